@@ -17,7 +17,9 @@ const SOAKS = "test/**/*.soak.test.ts";
 
 export default defineConfig({
   resolve: { conditions: ["rouse-source"] },
-  ssr: { resolve: { conditions: ["rouse-source", "node"], externalConditions: ["rouse-source", "node"] } },
+  ssr: {
+    resolve: { conditions: ["rouse-source", "node"], externalConditions: ["rouse-source", "node"] },
+  },
   test: {
     globalSetup: "test/setup.ts",
     projects: [

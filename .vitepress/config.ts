@@ -34,7 +34,8 @@ const adaptLinks: NonNullable<MarkdownOptions["config"]> = (md) => {
     for (const token of tokens.flatMap(({ children }) => children ?? [])) {
       const href = token.type === "link_open" ? token.attrGet("href") : null;
       if (href === null || /^(?:[a-z]+:|#)/.test(href)) continue;
-      if (/\.md(?:#|$)/.test(href)) token.attrSet("href", href.replace(/README\.md(?=#|$)/, "index.md"));
+      if (/\.md(?:#|$)/.test(href))
+        token.attrSet("href", href.replace(/README\.md(?=#|$)/, "index.md"));
       else {
         linkedFiles.add(join(dirname((env as MarkdownEnv).path), href));
         token.attrSet("target", "_self");
@@ -58,8 +59,13 @@ export default defineConfig({
   outDir: "site",
   srcExclude: ["!(docs)/**/*.md"],
   rewrites: (page) => page.replace(/README\.md$/, "index.md"),
-  head: [["link", { rel: "icon", href: "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>" }]],
-  markdown: { anchor: { slugify: getAnchor }, config: (md) => [adaptLinks, keepBraces].forEach((change) => change(md)) },
+  head: [
+    ["link", { rel: "icon", href: "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>" }],
+  ],
+  markdown: {
+    anchor: { slugify: getAnchor },
+    config: (md) => [adaptLinks, keepBraces].forEach((change) => change(md)),
+  },
   themeConfig: {
     nav: [{ text: "Documentation", link: "/docs/" }],
     sidebar: buildSidebar(),

@@ -74,15 +74,25 @@ interface Answer {
   ms: number;
 }
 
-function post(port: number, path: string, headers: Record<string, string>, body: string): Promise<Answer> {
+function post(
+  port: number,
+  path: string,
+  headers: Record<string, string>,
+  body: string,
+): Promise<Answer> {
   return new Promise((resolve) => {
     const startedAt = performance.now();
     const end = (status: number): void => resolve({ status, ms: performance.now() - startedAt });
-    const outgoing = request({ port, host: "127.0.0.1", path, method: "POST", agent, headers }, (incoming) => {
-      incoming.resume().on("end", () => end(incoming.statusCode ?? 0));
-    });
+    const outgoing = request(
+      { port, host: "127.0.0.1", path, method: "POST", agent, headers },
+      (incoming) => {
+        incoming.resume().on("end", () => end(incoming.statusCode ?? 0));
+      },
+    );
     // The gateway may have closed an idle connection at the moment in which it was used again.
-    outgoing.on("error", () => (outgoing.reusedSocket ? void post(port, path, headers, body).then(resolve) : end(0)));
+    outgoing.on("error", () =>
+      outgoing.reusedSocket ? void post(port, path, headers, body).then(resolve) : end(0),
+    );
     outgoing.end(body);
   });
 }
@@ -106,8 +116,18 @@ function honest(port: number): Promise<Answer> {
   const body = JSON.stringify({ n: ++sentResult, text: "x".repeat(2000) });
   const signature = createHmac("sha256", SECRET).update(body).digest("hex");
   return sentResult % 2 === 0
-    ? post(port, "/hooks/signed", { "content-type": "application/json", "x-hub-signature-256": `sha256=${signature}` }, body)
-    : post(port, "/hooks/plain", { "content-type": "application/json", authorization: `Bearer ${TOKEN}` }, body);
+    ? post(
+        port,
+        "/hooks/signed",
+        { "content-type": "application/json", "x-hub-signature-256": `sha256=${signature}` },
+        body,
+      )
+    : post(
+        port,
+        "/hooks/plain",
+        { "content-type": "application/json", authorization: `Bearer ${TOKEN}` },
+        body,
+      );
 }
 
 interface Measured {
@@ -124,7 +144,8 @@ async function measure(server: Server, ms: number, isEnough = () => true): Promi
   const answers: Answer[] = [];
   const began = performance.now();
   const isOver = (passed: number): boolean =>
-    passed >= ms && ((answers.length >= MIN_HONEST && isEnough()) || passed >= Math.max(ms, PATIENCE_MS));
+    passed >= ms &&
+    ((answers.length >= MIN_HONEST && isEnough()) || passed >= Math.max(ms, PATIENCE_MS));
   while (!isOver(performance.now() - began)) {
     const answer = await honest(server.port);
     if (answer.status === 202) accepted++;
@@ -158,12 +179,18 @@ async function under(attack: Attack, server: Server, quiet: number, ms: number):
   await ended;
   const lost = await countLost(server.port);
   const problems = [
-    ...(!values.shared && measured.p99 > quiet * MAX_SLOWDOWN ? [`p99 is ${(measured.p99 / quiet).toFixed(1)} times the quiet one`] : []),
+    ...(!values.shared && measured.p99 > quiet * MAX_SLOWDOWN
+      ? [`p99 is ${(measured.p99 / quiet).toFixed(1)} times the quiet one`]
+      : []),
     ...(measured.refused > 0 ? [`${measured.refused} honest hooks were turned away`] : []),
     ...(measured.honest < MIN_HONEST ? [`only ${measured.honest} honest hooks were answered`] : []),
     ...(lost > 0 ? [`${lost} accepted hooks were lost`] : []),
-    ...(measured.growthMb > MAX_GROWTH_MB * (values.shared ? 2 : 1) ? [`the process grew by more than ${MAX_GROWTH_MB} MB`] : []),
-    ...(attack.expects && !seen.expected ? [`no answer was like ${attack.expects.source.trim()}`] : []),
+    ...(measured.growthMb > MAX_GROWTH_MB * (values.shared ? 2 : 1)
+      ? [`the process grew by more than ${MAX_GROWTH_MB} MB`]
+      : []),
+    ...(attack.expects && !seen.expected
+      ? [`no answer was like ${attack.expects.source.trim()}`]
+      : []),
     ...(seen.forbidden ? ["an answer came that must not come"] : []),
   ];
   return { attack: attack.name, ...measured, held: problems.length === 0, problems };
@@ -184,8 +211,14 @@ async function main(): Promise<void> {
     hook("signed", { auth: { scheme: "github", secret: SECRET }, maxBodyBytes: 25 * 2 ** 20 }),
     hook("several", { auth: { scheme: "pagerduty", secret: SECRET } }),
   ];
-  const config = { gateway: { port: 0, drainSeconds: 0, token: GATEWAY_TOKEN }, channels: { acme: {} }, hooks: { mappings } };
-  const attacks = ATTACKS.filter(({ name }) => values.only === undefined || name.includes(values.only));
+  const config = {
+    gateway: { port: 0, drainSeconds: 0, token: GATEWAY_TOKEN },
+    channels: { acme: {} },
+    hooks: { mappings },
+  };
+  const attacks = ATTACKS.filter(
+    ({ name }) => values.only === undefined || name.includes(values.only),
+  );
   const rows: Row[] = [];
   const server = await startGateway(config, { files: { "plugins/acme.ts": PLUGIN } });
   let quiet = 0;
@@ -193,7 +226,9 @@ async function main(): Promise<void> {
     await measure(server, 2000);
     const { p99 } = await measure(server, Math.min(ms, 5000));
     quiet = Math.max(MIN_QUIET_MS, p99);
-    const limit = values.shared ? "no time is judged" : `an attack may raise it to ${(quiet * MAX_SLOWDOWN).toFixed(1)} ms`;
+    const limit = values.shared
+      ? "no time is judged"
+      : `an attack may raise it to ${(quiet * MAX_SLOWDOWN).toFixed(1)} ms`;
     if (!values.json) console.log(`quiet: p99 ${p99.toFixed(1)} ms; ${limit}\n`);
     for (const attack of attacks) {
       const row = await under(attack, server, quiet, ms);
@@ -215,4 +250,5 @@ async function main(): Promise<void> {
 }
 
 if (values.child === undefined) await main();
-else attackAsChild(ATTACKS.find(({ name }) => name === values.child) as Attack, Number(values.port));
+else
+  attackAsChild(ATTACKS.find(({ name }) => name === values.child) as Attack, Number(values.port));

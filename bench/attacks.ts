@@ -20,12 +20,19 @@ export interface Target {
 }
 
 function head(method: string, path: string, headers: Record<string, string | number>): string {
-  const lines = Object.entries({ host: HOST, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+  const lines = Object.entries({ host: HOST, ...headers }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  );
   return `${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`;
 }
 
 /** A connection that sends `first` at once; a new one takes its place when it ends, after `pauseMs`. */
-function keepOpen({ port, signal, answered }: Target, first: string, then?: (socket: Socket) => void, pauseMs = 20): void {
+function keepOpen(
+  { port, signal, answered }: Target,
+  first: string,
+  then?: (socket: Socket) => void,
+  pauseMs = 20,
+): void {
   if (signal.aborted) return;
   const socket = connect(port, HOST, () => {
     socket.write(first);
@@ -33,14 +40,20 @@ function keepOpen({ port, signal, answered }: Target, first: string, then?: (soc
   });
   socket.on("data", (chunk) => answered(chunk.toString("latin1")));
   socket.on("error", () => undefined);
-  socket.on("close", () => setTimeout(() => keepOpen({ port, signal, answered }, first, then, pauseMs), pauseMs));
+  socket.on("close", () =>
+    setTimeout(() => keepOpen({ port, signal, answered }, first, then, pauseMs), pauseMs),
+  );
   signal.addEventListener("abort", () => socket.destroy(), { once: true });
 }
 
 /** Writes as much as the other side takes, up to `total` bytes. */
 function pour(total: number): (socket: Socket) => void {
   const block = Buffer.alloc(64 * 1024, "x");
-  const chunk = Buffer.concat([Buffer.from(`${block.length.toString(16)}\r\n`), block, Buffer.from("\r\n")]);
+  const chunk = Buffer.concat([
+    Buffer.from(`${block.length.toString(16)}\r\n`),
+    block,
+    Buffer.from("\r\n"),
+  ]);
   return (socket) => {
     let sent = 0;
     const more = (): void => {
@@ -60,14 +73,25 @@ const many = (count: number, start: (index: number) => void): void => {
 const SIGNED = { "x-hub-signature-256": `sha256=${"0".repeat(64)}` };
 const chunked = (path: string, headers: Record<string, string> = {}): string =>
   head("POST", path, { "transfer-encoding": "chunked", ...headers });
-const huge = (name: string, path: string, expects: RegExp, headers?: Record<string, string>): Attack => ({
+const huge = (
+  name: string,
+  path: string,
+  expects: RegExp,
+  headers?: Record<string, string>,
+): Attack => ({
   name,
   expects,
   run: (target) => keepOpen(target, chunked(path, headers), pour(300 * MIB), 200),
 });
 
 /** Paths that must not reach the operator's interface. */
-const DISGUISED = ["/hooks/../admin/v1/events", "/%61dmin/v1/events", "/hooks/%2e%2e/admin/v1/events", "/./metrics", "/hooks/..%2fmetrics"];
+const DISGUISED = [
+  "/hooks/../admin/v1/events",
+  "/%61dmin/v1/events",
+  "/hooks/%2e%2e/admin/v1/events",
+  "/./metrics",
+  "/hooks/..%2fmetrics",
+];
 
 export const ATTACKS: readonly Attack[] = [
   huge("300 MB to the sign-in form", "/console/session", / 413 /),
@@ -81,16 +105,26 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     name: "512 connections with half a request head",
-    run: (target) => many(512, () => keepOpen(target, "POST /hooks/signed HTTP/1.1\r\nHost: x\r\nX-A: ")),
+    run: (target) =>
+      many(512, () => keepOpen(target, "POST /hooks/signed HTTP/1.1\r\nHost: x\r\nX-A: ")),
   },
   {
     name: "512 signed bodies declared at 25 MB that never come",
-    run: (target) => many(512, () => keepOpen(target, head("POST", "/hooks/signed", { "content-length": 25 * MIB, ...SIGNED }))),
+    run: (target) =>
+      many(512, () =>
+        keepOpen(target, head("POST", "/hooks/signed", { "content-length": 25 * MIB, ...SIGNED })),
+      ),
   },
   {
     name: "512 signed bodies of 256 KB each that stop before their end",
     run: (target) =>
-      many(512, () => keepOpen(target, head("POST", "/hooks/signed", { "content-length": 25 * MIB, ...SIGNED }) + "x".repeat(256 * 1024))),
+      many(512, () =>
+        keepOpen(
+          target,
+          head("POST", "/hooks/signed", { "content-length": 25 * MIB, ...SIGNED }) +
+            "x".repeat(256 * 1024),
+        ),
+      ),
   },
   {
     name: "512 webhooks of a channel that drip one byte a second",
@@ -106,7 +140,14 @@ export const ATTACKS: readonly Attack[] = [
     name: "a flood of wrong tokens",
     expects: / 4(?:01|29) /,
     run: (target) =>
-      many(8, () => keepOpen(target, head("POST", "/hooks/agent", { authorization: "Bearer wrong", connection: "close" }), undefined, 2)),
+      many(8, () =>
+        keepOpen(
+          target,
+          head("POST", "/hooks/agent", { authorization: "Bearer wrong", connection: "close" }),
+          undefined,
+          2,
+        ),
+      ),
   },
   {
     name: "a flood of wrong signatures over 20 KB",
@@ -116,7 +157,11 @@ export const ATTACKS: readonly Attack[] = [
       many(8, () =>
         keepOpen(
           target,
-          head("POST", "/hooks/signed", { "content-length": body.length, connection: "close", ...SIGNED }) + body,
+          head("POST", "/hooks/signed", {
+            "content-length": body.length,
+            connection: "close",
+            ...SIGNED,
+          }) + body,
           undefined,
           5,
         ),
@@ -128,7 +173,11 @@ export const ATTACKS: readonly Attack[] = [
     expects: / 4(?:01|29) /,
     run: (target) => {
       const list = Array.from({ length: 1000 }, () => "v1=00").join(",");
-      const request = head("POST", "/hooks/several", { "content-length": 2, "x-pagerduty-signature": list, connection: "close" });
+      const request = head("POST", "/hooks/several", {
+        "content-length": 2,
+        "x-pagerduty-signature": list,
+        connection: "close",
+      });
       many(4, () => keepOpen(target, `${request}{}`, undefined, 2));
     },
   },
@@ -140,7 +189,10 @@ export const ATTACKS: readonly Attack[] = [
       many(DISGUISED.length, (index) =>
         keepOpen(
           target,
-          head("GET", DISGUISED[index] as string, { authorization: `Bearer ${GATEWAY_TOKEN}`, connection: "close" }),
+          head("GET", DISGUISED[index] as string, {
+            authorization: `Bearer ${GATEWAY_TOKEN}`,
+            connection: "close",
+          }),
           undefined,
           20,
         ),

@@ -22,8 +22,12 @@ async function createModel(): Promise<{ config: object; asked: string[]; close()
     request.on("end", () => {
       asked.push(Buffer.concat(parts).toString());
       response.setHeader("content-type", "application/json");
-      const choices = [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "done" } }];
-      response.end(JSON.stringify({ id: "c", object: "chat.completion", created: 1, model: "m", choices }));
+      const choices = [
+        { index: 0, finish_reason: "stop", message: { role: "assistant", content: "done" } },
+      ];
+      response.end(
+        JSON.stringify({ id: "c", object: "chat.completion", created: 1, model: "m", choices }),
+      );
     });
   });
   await new Promise<void>((done) => model.listen(0, "127.0.0.1", done));
@@ -43,7 +47,12 @@ interface Run {
 
 /** The calls to the gateway at `base`, as its operator and as a sender. */
 function createClient(base: string) {
-  const ask = async (path: string, token: string, body?: object, headers: Record<string, string> = {}) => {
+  const ask = async (
+    path: string,
+    token: string,
+    body?: object,
+    headers: Record<string, string> = {},
+  ) => {
     const method = body === undefined ? "GET" : "POST";
     const answer = await fetch(`${base}${path}`, {
       method,
@@ -52,17 +61,30 @@ function createClient(base: string) {
     });
     return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
   };
-  const hook = (n: number, key: string) => ask(`/hooks/${HOOK}`, TOKEN, { n }, { "idempotency-key": key });
-  const getRun = async (id: unknown): Promise<Run> => (await ask(`/admin/v1/runs/${String(id)}`, OPERATOR)).body["run"] as Run;
+  const hook = (n: number, key: string) =>
+    ask(`/hooks/${HOOK}`, TOKEN, { n }, { "idempotency-key": key });
+  const getRun = async (id: unknown): Promise<Run> =>
+    (await ask(`/admin/v1/runs/${String(id)}`, OPERATOR)).body["run"] as Run;
   const counts = async (): Promise<Record<string, number>> =>
     (await ask("/readyz?detail", OPERATOR)).body["counts"] as Record<string, number>;
   return { ask, hook, getRun, counts };
 }
 
 /** Throws where the gateway does not go on as the source would have. */
-export async function goOn(copied: { url: string; events: number; waiting: number; documents: number }): Promise<void> {
+export async function goOn(copied: {
+  url: string;
+  events: number;
+  waiting: number;
+  documents: number;
+}): Promise<void> {
   const model = await createModel();
-  const mapping = { id: HOOK, match: { path: HOOK }, sessionKey: "hook:{{n}}", deliver: false, wakeMode: "next-heartbeat" };
+  const mapping = {
+    id: HOOK,
+    match: { path: HOOK },
+    sessionKey: "hook:{{n}}",
+    deliver: false,
+    wakeMode: "next-heartbeat",
+  };
   const config = {
     ...model.config,
     gateway: { port: 0, drainSeconds: 5, token: OPERATOR },
@@ -90,7 +112,10 @@ export async function goOn(copied: { url: string; events: number; waiting: numbe
         if (now["runs.queued"] === 0 && now["runs.running"] === 0) break;
       }
       const all = await counts();
-      assert.deepEqual([all["runs.succeeded"], all["runs.queued"], all["runs.failed"]], [copied.events + 1, 0, 0]);
+      assert.deepEqual(
+        [all["runs.succeeded"], all["runs.queued"], all["runs.failed"]],
+        [copied.events + 1, 0, 0],
+      );
       assert.equal(model.asked.length, copied.waiting + 1);
       assert.equal((await getRun(next.body["runId"])).attempts, 1);
       const said = model.asked.filter((text) => text.includes("Again"));
@@ -98,7 +123,9 @@ export async function goOn(copied: { url: string; events: number; waiting: numbe
       assert.match(said[0] ?? "", /Event 7\b.*Answer to 7\b.*Again/s);
       const carriedOut = seconds(began);
 
-      const found = await ask("/v1/knowledge/search", DESK, { query: `Document ${copied.documents - 1}` });
+      const found = await ask("/v1/knowledge/search", DESK, {
+        query: `Document ${copied.documents - 1}`,
+      });
       assert.ok((found.body["data"] as unknown[]).length > 0);
       console.log(
         `a gateway on the copy: ready after ${ready}; the ${copied.waiting} runs that waited, and a new one, carried out once each after ${carriedOut}; ` +

@@ -42,7 +42,10 @@ const file = join(dir, "rouse.db");
 async function makeStore(): Promise<void> {
   const { store, queue } = await openStore({ url: `sqlite:${file}`, clock: systemClock, log });
   for (let from = 0; from < EVENTS; from += TOGETHER) {
-    const numbers = Array.from({ length: Math.min(TOGETHER, EVENTS - from) }, (_, index) => from + index);
+    const numbers = Array.from(
+      { length: Math.min(TOGETHER, EVENTS - from) },
+      (_, index) => from + index,
+    );
     await Promise.all(
       numbers.map(async (n) => {
         const at = Date.now();
@@ -70,10 +73,19 @@ async function makeStore(): Promise<void> {
             actions: [{ kind: "run", runId, spec, warnings: [] }],
             request: { method: "POST", headers: {}, query: {}, body },
           },
-          [{ scope: DEDUPE_SCOPE, key: `key-${n}`, expiresAt: at + 86_400_000, answer: { status: 202, body: { ok: true, runId } } }],
+          [
+            {
+              scope: DEDUPE_SCOPE,
+              key: `key-${n}`,
+              expiresAt: at + 86_400_000,
+              answer: { status: 202, body: { ok: true, runId } },
+            },
+          ],
         );
         const messages = [{ role: "assistant", content: `Answer to ${n}` }];
-        await store.commit((tx) => tx.add("turn", session, { runId, at, hook: HOOK, input, unsafe: false, messages }));
+        await store.commit((tx) =>
+          tx.add("turn", session, { runId, at, hook: HOOK, input, unsafe: false, messages }),
+        );
       }),
     );
   }
@@ -81,26 +93,42 @@ async function makeStore(): Promise<void> {
   await store.close();
   // All but the last have ended.
   const db = new DatabaseSync(file);
-  const last = (db.prepare("SELECT max(seq) AS seq FROM runs").get() as { seq: number }).seq - WAITING;
+  const last =
+    (db.prepare("SELECT max(seq) AS seq FROM runs").get() as { seq: number }).seq - WAITING;
   db.exec(`BEGIN; DELETE FROM jobs WHERE id IN (SELECT id FROM runs WHERE seq <= ${last});
     UPDATE runs SET status = 'succeeded', ended = created, record = json_set(record, '$.status', 'succeeded') WHERE seq <= ${last}; COMMIT`);
   db.close();
 }
 
 async function makeDocuments(): Promise<void> {
-  const knowledge = await createKnowledge({ dir, clock: systemClock, log, config: knowledgeSchema.parse({}) });
+  const knowledge = await createKnowledge({
+    dir,
+    clock: systemClock,
+    log,
+    config: knowledgeSchema.parse({}),
+  });
   await knowledge.start();
   const ids: string[] = [];
   for (let n = 0; n < DOCUMENTS; n++) {
-    const words = Array.from({ length: DOCUMENT_BYTES / 8 }, (_, index) => `word${(n * 31 + index * index) % 9973}`).join(" ");
-    const staged = await stageBytes(dir, Buffer.from(`# Document ${n}\n\n${words}.`), DOCUMENT_BYTES * 2);
-    ids.push((await knowledge.add({ tenant: "bench", ...staged, filename: `${n}.md` })).document.id);
+    const words = Array.from(
+      { length: DOCUMENT_BYTES / 8 },
+      (_, index) => `word${(n * 31 + index * index) % 9973}`,
+    ).join(" ");
+    const staged = await stageBytes(
+      dir,
+      Buffer.from(`# Document ${n}\n\n${words}.`),
+      DOCUMENT_BYTES * 2,
+    );
+    ids.push(
+      (await knowledge.add({ tenant: "bench", ...staged, filename: `${n}.md` })).document.id,
+    );
   }
   for (const id of ids) await knowledge.wait(id, 600_000);
   await knowledge.close();
 }
 
-const megabytes = (name: string): string => `${Math.round(statSync(join(dir, name)).size / 1e6)} MB`;
+const megabytes = (name: string): string =>
+  `${Math.round(statSync(join(dir, name)).size / 1e6)} MB`;
 const scratch = await scratchSchema({ url: values.to });
 
 /** The command itself, as a shell would run it. */
@@ -115,7 +143,10 @@ async function copy(): Promise<number> {
     now: () => Date.now(),
     exitCode: 0,
   };
-  const code = await runCommandLine(["store", "copy", "--from", `sqlite:${file}`, "--to", scratch.url], io);
+  const code = await runCommandLine(
+    ["store", "copy", "--from", `sqlite:${file}`, "--to", scratch.url],
+    io,
+  );
   if (code !== 0) throw new Error(`rouse store copy ended with ${code}`);
   return (performance.now() - began) / 1000;
 }
@@ -129,7 +160,9 @@ try {
   const first = await copy();
   const again = await copy();
   await goOn({ url: scratch.url, events: EVENTS, waiting: WAITING, documents: DOCUMENTS });
-  console.log(`copied and compared in ${first.toFixed(1)} s; a second time, with nothing to do but compare, ${again.toFixed(1)} s`);
+  console.log(
+    `copied and compared in ${first.toFixed(1)} s; a second time, with nothing to do but compare, ${again.toFixed(1)} s`,
+  );
 } finally {
   await scratch.drop();
   rmSync(dir, { recursive: true, force: true });

@@ -25,7 +25,8 @@ import { carryOut, HOOKS } from "./runs.ts";
 import { load, startGateway, TOKEN, withServers } from "./servers.ts";
 import { COSTS_FILE, parseCosts, type Cost } from "./simulate/costs.ts";
 
-const getFolderSize = (dir: string): number => readdirSync(dir).reduce((sum, name) => sum + statSync(join(dir, name)).size, 0);
+const getFolderSize = (dir: string): number =>
+  readdirSync(dir).reduce((sum, name) => sum + statSync(join(dir, name)).size, 0);
 
 /** Processor time and disk of a hook that is accepted and waits. */
 async function accepting(ms: number, rounds: number): Promise<Record<string, Cost>> {
@@ -85,7 +86,11 @@ function disk(): Record<string, Cost> {
         value: Math.round(times.toSorted((a, b) => a - b)[100] ?? 0),
         how: "lower quartile of 400 times: append 8 KB, fdatasync",
       },
-      "disk.logSpeed": { unit: "MB/s", value: Math.round(perSecond), how: "256 MB appended, fdatasync every 16 MB" },
+      "disk.logSpeed": {
+        unit: "MB/s",
+        value: Math.round(perSecond),
+        how: "256 MB appended, fdatasync every 16 MB",
+      },
     };
   } finally {
     closeSync(file);
@@ -102,7 +107,9 @@ export async function writeCosts(ms: number, rounds: number): Promise<void> {
   const [busy = 0] = loadavg();
   const accept = await accepting(ms, rounds);
   const [runs = []] = await withModel((model) =>
-    withServers([startGateway(model.config)], ([gateway]) => alternate([() => carryOut(gateway, model, HOOKS.SQLite)], rounds)),
+    withServers([startGateway(model.config)], ([gateway]) =>
+      alternate([() => carryOut(gateway, model, HOOKS.SQLite)], rounds),
+    ),
   );
   const run: Record<string, Cost> = {
     "gateway.runCpu": {
@@ -115,6 +122,10 @@ export async function writeCosts(ms: number, rounds: number): Promise<void> {
   const postgres = (await hasPostgres()) ? await postgresCosts(AGENT, ms, rounds) : {};
   const found = { ...accept, ...run, ...postgres, ...disk() };
   for (const cost of Object.values(found)) cost.on = measuredOn;
-  writeFileSync(COSTS_FILE, `${JSON.stringify({ ...known, costs: { ...known.costs, ...found } }, null, 2)}\n`);
-  for (const [name, { value, unit }] of Object.entries(found)) console.log(`${name}: ${value} ${unit}`);
+  writeFileSync(
+    COSTS_FILE,
+    `${JSON.stringify({ ...known, costs: { ...known.costs, ...found } }, null, 2)}\n`,
+  );
+  for (const [name, { value, unit }] of Object.entries(found))
+    console.log(`${name}: ${value} ${unit}`);
 }

@@ -11,8 +11,11 @@ export function serveHooks(store: (body: unknown) => Promise<string>): void {
   const app = new Hono();
   app.post("*", async (c) => {
     const given = Buffer.from(c.req.header("authorization") ?? "");
-    if (given.length !== EXPECTED.length || !timingSafeEqual(given, EXPECTED)) return c.json({ ok: false }, 401);
+    if (given.length !== EXPECTED.length || !timingSafeEqual(given, EXPECTED))
+      return c.json({ ok: false }, 401);
     return c.json({ ok: true, id: await store(await c.req.json()) }, 202);
   });
-  serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }, ({ port }) => console.log(`listens on http://127.0.0.1:${port}`));
+  serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }, ({ port }) =>
+    console.log(`listens on http://127.0.0.1:${port}`),
+  );
 }

@@ -11,7 +11,9 @@ interface Waiting {
  * Returns what appends a record and resolves when it is on disk. Records that come while others are written and synced
  * are the next group: one write and one sync for all of them, by Node's threads.
  */
-export function createGroupLog(file: Pick<FileHandle, "appendFile" | "datasync">): (record: unknown) => Promise<void> {
+export function createGroupLog(
+  file: Pick<FileHandle, "appendFile" | "datasync">,
+): (record: unknown) => Promise<void> {
   let waiting: Waiting[] = [];
   let writing = false;
   const write = async (): Promise<void> => {

@@ -32,10 +32,18 @@ const SQLITE = "Hooks on SQLite";
 const MAPPINGS = "Mappings, transforms and presets";
 const SEVERAL = "Several gateways on PostgreSQL";
 
-const HOOK_SECTIONS: Record<string, string> = { "many-mappings": MAPPINGS, transform: MAPPINGS, presets: MAPPINGS };
+const HOOK_SECTIONS: Record<string, string> = {
+  "many-mappings": MAPPINGS,
+  transform: MAPPINGS,
+  presets: MAPPINGS,
+};
 const hookGroups = Object.entries(HOOK_ROWS).map(([name, { row }]): [string, Group] => [
   name,
-  { section: HOOK_SECTIONS[name] ?? SQLITE, about: row, measure: ({ timing }) => hookRow(name, timing) },
+  {
+    section: HOOK_SECTIONS[name] ?? SQLITE,
+    about: row,
+    measure: ({ timing }) => hookRow(name, timing),
+  },
 ]);
 
 export const GROUPS: Record<string, Group> = {
@@ -71,7 +79,10 @@ export const GROUPS: Record<string, Group> = {
   runs: {
     section: "Runs",
     about: "runs a second, with and without tools",
-    measure: async ({ timing: { rounds } }) => [await wholeRuns(rounds), await wholeRuns(rounds, 2)],
+    measure: async ({ timing: { rounds } }) => [
+      await wholeRuns(rounds),
+      await wholeRuns(rounds, 2),
+    ],
   },
   "runs-against": {
     section: "Runs against a commit",
@@ -79,7 +90,11 @@ export const GROUPS: Record<string, Group> = {
     measure: ({ against = "", postgres, timing }) => runsAgainst(against, postgres, timing.rounds),
     needs: "--against",
   },
-  chat: { section: "Chats", about: "streamed chats against a proxy before the same model", measure: ({ timing }) => chatRows(timing) },
+  chat: {
+    section: "Chats",
+    about: "streamed chats against a proxy before the same model",
+    measure: ({ timing }) => chatRows(timing),
+  },
   peers: {
     section: "Other programs",
     about: "programs that store what they accept, and programs that do not, beside Rouse",

@@ -12,14 +12,25 @@ const QUARTER_MS = 900_000;
 const TOKENS = 2;
 const MICROS = 2;
 
-const numbers = (last: number): string => `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${last})`;
+const numbers = (last: number): string =>
+  `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${last})`;
 
 /** Copies the newest run that has ended, `count` times over the last day. Columns that are not named here are copied as they are. */
-async function fillRuns(query: Query, columns: readonly string[], count: number, now: number): Promise<void> {
-  const [run] = await query("SELECT * FROM runs WHERE status = 'succeeded' ORDER BY seq DESC LIMIT 1");
+async function fillRuns(
+  query: Query,
+  columns: readonly string[],
+  count: number,
+  now: number,
+): Promise<void> {
+  const [run] = await query(
+    "SELECT * FROM runs WHERE status = 'succeeded' ORDER BY seq DESC LIMIT 1",
+  );
   if (!run) throw new Error("no run has ended of which the history could be made");
   const created = `(${now} - ${DAY_MS} + n * ${Math.floor(DAY_MS / count)})`;
-  const { createdAt, startedAt, endedAt } = JSON.parse(String(run["record"])) as Record<string, number>;
+  const { createdAt, startedAt, endedAt } = JSON.parse(String(run["record"])) as Record<
+    string,
+    number
+  >;
   const record = Object.entries({ createdAt, startedAt, endedAt }).reduce(
     (text, [name, at]) => `replace(${text}, '"${name}":${at}', '"${name}":' || ${created})`,
     `replace(record, '${String(run["id"])}', ${newId("run")})`,
@@ -43,7 +54,11 @@ const newId = (kind: string): string => `'${kind}_history' || (1000000000 + n)`;
 async function fillUsage(query: Query, count: number, now: number): Promise<void> {
   const hour = Math.round((count / DAY_MS) * MINUTE_MS);
   const day = Math.round((count / DAY_MS) * QUARTER_MS);
-  const buckets = (last: number, widthMs: number, [starts, tokens, micros]: readonly number[]): string =>
+  const buckets = (
+    last: number,
+    widthMs: number,
+    [starts, tokens, micros]: readonly number[],
+  ): string =>
     `${numbers(last)} INSERT INTO usage (counter, width, at, starts, tokens, micros)
       SELECT 'hooks', ${widthMs}, ${Math.floor(now / widthMs) * widthMs} - n * ${widthMs}, ${starts}, ${tokens}, ${micros} FROM numbers WHERE true
       ON CONFLICT DO NOTHING`;
@@ -56,7 +71,9 @@ export async function fillSqlite(file: string, count: number): Promise<void> {
   const db = new DatabaseSync(file);
   try {
     const query: Query = async (sql) => db.prepare(sql).all();
-    const columns = (await query("SELECT name FROM pragma_table_info('runs')")).map(({ name }) => String(name));
+    const columns = (await query("SELECT name FROM pragma_table_info('runs')")).map(({ name }) =>
+      String(name),
+    );
     await fillRuns(query, columns, count, Date.now());
     await fillUsage(query, count, Date.now());
     db.exec("PRAGMA wal_checkpoint(TRUNCATE)");

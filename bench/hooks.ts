@@ -1,9 +1,24 @@
 /** Rows of hooks that are accepted: each against the echo, or against a gateway that has less to do. */
 import { PRESETS_DIR, presetNames } from "../src/mapping/presets.ts";
 import { AGENT, AGENT_ALONE, PULL_REQUEST, SIGNED_PULL_REQUEST, WAKE } from "./bodies.ts";
-import { CONNECTIONS, countErrors, floodInTurn, medianBy, toRow, type Row, type Side, type Timing } from "./measure.ts";
+import {
+  CONNECTIONS,
+  countErrors,
+  floodInTurn,
+  medianBy,
+  toRow,
+  type Row,
+  type Side,
+  type Timing,
+} from "./measure.ts";
 import { withModel } from "./model.ts";
-import { startDurableEcho, startEcho, startGateway, withServers, type GatewayOptions } from "./servers.ts";
+import {
+  startDurableEcho,
+  startEcho,
+  startGateway,
+  withServers,
+  type GatewayOptions,
+} from "./servers.ts";
 
 /** A gateway without workers, and what is posted to it. */
 export interface Subject extends Omit<Side, "server" | "settle" | "connections"> {
@@ -25,26 +40,57 @@ const SIX =
   "{{pull_request.title}} {{pull_request.number}} {{sender.login}} {{repository.full_name}} {{pull_request.head.ref}} {{pull_request.base.ref}}";
 const mapping = (id: string, more: object = {}): object => ({
   id,
-  match: { path: "pr", payload: { action: "opened", "repository.full_name": "Codertocat/Hello-World" } },
+  match: {
+    path: "pr",
+    payload: { action: "opened", "repository.full_name": "Codertocat/Hello-World" },
+  },
   messageTemplate: SIX,
   deliver: false,
   wakeMode: "next-heartbeat",
   ...more,
 });
 const others = Array.from({ length: 999 }, (_, index) =>
-  mapping(`m${index}`, { match: { path: "pr", payload: { action: "opened", "repository.full_name": `other/${index}` } } }),
+  mapping(`m${index}`, {
+    match: { path: "pr", payload: { action: "opened", "repository.full_name": `other/${index}` } },
+  }),
 );
-const mapped = (mappings: object[]): Subject => ({ config: { hooks: { mappings } }, path: "/hooks/pr", body: PULL_REQUEST });
-const MODULE = "export default ({ payload }) => ({ message: `${payload.pull_request.title} ${payload.pull_request.number}` });";
-const SIGN = { secret: "bench-signing-secret-0123456789", header: "X-Hub-Signature-256", prefix: "sha256=" };
+const mapped = (mappings: object[]): Subject => ({
+  config: { hooks: { mappings } },
+  path: "/hooks/pr",
+  body: PULL_REQUEST,
+});
+const MODULE =
+  "export default ({ payload }) => ({ message: `${payload.pull_request.title} ${payload.pull_request.number}` });";
+const SIGN = {
+  secret: "bench-signing-secret-0123456789",
+  header: "X-Hub-Signature-256",
+  prefix: "sha256=",
+};
 const byHookToken = (use: string): object => ({ use, auth: "token" });
-const withPresets = (presets: object[]): Subject => ({ config: { hooks: { presets } }, path: "/hooks/github", body: PULL_REQUEST });
+const withPresets = (presets: object[]): Subject => ({
+  config: { hooks: { presets } },
+  path: "/hooks/github",
+  body: PULL_REQUEST,
+});
 const allPresets = presetNames(PRESETS_DIR).map(byHookToken);
 
 export const HOOK_ROWS: Record<string, HookRow> = {
-  agent: { row: "`POST /hooks/agent`", connections: [16, 64, 256], subject: AGENT_SIDE, against: "echo" },
-  wake: { row: "`POST /hooks/wake`", subject: { path: "/hooks/wake", body: WAKE }, against: "echo" },
-  mapped: { row: `a mapping with six fields, body of ${KB} KB`, subject: mapped([mapping("pr")]), against: "echo" },
+  agent: {
+    row: "`POST /hooks/agent`",
+    connections: [16, 64, 256],
+    subject: AGENT_SIDE,
+    against: "echo",
+  },
+  wake: {
+    row: "`POST /hooks/wake`",
+    subject: { path: "/hooks/wake", body: WAKE },
+    against: "echo",
+  },
+  mapped: {
+    row: `a mapping with six fields, body of ${KB} KB`,
+    subject: mapped([mapping("pr")]),
+    against: "echo",
+  },
   signed: {
     row: `a signed preset (HMAC-SHA256), no body of ${KB} KB twice`,
     subject: {
@@ -62,7 +108,10 @@ export const HOOK_ROWS: Record<string, HookRow> = {
   },
   transform: {
     row: "with a transform module against without",
-    subject: { ...mapped([mapping("pr", { transform: { module: "t.js" } })]), options: { files: { "transforms/t.js": MODULE } } },
+    subject: {
+      ...mapped([mapping("pr", { transform: { module: "t.js" } })]),
+      options: { files: { "transforms/t.js": MODULE } },
+    },
     against: mapped([mapping("pr")]),
   },
   presets: {
@@ -72,10 +121,16 @@ export const HOOK_ROWS: Record<string, HookRow> = {
   },
 };
 
-const start = ({ config = {}, options }: Subject) => startGateway(config, { ...options, workers: false });
+const start = ({ config = {}, options }: Subject) =>
+  startGateway(config, { ...options, workers: false });
 
 /** Measures a server against the durable and the plain echo, with each number of connections. */
-function againstEchoes(side: Side, row: string, timing: Timing, connections: readonly number[] = [CONNECTIONS]): Promise<Row[]> {
+function againstEchoes(
+  side: Side,
+  row: string,
+  timing: Timing,
+  connections: readonly number[] = [CONNECTIONS],
+): Promise<Row[]> {
   return withServers([startDurableEcho(), startEcho()], async ([durable, plain]) => {
     const { body, sign } = side;
     const rows: Row[] = [];
@@ -100,7 +155,10 @@ export function hookRow(name: string, timing: Timing): Promise<Row[]> {
     const ours = { ...subject, server: gateway };
     if (against === "echo") return againstEchoes(ours, row, timing, connections);
     return withServers([start(against)], async ([other]) => {
-      const [theirs = [], measured = []] = await floodInTurn([{ ...against, server: other }, ours], timing);
+      const [theirs = [], measured = []] = await floodInTurn(
+        [{ ...against, server: other }, ours],
+        timing,
+      );
       return [toRow({ row }, measured, theirs)];
     });
   });
@@ -118,7 +176,9 @@ const withWorkers = <T>(work: (side: Side) => Promise<T>): Promise<T> =>
 
 /** Agent hooks while workers carry out their runs, each in a session of its own. */
 export const acceptWithRuns = (timing: Timing): Promise<Row[]> =>
-  withWorkers((side) => againstEchoes(side, "`POST /hooks/agent` while runs are carried out", timing, [16, 64]));
+  withWorkers((side) =>
+    againstEchoes(side, "`POST /hooks/agent` while runs are carried out", timing, [16, 64]),
+  );
 
 export const OPEN_LOOP_PER_SECOND = 300;
 /** A round has enough hooks for a 99th percentile. */

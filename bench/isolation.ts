@@ -8,7 +8,9 @@ const HONEST = JSON.stringify({ name: "Ann", place: { town: "Ulm" } });
 
 /** Sends one honest hook after the other, first to the quiet gateway, then during each attack. The row has the worst attack. */
 export function isolationRows({ ms, rounds }: Timing): Promise<Row[]> {
-  const files = Object.fromEntries(Object.entries(MODULES).map(([name, text]) => [`transforms/${name}.js`, text]));
+  const files = Object.fromEntries(
+    Object.entries(MODULES).map(([name, text]) => [`transforms/${name}.js`, text]),
+  );
   const config = { hooks: { transformTimeoutSeconds: 1, mappings: MAPPINGS } };
   return withServers([startGateway(config, { workers: false, files })], async ([{ port }]) => {
     const post = (path: string, body: string, connections: number) =>
@@ -21,7 +23,9 @@ export function isolationRows({ ms, rounds }: Timing): Promise<Row[]> {
     for (let round = 0; round < rounds; round++) {
       quiet.push((await honest()).p99);
       for (const [path, body] of [
-        ...Object.entries(EXPRESSIONS).map(([name, [, payload]]) => [name, JSON.stringify(payload)] as const),
+        ...Object.entries(EXPRESSIONS).map(
+          ([name, [, payload]]) => [name, JSON.stringify(payload)] as const,
+        ),
         ...Object.keys(MODULES).map((name) => [name, "{}"] as const),
       ]) {
         const [measured] = await Promise.all([honest(), post(path, body, ATTACKERS)]);

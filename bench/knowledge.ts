@@ -16,7 +16,13 @@ import { scratchSchema } from "../plugins/postgres/scratch.ts";
 import { ENV, MODULE } from "../plugins/postgres/sql.ts";
 import { stageBytes } from "../src/knowledge/upload-staging.ts";
 import { median, type Row } from "./measure.ts";
-import { getCircumstances, renderCircumstances, renderMachine, renderRows, writeRun } from "./results.ts";
+import {
+  getCircumstances,
+  renderCircumstances,
+  renderMachine,
+  renderRows,
+  writeRun,
+} from "./results.ts";
 
 const { values } = parseArgs({
   options: {
@@ -30,7 +36,9 @@ const { values } = parseArgs({
   },
 });
 if (values.write && (values.text ?? values.store) !== undefined)
-  throw new Error("docs/performance.md has the figures of made-up text in a file: --write takes neither --text nor --store");
+  throw new Error(
+    "docs/performance.md has the figures of made-up text in a file: --write takes neither --text nor --store",
+  );
 const DOCUMENTS = Number(values.documents);
 const CHUNKS = Number(values.chunks);
 const QUESTIONS = Number(values.questions);
@@ -49,13 +57,18 @@ function random(seed: number): () => number {
 }
 
 const next = random(1);
-const SYLLABLES = "ba ce di fo gu ha ki lo me nu pa ri sa to va we xi yo za stra ment tion ing er".split(" ");
+const SYLLABLES =
+  "ba ce di fo gu ha ki lo me nu pa ri sa to va we xi yo za stra ment tion ing er".split(" ");
 const syllable = (): string => SYLLABLES[Math.floor(next() * SYLLABLES.length)] as string;
 const COMMON =
-  "the of and to a in is that for it as was with be by on not he his but at are this have from or had an they which one you".split(" ");
+  "the of and to a in is that for it as was with be by on not he his but at are this have from or had an they which one you".split(
+    " ",
+  );
 const words = [
   ...COMMON,
-  ...Array.from({ length: VOCABULARY }, () => Array.from({ length: 2 + Math.floor(next() * 3) }, syllable).join("")),
+  ...Array.from({ length: VOCABULARY }, () =>
+    Array.from({ length: 2 + Math.floor(next() * 3) }, syllable).join(""),
+  ),
 ];
 /** Zipf's law: the word of rank r in proportion to 1/r. */
 const word = (): string => words[Math.floor(words.length ** next()) - 1] as string;
@@ -66,11 +79,17 @@ const sentence = (): string => {
 
 const madeUpSection = (): string => {
   const heading = `# ${word()} ${word()}\n\n`;
-  return heading + Array.from({ length: 5 }, () => `${Array.from({ length: 5 }, sentence).join("")}\n\n`).join("");
+  return (
+    heading +
+    Array.from({ length: 5 }, () => `${Array.from({ length: 5 }, sentence).join("")}\n\n`).join("")
+  );
 };
 
 const madeUpQuestion = (): string => {
-  const some = Array.from({ length: 5 }, () => words[Math.floor(30 + (VOCABULARY / 10) ** next() * 3)] as string);
+  const some = Array.from(
+    { length: 5 },
+    () => words[Math.floor(30 + (VOCABULARY / 10) ** next() * 3)] as string,
+  );
   return `what is the ${some[0]} ${some[1]} of ${some[2]} in ${some[3]} ${some[4]}`;
 };
 
@@ -83,12 +102,17 @@ interface Material {
 function readMaterial(file: string): Material {
   const text = readFileSync(file, "utf8");
   const paragraphs = text.split(/\n\s*\n/).filter((paragraph) => paragraph.trim() !== "");
-  const sentences = text.split(/(?<=[.!?。！？])\s*|\n+/).filter(({ length }) => length >= 15 && length <= 120);
+  const sentences = text
+    .split(/(?<=[.!?。！？])\s*|\n+/)
+    .filter(({ length }) => length >= 15 && length <= 120);
   const pick = (of: readonly string[]): string => of[Math.floor(next() * of.length)] ?? "";
   return { section: () => `${pick(paragraphs)}\n\n`, question: () => pick(sentences) };
 }
 
-const material: Material = values.text === undefined ? { section: madeUpSection, question: madeUpQuestion } : readMaterial(values.text);
+const material: Material =
+  values.text === undefined
+    ? { section: madeUpSection, question: madeUpQuestion }
+    : readMaterial(values.text);
 
 function makeDocument(): Buffer {
   let text = "";
@@ -99,8 +123,15 @@ function makeDocument(): Buffer {
 const circumstances = getCircumstances();
 const dir = mkdtempSync(join(tmpdir(), "rouse-bench-knowledge-"));
 const scratch = values.store === undefined ? undefined : await scratchSchema({ url: values.store });
-const common = { dir, clock: systemClock, log: createLogger("error"), config: knowledgeSchema.parse(undefined) };
-const knowledge = await createKnowledge(scratch ? { ...common, sql: { url: scratch.url, module: MODULE, env: ENV } } : common);
+const common = {
+  dir,
+  clock: systemClock,
+  log: createLogger("error"),
+  config: knowledgeSchema.parse(undefined),
+};
+const knowledge = await createKnowledge(
+  scratch ? { ...common, sql: { url: scratch.url, module: MODULE, env: ENV } } : common,
+);
 const delay = monitorEventLoopDelay({ resolution: 5 });
 
 /** Adds documents, many at a time, and waits until all can be found. Returns seconds, and how many chunks they became. */
@@ -114,7 +145,8 @@ async function addAll(documents: readonly Buffer[]): Promise<{ seconds: number; 
         return (await knowledge.add({ tenant: "bench", ...staged, filename: "text.md" })).document;
       }),
     );
-    for (const { id } of added) waits.push(knowledge.wait(id, 600_000).then((document) => document?.chunkCount ?? 0));
+    for (const { id } of added)
+      waits.push(knowledge.wait(id, 600_000).then((document) => document?.chunkCount ?? 0));
   }
   const chunks = (await Promise.all(waits)).reduce((sum, count) => sum + count, 0);
   return { seconds: (performance.now() - began) / 1000, chunks };
@@ -128,7 +160,8 @@ try {
   let { seconds, chunks } = await addAll(Array.from({ length: DOCUMENTS }, makeDocument));
   const perSecond = DOCUMENTS / seconds;
   const indexingDelay = delay.percentile(99) / 1e6;
-  while (chunks < CHUNKS) chunks += (await addAll(Array.from({ length: 500 }, makeDocument))).chunks;
+  while (chunks < CHUNKS)
+    chunks += (await addAll(Array.from({ length: 500 }, makeDocument))).chunks;
   delay.reset();
   const times: number[] = [];
   for (let i = 0; i < QUESTIONS; i++) {
@@ -140,12 +173,23 @@ try {
   const rows: Row[] = [
     { row: `documents of ${count(LETTERS)} letters indexed`, value: perSecond, unit: "a second" },
     { row: `a search among ${count(chunks)} passages, median`, value: median(times), unit: "ms" },
-    { row: `a search among ${count(chunks)} passages, longest of ${QUESTIONS}`, value: Math.max(...times), unit: "ms" },
+    {
+      row: `a search among ${count(chunks)} passages, longest of ${QUESTIONS}`,
+      value: Math.max(...times),
+      unit: "ms",
+    },
     { row: "delay of the event loop, p99: indexing", value: indexingDelay, unit: "ms" },
-    { row: "delay of the event loop, p99: searching", value: delay.percentile(99) / 1e6, unit: "ms" },
+    {
+      row: "delay of the event loop, p99: searching",
+      value: delay.percentile(99) / 1e6,
+      unit: "ms",
+    },
   ];
   if (values.json) console.log(JSON.stringify({ ...circumstances, rows }, null, 2));
-  else console.log(`${renderCircumstances(circumstances)}, on ${renderMachine(circumstances)}.\n\n${renderRows(rows)}`);
+  else
+    console.log(
+      `${renderCircumstances(circumstances)}, on ${renderMachine(circumstances)}.\n\n${renderRows(rows)}`,
+    );
   if (values.write) writeRun({ ...circumstances, sections: { Documents: rows } });
 } finally {
   await knowledge.close();

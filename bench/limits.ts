@@ -10,7 +10,12 @@ import { carryOut, compareRuns, HOOKS } from "./runs.ts";
 import { pause, startGateway, withServers } from "./servers.ts";
 
 /** All limits, none of which binds: they are counted, and park nothing. */
-const LIMITS = { concurrent: 10_000, runsPerHour: 1_000_000_000, tokensPerDay: 1_000_000_000_000, budget: { perDay: "1000000 USD" } };
+const LIMITS = {
+  concurrent: 10_000,
+  runsPerHour: 1_000_000_000,
+  tokensPerDay: 1_000_000_000_000,
+  budget: { perDay: "1000000 USD" },
+};
 const PRICES = { "local/m": { input: 1, output: 1 } };
 
 /** Measures two stores with the same history. */
@@ -22,7 +27,12 @@ async function limitsRow(
 ): Promise<Row> {
   const start = (url: string, more: object) => (model: Model) => {
     const { models, ...config } = model.config;
-    return startGateway({ ...config, models: { ...models, prices: PRICES }, store: { url }, ...more });
+    return startGateway({
+      ...config,
+      models: { ...models, prices: PRICES },
+      store: { url },
+      ...more,
+    });
   };
   return {
     row: `${store}, ${history.toLocaleString("en-US")} runs in the last day`,
@@ -67,6 +77,13 @@ const onPostgres = (history: number, rounds: number): Promise<Row> =>
   });
 
 /** Both stores with so many runs of history. */
-export async function limitsRows(history: number, hasPostgres: boolean, rounds: number): Promise<Row[]> {
-  return [await onSqlite(history, rounds), ...(hasPostgres ? [await onPostgres(history, rounds)] : [])];
+export async function limitsRows(
+  history: number,
+  hasPostgres: boolean,
+  rounds: number,
+): Promise<Row[]> {
+  return [
+    await onSqlite(history, rounds),
+    ...(hasPostgres ? [await onPostgres(history, rounds)] : []),
+  ];
 }

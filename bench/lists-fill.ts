@@ -25,7 +25,10 @@ const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 /** SQL of a JSON text in which marks are replaced by SQL values. */
 function fill(json: string, values: Record<string, string>): string {
-  return Object.entries(values).reduce((sql, [mark, value]) => `replace(${sql}, '${mark}', CAST(${value} AS text))`, quote(json));
+  return Object.entries(values).reduce(
+    (sql, [mark, value]) => `replace(${sql}, '${mark}', CAST(${value} AS text))`,
+    quote(json),
+  );
 }
 
 const AT = 1_234_567_890_123;
@@ -41,15 +44,25 @@ function eventSlice(now: number, step: number, dialect: Dialect): string {
 }
 
 function runSlice(now: number, step: number, dialect: Dialect): string {
-  const record = { ...run({ id: "RUN_ID", eventId: "EVENT_ID", createdAt: AT, mapping: "MAPPING" }), status: "STATUS" };
+  const record = {
+    ...run({ id: "RUN_ID", eventId: "EVENT_ID", createdAt: AT, mapping: "MAPPING" }),
+    status: "STATUS",
+  };
   const { spec, record: json } = toRunRow(record as unknown as RunRecord);
   const at = `(${now} - ${DAYS * 86_400_000} + i * 3 * ${step})`;
   // One run was cancelled, and it is the oldest; nothing else is found by its state and its session at once.
   const status =
     "CASE WHEN i = 1 THEN 'cancelled' WHEN i % 1000 < 975 THEN 'succeeded' WHEN i % 1000 < 995 THEN 'failed' ELSE 'timed_out' END";
-  const key = "CASE WHEN i = 1 THEN 'hook:rare' WHEN i % 2 = 0 THEN 'hook:' || i ELSE 'hook:shared-' || (i % 199) END";
+  const key =
+    "CASE WHEN i = 1 THEN 'hook:rare' WHEN i % 2 = 0 THEN 'hook:' || i ELSE 'hook:shared-' || (i % 199) END";
   const [id, eventId] = [toId("run", "i", dialect), toId("evt", "i * 3", dialect)];
-  const text = fill(json, { RUN_ID: id, EVENT_ID: eventId, STATUS: status, MAPPING: "'mapping-' || (i % 23)", [String(AT)]: at });
+  const text = fill(json, {
+    RUN_ID: id,
+    EVENT_ID: eventId,
+    STATUS: status,
+    MAPPING: "'mapping-' || (i % 23)",
+    [String(AT)]: at,
+  });
   return `SELECT i, ${id}, ${eventId}, ${key}, ${status}, ${at}, ${at} + 4000, ${quote(spec)}, ${text}`;
 }
 
@@ -68,7 +81,13 @@ function deliverySlice(now: number, step: number, dialect: Dialect): string {
     "CASE WHEN i = 1 THEN 'unknown' WHEN i % 1000 < 990 THEN 'delivered' WHEN i % 1000 < 997 THEN 'failed' ELSE 'no_route' END";
   const channel = "CASE WHEN i = 1 THEN 'rare' ELSE 'channel-' || (i % 3) END";
   const [id, runId] = [toId("dlv", "i", dialect), toId("run", "i * 10", dialect)];
-  const values = { DELIVERY_ID: id, RUN_ID: runId, STATUS: status, CHANNEL: channel, [String(AT)]: at };
+  const values = {
+    DELIVERY_ID: id,
+    RUN_ID: runId,
+    STATUS: status,
+    CHANNEL: channel,
+    [String(AT)]: at,
+  };
   return `SELECT i, ${id}, ${status}, ${channel}, ${at}, ${at} + 4000, ${fill(JSON.stringify({ ...record, ...state }), values)}`;
 }
 
@@ -93,8 +112,18 @@ function approvalSlice(now: number, step: number, dialect: Dialect): string {
   };
   const { record } = toApprovalRow(decided as unknown as ApprovalRecord);
   const at = `(${now} - ${DAYS * 86_400_000} + i * 100 * ${step})`;
-  const [id, runId, agent] = [toId("apr", "i", dialect), toId("run", "i * 30", dialect), "CASE WHEN i = 1 THEN 'rare' ELSE 'main' END"];
-  const text = fill(record, { APPROVAL_ID: id, RUN_ID: runId, AGENT: agent, CODE: dialect.digits("i", 9), [String(AT)]: at });
+  const [id, runId, agent] = [
+    toId("apr", "i", dialect),
+    toId("run", "i * 30", dialect),
+    "CASE WHEN i = 1 THEN 'rare' ELSE 'main' END",
+  ];
+  const text = fill(record, {
+    APPROVAL_ID: id,
+    RUN_ID: runId,
+    AGENT: agent,
+    CODE: dialect.digits("i", 9),
+    [String(AT)]: at,
+  });
   return `SELECT i, ${id}, ${runId}, ${dialect.digits("i", 9)}, ${at}, CASE WHEN i = 1 THEN 'open' ELSE 'decided' END, ${text}`;
 }
 
@@ -107,22 +136,49 @@ function sessionSlice(now: number, step: number, { sessionId }: Dialect): string
 }
 
 const TABLES = {
-  events: { every: 1, columns: "seq, id, at, path, credential, outcome, mapping, head, actions, body", slice: eventSlice },
-  runs: { every: 3, columns: "seq, id, event_id, session_key, status, created, ended, spec, record", slice: runSlice },
-  deliveries: { every: 30, columns: "seq, id, status, channel, created, ended, record", slice: deliverySlice },
-  approvals: { every: 100, columns: "seq, id, run_id, code, at, state, record", slice: approvalSlice },
-  sessions: { every: 20, columns: "session, agent, origin, key, turns, created, used", slice: sessionSlice },
+  events: {
+    every: 1,
+    columns: "seq, id, at, path, credential, outcome, mapping, head, actions, body",
+    slice: eventSlice,
+  },
+  runs: {
+    every: 3,
+    columns: "seq, id, event_id, session_key, status, created, ended, spec, record",
+    slice: runSlice,
+  },
+  deliveries: {
+    every: 30,
+    columns: "seq, id, status, channel, created, ended, record",
+    slice: deliverySlice,
+  },
+  approvals: {
+    every: 100,
+    columns: "seq, id, run_id, code, at, state, record",
+    slice: approvalSlice,
+  },
+  sessions: {
+    every: 20,
+    columns: "session, agent, origin, key, turns, created, used",
+    slice: sessionSlice,
+  },
 };
 
 /** The tables that are filled, and the column by which their rows are counted. */
-const COUNTED = { events: "outcome", runs: "status", deliveries: "status", approvals: "state", sessions: "origin" };
+const COUNTED = {
+  events: "outcome",
+  runs: "status",
+  deliveries: "status",
+  approvals: "state",
+  sessions: "origin",
+};
 
 /** Statements that insert `events` events and their work, in the order of time up to `now`. */
 export function* fillStatements(events: number, now: number, dialect: Dialect): Generator<string> {
   const step = Math.floor((DAYS * 86_400_000) / events);
   for (const [table, { every, columns, slice }] of Object.entries(TABLES)) {
     const last = Math.floor(events / every);
-    const into = table === "sessions" && dialect.sessionId !== undefined ? `id, ${columns}` : columns;
+    const into =
+      table === "sessions" && dialect.sessionId !== undefined ? `id, ${columns}` : columns;
     for (let first = 1; first <= last; first += SLICE)
       yield `INSERT INTO ${table} (${into}) ${slice(now, step, dialect)} FROM ${dialect.numbers(first, Math.min(last, first + SLICE - 1))}`;
   }

@@ -33,7 +33,8 @@ const TOKEN = "bench-operator-token-0123456789";
 const MAX_PAGES = 40;
 
 const SQLITE: Dialect = {
-  numbers: (first, last) => `(WITH RECURSIVE n(i) AS (SELECT ${first} UNION ALL SELECT i + 1 FROM n WHERE i < ${last}) SELECT i FROM n)`,
+  numbers: (first, last) =>
+    `(WITH RECURSIVE n(i) AS (SELECT ${first} UNION ALL SELECT i + 1 FROM n WHERE i < ${last}) SELECT i FROM n)`,
   digits: (number, count) => `printf('%0${count}d', ${number})`,
   body: (bytes) => `randomblob(${bytes})`,
   sessionId: undefined,
@@ -50,9 +51,12 @@ const note = (text: string): void => void process.stderr.write(`${text}\n`);
 function fillSqlite(file: string): void {
   const db = new DatabaseSync(file);
   db.exec("PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY; PRAGMA cache_size=-400000");
-  const triggers = db.prepare("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").all() as { name: string; sql: string }[];
+  const triggers = db
+    .prepare("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+    .all() as { name: string; sql: string }[];
   for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
-  for (const statement of [...fillStatements(EVENTS, Date.now(), SQLITE), ...countStatements()]) db.exec(statement);
+  for (const statement of [...fillStatements(EVENTS, Date.now(), SQLITE), ...countStatements()])
+    db.exec(statement);
   for (const { sql } of triggers) db.exec(sql);
   db.exec(`UPDATE marks SET seq = ${EVENTS}; PRAGMA journal_mode=WAL`);
   db.close();
@@ -61,14 +65,19 @@ function fillSqlite(file: string): void {
 async function fillPostgres(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  await client.query(`SET search_path TO "${new URL(url).searchParams.get("schema")}"; SET synchronous_commit TO off`);
+  await client.query(
+    `SET search_path TO "${new URL(url).searchParams.get("schema")}"; SET synchronous_commit TO off`,
+  );
   const tables = ["events", "runs", "deliveries", "approvals", "sessions"];
   for (const table of tables) await client.query(`ALTER TABLE ${table} DISABLE TRIGGER USER`);
-  for (const statement of [...fillStatements(EVENTS, Date.now(), POSTGRES), ...countStatements()]) await client.query(statement);
+  for (const statement of [...fillStatements(EVENTS, Date.now(), POSTGRES), ...countStatements()])
+    await client.query(statement);
   for (const table of tables) {
     await client.query(`ALTER TABLE ${table} ENABLE TRIGGER USER; ANALYZE ${table}`);
     if (table !== "sessions")
-      await client.query(`SELECT setval(pg_get_serial_sequence('${table}', 'seq'), (SELECT max(seq) FROM ${table}))`);
+      await client.query(
+        `SELECT setval(pg_get_serial_sequence('${table}', 'seq'), (SELECT max(seq) FROM ${table}))`,
+      );
   }
   await client.end();
 }
@@ -87,16 +96,22 @@ interface Measured {
   whole: boolean;
 }
 
-async function ask(port: number, path: string): Promise<{ answer: Answer & Record<string, unknown>; ms: number }> {
+async function ask(
+  port: number,
+  path: string,
+): Promise<{ answer: Answer & Record<string, unknown>; ms: number }> {
   const began = performance.now();
-  const response = await fetch(`http://127.0.0.1:${port}/admin/v1${path}`, { headers: { authorization: `Bearer ${TOKEN}` } });
+  const response = await fetch(`http://127.0.0.1:${port}/admin/v1${path}`, {
+    headers: { authorization: `Bearer ${TOKEN}` },
+  });
   const text = await response.text();
   const ms = performance.now() - began;
   if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);
   return { answer: JSON.parse(text) as Answer & Record<string, unknown>, ms };
 }
 
-const count = (answer: Record<string, unknown>): number => Object.values(answer).find((value) => Array.isArray(value))?.length ?? 0;
+const count = (answer: Record<string, unknown>): number =>
+  Object.values(answer).find((value) => Array.isArray(value))?.length ?? 0;
 
 /** Reads a list as the command line does: a search that ended early is continued. */
 async function measure(port: number, path: string): Promise<Measured> {
@@ -173,7 +188,14 @@ const FILTERS: Record<string, string[]> = {
     "status=failed&channel=none",
     "since=1h",
   ],
-  approvals: ["", "state=open", "state=decided", "runId=none", "state=decided&runId=none", "since=1h"],
+  approvals: [
+    "",
+    "state=open",
+    "state=decided",
+    "runId=none",
+    "state=decided&runId=none",
+    "since=1h",
+  ],
   sessions: [
     "",
     "origin=hook",
@@ -204,18 +226,37 @@ async function repeat(list: string, once: () => Promise<Measured>): Promise<Line
   for (let round = 0; round < ROUNDS; round++) all.push(await once());
   const ms = all.flatMap((one) => one.ms);
   const [first] = all as [Measured];
-  return { list, p50: median(ms), max: Math.max(...ms), pages: first.pages, rows: first.rows, whole: first.whole };
+  return {
+    list,
+    p50: median(ms),
+    max: Math.max(...ms),
+    pages: first.pages,
+    rows: first.rows,
+    whole: first.whole,
+  };
 }
 
 async function run(url: string): Promise<Line[]> {
-  const forever = { events: "365d", runs: "365d", hookSessions: "365d", apiSessions: "365d", deliveries: "365d" };
-  const config = { gateway: { port: 0, drainSeconds: 0, token: TOKEN }, store: { url, retention: forever }, hooks: { retention: "365d" } };
+  const forever = {
+    events: "365d",
+    runs: "365d",
+    hookSessions: "365d",
+    apiSessions: "365d",
+    deliveries: "365d",
+  };
+  const config = {
+    gateway: { port: 0, drainSeconds: 0, token: TOKEN },
+    store: { url, retention: forever },
+    hooks: { retention: "365d" },
+  };
   return withServers([startGateway(config, { workers: false })], async ([server]) => {
     const { port } = server as { port: number };
     const lines: Line[] = [];
     for (const [name, filters] of Object.entries(FILTERS)) {
       for (const filter of filters) {
-        lines.push(await repeat(`${name}?${filter}`, () => measure(port, `/${name}?limit=50&${filter}`)));
+        lines.push(
+          await repeat(`${name}?${filter}`, () => measure(port, `/${name}?limit=50&${filter}`)),
+        );
       }
       const deep = name === "sessions" ? middleSession() : await findMiddle(port, name);
       for (const filter of filters.filter((one) => one === "" || !one.includes("idPrefix")))
@@ -245,14 +286,24 @@ function middleSession(): string {
 /** The id of a row in the middle of the table, by the beginning of ids. */
 async function findMiddle(port: number, name: string): Promise<string> {
   const every: Record<string, number> = { events: 1, runs: 3, deliveries: 30, approvals: 100 };
-  const type: Record<string, string> = { events: "evt", runs: "run", deliveries: "dlv", approvals: "apr" };
+  const type: Record<string, string> = {
+    events: "evt",
+    runs: "run",
+    deliveries: "dlv",
+    approvals: "apr",
+  };
   const number = Math.floor(EVENTS / (every[name] ?? 1) / 2);
-  const { answer } = await ask(port, `/${name}?limit=1&idPrefix=${type[name]}_${String(number).padStart(9, "0")}`);
+  const { answer } = await ask(
+    port,
+    `/${name}?limit=1&idPrefix=${type[name]}_${String(number).padStart(9, "0")}`,
+  );
   return (answer[name] as { id: string }[])[0]?.id ?? "";
 }
 
 function print(title: string, lines: readonly Line[]): void {
-  console.log(`\n${title}\n${"p50 ms".padStart(8)}${"max ms".padStart(8)}${"pages".padStart(7)}${"rows".padStart(6)}  list`);
+  console.log(
+    `\n${title}\n${"p50 ms".padStart(8)}${"max ms".padStart(8)}${"pages".padStart(7)}${"rows".padStart(6)}  list`,
+  );
   for (const { list, p50, max, pages, rows, whole } of lines)
     console.log(
       `${p50.toFixed(1).padStart(8)}${max.toFixed(1).padStart(8)}${`${pages}${whole ? "" : "+"}`.padStart(7)}${String(rows).padStart(6)}  ${list}`,

@@ -43,7 +43,10 @@ function createRequests(job: LoadJob): () => Buffer {
     if (!job.sign) return fixed;
     body.write(String(number++).padStart(MARK.length, "0"), at, "latin1");
     const signature = createHmac("sha256", job.sign.secret).update(body).digest("hex");
-    return Buffer.concat([Buffer.from(head(`${job.sign.header}: ${job.sign.prefix}${signature}\r\n`)), body]);
+    return Buffer.concat([
+      Buffer.from(head(`${job.sign.header}: ${job.sign.prefix}${signature}\r\n`)),
+      body,
+    ]);
   };
 }
 
@@ -90,7 +93,13 @@ class Answers {
   sumUp(ms: number): LoadResult {
     const times = this.#times.toSorted((a, b) => a - b);
     const quantile = (share: number): number => times[Math.floor(times.length * share)] ?? 0;
-    return { requests: this.count, errors: this.#errors + this.#lost, ms, p50: quantile(0.5), p99: quantile(0.99) };
+    return {
+      requests: this.count,
+      errors: this.#errors + this.#lost,
+      ms,
+      p50: quantile(0.5),
+      p99: quantile(0.99),
+    };
   }
 }
 
@@ -131,7 +140,12 @@ async function runClosedLoop(job: LoadJob, next: () => Buffer, answers: Answers)
 const PATIENCE_MS = 10_000;
 
 /** Sends each request when it is due: on the connection that has been free for longest, or on a new one. */
-async function runOpenLoop(job: LoadJob, perSecond: number, next: () => Buffer, answers: Answers): Promise<void> {
+async function runOpenLoop(
+  job: LoadJob,
+  perSecond: number,
+  next: () => Buffer,
+  answers: Answers,
+): Promise<void> {
   const total = Math.round((perSecond * job.ms) / 1000);
   const started = performance.now();
   const free = new Set<Socket>();

@@ -3,11 +3,18 @@ import { GROUPS, type Context } from "./groups.ts";
 import { CONNECTIONS, type Row } from "./measure.ts";
 import { parseOptions, renderHelp, UsageError, type Options } from "./options.ts";
 import { hasPostgres } from "./postgres.ts";
-import { getCircumstances, renderCircumstances, renderMachine, renderRows, writeRun } from "./results.ts";
+import {
+  getCircumstances,
+  renderCircumstances,
+  renderMachine,
+  renderRows,
+  writeRun,
+} from "./results.ts";
 import { stopAll, withTimeLimit } from "./servers.ts";
 
 /** Four minutes are for starting, filling stores and installing, the rest for the rounds. */
-const getTimeLimit = ({ ms, rounds }: Options): number => 240_000 + (rounds + 1) * (ms * 10 + 20_000);
+const getTimeLimit = ({ ms, rounds }: Options): number =>
+  240_000 + (rounds + 1) * (ms * 10 + 20_000);
 
 /** The names of the rows that the options choose; reports those that lack something. */
 function chooseGroups({ row, table, peers, against }: Options, postgres: boolean): string[] {
@@ -29,7 +36,8 @@ function getWholeSections(measured: ReadonlyMap<string, Row[]>): Record<string, 
   for (const [section, list] of sections) {
     const missing = list.filter((name) => !measured.has(name));
     if (missing.length === 0) whole[section] = list.flatMap((name) => measured.get(name) ?? []);
-    else if (missing.length < list.length) console.error(`"${section}" is not written, without ${missing.join(", ")}`);
+    else if (missing.length < list.length)
+      console.error(`"${section}" is not written, without ${missing.join(", ")}`);
   }
   return whole;
 }
@@ -42,7 +50,11 @@ async function measureGroups(options: Options): Promise<void> {
   for (const name of chooseGroups(options, context.postgres)) {
     const began = performance.now();
     try {
-      measured.set(name, (await withTimeLimit(getTimeLimit(options), async () => GROUPS[name]?.measure(context))) ?? []);
+      measured.set(
+        name,
+        (await withTimeLimit(getTimeLimit(options), async () => GROUPS[name]?.measure(context))) ??
+          [],
+      );
       console.error(`${name}: done after ${Math.round((performance.now() - began) / 1000)} s`);
     } catch (error) {
       console.error(`${name}: failed: ${error instanceof Error ? error.message : String(error)}`);
@@ -50,13 +62,17 @@ async function measureGroups(options: Options): Promise<void> {
     }
   }
   const sections = Map.groupBy(measured.keys(), (name) => GROUPS[name]?.section ?? "");
-  const rowsOf = (names: readonly string[]): Row[] => names.flatMap((name) => measured.get(name) ?? []);
+  const rowsOf = (names: readonly string[]): Row[] =>
+    names.flatMap((name) => measured.get(name) ?? []);
   if (options.json) {
-    const rows = [...sections].flatMap(([section, names]) => rowsOf(names).map((row) => ({ section, ...row })));
+    const rows = [...sections].flatMap(([section, names]) =>
+      rowsOf(names).map((row) => ({ section, ...row })),
+    );
     console.log(JSON.stringify({ ...circumstances, connections: CONNECTIONS, rows }, null, 2));
   } else {
     console.log(`${renderCircumstances(circumstances)}, on ${renderMachine(circumstances)}.`);
-    for (const [section, names] of sections) console.log(`\n## ${section}\n\n${renderRows(rowsOf(names))}`);
+    for (const [section, names] of sections)
+      console.log(`\n## ${section}\n\n${renderRows(rowsOf(names))}`);
   }
   if (options.write) writeRun({ ...circumstances, sections: getWholeSections(measured) });
 }
@@ -68,7 +84,10 @@ async function printProfile({ row = "agent", ms, json }: Options): Promise<void>
   const busy = 1 - (shares.get("idle") ?? 0);
   const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
   console.log("| category | of the time | of the time it was busy |\n|---|---|---|");
-  for (const [name, share] of shares) console.log(`| ${name} | ${percent(share)} | ${name === "idle" ? "" : percent(share / busy)} |`);
+  for (const [name, share] of shares)
+    console.log(
+      `| ${name} | ${percent(share)} | ${name === "idle" ? "" : percent(share / busy)} |`,
+    );
 }
 
 const TASKS: Record<Options["task"], (options: Options) => Promise<void> | void> = {

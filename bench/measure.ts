@@ -31,19 +31,25 @@ export interface Timing {
 
 export const CONNECTIONS = 16;
 
-export const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
+export const median = (numbers: readonly number[]): number =>
+  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 
-export const medianBy = <T>(list: readonly T[], read: (one: T) => number): number => median(list.map(read));
+export const medianBy = <T>(list: readonly T[], read: (one: T) => number): number =>
+  median(list.map(read));
 
 /** The median of the ratios of each round. */
-export const medianRatio = <T>(ours: readonly T[], theirs: readonly T[], read: (one: T) => number): number =>
-  median(ours.map((one, round) => read(one) / read(theirs[round] as T)));
+export const medianRatio = <T>(
+  ours: readonly T[],
+  theirs: readonly T[],
+  read: (one: T) => number,
+): number => median(ours.map((one, round) => read(one) / read(theirs[round] as T)));
 
 /** The medians of the subject and of the reference. */
-export const medians = <T>(ours: readonly T[], theirs: readonly T[], read: (one: T) => number): [number, number] => [
-  medianBy(ours, read),
-  medianBy(theirs, read),
-];
+export const medians = <T>(
+  ours: readonly T[],
+  theirs: readonly T[],
+  read: (one: T) => number,
+): [number, number] => [medianBy(ours, read), medianBy(theirs, read)];
 
 export const countErrors = (...sides: readonly (readonly { errors: number }[])[]): number =>
   sides.flat().reduce((sum, { errors }) => sum + errors, 0);
@@ -52,10 +58,15 @@ export const countErrors = (...sides: readonly (readonly { errors: number }[])[]
  * Measures each in turn, round by round, after one round to warm up. Every second round goes backwards, so that none is
  * always measured after the same one. Returns what was measured of each, by round.
  */
-export async function alternate<T>(sides: readonly (() => Promise<T>)[], rounds: number): Promise<T[][]> {
+export async function alternate<T>(
+  sides: readonly (() => Promise<T>)[],
+  rounds: number,
+): Promise<T[][]> {
   const measured: T[][] = sides.map(() => []);
   for (let round = 0; round <= rounds; round++)
-    for (const [index, measure] of round % 2 === 0 ? sides.entries() : [...sides.entries()].toReversed()) {
+    for (const [index, measure] of round % 2 === 0
+      ? sides.entries()
+      : [...sides.entries()].toReversed()) {
       const one = await measure();
       if (round > 0) measured[index]?.push(one);
     }
@@ -80,7 +91,13 @@ interface Flooded {
 
 async function flood({ server, settle, ...side }: Side, ms: number): Promise<Flooded> {
   const before = server.cpuMicros();
-  const result = await load({ connections: CONNECTIONS, ...side, port: server.port, token: TOKEN, ms });
+  const result = await load({
+    connections: CONNECTIONS,
+    ...side,
+    port: server.port,
+    token: TOKEN,
+    ms,
+  });
   const cpu = (server.cpuMicros() - before) / Math.max(1, result.requests);
   await settle?.(result.requests - result.errors);
   return { ...result, perSecond: (result.requests / result.ms) * 1000, cpu };
@@ -94,7 +111,12 @@ export const floodInTurn = (sides: readonly Side[], { ms, rounds }: Timing): Pro
   );
 
 /** The row of a server against its reference, and against the plain echo if that was measured too. */
-export function toRow(row: Omit<Row, "value">, ours: readonly Flooded[], theirs: readonly Flooded[], plain?: readonly Flooded[]): Row {
+export function toRow(
+  row: Omit<Row, "value">,
+  ours: readonly Flooded[],
+  theirs: readonly Flooded[],
+  plain?: readonly Flooded[],
+): Row {
   const rate = ({ perSecond }: Flooded): number => perSecond;
   return {
     ...row,

@@ -16,19 +16,36 @@ const REPLY = JSON.stringify({
 const CALL = {
   role: "assistant",
   content: null,
-  tool_calls: [{ id: "call", type: "function", function: { name: "tools__look", arguments: "{}" } }],
+  tool_calls: [
+    { id: "call", type: "function", function: { name: "tools__look", arguments: "{}" } },
+  ],
 };
 const toAnswer = (message: object, reason: string): string =>
-  JSON.stringify({ ...(JSON.parse(REPLY) as object), choices: [{ index: 0, finish_reason: reason, message }] });
+  JSON.stringify({
+    ...(JSON.parse(REPLY) as object),
+    choices: [{ index: 0, finish_reason: reason, message }],
+  });
 
-const LOOK = { name: "look", inputSchema: { type: "object", properties: {} }, annotations: { readOnlyHint: true } };
+const LOOK = {
+  name: "look",
+  inputSchema: { type: "object", properties: {} },
+  annotations: { readOnlyHint: true },
+};
 
 /** Answers a request to the server of tools, whose one tool answers at once. */
 function answerTool(body: string): string | undefined {
-  const { id, method, params } = JSON.parse(body) as { id?: number; method: string; params?: { protocolVersion?: string } };
+  const { id, method, params } = JSON.parse(body) as {
+    id?: number;
+    method: string;
+    params?: { protocolVersion?: string };
+  };
   if (id === undefined) return undefined;
   const results: Record<string, object> = {
-    initialize: { protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "tools", version: "1" } },
+    initialize: {
+      protocolVersion: params?.protocolVersion,
+      capabilities: { tools: {} },
+      serverInfo: { name: "tools", version: "1" },
+    },
     "tools/list": { tools: [LOOK] },
     "tools/call": { content: [{ type: "text", text: "seen" }] },
   };
@@ -50,7 +67,8 @@ const IDLE_MS = 20_000;
 async function waitFor(turns: () => number, count: number): Promise<void> {
   for (let known = turns(), since = performance.now(); turns() < count; await pause(5)) {
     if (turns() > known) [known, since] = [turns(), performance.now()];
-    if (performance.now() - since > IDLE_MS) throw new Error(`${count - turns()} runs do not start or do not end`);
+    if (performance.now() - since > IDLE_MS)
+      throw new Error(`${count - turns()} runs do not start or do not end`);
   }
 }
 
@@ -59,7 +77,8 @@ export async function withModel<T>(work: (model: Model) => Promise<T>, steps = 0
   let turns = 0;
   const answer = (url: string, body: string): string | undefined => {
     if (url.startsWith("/mcp")) return answerTool(body);
-    if (steps > 0 && body.split('"role":"tool"').length <= steps) return toAnswer(CALL, "tool_calls");
+    if (steps > 0 && body.split('"role":"tool"').length <= steps)
+      return toAnswer(CALL, "tool_calls");
     turns++;
     return REPLY;
   };
@@ -68,7 +87,9 @@ export async function withModel<T>(work: (model: Model) => Promise<T>, steps = 0
     request.on("data", (chunk: Buffer) => (body += chunk.toString()));
     request.on("end", () => {
       const text = request.method === "POST" ? answer(request.url ?? "", body) : undefined;
-      response.writeHead(text === undefined ? (request.method === "POST" ? 202 : 405) : 200, { "content-type": "application/json" });
+      response.writeHead(text === undefined ? (request.method === "POST" ? 202 : 405) : 200, {
+        "content-type": "application/json",
+      });
       response.end(text);
     });
   });
@@ -87,7 +108,11 @@ export async function withModel<T>(work: (model: Model) => Promise<T>, steps = 0
     ...(steps > 0 && tools),
   };
   try {
-    return await work({ config, turns: () => turns, reached: (count) => waitFor(() => turns, count) });
+    return await work({
+      config,
+      turns: () => turns,
+      reached: (count) => waitFor(() => turns, count),
+    });
   } finally {
     model.close();
   }

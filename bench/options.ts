@@ -21,8 +21,14 @@ const OPTIONS = {
 const ABOUT: Record<keyof typeof OPTIONS, [argument: string, about: string]> = {
   row: ["<text>", "measures only rows whose name contains the text"],
   table: ["", "measures the rows of docs/performance.md, without those that take long"],
-  write: ["", "writes whole sections into bench/results.json; `npm run docs` puts them into the page"],
-  peers: ["", "measures other programs too; installs those that are missing into ~/.cache/rouse-bench"],
+  write: [
+    "",
+    "writes whole sections into bench/results.json; `npm run docs` puts them into the page",
+  ],
+  peers: [
+    "",
+    "measures other programs too; installs those that are missing into ~/.cache/rouse-bench",
+  ],
   against: ["<commit>", "measures whole runs of this checkout against those of a commit"],
   seconds: ["<number>", "how long each side is measured in a round (3; with --table 1)"],
   rounds: ["<number>", "rounds after the round to warm up (3; with --table 5)"],
@@ -62,9 +68,15 @@ export interface Options {
 
 const isPositive = (value: number): boolean => value > 0 && Number.isFinite(value);
 
-function toNumber(name: keyof typeof OPTIONS, text: string, isValid: (value: number) => boolean, what: string): number {
+function toNumber(
+  name: keyof typeof OPTIONS,
+  text: string,
+  isValid: (value: number) => boolean,
+  what: string,
+): number {
   const value = Number(text);
-  if (text.trim() === "" || !isValid(value)) throw new UsageError(`--${name} is "${text}", and has to be ${what}.`);
+  if (text.trim() === "" || !isValid(value))
+    throw new UsageError(`--${name} is "${text}", and has to be ${what}.`);
   return value;
 }
 
@@ -78,13 +90,28 @@ function parseValues(argv: readonly string[]) {
 }
 
 export function parseOptions(argv: readonly string[], groups: readonly string[]): Options {
-  const { row, table = false, write = false, peers = false, against, json = false, ...values } = parseValues(argv);
+  const {
+    row,
+    table = false,
+    write = false,
+    peers = false,
+    against,
+    json = false,
+    ...values
+  } = parseValues(argv);
   if (row !== undefined && !groups.some((name) => name.includes(row)))
     throw new UsageError(`No row has "${row}" in its name. The rows are ${groups.join(", ")}.`);
-  const task = (["help", "profile", "costs", "simulate"] as const).find((name) => values[name]) ?? "measure";
-  if (write && task !== "measure") throw new UsageError(`--write is for what is measured, and not for --${task}.`);
+  const task =
+    (["help", "profile", "costs", "simulate"] as const).find((name) => values[name]) ?? "measure";
+  if (write && task !== "measure")
+    throw new UsageError(`--write is for what is measured, and not for --${task}.`);
   const toCount = (name: "rounds" | "seed", text: string): number =>
-    toNumber(name, text, (value) => isPositive(value) && Number.isInteger(value), "a whole number above 0");
+    toNumber(
+      name,
+      text,
+      (value) => isPositive(value) && Number.isInteger(value),
+      "a whole number above 0",
+    );
   return {
     row,
     table,
@@ -93,9 +120,13 @@ export function parseOptions(argv: readonly string[], groups: readonly string[])
     against,
     json,
     task,
-    ms: toNumber("seconds", values.seconds ?? (table ? "1" : "3"), isPositive, "a number above 0") * 1000,
+    ms:
+      toNumber("seconds", values.seconds ?? (table ? "1" : "3"), isPositive, "a number above 0") *
+      1000,
     rounds: toCount("rounds", values.rounds ?? (table ? "5" : "3")),
-    rates: (values.hooks ?? "1000,10000,100000").split(",").map((text) => toNumber("hooks", text, isPositive, "numbers above 0")),
+    rates: (values.hooks ?? "1000,10000,100000")
+      .split(",")
+      .map((text) => toNumber("hooks", text, isPositive, "numbers above 0")),
     seed: toCount("seed", values.seed ?? "1"),
   };
 }
@@ -105,9 +136,15 @@ const renderList = (rows: readonly (readonly [name: string, about: string])[]): 
   return rows.map(([name, about]) => `  ${name.padEnd(width)}  ${about}`).join("\n");
 };
 
-export function renderHelp(groups: Readonly<Record<string, { about: string; needs?: string }>>): string {
-  const options = Object.entries(ABOUT).map(([name, [argument, about]]) => [`--${name} ${argument}`.trim(), about] as const);
-  const rows = Object.entries(groups).map(([name, { about, needs }]) => [name, needs ? `${about}; needs ${needs}` : about] as const);
+export function renderHelp(
+  groups: Readonly<Record<string, { about: string; needs?: string }>>,
+): string {
+  const options = Object.entries(ABOUT).map(
+    ([name, [argument, about]]) => [`--${name} ${argument}`.trim(), about] as const,
+  );
+  const rows = Object.entries(groups).map(
+    ([name, { about, needs }]) => [name, needs ? `${about}; needs ${needs}` : about] as const,
+  );
   return `Measures servers in turn, round by round, and prints the medians of the rounds.
 
 Usage: npm run bench -- [options]

@@ -31,7 +31,13 @@ async function measure(peers: readonly Peer[], timing: Timing): Promise<Row[]> {
         const server = servers[index];
         const counts = peer.stores ? CONNECTIONS.stores : CONNECTIONS.forgets;
         return server && counts.includes(connections)
-          ? peer.sides.map((side) => ({ ...side, server, body: AGENT, connections, settle: () => untilIdle(server) }))
+          ? peer.sides.map((side) => ({
+              ...side,
+              server,
+              body: AGENT,
+              connections,
+              settle: () => untilIdle(server),
+            }))
           : [];
       });
       const echo = { path: "/echo", body: AGENT, connections };
@@ -39,7 +45,12 @@ async function measure(peers: readonly Peer[], timing: Timing): Promise<Row[]> {
       const [theirs = [], free = [], ...ours] = await floodInTurn(sides, timing);
       rows.push(
         ...measured.map(({ row, note }, index) =>
-          toRow({ row, connections, ...(note !== undefined && { note }) }, ours[index] ?? [], theirs, free),
+          toRow(
+            { row, connections, ...(note !== undefined && { note }) },
+            ours[index] ?? [],
+            theirs,
+            free,
+          ),
         ),
       );
     }
@@ -53,7 +64,15 @@ export function peerRows(timing: Timing, postgres: boolean): Promise<Row[]> {
   if (!postgres) return measure([rouse("SQLite", {}), ...others], timing);
   return withSchema((ours) =>
     withSchema((theirs) =>
-      measure([rouse("SQLite", {}), rouse("PostgreSQL", { store: { url: ours } }), pgBoss(theirs), ...others], timing),
+      measure(
+        [
+          rouse("SQLite", {}),
+          rouse("PostgreSQL", { store: { url: ours } }),
+          pgBoss(theirs),
+          ...others,
+        ],
+        timing,
+      ),
     ),
   );
 }

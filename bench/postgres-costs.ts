@@ -25,7 +25,8 @@ interface Spent {
   log: number;
 }
 
-const scalar = async (sql: string): Promise<number> => Number(Object.values((await query(sql)).rows[0] ?? {})[0]);
+const scalar = async (sql: string): Promise<number> =>
+  Number(Object.values((await query(sql)).rows[0] ?? {})[0]);
 const logPosition = (): Promise<number> => scalar("SELECT pg_current_wal_lsn() - '0/0'");
 
 interface Rounds {
@@ -62,18 +63,31 @@ async function least({ rounds, server, cpu, prepare, work }: Rounds): Promise<Sp
 }
 
 /** Hooks that are accepted and wait. */
-function accepting(body: string, ms: number, rounds: number, cpu: () => number): Promise<Record<string, Cost>> {
+function accepting(
+  body: string,
+  ms: number,
+  rounds: number,
+  cpu: () => number,
+): Promise<Record<string, Cost>> {
   return withSchema((url) =>
     withServers([startGateway({ store: { url } }, { workers: false })], async ([gateway]) => {
       let requests = 0;
       const work = async (): Promise<() => number> => {
-        const result = await load({ port: gateway.port, path: "/hooks/agent", body, token: TOKEN, connections: CONNECTIONS, ms });
+        const result = await load({
+          port: gateway.port,
+          path: "/hooks/agent",
+          body,
+          token: TOKEN,
+          connections: CONNECTIONS,
+          ms,
+        });
         requests += result.requests;
         return () => result.requests;
       };
       const spent = await least({ rounds, server: gateway, cpu, work });
       const schema = new URL(url).searchParams.get("schema") ?? "";
-      const size = await scalar(`SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      const size =
+        await scalar(`SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = '${schema}' AND c.relkind = 'r'`);
       const how = `${rounds} rounds of ${ms / 1000} s of POST /hooks/agent (${body.length} bytes) from ${CONNECTIONS} connections over loopback, no workers, store on PostgreSQL on the same machine`;
       return {
@@ -112,7 +126,12 @@ function keys(rounds: number, cpu: () => number): Promise<Record<string, Cost>> 
         for (let group = 0; group < GROUPS; group++) {
           const fresh = Array.from({ length: KEYS }, () =>
             newKeys(newId("evt", Date.now()), [
-              { scope: "github", key: crypto.randomUUID(), expiresAt: Date.now() + 86_400_000, answer: { status: 202, body: {} } },
+              {
+                scope: "github",
+                key: crypto.randomUUID(),
+                expiresAt: Date.now() + 86_400_000,
+                answer: { status: 202, body: {} },
+              },
             ]),
           ).flat();
           await db.transaction((sql) => bindKeys(sql, fresh, Date.now()));
@@ -127,7 +146,11 @@ function keys(rounds: number, cpu: () => number): Promise<Record<string, Cost>> 
           value: spent.postgres,
           how: `user and system time of all of PostgreSQL's processes by key, the least of ${how}`,
         },
-        "postgres.keyLog": { unit: "bytes", value: spent.log, how: `write-ahead log by key, the least of ${how}` },
+        "postgres.keyLog": {
+          unit: "bytes",
+          value: spent.log,
+          how: `write-ahead log by key, the least of ${how}`,
+        },
       };
     } finally {
       await db.close();
@@ -140,7 +163,13 @@ function running(ms: number, rounds: number, cpu: () => number): Promise<Record<
   return withModel(({ config, turns }) =>
     withSchema((url) =>
       withServers([startGateway({ ...config, store: { url } })], async ([gateway]) => {
-        const flood = { port: gateway.port, path: "/hooks/agent", body: AGENT_ALONE, token: TOKEN, connections: CONNECTIONS };
+        const flood = {
+          port: gateway.port,
+          path: "/hooks/agent",
+          body: AGENT_ALONE,
+          token: TOKEN,
+          connections: CONNECTIONS,
+        };
         const prepare = (): Promise<unknown> => load({ ...flood, ms: ms / 2 });
         const work = async (): Promise<() => number> => {
           const before = turns();
@@ -172,7 +201,15 @@ function running(ms: number, rounds: number, cpu: () => number): Promise<Record<
 }
 
 /** All costs of PostgreSQL. The server has to be on this machine, and the user to be a superuser of it. */
-export async function postgresCosts(body: string, ms: number, rounds: number): Promise<Record<string, Cost>> {
+export async function postgresCosts(
+  body: string,
+  ms: number,
+  rounds: number,
+): Promise<Record<string, Cost>> {
   const cpu = await postgresCpu();
-  return { ...(await accepting(body, ms, rounds, cpu)), ...(await keys(rounds, cpu)), ...(await running(ms, rounds, cpu)) };
+  return {
+    ...(await accepting(body, ms, rounds, cpu)),
+    ...(await keys(rounds, cpu)),
+    ...(await running(ms, rounds, cpu)),
+  };
 }

@@ -4,9 +4,26 @@ import { randomBytes } from "node:crypto";
 import { userInfo } from "node:os";
 import pg from "pg";
 import { AGENT_ALONE } from "./bodies.ts";
-import { alternate, CONNECTIONS, countErrors, median, medianRatio, medians, type Row, type Timing } from "./measure.ts";
+import {
+  alternate,
+  CONNECTIONS,
+  countErrors,
+  median,
+  medianRatio,
+  medians,
+  type Row,
+  type Timing,
+} from "./measure.ts";
 import { withModel } from "./model.ts";
-import { load, pause, readCpuMicros, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
+import {
+  load,
+  pause,
+  readCpuMicros,
+  startGateway,
+  TOKEN,
+  withServers,
+  type Server,
+} from "./servers.ts";
 
 function address(): URL {
   const url = new URL(process.env["TEST_POSTGRES_URL"] ?? "postgres://127.0.0.1:5432/test");
@@ -14,10 +31,15 @@ function address(): URL {
   return url;
 }
 
-export const query = (sql: string): Promise<pg.QueryResult<Record<string, unknown>>> => queryAt(address().href, sql);
+export const query = (sql: string): Promise<pg.QueryResult<Record<string, unknown>>> =>
+  queryAt(address().href, sql);
 
 /** Asks another database, until `signal` is aborted. A `schema` in the URL is Rouse's own. */
-export async function queryAt(url: string, sql: string, signal?: AbortSignal): Promise<pg.QueryResult<Record<string, unknown>>> {
+export async function queryAt(
+  url: string,
+  sql: string,
+  signal?: AbortSignal,
+): Promise<pg.QueryResult<Record<string, unknown>>> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 3000 });
   await client.connect();
   const end = (): void => void client.end();
@@ -54,7 +76,10 @@ export async function withSchema<T>(work: (url: string) => Promise<T>, keep = fa
 }
 
 /** So many databases of this run's own, by their URLs; the first has to be filled, the others can be copied from it. */
-export async function withDatabases<T>(count: number, work: (urls: string[]) => Promise<T>): Promise<T> {
+export async function withDatabases<T>(
+  count: number,
+  work: (urls: string[]) => Promise<T>,
+): Promise<T> {
   const urls = Array.from({ length: count }, () => {
     const url = address();
     url.pathname = `/bench_${randomBytes(6).toString("hex")}`;
@@ -90,13 +115,17 @@ const getParentPid = (pid: number): number => {
  * on this machine, and the user to be a superuser of it.
  */
 export async function postgresCpu(): Promise<() => number> {
-  const { rows } = await query("SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)::int AS pid");
+  const { rows } = await query(
+    "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)::int AS pid",
+  );
   const postmaster = Number(rows[0]?.["pid"]);
   return () => {
     const children = readdirSync("/proc")
       .map(Number)
       .filter((pid) => pid > 0 && getParentPid(pid) === postmaster);
-    return readCpuMicros(postmaster, true) + children.reduce((sum, pid) => sum + readCpuMicros(pid), 0);
+    return (
+      readCpuMicros(postmaster, true) + children.reduce((sum, pid) => sum + readCpuMicros(pid), 0)
+    );
   };
 }
 
@@ -107,10 +136,21 @@ interface Accepted {
 }
 
 /** The same number of connections for each gateway; CPU time of these and of PostgreSQL together. */
-async function flood(gateways: readonly Server[], cpuOfPostgres: () => number, ms: number): Promise<Accepted> {
-  const cpu = (): number => cpuOfPostgres() + gateways.reduce((sum, gateway) => sum + gateway.cpuMicros(), 0);
+async function flood(
+  gateways: readonly Server[],
+  cpuOfPostgres: () => number,
+  ms: number,
+): Promise<Accepted> {
+  const cpu = (): number =>
+    cpuOfPostgres() + gateways.reduce((sum, gateway) => sum + gateway.cpuMicros(), 0);
   const before = cpu();
-  const job = { path: "/hooks/agent", body: AGENT_ALONE, token: TOKEN, connections: CONNECTIONS, ms };
+  const job = {
+    path: "/hooks/agent",
+    body: AGENT_ALONE,
+    token: TOKEN,
+    connections: CONNECTIONS,
+    ms,
+  };
   const results = await Promise.all(gateways.map(({ port }) => load({ ...job, port })));
   const requests = results.reduce((sum, one) => sum + one.requests, 0);
   return {
@@ -124,7 +164,8 @@ const WARM_UP_MS = 6000;
 /** What a hook costs with two gateways on one database, against one: CPU time of all processes together. */
 export async function twoAgainstOne({ ms, rounds }: Timing): Promise<Row> {
   const cpuOfPostgres = await postgresCpu();
-  const start = (url: string): Promise<Server> => startGateway({ store: { url } }, { workers: false });
+  const start = (url: string): Promise<Server> =>
+    startGateway({ store: { url } }, { workers: false });
   return withSchema((two) =>
     withSchema((one) =>
       withServers([start(one), start(two), start(two)], async ([alone, ...pair]) => {
@@ -154,18 +195,29 @@ export function enqueueToStart(hooks: number): Promise<Row[]> {
   return withModel(({ config }) =>
     withSchema((url) => {
       const operator = "bench-operator-token-0123456789";
-      const shared = { ...config, store: { url }, gateway: { port: 0, drainSeconds: 0, token: operator } };
-      return withServers([startGateway(shared, { workers: false }), startGateway(shared)], async ([front, back]) => {
-        const rows: Row[] = [];
-        for (const [name, server] of [
-          ["taken by another gateway", front],
-          ["taken by the one that runs it", back],
-        ] as const) {
-          const value = median(await waits(server, operator, hooks));
-          rows.push({ row: `median time from a hook to the start of its run, ${name}`, value, unit: "ms" });
-        }
-        return rows;
-      });
+      const shared = {
+        ...config,
+        store: { url },
+        gateway: { port: 0, drainSeconds: 0, token: operator },
+      };
+      return withServers(
+        [startGateway(shared, { workers: false }), startGateway(shared)],
+        async ([front, back]) => {
+          const rows: Row[] = [];
+          for (const [name, server] of [
+            ["taken by another gateway", front],
+            ["taken by the one that runs it", back],
+          ] as const) {
+            const value = median(await waits(server, operator, hooks));
+            rows.push({
+              row: `median time from a hook to the start of its run, ${name}`,
+              value,
+              unit: "ms",
+            });
+          }
+          return rows;
+        },
+      );
     }),
   );
 }
@@ -185,7 +237,9 @@ async function waits(server: Server, operator: string, hooks: number): Promise<n
   const times: number[] = [];
   for (const id of ids.slice(Math.floor(hooks / 10))) {
     for (let looks = 0; looks < 200; looks++) {
-      const answer = await fetch(`${base}/admin/v1/runs/${id}`, { headers: { authorization: `Bearer ${operator}` } });
+      const answer = await fetch(`${base}/admin/v1/runs/${id}`, {
+        headers: { authorization: `Bearer ${operator}` },
+      });
       const { run } = (await answer.json()) as { run: RunTimes };
       if (run.startedAt !== null) {
         times.push(Date.parse(run.startedAt) - Date.parse(run.createdAt));

@@ -29,4 +29,6 @@ const server = createServer((request, response) => {
   request.resume();
   request.on("end", () => void answer(response, request.url?.startsWith("/paced") ?? false));
 });
-server.listen(0, "127.0.0.1", () => console.log(`listens on http://127.0.0.1:${(server.address() as AddressInfo).port}`));
+server.listen(0, "127.0.0.1", () =>
+  console.log(`listens on http://127.0.0.1:${(server.address() as AddressInfo).port}`),
+);

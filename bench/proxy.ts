@@ -26,6 +26,11 @@ app.post("/*", async (c) => {
     headers: { "content-type": "application/json" },
     body: await c.req.text(),
   });
-  return new Response(answer.body, { status: answer.status, headers: { "content-type": answer.headers.get("content-type") ?? "" } });
+  return new Response(answer.body, {
+    status: answer.status,
+    headers: { "content-type": answer.headers.get("content-type") ?? "" },
+  });
 });
-serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }, ({ port }) => console.log(`listens on http://127.0.0.1:${port}`));
+serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }, ({ port }) =>
+  console.log(`listens on http://127.0.0.1:${port}`),
+);

@@ -30,12 +30,23 @@ export interface Run extends Circumstances {
 const ROOT = join(import.meta.dirname, "..");
 const FILE = join(import.meta.dirname, "results.json");
 
-export const readRuns = (): Run[] => (JSON.parse(readFileSync(FILE, "utf8")) as { runs: Run[] }).runs;
+export const readRuns = (): Run[] =>
+  (JSON.parse(readFileSync(FILE, "utf8")) as { runs: Run[] }).runs;
 
 /** The folders and files that decide what is measured. */
-const MEASURED = ["bench", "bin", "console", "mappings", "package.json", "package-lock.json", "plugins", "src"];
+const MEASURED = [
+  "bench",
+  "bin",
+  "console",
+  "mappings",
+  "package.json",
+  "package-lock.json",
+  "plugins",
+  "src",
+];
 
-const git = (...args: string[]): string => execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
+const git = (...args: string[]): string =>
+  execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
 
 export function getCircumstances(): Circumstances {
   const changed = git("status", "--porcelain", "--", ...MEASURED, ":!bench/results.json");
@@ -55,20 +66,38 @@ export function writeRun(run: Run): void {
   if (Object.keys(run.sections).length === 0) return;
   const runs = readRuns().map(({ sections, ...rest }) => ({
     ...rest,
-    sections: Object.fromEntries(Object.entries(sections).filter(([name]) => !(name in run.sections))),
+    sections: Object.fromEntries(
+      Object.entries(sections).filter(([name]) => !(name in run.sections)),
+    ),
   }));
   const kept = runs.filter(({ sections }) => Object.keys(sections).length > 0);
   writeFileSync(FILE, `${JSON.stringify({ runs: [...kept, run] }, null, 2)}\n`);
 }
 
 const renderDate = (date: string): string =>
-  new Date(date).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
+  new Date(date).toLocaleDateString("en-GB", {
+    day: "numeric",
+    month: "long",
+    year: "numeric",
+    timeZone: "UTC",
+  });
 
-export const renderMachine = (run: Circumstances): string => `${run.cpus} × ${run.cpuModel}, ${run.memoryGb} GB, Node ${run.node}`;
+export const renderMachine = (run: Circumstances): string =>
+  `${run.cpus} × ${run.cpuModel}, ${run.memoryGb} GB, Node ${run.node}`;
 
-export function renderCircumstances({ date, commit, cpus: count, loadAverage: [load = 0], rounds, seconds }: Circumstances): string {
+export function renderCircumstances({
+  date,
+  commit,
+  cpus: count,
+  loadAverage: [load = 0],
+  rounds,
+  seconds,
+}: Circumstances): string {
   const busy = load > count / 2 ? " (busy with other work)" : "";
-  const how = rounds === undefined ? "" : `, ${rounds} rounds${seconds === undefined ? "" : ` of ${seconds} s`}`;
+  const how =
+    rounds === undefined
+      ? ""
+      : `, ${rounds} rounds${seconds === undefined ? "" : ` of ${seconds} s`}`;
   return `${renderDate(date)}, commit \`${commit}\`, load average before ${load.toFixed(1)}${busy}${how}`;
 }
 
@@ -95,6 +124,9 @@ export function renderRows(rows: readonly Row[]): string {
   ];
   const shown = columns.filter(([, read]) => rows.some((row) => read(row) !== ""));
   const notes = rows.flatMap(({ row, note }) => (note === undefined ? [] : [`- ${row}: ${note}`]));
-  const lines = table([shown.map(([head]) => head), ...rows.map((row) => shown.map(([, read]) => read(row)))]);
+  const lines = table([
+    shown.map(([head]) => head),
+    ...rows.map((row) => shown.map(([, read]) => read(row))),
+  ]);
   return notes.length === 0 ? lines : `${lines}\n\n${[...new Set(notes)].join("\n")}`;
 }

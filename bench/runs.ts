@@ -4,7 +4,15 @@ import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AGENT_ALONE } from "./bodies.ts";
-import { alternate, CONNECTIONS, countErrors, medianBy, medianRatio, medians, type Row } from "./measure.ts";
+import {
+  alternate,
+  CONNECTIONS,
+  countErrors,
+  medianBy,
+  medianRatio,
+  medians,
+  type Row,
+} from "./measure.ts";
 import { withModel, type Model } from "./model.ts";
 import { withSchema } from "./postgres.ts";
 import { load, ROOT, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
@@ -23,10 +31,21 @@ interface Carried {
 }
 
 /** Posts hooks, and waits until their runs have ended. */
-export async function carryOut(server: Server, { turns, reached }: Model, hooks: number): Promise<Carried> {
+export async function carryOut(
+  server: Server,
+  { turns, reached }: Model,
+  hooks: number,
+): Promise<Carried> {
   const known = turns();
   const began = performance.now();
-  const job = { path: "/hooks/agent", body: AGENT_ALONE, token: TOKEN, connections: CONNECTIONS, ms: 600_000, requests: hooks };
+  const job = {
+    path: "/hooks/agent",
+    body: AGENT_ALONE,
+    token: TOKEN,
+    connections: CONNECTIONS,
+    ms: 600_000,
+    requests: hooks,
+  };
   const { requests, errors } = await load({ ...job, port: server.port });
   const [before, cpu, accepted] = [turns(), server.cpuMicros(), performance.now()];
   await reached(known + requests - errors);
@@ -48,7 +67,10 @@ export function wholeRuns(rounds: number, steps = 0): Promise<Row> {
         const [all = []] = await alternate([() => carryOut(gateway, model, HOOKS.SQLite)], rounds);
         const value = medianBy(all, ({ perSecond }) => perSecond);
         return {
-          row: steps === 0 ? "runs a second" : `runs a second, each with ${steps} steps that call a tool`,
+          row:
+            steps === 0
+              ? "runs a second"
+              : `runs a second, each with ${steps} steps that call a tool`,
           value,
           unit: "a second",
           cpuMicros: [medianBy(all, ({ cpu }) => cpu)],
@@ -94,17 +116,25 @@ export function compareRuns(
 /** Whole runs of this checkout against those of a commit, on both stores. */
 export function runsAgainst(commit: string, hasPostgres: boolean, rounds: number): Promise<Row[]> {
   return withCommit(commit, async (program) => {
-    const measure = async (store: "SQLite" | "PostgreSQL", [ours, theirs]: readonly [object, object]): Promise<Row> => ({
+    const measure = async (
+      store: "SQLite" | "PostgreSQL",
+      [ours, theirs]: readonly [object, object],
+    ): Promise<Row> => ({
       row: `runs a second on ${store}, against commit ${commit}`,
       ...(await compareRuns(
-        [({ config }) => startGateway({ ...config, ...ours }), ({ config }) => startGateway({ ...config, ...theirs }, { program })],
+        [
+          ({ config }) => startGateway({ ...config, ...ours }),
+          ({ config }) => startGateway({ ...config, ...theirs }, { program }),
+        ],
         { hooks: HOOKS[store], rounds, read: "perSecond" },
       )),
     });
     const onSqlite = await measure("SQLite", [{}, {}]);
     if (!hasPostgres) return [onSqlite];
     const toStore = (url: string): object => ({ store: { url } });
-    const onPostgres = await withSchema((ours) => withSchema((theirs) => measure("PostgreSQL", [toStore(ours), toStore(theirs)])));
+    const onPostgres = await withSchema((ours) =>
+      withSchema((theirs) => measure("PostgreSQL", [toStore(ours), toStore(theirs)])),
+    );
     return [onSqlite, onPostgres];
   });
 }

@@ -63,13 +63,19 @@ export function readCpuMicros(pid: number, ended = false): number {
 }
 
 /** `hasChildren`: the CPU time includes that of ended children. */
-export function toServer(child: ChildProcess, port: number, readyMs: number, options: { cleanUp(): void; hasChildren?: boolean }): Server {
+export function toServer(
+  child: ChildProcess,
+  port: number,
+  readyMs: number,
+  options: { cleanUp(): void; hasChildren?: boolean },
+): Server {
   const pid = child.pid as number;
   return {
     port,
     readyMs,
     cpuMicros: () => readCpuMicros(pid, options.hasChildren),
-    rssMb: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
+    rssMb: () =>
+      Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
     async stop() {
       const ended = once(child, "exit");
       const kill = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
@@ -106,9 +112,16 @@ async function started(child: ChildProcess, cleanUp: () => void): Promise<Server
 }
 
 /** A server that stands beside this file. */
-export function startScript(name: string, args: readonly string[], cleanUp: () => void = () => undefined): Promise<Server> {
+export function startScript(
+  name: string,
+  args: readonly string[],
+  cleanUp: () => void = () => undefined,
+): Promise<Server> {
   const script = join(ROOT, "bench", name);
-  return started(spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "inherit"] }), cleanUp);
+  return started(
+    spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "inherit"] }),
+    cleanUp,
+  );
 }
 
 /** The same server stack with no work at all. */
@@ -117,7 +130,9 @@ export const startEcho = (): Promise<Server> => startScript("echo.ts", []);
 /** The same server stack with the least that a durable accept does, on a file of its own. */
 export function startDurableEcho(): Promise<Server> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-bench-echo-"));
-  return startScript("durable-echo.ts", [join(dir, "records")], () => rmSync(dir, { recursive: true, force: true }));
+  return startScript("durable-echo.ts", [join(dir, "records")], () =>
+    rmSync(dir, { recursive: true, force: true }),
+  );
 }
 
 const CLONE = join(ROOT, "bin/rouse.js");
@@ -144,32 +159,46 @@ export function startGateway(config: object, options: GatewayOptions = {}): Prom
     hooks: { enabled: true, token: TOKEN, ...hooks },
     ...rest,
   };
-  for (const [name, text] of Object.entries({ "rouse.json5": JSON.stringify(settings), ...files })) {
+  for (const [name, text] of Object.entries({
+    "rouse.json5": JSON.stringify(settings),
+    ...files,
+  })) {
     mkdirSync(dirname(join(dir, name)), { recursive: true });
     writeFileSync(join(dir, name), text);
   }
-  const child = spawn(process.execPath, [...nodeArgs, program, "start", ...(workers ? [] : ["--no-workers"])], {
-    cwd: dir,
-    stdio: ["ignore", "pipe", "inherit"],
-    env: { PATH: process.env["PATH"] ?? "" },
-  });
+  const child = spawn(
+    process.execPath,
+    [...nodeArgs, program, "start", ...(workers ? [] : ["--no-workers"])],
+    {
+      cwd: dir,
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { PATH: process.env["PATH"] ?? "" },
+    },
+  );
   return started(child, () => rmSync(dir, { recursive: true, force: true }));
 }
 
 const STUCK_MS = 20_000;
 
 /** Gives a job to a script beside this file, in a process of its own, and returns what it answers. */
-export async function runScript<R>(name: string, job: { ms: number; path: string; port: number }): Promise<R> {
+export async function runScript<R>(
+  name: string,
+  job: { ms: number; path: string; port: number },
+): Promise<R> {
   const child = fork(join(ROOT, "bench", name));
   const ended = new AbortController();
   child.once("exit", () => ended.abort(new Error(`${name} ended without a result`)));
   const stuck = AbortSignal.timeout(job.ms + STUCK_MS);
   child.send(job);
   try {
-    const [result] = (await once(child, "message", { signal: AbortSignal.any([signal, stuck, ended.signal]) })) as [R];
+    const [result] = (await once(child, "message", {
+      signal: AbortSignal.any([signal, stuck, ended.signal]),
+    })) as [R];
     return result;
   } catch (error) {
-    throw stuck.aborted ? new Error(`${job.path} on port ${job.port} does not answer all requests`) : error;
+    throw stuck.aborted
+      ? new Error(`${job.path} on port ${job.port} does not answer all requests`)
+      : error;
   } finally {
     child.kill();
   }

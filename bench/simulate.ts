@@ -41,11 +41,15 @@ const around = (rate: number): [number, number] => (rate > 20_000 ? [6, 12] : [2
 const MOST_ON_ONE = 20_000;
 
 const round = (value: number, digits = 2): string =>
-  value >= 1000 ? Math.round(value).toLocaleString("en-US") : String(Number(value.toPrecision(Math.max(1, digits))));
+  value >= 1000
+    ? Math.round(value).toLocaleString("en-US")
+    : String(Number(value.toPrecision(Math.max(1, digits))));
 const count = (pieces: number): string => pieces.toLocaleString("en-US");
-const time = (seconds: number): string => (seconds < 1 ? `${round(seconds * 1000)} ms` : `${round(seconds)} s`);
+const time = (seconds: number): string =>
+  seconds < 1 ? `${round(seconds * 1000)} ms` : `${round(seconds)} s`;
 const percent = (share: number): string => `${Math.round(share * 100)} %`;
-const both = (times: Times): string => (times.count() === 0 ? "none" : `${time(times.quantile(0.5))} / ${time(times.quantile(0.99))}`);
+const both = (times: Times): string =>
+  times.count() === 0 ? "none" : `${time(times.quantile(0.5))} / ${time(times.quantile(0.99))}`;
 const renderMax = (list: readonly number[]): string => percent(Math.max(...list));
 
 const scaled = ({ value, unit }: Known): string => {
@@ -61,7 +65,8 @@ function costLines(priced: Priced): string[] {
 }
 
 /** A sign behind every figure that rests on an estimate. */
-const sign = (load: Load): string => (load.from.some(({ kind }) => kind === "estimate") ? " ≈" : "");
+const sign = (load: Load): string =>
+  load.from.some(({ kind }) => kind === "estimate") ? " ≈" : "";
 
 function loadLines(loads: readonly Load[]): string[] {
   return loads.map((load) => {
@@ -95,7 +100,9 @@ function firstBreak(loads: readonly Load[]): string {
   const first = loads.find(({ known }) => known);
   const rest = unknown.length > 0 ? ` Nothing can be said of: ${unknown.join("; ")}.` : "";
   if (!first) return `Nothing can be said.${rest}`;
-  const others = loads.filter((load) => load !== first && load.known && load.load > 1).map(({ part }) => part);
+  const others = loads
+    .filter((load) => load !== first && load.known && load.load > 1)
+    .map(({ part }) => part);
   const also = others.length > 0 ? ` Broken too: ${others.join("; ")}.` : "";
   return first.load > 1
     ? `Breaks first, from ${round(first.breaksAt)} hooks a second${sign(first)}: ${first.part}. Remedy: ${first.remedy}.${also}${rest}`
@@ -109,8 +116,17 @@ const mark = (priced: Priced): string => {
 
 function stepFor(plan: UnitOfWork, priced: Priced, seed: number): Step {
   const [before, after] = around(plan.rate);
-  const failure = plan.partitions > 1 ? { partition: 0, from: before, seconds: ASSUMED.failureSeconds } : undefined;
-  const scenario = buildScenario(plan, priced, seed, failure ? before + failure.seconds + after : 60, failure);
+  const failure =
+    plan.partitions > 1
+      ? { partition: 0, from: before, seconds: ASSUMED.failureSeconds }
+      : undefined;
+  const scenario = buildScenario(
+    plan,
+    priced,
+    seed,
+    failure ? before + failure.seconds + after : 60,
+    failure,
+  );
   return { plan, loads: getLoads(plan, priced), scenario, outcome: simulate(scenario) };
 }
 
@@ -132,7 +148,9 @@ function acrossLine(plan: UnitOfWork, priced: Priced): string {
 function print(plan: UnitOfWork, priced: Priced, step: Step | undefined): void {
   const loads = step?.loads ?? getLoads(plan, priced);
   console.log(`\n${heading(plan)}`);
-  console.log(`| part | load (1 = all there is) | breaks at hooks/s | remedy |\n|---|---|---|---|\n${loadLines(loads).join("\n")}\n`);
+  console.log(
+    `| part | load (1 = all there is) | breaks at hooks/s | remedy |\n|---|---|---|---|\n${loadLines(loads).join("\n")}\n`,
+  );
   console.log(`${acrossLine(plan, priced)}\n`);
   if (step)
     console.log(
@@ -158,8 +176,16 @@ export function main({ seed, rates, json, file = COSTS_FILE }: Options): void {
     const fitting = planFor(rate, priced);
     const plans = fitting.partitions === 1 ? [fitting] : [planFor(rate, priced, 1), fitting];
     for (const plan of plans) {
-      const step = plan.partitions === 1 && rate > MOST_ON_ONE ? undefined : stepFor(plan, priced, seed);
-      if (json) console.log(JSON.stringify({ plan, loads: step?.loads ?? getLoads(plan, priced), outcome: step?.outcome }));
+      const step =
+        plan.partitions === 1 && rate > MOST_ON_ONE ? undefined : stepFor(plan, priced, seed);
+      if (json)
+        console.log(
+          JSON.stringify({
+            plan,
+            loads: step?.loads ?? getLoads(plan, priced),
+            outcome: step?.outcome,
+          }),
+        );
       else print(plan, priced, step);
     }
   }

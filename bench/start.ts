@@ -25,11 +25,17 @@ async function startAndMemory(options: GatewayOptions): Promise<Row[]> {
 }
 
 /** The memory of the process when it has been idle for a second, and its time to start. */
-async function startOnce(mode: "off" | "edit", options: GatewayOptions): Promise<{ readyMs: number; rssMb: number }> {
-  return withServers([startGateway({ gateway: { port: 0, drainSeconds: 0, console: mode } }, options)], async ([gateway]) => {
-    await pause(1000);
-    return { readyMs: gateway.readyMs, rssMb: gateway.rssMb() };
-  });
+async function startOnce(
+  mode: "off" | "edit",
+  options: GatewayOptions,
+): Promise<{ readyMs: number; rssMb: number }> {
+  return withServers(
+    [startGateway({ gateway: { port: 0, drainSeconds: 0, console: mode } }, options)],
+    async ([gateway]) => {
+      await pause(1000);
+      return { readyMs: gateway.readyMs, rssMb: gateway.rssMb() };
+    },
+  );
 }
 
 /** What the console adds to a start and to an idle gateway: each round starts it with and without, in turn. */
@@ -48,18 +54,38 @@ async function consoleRows(rounds: number, options: GatewayOptions): Promise<Row
     row: `${row}, with the console against without`,
     value: medianRatio(on, off, read),
   });
-  return [compare("time until hooks are accepted", ({ readyMs }) => readyMs), compare("memory of an idle gateway", ({ rssMb }) => rssMb)];
+  return [
+    compare("time until hooks are accepted", ({ readyMs }) => readyMs),
+    compare("memory of an idle gateway", ({ rssMb }) => rssMb),
+  ];
 }
 
 /** The package as users get it: packed, installed into an empty folder without optional dependencies, and started. */
 export async function startRows(rounds: number): Promise<Row[]> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-bench-installed-"));
   const npm = (args: string[], cwd: string): string =>
-    execFileSync("npm", args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"], timeout: 300_000 });
+    execFileSync("npm", args, {
+      cwd,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+      timeout: 300_000,
+    });
   try {
-    const [packed] = JSON.parse(npm(["pack", "--json", "--pack-destination", dir], ROOT)) as { filename: string }[];
+    const [packed] = JSON.parse(npm(["pack", "--json", "--pack-destination", dir], ROOT)) as {
+      filename: string;
+    }[];
     writeFileSync(join(dir, "package.json"), '{ "private": true }');
-    npm(["install", "--no-audit", "--no-fund", "--omit=dev", "--omit=optional", join(dir, packed?.filename ?? "")], dir);
+    npm(
+      [
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "--omit=dev",
+        "--omit=optional",
+        join(dir, packed?.filename ?? ""),
+      ],
+      dir,
+    );
     const bytes = readdirSync(join(dir, "node_modules"), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       // Whole blocks, as they lie on disk.

@@ -60,7 +60,11 @@ function runStreams(job: StreamJob): Promise<StreamResult> {
     });
   return Promise.all(Array.from({ length: job.connections }, one)).then(() => {
     const sorted = firsts.toSorted((a, b) => a - b);
-    return { ...result, firstMs: sorted[Math.floor(sorted.length / 2)] ?? 0, ms: performance.now() - started };
+    return {
+      ...result,
+      firstMs: sorted[Math.floor(sorted.length / 2)] ?? 0,
+      ms: performance.now() - started,
+    };
   });
 }
 

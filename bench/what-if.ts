@@ -10,7 +10,16 @@ import { createLogger } from "../src/core/log.ts";
 import { openStore } from "../src/store/open.ts";
 import { AGENT } from "./bodies.ts";
 import { alternate, medianBy, type Row } from "./measure.ts";
-import { getSignal, load, readCpuMicros, ROOT, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
+import {
+  getSignal,
+  load,
+  readCpuMicros,
+  ROOT,
+  startGateway,
+  TOKEN,
+  withServers,
+  type Server,
+} from "./servers.ts";
 
 const EVENTS = 10_000;
 const OPERATOR = "bench-operator-token-0123456789";
@@ -38,7 +47,11 @@ async function record(dir: string): Promise<number> {
     .filter(({ sender }) => sender === "github")
     .flatMap((source) => readBodies(source))
     .map(({ text }) => Buffer.from(text));
-  const { store } = await openStore({ url: `sqlite:${join(dir, "rouse.db")}`, clock: systemClock, log: createLogger("silent") });
+  const { store } = await openStore({
+    url: `sqlite:${join(dir, "rouse.db")}`,
+    clock: systemClock,
+    log: createLogger("silent"),
+  });
   const first = Date.now() - EVENTS * 1000;
   let bytes = 0;
   for (let next = 0; next < EVENTS; next += 100) {
@@ -49,7 +62,13 @@ async function record(dir: string): Promise<number> {
         const body = bodies[number % bodies.length] as Buffer;
         bytes += body.length;
         const receivedAt = first + number * 1000;
-        const request = { method: "POST" as const, contentType: "application/json", headers: {}, query: {}, body };
+        const request = {
+          method: "POST" as const,
+          contentType: "application/json",
+          headers: {},
+          query: {},
+          body,
+        };
         return store.accept({
           id: newId("evt", receivedAt),
           receivedAt,
@@ -80,18 +99,24 @@ const PEAK = /VmHWM:\s+(\d+)/;
 async function diff(dir: string, config: string): Promise<Diffed> {
   const began = performance.now();
   const found: Diffed = { firstMs: Infinity, wholeMs: 0, cpuMs: 0, peakMb: 0, groups: 0 };
-  const child = spawn(process.execPath, [join(ROOT, "bin/rouse.js"), "hooks", "diff", "--config", config, "--json"], {
-    cwd: dir,
-    stdio: ["ignore", "pipe", "inherit"],
-    signal: getSignal(),
-  });
+  const child = spawn(
+    process.execPath,
+    [join(ROOT, "bin/rouse.js"), "hooks", "diff", "--config", config, "--json"],
+    {
+      cwd: dir,
+      stdio: ["ignore", "pipe", "inherit"],
+      signal: getSignal(),
+    },
+  );
   // Aborting ends the lines too, and with them the row.
   child.once("error", () => undefined);
   const look = setInterval(() => {
     const pid = child.pid as number;
     found.cpuMs = Math.max(found.cpuMs, readCpuMicros(pid) / 1000);
     try {
-      found.peakMb = Number(PEAK.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? found.peakMb * 1024) / 1024;
+      found.peakMb =
+        Number(PEAK.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? found.peakMb * 1024) /
+        1024;
     } catch {
       // It has ended.
     }
@@ -110,7 +135,8 @@ async function diff(dir: string, config: string): Promise<Diffed> {
     }
     found.wholeMs = performance.now() - began;
     const end = JSON.parse(last) as { type: string; events: number; groups: unknown[] };
-    if (end.type !== "end" || end.events !== EVENTS) throw new Error(`a comparison did not end: ${last.slice(0, 200)}`);
+    if (end.type !== "end" || end.events !== EVENTS)
+      throw new Error(`a comparison did not end: ${last.slice(0, 200)}`);
     found.groups = end.groups.length;
     return found;
   } finally {
@@ -119,26 +145,47 @@ async function diff(dir: string, config: string): Promise<Diffed> {
 }
 
 /** Asks a gateway for a comparison and reads its answer. Returns the milliseconds that it took. */
-async function compare({ port }: Server, last: number, text: object, signal = getSignal()): Promise<number> {
+async function compare(
+  { port }: Server,
+  last: number,
+  text: object,
+  signal = getSignal(),
+): Promise<number> {
   const began = performance.now();
   const response = await fetch(`http://127.0.0.1:${port}/admin/v1/what-if`, {
     method: "POST",
     headers: { authorization: `Bearer ${OPERATOR}`, "content-type": "application/json" },
-    body: JSON.stringify({ change: { kind: "add", text: JSON.stringify(text) }, last, client: "bench" }),
+    body: JSON.stringify({
+      change: { kind: "add", text: JSON.stringify(text) },
+      last,
+      client: "bench",
+    }),
     signal,
   });
   const answer = await response.text();
-  if (!answer.includes('{"type":"end"')) throw new Error(`a comparison did not end: ${answer.slice(0, 200)}`);
+  if (!answer.includes('{"type":"end"'))
+    throw new Error(`a comparison did not end: ${answer.slice(0, 200)}`);
   return performance.now() - began;
 }
 
 /** Another hook's p99 while events are compared again and again, against the p99 while none are. */
 async function meanwhile(gateway: Server, ms: number): Promise<[busy: number, quiet: number]> {
-  const post = () => load({ port: gateway.port, path: "/hooks/agent", body: AGENT, token: TOKEN, connections: 1, ms });
+  const post = () =>
+    load({
+      port: gateway.port,
+      path: "/hooks/agent",
+      body: AGENT,
+      token: TOKEN,
+      connections: 1,
+      ms,
+    });
   const quiet = await post();
   const ended = new AbortController();
   const comparing = (async (): Promise<void> => {
-    while (!ended.signal.aborted) await compare(gateway, EVENTS, MORE, AbortSignal.any([ended.signal, getSignal()])).catch(() => undefined);
+    while (!ended.signal.aborted)
+      await compare(gateway, EVENTS, MORE, AbortSignal.any([ended.signal, getSignal()])).catch(
+        () => undefined,
+      );
   })();
   const busy = await post();
   ended.abort();
@@ -147,20 +194,42 @@ async function meanwhile(gateway: Server, ms: number): Promise<[busy: number, qu
 }
 
 async function commandRows(dir: string, rounds: number, mean: number): Promise<Row[]> {
-  const [plain = [], fifty = []] = await alternate([() => diff(dir, "next.json5"), () => diff(dir, "fifty.json5")], rounds);
-  const toSeconds = (list: readonly Diffed[]): string => (medianBy(list, ({ cpuMs }) => cpuMs) / 1000).toFixed(1);
+  const [plain = [], fifty = []] = await alternate(
+    [() => diff(dir, "next.json5"), () => diff(dir, "fifty.json5")],
+    rounds,
+  );
+  const toSeconds = (list: readonly Diffed[]): string =>
+    (medianBy(list, ({ cpuMs }) => cpuMs) / 1000).toFixed(1);
   const note = `${EVENTS.toLocaleString("en-US")} events, bodies of ${Math.round(mean / 100) / 10} KB in the mean, GitHub preset; processor time ${toSeconds(plain)} s, with fifty conditions ${toSeconds(fifty)} s`;
-  const row = (name: string, list: Diffed[], read: (one: Diffed) => number, unit: NonNullable<Row["unit"]>): Row => ({
+  const row = (
+    name: string,
+    list: Diffed[],
+    read: (one: Diffed) => number,
+    unit: NonNullable<Row["unit"]>,
+  ): Row => ({
     row: name,
     value: medianBy(list, read),
     unit,
   });
   return [
-    { ...row("`rouse hooks diff`: first group", plain, ({ firstMs }) => firstMs / 1000, "s"), note },
+    {
+      ...row("`rouse hooks diff`: first group", plain, ({ firstMs }) => firstMs / 1000, "s"),
+      note,
+    },
     row("`rouse hooks diff`: whole", plain, ({ wholeMs }) => wholeMs / 1000, "s"),
     row("`rouse hooks diff`: memory at most", plain, ({ peakMb }) => peakMb, "MB"),
-    row("the same with fifty JSONata conditions: whole", fifty, ({ wholeMs }) => wholeMs / 1000, "s"),
-    row("the same with fifty JSONata conditions: memory at most", fifty, ({ peakMb }) => peakMb, "MB"),
+    row(
+      "the same with fifty JSONata conditions: whole",
+      fifty,
+      ({ wholeMs }) => wholeMs / 1000,
+      "s",
+    ),
+    row(
+      "the same with fifty JSONata conditions: memory at most",
+      fifty,
+      ({ peakMb }) => peakMb,
+      "MB",
+    ),
   ];
 }
 
@@ -177,7 +246,11 @@ export async function whatIfRows({ ms, rounds }: { ms: number; rounds: number })
   try {
     const mean = await record(stateDir);
     const rows = await commandRows(dir, rounds, mean);
-    const config = { stateDir, gateway: { port: 0, token: OPERATOR, drainSeconds: 0 }, hooks: HOOKS };
+    const config = {
+      stateDir,
+      gateway: { port: 0, token: OPERATOR, drainSeconds: 0 },
+      hooks: HOOKS,
+    };
     await withServers([startGateway(config, { workers: false })], async ([gateway]) => {
       let key = 0;
       // Each key changes the text, as it does when it is typed.

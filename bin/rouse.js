@@ -9,7 +9,9 @@ import { spawnSync } from "node:child_process";
 
 const [major = 0] = process.versions.node.split(".").map(Number);
 if (major < 24) {
-  console.error(`rouse: needs Node 24 or newer, this is ${process.versions.node}. In a project folder, \`npm i node@24\` is enough.`);
+  console.error(
+    `rouse: needs Node 24 or newer, this is ${process.versions.node}. In a project folder, \`npm i node@24\` is enough.`,
+  );
   process.exit(1);
 }
 /**
@@ -20,7 +22,11 @@ if (major < 24) {
 function keepCompiled() {
   if (process.env.NODE_COMPILE_CACHE !== undefined) return;
   try {
-    const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "rouse", "compiled");
+    const folder = join(
+      process.env.XDG_CACHE_HOME || join(homedir(), ".cache"),
+      "rouse",
+      "compiled",
+    );
     // `rouse test` leaves no file behind, so it makes no cache.
     if (process.argv[2] === "test" && !existsSync(folder)) return;
     module.enableCompileCache(folder);
@@ -38,7 +44,12 @@ if (existsSync(source)) {
     await import(source);
   } else {
     const { execve } = createRequire(import.meta.url)("node:process");
-    const args = [process.execPath, "--conditions=rouse-source", "--disable-warning=ExperimentalWarning", ...process.argv.slice(1)];
+    const args = [
+      process.execPath,
+      "--conditions=rouse-source",
+      "--disable-warning=ExperimentalWarning",
+      ...process.argv.slice(1),
+    ];
     if (execve && process.platform !== "win32") execve(process.execPath, args, process.env);
     else process.exit(spawnSync(args[0], args.slice(1), { stdio: "inherit" }).status ?? 1);
   }

@@ -25,6 +25,8 @@ export default defineConfig({
   },
   server: {
     // The gateway answers under its own name only.
-    proxy: Object.fromEntries(["/admin", "/console/session"].map((path) => [path, { target: gateway, changeOrigin: true }])),
+    proxy: Object.fromEntries(
+      ["/admin", "/console/session"].map((path) => [path, { target: gateway, changeOrigin: true }]),
+    ),
   },
 });

@@ -56,14 +56,18 @@ function rename(text, id) {
 }
 
 function filesIn(folder) {
-  return readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => statSync(join(folder, name)).isFile());
+  return readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) =>
+    statSync(join(folder, name)).isFile(),
+  );
 }
 
 const json = (value) => `${JSON.stringify(value, null, 2)}\n`;
 
 function manifest(id, code, rouse) {
   const { "@ai-sdk/openai-compatible": provider, zod, ...devDependencies } = own.generated;
-  const dependencies = code.includes("@ai-sdk/openai-compatible") ? { "@ai-sdk/openai-compatible": provider } : undefined;
+  const dependencies = code.includes("@ai-sdk/openai-compatible")
+    ? { "@ai-sdk/openai-compatible": provider }
+    : undefined;
   const usesZod = code.includes('from "zod"');
   return json({
     name: `rouse-plugin-${id}`,
@@ -73,7 +77,12 @@ function manifest(id, code, rouse) {
     type: "module",
     exports: { types: "./dist/index.d.ts", default: "./dist/index.js" },
     files: ["dist", "!dist/**/*.test.*"],
-    scripts: { build: "tsc", prepack: "npm run build", test: "vitest run", typecheck: "tsc --noEmit" },
+    scripts: {
+      build: "tsc",
+      prepack: "npm run build",
+      test: "vitest run",
+      typecheck: "tsc --noEmit",
+    },
     ...(dependencies && { dependencies }),
     peerDependencies: { rouse: `>=${own.version}`, ...(usesZod && { zod: "^4.0.0" }) },
     devDependencies: { ...devDependencies, rouse, ...(usesZod && { zod }) },
@@ -126,7 +135,9 @@ rouse plugins add ./rouse-plugin-${id}-0.1.0.tgz
 /** The files of a new plugin, by their names. */
 export function createFiles(id, kind, rouse = `^${own.version}`) {
   const folder = join(TEMPLATES, kind);
-  const texts = new Map(filesIn(folder).map((name) => [name, rename(readFileSync(join(folder, name), "utf8"), id)]));
+  const texts = new Map(
+    filesIn(folder).map((name) => [name, rename(readFileSync(join(folder, name), "utf8"), id)]),
+  );
   const code = [...texts].map(([name, text]) => (name.endsWith(".ts") ? text : "")).join("\n");
   texts.set("README.md", readme(id, texts.get("README.md") ?? ""));
   texts.set("package.json", manifest(id, code, rouse));
@@ -138,7 +149,8 @@ export function createFiles(id, kind, rouse = `^${own.version}`) {
 /** Asks for what was not given; undefined if nobody can answer. */
 async function complete(given, { ask, out }) {
   if ((given.name && given.kind) || !ask) return given;
-  const name = given.name ?? (await ask("The plugin's id (lower-case letters, digits and -): ")).trim();
+  const name =
+    given.name ?? (await ask("The plugin's id (lower-case letters, digits and -): ")).trim();
   if (given.kind) return { ...given, name };
   out(
     `${Object.entries(KINDS)
@@ -150,8 +162,10 @@ async function complete(given, { ask, out }) {
 
 function findProblem({ name, kind }, cwd) {
   if (!name || !kind) return `name the plugin and its kind\n\n${USAGE}`;
-  if (!ID.test(name.replace(/^rouse-plugin-/, ""))) return `"${name}" is no id of a plugin: use lower-case letters, digits and "-"\n`;
-  if (!Object.hasOwn(KINDS, kind)) return `there is no kind "${kind}"; the kinds are ${Object.keys(KINDS).join(", ")}\n`;
+  if (!ID.test(name.replace(/^rouse-plugin-/, "")))
+    return `"${name}" is no id of a plugin: use lower-case letters, digits and "-"\n`;
+  if (!Object.hasOwn(KINDS, kind))
+    return `there is no kind "${kind}"; the kinds are ${Object.keys(KINDS).join(", ")}\n`;
   const folder = resolve(cwd, name);
   if (existsSync(folder) && (!statSync(folder).isDirectory() || readdirSync(folder).length > 0))
     return `${folder} is there already and not empty: choose another id, or remove it\n`;
@@ -159,7 +173,11 @@ function findProblem({ name, kind }, cwd) {
 }
 
 function parse(argv) {
-  const options = { kind: { type: "string" }, rouse: { type: "string" }, help: { type: "boolean", short: "h" } };
+  const options = {
+    kind: { type: "string" },
+    rouse: { type: "string" },
+    help: { type: "boolean", short: "h" },
+  };
   const { values, positionals } = parseArgs({ args: argv, options, allowPositionals: true });
   if (positionals.length > 1) throw new Error(`unexpected argument "${positionals[1]}"`);
   return { ...values, name: positionals[0] };
@@ -188,10 +206,16 @@ export async function main(argv, io) {
     return problem.includes(" is there already ") ? 1 : 2;
   }
   const folder = resolve(io.cwd, wanted.name);
-  for (const [name, text] of createFiles(wanted.name.replace(/^rouse-plugin-/, ""), wanted.kind, wanted.rouse)) {
+  for (const [name, text] of createFiles(
+    wanted.name.replace(/^rouse-plugin-/, ""),
+    wanted.kind,
+    wanted.rouse,
+  )) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), text, { flag: "wx" });
   }
-  io.out(`Made a ${wanted.kind} plugin in ${folder}.\n\nNext:\n  cd ${relative(io.cwd, folder)}\n  npm install\n  npm test\n`);
+  io.out(
+    `Made a ${wanted.kind} plugin in ${folder}.\n\nNext:\n  cd ${relative(io.cwd, folder)}\n  npm install\n  npm test\n`,
+  );
   return 0;
 }

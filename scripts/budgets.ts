@@ -2,7 +2,15 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { BUDGETS_FILE, compareBudgets, LINES, lowerBudgets, readBudgets, sumByRoot, toNumbers } from "../test/structure/budgets.ts";
+import {
+  BUDGETS_FILE,
+  compareBudgets,
+  LINES,
+  lowerBudgets,
+  readBudgets,
+  sumByRoot,
+  toNumbers,
+} from "../test/structure/budgets.ts";
 import { ROOT } from "../test/structure/code.ts";
 import { countAll } from "../test/structure/counts.ts";
 import { withBudgets } from "./budget-tables.ts";
@@ -33,13 +41,18 @@ const { values: options } = parseArgs({
 
 /** Prints a line of the table: a name and three numbers. */
 function printRow(name: string, numbers: readonly (number | undefined)[]): void {
-  console.log(name.padEnd(42) + numbers.map((number) => String(number ?? "–").padStart(9)).join(""));
+  console.log(
+    name.padEnd(42) + numbers.map((number) => String(number ?? "–").padStart(9)).join(""),
+  );
 }
 
 async function main(): Promise<void> {
   const counts = await countAll();
   if (options.lower) {
-    writeFileSync(BUDGETS_FILE, `${JSON.stringify(lowerBudgets(readBudgets(), counts), null, 2)}\n`);
+    writeFileSync(
+      BUDGETS_FILE,
+      `${JSON.stringify(lowerBudgets(readBudgets(), counts), null, 2)}\n`,
+    );
     writeFileSync(FIGURES_PAGE, withBudgets(readFileSync(FIGURES_PAGE, "utf8")));
   }
   const budgets = readBudgets();
@@ -50,10 +63,15 @@ async function main(): Promise<void> {
     console.log(`${"".padEnd(45)}budget   actual     diff`);
     for (const [group, entries] of Map.groupBy(rows, (row) => row.group)) {
       console.log(`${group}:`);
-      for (const { name, budget, actual } of entries) printRow(`  ${name}`, [budget, actual, (actual ?? 0) - (budget ?? 0)]);
+      for (const { name, budget, actual } of entries)
+        printRow(`  ${name}`, [budget, actual, (actual ?? 0) - (budget ?? 0)]);
     }
-    const [allowed, sums] = [sumByRoot(toNumbers(budgets)[LINES] ?? {}), sumByRoot(counts[LINES] ?? {})];
-    for (const [root, sum] of Object.entries(sums)) printRow(`  ${root} in all`, [allowed[root], sum, sum - (allowed[root] ?? 0)]);
+    const [allowed, sums] = [
+      sumByRoot(toNumbers(budgets)[LINES] ?? {}),
+      sumByRoot(counts[LINES] ?? {}),
+    ];
+    for (const [root, sum] of Object.entries(sums))
+      printRow(`  ${root} in all`, [allowed[root], sum, sum - (allowed[root] ?? 0)]);
   }
   for (const { group, name, problem } of problems) console.error(`${group}: ${name}: ${problem}`);
   process.exitCode = problems.length === 0 ? 0 : 1;

@@ -2,7 +2,10 @@
 import { describeOptions, toCell, type Option } from "../src/config/document.ts";
 import type { Plugin } from "../src/plugin/api.ts";
 
-const MARKS = ["<!-- options: from the plugin's schema, by `npm run docs` -->", "<!-- end of options -->"] as const;
+const MARKS = [
+  "<!-- options: from the plugin's schema, by `npm run docs` -->",
+  "<!-- end of options -->",
+] as const;
 
 /** What every section of a channel may have besides. */
 const SHARED = (id: string): string[][] => [
@@ -23,15 +26,23 @@ function row({ path, type, defaultValue, required, description }: Option): strin
 /** A markdown table, its columns padded as the formatter does. */
 export function table(rows: readonly string[][]): string {
   const [head = [], ...body] = rows;
-  const widths = head.map((_, column) => Math.max(3, ...rows.map((cells) => cells[column]?.length ?? 0)));
-  const line = (cells: readonly string[]): string => `| ${cells.map((text, column) => text.padEnd(widths[column] ?? 0)).join(" | ")} |`;
+  const widths = head.map((_, column) =>
+    Math.max(3, ...rows.map((cells) => cells[column]?.length ?? 0)),
+  );
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((text, column) => text.padEnd(widths[column] ?? 0)).join(" | ")} |`;
   return [line(head), line(widths.map((width) => "-".repeat(width))), ...body.map(line)].join("\n");
 }
 
 /** A page with rows as the table between two marks. Throws if the page has no such place. */
-export function withTable(page: string, [begin, end]: readonly [string, string], rows: readonly string[][]): string {
+export function withTable(
+  page: string,
+  [begin, end]: readonly [string, string],
+  rows: readonly string[][],
+): string {
   const [start, stop] = [page.indexOf(begin), page.indexOf(end)];
-  if (start < 0 || stop < start) throw new Error(`a page has no place for its table: ${begin} … ${end}`);
+  if (start < 0 || stop < start)
+    throw new Error(`a page has no place for its table: ${begin} … ${end}`);
   return `${page.slice(0, start)}${begin}\n\n${table(rows)}\n\n${page.slice(stop)}`;
 }
 

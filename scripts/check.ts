@@ -10,12 +10,16 @@ import { readProject } from "../test/structure/gates.ts";
 import { findQuickTests } from "../test/structure/quick-tests.ts";
 
 let failed = 0;
-const secondsSince = (start: number): string => `${((performance.now() - start) / 1000).toFixed(1)} s`;
+const secondsSince = (start: number): string =>
+  `${((performance.now() - start) / 1000).toFixed(1)} s`;
 
 /** Runs a script of the project, and prints how long it took; its output only if it failed. */
 async function check(name: string, script: string, ...args: string[]): Promise<void> {
   const start = performance.now();
-  const child = spawn("npm", ["run", "-s", script, "--", ...args], { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn("npm", ["run", "-s", script, "--", ...args], {
+    cwd: ROOT,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const exit = once(child, "close");
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
   const [code] = (await exit) as [number | null];
@@ -34,7 +38,13 @@ async function checkCode(): Promise<void> {
 
 async function checkTests(): Promise<void> {
   const files = findQuickTests(readProject());
-  await check(`structure, and ${files.length} files of quick tests`, "test", "--reporter=minimal", "test/structure", ...files);
+  await check(
+    `structure, and ${files.length} files of quick tests`,
+    "test",
+    "--reporter=minimal",
+    "test/structure",
+    ...files,
+  );
 }
 
 const start = performance.now();

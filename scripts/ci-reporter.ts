@@ -21,24 +21,35 @@ const LINES_SHOWN = 12;
 
 function renderFailure(title: string, { message, stack }: SerializedError): string {
   const frames = (stack ?? "").split("\n").filter((line) => line.trimStart().startsWith("at "));
-  return [title, ...[...message.split("\n"), ...frames].slice(0, LINES_SHOWN)].filter((line) => line !== "").join("\n");
+  return [title, ...[...message.split("\n"), ...frames].slice(0, LINES_SHOWN)]
+    .filter((line) => line !== "")
+    .join("\n");
 }
 
 function reportModule(module: TestModule): FileReport {
-  const failures = [module, ...module.children.allSuites()].flatMap((suite) => suite.errors().map((error) => renderFailure("", error)));
+  const failures = [module, ...module.children.allSuites()].flatMap((suite) =>
+    suite.errors().map((error) => renderFailure("", error)),
+  );
   let passed = 0;
   for (const test of module.children.allTests()) {
     const { state, errors } = test.result();
     if (state === "passed") passed++;
-    if (state === "failed") failures.push(renderFailure(test.fullName, errors[0] ?? { message: "failed without an error" }));
+    if (state === "failed")
+      failures.push(
+        renderFailure(test.fullName, errors[0] ?? { message: "failed without an error" }),
+      );
   }
   // A process that ended takes the files with it that it had not come to.
-  if (!["passed", "failed", "skipped"].includes(module.state())) failures.push("The file did not run to its end.");
+  if (!["passed", "failed", "skipped"].includes(module.state()))
+    failures.push("The file did not run to its end.");
   return { passed, failures };
 }
 
 export default class CiReporter implements Reporter {
-  onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandledErrors: ReadonlyArray<SerializedError>): void {
+  onTestRunEnd(
+    modules: ReadonlyArray<TestModule>,
+    unhandledErrors: ReadonlyArray<SerializedError>,
+  ): void {
     const toFile = (path: string): string => relative(process.cwd(), path);
     const report: Report = { files: {}, outside: [] };
     for (const module of modules) {

@@ -27,9 +27,17 @@ export interface Plan {
 type Run = Pick<Plan, "cwd" | "write">;
 
 /** Runs a command to its end and passes on what it prints. Resolves to its exit code. */
-function execute([program, ...args]: Command, { cwd, write }: Run, env: Record<string, string> = {}): Promise<number> {
+function execute(
+  [program, ...args]: Command,
+  { cwd, write }: Run,
+  env: Record<string, string> = {},
+): Promise<number> {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { cwd, env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(program, args, {
+      cwd,
+      env: { ...process.env, ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", write);
     child.on("error", reject);
     child.on("close", (code) => resolve(code ?? 1));
@@ -41,17 +49,26 @@ async function runSuite(command: Command, run: Run): Promise<Report> {
   const folder = mkdtempSync(join(tmpdir(), "rouse-ci-"));
   const path = join(folder, "report.json");
   try {
-    const code = await execute([...command, "--reporter=default", `--reporter=${REPORTER}`], run, { CI_REPORT: path });
+    const code = await execute([...command, "--reporter=default", `--reporter=${REPORTER}`], run, {
+      CI_REPORT: path,
+    });
     let report: Report;
     try {
       report = JSON.parse(readFileSync(path, "utf8")) as Report;
     } catch {
-      return { files: {}, outside: [`${command.join(" ")} ended with ${code} and without a report: its output is above.`] };
+      return {
+        files: {},
+        outside: [
+          `${command.join(" ")} ended with ${code} and without a report: its output is above.`,
+        ],
+      };
     }
     const results = Object.values(report.files);
     const failed = results.some(({ failures }) => failures.length > 0) || report.outside.length > 0;
-    if (results.every(({ passed }) => passed === 0) && !failed) report.outside.push(`${command.join(" ")} ran no test.`);
-    else if (code !== 0 && !failed) report.outside.push(`${command.join(" ")} ended with ${code}, though no test failed.`);
+    if (results.every(({ passed }) => passed === 0) && !failed)
+      report.outside.push(`${command.join(" ")} ran no test.`);
+    else if (code !== 0 && !failed)
+      report.outside.push(`${command.join(" ")} ended with ${code}, though no test failed.`);
     return report;
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -68,7 +85,9 @@ export async function runCi({ suites, checks, cwd, write }: Plan): Promise<numbe
   for (const [name, command] of Object.entries(suites)) {
     write(`── ${name}\n`);
     const report = await runSuite(command, run);
-    files.push(...Object.entries(report.files).map(([file, result]) => ({ file, command, result })));
+    files.push(
+      ...Object.entries(report.files).map(([file, result]) => ({ file, command, result })),
+    );
     outside.push(...report.outside);
   }
   let passed = 0;
@@ -92,7 +111,12 @@ export async function runCi({ suites, checks, cwd, write }: Plan): Promise<numbe
     }
   else write(`${failed.length} files failed: they are not run again.\n`);
 
-  const failures = [...files.flatMap(({ file, result }) => result.failures.map((failure) => `${file}\n${indent(failure)}`)), ...outside];
+  const failures = [
+    ...files.flatMap(({ file, result }) =>
+      result.failures.map((failure) => `${file}\n${indent(failure)}`),
+    ),
+    ...outside,
+  ];
   for (const failure of failures) write(`✗ ${failure}\n`);
   if (unsteady.length > 0) write(`unsteady:\n${unsteady.join("")}`);
   passed += files.reduce((sum, { result }) => sum + result.passed, 0);

@@ -32,14 +32,18 @@ const { values } = parseArgs({
 });
 const DAYS = 9;
 /** Each page is a folder. The page of the components is for development: it needs no other state. */
-const pages = readdirSync(new URL("../console/src/pages", import.meta.url)).filter((name) => name !== "components");
+const pages = readdirSync(new URL("../console/src/pages", import.meta.url)).filter(
+  (name) => name !== "components",
+);
 const folder = resolve(values.out ?? join(tmpdir(), "rouse-console"));
 
 async function openFilled(): Promise<Gallery> {
   const gallery = await openGallery(DAYS);
   const began = Date.now();
   await play(gallery);
-  console.log(`${gallery.url}/console has a history of ${DAYS} days, made in ${Math.round((Date.now() - began) / 1000)} s`);
+  console.log(
+    `${gallery.url}/console has a history of ${DAYS} days, made in ${Math.round((Date.now() - began) / 1000)} s`,
+  );
   return gallery;
 }
 
@@ -59,14 +63,19 @@ async function keepForDocs(gallery: Gallery): Promise<void> {
   const details = await findDetails(gallery);
   await shoot(
     gallery,
-    [{ name: "overview", hash: "#/overview" }, { name: "events", hash: "#/events" }, ...details].filter(({ name }) =>
-      DOCS_IMAGES.some(([scene]) => scene === name),
-    ),
+    [
+      { name: "overview", hash: "#/overview" },
+      { name: "events", hash: "#/events" },
+      ...details,
+    ].filter(({ name }) => DOCS_IMAGES.some(([scene]) => scene === name)),
   );
   const images = fileURLToPath(new URL("../docs/images", import.meta.url));
   mkdirSync(images, { recursive: true });
   for (const [scene, look, image] of DOCS_IMAGES)
-    writeFileSync(join(images, `${image}.png`), toPalette(readFileSync(join(folder, `${scene}-${look}.png`))));
+    writeFileSync(
+      join(images, `${image}.png`),
+      toPalette(readFileSync(join(folder, `${scene}-${look}.png`))),
+    );
   console.log(`The pictures of the documentation are in ${images}`);
 }
 

@@ -8,7 +8,8 @@ import { openGateway } from "../src/gateway/gateway.ts";
 
 const TOKEN = "demo-token-for-loopback-only";
 const WAIT_MS = 20_000;
-const readFixture = (name: string): string => readFileSync(new URL(`../test/fixtures/demo/${name}.json`, import.meta.url), "utf8");
+const readFixture = (name: string): string =>
+  readFileSync(new URL(`../test/fixtures/demo/${name}.json`, import.meta.url), "utf8");
 
 interface Run {
   status: string;
@@ -18,14 +19,20 @@ interface Run {
 }
 
 const dir = mkdtempSync(join(tmpdir(), "rouse-demo-"));
-cpSync(new URL("../transforms/alert-digest.ts", import.meta.url), join(dir, "transforms", "alert-digest.ts"));
+cpSync(
+  new URL("../transforms/alert-digest.ts", import.meta.url),
+  join(dir, "transforms", "alert-digest.ts"),
+);
 const hooks = {
   enabled: true,
   token: TOKEN,
   presets: ["gmail", { use: "github", auth: "token" }],
   mappings: [{ id: "alerts", match: { path: "alerts" }, transform: { module: "alert-digest.ts" } }],
 };
-writeFileSync(join(dir, "rouse.json5"), JSON.stringify({ gateway: { port: 0, drainSeconds: 2 }, hooks }));
+writeFileSync(
+  join(dir, "rouse.json5"),
+  JSON.stringify({ gateway: { port: 0, drainSeconds: 2 }, hooks }),
+);
 
 const gateway = await openGateway({
   cwd: dir,
@@ -39,7 +46,9 @@ const { url } = await gateway.start({ listen: true });
 console.log(`A gateway listens on ${url}\n`);
 
 async function getRun(id: string): Promise<Run> {
-  const answer = await fetch(`${url}/hooks/runs/${id}`, { headers: { authorization: `Bearer ${TOKEN}` } });
+  const answer = await fetch(`${url}/hooks/runs/${id}`, {
+    headers: { authorization: `Bearer ${TOKEN}` },
+  });
   return ((await answer.json()) as { run: Run }).run;
 }
 
@@ -47,7 +56,8 @@ async function ended(id: string): Promise<Run> {
   const until = Date.now() + WAIT_MS;
   for (;;) {
     const run = await getRun(id);
-    if ((run.endedAt !== null && run.delivery?.status !== "pending") || Date.now() > until) return run;
+    if ((run.endedAt !== null && run.delivery?.status !== "pending") || Date.now() > until)
+      return run;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
@@ -63,7 +73,11 @@ for (const [title, path, file] of [
     headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
     body: readFixture(file),
   });
-  const body = (await answer.json()) as { eventId: string; runId?: string; results?: { runId: string }[] };
+  const body = (await answer.json()) as {
+    eventId: string;
+    runId?: string;
+    results?: { runId: string }[];
+  };
   const runId = body.runId ?? body.results?.[0]?.runId;
   console.log(`${title}: POST /hooks/${path} → ${answer.status}, event ${body.eventId} is on disk`);
   if (runId === undefined) {
@@ -79,5 +93,7 @@ for (const [title, path, file] of [
 
 await gateway.stop();
 rmSync(dir, { recursive: true, force: true });
-console.log(wrong === 0 ? "All three were received, run and delivered." : `${wrong} of three did not arrive.`);
+console.log(
+  wrong === 0 ? "All three were received, run and delivered." : `${wrong} of three did not arrive.`,
+);
 process.exitCode = wrong === 0 ? 0 : 1;

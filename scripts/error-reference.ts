@@ -6,7 +6,11 @@ import { table } from "./channel-options.ts";
 const rowsFrom = (meanings: Record<string, string>): string[][] =>
   Object.entries(meanings).map(([code, meaning]) => [`\`${code}\``, meaning]);
 
-const REQUESTS = Object.entries(REQUEST_ERRORS).map(([code, { status, meaning }]) => [`\`${code}\``, String(status), meaning]);
+const REQUESTS = Object.entries(REQUEST_ERRORS).map(([code, { status, meaning }]) => [
+  `\`${code}\``,
+  String(status),
+  meaning,
+]);
 
 /** `docs/errors.md`, whole. */
 export const errorReference = (): string => `# Error codes

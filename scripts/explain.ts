@@ -20,7 +20,10 @@ const MOST_ROUNDS = 7;
 const IDLE_MS = 50;
 
 const dir = mkdtempSync(join(tmpdir(), "rouse-explain-"));
-const channel = definePlugin({ id: "explained", channel: () => ({ defaultTo: "reader", send: async () => ({ status: "sent" }) }) });
+const channel = definePlugin({
+  id: "explained",
+  channel: () => ({ defaultTo: "reader", send: async () => ({ status: "sent" }) }),
+});
 const gateway = await createGateway({
   cwd: dir,
   env: {},
@@ -31,7 +34,15 @@ const gateway = await createGateway({
     hooks: {
       enabled: true,
       token: TOKEN,
-      mappings: [{ id: "order", match: { path: "order" }, action: "agent", messageTemplate: "Order {{id}}", channel: "explained" }],
+      mappings: [
+        {
+          id: "order",
+          match: { path: "order" },
+          action: "agent",
+          messageTemplate: "Order {{id}}",
+          channel: "explained",
+        },
+      ],
     },
   },
 });
@@ -39,7 +50,9 @@ await gateway.start();
 
 async function post(path: string, token: string, body: object): Promise<void> {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  const answer = await gateway.fetch(new Request(`http://127.0.0.1${path}`, { method: "POST", headers, body: JSON.stringify(body) }));
+  const answer = await gateway.fetch(
+    new Request(`http://127.0.0.1${path}`, { method: "POST", headers, body: JSON.stringify(body) }),
+  );
   const text = await answer.text();
   if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${text}`);
 }
@@ -57,7 +70,11 @@ async function postAndWaitForDelivery(): Promise<void> {
 const requests: Record<string, () => Promise<void>> = {
   "POST /hooks/wake": () => post("/hooks/wake", TOKEN, { text: "Hello", mode: "next-heartbeat" }),
   "mapped hook to delivery": postAndWaitForDelivery,
-  "POST /v1/chat/completions": () => post("/v1/chat/completions", KEY, { model: "main", messages: [{ role: "user", content: "Hello" }] }),
+  "POST /v1/chat/completions": () =>
+    post("/v1/chat/completions", KEY, {
+      model: "main",
+      messages: [{ role: "user", content: "Hello" }],
+    }),
 };
 
 const session = new Session();
@@ -78,7 +95,9 @@ async function takeCalled(): Promise<CalledFunction[]> {
     const file = url.startsWith("file:") ? relative(ROOT, fileURLToPath(url)) : "";
     if (!/^(?:src|plugins)\//.test(file)) return [];
     return functions.flatMap(({ ranges: [range] }) =>
-      range !== undefined && range.count > 0 && range.startOffset > 0 ? [{ file, offset: range.startOffset }] : [],
+      range !== undefined && range.count > 0 && range.startOffset > 0
+        ? [{ file, offset: range.startOffset }]
+        : [],
     );
   });
 }
@@ -94,12 +113,19 @@ async function measure(request: () => Promise<void>): Promise<Record<string, num
     await request();
     rounds.push(await takeCalled());
   }
-  const called = Map.groupBy(rounds.slice(WARM_UP_ROUNDS).flat(), ({ file, offset }) => `${file} ${offset}`);
+  const called = Map.groupBy(
+    rounds.slice(WARM_UP_ROUNDS).flat(),
+    ({ file, offset }) => `${file} ${offset}`,
+  );
   const files = Map.groupBy(
-    [...called.values()].filter((calls) => calls.length >= MOST_ROUNDS).flatMap(([call]) => call ?? []),
+    [...called.values()]
+      .filter((calls) => calls.length >= MOST_ROUNDS)
+      .flatMap(([call]) => call ?? []),
     ({ file }) => file,
   );
-  return Object.fromEntries([...files.keys()].toSorted().map((file) => [file, files.get(file)?.length ?? 0]));
+  return Object.fromEntries(
+    [...files.keys()].toSorted().map((file) => [file, files.get(file)?.length ?? 0]),
+  );
 }
 
 const measured: Record<string, Record<string, number>> = {};
@@ -114,8 +140,11 @@ else {
   for (const [name, files] of Object.entries(measured)) {
     const counts = Object.values(files);
     const functions = counts.reduce((sum, count) => sum + count, 0);
-    console.log(`${name.padEnd(28)}${String(counts.length).padStart(8)}${String(functions).padStart(12)}`);
+    console.log(
+      `${name.padEnd(28)}${String(counts.length).padStart(8)}${String(functions).padStart(12)}`,
+    );
     if (process.argv.includes("--files"))
-      for (const [file, count] of Object.entries(files)) console.log(`  ${String(count).padStart(4)}  ${file}`);
+      for (const [file, count] of Object.entries(files))
+        console.log(`  ${String(count).padStart(4)}  ${file}`);
   }
 }

@@ -34,8 +34,16 @@ async function providerCatalog(): Promise<string> {
   const entries = ordered.map(async (plugin) => {
     const {
       default: { providers = [] },
-    } = (await import(`${PLUGINS}${plugin}/index.ts`)) as { default: { providers?: ModelProvider[] } };
-    return providers.map(({ type, fromEnvironment, embeddings, genAiName }) => ({ plugin, type, fromEnvironment, embeddings, genAiName }));
+    } = (await import(`${PLUGINS}${plugin}/index.ts`)) as {
+      default: { providers?: ModelProvider[] };
+    };
+    return providers.map(({ type, fromEnvironment, embeddings, genAiName }) => ({
+      plugin,
+      type,
+      fromEnvironment,
+      embeddings,
+      genAiName,
+    }));
   });
   return `${JSON.stringify((await Promise.all(entries)).flat(), null, 2)}\n`;
 }

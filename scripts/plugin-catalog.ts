@@ -14,10 +14,20 @@ export async function importPlugin(id: string): Promise<Plugin> {
 
 /** The members that offer something; lists that are empty are left out. */
 function listed(lists: Record<string, readonly string[] | undefined>): Partial<CatalogEntry> {
-  return Object.fromEntries(Object.entries(lists).filter(([, list]) => list !== undefined && list.length > 0));
+  return Object.fromEntries(
+    Object.entries(lists).filter(([, list]) => list !== undefined && list.length > 0),
+  );
 }
 
-function toEntry({ id, aliases, section, channel, enabledByDefault, setupQuestions, ...offers }: Plugin): CatalogEntry {
+function toEntry({
+  id,
+  aliases,
+  section,
+  channel,
+  enabledByDefault,
+  setupQuestions,
+  ...offers
+}: Plugin): CatalogEntry {
   const { commands, presets, providers, store, extractors } = offers;
   const place = section ?? (channel ? "channels" : "plugins");
   return {
@@ -38,7 +48,9 @@ function toEntry({ id, aliases, section, channel, enabledByDefault, setupQuestio
 
 /** The ids of Rouse's own plugins. */
 export const listPlugins = (): string[] =>
-  readdirSync(PLUGINS, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
+  readdirSync(PLUGINS, { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory() ? [entry.name] : [],
+  );
 
 /** Renders plugins/catalog.json, by id. */
 export async function pluginCatalog(): Promise<string> {

@@ -32,14 +32,21 @@ function files<T>(folder: string): [string, T][] {
   return readdirSync(folder)
     .filter((name) => name.endsWith(".json"))
     .toSorted()
-    .map((name) => [name.slice(0, -".json".length), JSON.parse(readFileSync(join(folder, name), "utf8")) as T]);
+    .map((name) => [
+      name.slice(0, -".json".length),
+      JSON.parse(readFileSync(join(folder, name), "utf8")) as T,
+    ]);
 }
 
 /** The presets of Rouse's own plugins. */
 async function pluginPresets(): Promise<[string, Preset][]> {
   const catalog = JSON.parse(await pluginCatalog()) as CatalogEntry[];
-  const plugins = await Promise.all(catalog.filter(({ presets }) => presets).map(({ id }) => importPlugin(id)));
-  return plugins.flatMap(({ presets = [] }) => presets.map((preset): [string, Preset] => [preset.id, preset as Preset]));
+  const plugins = await Promise.all(
+    catalog.filter(({ presets }) => presets).map(({ id }) => importPlugin(id)),
+  );
+  return plugins.flatMap(({ presets = [] }) =>
+    presets.map((preset): [string, Preset] => [preset.id, preset as Preset]),
+  );
 }
 
 const cell = (text: string): string => text.replaceAll("|", "\\|");
@@ -51,13 +58,21 @@ function renderDuplicateKey({ duplicate, algorithm, timestamp }: Scheme): string
   return timestamp ? "body and time" : "body, 30 days";
 }
 
-const count = (amount: number, one: string, many: string): string => `${amount} ${amount === 1 ? one : many}`;
+const count = (amount: number, one: string, many: string): string =>
+  `${amount} ${amount === 1 ? one : many}`;
 /** What algorithms sign that have no signed text. */
-const SIGNED: Partial<Record<string, string>> = { equals: "nothing", oidc: "nothing", x509: "fields of the body" };
+const SIGNED: Partial<Record<string, string>> = {
+  equals: "nothing",
+  oidc: "nothing",
+  x509: "fields of the body",
+};
 const REDELIVERY = { automatic: "by itself", api: "by its API", manual: "by hand" };
 
 /** A row about what a scheme's sender does about errors; what its documentation does not say is a dash. */
-function senderRow(name: string, { timeoutSeconds, retries, redelivery, disablesAfter, docs, name: title }: Sender): string {
+function senderRow(
+  name: string,
+  { timeoutSeconds, retries, redelivery, disablesAfter, docs, name: title }: Sender,
+): string {
   const columns = [
     `\`${name}\``,
     docs === undefined ? title : `[${title}](${docs})`,
@@ -93,15 +108,25 @@ export async function presetReference(): Promise<string> {
   const presets = [...files<Preset>(MAPPINGS), ...(await pluginPresets())]
     .toSorted(([a], [b]) => a.localeCompare(b))
     .map(([name, { description, auth, mappings }]) => {
-      const events = [...new Set(mappings.map((mapping) => mapping.event?.replaceAll(/\{\{[^}]*\}\}/g, "…") ?? "–"))].join(", ");
+      const events = [
+        ...new Set(
+          mappings.map((mapping) => mapping.event?.replaceAll(/\{\{[^}]*\}\}/g, "…") ?? "–"),
+        ),
+      ].join(", ");
       return `| \`${name}\` | ${cell(description)} | ${auth ? `\`${auth.scheme}\`` : "hook token"} | ${cell(events)} | ${testedWith(name)} |`;
     });
   const schemeFiles = files<Scheme>(join(MAPPINGS, "schemes"));
-  const senders = schemeFiles.flatMap(([name, { sender }]) => (sender ? [senderRow(name, sender)] : []));
+  const senders = schemeFiles.flatMap(([name, { sender }]) =>
+    sender ? [senderRow(name, sender)] : [],
+  );
   const schemes = schemeFiles.map(([name, scheme]) => {
     const signed = SIGNED[scheme.algorithm] ?? `\`${scheme.signed ?? "{raw}"}\``;
     const time = scheme.timestamp ? `±${scheme.timestamp.toleranceSeconds ?? 300} s` : "–";
-    const handshake = scheme.handshakes?.length ? (scheme.handshakes.every((one) => one.signed) ? "signed" : "unsigned") : "–";
+    const handshake = scheme.handshakes?.length
+      ? scheme.handshakes.every((one) => one.signed)
+        ? "signed"
+        : "unsigned"
+      : "–";
     const title = scheme.docs ? `[\`${name}\`](${scheme.docs})` : `\`${name}\``;
     return `| ${title} | ${cell(scheme.description)} | ${scheme.algorithm} | ${signed} | ${time} | ${renderDuplicateKey(scheme)} | ${handshake} |`;
   });

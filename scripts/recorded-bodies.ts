@@ -38,7 +38,9 @@ interface ModuleExample {
 
 /** Reads SOURCES.json. */
 export function readSources(): RecordedSource[] {
-  const { sources } = JSON.parse(readFileSync(join(RECORDED, "SOURCES.json"), "utf8")) as { sources: RecordedSource[] };
+  const { sources } = JSON.parse(readFileSync(join(RECORDED, "SOURCES.json"), "utf8")) as {
+    sources: RecordedSource[];
+  };
   return sources;
 }
 
@@ -49,7 +51,10 @@ export function readBodies({ sender, id, modules }: RecordedSource): RecordedBod
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".json"))
     .toSorted()
-    .map((name) => ({ name: name.slice(0, -".json".length), text: readFileSync(join(folder, name), "utf8") }));
+    .map((name) => ({
+      name: name.slice(0, -".json".length),
+      text: readFileSync(join(folder, name), "utf8"),
+    }));
 }
 
 /** Reads the examples of modules; an example that several modules have counts once. */

@@ -23,10 +23,14 @@ if (given.includes("--help") || given.includes("-h")) process.stdout.write(HELP)
 else {
   const args = ["run", "--project", "soak", ...given.filter((arg) => arg !== "--long")];
   const env = { ...process.env, ...(given.includes("--long") && { SOAK_LONG: "1" }) };
-  const { status } = spawnSync(process.execPath, [join(ROOT, "node_modules/vitest/vitest.mjs"), ...args], {
-    cwd: ROOT,
-    env,
-    stdio: "inherit",
-  });
+  const { status } = spawnSync(
+    process.execPath,
+    [join(ROOT, "node_modules/vitest/vitest.mjs"), ...args],
+    {
+      cwd: ROOT,
+      env,
+      stdio: "inherit",
+    },
+  );
   process.exitCode = status ?? 1;
 }

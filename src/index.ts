@@ -25,9 +25,14 @@ export function defineConfig(config: ConfigInput): ConfigInput {
 export async function createGateway(options: GatewayOptions = {}): Promise<Gateway> {
   const { config, configFile, plugins, stateDir, print, log } = options;
   if (config !== undefined && configFile !== undefined)
-    throw new RouseError({ code: "usage", message: "createGateway takes `config` or `configFile`: leave one of them out" });
+    throw new RouseError({
+      code: "usage",
+      message: "createGateway takes `config` or `configFile`: leave one of them out",
+    });
   const { logger, setLevel } = createHostLogger(log, (error) => reporter.emit("error", error));
-  const reporter = createReporter((event, error) => logger.warn({ event, err: error }, "a listener of the gateway failed"));
+  const reporter = createReporter((event, error) =>
+    logger.warn({ event, err: error }, "a listener of the gateway failed"),
+  );
   const { fetch, receive, start, stop, reload, status } = await create({
     ...(config && { config }),
     ...(configFile !== undefined && { configFile }),

@@ -4,7 +4,8 @@ import { openGateway as create, type RunningGateway } from "../src/gateway/gatew
 import type { ResourceOptions } from "../src/gateway/resources.ts";
 import type { Addresses } from "../src/gateway/types.ts";
 
-type Options = Partial<ResourceOptions> & Pick<ResourceOptions, "cwd" | "env"> & { workers: boolean };
+type Options = Partial<ResourceOptions> &
+  Pick<ResourceOptions, "cwd" | "env"> & { workers: boolean };
 
 /** What a gateway under test has of the real world unless a test says otherwise. */
 export const REAL = { clock: systemClock, fetch: globalThis.fetch };
@@ -15,6 +16,11 @@ export interface StartedGateway extends Omit<RunningGateway, "start"> {
 }
 
 export async function createGateway({ workers, ...options }: Options): Promise<StartedGateway> {
-  const gateway = await create({ ...REAL, log: createLogger("silent"), print: () => undefined, ...options });
+  const gateway = await create({
+    ...REAL,
+    log: createLogger("silent"),
+    print: () => undefined,
+    ...options,
+  });
   return { ...gateway, start: () => gateway.start({ listen: true, workers, watch: true }) };
 }

@@ -19,9 +19,16 @@ async function measure(work: (size: number) => unknown, size: number): Promise<n
 }
 
 /** Expects that work on eight times as much takes about eight times as much processor time, however fast the machine is. */
-export async function expectProportional(work: (size: number) => unknown, size: number, what?: string): Promise<void> {
+export async function expectProportional(
+  work: (size: number) => unknown,
+  size: number,
+  what?: string,
+): Promise<void> {
   const more = await measure(work, FACTOR * size);
   if (more < LITTLE_MS) return;
   const less = await measure(work, size);
-  expect(more / less, `${what ?? "the work"} took ${less} ms, and ${more} ms with ${FACTOR} times as much`).toBeLessThan(MOST);
+  expect(
+    more / less,
+    `${what ?? "the work"} took ${less} ms, and ${more} ms with ${FACTOR} times as much`,
+  ).toBeLessThan(MOST);
 }

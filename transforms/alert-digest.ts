@@ -8,7 +8,11 @@ const transform: Transform = ({ payload }) => {
   if (alerts.length === 0) return null;
   const firing = alerts.filter((alert) => alert.status !== "resolved");
   if (firing.length === 0)
-    return { action: "wake", wakeMode: "next-heartbeat", text: `Resolved: ${[...new Set(alerts.map(title))].join(", ")}` };
+    return {
+      action: "wake",
+      wakeMode: "next-heartbeat",
+      text: `Resolved: ${[...new Set(alerts.map(title))].join(", ")}`,
+    };
   const lines = firing.map(
     (alert) =>
       `- ${title(alert)} (${alert.labels?.severity ?? "no severity"}): ${alert.annotations?.summary ?? alert.annotations?.description ?? "no summary"}`,

@@ -5,7 +5,13 @@ import alertDigest from "./alert-digest.ts";
 const input = (payload: object) => ({ payload, headers: {}, query: {}, path: "x", now: 0 });
 
 describe("ci-failures", () => {
-  const run = { conclusion: "failure", name: "build", head_branch: "main", workflow_id: 9, html_url: "https://ci.example/1" };
+  const run = {
+    conclusion: "failure",
+    name: "build",
+    head_branch: "main",
+    workflow_id: 9,
+    html_url: "https://ci.example/1",
+  };
   it("tells of a failure and skips a success", () => {
     expect(ciFailures(input({ workflow_run: run, repository: { full_name: "a/b" } }))).toEqual({
       name: "CI a/b",
@@ -24,7 +30,9 @@ describe("alert-digest", () => {
     annotations: { summary: "disk is at 97 %" },
   });
   it("makes one message of a group", () => {
-    expect(alertDigest(input({ groupKey: "g", alerts: [alert("firing"), alert("resolved")] }))).toEqual({
+    expect(
+      alertDigest(input({ groupKey: "g", alerts: [alert("firing"), alert("resolved")] })),
+    ).toEqual({
       name: "1 alert",
       sessionKey: "hook:alerts:g",
       message: "Firing:\n- DiskFull (page): disk is at 97 %",

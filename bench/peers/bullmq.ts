@@ -8,6 +8,8 @@ interface Queue {
 }
 
 const [dir = "", port = ""] = process.argv.slice(2);
-const { Queue } = createRequire(join(dir, "package.json"))("bullmq") as { Queue: new (name: string, options: object) => Queue };
+const { Queue } = createRequire(join(dir, "package.json"))("bullmq") as {
+  Queue: new (name: string, options: object) => Queue;
+};
 const queue = new Queue("hooks", { connection: { host: "127.0.0.1", port: Number(port) } });
 serveHooks(async (body) => (await queue.add("agent", body)).id ?? "");

@@ -22,11 +22,19 @@ export interface Peer {
   prepare(): (() => Promise<Server>) | undefined;
 }
 
-export const CACHE = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "rouse-bench");
+export const CACHE = join(
+  process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"),
+  "rouse-bench",
+);
 const START_MS = 30_000;
 
 export const run = (command: string, args: readonly string[], cwd: string): string =>
-  execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"], timeout: 300_000 });
+  execFileSync(command, args, {
+    cwd,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+    timeout: 300_000,
+  });
 
 /** Returns the folder that has these npm packages, or undefined if they cannot be installed. Their install scripts do not run. */
 export function installPackages(packages: Readonly<Record<string, string>>): string | undefined {
@@ -68,7 +76,15 @@ export interface Program {
 }
 
 /** Starts a program in a temporary folder, and waits until it is ready. */
-export async function startProgram({ name, command, port, env = {}, files = {}, hasChildren = false, isReady }: Program): Promise<Server> {
+export async function startProgram({
+  name,
+  command,
+  port,
+  env = {},
+  files = {},
+  hasChildren = false,
+  isReady,
+}: Program): Promise<Server> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-bench-peer-"));
   for (const [file, text] of Object.entries(files)) writeFileSync(join(dir, file), text);
   const [file = "", ...args] = command;
@@ -78,10 +94,14 @@ export async function startProgram({ name, command, port, env = {}, files = {}, 
     stdio: "ignore",
     env: { PATH: process.env["PATH"] ?? "", HOME: dir, NODE_ENV: "production", ...env },
   });
-  const server = toServer(child, port, 0, { cleanUp: () => rmSync(dir, { recursive: true, force: true }), hasChildren });
+  const server = toServer(child, port, 0, {
+    cleanUp: () => rmSync(dir, { recursive: true, force: true }),
+    hasChildren,
+  });
   try {
     while (!(await isReady().catch(() => false))) {
-      if (child.exitCode !== null || performance.now() - began > START_MS) throw new Error(`${name} does not answer on its port`);
+      if (child.exitCode !== null || performance.now() - began > START_MS)
+        throw new Error(`${name} does not answer on its port`);
       await pause(50);
     }
     return server;

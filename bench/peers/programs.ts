@@ -40,13 +40,25 @@ const HOOKS = [
     "response-headers": [{ name: "Content-Type", value: "application/json" }],
     "pass-arguments-to-command": [{ source: "payload", name: "message" }],
     "trigger-rule": {
-      match: { type: "value", value: `Bearer ${TOKEN}`, parameter: { source: "header", name: "Authorization" } },
+      match: {
+        type: "value",
+        value: `Bearer ${TOKEN}`,
+        parameter: { source: "header", name: "Authorization" },
+      },
     },
   },
 ];
 const FLOW = [
   { id: "tab", type: "tab", label: "bench" },
-  { id: "in", type: "http in", z: "tab", url: PATH, method: "post", upload: false, wires: [["check"]] },
+  {
+    id: "in",
+    type: "http in",
+    z: "tab",
+    url: PATH,
+    method: "post",
+    upload: false,
+    wires: [["check"]],
+  },
   {
     id: "check",
     type: "function",
@@ -64,7 +76,12 @@ return msg;`,
 async function answers(port: number): Promise<boolean> {
   const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
   const signal = AbortSignal.timeout(1000);
-  const answer = await fetch(`http://127.0.0.1:${port}${PATH}`, { method: "POST", headers, body: AGENT, signal });
+  const answer = await fetch(`http://127.0.0.1:${port}${PATH}`, {
+    method: "POST",
+    headers,
+    body: AGENT,
+    signal,
+  });
   await answer.body?.cancel();
   return answer.ok;
 }
@@ -84,9 +101,24 @@ export const webhook: Peer = {
       ? undefined
       : async () => {
           const port = await findPort();
-          const command = [program, "-hooks", "hooks.json", "-ip", "127.0.0.1", "-port", String(port)];
+          const command = [
+            program,
+            "-hooks",
+            "hooks.json",
+            "-ip",
+            "127.0.0.1",
+            "-port",
+            String(port),
+          ];
           const files = { "hooks.json": JSON.stringify(HOOKS) };
-          return startProgram({ name: "webhook", command, port, files, hasChildren: true, isReady: () => answers(port) });
+          return startProgram({
+            name: "webhook",
+            command,
+            port,
+            files,
+            hasChildren: true,
+            isReady: () => answers(port),
+          });
         };
   },
 };
@@ -116,10 +148,26 @@ export const nodeRed: Peer = {
             diagnostics: { enabled: false },
           };
           // A "type" in a package.json of a parent folder does not change what `.cjs` is.
-          const files = { "flows.json": JSON.stringify(FLOW), "settings.cjs": `module.exports = ${JSON.stringify(settings)};` };
+          const files = {
+            "flows.json": JSON.stringify(FLOW),
+            "settings.cjs": `module.exports = ${JSON.stringify(settings)};`,
+          };
           const program = [process.execPath, join(dir, "node_modules/node-red/red.js")];
-          const command = [...program, "--userDir", ".", "--settings", "settings.cjs", "flows.json"];
-          return startProgram({ name: "node-red", command, port, files, isReady: () => answers(port) });
+          const command = [
+            ...program,
+            "--userDir",
+            ".",
+            "--settings",
+            "settings.cjs",
+            "flows.json",
+          ];
+          return startProgram({
+            name: "node-red",
+            command,
+            port,
+            files,
+            isReady: () => answers(port),
+          });
         };
   },
 };

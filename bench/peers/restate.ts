@@ -13,7 +13,11 @@ interface Sdk {
 }
 
 const [dir = ""] = process.argv.slice(2);
-const { service, createEndpointHandler } = createRequire(join(dir, "package.json"))("@restatedev/restate-sdk") as Sdk;
+const { service, createEndpointHandler } = createRequire(join(dir, "package.json"))(
+  "@restatedev/restate-sdk",
+) as Sdk;
 const hooks = service({ name: "Hooks", handlers: { agent: async () => undefined } });
 const server = createServer(createEndpointHandler({ services: [hooks], logger: () => undefined }));
-server.listen(0, "127.0.0.1", () => console.log(`listens on http://127.0.0.1:${(server.address() as AddressInfo).port}`));
+server.listen(0, "127.0.0.1", () =>
+  console.log(`listens on http://127.0.0.1:${(server.address() as AddressInfo).port}`),
+);

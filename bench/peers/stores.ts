@@ -36,8 +36,24 @@ const pings = (port: number): Promise<boolean> =>
 /** A Redis of its own, in a temporary folder, that syncs its log before it answers. */
 async function startRedis(): Promise<Server> {
   const port = await findPort();
-  const settings = ["--bind", "127.0.0.1", "--port", String(port), "--appendonly", "yes", "--appendfsync", "always", "--save", ""];
-  return startProgram({ name: "redis-server", command: ["redis-server", ...settings], port, isReady: () => pings(port) });
+  const settings = [
+    "--bind",
+    "127.0.0.1",
+    "--port",
+    String(port),
+    "--appendonly",
+    "yes",
+    "--appendfsync",
+    "always",
+    "--save",
+    "",
+  ];
+  return startProgram({
+    name: "redis-server",
+    command: ["redis-server", ...settings],
+    port,
+    isReady: () => pings(port),
+  });
 }
 
 /** Starts what needs another server, and ends that server if it does not start. */
@@ -105,12 +121,18 @@ async function startRestate(dir: string): Promise<Server> {
     RESTATE_DISABLE_TELEMETRY: "true",
     RESTATE_LOG_FILTER: "off",
   };
-  const program = join(dir, `node_modules/@restatedev/restate-server-${process.platform}-${process.arch}/bin/restate-server`);
+  const program = join(
+    dir,
+    `node_modules/@restatedev/restate-server-${process.platform}-${process.arch}/bin/restate-server`,
+  );
   const command = [program, "--no-logo", "--base-dir", "data", "--node-name", "bench"];
-  return startWith(service, () => startProgram({ name: "restate-server", command, port, env, isReady }));
+  return startWith(service, () =>
+    startProgram({ name: "restate-server", command, port, env, isReady }),
+  );
 }
 
-const RESTATE_NOTE = "one node with its default settings; one-way calls, due in a day, to its HTTP ingress, which checks no token.";
+const RESTATE_NOTE =
+  "one node with its default settings; one-way calls, due in a day, to its HTTP ingress, which checks no token.";
 
 export const restate: Peer = {
   stores: true,
@@ -127,7 +149,10 @@ export const restate: Peer = {
     },
   ],
   prepare() {
-    const dir = installPackages({ "@restatedev/restate-server": RESTATE, "@restatedev/restate-sdk": RESTATE_SDK });
+    const dir = installPackages({
+      "@restatedev/restate-server": RESTATE,
+      "@restatedev/restate-sdk": RESTATE_SDK,
+    });
     return dir === undefined ? undefined : () => startRestate(dir);
   },
 };

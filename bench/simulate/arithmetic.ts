@@ -88,7 +88,10 @@ const keysFor = (rate: number): number => Math.min(ASSUMED.mostKeys, rate * ASSU
 const remote = (partitions: number): number => 1 - 1 / partitions;
 
 /** Seconds of a database's processors, and bytes of its log, for one hook with its share of a run. */
-function perHook({ commitCpu, commitLog, keyCpu, keyLog, runCpu, runLog }: Priced, partitions: number): { cpu: number; bytes: number } {
+function perHook(
+  { commitCpu, commitLog, keyCpu, keyLog, runCpu, runLog }: Priced,
+  partitions: number,
+): { cpu: number; bytes: number } {
   const { runsPerHook } = ASSUMED;
   return {
     cpu: commitCpu.value + remote(partitions) * keyCpu.value + runsPerHook * runCpu.value,
@@ -110,15 +113,25 @@ export function planFor(rate: number, priced: Priced, partitions?: number): Unit
     if (disks / count > full) return false;
     const { cpu, bytes } = perHook(priced, count);
     const busiest = (rate / count) * hottest(rate, count);
-    return (busiest * cpu) / cores <= full && (priced.logSpeed.value === 0 || (busiest * bytes) / priced.logSpeed.value <= full);
+    return (
+      (busiest * cpu) / cores <= full &&
+      (priced.logSpeed.value === 0 || (busiest * bytes) / priced.logSpeed.value <= full)
+    );
   };
   let count = partitions ?? 1;
   while (partitions === undefined && !fits(count) && count < 4096) count++;
-  return { rate, partitions: count, acceptors: Math.max(1, Math.ceil((rate * priced.acceptCpu.value) / full)), workers, turns };
+  return {
+    rate,
+    partitions: count,
+    acceptors: Math.max(1, Math.ceil((rate * priced.acceptCpu.value) / full)),
+    workers,
+    turns,
+  };
 }
 
 /** What all databases together keep, in bytes. */
-export const keptBytes = ({ rate }: UnitOfWork, { kept }: Priced): number => rate * 86_400 * ASSUMED.retentionDays * kept.value;
+export const keptBytes = ({ rate }: UnitOfWork, { kept }: Priced): number =>
+  rate * 86_400 * ASSUMED.retentionDays * kept.value;
 
 /** Seconds until half of everything has moved to as many partitions again, at half the speed of each log. */
 export const doublingSeconds = (plan: UnitOfWork, priced: Priced): number =>
@@ -155,10 +168,29 @@ function zipfFor(rate: number): ReturnType<typeof createZipf> {
 /** All parts of a plan, the one that breaks first at the top. */
 export function getLoads(plan: UnitOfWork, priced: Priced): Load[] {
   const { rate, partitions, acceptors, workers } = plan;
-  const { cores, connections, pool, runsPerHook, turnSeconds, keyedShare, heartbeatSeconds, eventsPerHeartbeat } = ASSUMED;
+  const {
+    cores,
+    connections,
+    pool,
+    runsPerHook,
+    turnSeconds,
+    keyedShare,
+    heartbeatSeconds,
+    eventsPerHeartbeat,
+  } = ASSUMED;
   const { cpu, bytes } = perHook(priced, partitions);
   const busiest = (rate / partitions) * hottest(rate, partitions);
-  const { commitCpu, commitLog, keyCpu, keyLog, runCpu, runLog, logSpeed, acceptCpu, gatewayRunCpu } = priced;
+  const {
+    commitCpu,
+    commitLog,
+    keyCpu,
+    keyLog,
+    runCpu,
+    runLog,
+    logSpeed,
+    acceptCpu,
+    gatewayRunCpu,
+  } = priced;
   const moreThanOne = partitions > 1;
   const load = (part: string, value: number, from: Known[], remedy: string): Load => ({
     part,
@@ -209,7 +241,13 @@ export function getLoads(plan: UnitOfWork, priced: Priced): Load[] {
 }
 
 /** The plan as something that can be simulated. */
-export function buildScenario(plan: UnitOfWork, priced: Priced, seed: number, seconds: number, failure: Scenario["failure"]): Scenario {
+export function buildScenario(
+  plan: UnitOfWork,
+  priced: Priced,
+  seed: number,
+  seconds: number,
+  failure: Scenario["failure"],
+): Scenario {
   const { runsPerHook, turnSeconds, keyedShare, skew, cores, bursts, retryAfter, full } = ASSUMED;
   const { rate, partitions, acceptors, turns } = plan;
   return {

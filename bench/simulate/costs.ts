@@ -38,10 +38,19 @@ export function parseCosts(text: string): CostsFile {
 /** A cost in seconds, bytes, bytes a second or pieces. One that is neither measured nor estimated counts as nothing, and says so. */
 export function getCost({ costs }: CostsFile, name: string): Known {
   const found = costs[name];
-  if (!found) return { name, value: 0, unit: "s", kind: "missing", how: "bench/costs.json has no such entry" };
+  if (!found)
+    return {
+      name,
+      value: 0,
+      unit: "s",
+      kind: "missing",
+      how: "bench/costs.json has no such entry",
+    };
   const { unit, how } = found;
   const scale = { µs: 1e-6, "MB/s": 1e6, bytes: 1, count: 1, s: 1 }[unit];
-  if (found.value !== null) return { name, value: found.value * scale, unit, kind: "measured", how };
-  if (found.estimate !== undefined) return { name, value: found.estimate * scale, unit, kind: "estimate", how };
+  if (found.value !== null)
+    return { name, value: found.value * scale, unit, kind: "measured", how };
+  if (found.estimate !== undefined)
+    return { name, value: found.estimate * scale, unit, kind: "estimate", how };
   return { name, value: 0, unit, kind: "missing", how };
 }

@@ -17,7 +17,8 @@ export function createCalendar<T>(): Calendar<T> {
   const items: T[] = [];
   let count = 0;
   const before = (a: number, b: number): boolean =>
-    (times[a] as number) < (times[b] as number) || (times[a] === times[b] && (orders[a] as number) < (orders[b] as number));
+    (times[a] as number) < (times[b] as number) ||
+    (times[a] === times[b] && (orders[a] as number) < (orders[b] as number));
   const swap = (a: number, b: number): void => {
     const [time, order, item] = [times[a] as number, orders[a] as number, items[a] as T];
     times[a] = times[b] as number;
@@ -74,7 +75,8 @@ export function createStation(servers: number): Station {
   return {
     serve(now, seconds) {
       let first = 0;
-      for (let at = 1; at < servers; at++) if ((free[at] as number) < (free[first] as number)) first = at;
+      for (let at = 1; at < servers; at++)
+        if ((free[at] as number) < (free[first] as number)) first = at;
       worked += seconds;
       return (free[first] = Math.max(now, free[first] as number) + seconds);
     },
@@ -144,7 +146,10 @@ export function createTimes(): Times {
   let sum = 0;
   return {
     add(seconds) {
-      const bucket = Math.max(0, Math.min(buckets.length - 1, Math.ceil(Math.log(Math.max(seconds, LEAST) / LEAST) / STEP)));
+      const bucket = Math.max(
+        0,
+        Math.min(buckets.length - 1, Math.ceil(Math.log(Math.max(seconds, LEAST) / LEAST) / STEP)),
+      );
       buckets[bucket] = (buckets[bucket] as number) + 1;
       count++;
       sum += seconds;
@@ -184,7 +189,13 @@ export function createArrivals(rate: number, bursts: Bursts | undefined, random:
   let turns = random.exponential(quiet);
   return {
     next(now) {
-      for (let from = now; ; from = turns, bursting = !bursting, turns += random.exponential(bursting ? bursts.seconds : quiet)) {
+      for (
+        let from = now;
+        ;
+        from = turns,
+          bursting = !bursting,
+          turns += random.exponential(bursting ? bursts.seconds : quiet)
+      ) {
         const time = from + random.exponential(1 / (bursting ? usual * bursts.factor : usual));
         if (time <= turns) return time;
       }

@@ -3,7 +3,13 @@
  * the partition of that key (a second commit where that is not its home), then event and work are committed in the partition
  * of its session key, and then it is answered. Its run waits for its key and for a free place, in that partition.
  */
-import { createArrivals, createCalendar, createFlusher, createStation, createTimes } from "./engine.ts";
+import {
+  createArrivals,
+  createCalendar,
+  createFlusher,
+  createStation,
+  createTimes,
+} from "./engine.ts";
 import type { Bursts, Flusher, Station, Times } from "./engine.ts";
 import { createRandom, createZipf, toPartition, type Zipf } from "./random.ts";
 
@@ -71,7 +77,16 @@ export interface Outcome {
   failure: { arrived: number; refused: number; recovered: number | undefined } | undefined;
 }
 
-type Stage = "arrives" | "at key" | "key done" | "at home" | "home done" | "turn over" | "flushed" | "sample" | "back";
+type Stage =
+  | "arrives"
+  | "at key"
+  | "key done"
+  | "at home"
+  | "home done"
+  | "turn over"
+  | "flushed"
+  | "sample"
+  | "back";
 
 /** A hook, its run later on, or something that happens to a partition. */
 interface Item {
@@ -136,8 +151,21 @@ class Model {
   readonly #accept = createTimes();
   readonly #start = createTimes();
   readonly #startOfOthers = createTimes();
-  #counts = { arrived: 0, accepted: 0, refusals: 0, runsQueued: 0, runsStarted: 0, disorder: 0, toComeAgain: 0 };
-  #failed = { arrived: 0, refused: 0, recovered: undefined as number | undefined, before: [] as number[] };
+  #counts = {
+    arrived: 0,
+    accepted: 0,
+    refusals: 0,
+    runsQueued: 0,
+    runsStarted: 0,
+    disorder: 0,
+    toComeAgain: 0,
+  };
+  #failed = {
+    arrived: 0,
+    refused: 0,
+    recovered: undefined as number | undefined,
+    before: [] as number[],
+  };
   readonly #overfull: number;
 
   constructor(scenario: Scenario) {
@@ -145,7 +173,11 @@ class Model {
     this.#random = createRandom(scenario.seed);
     this.#zipf = createZipf(scenario.keys, scenario.skew);
     this.#overfull = overfullKeys(scenario, this.#zipf);
-    this.#arrivals = createArrivals(scenario.rate, scenario.bursts, createRandom(scenario.seed + 1));
+    this.#arrivals = createArrivals(
+      scenario.rate,
+      scenario.bursts,
+      createRandom(scenario.seed + 1),
+    );
     this.#gateways = Array.from({ length: scenario.gateways }, () => createStation(1));
     this.#partitions = Array.from({ length: scenario.partitions }, () => ({
       processor: createStation(scenario.cores),
@@ -195,7 +227,11 @@ class Model {
 
   #isDown(partition: number, now: number): boolean {
     const { failure } = this.#scenario;
-    return failure?.partition === partition && now >= failure.from && now < failure.from + failure.seconds;
+    return (
+      failure?.partition === partition &&
+      now >= failure.from &&
+      now < failure.from + failure.seconds
+    );
   }
 
   #at(time: number, item: Item, stage: Stage): void {
@@ -241,16 +277,24 @@ class Model {
     if (item.triedAt === item.arrivedAt) {
       this.#counts.arrived++;
       (this.#partitions[item.home] as Partition).hooks++;
-      if (failure && now >= failure.from && now < failure.from + failure.seconds) this.#failed.arrived++;
+      if (failure && now >= failure.from && now < failure.from + failure.seconds)
+        this.#failed.arrived++;
       this.#arrive(now);
     } else this.#counts.toComeAgain--;
-    const done = (this.#gateways[this.#random.below(gateways)] as Station).serve(now, this.#seconds(acceptCpu));
+    const done = (this.#gateways[this.#random.below(gateways)] as Station).serve(
+      now,
+      this.#seconds(acceptCpu),
+    );
     this.#at(done + roundTrip / 2, item, item.partition === item.home ? "at home" : "at key");
   }
 
   #work(item: Item, now: number, partition: number, cpu: number, then: Stage): void {
     if (this.#isDown(partition, now)) return this.#refuse(item, now);
-    this.#at((this.#partitions[partition] as Partition).processor.serve(now, this.#seconds(cpu)), item, then);
+    this.#at(
+      (this.#partitions[partition] as Partition).processor.serve(now, this.#seconds(cpu)),
+      item,
+      then,
+    );
   }
 
   #write(item: Item, now: number, partition: number, bytes: number): void {
@@ -286,7 +330,8 @@ class Model {
 
   #accepted(item: Item, now: number): void {
     this.#counts.accepted++;
-    if (item.arrivedAt >= this.#scenario.warmUp) this.#accept.add(now + this.#scenario.roundTrip / 2 - item.triedAt);
+    if (item.arrivedAt >= this.#scenario.warmUp)
+      this.#accept.add(now + this.#scenario.roundTrip / 2 - item.triedAt);
     if (this.#random.next() >= this.#scenario.runsPerHook) return;
     item.queuedAt = now;
     item.order = this.#counts.runsQueued++;
@@ -314,7 +359,8 @@ class Model {
       here.taken++;
       this.#counts.runsStarted++;
       if (item.key >= 0) {
-        if (this.#runningKeys.has(item.key) || item.order < (this.#lastStarted.get(item.key) ?? -1)) this.#counts.disorder++;
+        if (this.#runningKeys.has(item.key) || item.order < (this.#lastStarted.get(item.key) ?? -1))
+          this.#counts.disorder++;
         this.#runningKeys.add(item.key);
         this.#lastStarted.set(item.key, item.order);
       }
@@ -323,7 +369,11 @@ class Model {
         this.#start.add(waited);
         if (item.key < 0 || item.key >= this.#overfull) this.#startOfOthers.add(waited);
       }
-      this.#at(now + roundTrip + flushSeconds + this.#random.exponential(turnSeconds), item, "turn over");
+      this.#at(
+        now + roundTrip + flushSeconds + this.#random.exponential(turnSeconds),
+        item,
+        "turn over",
+      );
     }
   }
 
@@ -331,7 +381,11 @@ class Model {
     const { failure, turnSeconds, runCpu, runBytes } = this.#scenario;
     // Its end cannot be written: it begins again once the partition is back.
     if (failure && this.#isDown(item.home, now))
-      return this.#at(failure.from + failure.seconds + this.#random.exponential(turnSeconds), item, "turn over");
+      return this.#at(
+        failure.from + failure.seconds + this.#random.exponential(turnSeconds),
+        item,
+        "turn over",
+      );
     const here = this.#partitions[item.home] as Partition;
     here.taken--;
     here.processor.serve(now, this.#seconds(runCpu));
@@ -362,8 +416,13 @@ class Model {
     const hooks = this.#partitions.map((partition) => partition.hooks);
     const onTheirWay = this.#calendar
       .items()
-      .filter(({ stage, arrivedAt, triedAt }) => /^at |done$/.test(stage) || (stage === "arrives" && triedAt !== arrivedAt)).length;
-    const inLogs = this.#partitions.flatMap(({ log }) => log.items()).filter((item) => item !== undefined).length;
+      .filter(
+        ({ stage, arrivedAt, triedAt }) =>
+          /^at |done$/.test(stage) || (stage === "arrives" && triedAt !== arrivedAt),
+      ).length;
+    const inLogs = this.#partitions
+      .flatMap(({ log }) => log.items())
+      .filter((item) => item !== undefined).length;
     const { before: _, ...failed } = this.#failed;
     return {
       arrived,
@@ -373,7 +432,8 @@ class Model {
       runsStarted,
       runsWaiting: runsQueued - runsStarted,
       disorder,
-      gatewayBusy: this.#gateways.reduce((sum, station) => sum + station.worked(), 0) / gateways / seconds,
+      gatewayBusy:
+        this.#gateways.reduce((sum, station) => sum + station.worked(), 0) / gateways / seconds,
       databaseBusy: this.#partitions.map(({ processor }) => processor.worked() / cores / seconds),
       logBusy: this.#partitions.map(({ log }) => log.writingSeconds() / seconds),
       accept: this.#accept,
@@ -387,9 +447,13 @@ class Model {
 }
 
 /** Keys (the first so many ranks) whose turns, one after the other, do not keep up with what comes. */
-export function overfullKeys({ rate, keyedShare, runsPerHook, turnSeconds }: Scenario, zipf: Zipf): number {
+export function overfullKeys(
+  { rate, keyedShare, runsPerHook, turnSeconds }: Scenario,
+  zipf: Zipf,
+): number {
   let rank = 0;
-  while (rank < zipf.keys && rate * keyedShare * runsPerHook * zipf.share(rank) * turnSeconds >= 1) rank++;
+  while (rank < zipf.keys && rate * keyedShare * runsPerHook * zipf.share(rank) * turnSeconds >= 1)
+    rank++;
   return rank;
 }
 

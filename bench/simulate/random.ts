@@ -17,7 +17,11 @@ export function createRandom(seed: number): Random {
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
-  return { next, exponential: (mean) => -mean * Math.log(1 - next()), below: (n) => Math.floor(next() * n) };
+  return {
+    next,
+    exponential: (mean) => -mean * Math.log(1 - next()),
+    below: (n) => Math.floor(next() * n),
+  };
 }
 
 /** A 32-bit hash whose every bit depends on every bit of the number. */

@@ -61,7 +61,10 @@ async function send(path: string, options: AskOptions): Promise<Response> {
   } catch (error) {
     if (signal?.aborted) throw error;
     awaySince.value ??= new Date();
-    throw new AskError("unreachable", "The gateway does not answer. What is shown may be old; the page tries again by itself.");
+    throw new AskError(
+      "unreachable",
+      "The gateway does not answer. What is shown may be old; the page tries again by itself.",
+    );
   }
   awaySince.value = null;
   const version = response.headers.get("x-rouse-version");
@@ -99,7 +102,8 @@ async function* readLines(response: Response): AsyncGenerator<string> {
 
 /** Reads an answer of one JSON object a line (NDJSON) while it arrives. Leaving the loop ends the request. */
 export async function* askLines<T>(path: string, options: AskOptions = {}): AsyncGenerator<T> {
-  for await (const line of readLines(await send(path, options))) if (line.trim() !== "") yield JSON.parse(line) as T;
+  for await (const line of readLines(await send(path, options)))
+    if (line.trim() !== "") yield JSON.parse(line) as T;
 }
 
 /** Signs in with the gateway token. Null, or why not. */
@@ -115,7 +119,9 @@ export async function signIn(token: string): Promise<string | null> {
     signedOut.value = false;
     return null;
   }
-  return response.status === 429 ? "Too many tries. Wait a minute, then try again." : "That is not the gateway token.";
+  return response.status === 429
+    ? "Too many tries. Wait a minute, then try again."
+    : "That is not the gateway token.";
 }
 
 /** Signs out, and shows the sign-in form. */

@@ -24,7 +24,8 @@ function Banner() {
     <div class="banners" role="status">
       {away ? (
         <p class="banner warn">
-          The gateway has not answered since {clockTime(away.toISOString())}. What is shown stays; the page tries again by itself.
+          The gateway has not answered since {clockTime(away.toISOString())}. What is shown stays;
+          the page tries again by itself.
         </p>
       ) : null}
       {signedOut.value ? (
@@ -35,8 +36,8 @@ function Banner() {
       ) : null}
       {seen && seen.first !== seen.now ? (
         <p class="banner">
-          The gateway runs version {seen.now} now, and this page is of {seen.first}. Unsaved text is kept.{" "}
-          <Button onClick={() => location.reload()}>Load the page again</Button>
+          The gateway runs version {seen.now} now, and this page is of {seen.first}. Unsaved text is
+          kept. <Button onClick={() => location.reload()}>Load the page again</Button>
         </p>
       ) : null}
     </div>
@@ -54,7 +55,12 @@ function SignInAgain() {
   }, [isOut]);
   if (!isOut || isPutOff.value) return null;
   return (
-    <TokenDialog title="Your session has ended" action="Sign in" onDone={() => {}} onClose={() => (isPutOff.value = true)}>
+    <TokenDialog
+      title="Your session has ended"
+      action="Sign in"
+      onDone={() => {}}
+      onClose={() => (isPutOff.value = true)}
+    >
       What is on the page is kept. Sign in again to go on.
     </TokenDialog>
   );
@@ -76,7 +82,8 @@ function useGoKeys(): void {
   useLayoutEffect(() => {
     let pending = 0;
     const listen = (event: KeyboardEvent): void => {
-      if (isTyping(event) || isBehindDialog() || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (isTyping(event) || isBehindDialog() || event.ctrlKey || event.metaKey || event.altKey)
+        return;
       if (event.key === "g") pending = Date.now();
       else if (Date.now() - pending < 1000) {
         pending = 0;
@@ -100,7 +107,11 @@ export function App() {
   const entry = PAGES.find(({ name }) => name === place.value.page);
   return (
     <div class="app">
-      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}
+      >
         Skip to the content
       </a>
       <Rail onHelp={() => (helpOpen.value = true)} />

@@ -2,7 +2,9 @@ import type { ReplayLine } from "../../src/admin/bulk-replay.ts";
 import type { RetryLine } from "../../src/admin/bulk-retry.ts";
 import { MOST, type BulkResult, type BulkWork } from "./bulk-types.ts";
 
-const ids = (previewed: readonly { id: string }[]): { ids: string[] } => ({ ids: previewed.map(({ id }) => id) });
+const ids = (previewed: readonly { id: string }[]): { ids: string[] } => ({
+  ids: previewed.map(({ id }) => id),
+});
 
 function readRetryTotal(line: RetryLine): { total: number; note: string | null } | undefined {
   if (line.type !== "total") return undefined;
@@ -18,7 +20,13 @@ function readRetryResult(line: RetryLine): BulkResult | undefined {
     : { id, ok: false, status: line.failure.code, text: line.failure.message };
 }
 
-const RETRY = { action: "Retry", done: "retried", readTotal: readRetryTotal, readResult: readRetryResult, chosen: ids } as const;
+const RETRY = {
+  action: "Retry",
+  done: "retried",
+  readTotal: readRetryTotal,
+  readResult: readRetryResult,
+  chosen: ids,
+} as const;
 
 /** The filters of a list as words: `status failed, session main`. */
 const describe = (query: Readonly<Record<string, string | undefined>>): string =>
@@ -28,7 +36,9 @@ const describe = (query: Readonly<Record<string, string | undefined>>): string =
 
 const RETRIED = ["failed", "timed_out", "cancelled"];
 const given = (query: Readonly<Record<string, string | undefined>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(query).filter((pair): pair is [string, string] => Boolean(pair[1])));
+  Object.fromEntries(
+    Object.entries(query).filter((pair): pair is [string, string] => Boolean(pair[1])),
+  );
 
 type Query = Readonly<Record<string, string | undefined>>;
 
@@ -59,13 +69,30 @@ export function retryRuns(
 ): BulkWork<RetryLine> | undefined {
   if (status && !RETRIED.includes(status)) return undefined;
   const body = chooseRetried(
-    { status: status || undefined, sessionKey: session, eventId: event, since, until, endedSince, endedUntil, q },
+    {
+      status: status || undefined,
+      sessionKey: session,
+      eventId: event,
+      since,
+      until,
+      endedSince,
+      endedUntil,
+      q,
+    },
     found,
     status ? [status] : ["failed", "timed_out"],
   );
   if (!body) return undefined;
   const ended = { "ended since": endedSince, "ended before": endedUntil };
-  const filters = describe({ status: status || "failed or timed_out", session, event, since, until, ...ended, "and the text": q });
+  const filters = describe({
+    status: status || "failed or timed_out",
+    session,
+    event,
+    since,
+    until,
+    ...ended,
+    "and the text": q,
+  });
   return {
     ...RETRY,
     title: "Retry runs",
@@ -88,7 +115,9 @@ export function retryDeliveries(
   found: readonly { id: string; status: string }[],
 ): BulkWork<RetryLine> | undefined {
   if (status && !SENT_AGAIN.includes(status)) return undefined;
-  const body = chooseRetried({ status: status || undefined, channel, since, q }, found, [status || "failed"]);
+  const body = chooseRetried({ status: status || undefined, channel, since, q }, found, [
+    status || "failed",
+  ]);
   if (!body) return undefined;
   const filters = describe({ status: status || "failed", channel, since, "and the text": q });
   return {
@@ -104,10 +133,13 @@ export function retryDeliveries(
 
 function readReplayed(line: ReplayLine): BulkResult | undefined {
   if (line.type !== "result") return undefined;
-  if (!line.ok) return { id: line.eventId, ok: false, status: line.failure.code, text: line.failure.message };
+  if (!line.ok)
+    return { id: line.eventId, ok: false, status: line.failure.code, text: line.failure.message };
   const { eventId, newEventId, outcome, mapping, reason, actions } = line.result;
   const work = actions.map(({ summary }) => summary).join("; ");
-  const text = [mapping, reason, work, newEventId && `new event ${newEventId}`].filter(Boolean).join(" · ");
+  const text = [mapping, reason, work, newEventId && `new event ${newEventId}`]
+    .filter(Boolean)
+    .join(" · ");
   return { id: eventId, ok: true, status: outcome, text };
 }
 
@@ -126,7 +158,16 @@ export function replayEvents(query: Query, found: readonly { id: string }[]): Bu
     title: "Replay events",
     what: `Events with ${filters}${bookmarked ? ", bookmarked" : ""}, with today's mappings.${named ? ` Of the ${named.length} that the list shows.` : ""}`,
     path: "/events/replay",
-    body: named ? { select, ...ids(named) } : given({ select, path, mapping, since, until, outcome: select === "all" ? asked : undefined }),
+    body: named
+      ? { select, ...ids(named) }
+      : given({
+          select,
+          path,
+          mapping,
+          since,
+          until,
+          outcome: select === "all" ? asked : undefined,
+        }),
     action: "Replay",
     done: "replayed",
     one: "event",

@@ -23,14 +23,21 @@ const BEGIN: Progress = { phase: "looking", total: 0, note: null, results: [], e
 function useBulk<Line>(work: BulkWork<Line>): { progress: Progress; start(): void; stop(): void } {
   const [progress, setProgress] = useState<Progress>(BEGIN);
   const abort = useRef<AbortController | null>(null);
-  const follow = async (dryRun: boolean, body: Readonly<Record<string, unknown>>): Promise<void> => {
+  const follow = async (
+    dryRun: boolean,
+    body: Readonly<Record<string, unknown>>,
+  ): Promise<void> => {
     const own = new AbortController();
     abort.current = own;
     setProgress({ ...BEGIN, phase: dryRun ? "looking" : "working" });
     const results: BulkResult[] = [];
     let drawn = 0;
     try {
-      for await (const line of askLines<Line>(work.path, { method: "POST", body: { ...body, dryRun }, signal: own.signal })) {
+      for await (const line of askLines<Line>(work.path, {
+        method: "POST",
+        body: { ...body, dryRun },
+        signal: own.signal,
+      })) {
         const total = work.readTotal(line);
         const result = work.readResult(line);
         if (result) results.push(result);
@@ -42,7 +49,8 @@ function useBulk<Line>(work: BulkWork<Line>): { progress: Progress; start(): voi
       }
       setProgress((before) => ({ ...before, results, phase: dryRun ? "previewed" : "done" }));
     } catch (error) {
-      if (own.signal.aborted) return setProgress((before) => ({ ...before, results, phase: "stopped" }));
+      if (own.signal.aborted)
+        return setProgress((before) => ({ ...before, results, phase: "stopped" }));
       const message = error instanceof AskError ? error.message : String(error);
       setProgress((before) => ({ ...before, results, phase: "stopped", error: message }));
     }
@@ -52,25 +60,35 @@ function useBulk<Line>(work: BulkWork<Line>): { progress: Progress; start(): voi
     return () => abort.current?.abort();
   }, []);
   const able = progress.results.filter(({ ok }) => ok);
-  return { progress, start: () => void follow(false, work.chosen(able)), stop: () => abort.current?.abort() };
+  return {
+    progress,
+    start: () => void follow(false, work.chosen(able)),
+    stop: () => abort.current?.abort(),
+  };
 }
 
 const countGood = ({ results }: Progress): number => results.filter(({ ok }) => ok).length;
 
 /** What the preview found, or how far the work has come. */
-function sentence<Line>(progress: Progress, { one, many, action, done: past }: BulkWork<Line>): string {
+function sentence<Line>(
+  progress: Progress,
+  { one, many, action, done: past }: BulkWork<Line>,
+): string {
   const { phase, total, results } = progress;
   const good = countGood(progress);
   const rest = results.length - good;
   const verb = action.toLowerCase();
-  if (phase === "looking") return `Looking what would happen: ${number(results.length)} of ${plural(total, one, many)}.`;
+  if (phase === "looking")
+    return `Looking what would happen: ${number(results.length)} of ${plural(total, one, many)}.`;
   if (phase === "previewed") {
     if (total === 0) return `There are no ${many} like that.`;
     return `${plural(good, one, many)} would be ${past}.${rest > 0 ? ` ${number(rest)} cannot be: the reason stands with each.` : ""}`;
   }
   const done = `${number(good)} of ${plural(total, one, many)} ${past}${rest > 0 ? `, ${number(rest)} failed` : ""}`;
   if (phase === "working") return `${done}.`;
-  return phase === "done" ? `${done}.` : `Stopped: ${done}. What was not reached stays as it was; ${verb} again to go on.`;
+  return phase === "done"
+    ? `${done}.`
+    : `Stopped: ${done}. What was not reached stays as it was; ${verb} again to go on.`;
 }
 
 function Results({ results }: { results: readonly BulkResult[] }) {
@@ -85,7 +103,9 @@ function Results({ results }: { results: readonly BulkResult[] }) {
           <span>{visibleText(text)}</span>
         </li>
       ))}
-      {results.length > SHOWN ? <li class="quiet">and {number(results.length - SHOWN)} more</li> : null}
+      {results.length > SHOWN ? (
+        <li class="quiet">and {number(results.length - SHOWN)} more</li>
+      ) : null}
     </ul>
   );
 }
@@ -105,9 +125,13 @@ export function BulkPanel({ work, onClose }: { work: BulkWork<unknown>; onClose(
         <p class="quiet">{work.what}</p>
         <p role="status">{sentence(progress, work)}</p>
         {note ? <p class="warn">{note}</p> : null}
-        {total === MOST && phase === "previewed" ? <p class="quiet">These are the newest {number(MOST)}; do the rest afterwards.</p> : null}
+        {total === MOST && phase === "previewed" ? (
+          <p class="quiet">These are the newest {number(MOST)}; do the rest afterwards.</p>
+        ) : null}
         {error ? <p class="bad">{error}</p> : null}
-        {isActive ? <progress aria-label={work.title} max={Math.max(1, total)} value={results.length} /> : null}
+        {isActive ? (
+          <progress aria-label={work.title} max={Math.max(1, total)} value={results.length} />
+        ) : null}
         <Results results={results} />
       </div>
       <footer>

@@ -17,4 +17,5 @@ export function useReadOnly(): string | undefined {
 export const READ_ONLY = "This console may write no file (gateway.console): use the command line.";
 
 /** The same of a mode that is known. */
-export const toReadOnly = (known: "off" | "read" | "edit"): string | undefined => (known === "edit" ? undefined : READ_ONLY);
+export const toReadOnly = (known: "off" | "read" | "edit"): string | undefined =>
+  known === "edit" ? undefined : READ_ONLY;

@@ -13,7 +13,10 @@ const SHORTCUTS: readonly (readonly [string, string])[] = [
   ["Ctrl Enter", "evaluate what is in the editor"],
   ["Ctrl S", "open the save dialog"],
   ["Escape, Tab", "leave the editor"],
-  ["g, then a letter", `go to a page: ${PAGES.flatMap(({ key, title }) => (key ? [`${key} ${title}`] : [])).join(", ")}`],
+  [
+    "g, then a letter",
+    `go to a page: ${PAGES.flatMap(({ key, title }) => (key ? [`${key} ${title}`] : [])).join(", ")}`,
+  ],
   ["?", "this list"],
 ];
 

@@ -86,7 +86,9 @@ export function Listing<Row>(props: ListingProps<Row>) {
                     onEnd={paged.more}
                   />
                 )}
-                {rows.length > 0 || paged.next !== null ? <Foot paged={paged} oldest={last && props.at?.(last)} /> : null}
+                {rows.length > 0 || paged.next !== null ? (
+                  <Foot paged={paged} oldest={last && props.at?.(last)} />
+                ) : null}
               </>
             )}
           </Loaded>

@@ -13,14 +13,22 @@ function Message({ text, isSent }: { text: string; isSent: boolean }) {
 }
 
 /** The messages of a delivery and the files that follow them, in order, with which of them are sent. */
-export function Messages({ delivery: { texts, sentChunks, attached, sentFiles } }: { delivery: DeliveryDetail }) {
+export function Messages({
+  delivery: { texts, sentChunks, attached, sentFiles },
+}: {
+  delivery: DeliveryDetail;
+}) {
   return (
     <ol class="messages">
       {texts.map((text, index) => (
         <Message key={index} text={text} isSent={index < sentChunks} />
       ))}
       {attached.map(({ name, mediaType, bytes }, index) => (
-        <Message key={`file-${index}`} text={`${name} (${mediaType}, ${bytes} bytes)`} isSent={index < sentFiles} />
+        <Message
+          key={`file-${index}`}
+          text={`${name} (${mediaType}, ${bytes} bytes)`}
+          isSent={index < sentFiles}
+        />
       ))}
     </ol>
   );

@@ -30,7 +30,9 @@ async function follow(isOver: () => boolean): Promise<void> {
     underWay = new AbortController();
     const query = isKnown ? `?not=${openApprovals.value}&wait=${WAIT_SECONDS}` : "";
     try {
-      openApprovals.value = (await ask<{ open: number }>(`/approvals/count${query}`, { signal: underWay.signal })).open;
+      openApprovals.value = (
+        await ask<{ open: number }>(`/approvals/count${query}`, { signal: underWay.signal })
+      ).open;
       isKnown = true;
     } catch {
       if (!underWay.signal.aborted) await sleep(RETRY_MS);

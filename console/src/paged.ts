@@ -42,15 +42,24 @@ function joinFirst<T>(first: Answer<T>, before: Answer<T>, rowId: (row: T) => st
   const at = last === undefined ? -1 : before.rows.findIndex((row) => rowId(row) === rowId(last));
   if (first.next === null || at === -1 || at === before.rows.length - 1) return first;
   const seen = new Set(first.rows.map(rowId));
-  return { ...before, rows: [...first.rows, ...before.rows.slice(at + 1).filter((row) => !seen.has(rowId(row)))] };
+  return {
+    ...before,
+    rows: [...first.rows, ...before.rows.slice(at + 1).filter((row) => !seen.has(rowId(row)))],
+  };
 }
 
 /** The query string of a list, without empty values. */
 const toQuery = (query: Readonly<Record<string, string | undefined>>): string =>
-  new URLSearchParams(Object.entries(query).filter((pair): pair is [string, string] => Boolean(pair[1]))).toString();
+  new URLSearchParams(
+    Object.entries(query).filter((pair): pair is [string, string] => Boolean(pair[1])),
+  ).toString();
 
 /** A list of the admin API: its first page stays up to date, older ones are loaded when they are asked for. */
-export function usePaged<T>(path: string, query: Readonly<Record<string, string | undefined>>, options: PagedOptions<T>): Paged<T> {
+export function usePaged<T>(
+  path: string,
+  query: Readonly<Record<string, string | undefined>>,
+  options: PagedOptions<T>,
+): Paged<T> {
   const { member, rowId, matches } = options;
   const address = `${path}?${toQuery({ limit: String(PAGE), ...query })}`;
   const read = (answer: Record<string, unknown>): Answer<T> => ({
@@ -66,7 +75,9 @@ export function usePaged<T>(path: string, query: Readonly<Record<string, string 
     if (!first.data) return;
     const fresh = read(first.data);
     setKept((before) =>
-      before?.address === address ? { ...before, all: joinFirst(fresh, before.all, rowId) } : { address, all: fresh, pages: 1 },
+      before?.address === address
+        ? { ...before, all: joinFirst(fresh, before.all, rowId) }
+        : { address, all: fresh, pages: 1 },
     );
     setFailed(undefined);
   }, [first.data, address]);
@@ -80,20 +91,35 @@ export function usePaged<T>(path: string, query: Readonly<Record<string, string 
         const older = read(answer);
         setKept((before) =>
           before?.address === address
-            ? { ...before, pages: before.pages + 1, all: { ...older, rows: [...before.all.rows, ...older.rows] } }
+            ? {
+                ...before,
+                pages: before.pages + 1,
+                all: { ...older, rows: [...before.all.rows, ...older.rows] },
+              }
             : before,
         );
       })
-      .catch((error: unknown) => setFailed(error instanceof AskError ? error : new AskError("unknown", String(error))))
+      .catch((error: unknown) =>
+        setFailed(error instanceof AskError ? error : new AskError("unknown", String(error))),
+      )
       .finally(() => setBusy(false));
   }, [address, next, busy]);
   const all = current?.all ?? { rows: [], next: null, searchedTo: null };
   const rows = matches ? all.rows.filter(matches) : all.rows;
-  const looksFurther = matches !== undefined && rows.length < ENOUGH && (current?.pages ?? DEEPEST) < DEEPEST && failed === undefined;
+  const looksFurther =
+    matches !== undefined &&
+    rows.length < ENOUGH &&
+    (current?.pages ?? DEEPEST) < DEEPEST &&
+    failed === undefined;
   useEffect(() => {
     if (looksFurther) more();
   }, [looksFurther, more]);
   const error = first.error ?? failed;
-  const resource: Resource<T[]> = { data: current ? rows : undefined, error, loading: first.loading, reload: first.reload };
+  const resource: Resource<T[]> = {
+    data: current ? rows : undefined,
+    error,
+    loading: first.loading,
+    reload: first.reload,
+  };
   return { ...all, rows, resource, busy, more };
 }

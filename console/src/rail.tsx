@@ -19,15 +19,22 @@ interface Badge {
 /** What is counted beside the titles of pages: what waits for a person, has failed, or is under way. */
 function useBadges(): Record<NonNullable<PageEntry["badge"]>, Badge> {
   useOpenApprovals();
-  const failures = useResource<{ counts: { open: number } }>("/failures?status=open&limit=1", { live: true });
-  const status = useResource<{ status: { counts: Record<string, number>; waiting: { delivery: { count: number } } } }>("/status", {
+  const failures = useResource<{ counts: { open: number } }>("/failures?status=open&limit=1", {
+    live: true,
+  });
+  const status = useResource<{
+    status: { counts: Record<string, number>; waiting: { delivery: { count: number } } };
+  }>("/status", {
     live: true,
   });
   const { counts = {}, waiting } = status.data?.status ?? {};
   return {
     approvals: { count: openApprovals.value, of: "waiting for approval" },
     failures: { count: failures.data?.counts.open ?? 0, of: "open" },
-    runs: { count: UNDER_WAY.reduce((sum, state) => sum + (counts[`runs.${state}`] ?? 0), 0), of: "under way" },
+    runs: {
+      count: UNDER_WAY.reduce((sum, state) => sum + (counts[`runs.${state}`] ?? 0), 0),
+      of: "under way",
+    },
     deliveries: { count: waiting?.delivery.count ?? 0, of: "waiting to be sent" },
   };
 }
@@ -38,7 +45,13 @@ export function Rail({ onHelp }: { onHelp(): void }) {
   const current = place.value.page;
   const rail = useRef<HTMLElement>(null);
   // In a narrow window the rail is a line that moves sideways.
-  useEffect(() => rail.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [current]);
+  useEffect(
+    () =>
+      rail.current
+        ?.querySelector("[aria-current]")
+        ?.scrollIntoView({ block: "nearest", inline: "center" }),
+    [current],
+  );
   return (
     <nav ref={rail} class="rail" aria-label="Pages">
       <a class="brand" href={href("overview")}>

@@ -19,7 +19,11 @@ export function ReplayMany({ query, rows, onClose }: ReplayManyProps) {
   };
   return (
     <>
-      <Button disabled={!rows?.length} title="Replay the events of these filters" onClick={() => setWork(replayEvents(query, rows ?? []))}>
+      <Button
+        disabled={!rows?.length}
+        title="Replay the events of these filters"
+        onClick={() => setWork(replayEvents(query, rows ?? []))}
+      >
         Replay many…
       </Button>
       {work ? <BulkDialog work={work} onClose={close} /> : null}

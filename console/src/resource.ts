@@ -20,7 +20,8 @@ let ticking: ReturnType<typeof setInterval> | undefined;
 /** Calls `refresh` every five seconds, together with all others: figures beside each other are of the same moment. Returns what ends it. */
 function onTick(refresh: () => void): () => void {
   refreshed.add(refresh);
-  if (refreshed.size === 1) ticking = setInterval(() => refreshed.forEach((each) => each()), REFRESH_MS);
+  if (refreshed.size === 1)
+    ticking = setInterval(() => refreshed.forEach((each) => each()), REFRESH_MS);
   return () => {
     refreshed.delete(refresh);
     if (refreshed.size === 0) clearInterval(ticking);
@@ -39,7 +40,10 @@ export interface ResourceOptions {
 }
 
 /** Asks the admin API for what a panel shows. A path of null asks nothing. */
-export function useResource<T>(path: string | null, { live = false }: ResourceOptions = {}): Resource<T> {
+export function useResource<T>(
+  path: string | null,
+  { live = false }: ResourceOptions = {},
+): Resource<T> {
   const [state, setState] = useState<{ path: string | null; data?: T; error?: AskError }>({ path });
   const [loading, setLoading] = useState(false);
   const [turn, setTurn] = useState(0);
@@ -53,11 +57,19 @@ export function useResource<T>(path: string | null, { live = false }: ResourceOp
     const settle = (change: { data?: T; error?: AskError }) => {
       if (abort.signal.aborted) return;
       // After an error what was shown of the same address stays, under the reason.
-      setState((before) => ({ path, ...(before.path === path && before.data !== undefined ? { data: before.data } : {}), ...change }));
+      setState((before) => ({
+        path,
+        ...(before.path === path && before.data !== undefined ? { data: before.data } : {}),
+        ...change,
+      }));
     };
     ask<T>(path, { signal: abort.signal })
       .then((data) => settle({ data }))
-      .catch((error: unknown) => settle({ error: error instanceof AskError ? error : new AskError("unknown", String(error)) }))
+      .catch((error: unknown) =>
+        settle({
+          error: error instanceof AskError ? error : new AskError("unknown", String(error)),
+        }),
+      )
       .finally(() => {
         clearTimeout(sign);
         if (abort.signal.aborted) return;
@@ -75,7 +87,8 @@ export function useResource<T>(path: string | null, { live = false }: ResourceOp
       // An answer that takes longer than that is waited for.
       if (!underWay.current && !document.hidden && !signedOut.value) reload();
     };
-    const end = live === false ? undefined : live === true ? onTick(refresh) : onInterval(refresh, live);
+    const end =
+      live === false ? undefined : live === true ? onTick(refresh) : onInterval(refresh, live);
     // What failed while the gateway was away, or because the session had ended, is asked again when that is over.
     const isOut = computed(() => signedOut.value || awaySince.value !== null);
     let wasOut = isOut.peek();
@@ -89,7 +102,12 @@ export function useResource<T>(path: string | null, { live = false }: ResourceOp
     };
   }, [path, live, reload]);
   const current = state.path === path;
-  return { data: current ? state.data : undefined, error: current ? state.error : undefined, loading, reload };
+  return {
+    data: current ? state.data : undefined,
+    error: current ? state.error : undefined,
+    loading,
+    reload,
+  };
 }
 
 /** Runs an action once at a time, and says whether it is under way. Errors reach `onError`. */

@@ -17,7 +17,11 @@ export function parsePlace(hash: string): Place {
   } catch {
     // An address that someone cut off in the middle of an escape: shown as it is.
   }
-  return { page: page === "" ? "overview" : page, id: decoded, query: Object.fromEntries(new URLSearchParams(search)) };
+  return {
+    page: page === "" ? "overview" : page,
+    id: decoded,
+    query: Object.fromEntries(new URLSearchParams(search)),
+  };
 }
 
 const hash = signal(location.hash);
@@ -29,8 +33,14 @@ addEventListener("hashchange", () => {
 export const place = computed(() => parsePlace(hash.value));
 
 /** The address of a place. Empty values of the query are left out. */
-export function href(page: string, id = "", query: Readonly<Record<string, string | undefined>> = {}): string {
-  const kept = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined && pair[1] !== "");
+export function href(
+  page: string,
+  id = "",
+  query: Readonly<Record<string, string | undefined>> = {},
+): string {
+  const kept = Object.entries(query).filter(
+    (pair): pair is [string, string] => pair[1] !== undefined && pair[1] !== "",
+  );
   const search = new URLSearchParams(kept).toString();
   return `#/${page}${id === "" ? "" : `/${encodeURIComponent(id)}`}${search === "" ? "" : `?${search}`}`;
 }

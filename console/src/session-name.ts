@@ -9,7 +9,8 @@ export interface SessionPlace {
 
 /** The id of a session in the address: `<agent>/<origin>/<key>`, or `<agent>/hook@<path>|<credential>/<key>`. */
 export function sessionName({ agentId, origin, key, path, credential }: SessionPlace): string {
-  const place = path === null ? origin : `${origin}@${path}|${credential ?? ""}`.replaceAll("/", "%2F");
+  const place =
+    path === null ? origin : `${origin}@${path}|${credential ?? ""}`.replaceAll("/", "%2F");
   return `${agentId}/${place}/${key}`;
 }
 
@@ -17,5 +18,11 @@ export function sessionName({ agentId, origin, key, path, credential }: SessionP
 export function sessionQuery(name: string): Record<string, string> {
   const [agent = "", place = "", ...key] = name.split("/");
   const [origin = "", path, credential] = place.replaceAll("%2F", "/").split(/[@|]/);
-  return { agent, origin, key: key.join("/"), ...(path ? { path } : {}), ...(credential ? { credential } : {}) };
+  return {
+    agent,
+    origin,
+    key: key.join("/"),
+    ...(path ? { path } : {}),
+    ...(credential ? { credential } : {}),
+  };
 }

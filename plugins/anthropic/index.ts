@@ -2,7 +2,12 @@ import type { ModelProvider } from "#plugin";
 
 const provider: ModelProvider = {
   type: "anthropic",
-  fromEnvironment: { name: "anthropic", title: "Anthropic", variables: ["ANTHROPIC_API_KEY"], defaultModel: "claude-sonnet-4-5" },
+  fromEnvironment: {
+    name: "anthropic",
+    title: "Anthropic",
+    variables: ["ANTHROPIC_API_KEY"],
+    defaultModel: "claude-sonnet-4-5",
+  },
   prices: {
     asOf: "2026-03-21",
     models: {
@@ -30,7 +35,8 @@ const provider: ModelProvider = {
     });
   },
   requestOptions: ({ parallelToolCalls }) => ({
-    anthropic: parallelToolCalls === undefined ? {} : { disableParallelToolUse: !parallelToolCalls },
+    anthropic:
+      parallelToolCalls === undefined ? {} : { disableParallelToolUse: !parallelToolCalls },
   }),
 };
 

@@ -2,7 +2,12 @@ import { z } from "zod";
 import type { OutgoingMessage, Plugin, SendResult } from "#plugin";
 
 const config = z.strictObject({
-  defaultTo: z.string().trim().min(1).default("terminal").describe("The recipient if none is named."),
+  defaultTo: z
+    .string()
+    .trim()
+    .min(1)
+    .default("terminal")
+    .describe("The recipient if none is named."),
 });
 
 /** Replies appear in the terminal of the gateway. Of `#plugin` it takes the types alone, since it is there in every start. */
@@ -15,7 +20,9 @@ const plugin: Plugin<typeof config> = {
     fallback: true,
     // One line, since it is printed beside the reply: outside text must not look like another message.
     parseRecipient: (to) =>
-      /^[^\p{Cc}\p{Zl}\p{Zp}]{1,100}$/u.test(to) ? { ok: true, to } : { ok: false, message: "must be one line of at most 100 characters" },
+      /^[^\p{Cc}\p{Zl}\p{Zp}]{1,100}$/u.test(to)
+        ? { ok: true, to }
+        : { ok: false, message: "must be one line of at most 100 characters" },
     send: async (message) => show(print, message),
     // What an earlier process printed may be gone with its terminal.
     resend: async (message) => show(print, message),
@@ -30,5 +37,10 @@ function show(print: (text: string) => void, { to, text }: OutgoingMessage): Sen
 
 /** A reply may carry text from outside, and a terminal obeys escape sequences: control characters are shown, not sent. */
 function showControls(text: string): string {
-  return text.replace(/\r\n/g, "\n").replace(/[^\P{Cc}\n\t]/gu, (control) => `\\x${control.charCodeAt(0).toString(16).padStart(2, "0")}`);
+  return text
+    .replace(/\r\n/g, "\n")
+    .replace(
+      /[^\P{Cc}\n\t]/gu,
+      (control) => `\\x${control.charCodeAt(0).toString(16).padStart(2, "0")}`,
+    );
 }

@@ -1,5 +1,11 @@
 import type { REST } from "@discordjs/rest";
-import { checkFileUrl, createFetchFile, openDownload, toEarlierMessage, type HeardFile } from "#channel-kit";
+import {
+  checkFileUrl,
+  createFetchFile,
+  openDownload,
+  toEarlierMessage,
+  type HeardFile,
+} from "#channel-kit";
 import type { Channel, EarlierMessage, PluginContext } from "#plugin";
 import { VENDOR } from "./send.ts";
 
@@ -27,13 +33,24 @@ export interface GatewayMessage {
 }
 
 export const readFiles = (attachments: GatewayMessage["attachments"] = []): HeardFile[] =>
-  attachments.map(({ filename: name, content_type: mime, size: bytes, url: ref }) => ({ name, mime, bytes, ref }));
+  attachments.map(({ filename: name, content_type: mime, size: bytes, url: ref }) => ({
+    name,
+    mime,
+    bytes,
+    ref,
+  }));
 
 /** The message that a message answers. */
-export function readQuoted({ referenced_message: answered }: Pick<GatewayMessage, "referenced_message">): EarlierMessage | undefined {
+export function readQuoted({
+  referenced_message: answered,
+}: Pick<GatewayMessage, "referenced_message">): EarlierMessage | undefined {
   if (!answered) return undefined;
   const { author, content, attachments } = answered;
-  return toEarlierMessage(author.global_name ?? author.username ?? author.id, content, readFiles(attachments));
+  return toEarlierMessage(
+    author.global_name ?? author.username ?? author.id,
+    content,
+    readFiles(attachments),
+  );
 }
 
 /** Opens files, and finds messages that were quoted by their id. */
@@ -47,7 +64,9 @@ export function createContentReader(
       return (await openDownload(url, { fetch, vendor: VENDOR, signal })).body;
     }),
     async findQuoted({ id, to }, signal) {
-      const found = (await (await client()).get(`/channels/${to}/messages/${encodeURIComponent(id)}`, { signal })) as GatewayMessage;
+      const found = (await (
+        await client()
+      ).get(`/channels/${to}/messages/${encodeURIComponent(id)}`, { signal })) as GatewayMessage;
       return readQuoted({ referenced_message: found });
     },
   };

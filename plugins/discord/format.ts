@@ -3,7 +3,8 @@ import { BOX_DRAWING, renderMarkdown, type Dialect, type Mark } from "#channel-k
 /** Addresses that Discord makes a link of; of others it would show the markup. */
 const LINKABLE = /^https?:\/\//i;
 /** What Discord reads as an address, where it would show escapes; else what it reads as a mark. */
-const SPECIAL = /https?:\/\/[^\s<]+[^<.,:;"')\]\s]|[\\*`~|[]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|<(?=[@#:/]|a:|t:|id:|https?:)/g;
+const SPECIAL =
+  /https?:\/\/[^\s<]+[^<.,:;"')\]\s]|[\\*`~|[]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|<(?=[@#:/]|a:|t:|id:|https?:)/g;
 const MARKS: Record<Mark, string> = { heading: "**", strong: "**", emphasis: "*", delete: "~~" };
 
 /**
@@ -12,12 +13,16 @@ const MARKS: Record<Mark, string> = { heading: "**", strong: "**", emphasis: "*"
  */
 function escape(text: string): string {
   const links = text.includes("](");
-  return text.replace(SPECIAL, (part) => (part.startsWith("http") || (part === "[" && !links) ? part : `\\${part}`));
+  return text.replace(SPECIAL, (part) =>
+    part.startsWith("http") || (part === "[" && !links) ? part : `\\${part}`,
+  );
 }
 
 /** Marks that mean a block only at the start of a line. */
 function escapeStarts(text: string): string {
-  return text.replace(/^([^\S\n]*)(?=(?:#{1,3}|-#|[-+>]|>>>)\s)/gm, "$1\\").replace(/^([^\S\n]*\d+)(?=\.\s)/gm, "$1\\");
+  return text
+    .replace(/^([^\S\n]*)(?=(?:#{1,3}|-#|[-+>]|>>>)\s)/gm, "$1\\")
+    .replace(/^([^\S\n]*\d+)(?=\.\s)/gm, "$1\\");
 }
 
 /** Discord knows one and two backticks around code; more of them inside are parted. */
@@ -32,21 +37,32 @@ const DIALECT: Dialect = {
   escape,
   paragraph: escapeStarts,
   mark(kind, text, depth) {
-    if (kind === "heading" && depth <= 3) return `${"#".repeat(depth)} ${text.replaceAll("\n", " ")}`;
+    if (kind === "heading" && depth <= 3)
+      return `${"#".repeat(depth)} ${text.replaceAll("\n", " ")}`;
     // Nothing in it begins a block, and no escaped mark runs into the closing one.
     const apart = kind === "delete" && text.endsWith("~") ? "\u200b" : "";
-    return MARKS[kind] + escapeStarts(kind === "heading" ? text.replaceAll("\n", " ") : text) + apart + MARKS[kind];
+    return (
+      MARKS[kind] +
+      escapeStarts(kind === "heading" ? text.replaceAll("\n", " ") : text) +
+      apart +
+      MARKS[kind]
+    );
   },
   code,
   // Discord ends code at the first three backticks: a zero-width space parts those.
-  block: (text, lang) => `\`\`\`${/^[\w+#.-]+$/.test(lang) ? lang : ""}\n${text.replaceAll("```", "`\u200b`\u200b`")}\n\`\`\``,
+  block: (text, lang) =>
+    `\`\`\`${/^[\w+#.-]+$/.test(lang) ? lang : ""}\n${text.replaceAll("```", "`\u200b`\u200b`")}\n\`\`\``,
   link(text, url, plain) {
     // A bare address stands as it is: Discord makes a link of it, and would show escapes.
     if (plain === url || `mailto:${plain}` === url || `http://${plain}` === url) return plain;
     // Discord makes no link of a text that is an address itself, so that none poses as another.
-    if (!LINKABLE.test(url) || plain.trim() === "" || /https?:\/\/|\w\.\w/.test(plain)) return undefined;
+    if (!LINKABLE.test(url) || plain.trim() === "" || /https?:\/\/|\w\.\w/.test(plain))
+      return undefined;
     // An address ends where it should: parentheses and white space would end it sooner.
-    const address = url.replace(/[()\s<>\\]/g, (char) => `%${char.charCodeAt(0).toString(16).padStart(2, "0")}`);
+    const address = url.replace(
+      /[()\s<>\\]/g,
+      (char) => `%${char.charCodeAt(0).toString(16).padStart(2, "0")}`,
+    );
     return `[${text.replaceAll("\n", " ")}](${address})`;
   },
   image: (alt, address) => `${alt} ${address}`,

@@ -1,5 +1,12 @@
 import { z } from "zod";
-import { channelConfig, httpUrl, recipients, secret, streamingSetting, typingSetting } from "#channel-kit";
+import {
+  channelConfig,
+  httpUrl,
+  recipients,
+  secret,
+  streamingSetting,
+  typingSetting,
+} from "#channel-kit";
 import { definePlugin } from "#plugin";
 import { createContentReader } from "./files.ts";
 import { toDiscord } from "./format.ts";
@@ -7,7 +14,10 @@ import { listen } from "./receive.ts";
 import { createChannel, createClient, LIMIT } from "./send.ts";
 
 const parseRecipient = recipients(
-  { like: "a channel's id such as 1099999999999999999", pattern: /^(?:channel:(\d{15,20})|<#(\d{15,20})>|(\d{15,20}))$/ },
+  {
+    like: "a channel's id such as 1099999999999999999",
+    pattern: /^(?:channel:(\d{15,20})|<#(\d{15,20})>|(\d{15,20}))$/,
+  },
   {
     like: '"user:" and a user\'s id',
     pattern: /^(?:user:(\d{15,20})|<@!?(\d{15,20})>)$/,
@@ -26,7 +36,10 @@ const config = channelConfig(
       .optional()
       .describe("Address of the gateway. Default: what the API says."),
   },
-  { person: { like: "a user's id, a number of 15 to 20 digits in quotes", pattern: /^\d{15,20}$/ }, parseRecipient },
+  {
+    person: { like: "a user's id, a number of 15 to 20 digits in quotes", pattern: /^\d{15,20}$/ },
+    parseRecipient,
+  },
 );
 
 /** Replies to Discord, and messages from there. */

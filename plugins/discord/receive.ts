@@ -40,10 +40,15 @@ const CLOSE_REASONS: Record<number, string> = {
 };
 
 /** A message for the agent, or why it is not for it; undefined for the bot's own. */
-function toMessage({ id, author, channel_id: to, member, ...given }: GatewayMessage, me: string): ReceivedMessage | undefined {
+function toMessage(
+  { id, author, channel_id: to, member, ...given }: GatewayMessage,
+  me: string,
+): ReceivedMessage | undefined {
   if (author.id === me) return undefined;
-  if (author.bot || given.webhook_id !== undefined) return { id, skipped: "the message was written by a bot" };
-  if (!WRITTEN_TYPES.includes(given.type)) return { id, skipped: `a notice of discord (type ${given.type}), not a message of a person` };
+  if (author.bot || given.webhook_id !== undefined)
+    return { id, skipped: "the message was written by a bot" };
+  if (!WRITTEN_TYPES.includes(given.type))
+    return { id, skipped: `a notice of discord (type ${given.type}), not a message of a person` };
   const text = given.content.replace(new RegExp(`<@!?${me}>`, "g"), "");
   const mentioned = given.mentions.some((mention) => mention.id === me);
   const direct = given.guild_id === undefined;
@@ -65,11 +70,23 @@ function toMessage({ id, author, channel_id: to, member, ...given }: GatewayMess
 
 /** An edit; previews of links come as one too, without its time. */
 function toEdit(message: Partial<GatewayMessage>, me: string): ReceivedMessage | undefined {
-  const { id: edits = "", author, edited_timestamp: at, content, type = 0, mentions = [], channel_id } = message;
+  const {
+    id: edits = "",
+    author,
+    edited_timestamp: at,
+    content,
+    type = 0,
+    mentions = [],
+    channel_id,
+  } = message;
   if (!at || !author || author.id === me) return undefined;
   const id = `${edits} ${at}`;
-  if (content === undefined || channel_id === undefined) return { id, skipped: "an edit of an earlier message" };
-  const read = toMessage({ ...message, id: edits, author, content, type, mentions, channel_id }, me);
+  if (content === undefined || channel_id === undefined)
+    return { id, skipped: "an edit of an earlier message" };
+  const read = toMessage(
+    { ...message, id: edits, author, content, type, mentions, channel_id },
+    me,
+  );
   return !read || "skipped" in read ? read && { ...read, id } : { ...read, id, edits };
 }
 
@@ -95,24 +112,60 @@ const EPHEMERAL = 64;
 /** The kind of a command's option. */
 const STRING = 3;
 /** Discord's names of the languages that commands are described in. */
-const LOCALES = { de: "de", fr: "fr", "es-ES": "es", ru: "ru", "zh-CN": "zh", "pt-BR": "pt", ja: "ja" };
+const LOCALES = {
+  de: "de",
+  fr: "fr",
+  "es-ES": "es",
+  ru: "ru",
+  "zh-CN": "zh",
+  "pt-BR": "pt",
+  ja: "ja",
+};
 
 /** Shows a text to the person behind an interaction. One that Discord takes no more is not shown. */
-async function respond({ id, token }: GatewayInteraction, content: string, rest: REST): Promise<void> {
-  const body = { type: MESSAGE_RESPONSE, data: { content, flags: EPHEMERAL, allowed_mentions: { parse: [] } } };
-  await rest.post(`/interactions/${id}/${token}/callback`, { body, auth: false }).catch(() => undefined);
+async function respond(
+  { id, token }: GatewayInteraction,
+  content: string,
+  rest: REST,
+): Promise<void> {
+  const body = {
+    type: MESSAGE_RESPONSE,
+    data: { content, flags: EPHEMERAL, allowed_mentions: { parse: [] } },
+  };
+  await rest
+    .post(`/interactions/${id}/${token}/callback`, { body, auth: false })
+    .catch(() => undefined);
 }
 
 /** The message that people would write for a command of the app; undefined for other events. */
 function toCommand(event: string, payload: unknown): ReceivedMessage | undefined {
   if (event !== "INTERACTION_CREATE") return undefined;
-  const { id, type, data, user, member, channel_id: to, guild_id, locale: language } = payload as GatewayInteraction;
+  const {
+    id,
+    type,
+    data,
+    user,
+    member,
+    channel_id: to,
+    guild_id,
+    locale: language,
+  } = payload as GatewayInteraction;
   const from = (member?.user ?? user)?.id;
-  if (type !== COMMAND || data?.name === undefined || from === undefined || to === undefined) return undefined;
+  if (type !== COMMAND || data?.name === undefined || from === undefined || to === undefined)
+    return undefined;
   const words = (data.options ?? []).map(({ value }) => String(value));
   const direct = guild_id === undefined;
   const text = [`/${data.name}`, ...words].join(" ");
-  return toIncomingMessage({ id, from, language, to, direct, ...(!direct && { room: { kind: "channel" } }), mentioned: true, text });
+  return toIncomingMessage({
+    id,
+    from,
+    language,
+    to,
+    direct,
+    ...(!direct && { room: { kind: "channel" } }),
+    mentioned: true,
+    text,
+  });
 }
 
 /** Shows the commands in Discord's apps. */
@@ -122,15 +175,32 @@ async function registerCommands(rest: REST): Promise<void> {
     name,
     description,
     description_localizations: Object.fromEntries(
-      Object.entries(LOCALES).map(([locale, language]) => [locale, nativeCommands(language).find((one) => one.name === name)?.description]),
+      Object.entries(LOCALES).map(([locale, language]) => [
+        locale,
+        nativeCommands(language).find((one) => one.name === name)?.description,
+      ]),
     ),
-    ...(argument && { options: [{ type: STRING, name: argument.name, description: argument.name, required: argument.required }] }),
+    ...(argument && {
+      options: [
+        {
+          type: STRING,
+          name: argument.name,
+          description: argument.name,
+          required: argument.required,
+        },
+      ],
+    }),
   }));
   await rest.put(`/applications/${id}/commands`, { body });
 }
 
 /** Passes an event on that is a press, and shows the answer to the person. One that Discord takes no more is not shown. */
-async function takePress(event: string, payload: unknown, rest: REST, host: ChannelHost): Promise<undefined> {
+async function takePress(
+  event: string,
+  payload: unknown,
+  rest: REST,
+  host: ChannelHost,
+): Promise<undefined> {
   if (event !== "INTERACTION_CREATE") return undefined;
   const { id, type, data, user, member, locale: language } = payload as GatewayInteraction;
   const from = (member?.user ?? user)?.id;
@@ -142,7 +212,9 @@ async function takePress(event: string, payload: unknown, rest: REST, host: Chan
 }
 
 /** What is read of the gateway's events. */
-const DISPATCHED: Partial<Record<string, (message: GatewayMessage, me: string) => ReceivedMessage | undefined>> = {
+const DISPATCHED: Partial<
+  Record<string, (message: GatewayMessage, me: string) => ReceivedMessage | undefined>
+> = {
   MESSAGE_CREATE: toMessage,
   MESSAGE_UPDATE: toEdit,
 };
@@ -154,10 +226,14 @@ async function takeEvent(
   { me, rest, host }: { me: string; rest: REST; host: ChannelHost },
 ): Promise<ReceivedMessage | undefined> {
   const command = toCommand(event, payload);
-  const message = command ?? (await takePress(event, payload, rest, host)) ?? DISPATCHED[event]?.(payload as GatewayMessage, me);
+  const message =
+    command ??
+    (await takePress(event, payload, rest, host)) ??
+    DISPATCHED[event]?.(payload as GatewayMessage, me);
   if (message) await host.receive(message);
   // The answer comes as a message; Discord wants one to the command within three seconds.
-  if (command && "text" in command) await respond(payload as GatewayInteraction, `\`${command.text}\``, rest);
+  if (command && "text" in command)
+    await respond(payload as GatewayInteraction, `\`${command.text}\``, rest);
   return message;
 }
 
@@ -181,7 +257,9 @@ export async function listen(
   host: ChannelHost,
 ): Promise<void> {
   /** The place of what was received, not of what has arrived; null begins a new session. */
-  let place = (parseObject((await host.cursor()) ?? "") ?? null) as (SessionInfo & { intents?: number }) | null;
+  let place = (parseObject((await host.cursor()) ?? "") ?? null) as
+    | (SessionInfo & { intents?: number })
+    | null;
   let misses = 0;
   const register = once(async () => registerCommands(await client()).catch(() => undefined));
   const kept = checkpoint(host, SAVE_EVERY_MS);
@@ -189,7 +267,10 @@ export async function listen(
   /** One connection, of a manager of its own. */
   const connect = async (watched: ChannelHost): Promise<void> => {
     const rest = await client();
-    const { WebSocketManager: Manager } = await loadPackage("@discordjs/ws", () => import("@discordjs/ws"));
+    const { WebSocketManager: Manager } = await loadPackage(
+      "@discordjs/ws",
+      () => import("@discordjs/ws"),
+    );
     const { id: me } = (await rest.get("/users/@me", { signal })) as { id: string };
     const intents = await readIntents(rest, signal);
     // A session keeps the intents that it began with.
@@ -240,13 +321,20 @@ export async function listen(
           if (FORGOTTEN.includes(code)) place = null;
           // Discord asked for another connection.
           if (code === CLOSE_RESUMABLE) connection.ended();
-          else connection.fail(new ChannelError(CLOSE_REASONS[code] ?? `the connection was closed (${code})`));
+          else
+            connection.fail(
+              new ChannelError(CLOSE_REASONS[code] ?? `the connection was closed (${code})`),
+            );
         });
       manager.connect().catch(connection.fail);
       return () => manager.destroy({ code: CLOSE_RESUMABLE });
     });
   };
 
-  await reconnectLoop(signal, host, { connect, vendor: VENDOR, say: (reason) => `not receiving: ${reason}` });
+  await reconnectLoop(signal, host, {
+    connect,
+    vendor: VENDOR,
+    say: (reason) => `not receiving: ${reason}`,
+  });
   await kept.save();
 }

@@ -14,7 +14,14 @@ import {
   vendorChannel,
 } from "#channel-kit";
 import type { ErrorRules, VendorChannel } from "#channel-kit";
-import type { ApprovalQuestion, Channel, OutgoingMessage, PluginContext, SendResult, Verdict } from "#plugin";
+import type {
+  ApprovalQuestion,
+  Channel,
+  OutgoingMessage,
+  PluginContext,
+  SendResult,
+  Verdict,
+} from "#plugin";
 import { toDiscord } from "./format.ts";
 import { MAX_FILE, TOO_LARGE, toRawFile } from "./send-file.ts";
 
@@ -30,9 +37,14 @@ export const VENDOR: ErrorRules = {
     if (typeof retryAfter === "number") return { status: 429, afterMs: Math.ceil(retryAfter) };
     if (typeof status === "number") return { status, code: CODES[String(code)] };
     // What the SDK says of the sessions of a day.
-    if (error instanceof Error && error.message.startsWith("Not enough sessions ")) return { status: "retry", reason: error.message };
-    const why = networkCode(error) ?? (name === "AbortError" ? "no answer in time" : "the connection was cut");
-    return neverConnected(why) ? undefined : { status: "unknown", reason: `discord gave no answer (${why})` };
+    if (error instanceof Error && error.message.startsWith("Not enough sessions "))
+      return { status: "retry", reason: error.message };
+    const why =
+      networkCode(error) ??
+      (name === "AbortError" ? "no answer in time" : "the connection was cut");
+    return neverConnected(why)
+      ? undefined
+      : { status: "unknown", reason: `discord gave no answer (${why})` };
   },
 };
 
@@ -116,7 +128,10 @@ function buildButtons({ code, verdicts }: ApprovalQuestion): object {
 }
 
 /** What is posted: a nonce makes Discord answer a repeat with the message that is there already. */
-function buildBody({ text, idempotencyKey }: Pick<OutgoingMessage, "text" | "idempotencyKey">): object {
+function buildBody({
+  text,
+  idempotencyKey,
+}: Pick<OutgoingMessage, "text" | "idempotencyKey">): object {
   return {
     ...buildContent(text),
     nonce: createHash("sha256").update(idempotencyKey).digest("base64url").slice(0, NONCE_LENGTH),
@@ -125,29 +140,48 @@ function buildBody({ text, idempotencyKey }: Pick<OutgoingMessage, "text" | "ide
 }
 
 /** What people see while the agent works. */
-function createLive(client: () => Promise<REST>): Pick<VendorChannel<string>, "streaming" | "typing"> {
+function createLive(
+  client: () => Promise<REST>,
+): Pick<VendorChannel<string>, "streaming" | "typing"> {
   return {
     streaming: {
       everyMs: EDIT_MS,
       edit: async ({ messageId, text }, channel, signal) =>
-        (await client()).patch(`/channels/${channel}/messages/${messageId}`, { body: buildContent(text), signal }),
-      remove: async ({ messageId }, channel, signal) =>
-        (await client()).delete(`/channels/${channel}/messages/${messageId}`, { signal }).catch((error: { code?: unknown }) => {
-          if (error.code !== UNKNOWN_MESSAGE) throw error;
+        (await client()).patch(`/channels/${channel}/messages/${messageId}`, {
+          body: buildContent(text),
+          signal,
         }),
+      remove: async ({ messageId }, channel, signal) =>
+        (await client())
+          .delete(`/channels/${channel}/messages/${messageId}`, { signal })
+          .catch((error: { code?: unknown }) => {
+            if (error.code !== UNKNOWN_MESSAGE) throw error;
+          }),
     },
     typing: {
       everyMs: TYPING_MS,
-      show: async (_, channel, signal) => (await client()).post(`/channels/${channel}/typing`, { signal }),
+      show: async (_, channel, signal) =>
+        (await client()).post(`/channels/${channel}/typing`, { signal }),
     },
   };
 }
 
 /** Sends by the HTTP API. */
 export function createChannel(client: () => Promise<REST>, now: () => number): Channel {
-  const postForId = async (path: `/${string}`, body: object, signal: AbortSignal, files: RawFile[] = []): Promise<string> =>
-    ((await (await client()).post(path, { body, signal, ...(files.length > 0 && { files }) })) as { id: string }).id;
-  const conversation = conversations((user, signal) => postForId("/users/@me/channels", { recipient_id: user }, signal));
+  const postForId = async (
+    path: `/${string}`,
+    body: object,
+    signal: AbortSignal,
+    files: RawFile[] = [],
+  ): Promise<string> =>
+    (
+      (await (await client()).post(path, { body, signal, ...(files.length > 0 && { files }) })) as {
+        id: string;
+      }
+    ).id;
+  const conversation = conversations((user, signal) =>
+    postForId("/users/@me/channels", { recipient_id: user }, signal),
+  );
   type Piece = Pick<OutgoingMessage, "text" | "replyTo" | "idempotencyKey">;
   const send = async (
     message: Piece,
@@ -157,9 +191,19 @@ export function createChannel(client: () => Promise<REST>, now: () => number): C
     files: RawFile[] = [],
   ): Promise<SendResult> => {
     const { replyTo } = message;
-    const reply = replyTo === undefined ? {} : { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
+    const reply =
+      replyTo === undefined
+        ? {}
+        : { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
     const post = async (more: object): Promise<SendResult> =>
-      sentResult(await postForId(`/channels/${channel}/messages`, { ...buildBody(message), ...buttons, ...more }, signal, files));
+      sentResult(
+        await postForId(
+          `/channels/${channel}/messages`,
+          { ...buildBody(message), ...buttons, ...more },
+          signal,
+          files,
+        ),
+      );
     const attempt = (): Promise<SendResult> =>
       post(reply).catch((error: { code?: unknown }) => {
         // An answer that points to nothing is better than none.
@@ -171,8 +215,12 @@ export function createChannel(client: () => Promise<REST>, now: () => number): C
   };
   /** Whether presses go to an address of the application's, and not to the gateway connection. */
   const pressesGoElsewhere = async (signal: AbortSignal): Promise<boolean> => {
-    const about = (await (await client()).get("/applications/@me", { signal })) as { interactions_endpoint_url?: string | null };
-    return typeof about.interactions_endpoint_url === "string" && about.interactions_endpoint_url !== "";
+    const about = (await (await client()).get("/applications/@me", { signal })) as {
+      interactions_endpoint_url?: string | null;
+    };
+    return (
+      typeof about.interactions_endpoint_url === "string" && about.interactions_endpoint_url !== ""
+    );
   };
   return vendorChannel({
     vendor: VENDOR,
@@ -180,20 +228,30 @@ export function createChannel(client: () => Promise<REST>, now: () => number): C
     // A thread is a channel.
     find: ({ to, thread }, signal) => conversation(thread ?? to, signal),
     post: send,
-    repost: async (message, channel, since, signal) => (now() - since > NONCE_MS ? untold(VENDOR) : send(message, channel, signal)),
+    repost: async (message, channel, since, signal) =>
+      now() - since > NONCE_MS ? untold(VENDOR) : send(message, channel, signal),
     postFile: async (file, channel, signal) =>
-      file.data.length > MAX_FILE ? TOO_LARGE : send({ ...file, text: "" }, channel, signal, {}, [toRawFile(file)]),
+      file.data.length > MAX_FILE
+        ? TOO_LARGE
+        : send({ ...file, text: "" }, channel, signal, {}, [toRawFile(file)]),
     postQuestion: (question, channel, signal) =>
       sendAfter(
         VENDOR,
         () => pressesGoElsewhere(signal),
         (elsewhere) =>
           elsewhere
-            ? send({ ...question, text: `${question.text}\n\n${question.instruction}` }, channel, signal)
+            ? send(
+                { ...question, text: `${question.text}\n\n${question.instruction}` },
+                channel,
+                signal,
+              )
             : send(question, channel, signal, buildButtons(question)),
       ),
     ...createLive(client),
     change: async ({ messageIds: [id], text }, channel, signal) =>
-      (await client()).patch(`/channels/${channel}/messages/${id}`, { body: { ...buildContent(text), components: [] }, signal }),
+      (await client()).patch(`/channels/${channel}/messages/${id}`, {
+        body: { ...buildContent(text), components: [] },
+        signal,
+      }),
   });
 }

@@ -14,13 +14,22 @@ const config = z.strictObject({
           .array(z.string().regex(/^\w+$/, "write it without the dot"))
           .optional()
           .describe("Only files with these endings. Default: all."),
-        agents: z.array(z.string().min(1)).optional().describe("Agents that may search the documents. Default: all of the tenant."),
-        tenant: z.string().min(1).optional().describe("The tenant that they belong to. Default: the operator's."),
+        agents: z
+          .array(z.string().min(1))
+          .optional()
+          .describe("Agents that may search the documents. Default: all of the tenant."),
+        tenant: z
+          .string()
+          .min(1)
+          .optional()
+          .describe("The tenant that they belong to. Default: the operator's."),
         everyMinutes: z
           .number()
           .positive()
           .default(10)
-          .describe("How often the folder is read, besides when the system says that it has changed."),
+          .describe(
+            "How often the folder is read, besides when the system says that it has changed.",
+          ),
       }),
     )
     .min(1)
@@ -34,10 +43,12 @@ const MAX_FILE_BYTES = 1e9;
 
 /** Reads a file that is one: no link, which may lead out of the folder. */
 async function readFile(path: string, signal: AbortSignal): Promise<Uint8Array | "gone"> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT" || error.code === "ELOOP") return undefined;
-    throw new Error(`the file cannot be opened (${error.code ?? "error"})`);
-  });
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT" || error.code === "ELOOP") return undefined;
+      throw new Error(`the file cannot be opened (${error.code ?? "error"})`);
+    },
+  );
   if (!file) return "gone";
   try {
     const { size } = await file.stat();
@@ -49,18 +60,33 @@ async function readFile(path: string, signal: AbortSignal): Promise<Uint8Array |
 }
 
 /** Lists the files of a folder and of those in it. Hidden files and links are left out. */
-async function* listFiles(root: string, folder: string, extensions: Folder["extensions"], depth = 0): AsyncGenerator<SourceEntry> {
+async function* listFiles(
+  root: string,
+  folder: string,
+  extensions: Folder["extensions"],
+  depth = 0,
+): AsyncGenerator<SourceEntry> {
   const entries = await opendir(folder).catch((error: NodeJS.ErrnoException) => {
     throw new Error(`the folder cannot be read (${error.code ?? "error"})`);
   });
   for await (const entry of entries) {
     const path = join(folder, entry.name);
     if (entry.name.startsWith(".")) continue;
-    if (entry.isDirectory() && depth < MAX_DEPTH) yield* listFiles(root, path, extensions, depth + 1);
-    if (!entry.isFile() || (extensions && !extensions.includes(extname(entry.name).slice(1).toLowerCase()))) continue;
+    if (entry.isDirectory() && depth < MAX_DEPTH)
+      yield* listFiles(root, path, extensions, depth + 1);
+    if (
+      !entry.isFile() ||
+      (extensions && !extensions.includes(extname(entry.name).slice(1).toLowerCase()))
+    )
+      continue;
     const version = await getVersion(path);
     if (version === undefined) continue;
-    yield { id: relative(root, path).split(sep).join("/"), filename: entry.name, version, read: (signal) => readFile(path, signal) };
+    yield {
+      id: relative(root, path).split(sep).join("/"),
+      filename: entry.name,
+      version,
+      read: (signal) => readFile(path, signal),
+    };
   }
 }
 

@@ -15,12 +15,22 @@ export interface SyncedFolder extends SourceAudience {
 const SETTLE_MS = 500;
 const RETRY_MS = 30_000;
 
-function renderReport({ added, replaced, removed, unchanged, failed, kept }: SyncReport): { ok: boolean; message: string } {
+function renderReport({ added, replaced, removed, unchanged, failed, kept }: SyncReport): {
+  ok: boolean;
+  message: string;
+} {
   const counts = `${added + replaced + unchanged} documents (${added} new, ${replaced} changed, ${removed} removed)`;
-  if (kept > 0) return { ok: false, message: `the folder is empty: its ${kept} documents are kept until it has one again` };
+  if (kept > 0)
+    return {
+      ok: false,
+      message: `the folder is empty: its ${kept} documents are kept until it has one again`,
+    };
   const [first] = failed;
   if (!first) return { ok: true, message: counts };
-  return { ok: false, message: `${counts}; ${failed.length} could not be read, such as ${first.id}: ${first.message}` };
+  return {
+    ok: false,
+    message: `${counts}; ${failed.length} could not be read, such as ${first.id}: ${first.message}`,
+  };
 }
 
 /** Syncs folders until `signal` aborts: at the start, whenever one may have changed, and after its time. Reports all in one line. */
@@ -33,7 +43,10 @@ export async function keepInStep(
   const report = (name: string, state: { ok: boolean; message: string }): void => {
     states.set(name, state);
     const all = [...states];
-    host.report({ ok: all.every(([, { ok }]) => ok), message: all.map(([of, { message }]) => `${of}: ${message}`).join(" · ") });
+    host.report({
+      ok: all.every(([, { ok }]) => ok),
+      message: all.map(([of, { message }]) => `${of}: ${message}`).join(" · "),
+    });
   };
 
   const run = async (folder: SyncedFolder): Promise<void> => {
@@ -43,11 +56,19 @@ export async function keepInStep(
       wake = new AbortController();
       let pauseMs = folder.everyMs;
       try {
-        report(folder.name, renderReport(await host.documents.sync(folder.name, folder.list(), { ...folder, signal })));
+        report(
+          folder.name,
+          renderReport(
+            await host.documents.sync(folder.name, folder.list(), { ...folder, signal }),
+          ),
+        );
       } catch (error) {
         if (signal.aborted) return;
         pauseMs = Math.min(RETRY_MS, folder.everyMs);
-        report(folder.name, { ok: false, message: error instanceof Error ? error.message : "it cannot be listed" });
+        report(folder.name, {
+          ok: false,
+          message: error instanceof Error ? error.message : "it cannot be listed",
+        });
       }
       await sleep(pauseMs, AbortSignal.any([signal, wake.signal]));
       if (wake.signal.aborted) await sleep(SETTLE_MS, signal);

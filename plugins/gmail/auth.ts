@@ -18,8 +18,11 @@ type Fields = Record<string, string | undefined>;
 /** Reads the file that `hooks.gmail.credentials` names. */
 export async function readCredentials(file: string | undefined): Promise<Credentials> {
   if (file === undefined)
-    throw new GmailProblem("no credentials: name the JSON file from Google Cloud with --credentials or hooks.gmail.credentials");
-  const wrong = (why: string): GmailProblem => new GmailProblem(`the credentials file ${file} ${why}`);
+    throw new GmailProblem(
+      "no credentials: name the JSON file from Google Cloud with --credentials or hooks.gmail.credentials",
+    );
+  const wrong = (why: string): GmailProblem =>
+    new GmailProblem(`the credentials file ${file} ${why}`);
   const text = await readFile(file, "utf8").catch(() => {
     throw wrong("cannot be read");
   });
@@ -35,7 +38,8 @@ export async function readCredentials(file: string | undefined): Promise<Credent
   if (value["type"] === "service_account" && email !== undefined && key !== undefined)
     return { kind: "service", email, key, ...(keyId === undefined ? {} : { keyId }), ...known };
   const { client_id: clientId, client_secret: clientSecret } = value.installed ?? {};
-  if (clientId !== undefined && clientSecret !== undefined) return { kind: "installed", clientId, clientSecret, ...known };
+  if (clientId !== undefined && clientSecret !== undefined)
+    return { kind: "installed", clientId, clientSecret, ...known };
   throw wrong(
     value.web
       ? "is of a web application: make an OAuth client of the type desktop app, at https://console.cloud.google.com/auth/clients"
@@ -46,11 +50,18 @@ export async function readCredentials(file: string | undefined): Promise<Credent
 const GOOGLE_TOKEN_URL = "https://oauth2.googleapis.com/token";
 
 /** The package's own choice of fetch throws where nobody can catch it when a request is given up. */
-const transport = (fetchImplementation: typeof fetch) => ({ transporterOptions: { fetchImplementation } });
+const transport = (fetchImplementation: typeof fetch) => ({
+  transporterOptions: { fetchImplementation },
+});
 
 async function serviceClient(
   { email, key, keyId }: Extract<Credentials, { kind: "service" }>,
-  { scope, tokenUrl, subject, fetch }: { scope: string; tokenUrl: string; subject?: string; fetch: typeof globalThis.fetch },
+  {
+    scope,
+    tokenUrl,
+    subject,
+    fetch,
+  }: { scope: string; tokenUrl: string; subject?: string; fetch: typeof globalThis.fetch },
 ): Promise<JWT> {
   const { JWT } = await import("google-auth-library");
   const client = new JWT({
@@ -95,12 +106,20 @@ export async function createClients(
   const tokenUrl = endpoints.oauthToken;
   if (credentials.kind === "service")
     return {
-      gmail: await serviceClient(credentials, { scope: GMAIL_SCOPE, tokenUrl, subject: account, fetch }),
+      gmail: await serviceClient(credentials, {
+        scope: GMAIL_SCOPE,
+        tokenUrl,
+        subject: account,
+        fetch,
+      }),
       pubsub: await serviceClient(credentials, { scope: PUBSUB_SCOPE, tokenUrl, fetch }),
     };
   const grant = await readGrant(dir);
   if (grant?.account !== account || grant.clientId !== credentials.clientId)
-    throw new GoogleError(`there is no grant for ${account}: run \`rouse webhooks gmail setup\``, "revoked");
+    throw new GoogleError(
+      `there is no grant for ${account}: run \`rouse webhooks gmail setup\``,
+      "revoked",
+    );
   const client = await installedClient(credentials, endpoints, fetch);
   client.setCredentials({ refresh_token: grant.refreshToken });
   return { gmail: client, pubsub: client };
@@ -112,19 +131,26 @@ const PAGE_HEADERS = {
   "referrer-policy": "no-referrer",
   connection: "close",
 };
-const page = (text: string): string => `<!doctype html><meta charset="utf-8"><title>Rouse</title><p>${text}</p>\n`;
+const page = (text: string): string =>
+  `<!doctype html><meta charset="utf-8"><title>Rouse</title><p>${text}</p>\n`;
 
 /** Waits at the loopback address for the browser to come back with a code. Whoever comes with another state is sent away. */
 function redirected(server: Server, state: string, signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
-    const stop = (): void => reject(new GmailProblem("consent was not given in time: run the setup again and open the address"));
+    const stop = (): void =>
+      reject(
+        new GmailProblem("consent was not given in time: run the setup again and open the address"),
+      );
     if (signal.aborted) stop();
     signal.addEventListener("abort", stop, { once: true });
     server.on("request", (request, response) => {
       const { pathname, searchParams } = new URL(request.url ?? "/", "http://127.0.0.1");
-      const answer = (status: number, text: string): void => void response.writeHead(status, PAGE_HEADERS).end(page(text));
-      if (request.method !== "GET" || pathname !== "/") return answer(404, "There is nothing here.");
-      if (searchParams.get("state") !== state) return answer(400, "This is not the answer that Rouse waits for.");
+      const answer = (status: number, text: string): void =>
+        void response.writeHead(status, PAGE_HEADERS).end(page(text));
+      if (request.method !== "GET" || pathname !== "/")
+        return answer(404, "There is nothing here.");
+      if (searchParams.get("state") !== state)
+        return answer(400, "This is not the answer that Rouse waits for.");
       const code = searchParams.get("code");
       if (code !== null) {
         answer(200, "Rouse has got the consent. You can close this page.");
@@ -146,7 +172,11 @@ const CONSENT_MS = 300_000;
 export async function askForConsent(
   config: GmailConfig,
   credentials: Extract<Credentials, { kind: "installed" }>,
-  { show, signal, fetch }: { show: (url: string) => void; signal: AbortSignal; fetch: typeof globalThis.fetch },
+  {
+    show,
+    signal,
+    fetch,
+  }: { show: (url: string) => void; signal: AbortSignal; fetch: typeof globalThis.fetch },
 ): Promise<Grant> {
   const { account = "", endpoints } = config;
   const client = await installedClient(credentials, endpoints, fetch);
@@ -157,7 +187,11 @@ export async function askForConsent(
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   const redirectUri = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   try {
-    const code = redirected(server, state, AbortSignal.any([signal, AbortSignal.timeout(CONSENT_MS)]));
+    const code = redirected(
+      server,
+      state,
+      AbortSignal.any([signal, AbortSignal.timeout(CONSENT_MS)]),
+    );
     show(
       client.generateAuthUrl({
         access_type: "offline",
@@ -172,11 +206,18 @@ export async function askForConsent(
     );
     const { tokens } = await client
       .getToken({ code: await code, codeVerifier, redirect_uri: redirectUri })
-      .catch((error: unknown) => Promise.reject(googleError(error, "exchanging the code", account)));
-    const missing = [GMAIL_SCOPE, PUBSUB_SCOPE].filter((scope) => !(tokens.scope ?? "").split(" ").includes(scope));
+      .catch((error: unknown) =>
+        Promise.reject(googleError(error, "exchanging the code", account)),
+      );
+    const missing = [GMAIL_SCOPE, PUBSUB_SCOPE].filter(
+      (scope) => !(tokens.scope ?? "").split(" ").includes(scope),
+    );
     if (missing.length > 0)
-      throw new GmailProblem(`consent is missing for ${missing.join(" and ")}: run the setup again and tick every box`);
-    if (!tokens.refresh_token) throw new GmailProblem("Google gave no refresh token: run the setup again");
+      throw new GmailProblem(
+        `consent is missing for ${missing.join(" and ")}: run the setup again and tick every box`,
+      );
+    if (!tokens.refresh_token)
+      throw new GmailProblem("Google gave no refresh token: run the setup again");
     return { account, clientId: credentials.clientId, refreshToken: tokens.refresh_token };
   } finally {
     server.close();

@@ -6,7 +6,14 @@ import { GmailProblem } from "./problem.ts";
 export class GoogleError extends GmailProblem {
   readonly status: number | undefined;
   /** `revoked`: nothing works before the owner consents again. */
-  readonly kind: "revoked" | "disabled" | "forbidden" | "notFound" | "exists" | "transient" | "other";
+  readonly kind:
+    | "revoked"
+    | "disabled"
+    | "forbidden"
+    | "notFound"
+    | "exists"
+    | "transient"
+    | "other";
 
   constructor(message: string, kind: GoogleError["kind"], status?: number) {
     super(message);
@@ -27,9 +34,13 @@ interface ErrorBody {
 }
 
 /** Codes of Google are words; anything else is not repeated. */
-const word = (text: string | undefined): string | undefined => (text !== undefined && /^[\w.-]{1,80}$/.test(text) ? text : undefined);
+const word = (text: string | undefined): string | undefined =>
+  text !== undefined && /^[\w.-]{1,80}$/.test(text) ? text : undefined;
 
-const API_NAMES: Record<string, string> = { "gmail.googleapis.com": "the Gmail API", "pubsub.googleapis.com": "the Pub/Sub API" };
+const API_NAMES: Record<string, string> = {
+  "gmail.googleapis.com": "the Gmail API",
+  "pubsub.googleapis.com": "the Pub/Sub API",
+};
 
 function disabled(service: string, project: string | undefined): GoogleError {
   const where = project === undefined ? "" : `?project=${project}`;
@@ -41,12 +52,21 @@ function disabled(service: string, project: string | undefined): GoogleError {
   );
 }
 
-const LIMITS = new Set(["rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded", "dailyLimitExceeded", "RATE_LIMIT_EXCEEDED"]);
+const LIMITS = new Set([
+  "rateLimitExceeded",
+  "userRateLimitExceeded",
+  "quotaExceeded",
+  "dailyLimitExceeded",
+  "RATE_LIMIT_EXCEEDED",
+]);
 
 function ofToken(code: string, account: string): GoogleError | undefined {
   switch (code) {
     case "invalid_grant":
-      return new GoogleError(`the grant for ${account} was revoked: run \`rouse webhooks gmail setup\` again`, "revoked");
+      return new GoogleError(
+        `the grant for ${account} was revoked: run \`rouse webhooks gmail setup\` again`,
+        "revoked",
+      );
     case "unauthorized_client":
       return new GoogleError(
         `the service account may not act for ${account}: add its client id and the scope ${GMAIL_SCOPE} under https://admin.google.com/ac/owl/domainwidedelegation`,
@@ -73,32 +93,59 @@ function findErrorCode(error: unknown): string | undefined {
 /** Turns whatever a call threw into an error that says what to change. */
 export function googleError(error: unknown, what: string, account: string): unknown {
   if (error instanceof GoogleError) return error;
-  const { response, name } = error as { response?: { status?: number; data?: unknown }; name?: string };
+  const { response, name } = error as {
+    response?: { status?: number; data?: unknown };
+    name?: string;
+  };
   if (name === "AbortError") return error;
   const status = response?.status;
-  const body = (typeof response?.data === "object" && response.data !== null ? response.data : {}) as ErrorBody;
+  const body = (
+    typeof response?.data === "object" && response.data !== null ? response.data : {}
+  ) as ErrorBody;
   if (typeof body.error === "string") {
     const known = ofToken(body.error, account);
     if (known) return known;
   }
-  if (status === undefined) return new GoogleError(`${what}: no answer (${word(findErrorCode(error) ?? name) ?? "error"})`, "transient");
+  if (status === undefined)
+    return new GoogleError(
+      `${what}: no answer (${word(findErrorCode(error) ?? name) ?? "error"})`,
+      "transient",
+    );
   return toGoogleError(status, body, what);
 }
 
 /** Returns the error of an answer, by its status and Google's codes. */
 function toGoogleError(status: number, { error }: ErrorBody, what: string): GoogleError {
   const told = typeof error === "object" ? error : undefined;
-  const reasons = [...(told?.details ?? []), ...(told?.errors ?? [])].flatMap(({ reason }) => word(reason) ?? []);
+  const reasons = [...(told?.details ?? []), ...(told?.errors ?? [])].flatMap(
+    ({ reason }) => word(reason) ?? [],
+  );
   const off = told?.details?.find(({ reason }) => reason === "SERVICE_DISABLED");
-  if (off) return disabled(word(off.metadata?.service) ?? "gmail.googleapis.com", word(off.metadata?.consumer?.replace(/^projects\//, "")));
+  if (off)
+    return disabled(
+      word(off.metadata?.service) ?? "gmail.googleapis.com",
+      word(off.metadata?.consumer?.replace(/^projects\//, "")),
+    );
   const token = typeof error === "string" ? word(error) : undefined;
-  const shown = [status, word(told?.status) ?? reasons[0] ?? token].filter((part) => part !== undefined).join(" ");
-  return new GoogleError(`${what}: Google answered ${shown}`, getErrorKind(status, reasons), status);
+  const shown = [status, word(told?.status) ?? reasons[0] ?? token]
+    .filter((part) => part !== undefined)
+    .join(" ");
+  return new GoogleError(
+    `${what}: Google answered ${shown}`,
+    getErrorKind(status, reasons),
+    status,
+  );
 }
 
 function getErrorKind(status: number, reasons: readonly string[]): GoogleError["kind"] {
   // A token that was taken back is 401 as well; asking for the next one tells.
-  if (status === 401 || status === 408 || status === 429 || status >= 500 || reasons.some((reason) => LIMITS.has(reason)))
+  if (
+    status === 401 ||
+    status === 408 ||
+    status === 429 ||
+    status >= 500 ||
+    reasons.some((reason) => LIMITS.has(reason))
+  )
     return "transient";
   if (status === 403) return "forbidden";
   if (status === 404) return "notFound";
@@ -133,12 +180,21 @@ export interface Clients {
 const TIMEOUT_MS = 60_000;
 
 /** The REST interfaces of Google, called by these clients. */
-export function createGoogle({ account, endpoints }: Pick<GmailConfig, "account" | "endpoints">, clients: Clients): Google {
-  const call = async <T>(client: AuthClient, base: string, path: string, options: GoogleCall): Promise<T> => {
+export function createGoogle(
+  { account, endpoints }: Pick<GmailConfig, "account" | "endpoints">,
+  clients: Clients,
+): Google {
+  const call = async <T>(
+    client: AuthClient,
+    base: string,
+    path: string,
+    options: GoogleCall,
+  ): Promise<T> => {
     const { method = "GET", query = {}, body, signal, timeoutMs = TIMEOUT_MS, what } = options;
     const url = new URL(base.replace(/\/$/, "") + path);
     for (const [key, value] of Object.entries(query))
-      for (const one of Array.isArray(value) ? value : value === undefined ? [] : [value]) url.searchParams.append(key, String(one));
+      for (const one of Array.isArray(value) ? value : value === undefined ? [] : [value])
+        url.searchParams.append(key, String(one));
     const limit = AbortSignal.timeout(timeoutMs);
     try {
       const answer = await client.request<T>({
@@ -151,12 +207,14 @@ export function createGoogle({ account, endpoints }: Pick<GmailConfig, "account"
       return answer.data;
     } catch (error) {
       if (signal?.aborted) throw error;
-      if (limit.aborted) throw new GoogleError(`${what}: no answer within ${timeoutMs / 1000} s`, "transient");
+      if (limit.aborted)
+        throw new GoogleError(`${what}: no answer within ${timeoutMs / 1000} s`, "transient");
       throw googleError(error, what, account ?? "");
     }
   };
   return {
-    gmail: (path, options) => call(clients.gmail, endpoints.gmail, `/gmail/v1/users/me/${path}`, options),
+    gmail: (path, options) =>
+      call(clients.gmail, endpoints.gmail, `/gmail/v1/users/me/${path}`, options),
     pubsub: (path, options) => call(clients.pubsub, endpoints.pubsub, `/v1/${path}`, options),
   };
 }

@@ -4,10 +4,52 @@ const LATIN =
 
 const NAMED = new Map<string, string>([
   ...LATIN.split(" ").map((name, index) => [name, String.fromCharCode(160 + index)] as const),
-  ...Object.entries({ amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", ndash: "–", mdash: "—", lsquo: "‘", rsquo: "’", sbquo: "‚" }),
-  ...Object.entries({ ldquo: "“", rdquo: "”", bdquo: "„", bull: "•", hellip: "…", trade: "™", euro: "€", larr: "←", uarr: "↑" }),
-  ...Object.entries({ rarr: "→", darr: "↓", ensp: " ", emsp: " ", thinsp: " ", zwnj: "", zwj: "\u200d", lrm: "", rlm: "", OElig: "Œ" }),
-  ...Object.entries({ oelig: "œ", Scaron: "Š", scaron: "š", Yuml: "Ÿ", lsaquo: "‹", rsaquo: "›", dagger: "†", permil: "‰", check: "✓" }),
+  ...Object.entries({
+    amp: "&",
+    lt: "<",
+    gt: ">",
+    quot: '"',
+    apos: "'",
+    ndash: "–",
+    mdash: "—",
+    lsquo: "‘",
+    rsquo: "’",
+    sbquo: "‚",
+  }),
+  ...Object.entries({
+    ldquo: "“",
+    rdquo: "”",
+    bdquo: "„",
+    bull: "•",
+    hellip: "…",
+    trade: "™",
+    euro: "€",
+    larr: "←",
+    uarr: "↑",
+  }),
+  ...Object.entries({
+    rarr: "→",
+    darr: "↓",
+    ensp: " ",
+    emsp: " ",
+    thinsp: " ",
+    zwnj: "",
+    zwj: "\u200d",
+    lrm: "",
+    rlm: "",
+    OElig: "Œ",
+  }),
+  ...Object.entries({
+    oelig: "œ",
+    Scaron: "Š",
+    scaron: "š",
+    Yuml: "Ÿ",
+    lsaquo: "‹",
+    rsaquo: "›",
+    dagger: "†",
+    permil: "‰",
+    check: "✓",
+  }),
 ]);
 
 /** Numbers 128 to 159 mean what they mean in windows-1252, as browsers have it. */
@@ -15,23 +57,67 @@ const WINDOWS = new TextDecoder("windows-1252");
 
 function numbered(code: number): string {
   if (code >= 0x80 && code <= 0x9f) return WINDOWS.decode(Uint8Array.of(code));
-  return code > 0x10ffff || code === 0 || (code >= 0xd800 && code <= 0xdfff) ? "\ufffd" : String.fromCodePoint(code);
+  return code > 0x10ffff || code === 0 || (code >= 0xd800 && code <= 0xdfff)
+    ? "\ufffd"
+    : String.fromCodePoint(code);
 }
 
 /** Decodes `&amp;`, `&#233;`, `&#xe9;`; what is not known stays. */
 export function decodeEntities(text: string): string {
-  return text.replace(/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{1,30}));?/g, (whole, decimal, hex, name) => {
-    if (decimal !== undefined) return numbered(Number(decimal));
-    if (hex !== undefined) return numbered(Number.parseInt(String(hex), 16));
-    return NAMED.get(String(name)) ?? whole;
-  });
+  return text.replace(
+    /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{1,30}));?/g,
+    (whole, decimal, hex, name) => {
+      if (decimal !== undefined) return numbered(Number(decimal));
+      if (hex !== undefined) return numbered(Number.parseInt(String(hex), 16));
+      return NAMED.get(String(name)) ?? whole;
+    },
+  );
 }
 
 /** Elements whose content nobody sees. */
-const HIDDEN = new Set(["script", "style", "head", "title", "template", "noscript", "object", "svg"]);
+const HIDDEN = new Set([
+  "script",
+  "style",
+  "head",
+  "title",
+  "template",
+  "noscript",
+  "object",
+  "svg",
+]);
 /** Elements that begin a line, and those that have an empty line around them. */
-const LINES = new Set(["br", "div", "tr", "li", "hr", "dt", "dd", "option", "section", "article", "header", "footer", "address"]);
-const BLOCKS = new Set(["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "dl", "table", "blockquote", "pre", "form", "figure"]);
+const LINES = new Set([
+  "br",
+  "div",
+  "tr",
+  "li",
+  "hr",
+  "dt",
+  "dd",
+  "option",
+  "section",
+  "article",
+  "header",
+  "footer",
+  "address",
+]);
+const BLOCKS = new Set([
+  "p",
+  "h1",
+  "h2",
+  "h3",
+  "h4",
+  "h5",
+  "h6",
+  "ul",
+  "ol",
+  "dl",
+  "table",
+  "blockquote",
+  "pre",
+  "form",
+  "figure",
+]);
 
 const getHref = (tag: string): string | undefined => {
   const found = /\shref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))/i.exec(tag);
@@ -43,7 +129,8 @@ const getHref = (tag: string): string | undefined => {
 function endOfTag(html: string, from: number): number | undefined {
   const scanner = /"[^"]*"|'[^']*'|>/g;
   scanner.lastIndex = from;
-  for (let found = scanner.exec(html); found; found = scanner.exec(html)) if (found[0] === ">") return found.index;
+  for (let found = scanner.exec(html); found; found = scanner.exec(html))
+    if (found[0] === ">") return found.index;
   return undefined;
 }
 
@@ -130,7 +217,8 @@ export function htmlToText(html: string): string {
     } else if (name === "a") {
       const shown = link && decodeEntities(html.slice(link.from, open));
       // A link that shows its own address says it once.
-      if (link && link.href !== "" && !shown?.includes(link.href)) lines.text(` (${link.href.replaceAll("&", "&amp;")})`);
+      if (link && link.href !== "" && !shown?.includes(link.href))
+        lines.text(` (${link.href.replaceAll("&", "&amp;")})`);
       link = undefined;
     }
     if (name === "li" && !closing) lines.text("- ");

@@ -18,14 +18,25 @@ export default definePlugin({
       return {
         async start(signal, host) {
           host.report({ ok: true, message: "no account is set: run `rouse webhooks gmail setup`" });
-          if (!signal.aborted) await new Promise((ended) => signal.addEventListener("abort", ended, { once: true }));
+          if (!signal.aborted)
+            await new Promise((ended) => signal.addEventListener("abort", ended, { once: true }));
         },
       };
-    const watcher = createWatcher({ config: withPaths({ ...config, account }, baseDir), stateDir, fetch, log, now: () => clock.now() });
+    const watcher = createWatcher({
+      config: withPaths({ ...config, account }, baseDir),
+      stateDir,
+      fetch,
+      log,
+      now: () => clock.now(),
+    });
     const start: Source["start"] = (signal, host) => watcher.run(signal, host);
     if (pushEndpoint === undefined) return { start };
     const onPeerRequest = (): void => watcher.notify();
-    return { start, onPeerRequest, request: createPushAnswerer({ ...config, pushEndpoint }, fetch, onPeerRequest) };
+    return {
+      start,
+      onPeerRequest,
+      request: createPushAnswerer({ ...config, pushEndpoint }, fetch, onPeerRequest),
+    };
   },
   presets: [gmailPreset],
   commands: { setup: setupCommand, run: runCommand, status: statusCommand },

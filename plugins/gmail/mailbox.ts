@@ -34,17 +34,32 @@ interface HistoryAnswer {
 }
 
 /** The ids of the labels that the config names. */
-export async function labelIds(config: GmailConfig, google: Google, signal: AbortSignal): Promise<string[]> {
-  const { labels = [] } = await google.gmail<{ labels?: { id: string; name: string }[] }>("labels", { what: "listing the labels", signal });
+export async function labelIds(
+  config: GmailConfig,
+  google: Google,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const { labels = [] } = await google.gmail<{ labels?: { id: string; name: string }[] }>(
+    "labels",
+    { what: "listing the labels", signal },
+  );
   return getLabels(config).map((wanted) => {
-    const found = labels.find(({ id }) => id === wanted) ?? labels.find(({ name }) => name.toLowerCase() === wanted.toLowerCase());
+    const found =
+      labels.find(({ id }) => id === wanted) ??
+      labels.find(({ name }) => name.toLowerCase() === wanted.toLowerCase());
     if (found) return found.id;
-    throw new GmailProblem(`the mailbox has no label "${wanted}": set hooks.gmail.label to one that it has`);
+    throw new GmailProblem(
+      `the mailbox has no label "${wanted}": set hooks.gmail.label to one that it has`,
+    );
   });
 }
 
 /** Maps in order, a few at a time. */
-async function inParallel<T, R>(items: readonly T[], most: number, map: (item: T) => Promise<R>): Promise<R[]> {
+async function inParallel<T, R>(
+  items: readonly T[],
+  most: number,
+  map: (item: T) => Promise<R>,
+): Promise<R[]> {
   const results: R[] = [];
   let next = 0;
   const work = async (): Promise<void> => {
@@ -65,13 +80,23 @@ function createFetch(config: GmailConfig, google: Google, signal: AbortSignal): 
     const { data, attachmentId } = part.body ?? {};
     if (data !== undefined || attachmentId === undefined) return partText(part, data ?? "");
     const path = `messages/${message.id}/attachments/${encodeURIComponent(attachmentId)}`;
-    return partText(part, (await google.gmail<{ data?: string }>(path, { what: "fetching a long text", signal })).data ?? "");
+    return partText(
+      part,
+      (await google.gmail<{ data?: string }>(path, { what: "fetching a long text", signal }))
+        .data ?? "",
+    );
   };
 
   const fetchOne = async (id: string): Promise<MailMessage | undefined> => {
-    const query = config.includeBody ? { format: "full" } : { format: "metadata", metadataHeaders: ["From", "To", "Subject"] };
+    const query = config.includeBody
+      ? { format: "full" }
+      : { format: "metadata", metadataHeaders: ["From", "To", "Subject"] };
     try {
-      const message = await google.gmail<GmailMessage>(`messages/${encodeURIComponent(id)}`, { query, what: "fetching a message", signal });
+      const message = await google.gmail<GmailMessage>(`messages/${encodeURIComponent(id)}`, {
+        query,
+        what: "fetching a message",
+        signal,
+      });
       if (message.labelIds?.some((label) => LEFT_OUT.has(label))) return undefined;
       return toMail(message, config.includeBody ? await readText(message) : "", config.maxBytes);
     } catch (error) {
@@ -88,7 +113,12 @@ function createFetch(config: GmailConfig, google: Google, signal: AbortSignal): 
 }
 
 /** The mailbox of an account. */
-export function createMailbox(config: GmailConfig, google: Google, labels: readonly string[], signal: AbortSignal): Mailbox {
+export function createMailbox(
+  config: GmailConfig,
+  google: Google,
+  labels: readonly string[],
+  signal: AbortSignal,
+): Mailbox {
   const watched = new Set(labels);
   const [only] = labels.length === 1 ? labels : [];
 
@@ -96,7 +126,10 @@ export function createMailbox(config: GmailConfig, google: Google, labels: reado
     async watch(topic) {
       const body = { topicName: topic, labelIds: labels, labelFilterBehavior: "include" };
       const what = "starting the watch";
-      const { historyId, expiration } = await google.gmail<{ historyId: string; expiration: string }>("watch", {
+      const { historyId, expiration } = await google.gmail<{
+        historyId: string;
+        expiration: string;
+      }>("watch", {
         method: "POST",
         body,
         what,
@@ -105,15 +138,34 @@ export function createMailbox(config: GmailConfig, google: Google, labels: reado
       return { historyId, expires: Number(expiration) };
     },
     async historyId() {
-      return (await google.gmail<{ historyId: string }>("profile", { what: "reading the profile", signal })).historyId;
+      return (
+        await google.gmail<{ historyId: string }>("profile", {
+          what: "reading the profile",
+          signal,
+        })
+      ).historyId;
     },
     async *history(from) {
       let pageToken: string | undefined;
       do {
-        const query = { startHistoryId: from, historyTypes: "messageAdded", labelId: only, maxResults: PAGE, pageToken };
-        const page: HistoryAnswer = await google.gmail("history", { query, what: "reading the history", signal });
-        const added = (page.history ?? []).flatMap(({ messagesAdded = [] }) => messagesAdded.map(({ message }) => message));
-        const wanted = added.filter((message) => only !== undefined || message?.labelIds?.some((label) => watched.has(label)));
+        const query = {
+          startHistoryId: from,
+          historyTypes: "messageAdded",
+          labelId: only,
+          maxResults: PAGE,
+          pageToken,
+        };
+        const page: HistoryAnswer = await google.gmail("history", {
+          query,
+          what: "reading the history",
+          signal,
+        });
+        const added = (page.history ?? []).flatMap(({ messagesAdded = [] }) =>
+          messagesAdded.map(({ message }) => message),
+        );
+        const wanted = added.filter(
+          (message) => only !== undefined || message?.labelIds?.some((label) => watched.has(label)),
+        );
         const ids = [...new Set(wanted.flatMap((message) => message?.id ?? []))];
         pageToken = page.nextPageToken;
         const last = page.history?.at(-1)?.id;
@@ -125,12 +177,20 @@ export function createMailbox(config: GmailConfig, google: Google, labels: reado
       for (const label of labels) {
         let pageToken: string | undefined;
         do {
-          const query = { labelIds: label, q: `after:${Math.floor(time / 1000)}`, maxResults: PAGE, pageToken };
-          const page: { messages?: { id: string }[]; nextPageToken?: string } = await google.gmail("messages", {
-            query,
-            what: "listing messages",
-            signal,
-          });
+          const query = {
+            labelIds: label,
+            q: `after:${Math.floor(time / 1000)}`,
+            maxResults: PAGE,
+            pageToken,
+          };
+          const page: { messages?: { id: string }[]; nextPageToken?: string } = await google.gmail(
+            "messages",
+            {
+              query,
+              what: "listing messages",
+              signal,
+            },
+          );
           for (const { id } of page.messages ?? []) found.add(id);
           pageToken = page.nextPageToken;
         } while (pageToken !== undefined);

@@ -37,7 +37,8 @@ const MAX_HEADER_BYTES = 2000;
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f]/g;
 
-const clean = (text: string): string => text.replace(/\r\n?/g, "\n").replace(CONTROLS, "").toWellFormed();
+const clean = (text: string): string =>
+  text.replace(/\r\n?/g, "\n").replace(CONTROLS, "").toWellFormed();
 
 /** Cuts a text at so many bytes of UTF-8, between characters, and says how much is missing. */
 export function cut(text: string, maxBytes: number): string {
@@ -65,18 +66,27 @@ const UTF8 = new TextDecoder("utf-8", { fatal: true });
  */
 export function decodeText(bytes: Uint8Array, charset: string | undefined): string {
   const stated = charset === undefined ? undefined : createDecoder(charset.trim());
-  const escapes = stated !== undefined && /^(?:iso-2022|utf-16)/.test(stated.encoding) && (bytes.includes(0x1b) || bytes.includes(0));
+  const escapes =
+    stated !== undefined &&
+    /^(?:iso-2022|utf-16)/.test(stated.encoding) &&
+    (bytes.includes(0x1b) || bytes.includes(0));
   if (stated && escapes) return stated.decode(bytes);
   try {
     return UTF8.decode(bytes);
   } catch {
-    return (stated && stated.encoding !== "utf-8" ? stated : new TextDecoder("windows-1252")).decode(bytes);
+    return (
+      stated && stated.encoding !== "utf-8" ? stated : new TextDecoder("windows-1252")
+    ).decode(bytes);
   }
 }
 
 function wordBytes(encoding: string, text: string): Buffer {
   if (encoding.toLowerCase() === "b") return Buffer.from(text, "base64");
-  const binary = text.replaceAll("_", " ").replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  const binary = text
+    .replaceAll("_", " ")
+    .replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) =>
+      String.fromCharCode(Number.parseInt(hex, 16)),
+    );
   return Buffer.from(binary, "latin1");
 }
 
@@ -113,7 +123,9 @@ const MAX_DEPTH = 30;
 function textParts(part: MessagePart, depth = 0): MessagePart[] {
   if (depth > MAX_DEPTH) return [];
   const type = part.mimeType?.toLowerCase() ?? "";
-  const attached = (part.filename ?? "") !== "" || /^\s*attachment/i.test(getHeader(part, "content-disposition") ?? "");
+  const attached =
+    (part.filename ?? "") !== "" ||
+    /^\s*attachment/i.test(getHeader(part, "content-disposition") ?? "");
   if (type.startsWith("text/")) return attached ? [] : [part];
   // An attached mail has a body of its own.
   if (type === "message/rfc822") return [];
@@ -130,7 +142,9 @@ export function bodyPart(message: GmailMessage): MessagePart | undefined {
 
 /** The text of a part, given its data in base64url. */
 export function partText(part: MessagePart, data: string): string {
-  const charset = /;\s*charset\s*=\s*(?:"([^"]*)"|([^\s;]+))/i.exec(getHeader(part, "content-type") ?? "");
+  const charset = /;\s*charset\s*=\s*(?:"([^"]*)"|([^\s;]+))/i.exec(
+    getHeader(part, "content-type") ?? "",
+  );
   const text = decodeText(Buffer.from(data, "base64url"), charset?.[1] ?? charset?.[2]);
   return part.mimeType?.toLowerCase() === "text/html" ? htmlToText(text) : text;
 }

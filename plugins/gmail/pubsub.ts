@@ -12,7 +12,8 @@ export interface Names {
 /** The names of topic and subscription; the project may come from the credentials. */
 export function getPubSubNames(config: GmailConfig, fallback: string | undefined): Names {
   const project = config.project ?? fallback;
-  if (project === undefined) throw new GmailProblem("no project: name one with --project or hooks.gmail.project");
+  if (project === undefined)
+    throw new GmailProblem("no project: name one with --project or hooks.gmail.project");
   return {
     project,
     topic: `projects/${project}/topics/${config.topic}`,
@@ -43,7 +44,9 @@ export const laterId = (one: string | undefined, other: string | undefined): str
 
 function historyIdIn(data: string | undefined): string | undefined {
   try {
-    const { historyId } = JSON.parse(Buffer.from(data ?? "", "base64").toString()) as { historyId?: unknown };
+    const { historyId } = JSON.parse(Buffer.from(data ?? "", "base64").toString()) as {
+      historyId?: unknown;
+    };
     return /^\d{1,20}$/.test(String(historyId)) ? String(historyId) : undefined;
   } catch {
     return undefined;
@@ -51,7 +54,11 @@ function historyIdIn(data: string | undefined): string | undefined {
 }
 
 /** Waits for notifications. None after a while is a normal answer. */
-export async function pull(google: Google, subscription: string, signal: AbortSignal): Promise<Pulled> {
+export async function pull(
+  google: Google,
+  subscription: string,
+  signal: AbortSignal,
+): Promise<Pulled> {
   const call = {
     method: "POST",
     body: { maxMessages: MAX_PULLED },
@@ -59,18 +66,43 @@ export async function pull(google: Google, subscription: string, signal: AbortSi
     timeoutMs: PULL_TIMEOUT_MS,
     signal,
   } as const;
-  const { receivedMessages = [] } = await google.pubsub<PullAnswer>(`${subscription}:pull`, call).catch((error: unknown) => {
-    if (!(error instanceof GoogleError)) throw error;
-    const again = "run `rouse webhooks gmail setup` again";
-    if (error.kind === "notFound") throw new GoogleError(`the subscription ${subscription} is not there: ${again}`, "notFound", 404);
-    if (error.status === 400) throw new GoogleError(`the subscription ${subscription} cannot be pulled from: ${again}`, "other", 400);
-    throw error;
-  });
+  const { receivedMessages = [] } = await google
+    .pubsub<PullAnswer>(`${subscription}:pull`, call)
+    .catch((error: unknown) => {
+      if (!(error instanceof GoogleError)) throw error;
+      const again = "run `rouse webhooks gmail setup` again";
+      if (error.kind === "notFound")
+        throw new GoogleError(
+          `the subscription ${subscription} is not there: ${again}`,
+          "notFound",
+          404,
+        );
+      if (error.status === 400)
+        throw new GoogleError(
+          `the subscription ${subscription} cannot be pulled from: ${again}`,
+          "other",
+          400,
+        );
+      throw error;
+    });
   const ids = receivedMessages.map(({ message }) => historyIdIn(message?.data));
-  return { ackIds: receivedMessages.map(({ ackId }) => ackId), historyId: ids.reduce(laterId, undefined) };
+  return {
+    ackIds: receivedMessages.map(({ ackId }) => ackId),
+    historyId: ids.reduce(laterId, undefined),
+  };
 }
 
 /** Says that notifications need not come again. */
-export async function acknowledge(google: Google, subscription: string, ackIds: readonly string[], signal: AbortSignal): Promise<void> {
-  await google.pubsub(`${subscription}:acknowledge`, { method: "POST", body: { ackIds }, what: "acknowledging notifications", signal });
+export async function acknowledge(
+  google: Google,
+  subscription: string,
+  ackIds: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  await google.pubsub(`${subscription}:acknowledge`, {
+    method: "POST",
+    body: { ackIds },
+    what: "acknowledging notifications",
+    signal,
+  });
 }

@@ -30,16 +30,23 @@ export function createPushAnswerer(
     } catch {
       return new Response(null, { status: 503 });
     }
-    const ticket = await client.verifyIdToken({ idToken, audience: config.pushEndpoint }).catch(() => undefined);
+    const ticket = await client
+      .verifyIdToken({ idToken, audience: config.pushEndpoint })
+      .catch(() => undefined);
     const { email, email_verified: verified } = ticket?.getPayload() ?? {};
-    const right = verified === true && (config.pushAccount === undefined || email === config.pushAccount);
+    const right =
+      verified === true && (config.pushAccount === undefined || email === config.pushAccount);
     return right ? undefined : new Response(null, { status: 401 });
   };
 
   return async (request) => {
-    if (!new URL(request.url).pathname.endsWith("/push")) return new Response(null, { status: 404 });
-    if (request.method !== "POST") return new Response(null, { status: 405, headers: { allow: "POST" } });
-    const token = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+    if (!new URL(request.url).pathname.endsWith("/push"))
+      return new Response(null, { status: 404 });
+    if (request.method !== "POST")
+      return new Response(null, { status: 405, headers: { allow: "POST" } });
+    const token = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(
+      request.headers.get("authorization") ?? "",
+    )?.[1];
     if (token === undefined || token.length > 8192) return new Response(null, { status: 401 });
     const refused = await verify(token);
     if (refused) return refused;

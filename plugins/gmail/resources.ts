@@ -34,9 +34,16 @@ async function unlessThere(call: Promise<unknown>): Promise<"made" | "is there">
 const short = (name: string): string => name.slice(name.lastIndexOf("/") + 1);
 
 /** Makes the topic unless it is there. */
-export function makeTopic(google: Google, { topic, project }: Names, signal: AbortSignal): Promise<"made" | "is there"> {
+export function makeTopic(
+  google: Google,
+  { topic, project }: Names,
+  signal: AbortSignal,
+): Promise<"made" | "is there"> {
   const make = google.pubsub(topic, { method: "PUT", body: {}, what: "making the topic", signal });
-  return allowed(`gcloud pubsub topics create ${short(topic)} --project ${project}`, unlessThere(make));
+  return allowed(
+    `gcloud pubsub topics create ${short(topic)} --project ${project}`,
+    unlessThere(make),
+  );
 }
 
 interface Policy {
@@ -46,17 +53,33 @@ interface Policy {
 }
 
 /** Lets Gmail publish to the topic; all other permissions stay. */
-export async function letGmailPublish(google: Google, { topic, project }: Names, signal: AbortSignal): Promise<string> {
+export async function letGmailPublish(
+  google: Google,
+  { topic, project }: Names,
+  signal: AbortSignal,
+): Promise<string> {
   const command = `gcloud pubsub topics add-iam-policy-binding ${short(topic)} --project ${project} --member ${PUBLISHER} --role ${ROLE}`;
   const change = async (): Promise<string> => {
     const query = { "options.requestedPolicyVersion": "3" };
-    const policy = await google.pubsub<Policy>(`${topic}:getIamPolicy`, { query, what: "reading the topic's permissions", signal });
+    const policy = await google.pubsub<Policy>(`${topic}:getIamPolicy`, {
+      query,
+      what: "reading the topic's permissions",
+      signal,
+    });
     const bindings = policy.bindings ?? [];
     const plain = bindings.find(({ role, condition }) => role === ROLE && condition === undefined);
     if (plain?.members?.includes(PUBLISHER)) return "Gmail may publish already";
     const other = bindings.filter((binding) => binding !== plain);
-    const changed = { ...policy, bindings: [...other, { role: ROLE, members: [...(plain?.members ?? []), PUBLISHER] }] };
-    await google.pubsub(`${topic}:setIamPolicy`, { method: "POST", body: { policy: changed }, what: "letting Gmail publish", signal });
+    const changed = {
+      ...policy,
+      bindings: [...other, { role: ROLE, members: [...(plain?.members ?? []), PUBLISHER] }],
+    };
+    await google.pubsub(`${topic}:setIamPolicy`, {
+      method: "POST",
+      body: { policy: changed },
+      what: "letting Gmail publish",
+      signal,
+    });
     return "Gmail may publish now";
   };
   const explained = (error: unknown): never => {
@@ -67,7 +90,8 @@ export async function letGmailPublish(google: Google, { topic, project }: Names,
     throw error;
   };
   // Somebody else may change it between the two calls: then the etag does not fit.
-  const conflict = (error: unknown): boolean => error instanceof GoogleError && error.kind === "exists";
+  const conflict = (error: unknown): boolean =>
+    error instanceof GoogleError && error.kind === "exists";
   return allowed(
     command,
     change().catch((error: unknown) => (conflict(error) ? change() : explained(error))),
@@ -76,36 +100,73 @@ export async function letGmailPublish(google: Google, { topic, project }: Names,
 
 interface Subscription {
   topic?: string;
-  pushConfig?: { pushEndpoint?: string; oidcToken?: { serviceAccountEmail?: string; audience?: string } };
+  pushConfig?: {
+    pushEndpoint?: string;
+    oidcToken?: { serviceAccountEmail?: string; audience?: string };
+  };
 }
 
 /** Who names a service account that signs has to be allowed to use it. */
 const actAs = (pushAccount: string | undefined): string =>
-  pushAccount === undefined ? "" : ` (whoever runs it needs the role roles/iam.serviceAccountUser on ${pushAccount})`;
+  pushAccount === undefined
+    ? ""
+    : ` (whoever runs it needs the role roles/iam.serviceAccountUser on ${pushAccount})`;
 
 /** Makes the subscription unless it is there, and has it pull or push as the config says. */
-export async function makeSubscription(google: Google, names: Names, config: GmailConfig, signal: AbortSignal): Promise<string> {
+export async function makeSubscription(
+  google: Google,
+  names: Names,
+  config: GmailConfig,
+  signal: AbortSignal,
+): Promise<string> {
   const { topic, subscription, project } = names;
   const { pushEndpoint, pushAccount } = config;
   const pushConfig =
-    pushEndpoint === undefined ? {} : { pushEndpoint, oidcToken: { serviceAccountEmail: pushAccount, audience: pushEndpoint } };
-  const push = pushEndpoint === undefined ? "" : ` --push-endpoint ${pushEndpoint} --push-auth-service-account ${pushAccount}`;
+    pushEndpoint === undefined
+      ? {}
+      : { pushEndpoint, oidcToken: { serviceAccountEmail: pushAccount, audience: pushEndpoint } };
+  const push =
+    pushEndpoint === undefined
+      ? ""
+      : ` --push-endpoint ${pushEndpoint} --push-auth-service-account ${pushAccount}`;
   const command = `gcloud pubsub subscriptions create ${short(subscription)} --project ${project} --topic ${short(topic)} --ack-deadline ${ACK_DEADLINE_SECONDS}${push}`;
-  const body = { topic, ackDeadlineSeconds: ACK_DEADLINE_SECONDS, expirationPolicy: {}, pushConfig };
-  const make = google.pubsub(subscription, { method: "PUT", body, what: "making the subscription", signal });
-  if ((await allowed(`${command}${actAs(pushAccount)}`, unlessThere(make))) === "made") return "made";
-  const found = await allowed(command, google.pubsub<Subscription>(subscription, { what: "reading the subscription", signal }));
+  const body = {
+    topic,
+    ackDeadlineSeconds: ACK_DEADLINE_SECONDS,
+    expirationPolicy: {},
+    pushConfig,
+  };
+  const make = google.pubsub(subscription, {
+    method: "PUT",
+    body,
+    what: "making the subscription",
+    signal,
+  });
+  if ((await allowed(`${command}${actAs(pushAccount)}`, unlessThere(make))) === "made")
+    return "made";
+  const found = await allowed(
+    command,
+    google.pubsub<Subscription>(subscription, { what: "reading the subscription", signal }),
+  );
   if (found.topic !== topic)
-    throw new GmailProblem(`the subscription ${subscription} is of another topic (${found.topic}): name another with --subscription`);
+    throw new GmailProblem(
+      `the subscription ${subscription} is of another topic (${found.topic}): name another with --subscription`,
+    );
   const { oidcToken } = found.pushConfig ?? {};
   const same =
     (found.pushConfig?.pushEndpoint ?? "") === (pushEndpoint ?? "") &&
-    (pushEndpoint === undefined || (oidcToken?.serviceAccountEmail === pushAccount && oidcToken?.audience === pushEndpoint));
+    (pushEndpoint === undefined ||
+      (oidcToken?.serviceAccountEmail === pushAccount && oidcToken?.audience === pushEndpoint));
   if (same) return "is there";
   const what = "changing the subscription";
   await allowed(
     `gcloud pubsub subscriptions update ${short(subscription)} --project ${project}${push || " --push-endpoint="}${actAs(pushAccount)}`,
-    google.pubsub(`${subscription}:modifyPushConfig`, { method: "POST", body: { pushConfig }, what, signal }),
+    google.pubsub(`${subscription}:modifyPushConfig`, {
+      method: "POST",
+      body: { pushConfig },
+      what,
+      signal,
+    }),
   );
   return pushEndpoint === undefined ? "pulls now" : "pushes now";
 }

@@ -13,11 +13,15 @@ export const runCommand: Command<GmailConfig> = {
       return 2;
     }
     if (config.pushEndpoint !== undefined) {
-      err("hooks.gmail.pushEndpoint is set: pushes come to the gateway at /channels/gmail/push, so there is nothing to run here\n");
+      err(
+        "hooks.gmail.pushEndpoint is set: pushes come to the gateway at /channels/gmail/push, so there is nothing to run here\n",
+      );
       return 2;
     }
     if (await context.serviceState().catch(() => undefined)) {
-      err("the gateway watches the mailbox already: set hooks.gmail.enabled to false to have it watched from here\n");
+      err(
+        "the gateway watches the mailbox already: set hooks.gmail.enabled to false to have it watched from here\n",
+      );
       return 2;
     }
     let last = "";
@@ -28,9 +32,20 @@ export const runCommand: Command<GmailConfig> = {
       out(`${line}\n`);
     };
     const { baseDir, stateDir, fetch, log, clock, hook } = context;
-    const watcher = createWatcher({ config: withPaths({ ...config, account }, baseDir), stateDir, fetch, log, now: () => clock.now() });
+    const watcher = createWatcher({
+      config: withPaths({ ...config, account }, baseDir),
+      stateDir,
+      fetch,
+      log,
+      now: () => clock.now(),
+    });
     // Nobody else watches then: the state file is all there is to keep.
-    await watcher.run(signal, { hook, report, cursor: async () => undefined, saveCursor: async () => undefined });
+    await watcher.run(signal, {
+      hook,
+      report,
+      cursor: async () => undefined,
+      saveCursor: async () => undefined,
+    });
     return 0;
   },
 };

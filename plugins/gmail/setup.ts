@@ -13,7 +13,16 @@ type Options = Record<string, string | true | undefined>;
 type Context = CommandContext<GmailConfig>;
 
 /** Options that are written to the config under the same name. */
-const FIELDS = ["account", "credentials", "project", "topic", "subscription", "label", "pushEndpoint", "pushAccount"] as const;
+const FIELDS = [
+  "account",
+  "credentials",
+  "project",
+  "topic",
+  "subscription",
+  "label",
+  "pushEndpoint",
+  "pushAccount",
+] as const;
 
 /** What was done, told as it happens. */
 class Steps {
@@ -31,7 +40,10 @@ class Steps {
 }
 
 /** The config with the options in it, checked as the section is. */
-function wanted(context: Context, options: Options): { config: GmailConfig & { account: string }; given: Partial<Record<string, string>> } {
+function wanted(
+  context: Context,
+  options: Options,
+): { config: GmailConfig & { account: string }; given: Partial<Record<string, string>> } {
   const given: Partial<Record<string, string>> = {};
   for (const field of FIELDS) if (typeof options[field] === "string") given[field] = options[field];
   if (given["credentials"] !== undefined) given["credentials"] = resolve(given["credentials"]);
@@ -48,7 +60,9 @@ function wanted(context: Context, options: Options): { config: GmailConfig & { a
 }
 
 async function readProfile(google: Google, signal: AbortSignal): Promise<string> {
-  return (await google.gmail<{ emailAddress: string }>("profile", { what: "reading the profile", signal })).emailAddress;
+  return (
+    await google.gmail<{ emailAddress: string }>("profile", { what: "reading the profile", signal })
+  ).emailAddress;
 }
 
 /** Sees to it that calls are allowed: with the grant that is there, or with a new one. */
@@ -60,7 +74,10 @@ async function connect(
 ): Promise<Google> {
   const dir = await context.stateDir();
   const connectWith = async () => {
-    const google = createGoogle(config, await createClients(config, credentials, { dir, fetch: context.fetch }));
+    const google = createGoogle(
+      config,
+      await createClients(config, credentials, { dir, fetch: context.fetch }),
+    );
     return { google, address: await readProfile(google, context.signal) };
   };
   if (credentials.kind === "service") {
@@ -78,13 +95,22 @@ async function connect(
       if (!(error instanceof GoogleError && error.kind === "revoked")) throw error;
     }
   }
-  const show = (url: string): void => context.err(`Open this address in a browser on this machine and allow both scopes:\n\n${url}\n\n`);
-  const grant = await askForConsent(config, credentials, { show, signal: context.signal, fetch: context.fetch });
+  const show = (url: string): void =>
+    context.err(
+      `Open this address in a browser on this machine and allow both scopes:\n\n${url}\n\n`,
+    );
+  const grant = await askForConsent(config, credentials, {
+    show,
+    signal: context.signal,
+    fetch: context.fetch,
+  });
   await writeGrant(dir, grant);
   const { google, address } = await connectWith();
   if (address.toLowerCase() !== config.account.toLowerCase()) {
     await writeGrant(dir, { ...grant, account: address });
-    throw new GmailProblem(`consent was given for ${address}, not for ${config.account}: run the setup again and choose that account`);
+    throw new GmailProblem(
+      `consent was given for ${address}, not for ${config.account}: run the setup again and choose that account`,
+    );
   }
   steps.tell("grant", `given by ${config.account} and kept`);
   return google;
@@ -93,19 +119,36 @@ async function connect(
 /** The presets with this one among them; undefined where it is there. */
 function withPreset(presets: unknown): unknown[] | undefined {
   const list: unknown[] = Array.isArray(presets) ? presets : [];
-  const there = list.some((entry) => entry === "gmail" || (entry as { use?: unknown } | null)?.use === "gmail");
+  const there = list.some(
+    (entry) => entry === "gmail" || (entry as { use?: unknown } | null)?.use === "gmail",
+  );
   return there ? undefined : [...list, "gmail"];
 }
 
-async function writeConfig(context: Context, project: string, given: Partial<Record<string, string>>): Promise<string> {
-  const { hooks = {} } = (await context.writtenConfig()) as { hooks?: { presets?: unknown; gmail?: Record<string, unknown> } };
+async function writeConfig(
+  context: Context,
+  project: string,
+  given: Partial<Record<string, string>>,
+): Promise<string> {
+  const { hooks = {} } = (await context.writtenConfig()) as {
+    hooks?: { presets?: unknown; gmail?: Record<string, unknown> };
+  };
   const fields = { project, ...given };
-  const changes = Object.entries(fields).map(([name, value]) => ({ path: ["hooks", "gmail", name], value: value as unknown }));
+  const changes = Object.entries(fields).map(([name, value]) => ({
+    path: ["hooks", "gmail", name],
+    value: value as unknown,
+  }));
   const presets = withPreset(hooks.presets);
-  return context.editConfig(presets ? [...changes, { path: ["hooks", "presets"], value: presets }] : changes);
+  return context.editConfig(
+    presets ? [...changes, { path: ["hooks", "presets"], value: presets }] : changes,
+  );
 }
 
-async function setup(context: Context, options: Options, steps: Steps): Promise<Record<string, unknown>> {
+async function setup(
+  context: Context,
+  options: Options,
+  steps: Steps,
+): Promise<Record<string, unknown>> {
   const { config, given } = wanted(context, options);
   const { signal } = context;
   // Fails at once where there is no file to write to.
@@ -114,20 +157,28 @@ async function setup(context: Context, options: Options, steps: Steps): Promise<
   const names = getPubSubNames(config, credentials.project);
   if (config.pushEndpoint !== undefined && config.pushAccount === undefined) {
     if (credentials.kind !== "service")
-      throw new GmailProblem("pushes need a service account that signs them: name its address with --push-account");
+      throw new GmailProblem(
+        "pushes need a service account that signs them: name its address with --push-account",
+      );
     config.pushAccount = given["pushAccount"] = credentials.email;
   }
   const google = await connect(context, config, credentials, steps);
   const labels = await labelIds(config, google, signal);
   steps.tell("topic", `${names.topic} ${await makeTopic(google, names, signal)}`);
   steps.tell("permission", await letGmailPublish(google, names, signal));
-  steps.tell("subscription", `${names.subscription} ${await makeSubscription(google, names, config, signal)}`);
-  const { historyId, expires } = await createMailbox(config, google, labels, signal).watch(names.topic);
+  steps.tell(
+    "subscription",
+    `${names.subscription} ${await makeSubscription(google, names, config, signal)}`,
+  );
+  const { historyId, expires } = await createMailbox(config, google, labels, signal).watch(
+    names.topic,
+  );
   steps.tell("watch", `on ${labels.join(", ")} until ${new Date(expires).toISOString()}`);
   const dir = await context.stateDir();
   const state = await readState(dir, config.account);
   const now = context.clock.now();
-  if (state.historyId === undefined) Object.assign(state, { historyId, startedAt: now, lastSync: now, aliveAt: now });
+  if (state.historyId === undefined)
+    Object.assign(state, { historyId, startedAt: now, lastSync: now, aliveAt: now });
   const watched = `${names.topic} ${(config.labels ?? [config.label]).join(" ")}`;
   Object.assign(state, { watchExpires: expires, watchedAt: now, watched });
   delete state.lastError;
@@ -149,12 +200,22 @@ export const setupCommand: Command<GmailConfig> = {
   summary: "connect a mailbox: consent, Pub/Sub topic and subscription, watch, config",
   options: {
     account: { describe: "the mailbox", value: "address" },
-    credentials: { describe: "JSON file from Google Cloud: an OAuth client for a desktop app, or a service account's key", value: "file" },
+    credentials: {
+      describe:
+        "JSON file from Google Cloud: an OAuth client for a desktop app, or a service account's key",
+      value: "file",
+    },
     project: { describe: "the Google Cloud project; default the credentials' own", value: "id" },
     topic: { describe: "name of the Pub/Sub topic (default rouse-gmail)", value: "name" },
-    subscription: { describe: "name of the Pub/Sub subscription (default rouse-gmail)", value: "name" },
+    subscription: {
+      describe: "name of the Pub/Sub subscription (default rouse-gmail)",
+      value: "name",
+    },
     label: { describe: "the label whose new mail counts (default INBOX)", value: "label" },
-    pushEndpoint: { describe: "public address of /channels/gmail/push; without it Rouse pulls", value: "url" },
+    pushEndpoint: {
+      describe: "public address of /channels/gmail/push; without it Rouse pulls",
+      value: "url",
+    },
     pushAccount: { describe: "the service account that signs pushes", value: "address" },
   },
   async run(context, options) {
@@ -167,7 +228,8 @@ export const setupCommand: Command<GmailConfig> = {
       return 0;
     } catch (error) {
       if (!(error instanceof GmailProblem)) throw error;
-      if (json) out(`${JSON.stringify({ ok: false, message: error.message, steps: steps.done })}\n`);
+      if (json)
+        out(`${JSON.stringify({ ok: false, message: error.message, steps: steps.done })}\n`);
       else err(`${error.message}\n`);
       return 1;
     }

@@ -57,7 +57,9 @@ async function readJson(file: string): Promise<unknown> {
   try {
     return JSON.parse(text);
   } catch {
-    throw new GmailProblem(`${file} is damaged: remove it and run \`rouse webhooks gmail setup\` again; mail is watched from then on`);
+    throw new GmailProblem(
+      `${file} is damaged: remove it and run \`rouse webhooks gmail setup\` again; mail is watched from then on`,
+    );
   }
 }
 
@@ -86,7 +88,8 @@ export function goOnFrom(state: WatchState, place: string | undefined): void {
   if (place === undefined) return;
   const { account, ...rest } = JSON.parse(place) as SyncCheckpoint;
   if (account !== state.account || rest.historyId === undefined) return;
-  if (state.historyId === undefined || BigInt(rest.historyId) > BigInt(state.historyId)) Object.assign(state, rest);
+  if (state.historyId === undefined || BigInt(rest.historyId) > BigInt(state.historyId))
+    Object.assign(state, rest);
 }
 
 /** The owner's consent, kept for the watcher. */
@@ -101,4 +104,5 @@ export async function readGrant(dir: string): Promise<Grant | undefined> {
 }
 
 /** Keeps a grant, readable by the owner of the process alone. */
-export const writeGrant = (dir: string, grant: Grant): Promise<void> => replaceFile(join(dir, GRANT), JSON.stringify(grant));
+export const writeGrant = (dir: string, grant: Grant): Promise<void> =>
+  replaceFile(join(dir, GRANT), JSON.stringify(grant));

@@ -6,17 +6,26 @@ import { readState, type WatchState } from "./state.ts";
 /** A watcher that has heard nothing for so long does not watch. */
 export const STALE_MS = 900_000;
 
-const time = (ms: number | undefined): string => (ms === undefined ? "never" : new Date(ms).toISOString());
+const time = (ms: number | undefined): string =>
+  ms === undefined ? "never" : new Date(ms).toISOString();
 
 /** How a watcher does, by what it knows. */
 export function toServiceState(config: GmailConfig, state: WatchState, now: number): ServiceState {
   const account = config.account ?? "";
   if (state.watchExpires === undefined)
-    return { ok: false, message: `there is no watch on ${account} yet: run \`rouse webhooks gmail setup\`` };
+    return {
+      ok: false,
+      message: `there is no watch on ${account} yet: run \`rouse webhooks gmail setup\``,
+    };
   if (state.watchExpires <= now)
-    return { ok: false, message: `the watch on ${account} expired at ${time(state.watchExpires)}: is the gateway running?` };
+    return {
+      ok: false,
+      message: `the watch on ${account} expired at ${time(state.watchExpires)}: is the gateway running?`,
+    };
   const last = state.refused.at(-1);
-  const refused = last ? `; the hook refused ${state.refused.length} of its last messages, ${last.id} (${last.reason}) being the last` : "";
+  const refused = last
+    ? `; the hook refused ${state.refused.length} of its last messages, ${last.id} (${last.reason}) being the last`
+    : "";
   return { ok: true, message: `watches ${account} until ${time(state.watchExpires)}${refused}` };
 }
 
@@ -31,7 +40,8 @@ function storedState(config: GmailConfig, state: WatchState, now: number): Servi
   };
 }
 
-const said = (context: CommandContext<GmailConfig>): Promise<ServiceState | undefined> => context.serviceState().catch(() => undefined);
+const said = (context: CommandContext<GmailConfig>): Promise<ServiceState | undefined> =>
+  context.serviceState().catch(() => undefined);
 
 async function status(context: CommandContext<GmailConfig>): Promise<number> {
   const { config, out, json } = context;
@@ -39,7 +49,8 @@ async function status(context: CommandContext<GmailConfig>): Promise<number> {
     out(json ? `${JSON.stringify({ ok: false, message })}\n` : `not ok: ${message}\n`);
     return 1;
   };
-  if (config?.account === undefined) return notWell("no account is set: run `rouse webhooks gmail setup --account <address>`");
+  if (config?.account === undefined)
+    return notWell("no account is set: run `rouse webhooks gmail setup --account <address>`");
   const now = context.clock.now();
   const dir = await context.stateDir();
   const state = await readState(dir, config.account).catch((error: unknown) => {
@@ -62,7 +73,9 @@ async function status(context: CommandContext<GmailConfig>): Promise<number> {
     watchExpires: iso(state.watchExpires),
     lastSync: iso(state.lastSync),
     historyId: state.historyId ?? null,
-    lastError: state.lastError ? { at: time(state.lastError.at), message: state.lastError.message } : null,
+    lastError: state.lastError
+      ? { at: time(state.lastError.at), message: state.lastError.message }
+      : null,
     refused: state.refused.map(({ id, at, reason }) => ({ id, at: time(at), reason })),
     gateway: service ?? null,
   };
@@ -78,7 +91,9 @@ async function status(context: CommandContext<GmailConfig>): Promise<number> {
       `history id     ${state.historyId ?? "none"}`,
       `last error     ${shown.lastError ? `${shown.lastError.at}: ${shown.lastError.message}` : "none"}`,
       `gateway        ${service ? `${service.ok ? "ok" : "not ok"}: ${service.message}` : "none runs"}`,
-      ...state.refused.map(({ id, at, reason }) => `refused        ${id} at ${time(at)}: ${reason}`),
+      ...state.refused.map(
+        ({ id, at, reason }) => `refused        ${id} at ${time(at)}: ${reason}`,
+      ),
     ];
     out(`${lines.join("\n")}\n`);
   }

@@ -21,14 +21,21 @@ const CHUNK = 50;
 const OVERLAP_MS = 600_000;
 
 /** Gives the messages to the hook that it has not had. What was given is on disk, here and there, when this resolves. */
-async function deliver(ids: readonly string[], { mailbox, gateway, hook, state, keep, log, now }: SyncDeps, notBefore = 0): Promise<void> {
+async function deliver(
+  ids: readonly string[],
+  { mailbox, gateway, hook, state, keep, log, now }: SyncDeps,
+  notBefore = 0,
+): Promise<void> {
   const known = new Set(state.delivered);
   const fresh = ids.filter((id) => !known.has(id));
   for (let at = 0; at < fresh.length; at += CHUNK) {
     const messages = await mailbox.fetch(fresh.slice(at, at + CHUNK));
-    for (const batch of toBatches(messages.filter(({ date }) => date === "" || Date.parse(date) >= notBefore))) {
+    for (const batch of toBatches(
+      messages.filter(({ date }) => date === "" || Date.parse(date) >= notBefore),
+    )) {
       const refused = await giveToHook(gateway, hook, batch, now);
-      for (const { id, reason } of refused) log.warn(`the hook refused the message ${id} (${reason}); the rest goes on`);
+      for (const { id, reason } of refused)
+        log.warn(`the hook refused the message ${id} (${reason}); the rest goes on`);
       state.refused.push(...refused);
       state.delivered.push(...batch.map(({ id }) => id));
       await keep();
@@ -58,7 +65,11 @@ export async function syncMailbox(deps: SyncDeps): Promise<void> {
       const present = await mailbox.historyId();
       const { lastSync = began, startedAt = 0 } = state;
       // The search knows seconds only, and what was there before the start is old.
-      await deliver(await mailbox.since(Math.max(lastSync - OVERLAP_MS, startedAt)), deps, startedAt);
+      await deliver(
+        await mailbox.since(Math.max(lastSync - OVERLAP_MS, startedAt)),
+        deps,
+        startedAt,
+      );
       state.historyId = present;
     }
   }

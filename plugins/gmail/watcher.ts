@@ -87,7 +87,13 @@ class Watch {
   #renewalFailed: { message: string; again: number } | undefined;
   #wake = new AbortController();
 
-  constructor(deps: WatcherDeps, signal: AbortSignal, host: Omit<SourceHost, "documents">, dir: string, state: WatchState) {
+  constructor(
+    deps: WatcherDeps,
+    signal: AbortSignal,
+    host: Omit<SourceHost, "documents">,
+    dir: string,
+    state: WatchState,
+  ) {
     this.#deps = deps;
     this.#timing = { ...TIMING, ...deps.timing };
     this.#signal = signal;
@@ -144,7 +150,10 @@ class Watch {
   async #connect(): Promise<Connection> {
     const { config, fetch } = this.#deps;
     const credentials = await readCredentials(config.credentials);
-    const google = createGoogle(config, await createClients(config, credentials, { dir: this.#dir, fetch }));
+    const google = createGoogle(
+      config,
+      await createClients(config, credentials, { dir: this.#dir, fetch }),
+    );
     const labels = await labelIds(config, google, this.#signal);
     const mailbox = createMailbox(config, google, labels, this.#signal);
     return { google, mailbox, names: getPubSubNames(config, credentials.project) };
@@ -156,24 +165,44 @@ class Watch {
     const state = this.#state;
     const watched = `${names.topic} ${getLabels(config).join(" ")}`;
     const alive = state.watched === watched && (state.watchExpires ?? 0) > now();
-    const near = (state.watchExpires ?? 0) - now() < NEAR_EXPIRY_MS || (state.watchedAt ?? 0) + config.renewEveryMinutes * 60_000 <= now();
+    const near =
+      (state.watchExpires ?? 0) - now() < NEAR_EXPIRY_MS ||
+      (state.watchedAt ?? 0) + config.renewEveryMinutes * 60_000 <= now();
     if (alive && (!near || (this.#renewalFailed && this.#renewalFailed.again > now()))) return;
     try {
       const { historyId, expires } = await mailbox.watch(names.topic);
-      if (state.historyId === undefined) Object.assign(state, { historyId, startedAt: now(), lastSync: now() });
+      if (state.historyId === undefined)
+        Object.assign(state, { historyId, startedAt: now(), lastSync: now() });
       Object.assign(state, { watchExpires: expires, watchedAt: now(), watched });
       this.#renewalFailed = undefined;
       await this.#keep();
       log.info(`the watch on ${config.account} lasts until ${new Date(expires).toISOString()}`);
     } catch (error) {
-      if (!alive || this.#signal.aborted || !(error instanceof GoogleError) || error.kind === "revoked") throw error;
-      this.#renewalFailed = { message: `the watch could not be renewed: ${error.message}`, again: now() + this.#timing.longestWait };
+      if (
+        !alive ||
+        this.#signal.aborted ||
+        !(error instanceof GoogleError) ||
+        error.kind === "revoked"
+      )
+        throw error;
+      this.#renewalFailed = {
+        message: `the watch could not be renewed: ${error.message}`,
+        again: now() + this.#timing.longestWait,
+      };
     }
   }
 
   async #sync({ mailbox }: Connection): Promise<void> {
     const { config, log, now } = this.#deps;
-    await syncMailbox({ mailbox, gateway: this.#host, hook: config.hook, state: this.#state, keep: () => this.#keep(), log, now });
+    await syncMailbox({
+      mailbox,
+      gateway: this.#host,
+      hook: config.hook,
+      state: this.#state,
+      keep: () => this.#keep(),
+      log,
+      now,
+    });
     this.#starting = false;
     await this.#succeeded();
   }
@@ -185,13 +214,17 @@ class Watch {
     this.#pending ??= await pull(google, names.subscription, this.#signal);
     const { ackIds, historyId } = this.#pending;
     if (ackIds.length > 0) {
-      const behind = (): boolean => historyId === undefined || laterId(historyId, this.#state.historyId) !== this.#state.historyId;
+      const behind = (): boolean =>
+        historyId === undefined ||
+        laterId(historyId, this.#state.historyId) !== this.#state.historyId;
       this.#step = "sync";
       // A redelivery of what is done needs no look.
       if (behind()) await this.#sync(connection);
       // The history may come some moments after its notification.
       for (let again = 1; again <= 3 && historyId !== undefined && behind(); again++) {
-        await sleep(backOff(again, { firstMs: firstWait, longestMs: longestWait }), undefined, { signal: this.#signal });
+        await sleep(backOff(again, { firstMs: firstWait, longestMs: longestWait }), undefined, {
+          signal: this.#signal,
+        });
         await this.#sync(connection);
       }
       this.#step = "pull";
@@ -205,7 +238,9 @@ class Watch {
   async #wait(connection: Connection): Promise<void> {
     const { renewEveryMinutes } = this.#deps.config;
     const time = Math.min(this.#timing.syncEvery, renewEveryMinutes * 60_000);
-    await sleep(time, undefined, { signal: AbortSignal.any([this.#signal, this.#wake.signal]) }).catch(() => undefined);
+    await sleep(time, undefined, {
+      signal: AbortSignal.any([this.#signal, this.#wake.signal]),
+    }).catch(() => undefined);
     if (this.#signal.aborted) return;
     this.#wake = new AbortController();
     await this.#sync(connection);
@@ -224,14 +259,21 @@ class Watch {
     this.#failedStep = undefined;
     this.#told = false;
     const { ok, message } = toServiceState(config, this.#state, this.#aliveAt);
-    this.#host.report(this.#renewalFailed ? { ok: false, message: this.#renewalFailed.message } : { ok, message });
+    this.#host.report(
+      this.#renewalFailed ? { ok: false, message: this.#renewalFailed.message } : { ok, message },
+    );
   }
 
   async #failed(problem: unknown): Promise<void> {
     const { firstWait, longestWait } = this.#timing;
     const known = problem instanceof GmailProblem ? problem : undefined;
-    const passing = problem instanceof MailHookError ? problem.transient : problem instanceof GoogleError && problem.kind === "transient";
-    const message = known?.message ?? `it failed unexpectedly (${(problem as NodeJS.ErrnoException).code ?? (problem as Error).name})`;
+    const passing =
+      problem instanceof MailHookError
+        ? problem.transient
+        : problem instanceof GoogleError && problem.kind === "transient";
+    const message =
+      known?.message ??
+      `it failed unexpectedly (${(problem as NodeJS.ErrnoException).code ?? (problem as Error).name})`;
     // Tokens and grants may be others next time.
     if (!(problem instanceof MailHookError)) this.#connection = undefined;
     this.#failures++;
@@ -246,13 +288,18 @@ class Watch {
     }
     const revoked = problem instanceof GoogleError && problem.kind === "revoked";
     const most = revoked ? Math.min(LONGEST_REVOKED_WAIT_MS, longestWait) : longestWait;
-    const wait = backOff(this.#failures, { firstMs: firstWait, longestMs: most }) * (0.5 + Math.random() / 2);
+    const wait =
+      backOff(this.#failures, { firstMs: firstWait, longestMs: most }) * (0.5 + Math.random() / 2);
     await sleep(wait, undefined, { signal: this.#signal }).catch(() => undefined);
   }
 }
 
 /** Waits until what is on disk can be read; undefined where the signal has aborted before. */
-async function readable<T>(read: () => Promise<T>, signal: AbortSignal, host: Omit<SourceHost, "documents">): Promise<T | undefined> {
+async function readable<T>(
+  read: () => Promise<T>,
+  signal: AbortSignal,
+  host: Omit<SourceHost, "documents">,
+): Promise<T | undefined> {
   while (!signal.aborted) {
     try {
       return await read();

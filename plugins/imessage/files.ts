@@ -3,19 +3,35 @@ import type { Channel } from "#plugin";
 import { VENDOR, type Message, type Server } from "./server.ts";
 
 export const readFiles = (attachments: Message["attachments"]): HeardFile[] =>
-  (attachments ?? []).map(({ guid: ref, mimeType: mime, transferName: name, totalBytes: bytes }) => ({ name, mime, bytes, ref }));
+  (attachments ?? []).map(
+    ({ guid: ref, mimeType: mime, transferName: name, totalBytes: bytes }) => ({
+      name,
+      mime,
+      bytes,
+      ref,
+    }),
+  );
 
 /** Opens files, and finds messages that were quoted: a message has only their guid. */
-export function createContentReader({ call, fetch, toUrl }: Server): Required<Pick<Channel, "fetchFile" | "findQuoted">> {
+export function createContentReader({
+  call,
+  fetch,
+  toUrl,
+}: Server): Required<Pick<Channel, "fetchFile" | "findQuoted">> {
   return {
     fetchFile: createFetchFile(VENDOR, async ({ ref }, signal) => {
       const url = toUrl(`attachment/${encodeURIComponent(ref)}/download`);
       return (await openDownload(url, { fetch, vendor: VENDOR, signal })).body;
     }),
     async findQuoted({ id }, signal) {
-      const data = (await call<{ data?: Message }>(`message/${encodeURIComponent(id)}`, signal))?.data;
+      const data = (await call<{ data?: Message }>(`message/${encodeURIComponent(id)}`, signal))
+        ?.data;
       if (!data) return undefined;
-      return toEarlierMessage(data.isFromMe === true ? "you" : data.handle?.address, data.text, readFiles(data.attachments));
+      return toEarlierMessage(
+        data.isFromMe === true ? "you" : data.handle?.address,
+        data.text,
+        readFiles(data.attachments),
+      );
     },
   };
 }

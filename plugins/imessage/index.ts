@@ -23,8 +23,13 @@ const config = channelConfig(
     mentions: z
       .array(z.string().trim().min(2))
       .default([])
-      .describe("Words by which a group calls the agent. None: the agent gets no messages of groups."),
-    privateApi: z.boolean().default(false).describe("Whether the server's Private API is on: then answers quote what they answer."),
+      .describe(
+        "Words by which a group calls the agent. None: the agent gets no messages of groups.",
+      ),
+    privateApi: z
+      .boolean()
+      .default(false)
+      .describe("Whether the server's Private API is on: then answers quote what they answer."),
   },
   { person: PERSON, parseRecipient },
 );
@@ -39,7 +44,11 @@ export default definePlugin({
     fields: [
       { name: "url", ask: "Address of the BlueBubbles server" },
       { name: "password", ask: "Server password", env: "BLUEBUBBLES_PASSWORD" },
-      { name: "webhookSecret", ask: "Secret part of the webhook's address (make one up)", env: "BLUEBUBBLES_WEBHOOK_SECRET" },
+      {
+        name: "webhookSecret",
+        ask: "Secret part of the webhook's address (make one up)",
+        env: "BLUEBUBBLES_WEBHOOK_SECRET",
+      },
     ],
     owner: "your own number or e-mail address",
   },

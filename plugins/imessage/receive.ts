@@ -35,7 +35,9 @@ function toMessage(data: Message, mentions: readonly string[]): ReceivedMessage 
 /** The text without the name by which a group calls the agent, if a command follows it: a command stands alone. */
 function withoutName(text: string, name = ""): string {
   const said = text.trimStart();
-  const rest = said.toLowerCase().startsWith(name.toLowerCase()) ? said.slice(name.length).replace(/^[\s,:]+/, "") : "";
+  const rest = said.toLowerCase().startsWith(name.toLowerCase())
+    ? said.slice(name.length).replace(/^[\s,:]+/, "")
+    : "";
   return /^[/!]/.test(rest) ? rest : text;
 }
 
@@ -57,13 +59,20 @@ export function createReceiver(
     /** Takes the server's webhook, which is not signed: the secret in the path is what says who calls. Strangers learn nothing. */
     async request(request, host) {
       const given = new URL(request.url).pathname.split("/").at(-1) ?? "";
-      if (secret === undefined || !sameSecret(given, secret)) return new Response(null, { status: 404 });
+      if (secret === undefined || !sameSecret(given, secret))
+        return new Response(null, { status: 404 });
       const read = await parseWebhook<{ type?: unknown; data?: Message }>(request, {});
-      if (!read.ok) return new Response(null, { status: read.response.status, headers: { allow: "POST" } });
+      if (!read.ok)
+        return new Response(null, { status: read.response.status, headers: { allow: "POST" } });
       const { type, data } = read.body;
       if (type === undefined) return new Response(null, { status: 400 });
       const message =
-        data && (type === "updated-message" ? toEdit(data, mentions) : type === "new-message" ? toMessage(data, mentions) : undefined);
+        data &&
+        (type === "updated-message"
+          ? toEdit(data, mentions)
+          : type === "new-message"
+            ? toMessage(data, mentions)
+            : undefined);
       if (message) await host.receive(message);
       return new Response(null, { status: 204 });
     },
@@ -73,7 +82,12 @@ export function createReceiver(
           const page = await query({ after, sort: "ASC", limit: PAGE, offset }, signal);
           ({ length } = page);
           for (const data of page)
-            if (data.guid !== undefined) yield { id: data.guid, at: data.dateCreated ?? 0, message: toMessage(data, mentions) };
+            if (data.guid !== undefined)
+              yield {
+                id: data.guid,
+                at: data.dateCreated ?? 0,
+                message: toMessage(data, mentions),
+              };
         }
       }
       const everyMs = secret === undefined ? ASK_MS.without : ASK_MS.withWebhook;

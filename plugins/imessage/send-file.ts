@@ -9,7 +9,8 @@ export async function sendFile(
   { chatGuid, privateApi }: { chatGuid: string | undefined; privateApi: boolean },
   signal: AbortSignal,
 ): Promise<FileSendResult> {
-  if (chatGuid === undefined) return { status: "unsupported", reason: "there is no chat with this person yet" };
+  if (chatGuid === undefined)
+    return { status: "unsupported", reason: "there is no chat with this person yet" };
   const form = new FormData();
   form.append("chatGuid", chatGuid);
   form.append("tempGuid", idempotencyKey);

@@ -1,4 +1,11 @@
-import { ChannelError, PLAIN, renderMarkdown, sendOrReconcile, sentResult, vendorChannel } from "#channel-kit";
+import {
+  ChannelError,
+  PLAIN,
+  renderMarkdown,
+  sendOrReconcile,
+  sentResult,
+  vendorChannel,
+} from "#channel-kit";
 import type { Channel, SendResult } from "#plugin";
 import { sendFile } from "./send-file.ts";
 import { CHAT, VENDOR, type Message, type Server } from "./server.ts";
@@ -18,9 +25,19 @@ export function render(markdown: string): string {
 }
 
 /** Whether a message is one that was sent from here with this text, in this chat or to this person. */
-function isSent({ isFromMe, error, text, chats }: Message, markdown: string, chat: string): boolean {
-  const isThere = ({ guid }: { guid?: string }): boolean => guid === chat || guid?.endsWith(`;-;${chat}`) === true;
-  return isFromMe === true && !error && text?.trim() === render(markdown).trim() && chats?.some(isThere) === true;
+function isSent(
+  { isFromMe, error, text, chats }: Message,
+  markdown: string,
+  chat: string,
+): boolean {
+  const isThere = ({ guid }: { guid?: string }): boolean =>
+    guid === chat || guid?.endsWith(`;-;${chat}`) === true;
+  return (
+    isFromMe === true &&
+    !error &&
+    text?.trim() === render(markdown).trim() &&
+    chats?.some(isThere) === true
+  );
 }
 
 /** Sends by the server. Only its Private API can quote. */
@@ -46,7 +63,11 @@ export function createChannel({ call, query, now }: Server, privateApi: boolean)
       const quote = privateApi && replyTo !== undefined ? { selectedMessageGuid: replyTo } : {};
       const answer =
         chatGuid === undefined
-          ? await call<{ data?: Message }>("chat/new", signal, { ...base, addresses: [to], service: "iMessage" })
+          ? await call<{ data?: Message }>("chat/new", signal, {
+              ...base,
+              addresses: [to],
+              service: "iMessage",
+            })
           : await call<{ data?: Message }>("message/text", signal, { ...base, chatGuid, ...quote });
       const { guid, messages } = answer?.data ?? {};
       if (messages && guid !== undefined) chats.set(to, guid);
@@ -54,8 +75,13 @@ export function createChannel({ call, query, now }: Server, privateApi: boolean)
     },
     /** What was sent although the server did not say so: Messages itself has it. */
     async find({ to, text }, chat, since, signal) {
-      const found = await query({ after: Math.max(since - SKEW_MS, 1), sort: "DESC", limit: 100 }, signal);
-      const guid = found.find((one) => one.guid !== undefined && !known.has(one.guid) && isSent(one, text, chat ?? to))?.guid;
+      const found = await query(
+        { after: Math.max(since - SKEW_MS, 1), sort: "DESC", limit: 100 },
+        signal,
+      );
+      const guid = found.find(
+        (one) => one.guid !== undefined && !known.has(one.guid) && isSent(one, text, chat ?? to),
+      )?.guid;
       return guid === undefined ? undefined : taken(guid);
     },
   });
@@ -76,9 +102,11 @@ export function createChannel({ call, query, now }: Server, privateApi: boolean)
     },
     post: posting,
     repost: (message, chat, since, signal) => posting(message, chat, signal, since),
-    postFile: (file, chatGuid, signal) => sendFile({ call }, file, { chatGuid, privateApi }, signal),
+    postFile: (file, chatGuid, signal) =>
+      sendFile({ call }, file, { chatGuid, privateApi }, signal),
     async check(signal) {
-      if (!(await call("ping", signal))) throw new ChannelError("the address is not that of a BlueBubbles server");
+      if (!(await call("ping", signal)))
+        throw new ChannelError("the address is not that of a BlueBubbles server");
     },
   });
 }

@@ -1,4 +1,10 @@
-import { createFetchFile, openDownload, toAttachments, toEarlierMessage, type HeardFile } from "#channel-kit";
+import {
+  createFetchFile,
+  openDownload,
+  toAttachments,
+  toEarlierMessage,
+  type HeardFile,
+} from "#channel-kit";
 import type { Channel, EarlierMessage, ThreadMessage } from "#plugin";
 import { createCall, readPostKey, VENDOR, type MattermostContext } from "./send.ts";
 
@@ -13,7 +19,9 @@ export interface PostFile {
 /** What the server shows below a post; a link to another post brings that post along. */
 export interface PostEmbed {
   type?: string;
-  data?: { post?: { message?: string; user_id?: string; metadata?: { files?: readonly PostFile[] } } };
+  data?: {
+    post?: { message?: string; user_id?: string; metadata?: { files?: readonly PostFile[] } };
+  };
 }
 
 interface ListedPost {
@@ -33,11 +41,15 @@ export const readFiles = (files: readonly PostFile[] = []): HeardFile[] =>
 /** The post that a post links to. */
 export function readQuoted(embeds: readonly PostEmbed[] = []): EarlierMessage | undefined {
   const linked = embeds.find(({ type }) => type === "permalink")?.data?.post;
-  return linked && toEarlierMessage(linked.user_id, linked.message, readFiles(linked.metadata?.files));
+  return (
+    linked && toEarlierMessage(linked.user_id, linked.message, readFiles(linked.metadata?.files))
+  );
 }
 
 /** Opens files, and lists the posts of threads. */
-export function createContentReader(context: MattermostContext): Required<Pick<Channel, "fetchFile" | "listThread">> {
+export function createContentReader(
+  context: MattermostContext,
+): Required<Pick<Channel, "fetchFile" | "listThread">> {
   const { config, fetch } = context;
   const call = createCall(context);
   return {
@@ -47,15 +59,23 @@ export function createContentReader(context: MattermostContext): Required<Pick<C
       return (await openDownload(url, { fetch, vendor: VENDOR, headers, signal })).body;
     }),
     async listThread({ thread, before, limit }, signal) {
-      const listed = await call<{ posts?: Record<string, ListedPost> }>(`posts/${encodeURIComponent(thread)}/thread`, signal);
-      const posts = Object.values(listed?.posts ?? {}).toSorted((a, b) => a.create_at - b.create_at);
+      const listed = await call<{ posts?: Record<string, ListedPost> }>(
+        `posts/${encodeURIComponent(thread)}/thread`,
+        signal,
+      );
+      const posts = Object.values(listed?.posts ?? {}).toSorted(
+        (a, b) => a.create_at - b.create_at,
+      );
       const at = posts.find(({ id }) => id === before)?.create_at ?? Infinity;
       const earlier = posts.filter(({ id, create_at, type = "", delete_at = 0 }) => {
         return id !== before && create_at <= at && type === "" && delete_at === 0;
       });
       const wanted = earlier.slice(-limit);
       const ids = [...new Set(wanted.map(({ user_id }) => user_id))];
-      const users = ids.length === 0 ? [] : ((await call<{ id: string; username: string }[]>("users/ids", signal, ids)) ?? []);
+      const users =
+        ids.length === 0
+          ? []
+          : ((await call<{ id: string; username: string }[]>("users/ids", signal, ids)) ?? []);
       const names = new Map(users.map(({ id, username }) => [id, username]));
       return wanted.map((post): ThreadMessage => ({
         id: post.id,

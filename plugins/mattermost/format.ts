@@ -11,7 +11,8 @@ const EVERYBODY = /(?<![\w])@(?=(?:all|channel|here)\b)/gi;
 export function toMattermost(text: string): string {
   if (!/!\[|@/.test(text)) return text;
   return rewriteMarkdown(text, (node, { source, url }) => {
-    if (node.type === "text" || node.type === "html") return source.replace(EVERYBODY, `@${JOINER}`);
+    if (node.type === "text" || node.type === "html")
+      return source.replace(EVERYBODY, `@${JOINER}`);
     if (node.type !== "image" && node.type !== "imageReference") return undefined;
     const address = /[\s()]/.test(url) ? `<${url}>` : url;
     return node.alt ? `${node.alt.replace(/[\\`*_~[\]<]/g, "\\$&")}: ${address}` : address;

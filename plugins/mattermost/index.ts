@@ -1,4 +1,11 @@
-import { channelConfig, httpUrl, recipients, secret, streamingSetting, typingSetting } from "#channel-kit";
+import {
+  channelConfig,
+  httpUrl,
+  recipients,
+  secret,
+  streamingSetting,
+  typingSetting,
+} from "#channel-kit";
 import { definePlugin } from "#plugin";
 import { createContentReader } from "./files.ts";
 import { toMattermost } from "./format.ts";
@@ -19,7 +26,8 @@ export default definePlugin({
   id: "mattermost",
   setupQuestions: {
     name: "Mattermost",
-    where: "System console → Integrations → Bot accounts, then Integrations → Bot accounts → Create",
+    where:
+      "System console → Integrations → Bot accounts, then Integrations → Bot accounts → Create",
     fields: [
       { name: "url", ask: "Address of the server" },
       { name: "token", ask: "Access token of the bot", env: "MATTERMOST_TOKEN" },
@@ -33,7 +41,10 @@ export default definePlugin({
       typing: typingSetting(),
       streaming: streamingSetting(),
     },
-    { person: { like: "a member's id: 26 small letters and digits", pattern: /^[a-z0-9]{26}$/ }, parseRecipient },
+    {
+      person: { like: "a member's id: 26 small letters and digits", pattern: /^[a-z0-9]{26}$/ },
+      parseRecipient,
+    },
   ),
   channel: (context) => ({
     ...createChannel(context),

@@ -1,4 +1,11 @@
-import { ChannelError, checkpoint, followSocket, reconnectLoop, toIncomingMessage, type Connection } from "#channel-kit";
+import {
+  ChannelError,
+  checkpoint,
+  followSocket,
+  reconnectLoop,
+  toIncomingMessage,
+  type Connection,
+} from "#channel-kit";
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
 import { readFiles, readQuoted, type PostEmbed, type PostFile } from "./files.ts";
 import { createCall, VENDOR, type MattermostContext } from "./send.ts";
@@ -30,7 +37,12 @@ interface Post {
 
 interface Frame {
   event?: string;
-  data?: { post?: string; channel_type?: string; channel_display_name?: string; sender_name?: string };
+  data?: {
+    post?: string;
+    channel_type?: string;
+    channel_display_name?: string;
+    sender_name?: string;
+  };
   status?: string;
 }
 
@@ -44,10 +56,18 @@ interface ChannelInfo {
 }
 
 /** A direct message or a mention, or why it is not for the agent; undefined for its own. */
-function readPost(post: Post, place: ChannelInfo, self: { id: string; username: string }): ReceivedMessage | undefined {
+function readPost(
+  post: Post,
+  place: ChannelInfo,
+  self: { id: string; username: string },
+): ReceivedMessage | undefined {
   const { id, user_id, channel_id, root_id, message, type = "", props = {}, delete_at = 0 } = post;
   if (user_id === self.id) return undefined;
-  if (type !== "") return { id, skipped: `a notice of the server (${/^\w{1,40}$/.exec(type)?.[0] ?? "unknown"}), not a post of a person` };
+  if (type !== "")
+    return {
+      id,
+      skipped: `a notice of the server (${/^\w{1,40}$/.exec(type)?.[0] ?? "unknown"}), not a post of a person`,
+    };
   if (delete_at > 0) return { id, skipped: "the post was deleted before it was read" };
   if (String(props["from_bot"]) === "true" || String(props["from_webhook"]) === "true")
     return { id, skipped: "the post was written by a bot or a webhook" };
@@ -57,7 +77,9 @@ function readPost(post: Post, place: ChannelInfo, self: { id: string; username: 
   const direct = place.type === "D";
   // A mention is answered in a thread, so that the answer stays with it.
   const thread = root_id || (direct ? undefined : id);
-  const room = direct ? undefined : { kind: place.type === "G" ? ("group" as const) : ("channel" as const), name: place.room };
+  const room = direct
+    ? undefined
+    : { kind: place.type === "G" ? ("group" as const) : ("channel" as const), name: place.room };
   const sender = place.sender?.replace(/^@/, "");
   const { files, embeds } = post.metadata ?? {};
   return toIncomingMessage({
@@ -86,7 +108,11 @@ function parseCursor(cursor: string | undefined): { at: number; id: string } | u
 /** Posts come through a websocket; those of the time without one are asked for when it stands again. A test may wait less. */
 export function createListener(
   context: MattermostContext,
-  { helloMs = HELLO_MS, pingMs = PING_MS, stableMs }: { helloMs?: number; pingMs?: number; stableMs?: number } = {},
+  {
+    helloMs = HELLO_MS,
+    pingMs = PING_MS,
+    stableMs,
+  }: { helloMs?: number; pingMs?: number; stableMs?: number } = {},
 ): Required<Pick<Channel, "listen">> {
   const call = createCall(context);
   const get = async <T>(path: string, signal: AbortSignal): Promise<T> => {
@@ -113,32 +139,47 @@ export function createListener(
       const { id: edits, edit_at = 0 } = post;
       if (edit_at === 0 || post.user_id === self.id) return;
       // The server does not say with an edit where it was made.
-      const place = context.type === undefined ? await get<{ type: string }>(`channels/${post.channel_id}`, signal) : context;
+      const place =
+        context.type === undefined
+          ? await get<{ type: string }>(`channels/${post.channel_id}`, signal)
+          : context;
       const read = readPost(post, place, self);
       const id = `${edits} ${edit_at}`;
       if (read) await host.receive("skipped" in read ? { ...read, id } : { ...read, id, edits });
     };
-    const move = async (now: boolean): Promise<void> => place && kept.move(`${place.at}:${place.id}`, now);
+    const move = async (now: boolean): Promise<void> =>
+      place && kept.move(`${place.at}:${place.id}`, now);
 
     /** What was written since the last place; at the very first start nothing is, and the place is now. */
     const catchUp = async (): Promise<void> => {
-      const channels = await get<{ id: string; type: string; display_name?: string; last_post_at: number }[]>(
-        `users/${self.id}/channels`,
-        signal,
-      );
+      const channels = await get<
+        { id: string; type: string; display_name?: string; last_post_at: number }[]
+      >(`users/${self.id}/channels`, signal);
       if (!place) {
-        place = { at: Math.max(0, ...channels.map(({ last_post_at }) => last_post_at)) + 1, id: "" };
+        place = {
+          at: Math.max(0, ...channels.map(({ last_post_at }) => last_post_at)) + 1,
+          id: "",
+        };
         return move(true);
       }
       const { at } = place;
       const missed: { post: Post; context: ChannelInfo }[] = [];
-      for (const { id, type, display_name: room } of channels.filter(({ last_post_at }) => last_post_at >= at)) {
+      for (const { id, type, display_name: room } of channels.filter(
+        ({ last_post_at }) => last_post_at >= at,
+      )) {
         // Later than this, by the server's reading.
-        const { posts } = await get<{ posts: Record<string, Post> }>(`channels/${id}/posts?since=${at - 1}`, signal);
+        const { posts } = await get<{ posts: Record<string, Post> }>(
+          `channels/${id}/posts?since=${at - 1}`,
+          signal,
+        );
         // The list holds older posts too, changed since.
-        for (const post of Object.values(posts)) if (post.create_at >= at) missed.push({ post, context: { type, room } });
+        for (const post of Object.values(posts))
+          if (post.create_at >= at) missed.push({ post, context: { type, room } });
       }
-      for (const { post, context } of missed.toSorted((a, b) => a.post.create_at - b.post.create_at)) await take(post, context);
+      for (const { post, context } of missed.toSorted(
+        (a, b) => a.post.create_at - b.post.create_at,
+      ))
+        await take(post, context);
       await move(true);
     };
 
@@ -161,7 +202,11 @@ export function createListener(
         }
         if (data.post === undefined) return;
         const post = JSON.parse(data.post) as Post;
-        const place = { type: data.channel_type, room: data.channel_display_name, sender: data.sender_name };
+        const place = {
+          type: data.channel_type,
+          room: data.channel_display_name,
+          sender: data.sender_name,
+        };
         if (event === "posted") inOrder(() => take(post, place));
         if (event === "post_edited") inOrder(() => takeEdit(post, place));
       },
@@ -170,6 +215,11 @@ export function createListener(
   };
 
   return {
-    listen: (signal, host) => reconnectLoop(signal, host, { connect: (to) => connect(signal, to), vendor: VENDOR, stableMs }),
+    listen: (signal, host) =>
+      reconnectLoop(signal, host, {
+        connect: (to) => connect(signal, to),
+        vendor: VENDOR,
+        stableMs,
+      }),
   };
 }

@@ -13,6 +13,7 @@ export async function uploadFile(
   form.append("files", new Blob([data], { type: mediaType }), name);
   const answer = await call<{ file_infos?: { id?: string }[] }>("files", signal, form);
   const id = answer?.file_infos?.[0]?.id;
-  if (id === undefined) throw new ChannelError({ status: "failed", reason: "mattermost gave no id of the file" });
+  if (id === undefined)
+    throw new ChannelError({ status: "failed", reason: "mattermost gave no id of the file" });
   return id;
 }

@@ -21,7 +21,10 @@ interface Post {
 }
 
 /** What the parts of the plugin share. */
-export type MattermostContext = Pick<PluginContext<{ url: string; token: string }>, "config" | "fetch">;
+export type MattermostContext = Pick<
+  PluginContext<{ url: string; token: string }>,
+  "config" | "fetch"
+>;
 
 /** Reasons hold the status and the server's error id, never its text. */
 export const VENDOR: ErrorRules = {
@@ -84,29 +87,52 @@ export function createChannel(context: MattermostContext, attemptMs = ATTEMPT_MS
     callForId("channels/direct", signal, [await callForId("users/me", signal), user]),
   );
   type Piece = Pick<OutgoingMessage, "thread" | "idempotencyKey">;
-  const post = ({ thread, idempotencyKey }: Piece, channel: string, content: object, signal: AbortSignal): Promise<SendResult> => {
-    const about = { channel_id: channel, pending_post_id: `rouse:${idempotencyKey}`, ...(thread !== undefined && { root_id: thread }) };
+  const post = (
+    { thread, idempotencyKey }: Piece,
+    channel: string,
+    content: object,
+    signal: AbortSignal,
+  ): Promise<SendResult> => {
+    const about = {
+      channel_id: channel,
+      pending_post_id: `rouse:${idempotencyKey}`,
+      ...(thread !== undefined && { root_id: thread }),
+    };
     const body = { ...about, ...content, props: { [KEY]: idempotencyKey } };
     return retryIdempotent(VENDOR, signal, { tries: ATTEMPTS, pauseMs: PAUSE_MS }, async () =>
-      sentResult(await callForId("posts", AbortSignal.any([signal, AbortSignal.timeout(attemptMs)]), body)),
+      sentResult(
+        await callForId("posts", AbortSignal.any([signal, AbortSignal.timeout(attemptMs)]), body),
+      ),
     );
   };
   return vendorChannel({
     vendor: VENDOR,
     async find({ to }, signal) {
       const named = to.startsWith("@");
-      return conversation(named ? `user:${await callForId(`users/username/${to.slice(1)}`, signal)}` : to, signal);
+      return conversation(
+        named ? `user:${await callForId(`users/username/${to.slice(1)}`, signal)}` : to,
+        signal,
+      );
     },
-    post: (message, channel, signal) => post(message, channel, { message: toMattermost(message.text) }, signal),
+    post: (message, channel, signal) =>
+      post(message, channel, { message: toMattermost(message.text) }, signal),
     async repost(message, channel, since, signal) {
-      const seen = await lookAfterCrash(VENDOR, signal, { looks: 2, pauseMs: PAUSE_MS, again: true }, async () => {
-        const found = await call<{ posts?: Record<string, Post> }>(`channels/${channel}/posts?since=${since - SKEW_MS}`, signal);
-        const posts = Object.values(found?.posts ?? {});
-        const id = posts.find((one) => readPostKey(one) === message.idempotencyKey)?.id;
-        if (id === undefined && posts.length >= MAX_LISTED)
-          throw new ChannelError({ status: "failed", reason: "mattermost lists no more posts" });
-        return id === undefined ? undefined : sentResult(id);
-      });
+      const seen = await lookAfterCrash(
+        VENDOR,
+        signal,
+        { looks: 2, pauseMs: PAUSE_MS, again: true },
+        async () => {
+          const found = await call<{ posts?: Record<string, Post> }>(
+            `channels/${channel}/posts?since=${since - SKEW_MS}`,
+            signal,
+          );
+          const posts = Object.values(found?.posts ?? {});
+          const id = posts.find((one) => readPostKey(one) === message.idempotencyKey)?.id;
+          if (id === undefined && posts.length >= MAX_LISTED)
+            throw new ChannelError({ status: "failed", reason: "mattermost lists no more posts" });
+          return id === undefined ? undefined : sentResult(id);
+        },
+      );
       return seen ?? post(message, channel, { message: toMattermost(message.text) }, signal);
     },
     postFile: (file, channel, signal) =>
@@ -117,13 +143,18 @@ export function createChannel(context: MattermostContext, attemptMs = ATTEMPT_MS
       ),
     streaming: {
       everyMs: EDIT_MS,
-      edit: ({ messageId, text }, _, signal) => call(`posts/${messageId}/patch`, signal, { message: toMattermost(text) }, {}, "PUT"),
-      remove: ({ messageId }, _, signal) => call(`posts/${messageId}`, signal, undefined, {}, "DELETE").catch(ignoreGone),
+      edit: ({ messageId, text }, _, signal) =>
+        call(`posts/${messageId}/patch`, signal, { message: toMattermost(text) }, {}, "PUT"),
+      remove: ({ messageId }, _, signal) =>
+        call(`posts/${messageId}`, signal, undefined, {}, "DELETE").catch(ignoreGone),
     },
     typing: {
       everyMs: TYPING_MS,
       show: ({ thread }, channel, signal) =>
-        call("users/me/typing", signal, { channel_id: channel, ...(thread !== undefined && { parent_id: thread }) }),
+        call("users/me/typing", signal, {
+          channel_id: channel,
+          ...(thread !== undefined && { parent_id: thread }),
+        }),
     },
     check: (signal) => callForId("users/me", signal),
   });

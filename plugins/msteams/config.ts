@@ -1,5 +1,13 @@
 import { z } from "zod";
-import { channelConfig, httpUrl, normalForm, recipients, secret, streamingSetting, typingSetting } from "#channel-kit";
+import {
+  channelConfig,
+  httpUrl,
+  normalForm,
+  recipients,
+  secret,
+  streamingSetting,
+  typingSetting,
+} from "#channel-kit";
 
 export const parseRecipient = recipients(
   {
@@ -23,11 +31,16 @@ export const config = channelConfig(
       .regex(/^[\w-]{1,100}$/, "must be the app's id")
       .describe("The bot's Microsoft app id."),
     appSecret: secret("A client secret of the app."),
-    tenantId: secret("The app's tenant; `botframework.com` for a bot of many tenants.").default("botframework.com"),
+    tenantId: secret("The app's tenant; `botframework.com` for a bot of many tenants.").default(
+      "botframework.com",
+    ),
     typing: typingSetting(),
     streaming: streamingSetting(),
     loginUrl: httpUrl("Where the bot's token comes from.", "https://login.microsoftonline.com"),
-    serviceUrl: httpUrl("The Bot Connector for conversations without an earlier message.", "https://smba.trafficmanager.net/teams"),
+    serviceUrl: httpUrl(
+      "The Bot Connector for conversations without an earlier message.",
+      "https://smba.trafficmanager.net/teams",
+    ),
     openIdUrl: httpUrl("Metadata of the keys that sign what comes in.", OPEN_ID),
   },
   {

@@ -1,4 +1,10 @@
-import { checkFileUrl, createFetchFile, objectsIn, openDownload, type HeardFile } from "#channel-kit";
+import {
+  checkFileUrl,
+  createFetchFile,
+  objectsIn,
+  openDownload,
+  type HeardFile,
+} from "#channel-kit";
 import type { Channel, EarlierMessage, PluginContext } from "#plugin";
 import type { TeamsConfig } from "./config.ts";
 import { trusted } from "./references.ts";
@@ -17,8 +23,10 @@ export interface TeamsAttachment {
   content?: unknown;
 }
 
-const textOr = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
-const isKind = ({ contentType }: TeamsAttachment, kind: string): boolean => textOr(contentType)?.startsWith(kind) ?? false;
+const textOr = (value: unknown): string | undefined =>
+  typeof value === "string" ? value : undefined;
+const isKind = ({ contentType }: TeamsAttachment, kind: string): boolean =>
+  textOr(contentType)?.startsWith(kind) ?? false;
 
 /** Endings of names by which Teams tells pictures and recordings; others are documents. */
 const MEDIA: Readonly<Record<string, string>> = {
@@ -41,18 +49,29 @@ export function readFiles(attachments: readonly TeamsAttachment[] | undefined): 
     const name = textOr(attachment.name);
     const contentType = textOr(attachment.contentType);
     if (contentType === DOWNLOAD_INFO) {
-      const { downloadUrl, fileType } = (content ?? {}) as { downloadUrl?: unknown; fileType?: unknown };
+      const { downloadUrl, fileType } = (content ?? {}) as {
+        downloadUrl?: unknown;
+        fileType?: unknown;
+      };
       const mime = MEDIA[(textOr(fileType) ?? name?.split(".").at(-1) ?? "").toLowerCase()];
       return [{ name, mime, ref: textOr(downloadUrl) && `${SIGNED}${textOr(downloadUrl)}` }];
     }
     const isMedia = ["image/", "audio/", "video/"].some((kind) => isKind(attachment, kind));
     if (!isMedia || textOr(contentUrl) === undefined) return [];
     const mime = contentType?.endsWith("/*") ? undefined : contentType;
-    return [{ kind: contentType?.startsWith("image/") ? "image" : undefined, name, mime, ref: textOr(contentUrl) }];
+    return [
+      {
+        kind: contentType?.startsWith("image/") ? "image" : undefined,
+        name,
+        mime,
+        ref: textOr(contentUrl),
+      },
+    ];
   });
 }
 
-const REPLY = /<blockquote[^>]*itemtype="http:\/\/schema\.skype\.com\/Reply"[^>]*>(.*?)<\/blockquote>/s;
+const REPLY =
+  /<blockquote[^>]*itemtype="http:\/\/schema\.skype\.com\/Reply"[^>]*>(.*?)<\/blockquote>/s;
 const AUTHOR = /<strong[^>]*itemprop="mri"[^>]*>(.*?)<\/strong>/s;
 const PREVIEW = /<p[^>]*itemprop="(?:preview|copy)"[^>]*>(.*?)<\/p>/s;
 
@@ -69,11 +88,17 @@ const plain = (html: string): string =>
     .trim();
 
 /** The message that an activity quotes: Teams has it in the HTML form of the text alone. */
-export function readQuoted(attachments: readonly TeamsAttachment[] | undefined): EarlierMessage | undefined {
-  const html = objectsIn(attachments).find((attachment) => attachment.contentType === "text/html")?.content;
+export function readQuoted(
+  attachments: readonly TeamsAttachment[] | undefined,
+): EarlierMessage | undefined {
+  const html = objectsIn(attachments).find(
+    (attachment) => attachment.contentType === "text/html",
+  )?.content;
   const reply = typeof html === "string" ? REPLY.exec(html)?.[1] : undefined;
   const text = reply && PREVIEW.exec(reply)?.[1];
-  return text ? { author: plain(AUTHOR.exec(reply)?.[1] ?? "") || undefined, text: plain(text) } : undefined;
+  return text
+    ? { author: plain(AUTHOR.exec(reply)?.[1] ?? "") || undefined, text: plain(text) }
+    : undefined;
 }
 
 /** Opens files. The bot's token goes to services of Teams alone. */
@@ -84,7 +109,10 @@ export function createFileFetcher(
   return createFetchFile(VENDOR, async ({ ref }, signal) => {
     const open = async (url: URL, headers: Record<string, string> = {}) =>
       (await openDownload(url, { fetch, vendor: VENDOR, headers, signal })).body;
-    if (!ref.startsWith(SIGNED) && trusted(ref, config)) return tokens.use((headers) => open(new URL(ref), headers), signal);
-    return open(checkFileUrl(ref.replace(SIGNED, ""), { api: config.serviceUrl, hosts: SHARE_HOSTS }));
+    if (!ref.startsWith(SIGNED) && trusted(ref, config))
+      return tokens.use((headers) => open(new URL(ref), headers), signal);
+    return open(
+      checkFileUrl(ref.replace(SIGNED, ""), { api: config.serviceUrl, hosts: SHARE_HOSTS }),
+    );
   });
 }

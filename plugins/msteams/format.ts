@@ -11,7 +11,9 @@ export function toTeams(text: string): string {
         return table({ between: "  ", rule: ["-", "  "] });
       case "image":
       case "imageReference":
-        return [(node.alt ?? "").replace(/[\\`*_[\]<>~]/g, "\\$&"), url].filter((part) => part !== "").join(" ");
+        return [(node.alt ?? "").replace(/[\\`*_[\]<>~]/g, "\\$&"), url]
+          .filter((part) => part !== "")
+          .join(" ");
       // Teams obeys some HTML and drops the rest without a word.
       case "html":
         return source.replace(/[\\`*_[\]~]/g, "\\$&").replaceAll("<", "&lt;");

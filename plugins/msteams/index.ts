@@ -14,7 +14,8 @@ export default definePlugin({
   aliases: ["teams"],
   setupQuestions: {
     name: "Microsoft Teams",
-    where: "https://portal.azure.com → Azure Bot → Configuration; the secret is under Manage password",
+    where:
+      "https://portal.azure.com → Azure Bot → Configuration; the secret is under Manage password",
     fields: [
       { name: "appId", ask: "Application (client) id" },
       { name: "appSecret", ask: "Client secret", env: "MSTEAMS_APP_SECRET" },

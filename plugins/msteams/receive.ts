@@ -35,31 +35,44 @@ interface Activity {
 }
 
 /** Answers what Teams posts to the bot: an activity with a token that its own keys signed. */
-export function createReceiver(context: PluginContext<TeamsConfig>, references: KeyValueStore<Reference>) {
+export function createReceiver(
+  context: PluginContext<TeamsConfig>,
+  references: KeyValueStore<Reference>,
+) {
   const { config, log } = context;
   const verify = tokenVerifier(context, { url: config.openIdUrl, audience: config.appId });
 
   return async (request: Request, host: ChannelHost): Promise<Response> => {
     const token = /^Bearer ([\w.-]{1,8192})$/.exec(request.headers.get("authorization") ?? "")?.[1];
-    const read = await parseWebhook<Activity>(request, { path: "/api/messages", admits: () => token !== undefined, most: MAX_BODY });
+    const read = await parseWebhook<Activity>(request, {
+      path: "/api/messages",
+      admits: () => token !== undefined,
+      most: MAX_BODY,
+    });
     if (!read.ok) return read.response;
     const verified = await verify(token ?? "").catch(() => "unknown" as const);
     if (verified === "unknown") {
-      log.warn("the keys of the Bot Framework cannot be fetched: check channels.msteams.openIdUrl and the network");
+      log.warn(
+        "the keys of the Bot Framework cannot be fetched: check channels.msteams.openIdUrl and the network",
+      );
       return plain(503, "the keys cannot be fetched");
     }
     // The token speaks for a service, and its key for some channels.
     const { channelId, serviceUrl: service } = read.body;
     const channels = verified?.key["endorsements"];
-    const endorsed = channelId === "msteams" && (!Array.isArray(channels) || channels.includes(channelId));
+    const endorsed =
+      channelId === "msteams" && (!Array.isArray(channels) || channels.includes(channelId));
     if (!endorsed || typeof service !== "string" || verified?.claims["serviceurl"] !== service)
       return plain(403, "the token is not accepted");
     if (!trusted(service, config)) {
-      log.warn(`a message came from a service that is not known: ${JSON.stringify(service.slice(0, 200))}`);
+      log.warn(
+        `a message came from a service that is not known: ${JSON.stringify(service.slice(0, 200))}`,
+      );
       return plain(403, "the service is not accepted");
     }
     const found = readActivity(read.body);
-    if (found.to !== undefined) await references.set(found.keys, { serviceUrl: service, conversation: found.to });
+    if (found.to !== undefined)
+      await references.set(found.keys, { serviceUrl: service, conversation: found.to });
     if (found.message) await host.receive(found.message);
     return plain(200, "");
   };
@@ -73,10 +86,26 @@ interface Found {
 }
 
 /** Reads an activity: its conversation, and its message or why that is not for the agent; no message for the bot's own. */
-function readActivity({ type, id, from, recipient, conversation, locale, ...said }: Activity): Found {
-  const written = typeof id === "string" && (type === "message" || type === "messageUpdate") ? { id } : undefined;
-  if (typeof conversation?.id !== "string" || typeof recipient?.id !== "string" || typeof from?.id !== "string")
-    return { keys: [], message: written && { ...written, skipped: "the message names no sender or no conversation" } };
+function readActivity({
+  type,
+  id,
+  from,
+  recipient,
+  conversation,
+  locale,
+  ...said
+}: Activity): Found {
+  const written =
+    typeof id === "string" && (type === "message" || type === "messageUpdate") ? { id } : undefined;
+  if (
+    typeof conversation?.id !== "string" ||
+    typeof recipient?.id !== "string" ||
+    typeof from?.id !== "string"
+  )
+    return {
+      keys: [],
+      message: written && { ...written, skipped: "the message names no sender or no conversation" },
+    };
   // A thread's root is part of the conversation's id.
   const [to = "", thread] = conversation.id.split(";messageid=");
   const direct = conversation.conversationType === "personal";
@@ -84,7 +113,8 @@ function readActivity({ type, id, from, recipient, conversation, locale, ...said
   const own = from.id === recipient.id;
   const keys = direct && !own ? [to, `user:${from.id}`, `user:${user}`] : [to];
   if (!written || own) return { to, keys };
-  const kind = conversation.conversationType === "channel" ? ("channel" as const) : ("group" as const);
+  const kind =
+    conversation.conversationType === "channel" ? ("channel" as const) : ("group" as const);
   const room = direct ? undefined : { kind, name: textOr(conversation.name) };
   const language = getLanguage(locale, said);
   const message = {
@@ -103,7 +133,10 @@ function readActivity({ type, id, from, recipient, conversation, locale, ...said
 }
 
 /** The language of a person's app, which older versions say among the entities. */
-const getLanguage = (locale: unknown, { entities }: Pick<Activity, "entities">): string | undefined =>
+const getLanguage = (
+  locale: unknown,
+  { entities }: Pick<Activity, "entities">,
+): string | undefined =>
   textOr(locale) ?? textOr(objectsIn(entities).find(({ type }) => type === "clientInfo")?.locale);
 
 /** A message that replaces the one of its id. */
@@ -112,19 +145,32 @@ function toEdit(read: ReceivedMessage, { timestamp, localTimestamp }: Activity):
   return "skipped" in read ? { ...read, id } : { ...read, id, edits: read.id };
 }
 
-const textOr = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+const textOr = (value: unknown): string | undefined =>
+  typeof value === "string" ? value : undefined;
 
 /** What was said, without the mentions of the bot, whether it was mentioned, and what came with it. Cards are named by their kinds. */
 function readContent({ entities, attachments, text, value }: Activity, bot: string) {
   // A button of the bot's own card: whoever presses it speaks to the bot.
   const pressed = typeof value === "object" ? value?.rouse : undefined;
-  if (typeof pressed === "string" && parseDecision(pressed)) return { mentioned: true, text: pressed };
-  const mentions = objectsIn(entities).filter((entity) => entity.type === "mention" && entity.mentioned?.id === bot);
+  if (typeof pressed === "string" && parseDecision(pressed))
+    return { mentioned: true, text: pressed };
+  const mentions = objectsIn(entities).filter(
+    (entity) => entity.type === "mention" && entity.mentioned?.id === bot,
+  );
   let said = typeof text === "string" ? text : "";
-  for (const mention of mentions) if (typeof mention.text === "string") said = said.replace(mention.text, "");
+  for (const mention of mentions)
+    if (typeof mention.text === "string") said = said.replace(mention.text, "");
   said = said.replaceAll("&nbsp;", " ").trim();
   const files = readFiles(attachments);
-  const kinds = files.length > 0 ? [] : objectsIn(attachments).map(({ contentType }) => contentType);
-  const named = kinds.filter((kind) => typeof kind === "string" && kind !== "text/html").map((kind) => `[${String(kind)}]`);
-  return { mentioned: mentions.length > 0, text: said === "" ? named.join(" ") : said, quoted: readQuoted(attachments), files };
+  const kinds =
+    files.length > 0 ? [] : objectsIn(attachments).map(({ contentType }) => contentType);
+  const named = kinds
+    .filter((kind) => typeof kind === "string" && kind !== "text/html")
+    .map((kind) => `[${String(kind)}]`);
+  return {
+    mentioned: mentions.length > 0,
+    text: said === "" ? named.join(" ") : said,
+    quoted: readQuoted(attachments),
+    files,
+  };
 }

@@ -30,5 +30,10 @@ export function trusted(serviceUrl: string, config: TeamsConfig): boolean {
 export function createReferences(context: PluginContext<TeamsConfig>): KeyValueStore<Reference> {
   const { config } = context;
   const isValid = ({ serviceUrl }: Reference): boolean => trusted(serviceUrl, config);
-  return createKeyValueStore(context, { file: `${config.appId}.json`, max: MAX_KEPT, what: "conversations", isValid });
+  return createKeyValueStore(context, {
+    file: `${config.appId}.json`,
+    max: MAX_KEPT,
+    what: "conversations",
+    isValid,
+  });
 }

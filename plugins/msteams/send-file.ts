@@ -10,8 +10,17 @@ export const ONLY_SMALL_IMAGES = {
 } as const;
 
 /** An activity with an image in it; undefined if the file is no small image. */
-export function toImageActivity({ name, mediaType, data, replyTo }: OutgoingFile): object | undefined {
+export function toImageActivity({
+  name,
+  mediaType,
+  data,
+  replyTo,
+}: OutgoingFile): object | undefined {
   if (!IMAGES.has(mediaType) || data.length > MAX_IMAGE) return undefined;
   const contentUrl = `data:${mediaType};base64,${Buffer.from(data).toString("base64")}`;
-  return { type: "message", attachments: [{ contentType: mediaType, contentUrl, name }], replyToId: replyTo };
+  return {
+    type: "message",
+    attachments: [{ contentType: mediaType, contentUrl, name }],
+    replyToId: replyTo,
+  };
 }

@@ -1,4 +1,13 @@
-import { ChannelError, clientToken, createRest, ignoreGone, renderVerdict, sameRule, sentResult, vendorChannel } from "#channel-kit";
+import {
+  ChannelError,
+  clientToken,
+  createRest,
+  ignoreGone,
+  renderVerdict,
+  sameRule,
+  sentResult,
+  vendorChannel,
+} from "#channel-kit";
 import type { ErrorRules, KeyValueStore, VendorChannel } from "#channel-kit";
 import type { ApprovalQuestion, Channel, PluginContext } from "#plugin";
 import { toTeams } from "./format.ts";
@@ -7,7 +16,8 @@ import type { TeamsConfig } from "./config.ts";
 import type { Reference } from "./references.ts";
 
 const BLOCKED = "the bot is not in this conversation, or is blocked: install the app there";
-const UNKNOWN_CONVERSATION = "there is no such conversation: the id is wrong, or the app was taken out";
+const UNKNOWN_CONVERSATION =
+  "there is no such conversation: the id is wrong, or the app was taken out";
 const TOO_LONG = "the message is too long for Teams";
 /** The Connector's own messages may quote what was sent: they are not repeated. */
 export const VENDOR: ErrorRules = {
@@ -15,7 +25,8 @@ export const VENDOR: ErrorRules = {
   shown: (code) => `, ${code}`,
   errors: {
     BotNotInConversationRoster: BLOCKED,
-    BotDisabledByAdmin: "an administrator has disabled the bot: allow the app in the Teams admin center",
+    BotDisabledByAdmin:
+      "an administrator has disabled the bot: allow the app in the Teams admin center",
     ConversationBlockedByUser: "the user has blocked the bot",
     ForbiddenOperationException: BLOCKED,
     NotEnoughPermissions: "the bot may not write here: install the app there, with its permissions",
@@ -32,7 +43,10 @@ export const VENDOR: ErrorRules = {
 
 const SCOPE = "https://api.botframework.com/.default";
 const WRONG = "check channels.msteams.appId, appSecret and tenantId; a secret may have run out";
-const SIGN_IN: ErrorRules = { name: "Microsoft's sign-in", errors: sameRule([400, 401, 403, 404], WRONG) };
+const SIGN_IN: ErrorRules = {
+  name: "Microsoft's sign-in",
+  errors: sameRule([400, 401, 403, 404], WRONG),
+};
 
 /** The bytes that a text takes in an activity, once it is in Teams' dialect. */
 export function countBytes(text: string): number {
@@ -57,7 +71,10 @@ interface Place {
 
 /** Where the messages of a conversation are, or of one of its threads. */
 function toPlace({ service, id }: Conversation, { thread }: { thread?: string }): Place {
-  return { service, path: `/${encodeURIComponent(thread === undefined ? id : `${id};messageid=${thread}`)}/activities` };
+  return {
+    service,
+    path: `/${encodeURIComponent(thread === undefined ? id : `${id};messageid=${thread}`)}/activities`,
+  };
 }
 
 /** Where one message of a conversation is. */
@@ -78,7 +95,13 @@ function buildCard({ code, instruction, verdicts }: ApprovalQuestion): object {
     data: { rouse: renderVerdict(verdict, code) },
   }));
   const body = [{ type: "TextBlock", text: instruction, wrap: true, isSubtle: true }];
-  const content = { $schema: "http://adaptivecards.io/schemas/adaptive-card.json", type: "AdaptiveCard", version: "1.4", body, actions };
+  const content = {
+    $schema: "http://adaptivecards.io/schemas/adaptive-card.json",
+    type: "AdaptiveCard",
+    version: "1.4",
+    body,
+    actions,
+  };
   return { attachments: [{ contentType: "application/vnd.microsoft.card.adaptive", content }] };
 }
 
@@ -98,7 +121,9 @@ type ServiceCall = (
 ) => Promise<string | undefined>;
 
 /** What people see while the agent works. */
-function createLive(request: ServiceCall): Pick<VendorChannel<Conversation>, "streaming" | "typing"> {
+function createLive(
+  request: ServiceCall,
+): Pick<VendorChannel<Conversation>, "streaming" | "typing"> {
   return {
     streaming: {
       everyMs: EDIT_MS,
@@ -109,7 +134,8 @@ function createLive(request: ServiceCall): Pick<VendorChannel<Conversation>, "st
     },
     typing: {
       everyMs: TYPING_MS,
-      show: (about, place, signal) => request("POST", toPlace(place, about), { type: "typing" }, signal),
+      show: (about, place, signal) =>
+        request("POST", toPlace(place, about), { type: "typing" }, signal),
     },
   };
 }
@@ -126,7 +152,13 @@ export function createChannel(
   /** Posts to a service, or changes what is there. Gives the id of what was made. */
   const request: ServiceCall = async (method, { service, path }, body, signal) => {
     const call = createRest({ ...VENDOR, fetch, base: service, read });
-    return (await tokens.use((headers) => call<{ id?: string }>(`v3/conversations${path}`, signal, body, headers, method), signal))?.id;
+    return (
+      await tokens.use(
+        (headers) =>
+          call<{ id?: string }>(`v3/conversations${path}`, signal, body, headers, method),
+        signal,
+      )
+    )?.id;
   };
 
   /** The conversation that a recipient means; one with a user is asked for, which gives the same each time. */
@@ -134,16 +166,26 @@ export function createChannel(
     const known = await references.get(to);
     if (!to.startsWith("user:")) return { service: known?.serviceUrl ?? serviceUrl, id: to };
     if (known) return { service: known.serviceUrl, id: known.conversation };
-    const unreachable = "this user has not written yet: set channels.msteams.tenantId, so that the bot can begin";
-    if (tenantId === "botframework.com") throw new ChannelError({ status: "failed", reason: unreachable });
-    const pair = { isGroup: false, bot: { id: `28:${appId}` }, members: [{ id: to.slice("user:".length) }] };
+    const unreachable =
+      "this user has not written yet: set channels.msteams.tenantId, so that the bot can begin";
+    if (tenantId === "botframework.com")
+      throw new ChannelError({ status: "failed", reason: unreachable });
+    const pair = {
+      isGroup: false,
+      bot: { id: `28:${appId}` },
+      members: [{ id: to.slice("user:".length) }],
+    };
     const id = await request(
       "POST",
       { service: serviceUrl, path: "" },
       { ...pair, tenantId, channelData: { tenant: { id: tenantId } } },
       signal,
     );
-    if (id === undefined) throw new ChannelError({ status: "failed", reason: "Teams opened no conversation with this user" });
+    if (id === undefined)
+      throw new ChannelError({
+        status: "failed",
+        reason: "Teams opened no conversation with this user",
+      });
     await references.set([to, id], { serviceUrl, conversation: id });
     return { service: serviceUrl, id };
   };
@@ -152,13 +194,23 @@ export function createChannel(
     vendor: VENDOR,
     check: (signal) => tokens.ask(signal),
     find: ({ to }, signal) => open(to, signal),
-    post: async (message, place, signal) => sentResult(await request("POST", toPlace(place, message), toActivity(message), signal)),
+    post: async (message, place, signal) =>
+      sentResult(await request("POST", toPlace(place, message), toActivity(message), signal)),
     async postFile(file, place, signal) {
       const activity = toImageActivity(file);
-      return activity ? sentResult(await request("POST", toPlace(place, file), activity, signal)) : ONLY_SMALL_IMAGES;
+      return activity
+        ? sentResult(await request("POST", toPlace(place, file), activity, signal))
+        : ONLY_SMALL_IMAGES;
     },
     async postQuestion(question, place, signal) {
-      return sentResult(await request("POST", toPlace(place, question), { ...toActivity(question), ...buildCard(question) }, signal));
+      return sentResult(
+        await request(
+          "POST",
+          toPlace(place, question),
+          { ...toActivity(question), ...buildCard(question) },
+          signal,
+        ),
+      );
     },
     ...createLive(request),
     async change(ended, place, signal) {

@@ -5,7 +5,10 @@ const provider: ModelProvider = {
   type: "openai-compatible",
   embeddings: {},
   thinkingFields: ["reasoning_effort"],
-  check: ({ baseUrl }) => (baseUrl === undefined ? [{ field: "baseUrl", message: "is required for type openai-compatible" }] : []),
+  check: ({ baseUrl }) =>
+    baseUrl === undefined
+      ? [{ field: "baseUrl", message: "is required for type openai-compatible" }]
+      : [],
   async create({ name, baseUrl = "", apiKey, headers }, { fetch }) {
     const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
     return createOpenAICompatible({

@@ -14,7 +14,8 @@ function completeStream(): TransformStream<Uint8Array, Uint8Array> {
     transform(chunk, controller) {
       controller.enqueue(chunk);
       if (isFinished) return;
-      const text = tail + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("latin1");
+      const text =
+        tail + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("latin1");
       isFinished = FINISH.test(text);
       isDone ||= DONE.test(text);
       tail = text.slice(-OVERLAP);
@@ -33,7 +34,8 @@ export function completeStreams(fetch: typeof globalThis.fetch): typeof globalTh
   return async (...request) => {
     const response = await fetch(...request);
     const { body, status, statusText, headers } = response;
-    if (!body || !response.ok || !headers.get("content-type")?.startsWith("text/event-stream")) return response;
+    if (!body || !response.ok || !headers.get("content-type")?.startsWith("text/event-stream"))
+      return response;
     return new Response(body.pipeThrough(completeStream()), { status, statusText, headers });
   };
 }

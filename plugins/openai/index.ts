@@ -2,7 +2,12 @@ import type { ModelProvider } from "#plugin";
 
 const provider: ModelProvider = {
   type: "openai",
-  fromEnvironment: { name: "openai", title: "OpenAI", variables: ["OPENAI_API_KEY"], defaultModel: "gpt-5-mini" },
+  fromEnvironment: {
+    name: "openai",
+    title: "OpenAI",
+    variables: ["OPENAI_API_KEY"],
+    defaultModel: "gpt-5-mini",
+  },
   embeddings: { baseUrl: "https://api.openai.com/v1" },
   prices: {
     asOf: "2026-03-21",

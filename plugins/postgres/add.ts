@@ -49,7 +49,8 @@ const JOB: readonly AddedColumn<AddedJob>[] = [
   ["run_at", "bigint", ({ runAt }) => runAt],
 ];
 
-const namesOf = <T>(columns: readonly AddedColumn<T>[]): string => columns.map(([name]) => name).join(", ");
+const namesOf = <T>(columns: readonly AddedColumn<T>[]): string =>
+  columns.map(([name]) => name).join(", ");
 
 /** What was given, as a table in the order of the rows; `first`: the place of its first value. */
 function givenAs<T>(name: string, columns: readonly AddedColumn<T>[], first: number): string {
@@ -58,7 +59,11 @@ function givenAs<T>(name: string, columns: readonly AddedColumn<T>[], first: num
 }
 
 /** A statement that adds rows; `first`: the place of its first value. */
-export const addRows = <T>(table: string, columns: readonly AddedColumn<T>[], first: number): string =>
+export const addRows = <T>(
+  table: string,
+  columns: readonly AddedColumn<T>[],
+  first: number,
+): string =>
   `INSERT INTO ${table} (${namesOf(columns)}) SELECT ${namesOf(columns)} FROM ${givenAs("given", columns, first)} ORDER BY nth`;
 
 const addEvents = (first: number): string => `
@@ -128,7 +133,11 @@ function textOf(parts: readonly Part[]): string {
   });
   // Keys are the first part.
   const where = names.includes("keys") ? ` WHERE ${ALL_BOUND(1)}` : "";
-  const answer = names.includes("jobs") ? "SELECT kind, ready FROM jobs_added" : where === "" ? "SELECT" : "SELECT false AS ready";
+  const answer = names.includes("jobs")
+    ? "SELECT kind, ready FROM jobs_added"
+    : where === ""
+      ? "SELECT"
+      : "SELECT false AS ready";
   const text = `WITH ${sql.join(",")}\n  ${answer}${where}`;
   texts.set(key, text);
   return text;
@@ -158,9 +167,15 @@ export function addWork(
     { name: "events", sql: addEvents, values: valuesOf(plan.events, EVENT) },
     { name: "runs", sql: addRuns, values: valuesOf(runs, RUN) },
     { name: "jobs", sql: addJobs, values: valuesOf(jobs, JOB) },
-    { name: "systemEvents", sql: addSystemEvents, values: valuesOf([...plan.systemEvents.values()], SYSTEM_EVENT) },
+    {
+      name: "systemEvents",
+      sql: addSystemEvents,
+      values: valuesOf([...plan.systemEvents.values()], SYSTEM_EVENT),
+    },
     { name: "counts", sql: ADD_COUNTS, values: toCountValues(plan.usage, part) },
   ];
   const given = parts.filter(({ values }) => values.length > 0);
-  return given.length === 0 ? [] : [{ text: textOf(given), values: given.flatMap(({ values }) => values) }];
+  return given.length === 0
+    ? []
+    : [{ text: textOf(given), values: given.flatMap(({ values }) => values) }];
 }

@@ -21,14 +21,20 @@ const SCHEMA = /^[a-z_][a-z0-9_]{0,47}$/;
  */
 export function parseAddress(url: string, env: Record<string, string | undefined> = {}): Address {
   const parsed = URL.parse(url);
-  if (!parsed) throw urlError('write "postgres://user:password@host:5432/database", with special characters of the password as %XX');
-  if (parsed.pathname.length < 2) throw urlError('name the database: "postgres://host:5432/database"');
+  if (!parsed)
+    throw urlError(
+      'write "postgres://user:password@host:5432/database", with special characters of the password as %XX',
+    );
+  if (parsed.pathname.length < 2)
+    throw urlError('name the database: "postgres://host:5432/database"');
   const schema = parsed.searchParams.get("schema") ?? "rouse";
-  if (!SCHEMA.test(schema)) throw urlError("schema: use at most 48 of a-z, 0-9 and _, with no digit first");
+  if (!SCHEMA.test(schema))
+    throw urlError("schema: use at most 48 of a-z, 0-9 and _, with no digit first");
   parsed.searchParams.delete("schema");
   // As PostgreSQL's own programs do it; the client would look for variables of this process only.
   if (parsed.hostname !== "") {
-    if (parsed.username === "") parsed.username = encodeURIComponent(env["PGUSER"] || userInfo().username);
+    if (parsed.username === "")
+      parsed.username = encodeURIComponent(env["PGUSER"] || userInfo().username);
     if (parsed.password === "") parsed.password = encodeURIComponent(env["PGPASSWORD"] ?? "");
   }
   const shown = `postgres://${parsed.host}${parsed.pathname}?schema=${schema}`;

@@ -3,7 +3,13 @@ import type { Db } from "./db.ts";
 import { digest } from "./digest.ts";
 
 /** The batches that gateways collect together. */
-export function createBatchWindows({ db, dbTime }: { db: Db; dbTime: (at: Ms) => Ms }): SharedBatches {
+export function createBatchWindows({
+  db,
+  dbTime,
+}: {
+  db: Db;
+  dbTime: (at: Ms) => Ms;
+}): SharedBatches {
   const ours = (at: Ms): Ms => at - dbTime(0);
   return {
     async join({ name, runId, at, windowMs, maxMs, maxEvents, chars, maxChars }: BatchJoin) {
@@ -21,7 +27,17 @@ export function createBatchWindows({ db, dbTime }: { db: Db; dbTime: (at: Ms) =>
               WHEN w.n + 1 >= $6::int OR w.chars + $5::bigint > $7::bigint THEN $3::bigint
               ELSE least($3::bigint + $8::bigint, w.first_at + $9::bigint) END
           RETURNING run, closes_at AS "closesAt"`,
-        [digest(name), runId, time, full ? time : time + Math.min(windowMs, maxMs), chars, maxEvents, maxChars, windowMs, maxMs],
+        [
+          digest(name),
+          runId,
+          time,
+          full ? time : time + Math.min(windowMs, maxMs),
+          chars,
+          maxEvents,
+          maxChars,
+          windowMs,
+          maxMs,
+        ],
       );
       const { run = runId, closesAt = time } = row ?? {};
       return { runId: run, closesAt: ours(closesAt), opened: run === runId };
@@ -29,7 +45,10 @@ export function createBatchWindows({ db, dbTime }: { db: Db; dbTime: (at: Ms) =>
     async close(runId, at) {
       // Waits for events that are being committed into it.
       await db.query("DELETE FROM windows WHERE run = $1 AND closes_at <= $2", [runId, dbTime(at)]);
-      const [row] = await db.query<{ closesAt: Ms }>('SELECT closes_at AS "closesAt" FROM windows WHERE run = $1', [runId]);
+      const [row] = await db.query<{ closesAt: Ms }>(
+        'SELECT closes_at AS "closesAt" FROM windows WHERE run = $1',
+        [runId],
+      );
       return row && ours(row.closesAt);
     },
   };
@@ -38,8 +57,9 @@ export function createBatchWindows({ db, dbTime }: { db: Db; dbTime: (at: Ms) =>
 /** Those of the windows that are open, by their runs; locked, so that none closes before this transaction ends. */
 export async function openWindows(sql: Sql, runIds: readonly string[]): Promise<Set<string>> {
   if (runIds.length === 0) return new Set();
-  const rows = await sql.query<{ run: string }>("SELECT run FROM windows WHERE run = ANY($1::text[]) ORDER BY name FOR SHARE", [
-    [...new Set(runIds)],
-  ]);
+  const rows = await sql.query<{ run: string }>(
+    "SELECT run FROM windows WHERE run = ANY($1::text[]) ORDER BY name FOR SHARE",
+    [[...new Set(runIds)]],
+  );
   return new Set(rows.map((row) => row.run));
 }

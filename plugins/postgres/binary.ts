@@ -54,7 +54,10 @@ const ELEMENTS: Record<string, Element> = {
 export function binaryList(type: string, list: readonly unknown[]): Buffer | undefined {
   const element = ELEMENTS[type];
   if (!element) return undefined;
-  const values = type === "text" ? list.map((value) => (typeof value === "string" ? encodeNul(value) : value)) : list;
+  const values =
+    type === "text"
+      ? list.map((value) => (typeof value === "string" ? encodeNul(value) : value))
+      : list;
   const sizes: number[] = [];
   let total = HEADER;
   let nulls = 0;

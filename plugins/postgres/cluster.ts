@@ -55,7 +55,10 @@ export function createCluster(parts: {
 }
 
 /** Who in this process hears what others tell. */
-export function createTopics(listened: () => void): { on: Cluster["on"]; onTopic(topic: Topic, values: readonly string[]): void } {
+export function createTopics(listened: () => void): {
+  on: Cluster["on"];
+  onTopic(topic: Topic, values: readonly string[]): void;
+} {
   const listeners = new Map<Topic, Set<(values: readonly string[]) => void>>();
   return {
     on(topic, listener) {

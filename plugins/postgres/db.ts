@@ -49,7 +49,11 @@ export interface Db extends Lane {
   close(): Promise<void>;
 }
 
-function settings(schema: string, { statementMs, gathers = false, isReadOnly = false }: Limits, isFixed: boolean): string {
+function settings(
+  schema: string,
+  { statementMs, gathers = false, isReadOnly = false }: Limits,
+  isFixed: boolean,
+): string {
   return [
     `SET search_path TO "${schema}"`,
     `SET statement_timeout TO ${statementMs}`,
@@ -61,7 +65,9 @@ function settings(schema: string, { statementMs, gathers = false, isReadOnly = f
     "SET default_transaction_isolation TO 'read committed'",
     // The tables of the queue grow and shrink faster than the planner's statistics follow. All our statements go from few
     // rows by an index to few others, in its order; plans that gather rows first are right for a table of yesterday.
-    ...["seqscan", ...(gathers ? [] : ["bitmapscan", "hashjoin", "mergejoin"])].map((plan) => `SET enable_${plan} TO off`),
+    ...["seqscan", ...(gathers ? [] : ["bitmapscan", "hashjoin", "mergejoin"])].map(
+      (plan) => `SET enable_${plan} TO off`,
+    ),
     "SET jit TO off",
     ...(isReadOnly ? ["SET default_transaction_read_only TO on"] : []),
     // Lists of few values look cheap enough to plan each time, which costs more than to run the plan.
@@ -73,7 +79,8 @@ function settings(schema: string, { statementMs, gathers = false, isReadOnly = f
 
 /** Whole numbers of 64 bits as numbers: ours are counts, times and sequences. */
 function createTypes(known: CustomTypesConfig["getTypeParser"]): CustomTypesConfig {
-  const parse = ((oid: number, format?: "text") => (oid === INT8 ? Number : known(oid, format))) as CustomTypesConfig["getTypeParser"];
+  const parse = ((oid: number, format?: "text") =>
+    oid === INT8 ? Number : known(oid, format)) as CustomTypesConfig["getTypeParser"];
   return { getTypeParser: parse };
 }
 
@@ -89,7 +96,8 @@ export async function openDb(address: Address, log: Logger, limits = LIMITS): Pr
     application_name: "rouse",
     types: createTypes(pg.types.getTypeParser),
   };
-  const prepare = (client: ClientBase, isFixed = false): Promise<unknown> => client.query(settings(address.schema, limits, isFixed));
+  const prepare = (client: ClientBase, isFixed = false): Promise<unknown> =>
+    client.query(settings(address.schema, limits, isFixed));
   const watch = new Watch();
   const pools: Pool[] = [];
   const createPool = (max: number, isFixed = false, patienceMs?: Ms): Lane => {
@@ -97,7 +105,12 @@ export async function openDb(address: Address, log: Logger, limits = LIMITS): Pr
     const onConnect = (client: ClientBase): Promise<unknown> => prepare(client, isFixed);
     const pooled = { ...config, pipeline: true, max, onConnect };
     const pool: Pool = new pg.Pool(pooled);
-    pool.on("error", (error) => log.warn({ err: safeError(error) }, "a connection to PostgreSQL was lost; another one is made"));
+    pool.on("error", (error) =>
+      log.warn(
+        { err: safeError(error) },
+        "a connection to PostgreSQL was lost; another one is made",
+      ),
+    );
     pools.push(pool);
     return createLane(pool, watch, patienceMs);
   };

@@ -69,7 +69,9 @@ class DatabaseClock {
 
   async measure(): Promise<void> {
     const before = this.#monotonic();
-    const [row] = await this.#db.query<{ at: number }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at");
+    const [row] = await this.#db.query<{ at: number }>(
+      "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at",
+    );
     this.#ahead = (row?.at ?? this.#clock.now()) - (before + this.#monotonic()) / 2;
   }
 
@@ -109,7 +111,11 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
   const jobs = new Jobs(db);
   const followClock = async (): Promise<void> => {
     const step = await jobs.followClock();
-    if (step > 0) log.warn({ stepMs: -step }, "PostgreSQL's clock was set back; delays end as if it had not been");
+    if (step > 0)
+      log.warn(
+        { stepMs: -step },
+        "PostgreSQL's clock was set back; delays end as if it had not been",
+      );
   };
   await followClock();
   const handedOut = new HandedOutJobs();
@@ -153,27 +159,40 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
     notifier.tell(ready, wakes);
   };
   const failed = createFailureLog(log, describeFailure);
-  const createCommits = (part: string, lane: Lane, maxGroups: number, patienceMs?: Ms): GroupCommit =>
+  const createCommits = (
+    part: string,
+    lane: Lane,
+    maxGroups: number,
+    patienceMs?: Ms,
+  ): GroupCommit =>
     new GroupCommit({
       maxGroups,
-      commit: (requests, careful) => commitGroup(requests, { db: lane, part, jobs, now, dbTime }, careful),
+      commit: (requests, careful) =>
+        commitGroup(requests, { db: lane, part, jobs, now, dbTime }, careful),
       committed,
       failed,
       patienceMs,
       responding: db.responding,
     });
-  const [accepting, committing] = [createCommits(`${gateway}+`, db.accepts, ACCEPT_GROUPS, ACCEPT_MS), createCommits(gateway, db.work, 1)];
+  const [accepting, committing] = [
+    createCommits(`${gateway}+`, db.accepts, ACCEPT_GROUPS, ACCEPT_MS),
+    createCommits(gateway, db.work, 1),
+  ];
 
   const tidy = async (): Promise<void> => {
     watch.look();
     await dbClock.measure();
     await followClock();
     const freed = await jobs.free(membership.steady());
-    if (freed.length > 0) log.warn({ jobs: freed.length }, "jobs of a gateway that is gone start again");
+    if (freed.length > 0)
+      log.warn({ jobs: freed.length }, "jobs of a gateway that is gone start again");
     const strays = await handedOut.strays(async () => jobs.heldBy(await membership.id()));
     if (strays.length > 0) {
       await jobs.letGo(strays);
-      log.warn({ jobs: strays.length }, "jobs that were taken while PostgreSQL was away start again");
+      log.warn(
+        { jobs: strays.length },
+        "jobs that were taken while PostgreSQL was away start again",
+      );
     }
     await foldCounts(db);
     await look();
@@ -189,7 +208,10 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
   };
 
   return {
-    store: clampTimes(createPostgresStore({ db, now, getLatest, accepting, committing, signals, close }), getLatest),
+    store: clampTimes(
+      createPostgresStore({ db, now, getLatest, accepting, committing, signals, close }),
+      getLatest,
+    ),
     queue: createPostgresQueue({ db, jobs, membership, signals, handedOut, now, dbTime }),
     batches: createBatchWindows({ db, dbTime }),
     usage: createUsage({
@@ -221,6 +243,9 @@ export async function openPostgres({ url, env, clock, log }: OpenOptions): Promi
     await db.close();
     throw error instanceof RouseError
       ? error
-      : new RouseError({ code: "internal", message: "the store could not be opened" }, { cause: error });
+      : new RouseError(
+          { code: "internal", message: "the store could not be opened" },
+          { cause: error },
+        );
   }
 }

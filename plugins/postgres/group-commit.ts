@@ -1,4 +1,11 @@
-import { type DedupeRecord, type FencingToken, type Job, RouseError, STORE_UNAVAILABLE, toDedupeRecord } from "#store-kit";
+import {
+  type DedupeRecord,
+  type FencingToken,
+  type Job,
+  RouseError,
+  STORE_UNAVAILABLE,
+  toDedupeRecord,
+} from "#store-kit";
 import { isClash, isConflict, isRefused, storeError } from "./errors.ts";
 import { RetryTransaction, type Committed, type Outcome, type Request } from "./group.ts";
 import type { NewDedupeKey } from "./keys.ts";
@@ -53,20 +60,30 @@ export interface GroupCommitParts {
 }
 
 /** The keys that are known to be held after a group, and by whom: read only on demand. */
-function heldKeys(group: readonly Member[], outcomes: readonly Outcome[]): Map<string, () => DedupeRecord> {
+function heldKeys(
+  group: readonly Member[],
+  outcomes: readonly Outcome[],
+): Map<string, () => DedupeRecord> {
   const held = new Map<string, () => DedupeRecord>();
   for (const [n, { keys }] of group.entries()) {
     const outcome = outcomes[n];
     for (const key of keys) {
       if (outcome?.kind === "done") held.set(key.name, () => toDedupeRecord(key));
-      else if (outcome?.kind === "duplicate" && outcome.record.scope === key.scope && outcome.record.key === key.key)
+      else if (
+        outcome?.kind === "duplicate" &&
+        outcome.record.scope === key.scope &&
+        outcome.record.key === key.key
+      )
         held.set(key.name, () => outcome.record);
     }
   }
   return held;
 }
 
-const namesOf = ({ keys, touches }: Member): string[] => [...keys.map(({ name }) => name), ...touches];
+const namesOf = ({ keys, touches }: Member): string[] => [
+  ...keys.map(({ name }) => name),
+  ...touches,
+];
 
 /**
  * Group commit: all that is added during one turn of the event loop, and while the transactions before are under way,
@@ -94,8 +111,17 @@ export class GroupCommit {
         reject(new RouseError(STORE_UNAVAILABLE));
         return;
       }
-      this.#waiting.push({ keys, touches, ...(held ? { held } : {}), record, since: performance.now(), resolve, reject });
-      if (this.#parts.patienceMs !== undefined) this.#looking ??= setInterval(() => this.#rejectLate(), LOOK_MS).unref();
+      this.#waiting.push({
+        keys,
+        touches,
+        ...(held ? { held } : {}),
+        record,
+        since: performance.now(),
+        resolve,
+        reject,
+      });
+      if (this.#parts.patienceMs !== undefined)
+        this.#looking ??= setInterval(() => this.#rejectLate(), LOOK_MS).unref();
       this.#plan();
     });
   }
@@ -132,7 +158,11 @@ export class GroupCommit {
   #begin(): void {
     while (this.#waiting.length > 0) {
       const isFurther = this.#settling.size > 0;
-      if (isFurther && (this.#settling.size >= this.#parts.maxGroups || this.#waiting.length < FURTHER_MEMBERS)) return;
+      if (
+        isFurther &&
+        (this.#settling.size >= this.#parts.maxGroups || this.#waiting.length < FURTHER_MEMBERS)
+      )
+        return;
       const group = this.#takeGroup();
       if (group.length === 0) break;
       this.#claim(group);
@@ -160,7 +190,9 @@ export class GroupCommit {
     const [asked, left] = [new Set<string>(), new Set<string>()];
     for (const member of this.#waiting) {
       const names = namesOf(member);
-      const mustWait = names.some((name) => this.#claimed.has(name) || left.has(name)) || member.keys.some(({ name }) => asked.has(name));
+      const mustWait =
+        names.some((name) => this.#claimed.has(name) || left.has(name)) ||
+        member.keys.some(({ name }) => asked.has(name));
       if (group.length >= MAX_MEMBERS || mustWait) {
         rest.push(member);
         for (const name of names) left.add(name);
@@ -191,7 +223,10 @@ export class GroupCommit {
         for (const member of group) await this.#settle([member]);
         return;
       }
-      const failure = error instanceof RetryTransaction ? new RouseError(STORE_UNAVAILABLE, { cause: error }) : storeError(error);
+      const failure =
+        error instanceof RetryTransaction
+          ? new RouseError(STORE_UNAVAILABLE, { cause: error })
+          : storeError(error);
       failed(failure);
       const behind = performance.now() - begun > HUNG_MS ? this.#waiting.splice(0) : [];
       for (const member of [...group, ...behind]) member.reject(failure);
@@ -210,7 +245,9 @@ export class GroupCommit {
   /** Who waited for a key that is held now came while it was being bound: that it is a repeat is known without asking again. */
   #answerRepeats(held: ReadonlyMap<string, () => DedupeRecord>): void {
     this.#waiting = this.#waiting.filter((member) => {
-      const record = member.keys.map(({ name }) => held.get(name)).find((known) => known !== undefined);
+      const record = member.keys
+        .map(({ name }) => held.get(name))
+        .find((known) => known !== undefined);
       if (!record) return true;
       member.resolve({ kind: "duplicate", record: record() });
       return false;

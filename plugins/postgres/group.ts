@@ -82,19 +82,31 @@ function addEvent(wanted: Wanted, { row, actions }: Ops["events"][number], caref
  */
 function buildLoadRequest(requests: readonly Request[], careful: boolean): Wanted {
   const jobs = new Map<string, { kind: JobKind; id: string }>();
-  const wanted: Wanted = { events: [], heads: [], runs: [], deliveries: [], jobs: [], leases: [], windows: [], steps: wantNoSteps() };
-  const wantJob = (kind: JobKind, id: string): void => void jobs.set(jobKey(kind, id), { kind, id });
+  const wanted: Wanted = {
+    events: [],
+    heads: [],
+    runs: [],
+    deliveries: [],
+    jobs: [],
+    leases: [],
+    windows: [],
+    steps: wantNoSteps(),
+  };
+  const wantJob = (kind: JobKind, id: string): void =>
+    void jobs.set(jobKey(kind, id), { kind, id });
   for (const { ops, held } of requests) {
     if (held && isFencingToken(held)) wanted.leases.push(held.lease);
     else if (held) wantJob(held.kind, held.id);
     for (const event of ops.events) addEvent(wanted, event, careful);
     for (const { id } of ops.eventChanges) wanted.heads.push(id);
     for (const op of ops.runs) wanted.runs.push(op.op === "insert" ? op.row.id : op.id);
-    for (const op of ops.deliveries) wanted.deliveries.push(op.op === "insert" ? op.record.id : op.id);
+    for (const op of ops.deliveries)
+      wanted.deliveries.push(op.op === "insert" ? op.record.id : op.id);
     for (const op of ops.steps) wantSteps(wanted.steps, op, careful);
     for (const op of ops.jobs) {
       if (op.op === "complete" || op.op === "retry") wantJob(op.job.kind, op.job.id);
-      if (op.op === "remove" || (op.op === "reschedule" && op.key !== undefined)) wantJob(op.kind, op.id);
+      if (op.op === "remove" || (op.op === "reschedule" && op.key !== undefined))
+        wantJob(op.kind, op.id);
     }
   }
   return { ...wanted, jobs: [...jobs.values()] };
@@ -102,7 +114,11 @@ function buildLoadRequest(requests: readonly Request[], careful: boolean): Wante
 
 const KEPT_IN = { events: "head", runs: "record", deliveries: "record" };
 
-async function records(sql: Sql, table: keyof typeof KEPT_IN, ids: readonly string[]): Promise<Map<string, string>> {
+async function records(
+  sql: Sql,
+  table: keyof typeof KEPT_IN,
+  ids: readonly string[],
+): Promise<Map<string, string>> {
   if (ids.length === 0) return new Map();
   const rows = await sql.query<{ id: string; record: string }>(
     `SELECT id, ${KEPT_IN[table]} AS record FROM ${table} WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE`,
@@ -113,7 +129,9 @@ async function records(sql: Sql, table: keyof typeof KEPT_IN, ids: readonly stri
 
 async function eventIds(sql: Sql, ids: readonly string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
-  const rows = await sql.query<{ id: string }>("SELECT id FROM events WHERE id = ANY($1::text[])", [ids]);
+  const rows = await sql.query<{ id: string }>("SELECT id FROM events WHERE id = ANY($1::text[])", [
+    ids,
+  ]);
   return new Set(rows.map((row) => row.id));
 }
 
@@ -129,22 +147,27 @@ const NOTHING: Loaded = {
 };
 
 async function load(sql: Sql, { jobs }: GroupParts, wanted: Wanted): Promise<Loaded> {
-  const [windows, fencingTokens, events, heads, runs, deliveries, steps, locked] = await Promise.all([
-    openWindows(sql, wanted.windows),
-    standing(sql, wanted.leases),
-    eventIds(sql, wanted.events),
-    records(sql, "events", wanted.heads),
-    records(sql, "runs", wanted.runs),
-    records(sql, "deliveries", wanted.deliveries),
-    loadSteps(sql, wanted.steps),
-    wanted.jobs.length === 0 ? [] : jobs.lock(sql, wanted.jobs),
-  ]);
+  const [windows, fencingTokens, events, heads, runs, deliveries, steps, locked] =
+    await Promise.all([
+      openWindows(sql, wanted.windows),
+      standing(sql, wanted.leases),
+      eventIds(sql, wanted.events),
+      records(sql, "events", wanted.heads),
+      records(sql, "runs", wanted.runs),
+      records(sql, "deliveries", wanted.deliveries),
+      loadSteps(sql, wanted.steps),
+      wanted.jobs.length === 0 ? [] : jobs.lock(sql, wanted.jobs),
+    ]);
   const jobsByKey = new Map(locked.map((job) => [jobKey(job.kind, job.id), job]));
   return { windows, fencingTokens, events, heads, runs, deliveries, steps, jobs: jobsByKey };
 }
 
 /** Those of a request's keys that somebody else holds, with the records that hold them. */
-async function readKeyHolders(sql: Sql, requests: readonly Request[], bound: ReadonlySet<string>): Promise<Map<string, DedupeRecord>> {
+async function readKeyHolders(
+  sql: Sql,
+  requests: readonly Request[],
+  bound: ReadonlySet<string>,
+): Promise<Map<string, DedupeRecord>> {
   const missed = requests.flatMap(({ keys }) => keys.filter((key) => !bound.has(key.name)));
   if (missed.length === 0) return new Map();
   const held = await readDedupeRecords(
@@ -155,7 +178,11 @@ async function readKeyHolders(sql: Sql, requests: readonly Request[], bound: Rea
   return held;
 }
 
-function toOutcome(request: Request, plan: UnitOfWork, held: ReadonlyMap<string, DedupeRecord>): Outcome {
+function toOutcome(
+  request: Request,
+  plan: UnitOfWork,
+  held: ReadonlyMap<string, DedupeRecord>,
+): Outcome {
   for (const { name, eventId } of request.keys) {
     const record = held.get(name);
     if (record && record.eventId !== eventId) return { kind: "duplicate", record };
@@ -172,13 +199,22 @@ function getNextTimes({ jobs }: UnitOfWork, now: Ms): Committed["later"] {
   const times = [
     ...[...jobs.inserts.values()].map(({ job }) => ({ kind: job.kind, at: job.runAt ?? 0 })),
     ...jobs.retries.map(({ kind, runAt }) => ({ kind, at: runAt })),
-    ...[...jobs.reschedules.values(), ...jobs.moves.values()].map(({ kind, runAt }) => ({ kind, at: runAt })),
+    ...[...jobs.reschedules.values(), ...jobs.moves.values()].map(({ kind, runAt }) => ({
+      kind,
+      at: runAt,
+    })),
   ];
   return times.filter(({ at }) => at > now);
 }
 
-const unusedKeys = (requests: readonly Request[], outcomes: readonly Outcome[], bound: ReadonlySet<string>): NewDedupeKey[] =>
-  requests.flatMap((request, n) => (outcomes[n]?.kind === "done" ? [] : request.keys.filter((key) => bound.has(key.name))));
+const unusedKeys = (
+  requests: readonly Request[],
+  outcomes: readonly Outcome[],
+  bound: ReadonlySet<string>,
+): NewDedupeKey[] =>
+  requests.flatMap((request, n) =>
+    outcomes[n]?.kind === "done" ? [] : request.keys.filter((key) => bound.has(key.name)),
+  );
 
 interface Ready {
   kind: JobKind;
@@ -186,7 +222,9 @@ interface Ready {
 }
 
 function readsNothing({ steps, ...others }: Wanted): boolean {
-  return [others, steps].every((lists) => Object.values(lists).every((list: readonly unknown[]) => list.length === 0));
+  return [others, steps].every((lists) =>
+    Object.values(lists).every((list: readonly unknown[]) => list.length === 0),
+  );
 }
 
 /** Sends a group that is one statement, behind the groups before it that are under way. */
@@ -204,7 +242,11 @@ async function sendAlone(db: GroupParts["db"], statement: Statement): Promise<Re
  * Writes a group in one transaction. No two of the requests may ask for the same key. Bound by the statements' times;
  * @throws what PostgreSQL says; then nothing of the group is there, unless the connection was lost during the commit.
  */
-export async function commitGroup(requests: readonly Request[], parts: GroupParts, careful: boolean): Promise<Committed> {
+export async function commitGroup(
+  requests: readonly Request[],
+  parts: GroupParts,
+  careful: boolean,
+): Promise<Committed> {
   const now = parts.now();
   const keys = requests.flatMap((request) => request.keys);
   const wanted = buildLoadRequest(requests, careful);
@@ -212,13 +254,20 @@ export async function commitGroup(requests: readonly Request[], parts: GroupPart
   const planned = (loaded: Loaded, held: ReadonlyMap<string, DedupeRecord>, areBound = true) => {
     const plan = new UnitOfWork(loaded);
     const outcomes = requests.map((request) => toOutcome(request, plan, held));
-    const unbound = areBound ? [] : requests.flatMap((request, n) => (outcomes[n]?.kind === "done" ? request.keys : []));
+    const unbound = areBound
+      ? []
+      : requests.flatMap((request, n) => (outcomes[n]?.kind === "done" ? request.keys : []));
     return { plan, outcomes, statements: planStatements(plan, now, parts, unbound) };
   };
-  const committed = ({ plan, outcomes }: ReturnType<typeof planned>, rows: Ready[][]): Committed => ({
+  const committed = (
+    { plan, outcomes }: ReturnType<typeof planned>,
+    rows: Ready[][],
+  ): Committed => ({
     outcomes,
     touched: plan.jobs.touched,
-    ready: new Set(rows.flatMap((of) => of.filter((row) => row.ready !== false).map((row) => row.kind))),
+    ready: new Set(
+      rows.flatMap((of) => of.filter((row) => row.ready !== false).map((row) => row.kind)),
+    ),
     wakes: plan.wakes,
     later: getNextTimes(plan, now),
   });
@@ -230,7 +279,10 @@ export async function commitGroup(requests: readonly Request[], parts: GroupPart
     if (keys.length === 0) return committed(group, await parts.db.write<Ready>(group.statements));
   }
   return parts.db.transaction(async (sql) => {
-    const [bound, loaded] = await Promise.all([keys.length === 0 ? new Set<string>() : bindKeys(sql, keys, now), load(sql, parts, wanted)]);
+    const [bound, loaded] = await Promise.all([
+      keys.length === 0 ? new Set<string>() : bindKeys(sql, keys, now),
+      load(sql, parts, wanted),
+    ]);
     const group = planned(loaded, await readKeyHolders(sql, requests, bound));
     const unused = unusedKeys(requests, group.outcomes, bound);
     const sent = [

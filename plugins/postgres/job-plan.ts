@@ -24,7 +24,10 @@ export class JobPlan {
   readonly retries: { kind: JobKind; id: string; runAt: Ms; reset: boolean }[] = [];
   readonly inserts = new Map<string, { job: NewJob; data: string }>();
   /** Jobs that get another key, with the one that they had when they were locked. */
-  readonly moves = new Map<string, { kind: JobKind; id: string; runAt: Ms; from: Buffer; key: string }>();
+  readonly moves = new Map<
+    string,
+    { kind: JobKind; id: string; runAt: Ms; from: Buffer; key: string }
+  >();
   readonly reschedules = new Map<string, { kind: JobKind; id: string; runAt: Ms }>();
   readonly touched = new Set<JobKind>();
 
@@ -51,7 +54,9 @@ export class JobPlan {
       case "complete":
         return this.#complete(op.job);
       case "retry":
-        return op.key === undefined ? this.#retry(op.job, op.runAt, op.reset) : this.#moveHeld(op.job, op.runAt, op.key);
+        return op.key === undefined
+          ? this.#retry(op.job, op.runAt, op.reset)
+          : this.#moveHeld(op.job, op.runAt, op.key);
       case "remove":
         return this.#remove(op.kind, op.id);
       case "reschedule":

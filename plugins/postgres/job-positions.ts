@@ -18,13 +18,24 @@ const FIND_EARLIER = `
   ORDER BY earlier.seq LIMIT 1`;
 
 /** Where a job stands, by the database's time. */
-export async function findPostgresJob(sql: Sql, kind: JobKind, id: string): Promise<JobPosition | undefined> {
+export async function findPostgresJob(
+  sql: Sql,
+  kind: JobKind,
+  id: string,
+): Promise<JobPosition | undefined> {
   const [row] = await sql.query<JobPosition>(FIND, [kind, id]);
   return row;
 }
 
 /** Finds the first of those with one of these keys that were added before a job, by the database's time. */
-export function createFindEarlier(sql: Sql): (job: Pick<Job, "kind" | "id">, keys: readonly string[]) => Promise<EarlierJob | undefined> {
-  const find = createKeyedRead<EarlierJob, [JobKind, string, string]>(sql, FIND_EARLIER, ["text", "text", "text"]);
-  return async ({ kind, id }, keys) => (await find(kind, id, keys.map((key) => digest(key).toString("hex")).join(",")))[0];
+export function createFindEarlier(
+  sql: Sql,
+): (job: Pick<Job, "kind" | "id">, keys: readonly string[]) => Promise<EarlierJob | undefined> {
+  const find = createKeyedRead<EarlierJob, [JobKind, string, string]>(sql, FIND_EARLIER, [
+    "text",
+    "text",
+    "text",
+  ]);
+  return async ({ kind, id }, keys) =>
+    (await find(kind, id, keys.map((key) => digest(key).toString("hex")).join(",")))[0];
 }

@@ -25,7 +25,8 @@ const JOIN_AT_ONCE = 256;
 export const NEXT_PLACE = "next_place()";
 
 /** SQL: the `ready` of a job whose delay ends at a time; 0 stands for one without a delay. */
-export const readyAt = (delayEnd: string): string => `CASE WHEN ${delayEnd} = 0 THEN ${NEXT_PLACE} ELSE ${delayEnd} END`;
+export const readyAt = (delayEnd: string): string =>
+  `CASE WHEN ${delayEnd} = 0 THEN ${NEXT_PLACE} ELSE ${delayEnd} END`;
 
 /**
  * SQL: the lease of a start, the same for no other of the last two thousand million: a job that was ended and added again has
@@ -132,7 +133,11 @@ export interface Taken {
 }
 
 /** What a plan does to jobs that were there before, in the order in which it has to be done. Rows that come back name kinds of which one is ready. */
-export function jobStatements(plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): { before: Statement[]; after: Statement[] } {
+export function jobStatements(
+  plan: JobPlan,
+  now: Ms,
+  dbTime: (at: Ms) => Ms,
+): { before: Statement[]; after: Statement[] } {
   const before: Statement[] = [];
   const after: Statement[] = [];
   const delayEnd = (runAt: Ms): Ms => getDelayEnd(dbTime(runAt), dbTime(now));
@@ -168,9 +173,21 @@ export function jobStatements(plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): {
     const keys = moves.map((one) => digest(one.key));
     after.push(
       { text: LOCK_MOVED, values: [kinds, ids] },
-      { text: MOVE, values: [kinds, ids, keys, moves.map((one) => one.key), moves.map((one) => delayEnd(one.runAt))] },
+      {
+        text: MOVE,
+        values: [
+          kinds,
+          ids,
+          keys,
+          moves.map((one) => one.key),
+          moves.map((one) => delayEnd(one.runAt)),
+        ],
+      },
       { text: DEMOTE, values: [kinds, keys] },
-      { text: PROMOTE, values: [[...kinds, ...kinds], [...moves.map((one) => one.from), ...keys], dbTime(now)] },
+      {
+        text: PROMOTE,
+        values: [[...kinds, ...kinds], [...moves.map((one) => one.from), ...keys], dbTime(now)],
+      },
     );
   }
   const reschedules = [...plan.reschedules.values()];
@@ -179,7 +196,11 @@ export function jobStatements(plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): {
       text: `UPDATE jobs SET run_at = given.run_at, ready = CASE WHEN jobs.ready IS NULL THEN NULL ELSE ${readyAt("given.run_at")} END
         FROM unnest($1::text[], $2::text[], $3::bigint[]) AS given (kind, id, run_at)
         WHERE jobs.kind = given.kind AND jobs.id = given.id AND jobs.holder IS NULL RETURNING jobs.kind`,
-      values: [reschedules.map((one) => one.kind), reschedules.map((one) => one.id), reschedules.map((one) => delayEnd(one.runAt))],
+      values: [
+        reschedules.map((one) => one.kind),
+        reschedules.map((one) => one.id),
+        reschedules.map((one) => delayEnd(one.runAt)),
+      ],
     });
   }
   return { before, after };
@@ -211,7 +232,8 @@ export class Jobs {
       rows = await this.#db.query<TakenRow>(TAKE, [kind, until, limit, holder]);
     } catch (error) {
       // Another gateway has just begun a job of one of these keys, which this statement could not see yet.
-      if ((isConflict(error) || isClash(error)) && attempt < ATTEMPTS) return this.take(kind, limit, now, holder, attempt + 1);
+      if ((isConflict(error) || isClash(error)) && attempt < ATTEMPTS)
+        return this.take(kind, limit, now, holder, attempt + 1);
       throw error;
     }
     const jobs = rows.flatMap((row): Job[] =>
@@ -240,8 +262,14 @@ export class Jobs {
   async free(steady: boolean, own?: number): Promise<JobKind[]> {
     // The start that was cut off stays counted, and its lease is worth nothing any more.
     const mine = own === undefined ? "" : "holder = $2 OR ";
-    const rows = await this.#db.query<{ kind: JobKind }>(buildFree(mine, NEXT_PLACE), own === undefined ? [steady] : [steady, own]);
-    if (steady) await this.#db.query(`DELETE FROM holders WHERE seen < now() - interval '1 hour' AND ${STEADY}`);
+    const rows = await this.#db.query<{ kind: JobKind }>(
+      buildFree(mine, NEXT_PLACE),
+      own === undefined ? [steady] : [steady, own],
+    );
+    if (steady)
+      await this.#db.query(
+        `DELETE FROM holders WHERE seen < now() - interval '1 hour' AND ${STEADY}`,
+      );
     return rows.map((row) => row.kind);
   }
 
@@ -253,7 +281,9 @@ export class Jobs {
 
   /** What the database holds for a holder. */
   heldBy(holder: number): Promise<HeldJob[]> {
-    return this.#db.query<HeldJob>("SELECT kind, id, starts AS lease FROM jobs WHERE holder = $1", [holder]);
+    return this.#db.query<HeldJob>("SELECT kind, id, starts AS lease FROM jobs WHERE holder = $1", [
+      holder,
+    ]);
   }
 
   /** Lets go of jobs as they were held, for others to start. */

@@ -19,7 +19,8 @@ export function createKeyedRead<Row, Key extends readonly unknown[]>(
   const ask = createBatch(async (keys: readonly Key[]) => {
     const values = types.map((_, n) => keys.map((key) => key[n]));
     const found = keys.map((): Row[] => []);
-    for (const { nth, ...row } of await sql.query<{ nth: number }>(all, values)) found[nth - 1]?.push(row as Row);
+    for (const { nth, ...row } of await sql.query<{ nth: number }>(all, values))
+      found[nth - 1]?.push(row as Row);
     return found;
   });
   return (...key) => ask(key);

@@ -1,4 +1,12 @@
-import { type DedupeEntry, type DedupeRecord, type DedupeRest, type DedupeRow, type Ms, type Sql, toDedupeRecord } from "#store-kit";
+import {
+  type DedupeEntry,
+  type DedupeRecord,
+  type DedupeRest,
+  type DedupeRow,
+  type Ms,
+  type Sql,
+  toDedupeRecord,
+} from "#store-kit";
 import { digest } from "./digest.ts";
 import { sqlState } from "./errors.ts";
 
@@ -35,7 +43,10 @@ export function newKeys(eventId: string, entries: readonly DedupeEntry[]): NewDe
 const KEY_VALUES = 7;
 
 const bind = (first: number): string => {
-  const [id, scope, key, expires, eventId, record, now] = Array.from({ length: KEY_VALUES }, (_, n) => `$${first + n}`);
+  const [id, scope, key, expires, eventId, record, now] = Array.from(
+    { length: KEY_VALUES },
+    (_, n) => `$${first + n}`,
+  );
   return `INSERT INTO dedupe AS known (id, scope, key, expires, event_id, record)
       SELECT id, scope, key, expires, event_id, record
       FROM unnest(${id}::bytea[], ${scope}::text[], ${key}::text[], ${expires}::bigint[], ${eventId}::text[], ${record}::text[]) WITH ORDINALITY
@@ -77,18 +88,27 @@ export const isUnbound = (error: unknown): boolean => sqlState(error) === "22012
  * same key at this moment, this waits until it is known whether that one has it. Returns the names of those that are
  * bound now.
  */
-export async function bindKeys(sql: Sql, keys: readonly NewDedupeKey[], now: Ms): Promise<Set<string>> {
+export async function bindKeys(
+  sql: Sql,
+  keys: readonly NewDedupeKey[],
+  now: Ms,
+): Promise<Set<string>> {
   const rows = await sql.query<{ id: Buffer }>(bind(1), toKeyValues(keys, now));
   return new Set(rows.map((row) => row.id.toString("hex")));
 }
 
 /** Lets keys go again that were bound in this transaction. */
 export function unbindKeys(sql: Sql, keys: readonly NewDedupeKey[]): Promise<never[]> {
-  return sql.query<never>("DELETE FROM dedupe WHERE id = ANY($1::bytea[])", [keys.map((key) => key.id)]);
+  return sql.query<never>("DELETE FROM dedupe WHERE id = ANY($1::bytea[])", [
+    keys.map((key) => key.id),
+  ]);
 }
 
 /** The records that hold keys, by name, also where they are expired. */
-export async function readDedupeRecords(sql: Sql, ids: readonly Buffer[]): Promise<Map<string, DedupeRecord>> {
+export async function readDedupeRecords(
+  sql: Sql,
+  ids: readonly Buffer[],
+): Promise<Map<string, DedupeRecord>> {
   const rows = await sql.query<DedupeRow & { id: Buffer }>(
     "SELECT id, scope, key, expires, record FROM dedupe WHERE id = ANY($1::bytea[])",
     [ids],

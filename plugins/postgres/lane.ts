@@ -36,7 +36,8 @@ export interface Lane extends Sql {
 
 function decoded<T>(rows: T[]): T[] {
   for (const row of rows as Record<string, unknown>[]) {
-    for (const [name, value] of Object.entries(row)) if (typeof value === "string") row[name] = decodeNul(value);
+    for (const [name, value] of Object.entries(row))
+      if (typeof value === "string") row[name] = decodeNul(value);
   }
   return rows;
 }
@@ -52,13 +53,19 @@ const known = new Map<string, Prepared>();
 function getPrepared(text: string): Prepared {
   let found = known.get(text);
   if (!found) {
-    const lists = [...text.matchAll(/\$(\d+)::(\w+)\[\]/g)].map(([, place, type]) => [Number(place) - 1, type as string] as const);
+    const lists = [...text.matchAll(/\$(\d+)::(\w+)\[\]/g)].map(
+      ([, place, type]) => [Number(place) - 1, type as string] as const,
+    );
     known.set(text, (found = { name: `s${known.size}`, lists: new Map(lists) }));
   }
   return found;
 }
 
-async function run<T>(on: Pick<ClientBase, "query">, text: string, values: readonly unknown[]): Promise<T[]> {
+async function run<T>(
+  on: Pick<ClientBase, "query">,
+  text: string,
+  values: readonly unknown[],
+): Promise<T[]> {
   const { name, lists } = getPrepared(text);
   const sent = values.map((value, place) => {
     const type = lists.get(place);
@@ -215,7 +222,9 @@ export class Watch {
 
   responding(): boolean {
     const [oldest] = this.#begun;
-    return oldest === undefined || performance.now() - Math.max(oldest.at, this.#answeredAt) < SILENT_MS;
+    return (
+      oldest === undefined || performance.now() - Math.max(oldest.at, this.#answeredAt) < SILENT_MS
+    );
   }
 }
 
@@ -232,7 +241,8 @@ export function createLane(pool: Pool, watch: Watch, patienceMs?: Ms): Lane {
     const rows = watch.over(run<T>(pool, text, values));
     return patienceMs === undefined ? rows : waitFor(rows, patienceMs);
   };
-  const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> => watch.over(transactIn(pool, work));
+  const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
+    watch.over(transactIn(pool, work));
   const pipeline = createPipeline(pool);
   return {
     query,

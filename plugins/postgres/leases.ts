@@ -1,4 +1,11 @@
-import { type FencingToken, type Held, type LeaseRecord, type Logger, runHeld, type Sql } from "#store-kit";
+import {
+  type FencingToken,
+  type Held,
+  type LeaseRecord,
+  type Logger,
+  runHeld,
+  type Sql,
+} from "#store-kit";
 import type { Db } from "./db.ts";
 import type { Membership } from "./membership.ts";
 import { LEASE_MS } from "./holders.ts";
@@ -66,12 +73,15 @@ export function createLeases({
   let taking: Promise<void> | undefined;
 
   const take = async (): Promise<void> => {
-    const names = [...new Set([...wants].map((want) => want.name))].filter((name) => !own.has(name));
+    const names = [...new Set([...wants].map((want) => want.name))].filter(
+      (name) => !own.has(name),
+    );
     if (names.length === 0) return;
     const id = await membership.id();
-    await db.query("INSERT INTO leases (name) SELECT name FROM unnest($1::text[]) AS given (name) ORDER BY name ON CONFLICT DO NOTHING", [
-      names,
-    ]);
+    await db.query(
+      "INSERT INTO leases (name) SELECT name FROM unnest($1::text[]) AS given (name) ORDER BY name ON CONFLICT DO NOTHING",
+      [names],
+    );
     const rows = await db.query<{ name: string; token: number }>(TAKE, [names, id]);
     // An answer that took too long says nothing any more.
     if (!membership.sure()) return;
@@ -105,16 +115,27 @@ export function createLeases({
     });
 
   const release = async ({ lease, token }: FencingToken): Promise<void> => {
-    await db.query("UPDATE leases SET holder = NULL WHERE name = $1 AND token = $2", [lease, token]).catch(() => undefined);
+    await db
+      .query("UPDATE leases SET holder = NULL WHERE name = $1 AND token = $2", [lease, token])
+      .catch(() => undefined);
   };
 
-  const hold = async (name: string, signal: AbortSignal, run: (held: Held) => Promise<void>): Promise<void> => {
+  const hold = async (
+    name: string,
+    signal: AbortSignal,
+    run: (held: Held) => Promise<void>,
+  ): Promise<void> => {
     for (let again = true; again && !signal.aborted;) {
       const fencingToken = await wanted(name, signal);
       const mine = fencingToken && own.get(name);
       if (!mine) return;
       log.info({ lease: name }, "this gateway has a lease");
-      again = await runHeld(name, { signal: AbortSignal.any([signal, mine.abort.signal]), fencingToken }, run, log);
+      again = await runHeld(
+        name,
+        { signal: AbortSignal.any([signal, mine.abort.signal]), fencingToken },
+        run,
+        log,
+      );
       own.delete(name);
       await release(fencingToken);
     }
@@ -131,17 +152,24 @@ export function createLeases({
 
   return {
     hold(name, signal, run) {
-      const done: Promise<void> = hold(name, AbortSignal.any([signal, ended.signal]), run).finally(() => holding.delete(done));
+      const done: Promise<void> = hold(name, AbortSignal.any([signal, ended.signal]), run).finally(
+        () => holding.delete(done),
+      );
       holding.add(done);
       return done;
     },
     async beat() {
       if (own.size > 0) {
-        const rows = await db.query<{ name: string; token: number }>("SELECT name, token FROM leases WHERE holder = $1", [
-          await membership.id(),
-        ]);
+        const rows = await db.query<{ name: string; token: number }>(
+          "SELECT name, token FROM leases WHERE holder = $1",
+          [await membership.id()],
+        );
         const tokens = new Map(rows.map((row) => [row.name, row.token]));
-        lost([...own].filter(([name, { fencingToken }]) => tokens.get(name) !== fencingToken.token).map(([name]) => name));
+        lost(
+          [...own]
+            .filter(([name, { fencingToken }]) => tokens.get(name) !== fencingToken.token)
+            .map(([name]) => name),
+        );
       }
       await takeSoon();
     },
@@ -151,7 +179,11 @@ export function createLeases({
         `SELECT leases.name, CASE WHEN ${ALIVE("leases.holder")} THEN (SELECT gateway FROM holders WHERE id = leases.holder) END AS gateway,
           (extract(epoch FROM since) * 1000)::bigint AS since FROM leases WHERE holder IS NOT NULL OR name NOT LIKE 'once:%' ORDER BY name`,
       );
-      return rows.map(({ name, gateway, since }) => ({ name, holder: gateway ?? undefined, since }));
+      return rows.map(({ name, gateway, since }) => ({
+        name,
+        holder: gateway ?? undefined,
+        since,
+      }));
     },
     async close() {
       ended.abort();

@@ -17,7 +17,11 @@ const RUNS_AT_ONCE = 20_000;
 /** Rows are in order of time but for what waited before it was written, and for what gateways wrote at the same moment. */
 const DISORDER_MS = 3_600_000;
 
-async function one<T>(sql: Sql, text: string, values: readonly unknown[] = []): Promise<T | undefined> {
+async function one<T>(
+  sql: Sql,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<T | undefined> {
   return (await sql.query<T>(text, values))[0];
 }
 
@@ -54,14 +58,16 @@ export const createSource = (sql: Sql): ListSource => ({
 });
 
 /** Renders a text inside a JSON column as SQL. */
-export const renderJsonText: JsonText = (column, ...path) => `${column}::json #>> '{${path.join(",")}}'`;
+export const renderJsonText: JsonText = (column, ...path) =>
+  `${column}::json #>> '{${path.join(",")}}'`;
 
 /** Reads each record once, however many of its fields are asked for. */
 const USAGE_SOURCE = `runs
   CROSS JOIN LATERAL json_to_record(record::json) AS r (mapping text, kind text, model text, usage json)
   CROSS JOIN LATERAL json_to_record(coalesce(r.usage, '{}')) AS u ("inputTokens" float8, "cachedInputTokens" float8, "cacheWriteTokens" float8, "outputTokens" float8, "costUsd" float8)`;
 const DIALECT: UsageDialect = {
-  text: (column, ...path) => (column === "spec" ? `spec::json #>> '{${path.join(",")}}'` : `r.${path[0]}::text`),
+  text: (column, ...path) =>
+    column === "spec" ? `spec::json #>> '{${path.join(",")}}'` : `r.${path[0]}::text`,
   number: (_column, ...path) => `u."${path[1]}"`,
   day: (column) => `to_char(to_timestamp(${column} / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD')`,
 };

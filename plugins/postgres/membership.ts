@@ -50,7 +50,14 @@ export interface MembershipParts {
 }
 
 /** One handle's claim on the jobs and leases that it holds: whoever is not heard of for the time of a lease holds none. */
-export function createMembership({ db, log, gateway, beat, tidy, lost }: MembershipParts): Membership {
+export function createMembership({
+  db,
+  log,
+  gateway,
+  beat,
+  tidy,
+  lost,
+}: MembershipParts): Membership {
   let timer: NodeJS.Timeout | undefined;
   let deadline: NodeJS.Timeout | undefined;
   let beating: Promise<void> | undefined;
@@ -81,10 +88,10 @@ export function createMembership({ db, log, gateway, beat, tidy, lost }: Members
 
   const register = async (): Promise<number> => {
     const sentAt = performance.now();
-    const [row] = await db.heartbeats.query<{ id: number }>("INSERT INTO holders (gateway, info) VALUES ($1, $2) RETURNING id", [
-      gateway,
-      info(),
-    ]);
+    const [row] = await db.heartbeats.query<{ id: number }>(
+      "INSERT INTO holders (gateway, info) VALUES ($1, $2) RETURNING id",
+      [gateway, info()],
+    );
     seen(sentAt);
     return row?.id ?? 0;
   };
@@ -118,7 +125,8 @@ export function createMembership({ db, log, gateway, beat, tidy, lost }: Members
         signal.addEventListener("abort", end, { once: true });
         waiting.add(end);
       }),
-    steady: () => performance.now() - steadySince > LEASE_MS && performance.now() - heardAt <= GAP_MS,
+    steady: () =>
+      performance.now() - steadySince > LEASE_MS && performance.now() - heardAt <= GAP_MS,
     start() {
       if (timer || closed) return;
       const once = async (): Promise<void> => {
@@ -134,11 +142,21 @@ export function createMembership({ db, log, gateway, beat, tidy, lost }: Members
           await beat();
         } catch (error) {
           heardAt = -Infinity;
-          tell("beat", error, "PostgreSQL does not answer: jobs held here may go to other gateways");
+          tell(
+            "beat",
+            error,
+            "PostgreSQL does not answer: jobs held here may go to other gateways",
+          );
         }
       };
       const tidyAll = (): Promise<void> =>
-        tidy().catch((error: unknown) => tell("tidy", error, "jobs of gateways that are gone could not be looked for; it is tried again"));
+        tidy().catch((error: unknown) =>
+          tell(
+            "tidy",
+            error,
+            "jobs of gateways that are gone could not be looked for; it is tried again",
+          ),
+        );
       timer = setInterval(() => {
         beating ??= once().finally(() => {
           beating = undefined;
@@ -155,7 +173,10 @@ export function createMembership({ db, log, gateway, beat, tidy, lost }: Members
       await beating;
       await tidying;
       const own = await id.current()?.catch(() => undefined);
-      if (own !== undefined) await db.heartbeats.query("DELETE FROM holders WHERE id = $1", [own]).catch(() => undefined);
+      if (own !== undefined)
+        await db.heartbeats
+          .query("DELETE FROM holders WHERE id = $1", [own])
+          .catch(() => undefined);
     },
   };
   return membership;

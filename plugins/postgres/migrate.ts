@@ -13,7 +13,8 @@ const STEP_MS = 3_600_000;
 const ANSWER_MS = 10_000;
 const OLDEST_SERVER = 13;
 
-const wrong = (message: string, cause?: unknown): RouseError => urlError(message, { transient: true, cause });
+const wrong = (message: string, cause?: unknown): RouseError =>
+  urlError(message, { transient: true, cause });
 
 /** What the server says to those who may not, or cannot, use it as the URL says; undefined for what may pass by itself. */
 function advice(state: string | undefined, { schema, shown }: Address): string | undefined {
@@ -41,16 +42,28 @@ export function openError(error: unknown, address: Address): unknown {
   const { code } = (error.cause ?? {}) as { code?: unknown };
   const why = typeof code === "string" && /^[A-Z0-9_]{1,40}$/.test(code) ? code : "no answer";
   return new RouseError(
-    { code: "store_unavailable", message: `store.url: ${address.shown} cannot be used just now (${why}); is PostgreSQL running there?` },
+    {
+      code: "store_unavailable",
+      message: `store.url: ${address.shown} cannot be used just now (${why}); is PostgreSQL running there?`,
+    },
     { cause: error.cause },
   );
 }
 
 /** The version of the schema in the database; 0 where there is none yet. Changes nothing. */
-export async function schemaVersion(sql: Sql, { schema }: Address, table = "migrations"): Promise<number> {
-  const [found] = await sql.query<{ there: boolean }>("SELECT to_regclass($1) IS NOT NULL AS there", [`"${schema}".${table}`]);
+export async function schemaVersion(
+  sql: Sql,
+  { schema }: Address,
+  table = "migrations",
+): Promise<number> {
+  const [found] = await sql.query<{ there: boolean }>(
+    "SELECT to_regclass($1) IS NOT NULL AS there",
+    [`"${schema}".${table}`],
+  );
   if (!found?.there) return 0;
-  const [row] = await sql.query<{ version: number | null }>(`SELECT max(version)::int AS version FROM "${schema}".${table}`);
+  const [row] = await sql.query<{ version: number | null }>(
+    `SELECT max(version)::int AS version FROM "${schema}".${table}`,
+  );
   return row?.version ?? 0;
 }
 
@@ -65,13 +78,24 @@ async function checkServer(sql: Sql): Promise<void> {
   const [server] = await sql.query<{ version: number; encoding: string }>(
     "SELECT current_setting('server_version_num')::int / 10000 AS version, current_setting('server_encoding') AS encoding",
   );
-  if ((server?.version ?? 0) < OLDEST_SERVER) throw wrong(`PostgreSQL ${OLDEST_SERVER} or newer is needed; this is ${server?.version}`);
-  if (server?.encoding !== "UTF8") throw wrong(`the database must have the encoding UTF8; this one has ${server?.encoding}`);
+  if ((server?.version ?? 0) < OLDEST_SERVER)
+    throw wrong(`PostgreSQL ${OLDEST_SERVER} or newer is needed; this is ${server?.version}`);
+  if (server?.encoding !== "UTF8")
+    throw wrong(`the database must have the encoding UTF8; this one has ${server?.encoding}`);
 }
 
-const asks = <T extends object>(client: Client, text: string, ms: number, values: readonly unknown[] = []): Promise<QueryResult<T>> => {
+const asks = <T extends object>(
+  client: Client,
+  text: string,
+  ms: number,
+  values: readonly unknown[] = [],
+): Promise<QueryResult<T>> => {
   // The client's own bound is for statements of gateways. The driver reads this one, though its types do not say so.
-  const config: QueryConfig & { query_timeout: number } = { text, values: [...values], query_timeout: ms };
+  const config: QueryConfig & { query_timeout: number } = {
+    text,
+    values: [...values],
+    query_timeout: ms,
+  };
   return client.query<T>(config);
 };
 
@@ -79,7 +103,9 @@ const asks = <T extends object>(client: Client, text: string, ms: number, values
 function renderSqlError(error: unknown): string {
   const state = sqlState(error);
   if (state === undefined) return "the connection was lost";
-  return /^2[23]/.test(state) ? `SQLSTATE ${state}` : `SQLSTATE ${state}: ${(error as Error).message}`;
+  return /^2[23]/.test(state)
+    ? `SQLSTATE ${state}`
+    : `SQLSTATE ${state}: ${(error as Error).message}`;
 }
 
 /** What has to be done before a step can go through; undefined where only the step itself can be at fault. */
@@ -97,7 +123,9 @@ function remedy(error: unknown, { schema }: Address): string | undefined {
 
 /** A step is there as a whole or not at all, and so are those before it: each start goes on with the first that is missing. */
 function stepFailed(error: unknown, step: number, address: Address): RouseError {
-  const todo = remedy(error, address) ?? "look into PostgreSQL's log, or go on with the version of the program before";
+  const todo =
+    remedy(error, address) ??
+    "look into PostgreSQL's log, or go on with the version of the program before";
   const message =
     `store.url: ${address.shown}: step ${step} of the schema failed (${renderSqlError(error)}); nothing of it was kept, the schema is at ${step - 1}. ` +
     `${todo[0]?.toUpperCase()}${todo.slice(1)}, and start again: it goes on with step ${step}`;
@@ -107,7 +135,9 @@ function stepFailed(error: unknown, step: number, address: Address): RouseError 
 async function lockSchema(client: Client, address: Address): Promise<void> {
   try {
     // Held by the session until it ends: one gateway migrates, and the others wait for it.
-    await asks(client, "SELECT pg_advisory_lock(hashtextextended($1, 7420))", WAIT_MS + ANSWER_MS, [`rouse ${address.schema}`]);
+    await asks(client, "SELECT pg_advisory_lock(hashtextextended($1, 7420))", WAIT_MS + ANSWER_MS, [
+      `rouse ${address.schema}`,
+    ]);
   } catch (error) {
     if (!isLocked(error)) throw openError(storeError(error), address);
     const { shown } = address;
@@ -123,12 +153,22 @@ async function prepare(client: Client, schema: string, table: string): Promise<n
     [`"${schema}"`, `"${schema}".${table}`],
   );
   if (!there.rows[0]?.schema) await client.query(`CREATE SCHEMA "${schema}"`);
-  if (!there.rows[0]?.table) await client.query(`CREATE TABLE ${table} (version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())`);
-  const { rows } = await client.query<{ version: number | null }>(`SELECT max(version) AS version FROM ${table}`);
+  if (!there.rows[0]?.table)
+    await client.query(
+      `CREATE TABLE ${table} (version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())`,
+    );
+  const { rows } = await client.query<{ version: number | null }>(
+    `SELECT max(version) AS version FROM ${table}`,
+  );
   return rows[0]?.version ?? 0;
 }
 
-async function applyAll(client: Client, address: Address, migrations: readonly string[], table: string): Promise<void> {
+async function applyAll(
+  client: Client,
+  address: Address,
+  migrations: readonly string[],
+  table: string,
+): Promise<void> {
   const opening = (error: unknown): never => {
     throw openError(storeError(error), address);
   };
@@ -141,7 +181,11 @@ async function applyAll(client: Client, address: Address, migrations: readonly s
   for (const [index, text] of migrations.entries()) {
     if (index < version) continue;
     // Several statements in one message are one transaction.
-    await asks(client, `BEGIN; ${text}; INSERT INTO ${table} (version) VALUES (${index + 1}); COMMIT`, STEP_MS).catch((error: unknown) => {
+    await asks(
+      client,
+      `BEGIN; ${text}; INSERT INTO ${table} (version) VALUES (${index + 1}); COMMIT`,
+      STEP_MS,
+    ).catch((error: unknown) => {
       throw stepFailed(error, index + 1, address);
     });
   }
@@ -153,7 +197,11 @@ async function applyAll(client: Client, address: Address, migrations: readonly s
  * rights do not do; `store_unavailable` where it cannot be reached.
  * `table` remembers what was done: parts of the schema have versions of their own.
  */
-export async function migrate(db: Db, migrations = MIGRATIONS, table = "migrations"): Promise<void> {
+export async function migrate(
+  db: Db,
+  migrations = MIGRATIONS,
+  table = "migrations",
+): Promise<void> {
   const { address } = db;
   let client: Client;
   try {

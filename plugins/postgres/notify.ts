@@ -84,14 +84,20 @@ export function createNotifier(parts: NotifierParts): Notifier {
   let missed = false;
 
   const send = async (): Promise<void> => {
-    for (let pause = PAUSE_MS; kinds.size > 0 || wakes.size > 0 || said.length > 0; pause = Math.min(pause * 2, MAX_PAUSE_MS)) {
+    for (
+      let pause = PAUSE_MS;
+      kinds.size > 0 || wakes.size > 0 || said.length > 0;
+      pause = Math.min(pause * 2, MAX_PAUSE_MS)
+    ) {
       await new Promise((resolve) => setImmediate(resolve));
       const message: Message = { f: self, k: [...kinds], w: [...wakes].slice(0, MAX_WAKES) };
       if (said.length > 0) message.t = takeSaid(said);
       kinds.clear();
       for (const [agentId] of message.w) wakes.delete(agentId);
       // Where it fails, the others find the work when they look next.
-      await db.query("SELECT pg_notify($1, $2)", [channel, JSON.stringify(message)]).catch(() => undefined);
+      await db
+        .query("SELECT pg_notify($1, $2)", [channel, JSON.stringify(message)])
+        .catch(() => undefined);
       await sleep(pause);
     }
   };
@@ -104,7 +110,9 @@ export function createNotifier(parts: NotifierParts): Notifier {
   };
 
   /** Resolves at the end, also where that has come already. */
-  const whenEnded = new Promise<void>((resolve) => ended.signal.addEventListener("abort", () => resolve(), { once: true }));
+  const whenEnded = new Promise<void>((resolve) =>
+    ended.signal.addEventListener("abort", () => resolve(), { once: true }),
+  );
 
   /** Listens until the connection is lost. */
   const stay = async (client: Client): Promise<void> => {
@@ -131,10 +139,15 @@ export function createNotifier(parts: NotifierParts): Notifier {
         client = await db.client();
         await stay(client);
       } catch (error) {
-        if (!ended.signal.aborted) log.debug({ err: safeError(error) }, "PostgreSQL cannot be listened to just now; it is tried again");
+        if (!ended.signal.aborted)
+          log.debug(
+            { err: safeError(error) },
+            "PostgreSQL cannot be listened to just now; it is tried again",
+          );
       }
       await client?.end().catch(() => undefined);
-      if (!ended.signal.aborted) await Promise.race([sleep(RETRY_MS, undefined, { ref: false }), whenEnded]);
+      if (!ended.signal.aborted)
+        await Promise.race([sleep(RETRY_MS, undefined, { ref: false }), whenEnded]);
     }
   };
 
@@ -144,7 +157,8 @@ export function createNotifier(parts: NotifierParts): Notifier {
     tell(newKinds, newWakes) {
       if (ended.signal.aborted) return;
       for (const kind of newKinds) kinds.add(kind);
-      for (const [agentId, mode] of newWakes) if (mode === "now" || !wakes.has(agentId)) wakes.set(agentId, mode);
+      for (const [agentId, mode] of newWakes)
+        if (mode === "now" || !wakes.has(agentId)) wakes.set(agentId, mode);
       soon();
     },
     say(topic, values) {

@@ -35,14 +35,21 @@ const TRIES = 3;
 const PAUSE_MS = 1000;
 
 /** Which retention the rows of a table follow. */
-const KEPT_AS: Record<Divided, "events" | "runs"> = { events: "events", steps: "runs", tool_calls: "runs" };
+const KEPT_AS: Record<Divided, "events" | "runs"> = {
+  events: "events",
+  steps: "runs",
+  tool_calls: "runs",
+};
 
 /** The time that the ids of a bound begin with. */
-export const timeOf = (bound: string): Ms => Number.parseInt(bound.slice(bound.indexOf("_") + 1), 32);
+export const timeOf = (bound: string): Ms =>
+  Number.parseInt(bound.slice(bound.indexOf("_") + 1), 32);
 
 /** All partitions but the default ones, oldest first. */
 export async function readPartitions(sql: Sql): Promise<Partition[]> {
-  const rows = await sql.query<PartitionRow>("SELECT parent, name, lower, upper FROM partitions() WHERE upper IS NOT NULL");
+  const rows = await sql.query<PartitionRow>(
+    "SELECT parent, name, lower, upper FROM partitions() WHERE upper IS NOT NULL",
+  );
   return rows.flatMap(({ parent, name, lower, upper }) =>
     lower === null || upper === null ? [] : [{ parent, name, lower, upper, until: timeOf(upper) }],
   );
@@ -50,7 +57,9 @@ export async function readPartitions(sql: Sql): Promise<Partition[]> {
 
 /** The time by the database's clock, which partitions follow. */
 export async function readClock(sql: Sql): Promise<Ms> {
-  const [clock] = await sql.query<{ now: Ms }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now");
+  const [clock] = await sql.query<{ now: Ms }>(
+    "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now",
+  );
   return clock?.now ?? 0;
 }
 
@@ -64,7 +73,15 @@ export async function addPartitions(db: Db): Promise<void> {
   const today = Math.floor(now / DAY_MS) * DAY_MS;
   for (const parent of Object.keys(KEPT_AS) as Divided[]) {
     for (let day = today; day <= today + DAYS_AHEAD * DAY_MS; day += DAY_MS) {
-      if (known.some((one) => one.parent === parent && one.until > day && (one.lower === "MINVALUE" || timeOf(one.lower) <= day))) continue;
+      if (
+        known.some(
+          (one) =>
+            one.parent === parent &&
+            one.until > day &&
+            (one.lower === "MINVALUE" || timeOf(one.lower) <= day),
+        )
+      )
+        continue;
       await whenFree(() => db.query("SELECT add_partition($1, $2)", [parent, day]));
     }
   }
@@ -96,14 +113,24 @@ export interface Dropped {
 }
 
 /** Partitions that hold no row which retention still keeps, as far as their ids tell. */
-const isOver = ({ parent, until }: Partition, now: Ms, keep: Retention): boolean => until + SETTLED_MS + keep[KEPT_AS[parent]] <= now;
+const isOver = ({ parent, until }: Partition, now: Ms, keep: Retention): boolean =>
+  until + SETTLED_MS + keep[KEPT_AS[parent]] <= now;
 
 /** Drops a partition over a connection of its own, since that may take longer than other statements. Undefined: it has to stay. */
-async function dropPartition(db: Db, { parent, name }: Partition, now: Ms, upTo: Ms): Promise<number | undefined> {
+async function dropPartition(
+  db: Db,
+  { parent, name }: Partition,
+  now: Ms,
+  upTo: Ms,
+): Promise<number | undefined> {
   const client = await db.client();
   try {
     await client.query(`SET statement_timeout TO ${DROP_MS}`);
-    const config = { text: "SELECT drop_partition($1, $2, $3, $4) AS n", values: [parent, name, upTo, now], query_timeout: DROP_MS };
+    const config = {
+      text: "SELECT drop_partition($1, $2, $3, $4) AS n",
+      values: [parent, name, upTo, now],
+      query_timeout: DROP_MS,
+    };
     const { rows } = await client.query<{ n: number | null }>(config);
     return rows[0]?.n ?? undefined;
   } finally {
@@ -129,7 +156,12 @@ async function lastNumber(sql: Sql, partitions: readonly Partition[]): Promise<n
  * Drops the partitions that are past retention; the rows that have to stay are moved to the default partition. A partition
  * with too many of these stays, and its rows are deleted one by one. `isMine` is asked before each.
  */
-export async function dropPartitions(db: Db, now: Ms, keep: Retention, isMine: () => Promise<boolean>): Promise<Dropped> {
+export async function dropPartitions(
+  db: Db,
+  now: Ms,
+  keep: Retention,
+  isMine: () => Promise<boolean>,
+): Promise<Dropped> {
   const partitions = await readPartitions(db);
   const over = partitions.filter((one) => isOver(one, now, keep));
   const oldUpTo = await lastNumber(
@@ -152,7 +184,13 @@ export async function dropPartitions(db: Db, now: Ms, keep: Retention, isMine: (
   }
   const left = partitions.filter((one) => !gone.has(one));
   // The table as it was before it was divided holds rows of many days.
-  const isWhole = (one: Partition): boolean => one.lower !== "MINVALUE" && keep[KEPT_AS[one.parent]] >= LEAST_KEPT_MS && !full.has(one);
+  const isWhole = (one: Partition): boolean =>
+    one.lower !== "MINVALUE" && keep[KEPT_AS[one.parent]] >= LEAST_KEPT_MS && !full.has(one);
   const rest = left.filter((one) => one.parent === "events" && !isWhole(one));
-  return { rows, whole: left.filter(isWhole), rest: ["events_default", ...rest.map(({ name }) => name)], oldUpTo };
+  return {
+    rows,
+    whole: left.filter(isWhole),
+    rest: ["events_default", ...rest.map(({ name }) => name)],
+    oldUpTo,
+  };
 }

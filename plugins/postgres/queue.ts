@@ -94,7 +94,10 @@ function createConfirm({
       const holder = await membership.id();
       const lapses = membership.lapses();
       const values = [job.kind, job.id, job.lease, holder];
-      const rows = await sql.query("SELECT 1 FROM jobs WHERE kind = $1 AND id = $2 AND starts = $3 AND holder = $4", values);
+      const rows = await sql.query(
+        "SELECT 1 FROM jobs WHERE kind = $1 AND id = $2 AND starts = $3 AND holder = $4",
+        values,
+      );
       if (rows.length > 0) handedOut.confirm(job, lapses);
       return rows.length > 0;
     } catch {
@@ -117,11 +120,23 @@ function createConfirm({
 }
 
 /** The queue over the store's own schema, so that work and jobs share a commit. */
-export function createPostgresQueue({ db, jobs, membership, signals, handedOut, now, dbTime }: Parts): Queue {
+export function createPostgresQueue({
+  db,
+  jobs,
+  membership,
+  signals,
+  handedOut,
+  now,
+  dbTime,
+}: Parts): Queue {
   /** A job as it was read, with the database's time as ours. */
   const toOwnTime = <T extends { runAt: Ms }>(found: T | undefined): T | undefined =>
     found && { ...found, runAt: found.runAt === 0 ? 0 : found.runAt - (dbTime(now()) - now()) };
-  const take = async (kind: JobKind, limit: number, at: Ms): Promise<Taken & { lapses: number }> => {
+  const take = async (
+    kind: JobKind,
+    limit: number,
+    at: Ms,
+  ): Promise<Taken & { lapses: number }> => {
     const holder = await membership.id();
     // Read before: whatever lapses while the statement is under way counts.
     const lapses = membership.lapses();

@@ -12,7 +12,11 @@ const counted = (table: string, column: string, name: string): string => `
   CREATE TRIGGER ${table}_new AFTER INSERT ON ${table} REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION ${table}_new();
   CREATE TRIGGER ${table}_gone AFTER DELETE ON ${table} REFERENCING OLD TABLE AS stale FOR EACH STATEMENT EXECUTE FUNCTION ${table}_gone();`;
 
-const changing = (table: string, column: string, name: string): string => `${counted(table, column, name)}
+const changing = (
+  table: string,
+  column: string,
+  name: string,
+): string => `${counted(table, column, name)}
   CREATE FUNCTION ${table}_changed() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
     INSERT INTO count_deltas (name, n)
       SELECT '${name}.' || ${column}, sum(n) FROM (
@@ -267,7 +271,9 @@ export const MIGRATIONS: readonly string[] = [
 
 /** Every name that `counts` tells, also where there is none of it. */
 export const COUNTED: readonly string[] = [
-  ...["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed", "parked"].map((name) => `events.${name}`),
+  ...["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed", "parked"].map(
+    (name) => `events.${name}`,
+  ),
   ...RUN_STATUSES.map((name) => `runs.${name}`),
   ...["pending", "delivered", "failed", "no_route", "unknown"].map((name) => `deliveries.${name}`),
   ...["queued", "done", "parked"].map((name) => `systemEvents.${name}`),

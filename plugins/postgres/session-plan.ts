@@ -20,7 +20,13 @@ export class SessionPlan {
 
   apply(op: SessionOp): void {
     const session = sessionId(op.ref);
-    const known = this.planned.get(session) ?? { id: digest(session), session, ref: op.ref, wiped: "nothing", turns: [] };
+    const known = this.planned.get(session) ?? {
+      id: digest(session),
+      session,
+      ref: op.ref,
+      wiped: "nothing",
+      turns: [],
+    };
     this.planned.set(session, known);
     if (op.op === "append") {
       known.turns.push(op.turn);

@@ -1,4 +1,11 @@
-import { createListeners, type JobKind, type Listeners, type Logger, LONGEST_TIMER_MS, type Ms } from "#store-kit";
+import {
+  createListeners,
+  type JobKind,
+  type Listeners,
+  type Logger,
+  LONGEST_TIMER_MS,
+  type Ms,
+} from "#store-kit";
 
 export interface Signals extends Omit<Listeners, "any"> {
   /** Announces the kind at that time, unless it is announced for an earlier one first. */
@@ -6,7 +13,15 @@ export interface Signals extends Omit<Listeners, "any"> {
 }
 
 /** Who is told in this process that work may be ready, and the timers of jobs that wait. `listened` is called with each that listens. */
-export function createSignals({ now, log, listened }: { now: () => Ms; log: Logger; listened(): void }): Signals {
+export function createSignals({
+  now,
+  log,
+  listened,
+}: {
+  now: () => Ms;
+  log: Logger;
+  listened(): void;
+}): Signals {
   const { onReady, onWake, announce, woke, close } = createListeners(log, listened);
   /** `due`: by the monotonic clock, since what was planned before somebody set the other one still comes when it was to. */
   const timers = new Map<JobKind, { due: Ms; timer: NodeJS.Timeout }>();

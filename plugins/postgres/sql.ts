@@ -10,10 +10,18 @@ export const ENV = /^(?:PG[A-Z]+|HOME|NODE_EXTRA_CA_CERTS)$/;
 /** The database as others than the store see it. */
 export function toSqlDatabase(db: Db): SqlDatabase {
   const { query, transaction, close } = db;
-  return { schema: db.address.schema, query, transaction, close, migrate: (migrations, table) => migrate(db, migrations, table) };
+  return {
+    schema: db.address.schema,
+    query,
+    transaction,
+    close,
+    migrate: (migrations, table) => migrate(db, migrations, table),
+  };
 }
 
 const openSql: OpenSql = async (url, { env, log, connections, statementMs }) =>
-  toSqlDatabase(await openDb(parseAddress(url, env), log, { connections, statementMs, gathers: true }));
+  toSqlDatabase(
+    await openDb(parseAddress(url, env), log, { connections, statementMs, gathers: true }),
+  );
 
 export default openSql;

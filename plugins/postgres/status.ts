@@ -15,7 +15,13 @@ export const readStatus: StoreDriver["status"] = async ({ url, env }) => {
         FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = $1 AND relkind = 'r'`,
       [address.schema],
     );
-    return { driver: "postgres", where: address.shown, schema, known: MIGRATIONS.length, bytes: size?.bytes ?? 0 };
+    return {
+      driver: "postgres",
+      where: address.shown,
+      schema,
+      known: MIGRATIONS.length,
+      bytes: size?.bytes ?? 0,
+    };
   } catch (error) {
     throw openError(error, address);
   } finally {
@@ -29,7 +35,10 @@ export const readValues: NonNullable<StoreDriver["readValues"]> = async ({ url, 
   const db = await openDb(address, createLogger("silent"));
   try {
     if ((await schemaVersion(db, address)) === 0) return undefined;
-    const rows = await db.query<{ key: string; value: string }>("SELECT key, value FROM meta WHERE key = ANY($1::text[])", [keys]);
+    const rows = await db.query<{ key: string; value: string }>(
+      "SELECT key, value FROM meta WHERE key = ANY($1::text[])",
+      [keys],
+    );
     return new Map(rows.map(({ key, value }) => [key, JSON.parse(value) as unknown]));
   } catch (error) {
     throw openError(error, address);

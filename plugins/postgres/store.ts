@@ -1,4 +1,13 @@
-import { type FencingToken, type Job, LEASE_LOST, type Ms, oldestBody, RouseError, type Store, type Writes } from "#store-kit";
+import {
+  type FencingToken,
+  type Job,
+  LEASE_LOST,
+  type Ms,
+  oldestBody,
+  RouseError,
+  type Store,
+  type Writes,
+} from "#store-kit";
 import { createWriteLog, newEvent, noOps } from "./write-log.ts";
 import type { Db } from "./db.ts";
 import { newKeys } from "./keys.ts";
@@ -20,7 +29,15 @@ export interface StoreParts {
 }
 
 /** The store over one PostgreSQL schema. */
-export function createPostgresStore({ db, now, getLatest, accepting, committing, signals, close }: StoreParts): Store {
+export function createPostgresStore({
+  db,
+  now,
+  getLatest,
+  accepting,
+  committing,
+  signals,
+  close,
+}: StoreParts): Store {
   let closing: Promise<void> | undefined;
   return {
     ...createReads(db, now),
@@ -28,14 +45,21 @@ export function createPostgresStore({ db, now, getLatest, accepting, committing,
       const ops = { ...noOps(), events: [newEvent(event)] };
       const outcome = await accepting.add({
         keys: newKeys(event.id, entries),
-        touches: event.actions.flatMap((action) => (action.kind === "run" && action.collect ? [action.runId] : [])),
+        touches: event.actions.flatMap((action) =>
+          action.kind === "run" && action.collect ? [action.runId] : [],
+        ),
         record: () => ops,
         ...(fencingToken ? { held: fencingToken } : {}),
       });
-      if (outcome.kind === "lost" && event.actions.some((action) => action.kind === "run" && action.collect?.shared))
+      if (
+        outcome.kind === "lost" &&
+        event.actions.some((action) => action.kind === "run" && action.collect?.shared)
+      )
         return { kind: "closed" };
       if (outcome.kind === "lost") throw new RouseError(LEASE_LOST);
-      return outcome.kind === "duplicate" ? { kind: "duplicate", record: outcome.record } : { kind: "accepted" };
+      return outcome.kind === "duplicate"
+        ? { kind: "duplicate", record: outcome.record }
+        : { kind: "accepted" };
     },
     async commit(write: (tx: Writes) => void, held?: Job | FencingToken) {
       const record = () => {
@@ -49,9 +73,14 @@ export function createPostgresStore({ db, now, getLatest, accepting, committing,
     onSystemEvents: signals.onWake,
     // A gateway whose clock is ahead of the database's deletes nothing before its time.
     sweep: (at, retention, fencingToken) =>
-      sweep(db, at - (now() - getLatest()), retention, { fencingToken, stopped: () => closing !== undefined }),
+      sweep(db, at - (now() - getLatest()), retention, {
+        fencingToken,
+        stopped: () => closing !== undefined,
+      }),
     async oldestBody(at) {
-      const [row] = await db.query<{ at: Ms }>(oldestBody(POSTGRES_DIALECT, "$1::bigint"), [Math.round(at)]);
+      const [row] = await db.query<{ at: Ms }>(oldestBody(POSTGRES_DIALECT, "$1::bigint"), [
+        Math.round(at),
+      ]);
       return row?.at;
     },
     async backup() {

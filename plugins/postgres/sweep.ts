@@ -45,7 +45,8 @@ const deleteEvents = (part: string): string => `
 
 /** Deletes rows, and with runs what happened in them, but for what is in a partition that goes as a whole. */
 function deleteWithParts({ table, parts = [] }: AgedTable): string {
-  const inWhole = "SELECT FROM unnest($2::text[], $3::text[], $4::text[]) AS whole (parent, lower, upper)";
+  const inWhole =
+    "SELECT FROM unnest($2::text[], $3::text[], $4::text[]) AS whole (parent, lower, upper)";
   const gone = parts.map(
     (part) => `, ${part}_gone AS (DELETE FROM ${part} USING gone WHERE ${part}.run_id = gone.id
       AND NOT EXISTS (${inWhole} WHERE parent = '${part}' AND gone.id >= lower AND gone.id < upper))`,
@@ -55,18 +56,34 @@ function deleteWithParts({ table, parts = [] }: AgedTable): string {
 }
 
 /** Looks for an old row behind those from the future. `from`: a table, or a part of it. */
-async function look(sql: Sql, { from, at }: { from: string; at: string }, walk: Walk, age: Age): Promise<ReturnType<typeof lookAhead>> {
+async function look(
+  sql: Sql,
+  { from, at }: { from: string; at: string },
+  walk: Walk,
+  age: Age,
+): Promise<ReturnType<typeof lookAhead>> {
   const text = `SELECT seq, ${at} AS at FROM ${from} WHERE seq > $1 ORDER BY seq LIMIT $2`;
-  return lookAhead(await sql.query<TimedRow>(text, [walk.looked ?? walk.after, LOOK_AHEAD]), walk, age);
+  return lookAhead(
+    await sql.query<TimedRow>(text, [walk.looked ?? walk.after, LOOK_AHEAD]),
+    walk,
+    age,
+  );
 }
 
 /** Deletes the rows that are old in `part`, which is the table or a part of it. */
-function deleteAged(aged: AgedTable, { whole, oldUpTo }: Pick<Dropped, "whole" | "oldUpTo">, part: string): Step {
+function deleteAged(
+  aged: AgedTable,
+  { whole, oldUpTo }: Pick<Dropped, "whole" | "oldUpTo">,
+  part: string,
+): Step {
   const { table, at, since, age, parts = [] } = aged;
   const from = part === table ? table : `${part} AS ${table}`;
   let position: Walk = { after: 0, oldUpTo };
   const deleting = table === "events" ? deleteEvents(part) : deleteWithParts(aged);
-  const bounds = parts.length === 0 ? [] : (["parent", "lower", "upper"] as const).map((name) => whole.map((one) => one[name]));
+  const bounds =
+    parts.length === 0
+      ? []
+      : (["parent", "lower", "upper"] as const).map((name) => whole.map((one) => one[name]));
   return async (sql) => {
     if (position.looked !== undefined) {
       const { walk, end } = await look(sql, { from, at }, position, age);
@@ -74,8 +91,13 @@ function deleteAged(aged: AgedTable, { whole, oldUpTo }: Pick<Dropped, "whole" |
       return { changed: 0, more: !end };
     }
     const text = `SELECT seq, ${at} AS at, ${since} AS since FROM ${from} WHERE seq > $1 ORDER BY seq LIMIT $2`;
-    const { seqs, walk, end } = selectAged(await sql.query<AgedRow>(text, [position.after, SWEEP_SLICE]), position, age);
-    const [deleted] = seqs.length === 0 ? [] : await sql.query<{ n: number }>(deleting, [seqs, ...bounds]);
+    const { seqs, walk, end } = selectAged(
+      await sql.query<AgedRow>(text, [position.after, SWEEP_SLICE]),
+      position,
+      age,
+    );
+    const [deleted] =
+      seqs.length === 0 ? [] : await sql.query<{ n: number }>(deleting, [seqs, ...bounds]);
     position = walk;
     return { changed: deleted?.n ?? 0, more: !end };
   };
@@ -88,7 +110,9 @@ function redactTexts(redaction: Redaction, now: Ms): Step {
   let position: RedactionPosition | undefined;
   return async (sql) => {
     if (!position) {
-      start = (await sql.query<{ seq: number }>("SELECT seq FROM marks WHERE name = $1", [mark]))[0]?.seq ?? 0;
+      start =
+        (await sql.query<{ seq: number }>("SELECT seq FROM marks WHERE name = $1", [mark]))[0]
+          ?.seq ?? 0;
       position = { after: start, oldUpTo: start, marked: start, blocked: false };
     }
     if (age && position.looked !== undefined) {
@@ -98,12 +122,18 @@ function redactTexts(redaction: Redaction, now: Ms): Step {
     }
     // A row is changed in its own part: otherwise all parts of the table are opened for each.
     const text = `SELECT seq, tableoid::regclass::text AS part, ${columns} FROM ${table} WHERE seq > $1 ORDER BY seq LIMIT $2`;
-    const rows = await sql.query<RedactedRow & { part: string }>(text, [position.after, SWEEP_SLICE]);
+    const rows = await sql.query<RedactedRow & { part: string }>(text, [
+      position.after,
+      SWEEP_SLICE,
+    ]);
     const parts = new Map(rows.map(({ seq, part }) => [seq, part]));
     const slice = redactRows(rows, redaction, position, { upTo: now - SETTLED_MS, now });
     for (const { seq, changes } of slice.updates) {
       const columns = Object.keys(changes).map((column, index) => `${column} = $${index + 2}`);
-      await sql.query(`UPDATE ${parts.get(seq)} SET ${columns.join(", ")} WHERE seq = $1`, [seq, ...Object.values(changes)]);
+      await sql.query(`UPDATE ${parts.get(seq)} SET ${columns.join(", ")} WHERE seq = $1`, [
+        seq,
+        ...Object.values(changes),
+      ]);
     }
     position = slice.position;
     if (position.marked > start) {
@@ -175,13 +205,19 @@ function deleteKeys(now: Ms): Step {
 /** Deletes the configs of which no event is kept; one that a gateway begins to use meanwhile stays. */
 function deleteConfigs(before: Ms): Step {
   return async (sql) => {
-    const old = await sql.query<Pick<ConfigRow, "id" | "last_used">>("SELECT id, last_used FROM configs WHERE last_used < $1", [before]);
+    const old = await sql.query<Pick<ConfigRow, "id" | "last_used">>(
+      "SELECT id, last_used FROM configs WHERE last_used < $1",
+      [before],
+    );
     if (old.length === 0) return { changed: 0, more: false };
-    const oldest = await sql.query<{ at: Ms; head: string }>("SELECT at, head FROM events ORDER BY seq LIMIT $1", [OLDEST_EVENTS]);
-    const gone = await sql.query("DELETE FROM configs WHERE id = ANY($1::text[]) AND last_used < $2 RETURNING id", [
-      selectUnused(old, oldest),
-      before,
-    ]);
+    const oldest = await sql.query<{ at: Ms; head: string }>(
+      "SELECT at, head FROM events ORDER BY seq LIMIT $1",
+      [OLDEST_EVENTS],
+    );
+    const gone = await sql.query(
+      "DELETE FROM configs WHERE id = ANY($1::text[]) AND last_used < $2 RETURNING id",
+      [selectUnused(old, oldest), before],
+    );
     return { changed: gone.length, more: false };
   };
 }
@@ -213,7 +249,8 @@ export async function sweep(
   { fencingToken, stopped }: { fencingToken: FencingToken | undefined; stopped(): boolean },
 ): Promise<number> {
   const isStanding = async (sql: Sql): Promise<boolean> =>
-    fencingToken === undefined || (await standing(sql, [fencingToken.lease])).get(fencingToken.lease) === fencingToken.token;
+    fencingToken === undefined ||
+    (await standing(sql, [fencingToken.lease])).get(fencingToken.lease) === fencingToken.token;
   const isMine = async (): Promise<boolean> => !stopped() && isStanding(db);
   if (!(await isMine())) return 0;
   await addPartitions(db);
@@ -221,7 +258,9 @@ export async function sweep(
   let total = dropped.rows;
   for (const step of sweepSteps(now, keep, dropped)) {
     for (let more = true; more && !stopped();) {
-      const slice = await db.transaction(async (sql) => ((await isStanding(sql)) ? step(sql) : undefined));
+      const slice = await db.transaction(async (sql) =>
+        (await isStanding(sql)) ? step(sql) : undefined,
+      );
       if (!slice) return total;
       total += slice.changed;
       more = slice.more;

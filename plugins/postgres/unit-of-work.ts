@@ -84,7 +84,10 @@ export class UnitOfWork {
   readonly dropped = new Set<string>();
   readonly sessions = new SessionPlan();
   readonly systemEvents = new Map<string, { event: NewSystemEvent; record: string }>();
-  readonly systemEventChanges = new Map<string, { state: SystemEventState | null; failures: number }>();
+  readonly systemEventChanges = new Map<
+    string,
+    { state: SystemEventState | null; failures: number }
+  >();
   readonly routes = new Map<string, LastRoute>();
   readonly values = new Map<string, string>();
   readonly configs = new Map<string, UsedConfig>();
@@ -111,7 +114,8 @@ export class UnitOfWork {
       else this.#updateRun(op.id, op.change);
     }
     for (const op of ops.deliveries) {
-      if (op.op === "insert") this.deliveries.set(op.record.id, { fresh: true, changed: true, record: op.record });
+      if (op.op === "insert")
+        this.deliveries.set(op.record.id, { fresh: true, changed: true, record: op.record });
       else this.#updateDelivery(op.id, op.change);
     }
     for (const op of ops.sessions) this.sessions.apply(op);
@@ -130,13 +134,20 @@ export class UnitOfWork {
   }
 
   #isHeld(held: Job | FencingToken): boolean {
-    return isFencingToken(held) ? this.#loaded.fencingTokens.get(held.lease) === held.token : this.jobs.isHeld(held);
+    return isFencingToken(held)
+      ? this.#loaded.fencingTokens.get(held.lease) === held.token
+      : this.jobs.isHeld(held);
   }
 
   /** A window that has closed takes no event any more. */
   #areOpen({ events }: Ops): boolean {
     return events.every(({ actions }) =>
-      actions.every((action) => action.kind !== "run" || !action.collect?.shared || this.#loaded.windows.has(action.runId)),
+      actions.every(
+        (action) =>
+          action.kind !== "run" ||
+          !action.collect?.shared ||
+          this.#loaded.windows.has(action.runId),
+      ),
     );
   }
 
@@ -150,7 +161,8 @@ export class UnitOfWork {
     for (const op of ops.runs) {
       if (op.op !== "insert") {
         const run = op.expected && this.#run(op.id)?.state;
-        if (op.expected && !(run && isAsExpected(run, op.expected))) throw new RouseError(RUN_CHANGED);
+        if (op.expected && !(run && isAsExpected(run, op.expected)))
+          throw new RouseError(RUN_CHANGED);
         continue;
       }
       if (runs.has(op.row.id) || this.#run(op.row.id)) throw refused();
@@ -169,14 +181,18 @@ export class UnitOfWork {
     const planned = this.runs.get(id);
     if (planned) return planned;
     const record = this.#loaded.runs.get(id);
-    return record === undefined ? undefined : { fresh: false, changed: false, state: JSON.parse(record) as RunState };
+    return record === undefined
+      ? undefined
+      : { fresh: false, changed: false, state: JSON.parse(record) as RunState };
   }
 
   #delivery(id: string): PlannedDelivery | undefined {
     const planned = this.deliveries.get(id);
     if (planned) return planned;
     const record = this.#loaded.deliveries.get(id);
-    return record === undefined ? undefined : { fresh: false, changed: false, record: JSON.parse(record) as DeliveryRecord };
+    return record === undefined
+      ? undefined
+      : { fresh: false, changed: false, record: JSON.parse(record) as DeliveryRecord };
   }
 
   #newRun({ id, spec, sessionKey, record }: LoggedRunRow): void {
@@ -217,7 +233,10 @@ export class UnitOfWork {
   #changeSystemEvents({ ids, state, failed }: Ops["systemEventChanges"][number]): void {
     for (const id of ids) {
       const known = this.systemEventChanges.get(id) ?? { state: null, failures: 0 };
-      this.systemEventChanges.set(id, { state: state ?? known.state, failures: known.failures + (failed ? 1 : 0) });
+      this.systemEventChanges.set(id, {
+        state: state ?? known.state,
+        failures: known.failures + (failed ? 1 : 0),
+      });
     }
   }
 
@@ -231,7 +250,8 @@ export class UnitOfWork {
     if (action.kind === "wake") {
       const event = buildSystemEvent(action, at);
       this.#systemEvent(event, JSON.stringify(event));
-      if (action.mode === "now" || !this.wakes.has(action.agentId)) this.wakes.set(action.agentId, action.mode);
+      if (action.mode === "now" || !this.wakes.has(action.agentId))
+        this.wakes.set(action.agentId, action.mode);
       return;
     }
     const known = this.#run(action.runId);
@@ -239,11 +259,16 @@ export class UnitOfWork {
     if (!known) this.#newRun(toRunRow(run));
     if (action.collect) return this.#collect(run, action.collect, known);
     if (known) return;
-    for (const job of buildRunJobs(run, action.parked)) this.jobs.enqueue(job, JSON.stringify(job.data));
+    for (const job of buildRunJobs(run, action.parked))
+      this.jobs.enqueue(job, JSON.stringify(job.data));
   }
 
   /** The first event of a window makes the run, and the job that closes the window; later ones put that off. */
-  #collect(run: RunRecord, { closesAt, event }: NonNullable<RunAction["collect"]>, known: PlannedRun | undefined): void {
+  #collect(
+    run: RunRecord,
+    { closesAt, event }: NonNullable<RunAction["collect"]>,
+    known: PlannedRun | undefined,
+  ): void {
     this.collected.push({ runId: run.id, record: collectedRecord(event) });
     if (!known) {
       const job = collectJob(run.id, event.at, closesAt);
@@ -251,7 +276,8 @@ export class UnitOfWork {
       return;
     }
     const { collect } = known.state;
-    if (collect) this.#updateRun(run.id, { collect: { ...collect, closesAt, count: collect.count + 1 } });
+    if (collect)
+      this.#updateRun(run.id, { collect: { ...collect, closesAt, count: collect.count + 1 } });
     this.jobs.apply({ op: "reschedule", kind: "turn", id: run.id, runAt: closesAt });
   }
 }

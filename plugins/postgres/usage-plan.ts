@@ -1,4 +1,13 @@
-import { countChange, DAY_WINDOW, HOUR_WINDOW, type Ms, noAmounts, type RunRecord, toBucket, type UsageChange } from "#store-kit";
+import {
+  countChange,
+  DAY_WINDOW,
+  HOUR_WINDOW,
+  type Ms,
+  noAmounts,
+  type RunRecord,
+  toBucket,
+  type UsageChange,
+} from "#store-kit";
 import type { Statement } from "./lane.ts";
 
 type RunState = Omit<RunRecord, "spec">;
@@ -16,7 +25,13 @@ export class UsagePlan {
     if (parked < 0) this.unparked.add(after.id);
     if (parked > 0) this.unparked.delete(after.id);
     for (const counter of counters) {
-      const sum = this.sums.get(counter) ?? { running: 0, waiting: 0, parked: 0, inLine: 0, used: noAmounts() };
+      const sum = this.sums.get(counter) ?? {
+        running: 0,
+        waiting: 0,
+        parked: 0,
+        inLine: 0,
+        used: noAmounts(),
+      };
       this.sums.set(counter, {
         running: sum.running + running,
         waiting: sum.waiting + waiting,
@@ -61,7 +76,11 @@ export function toCountValues({ sums }: UsagePlan, part: string): unknown[] {
     .map(([counter, sum]): Counted => ({ counter, ...sum }))
     .filter((sum) => COUNT.some(([, value]) => value(sum) !== 0));
   if (counted.length === 0) return [];
-  return [part, counted.map(({ counter }) => counter), ...COUNT.map(([, value]) => counted.map(value))];
+  return [
+    part,
+    counted.map(({ counter }) => counter),
+    ...COUNT.map(([, value]) => counted.map(value)),
+  ];
 }
 
 const ADD_USAGE = `
@@ -73,7 +92,11 @@ const ADD_USAGE = `
     starts = known.starts + excluded.starts, tokens = known.tokens + excluded.tokens, micros = known.micros + excluded.micros`;
 
 /** Adds what was used to the buckets of this part, at the database's time. */
-export function* usageStatements({ sums, unparked }: UsagePlan, part: string, now: Ms): Generator<Statement> {
+export function* usageStatements(
+  { sums, unparked }: UsagePlan,
+  part: string,
+  now: Ms,
+): Generator<Statement> {
   const buckets = [...sums].flatMap(
     ([
       counter,
@@ -99,5 +122,6 @@ export function* usageStatements({ sums, unparked }: UsagePlan, part: string, no
       ],
     };
   }
-  if (unparked.size > 0) yield { text: "DELETE FROM parked WHERE run = ANY($1::text[])", values: [[...unparked]] };
+  if (unparked.size > 0)
+    yield { text: "DELETE FROM parked WHERE run = ANY($1::text[])", values: [[...unparked]] };
 }

@@ -39,7 +39,10 @@ const COUNT_AGAIN_MS = 600_000;
 const countedAt = new WeakMap<Db, Ms>();
 
 /** Deletes counters that count no more, sums up those of gateways that are gone, and now and then counts runs again. */
-export async function tidyUsage(db: Db, [hourFrom, hourTo, dayFrom, dayTo]: readonly Ms[]): Promise<void> {
+export async function tidyUsage(
+  db: Db,
+  [hourFrom, hourTo, dayFrom, dayTo]: readonly Ms[],
+): Promise<void> {
   await db.query(
     `DELETE FROM usage WHERE (width = ${HOUR_WINDOW.widthMs} AND (at <= $1 OR at > $2)) OR (width = ${DAY_WINDOW.widthMs} AND (at <= $3 OR at > $4))`,
     [hourFrom, hourTo, dayFrom, dayTo],

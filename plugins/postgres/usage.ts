@@ -36,7 +36,8 @@ const DAYS = `
     FROM names JOIN usage ON usage.counter = names.counter
     AND usage.width = ${DAY_WINDOW.widthMs} AND usage.at > $12::bigint AND usage.at <= $13::bigint GROUP BY 1, 2),`;
 /** Without a limit that needs it, nothing is read. */
-const NO_HOURS = "hours AS (SELECT NULL::text AS scope, 0::bigint AS at, 0::bigint AS starts WHERE $10::bigint + $11::bigint IS NULL),";
+const NO_HOURS =
+  "hours AS (SELECT NULL::text AS scope, 0::bigint AS at, 0::bigint AS starts WHERE $10::bigint + $11::bigint IS NULL),";
 const NO_DAYS =
   "days AS (SELECT NULL::text AS scope, 0::bigint AS at, 0::bigint AS tokens, 0::bigint AS micros WHERE $12::bigint + $13::bigint IS NULL),";
 
@@ -148,7 +149,9 @@ interface CountedRow {
   days: [at: Ms, tokens: number, micros: number][] | null;
 }
 
-type LentRow = CountedRow & { lent: Partial<Record<Resource, [lent: number, left: number]>> | null };
+type LentRow = CountedRow & {
+  lent: Partial<Record<Resource, [lent: number, left: number]>> | null;
+};
 
 export interface UsageParts {
   db: Db;
@@ -162,11 +165,16 @@ export interface UsageParts {
 }
 
 const toNames = (scopes: readonly CountedScope[]): [string[], string[]] => {
-  const pairs = scopes.flatMap(({ scope, counters }) => counters.map((counter) => [scope, counter] as const));
+  const pairs = scopes.flatMap(({ scope, counters }) =>
+    counters.map((counter) => [scope, counter] as const),
+  );
   return [pairs.map(([scope]) => scope), pairs.map(([, counter]) => counter)];
 };
 
-const toCounted = ({ running, waiting, parked, inLine, hours, days }: CountedRow, skew: Ms): Counted => ({
+const toCounted = (
+  { running, waiting, parked, inLine, hours, days }: CountedRow,
+  skew: Ms,
+): Counted => ({
   running,
   waiting,
   parked,
@@ -176,7 +184,8 @@ const toCounted = ({ running, waiting, parked, inLine, hours, days }: CountedRow
 });
 
 /** Bounds of the buckets that count, at the database's time. */
-const toTimes = (at: Ms): Ms[] => [HOUR_WINDOW, DAY_WINDOW].flatMap((window) => [countsAfter(window, at), countsUntil(window, at)]);
+const toTimes = (at: Ms): Ms[] =>
+  [HOUR_WINDOW, DAY_WINDOW].flatMap((window) => [countsAfter(window, at), countsUntil(window, at)]);
 
 function createLend({ db, membership, gateway, now, dbTime }: UsageParts): UsageStore["lend"] {
   const known = new Set<string>();
@@ -199,7 +208,9 @@ function createLend({ db, membership, gateway, now, dbTime }: UsageParts): Usage
     const asked = requests.flatMap(({ scope, limits, held, needed, ahead }) =>
       RESOURCES.flatMap((name) => {
         const most = limits[name];
-        return most === undefined ? [] : [{ scope, name, most, held: held[name], needed: needed[name], ahead: ahead[name] }];
+        return most === undefined
+          ? []
+          : [{ scope, name, most, held: held[name], needed: needed[name], ahead: ahead[name] }];
       }),
     );
     const hasDay = asked.some(({ name }) => name === "tokens" || name === "micros");
@@ -243,7 +254,9 @@ export function createUsage(parts: UsageParts): UsageStore {
       return new Map(rows.map((row) => [row.scope, toCounted(row, dbTime(0))]));
     },
     async lanes() {
-      const rows = await db.query<{ [K in keyof ParkedMapping]: ParkedMapping[K] | null } & { parked: number | null }>(LANES);
+      const rows = await db.query<
+        { [K in keyof ParkedMapping]: ParkedMapping[K] | null } & { parked: number | null }
+      >(LANES);
       const lanes = rows.flatMap(({ mapping, waits, released }) =>
         mapping === null ? [] : [{ mapping, waits: waits ?? false, released: released ?? 0 }],
       );

@@ -50,7 +50,11 @@ export interface PlannedTurn {
   covered: number | undefined;
 }
 
-export type SessionOp = { ref: SessionRef } & ({ op: "append"; at: Ms; turn: PlannedTurn } | { op: "reset" } | { op: "delete" });
+export type SessionOp = { ref: SessionRef } & (
+  | { op: "append"; at: Ms; turn: PlannedTurn }
+  | { op: "reset" }
+  | { op: "delete" }
+);
 
 export type StepOp =
   | { op: "step"; row: ReturnType<typeof toStepRow> }
@@ -64,8 +68,14 @@ export type StepOp =
 export interface Ops {
   events: NewEvent[];
   eventChanges: { id: string; change: EventChange }[];
-  runs: ({ op: "insert"; row: LoggedRunRow } | { op: "update"; id: string; change: RunChange; expected?: ExpectedRun })[];
-  deliveries: ({ op: "insert"; record: DeliveryRecord } | { op: "update"; id: string; change: DeliveryChange })[];
+  runs: (
+    | { op: "insert"; row: LoggedRunRow }
+    | { op: "update"; id: string; change: RunChange; expected?: ExpectedRun }
+  )[];
+  deliveries: (
+    | { op: "insert"; record: DeliveryRecord }
+    | { op: "update"; id: string; change: DeliveryChange }
+  )[];
   sessions: SessionOp[];
   systemEvents: { event: NewSystemEvent; record: string }[];
   systemEventChanges: { ids: readonly string[]; state?: SystemEventState; failed?: boolean }[];
@@ -77,7 +87,10 @@ export interface Ops {
   jobs: JobOp[];
 }
 
-export const newEvent = (event: EventRecord): NewEvent => ({ row: toEventRow(event), actions: event.actions });
+export const newEvent = (event: EventRecord): NewEvent => ({
+  row: toEventRow(event),
+  actions: event.actions,
+});
 
 export const noOps = (): Ops => ({
   events: [],
@@ -114,10 +127,17 @@ export const createWriteLog = (ops: Ops): Writes =>
         ops.sessions.push({ op: "append", ref, at: turn.at, turn: planned });
       },
       systemEvent: (event) => void ops.systemEvents.push({ event, record: JSON.stringify(event) }),
-      delivery: (delivery) => void ops.deliveries.push({ op: "insert", record: newDeliveryRecord(delivery) }),
+      delivery: (delivery) =>
+        void ops.deliveries.push({ op: "insert", record: newDeliveryRecord(delivery) }),
       job: (job) => void ops.jobs.push({ op: "enqueue", job, data: JSON.stringify(job.data) }),
       step: (step) => void ops.steps.push({ op: "step", row: toStepRow(step) }),
-      toolResult: (result) => void ops.steps.push({ op: "result", id: result.id, runId: result.runId, record: JSON.stringify(result) }),
+      toolResult: (result) =>
+        void ops.steps.push({
+          op: "result",
+          id: result.id,
+          runId: result.runId,
+          record: JSON.stringify(result),
+        }),
       approval(approval) {
         refuseUnkept(approval);
         ops.steps.push({ op: "approval", approval });
@@ -141,7 +161,14 @@ export const createWriteLog = (ops: Ops): Writes =>
         ops.deliveries.push({ op: "update", id, change });
       },
       systemEvents: (ids, change) => void ops.systemEventChanges.push({ ids, ...change }),
-      job: (kind, id, runAt, key) => void ops.jobs.push({ op: "reschedule", kind, id, runAt, ...(key === undefined ? {} : { key }) }),
+      job: (kind, id, runAt, key) =>
+        void ops.jobs.push({
+          op: "reschedule",
+          kind,
+          id,
+          runAt,
+          ...(key === undefined ? {} : { key }),
+        }),
       toolCall(runId, callId, change) {
         refuseUnkept(change);
         ops.steps.push({ op: "call", runId, callId, change });
@@ -157,7 +184,13 @@ export const createWriteLog = (ops: Ops): Writes =>
       if (runAt === undefined) ops.jobs.push({ op: "complete", job });
       else {
         const { resetAttempts = false, key } = options ?? {};
-        ops.jobs.push({ op: "retry", job, runAt, reset: resetAttempts, ...(key === undefined ? {} : { key }) });
+        ops.jobs.push({
+          op: "retry",
+          job,
+          runAt,
+          reset: resetAttempts,
+          ...(key === undefined ? {} : { key }),
+        });
       }
     },
   });

@@ -38,7 +38,8 @@ function* runs({ runs }: UnitOfWork): Generator<Statement> {
 }
 
 function* collected({ collected, dropped }: UnitOfWork): Generator<Statement> {
-  if (dropped.size > 0) yield statement("DELETE FROM collected WHERE run_id = ANY($1::text[])", [[...dropped]]);
+  if (dropped.size > 0)
+    yield statement("DELETE FROM collected WHERE run_id = ANY($1::text[])", [[...dropped]]);
   if (collected.length === 0) return;
   yield statement(
     `INSERT INTO collected (run_id, record) SELECT run_id, record
@@ -81,7 +82,11 @@ function* sessions({ sessions }: UnitOfWork): Generator<Statement> {
   yield statement(
     `INSERT INTO turns (session, record, covered) SELECT session, record, covered
       FROM unnest($1::bytea[], $2::text[], $3::bigint[]) WITH ORDINALITY AS given (session, record, covered, nth) ORDER BY nth`,
-    [turns.map((turn) => turn.id), turns.map((turn) => turn.record), turns.map((turn) => turn.covered)],
+    [
+      turns.map((turn) => turn.id),
+      turns.map((turn) => turn.record),
+      turns.map((turn) => turn.covered),
+    ],
   );
 }
 
@@ -91,7 +96,11 @@ function* systemEvents({ systemEventChanges }: UnitOfWork): Generator<Statement>
   yield statement(
     `UPDATE system_events SET state = coalesce(given.state, system_events.state), failures = system_events.failures + given.failures
       FROM unnest($1::text[], $2::text[], $3::int[]) AS given (id, state, failures) WHERE system_events.id = given.id`,
-    [changed.map(([id]) => id), changed.map(([, change]) => change.state), changed.map(([, change]) => change.failures)],
+    [
+      changed.map(([id]) => id),
+      changed.map(([, change]) => change.state),
+      changed.map(([, change]) => change.failures),
+    ],
   );
 }
 
@@ -168,7 +177,8 @@ function* rest({ routes, values, configs }: UnitOfWork): Generator<Statement> {
       [[...values.keys()], [...values.values()]],
     );
   }
-  for (const { id, usedAt, content } of configs.values()) yield statement(USE_CONFIG, [id, usedAt, content]);
+  for (const { id, usedAt, content } of configs.values())
+    yield statement(USE_CONFIG, [id, usedAt, content]);
 }
 
 const STEP: readonly AddedColumn<PlannedStep>[] = [
@@ -203,7 +213,11 @@ const APPROVAL: readonly AddedColumn<ReturnType<typeof toApprovalRow>>[] = [
   ["record", "text", ({ record }) => record],
 ];
 
-const inserting = <T>(table: string, columns: readonly AddedColumn<T>[], rows: readonly T[]): Statement[] =>
+const inserting = <T>(
+  table: string,
+  columns: readonly AddedColumn<T>[],
+  rows: readonly T[],
+): Statement[] =>
   rows.length === 0 ? [] : [{ text: addRows(table, columns, 1), values: valuesOf(rows, columns) }];
 
 function* steps({ steps: plan }: UnitOfWork, now: Ms): Generator<Statement> {
@@ -237,14 +251,19 @@ function* steps({ steps: plan }: UnitOfWork, now: Ms): Generator<Statement> {
 
 function* approvals({ steps }: UnitOfWork): Generator<Statement> {
   const changed = [...steps.approvals.values()].filter((one) => one.changed);
-  const rows = (fresh: boolean) => changed.filter((one) => one.fresh === fresh).map((one) => toApprovalRow(one.approval));
+  const rows = (fresh: boolean) =>
+    changed.filter((one) => one.fresh === fresh).map((one) => toApprovalRow(one.approval));
   const decided = rows(false);
   // First, since the code of an approval that is decided may be used again.
   if (decided.length > 0) {
     yield statement(
       `UPDATE approvals SET state = given.state, record = given.record
         FROM unnest($1::text[], $2::text[], $3::text[]) AS given (id, state, record) WHERE approvals.id = given.id`,
-      [decided.map(({ id }) => id), decided.map(({ state }) => state), decided.map(({ record }) => record)],
+      [
+        decided.map(({ id }) => id),
+        decided.map(({ state }) => state),
+        decided.map(({ record }) => record),
+      ],
     );
   }
   yield* inserting("approvals", APPROVAL, rows(true));
@@ -261,7 +280,17 @@ export function planStatements(
   keys: readonly NewDedupeKey[] = [],
 ): Statement[] {
   const { before, after } = jobStatements(plan.jobs, now, parts.dbTime);
-  const tables = [events, runs, collected, sessions, systemEvents, deliveries, rest, steps, approvals];
+  const tables = [
+    events,
+    runs,
+    collected,
+    sessions,
+    systemEvents,
+    deliveries,
+    rest,
+    steps,
+    approvals,
+  ];
   const written = tables.flatMap((statements) => [...statements(plan, now)]);
   const used = usageStatements(plan.usage, parts.part, parts.dbTime(now));
   return [...before, ...addWork(plan, now, parts, keys), ...after, ...written, ...used];

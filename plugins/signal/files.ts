@@ -16,7 +16,11 @@ export interface SignalQuote {
   authorNumber?: string | null;
   authorUuid?: string | null;
   text?: string | null;
-  attachments?: readonly { contentType?: string | null; filename?: string | null; thumbnail?: SignalFile | null }[];
+  attachments?: readonly {
+    contentType?: string | null;
+    filename?: string | null;
+    thumbnail?: SignalFile | null;
+  }[];
 }
 
 /** The files of a message. The daemon wants to know for each from which conversation it is. */
@@ -37,23 +41,32 @@ export function readQuoted(quote: SignalQuote | undefined, to: string): EarlierM
   const { attachments = [] } = quote;
   const hasImage = (one: (typeof attachments)[number]): boolean =>
     one.contentType?.startsWith("image/") === true && one.thumbnail?.id !== undefined;
-  const shown = attachments.filter(hasImage).map(({ filename, thumbnail }) => ({ ...thumbnail, filename: filename ?? null }));
+  const shown = attachments
+    .filter(hasImage)
+    .map(({ filename, thumbnail }) => ({ ...thumbnail, filename: filename ?? null }));
   const named = attachments
     .filter((one) => !hasImage(one))
     .map(({ filename, contentType }) => `[file: ${filename || contentType || "without a name"}]`);
   const text = [quote.text ?? "", ...named].filter(Boolean).join(" ");
-  return toEarlierMessage(quote.authorNumber ?? quote.authorUuid ?? undefined, text, readFiles(shown, to));
+  return toEarlierMessage(
+    quote.authorNumber ?? quote.authorUuid ?? undefined,
+    text,
+    readFiles(shown, to),
+  );
 }
 
 /** Gets files from the daemon, which has fetched them already. */
-export function createFileFetcher(call: ReturnType<typeof createRpc>): NonNullable<Channel["fetchFile"]> {
+export function createFileFetcher(
+  call: ReturnType<typeof createRpc>,
+): NonNullable<Channel["fetchFile"]> {
   return createFetchFile(VENDOR, async ({ ref }, signal) => {
     const [to = "", id = ""] = ref.split(" ");
     const { recipient, groupId } = toTarget(to);
     const given = groupId === undefined ? { id, recipient: recipient?.[0] } : { id, groupId };
     const { result } = await call("file", "getAttachment", given, signal);
     const data = typeof result?.data === "string" ? result.data : undefined;
-    if (data === undefined) throw new ChannelError({ status: "failed", reason: "the daemon no longer has the file" });
+    if (data === undefined)
+      throw new ChannelError({ status: "failed", reason: "the daemon no longer has the file" });
     return new Blob([Buffer.from(data, "base64")]).stream();
   });
 }

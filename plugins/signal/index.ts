@@ -1,5 +1,12 @@
 import { z } from "zod";
-import { channelConfig, httpUrl, normalForm, phoneNumber, recipients, typingSetting } from "#channel-kit";
+import {
+  channelConfig,
+  httpUrl,
+  normalForm,
+  phoneNumber,
+  recipients,
+  typingSetting,
+} from "#channel-kit";
 import { definePlugin } from "#plugin";
 import { createFileFetcher } from "./files.ts";
 import { listen } from "./receive.ts";
@@ -37,11 +44,17 @@ const parseRecipient = recipients(
 
 const config = channelConfig(
   {
-    url: httpUrl("Address of `signal-cli daemon --http`. It asks for no password: keep it on this machine.", "http://127.0.0.1:8080"),
+    url: httpUrl(
+      "Address of `signal-cli daemon --http`. It asks for no password: keep it on this machine.",
+      "http://127.0.0.1:8080",
+    ),
     typing: typingSetting(),
     account: z
       .string()
-      .refine((text) => parsePerson(text).ok, `must be ${PERSON.map(({ like }) => like).join(", or ")}`)
+      .refine(
+        (text) => parsePerson(text).ok,
+        `must be ${PERSON.map(({ like }) => like).join(", or ")}`,
+      )
       .describe("The agent's own account on the daemon: its number, or its account id as uuid:…"),
   },
   { person: PERSON, parseRecipient },
@@ -52,7 +65,8 @@ export default definePlugin({
   id: "signal",
   setupQuestions: {
     name: "Signal (signal-cli)",
-    where: "https://github.com/AsamK/signal-cli: register or link the account, then `signal-cli daemon --http`",
+    where:
+      "https://github.com/AsamK/signal-cli: register or link the account, then `signal-cli daemon --http`",
     fields: [
       { name: "url", ask: "Address of the daemon", value: "http://127.0.0.1:8080" },
       { name: "account", ask: "The account's number, +…" },

@@ -37,14 +37,21 @@ interface EventData {
 }
 
 /** A message for the agent, or why it is not for it; undefined for its own, for receipts, reactions, typing and stories. */
-function toMessage({ envelope = {}, exception }: EventData, { account, allowFrom }: Daemon): ReceivedMessage | undefined {
+function toMessage(
+  { envelope = {}, exception }: EventData,
+  { account, allowFrom }: Daemon,
+): ReceivedMessage | undefined {
   const { sourceNumber: number, sourceUuid: uuid, editMessage: edit } = envelope;
   const said = edit ? edit.dataMessage : envelope.dataMessage;
   const isSelf = (party: Party): boolean => party.number === account || party.uuid === account;
   const author = uuid ?? number;
   const id = `${said?.timestamp ?? envelope.timestamp ?? 0}:${author ?? "unknown"}`;
   if (isSelf({ number, uuid })) return undefined;
-  if (exception) return { id, skipped: `the daemon could not read the message (${getExceptionKind(exception)})` };
+  if (exception)
+    return {
+      id,
+      skipped: `the daemon could not read the message (${getExceptionKind(exception)})`,
+    };
   if (!said || isNotice(said)) return undefined;
   if (!author) return { id, skipped: "the message names no sender" };
   const target = edit?.targetSentTimestamp;
@@ -60,7 +67,10 @@ interface Origin extends Pick<IncomingMessage, "id" | "edits">, Pick<Daemon, "al
 }
 
 /** What somebody wrote, for the agent or not. */
-function readWritten(said: DataMessage, { id, author, edits, envelope, allowFrom, isSelf }: Origin): ReceivedMessage {
+function readWritten(
+  said: DataMessage,
+  { id, author, edits, envelope, allowFrom, isSelf }: Origin,
+): ReceivedMessage {
   const { sourceNumber: number, sourceUuid: uuid } = envelope;
   const from = uuid ? `uuid:${uuid}` : author;
   const { mentions, quote, attachments } = said;
@@ -71,24 +81,37 @@ function readWritten(said: DataMessage, { id, author, edits, envelope, allowFrom
     from: getSender(from, number, allowFrom),
     name: envelope.sourceName ?? undefined,
     ...place,
-    mentioned: mentions?.some(isSelf) || isSelf({ number: quote?.authorNumber, uuid: quote?.authorUuid }),
+    mentioned:
+      mentions?.some(isSelf) || isSelf({ number: quote?.authorNumber, uuid: quote?.authorUuid }),
     text: withNames(said, isSelf),
     quoted: readQuoted(quote, place.to),
     files: readFiles(attachments, place.to),
   });
 }
 
-const isNotice = ({ reaction, remoteDelete, storyContext }: DataMessage): boolean => Boolean(reaction || remoteDelete || storyContext);
+const isNotice = ({ reaction, remoteDelete, storyContext }: DataMessage): boolean =>
+  Boolean(reaction || remoteDelete || storyContext);
 
 /** Whoever the config lists by number is known by it; the account id is what never changes. */
-function getSender(from: string, number: string | null | undefined, allowFrom: readonly string[]): string {
+function getSender(
+  from: string,
+  number: string | null | undefined,
+  allowFrom: readonly string[],
+): string {
   return number && allowFrom.includes(number) && !allowFrom.includes(from) ? number : from;
 }
 
 /** Returns where a message was written: in a group, or to the agent alone. */
-function getConversation({ groupInfo }: DataMessage, from: string): Pick<IncomingMessage, "to" | "direct" | "room"> {
+function getConversation(
+  { groupInfo }: DataMessage,
+  from: string,
+): Pick<IncomingMessage, "to" | "direct" | "room"> {
   if (groupInfo?.groupId === undefined) return { to: from, direct: true };
-  return { to: `group:${groupInfo.groupId}`, direct: false, room: { kind: "group", name: groupInfo.groupName ?? undefined } };
+  return {
+    to: `group:${groupInfo.groupId}`,
+    direct: false,
+    room: { kind: "group", name: groupInfo.groupName ?? undefined },
+  };
 }
 
 /** What kind of error the daemon met, as a word that quotes nothing. */
@@ -97,11 +120,17 @@ function getExceptionKind({ type = "" }: NonNullable<EventData["exception"]>): s
 }
 
 /** The text with a name in the place of each mention, which Signal leaves empty; the agent's own goes. */
-function withNames({ message, mentions = [] }: DataMessage, isSelf: (party: Party) => boolean): string {
+function withNames(
+  { message, mentions = [] }: DataMessage,
+  isSelf: (party: Party) => boolean,
+): string {
   let text = message ?? "";
   for (const mention of mentions.toSorted((a, b) => (b.start ?? 0) - (a.start ?? 0))) {
     const { start = 0, length = 1, name, number, uuid } = mention;
-    text = text.slice(0, start) + (isSelf(mention) ? "" : `@${name ?? number ?? uuid ?? ""}`) + text.slice(start + length);
+    text =
+      text.slice(0, start) +
+      (isSelf(mention) ? "" : `@${name ?? number ?? uuid ?? ""}`) +
+      text.slice(start + length);
   }
   return text;
 }
@@ -120,7 +149,8 @@ export function listen(daemon: Daemon, signal: AbortSignal, host: ChannelHost): 
     statuses: { 400: NO_ACCOUNT.reason },
     at: (event: EventData) => event.envelope?.serverReceivedTimestamp ?? event.envelope?.timestamp,
     read(event: EventData) {
-      if (event.exception) log.warn(`the daemon could not read a message (${getExceptionKind(event.exception)})`);
+      if (event.exception)
+        log.warn(`the daemon could not read a message (${getExceptionKind(event.exception)})`);
       return toMessage(event, daemon);
     },
   };

@@ -1,4 +1,13 @@
-import { ChannelError, classifyResponse, createRest, PLAIN, renderStyled, sameRule, sentResult, vendorChannel } from "#channel-kit";
+import {
+  ChannelError,
+  classifyResponse,
+  createRest,
+  PLAIN,
+  renderStyled,
+  sameRule,
+  sentResult,
+  vendorChannel,
+} from "#channel-kit";
 import type { ErrorRules, Failure } from "#channel-kit";
 import type { Channel, OutgoingMessage, PluginContext, SendResult } from "#plugin";
 import { toDataUri } from "./send-file.ts";
@@ -24,28 +33,60 @@ interface RpcAnswer {
 
 /** The daemon's manual: the sign is shown for 15 seconds. */
 const TYPING_MS = 10_000;
-const STYLES = { heading: "BOLD", strong: "BOLD", emphasis: "ITALIC", delete: "STRIKETHROUGH", code: "MONOSPACE" } as const;
-export const NO_ACCOUNT = { status: "failed", reason: "the daemon does not have the account of channels.signal.account" } as const;
+const STYLES = {
+  heading: "BOLD",
+  strong: "BOLD",
+  emphasis: "ITALIC",
+  delete: "STRIKETHROUGH",
+  code: "MONOSPACE",
+} as const;
+export const NO_ACCOUNT = {
+  status: "failed",
+  reason: "the daemon does not have the account of channels.signal.account",
+} as const;
 /** Its statuses, what it says of the recipient, and its codes. -5 and -6 are not in its manual. */
 export const VENDOR: ErrorRules = {
   name: "the daemon",
   errors: {
-    ...sameRule([301, 302, 307, 308, 400, 401, 403, 404, 405], "check that channels.signal.url is that of signal-cli's --http"),
-    challenged: { status: "retry", reason: "Signal limits the rate until `signal-cli submitRateLimitChallenge` was answered" },
+    ...sameRule(
+      [301, 302, 307, 308, 400, 401, 403, 404, 405],
+      "check that channels.signal.url is that of signal-cli's --http",
+    ),
+    challenged: {
+      status: "retry",
+      reason: "Signal limits the rate until `signal-cli submitRateLimitChallenge` was answered",
+    },
     RATE_LIMIT_FAILURE: { status: "retry", reason: "Signal limits the rate" },
-    IDENTITY_FAILURE: { status: "failed", reason: "the recipient's key has changed: check it and run `signal-cli trust`" },
+    IDENTITY_FAILURE: {
+      status: "failed",
+      reason: "the recipient's key has changed: check it and run `signal-cli trust`",
+    },
     UNREGISTERED_FAILURE: { status: "failed", reason: "the recipient is not on Signal" },
     NETWORK_FAILURE: { status: "retry", reason: "the daemon could not reach Signal" },
     "-6": { status: "failed", reason: "Signal did not take the captcha: answer a new challenge" },
-    "-1": { status: "failed", reason: "the daemon refused the message: is the recipient on Signal, and the account in the group?" },
+    "-1": {
+      status: "failed",
+      reason:
+        "the daemon refused the message: is the recipient on Signal, and the account in the group?",
+    },
     "-32602": NO_ACCOUNT,
-    "-32601": { status: "failed", reason: "the daemon does not know how to send (-32601): update signal-cli" },
-    "-32600": { status: "failed", reason: "the daemon does not know how to send (-32600): update signal-cli" },
+    "-32601": {
+      status: "failed",
+      reason: "the daemon does not know how to send (-32601): update signal-cli",
+    },
+    "-32600": {
+      status: "failed",
+      reason: "the daemon does not know how to send (-32600): update signal-cli",
+    },
   },
 };
 /** What is known of the recipient says more than a code, and the first of these most. */
 const KINDS = ["RATE_LIMIT_FAILURE", "IDENTITY_FAILURE", "UNREGISTERED_FAILURE", "NETWORK_FAILURE"];
-const SAME: Readonly<Record<string, string>> = { "-3": "NETWORK_FAILURE", "-4": "IDENTITY_FAILURE", "-5": "RATE_LIMIT_FAILURE" };
+const SAME: Readonly<Record<string, string>> = {
+  "-3": "NETWORK_FAILURE",
+  "-4": "IDENTITY_FAILURE",
+  "-5": "RATE_LIMIT_FAILURE",
+};
 
 /** Renders markdown in Signal's way: plain text, and ranges in UTF-16 units as `start:length:STYLE`. */
 export function render(markdown: string): { text: string; styles: string[] } {
@@ -58,15 +99,29 @@ function sortError(code: number, results: NonNullable<SendResponse["results"]>):
   const kind = KINDS.find((name) => told.includes(name)) ?? String(code);
   const seconds = Math.max(0, ...results.map(({ retryAfterSeconds = 0 }) => retryAfterSeconds));
   const challenged = kind === KINDS[0] && results.some(({ token }) => token !== undefined);
-  if (!Object.hasOwn(VENDOR.errors ?? {}, kind)) return { status: "unknown", reason: `the daemon failed inside (${code})` };
-  return classifyResponse(VENDOR, { code: challenged ? "challenged" : kind, afterMs: seconds * 1000 });
+  if (!Object.hasOwn(VENDOR.errors ?? {}, kind))
+    return { status: "unknown", reason: `the daemon failed inside (${code})` };
+  return classifyResponse(VENDOR, {
+    code: challenged ? "challenged" : kind,
+    afterMs: seconds * 1000,
+  });
 }
 
 /** Calls of the daemon's methods. */
 export function createRpc({ url, account, fetch }: Pick<Daemon, "url" | "account" | "fetch">) {
   const rest = createRest({ ...VENDOR, fetch, base: `${url}/api/v1` });
-  return async (id: string, method: string, given: object, signal: AbortSignal): Promise<RpcAnswer> => {
-    const answer = await rest<RpcAnswer>("rpc", signal, { jsonrpc: "2.0", id, method, params: { account, ...given } });
+  return async (
+    id: string,
+    method: string,
+    given: object,
+    signal: AbortSignal,
+  ): Promise<RpcAnswer> => {
+    const answer = await rest<RpcAnswer>("rpc", signal, {
+      jsonrpc: "2.0",
+      id,
+      method,
+      params: { account, ...given },
+    });
     if (answer?.result ?? answer?.error) return answer;
     throw new ChannelError({ status: "unknown", reason: "the daemon's answer was not JSON-RPC" });
   };
@@ -88,28 +143,42 @@ export function createChannel({ url, account, fetch }: Daemon): Channel {
   ): Promise<SendResult> => {
     // An id that `receive` gave: the time of the message and who wrote it.
     const [, quoteTimestamp, quoteAuthor] = /^(\d+):(.+)$/.exec(replyTo ?? "") ?? [];
-    const quote = quoteAuthor === undefined ? {} : { quoteTimestamp: Number(quoteTimestamp), quoteAuthor };
-    const { result, error } = await call(idempotencyKey, "send", { ...toTarget(to), ...content, ...quote }, signal);
-    return result ? sentResult(result.timestamp?.toString()) : sortError(error?.code ?? 0, error?.data?.response?.results ?? []);
+    const quote =
+      quoteAuthor === undefined ? {} : { quoteTimestamp: Number(quoteTimestamp), quoteAuthor };
+    const { result, error } = await call(
+      idempotencyKey,
+      "send",
+      { ...toTarget(to), ...content, ...quote },
+      signal,
+    );
+    return result
+      ? sentResult(result.timestamp?.toString())
+      : sortError(error?.code ?? 0, error?.data?.response?.results ?? []);
   };
   return vendorChannel({
     vendor: VENDOR,
     post(message, _, signal) {
       const { text, styles } = render(message.text);
-      return post(message, { message: text, ...(styles.length > 0 && { textStyle: styles }) }, signal);
+      return post(
+        message,
+        { message: text, ...(styles.length > 0 && { textStyle: styles }) },
+        signal,
+      );
     },
     typing: {
       everyMs: TYPING_MS,
       async show({ to }, _, signal) {
         const { error } = await call("typing", "sendTyping", toTarget(to), signal);
-        if (error) throw new ChannelError(sortError(error.code ?? 0, error.data?.response?.results ?? []));
+        if (error)
+          throw new ChannelError(sortError(error.code ?? 0, error.data?.response?.results ?? []));
       },
     },
     postFile: (file, _, signal) => post(file, { attachments: [toDataUri(file)] }, signal),
     async check(signal) {
       const response = await fetch(`${url}/api/v1/check`, { signal });
       await response.body?.cancel();
-      if (!response.ok) throw new ChannelError(`the daemon's address answered ${response.status} to /api/v1/check`);
+      if (!response.ok)
+        throw new ChannelError(`the daemon's address answered ${response.status} to /api/v1/check`);
       // The cheapest method that needs the account: it asks nobody outside.
       const { error } = await call("probe", "listContacts", { recipient: [account] }, signal);
       if (error?.code === -32602) throw new ChannelError(NO_ACCOUNT);

@@ -13,7 +13,9 @@ export function toMarkdown(text: string): string {
   const shown = (part: string): string => part.replace(/\\?</g, "&lt;");
   return rewriteMarkdown(text, (node, { source }) => {
     if (node.type === "text" || node.type === "html") return shown(source);
-    return node.type === "image" ? shown(imageText(node.alt ?? "", node.url).replace(/[\\`*_[\]<]/g, "\\$&")) : undefined;
+    return node.type === "image"
+      ? shown(imageText(node.alt ?? "", node.url).replace(/[\\`*_[\]<]/g, "\\$&"))
+      : undefined;
   });
 }
 
@@ -45,7 +47,9 @@ export function toMrkdwn(text: string): string {
     link(_, url, plain) {
       // `<!channel>` would call everybody.
       if (/^[@!#]/.test(url)) return undefined;
-      const address = url.replace(/[\s<>|]/g, (sign) => encodeURIComponent(sign)).replaceAll("&", "&amp;");
+      const address = url
+        .replace(/[\s<>|]/g, (sign) => encodeURIComponent(sign))
+        .replaceAll("&", "&amp;");
       return plain === "" || plain === url ? `<${address}>` : `<${address}|${escape(plain)}>`;
     },
     image: imageText,

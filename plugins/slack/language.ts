@@ -32,7 +32,8 @@ export function createLanguages(context: SlackContext): Languages {
       const { reason } = classifyError(VENDOR, error);
       // The vendor has answered: it does not show this person.
       if (/ user_\w+$/.test(reason)) return undefined;
-      pausedUntil = context.clock.now() + (reason.endsWith(" missing_scope") ? NO_SCOPE_PAUSE_MS : PAUSE_MS);
+      pausedUntil =
+        context.clock.now() + (reason.endsWith(" missing_scope") ? NO_SCOPE_PAUSE_MS : PAUSE_MS);
       known.delete(user);
       return undefined;
     }

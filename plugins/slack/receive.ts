@@ -12,7 +12,15 @@ import {
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
 import { readFiles, readQuoted, type SlackFile, type SlackShare } from "./files.ts";
 import { createLanguages, type Languages } from "./language.ts";
-import { advice, clientOptions, createClient, messageId, silent, VENDOR, type SlackContext } from "./send.ts";
+import {
+  advice,
+  clientOptions,
+  createClient,
+  messageId,
+  silent,
+  VENDOR,
+  type SlackContext,
+} from "./send.ts";
 
 /** How far a request's time may be from ours: an older one may be a replay. */
 const TOLERANCE_S = 300;
@@ -72,26 +80,45 @@ interface SlashCommand {
 /** A slash command as the message that people would write: `/rouse new` and `/new` are the same. Undefined for other payloads. */
 function readCommand(payload: SlashCommand): ReceivedMessage | undefined {
   const { command, text = "", user_id: from, channel_id: to, trigger_id: id } = payload;
-  if (command === undefined || from === undefined || to === undefined || id === undefined) return undefined;
+  if (command === undefined || from === undefined || to === undefined || id === undefined)
+    return undefined;
   const said = command === OWN_COMMAND ? `/${text.trim() || "help"}` : `${command} ${text}`;
-  return toIncomingMessage({ id: `command ${id}`, from, to, direct: to.startsWith("D"), mentioned: true, text: said });
+  return toIncomingMessage({
+    id: `command ${id}`,
+    from,
+    to,
+    direct: to.startsWith("D"),
+    mentioned: true,
+    text: said,
+  });
 }
 
 /** A direct message or a mention, or why it is not for the agent; undefined for what is no message, and for its own. */
-function readEvent({ type, event, event_id, authorizations }: SlackPayload): ReceivedMessage | undefined {
+function readEvent({
+  type,
+  event,
+  event_id,
+  authorizations,
+}: SlackPayload): ReceivedMessage | undefined {
   if (type !== "event_callback" || !isMessage(event)) return undefined;
   const self = authorizations?.find(({ is_bot }) => is_bot === true)?.user_id;
   if (isOwn(event, self)) return undefined;
-  if (event.subtype === "message_changed") return readEdit({ type, event, ...(authorizations && { authorizations }) });
+  if (event.subtype === "message_changed")
+    return readEdit({ type, event, ...(authorizations && { authorizations }) });
   return readMessage(event, event_id, self);
 }
 
-function readMessage(event: SlackEvent, eventId: string | undefined, self: string | undefined): ReceivedMessage {
+function readMessage(
+  event: SlackEvent,
+  eventId: string | undefined,
+  self: string | undefined,
+): ReceivedMessage {
   const { channel, user, ts, text = "" } = event;
   const id = messageId(channel ?? "", ts ?? eventId ?? "");
   const skipped = getSkipReason(event);
   if (skipped !== undefined) return { id, skipped };
-  if (channel === undefined || user === undefined || ts === undefined) return { id, skipped: "the message names no sender or no channel" };
+  if (channel === undefined || user === undefined || ts === undefined)
+    return { id, skipped: "the message names no sender or no channel" };
   const direct = event.channel_type === "im" || channel.startsWith("D");
   const { files, attachments, thread_ts = direct ? undefined : ts } = event;
   const kind = event.channel_type === "mpim" ? "group" : "channel";
@@ -117,16 +144,23 @@ function readEdit({ event, ...payload }: SlackPayload): ReceivedMessage | undefi
   const { channel, channel_type, message, ts } = event ?? {};
   const { edited, ...changed } = message ?? {};
   const id = messageId(channel ?? "", `${changed.ts ?? ts ?? ""} ${edited?.ts ?? ts ?? ""}`);
-  if (changed.bot_id !== undefined || edited?.ts === undefined) return { id, skipped: "an edit of an earlier message" };
-  const read = readEvent({ ...payload, event: { ...changed, type: "message", channel, channel_type } as SlackEvent });
+  if (changed.bot_id !== undefined || edited?.ts === undefined)
+    return { id, skipped: "an edit of an earlier message" };
+  const read = readEvent({
+    ...payload,
+    event: { ...changed, type: "message", channel, channel_type } as SlackEvent,
+  });
   if (!read || "skipped" in read) return read && { ...read, id };
   return { ...read, id, edits: read.id };
 }
 
-const isMessage = (event: SlackEvent | undefined): event is SlackEvent => event?.type === "message" || event?.type === "app_mention";
+const isMessage = (event: SlackEvent | undefined): event is SlackEvent =>
+  event?.type === "message" || event?.type === "app_mention";
 
-const isOwn = ({ user, message, previous_message: deleted }: SlackEvent, self: string | undefined): boolean =>
-  self !== undefined && (user ?? message?.user ?? deleted?.user) === self;
+const isOwn = (
+  { user, message, previous_message: deleted }: SlackEvent,
+  self: string | undefined,
+): boolean => self !== undefined && (user ?? message?.user ?? deleted?.user) === self;
 
 /** Whether an event mentions the agent. An app that is subscribed to a channel's messages gets a mention as one of those as well. */
 const isMention = ({ type, text }: SlackEvent, self: string | undefined): boolean =>
@@ -142,12 +176,15 @@ function getSkipReason({ bot_id, subtype }: SlackEvent): string | undefined {
 /** The vendor's marks as people read them; the agent's own name in front goes. */
 function readText(text: string, self: string | undefined): string {
   return text
-    .replace(/<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>/g, (_, sign: string, target: string, label?: string) => {
-      if (sign === "@") return target === self ? "" : `@${label ?? target}`;
-      if (sign === "#") return `#${label ?? target}`;
-      if (sign === "!") return label ?? `@${target}`;
-      return label === undefined || label === target ? target : `[${label}](${target})`;
-    })
+    .replace(
+      /<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>/g,
+      (_, sign: string, target: string, label?: string) => {
+        if (sign === "@") return target === self ? "" : `@${label ?? target}`;
+        if (sign === "#") return `#${label ?? target}`;
+        if (sign === "!") return label ?? `@${target}`;
+        return label === undefined || label === target ? target : `[${label}](${target})`;
+      },
+    )
     .replaceAll("&lt;", "<")
     .replaceAll("&gt;", ">")
     .replaceAll("&amp;", "&")
@@ -166,33 +203,53 @@ function createShow(context: SlackContext): Show {
 }
 
 /** Passes the presses of buttons on and gives what is to be shown; undefined for a payload of another kind. */
-async function takePress(payload: SlackPayload, host: ChannelHost, languages: Languages): Promise<Parameters<Show> | undefined> {
+async function takePress(
+  payload: SlackPayload,
+  host: ChannelHost,
+  languages: Languages,
+): Promise<Parameters<Show> | undefined> {
   const { type, user, channel, container, actions = [] } = payload;
   const [action] = actions;
   const decision = type === "block_actions" ? parseDecision(action?.value ?? "") : undefined;
   if (!decision || user?.id === undefined) return undefined;
   const id = [container?.message_ts, action?.action_ts, user.id].join(" ");
-  const { text } = await host.decide({ id, from: user.id, language: await languages.find(user.id), ...decision });
+  const { text } = await host.decide({
+    id,
+    from: user.id,
+    language: await languages.find(user.id),
+    ...decision,
+  });
   return [channel?.id ?? "", user.id, text];
 }
 
 /** Whether the vendor signed these bytes just now. */
 function signed(raw: Uint8Array, headers: Headers, secret: string, now: number): boolean {
   const timestamp = headers.get("x-slack-request-timestamp") ?? "";
-  if (!/^\d{1,12}$/.test(timestamp) || Math.abs(now / 1000 - Number(timestamp)) > TOLERANCE_S) return false;
-  return sameSecret(headers.get("x-slack-signature") ?? "", `v0=${hmacSha256(secret, `v0:${timestamp}:`, raw)}`);
+  if (!/^\d{1,12}$/.test(timestamp) || Math.abs(now / 1000 - Number(timestamp)) > TOLERANCE_S)
+    return false;
+  return sameSecret(
+    headers.get("x-slack-signature") ?? "",
+    `v0=${hmacSha256(secret, `v0:${timestamp}:`, raw)}`,
+  );
 }
 
 /** The vendor's Events API, at `/channels/slack/events`, presses of buttons, at `/channels/slack/interactions`, and slash commands, at `/channels/slack/commands`. */
-export function createEvents(secret: string, context: SlackContext): Required<Pick<Channel, "request">> {
-  const isSigned = (raw: Uint8Array, headers: Headers): boolean => signed(raw, headers, secret, context.clock.now());
+export function createEvents(
+  secret: string,
+  context: SlackContext,
+): Required<Pick<Channel, "request">> {
+  const isSigned = (raw: Uint8Array, headers: Headers): boolean =>
+    signed(raw, headers, secret, context.clock.now());
   const hook = { path: "/events", signed: isSigned };
   const show = createShow(context);
   const languages = createLanguages(context);
   return {
     async request(request, host) {
       if (new URL(request.url).pathname.endsWith("/interactions")) {
-        const press = await parseWebhook<SlackPayload>(request, { signed: isSigned, field: "payload" });
+        const press = await parseWebhook<SlackPayload>(request, {
+          signed: isSigned,
+          field: "payload",
+        });
         if (!press.ok) return press.response;
         const shown = await takePress(press.body, host, languages);
         // The vendor waits three seconds for its answer.
@@ -208,7 +265,8 @@ export function createEvents(secret: string, context: SlackContext): Required<Pi
       }
       const read = await parseWebhook<SlackPayload>(request, hook);
       if (!read.ok) return read.response;
-      if (read.body.type === "url_verification") return Response.json({ challenge: String(read.body.challenge) });
+      if (read.body.type === "url_verification")
+        return Response.json({ challenge: String(read.body.challenge) });
       const message = readEvent(read.body);
       // Where this fails the vendor gets a 500 and sends the event again.
       if (message) await host.receive(await languages.add(message));
@@ -229,7 +287,8 @@ interface Envelope {
 export function createSocket(
   context: SlackContext,
   appToken: string,
-  load: () => Promise<Pick<typeof SocketMode, "SocketModeClient">> = () => import("@slack/socket-mode"),
+  load: () => Promise<Pick<typeof SocketMode, "SocketModeClient">> = () =>
+    import("@slack/socket-mode"),
   { helloMs = HELLO_MS, stableMs }: { helloMs?: number; stableMs?: number } = {},
 ): Required<Pick<Channel, "listen">> {
   const show = createShow(context);
@@ -241,7 +300,10 @@ export function createSocket(
       shown = await takePress(body, host, languages);
       if (message) await host.receive(await languages.add(message));
     } catch {
-      return host.report({ ok: false, message: "a message could not be written down; slack sends it again" });
+      return host.report({
+        ok: false,
+        message: "a message could not be written down; slack sends it again",
+      });
     }
     if (message) host.report({ ok: true, message: "connected" });
     // An acknowledgement that is lost means a repeat with the same id.
@@ -250,27 +312,42 @@ export function createSocket(
   };
 
   const connect = (signal: AbortSignal, host: ChannelHost): Promise<void> =>
-    withConnection(signal, { helloMs, unopened: "the socket cannot be opened" }, async (connection) => {
-      const { SocketModeClient } = await loadPackage("@slack/socket-mode", load, advice("@slack/socket-mode"));
-      const client = new SocketModeClient({
-        appToken,
-        // A start that fails inside the client's own reconnecting is a rejection that nobody can catch.
-        autoReconnectEnabled: false,
-        logger: silent,
-        clientOptions: clientOptions(context, connection.signal),
-      });
-      client.once("disconnected", () => connection.ended());
-      client.on("slack_event", (envelope: Envelope) => connection.inOrder(() => take(envelope, host)));
-      // The client rejects with nothing where the connection ends before its greeting, or not at all where nobody answers.
-      client.start().then(() => {
-        connection.greeted();
-        if (!connection.signal.aborted) host.report({ ok: true, message: "connected" });
-      }, connection.fail);
-      return () => client.disconnect();
-    });
+    withConnection(
+      signal,
+      { helloMs, unopened: "the socket cannot be opened" },
+      async (connection) => {
+        const { SocketModeClient } = await loadPackage(
+          "@slack/socket-mode",
+          load,
+          advice("@slack/socket-mode"),
+        );
+        const client = new SocketModeClient({
+          appToken,
+          // A start that fails inside the client's own reconnecting is a rejection that nobody can catch.
+          autoReconnectEnabled: false,
+          logger: silent,
+          clientOptions: clientOptions(context, connection.signal),
+        });
+        client.once("disconnected", () => connection.ended());
+        client.on("slack_event", (envelope: Envelope) =>
+          connection.inOrder(() => take(envelope, host)),
+        );
+        // The client rejects with nothing where the connection ends before its greeting, or not at all where nobody answers.
+        client.start().then(() => {
+          connection.greeted();
+          if (!connection.signal.aborted) host.report({ ok: true, message: "connected" });
+        }, connection.fail);
+        return () => client.disconnect();
+      },
+    );
 
   // The vendor ends a good connection every few hours: then the next one comes at once.
   return {
-    listen: (signal, host) => reconnectLoop(signal, host, { connect: (to) => connect(signal, to), vendor: VENDOR, stableMs }),
+    listen: (signal, host) =>
+      reconnectLoop(signal, host, {
+        connect: (to) => connect(signal, to),
+        vendor: VENDOR,
+        stableMs,
+      }),
   };
 }

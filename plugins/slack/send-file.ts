@@ -17,10 +17,17 @@ async function upload(
   const { name, mediaType, data } = file;
   const asked = await client.files.getUploadURLExternal({ filename: name, length: data.length });
   const { upload_url: address = "", file_id: id } = asked;
-  if (id === undefined) throw new ChannelError({ status: "failed", reason: "slack gave no address for the file" });
+  if (id === undefined)
+    throw new ChannelError({ status: "failed", reason: "slack gave no address for the file" });
   const url = checkFileUrl(address, { api: config.apiUrl, hosts: UPLOAD_HOSTS });
   const headers = { "content-type": mediaType };
-  const response = await fetch(url, { method: "POST", body: new Blob([data]), headers, redirect: "manual", signal });
+  const response = await fetch(url, {
+    method: "POST",
+    body: new Blob([data]),
+    headers,
+    redirect: "manual",
+    signal,
+  });
   await response.body?.cancel();
   if (response.ok) return id;
   const status = response.status === 429 || response.status >= 500 ? "retry" : "failed";
@@ -43,7 +50,9 @@ export async function sendFile(
         files: [{ id, title: file.name }],
         ...(file.thread !== undefined && { thread_ts: file.thread }),
       };
-      await (await connect(signal)).apiCall("files.completeUploadExternal", { ...about, files: JSON.stringify(about.files) });
+      await (
+        await connect(signal)
+      ).apiCall("files.completeUploadExternal", { ...about, files: JSON.stringify(about.files) });
       return sentResult(id);
     },
   );

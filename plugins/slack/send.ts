@@ -47,7 +47,10 @@ const MAX_PAGES = 5;
 const PAGE = 200;
 
 /** What the parts of the plugin share. */
-export type SlackContext = Pick<PluginContext<{ botToken: string; apiUrl: string }>, "config" | "fetch" | "clock">;
+export type SlackContext = Pick<
+  PluginContext<{ botToken: string; apiUrl: string }>,
+  "config" | "fetch" | "clock"
+>;
 
 /** The members of the errors of the vendor's client. */
 interface SdkError {
@@ -64,23 +67,38 @@ export const VENDOR: ErrorRules = {
   defaultWaitMs: 1_000,
   errors: {
     // After these a post was not made, and may be later.
-    ...sameRule(["ratelimited", "rate_limited", "service_unavailable", "request_timeout", "team_added_to_org"], { status: "retry" }),
+    ...sameRule(
+      [
+        "ratelimited",
+        "rate_limited",
+        "service_unavailable",
+        "request_timeout",
+        "team_added_to_org",
+      ],
+      { status: "retry" },
+    ),
     // Of these the vendor says that some of the work may have been done.
     ...sameRule(["fatal_error", "internal_error"], { status: "unknown" }),
   },
   sort(error) {
     const { code: kind, data, statusCode: status, retryAfter = 0, message } = error as SdkError;
-    if (kind === "slack_webapi_platform_error") return { code: data?.error, afterMs: (data?.response_metadata?.retryAfter ?? 1) * 1000 };
+    if (kind === "slack_webapi_platform_error")
+      return { code: data?.error, afterMs: (data?.response_metadata?.retryAfter ?? 1) * 1000 };
     if (kind === "slack_webapi_http_error") return { status };
     // The client has a plain error for a 429 that names no wait.
-    const limited = kind === "slack_webapi_rate_limited_error" || message?.startsWith("Retry header did not contain");
+    const limited =
+      kind === "slack_webapi_rate_limited_error" ||
+      message?.startsWith("Retry header did not contain");
     return limited ? { status: 429, afterMs: retryAfter * 1000 } : undefined;
   },
 };
 
 /** Reads messages page by page. `isLast`: the vendor has no more; without it they are too many to read all. */
 export async function* readPages<T>(
-  read: (page: { limit: number; cursor?: string }) => Promise<{ messages?: T[]; response_metadata?: { next_cursor?: string } }>,
+  read: (page: {
+    limit: number;
+    cursor?: string;
+  }) => Promise<{ messages?: T[]; response_metadata?: { next_cursor?: string } }>,
 ) {
   for (let page = 0, cursor: string | undefined; page < MAX_PAGES; page++) {
     const answer = await read({ limit: PAGE, ...(cursor && { cursor }) });
@@ -91,18 +109,30 @@ export async function* readPages<T>(
 }
 
 /** Reads the key that a message was posted with; undefined if the gateway did not post it. */
-export function readMessageKey({ metadata }: Pick<WebApi.ChatPostMessageArguments, "metadata">): string | undefined {
+export function readMessageKey({
+  metadata,
+}: Pick<WebApi.ChatPostMessageArguments, "metadata">): string | undefined {
   const key = metadata?.event_type === EVENT_TYPE ? metadata.event_payload?.["key"] : undefined;
   return typeof key === "string" ? key : undefined;
 }
 
 const nothing = (): void => undefined;
-const kept = { debug: nothing, info: nothing, warn: nothing, error: nothing, setLevel: nothing, setName: nothing };
+const kept = {
+  debug: nothing,
+  info: nothing,
+  warn: nothing,
+  error: nothing,
+  setLevel: nothing,
+  setName: nothing,
+};
 /** The vendor's client logs requests, and with them texts: nothing of it is kept. */
 export const silent: WebApi.Logger = { ...kept, getLevel: () => "error" as WebApi.LogLevel };
 
 /** Options of a client that asks once and obeys `signal`: the outbox waits, not the client. */
-export function clientOptions({ config, fetch }: SlackContext, signal: AbortSignal): WebApi.WebClientOptions {
+export function clientOptions(
+  { config, fetch }: SlackContext,
+  signal: AbortSignal,
+): WebApi.WebClientOptions {
   return {
     slackApiUrl: config.apiUrl,
     fetch: (url, init) => fetch(url, { ...init, signal }),
@@ -146,10 +176,14 @@ function buildBlocks({ code, text, instruction, verdicts }: ApprovalQuestion): o
 }
 
 /** Posts a markdown text by `post`, in mrkdwn if the server does not take markdown. */
-async function postText(text: string, post: (content: object) => Promise<SendResult>): Promise<SendResult> {
+async function postText(
+  text: string,
+  post: (content: object) => Promise<SendResult>,
+): Promise<SendResult> {
   const inText = (): Promise<SendResult> => {
     const mrkdwn = toMrkdwn(text);
-    if (mrkdwn.length > MAX_TEXT) throw new ChannelError({ status: "failed", reason: "the text is too long for slack" });
+    if (mrkdwn.length > MAX_TEXT)
+      throw new ChannelError({ status: "failed", reason: "the text is too long for slack" });
     return post({ text: mrkdwn });
   };
   const markdown = toMarkdown(text);
@@ -161,9 +195,16 @@ async function postText(text: string, post: (content: object) => Promise<SendRes
 }
 
 /** Replaces a question's blocks by its text. */
-async function endQuestion(client: WebApi.WebClient, { messageIds: [id = ""], text }: EndedQuestion): Promise<void> {
+async function endQuestion(
+  client: WebApi.WebClient,
+  { messageIds: [id = ""], text }: EndedQuestion,
+): Promise<void> {
   const mrkdwn = toMrkdwn(text);
-  await client.apiCall("chat.update", { ...fromMessageId(id), text: mrkdwn, blocks: [textBlock(mrkdwn.slice(0, MAX_BLOCK))] });
+  await client.apiCall("chat.update", {
+    ...fromMessageId(id),
+    text: mrkdwn,
+    blocks: [textBlock(mrkdwn.slice(0, MAX_BLOCK))],
+  });
 }
 
 /** Shows a status of the app. There is none outside threads. */
@@ -173,7 +214,11 @@ function createTyping(connect: ReturnType<typeof createClient>) {
     async ({ thread }: TypingPlace, channel: string, signal: AbortSignal): Promise<unknown> =>
       thread === undefined
         ? undefined
-        : (await connect(signal)).assistant.threads.setStatus({ channel_id: channel, thread_ts: thread, status });
+        : (await connect(signal)).assistant.threads.setStatus({
+            channel_id: channel,
+            thread_ts: thread,
+            status,
+          });
   // A status that comes to Slack behind the answer would stay for 2 minutes.
   return { everyMs: TYPING_MS, show: set("is thinking…"), hide: set("") };
 }
@@ -187,7 +232,11 @@ function fromMessageId(id: string): { channel: string; ts: string } {
 function createEdits(connect: ReturnType<typeof createClient>) {
   return {
     everyMs: EDIT_MS,
-    async edit({ messageId: id, text }: SentMessage & { text: string }, _: string, signal: AbortSignal): Promise<unknown> {
+    async edit(
+      { messageId: id, text }: SentMessage & { text: string },
+      _: string,
+      signal: AbortSignal,
+    ): Promise<unknown> {
       const client = await connect(signal);
       return postText(text, async (content) => {
         await client.apiCall("chat.update", { ...fromMessageId(id), ...content });
@@ -206,18 +255,29 @@ type Piece = Pick<OutgoingMessage, "thread" | "idempotencyKey">;
 /** Finds a message of an earlier try where the vendor can tell, and the app may read there: known by its metadata. */
 const createFind =
   (connect: ReturnType<typeof createClient>) =>
-  async ({ thread, idempotencyKey }: Piece, channel: string, since: number, signal: AbortSignal) => {
+  async (
+    { thread, idempotencyKey }: Piece,
+    channel: string,
+    since: number,
+    signal: AbortSignal,
+  ) => {
     const about = { channel, oldest: String((since - SKEW_MS) / 1000), include_all_metadata: true };
     const api = (await connect(signal)).conversations;
-    const read = readPages<Pick<WebApi.ChatPostMessageArguments, "metadata"> & { ts?: string }>((page) =>
-      thread === undefined ? api.history({ ...about, ...page }) : api.replies({ ...about, ...page, ts: thread }),
+    const read = readPages<Pick<WebApi.ChatPostMessageArguments, "metadata"> & { ts?: string }>(
+      (page) =>
+        thread === undefined
+          ? api.history({ ...about, ...page })
+          : api.replies({ ...about, ...page, ts: thread }),
     );
     for await (const { messages, isLast } of read) {
       const ts = messages.find((message) => readMessageKey(message) === idempotencyKey)?.ts;
       if (ts !== undefined) return sentResult(messageId(channel, ts));
       if (isLast) return undefined;
     }
-    throw new ChannelError({ status: "failed", reason: "too many messages were written on slack since an earlier try" });
+    throw new ChannelError({
+      status: "failed",
+      reason: "too many messages were written on slack since an earlier try",
+    });
   };
 
 /** Sends by the Web API. `hasButtons`: presses reach the gateway. `load` loads the vendor's client; a test may bring another. */
@@ -227,12 +287,26 @@ export function createChannel(context: SlackContext, load?: Load, hasButtons = f
     const { channel } = await (await connect(signal)).conversations.open({ users });
     return channel?.id ?? "";
   });
-  const call = async ({ thread, idempotencyKey }: Piece, channel: string, signal: AbortSignal, content: object) => {
+  const call = async (
+    { thread, idempotencyKey }: Piece,
+    channel: string,
+    signal: AbortSignal,
+    content: object,
+  ) => {
     const metadata = { event_type: EVENT_TYPE, event_payload: { key: idempotencyKey } };
     // Previews would have the vendor fetch an address that the model chose.
-    const about = { channel, metadata, unfurl_links: false, unfurl_media: false, ...(thread !== undefined && { thread_ts: thread }) };
+    const about = {
+      channel,
+      metadata,
+      unfurl_links: false,
+      unfurl_media: false,
+      ...(thread !== undefined && { thread_ts: thread }),
+    };
     const client = await connect(signal);
-    const answer = (await client.apiCall("chat.postMessage", { ...about, ...content })) as WebApi.ChatPostMessageResponse;
+    const answer = (await client.apiCall("chat.postMessage", {
+      ...about,
+      ...content,
+    })) as WebApi.ChatPostMessageResponse;
     return sentResult(answer.ts && messageId(answer.channel ?? channel, answer.ts));
   };
   const reconciled = {
@@ -243,25 +317,36 @@ export function createChannel(context: SlackContext, load?: Load, hasButtons = f
   };
   const post = sendOrReconcile<string>(VENDOR, {
     ...reconciled,
-    post: (message, channel, signal) => postText(message.text, (content) => call(message, channel, signal, content)),
+    post: (message, channel, signal) =>
+      postText(message.text, (content) => call(message, channel, signal, content)),
   });
   const ask = sendOrReconcile<string, ApprovalQuestion>(VENDOR, {
     ...reconciled,
     // `text` is for notifications.
-    post: (question, channel, signal) => call(question, channel, signal, { text: toMrkdwn(question.text), blocks: buildBlocks(question) }),
+    post: (question, channel, signal) =>
+      call(question, channel, signal, {
+        text: toMrkdwn(question.text),
+        blocks: buildBlocks(question),
+      }),
   });
   return vendorChannel({
     vendor: VENDOR,
     find: ({ to }, signal) => conversation(to, signal),
     post,
     repost: (message, channel, since, signal) => post(message, channel, signal, since),
-    postFile: (file, channel, signal) => sendFile(VENDOR, connect, context, { file, channel, signal }),
+    postFile: (file, channel, signal) =>
+      sendFile(VENDOR, connect, context, { file, channel, signal }),
     ...(hasButtons && {
       postQuestion: (question: ApprovalQuestion, channel: string, signal: AbortSignal) =>
         toMrkdwn(question.text).length > MAX_BLOCK
-          ? post({ ...question, text: `${question.text}\n\n${question.instruction}` }, channel, signal)
+          ? post(
+              { ...question, text: `${question.text}\n\n${question.instruction}` },
+              channel,
+              signal,
+            )
           : ask(question, channel, signal),
-      change: async (ended: EndedQuestion, _: string, signal: AbortSignal) => endQuestion(await connect(signal), ended),
+      change: async (ended: EndedQuestion, _: string, signal: AbortSignal) =>
+        endQuestion(await connect(signal), ended),
     }),
     typing: createTyping(connect),
     streaming: createEdits(connect),

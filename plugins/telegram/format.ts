@@ -19,7 +19,8 @@ export function toPlainText(markdown: string): string {
 /** The dialect of one text, with so many entities. */
 function dialect(entities: number): Dialect {
   let left = entities;
-  const tag = (open: string, inner: string, close = open): string => (inner === "" || left-- <= 0 ? inner : `<${open}>${inner}</${close}>`);
+  const tag = (open: string, inner: string, close = open): string =>
+    inner === "" || left-- <= 0 ? inner : `<${open}>${inner}</${close}>`;
   return {
     ...BOX_DRAWING,
     escape: escapeHtml,
@@ -27,10 +28,14 @@ function dialect(entities: number): Dialect {
     mark: (kind, text) => tag(TAGS[kind], text),
     code: (code) => tag("code", escapeHtml(code)),
     block: (code, lang) =>
-      lang === "" ? tag("pre", escapeHtml(code)) : tag(`pre><code class="language-${escapeHtml(lang)}"`, escapeHtml(code), "code></pre"),
+      lang === ""
+        ? tag("pre", escapeHtml(code))
+        : tag(`pre><code class="language-${escapeHtml(lang)}"`, escapeHtml(code), "code></pre"),
     link(text, url, plain) {
       if (plain === url || `mailto:${plain}` === url || `http://${plain}` === url) return text;
-      return LINKABLE.test(url) && plain.trim() !== "" && left > 0 ? tag(`a href="${escapeHtml(url)}"`, text, "a") : undefined;
+      return LINKABLE.test(url) && plain.trim() !== "" && left > 0
+        ? tag(`a href="${escapeHtml(url)}"`, text, "a")
+        : undefined;
     },
     image: (alt, address) => `${alt} ${address}`,
     quote: (text) => tag("blockquote", text),

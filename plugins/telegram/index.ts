@@ -1,5 +1,13 @@
 import { z } from "zod";
-import { channelConfig, htmlText, httpUrl, recipients, secret, streamingSetting, typingSetting } from "#channel-kit";
+import {
+  channelConfig,
+  htmlText,
+  httpUrl,
+  recipients,
+  secret,
+  streamingSetting,
+  typingSetting,
+} from "#channel-kit";
 import { definePlugin } from "#plugin";
 import { createFileFetcher } from "./files.ts";
 import { toHtml } from "./format.ts";
@@ -19,18 +27,25 @@ const parseRecipient = recipients({
 const config = channelConfig(
   {
     token: secret("Token of the bot, from @BotFather."),
-    apiUrl: httpUrl("Address of the Bot API: change it to use your own Bot API server.", "https://api.telegram.org"),
+    apiUrl: httpUrl(
+      "Address of the Bot API: change it to use your own Bot API server.",
+      "https://api.telegram.org",
+    ),
     mode: z
       .enum(["polling", "webhook"])
       .default("polling")
-      .describe("How messages arrive: `polling` asks Telegram and needs no public address, `webhook` waits at `/channels/telegram`."),
+      .describe(
+        "How messages arrive: `polling` asks Telegram and needs no public address, `webhook` waits at `/channels/telegram`.",
+      ),
     typing: typingSetting(),
     streaming: streamingSetting(),
     webhookSecret: z
       .string()
       .regex(/^[\w-]{1,256}$/, "must be 1 to 256 letters, digits, `_` and `-`")
       .optional()
-      .describe('What Telegram sends with each update: the `secret_token` given to `setWebhook`. Needed for `mode: "webhook"`.'),
+      .describe(
+        'What Telegram sends with each update: the `secret_token` given to `setWebhook`. Needed for `mode: "webhook"`.',
+      ),
   },
   { person: { like: "a user's numeric id", pattern: /^\d+$/ }, parseRecipient },
 ).refine(({ mode, webhookSecret }) => mode === "polling" || webhookSecret !== undefined, {

@@ -34,21 +34,32 @@ const KINDS = ["sticker", "location", "contact", "poll"];
 const NO_PERSON = "the message was written in the name of a group or channel, not of a person";
 
 /** Whether a message of a group names the bot or answers it (`bot`), or is a command for another bot (`other`). */
-function findAddressee(message: Message, text: string, me: UserFromGetMe): "bot" | "other" | undefined {
+function findAddressee(
+  message: Message,
+  text: string,
+  me: UserFromGetMe,
+): "bot" | "other" | undefined {
   if (message.reply_to_message?.from?.id === me.id) return "bot";
   const name = `@${me.username.toLowerCase()}`;
   const found = (message.entities ?? message.caption_entities ?? []).map((entity) => {
     if (entity.type === "text_mention") return entity.user.id === me.id && "bot";
     const part = text.slice(entity.offset, entity.offset + entity.length).toLowerCase();
     if (entity.type === "mention") return part === name && "bot";
-    return entity.type === "bot_command" && part.includes("@") && (part.endsWith(name) ? "bot" : "other");
+    return (
+      entity.type === "bot_command" && part.includes("@") && (part.endsWith(name) ? "bot" : "other")
+    );
   });
   return found.includes("bot") ? "bot" : found.includes("other") ? "other" : undefined;
 }
 
 /** An update as a message for the agent, or why it is not for it; undefined if it is no message at all. */
 function toMessage(update: Update, me: UserFromGetMe): ReceivedMessage | undefined {
-  const { message, edited_message: edited, channel_post: post, edited_channel_post: editedPost } = update;
+  const {
+    message,
+    edited_message: edited,
+    channel_post: post,
+    edited_channel_post: editedPost,
+  } = update;
   if (post ?? editedPost) return { id: `update ${update.update_id}`, skipped: NO_PERSON };
   if (!edited) return message && readMessage(message, me);
   const read = readMessage(edited, me);
@@ -90,9 +101,15 @@ export async function takesPresses(api: Api): Promise<boolean> {
 }
 
 /** Passes a press on, and shows the answer to the person. An answer that comes too late for Telegram is not shown. */
-async function takePress({ id, from, data = "" }: CallbackQuery, api: Api, host: ChannelHost): Promise<void> {
+async function takePress(
+  { id, from, data = "" }: CallbackQuery,
+  api: Api,
+  host: ChannelHost,
+): Promise<void> {
   const decision = parseDecision(data);
-  const { text } = decision ? await host.decide({ id, from: String(from.id), language: from.language_code, ...decision }) : { text: "" };
+  const { text } = decision
+    ? await host.decide({ id, from: String(from.id), language: from.language_code, ...decision })
+    : { text: "" };
   await api.answerCallbackQuery(id, { text: text.slice(0, MAX_NOTICE) }).catch(() => undefined);
 }
 
@@ -105,7 +122,8 @@ async function take(update: Update, me: UserFromGetMe, api: Api, host: ChannelHo
 
 /** Shows the commands in Telegram's apps, in all languages that there are. Tries again until Telegram has them, or refuses them. */
 async function registerCommands(client: Client, signal: AbortSignal): Promise<void> {
-  const list = (language?: string) => nativeCommands(language).map(({ name: command, description }) => ({ command, description }));
+  const list = (language?: string) =>
+    nativeCommands(language).map(({ name: command, description }) => ({ command, description }));
   for (let failures = 1; !signal.aborted; failures++) {
     try {
       const api = await client(signal);
@@ -134,13 +152,15 @@ export async function poll(client: Client, signal: AbortSignal, host: ChannelHos
     // The first answer comes at once, so that a good connection is told as soon as there is one.
     const timeout = connected ? POLL_SECONDS : 0;
     connected = false;
-    const updates = await api.getUpdates({ offset, timeout, allowed_updates: UPDATES }).catch(async (error: unknown) => {
-      const refusal = getRefusal(error);
-      // Left from `mode: "webhook"`: while it is set nothing can be polled. What waits there is kept.
-      if (refusal?.error_code === 409 && refusal.description.includes("webhook is active"))
-        await api.deleteWebhook().catch(() => undefined);
-      throw error;
-    });
+    const updates = await api
+      .getUpdates({ offset, timeout, allowed_updates: UPDATES })
+      .catch(async (error: unknown) => {
+        const refusal = getRefusal(error);
+        // Left from `mode: "webhook"`: while it is set nothing can be polled. What waits there is kept.
+        if (refusal?.error_code === 409 && refusal.description.includes("webhook is active"))
+          await api.deleteWebhook().catch(() => undefined);
+        throw error;
+      });
     watched.report({ ok: true, message: `receiving as @${me.username}` });
     void register();
     for (const update of updates) {
@@ -150,12 +170,22 @@ export async function poll(client: Client, signal: AbortSignal, host: ChannelHos
     connected = true;
     return 0;
   };
-  await reconnectLoop(signal, host, { connect, vendor: VENDOR, say: (reason) => `not receiving: ${reason}` });
+  await reconnectLoop(signal, host, {
+    connect,
+    vendor: VENDOR,
+    say: (reason) => `not receiving: ${reason}`,
+  });
 }
 
 /** Registers the commands in place of `poll`. Messages come by requests, of which there may be none for long. */
-export async function registerForWebhook(client: Client, signal: AbortSignal, host: ChannelHost): Promise<void> {
-  const ended = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+export async function registerForWebhook(
+  client: Client,
+  signal: AbortSignal,
+  host: ChannelHost,
+): Promise<void> {
+  const ended = new Promise<void>((resolve) =>
+    signal.addEventListener("abort", () => resolve(), { once: true }),
+  );
   host.report({ ok: true, message: "waits for requests" });
   await registerCommands(client, signal);
   if (!signal.aborted) await ended;
@@ -164,13 +194,19 @@ export async function registerForWebhook(client: Client, signal: AbortSignal, ho
 /** Answers Telegram's webhook. A status that is no success makes Telegram send the update again. */
 export function createWebhook(client: Client, secret: string): NonNullable<Channel["request"]> {
   const self = once(async () => (await client(AbortSignal.timeout(POLL_TIMEOUT_MS))).getMe());
-  const admits = (headers: Headers): boolean => sameSecret(headers.get("x-telegram-bot-api-secret-token") ?? "", secret);
+  const admits = (headers: Headers): boolean =>
+    sameSecret(headers.get("x-telegram-bot-api-secret-token") ?? "", secret);
   return async (request, host) => {
     const read = await parseWebhook<Update>(request, { admits });
     if (!read.ok) return read.response;
     if (typeof read.body.update_id !== "number") return textResponse(400, "not an update");
     try {
-      await take(read.body as Update, await self(), await client(AbortSignal.timeout(POLL_TIMEOUT_MS)), watch(host));
+      await take(
+        read.body as Update,
+        await self(),
+        await client(AbortSignal.timeout(POLL_TIMEOUT_MS)),
+        watch(host),
+      );
     } catch (error) {
       host.report({ ok: false, message: `not receiving: ${classifyError(VENDOR, error).reason}` });
       return textResponse(503, "try again");

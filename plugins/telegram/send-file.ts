@@ -15,7 +15,10 @@ interface ApiAnswer {
 }
 
 /** Sends files by `sendPhoto` and `sendDocument`. The form has a known length, which servers between may ask for. */
-export function createFilePost({ config, fetch }: Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch">) {
+export function createFilePost({
+  config,
+  fetch,
+}: Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch">) {
   const call = async (method: string, form: FormData, signal: AbortSignal): Promise<ApiAnswer> => {
     const response = await fetch(`${config.apiUrl}/bot${config.token}/${method}`, {
       method: "POST",
@@ -31,26 +34,46 @@ export function createFilePost({ config, fetch }: Pick<PluginContext<{ token: st
       return { ok: false, error_code: response.status, description: "" };
     }
   };
-  return async ({ to, thread, replyTo, name, mediaType, data }: OutgoingFile, signal: AbortSignal): Promise<FileSendResult> => {
-    if (data.length > MAX_DOCUMENT) return { status: "unsupported", reason: "Telegram takes files of 50 MB at most" };
+  return async (
+    { to, thread, replyTo, name, mediaType, data }: OutgoingFile,
+    signal: AbortSignal,
+  ): Promise<FileSendResult> => {
+    if (data.length > MAX_DOCUMENT)
+      return { status: "unsupported", reason: "Telegram takes files of 50 MB at most" };
     const isPhoto = PHOTOS.has(mediaType) && data.length <= MAX_PHOTO;
     const [chat = "", topic] = to.split(":");
     const topicId = Number(thread ?? topic ?? 0);
     const reply = Number(replyTo?.split(":").at(-1) ?? Number.NaN);
-    const attempt = async (where: string, asPhoto: boolean, moved = false): Promise<FileSendResult> => {
+    const attempt = async (
+      where: string,
+      asPhoto: boolean,
+      moved = false,
+    ): Promise<FileSendResult> => {
       const form = new FormData();
       form.append("chat_id", where);
       if (topicId > 1) form.append("message_thread_id", String(topicId));
       if (Number.isSafeInteger(reply))
-        form.append("reply_parameters", JSON.stringify({ message_id: reply, allow_sending_without_reply: true }));
+        form.append(
+          "reply_parameters",
+          JSON.stringify({ message_id: reply, allow_sending_without_reply: true }),
+        );
       form.append(asPhoto ? "photo" : "document", new Blob([data], { type: mediaType }), name);
-      const { ok, result, ...refusal } = await call(asPhoto ? "sendPhoto" : "sendDocument", form, signal);
+      const { ok, result, ...refusal } = await call(
+        asPhoto ? "sendPhoto" : "sendDocument",
+        form,
+        signal,
+      );
       if (ok && result) return { status: "sent", messageIds: [String(result.message_id)] };
       const next = refusal.parameters?.migrate_to_chat_id;
       if (next !== undefined && !moved) return attempt(String(next), asPhoto, true);
       // A photo may be too wide or too small for a photo.
-      if (asPhoto && refusal.error_code === 400 && /photo|image/i.test(refusal.description ?? "")) return attempt(where, false, moved);
-      if (refusal.error_code === undefined) throw new ChannelError({ status: "unknown", reason: "telegram's answer could not be read" });
+      if (asPhoto && refusal.error_code === 400 && /photo|image/i.test(refusal.description ?? ""))
+        return attempt(where, false, moved);
+      if (refusal.error_code === undefined)
+        throw new ChannelError({
+          status: "unknown",
+          reason: "telegram's answer could not be read",
+        });
       throw Object.assign(new Error("refused"), { description: "", parameters: {}, ...refusal });
     };
     return attempt(chat, isPhoto);

@@ -1,7 +1,14 @@
 import type { Api } from "grammy";
 import { htmlText, loadPackage, renderVerdict, sentResult, vendorChannel } from "#channel-kit";
 import type { ErrorRules, VendorChannel } from "#channel-kit";
-import type { Channel, EndedQuestion, OutgoingFile, OutgoingMessage, PluginContext, SendResult } from "#plugin";
+import type {
+  Channel,
+  EndedQuestion,
+  OutgoingFile,
+  OutgoingMessage,
+  PluginContext,
+  SendResult,
+} from "#plugin";
 import { toHtml, toPlainText } from "./format.ts";
 import type { createFilePost } from "./send-file.ts";
 
@@ -10,7 +17,8 @@ const DEFAULT_WAIT_MS = 5_000;
 const TYPING_MS = 4_000;
 /** A group takes 20 messages and edits a minute. */
 const EDIT_MS = 3_000;
-const NO_TOKEN = (status: number) => ({ status: "failed", reason: `telegram does not know the bot token (${status})` }) as const;
+const NO_TOKEN = (status: number) =>
+  ({ status: "failed", reason: `telegram does not know the bot token (${status})` }) as const;
 /** What Telegram says of a refusal, as far as it names neither text nor person. */
 const KNOWN = new RegExp(
   [
@@ -23,8 +31,14 @@ const KNOWN = new RegExp(
 
 /** What Telegram answered, where `error` is that. */
 export function getRefusal(error: unknown) {
-  type Refusal = { error_code: number; description: string; parameters: { retry_after?: number; migrate_to_chat_id?: number } };
-  return typeof error === "object" && error !== null && "error_code" in error ? (error as Refusal) : undefined;
+  type Refusal = {
+    error_code: number;
+    description: string;
+    parameters: { retry_after?: number; migrate_to_chat_id?: number };
+  };
+  return typeof error === "object" && error !== null && "error_code" in error
+    ? (error as Refusal)
+    : undefined;
 }
 
 /** It knows no idempotency keys: what was cut off may have arrived. */
@@ -36,7 +50,11 @@ export const VENDOR: ErrorRules = {
     const refusal = getRefusal(error);
     if (!refusal) return undefined;
     const { error_code: status, description, parameters } = refusal;
-    return { status, code: KNOWN.exec(description)?.[0], afterMs: (parameters.retry_after ?? 0) * 1000 };
+    return {
+      status,
+      code: KNOWN.exec(description)?.[0],
+      afterMs: (parameters.retry_after ?? 0) * 1000,
+    };
   },
 };
 
@@ -52,10 +70,17 @@ export function createClient(
       const response = await fetch(url, { ...init, signal });
       if (response.headers.get("content-type")?.includes("json")) return response;
       await response.body?.cancel();
-      return Response.json({ ok: false, error_code: response.status, description: response.statusText });
+      return Response.json({
+        ok: false,
+        error_code: response.status,
+        description: response.statusText,
+      });
     };
     // The types of the SDK are those of its build for Node, with another `fetch` and another signal.
-    return new sdk.Api(config.token, { apiRoot: config.apiUrl, fetch: inJson } as unknown as ConstructorParameters<typeof Api>[1]);
+    return new sdk.Api(config.token, {
+      apiRoot: config.apiUrl,
+      fetch: inJson,
+    } as unknown as ConstructorParameters<typeof Api>[1]);
   };
 }
 
@@ -76,7 +101,10 @@ function isUnread(error: unknown): boolean {
 }
 
 /** Replaces a message's text and takes its buttons away. A message that says so already is left alone. */
-async function editMessage(api: Api["raw"], { to, messageIds, text }: EndedQuestion): Promise<void> {
+async function editMessage(
+  api: Api["raw"],
+  { to, messageIds, text }: EndedQuestion,
+): Promise<void> {
   const { plain, first } = toForms(text);
   const about = {
     chat_id: to.split(":")[0] ?? to,
@@ -99,7 +127,9 @@ const inTopic = (topic: string | undefined): { message_thread_id?: number } =>
   Number(topic ?? 0) > 1 ? { message_thread_id: Number(topic) } : {};
 
 /** What people see while the agent works. */
-function createLive(client: ReturnType<typeof createClient>): Pick<VendorChannel<unknown>, "streaming" | "typing"> {
+function createLive(
+  client: ReturnType<typeof createClient>,
+): Pick<VendorChannel<unknown>, "streaming" | "typing"> {
   return {
     streaming: {
       everyMs: EDIT_MS,
@@ -107,16 +137,23 @@ function createLive(client: ReturnType<typeof createClient>): Pick<VendorChannel
         editMessage((await client(signal)).raw, { ...message, messageIds: [messageId] }),
       async remove({ to, messageId }, _, signal) {
         const { raw } = await client(signal);
-        await raw.deleteMessage({ chat_id: to.split(":")[0] ?? to, message_id: Number(messageId) }).catch((error: unknown) => {
-          if (!/message to delete not found/i.test(getRefusal(error)?.description ?? "")) throw error;
-        });
+        await raw
+          .deleteMessage({ chat_id: to.split(":")[0] ?? to, message_id: Number(messageId) })
+          .catch((error: unknown) => {
+            if (!/message to delete not found/i.test(getRefusal(error)?.description ?? ""))
+              throw error;
+          });
       },
     },
     typing: {
       everyMs: TYPING_MS,
       async show({ to, thread }, _, signal) {
         const [chat = "", topic] = to.split(":");
-        return (await client(signal)).raw.sendChatAction({ chat_id: chat, action: "typing", ...inTopic(thread ?? topic) });
+        return (await client(signal)).raw.sendChatAction({
+          chat_id: chat,
+          action: "typing",
+          ...inTopic(thread ?? topic),
+        });
       },
     },
   };
@@ -129,20 +166,32 @@ export function createChannel(
   hasButtons: (signal: AbortSignal) => Promise<boolean> = async () => true,
   postFile?: ReturnType<typeof createFilePost>,
 ): Channel {
-  const post = async ({ to, thread, replyTo, text }: Piece, signal: AbortSignal, more: object = {}): Promise<SendResult> => {
+  const post = async (
+    { to, thread, replyTo, text }: Piece,
+    signal: AbortSignal,
+    more: object = {},
+  ): Promise<SendResult> => {
     const [chat = "", topic] = to.split(":");
     const reply = Number(replyTo?.split(":").at(-1) ?? Number.NaN);
     const options = {
       ...inTopic(thread ?? topic),
       // A preview would make Telegram fetch what a text names.
       link_preview_options: { is_disabled: true },
-      ...(Number.isSafeInteger(reply) && { reply_parameters: { message_id: reply, allow_sending_without_reply: true } }),
+      ...(Number.isSafeInteger(reply) && {
+        reply_parameters: { message_id: reply, allow_sending_without_reply: true },
+      }),
       ...more,
     };
     const { plain, first } = toForms(text);
-    const attempt = async (where: string, form: { text: string; parse_mode?: "HTML" }, moved = false): Promise<SendResult> => {
+    const attempt = async (
+      where: string,
+      form: { text: string; parse_mode?: "HTML" },
+      moved = false,
+    ): Promise<SendResult> => {
       try {
-        const { message_id: id } = await (await client(signal)).raw.sendMessage({ chat_id: where, ...form, ...options });
+        const { message_id: id } = await (
+          await client(signal)
+        ).raw.sendMessage({ chat_id: where, ...form, ...options });
         return sentResult(String(id));
       } catch (error) {
         const refusal = getRefusal(error);
@@ -161,10 +210,16 @@ export function createChannel(
     vendor: VENDOR,
     check: async (signal) => (await client(signal)).getMe(),
     post: (message, _, signal) => post(message, signal),
-    ...(postFile && { postFile: (file: OutgoingFile, _: unknown, signal: AbortSignal) => postFile(file, signal) }),
+    ...(postFile && {
+      postFile: (file: OutgoingFile, _: unknown, signal: AbortSignal) => postFile(file, signal),
+    }),
     async postQuestion({ code, verdicts, instruction, ...question }, _, signal) {
-      if (!(await hasButtons(signal))) return post({ ...question, text: `${question.text}\n\n${instruction}` }, signal);
-      const row = verdicts.map(({ verdict, label }) => ({ text: label, callback_data: renderVerdict(verdict, code) }));
+      if (!(await hasButtons(signal)))
+        return post({ ...question, text: `${question.text}\n\n${instruction}` }, signal);
+      const row = verdicts.map(({ verdict, label }) => ({
+        text: label,
+        callback_data: renderVerdict(verdict, code),
+      }));
       return post(question, signal, { reply_markup: { inline_keyboard: [row] } });
     },
     change: async (ended, _, signal) => editMessage((await client(signal)).raw, ended),

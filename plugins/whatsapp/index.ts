@@ -14,12 +14,17 @@ export default definePlugin({
   aliases: ["wa"],
   setupQuestions: {
     name: "WhatsApp (Cloud API)",
-    where: "https://developers.facebook.com/apps → your app → WhatsApp → API setup; a token that lasts comes from a system user",
+    where:
+      "https://developers.facebook.com/apps → your app → WhatsApp → API setup; a token that lasts comes from a system user",
     fields: [
       { name: "phoneNumberId", ask: "Phone number id" },
       { name: "accessToken", ask: "Access token", env: "WHATSAPP_ACCESS_TOKEN" },
       { name: "appSecret", ask: "App secret", env: "WHATSAPP_APP_SECRET" },
-      { name: "verifyToken", ask: "Verify token (make one up; you give it to Meta with the webhook)", env: "WHATSAPP_VERIFY_TOKEN" },
+      {
+        name: "verifyToken",
+        ask: "Verify token (make one up; you give it to Meta with the webhook)",
+        env: "WHATSAPP_VERIFY_TOKEN",
+      },
     ],
     owner: "your phone number, digits with the country code",
   },

@@ -1,4 +1,12 @@
-import { hmacSha256, objectsIn, parseDecision, parseWebhook, sameSecret, textResponse, toIncomingMessage } from "#channel-kit";
+import {
+  hmacSha256,
+  objectsIn,
+  parseDecision,
+  parseWebhook,
+  sameSecret,
+  textResponse,
+  toIncomingMessage,
+} from "#channel-kit";
 import type { ChannelHost, PluginContext, ReceivedMessage } from "#plugin";
 import { readFiles } from "./files.ts";
 import { isUserId, parseNumber, type WhatsAppConfig } from "./config.ts";
@@ -17,14 +25,21 @@ interface Message {
   /** The message that this one answers: its id alone. */
   context?: { id?: unknown };
   button?: { text?: unknown };
-  interactive?: { button_reply?: { id?: unknown; title?: unknown }; list_reply?: { title?: unknown } };
+  interactive?: {
+    button_reply?: { id?: unknown; title?: unknown };
+    list_reply?: { title?: unknown };
+  };
   [media: string]: unknown;
 }
 interface Value {
   metadata?: { phone_number_id?: unknown; display_phone_number?: string };
   contacts?: { wa_id?: unknown; user_id?: unknown; profile?: { name?: unknown } }[];
   messages?: Message[];
-  statuses?: { status?: unknown; biz_opaque_callback_data?: unknown; errors?: { code?: unknown }[] }[];
+  statuses?: {
+    status?: unknown;
+    biz_opaque_callback_data?: unknown;
+    errors?: { code?: unknown }[];
+  }[];
 }
 interface Notification {
   object?: unknown;
@@ -39,14 +54,25 @@ export async function answerRequest(
 ): Promise<Response> {
   const { appSecret } = config;
   const { pathname, searchParams } = new URL(request.url);
-  if (request.method === "GET" && pathname.endsWith("/webhook")) return handshake(config, searchParams);
+  if (request.method === "GET" && pathname.endsWith("/webhook"))
+    return handshake(config, searchParams);
   if (request.method === "POST" && appSecret === undefined) {
-    log.warn("a webhook came in, but channels.whatsapp.appSecret is not set, so nobody can be believed");
+    log.warn(
+      "a webhook came in, but channels.whatsapp.appSecret is not set, so nobody can be believed",
+    );
     return textResponse(403, "receiving is not set up");
   }
   const signed = (raw: Buffer, headers: Headers): boolean =>
-    sameSecret(headers.get("x-hub-signature-256") ?? "", `sha256=${hmacSha256(appSecret ?? "", raw)}`);
-  const read = await parseWebhook<Notification>(request, { path: "/webhook", also: "GET", most: MAX_BODY, signed });
+    sameSecret(
+      headers.get("x-hub-signature-256") ?? "",
+      `sha256=${hmacSha256(appSecret ?? "", raw)}`,
+    );
+  const read = await parseWebhook<Notification>(request, {
+    path: "/webhook",
+    also: "GET",
+    most: MAX_BODY,
+    signed,
+  });
   if (!read.ok) return read.response;
   for (const value of getValues(read.body, config.phoneNumberId)) {
     for (const message of objectsIn(value.messages)) {
@@ -54,7 +80,9 @@ export async function answerRequest(
       if (incoming) await host.receive(incoming);
       else log.debug(`a notification of type ${getMessageType(message)} was passed over`);
     }
-    for (const { status, errors, biz_opaque_callback_data: idempotencyKey } of objectsIn(value.statuses)) {
+    for (const { status, errors, biz_opaque_callback_data: idempotencyKey } of objectsIn(
+      value.statuses,
+    )) {
       const codes = objectsIn(errors).map(({ code }) => Number(code));
       const isLate = codes.includes(LATE);
       const late = isLate ? " (more than 24 hours since the recipient last wrote)" : "";
@@ -62,7 +90,11 @@ export async function answerRequest(
       const reason = `WhatsApp reported error ${codes.join(", ") || "without a code"}${late}`;
       log.warn(`a message did not arrive: ${reason}`);
       if (typeof idempotencyKey === "string")
-        await host.notDelivered({ idempotencyKey, reason, resend: isLate && config.template !== undefined });
+        await host.notDelivered({
+          idempotencyKey,
+          reason,
+          resend: isLate && config.template !== undefined,
+        });
     }
   }
   return textResponse(200, "");
@@ -70,7 +102,8 @@ export async function answerRequest(
 
 function handshake({ verifyToken }: WhatsAppConfig, query: URLSearchParams): Response {
   const challenge = query.get("hub.challenge") ?? "";
-  const known = verifyToken !== undefined && sameSecret(query.get("hub.verify_token") ?? "", verifyToken);
+  const known =
+    verifyToken !== undefined && sameSecret(query.get("hub.verify_token") ?? "", verifyToken);
   if (!known || query.get("hub.mode") !== "subscribe" || challenge.length > 500)
     return textResponse(403, "the verify token does not match");
   return textResponse(200, challenge);
@@ -81,7 +114,10 @@ function getValues(notification: Notification, phoneNumberId: string): Value[] {
   if (notification.object !== "whatsapp_business_account") return [];
   return objectsIn(notification.entry)
     .flatMap(({ changes }) => objectsIn(changes))
-    .filter(({ field, value }) => field === "messages" && value?.metadata?.phone_number_id === phoneNumberId)
+    .filter(
+      ({ field, value }) =>
+        field === "messages" && value?.metadata?.phone_number_id === phoneNumberId,
+    )
     .flatMap(({ value }) => (value ? [value] : []));
 }
 
@@ -92,19 +128,30 @@ function getMessageType({ type }: Message): string {
 /**
  * A message for the agent, or why it is not for it; undefined for reactions, notices and the number's own.
  */
-function readMessage(message: Message, { metadata, contacts }: Value, allowFrom: readonly string[]): ReceivedMessage | undefined {
+function readMessage(
+  message: Message,
+  { metadata, contacts }: Value,
+  allowFrom: readonly string[],
+): ReceivedMessage | undefined {
   const { id, from } = message;
   const type = getMessageType(message);
   if (typeof id !== "string" || type === "reaction" || type === "system") return undefined;
   const number = typeof from === "string" ? parseNumber(from) : undefined;
   const userId = [message.from_user_id, from].find(isUserId);
   const sender = getSender(number, userId, allowFrom);
-  if (sender === undefined) return { id, skipped: "the message comes without a phone number and without a user id" };
-  if (number !== undefined && number === parseNumber(metadata?.display_phone_number ?? "")) return undefined;
+  if (sender === undefined)
+    return { id, skipped: "the message comes without a phone number and without a user id" };
+  if (number !== undefined && number === parseNumber(metadata?.display_phone_number ?? ""))
+    return undefined;
   // An answer would go to the sender alone.
-  if (message.group_id !== undefined) return { id, skipped: "the message was written in a group, and this channel answers people alone" };
+  if (message.group_id !== undefined)
+    return {
+      id,
+      skipped: "the message was written in a group, and this channel answers people alone",
+    };
   const name = objectsIn(contacts).find(
-    ({ wa_id, user_id }) => (wa_id !== undefined && wa_id === from) || (userId !== undefined && user_id === userId),
+    ({ wa_id, user_id }) =>
+      (wa_id !== undefined && wa_id === from) || (userId !== undefined && user_id === userId),
   )?.profile?.name;
   const quoted = message.context?.id;
   const files = readFiles(type, message[type]);
@@ -125,8 +172,13 @@ function readMessage(message: Message, { metadata, contacts }: Value, allowFrom:
  * How a sender is known: by the number if it is shown, or by the business-scoped user id, also if `allowFrom` has that and not
  * the number. The answer goes to the same.
  */
-function getSender(number: string | undefined, userId: string | undefined, allowFrom: readonly string[]): string | undefined {
-  const isAllowedById = userId !== undefined && allowFrom.includes(userId) && !allowFrom.includes(number ?? "");
+function getSender(
+  number: string | undefined,
+  userId: string | undefined,
+  allowFrom: readonly string[],
+): string | undefined {
+  const isAllowedById =
+    userId !== undefined && allowFrom.includes(userId) && !allowFrom.includes(number ?? "");
   return isAllowedById ? userId : (number ?? userId);
 }
 
@@ -138,6 +190,15 @@ function readText(message: Message, hasFile: boolean): string {
   const pressed = interactive?.button_reply?.id;
   if (typeof pressed === "string" && parseDecision(pressed)) return pressed;
   const caption = (message[type] as { caption?: unknown } | undefined)?.caption;
-  const written = [text?.body, button?.text, interactive?.button_reply?.title, interactive?.list_reply?.title, caption];
-  return written.find((part): part is string => typeof part === "string" && part.trim() !== "") ?? (hasFile ? "" : `[${type}]`);
+  const written = [
+    text?.body,
+    button?.text,
+    interactive?.button_reply?.title,
+    interactive?.list_reply?.title,
+    caption,
+  ];
+  return (
+    written.find((part): part is string => typeof part === "string" && part.trim() !== "") ??
+    (hasFile ? "" : `[${type}]`)
+  );
 }

@@ -11,7 +11,10 @@ const MAX_DOCUMENT = 100_000_000;
 const DOCUMENT = /^(?:text\/|application\/(?:json|pdf|vnd\.openxmlformats-officedocument\.))/;
 
 /** How WhatsApp takes a file: as which type of message, and with which media type; undefined if it does not. */
-export function toMedia({ mediaType, data }: Pick<OutgoingFile, "mediaType" | "data">): { type: string; mime: string } | undefined {
+export function toMedia({
+  mediaType,
+  data,
+}: Pick<OutgoingFile, "mediaType" | "data">): { type: string; mime: string } | undefined {
   if (IMAGES.has(mediaType) && data.length <= MAX_IMAGE) return { type: "image", mime: mediaType };
   if (AUDIO.has(mediaType) && data.length <= MAX_AUDIO) return { type: "audio", mime: mediaType };
   if (!DOCUMENT.test(mediaType) || data.length > MAX_DOCUMENT) return undefined;
@@ -32,6 +35,7 @@ export async function uploadMedia(
   form.append("type", mime);
   form.append("file", new Blob([data], { type: mime }), name);
   const id = (await call<{ id?: unknown }>(`${phoneNumberId}/media`, signal, form))?.id;
-  if (typeof id !== "string") throw new ChannelError({ status: "failed", reason: "WhatsApp gave no id of the file" });
+  if (typeof id !== "string")
+    throw new ChannelError({ status: "failed", reason: "WhatsApp gave no id of the file" });
   return { type, [type]: { id, ...(type === "document" && { filename: name }) } };
 }

@@ -1,4 +1,13 @@
-import { ChannelError, createRest, renderVerdict, sendAfter, sentResult, vendorChannel, type ErrorRules, type Rest } from "#channel-kit";
+import {
+  ChannelError,
+  createRest,
+  renderVerdict,
+  sendAfter,
+  sentResult,
+  vendorChannel,
+  type ErrorRules,
+  type Rest,
+} from "#channel-kit";
 import type { Channel, PluginContext, SendResult } from "#plugin";
 import { toWhatsApp } from "./format.ts";
 import { toMedia, uploadMedia } from "./send-file.ts";
@@ -6,8 +15,10 @@ import { isUserId, type WhatsAppConfig } from "./config.ts";
 
 /** The version of the Graph API that this plugin was written for. */
 const GRAPH_VERSION = "v25.0";
-const AUTH = "the access token is not valid: make a new one for the system user and put it into channels.whatsapp.accessToken";
-const PERMISSION = "the access token may not do this: give the system user whatsapp_business_messaging and the number";
+const AUTH =
+  "the access token is not valid: make a new one for the system user and put it into channels.whatsapp.accessToken";
+const PERMISSION =
+  "the access token may not do this: give the system user whatsapp_business_messaging and the number";
 const UNREGISTERED = "the phone number is not registered: register it in the WhatsApp Manager";
 
 function each<T>(codes: readonly number[], verdict: T): Record<string, T> {
@@ -19,21 +30,33 @@ export const VENDOR: ErrorRules = {
   shown: (code) => `, ${code}`,
   // Meta's own messages may quote the text or the recipient: they are not repeated.
   errors: {
-    ...each([4, 17, 32, 613, 80007, 130429, 131048, 131056], { status: "retry", advice: "too many messages" } as const),
+    ...each([4, 17, 32, 613, 80007, 130429, 131048, 131056], {
+      status: "retry",
+      advice: "too many messages",
+    } as const),
     ...each([1, 2, 131000, 131016, 131057, 133004], { status: "retry" } as const),
     ...each([0, 190], AUTH),
     ...each([3, 10, 131005, ...Array.from({ length: 100 }, (_, index) => 200 + index)], PERMISSION),
     ...each([131045, 133010], UNREGISTERED),
-    ...each([100], "a parameter was refused: check channels.whatsapp.phoneNumberId and the recipient"),
+    ...each(
+      [100],
+      "a parameter was refused: check channels.whatsapp.phoneNumberId and the recipient",
+    ),
     ...each([33], "there is no such phone number id: check channels.whatsapp.phoneNumberId"),
     ...each([131008], "a parameter is missing"),
     ...each([131009], "a parameter was refused: check the recipient"),
     ...each([131021], "the recipient is the sender's own number"),
     ...each([131026], "the recipient cannot get it: no WhatsApp account, or an old one"),
-    ...each([131030], "the recipient is not on the list of the test number: add it in the app's API setup"),
+    ...each(
+      [131030],
+      "the recipient is not on the list of the test number: add it in the app's API setup",
+    ),
     ...each([131031], "the account is locked: see the Business Support page"),
     ...each([131042], "there is a problem with the payment of the account"),
-    ...each([131047], "more than 24 hours have passed since the recipient last wrote: they have to write first"),
+    ...each(
+      [131047],
+      "more than 24 hours have passed since the recipient last wrote: they have to write first",
+    ),
     ...each([131051], "this kind of message is not supported"),
     401: AUTH,
   },
@@ -47,19 +70,27 @@ const MAX_BUTTON_TEXT = 1024;
 /** The wait that Meta names in the report on the use of the account, in minutes. */
 function getWaitMs(headers: Headers): number {
   const usage = headers.get("x-business-use-case-usage") ?? "";
-  const minutes = [...usage.matchAll(/"estimated_time_to_regain_access"\s*:\s*(\d{1,6})/g)].map((match) => Number(match[1]));
+  const minutes = [...usage.matchAll(/"estimated_time_to_regain_access"\s*:\s*(\d{1,6})/g)].map(
+    (match) => Number(match[1]),
+  );
   return Math.max(0, ...minutes) * 60_000;
 }
 
 const read: NonNullable<Rest["read"]> = (body, { status, headers }) => {
-  const { code, is_transient: passing } = (body as { error?: { code?: unknown; is_transient?: unknown } }).error ?? {};
+  const { code, is_transient: passing } =
+    (body as { error?: { code?: unknown; is_transient?: unknown } }).error ?? {};
   // A 429 is one whatever its code says, and so is a fault that Meta calls passing.
   const may = passing === true || status === 429 ? true : undefined;
-  return { code: typeof code === "number" ? `error ${code}` : undefined, afterMs: getWaitMs(headers), passing: may };
+  return {
+    code: typeof code === "number" ? `error ${code}` : undefined,
+    afterMs: getWaitMs(headers),
+    passing: may,
+  };
 };
 
 /** Whether WhatsApp refused free text, since the recipient last wrote more than 24 hours ago. */
-const isLate = (error: unknown): boolean => error instanceof ChannelError && error.response?.code === "error 131047";
+const isLate = (error: unknown): boolean =>
+  error instanceof ChannelError && error.response?.code === "error 131047";
 
 const NO_TEMPLATE =
   "WhatsApp refused free text, and the text does not fit into channels.whatsapp.template: the recipient has to write first";
@@ -68,7 +99,10 @@ const NO_TEMPLATE =
 const MAX_PARAMETER = 1024;
 
 /** A text as the parameter of a template, which may have no line breaks and no wide gaps. Undefined for one that is too long. */
-function inTemplate({ name, language }: NonNullable<WhatsAppConfig["template"]>, text: string): object | undefined {
+function inTemplate(
+  { name, language }: NonNullable<WhatsAppConfig["template"]>,
+  text: string,
+): object | undefined {
   const line = toWhatsApp(text).replace(/\s+/g, " ").trim();
   if (line.length > MAX_PARAMETER) return undefined;
   const components = [{ type: "body", parameters: [{ type: "text", text: line }] }];
@@ -76,7 +110,10 @@ function inTemplate({ name, language }: NonNullable<WhatsAppConfig["template"]>,
 }
 
 /** Calls of the Graph API. */
-export function createCall({ config, fetch }: Pick<PluginContext<WhatsAppConfig>, "config" | "fetch">): ReturnType<typeof createRest> {
+export function createCall({
+  config,
+  fetch,
+}: Pick<PluginContext<WhatsAppConfig>, "config" | "fetch">): ReturnType<typeof createRest> {
   const { apiUrl, accessToken } = config;
   const headers = { authorization: `Bearer ${accessToken}` };
   return createRest({ ...VENDOR, fetch, base: `${apiUrl}/${GRAPH_VERSION}`, headers, read });
@@ -89,16 +126,20 @@ function createPost(call: ReturnType<typeof createCall>, phoneNumberId: string) 
     content: object,
     signal: AbortSignal,
   ): Promise<SendResult> => {
-    const answer = await call<{ messages?: { id?: unknown }[] }>(`${phoneNumberId}/messages`, signal, {
-      messaging_product: "whatsapp",
-      recipient_type: "individual",
-      // An id in `to` would be taken for a number, and the message be lost.
-      ...(isUserId(to) ? { recipient: to } : { to }),
-      ...content,
-      // The webhook repeats it if the message does not arrive.
-      biz_opaque_callback_data: idempotencyKey,
-      ...(replyTo !== undefined && { context: { message_id: replyTo } }),
-    });
+    const answer = await call<{ messages?: { id?: unknown }[] }>(
+      `${phoneNumberId}/messages`,
+      signal,
+      {
+        messaging_product: "whatsapp",
+        recipient_type: "individual",
+        // An id in `to` would be taken for a number, and the message be lost.
+        ...(isUserId(to) ? { recipient: to } : { to }),
+        ...content,
+        // The webhook repeats it if the message does not arrive.
+        biz_opaque_callback_data: idempotencyKey,
+        ...(replyTo !== undefined && { context: { message_id: replyTo } }),
+      },
+    );
     const ids = (answer?.messages ?? []).map(({ id }) => id).filter((id) => typeof id === "string");
     if (ids.length > 0) return sentResult(...ids);
     return { status: "unknown", reason: "WhatsApp answered without the id of a message" };
@@ -112,7 +153,10 @@ export function createChannel(context: PluginContext<WhatsAppConfig>): Channel {
   const call = createCall(context);
   const post = createPost(call, phoneNumberId);
   // A preview would make Meta fetch what a model names.
-  const inText = (text: string): object => ({ type: "text", text: { preview_url: false, body: toWhatsApp(text) } });
+  const inText = (text: string): object => ({
+    type: "text",
+    text: { preview_url: false, body: toWhatsApp(text) },
+  });
   /** Posts free text, or the template with the same text if WhatsApp refuses free text, or has refused it before. */
   const postOrTemplate = async (
     message: Parameters<typeof post>[0] & { refused?: true },
@@ -131,10 +175,15 @@ export function createChannel(context: PluginContext<WhatsAppConfig>): Channel {
   };
   return vendorChannel({
     vendor: VENDOR,
-    post: (message, _, signal) => postOrTemplate(message, { free: inText(message.text), text: message.text }, signal),
+    post: (message, _, signal) =>
+      postOrTemplate(message, { free: inText(message.text), text: message.text }, signal),
     async postFile(file, _, signal) {
       const media = toMedia(file);
-      if (!media) return { status: "unsupported", reason: "WhatsApp does not take files of this type or size" };
+      if (!media)
+        return {
+          status: "unsupported",
+          reason: "WhatsApp does not take files of this type or size",
+        };
       return sendAfter(
         VENDOR,
         () => uploadMedia(call, phoneNumberId, file, media, signal),
@@ -145,15 +194,30 @@ export function createChannel(context: PluginContext<WhatsAppConfig>): Channel {
       const { code, text, instruction, verdicts } = question;
       const body = toWhatsApp(text);
       const whole = `${text}\n\n${instruction}`;
-      const buttons = verdicts.map(({ verdict, label }) => ({ type: "reply", reply: { id: renderVerdict(verdict, code), title: label } }));
-      const asked = { type: "interactive", interactive: { type: "button", body: { text: body }, action: { buttons } } };
-      return postOrTemplate(question, { free: body.length > MAX_BUTTON_TEXT ? inText(whole) : asked, text: whole }, signal);
+      const buttons = verdicts.map(({ verdict, label }) => ({
+        type: "reply",
+        reply: { id: renderVerdict(verdict, code), title: label },
+      }));
+      const asked = {
+        type: "interactive",
+        interactive: { type: "button", body: { text: body }, action: { buttons } },
+      };
+      return postOrTemplate(
+        question,
+        { free: body.length > MAX_BUTTON_TEXT ? inText(whole) : asked, text: whole },
+        signal,
+      );
     },
     typing: {
       everyMs: TYPING_MS,
       // The sign belongs to a message, which this marks as read.
       async show({ replyTo }, _, signal) {
-        const about = { messaging_product: "whatsapp", status: "read", message_id: replyTo, typing_indicator: { type: "text" } };
+        const about = {
+          messaging_product: "whatsapp",
+          status: "read",
+          message_id: replyTo,
+          typing_indicator: { type: "text" },
+        };
         return replyTo === undefined ? undefined : call(`${phoneNumberId}/messages`, signal, about);
       },
     },

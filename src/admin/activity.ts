@@ -24,7 +24,9 @@ function getStep(span: Ms): Ms {
 /** What holds parked runs back, with how many wait for it and when the first may start. */
 function groupParked(runs: readonly RunRecord[]): ParkedFor[] {
   const parked = runs.flatMap(({ parked: one }) => (one ? [one] : []));
-  const groups = Map.groupBy(parked, (one) => (one.reason === "provider" ? `provider ${one.of}` : toLimitKey(one)));
+  const groups = Map.groupBy(parked, (one) =>
+    one.reason === "provider" ? `provider ${one.of}` : toLimitKey(one),
+  );
   return [...groups.values()].flatMap((those) => {
     const [first] = those;
     if (!first) return [];
@@ -40,23 +42,37 @@ function groupParked(runs: readonly RunRecord[]): ParkedFor[] {
 async function countOutcomes({ store }: AdminDeps, since: Ms, now: Ms) {
   const step = getStep(now - since);
   const first = Math.floor(since / step) * step;
-  const times = Array.from({ length: Math.floor((now - first) / step) + 1 }, (_, index) => first + index * step);
+  const times = Array.from(
+    { length: Math.floor((now - first) / step) + 1 },
+    (_, index) => first + index * step,
+  );
   const sums = await store.list("activity", { since: first, step, limit: MAX_EVENTS });
-  const outcomes = Object.fromEntries(OUTCOMES.map((outcome) => [outcome, times.map(() => 0)])) as Record<EventOutcome, number[]>;
+  const outcomes = Object.fromEntries(
+    OUTCOMES.map((outcome) => [outcome, times.map(() => 0)]),
+  ) as Record<EventOutcome, number[]>;
   for (const { at, outcome, count } of sums) {
     const index = Math.round((at - first) / step);
     const values = outcomes[outcome];
     if (values && index >= 0 && index < values.length) values[index] = (values[index] ?? 0) + count;
   }
   const total = sums.reduce((sum, { count }) => sum + count, 0);
-  return { stepSeconds: step / 1000, times: times.map(iso), outcomes, total, isComplete: total < MAX_EVENTS };
+  return {
+    stepSeconds: step / 1000,
+    times: times.map(iso),
+    outcomes,
+    total,
+    isComplete: total < MAX_EVENTS,
+  };
 }
 
 /**
  * Counts hooks over time by outcome, and says how long answers and runs took and what waits for what. `isComplete` is false if
  * only the newest events were counted.
  */
-export async function showActivity(deps: AdminDeps, { since }: { since: Ms }): Promise<ActivityView> {
+export async function showActivity(
+  deps: AdminDeps,
+  { since }: { since: Ms },
+): Promise<ActivityView> {
   const { store, clock } = deps;
   const now = clock.now();
   const counting = store.counts();

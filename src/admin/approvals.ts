@@ -15,7 +15,9 @@ function describeAsker({ kind, spec }: RunRecord): string {
   const { incoming, channel, hook, session, schedule } = spec;
   switch (kind) {
     case "channel":
-      return incoming ? `${incoming.from}${incoming.owner ? " (the owner)" : ""} on ${channel}` : `channel ${channel}`;
+      return incoming
+        ? `${incoming.from}${incoming.owner ? " (the owner)" : ""} on ${channel}`
+        : `channel ${channel}`;
     case "hook":
       return session.via ? `hook ${session.via.path} (${session.via.credential})` : `hook ${hook}`;
     case "api":
@@ -28,7 +30,21 @@ function describeAsker({ kind, spec }: RunRecord): string {
 }
 
 export function approvalView(approval: ApprovalRecord, run: RunRecord | undefined) {
-  const { id, code, runId, callId, agentId, tool, input, reason, why, askedAt, expiresAt, decision, refused = [] } = approval;
+  const {
+    id,
+    code,
+    runId,
+    callId,
+    agentId,
+    tool,
+    input,
+    reason,
+    why,
+    askedAt,
+    expiresAt,
+    decision,
+    refused = [],
+  } = approval;
   return {
     id,
     code,
@@ -48,7 +64,14 @@ export function approvalView(approval: ApprovalRecord, run: RunRecord | undefine
     expiresAt: iso(expiresAt),
     state: decision ? ("decided" as const) : ("open" as const),
     verdicts: [...getVerdicts(approval)],
-    decision: decision ? { verdict: decision.verdict, by: decision.by, at: iso(decision.at), note: decision.note ?? null } : null,
+    decision: decision
+      ? {
+          verdict: decision.verdict,
+          by: decision.by,
+          at: iso(decision.at),
+          note: decision.note ?? null,
+        }
+      : null,
     /** Decisions that were refused, oldest first: the newest 20. */
     refused: refused.map((one) => ({ ...one, at: iso(one.at) })),
   };
@@ -63,11 +86,16 @@ function ruleView({ createdAt, ...rule }: ApprovalRule) {
 const getApproval = async (approvals: Approvals, idOrCode: string): Promise<ApprovalRecord> =>
   found(await approvals.get(idOrCode), "there is no approval with this id or code");
 
-const withRun = async (store: Pick<Store, "get">, approval: ApprovalRecord): Promise<ApprovalView> =>
-  approvalView(approval, await store.get("run", approval.runId));
+const withRun = async (
+  store: Pick<Store, "get">,
+  approval: ApprovalRecord,
+): Promise<ApprovalView> => approvalView(approval, await store.get("run", approval.runId));
 
 /** Lists approvals, newest first. */
-export async function listApprovals({ store }: AdminDeps, query: PageQuery<Lists["approvals"]["of"]>) {
+export async function listApprovals(
+  { store }: AdminDeps,
+  query: PageQuery<Lists["approvals"]["of"]>,
+) {
   const { rows, ...page } = await searchPage(store, "approvals", query, byId);
   return { approvals: await Promise.all(rows.map((row) => withRun(store, row))), ...page };
 }
@@ -83,11 +111,15 @@ interface CountQuery {
 }
 
 /** Counts the calls that wait for a person. */
-export async function countOpen({ store, clock, status }: AdminDeps, { not, wait, signal }: CountQuery) {
+export async function countOpen(
+  { store, clock, status }: AdminDeps,
+  { not, wait, signal }: CountQuery,
+) {
   const until = readMonotonic(clock) + wait * 1000;
   for (;;) {
     const { "approvals.open": open = 0 } = await store.counts();
-    if (open !== not || readMonotonic(clock) >= until || signal.aborted || status().draining) return { open };
+    if (open !== not || readMonotonic(clock) >= until || signal.aborted || status().draining)
+      return { open };
     await clock.sleep(LOOK_MS, signal);
   }
 }
@@ -108,7 +140,11 @@ export interface OperatorDecision {
  * Returns the rule that `always` would save, in words.
  * @throws RouseError `not_found`, or `usage` if no rule can be made.
  */
-export async function previewRule({ approvals }: AdminDeps, idOrCode: string, any: readonly string[]) {
+export async function previewRule(
+  { approvals }: AdminDeps,
+  idOrCode: string,
+  any: readonly string[],
+) {
   return { rule: renderRule(unwrap(buildRule(await getApproval(approvals, idOrCode), any)).rule) };
 }
 
@@ -121,8 +157,13 @@ export async function decideApproval(
   idOrCode: string,
   { verdict, note, always }: OperatorDecision,
 ) {
-  const rule = always && verdict === "approve" ? unwrap(buildRule(await getApproval(approvals, idOrCode), always.any)).rule : undefined;
-  const { approval } = unwrap<Extract<Decided, { ok: true }>>(await approvals.decide(idOrCode, verdict, OPERATOR, note));
+  const rule =
+    always && verdict === "approve"
+      ? unwrap(buildRule(await getApproval(approvals, idOrCode), always.any)).rule
+      : undefined;
+  const { approval } = unwrap<Extract<Decided, { ok: true }>>(
+    await approvals.decide(idOrCode, verdict, OPERATOR, note),
+  );
   const added = rule && (await rules.add({ ...rule, by: OPERATOR, approvalId: approval.id }));
   return { approval: await withRun(store, approval), rule: added ? ruleView(added) : null };
 }
@@ -133,5 +174,8 @@ export async function listRules({ rules }: AdminDeps) {
 
 /** @throws RouseError `not_found` */
 export async function removeRule({ rules }: AdminDeps, id: string): Promise<void> {
-  found((await rules.remove(id)) || undefined, "there is no rule with this id; `rouse approvals rules` lists them");
+  found(
+    (await rules.remove(id)) || undefined,
+    "there is no rule with this id; `rouse approvals rules` lists them",
+  );
 }

@@ -30,7 +30,9 @@ const VALUE = "events.bookmarks";
 const toValue = (id: string): string => `${VALUE}.${id}`;
 
 /** An event as it is kept: with its body in base64. */
-type KeptEvent = Omit<EventRecord, "request"> & { request: Omit<EventRecord["request"], "body"> & { body: string | null } };
+type KeptEvent = Omit<EventRecord, "request"> & {
+  request: Omit<EventRecord["request"], "body"> & { body: string | null };
+};
 
 const toKept = ({ request: { body, ...request }, ...event }: EventRecord): KeptEvent => ({
   ...event,
@@ -53,7 +55,8 @@ const notFound = (message: string): RouseError => new RouseError({ code: "not_fo
 export function createBookmarks(deps: StoredListDeps): Bookmarks {
   const { store, clock } = deps;
   const stored = new StoredList<Bookmark>(VALUE, deps);
-  const find = async (id: string): Promise<Bookmark | undefined> => (await stored.read()).find(({ eventId }) => eventId === id);
+  const find = async (id: string): Promise<Bookmark | undefined> =>
+    (await stored.read()).find(({ eventId }) => eventId === id);
   const getEvent = async (id: string): Promise<EventRecord | undefined> => {
     const event = await store.get("event", id);
     if ((event && hasBody(event)) || !(await find(id))) return event;
@@ -68,13 +71,20 @@ export function createBookmarks(deps: StoredListDeps): Bookmarks {
     async add(id, note) {
       const event = await getEvent(id);
       if (!event) throw notFound("there is no event with this id");
-      const bookmark: Bookmark = { eventId: id, at: clock.now(), ...(note === undefined ? {} : { note }) };
+      const bookmark: Bookmark = {
+        eventId: id,
+        at: clock.now(),
+        ...(note === undefined ? {} : { note }),
+      };
       // The copy is there before the bookmark, so that there is no bookmark without an event.
       await store.commit((tx) => tx.set("value", toValue(id), toKept(event)));
       return stored.change<Bookmark>((all) => {
         const others = all.filter(({ eventId }) => eventId !== id);
         if (others.length >= MAX_BOOKMARKS)
-          throw new RouseError({ code: "usage", message: `there are ${MAX_BOOKMARKS} bookmarks already; remove one of them` });
+          throw new RouseError({
+            code: "usage",
+            message: `there are ${MAX_BOOKMARKS} bookmarks already; remove one of them`,
+          });
         return { list: [...others, bookmark], result: bookmark };
       });
     },

@@ -43,7 +43,10 @@ export const newestFirst = (
 ): AsyncGenerator<EventRecord> => readAll(store, "events", query, page);
 
 /** Finds the events since a time that were replayed, each with its newest replay. */
-async function findReplays(store: Pick<Store, "list">, since: number): Promise<Map<string, string>> {
+async function findReplays(
+  store: Pick<Store, "list">,
+  since: number,
+): Promise<Map<string, string>> {
   const replays = new Map<string, string>();
   for await (const { id, replayOf } of newestFirst(store, { since }))
     if (replayOf !== undefined && !replays.has(replayOf)) replays.set(replayOf, id);
@@ -54,7 +57,10 @@ async function findReplays(store: Pick<Store, "list">, since: number): Promise<M
  * The ids that a bulk replay means, oldest first, so that turns of one session keep their order.
  * An event that was replayed before stands back for its replay: doing it twice never makes work twice.
  */
-export async function selectEvents(store: Pick<Store, "list">, bulk: BulkReplay): Promise<Chosen[]> {
+export async function selectEvents(
+  store: Pick<Store, "list">,
+  bulk: BulkReplay,
+): Promise<Chosen[]> {
   const { select, path, mapping, outcome, since, until = Infinity, limit = Infinity } = bulk;
   const base = given({ path, mapping, since });
   const found: Chosen[] = [];
@@ -66,7 +72,8 @@ export async function selectEvents(store: Pick<Store, "list">, bulk: BulkReplay)
   for (const filter of filters[select]) {
     const newest: Chosen[] = [];
     for await (const event of newestFirst(store, { ...base, ...filter }))
-      if (event.receivedAt < until && (select === "all" || !event.handled)) newest.push(chosen(event, select === "all"));
+      if (event.receivedAt < until && (select === "all" || !event.handled))
+        newest.push(chosen(event, select === "all"));
     found.push(...newest.toReversed());
   }
   if (found.length === 0) return [];
@@ -93,15 +100,25 @@ const chosen = (event: EventRecord, isWhole: boolean): Chosen => ({
 });
 
 /** Whether an event that is named is one of those that a bulk replay selects. */
-async function isSelected(event: EventRecord, select: BulkReplay["select"], store: Store): Promise<boolean> {
+async function isSelected(
+  event: EventRecord,
+  select: BulkReplay["select"],
+  store: Store,
+): Promise<boolean> {
   if (select === "all") return true;
   if (event.handled) return false;
   if (select === "unmatched" || event.outcome !== "accepted") return event.outcome === select;
-  return [...(await runStatuses(store, event)).values()].some((status) => status === "failed" || status === "timed_out");
+  return [...(await runStatuses(store, event)).values()].some(
+    (status) => status === "failed" || status === "timed_out",
+  );
 }
 
 /** The same of events that are named, also of those that only a bookmark keeps. What is not there comes last. */
-async function selectNamed({ store, bookmarks }: AdminDeps, ids: readonly string[], select: BulkReplay["select"]): Promise<Chosen[]> {
+async function selectNamed(
+  { store, bookmarks }: AdminDeps,
+  ids: readonly string[],
+  select: BulkReplay["select"],
+): Promise<Chosen[]> {
   const found: Chosen[] = [];
   const missing: Chosen[] = [];
   for (const id of new Set(ids)) {
@@ -116,7 +133,13 @@ async function selectNamed({ store, bookmarks }: AdminDeps, ids: readonly string
   const marked = found.map((one): Chosen => {
     const replay = replays.get(one.id);
     if (replay === undefined) return one;
-    return { ...one, failure: { code: "not_retryable", message: `it was replayed before, as ${replay}; replay it alone to do so again` } };
+    return {
+      ...one,
+      failure: {
+        code: "not_retryable",
+        message: `it was replayed before, as ${replay}; replay it alone to do so again`,
+      },
+    };
   });
   return [...marked, ...missing];
 }
@@ -134,12 +157,21 @@ async function restartRuns(deps: AdminDeps, eventId: string, dryRun: boolean): P
     const retried = dryRun ? undefined : await deps.runs.retry(run.id);
     if (retried && !retried.ok) return retried;
     const mapping = run.mapping === undefined ? {} : { mapping: run.mapping };
-    result.actions.push({ kind: "run", id: run.id, ...mapping, summary: `the failed run of "${run.spec.name}" starts again` });
+    result.actions.push({
+      kind: "run",
+      id: run.id,
+      ...mapping,
+      summary: `the failed run of "${run.spec.name}" starts again`,
+    });
   }
   return { ok: true, result };
 }
 
-async function replayOne(deps: AdminDeps, { id, restartsRuns, failure }: Chosen, dryRun: boolean): Promise<Replayed> {
+async function replayOne(
+  deps: AdminDeps,
+  { id, restartsRuns, failure }: Chosen,
+  dryRun: boolean,
+): Promise<Replayed> {
   if (failure) return { ok: false, failure };
   if (restartsRuns) return restartRuns(deps, id, dryRun);
   const recorded = await deps.bookmarks.getEvent(id);
@@ -152,7 +184,9 @@ async function replayOne(deps: AdminDeps, { id, restartsRuns, failure }: Chosen,
  * caller stops reading.
  */
 export async function* replayMany(deps: AdminDeps, bulk: BulkReplay): AsyncGenerator<ReplayLine> {
-  const events = await (bulk.ids ? selectNamed(deps, bulk.ids, bulk.select) : selectEvents(deps.store, bulk));
+  const events = await (bulk.ids
+    ? selectNamed(deps, bulk.ids, bulk.select)
+    : selectEvents(deps.store, bulk));
   yield { type: "total", total: events.length, dryRun: bulk.dryRun };
   let failed = 0;
   for (const [index, event] of events.entries()) {

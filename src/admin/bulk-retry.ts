@@ -71,11 +71,25 @@ function oldestFirst(newest: Row[], { limit = Infinity }: BulkRetry): string[] {
 
 async function chooseRuns({ store }: AdminDeps, bulk: BulkRunRetry): Promise<Chosen> {
   if (bulk.ids) return { ids: bulk.ids, skipped: 0 };
-  const { status, sessionKey, eventId, mapping, since, until = Infinity, endedSince, endedUntil } = bulk;
+  const {
+    status,
+    sessionKey,
+    eventId,
+    mapping,
+    since,
+    until = Infinity,
+    endedSince,
+    endedUntil,
+  } = bulk;
   const found: Row[] = [];
   let skipped = 0;
   for (const state of status === undefined ? (["failed", "timed_out"] as const) : [status])
-    for await (const run of readAll(store, "runs", given({ status: state, sessionKey, eventId, since, endedSince, endedUntil }), PAGE)) {
+    for await (const run of readAll(
+      store,
+      "runs",
+      given({ status: state, sessionKey, eventId, since, endedSince, endedUntil }),
+      PAGE,
+    )) {
       if ((mapping !== undefined && run.mapping !== mapping) || run.createdAt >= until) continue;
       if (findRetryProblem(run)) skipped++;
       else found.push({ id: run.id, createdAt: run.createdAt });
@@ -87,7 +101,12 @@ async function chooseDeliveries({ store }: AdminDeps, bulk: BulkDeliveryRetry): 
   if (bulk.ids) return { ids: bulk.ids, skipped: 0 };
   const { status = "failed", channel, since, until = Infinity } = bulk;
   const found: Row[] = [];
-  for await (const { id, createdAt } of readAll(store, "deliveries", given({ status, channel, since }), PAGE))
+  for await (const { id, createdAt } of readAll(
+    store,
+    "deliveries",
+    given({ status, channel, since }),
+    PAGE,
+  ))
     if (createdAt < until) found.push({ id, createdAt });
   return { ids: oldestFirst(found, bulk), skipped: 0 };
 }
@@ -102,7 +121,8 @@ async function describeRun({ store }: AdminDeps, { id, spec }: RunRecord): Promi
 /** What a retry of this delivery does. */
 function describeDelivery(delivery: DeliveryRecord): string {
   const { route, chunks, nextChunk, status } = delivery;
-  if (deliveryState(delivery) === NO_ROUTE) return `looks for a route again: ${delivery.error?.message ?? "there was none"}`;
+  if (deliveryState(delivery) === NO_ROUTE)
+    return `looks for a route again: ${delivery.error?.message ?? "there was none"}`;
   const left = chunks.length - nextChunk;
   const what = left === 1 ? "one message" : `${left} messages`;
   const again = status === "unknown" ? "; the first of them may have arrived already" : "";
@@ -168,6 +188,9 @@ export async function* retryRuns(deps: AdminDeps, bulk: BulkRunRetry): AsyncGene
 }
 
 /** The same for deliveries: each goes on with the first message that was not sent. */
-export async function* retryDeliveries(deps: AdminDeps, bulk: BulkDeliveryRetry): AsyncGenerator<RetryLine> {
+export async function* retryDeliveries(
+  deps: AdminDeps,
+  bulk: BulkDeliveryRetry,
+): AsyncGenerator<RetryLine> {
   yield* retryEach(deps, await chooseDeliveries(deps, bulk), bulk, retryOneDelivery);
 }

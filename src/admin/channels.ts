@@ -8,8 +8,13 @@ import { iso } from "./views.ts";
 export type ChannelView = ReturnType<typeof listChannels>["channels"][number];
 
 /** Returns who answers on a channel: the bindings up to the first that fits all, else the default agent last. */
-function agentViews(id: string, { rooms, agents }: Snapshot): { agent: string; room: string | null; person: string | null }[] {
-  const bound = rooms.bindingsOn(id).map(({ agent, room = null, person = null }) => ({ agent: agent.id, room, person }));
+function agentViews(
+  id: string,
+  { rooms, agents }: Snapshot,
+): { agent: string; room: string | null; person: string | null }[] {
+  const bound = rooms
+    .bindingsOn(id)
+    .map(({ agent, room = null, person = null }) => ({ agent: agent.id, room, person }));
   const all = [...bound, { agent: agents.default.id, room: null, person: null }];
   return all.slice(0, all.findIndex(({ room, person }) => room === null && person === null) + 1);
 }
@@ -40,7 +45,10 @@ export function listChannels({ snapshot }: AdminDeps) {
 }
 
 /** Whether no person may write on a channel. */
-const isForNobody = ({ allowFrom = [], dmPolicy = "allowlist" }: LoadedChannel["channel"]): boolean =>
+const isForNobody = ({
+  allowFrom = [],
+  dmPolicy = "allowlist",
+}: LoadedChannel["channel"]): boolean =>
   allowFrom.length === 0 && dmPolicy !== "pairing" && dmPolicy !== "open";
 
 /** Probes the channels in use, and returns the state of their receiving. */
@@ -55,7 +63,9 @@ export async function probeChannels(deps: AdminDeps) {
       /** Null if the channel cannot tell. */
       reach: probe ? { ok: probe.ok, message: probe.message } : null,
       /** Null if nothing listens: the channel only sends, or no gateway with workers runs. */
-      receive: service ? { ok: service.ok, message: service.message, since: iso(service.since) } : null,
+      receive: service
+        ? { ok: service.ok, message: service.message, since: iso(service.since) }
+        : null,
       /** Set if its last sends failed: deliveries wait, and one at a time tests it. */
       away: breakers.find(({ of, state }) => of === id && state !== "closed") ?? null,
       /** It receives, and no message is answered: allowFrom is empty, and dmPolicy lets no other person write. */
@@ -69,15 +79,26 @@ export async function probeChannels(deps: AdminDeps) {
  * Sends a message immediately, bypassing the outbox.
  * @throws RouseError `not_found` or `invalid_recipient`
  */
-export async function sendTestMessage(deps: AdminDeps, name: string, { to, text }: { to?: string | undefined; text: string }) {
+export async function sendTestMessage(
+  deps: AdminDeps,
+  name: string,
+  { to, text }: { to?: string | undefined; text: string },
+) {
   const { channels } = deps.snapshot();
   const resolved = channels.resolve(name);
   const channel = resolved?.loaded ? channels.get(resolved.id)?.channel : undefined;
-  const { id } = found(channel && resolved, "no channel of this name is configured; `rouse channels list` shows which are");
+  const { id } = found(
+    channel && resolved,
+    "no channel of this name is configured; `rouse channels list` shows which are",
+  );
   const recipient = to ?? channel?.defaultTo;
   if (recipient === undefined)
-    throw new RouseError({ code: "invalid_recipient", message: "to: name a recipient, the channel has no defaultTo" });
+    throw new RouseError({
+      code: "invalid_recipient",
+      message: "to: name a recipient, the channel has no defaultTo",
+    });
   const checked = channels.checkRecipient(id, recipient);
-  if (!checked.ok) throw new RouseError({ code: "invalid_recipient", message: `to: ${checked.message}` });
+  if (!checked.ok)
+    throw new RouseError({ code: "invalid_recipient", message: `to: ${checked.message}` });
   return { channel: id, to: checked.to, result: await deps.channels.test(id, checked.to, text) };
 }

@@ -37,7 +37,11 @@ export function deliveryDetail(delivery: DeliveryRecord) {
     /** Its messages in order; the first `sentChunks` of them are sent. */
     texts: delivery.chunks,
     /** What follows the messages, in order. */
-    attached: (delivery.files ?? []).map(({ name, mediaType, bytes }) => ({ name, mediaType, bytes })),
+    attached: (delivery.files ?? []).map(({ name, mediaType, bytes }) => ({
+      name,
+      mediaType,
+      bytes,
+    })),
     /** What was sent in another way than it was meant to be. */
     warnings: delivery.warnings ?? [],
     /** Of a question about a tool call: the approval. */

@@ -35,16 +35,22 @@ const hookToken: Check = (_deps, { config }) => {
 };
 
 const unsafeContent: Check = (_deps, { mappings }) => {
-  const unsafe = mappings.mappings.filter((mapping) => mapping.enabled && mapping.unsafe).map(({ id }) => `"${id}"`);
-  if (unsafe.length === 0) return passedCheck("no mapping takes the boundary away from outside text");
+  const unsafe = mappings.mappings
+    .filter((mapping) => mapping.enabled && mapping.unsafe)
+    .map(({ id }) => `"${id}"`);
+  if (unsafe.length === 0)
+    return passedCheck("no mapping takes the boundary away from outside text");
   return warningCheck(
     `${unsafe.join(", ")}: allowUnsafeExternalContent lets a model read what senders write as if you had written it: take it out, and put what the agent should do into \`instructions\``,
   );
 };
 
 const tokenAccounts: Check = (_deps, { verifiers }) => {
-  const open = [...verifiers].filter(([, verifier]) => verifier.anyAccount).map(([path]) => `"${path}"`);
-  if (open.length === 0) return passedCheck("no path accepts the tokens of any account of an issuer");
+  const open = [...verifiers]
+    .filter(([, verifier]) => verifier.anyAccount)
+    .map(([path]) => `"${path}"`);
+  if (open.length === 0)
+    return passedCheck("no path accepts the tokens of any account of an issuer");
   return warningCheck(
     `${open.join(", ")}: every account that the issuer signs tokens for may call (oidc.privateIssuer): set \`auth.email\` to the account of the sender`,
   );
@@ -69,12 +75,17 @@ const UNITS: Record<ParkedByLimit["limit"], string> = {
 
 /** Which limits park runs: how many runs each, its number, when the next may start, and which key of the config to change. */
 function parkedBy(runs: readonly RunRecord[], { budgets, mappings }: Snapshot): string[] {
-  const parked = runs.flatMap(({ parked: one }) => (!one || one.reason === "provider" ? [] : [one]));
+  const parked = runs.flatMap(({ parked: one }) =>
+    !one || one.reason === "provider" ? [] : [one],
+  );
   return [...Map.groupBy(parked, toLimitKey).values()].flatMap((those) => {
     const [first] = those;
     if (!first) return [];
     const { scope, limit } = first;
-    const number = getLimit(budgets.all.find((budget) => budget.scope === scope)?.limits ?? {}, limit);
+    const number = getLimit(
+      budgets.all.find((budget) => budget.scope === scope)?.limits ?? {},
+      limit,
+    );
     const until = those.flatMap((one) => one.until ?? []).toSorted((a, b) => a - b)[0];
     const next = until === undefined ? "when one ends" : `at ${new Date(until).toISOString()}`;
     const path = `${limitsPath(scope, mappings.mappings)}.${limit}`;
@@ -85,15 +96,21 @@ function parkedBy(runs: readonly RunRecord[], { budgets, mappings }: Snapshot): 
 }
 
 async function usage(deps: AdminDeps): Promise<string[]> {
-  return (await deps.limits()).map(({ scope, limits: { runsPerHour, concurrent, tokensPerDay, budget }, usage: used }) => {
-    const parts = [
-      runsPerHour === undefined ? [] : `${used.startedLastHour} of ${runsPerHour} runs this hour`,
-      concurrent === undefined ? [] : `${used.running} of ${concurrent} at the same time`,
-      tokensPerDay === undefined ? [] : `${used.tokensLastDay} of ${tokensPerDay} tokens in a day`,
-      budget === undefined ? [] : `${used.costLastDay.toFixed(2)} of ${budget.perDay} USD in a day`,
-    ].flat();
-    return `${scope}: ${[...parts, `${used.waiting} wait`].join(", ")}`;
-  });
+  return (await deps.limits()).map(
+    ({ scope, limits: { runsPerHour, concurrent, tokensPerDay, budget }, usage: used }) => {
+      const parts = [
+        runsPerHour === undefined ? [] : `${used.startedLastHour} of ${runsPerHour} runs this hour`,
+        concurrent === undefined ? [] : `${used.running} of ${concurrent} at the same time`,
+        tokensPerDay === undefined
+          ? []
+          : `${used.tokensLastDay} of ${tokensPerDay} tokens in a day`,
+        budget === undefined
+          ? []
+          : `${used.costLastDay.toFixed(2)} of ${budget.perDay} USD in a day`,
+      ].flat();
+      return `${scope}: ${[...parts, `${used.waiting} wait`].join(", ")}`;
+    },
+  );
 }
 
 /** What limits hold back, and how much of each is used. */
@@ -104,8 +121,14 @@ export const limits: Check = async (deps, snapshot) => {
       "no hook has a limit: a sender can start as many runs as it likes, and each costs tokens; set hooks.limits, or `limits` of a mapping",
     );
   const { "runs.parked": count = 0 } = await deps.store.counts();
-  const parked = count === 0 ? [] : parkedBy(await deps.store.list("runs", { status: "parked", limit: MAX_RUNS }), snapshot);
-  const held = parked.length === 0 ? [] : [`${count} runs are parked: ${parked.join("; ")} (\`rouse runs list --status parked\`)`];
+  const parked =
+    count === 0
+      ? []
+      : parkedBy(await deps.store.list("runs", { status: "parked", limit: MAX_RUNS }), snapshot);
+  const held =
+    parked.length === 0
+      ? []
+      : [`${count} runs are parked: ${parked.join("; ")} (\`rouse runs list --status parked\`)`];
   const text = [...held, ...used].join("; ");
   return held.length === 0 ? passedCheck(text) : warningCheck(text);
 };
@@ -126,10 +149,16 @@ const MINUTE_MS = 60_000;
 const RANK = { ok: 0, warn: 1, fail: 2 } as const;
 
 /** Yields the answers that the sender of a path got, newest first: recorded events, and refusals of authenticated requests. */
-async function* answersTo(path: string, deps: AdminDeps, since: number | undefined): AsyncGenerator<Answer> {
+async function* answersTo(
+  path: string,
+  deps: AdminDeps,
+  since: number | undefined,
+): AsyncGenerator<Answer> {
   const refused = deps
     .refusals()
-    .filter((refusal) => refusal.authenticated && refusal.path === path && refusal.at >= (since ?? 0))
+    .filter(
+      (refusal) => refusal.authenticated && refusal.path === path && refusal.at >= (since ?? 0),
+    )
     .map(({ at }): Answer => ({ at, isError: true }));
   const query = since === undefined ? { path } : { path, since };
   for await (const { receivedAt: at, status, replayOf } of newestFirst(deps.store, query, PAGE)) {
@@ -142,7 +171,9 @@ async function* answersTo(path: string, deps: AdminDeps, since: number | undefin
 }
 
 /** Counts the newest answers that are errors, up to the last success. */
-async function countErrors(answers: AsyncIterable<Answer>): Promise<{ errors: number; since: number }> {
+async function countErrors(
+  answers: AsyncIterable<Answer>,
+): Promise<{ errors: number; since: number }> {
   let errors = 0;
   let since = 0;
   for await (const { at, isError } of answers) {
@@ -153,7 +184,8 @@ async function countErrors(answers: AsyncIterable<Answer>): Promise<{ errors: nu
   return { errors, since };
 }
 
-const lastAnswers = (errors: number): string => (errors === 1 ? "the last answer was an error" : `the last ${errors} answers were errors`);
+const lastAnswers = (errors: number): string =>
+  errors === 1 ? "the last answer was an error" : `the last ${errors} answers were errors`;
 
 /** Compares the answers of a path with its sender's rule. Undefined: too few errors to report. */
 async function examineAnswers(
@@ -172,11 +204,20 @@ async function examineAnswers(
     }
     if (total === 0 || errors / total < failedShare / 2) return undefined;
     const counted = `${errors} of ${total} answers of the last ${withinMinutes} minutes were errors`;
-    return { errors: counted, limit: `above ${percent(failedShare)}`, reached: errors / total > failedShare };
+    return {
+      errors: counted,
+      limit: `above ${percent(failedShare)}`,
+      reached: errors / total > failedShare,
+    };
   }
   const { errors, since } = await countErrors(answersTo(path, deps, undefined));
   if (errors === 0) return undefined;
-  if ("failures" in rule) return { errors: lastAnswers(errors), limit: `after ${rule.failures}`, reached: errors >= rule.failures };
+  if ("failures" in rule)
+    return {
+      errors: lastAnswers(errors),
+      limit: `after ${rule.failures}`,
+      reached: errors >= rule.failures,
+    };
   const { failingHours } = rule;
   return {
     errors: `every answer since ${new Date(since).toISOString()} was an error`,
@@ -189,7 +230,8 @@ async function examineAnswers(
 export async function checkSenders(deps: AdminDeps, { verifiers }: Snapshot): Promise<Found> {
   const found: Found[] = [];
   for (const [path, { sender }] of verifiers) {
-    const problem = sender?.disablesAfter && (await examineAnswers(path, sender.disablesAfter, deps));
+    const problem =
+      sender?.disablesAfter && (await examineAnswers(path, sender.disablesAfter, deps));
     if (!problem) continue;
     const then = problem.reached ? ": check there whether it did, and enable it again" : "";
     const message = `${path}: ${problem.errors}; ${sender.name} disables this hook ${problem.limit}${then} (\`rouse events list --path ${path}\`)`;

@@ -6,7 +6,10 @@ import { given } from "./operation.ts";
 import { eventView, type EventView } from "./views.ts";
 
 /** A line of the stream: an event, how many events were left out at this place, or a sign that the stream is alive. */
-export type StreamLine = { type: "event"; event: EventView } | { type: "skipped"; count: number } | { type: "alive" };
+export type StreamLine =
+  | { type: "event"; event: EventView }
+  | { type: "skipped"; count: number }
+  | { type: "alive" };
 
 export interface StreamQuery {
   path?: string | undefined;
@@ -77,7 +80,9 @@ class Reader implements AsyncIterableIterator<StreamLine> {
 
   /** Whether the event with a number was written since the reader joined. */
   isNew(number: number): boolean {
-    return number > this.#newest || (number > this.#newest - LATE_NUMBERS && !this.#written.has(number));
+    return (
+      number > this.#newest || (number > this.#newest - LATE_NUMBERS && !this.#written.has(number))
+    );
   }
 
   matches({ path, mapping, outcome }: Pick<EventView, "path" | "mapping" | "outcome">): boolean {
@@ -132,7 +137,9 @@ class Reader implements AsyncIterableIterator<StreamLine> {
     }
     const value = this.#lines.shift();
     if (value) return { done: false, value };
-    return this.#isEnded ? { done: true, value: undefined } : { done: false, value: { type: "alive" } };
+    return this.#isEnded
+      ? { done: true, value: undefined }
+      : { done: false, value: { type: "alive" } };
   }
 
   async return(): Promise<IteratorResult<StreamLine>> {
@@ -171,7 +178,10 @@ class Feed implements EventFeed {
   async follow(query: StreamQuery): Promise<AsyncIterableIterator<StreamLine>> {
     const { store } = this.#deps;
     if (this.#readers.size >= MAX_READERS)
-      throw new RouseError({ code: "overloaded", message: `${MAX_READERS} readers follow the events already; end one of them` });
+      throw new RouseError({
+        code: "overloaded",
+        message: `${MAX_READERS} readers follow the events already; end one of them`,
+      });
     const leave = (): void => void this.#readers.delete(reader);
     const reader: Reader = new Reader(query, leave);
     this.#readers.add(reader);
@@ -181,7 +191,9 @@ class Feed implements EventFeed {
       const { path, mapping, outcome, after, lines: limit } = query;
       if (after !== undefined) await this.#resume(reader, after);
       else if (limit > 0) {
-        const newest = (await store.list("events", { ...given({ path, mapping, outcome }), limit })).map((event) => eventView(event));
+        const newest = (
+          await store.list("events", { ...given({ path, mapping, outcome }), limit })
+        ).map((event) => eventView(event));
         reader.begin(0, newest.toReversed());
       }
       reader.greet();
@@ -192,7 +204,10 @@ class Feed implements EventFeed {
     }
   }
 
-  async #readEvents(numbers: readonly number[], each: (event: EventView, number: number) => void): Promise<void> {
+  async #readEvents(
+    numbers: readonly number[],
+    each: (event: EventView, number: number) => void,
+  ): Promise<void> {
     for (let at = 0; at < numbers.length; at += CHUNK) {
       const rows = await this.#deps.store.list("numberedEvents", numbers.slice(at, at + CHUNK));
       for (const { number, event } of rows) each(eventView(event), number);
@@ -201,15 +216,20 @@ class Feed implements EventFeed {
 
   #moveHorizon(): void {
     const late = readMonotonic(this.#deps.clock) - (this.#deps.isShared ? LATE_MS : 0);
-    for (const [number, at] of this.#read) if (at <= late) this.#horizon = Math.max(this.#horizon, number);
+    for (const [number, at] of this.#read)
+      if (at <= late) this.#horizon = Math.max(this.#horizon, number);
     for (const number of this.#read.keys()) if (number <= this.#horizon) this.#read.delete(number);
   }
 
   async #poll(): Promise<void> {
-    const numbers = await this.#deps.store.list("eventNumbers", { after: this.#horizon, limit: MAX_NUMBERS });
+    const numbers = await this.#deps.store.list("eventNumbers", {
+      after: this.#horizon,
+      limit: MAX_NUMBERS,
+    });
     const fresh = numbers.filter((number) => !this.#read.has(number));
     const [skipped, shown] = split(fresh);
-    for (const reader of this.#readers) reader.skip(skipped.filter((number) => reader.isNew(number)).length);
+    for (const reader of this.#readers)
+      reader.skip(skipped.filter((number) => reader.isNew(number)).length);
     await this.#readEvents(shown, (event, number) => {
       for (const reader of this.#readers) if (reader.isNew(number)) reader.push(event);
     });
@@ -224,7 +244,9 @@ class Feed implements EventFeed {
     while (this.#readers.size > 0) {
       await new Promise<void>((resolve) => void setTimeout(resolve, POLL_MS).unref());
       // What cannot be read now is read by a later poll: the horizon stays.
-      await this.#poll().catch((error: unknown) => log.debug({ err: safeError(error) }, "the stream of events could not read the store"));
+      await this.#poll().catch((error: unknown) =>
+        log.debug({ err: safeError(error) }, "the stream of events could not read the store"),
+      );
       if (isStopping()) for (const reader of this.#readers) void reader.return();
     }
     this.#isWorking = false;
@@ -233,7 +255,10 @@ class Feed implements EventFeed {
   async #join(reader: Reader): Promise<void> {
     const { store } = this.#deps;
     const newest = (await store.get("eventNumber", {})) ?? 0;
-    reader.join(newest, await store.list("eventNumbers", { after: newest - LATE_NUMBERS, limit: LATE_NUMBERS }));
+    reader.join(
+      newest,
+      await store.list("eventNumbers", { after: newest - LATE_NUMBERS, limit: LATE_NUMBERS }),
+    );
     // The loop may still wait for its next poll since the last reader left: it goes on from where it is.
     if (this.#isWorking) return;
     this.#isWorking = true;
@@ -246,12 +271,18 @@ class Feed implements EventFeed {
     const { store, isShared } = this.#deps;
     const number = await store.get("eventNumber", { id });
     if (number === undefined)
-      throw new RouseError({ code: "not_found", message: "the event to continue from is no longer kept; follow without `after`" });
+      throw new RouseError({
+        code: "not_found",
+        message: "the event to continue from is no longer kept; follow without `after`",
+      });
     let count = 0;
     let shown: readonly number[] = [];
     for (let after = number - (isShared ? LATE_NUMBERS : 0); ;) {
       const numbers = await store.list("eventNumbers", { after, limit: MAX_NUMBERS });
-      const [skipped, rest] = split([...shown, ...numbers.filter((one) => one !== number && !reader.isNew(one))]);
+      const [skipped, rest] = split([
+        ...shown,
+        ...numbers.filter((one) => one !== number && !reader.isNew(one)),
+      ]);
       count += skipped.length;
       shown = rest;
       const last = numbers.at(-1);

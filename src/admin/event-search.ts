@@ -1,5 +1,10 @@
 import { readRecordedHook } from "../intake/recorded-input.ts";
-import { parsePath, readForCondition, renderValue, type Path } from "../mapping/template-context.ts";
+import {
+  parsePath,
+  readForCondition,
+  renderValue,
+  type Path,
+} from "../mapping/template-context.ts";
 import type { EventRecord } from "../store/types.ts";
 
 /** What a search asks of an event: all of it has to hold. */
@@ -20,7 +25,8 @@ const unquote = (text: string): string => text.replaceAll('"', "");
 function isLike(text: string, [first = "", ...rest]: Pattern): boolean {
   const last = rest.pop();
   if (last === undefined) return text === first;
-  if (!text.startsWith(first) || !text.endsWith(last) || text.length < first.length + last.length) return false;
+  if (!text.startsWith(first) || !text.endsWith(last) || text.length < first.length + last.length)
+    return false;
   let at = first.length;
   const end = text.length - last.length;
   for (const part of rest) {
@@ -43,7 +49,8 @@ export function parseSearch(text: string): EventSearch {
     const colon = term.indexOf(":");
     const value = term.slice(colon + 1);
     const path = colon > 0 && !value.startsWith("//") ? parsePath(term.slice(0, colon)) : undefined;
-    if (path) fields.push({ path, value: value === "" ? null : unquote(value).toLowerCase().split("*") });
+    if (path)
+      fields.push({ path, value: value === "" ? null : unquote(value).toLowerCase().split("*") });
     else texts.push(unquote(term).toLowerCase());
   }
   return { texts, fields };
@@ -53,15 +60,25 @@ function holdsValue(found: unknown, value: Pattern | null): boolean {
   if (found === undefined) return false;
   if (value === null) return true;
   const values: unknown[] = Array.isArray(found) ? found : [found];
-  return values.some((one) => isLike((one === null ? "null" : renderValue(one)).toLowerCase(), value));
+  return values.some((one) =>
+    isLike((one === null ? "null" : renderValue(one)).toLowerCase(), value),
+  );
 }
 
 /** Whether an event is one that a search asks for. A body that is no longer kept, or cannot be read, has no fields. */
-export async function matchesSearch(event: EventRecord, { texts, fields }: EventSearch): Promise<boolean> {
+export async function matchesSearch(
+  event: EventRecord,
+  { texts, fields }: EventSearch,
+): Promise<boolean> {
   const { id, path, mapping = "", reason = "" } = event;
   const said = [id, path, mapping, reason].map((text) => text.toLowerCase());
   if (!texts.every((text) => said.some((one) => one.includes(text)))) return false;
   if (fields.length === 0) return true;
   const read = await readRecordedHook(event);
-  return read.ok && fields.every(({ path: field, value }) => holdsValue(readForCondition(field, read.input.payload), value));
+  return (
+    read.ok &&
+    fields.every(({ path: field, value }) =>
+      holdsValue(readForCondition(field, read.input.payload), value),
+    )
+  );
 }

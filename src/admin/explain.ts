@@ -9,7 +9,15 @@ import { found } from "./operation.ts";
 import { runStatuses, showBookmark, showRun, showSteps } from "./records.ts";
 import { testInput, type PlacedTrace, type TestedAction, type TestedHook } from "./test-hook.ts";
 import type { AdminDeps, DecidedBy } from "./types.ts";
-import { eventDetail, iso, runFields, type BookmarkView, type EventDetail, type RunDetail, type StepView } from "./views.ts";
+import {
+  eventDetail,
+  iso,
+  runFields,
+  type BookmarkView,
+  type EventDetail,
+  type RunDetail,
+  type StepView,
+} from "./views.ts";
 
 /** What one run of an event did. */
 export interface ExplainedRun {
@@ -55,46 +63,104 @@ export interface Explanation extends EventEvaluation {
   bookmark: BookmarkView | null;
 }
 
-const by = (name: string | null | undefined): string => (name === null || name === undefined ? "" : ` by ${name}`);
+const by = (name: string | null | undefined): string =>
+  name === null || name === undefined ? "" : ` by ${name}`;
 
 /** Says in what mappings differ from what was recorded; `when` names them. */
-function findDifference(event: EventRecord, { outcome, mapping, actions }: TestedHook, when: string): string | null {
-  const isRefused = outcome === "actions" && actions.length > 0 && actions.every((action) => !action.ok || action.problem !== null);
+function findDifference(
+  event: EventRecord,
+  { outcome, mapping, actions }: TestedHook,
+  when: string,
+): string | null {
+  const isRefused =
+    outcome === "actions" &&
+    actions.length > 0 &&
+    actions.every((action) => !action.ok || action.problem !== null);
   const found = outcome === "actions" ? (isRefused ? "rejected" : "accepted") : outcome;
   // A duplicate was not evaluated, and what becomes of a shadow or of an unlucky write is not the mappings' to say.
-  if (event.outcome === "duplicate" || (found === event.outcome && (mapping ?? undefined) === event.mapping)) return null;
+  if (
+    event.outcome === "duplicate" ||
+    (found === event.outcome && (mapping ?? undefined) === event.mapping)
+  )
+    return null;
   if (event.outcome === "skipped" && event.mapping === (mapping ?? undefined)) return null;
   return `it was ${event.outcome}${by(event.mapping)}; ${when} it would be ${found}${by(mapping)}`;
 }
 
 const wasNotRun = ({ failure, actions }: TestedHook): boolean =>
-  failure?.message === MODULE_CHANGED || actions.some((action) => !action.ok && action.failure.message === MODULE_CHANGED);
+  failure?.message === MODULE_CHANGED ||
+  actions.some((action) => !action.ok && action.failure.message === MODULE_CHANGED);
 
 /** An action as it was recorded, for one that cannot be made again. */
 function toTestedAction(action: StoredAction, { missing = [] }: EventRecord): TestedAction {
-  const base = { ok: true as const, mapping: action.mapping ?? "", dedupeKey: null, missing, unsafe: false, problem: null };
+  const base = {
+    ok: true as const,
+    mapping: action.mapping ?? "",
+    dedupeKey: null,
+    missing,
+    unsafe: false,
+    problem: null,
+  };
   if (action.kind === "wake")
-    return { ...base, action: "wake", fields: { mode: action.mode }, content: action.text, warnings: [], unsafe: action.unsafe };
+    return {
+      ...base,
+      action: "wake",
+      fields: { mode: action.mode },
+      content: action.text,
+      warnings: [],
+      unsafe: action.unsafe,
+    };
   const { spec, warnings } = action;
-  return { ...base, action: "agent", fields: runFields(spec), content: spec.input, warnings, unsafe: spec.unsafe };
+  return {
+    ...base,
+    action: "agent",
+    fields: runFields(spec),
+    content: spec.input,
+    warnings,
+    unsafe: spec.unsafe,
+  };
 }
 
 /** Puts what was recorded in place of what a module gave that is not there any more. */
 function withRecorded(event: EventRecord, evaluation: TestedHook): EventEvaluation {
   const { outcome, reason = null } = event;
   if (outcome === "duplicate") return { evaluation, note: MODULE_CHANGED };
-  const actions = [...event.actions, ...(event.would ?? [])].map((action) => toTestedAction(action, event));
-  const failure = outcome === "failed" || outcome === "rejected" ? { code: "transform_failed" as const, message: reason ?? "" } : null;
+  const actions = [...event.actions, ...(event.would ?? [])].map((action) =>
+    toTestedAction(action, event),
+  );
+  const failure =
+    outcome === "failed" || outcome === "rejected"
+      ? { code: "transform_failed" as const, message: reason ?? "" }
+      : null;
   const mapping = event.mapping ?? evaluation.mapping;
-  const recorded = { outcome: outcome === "accepted" ? ("actions" as const) : outcome, mapping, reason, failure, actions };
-  return { evaluation: { ...evaluation, ...recorded }, note: `${MODULE_CHANGED}: the result is the one that was recorded` };
+  const recorded = {
+    outcome: outcome === "accepted" ? ("actions" as const) : outcome,
+    mapping,
+    reason,
+    failure,
+    actions,
+  };
+  return {
+    evaluation: { ...evaluation, ...recorded },
+    note: `${MODULE_CHANGED}: the result is the one that was recorded`,
+  };
 }
 
-async function evaluate(event: EventRecord, snapshot: Snapshot, when: string): Promise<EventEvaluation> {
+async function evaluate(
+  event: EventRecord,
+  snapshot: Snapshot,
+  when: string,
+): Promise<EventEvaluation> {
   const recorded = await readRecordedInput(event);
-  if (!recorded.ok) return { evaluation: null, note: recorded.reason === BODY_GONE ? BODY_GONE_ADVICE : recorded.reason };
+  if (!recorded.ok)
+    return {
+      evaluation: null,
+      note: recorded.reason === BODY_GONE ? BODY_GONE_ADVICE : recorded.reason,
+    };
   const evaluation = await testInput(recorded.input, snapshot);
-  return wasNotRun(evaluation) ? withRecorded(event, evaluation) : { evaluation, note: findDifference(event, evaluation, when) };
+  return wasNotRun(evaluation)
+    ? withRecorded(event, evaluation)
+    : { evaluation, note: findDifference(event, evaluation, when) };
 }
 
 function configView({ record, today, todaySince, isToday, note }: DecidedBy): DecidingConfigView {
@@ -115,7 +181,12 @@ async function explainConfigs(
   asksNow: boolean,
 ): Promise<Pick<Explanation, "config" | "evaluation" | "note" | "now" | "drafts">> {
   if (WITHOUT_MAPPINGS.has(event.path))
-    return { config: null, ...(await evaluate(event, deps.snapshot(), "today")), now: null, drafts: [] };
+    return {
+      config: null,
+      ...(await evaluate(event, deps.snapshot(), "today")),
+      now: null,
+      drafts: [],
+    };
   const decided = await deps.decidedBy(event);
   const isByToday = decided.snapshot === deps.snapshot();
   const then = await evaluate(event, decided.snapshot, isByToday ? "today" : "by that config");
@@ -127,7 +198,8 @@ async function explainConfigs(
 
 async function explainRun(deps: AdminDeps, id: string): Promise<ExplainedRun> {
   const [{ run }, { steps }] = await Promise.all([showRun(deps, id), showSteps(deps, id)]);
-  const delivery = run.deliveryId === null ? undefined : await deps.store.get("delivery", run.deliveryId);
+  const delivery =
+    run.deliveryId === null ? undefined : await deps.store.get("delivery", run.deliveryId);
   return { run, steps, delivery: delivery ? deliveryView(delivery) : null };
 }
 
@@ -137,7 +209,11 @@ async function explainRun(deps: AdminDeps, id: string): Promise<ExplainedRun> {
  * changed runs again.
  * @throws RouseError `not_found`
  */
-export async function explainEvent(deps: AdminDeps, id: string, { now = false } = {}): Promise<{ explanation: Explanation }> {
+export async function explainEvent(
+  deps: AdminDeps,
+  id: string,
+  { now = false } = {},
+): Promise<{ explanation: Explanation }> {
   const event = found(await deps.bookmarks.getEvent(id), "there is no event with this id");
   const statuses = await runStatuses(deps.store, event);
   const kept = [...statuses].filter(([, status]) => status !== "forgotten");

@@ -50,27 +50,43 @@ function indexStates(list: readonly GroupState[]): { find(ids: GroupIds): GroupS
   const own = new Map<string, GroupState>();
   const earlier = new Map<string, GroupState>();
   for (const state of list) (state.bySender ? own : earlier).set(state.id, state);
-  return { find: ({ id, earlierId }) => own.get(id) ?? earlier.get(earlierId) ?? { id, revision: 0, decided: {} } };
+  return {
+    find: ({ id, earlierId }) =>
+      own.get(id) ?? earlier.get(earlierId) ?? { id, revision: 0, decided: {} },
+  };
 }
 
 /** Reads what people have done about groups of failures. */
-export async function readStates(store: Pick<Store, "get">): Promise<ReturnType<typeof indexStates>> {
-  return indexStates(((await store.get("value", VALUE)) as readonly GroupState[] | undefined) ?? []);
+export async function readStates(
+  store: Pick<Store, "get">,
+): Promise<ReturnType<typeof indexStates>> {
+  return indexStates(
+    ((await store.get("value", VALUE)) as readonly GroupState[] | undefined) ?? [],
+  );
 }
 
-function decide({ decided, before }: Pick<GroupState, "decided" | "before">, wanted: GroupChange, now: Ms): GroupDecision {
+function decide(
+  { decided, before }: Pick<GroupState, "decided" | "before">,
+  wanted: GroupChange,
+  now: Ms,
+): GroupDecision {
   const { assignee, ...rest } = decided;
   const assigned = assignee === undefined ? {} : { assignee };
   switch (wanted.action) {
     case "assign":
       return wanted.assignee === null ? rest : { ...rest, assignee: wanted.assignee };
     case "snooze":
-      if (wanted.until <= now) throw new RouseError({ code: "usage", message: "until: name a time in the future" });
+      if (wanted.until <= now)
+        throw new RouseError({ code: "usage", message: "until: name a time in the future" });
       return { ...assigned, snoozedUntil: wanted.until };
     case "resolve":
       return { ...assigned, resolved: { at: now, version: wanted.version } };
     case "undo":
-      if (!before) throw new RouseError({ code: "usage", message: "the group has no change that could be undone" });
+      if (!before)
+        throw new RouseError({
+          code: "usage",
+          message: "the group has no change that could be undone",
+        });
       return before;
     default:
       return assigned;
@@ -79,8 +95,11 @@ function decide({ decided, before }: Pick<GroupState, "decided" | "before">, wan
 
 /** Says what became of a group that someone saw otherwise. */
 function toConflict({ assignee, snoozedUntil = 0, resolved }: GroupDecision, now: Ms): RouseError {
-  const snoozed = snoozedUntil > now ? `snoozed until ${new Date(snoozedUntil).toISOString()}` : "open";
-  const state = resolved ? `resolved${resolved.version === null ? "" : ` in config version ${resolved.version}`}` : snoozed;
+  const snoozed =
+    snoozedUntil > now ? `snoozed until ${new Date(snoozedUntil).toISOString()}` : "open";
+  const state = resolved
+    ? `resolved${resolved.version === null ? "" : ` in config version ${resolved.version}`}`
+    : snoozed;
   return new RouseError({
     code: "conflict",
     message: `someone else has changed this group of failures: it is now ${state}, and assigned to ${assignee ?? "no one"}. Look at it, then make your change again`,
@@ -96,8 +115,14 @@ export function createFailureStates(deps: StoredListDeps): FailureStates {
         const now = deps.clock.now();
         const { id } = ids;
         const state = indexStates(list).find(ids);
-        if (revision !== undefined && revision !== state.revision) throw toConflict(state.decided, now);
-        const changed: GroupState = { id, bySender: true, revision: state.revision + 1, decided: decide(state, wanted, now) };
+        if (revision !== undefined && revision !== state.revision)
+          throw toConflict(state.decided, now);
+        const changed: GroupState = {
+          id,
+          bySender: true,
+          revision: state.revision + 1,
+          decided: decide(state, wanted, now),
+        };
         if (wanted.action !== "undo") changed.before = state.decided;
         const others = list.filter((one) => one.id !== id || !one.bySender);
         return { list: [changed, ...others].slice(0, MAX_STATES), result: undefined };

@@ -4,7 +4,9 @@ import type { Finding, FoundDraft, FoundTrial } from "./watch-views.ts";
 
 /** The mapping that a field of the config belongs to: the longest place that the path begins with. */
 function findOwner(path: string, mappings: readonly { id: string; at: string }[]): string | null {
-  const owners = mappings.filter(({ at }) => path.startsWith(at) && /^(?:[.[]|$)/.test(path.slice(at.length)));
+  const owners = mappings.filter(
+    ({ at }) => path.startsWith(at) && /^(?:[.[]|$)/.test(path.slice(at.length)),
+  );
   return owners.toSorted((one, other) => other.at.length - one.at.length)[0]?.id ?? null;
 }
 
@@ -44,7 +46,14 @@ export async function listFindings(
     findings: [
       ...status().reloadProblems.map(toFinding("config")),
       ...[...snapshot().warnings, ...warnings].map(toFinding("lint")),
-      ...bodyChanges.map(({ mapping, message }): Finding => ({ from: "shape", path: null, message, mapping, file: null, line: null })),
+      ...bodyChanges.map(({ mapping, message }): Finding => ({
+        from: "shape",
+        path: null,
+        message,
+        mapping,
+        file: null,
+        line: null,
+      })),
       ...[...drafts, ...gone].map((draft) => toDraftFinding(draft, trials)),
     ],
   };

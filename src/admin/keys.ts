@@ -7,14 +7,25 @@ import { iso } from "./views.ts";
 /** A key of the platform API, without the key. */
 export type KeyView = ReturnType<typeof keyView>;
 
-function keyView({ id, tenant, agents, scopes, rateLimit, userAsSession, source, createdAt }: KeyInfo) {
+function keyView({
+  id,
+  tenant,
+  agents,
+  scopes,
+  rateLimit,
+  userAsSession,
+  source,
+  createdAt,
+}: KeyInfo) {
   return {
     id,
     tenant,
     /** Null: all. */
     agents: agents ? [...agents] : null,
     scopes: [...scopes],
-    rateLimit: rateLimit ? { requests: rateLimit.requests, perSeconds: rateLimit.per / 1000 } : null,
+    rateLimit: rateLimit
+      ? { requests: rateLimit.requests, perSeconds: rateLimit.per / 1000 }
+      : null,
     userAsSession,
     source,
     createdAt: createdAt === null ? null : iso(createdAt),
@@ -34,11 +45,19 @@ export type NewKey = Pick<ApiKey, "id" | "scopes" | "userAsSession"> & {
  * Makes a key. Its secret is in this answer only.
  * @throws RouseError `unknown_agent`, or `usage` if the id is taken.
  */
-export async function createKey({ keys, snapshot }: AdminDeps, { agents, rateLimit, ...rest }: NewKey) {
+export async function createKey(
+  { keys, snapshot }: AdminDeps,
+  { agents, rateLimit, ...rest }: NewKey,
+) {
   if (agents?.some((id) => !snapshot().agents.get(id)))
-    throw new RouseError({ code: "unknown_agent", message: "agents: agents.list has none of this id" });
+    throw new RouseError({
+      code: "unknown_agent",
+      message: "agents: agents.list has none of this id",
+    });
   const optional = { ...(agents ? { agents } : {}), ...(rateLimit ? { rateLimit } : {}) };
-  const { key: secret } = unwrap(await keys.create({ ...rest, tenant: rest.tenant ?? rest.id, ...optional }));
+  const { key: secret } = unwrap(
+    await keys.create({ ...rest, tenant: rest.tenant ?? rest.id, ...optional }),
+  );
   const info = (await keys.list()).find(({ id }) => id === rest.id);
   return { key: keyView(found(info, "the key was revoked meanwhile")), secret };
 }

@@ -61,23 +61,45 @@ async function searchEvents(
       batchBytes += bytesOf(event);
       if (await matchesSearch(event, search)) events.push(eventView(event));
       const isLast = index === batch.rows.length - 1 && batch.next === null;
-      if (events.length === limit && !isLast) return { events, next: event.id, searchedTo: null, looked };
+      if (events.length === limit && !isLast)
+        return { events, next: event.id, searchedTo: null, looked };
     }
     if (batch.next === null) return { events, next: null, searchedTo: null, looked };
     bytes += batchBytes;
     before = batch.next;
     if (looked >= bounds.events || bytes >= bounds.bytes || performance.now() >= deadline) {
       const last = batch.rows.at(-1);
-      return { events, next: before, searchedTo: batch.searchedTo ?? (last ? iso(last.receivedAt) : null), looked };
+      return {
+        events,
+        next: before,
+        searchedTo: batch.searchedTo ?? (last ? iso(last.receivedAt) : null),
+        looked,
+      };
     }
     const average = Math.max(1, batchBytes / Math.max(1, batch.rows.length));
-    size = Math.max(1, Math.min(MAX_BATCH, size * 4, Math.floor(BATCH_BYTES / average), bounds.events - looked));
+    size = Math.max(
+      1,
+      Math.min(MAX_BATCH, size * 4, Math.floor(BATCH_BYTES / average), bounds.events - looked),
+    );
   }
 }
 
 /** Lists the events that have a bookmark. There are few: all filters are applied to each. */
-async function listBookmarked(deps: AdminDeps & { bookmarks: Bookmarks }, query: EventsQuery): Promise<EventsPage> {
-  const { before, idPrefix = "", since = 0, outcome, path, mapping, failed, search = "", limit } = query;
+async function listBookmarked(
+  deps: AdminDeps & { bookmarks: Bookmarks },
+  query: EventsQuery,
+): Promise<EventsPage> {
+  const {
+    before,
+    idPrefix = "",
+    since = 0,
+    outcome,
+    path,
+    mapping,
+    failed,
+    search = "",
+    limit,
+  } = query;
   const asked = parseSearch(search);
   const events: EventView[] = [];
   for (const { eventId } of await deps.bookmarks.list()) {
@@ -85,17 +107,27 @@ async function listBookmarked(deps: AdminDeps & { bookmarks: Bookmarks }, query:
     const event = await deps.bookmarks.getEvent(eventId);
     const wanted = { outcome, path, mapping };
     if (!event || event.receivedAt < since || !(await matchesSearch(event, asked))) continue;
-    if (Object.entries(wanted).some(([name, value]) => value !== undefined && event[name as keyof typeof wanted] !== value)) continue;
+    if (
+      Object.entries(wanted).some(
+        ([name, value]) => value !== undefined && event[name as keyof typeof wanted] !== value,
+      )
+    )
+      continue;
     const statuses = failed ? [...(await runStatuses(deps.store, event)).values()] : ["failed"];
     if (!statuses.some((status) => status === "failed" || status === "timed_out")) continue;
-    if (events.length === limit) return { events, next: events.at(-1)?.id ?? null, searchedTo: null, looked: null };
+    if (events.length === limit)
+      return { events, next: events.at(-1)?.id ?? null, searchedTo: null, looked: null };
     events.push(eventView(event));
   }
   return { events, next: null, searchedTo: null, looked: null };
 }
 
 /** Lists events, newest first. */
-export async function listEvents(deps: AdminDeps, query: EventsQuery, bounds: SearchBounds = BOUNDS): Promise<EventsPage> {
+export async function listEvents(
+  deps: AdminDeps,
+  query: EventsQuery,
+  bounds: SearchBounds = BOUNDS,
+): Promise<EventsPage> {
   const { failed, bookmarked, search, ...filters } = query;
   if (bookmarked) return listBookmarked(deps, query);
   const stored = { ...filters, ...(failed ? { failedRuns: true } : {}) };

@@ -12,7 +12,8 @@ export const checkModes: Check = async (deps) => {
   const open: string[] = [];
   for (const name of ["", "rouse.db", "hook-token", "gateway-token", "gateway.json"]) {
     const found = await stat(join(stateDir, name)).catch(() => undefined);
-    if (found && (found.mode & 0o077) !== 0) open.push(name === "" ? stateDir : join(stateDir, name));
+    if (found && (found.mode & 0o077) !== 0)
+      open.push(name === "" ? stateDir : join(stateDir, name));
   }
   return open.length === 0
     ? passedCheck("the state folder is for its owner alone")
@@ -42,6 +43,8 @@ export const checkClock: Check = async (deps) => {
   const [newest] = await deps.store.list("events", { limit: 1 });
   const ahead = (newest?.receivedAt ?? 0) - deps.clock.now();
   return ahead > 60_000
-    ? fail(`the newest event is ${Math.round(ahead / 1000)} s in the future: the system's clock went back`)
+    ? fail(
+        `the newest event is ${Math.round(ahead / 1000)} s in the future: the system's clock went back`,
+      )
     : passedCheck(new Date(deps.clock.now()).toISOString());
 };

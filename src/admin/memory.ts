@@ -32,18 +32,31 @@ export interface NoteQuery {
   session?: string | undefined;
 }
 
-const NOT_FOUND = new RouseError({ code: "not_found", message: "there is no such note; `rouse memory list` shows which there are" });
+const NOT_FOUND = new RouseError({
+  code: "not_found",
+  message: "there is no such note; `rouse memory list` shows which there are",
+});
 
-const listScopes = async ({ memory }: AdminDeps, { agent, session }: NoteQuery): Promise<SessionRef[]> =>
+const listScopes = async (
+  { memory }: AdminDeps,
+  { agent, session }: NoteQuery,
+): Promise<SessionRef[]> =>
   (await memory.listScopes()).filter(
-    ({ agentId, key }) => (agent === undefined || agentId === agent) && (session === undefined || key === session),
+    ({ agentId, key }) =>
+      (agent === undefined || agentId === agent) && (session === undefined || key === session),
   );
 
 /** Lists notes, the newest first, `limit` at most; `total` counts all. */
-export async function listNotes(deps: AdminDeps, { limit, ...query }: NoteQuery & { limit: number }) {
+export async function listNotes(
+  deps: AdminDeps,
+  { limit, ...query }: NoteQuery & { limit: number },
+) {
   const placed: PlacedNote[] = [];
-  for (const scope of await listScopes(deps, query)) for (const note of await deps.memory.list(scope)) placed.push({ scope, note });
-  const sorted = placed.toSorted((a, b) => (b.note.changedAt ?? b.note.createdAt) - (a.note.changedAt ?? a.note.createdAt));
+  for (const scope of await listScopes(deps, query))
+    for (const note of await deps.memory.list(scope)) placed.push({ scope, note });
+  const sorted = placed.toSorted(
+    (a, b) => (b.note.changedAt ?? b.note.createdAt) - (a.note.changedAt ?? a.note.createdAt),
+  );
   return { notes: sorted.slice(0, limit).map(noteView), total: placed.length };
 }
 

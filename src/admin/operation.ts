@@ -82,7 +82,11 @@ export async function* readAll<K extends "events" | "runs" | "deliveries">(
 ): AsyncGenerator<Lists[K]["is"]> {
   let before: string | undefined;
   for (;;) {
-    const rows = await store.list(kind, { ...query, limit: page, ...(before === undefined ? {} : { before }) });
+    const rows = await store.list(kind, {
+      ...query,
+      limit: page,
+      ...(before === undefined ? {} : { before }),
+    });
     yield* rows;
     before = rows.at(-1)?.id;
     if (rows.length < page) return;
@@ -91,7 +95,11 @@ export async function* readAll<K extends "events" | "runs" | "deliveries">(
 
 /** What an operation on one of many has thrown, so that the operation continues with the rest. An unexpected error is not shown in detail. */
 export function asFailure(error: unknown): { ok: false; failure: Failure } {
-  if (!(error instanceof RouseError)) return { ok: false, failure: { code: "internal", message: "something failed inside the gateway" } };
+  if (!(error instanceof RouseError))
+    return {
+      ok: false,
+      failure: { code: "internal", message: "something failed inside the gateway" },
+    };
   const { code, message, issues } = error;
   return { ok: false, failure: issues ? { code, message, issues } : { code, message } };
 }

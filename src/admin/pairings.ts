@@ -7,7 +7,18 @@ import { iso } from "./views.ts";
 /** A person on a channel who was approved or denied, or waits for that, as operators see it. */
 export type PairingView = ReturnType<typeof pairingView>;
 
-function pairingView({ id, channel, person, name, state, code, requestedAt, expiresAt, decidedAt, by }: Pairing) {
+function pairingView({
+  id,
+  channel,
+  person,
+  name,
+  state,
+  code,
+  requestedAt,
+  expiresAt,
+  decidedAt,
+  by,
+}: Pairing) {
   return {
     id,
     channel,
@@ -34,8 +45,14 @@ export async function listPairings({ pairings }: AdminDeps) {
  * Decides about a person as the operator, by the code or the id.
  * @throws RouseError `not_found`
  */
-export async function decidePairing({ pairings }: AdminDeps, codeOrId: string, verdict: "approve" | "deny") {
-  return { pairing: pairingView(unwrap(await pairings.decide(codeOrId, verdict, OPERATOR)).pairing) };
+export async function decidePairing(
+  { pairings }: AdminDeps,
+  codeOrId: string,
+  verdict: "approve" | "deny",
+) {
+  return {
+    pairing: pairingView(unwrap(await pairings.decide(codeOrId, verdict, OPERATOR)).pairing),
+  };
 }
 
 /**

@@ -7,7 +7,11 @@ import { iso } from "./views.ts";
 export type AddressView = Awaited<ReturnType<typeof listAddresses>>["addresses"][number];
 
 /** `linked` may be null: the config names the address, and no code has linked it. */
-function addressView(address: PersonAddress, linked: LinkedAddress | undefined, { snapshot }: Pick<AdminDeps, "snapshot">) {
+function addressView(
+  address: PersonAddress,
+  linked: LinkedAddress | undefined,
+  { snapshot }: Pick<AdminDeps, "snapshot">,
+) {
   const { rooms } = snapshot();
   const { channel, person } = address;
   const state = linked ? ("linked" as const) : ("unlinked" as const);
@@ -28,11 +32,17 @@ function addressView(address: PersonAddress, linked: LinkedAddress | undefined, 
 
 /** Lists the addresses that are linked, by person, and then those that the config names and no code has linked. */
 export async function listAddresses(deps: AdminDeps) {
-  const linked = (await deps.links.list()).toSorted((one, other) => one.personId.localeCompare(other.personId));
-  const isLinked = ({ channel, person }: PersonAddress): boolean => linked.some((one) => one.channel === channel && one.person === person);
+  const linked = (await deps.links.list()).toSorted((one, other) =>
+    one.personId.localeCompare(other.personId),
+  );
+  const isLinked = ({ channel, person }: PersonAddress): boolean =>
+    linked.some((one) => one.channel === channel && one.person === person);
   const named = deps.snapshot().rooms.entries.filter((address) => !isLinked(address));
   return {
-    addresses: [...linked.map((one) => addressView(one, one, deps)), ...named.map((one) => addressView(one, undefined, deps))],
+    addresses: [
+      ...linked.map((one) => addressView(one, one, deps)),
+      ...named.map((one) => addressView(one, undefined, deps)),
+    ],
   };
 }
 
@@ -42,7 +52,10 @@ export async function listAddresses(deps: AdminDeps) {
  */
 export async function unlinkPerson(deps: AdminDeps, idOrAddress: string) {
   const removed = await deps.links.unlink(idOrAddress);
-  const none = "there is no such link; `rouse people list` shows the ids, and addresses are written as <channel>:<id of the person>";
+  const none =
+    "there is no such link; `rouse people list` shows the ids, and addresses are written as <channel>:<id of the person>";
   found(removed[0], none);
-  return { unlinked: removed.map(({ channel, person, personId }) => ({ channel, person, personId })) };
+  return {
+    unlinked: removed.map(({ channel, person, personId }) => ({ channel, person, personId })),
+  };
 }

@@ -5,7 +5,15 @@ import { byId, found, searchPage, unwrap, type PageQuery } from "./operation.ts"
 import type { ReplayOptions } from "../intake/types.ts";
 import type { AdminDeps } from "./types.ts";
 import { deliveryDetail, deliveryView } from "./delivery-view.ts";
-import { bookmarkView, eventDetail, runDetail, runView, stepView, type BookmarkView, type RunFacts } from "./views.ts";
+import {
+  bookmarkView,
+  eventDetail,
+  runDetail,
+  runView,
+  stepView,
+  type BookmarkView,
+  type RunFacts,
+} from "./views.ts";
 
 /** More than the tool calls that a run may make. */
 const MAX_APPROVALS = 1000;
@@ -24,11 +32,17 @@ export async function runStatuses(store: Store, event: EventRecord): Promise<Map
 /** @throws RouseError `not_found` */
 export async function showEvent({ store, bookmarks }: AdminDeps, id: string) {
   const event = found(await bookmarks.getEvent(id), "there is no event with this id");
-  return { event: eventDetail(event, await runStatuses(store, event)), bookmark: await showBookmark({ bookmarks }, id) };
+  return {
+    event: eventDetail(event, await runStatuses(store, event)),
+    bookmark: await showBookmark({ bookmarks }, id),
+  };
 }
 
 /** The bookmark of an event; null if it has none. */
-export async function showBookmark({ bookmarks }: Pick<AdminDeps, "bookmarks">, id: string): Promise<BookmarkView | null> {
+export async function showBookmark(
+  { bookmarks }: Pick<AdminDeps, "bookmarks">,
+  id: string,
+): Promise<BookmarkView | null> {
   const bookmark = await bookmarks.find(id);
   return bookmark ? bookmarkView(bookmark) : null;
 }
@@ -37,7 +51,11 @@ export async function showBookmark({ bookmarks }: Pick<AdminDeps, "bookmarks">, 
  * Keeps an event beyond retention until its bookmark is removed.
  * @throws RouseError `not_found`, or `usage` if there are too many bookmarks.
  */
-export async function bookmarkEvent({ bookmarks }: AdminDeps, id: string, { note }: { note?: string | undefined }) {
+export async function bookmarkEvent(
+  { bookmarks }: AdminDeps,
+  id: string,
+  { note }: { note?: string | undefined },
+) {
   return { bookmark: bookmarkView(await bookmarks.add(id, note)) };
 }
 
@@ -47,7 +65,9 @@ export async function bookmarkEvent({ bookmarks }: AdminDeps, id: string, { note
  */
 export async function replayEvent(deps: AdminDeps, id: string, options: ReplayOptions) {
   const recorded = await deps.bookmarks.getEvent(id);
-  return { result: unwrap(await deps.replay(id, { ...options, ...(recorded && { recorded }) })).result };
+  return {
+    result: unwrap(await deps.replay(id, { ...options, ...(recorded && { recorded }) })).result,
+  };
 }
 
 /**
@@ -57,8 +77,13 @@ export async function replayEvent(deps: AdminDeps, id: string, options: ReplayOp
 export async function discardEvent(deps: AdminDeps, id: string, { reason }: { reason: string }) {
   const { outcome } = found(await deps.store.get("event", id), "there is no event with this id");
   if (outcome !== "failed")
-    throw new RouseError({ code: "not_retryable", message: `only an event that failed can be discarded; this one is ${outcome}` });
-  await deps.store.commit((tx) => tx.update("event", id, { handled: { at: deps.clock.now(), as: "discarded", reason } }));
+    throw new RouseError({
+      code: "not_retryable",
+      message: `only an event that failed can be discarded; this one is ${outcome}`,
+    });
+  await deps.store.commit((tx) =>
+    tx.update("event", id, { handled: { at: deps.clock.now(), as: "discarded", reason } }),
+  );
   return showEvent(deps, id);
 }
 
@@ -69,12 +94,17 @@ async function findFacts({ store, queue, clock }: AdminDeps, run: RunRecord): Pr
   ]);
   return { delivery, waitsFor };
 }
-const toDetail = async (deps: AdminDeps, run: RunRecord) => ({ run: runDetail(run, await findFacts(deps, run)) });
+const toDetail = async (deps: AdminDeps, run: RunRecord) => ({
+  run: runDetail(run, await findFacts(deps, run)),
+});
 
 /** Lists runs, newest first. */
 export async function listRuns(deps: AdminDeps, query: PageQuery<Lists["runs"]["of"]>) {
   const { rows, ...page } = await searchPage(deps.store, "runs", query, byId);
-  return { runs: await Promise.all(rows.map(async (run) => runView(run, await findFacts(deps, run)))), ...page };
+  return {
+    runs: await Promise.all(rows.map(async (run) => runView(run, await findFacts(deps, run)))),
+    ...page,
+  };
 }
 
 /** @throws RouseError `not_found` */
@@ -88,7 +118,10 @@ export async function showRun(deps: AdminDeps, id: string) {
  */
 export async function showSteps({ store }: AdminDeps, id: string) {
   found(await store.get("run", id), "there is no run with this id");
-  const [steps, approvals] = await Promise.all([store.list("steps", id), store.list("approvals", { runId: id, limit: MAX_APPROVALS })]);
+  const [steps, approvals] = await Promise.all([
+    store.list("steps", id),
+    store.list("approvals", { runId: id, limit: MAX_APPROVALS }),
+  ]);
   return { steps: steps.map((step) => stepView(step, approvals.toReversed())) };
 }
 
@@ -98,7 +131,12 @@ export async function showSteps({ store }: AdminDeps, id: string) {
  */
 export async function showToolResult({ store }: AdminDeps, runId: string, id: string) {
   const result = await store.get("toolResult", id);
-  return { result: found(result?.runId === runId ? result : undefined, "the run has no stored result with this id") };
+  return {
+    result: found(
+      result?.runId === runId ? result : undefined,
+      "the run has no stored result with this id",
+    ),
+  };
 }
 
 /**
@@ -110,14 +148,21 @@ export async function changeRun(deps: AdminDeps, operation: "cancel" | "retry", 
 }
 
 /** Lists deliveries, newest first. */
-export async function listDeliveries({ store }: AdminDeps, query: PageQuery<Lists["deliveries"]["of"]>) {
+export async function listDeliveries(
+  { store }: AdminDeps,
+  query: PageQuery<Lists["deliveries"]["of"]>,
+) {
   const { rows, ...page } = await searchPage(store, "deliveries", query, byId);
   return { deliveries: rows.map(deliveryView), ...page };
 }
 
 /** @throws RouseError `not_found` */
 export async function showDelivery({ store }: AdminDeps, id: string) {
-  return { delivery: deliveryDetail(found(await store.get("delivery", id), "there is no delivery with this id")) };
+  return {
+    delivery: deliveryDetail(
+      found(await store.get("delivery", id), "there is no delivery with this id"),
+    ),
+  };
 }
 
 /**

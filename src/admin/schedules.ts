@@ -25,7 +25,8 @@ function nextTimes({ schedule, state, isPaused }: KnownSchedule, now: Ms, count:
   const newest = schedule.times.between(handledTo, now, 1).times.at(-1);
   let after = newest ?? handledTo;
   // Its jitter may not be over yet; that of older ones is.
-  if (newest !== undefined && !isPaused && getFireTime(schedule, newest) > now) times.push(getFireTime(schedule, newest));
+  if (newest !== undefined && !isPaused && getFireTime(schedule, newest) > now)
+    times.push(getFireTime(schedule, newest));
   while (!isPaused && times.length < count) {
     const due = schedule.times.next(after);
     if (due === undefined) break;
@@ -73,7 +74,10 @@ async function scheduleView(known: KnownSchedule, deps: AdminDeps, count: number
     text: action.kind === "heartbeat" ? null : action.text,
     /** Whether the text counts as text from outside. */
     outside: action.kind !== "heartbeat" && action.outside,
-    deliver: action.kind === "prompt" && deliver !== false ? { channel: deliver.channel, to: deliver.to ?? null } : null,
+    deliver:
+      action.kind === "prompt" && deliver !== false
+        ? { channel: deliver.channel, to: deliver.to ?? null }
+        : null,
     catchUp,
     jitterMs,
     paused: isPaused,
@@ -86,21 +90,35 @@ async function scheduleView(known: KnownSchedule, deps: AdminDeps, count: number
     skipped: state?.skipped ?? 0,
     skips: (state?.skips ?? []).map(skipView),
     /** Set if an agent has proposed the schedule. */
-    approved: approved ? { by: approved.by, runId: approved.runId, at: isoOrNull(approved.createdAt) } : null,
+    approved: approved
+      ? { by: approved.by, runId: approved.runId, at: isoOrNull(approved.createdAt) }
+      : null,
   };
 }
 
 /** Lists the schedules of all agents, their heartbeats among them. */
 export async function listSchedules(deps: AdminDeps) {
   const known = await deps.schedules.list();
-  return { schedules: await Promise.all(known.map((one) => scheduleView(one, deps, LISTED_TIMES))), mostCaughtUp: MAX_CAUGHT_UP };
+  return {
+    schedules: await Promise.all(known.map((one) => scheduleView(one, deps, LISTED_TIMES))),
+    mostCaughtUp: MAX_CAUGHT_UP,
+  };
 }
 
 /** @throws RouseError `not_found` */
-async function findSchedule({ schedules }: AdminDeps, agentId: string, id: string): Promise<KnownSchedule> {
-  const found = (await schedules.list()).find(({ schedule }) => schedule.agentId === agentId && schedule.id === id);
+async function findSchedule(
+  { schedules }: AdminDeps,
+  agentId: string,
+  id: string,
+): Promise<KnownSchedule> {
+  const found = (await schedules.list()).find(
+    ({ schedule }) => schedule.agentId === agentId && schedule.id === id,
+  );
   if (found) return found;
-  throw new RouseError({ code: "not_found", message: "there is no such schedule; `rouse schedules list` shows which there are" });
+  throw new RouseError({
+    code: "not_found",
+    message: "there is no such schedule; `rouse schedules list` shows which there are",
+  });
 }
 
 /** @throws RouseError `not_found` */
@@ -134,6 +152,7 @@ export async function setPaused(deps: AdminDeps, agentId: string, id: string, pa
 export async function removeSchedule(deps: AdminDeps, agentId: string, id: string): Promise<void> {
   const { schedule } = await findSchedule(deps, agentId, id);
   if (schedule.source === "agent") return void (await deps.schedules.remove(schedule));
-  const message = "the schedule is in the config: take it out there, or pause it with `rouse schedules pause`";
+  const message =
+    "the schedule is in the config: take it out there, or pause it with `rouse schedules pause`";
   throw new RouseError({ code: "usage", message });
 }

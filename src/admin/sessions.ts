@@ -1,5 +1,12 @@
 import { RouseError } from "../core/errors.ts";
-import { sessionId, type Checkpoint, type Lists, type SessionOrigin, type SessionRef, type TurnRecord } from "../store/types.ts";
+import {
+  sessionId,
+  type Checkpoint,
+  type Lists,
+  type SessionOrigin,
+  type SessionRef,
+  type TurnRecord,
+} from "../store/types.ts";
 import { readPage, searchPage, type PageQuery } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso, sessionView, unusedSession } from "./views.ts";
@@ -16,21 +23,36 @@ export interface SessionName {
 export type SessionDetail = Awaited<ReturnType<typeof showSession>>;
 
 /** Returns the sessions that a name may mean; no hook may have a key of the API's or a channel's. A hook's key that begins as a schedule's needs `origin`. */
-async function findCandidates({ store, snapshot }: AdminDeps, name: SessionName): Promise<SessionRef[]> {
+async function findCandidates(
+  { store, snapshot }: AdminDeps,
+  name: SessionName,
+): Promise<SessionRef[]> {
   const { agent, origin, key, path, credential } = name;
   const { list, default: first } = snapshot().agents;
   // A key of the API names its agent.
   const [, , apiAgent] = /^api:([^:]+):([^:]+):/.exec(key) ?? [];
-  if (apiAgent !== undefined && (origin ?? "api") === "api") return [{ agentId: agent ?? apiAgent, origin: "api", key }];
-  const named = (["channel", "schedule"] as const).find((one) => key.startsWith(`${one}:`) && (origin ?? one) === one);
-  if (named) return (agent === undefined ? list.map(({ id }) => id) : [agent]).map((agentId) => ({ agentId, origin: named, key }));
+  if (apiAgent !== undefined && (origin ?? "api") === "api")
+    return [{ agentId: agent ?? apiAgent, origin: "api", key }];
+  const named = (["channel", "schedule"] as const).find(
+    (one) => key.startsWith(`${one}:`) && (origin ?? one) === one,
+  );
+  if (named)
+    return (agent === undefined ? list.map(({ id }) => id) : [agent]).map((agentId) => ({
+      agentId,
+      origin: named,
+      key,
+    }));
   const agentId = agent ?? first.id;
   const inferred = origin ?? (key === "main" ? "main" : "hook");
   if (inferred !== "hook") return [{ agentId, origin: inferred, key }];
   const refs = (await store.list("hookSessions", { agentId, key })).map(({ ref }) => ref);
-  const shared = path === undefined && credential === undefined ? refs.find(({ via }) => !via) : undefined;
+  const shared =
+    path === undefined && credential === undefined ? refs.find(({ via }) => !via) : undefined;
   if (shared) return [shared];
-  return refs.filter(({ via }) => (path ?? via?.path) === via?.path && (credential ?? via?.credential) === via?.credential);
+  return refs.filter(
+    ({ via }) =>
+      (path ?? via?.path) === via?.path && (credential ?? via?.credential) === via?.credential,
+  );
 }
 
 async function findSession(deps: AdminDeps, name: SessionName): Promise<SessionRef> {
@@ -40,8 +62,12 @@ async function findSession(deps: AdminDeps, name: SessionName): Promise<SessionR
     const message = `several paths have a session with this key: name one by \`path\`, and by \`credential\` if that is not enough: ${owners.join(", ")}`;
     throw new RouseError({ code: "usage", message });
   }
-  for (const ref of refs) if (ref.origin === "main" || (await deps.store.get("session", ref))) return ref;
-  throw new RouseError({ code: "not_found", message: "there is no such session; `rouse sessions list` shows which there are" });
+  for (const ref of refs)
+    if (ref.origin === "main" || (await deps.store.get("session", ref))) return ref;
+  throw new RouseError({
+    code: "not_found",
+    message: "there is no such session; `rouse sessions list` shows which there are",
+  });
 }
 
 /** Lists sessions, the last used first. */
@@ -49,7 +75,9 @@ export async function listSessions(
   { store }: AdminDeps,
   { agent: agentId, ...query }: PageQuery<Lists["sessions"]["of"]> & { agent?: string | undefined },
 ) {
-  const { rows, ...page } = await searchPage(store, "sessions", { ...query, agentId }, ({ ref }) => sessionId(ref));
+  const { rows, ...page } = await searchPage(store, "sessions", { ...query, agentId }, ({ ref }) =>
+    sessionId(ref),
+  );
   return { sessions: rows.map(sessionView), ...page };
 }
 
@@ -79,7 +107,8 @@ export async function showSession(
 ) {
   const { store } = deps;
   const ref = await findSession(deps, name);
-  const list = (page: { limit: number; before?: number }) => store.list("turns", { ...ref, ...page });
+  const list = (page: { limit: number; before?: number }) =>
+    store.list("turns", { ...ref, ...page });
   const [session, newest] = await Promise.all([
     store.get("session", ref),
     readPage(
@@ -89,13 +118,21 @@ export async function showSession(
     ),
   ]);
   const isMain = ref.origin === "main";
-  const queued = isMain ? await store.list("queuedSystemEvents", { agentId: ref.agentId, limit: 500 }) : [];
+  const queued = isMain
+    ? await store.list("queuedSystemEvents", { agentId: ref.agentId, limit: 500 })
+    : [];
   const routes = isMain ? await store.list("lastRoutes", ref.agentId) : [];
   return {
     session: session ? sessionView(session) : unusedSession(ref),
     turns: newest.rows.toReversed().map(turnView),
     next: newest.next,
-    queued: queued.map(({ id, at, source, text, failures }) => ({ id, at: iso(at), source, text, failures })),
+    queued: queued.map(({ id, at, source, text, failures }) => ({
+      id,
+      at: iso(at),
+      source,
+      text,
+      failures,
+    })),
     lastRoutes: routes.map(({ channel, to, at }) => ({ channel, to, at: iso(at) })),
   };
 }
@@ -110,6 +147,9 @@ export async function resetSession(deps: AdminDeps, name: SessionName): Promise<
 export async function deleteSession(deps: AdminDeps, name: SessionName): Promise<void> {
   const ref = await findSession(deps, name);
   if (ref.origin === "main")
-    throw new RouseError({ code: "usage", message: "the main session cannot be deleted; reset it to forget its history" });
+    throw new RouseError({
+      code: "usage",
+      message: "the main session cannot be deleted; reset it to forget its history",
+    });
   await deps.store.commit((tx) => tx.delete("session", ref));
 }

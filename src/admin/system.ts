@@ -39,7 +39,12 @@ export function listMappings({ snapshot }: AdminDeps) {
     const { path, methods, allowIps = null, maxBodyBytes } = rules;
     return { path, methods, auth: describeAuth(rules), allowIps, maxBodyBytes };
   });
-  return { mappings: [...mappings.mappings], paths, base: config.hooks.path, enabled: config.hooks.enabled ?? false };
+  return {
+    mappings: [...mappings.mappings],
+    paths,
+    base: config.hooks.path,
+    enabled: config.hooks.enabled ?? false,
+  };
 }
 
 /** Tells what the gateway is doing, what is kept, and what waits. */
@@ -58,7 +63,9 @@ const MAX_APPROVALS = 20;
 /** The details of `/readyz`. */
 export async function showReadiness(deps: AdminDeps) {
   const counts = await deps.store.counts();
-  const open = counts["approvals.open"] ? await deps.approvals.list({ state: "open", limit: MAX_APPROVALS }) : [];
+  const open = counts["approvals.open"]
+    ? await deps.approvals.list({ state: "open", limit: MAX_APPROVALS })
+    : [];
   const approvals = open.map(({ code, tool, agentId, runId, askedAt, expiresAt }) => {
     return { code, tool, agentId, runId, askedAt: iso(askedAt), expiresAt: iso(expiresAt) };
   });
@@ -84,11 +91,17 @@ export async function reloadConfig(deps: AdminDeps) {
   throw new RouseError({ code: "config_invalid", message, issues: reloaded.issues });
 }
 
-const candidatesFor = (deps: AdminDeps, path: string) => deps.signatures().find((state) => state.path === path)?.candidates ?? [];
+const candidatesFor = (deps: AdminDeps, path: string) =>
+  deps.signatures().find((state) => state.path === path)?.candidates ?? [];
 
 /** Lists the secrets that requests brought to a path whose own is `pending`. */
 export function listSecretCandidates(deps: AdminDeps, path: string) {
-  return { candidates: candidatesFor(deps, path).map((candidate) => ({ ...candidate, at: iso(candidate.at) })) };
+  return {
+    candidates: candidatesFor(deps, path).map((candidate) => ({
+      ...candidate,
+      at: iso(candidate.at),
+    })),
+  };
 }
 
 /**
@@ -134,7 +147,8 @@ export async function describeGateways(cluster: Pick<Cluster, "list" | "leases">
   return { gateways, leases };
 }
 
-const usage = (message: string): RouseError => new RouseError({ code: "usage", message: `file: ${message}` });
+const usage = (message: string): RouseError =>
+  new RouseError({ code: "usage", message: `file: ${message}` });
 
 /** Makes the file first, so that no moment passes in which others could read it. */
 async function createPrivateFile(file: string): Promise<void> {
@@ -143,7 +157,11 @@ async function createPrivateFile(file: string): Promise<void> {
     await (await open(file, "wx", 0o600)).close();
   } catch (error) {
     const { code } = safeError(error);
-    throw usage(code === "EEXIST" ? "it is there already; name a new one" : `it cannot be made there (${code ?? "unknown"})`);
+    throw usage(
+      code === "EEXIST"
+        ? "it is there already; name a new one"
+        : `it cannot be made there (${code ?? "unknown"})`,
+    );
   }
 }
 
@@ -158,11 +176,19 @@ export async function backupStore(deps: AdminDeps, file: string) {
     await deps.store.backup(file);
     const knowledge = await backupKnowledge(deps.status().stateDir, file);
     const { size } = await stat(file);
-    return { file, bytes: size, seconds: (performance.now() - started) / 1000, ...(knowledge ? { knowledge } : {}) };
+    return {
+      file,
+      bytes: size,
+      seconds: (performance.now() - started) / 1000,
+      ...(knowledge ? { knowledge } : {}),
+    };
   } catch (error) {
     await rm(file, { force: true });
     if (error instanceof RouseError && error.code === "usage") throw error;
     const { code, name } = safeError(error);
-    throw new RouseError({ code: "store_unavailable", message: `the copy could not be made (${code ?? name}); is there room for it?` });
+    throw new RouseError({
+      code: "store_unavailable",
+      message: `the copy could not be made (${code ?? name}); is there room for it?`,
+    });
   }
 }

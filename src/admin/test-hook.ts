@@ -4,7 +4,13 @@ import { checkDraft } from "../runs/from-draft.ts";
 import type { EventDebug } from "../core/debug.ts";
 import { RouseError, type Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
-import type { DraftResult, MappingInput, MappingOutcome, MappingTrace, Nearest } from "../mapping/types.ts";
+import type {
+  DraftResult,
+  MappingInput,
+  MappingOutcome,
+  MappingTrace,
+  Nearest,
+} from "../mapping/types.ts";
 import { createKeptNames, keptParts } from "../intake/authenticate.ts";
 import type { Snapshot } from "../intake/types.ts";
 
@@ -63,8 +69,14 @@ function getPath(test: HookTest, snapshot: Snapshot): string {
   }
   const mapping = mappings.find(({ id }) => id === test.mapping);
   if (!mapping) {
-    const known = mappings.length === 0 ? "the config has none" : `there are ${mappings.map(({ id }) => id).join(", ")}`;
-    throw new RouseError({ code: "not_found", message: `there is no mapping with this id; ${known}` });
+    const known =
+      mappings.length === 0
+        ? "the config has none"
+        : `there are ${mappings.map(({ id }) => id).join(", ")}`;
+    throw new RouseError({
+      code: "not_found",
+      message: `there is no mapping with this id; ${known}`,
+    });
   }
   return test.path ?? mapping.paths[0] ?? "test";
 }
@@ -79,7 +91,9 @@ function testedAction(result: DraftResult, input: MappingInput, snapshot: Snapsh
     mapping: draft.mapping,
     action: draft.action,
     fields: Object.fromEntries(
-      Object.entries(fields).filter(([name, value]) => value !== undefined && name !== "message" && name !== "text"),
+      Object.entries(fields).filter(
+        ([name, value]) => value !== undefined && name !== "message" && name !== "text",
+      ),
     ),
     content: draft.content,
     dedupeKey: draft.dedupeKey ?? null,
@@ -90,15 +104,29 @@ function testedAction(result: DraftResult, input: MappingInput, snapshot: Snapsh
   };
 }
 
-function describe(outcome: MappingOutcome): Omit<TestedHook, "traces" | "actions" | "takenBefore" | "debug"> {
-  const base = { outcome: outcome.kind, mapping: null, reason: null, failure: null, nearest: null, missing: [] };
+function describe(
+  outcome: MappingOutcome,
+): Omit<TestedHook, "traces" | "actions" | "takenBefore" | "debug"> {
+  const base = {
+    outcome: outcome.kind,
+    mapping: null,
+    reason: null,
+    failure: null,
+    nearest: null,
+    missing: [],
+  };
   switch (outcome.kind) {
     case "unmatched":
       return { ...base, nearest: outcome.nearest ?? null };
     case "skipped":
       return { ...base, mapping: outcome.mapping, reason: outcome.reason };
     case "rejected":
-      return { ...base, mapping: outcome.mapping, failure: outcome.failure, missing: outcome.missing ?? [] };
+      return {
+        ...base,
+        mapping: outcome.mapping,
+        failure: outcome.failure,
+        missing: outcome.missing ?? [],
+      };
     case "failed":
       return { ...base, mapping: outcome.mapping, failure: outcome.failure };
     default:
@@ -124,10 +152,16 @@ export function place<T extends { at: string; origin: string }>(
  * Runs a hook's body through the mappings and says how each condition came out and what would be done. Sends nothing.
  * @throws RouseError `not_found` if there is no such mapping, `usage` if neither a mapping nor a path is named.
  */
-export async function testHook(test: HookTest, snapshot: Snapshot, now: number): Promise<TestedHook> {
+export async function testHook(
+  test: HookTest,
+  snapshot: Snapshot,
+  now: number,
+): Promise<TestedHook> {
   const path = getPath(test, snapshot);
   const { method, query } = test;
-  const headers = Object.fromEntries(Object.entries(test.headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const headers = Object.fromEntries(
+    Object.entries(test.headers).map(([name, value]) => [name.toLowerCase(), value]),
+  );
   const input: MappingInput = {
     path,
     method,
@@ -137,12 +171,17 @@ export async function testHook(test: HookTest, snapshot: Snapshot, now: number):
     now,
   };
   const tested = await testInput(input, snapshot, test.mapping);
-  const takenBefore = test.mapping === undefined ? undefined : await findEarlier(input, snapshot, test.mapping);
+  const takenBefore =
+    test.mapping === undefined ? undefined : await findEarlier(input, snapshot, test.mapping);
   return takenBefore ? { ...tested, takenBefore } : tested;
 }
 
 /** Finds the mapping that would take a hook before the one that is tested. */
-async function findEarlier(input: MappingInput, snapshot: Snapshot, mapping: string): Promise<TestedHook["takenBefore"]> {
+async function findEarlier(
+  input: MappingInput,
+  snapshot: Snapshot,
+  mapping: string,
+): Promise<TestedHook["takenBefore"]> {
   const traces = place((await snapshot.mappings.explain(input)).traces, snapshot);
   const { by } = traces.find((trace) => trace.mapping === mapping) ?? {};
   const earlier = traces.find((trace) => trace.mapping === by);
@@ -150,9 +189,18 @@ async function findEarlier(input: MappingInput, snapshot: Snapshot, mapping: str
 }
 
 /** Evaluates a hook as the mappings see it, by one mapping or by all that could take it. Never throws, and sends nothing. */
-export async function testInput(input: MappingInput, snapshot: Snapshot, mapping?: string): Promise<TestedHook> {
+export async function testInput(
+  input: MappingInput,
+  snapshot: Snapshot,
+  mapping?: string,
+): Promise<TestedHook> {
   const { traces, outcome } = await snapshot.mappings.explain(input, mapping);
   const results = outcome.kind === "actions" ? outcome.results : [];
   const actions = results.map((result) => testedAction(result, input, snapshot));
-  return { ...describe(outcome), traces: place(traces, snapshot), actions, debug: outcome.debug ?? null };
+  return {
+    ...describe(outcome),
+    traces: place(traces, snapshot),
+    actions,
+    debug: outcome.debug ?? null,
+  };
 }

@@ -12,7 +12,13 @@ import type { Failure, Issue } from "../core/errors.ts";
 import type { ChannelHealth, ChannelState } from "../delivery/health.ts";
 import type { RetryDelivery } from "../delivery/retry.ts";
 import type { LazyKnowledge } from "../knowledge/lazy.ts";
-import type { Denial, ReplayOptions, ReplayResult, SignatureState, Snapshot } from "../intake/types.ts";
+import type {
+  Denial,
+  ReplayOptions,
+  ReplayResult,
+  SignatureState,
+  Snapshot,
+} from "../intake/types.ts";
 import type { MappingInput } from "../mapping/types.ts";
 import type { Latencies } from "./watch-views.ts";
 import type { PlacedTrace } from "./test-hook.ts";
@@ -87,7 +93,10 @@ export interface AdminDeps {
   traceDrafts(input: MappingInput): Promise<PlacedTrace[]>;
   status(): RuntimeStatus;
   /** What recorded hooks show about mappings: warnings, and fields that mappings read and that new bodies do not have. */
-  recorded(): Promise<{ warnings: readonly Issue[]; bodyChanges: readonly { mapping: string; message: string }[] }>;
+  recorded(): Promise<{
+    warnings: readonly Issue[];
+    bodyChanges: readonly { mapping: string; message: string }[];
+  }>;
   refusals(): readonly Denial[];
   /** Of each signed path: which secret fitted last, and which secrets were brought while it has none. */
   signatures(): readonly SignatureState[];
@@ -100,7 +109,10 @@ export interface AdminDeps {
   links: Pick<PersonLinks, "list" | "unlink">;
   limits: Admission["usage"];
   channels: Pick<ChannelHealth, "probeAll" | "test">;
-  replay(eventId: string, options: ReplayOptions): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
+  replay(
+    eventId: string,
+    options: ReplayOptions,
+  ): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
   /** Takes an event that a plugin sends, without the credential of its path. */
   sendEvent: ServicesOptions["hook"];
   retryDelivery: RetryDelivery;

@@ -31,7 +31,8 @@ export type ToolCallView = ReturnType<typeof toolCallView>;
 export type SessionView = ReturnType<typeof unusedSession>;
 
 export const iso = (ms: number): string => new Date(ms).toISOString();
-export const isoOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : iso(ms));
+export const isoOrNull = (ms: number | undefined): string | null =>
+  ms === undefined ? null : iso(ms);
 
 /** Renders a bookmark. */
 export const bookmarkView = ({ at, note }: Bookmark) => ({ at: iso(at), note: note ?? null });
@@ -59,7 +60,9 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
     nearest: event.nearest ?? null,
     missing: event.missing ?? [],
     /** What was ignored, cut or replaced in its runs. */
-    warnings: [...new Set(event.actions.flatMap((action) => (action.kind === "run" ? action.warnings : [])))],
+    warnings: [
+      ...new Set(event.actions.flatMap((action) => (action.kind === "run" ? action.warnings : []))),
+    ],
     duplicateOf: event.duplicateOf ?? null,
     replayOf: event.replayOf ?? null,
     /** Whether an operator has changed the body for the replay. */
@@ -72,7 +75,13 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
       const id = action.kind === "run" ? action.runId : action.systemEventId;
       const status = statuses?.get(id);
       const name = action.kind === "run" ? action.spec.name : null;
-      return { kind: action.kind, id, mapping: action.mapping ?? null, name, ...(status === undefined ? {} : { status }) };
+      return {
+        kind: action.kind,
+        id,
+        mapping: action.mapping ?? null,
+        name,
+        ...(status === undefined ? {} : { status }),
+      };
     }),
     /** Null once `hooks.retention` is over. */
     bodyBytes: event.request.body?.byteLength ?? null,
@@ -80,9 +89,32 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
 }
 
 /** What a run would have been given, besides its message. */
-export function runFields({ session, name, channel, to, deliver, model, thinking, wakeMode }: RunSpec): Record<string, string | boolean> {
-  const fields = { agentId: session.agentId, sessionKey: session.key, name, deliver, channel, to, model, thinking, wakeMode };
-  return Object.fromEntries(Object.entries(fields).filter((entry): entry is [string, string | boolean] => entry[1] !== undefined));
+export function runFields({
+  session,
+  name,
+  channel,
+  to,
+  deliver,
+  model,
+  thinking,
+  wakeMode,
+}: RunSpec): Record<string, string | boolean> {
+  const fields = {
+    agentId: session.agentId,
+    sessionKey: session.key,
+    name,
+    deliver,
+    channel,
+    to,
+    model,
+    thinking,
+    wakeMode,
+  };
+  return Object.fromEntries(
+    Object.entries(fields).filter(
+      (entry): entry is [string, string | boolean] => entry[1] !== undefined,
+    ),
+  );
 }
 
 /** Renders an event with its request, and with what mappings in shadow would have done. */
@@ -90,10 +122,17 @@ export function eventDetail(event: EventRecord, statuses: ReadonlyMap<string, st
   const would = (event.would ?? []).map((action) => {
     const content = action.kind === "run" ? action.spec.input : action.text;
     const fields: Record<string, string | boolean> =
-      action.kind === "run" ? runFields(action.spec) : { agentId: action.agentId, mode: action.mode };
+      action.kind === "run"
+        ? runFields(action.spec)
+        : { agentId: action.agentId, mode: action.mode };
     return { kind: action.kind, mapping: action.mapping ?? null, content, fields };
   });
-  return { ...eventView(event, statuses), would, debug: event.debug ?? null, request: requestView(event.request) };
+  return {
+    ...eventView(event, statuses),
+    would,
+    debug: event.debug ?? null,
+    request: requestView(event.request),
+  };
 }
 
 /** What a run waits for. `until` is null if it is not known. */
@@ -110,7 +149,11 @@ function waitView(reason: WaitReason) {
 }
 
 /** A wait of a run that is over: what for, and how long. */
-const pastWaitView = ({ since, until, ...wait }: PastWait) => ({ ...wait, since: iso(since), until: iso(until) });
+const pastWaitView = ({ since, until, ...wait }: PastWait) => ({
+  ...wait,
+  since: iso(since),
+  until: iso(until),
+});
 
 /** What is looked up for a run: the delivery of its reply, and what it waits for. */
 export interface RunFacts {
@@ -118,7 +161,8 @@ export interface RunFacts {
   waitsFor: WaitReason | undefined;
 }
 
-const scheduleMark = ({ schedule }: RunSpec) => (schedule ? { ...schedule, dueAt: iso(schedule.dueAt) } : null);
+const scheduleMark = ({ schedule }: RunSpec) =>
+  schedule ? { ...schedule, dueAt: iso(schedule.dueAt) } : null;
 
 /** Renders a run. */
 export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
@@ -168,7 +212,15 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
 }
 
 /** Renders a breaker. */
-export const breakerView = ({ of, state, since, until, running, limit, waiting }: WaitState): BreakerView => ({
+export const breakerView = ({
+  of,
+  state,
+  since,
+  until,
+  running,
+  limit,
+  waiting,
+}: WaitState): BreakerView => ({
   of,
   state,
   since: isoOrNull(since),
@@ -178,7 +230,12 @@ export const breakerView = ({ of, state, since, until, running, limit, waiting }
   waiting,
 });
 
-const attemptView = ({ at, model, error, waitedMs }: FailedAttempt) => ({ at: iso(at), model, error, waitedMs: waitedMs ?? null });
+const attemptView = ({ at, model, error, waitedMs }: FailedAttempt) => ({
+  at: iso(at),
+  model,
+  error,
+  waitedMs: waitedMs ?? null,
+});
 
 /** Renders a run with what the agent was given and what it replied. */
 export function runDetail(run: RunRecord, facts: RunFacts) {
@@ -209,10 +266,11 @@ export function runDetail(run: RunRecord, facts: RunFacts) {
 
 /** What the model said in a step, or its reasoning; null if there is none. */
 function getWords({ messages }: StepRecord, type: "text" | "reasoning"): string | null {
-  const words = (messages as { content?: string | { type: string; text?: string }[] }[]).flatMap(({ content = [] }) =>
-    (typeof content === "string" ? [{ type: "text", text: content }] : content).map((part) =>
-      part.type === type ? (part.text ?? "") : "",
-    ),
+  const words = (messages as { content?: string | { type: string; text?: string }[] }[]).flatMap(
+    ({ content = [] }) =>
+      (typeof content === "string" ? [{ type: "text", text: content }] : content).map((part) =>
+        part.type === type ? (part.text ?? "") : "",
+      ),
   );
   return words.join("") || null;
 }
@@ -224,15 +282,31 @@ function outputView({ parts, isError }: ToolOutput) {
     parts: parts.map((part) =>
       part.type === "text"
         ? part
-        : { type: part.type, mediaType: part.mediaType, filename: part.filename ?? null, bytes: Buffer.byteLength(part.data, "base64") },
+        : {
+            type: part.type,
+            mediaType: part.mediaType,
+            filename: part.filename ?? null,
+            bytes: Buffer.byteLength(part.data, "base64"),
+          },
     ),
   };
 }
 
 /** Renders a question to a person about one call, and the answer. */
 function askedView({ id, code, reason, why, input, askedAt, expiresAt, decision }: ApprovalRecord) {
-  const decided = decision ? { ...decision, note: decision.note ?? null, at: iso(decision.at) } : null;
-  return { id, code, reason, why, input, askedAt: iso(askedAt), expiresAt: iso(expiresAt), decision: decided };
+  const decided = decision
+    ? { ...decision, note: decision.note ?? null, at: iso(decision.at) }
+    : null;
+  return {
+    id,
+    code,
+    reason,
+    why,
+    input,
+    askedAt: iso(askedAt),
+    expiresAt: iso(expiresAt),
+    decision: decided,
+  };
 }
 
 /** Renders a tool call; `approvals` are those of its run, oldest first. */
@@ -280,7 +354,16 @@ export function sessionView({ ref, turns, createdAt, lastUsedAt }: SessionRecord
 
 /** Renders the main session of an agent that has taken no turn yet. */
 export function unusedSession({ via, ...ref }: SessionRef) {
-  const times: { createdAt: string | null; lastUsedAt: string | null } = { createdAt: null, lastUsedAt: null };
+  const times: { createdAt: string | null; lastUsedAt: string | null } = {
+    createdAt: null,
+    lastUsedAt: null,
+  };
   // The hook path and the configured credential that it belongs to; null for other origins, and if it is shared.
-  return { ...ref, path: via?.path ?? null, credential: via?.credential ?? null, turns: 0, ...times };
+  return {
+    ...ref,
+    path: via?.path ?? null,
+    credential: via?.credential ?? null,
+    turns: 0,
+    ...times,
+  };
 }

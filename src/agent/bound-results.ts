@@ -22,7 +22,11 @@ const CANNOT_READ = "models cannot read this kind of file";
 const FOLLOWS = "it is shown after the results";
 
 const getBase64 = ({ data }: FilePart): string | undefined =>
-  data.type === "data" ? (typeof data.data === "string" ? data.data : Buffer.from(data.data).toString("base64")) : undefined;
+  data.type === "data"
+    ? typeof data.data === "string"
+      ? data.data
+      : Buffer.from(data.data).toString("base64")
+    : undefined;
 
 function toText(output: Exclude<Output, { type: "content" }>): string {
   if (output.type === "execution-denied") return output.reason ?? "";
@@ -30,7 +34,10 @@ function toText(output: Exclude<Output, { type: "content" }>): string {
 }
 
 /** Returns the text of a result, in which the files are named, and the images to show. */
-function divideContent(content: readonly Content[], place: ImagePlace): { text: string; images: FilePart[] } {
+function divideContent(
+  content: readonly Content[],
+  place: ImagePlace,
+): { text: string; images: FilePart[] } {
   const images: FilePart[] = [];
   const texts = content.flatMap((part) => {
     if (part.type === "text") return part.text;
@@ -39,19 +46,33 @@ function divideContent(content: readonly Content[], place: ImagePlace): { text: 
     const isImage = part.mediaType.startsWith("image/");
     if (isImage && place !== "nowhere") images.push(file);
     if (isImage && place === "result") return [];
-    return renderFile(part.mediaType, getBase64(file), isImage ? (place === "nowhere" ? CANNOT_SEE : FOLLOWS) : CANNOT_READ);
+    return renderFile(
+      part.mediaType,
+      getBase64(file),
+      isImage ? (place === "nowhere" ? CANNOT_SEE : FOLLOWS) : CANNOT_READ,
+    );
   });
   return { text: texts.join("\n"), images };
 }
 
 /** Puts images between the boundary markers of a wrapped text, after the text. */
-export function wrapFiles<T>(wrapped: string, id: string, images: readonly T[]): ({ type: "text"; text: string } | T)[] {
+export function wrapFiles<T>(
+  wrapped: string,
+  id: string,
+  images: readonly T[],
+): ({ type: "text"; text: string } | T)[] {
   const end = `<<<END_EXTERNAL_CONTENT ${id}>>>`;
-  return [{ type: "text", text: wrapped.slice(0, -end.length) }, ...images, { type: "text", text: end }];
+  return [
+    { type: "text", text: wrapped.slice(0, -end.length) },
+    ...images,
+    { type: "text", text: end },
+  ];
 }
 
 /** Puts messages after the results of a step: providers require the results to follow the calls directly. */
-function addImages(messages: readonly (readonly [message: Message, shown: readonly UserPart[]])[]): Message[] {
+function addImages(
+  messages: readonly (readonly [message: Message, shown: readonly UserPart[]])[],
+): Message[] {
   return messages.flatMap(([message, shown], index): Message[] => {
     if (message.role !== "tool" || messages[index + 1]?.[0].role === "tool") return [message];
     const first = messages.slice(0, index).findLastIndex(([before]) => before.role !== "tool") + 1;
@@ -85,13 +106,18 @@ export function boundToolResults(boundary: Boundary, place: ImagePlace): Languag
     if (part.type !== "tool-result") return [part, []];
     const { output, toolName } = part;
     if (output.type !== "content") {
-      const type = output.type === "error-text" || output.type === "error-json" ? "error-text" : "text";
+      const type =
+        output.type === "error-text" || output.type === "error-json" ? "error-text" : "text";
       return [{ ...part, output: { type, value: wrap(toText(output), toolName, own) } }, []];
     }
     const { text, images } = divideContent(output.value, place);
     const bound = wrap(text, toolName, own);
     if (images.length === 0) return [{ ...part, output: { type: "text", value: bound } }, []];
-    if (place === "result") return [{ ...part, output: { type: "content", value: wrapFiles(bound, own.id, images) } }, []];
+    if (place === "result")
+      return [
+        { ...part, output: { type: "content", value: wrapFiles(bound, own.id, images) } },
+        [],
+      ];
     const shown = wrapFiles(wrap("What the tool has shown:", toolName, own), own.id, images);
     return [{ ...part, output: { type: "text", value: bound } }, shown];
   };
@@ -101,10 +127,14 @@ export function boundToolResults(boundary: Boundary, place: ImagePlace): Languag
     const id = mark?.["boundaryId"];
     const own = typeof id === "string" ? createBoundary(id) : boundary;
     const parts = message.content.map((part) => toBoundPart(part, own));
-    return [{ ...message, providerOptions, content: parts.map(([part]) => part) }, parts.flatMap(([, shown]) => shown)];
+    return [
+      { ...message, providerOptions, content: parts.map(([part]) => part) },
+      parts.flatMap(([, shown]) => shown),
+    ];
   };
   return {
     specificationVersion: "v4",
-    transformParams: ({ params }) => Promise.resolve({ ...params, prompt: addImages(params.prompt.map(toBoundMessage)) }),
+    transformParams: ({ params }) =>
+      Promise.resolve({ ...params, prompt: addImages(params.prompt.map(toBoundMessage)) }),
   };
 }

@@ -25,7 +25,8 @@ const UNSEEN = /[\p{C}\p{M}\p{Z}\p{DI}\s\u2581\u2800_]/u;
 const ASCII = /^[\x21-\x7e]+$/;
 const MAX_KEPT = 20_000;
 
-const isSingle = (text: string): boolean => text.length === 1 || (text.length === 2 && (text.codePointAt(0) as number) > 0xffff);
+const isSingle = (text: string): boolean =>
+  text.length === 1 || (text.length === 2 && (text.codePointAt(0) as number) > 0xffff);
 
 /** What a sign is hard to tell from, without marks. */
 function getPrototype(sign: string, table: Table): string {
@@ -71,20 +72,27 @@ function findReadings(table: Table): Map<string, Set<string>> {
   const readings = new Map<string, Set<string>>();
   for (const sign of [...prototypes.keys(), ...groups.keys()]) {
     if (ASCII.test(sign)) continue;
-    const looks = [...(groups.get(sign) ?? [sign])].map((one) => prototypes.get(one) ?? "").filter((look) => ASCII.test(look));
+    const looks = [...(groups.get(sign) ?? [sign])]
+      .map((one) => prototypes.get(one) ?? "")
+      .filter((look) => ASCII.test(look));
     if (looks.length > 0) readings.set(sign, new Set(looks.map((look) => look.toLowerCase())));
   }
-  for (const [reading, signs] of Object.entries(READ_AS)) for (const sign of signs) readings.set(sign, new Set([reading]));
+  for (const [reading, signs] of Object.entries(READ_AS))
+    for (const sign of signs) readings.set(sign, new Set([reading]));
   for (const start of ALPHABETS)
-    for (let at = 0; at < 26; at++) readings.set(String.fromCodePoint(start + at), new Set([String.fromCharCode(0x61 + at)]));
+    for (let at = 0; at < 26; at++)
+      readings.set(String.fromCodePoint(start + at), new Set([String.fromCharCode(0x61 + at)]));
   return readings;
 }
 
 /** The ASCII signs, in lower case, that are hard to tell from a letter: `1`, `i`, `l` and `|` from each other. */
 function findAsciiAlike(letter: string, table: Table): string[] {
-  const getPrototypes = (sign: string): string[] => [sign, sign.toUpperCase()].map((one) => getPrototype(one, table).toLowerCase());
+  const getPrototypes = (sign: string): string[] =>
+    [sign, sign.toUpperCase()].map((one) => getPrototype(one, table).toLowerCase());
   const wanted = getPrototypes(letter);
-  const printable = Array.from({ length: 0x5e }, (_, index) => String.fromCharCode(0x21 + index).toLowerCase());
+  const printable = Array.from({ length: 0x5e }, (_, index) =>
+    String.fromCharCode(0x21 + index).toLowerCase(),
+  );
   return printable.filter((sign) => getPrototypes(sign).some((look) => wanted.includes(look)));
 }
 
@@ -92,7 +100,9 @@ const inClass = (sign: string): string => sign.replace(/[\\\]^|-]/, "\\$&");
 
 function createReadings(table: Table): Readings {
   const readings = findReadings(table);
-  const ambiguous = [...readings].filter(([sign, found]) => found.size > 1 && !ASCII.test(sign.normalize("NFKD")) && !UNSEEN.test(sign));
+  const ambiguous = [...readings].filter(
+    ([sign, found]) => found.size > 1 && !ASCII.test(sign.normalize("NFKD")) && !UNSEEN.test(sign),
+  );
   const kept = new Map<string, string>();
 
   const readPart = (part: string): string => {
@@ -104,7 +114,9 @@ function createReadings(table: Table): Readings {
   const toClass = (letter: string): string => {
     const known = classes.get(letter);
     if (known !== undefined) return known;
-    const alike = ambiguous.filter(([, found]) => found.has(letter)).map(([sign]) => sign.toLowerCase());
+    const alike = ambiguous
+      .filter(([, found]) => found.has(letter))
+      .map(([sign]) => sign.toLowerCase());
     const signs = `[${[...new Set([letter, ...findAsciiAlike(letter, table), ...alike])].map(inClass).join("")}]`;
     classes.set(letter, signs);
     return signs;
@@ -123,7 +135,9 @@ function createReadings(table: Table): Readings {
       return read;
     },
     word: (text) =>
-      text.replace(/rn|m|[a-z0-9]/g, (part) => (part === "rn" || part === "m" ? `(?:${toClass("r")}${toClass("n")}|m)` : toClass(part))),
+      text.replace(/rn|m|[a-z0-9]/g, (part) =>
+        part === "rn" || part === "m" ? `(?:${toClass("r")}${toClass("n")}|m)` : toClass(part),
+      ),
   };
 }
 

@@ -23,7 +23,11 @@ function checkParts(parts: unknown, id: string): Part[] {
   });
 }
 
-async function callProvider(provide: ContextProvider, turn: Parameters<ContextProvider>[0], clock: ContextDeps["clock"]): Promise<unknown> {
+async function callProvider(
+  provide: ContextProvider,
+  turn: Parameters<ContextProvider>[0],
+  clock: ContextDeps["clock"],
+): Promise<unknown> {
   const ended = new AbortController();
   const signal = AbortSignal.any([turn.signal, ended.signal]);
   void clock.sleep(CONTEXT_MS, signal).then(() => ended.abort());
@@ -49,7 +53,10 @@ export async function gatherContext(
       try {
         return checkParts(await callProvider(context, turn, clock), id);
       } catch (error) {
-        log.warn({ err: safeError(error), context: id, runId: turn.runId }, "a turn goes on without the text of a context provider");
+        log.warn(
+          { err: safeError(error), context: id, runId: turn.runId },
+          "a turn goes on without the text of a context provider",
+        );
         warnings.push(warning);
         return [];
       }
@@ -60,5 +67,7 @@ export async function gatherContext(
 
 /** Renders the parts that stand before a turn's input: the operator's as they are, outside text inside the boundary. */
 export function renderParts(parts: readonly Part[], boundary: Boundary): string {
-  return parts.map(({ text, from, label = "" }) => (from === "operator" ? text : boundary.wrap(text, label))).join("\n\n");
+  return parts
+    .map(({ text, from, label = "" }) => (from === "operator" ? text : boundary.wrap(text, label)))
+    .join("\n\n");
 }

@@ -79,9 +79,13 @@ export class Disarmer {
       NEWLINE.lastIndex = this.view.length;
       const found = NEWLINE.exec(this.raw);
       // A line feed may follow a carriage return.
-      const newline = found && (ended || found[0] !== "\r" || found.index + 1 < this.raw.length) ? found : undefined;
+      const newline =
+        found && (ended || found[0] !== "\r" || found.index + 1 < this.raw.length)
+          ? found
+          : undefined;
       const end = found?.index ?? this.raw.length;
-      this.view += this.raw.slice(this.view.length, end) + (newline ? "\n".padStart(newline[0].length) : "");
+      this.view +=
+        this.raw.slice(this.view.length, end) + (newline ? "\n".padStart(newline[0].length) : "");
       if (this.line?.kind === "literal") this.scanned = this.view.length;
       if (!newline) break;
       if (this.line?.single) this.closeBlock(false);
@@ -97,7 +101,9 @@ export class Disarmer {
     if (text === "") return false;
     const [head = ""] = text.split(/[\r\n]/, 1);
     const complete = head.length < text.length || (ended && text.length < MAX_LINE_START);
-    const line = this.reader.read(head, complete) ?? (head.length === MAX_LINE_START ? this.reader.giveUp(head) : undefined);
+    const line =
+      this.reader.read(head, complete) ??
+      (head.length === MAX_LINE_START ? this.reader.giveUp(head) : undefined);
     if (!line) return false;
     const doubt = line.kind === "doubt";
     if (line.fresh || (doubt && !this.block?.doubt)) this.closeBlock(doubt);

@@ -1,7 +1,13 @@
 import type { RunErrorCode } from "../core/errors.ts";
 import { getHeaderWait } from "../core/retry-after.ts";
 import type { NamedProvider, PausedTurn, TurnResult } from "./types.ts";
-import { isSuccess, readVendorError, toVendorError, type CallError, type RawVendorError } from "./vendor-error.ts";
+import {
+  isSuccess,
+  readVendorError,
+  toVendorError,
+  type CallError,
+  type RawVendorError,
+} from "./vendor-error.ts";
 
 export type TurnFailure = Exclude<Extract<TurnResult, { ok: false }>, PausedTurn>;
 
@@ -34,19 +40,23 @@ function getCauseChain(error: unknown): CallError[] {
 /** The wait that the body of an answer asks for (`retryDelay` of its details), in milliseconds. */
 function getBodyWait({ details }: RawVendorError): number | undefined {
   const delays = details.map((detail) => (detail as { retryDelay?: unknown } | null)?.retryDelay);
-  const found = delays.flatMap((delay) => /^(\d+(?:\.\d+)?)s$/.exec(typeof delay === "string" ? delay : "") ?? []).at(1);
+  const found = delays
+    .flatMap((delay) => /^(\d+(?:\.\d+)?)s$/.exec(typeof delay === "string" ? delay : "") ?? [])
+    .at(1);
   return found === undefined ? undefined : Number(found) * 1000;
 }
 
 const NETWORK = /^(?:E[A-Z]{3,}|UND_ERR_[A-Z_]+)$/;
 /** Codes by which vendors name the kind of an error whatever the status: errors within a stream have none. */
-const TOO_LONG_CODES = /^(?:context_length_exceeded|context_window_exceeded|exceed_context_size_error|model_max_prompt_tokens_exceeded)$/;
+const TOO_LONG_CODES =
+  /^(?:context_length_exceeded|context_window_exceeded|exceed_context_size_error|model_max_prompt_tokens_exceeded)$/;
 const TOO_LONG =
   /maximum (?:context|prompt) length|context (?:length|window|size)|prompt is too long|input token count|too many (?:input )?tokens|input (?:is|text is) too long/i;
 const NO_KEY_CODES = /^(?:invalid_api_key|authentication_error|API_KEY_INVALID|UNAUTHENTICATED)$/;
 const NO_CREDIT_CODES = /^(?:insufficient_quota|billing_error|billing_hard_limit_reached)$/;
 const LIMIT_CODES = /^(?:rate_limit_exceeded|rate_limit_error|RESOURCE_EXHAUSTED)$/;
-const DOWN_CODES = /^(?:overloaded_error|api_error|server_error|internal_server_error|service_unavailable|UNAVAILABLE|INTERNAL)$/;
+const DOWN_CODES =
+  /^(?:overloaded_error|api_error|server_error|internal_server_error|service_unavailable|UNAVAILABLE|INTERNAL)$/;
 
 /** Whether a text is the beginning of a JSON object or array whose end is missing. */
 function isUnfinishedJson(text: string): boolean {
@@ -64,11 +74,13 @@ function isUnfinishedJson(text: string): boolean {
 }
 
 /** What `fetch` throws if the connection ends while a body is read. */
-const isTerminated = (part: CallError): boolean => part instanceof TypeError && part.message === "terminated";
+const isTerminated = (part: CallError): boolean =>
+  part instanceof TypeError && part.message === "terminated";
 
 /** What the client of chat completions reports for a stream that ends without a finish reason. */
 const NO_FINISH = /ended without a finish reason/;
-const isWithoutEnd = ({ message }: CallError): boolean => typeof message === "string" && NO_FINISH.test(message);
+const isWithoutEnd = ({ message }: CallError): boolean =>
+  typeof message === "string" && NO_FINISH.test(message);
 
 /** Whether the provider began an answer whose end did not arrive. */
 function isCut(chain: readonly CallError[]): boolean {
@@ -76,13 +88,16 @@ function isCut(chain: readonly CallError[]): boolean {
   // An answer whose body is absent could not be read to its end.
   return chain.some(
     ({ statusCode, responseBody }) =>
-      isSuccess(statusCode) && (responseBody === undefined || (typeof responseBody === "string" && isUnfinishedJson(responseBody))),
+      isSuccess(statusCode) &&
+      (responseBody === undefined ||
+        (typeof responseBody === "string" && isUnfinishedJson(responseBody))),
   );
 }
 
 const isDown = (status: number): boolean => status >= 500 || status === 408 || status === 409;
 
-const hasCode = ({ codes }: RawVendorError, pattern: RegExp): boolean => codes.some((code) => pattern.test(code));
+const hasCode = ({ codes }: RawVendorError, pattern: RegExp): boolean =>
+  codes.some((code) => pattern.test(code));
 const isKeyProblem = ({ details }: RawVendorError): boolean =>
   details.some((detail) => (detail as { reason?: unknown } | null)?.reason === "API_KEY_INVALID");
 
@@ -102,49 +117,94 @@ interface Kind {
 function sortVendorError(raw: RawVendorError, name: string): Kind | undefined {
   const { status } = raw;
   const answered = status === undefined ? "reported an error" : `answered ${status}`;
-  const refused = (why: string): Kind => ({ code: "provider_refused", why: `${answered}: ${why}`, retryable: false });
+  const refused = (why: string): Kind => ({
+    code: "provider_refused",
+    why: `${answered}: ${why}`,
+    retryable: false,
+  });
   if (isTooLong(raw))
-    return { code: "context_too_long", why: `${answered}: the input is longer than the model's window`, retryable: false };
+    return {
+      code: "context_too_long",
+      why: `${answered}: the input is longer than the model's window`,
+      retryable: false,
+    };
   if (status === 401 || status === 403 || hasCode(raw, NO_KEY_CODES) || isKeyProblem(raw))
     return refused(`check models.providers.${name}.apiKey`);
-  if (status === 402 || hasCode(raw, NO_CREDIT_CODES)) return refused("the account has no credit or quota left");
+  if (status === 402 || hasCode(raw, NO_CREDIT_CODES))
+    return refused("the account has no credit or quota left");
   if (status === 404) return refused(`check the model's name and models.providers.${name}.baseUrl`);
   if (status === undefined ? hasCode(raw, LIMIT_CODES) : status === 429)
     return { code: "rate_limited", why: `${answered}: its rate limit is reached`, retryable: true };
   if (status === undefined ? hasCode(raw, DOWN_CODES) : isDown(status))
     return { code: "provider_unavailable", why: answered, retryable: true };
-  return (status ?? 0) < 400 ? undefined : { code: "provider_refused", why: `${answered} to this request`, retryable: false };
+  return (status ?? 0) < 400
+    ? undefined
+    : { code: "provider_refused", why: `${answered} to this request`, retryable: false };
 }
 
 const NO_ANSWER: Record<NoAnswerError["reason"], Kind> = {
-  withheld: { code: "provider_refused", why: "withheld its answer (content filter)", retryable: false },
+  withheld: {
+    code: "provider_refused",
+    why: "withheld its answer (content filter)",
+    retryable: false,
+  },
   empty: { code: "provider_error", why: "gave no answer", retryable: true },
-  too_long: { code: "context_too_long", why: "was not asked: the input is longer than the model's window", retryable: false },
-  cut: { code: "provider_unavailable", why: "ended the connection before its answer was complete", retryable: true },
+  too_long: {
+    code: "context_too_long",
+    why: "was not asked: the input is longer than the model's window",
+    retryable: false,
+  },
+  cut: {
+    code: "provider_unavailable",
+    why: "ended the connection before its answer was complete",
+    retryable: true,
+  },
 };
 
-function sortFailure(error: unknown, chain: readonly CallError[], raw: RawVendorError, name: string): Kind {
+function sortFailure(
+  error: unknown,
+  chain: readonly CallError[],
+  raw: RawVendorError,
+  name: string,
+): Kind {
   if (error instanceof NoAnswerError) return NO_ANSWER[error.reason];
   const found = sortVendorError(raw, name);
   if (found) return found;
   if (isCut(chain)) return NO_ANSWER.cut;
   if (chain.some(({ code }) => typeof code === "string" && NETWORK.test(code)))
-    return { code: "provider_unavailable", why: `could not be reached; check models.providers.${name}.baseUrl`, retryable: true };
-  return { code: "provider_error", why: "did not give a complete answer in its wire format", retryable: true };
+    return {
+      code: "provider_unavailable",
+      why: `could not be reached; check models.providers.${name}.baseUrl`,
+      retryable: true,
+    };
+  return {
+    code: "provider_error",
+    why: "did not give a complete answer in its wire format",
+    retryable: true,
+  };
 }
 
 /**
  * Sorts what a model call threw. `message` is Rouse's own sentence; `vendor` has the provider's code and message, without
  * credentials, the provider's configured secrets and quotations of the prompt.
  */
-export function classifyFailure(error: unknown, provider: Pick<NamedProvider, "settings">, now: number): ModelFailure {
+export function classifyFailure(
+  error: unknown,
+  provider: Pick<NamedProvider, "settings">,
+  now: number,
+): ModelFailure {
   const { name, apiKey, headers } = provider.settings;
   const chain = getCauseChain(error);
   const raw = readVendorError(chain);
   const { code, why, retryable } = sortFailure(error, chain, raw, name);
   const answer = chain.find((part) => part.responseHeaders !== undefined);
-  const wait = retryable ? (getHeaderWait(answer?.responseHeaders, now) ?? getBodyWait(raw)) : undefined;
-  const vendor = toVendorError(raw, chain, [...(apiKey === undefined ? [] : [apiKey]), ...Object.values(headers)]);
+  const wait = retryable
+    ? (getHeaderWait(answer?.responseHeaders, now) ?? getBodyWait(raw))
+    : undefined;
+  const vendor = toVendorError(raw, chain, [
+    ...(apiKey === undefined ? [] : [apiKey]),
+    ...Object.values(headers),
+  ]);
   return {
     ok: false,
     code,

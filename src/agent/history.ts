@@ -33,8 +33,16 @@ export function getShare(sizes: readonly number[], total: number): number {
 
 /** An estimate of the tokens of a turn, as a model gets it. */
 export function getTurnTokens(turn: TurnRecord): number {
-  const context = (turn.context ?? []).reduce((sum, { text }) => sum + estimateTokens(text) + 30, 0);
-  return context + estimateTokens(plainText(turn.input)) + estimateTokens(JSON.stringify(turn.messages)) + 60;
+  const context = (turn.context ?? []).reduce(
+    (sum, { text }) => sum + estimateTokens(text) + 30,
+    0,
+  );
+  return (
+    context +
+    estimateTokens(plainText(turn.input)) +
+    estimateTokens(JSON.stringify(turn.messages)) +
+    60
+  );
 }
 
 /** The part of the budget that one cut frees when a history has grown too long. */
@@ -52,7 +60,10 @@ export function countDropped(sizes: readonly number[], tokens: number): number {
  * at the begin stays, and what it has left out counts. A history that is too long is cut by a large piece: until it has grown by as much again, it begins with the same turn, and what
  * providers have of it in their caches stays useful.
  */
-export function fitHistory(history: readonly TurnRecord[], budget: number): { turns: readonly TurnRecord[]; left: number } {
+export function fitHistory(
+  history: readonly TurnRecord[],
+  budget: number,
+): { turns: readonly TurnRecord[]; left: number } {
   const [oldest] = history;
   if (oldest?.checkpoint) {
     const { turns, left } = fitHistory(history.slice(1), budget - getTurnTokens(oldest));
@@ -79,9 +90,12 @@ const getParts = (message: unknown): CallPart[] => {
 /** Removes tool calls without a result, as a caller may leave them: providers refuse a conversation with one. */
 export function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessage[] {
   const answered = new Set(
-    messages.flatMap((message) => getParts(message).flatMap((part) => (part.type === "tool-result" ? [part.toolCallId] : []))),
+    messages.flatMap((message) =>
+      getParts(message).flatMap((part) => (part.type === "tool-result" ? [part.toolCallId] : [])),
+    ),
   );
-  const isOpen = (part: CallPart): boolean => part.type === "tool-call" && !answered.has(part.toolCallId);
+  const isOpen = (part: CallPart): boolean =>
+    part.type === "tool-call" && !answered.has(part.toolCallId);
   return messages.flatMap((message): ModelMessage[] => {
     if (message.role !== "assistant" || !getParts(message).some(isOpen)) return [message];
     const content = (message.content as CallPart[]).filter((part) => !isOpen(part));
@@ -105,6 +119,11 @@ export function renderHistory(turns: readonly TurnRecord[], boundary: Boundary):
     // A turn without input goes on with the one before: a caller has carried out what that one called.
     const input: ModelMessage[] = turn.input.length === 0 ? [] : [{ role: "user", content: said }];
     const messages = turn.messages as ModelMessage[];
-    return [...input, ...(boundaryId === undefined ? messages : messages.map((message) => markBoundary(message, boundaryId)))];
+    return [
+      ...input,
+      ...(boundaryId === undefined
+        ? messages
+        : messages.map((message) => markBoundary(message, boundaryId))),
+    ];
   });
 }

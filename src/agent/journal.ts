@@ -1,5 +1,10 @@
 import type { Part } from "../contract/kinds.ts";
-import type { ApprovalDecision, ApprovalRecord, StepRecord, ToolCallChange } from "../store/steps.ts";
+import type {
+  ApprovalDecision,
+  ApprovalRecord,
+  StepRecord,
+  ToolCallChange,
+} from "../store/steps.ts";
 import type { ToolHints } from "./offered-tool.ts";
 
 /** A change of one tool call, by the call's id. */

@@ -8,7 +8,9 @@ const BARE = /<?\b((?:https?|ftp):\/\/[^\s<>"')\]]+|www\.[^\s<>"')\]]+)>?/gi;
 function getHost(address: string): string | undefined {
   try {
     return new URL(
-      address.startsWith("www.") || address.startsWith("//") ? `https://${address.replace(/^\/\//, "")}` : address,
+      address.startsWith("www.") || address.startsWith("//")
+        ? `https://${address.replace(/^\/\//, "")}`
+        : address,
     ).hostname.toLowerCase();
   } catch {
     return undefined;
@@ -17,14 +19,19 @@ function getHost(address: string): string | undefined {
 
 /** Whether `hooks.allowedLinkHosts` has a host: by its name, or by `*.` and a domain above it. */
 export const isAllowedHost = (host: string, hosts: readonly string[]): boolean =>
-  hosts.some((allowed) => host === allowed.toLowerCase() || (allowed.startsWith("*.") && host.endsWith(allowed.slice(1).toLowerCase())));
+  hosts.some(
+    (allowed) =>
+      host === allowed.toLowerCase() ||
+      (allowed.startsWith("*.") && host.endsWith(allowed.slice(1).toLowerCase())),
+  );
 
 type IsAllowed = (address: string) => boolean;
 
 function isAllowed(address: string, hosts: readonly string[]): boolean {
   const host = getHost(address);
   // A relative address leads nowhere outside.
-  if (host === undefined) return !/^[a-z][a-z0-9+.-]*:/i.test(address) || address.startsWith("mailto:");
+  if (host === undefined)
+    return !/^[a-z][a-z0-9+.-]*:/i.test(address) || address.startsWith("mailto:");
   return isAllowedHost(host, hosts);
 }
 
@@ -35,7 +42,9 @@ function removeLinks(text: string, isKept: IsAllowed): { text: string; removedLi
     return label;
   };
   const cleaned = text
-    .replace(LINK, (all, label: string, address: string) => (isKept(address) ? all : removed(label)))
+    .replace(LINK, (all, label: string, address: string) =>
+      isKept(address) ? all : removed(label),
+    )
     .replace(REFERENCE, (all, address: string) => (isKept(address) ? all : removed("")))
     .replace(BARE, (all, address: string) => (isKept(address) ? all : removed("[link removed]")));
   return { text: cleaned, removedLinks };
@@ -43,21 +52,32 @@ function removeLinks(text: string, isKept: IsAllowed): { text: string; removedLi
 
 /** Removes links to some hosts, and what else names these hosts. `hosts` are in ASCII and lower case. */
 export function removeLinksTo(text: string, hosts: readonly string[]): string {
-  const { text: cleaned } = removeLinks(text, (address) => !hosts.includes(getHost(address)?.replace(/\.+$/, "") ?? ""));
+  const { text: cleaned } = removeLinks(
+    text,
+    (address) => !hosts.includes(getHost(address)?.replace(/\.+$/, "") ?? ""),
+  );
   return hosts.reduce((rest, host) => rest.replace(toPattern(host), "[link removed]"), cleaned);
 }
 
 /** Matches a host without a scheme, with what follows it up to white space. */
 const toPattern = (host: string): RegExp =>
-  new RegExp(`(?<![\\p{L}\\p{N}@.-])${host.replace(/[.[\]]/g, "\\$&")}(?![\\p{L}\\p{N}-])[^\\s<>")\\]]*`, "giu");
+  new RegExp(
+    `(?<![\\p{L}\\p{N}@.-])${host.replace(/[.[\]]/g, "\\$&")}(?![\\p{L}\\p{N}-])[^\\s<>")\\]]*`,
+    "giu",
+  );
 
 /**
  * A reply as it may leave: without images and HTML, so that no client fetches or runs anything; with a list of hosts,
  * links to others are removed and counted.
  */
-export function cleanReply(text: string, allowedHosts?: readonly string[]): { text: string; removedLinks: number } {
+export function cleanReply(
+  text: string,
+  allowedHosts?: readonly string[],
+): { text: string; removedLinks: number } {
   // What is left when links are gone may be an image again, so these are looked for last.
-  const linked = allowedHosts ? removeLinks(text, (address) => isAllowed(address, allowedHosts)) : { text, removedLinks: 0 };
+  const linked = allowedHosts
+    ? removeLinks(text, (address) => isAllowed(address, allowedHosts))
+    : { text, removedLinks: 0 };
   return { ...linked, text: disarm(linked.text) };
 }
 
@@ -86,7 +106,10 @@ function settledLength(text: string): number {
 }
 
 /** `cleanReply` for a text that comes in pieces: nothing goes out of which it is not clear yet what it becomes. */
-export function createReplyCleaner(allowedHosts?: readonly string[]): { push(delta: string): string; end(): string } {
+export function createReplyCleaner(allowedHosts?: readonly string[]): {
+  push(delta: string): string;
+  end(): string;
+} {
   const disarmer = new Disarmer();
   let held = "";
   const take = (length: number, hosts: readonly string[]): string => {

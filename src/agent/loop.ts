@@ -17,7 +17,12 @@ export interface ModelStep extends Pick<
   StepRecord,
   "model" | "messages" | "finish" | "usage" | "startedAt" | "endedAt" | "failedAttempts"
 > {
-  calls: readonly { toolCallId: string; toolName: string; input: unknown; invalid?: boolean | undefined }[];
+  calls: readonly {
+    toolCallId: string;
+    toolName: string;
+    input: unknown;
+    invalid?: boolean | undefined;
+  }[];
 }
 
 export interface LoopOptions {
@@ -51,7 +56,8 @@ export type LoopEnd =
   | { kind: "lost" };
 
 const LOST = { kind: "lost" } as const;
-const UNKNOWN = "The call was started, and no answer came: it may have been carried out, or not. Do not repeat it without being asked to.";
+const UNKNOWN =
+  "The call was started, and no answer came: it may have been carried out, or not. Do not repeat it without being asked to.";
 const CONFIRMED = "A person has confirmed that this call was carried out. Its result is not known.";
 
 type Plan =
@@ -64,12 +70,17 @@ type Plan =
 
 const isRepeatable = ({ hints }: OfferedTool): boolean => hints.readOnly || hints.idempotent;
 
-function buildAsk({ id, tool, input }: ToolCallRecord, reason: NewApproval["reason"], why: string): NewApproval {
+function buildAsk(
+  { id, tool, input }: ToolCallRecord,
+  reason: NewApproval["reason"],
+  why: string,
+): NewApproval {
   return { callId: id, tool, input, reason, why };
 }
 
 function renderDenial({ by, note }: ApprovalDecision): string {
-  if (by === TIMEOUT) return "The call was not made: it needs an approval, and no decision was made in time.";
+  if (by === TIMEOUT)
+    return "The call was not made: it needs an approval, and no decision was made in time.";
   return `The call was not made: a person denied it.${note === undefined ? "" : ` Their words: ${note}`}`;
 }
 
@@ -79,7 +90,11 @@ const CUT = /^(?:ECONNRESET|EPIPE|ETIMEDOUT|UND_ERR_(?:SOCKET|HEADERS_TIMEOUT|BO
 function isCut(error: unknown, depth = 0): boolean {
   if (!(error instanceof Error) || depth > 4) return false;
   const { code } = error as { code?: unknown };
-  return error.name === "TimeoutError" || (typeof code === "string" && CUT.test(code)) || isCut(error.cause, depth + 1);
+  return (
+    error.name === "TimeoutError" ||
+    (typeof code === "string" && CUT.test(code)) ||
+    isCut(error.cause, depth + 1)
+  );
 }
 
 /** Waits for all, and then throws what the first that failed threw: no call is left behind under way. */
@@ -113,7 +128,8 @@ class Loop {
       if (isEnd) return { kind: "done", steps: this.#steps, isLimited: isLast };
       const stopped = await this.#makeCalls(step, true);
       if (stopped) return stopped;
-      if (step.calls.some((call) => this.#isCallers(call))) return { kind: "done", steps: this.#steps, isLimited: false };
+      if (step.calls.some((call) => this.#isCallers(call)))
+        return { kind: "done", steps: this.#steps, isLimited: false };
     }
   }
 
@@ -125,23 +141,25 @@ class Loop {
   #toStep({ calls, ...said }: ModelStep, isLast: boolean): StepRecord {
     const { runId, tools, callerTools } = this.#options;
     const index = this.#steps.length;
-    const made = (isLast ? [] : calls).map(({ toolCallId, toolName: name, input, invalid }, position): ToolCallRecord => {
-      const tool = tools.get(name);
-      const call = {
-        id: `${runId}.${index}.${position}`,
-        modelCallId: toolCallId,
-        tool: tool?.tool ?? name,
-        name,
-        input,
-        ...(tool?.hints.readOnly ? { readOnly: true } : {}),
-      };
-      if (!invalid) return { ...call, state: "planned" };
-      const text =
-        tool !== undefined || callerTools.has(name)
-          ? "The input is not valid JSON, and the tool was not called."
-          : "There is no tool of this name.";
-      return { ...call, state: "failed", output: toTextOutput(text, true) };
-    });
+    const made = (isLast ? [] : calls).map(
+      ({ toolCallId, toolName: name, input, invalid }, position): ToolCallRecord => {
+        const tool = tools.get(name);
+        const call = {
+          id: `${runId}.${index}.${position}`,
+          modelCallId: toolCallId,
+          tool: tool?.tool ?? name,
+          name,
+          input,
+          ...(tool?.hints.readOnly ? { readOnly: true } : {}),
+        };
+        if (!invalid) return { ...call, state: "planned" };
+        const text =
+          tool !== undefined || callerTools.has(name)
+            ? "The input is not valid JSON, and the tool was not called."
+            : "There is no tool of this name.";
+        return { ...call, state: "failed", output: toTextOutput(text, true) };
+      },
+    );
     return { runId, index, ...said, calls: made };
   }
 
@@ -162,18 +180,39 @@ class Loop {
         const why = `The call of ${call.tool} was started, and no answer came: it may have been carried out, or not.`;
         return { do: "ask", ask: buildAsk(call, "outcome_unknown", why) };
       }
-      warnings.push(`the outcome of a call of ${call.tool} is not known: this was reported to the model`);
+      warnings.push(
+        `the outcome of a call of ${call.tool} is not known: this was reported to the model`,
+      );
       return { do: "answer", change: { state: "unknown", output: toTextOutput(UNKNOWN, true) } };
     }
-    if (!tool) return { do: "answer", change: { state: "failed", output: toTextOutput("There is no tool of this name any more.", true) } };
-    const verdict = judge?.({ id: call.id, tool: call.tool, hints: tool.hints, input: call.input, steps: this.#steps }) ?? { kind: "run" };
+    if (!tool)
+      return {
+        do: "answer",
+        change: {
+          state: "failed",
+          output: toTextOutput("There is no tool of this name any more.", true),
+        },
+      };
+    const verdict = judge?.({
+      id: call.id,
+      tool: call.tool,
+      hints: tool.hints,
+      input: call.input,
+      steps: this.#steps,
+    }) ?? { kind: "run" };
     switch (verdict.kind) {
       case "run":
         return { do: "start" };
       case "ask":
         return { do: "ask", ask: buildAsk(call, verdict.reason, verdict.why) };
       case "withhold":
-        return { do: "answer", change: { state: "denied", output: toTextOutput(`The call was not made: ${verdict.why}`, true) } };
+        return {
+          do: "answer",
+          change: {
+            state: "denied",
+            output: toTextOutput(`The call was not made: ${verdict.why}`, true),
+          },
+        };
     }
   }
 
@@ -184,36 +223,64 @@ class Loop {
       const output = toTextOutput("There is no tool of this name any more.", true);
       return isThere ? { do: "start" } : { do: "answer", change: { state: "failed", output } };
     }
-    if (verdict === "done") return { do: "answer", change: { state: "done", output: toTextOutput(CONFIRMED), endedAt: at } };
+    if (verdict === "done")
+      return {
+        do: "answer",
+        change: { state: "done", output: toTextOutput(CONFIRMED), endedAt: at },
+      };
     if (verdict === "deny" && call.state !== "unknown")
-      return { do: "answer", change: { state: "denied", output: toTextOutput(renderDenial(decision), true), endedAt: at } };
+      return {
+        do: "answer",
+        change: {
+          state: "denied",
+          output: toTextOutput(renderDenial(decision), true),
+          endedAt: at,
+        },
+      };
     const who = by === TIMEOUT ? "no decision was made in time" : "a person gave it up";
-    return { do: "give-up", message: `the outcome of a call of ${call.tool} is not known, and ${who}` };
+    return {
+      do: "give-up",
+      message: `the outcome of a call of ${call.tool} is not known, and ${who}`,
+    };
   }
 
   /** Makes the calls of a step that may be made. Returns how the loop ends, if it goes no further now. */
   async #makeCalls(step: StepRecord, isNew: boolean): Promise<LoopEnd | undefined> {
     const { journal, clock, signal, tools, onUnknown } = this.#options;
-    const plans = await Promise.all(step.calls.map(async (call) => ({ call, plan: await this.#plan(call) })));
+    const plans = await Promise.all(
+      step.calls.map(async (call) => ({ call, plan: await this.#plan(call) })),
+    );
     const givenUp = plans.find(({ plan }) => plan.do === "give-up")?.plan;
     if (givenUp?.do === "give-up") return { kind: "given-up", message: givenUp.message };
     const asks = plans.flatMap(({ plan }) => (plan.do === "ask" ? [plan.ask] : []));
     const open = plans.flatMap(({ plan }) => (plan.do === "wait" ? [plan.approvalId] : []));
-    const starting = plans.flatMap(({ call, plan }) => (plan.do === "start" ? [{ call, tool: tools.get(call.name) as OfferedTool }] : []));
+    const starting = plans.flatMap(({ call, plan }) =>
+      plan.do === "start" ? [{ call, tool: tools.get(call.name) as OfferedTool }] : [],
+    );
     const start = ({ id, approvalId }: ToolCallRecord): CallChange => ({
       id,
-      change: { state: "started", startedAt: clock.now(), ...(approvalId === undefined ? {} : { startedFor: approvalId }) },
+      change: {
+        state: "started",
+        startedAt: clock.now(),
+        ...(approvalId === undefined ? {} : { startedFor: approvalId }),
+      },
     });
     const together = starting.filter(({ tool }) => !tool.exclusive);
     const changes = [
-      ...plans.flatMap(({ call, plan }) => (plan.do === "answer" ? [{ id: call.id, change: plan.change }] : [])),
+      ...plans.flatMap(({ call, plan }) =>
+        plan.do === "answer" ? [{ id: call.id, change: plan.change }] : [],
+      ),
       ...together.map(({ call }) => start(call)),
     ];
     this.#apply(step, changes);
     // Nothing leaves before it is on disk.
-    const isHeld = isNew ? await journal.addStep(step) : changes.length === 0 || (await journal.updateCalls(changes));
+    const isHeld = isNew
+      ? await journal.addStep(step)
+      : changes.length === 0 || (await journal.updateCalls(changes));
     if (!isHeld) return LOST;
-    let held = (await allEnded(together.map(({ call, tool }) => this.#makeCall(step, call, tool)))).every(Boolean);
+    let held = (
+      await allEnded(together.map(({ call, tool }) => this.#makeCall(step, call, tool)))
+    ).every(Boolean);
     for (const { call, tool } of starting.filter(({ tool: { exclusive } }) => exclusive)) {
       if (!held || signal.aborted) break;
       const change = start(call);
@@ -231,7 +298,8 @@ class Loop {
   }
 
   #apply(step: StepRecord, changes: readonly CallChange[]): void {
-    for (const { id, change } of changes) Object.assign(step.calls.find((call) => call.id === id) ?? {}, change);
+    for (const { id, change } of changes)
+      Object.assign(step.calls.find((call) => call.id === id) ?? {}, change);
   }
 
   /** Makes one call and commits what came of it. False if another gateway has the run by now. */
@@ -243,7 +311,9 @@ class Loop {
     this.#apply(step, [{ id: call.id, change }]);
     // What an aborted call leaves open stays as it is on disk: started, and without an answer.
     if (signal.aborted && change.state === "unknown") return true;
-    return journal.updateCalls([{ id: call.id, change, ...(whole === undefined ? {} : { whole }) }]);
+    return journal.updateCalls([
+      { id: call.id, change, ...(whole === undefined ? {} : { whole }) },
+    ]);
   }
 
   async #callTool(call: ToolCallRecord, tool: OfferedTool): Promise<CallChange["change"]> {
@@ -263,7 +333,9 @@ class Loop {
           return { state: "failed", output: toTextOutput(text, true) };
         }
         if (onUnknown === "ask") return { state: "unknown" };
-        warnings.push(`the outcome of a call of ${call.tool} is not known: this was reported to the model`);
+        warnings.push(
+          `the outcome of a call of ${call.tool} is not known: this was reported to the model`,
+        );
         return { state: "unknown", output: toTextOutput(UNKNOWN, true) };
       }
     }

@@ -11,7 +11,8 @@ export const MAX_SPAN = 1000;
 /** The text from which a construct is read: `at` is where it begins, `closed` says that its block ends with `view`. */
 export const spanAt = (view: string, at: number): string => view.slice(at, at + MAX_SPAN + 1);
 
-const unfinished = (text: string, closed: boolean): Reading => (text.length > MAX_SPAN ? "far" : closed ? "none" : "more");
+const unfinished = (text: string, closed: boolean): Reading =>
+  text.length > MAX_SPAN ? "far" : closed ? "none" : "more";
 
 /** Reads the code span that the backticks at `at` open. */
 export function readCode(view: string, at: number, closed: boolean): Reading {
@@ -48,9 +49,11 @@ export function readTag(text: string, closed: boolean): Reading {
     const space: number = matchAt(SPACE, text, at) ?? at;
     const sign = text[space];
     if (sign === ">") return space + 1;
-    if (sign === undefined || (sign === "/" && space + 1 === text.length)) return unfinished(text, closed);
+    if (sign === undefined || (sign === "/" && space + 1 === text.length))
+      return unfinished(text, closed);
     if (sign === "/" && text[1] !== "/") return text[space + 1] === ">" ? space + 2 : "none";
-    const name: number | undefined = space > at && text[1] !== "/" ? matchAt(ATTRIBUTE, text, space) : undefined;
+    const name: number | undefined =
+      space > at && text[1] !== "/" ? matchAt(ATTRIBUTE, text, space) : undefined;
     if (name === undefined) return "none";
     const equals = matchAt(EQUALS, text, name);
     at = name;
@@ -66,7 +69,8 @@ const BLOCK_HTML =
   /^<\/?(?:address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|menuitem|meta|nav|noframes|ol|optgroup|option|p|param|pre|script|search|section|source|style|summary|table|tbody|td|textarea|tfoot|th|thead|title|tr|track|ul)(?=\s|\/?>)/i;
 
 /** Whether a line that begins so is HTML, whatever stands in the lines before and after. */
-export const beginsHtmlBlock = (text: string): boolean => /^<(?:\?|![A-Za-z[-])/.test(text) || BLOCK_HTML.test(text);
+export const beginsHtmlBlock = (text: string): boolean =>
+  /^<(?:\?|![A-Za-z[-])/.test(text) || BLOCK_HTML.test(text);
 
 /** Reads HTML at a `<`: a tag, or the beginning of a comment, a declaration, an instruction or, at the start of a line, a block. */
 export function readHtml(text: string, atStart: boolean, closed: boolean): Reading {
@@ -75,10 +79,12 @@ export function readHtml(text: string, atStart: boolean, closed: boolean): Readi
   return atStart && beginsHtmlBlock(closed ? `${text}\n` : text) ? 1 : readTag(text, closed);
 }
 
-// oxlint-disable-next-line no-control-regex -- an address has none
-const AUTOLINK = /^<(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^<>\x00-\x20]*|[\w.!#$%&'*+/=?^`{|}~-]+@[A-Za-z0-9.-]+)>/;
-// oxlint-disable-next-line no-control-regex -- an address has none
-const OPEN_AUTOLINK = /^<(?:[A-Za-z][A-Za-z0-9+.-]{0,31}(?::[^<>\x00-\x20]*)?|[\w.!#$%&'*+/=?^`{|}~-]*(?:@[A-Za-z0-9.-]*)?)$/;
+const AUTOLINK =
+  // oxlint-disable-next-line no-control-regex -- an address has none
+  /^<(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^<>\x00-\x20]*|[\w.!#$%&'*+/=?^`{|}~-]+@[A-Za-z0-9.-]+)>/;
+const OPEN_AUTOLINK =
+  // oxlint-disable-next-line no-control-regex -- an address has none
+  /^<(?:[A-Za-z][A-Za-z0-9+.-]{0,31}(?::[^<>\x00-\x20]*)?|[\w.!#$%&'*+/=?^`{|}~-]*(?:@[A-Za-z0-9.-]*)?)$/;
 
 /** Reads an address in angle brackets. The offset is that in `text`. */
 export function readAutolink(text: string, closed: boolean): Reading {
@@ -146,23 +152,35 @@ const NO_DEFINITION = /^:[ \t]*[^\s<]\S*[ \t]+[^\s"'(]/;
 /** Whether a paragraph may begin with a definition, which takes what would be code elsewhere. */
 export function readDefinition(text: string, closed: boolean): "yes" | "no" | "more" {
   const label = LABEL.exec(text)?.[0];
-  if (label === undefined) return !OPEN_LABEL.test(text) ? "no" : text.length > MAX_SPAN ? "yes" : closed ? "no" : "more";
+  if (label === undefined)
+    return !OPEN_LABEL.test(text) ? "no" : text.length > MAX_SPAN ? "yes" : closed ? "no" : "more";
   const rest = text.slice(label.length);
   if (rest === "" && !closed) return "more";
   if (!rest.startsWith(":")) return "no";
-  if (label.includes("`") || rest.includes("\n")) return label.includes("`") || !NO_DEFINITION.test(rest) ? "yes" : "no";
+  if (label.includes("`") || rest.includes("\n"))
+    return label.includes("`") || !NO_DEFINITION.test(rest) ? "yes" : "no";
   if (NO_DEFINITION.test(rest)) return "no";
   return closed || text.length > MAX_SPAN ? "yes" : "more";
 }
 
 /** An image that can be written as its words and its address; or as a link; `plain` if its signs can only be escaped. */
-export type Image = { end: number; words: string; address: string } | { end: number; reference: true } | "plain" | "none" | "more";
+export type Image =
+  | { end: number; words: string; address: string }
+  | { end: number; reference: true }
+  | "plain"
+  | "none"
+  | "more";
 
 const WORDS = String.raw`[^[\]\\\x60<>\r\n|]*`;
 const ADDRESS = String.raw`(?:[^\s()<>\\\x60[\]|]|\([^\s()<>\\\x60[\]|]*\))+`;
 const TITLE = String.raw`(?:[ \t]+(?:"[^"()\\\x60<>\r\n[\]|]*"|'[^'()\\\x60<>\r\n[\]|]*'))?`;
-const INLINE = new RegExp(String.raw`^!\[(|(?:\p{L}|\d(?!\d*[.)]))${WORDS})\]\([ \t]*(?:<(${ADDRESS})>|(${ADDRESS}))${TITLE}[ \t]*\)`, "u");
-const REFERENCE = new RegExp(String.raw`^!\[(?!\^)(?=${WORDS}[^\s\]])${WORDS}\](?:\[${WORDS}\])?(?![(:[])`);
+const INLINE = new RegExp(
+  String.raw`^!\[(|(?:\p{L}|\d(?!\d*[.)]))${WORDS})\]\([ \t]*(?:<(${ADDRESS})>|(${ADDRESS}))${TITLE}[ \t]*\)`,
+  "u",
+);
+const REFERENCE = new RegExp(
+  String.raw`^!\[(?!\^)(?=${WORDS}[^\s\]])${WORDS}\](?:\[${WORDS}\])?(?![(:[])`,
+);
 const NO_IMAGE = /^!\[[ \t]*\](?![([])/;
 const OPEN_IMAGE = new RegExp(
   String.raw`^!\[${WORDS}(?:\](?:\[${WORDS}\]?|\((?:[^()\\\x60\r\n[\]|]|\([^()\\\x60\r\n[\]|]*\))*(?:\([^()\\\x60\r\n[\]|]*)?)?)?$`,
@@ -173,7 +191,10 @@ export function readImage(text: string, closed: boolean): Image {
   const [inline, words = "", angle, bare = ""] = INLINE.exec(text) ?? [];
   const address = angle ?? bare;
   // Without words the address begins the text: with a letter or a slash it is no mark.
-  if (inline !== undefined) return words !== "" || /^[A-Za-z/]/.test(address) ? { end: inline.length, words, address } : "plain";
+  if (inline !== undefined)
+    return words !== "" || /^[A-Za-z/]/.test(address)
+      ? { end: inline.length, words, address }
+      : "plain";
   if (!closed && text.length <= MAX_SPAN && OPEN_IMAGE.test(text)) return "more";
   if (NO_IMAGE.test(text)) return "none";
   const reference = REFERENCE.exec(text)?.[0];

@@ -34,7 +34,8 @@ export const MAX_LINE_START = 1000;
 const MAX_DEPTH = 20;
 
 /** Marks at which a line's start stays open until more of it has come. */
-const OPEN_START = /^(?:[-+*_=:|\s]*|\d{1,9}[.)]?\s*|#{1,6}|\[|<\/?[A-Za-z0-9-]*|`{1,2}|`{3,}[^`]*|~+.*)$/;
+const OPEN_START =
+  /^(?:[-+*_=:|\s]*|\d{1,9}[.)]?\s*|#{1,6}|\[|<\/?[A-Za-z0-9-]*|`{1,2}|`{3,}[^`]*|~+.*)$/;
 const HEADING = /^#{1,6}(?:[ \t]|$)/;
 const FENCE = /^(?:(`{3,})[^`]*|(~{3,}).*)$/;
 const UNDERLINE = /^(?:=+|-+)[ \t]*$/;
@@ -46,15 +47,34 @@ const FENCE_END = /^(`{3,}|~{3,})[ \t]*$/;
 const ANY_FENCE = /^(?:\s*\[\^[^\]]*\]:)?[\s>*+\-.)\d]*(?:```|~~~)/;
 const OPEN_ANY_FENCE = /^(?:\s*\[(?:\^[^\]]*)?\]?|(?:\s*\[\^[^\]]*\]:)?[\s>*+\-.)\d]*[`~]{0,2})$/;
 
-const LITERAL: LineStart = { kind: "literal", content: 0, fresh: true, single: true, delimiter: false };
-const CONTINUED: LineStart = { kind: "text", content: 0, fresh: false, single: false, delimiter: false };
-const DOUBT: LineStart = { kind: "doubt", content: 0, fresh: false, single: false, delimiter: false };
+const LITERAL: LineStart = {
+  kind: "literal",
+  content: 0,
+  fresh: true,
+  single: true,
+  delimiter: false,
+};
+const CONTINUED: LineStart = {
+  kind: "text",
+  content: 0,
+  fresh: false,
+  single: false,
+  delimiter: false,
+};
+const DOUBT: LineStart = {
+  kind: "doubt",
+  content: 0,
+  fresh: false,
+  single: false,
+  delimiter: false,
+};
 
 /** The columns of white space at the cursor, and the offset after it. */
 function indentAt({ line, at, column }: Cursor): { indent: number; next: number } {
   let next = at;
   let end = column;
-  for (; line[next] === " " || line[next] === "\t"; next++) end += line[next] === "\t" ? 4 - (end % 4) : 1;
+  for (; line[next] === " " || line[next] === "\t"; next++)
+    end += line[next] === "\t" ? 4 - (end % 4) : 1;
   return { indent: end - column, next };
 }
 
@@ -124,7 +144,10 @@ export class LineReader {
 
   /** Gives up on a line whose start does not become clear. */
   giveUp(line: string): LineStart {
-    this.unreadable = ANY_FENCE.test(line) || OPEN_ANY_FENCE.test(line) || this.leaf === "fence" ? "for-good" : "until-gap";
+    this.unreadable =
+      ANY_FENCE.test(line) || OPEN_ANY_FENCE.test(line) || this.leaf === "fence"
+        ? "for-good"
+        : "until-gap";
     this.afterBlank = false;
     this.afterGap = false;
     return DOUBT;
@@ -195,11 +218,21 @@ export class LineReader {
     if (all && this.leaf === "indented" && indent >= 4) return LITERAL;
     // Some parsers take other white space for a blank line, or leave a byte order mark away.
     if (/^\s*$|^\uFEFF/.test(line)) return this.contest(line, complete);
-    return this.openBlocks(cursor, complete, matched, this.leaf !== "paragraph" ? "none" : all ? "here" : "lazy");
+    return this.openBlocks(
+      cursor,
+      complete,
+      matched,
+      this.leaf !== "paragraph" ? "none" : all ? "here" : "lazy",
+    );
   }
 
   /** Reads the blocks that a line opens. */
-  private openBlocks(cursor: Cursor, complete: boolean, matched: number, before: Paragraph): LineStart | undefined {
+  private openBlocks(
+    cursor: Cursor,
+    complete: boolean,
+    matched: number,
+    before: Paragraph,
+  ): LineStart | undefined {
     const { line } = cursor;
     const opened: Container[] = [];
     for (;;) {
@@ -210,7 +243,12 @@ export class LineReader {
       if (rest === "") return this.begin("none", LITERAL, matched, opened);
       if (matched + opened.length > MAX_DEPTH) return this.contest(line, complete);
       if (indent >= 4) {
-        if (paragraph === "none" && matched + opened.length < this.containers.length && !this.afterGap) return this.contest(line, complete);
+        if (
+          paragraph === "none" &&
+          matched + opened.length < this.containers.length &&
+          !this.afterGap
+        )
+          return this.contest(line, complete);
         if (paragraph === "none") return this.begin("indented", LITERAL, matched, opened);
         return this.contested ? this.contest(line, complete) : { ...CONTINUED, content: next };
       }
@@ -220,22 +258,42 @@ export class LineReader {
         skipSigns(cursor, indent, 1);
         skipColumns(cursor, 1);
         opened.push({ kind: "quote" });
-      } else if (sort === "item") opened.push(openItem(cursor, indent, LIST_MARK.exec(rest)?.[1] ?? ""));
+      } else if (sort === "item")
+        opened.push(openItem(cursor, indent, LIST_MARK.exec(rest)?.[1] ?? ""));
       else return this.openLeaf(sort, rest, next, paragraph, matched, opened);
     }
   }
 
-  private begin(leaf: LineReader["leaf"], start: LineStart, matched: number, opened: readonly Container[]): LineStart {
-    const kept = this.containers.slice(0, matched).map((one) => (one.kind === "item" ? { ...one, empty: false } : one));
+  private begin(
+    leaf: LineReader["leaf"],
+    start: LineStart,
+    matched: number,
+    opened: readonly Container[],
+  ): LineStart {
+    const kept = this.containers
+      .slice(0, matched)
+      .map((one) => (one.kind === "item" ? { ...one, empty: false } : one));
     this.containers = [...kept, ...opened];
     this.leaf = leaf;
     return start;
   }
 
-  private openLeaf(sort: Leaf, rest: string, next: number, paragraph: Paragraph, matched: number, opened: readonly Container[]): LineStart {
+  private openLeaf(
+    sort: Leaf,
+    rest: string,
+    next: number,
+    paragraph: Paragraph,
+    matched: number,
+    opened: readonly Container[],
+  ): LineStart {
     switch (sort) {
       case "heading":
-        return this.begin("none", { kind: "text", content: next, fresh: true, single: true, delimiter: false }, matched, opened);
+        return this.begin(
+          "none",
+          { kind: "text", content: next, fresh: true, single: true, delimiter: false },
+          matched,
+          opened,
+        );
       case "fence":
         this.fence = /^(?:`+|~+)/.exec(rest)?.[0] ?? "";
         return this.begin("fence", LITERAL, matched, opened);
@@ -244,18 +302,32 @@ export class LineReader {
       case "text":
         this.contested = rest.startsWith("[");
         this.inFootnote = rest.startsWith("[^");
-        return this.begin("paragraph", { kind: "text", content: next, fresh: true, single: false, delimiter: false }, matched, opened);
+        return this.begin(
+          "paragraph",
+          { kind: "text", content: next, fresh: true, single: false, delimiter: false },
+          matched,
+          opened,
+        );
       case "delimiter":
         this.contested = true;
         if (paragraph === "here") return { ...CONTINUED, content: next, delimiter: true };
-        return this.begin("paragraph", { ...CONTINUED, content: next, fresh: true, delimiter: true }, matched, opened);
+        return this.begin(
+          "paragraph",
+          { ...CONTINUED, content: next, fresh: true, delimiter: true },
+          matched,
+          opened,
+        );
       case "continued":
         return { ...CONTINUED, content: next };
     }
   }
 
   /** What the rest of a line is, after containers and indentation. */
-  private classifyLine(rest: string, paragraph: Paragraph, matched: number): Leaf | "quote" | "item" | "contested" {
+  private classifyLine(
+    rest: string,
+    paragraph: Paragraph,
+    matched: number,
+  ): Leaf | "quote" | "item" | "contested" {
     const mark = LIST_MARK.exec(rest);
     if (DELIMITER_ROW.test(rest) && !RULE.test(rest) && (paragraph !== "none" || !mark))
       return paragraph === "lazy" || mark ? "contested" : "delimiter";
@@ -263,7 +335,8 @@ export class LineReader {
     if (paragraph !== "none" && rest.startsWith("[^")) return "contested";
     if (FENCE.test(rest) && rest.includes("|")) return "contested";
     // Some take a tag that leaves a container for a block of HTML.
-    if (paragraph === "lazy" && /^<\/?[A-Za-z][A-Za-z0-9-]*(?:[\s/>]|$)/.test(rest)) return "contested";
+    if (paragraph === "lazy" && /^<\/?[A-Za-z][A-Za-z0-9-]*(?:[\s/>]|$)/.test(rest))
+      return "contested";
     if (rest.startsWith(">")) return "quote";
     if (HEADING.test(rest)) return "heading";
     if (FENCE.test(rest)) return "fence";
@@ -271,7 +344,8 @@ export class LineReader {
     if (RULE.test(rest)) return "rule";
     if (!mark) return paragraph === "none" ? "text" : "continued";
     // Only an item with text interrupts a paragraph, and of ordered ones only the first.
-    const interrupts = rest.slice(mark[0].length).trim() !== "" && (mark[2] === undefined || Number(mark[2]) === 1);
+    const interrupts =
+      rest.slice(mark[0].length).trim() !== "" && (mark[2] === undefined || Number(mark[2]) === 1);
     const beside = this.leaf === "indented" || this.leaf === "paragraph";
     if (paragraph === "none") return beside && !interrupts && !this.afterGap ? "contested" : "item";
     if (interrupts) return "item";

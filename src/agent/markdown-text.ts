@@ -66,7 +66,11 @@ const CUT = /\n|(?:^|[^\\]|\\\\)\|/;
 const SPECIAL = /`|!\[|<(?![A-Za-z][A-Za-z0-9+.-]{1,31}:)/;
 
 /** The next sign on which something depends. */
-export function nextSign(block: MarkdownBlock, view: string, from: number): { at: number; sign: string } | undefined {
+export function nextSign(
+  block: MarkdownBlock,
+  view: string,
+  from: number,
+): { at: number; sign: string } | undefined {
   const signs = block.doubt ? DOUBT_SIGNS : block.inUrl ? URL_SIGNS : SIGNS;
   signs.lastIndex = from;
   const found = signs.exec(view);
@@ -74,7 +78,13 @@ export function nextSign(block: MarkdownBlock, view: string, from: number): { at
 }
 
 /** Decides on a sign. Undefined if what follows decides; `closed` says that nothing of the block does. */
-export function readSpan(block: MarkdownBlock, view: string, at: number, sign: string, closed: boolean): Step | undefined {
+export function readSpan(
+  block: MarkdownBlock,
+  view: string,
+  at: number,
+  sign: string,
+  closed: boolean,
+): Step | undefined {
   if (/^\s/.test(sign)) {
     block.inUrl = false;
     if (sign === "\n") block.cut = block.bracket = false;
@@ -113,7 +123,12 @@ function inDoubt(block: MarkdownBlock, at: number): Step {
   return { next: at };
 }
 
-function decideCode(block: MarkdownBlock, view: string, at: number, closed: boolean): Step | undefined {
+function decideCode(
+  block: MarkdownBlock,
+  view: string,
+  at: number,
+  closed: boolean,
+): Step | undefined {
   // Some parsers take backticks into an address.
   if (block.inUrl) return inDoubt(block, at);
   const end = readCode(view, at, closed);
@@ -122,7 +137,8 @@ function decideCode(block: MarkdownBlock, view: string, at: number, closed: bool
   if (end === "none") return { next: at + (/^`+/.exec(view.slice(at))?.[0].length ?? 1) };
   const code = view.slice(at, end);
   // A line that begins a block of HTML ends the paragraph.
-  if (block.lines.some((line) => line > at && line < end && beginsHtmlBlock(spanAt(view, line)))) return inDoubt(block, at);
+  if (block.lines.some((line) => line > at && line < end && beginsHtmlBlock(spanAt(view, line))))
+    return inDoubt(block, at);
   if (CUT.test(code)) block.cut = true;
   if (!HAS_CANDIDATE.test(code)) return { next: end };
   const sure = [
@@ -134,7 +150,12 @@ function decideCode(block: MarkdownBlock, view: string, at: number, closed: bool
 }
 
 /** Whether a line belongs to no table: the next line tells. */
-function isOutsideTable(block: MarkdownBlock, view: string, at: number, closed: boolean): boolean | undefined {
+function isOutsideTable(
+  block: MarkdownBlock,
+  view: string,
+  at: number,
+  closed: boolean,
+): boolean | undefined {
   const newline = view.indexOf("\n", at);
   const next = newline < 0 ? view.length : newline + 1;
   if (block.table !== undefined && block.table <= next) return false;
@@ -144,7 +165,12 @@ function isOutsideTable(block: MarkdownBlock, view: string, at: number, closed: 
 }
 
 /** Whether the text behind a code span inside brackets, up to their end, has no backticks that stay open: after such, some parsers miss the span. */
-function isKeptByBracket(block: MarkdownBlock, view: string, at: number, closed: boolean): boolean | undefined {
+function isKeptByBracket(
+  block: MarkdownBlock,
+  view: string,
+  at: number,
+  closed: boolean,
+): boolean | undefined {
   const signs = /[\\`[\]]/g;
   let { depth } = block;
   signs.lastIndex = at;
@@ -163,14 +189,23 @@ function isKeptByBracket(block: MarkdownBlock, view: string, at: number, closed:
   return view.length - at > MAX_CODE ? false : closed ? true : undefined;
 }
 
-function decideAngle(block: MarkdownBlock, view: string, at: number, closed: boolean): Step | undefined {
+function decideAngle(
+  block: MarkdownBlock,
+  view: string,
+  at: number,
+  closed: boolean,
+): Step | undefined {
   const text = spanAt(view, at);
   const isCandidate = HAS_CANDIDATE.test(text.slice(0, 2));
   const escaped: Step = { next: at + 1, edit: { end: at + 1, text: "&lt;" } };
   if (block.doubt) return isCandidate ? escaped : { next: at + 1 };
   const address = readAutolink(text, closed);
   if (address === "more") return undefined;
-  if (address === "far" || (typeof address === "number" && /[`\x7f]|!\[/.test(text.slice(0, address)))) return inDoubt(block, at);
+  if (
+    address === "far" ||
+    (typeof address === "number" && /[`\x7f]|!\[/.test(text.slice(0, address)))
+  )
+    return inDoubt(block, at);
   if (typeof address === "number") {
     block.bracket = block.inUrl = false;
     return { next: at + address };
@@ -185,7 +220,12 @@ function decideAngle(block: MarkdownBlock, view: string, at: number, closed: boo
   return { next: at + 1 };
 }
 
-function decideImage(block: MarkdownBlock, view: string, at: number, closed: boolean): Step | undefined {
+function decideImage(
+  block: MarkdownBlock,
+  view: string,
+  at: number,
+  closed: boolean,
+): Step | undefined {
   const image = block.doubt ? "plain" : readImage(spanAt(view, at), closed);
   if (image === "more") return undefined;
   if (image === "none") return { next: at + 2 };
@@ -196,11 +236,17 @@ function decideImage(block: MarkdownBlock, view: string, at: number, closed: boo
   }
   block.bracket = false;
   // A sign before it would make it an image again.
-  if (image !== "plain" && "reference" in image && view[at - 1] !== "!") return { next: at + image.end, edit: { end: at + 1, text: "" } };
+  if (image !== "plain" && "reference" in image && view[at - 1] !== "!")
+    return { next: at + image.end, edit: { end: at + 1, text: "" } };
   return { next: at + 2, edit: { end: at + 2, text: String.raw`!\[` } };
 }
 
-function decideBracket(block: MarkdownBlock, view: string, at: number, closed: boolean): Step | undefined {
+function decideBracket(
+  block: MarkdownBlock,
+  view: string,
+  at: number,
+  closed: boolean,
+): Step | undefined {
   if (at === block.start) {
     const definition = readDefinition(spanAt(view, at), closed);
     if (definition === "more") return undefined;
@@ -212,7 +258,12 @@ function decideBracket(block: MarkdownBlock, view: string, at: number, closed: b
 }
 
 /** Decides on what follows a link's text. Its address and title are no text, if it is a link for sure. */
-function decideLabelEnd(block: MarkdownBlock, view: string, at: number, closed: boolean): Step | undefined {
+function decideLabelEnd(
+  block: MarkdownBlock,
+  view: string,
+  at: number,
+  closed: boolean,
+): Step | undefined {
   const text = spanAt(view, at + 1);
   const end = text.startsWith("(") ? readResource(text, closed) : "none";
   if (end === "more") return undefined;

@@ -1,4 +1,8 @@
-import type { Client, StreamableHTTPClientTransport, Transport } from "@modelcontextprotocol/client";
+import type {
+  Client,
+  StreamableHTTPClientTransport,
+  Transport,
+} from "@modelcontextprotocol/client";
 import type { Config } from "../config/schema/index.ts";
 import { VERSION } from "../core/version.ts";
 import type { ToolOutput } from "../store/steps.ts";
@@ -69,25 +73,39 @@ function watchStream(fetcher: typeof fetch, onLost: (error: unknown) => void): t
       if (!init.signal?.aborted) onLost(error);
       throw error;
     });
-    if (isGone(response.status) && new Headers(init.headers).has("mcp-session-id")) onLost(response);
+    if (isGone(response.status) && new Headers(init.headers).has("mcp-session-id"))
+      onLost(response);
     return response;
   };
 }
 
-async function createTransport(options: ConnectionOptions, onLost: (error: unknown) => void): Promise<Transport> {
+async function createTransport(
+  options: ConnectionOptions,
+  onLost: (error: unknown) => void,
+): Promise<Transport> {
   const { server, cwd, env } = options;
   if (!("url" in server)) {
     const { StdioClientTransport } = await import("@modelcontextprotocol/client/stdio");
     const { PATH = "" } = env;
     const { command, args } = server;
-    return new StdioClientTransport({ command, args, env: { PATH, ...server.env }, cwd, maxBufferSize: MAX_MESSAGE_BYTES });
+    return new StdioClientTransport({
+      command,
+      args,
+      env: { PATH, ...server.env },
+      cwd,
+      maxBufferSize: MAX_MESSAGE_BYTES,
+    });
   }
-  const { SSEClientTransport, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
+  const { SSEClientTransport, StreamableHTTPClientTransport } =
+    await import("@modelcontextprotocol/client");
   const url = new URL(server.url);
   const requestInit = { headers: server.headers };
   return server.type === "sse"
     ? new SSEClientTransport(url, { requestInit, fetch: options.fetch })
-    : new StreamableHTTPClientTransport(url, { requestInit, fetch: watchStream(options.fetch, onLost) });
+    : new StreamableHTTPClientTransport(url, {
+        requestInit,
+        fetch: watchStream(options.fetch, onLost),
+      });
 }
 
 /** Calls in progress, by their ids. */
@@ -101,7 +119,10 @@ interface Calls {
 function endCutCalls(transport: Transport, { pending }: Calls): void {
   const send = transport.send.bind(transport);
   transport.send = (message, options) => {
-    const params = "params" in message ? (message.params as { _meta?: { idempotencyKey?: unknown } } | undefined) : undefined;
+    const params =
+      "params" in message
+        ? (message.params as { _meta?: { idempotencyKey?: unknown } } | undefined)
+        : undefined;
     const key = params?._meta?.idempotencyKey;
     const onRequestStreamEnd = (): void => {
       options?.onRequestStreamEnd?.();
@@ -115,9 +136,10 @@ function endCutCalls(transport: Transport, { pending }: Calls): void {
 function createClose(client: Client, transport: Transport, calls: Calls): McpConnection["close"] {
   const end = async (): Promise<void> => {
     if ("terminateSession" in transport)
-      await raceAbort((transport as StreamableHTTPClientTransport).terminateSession(), AbortSignal.timeout(GOODBYE_MS)).catch(
-        () => undefined,
-      );
+      await raceAbort(
+        (transport as StreamableHTTPClientTransport).terminateSession(),
+        AbortSignal.timeout(GOODBYE_MS),
+      ).catch(() => undefined);
     await client.close();
     await transport.close();
   };
@@ -127,7 +149,8 @@ function createClose(client: Client, transport: Transport, calls: Calls): McpCon
   transport.close = () => (closed ??= closeTransport());
   let ended: Promise<void> | undefined;
   return async (when) => {
-    if (when === "idle" && calls.pending.size > 0) await new Promise<void>((resolve) => (calls.onIdle = resolve));
+    if (when === "idle" && calls.pending.size > 0)
+      await new Promise<void>((resolve) => (calls.onIdle = resolve));
     return (ended ??= end());
   };
 }
@@ -138,19 +161,33 @@ function wasNotCarriedOut(error: unknown, { sessionId }: Transport): boolean {
   return typeof status === "number" ? sessionId !== undefined && isGone(status) : isNotSent(error);
 }
 
-function createCall(client: Client, transport: Transport, calls: Calls, callMs: number): McpConnection["call"] {
+function createCall(
+  client: Client,
+  transport: Transport,
+  calls: Calls,
+  callMs: number,
+): McpConnection["call"] {
   return async ({ tool, input, callId, signal, trace }) => {
     signal.throwIfAborted();
     const cut = new AbortController();
     calls.pending.set(callId, cut);
     const both = AbortSignal.any([signal, cut.signal]);
     try {
-      const params = { name: tool, arguments: input as Record<string, unknown>, _meta: { idempotencyKey: callId, ...trace } };
-      return toToolOutput(await client.request({ method: "tools/call", params }, { signal: both, timeout: callMs }));
+      const params = {
+        name: tool,
+        arguments: input as Record<string, unknown>,
+        _meta: { idempotencyKey: callId, ...trace },
+      };
+      return toToolOutput(
+        await client.request({ method: "tools/call", params }, { signal: both, timeout: callMs }),
+      );
     } catch (error) {
-      if (!both.aborted && wasNotCarriedOut(error, transport)) throw new SessionGoneError("the session is gone", { cause: error });
+      if (!both.aborted && wasNotCarriedOut(error, transport))
+        throw new SessionGoneError("the session is gone", { cause: error });
       if (both.aborted || isOutcomeUnknown(error))
-        throw new OutcomeUnknownError("no answer came; the tool may have done its work", { cause: error });
+        throw new OutcomeUnknownError("no answer came; the tool may have done its work", {
+          cause: error,
+        });
       throw error;
     } finally {
       calls.pending.delete(callId);
@@ -174,7 +211,11 @@ export async function openConnection(options: ConnectionOptions): Promise<McpCon
   const transport = await createTransport(options, onLost);
   const client = new Client(
     { name: "rouse", version: VERSION },
-    { listChanged: { tools: { onChanged: (error, tools) => (error ? undefined : onTools(tools ?? [])) } } },
+    {
+      listChanged: {
+        tools: { onChanged: (error, tools) => (error ? undefined : onTools(tools ?? [])) },
+      },
+    },
   );
   const calls: Calls = { pending: new Map() };
   endCutCalls(transport, calls);
@@ -187,7 +228,9 @@ export async function openConnection(options: ConnectionOptions): Promise<McpCon
   try {
     await raceAbort(client.connect(transport, { timeout: connectMs, signal }), signal);
     isOpen = true;
-    const { tools } = client.getServerCapabilities()?.tools ? await client.listTools({}, { timeout: connectMs, signal }) : { tools: [] };
+    const { tools } = client.getServerCapabilities()?.tools
+      ? await client.listTools({}, { timeout: connectMs, signal })
+      : { tools: [] };
     onTools(tools);
     return { call: createCall(client, transport, calls, server.callTimeout), close };
   } catch (error) {

@@ -36,7 +36,8 @@ function getCode(error: unknown): string | undefined {
 }
 
 /** Whether a request failed before it was sent. */
-export const isNotSent = (error: unknown): boolean => error instanceof Error && NOT_SENT.has(getCode(error) ?? "");
+export const isNotSent = (error: unknown): boolean =>
+  error instanceof Error && NOT_SENT.has(getCode(error) ?? "");
 
 /** Whether a call may have been carried out although it failed with this error. */
 export function isOutcomeUnknown(error: unknown): boolean {
@@ -45,7 +46,8 @@ export function isOutcomeUnknown(error: unknown): boolean {
   // A server that answers 503 has rejected the request.
   if (status !== undefined) return status >= 500 && status !== 503;
   const code = getCode(error);
-  if (code === "CONNECTION_CLOSED" || code === "REQUEST_TIMEOUT" || code === "SEND_FAILED") return true;
+  if (code === "CONNECTION_CLOSED" || code === "REQUEST_TIMEOUT" || code === "SEND_FAILED")
+    return true;
   return error instanceof TypeError && !isNotSent(error);
 }
 
@@ -54,10 +56,17 @@ export function describeProblem(error: unknown): string {
   if (error instanceof Response) return `the session is gone (HTTP ${error.status})`;
   if (!(error instanceof Error)) return "it cannot be reached";
   const status = getStatus(error);
-  if (status !== undefined) return status === 401 || status === 403 ? `it refuses the credentials (HTTP ${status})` : `HTTP ${status}`;
+  if (status !== undefined)
+    return status === 401 || status === 403
+      ? `it refuses the credentials (HTTP ${status})`
+      : `HTTP ${status}`;
   const code = getCode(error);
   if (code === "ENOENT") return "its program or its folder does not exist (ENOENT)";
-  if (code === "REQUEST_TIMEOUT" || error.name === "TimeoutError") return "it did not answer in time";
-  if (code === "CONNECTION_CLOSED" || error.message === "closed") return "the connection was closed, or the program ended";
-  return code === undefined ? "it does not speak MCP as expected" : `it cannot be reached (${code.slice(0, 60)})`;
+  if (code === "REQUEST_TIMEOUT" || error.name === "TimeoutError")
+    return "it did not answer in time";
+  if (code === "CONNECTION_CLOSED" || error.message === "closed")
+    return "the connection was closed, or the program ended";
+  return code === undefined
+    ? "it does not speak MCP as expected"
+    : `it cannot be reached (${code.slice(0, 60)})`;
 }

@@ -74,7 +74,9 @@ export class McpServer {
 
   /** Connects and stays connected from now on. */
   start(): void {
-    this.#loop ??= this.#supervise().finally(() => this.#settle(({ reject }) => reject(new Error("closed"))));
+    this.#loop ??= this.#supervise().finally(() =>
+      this.#settle(({ reject }) => reject(new Error("closed"))),
+    );
   }
 
   /** Returns the server's tools. Connects if need be; rejects if the attempt fails or the signal aborts. */
@@ -102,7 +104,9 @@ export class McpServer {
   /** Ends the connection, and the server's program. */
   async close(): Promise<void> {
     this.#ended.abort();
-    await raceAbort(this.#loop ?? Promise.resolve(), AbortSignal.timeout(CLOSE_MS)).catch(() => undefined);
+    await raceAbort(this.#loop ?? Promise.resolve(), AbortSignal.timeout(CLOSE_MS)).catch(
+      () => undefined,
+    );
   }
 
   async #supervise(): Promise<void> {
@@ -124,7 +128,10 @@ export class McpServer {
         nextTryAt: clock.now() + waitMs,
         losses: rest.losses + (wasConnected ? 1 : 0),
       };
-      log.warn({ server: name, problem: error, waitMs }, wasConnected ? "an MCP server was lost" : "an MCP server cannot be reached");
+      log.warn(
+        { server: name, problem: error, waitMs },
+        wasConnected ? "an MCP server was lost" : "an MCP server cannot be reached",
+      );
       if (!wasConnected) this.#settle(({ reject }) => reject(problem));
       await this.#pause(waitMs, triedAt);
     }
@@ -146,7 +153,13 @@ export class McpServer {
     };
     let connection: McpConnection;
     try {
-      connection = await openConnection({ ...this.#options, connectMs: CONNECT_MS, signal, onTools, onLost: this.#lose });
+      connection = await openConnection({
+        ...this.#options,
+        connectMs: CONNECT_MS,
+        signal,
+        onTools,
+        onLost: this.#lose,
+      });
     } catch (error) {
       return { problem: error, wasConnected: false };
     }
@@ -167,7 +180,10 @@ export class McpServer {
     this.#hurry = new AbortController();
     if (this.#waiters.size > 0) this.#hurry.abort();
     await clock.sleep(waitMs, AbortSignal.any([this.#hurry.signal, this.#ended.signal]));
-    await clock.sleep(Math.max(0, Math.min(waitMs, triedAt + SHORTEST_GAP_MS - readMonotonic(clock))), this.#ended.signal);
+    await clock.sleep(
+      Math.max(0, Math.min(waitMs, triedAt + SHORTEST_GAP_MS - readMonotonic(clock))),
+      this.#ended.signal,
+    );
   }
 
   async #connect(signal: AbortSignal): Promise<McpConnection> {

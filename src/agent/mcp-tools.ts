@@ -31,7 +31,11 @@ interface ServerTool {
 function readHints({ annotations = {} }: ListedTool): ToolHints {
   const { readOnlyHint, idempotentHint, destructiveHint } = annotations;
   const readOnly = readOnlyHint === true;
-  return { readOnly, idempotent: idempotentHint === true, destructive: !readOnly && destructiveHint !== false };
+  return {
+    readOnly,
+    idempotent: idempotentHint === true,
+    destructive: !readOnly && destructiveHint !== false,
+  };
 }
 
 /** Reads a server's tool. Undefined if models do not accept its name or the name of a parameter. */
@@ -40,7 +44,14 @@ function readServerTool(server: string, listed: ListedTool): ServerTool | undefi
   const split = splitSchema(listed.inputSchema);
   if (!NAME.test(name) || split === undefined) return undefined;
   const { name: tool, description = "" } = listed;
-  return { tool, name, description, schema: split.schema, parameters: split.words, hints: readHints(listed) };
+  return {
+    tool,
+    name,
+    description,
+    schema: split.schema,
+    parameters: split.words,
+    hints: readHints(listed),
+  };
 }
 
 /** A server's descriptions of a tool, divided between the description of the tool and that of its parameters. */
@@ -55,7 +66,13 @@ function divideWords({ description, parameters }: ServerTool): { first: string; 
 }
 
 /** Builds the tool that a turn offers. The server's descriptions are inside the turn's boundary. */
-function offerTool(name: string, made: ServerTool, server: McpServer, { wrap }: Boundary, jsonSchema: typeof JsonSchema): OfferedTool {
+function offerTool(
+  name: string,
+  made: ServerTool,
+  server: McpServer,
+  { wrap }: Boundary,
+  jsonSchema: typeof JsonSchema,
+): OfferedTool {
   const { first, rest } = divideWords(made);
   const tool = `${name}.${made.tool}`;
   const origin = `tool ${tool}`;
@@ -65,7 +82,10 @@ function offerTool(name: string, made: ServerTool, server: McpServer, { wrap }: 
     tool,
     hints: made.hints,
     exclusive: false,
-    definition: { inputSchema: jsonSchema(schema), ...(first === "" ? {} : { description: wrap(first, origin) }) },
+    definition: {
+      inputSchema: jsonSchema(schema),
+      ...(first === "" ? {} : { description: wrap(first, origin) }),
+    },
     execute: (input, call) => server.call({ ...call, tool: made.tool, input }),
   };
 }

@@ -1,6 +1,8 @@
 import type { LanguageModelMiddleware } from "ai";
 
-type Streamed = Awaited<ReturnType<Parameters<NonNullable<LanguageModelMiddleware["wrapStream"]>>[0]["doStream"]>>["stream"];
+type Streamed = Awaited<
+  ReturnType<Parameters<NonNullable<LanguageModelMiddleware["wrapStream"]>>[0]["doStream"]>
+>["stream"];
 type Part = Streamed extends ReadableStream<infer P> ? P : never;
 type Read = { done: boolean; value?: Part | undefined };
 
@@ -47,7 +49,8 @@ export function mergeText(source: Streamed, pieces: Pick<Pieces, "add">): Stream
     return read;
   };
   /** What follows, where it is there before the event loop turns; it stays to be taken. */
-  const glance = (turn: Promise<undefined>): Promise<Read | undefined> => Promise.race([next(), turn]);
+  const glance = (turn: Promise<undefined>): Promise<Read | undefined> =>
+    Promise.race([next(), turn]);
 
   return new ReadableStream<Part>(
     {

@@ -3,7 +3,14 @@ import { plainText, type TextPart as InputPart } from "../core/text.ts";
 import type { Part } from "../contract/kinds.ts";
 import { BOUNDARY_RULE, trustedLine, type Boundary } from "./boundary.ts";
 import { renderParts } from "./context.ts";
-import { cutToTokens, estimateTokens, fitHistory, getShare, renderHistory, withoutOpenCalls } from "./history.ts";
+import {
+  cutToTokens,
+  estimateTokens,
+  fitHistory,
+  getShare,
+  renderHistory,
+  withoutOpenCalls,
+} from "./history.ts";
 import { wrapFiles } from "./bound-results.ts";
 import type { ConversationMessage, ConversationPart, InputImage, TurnInput } from "./types.ts";
 
@@ -11,18 +18,27 @@ import type { ConversationMessage, ConversationPart, InputImage, TurnInput } fro
 const ANSWER_TOKENS = 8_000;
 const IMAGE_TOKENS = 1_500;
 
-const CALLER_LEAD = "The program that calls you adds the following. If it contradicts the instructions above, those take precedence.";
+const CALLER_LEAD =
+  "The program that calls you adds the following. If it contradicts the instructions above, those take precedence.";
 
 /** The system text of a turn: the agent's own instructions first, the caller's last. */
-export function buildInstructions(input: Pick<TurnInput, "agent" | "callerInstructions" | "instructions">): string {
+export function buildInstructions(
+  input: Pick<TurnInput, "agent" | "callerInstructions" | "instructions">,
+): string {
   const { agent, callerInstructions } = input;
-  const own = agent.instructions ?? `You are ${agent.name}.${agent.description ? ` ${agent.description}` : ""}`;
-  const caller = callerInstructions === undefined ? undefined : `${CALLER_LEAD}\n\n${callerInstructions}`;
+  const own =
+    agent.instructions ??
+    `You are ${agent.name}.${agent.description ? ` ${agent.description}` : ""}`;
+  const caller =
+    callerInstructions === undefined ? undefined : `${CALLER_LEAD}\n\n${callerInstructions}`;
   return [own, BOUNDARY_RULE, input.instructions, caller].filter(Boolean).join("\n\n");
 }
 
 /** The new input, cut where it alone would not fit the model's window. */
-function fitInput(parts: readonly InputPart[], tokens: number): { parts: readonly InputPart[]; cut: number } {
+function fitInput(
+  parts: readonly InputPart[],
+  tokens: number,
+): { parts: readonly InputPart[]; cut: number } {
   if (estimateTokens(plainText(parts)) <= tokens) return { parts, cut: 0 };
   let left = tokens;
   let cut = 0;
@@ -38,9 +54,17 @@ function fitInput(parts: readonly InputPart[], tokens: number): { parts: readonl
 function saidTokens(message: ConversationMessage): number {
   switch (message.role) {
     case "user":
-      return message.parts.reduce((sum, part) => sum + (part.type === "image" ? IMAGE_TOKENS : estimateTokens(part.text) + 30), 8);
+      return message.parts.reduce(
+        (sum, part) =>
+          sum + (part.type === "image" ? IMAGE_TOKENS : estimateTokens(part.text) + 30),
+        8,
+      );
     case "assistant":
-      return estimateTokens(message.text) + (message.calls.length === 0 ? 0 : estimateTokens(JSON.stringify(message.calls))) + 8;
+      return (
+        estimateTokens(message.text) +
+        (message.calls.length === 0 ? 0 : estimateTokens(JSON.stringify(message.calls))) +
+        8
+      );
     case "steps":
       return estimateTokens(JSON.stringify(message.messages));
     case "tool":
@@ -49,14 +73,16 @@ function saidTokens(message: ConversationMessage): number {
 }
 
 const getText = (message: ConversationMessage): string => {
-  if (message.role === "user") return message.parts.map((part) => (part.type === "image" ? "" : part.text)).join("");
+  if (message.role === "user")
+    return message.parts.map((part) => (part.type === "image" ? "" : part.text)).join("");
   return message.role === "steps"
     ? JSON.stringify(message.messages)
     : message.text + JSON.stringify(message.role === "assistant" ? message.calls : "");
 };
 
 /** A word in a script with spaces, a character in one without, or three digits: tokenizers split texts there first. */
-const WORD = /[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]{1,4}|\p{L}[\p{L}\p{M}]{0,31}|\p{N}{1,3}/gu;
+const WORD =
+  /[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]{1,4}|\p{L}[\p{L}\p{M}]{0,31}|\p{N}{1,3}/gu;
 
 /**
  * Counts no more tokens than any usual tokenizer does. Those of OpenAI, Llama, Qwen, Mistral and Gemma never join two words;
@@ -70,7 +96,11 @@ function countAtLeast(text: string): number {
 
 /** Returns whether what a caller sends is surely longer than a window, however the model counts. */
 export function isSurelyTooLong(input: TurnInput, window: number): boolean {
-  const texts = [buildInstructions(input), JSON.stringify(input.callerTools ?? []), ...(input.messages ?? []).map(getText)];
+  const texts = [
+    buildInstructions(input),
+    JSON.stringify(input.callerTools ?? []),
+    ...(input.messages ?? []).map(getText),
+  ];
   // A token has at least one character: most requests are not read.
   if (texts.reduce((sum, { length }) => sum + length, 0) <= window) return false;
   let count = 0;
@@ -79,44 +109,75 @@ export function isSurelyTooLong(input: TurnInput, window: number): boolean {
 
 const NO_IMAGES = "(this model cannot see images)";
 
-function renderPart(part: ConversationPart, { boundary, hasImages }: Pick<MessageOptions, "boundary" | "hasImages">): TextPart | FilePart {
+function renderPart(
+  part: ConversationPart,
+  { boundary, hasImages }: Pick<MessageOptions, "boundary" | "hasImages">,
+): TextPart | FilePart {
   if (part.type === "image")
     return hasImages
       ? { type: "file", data: part.data, mediaType: part.mediaType }
       : { type: "text", text: `[image ${part.mediaType}] ${NO_IMAGES}` };
-  return part.type === "text" ? part : { type: "text", text: boundary.wrap(part.text, `file ${part.filename}`) };
+  return part.type === "text"
+    ? part
+    : { type: "text", text: boundary.wrap(part.text, `file ${part.filename}`) };
 }
 
-function renderSaid(message: ConversationMessage, options: Pick<MessageOptions, "boundary" | "hasImages">): ModelMessage | ModelMessage[] {
+function renderSaid(
+  message: ConversationMessage,
+  options: Pick<MessageOptions, "boundary" | "hasImages">,
+): ModelMessage | ModelMessage[] {
   switch (message.role) {
     case "user": {
       const content = message.parts.map((part) => renderPart(part, options));
       const [only] = message.parts;
-      return { role: "user", content: content.length === 1 && only?.type === "text" ? only.text : content };
+      return {
+        role: "user",
+        content: content.length === 1 && only?.type === "text" ? only.text : content,
+      };
     }
     case "assistant": {
-      const calls = message.calls.map(({ id, tool, input }) => ({ type: "tool-call" as const, toolCallId: id, toolName: tool, input }));
+      const calls = message.calls.map(({ id, tool, input }) => ({
+        type: "tool-call" as const,
+        toolCallId: id,
+        toolName: tool,
+        input,
+      }));
       if (calls.length === 0) return { role: "assistant", content: message.text };
-      return { role: "assistant", content: message.text === "" ? calls : [{ type: "text", text: message.text }, ...calls] };
+      return {
+        role: "assistant",
+        content: message.text === "" ? calls : [{ type: "text", text: message.text }, ...calls],
+      };
     }
     case "steps":
       return [...message.messages] as ModelMessage[];
     case "tool": {
       const output = { type: "text" as const, value: message.text };
-      return { role: "tool", content: [{ type: "tool-result", toolCallId: message.callId, toolName: message.tool, output }] };
+      return {
+        role: "tool",
+        content: [
+          { type: "tool-result", toolCallId: message.callId, toolName: message.tool, output },
+        ],
+      };
     }
   }
 }
 
 /** The parts stand in the message of the user that they were looked up for. */
-function withContext(said: readonly ConversationMessage[], context: string): readonly ConversationMessage[] {
+function withContext(
+  said: readonly ConversationMessage[],
+  context: string,
+): readonly ConversationMessage[] {
   if (context === "") return said;
   const last = said.findLastIndex((message) => message.role === "user");
   return said.map((message, index) => {
     if (index !== last || message.role !== "user") return message;
     const [first, ...rest] = message.parts;
     // One text, as later turns of the session have it.
-    if (first?.type === "text") return { role: "user", parts: [{ type: "text", text: `${context}\n\n${first.text}` }, ...rest] };
+    if (first?.type === "text")
+      return {
+        role: "user",
+        parts: [{ type: "text", text: `${context}\n\n${first.text}` }, ...rest],
+      };
     return { role: "user", parts: [{ type: "text", text: context }, ...message.parts] };
   });
 }
@@ -137,7 +198,11 @@ export interface MessageOptions {
 function withImages(
   text: string,
   images: readonly InputImage[],
-  { boundary, origin, hasImages }: Pick<MessageOptions, "boundary" | "hasImages"> & { origin: string },
+  {
+    boundary,
+    origin,
+    hasImages,
+  }: Pick<MessageOptions, "boundary" | "hasImages"> & { origin: string },
 ): Extract<ModelMessage, { role: "user" }>["content"] {
   if (images.length === 0) return text;
   const labels = images.map(({ label }) => label).join("\n");
@@ -148,10 +213,16 @@ function withImages(
 }
 
 /** The messages before a turn's first step, as many as fit into the model's window. */
-function buildMessages(input: TurnInput, { boundary, parts, window, warnings, hasImages }: MessageOptions): ModelMessage[] {
+function buildMessages(
+  input: TurnInput,
+  { boundary, parts, window, warnings, hasImages }: MessageOptions,
+): ModelMessage[] {
   const context = renderParts(parts, boundary);
   const images = input.images ?? [];
-  const used = estimateTokens(buildInstructions(input)) + estimateTokens(context) + (hasImages ? images.length * IMAGE_TOKENS : 0);
+  const used =
+    estimateTokens(buildInstructions(input)) +
+    estimateTokens(context) +
+    (hasImages ? images.length * IMAGE_TOKENS : 0);
   const budget = Math.max(1000, window - ANSWER_TOKENS - used);
   const historyWithin = (tokens: number): ModelMessage[] => {
     const { turns, left } = fitHistory(input.history, tokens);
@@ -160,56 +231,90 @@ function buildMessages(input: TurnInput, { boundary, parts, window, warnings, ha
   };
   if (input.messages) {
     // What a caller sends is never cut: if it is too long, the turn fails, and the caller gets an error.
-    if (!hasImages && input.messages.some((message) => message.role === "user" && message.parts.some(({ type }) => type === "image")))
+    if (
+      !hasImages &&
+      input.messages.some(
+        (message) => message.role === "user" && message.parts.some(({ type }) => type === "image"),
+      )
+    )
       warnings.push("the model cannot see the images of the request (`images` of its provider)");
     const tokens = input.messages.reduce((sum, message) => sum + saidTokens(message), 0);
-    const messages = withContext(input.messages, context).flatMap((message) => renderSaid(message, { boundary, hasImages }));
+    const messages = withContext(input.messages, context).flatMap((message) =>
+      renderSaid(message, { boundary, hasImages }),
+    );
     return withoutOpenCalls([...historyWithin(Math.max(0, budget - tokens)), ...messages]);
   }
   const fitted = fitInput(input.input, budget);
-  if (fitted.cut > 0) warnings.push(`the message was cut by ${fitted.cut} characters to fit the model's window`);
+  if (fitted.cut > 0)
+    warnings.push(`the message was cut by ${fitted.cut} characters to fit the model's window`);
   const origin = input.hook === undefined ? (input.source ?? "user") : `hook ${input.hook}`;
   const body = boundary.renderInput(fitted.parts, { origin, unsafe: input.unsafe });
   const before = context === "" ? "" : `${context}\n\n`;
   const lead = input.hook === undefined || input.heartbeat ? "" : `${trustedLine(input.hook)}\n\n`;
   return [
     ...historyWithin(budget - estimateTokens(plainText(fitted.parts))),
-    { role: "user", content: withImages(before + lead + body, images, { boundary, origin, hasImages }) },
+    {
+      role: "user",
+      content: withImages(before + lead + body, images, { boundary, origin, hasImages }),
+    },
   ];
 }
 
 function getPartTokens(value: unknown): number {
   if (typeof value !== "object" || value === null) return estimateTokens(String(value));
-  if (Array.isArray(value)) return value.reduce((sum: number, item) => sum + getPartTokens(item), 0);
+  if (Array.isArray(value))
+    return value.reduce((sum: number, item) => sum + getPartTokens(item), 0);
   if ("mediaType" in value) return IMAGE_TOKENS;
   return Object.values(value).reduce((sum: number, item) => sum + getPartTokens(item), 8);
 }
 
 const getTokens = (messages: readonly ModelMessage[]): number =>
-  messages.reduce((sum, { content }) => sum + 8 + (typeof content === "string" ? estimateTokens(content) : getPartTokens(content)), 0);
+  messages.reduce(
+    (sum, { content }) =>
+      sum + 8 + (typeof content === "string" ? estimateTokens(content) : getPartTokens(content)),
+    0,
+  );
 
-type Result = Extract<Extract<ModelMessage, { role: "tool" }>["content"][number], { type: "tool-result" }>;
+type Result = Extract<
+  Extract<ModelMessage, { role: "tool" }>["content"][number],
+  { type: "tool-result" }
+>;
 
 /** Cuts the longest results of tools, so that the steps of a turn have at most `budget` tokens if results can make it so. */
-function cutResults(steps: readonly ModelMessage[], budget: number): { messages: ModelMessage[]; cut: number } {
+function cutResults(
+  steps: readonly ModelMessage[],
+  budget: number,
+): { messages: ModelMessage[]; cut: number } {
   const results = steps.flatMap((message) =>
     message.role === "tool" ? message.content.filter((part) => part.type === "tool-result") : [],
   );
   const sizes = results.map(({ output }) => getPartTokens(output));
   const total = getTokens(steps);
-  const share = getShare(sizes, Math.max(0, budget - total + sizes.reduce((sum, size) => sum + size, 0)));
+  const share = getShare(
+    sizes,
+    Math.max(0, budget - total + sizes.reduce((sum, size) => sum + size, 0)),
+  );
   let cut = 0;
   const fit = (part: Result): Result => {
     const { output } = part;
     if (getPartTokens(output) <= share) return part;
     const isText = output.type === "text" || output.type === "error-text";
-    const piece = cutToTokens(isText ? output.value : JSON.stringify("value" in output ? output.value : null), share);
+    const piece = cutToTokens(
+      isText ? output.value : JSON.stringify("value" in output ? output.value : null),
+      share,
+    );
     cut += piece.cut;
-    return { ...part, output: { type: output.type === "error-text" ? "error-text" : "text", value: piece.text } };
+    return {
+      ...part,
+      output: { type: output.type === "error-text" ? "error-text" : "text", value: piece.text },
+    };
   };
   const messages = steps.map((message): ModelMessage =>
     message.role === "tool"
-      ? { ...message, content: message.content.map((part) => (part.type === "tool-result" ? fit(part) : part)) }
+      ? {
+          ...message,
+          content: message.content.map((part) => (part.type === "tool-result" ? fit(part) : part)),
+        }
       : message,
   );
   return { messages, cut };
@@ -243,7 +348,11 @@ export function createTurnPrompt(input: TurnInput, options: MessageOptions): Tur
   };
   const build = (): ModelMessage[] => {
     const texts: string[] = [];
-    const messages = buildMessages(input, { ...options, window: window - reserved, warnings: texts });
+    const messages = buildMessages(input, {
+      ...options,
+      window: window - reserved,
+      warnings: texts,
+    });
     warn(texts);
     return messages;
   };
@@ -259,9 +368,15 @@ export function createTurnPrompt(input: TurnInput, options: MessageOptions): Tur
         before = build();
       }
       // An estimate of a caller's long messages leaves no room at all: results are not cut to nothing for it.
-      const { messages, cut } = cutResults(steps, Math.max(room - getTokens(before), Math.floor(room * MIN_RESULTS)));
+      const { messages, cut } = cutResults(
+        steps,
+        Math.max(room - getTokens(before), Math.floor(room * MIN_RESULTS)),
+      );
       if (cut > 0)
-        warn([...own.filter((text) => !text.startsWith(CUT_RESULTS)), `${CUT_RESULTS} by ${cut} characters to fit the model's window`]);
+        warn([
+          ...own.filter((text) => !text.startsWith(CUT_RESULTS)),
+          `${CUT_RESULTS} by ${cut} characters to fit the model's window`,
+        ]);
       return [...before, ...messages];
     },
   };

@@ -32,16 +32,33 @@ const MAX_WAIT_MS = 20_000;
 
 /** The time limits of the whole turn; those of a chunk or a step are named in the message. */
 function isTurnTimeout(error: unknown): boolean {
-  if (!(error instanceof Error) || /^(?:first chunk|chunk|step) timeout/i.test(error.message)) return false;
-  return error.name === "TimeoutError" || (error.name === "AbortError" && /timeout/i.test(error.message));
+  if (!(error instanceof Error) || /^(?:first chunk|chunk|step) timeout/i.test(error.message))
+    return false;
+  return (
+    error.name === "TimeoutError" || (error.name === "AbortError" && /timeout/i.test(error.message))
+  );
 }
 
-const CANCELLED: ModelFailure = { ok: false, code: "cancelled", message: "the turn was cancelled", retryable: false };
+const CANCELLED: ModelFailure = {
+  ok: false,
+  code: "cancelled",
+  message: "the turn was cancelled",
+  retryable: false,
+};
 
-function toFailure(error: unknown, { provider }: ModelCandidate, { signal, clock, deadline, timeoutMs }: CallOptions): ModelFailure {
+function toFailure(
+  error: unknown,
+  { provider }: ModelCandidate,
+  { signal, clock, deadline, timeoutMs }: CallOptions,
+): ModelFailure {
   if (signal.aborted) return CANCELLED;
   if (readMonotonic(clock) >= deadline || isTurnTimeout(error))
-    return { ok: false, code: "timeout", message: `the turn took longer than ${timeoutMs / 1000} seconds`, retryable: false };
+    return {
+      ok: false,
+      code: "timeout",
+      message: `the turn took longer than ${timeoutMs / 1000} seconds`,
+      retryable: false,
+    };
   return classifyFailure(error, provider, clock.now());
 }
 
@@ -49,7 +66,11 @@ function toFailure(error: unknown, { provider }: ModelCandidate, { signal, clock
 const AWAY_SHARE = 0.5;
 
 /** What a failure says about the provider, if anything. */
-function toOutcome({ code, retryable, vendor }: ModelFailure, tookMs: Ms, { timeoutMs }: CallOptions): CallOutcome {
+function toOutcome(
+  { code, retryable, vendor }: ModelFailure,
+  tookMs: Ms,
+  { timeoutMs }: CallOptions,
+): CallOutcome {
   if (code === "rate_limited") return "busy";
   if (code === "provider_unavailable") return vendor?.status === 409 ? "answered" : "away";
   // A model that was not asked has said nothing.
@@ -59,7 +80,12 @@ function toOutcome({ code, retryable, vendor }: ModelFailure, tookMs: Ms, { time
 }
 
 /** Milliseconds until the same model is asked again; undefined if it is not asked again. */
-function getWait({ code, retryable, retryAfterMs }: ModelFailure, tries: number, ref: string, options: CallOptions): Ms | undefined {
+function getWait(
+  { code, retryable, retryAfterMs }: ModelFailure,
+  tries: number,
+  ref: string,
+  options: CallOptions,
+): Ms | undefined {
   const { clock, deadline, gate, random = Math.random } = options;
   if (!retryable || tries >= MAX_TRIES || gate?.isOpen(ref)) return undefined;
   const wait = retryAfterMs ?? backOff(tries, BACKOFF) * (0.75 + random() / 2);
@@ -68,13 +94,23 @@ function getWait({ code, retryable, retryAfterMs }: ModelFailure, tries: number,
 }
 
 /** Returns the models that may still answer after a failure of `candidate`. */
-function getRemaining({ code, vendor }: ModelFailure, candidate: ModelCandidate, rest: readonly ModelCandidate[]): ModelCandidate[] {
+function getRemaining(
+  { code, vendor }: ModelFailure,
+  candidate: ModelCandidate,
+  rest: readonly ModelCandidate[],
+): ModelCandidate[] {
   if (code === "cancelled" || code === "timeout") return [];
   if (code === "context_too_long")
-    return rest.filter((next) => !(next.isWindowKnown && candidate.isWindowKnown) || next.contextTokens > candidate.contextTokens);
+    return rest.filter(
+      (next) =>
+        !(next.isWindowKnown && candidate.isWindowKnown) ||
+        next.contextTokens > candidate.contextTokens,
+    );
   // Another model of the provider has the same key.
   const isKeyWrong = code === "provider_refused" && vendor?.status === 401;
-  return rest.filter(({ provider }) => !isKeyWrong || provider.settings.name !== candidate.provider.settings.name);
+  return rest.filter(
+    ({ provider }) => !isKeyWrong || provider.settings.name !== candidate.provider.settings.name,
+  );
 }
 
 /** The failure that is reported if no model answered: the first temporary one, else that of the first model. */
@@ -83,27 +119,51 @@ function chooseFailure(failures: readonly ModelFailure[]): ModelFailure {
   if (last.code === "cancelled" || last.code === "timeout") return last;
   const [first = last] = failures;
   const chosen = failures.find(({ retryable }) => retryable) ?? first;
-  const waits = failures.flatMap(({ retryable, retryAfterMs }) => (retryable && retryAfterMs !== undefined ? [retryAfterMs] : []));
-  return chosen.retryable && waits.length > 0 ? { ...chosen, retryAfterMs: Math.min(...waits) } : chosen;
+  const waits = failures.flatMap(({ retryable, retryAfterMs }) =>
+    retryable && retryAfterMs !== undefined ? [retryAfterMs] : [],
+  );
+  return chosen.retryable && waits.length > 0
+    ? { ...chosen, retryAfterMs: Math.min(...waits) }
+    : chosen;
 }
 
 /** A model that is not called: its provider is away, or limits how many calls it takes. */
-function toRefusedFailure({ of, until }: Refusal, { provider }: ModelCandidate, now: Ms): ModelFailure {
+function toRefusedFailure(
+  { of, until }: Refusal,
+  { provider }: ModelCandidate,
+  now: Ms,
+): ModelFailure {
   const message = `the provider "${provider.settings.name}" is not asked for ${of} now: its last calls failed, or it takes no more of them`;
-  return { ok: false, code: "provider_unavailable", message, retryable: true, retryAfterMs: Math.max(0, until - now), isRefused: true };
+  return {
+    ok: false,
+    code: "provider_unavailable",
+    message,
+    retryable: true,
+    retryAfterMs: Math.max(0, until - now),
+    isRefused: true,
+  };
 }
 
 /** What keeps all models from being called; undefined if one of them may be. */
-function findBlock(candidates: readonly ModelCandidate[], refused: ReadonlyMap<string, Refusal>, { clock, gate }: CallOptions) {
+function findBlock(
+  candidates: readonly ModelCandidate[],
+  refused: ReadonlyMap<string, Refusal>,
+  { clock, gate }: CallOptions,
+) {
   const blocks = candidates.map(
-    ({ model: { ref } }) => refused.get(ref) ?? (gate?.isOpen(ref) ? { of: ref, until: clock.now() } : undefined),
+    ({ model: { ref } }) =>
+      refused.get(ref) ?? (gate?.isOpen(ref) ? { of: ref, until: clock.now() } : undefined),
   );
   const found = blocks.filter((block) => block !== undefined);
-  return found.length === candidates.length ? found.toSorted((a, b) => a.until - b.until)[0] : undefined;
+  return found.length === candidates.length
+    ? found.toSorted((a, b) => a.until - b.until)[0]
+    : undefined;
 }
 
 /** What one attempt came to. `waitMs`: the same model is asked again after it; `isAsked`: false if the gate refused the call. */
-type Attempt<T> = { ok: true; value: T } | { ok: false; failure: ModelFailure; waitMs: Ms | undefined; isAsked: boolean };
+type Attempt<T> =
+  | { ok: true; value: T }
+  | { ok: false; failure: ModelFailure; waitMs: Ms | undefined; isAsked: boolean };
 
 class ModelCalls<T> {
   readonly failed: FailedAttempt[] = [];
@@ -113,7 +173,11 @@ class ModelCalls<T> {
   readonly #call: (candidate: ModelCandidate) => Promise<T>;
   readonly #options: CallOptions;
 
-  constructor(candidates: readonly ModelCandidate[], call: (candidate: ModelCandidate) => Promise<T>, options: CallOptions) {
+  constructor(
+    candidates: readonly ModelCandidate[],
+    call: (candidate: ModelCandidate) => Promise<T>,
+    options: CallOptions,
+  ) {
     this.#candidates = candidates;
     this.#call = call;
     this.#options = options;
@@ -130,12 +194,16 @@ class ModelCalls<T> {
       [candidate, ...rest] = getRemaining(last.failure, candidate, rest);
     }
     const failure = chooseFailure(this.#failures);
-    const blocked = failure.retryable ? findBlock(this.#candidates, this.#refused, this.#options) : undefined;
+    const blocked = failure.retryable
+      ? findBlock(this.#candidates, this.#refused, this.#options)
+      : undefined;
     return { ok: false, failure: blocked ? { ...failure, blocked } : failure, failed };
   }
 
   /** Calls one model until it answers, or is not asked again. */
-  async #callOne(candidate: ModelCandidate): Promise<{ ok: true; value: T } | { ok: false; failure: ModelFailure }> {
+  async #callOne(
+    candidate: ModelCandidate,
+  ): Promise<{ ok: true; value: T } | { ok: false; failure: ModelFailure }> {
     const { signal, clock } = this.#options;
     let before: ModelFailure | undefined;
     for (let tries = 1; ; tries++) {
@@ -146,7 +214,8 @@ class ModelCalls<T> {
       if (attempt.waitMs === undefined) return { ok: false, failure };
       before = failure;
       await clock.sleep(attempt.waitMs, signal);
-      if (signal.aborted) return { ok: false, failure: toFailure(undefined, candidate, this.#options) };
+      if (signal.aborted)
+        return { ok: false, failure: toFailure(undefined, candidate, this.#options) };
     }
   }
 
@@ -154,12 +223,18 @@ class ModelCalls<T> {
     const { signal, clock, gate, hasSpoken } = this.#options;
     const { ref } = candidate.model;
     // After the waits of earlier tries another gateway may have the run.
-    if (gate?.ready && !(await gate.ready(signal))) return { ok: false, failure: CANCELLED, waitMs: undefined, isAsked: true };
+    if (gate?.ready && !(await gate.ready(signal)))
+      return { ok: false, failure: CANCELLED, waitMs: undefined, isAsked: true };
     const beganAt = readMonotonic(clock);
     const pass = gate?.enter(ref, tries > 1);
     if (pass && isRefusal(pass)) {
       this.#refused.set(ref, pass);
-      return this.#note(candidate, toRefusedFailure(pass, candidate, clock.now()), undefined, false);
+      return this.#note(
+        candidate,
+        toRefusedFailure(pass, candidate, clock.now()),
+        undefined,
+        false,
+      );
     }
     try {
       const value = await this.#call(candidate);
@@ -167,12 +242,25 @@ class ModelCalls<T> {
       return { ok: true, value };
     } catch (error) {
       const failure = toFailure(error, candidate, this.#options);
-      pass?.leave(toOutcome(failure, readMonotonic(clock) - beganAt, this.#options), failure.retryAfterMs);
-      return this.#note(candidate, failure, hasSpoken() ? undefined : getWait(failure, tries, ref, this.#options), true);
+      pass?.leave(
+        toOutcome(failure, readMonotonic(clock) - beganAt, this.#options),
+        failure.retryAfterMs,
+      );
+      return this.#note(
+        candidate,
+        failure,
+        hasSpoken() ? undefined : getWait(failure, tries, ref, this.#options),
+        true,
+      );
     }
   }
 
-  #note({ model }: ModelCandidate, failure: ModelFailure, waitMs: Ms | undefined, isAsked: boolean): Attempt<T> {
+  #note(
+    { model }: ModelCandidate,
+    failure: ModelFailure,
+    waitMs: Ms | undefined,
+    isAsked: boolean,
+  ): Attempt<T> {
     const { code, message, vendor } = failure;
     this.failed.push({
       at: this.#options.clock.now(),
@@ -198,7 +286,10 @@ export function callWithFallbacks<T>(
 }
 
 /** One sentence for the run's warnings if another model than the first has answered; undefined if none has. */
-export function renderFallback(failed: readonly FailedAttempt[], { model }: ModelCandidate): string | undefined {
+export function renderFallback(
+  failed: readonly FailedAttempt[],
+  { model }: ModelCandidate,
+): string | undefined {
   const first = failed[0];
   if (!first || first.model === model.ref) return undefined;
   return `the model ${first.model} gave no answer (${first.error.code}); ${model.ref} answered`;

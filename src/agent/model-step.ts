@@ -10,7 +10,12 @@ import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
 import { markInstructions, markMessages } from "./cache-markers.ts";
 import { mergingText } from "./merge.ts";
-import { buildInstructions, createTurnPrompt, isSurelyTooLong, type TurnPrompt } from "./messages.ts";
+import {
+  buildInstructions,
+  createTurnPrompt,
+  isSurelyTooLong,
+  type TurnPrompt,
+} from "./messages.ts";
 import { callWithFallbacks, renderFallback } from "./model-call.ts";
 import type { OfferedTool } from "./offered-tool.ts";
 import { buildJsonOutput, getChoices, toSamplingOptions } from "./sampling.ts";
@@ -86,7 +91,12 @@ async function buildCall({ input, tools }: StepCallOptions, { kind, settings }: 
   const own = Object.fromEntries(tools.map(({ name, definition }) => [name, definition]));
   const { [READ_RESULT]: _reader, ...uncut } = own;
   const getTools = ({ isLast, hasCut }: StepKind) =>
-    isLast ? {} : { tools: { ...caller, ...(hasCut ? own : uncut) }, ...(toolChoice === undefined ? {} : { toolChoice }) };
+    isLast
+      ? {}
+      : {
+          tools: { ...caller, ...(hasCut ? own : uncut) },
+          ...(toolChoice === undefined ? {} : { toolChoice }),
+        };
   const always = {
     instructions: markInstructions(buildInstructions(input), kind.cacheMarker),
     ...sampling,
@@ -113,10 +123,13 @@ async function createCandidateCall(
   const { kind } = candidate.provider;
   const images = kind.imagesInResults ? "result" : "message";
   const thinking = watchThinking(input.thinking, kind.thinkingFields);
-  const middleware: LanguageModelMiddleware[] = [boundToolResults(boundary, candidate.hasImages ? images : "nowhere")];
+  const middleware: LanguageModelMiddleware[] = [
+    boundToolResults(boundary, candidate.hasImages ? images : "nowhere"),
+  ];
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
   // The last middleware is the innermost: it sees the request as it is sent.
-  if (options.telemetry) middleware.push(options.telemetry.modelCalls(toTracedModel(input, candidate)));
+  if (options.telemetry)
+    middleware.push(options.telemetry.modelCalls(toTracedModel(input, candidate)));
   const model = wrapLanguageModel({ model: await options.getModel(candidate), middleware });
   const { always, getTools } = await buildCall(options, candidate.provider);
 
@@ -130,10 +143,16 @@ async function createCandidateCall(
     }
     const merged = wrapLanguageModel({ model, middleware: mergingText(speaker.begin()) });
     // Without `streamRetries` the SDK retries nothing: text that a reader has cannot be taken back.
-    const stream = streamText({ ...call, model: merged, timeout: { totalMs, chunkMs: CHUNK_MS }, onError: () => undefined });
+    const stream = streamText({
+      ...call,
+      model: merged,
+      timeout: { totalMs, chunkMs: CHUNK_MS },
+      onError: () => undefined,
+    });
     await speaker.read(stream.fullStream);
     // A stream that ends without the reason why was cut, whatever it held by then: calls of tools in it are not made either.
-    if ((await stream.rawFinishReason) === undefined && (await stream.finishReason) === "other") throw new NoAnswerError("cut");
+    if ((await stream.rawFinishReason) === undefined && (await stream.finishReason) === "other")
+      throw new NoAnswerError("cut");
     return {
       messages: await stream.responseMessages,
       calls: await stream.toolCalls,
@@ -144,11 +163,18 @@ async function createCandidateCall(
   };
 
   return {
-    prompt: createTurnPrompt(input, { boundary, parts, window: candidate.contextTokens, hasImages: candidate.hasImages, warnings }),
+    prompt: createTurnPrompt(input, {
+      boundary,
+      parts,
+      window: candidate.contextTokens,
+      hasImages: candidate.hasImages,
+      warnings,
+    }),
     async call(messages, step) {
       const startedAt = clock.now();
       const answer = await ask(messages, step);
-      for (const text of thinking.warnings(answer.warnings)) if (!warnings.includes(text)) warnings.push(text);
+      for (const text of thinking.warnings(answer.warnings))
+        if (!warnings.includes(text)) warnings.push(text);
       return toModelStep(candidate, answer, { startedAt, endedAt: clock.now() });
     },
   };
@@ -161,11 +187,18 @@ function toModelStep(
   times: Pick<ModelStep, "startedAt" | "endedAt">,
 ): ModelStep {
   // The loop adds the results of calls. Results that the SDK makes of invalid calls are left out.
-  const messages = JSON.parse(JSON.stringify(answer.messages.filter(({ role }) => role === "assistant"))) as unknown[];
+  const messages = JSON.parse(
+    JSON.stringify(answer.messages.filter(({ role }) => role === "assistant")),
+  ) as unknown[];
   const isEmpty = answer.calls.length === 0 && getStepText({ messages }) === "";
   if (finish === "content-filter" && isEmpty) throw new NoAnswerError("withheld");
   if (finish === "error" || (finish === "other" && isEmpty)) throw new NoAnswerError("empty");
-  const calls = answer.calls.map(({ toolCallId, toolName, input, invalid }) => ({ toolCallId, toolName, input, invalid }));
+  const calls = answer.calls.map(({ toolCallId, toolName, input, invalid }) => ({
+    toolCallId,
+    toolName,
+    input,
+    invalid,
+  }));
   return { model: model.ref, messages, calls, finish, usage: toUsage(usage, price), ...times };
 }
 
@@ -182,15 +215,31 @@ export function createStepCall(
   const speaker = input.onText && createSpeaker(input.onText, input.onReasoning, input.onCall);
   const calls = new Map<ModelCandidate, CandidateCall>();
   // What is written to a cache costs more: only where a later request begins with it.
-  const isContinued = options.tools.some(({ name }) => name !== READ_RESULT) || input.history.length > 0;
+  const isContinued =
+    options.tools.some(({ name }) => name !== READ_RESULT) || input.history.length > 0;
   const wasCut = JSON.stringify(input.history).includes(READ_ON);
-  const ask = async (candidate: ModelCandidate, steps: readonly StepRecord[], isLast: boolean): Promise<ModelStep> => {
-    if (candidate.isWindowKnown && input.messages && isSurelyTooLong(input, candidate.contextTokens)) throw new NoAnswerError("too_long");
-    const { prompt, call } = calls.get(candidate) ?? (await createCandidateCall(candidate, options, speaker));
+  const ask = async (
+    candidate: ModelCandidate,
+    steps: readonly StepRecord[],
+    isLast: boolean,
+  ): Promise<ModelStep> => {
+    if (
+      candidate.isWindowKnown &&
+      input.messages &&
+      isSurelyTooLong(input, candidate.contextTokens)
+    )
+      throw new NoAnswerError("too_long");
+    const { prompt, call } =
+      calls.get(candidate) ?? (await createCandidateCall(candidate, options, speaker));
     calls.set(candidate, { prompt, call });
-    const hasCut = wasCut || steps.some((step) => step.calls.some(({ stored }) => stored !== undefined));
+    const hasCut =
+      wasCut || steps.some((step) => step.calls.some(({ stored }) => stored !== undefined));
     const own = steps.flatMap(toStepMessages);
-    const messages = markMessages(prompt.fit(own), own.length, isContinued ? candidate.provider.kind.cacheMarker : undefined);
+    const messages = markMessages(
+      prompt.fit(own),
+      own.length,
+      isContinued ? candidate.provider.kind.cacheMarker : undefined,
+    );
     return call(messages, { isLast, hasCut });
   };
 
@@ -201,7 +250,14 @@ export function createStepCall(
         throw error;
       });
     const hasSpoken = (): boolean => speaker?.hasSpoken() ?? false;
-    const made = await callWithFallbacks(candidates, attempt, { signal, clock, deadline, timeoutMs, hasSpoken, gate: input.gate });
+    const made = await callWithFallbacks(candidates, attempt, {
+      signal,
+      clock,
+      deadline,
+      timeoutMs,
+      hasSpoken,
+      gate: input.gate,
+    });
     if (!made.ok) throw new StepFailedError({ ...made.failure, failedAttempts: made.failed });
     const fallback = renderFallback(made.failed, made.candidate);
     if (fallback !== undefined && !warnings.includes(fallback)) warnings.push(fallback);

@@ -20,11 +20,20 @@ export interface ModelSet {
 }
 
 function toSettings(name: string, { baseUrl, apiKey, headers }: Provider): ModelSettings {
-  return { name, headers, ...(baseUrl !== undefined && { baseUrl }), ...(apiKey !== undefined && { apiKey }) };
+  return {
+    name,
+    headers,
+    ...(baseUrl !== undefined && { baseUrl }),
+    ...(apiKey !== undefined && { apiKey }),
+  };
 }
 
 /** Checks what the config says of each provider. With `isIncomplete`, a plugin that could not be loaded may offer an unknown type. */
-function providerIssues({ models }: Config, kinds: readonly ProviderKind[], isIncomplete: boolean): Issue[] {
+function providerIssues(
+  { models }: Config,
+  kinds: readonly ProviderKind[],
+  isIncomplete: boolean,
+): Issue[] {
   const types = kinds.map(({ type }) => type);
   return Object.entries(models.providers).flatMap(([name, provider]): Issue[] => {
     const path = `models.providers.${name}`;
@@ -34,7 +43,12 @@ function providerIssues({ models }: Config, kinds: readonly ProviderKind[], isIn
       return problems.map(({ field, message }) => ({ path: `${path}.${field}`, message }));
     }
     if (kind || isIncomplete) return [];
-    return [{ path: `${path}.type`, message: `no plugin has this type: use ${types.join(", ")}.${didYouMean(provider.type, types)}` }];
+    return [
+      {
+        path: `${path}.type`,
+        message: `no plugin has this type: use ${types.join(", ")}.${didYouMean(provider.type, types)}`,
+      },
+    ];
   });
 }
 
@@ -45,7 +59,10 @@ export const DEFAULT_CONTEXT_TOKENS = 128_000;
 function getNames(path: string, choice: ModelChoice | undefined): [path: string, name: string][] {
   if (choice === undefined) return [];
   if (typeof choice === "string") return [[path, choice]];
-  return [[`${path}.primary`, choice.primary], ...choice.fallbacks.map((name, at): [string, string] => [`${path}.fallbacks[${at}]`, name])];
+  return [
+    [`${path}.primary`, choice.primary],
+    ...choice.fallbacks.map((name, at): [string, string] => [`${path}.fallbacks[${at}]`, name]),
+  ];
 }
 
 /** Returns the models that the config names for agents, by their paths. */
@@ -70,21 +87,32 @@ function createPriceList(
     if (ref === ECHO.ref) return { input: 0, output: 0 };
     const kind = kinds.find(({ type }) => type === providers.get(provider)?.type);
     const list = isLoaded(kind) ? kind.prices?.models : undefined;
-    return [prices[ref], list?.[model], list?.[model.replace(DATED, "")]].find((price) => price !== undefined) as ModelPrice | undefined;
+    return [prices[ref], list?.[model], list?.[model.replace(DATED, "")]].find(
+      (price) => price !== undefined,
+    ) as ModelPrice | undefined;
   };
 }
 
 /** Makes what resolves the name of one model: an alias counts as its first model, with the next ones as fallbacks. */
-function createResolver({ aliases }: Config["models"], providers: ReadonlyMap<string, Provider>): Models["resolve"] {
+function createResolver(
+  { aliases }: Config["models"],
+  providers: ReadonlyMap<string, Provider>,
+): Models["resolve"] {
   const resolveRef = (ref: string): ModelResolution => {
     const slash = ref.indexOf("/");
     const provider = ref.slice(0, slash);
     const model = ref.slice(slash + 1);
     if (ref === ECHO.ref) return { ok: true, model: ECHO };
-    if (slash > 0 && model !== "" && providers.has(provider)) return { ok: true, model: { ref, provider, model } };
-    const hint = didYouMean(slash > 0 ? provider : ref, [...Object.keys(aliases), ...providers.keys()]);
+    if (slash > 0 && model !== "" && providers.has(provider))
+      return { ok: true, model: { ref, provider, model } };
+    const hint = didYouMean(slash > 0 ? provider : ref, [
+      ...Object.keys(aliases),
+      ...providers.keys(),
+    ]);
     const message =
-      slash > 0 ? `models.providers has no such provider.${hint}` : `name \`<provider>/<model>\` or an alias of models.aliases.${hint}`;
+      slash > 0
+        ? `models.providers has no such provider.${hint}`
+        : `name \`<provider>/<model>\` or an alias of models.aliases.${hint}`;
     return { ok: false, code: "unknown_model", message };
   };
   /** The references that a name stands for, in order. An alias stands for no other alias. */
@@ -118,7 +146,8 @@ function findProviders(
     const apiKey = findKey(kind, env);
     if (apiKey === undefined || !kind.fromEnvironment) continue;
     const { name, defaultModel: model } = kind.fromEnvironment;
-    if (!providers.has(name)) providers.set(name, { type: kind.type, apiKey, headers: {}, images: true });
+    if (!providers.has(name))
+      providers.set(name, { type: kind.type, apiKey, headers: {}, images: true });
     if (defaultModel === ECHO) defaultModel = { ref: `${name}/${model}`, provider: name, model };
   }
   return { providers, defaultModel };
@@ -169,18 +198,23 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
     if (!found.ok) issues.push({ path: `models.aliases.${alias}`, message: found.message });
   }
   for (const name of Object.keys(config.models.prices)) {
-    const found = name.includes("/") ? resolve(name) : { ok: false as const, message: "name the model as `<provider>/<model>`" };
+    const found = name.includes("/")
+      ? resolve(name)
+      : { ok: false as const, message: "name the model as `<provider>/<model>`" };
     if (!found.ok) issues.push({ path: `models.prices.${name}`, message: found.message });
   }
   for (const [path, name] of getNamedModels(config)) {
     const found = resolve(name);
     if (!found.ok) issues.push({ path, message: found.message });
-    else if (path.includes(".fallbacks[") && found.model.ref === ECHO.ref) issues.push({ path, message: NO_FALLBACK });
-    if (found.ok && /^agents\.defaults\.model(?:\.primary)?$/.test(path)) defaultModel = found.model;
+    else if (path.includes(".fallbacks[") && found.model.ref === ECHO.ref)
+      issues.push({ path, message: NO_FALLBACK });
+    if (found.ok && /^agents\.defaults\.model(?:\.primary)?$/.test(path))
+      defaultModel = found.model;
   }
   const allowed = config.agents.defaults.models?.map((name, index) => {
     const found = resolve(name);
-    if (!found.ok) issues.push({ path: `agents.defaults.models[${index}]`, message: found.message });
+    if (!found.ok)
+      issues.push({ path: `agents.defaults.models[${index}]`, message: found.message });
     return found.ok ? found.model.ref : name;
   });
   const getPrice = createPriceList(config.models.prices, providers, kinds);
@@ -191,7 +225,9 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
       const found = resolve(name);
       if (!found.ok || !allowed || allowed.includes(found.model.ref)) return found;
       const message =
-        allowed.length === 0 ? "agents.defaults.models is empty: no other model may be chosen" : "is not in agents.defaults.models";
+        allowed.length === 0
+          ? "agents.defaults.models is empty: no other model may be chosen"
+          : "is not in agents.defaults.models";
       return { ok: false, code: "model_not_allowed", message };
     },
     default: defaultModel,
@@ -200,7 +236,10 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
   };
   return {
     models,
-    candidates: (model) => [model, ...(model.fallbacks ?? [])].flatMap((one) => toCandidate(one, providers, kinds, getPrice) ?? []),
+    candidates: (model) =>
+      [model, ...(model.fallbacks ?? [])].flatMap(
+        (one) => toCandidate(one, providers, kinds, getPrice) ?? [],
+      ),
     issues,
   };
 }

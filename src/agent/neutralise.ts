@@ -14,9 +14,12 @@ interface Forbidden {
 
 const OPENERS =
   "im|start|end|eot|eom|system|user|assistant|begin|python|fim|header|tool|function|observation|channel|message|call|return|constrain|vision|image|audio|dsml|reserved|think|turn";
-const BRACKETED = "inst|systemprompt|toolcalls|toolresults|availabletools|toolcontent|callid|think|gmask";
-const TAGS = "startofturn|endofturn|startofimage|endofimage|s|bos|eos|pad|unk|bostoken|eostoken|padtoken|unktoken|think|sop|eop";
-const CALLS = "toolcall|toolcalls|toolresponse|toolresult|toolresults|functioncall|functioncalls|functionresult|functionresults";
+const BRACKETED =
+  "inst|systemprompt|toolcalls|toolresults|availabletools|toolcontent|callid|think|gmask";
+const TAGS =
+  "startofturn|endofturn|startofimage|endofimage|s|bos|eos|pad|unk|bostoken|eostoken|padtoken|unktoken|think|sop|eop";
+const CALLS =
+  "toolcall|toolcalls|toolresponse|toolresult|toolresults|functioncall|functioncalls|functionresult|functionresults";
 
 /**
  * The markers of the boundary, and the tokens with which chat templates part a conversation: ChatML and its kin, Llama,
@@ -30,7 +33,11 @@ function buildForbidden(): Forbidden[] {
   const marker = `(?:${word("end")}${between})?${word("external")}${between}${word("content")}`;
   return [
     { pattern: pattern(`<[^\\p{L}\\p{N}<>]{0,8}${marker}(?:${between}[0-9a-f]{0,64}>)?`) },
-    { pattern: pattern(`${marker}${between}(?:[0-9a-f]{16,64}${between}>|[0-9a-f]{0,64}${between}>>)`) },
+    {
+      pattern: pattern(
+        `${marker}${between}(?:[0-9a-f]{16,64}${between}>|[0-9a-f]{0,64}${between}>>)`,
+      ),
+    },
     { pattern: pattern(`<\\/?\\|${words(OPENERS)}[\\p{L}\\p{N}]{0,40}\\|>`) },
     { pattern: pattern(`<\\/?\\|${words(OPENERS)}`), gaps: "none" },
     { pattern: pattern("<\\/?\\|[\\p{L}\\p{N}:.\"'|-]{1,60}>"), gaps: "none" },
@@ -83,7 +90,10 @@ function widen(text: string, from: number, to: number): [number, number] {
 
 function isToken(original: string, gaps: Forbidden["gaps"]): boolean {
   if (gaps === undefined || !/\s/.test(original)) return true;
-  return gaps === "with underscore" && (original.normalize("NFKC").includes("_") || !/[\p{L}\p{N}]\s+[\p{L}\p{N}]/u.test(original));
+  return (
+    gaps === "with underscore" &&
+    (original.normalize("NFKC").includes("_") || !/[\p{L}\p{N}]\s+[\p{L}\p{N}]/u.test(original))
+  );
 }
 
 let forbidden: Forbidden[] | undefined;

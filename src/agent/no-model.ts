@@ -8,7 +8,10 @@ export const ECHO = { ref: "builtin/echo", provider: "builtin", model: "echo" } 
 type EchoInput = Pick<TurnInput, "input" | "heartbeat" | "hook" | "onText">;
 
 /** Answers a turn without a model: says that there is none, what came in, and how to set one. */
-export function echoTurn(input: EchoInput, kinds: readonly ProviderDescription[]): Extract<TurnResult, { ok: true }> {
+export function echoTurn(
+  input: EchoInput,
+  kinds: readonly ProviderDescription[],
+): Extract<TurnResult, { ok: true }> {
   const text = input.heartbeat ? "HEARTBEAT_OK" : replyTo(input, kinds);
   input.onText?.(text);
   const messages = [{ role: "assistant", content: [{ type: "text", text }] }];
@@ -29,7 +32,9 @@ export function echoTurn(input: EchoInput, kinds: readonly ProviderDescription[]
 function replyTo(input: EchoInput, kinds: readonly ProviderDescription[]): string {
   const received = plainText(input.input);
   const { text, cut } = cutText(oneLine(received), 200);
-  const keys = kinds.flatMap(({ fromEnvironment }) => fromEnvironment?.variables.at(-1) ?? []).join(", ");
+  const keys = kinds
+    .flatMap(({ fromEnvironment }) => fromEnvironment?.variables.at(-1) ?? [])
+    .join(", ");
   return [
     `[no model] Received ${received.length} characters${input.hook === undefined ? "" : ` through hook "${input.hook}"`}.`,
     `[no model] They begin: ${text}${cut > 0 ? " …" : ""}`,

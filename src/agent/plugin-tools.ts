@@ -24,14 +24,21 @@ export function toInputSchema(input: z.ZodType): JSONSchema7 {
 
 const NO_ANSWER = "the tool gave no answer in time; it may have done its work";
 
-const renderIssues = (issues: readonly { path: readonly PropertyKey[]; message: string }[]): string =>
-  issues.map(({ path, message }) => [renderPath(path), message].filter(Boolean).join(": ")).join("\n");
+const renderIssues = (
+  issues: readonly { path: readonly PropertyKey[]; message: string }[],
+): string =>
+  issues
+    .map(({ path, message }) => [renderPath(path), message].filter(Boolean).join(": "))
+    .join("\n");
 
 /** Calls a tool. If the input is invalid, the model gets its issues and `execute` is not called. */
 async function callTool(tool: Tool, given: unknown, info: ToolCallInfo): Promise<ToolOutput> {
   const checked = await tool.input.safeParseAsync(given);
   if (!checked.success)
-    return toTextOutput(`The input does not fit, and the tool was not called:\n${renderIssues(checked.error.issues)}`, true);
+    return toTextOutput(
+      `The input does not fit, and the tool was not called:\n${renderIssues(checked.error.issues)}`,
+      true,
+    );
   info.signal.throwIfAborted();
   const result = await raceAbort(
     Promise.resolve().then(() => tool.execute(checked.data, info)),
@@ -43,14 +50,21 @@ async function callTool(tool: Tool, given: unknown, info: ToolCallInfo): Promise
 }
 
 /** Makes the tool that a turn offers under a name. Results and errors get the boundary on their way to the model. */
-export async function offerPluginTool(tool: Tool, names: Pick<OfferedTool, "name" | "tool">, turn: TurnInfo): Promise<OfferedTool> {
+export async function offerPluginTool(
+  tool: Tool,
+  names: Pick<OfferedTool, "name" | "tool">,
+  turn: TurnInfo,
+): Promise<OfferedTool> {
   const { jsonSchema } = await import("ai");
   const { readOnly = false, idempotent = false, destructive = false, exclusive = false } = tool;
   return {
     ...names,
     hints: { readOnly, idempotent, destructive },
     exclusive,
-    definition: { description: tool.description, inputSchema: jsonSchema(toInputSchema(tool.input)) },
+    definition: {
+      description: tool.description,
+      inputSchema: jsonSchema(toInputSchema(tool.input)),
+    },
     execute: (input, { callId, signal, trace }) =>
       callTool(tool, input, {
         ...turn,

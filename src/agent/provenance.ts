@@ -23,9 +23,12 @@ export interface View {
 /** Where the outside text is that the model sees. */
 export type OutsidePlace = "input" | "history" | "context" | "results" | "messages";
 
-const isToolMessage = (message: unknown): boolean => (message as { role?: unknown } | null)?.role === "tool";
+const isToolMessage = (message: unknown): boolean =>
+  (message as { role?: unknown } | null)?.role === "tool";
 const getDocuments = (messages: readonly ConversationMessage[] = []) =>
-  messages.flatMap((message) => (message.role === "user" ? message.parts.filter((part) => part.type === "document") : []));
+  messages.flatMap((message) =>
+    message.role === "user" ? message.parts.filter((part) => part.type === "document") : [],
+  );
 const hasToolMessage = (message: ConversationMessage): boolean =>
   message.role === "steps" ? message.messages.some(isToolMessage) : isToolMessage(message);
 
@@ -33,13 +36,18 @@ const hasToolMessage = (message: ConversationMessage): boolean =>
  * What a hook sent is outside text even if the operator has taken its boundary away, and what people other than the owner write,
  * too. With `countsPeople` false the latter is not: their words and names, but what they quote and send is.
  */
-function isOutsideInput(input: readonly TextPart[], isChannel: boolean, countsPeople: boolean): boolean {
+function isOutsideInput(
+  input: readonly TextPart[],
+  isChannel: boolean,
+  countsPeople: boolean,
+): boolean {
   if (isChannel && !countsPeople) return input.some((part) => part.outside && part.by !== "sender");
   if (input.some((part) => part.outside || part.by === "sender")) return true;
   return isChannel && !input.some((part) => part.by === "owner");
 }
 
-const hasOutsideContext = ({ context = [] }: Pick<TurnRecord, "context">): boolean => context.some(({ from }) => from !== "operator");
+const hasOutsideContext = ({ context = [] }: Pick<TurnRecord, "context">): boolean =>
+  context.some(({ from }) => from !== "operator");
 
 /** Whether a message has nothing but notes of trusted words. A caller's tools may have the names of Rouse's own. */
 function isTrustedNotes(message: unknown, hook: string): boolean {
@@ -49,7 +57,11 @@ function isTrustedNotes(message: unknown, hook: string): boolean {
 
 function isTrustedResult(part: unknown): boolean {
   const { toolName, output } = part as { toolName?: unknown; output?: { value?: unknown } };
-  return typeof toolName === "string" && typeof output?.value === "string" && isTrustedMemory(toolName, output.value);
+  return (
+    typeof toolName === "string" &&
+    typeof output?.value === "string" &&
+    isTrustedMemory(toolName, output.value)
+  );
 }
 
 const isOutsideCheckpoint = ({ checkpoint }: TurnRecord, countsPeople: boolean): boolean =>
@@ -66,11 +78,19 @@ export const isOutsideTurn = (turn: TurnRecord, countsPeople = true): boolean =>
  * Divides what a caller has sent, and the history before it, at the beginning of its current turn. A caller that answers the
  * calls of a turn goes on with that turn.
  */
-function divideTurns({ history, messages = [] }: View): { earlier: View["history"]; own: View["history"]; said: number } {
+function divideTurns({ history, messages = [] }: View): {
+  earlier: View["history"];
+  own: View["history"];
+  said: number;
+} {
   const last = messages.findLastIndex((message) => message.role === "user");
   if (last >= 0) return { earlier: history, own: [], said: last };
   const first = history.findLastIndex((turn) => turn.input.length > 0);
-  return { earlier: history.slice(0, Math.max(0, first)), own: history.slice(Math.max(0, first)), said: 0 };
+  return {
+    earlier: history.slice(0, Math.max(0, first)),
+    own: history.slice(Math.max(0, first)),
+    said: 0,
+  };
 }
 
 /**
@@ -91,7 +111,9 @@ export function findOutside(view: View, countsPeople = true): OutsidePlace | und
   if (own.some(hasOutsideContext)) return "context";
   if (messages?.slice(0, said).some(hasToolMessage)) return "messages";
   if (!countsOwnResults) return undefined;
-  return results.length > 0 || own.some((turn) => isOutsideTurn(turn)) || messages?.slice(said).some(hasToolMessage)
+  return results.length > 0 ||
+    own.some((turn) => isOutsideTurn(turn)) ||
+    messages?.slice(said).some(hasToolMessage)
     ? "results"
     : undefined;
 }
@@ -99,17 +121,26 @@ export function findOutside(view: View, countsPeople = true): OutsidePlace | und
 /** The words of people, and of the operator, among the parts of an input. */
 function getNamedParts(input: readonly TextPart[], isChannel: boolean): string[] {
   const isOthers = isChannel && !input.some((part) => part.by === "owner");
-  return isOthers ? [] : input.filter((part) => !part.outside && part.by !== "sender").map(({ text }) => text);
+  return isOthers
+    ? []
+    : input.filter((part) => !part.outside && part.by !== "sender").map(({ text }) => text);
 }
 
 /** Divides what the model sees into the words of the operator, the owner and the API's caller, and all else, as one text. */
-export function divideWords({ kind, history, input, messages = [], context, results }: View): { named: string[]; outside: () => string } {
+export function divideWords({ kind, history, input, messages = [], context, results }: View): {
+  named: string[];
+  outside: () => string;
+} {
   const shown = [...history.flatMap((turn) => turn.context ?? []), ...context];
   const named = [
     ...getNamedParts(input, kind === "channel"),
     ...history.flatMap((turn) => getNamedParts(turn.input, turn.hook.startsWith("channels/"))),
     ...shown.filter(({ from }) => from === "operator").map(({ text }) => text),
-    ...messages.flatMap((message) => (message.role === "user" ? message.parts.map((part) => (part.type === "text" ? part.text : "")) : [])),
+    ...messages.flatMap((message) =>
+      message.role === "user"
+        ? message.parts.map((part) => (part.type === "text" ? part.text : ""))
+        : [],
+    ),
   ];
   const outside = (): string =>
     [
@@ -117,7 +148,11 @@ export function divideWords({ kind, history, input, messages = [], context, resu
       ...shown.map(({ text }) => text),
       ...getDocuments(messages).map(({ text }) => text),
       ...messages.map((message) => (message.role === "tool" ? message.text : "")),
-      JSON.stringify(messages.flatMap((message) => (message.role === "steps" ? message.messages.filter(isToolMessage) : []))),
+      JSON.stringify(
+        messages.flatMap((message) =>
+          message.role === "steps" ? message.messages.filter(isToolMessage) : [],
+        ),
+      ),
       JSON.stringify(history.flatMap((turn) => turn.messages.filter(isToolMessage))),
       JSON.stringify(results),
     ].join("\n");

@@ -28,7 +28,13 @@ import { toolIssues } from "./tool-checks.ts";
 import { createToolBox, offerOwnTools } from "./tools.ts";
 import { traceTools } from "./traced-turn.ts";
 import { addUsage } from "./usage.ts";
-import type { AgentRuntime, ModelCandidate, NamedProvider, TurnInput, TurnResult } from "./types.ts";
+import type {
+  AgentRuntime,
+  ModelCandidate,
+  NamedProvider,
+  TurnInput,
+  TurnResult,
+} from "./types.ts";
 
 export interface RuntimeOptions {
   config: Config;
@@ -56,7 +62,9 @@ type Model = Parameters<typeof wrapLanguageModel>[0]["model"];
  * Makes models. A model makes its schemas when it is made, which costs more than many a turn, so that turns share it.
  * The provider's package is loaded when a turn first needs it.
  */
-function createModelCache(fetcher: typeof fetch): (provider: NamedProvider, model: string) => Promise<Model> {
+function createModelCache(
+  fetcher: typeof fetch,
+): (provider: NamedProvider, model: string) => Promise<Model> {
   const factories = new Map<string, ReturnType<NamedProvider["kind"]["create"]>>();
   const kept = new Map<string, Promise<Model>>();
   return ({ kind, settings }, model) => {
@@ -74,10 +82,19 @@ function createModelCache(fetcher: typeof fetch): (provider: NamedProvider, mode
 }
 
 /** Rouse's own tools, which give way to a caller's tool of the same name. */
-const OF_ROUSE: ReadonlySet<string> = new Set([READ_RESULT, SCHEDULE_TOOL, SEND_FILE_TOOL, REMEMBER_TOOL, RECALL_TOOL]);
+const OF_ROUSE: ReadonlySet<string> = new Set([
+  READ_RESULT,
+  SCHEDULE_TOOL,
+  SEND_FILE_TOOL,
+  REMEMBER_TOOL,
+  RECALL_TOOL,
+]);
 
 /** Makes the runtime of a snapshot. `issues` are config errors about models, providers and tools. */
-export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRuntime; issues: Issue[] } {
+export function createAgentRuntime(options: RuntimeOptions): {
+  runtime: AgentRuntime;
+  issues: Issue[];
+} {
   const { config, env, clock, log, kinds, plugins } = options;
   const { offers, incomplete: isIncomplete } = plugins;
   const set = createModels({ config, env, kinds, isIncomplete });
@@ -118,8 +135,12 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     const callerNames = new Set(callerTools.map(({ name }) => name));
     const own = await offerOwnTools(input.extensions ?? [], toolTurn);
     const telemetry = options.telemetry?.();
-    const tools = traceTools([...own.filter(({ name }) => !OF_ROUSE.has(name) || !callerNames.has(name)), ...picked.tools], telemetry);
-    const getModelOf = ({ provider, model }: ModelCandidate): Promise<Model> => getModel(provider, model.model);
+    const tools = traceTools(
+      [...own.filter(({ name }) => !OF_ROUSE.has(name) || !callerNames.has(name)), ...picked.tools],
+      telemetry,
+    );
+    const getModelOf = ({ provider, model }: ModelCandidate): Promise<Model> =>
+      getModel(provider, model.model);
     const end = await runLoop({
       runId: info.runId,
       tools: new Map(tools.map((tool) => [tool.name, tool])),
@@ -129,7 +150,8 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       onUnknown: input.onUnknown ?? "tell",
       maxResultBytes: config.agents.defaults.toolResultBytes,
       ready: input.gate?.ready,
-      signal: tools.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+      signal:
+        tools.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       clock,
       warnings,
       callModel: createStepCall(candidates, {
@@ -156,9 +178,16 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       { clock, log },
     );
     if (input.model.ref === ECHO.ref) return { ...echoTurn(input, kinds), warnings };
-    const fail = (code: RunErrorCode, message: string): TurnResult => ({ ok: false, code, message, retryable: false, warnings });
+    const fail = (code: RunErrorCode, message: string): TurnResult => ({
+      ok: false,
+      code,
+      message,
+      retryable: false,
+      warnings,
+    });
     const candidates = set.candidates(input.model);
-    if (candidates.length === 0) return fail("unknown_model", `models.providers has no "${input.model.provider}" any more`);
+    if (candidates.length === 0)
+      return fail("unknown_model", `models.providers has no "${input.model.provider}" any more`);
     const deadline = readMonotonic(clock) + timeoutMs;
     try {
       const result = await runSteps(input, candidates, { parts, warnings, deadline });
@@ -177,7 +206,10 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   const runtime: AgentRuntime = {
     models: set.models,
     runTurn: (input) => toolBox.during(() => runTurn(input)),
-    getRoom: (agent, model) => getRoom((model && set.candidates(model)[0]?.contextTokens) ?? DEFAULT_CONTEXT_TOKENS, { agent }),
+    getRoom: (agent, model) =>
+      getRoom((model && set.candidates(model)[0]?.contextTokens) ?? DEFAULT_CONTEXT_TOKENS, {
+        agent,
+      }),
     start: () => toolBox.start(config.agents.list.flatMap(({ tools }) => tools)),
     mcpServers: toolBox.states,
     retire: toolBox.retire,
@@ -186,24 +218,35 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   return { runtime, issues };
 }
 
-const isTimeout = (error: unknown): boolean => error instanceof Error && error.name === "TimeoutError";
+const isTimeout = (error: unknown): boolean =>
+  error instanceof Error && error.name === "TimeoutError";
 
 function toTurnResult(end: LoopEnd, warnings: string[]): TurnResult {
   if (end.kind === "lost") return { ok: false, code: "lost", asks: [], open: [] };
   if (end.kind === "waiting") return { ok: false, code: "waiting", asks: end.asks, open: end.open };
-  if (end.kind === "given-up") return { ok: false, code: "outcome_unknown", message: end.message, retryable: false, warnings };
+  if (end.kind === "given-up")
+    return { ok: false, code: "outcome_unknown", message: end.message, retryable: false, warnings };
   const { steps, isLimited } = end;
   const last = steps.at(-1) as StepRecord;
   const said = getStepText(last);
-  if (isLimited) warnings.push(`the turn reached its limit of ${MAX_STEPS} steps; the last one had no tools`);
-  else if (last.finish === "length") warnings.push("the reply ends where the model's limit for one answer was reached");
+  if (isLimited)
+    warnings.push(`the turn reached its limit of ${MAX_STEPS} steps; the last one had no tools`);
+  else if (last.finish === "length")
+    warnings.push("the reply ends where the model's limit for one answer was reached");
   const open = last.calls.filter(({ output }) => output === undefined);
   return {
     ok: true,
-    text: said === "" && isLimited ? getStepText(steps.findLast((step) => getStepText(step) !== "") ?? last) : said,
+    text:
+      said === "" && isLimited
+        ? getStepText(steps.findLast((step) => getStepText(step) !== "") ?? last)
+        : said,
     spoken: getSpoken(steps),
     reasoning: getReasoning(steps),
-    calls: open.map((call) => ({ id: toCallerCallId(call, steps), tool: call.name, input: call.input })),
+    calls: open.map((call) => ({
+      id: toCallerCallId(call, steps),
+      tool: call.name,
+      input: call.input,
+    })),
     messages: steps.flatMap(toHistoryMessages),
     usage: addUsage(steps.map(({ usage }) => usage)),
     model: last.model,

@@ -3,7 +3,16 @@ import type { Sampling } from "./types.ts";
 
 /** What the providers' common interface has a name for. */
 export function toSamplingOptions(sampling: Sampling = {}) {
-  const { temperature, topP, maxOutputTokens, stopSequences, seed, presencePenalty, frequencyPenalty, toolChoice } = sampling;
+  const {
+    temperature,
+    topP,
+    maxOutputTokens,
+    stopSequences,
+    seed,
+    presencePenalty,
+    frequencyPenalty,
+    toolChoice,
+  } = sampling;
   return {
     ...(temperature === undefined ? {} : { temperature }),
     ...(topP === undefined ? {} : { topP }),
@@ -14,7 +23,12 @@ export function toSamplingOptions(sampling: Sampling = {}) {
     ...(frequencyPenalty === undefined ? {} : { frequencyPenalty }),
     ...(toolChoice === undefined
       ? {}
-      : { toolChoice: typeof toolChoice === "string" ? toolChoice : { type: "tool" as const, toolName: toolChoice.tool } }),
+      : {
+          toolChoice:
+            typeof toolChoice === "string"
+              ? toolChoice
+              : { type: "tool" as const, toolName: toolChoice.tool },
+        }),
   };
 }
 

@@ -30,7 +30,9 @@ export const getStepText = ({ messages }: Pick<StepRecord, "messages">): string 
     .flatMap((message) => {
       const { content } = message as { content?: unknown };
       if (typeof content === "string") return content;
-      return Array.isArray(content) ? (content as TextPart[]).map(({ type, text }) => (type === "text" ? String(text) : "")) : [];
+      return Array.isArray(content)
+        ? (content as TextPart[]).map(({ type, text }) => (type === "text" ? String(text) : ""))
+        : [];
     })
     .join("");
 
@@ -42,7 +44,9 @@ export const getReasoning = (steps: readonly StepRecord[]): string =>
       const { content } = message as { content?: unknown };
       return Array.isArray(content) ? (content as TextPart[]) : [];
     })
-    .flatMap(({ type, text }) => (type === "reasoning" && typeof text === "string" && text !== "" ? [text] : []))
+    .flatMap(({ type, text }) =>
+      type === "reasoning" && typeof text === "string" && text !== "" ? [text] : [],
+    )
     .join(STEP_GAP);
 
 /** Returns the whole text of the steps, as a reader of the stream gets it. */

@@ -15,7 +15,10 @@ function checkTools(tools: Tools, config: Config): Issue[] {
     const path = `plugins.${plugin}`;
     const issues: Issue[] = [];
     if (value.length > 0 && Object.hasOwn(config.mcp.servers, plugin))
-      issues.push({ path: `mcp.servers.${plugin}`, message: "a plugin with tools has this id: give the server another name" });
+      issues.push({
+        path: `mcp.servers.${plugin}`,
+        message: "a plugin with tools has this id: give the server another name",
+      });
     for (const { name, input } of value) {
       if (`${plugin}__${name}`.length > MAX_NAME)
         issues.push({
@@ -25,7 +28,10 @@ function checkTools(tools: Tools, config: Config): Issue[] {
       try {
         toInputSchema(input);
       } catch {
-        issues.push({ path, message: `the input of the tool "${name}" must be a zod object that JSON Schema can describe` });
+        issues.push({
+          path,
+          message: `the input of the tool "${name}" must be a zod object that JSON Schema can describe`,
+        });
       }
     }
     return issues;
@@ -48,22 +54,33 @@ export function createToolCheck(config: Config, tools: Tools, isIncomplete: bool
       return "write `<server>.<tool>`, or `<server>.*` for all of its tools; `!` before it takes them away";
     if (servers.includes(source)) return undefined;
     if (source === OWN_SOURCE) return findOwnToolProblem(tool);
-    const own = tools.filter(({ plugin }) => plugin === source).flatMap(({ value }) => value.map(({ name }) => name));
+    const own = tools
+      .filter(({ plugin }) => plugin === source)
+      .flatMap(({ value }) => value.map(({ name }) => name));
     if (own.some((name) => coversTool([tool], name))) return undefined;
-    if (own.length > 0) return `the plugin "${source}" has no tool "${tool.slice(0, 60)}".${didYouMean(tool, own)}`;
+    if (own.length > 0)
+      return `the plugin "${source}" has no tool "${tool.slice(0, 60)}".${didYouMean(tool, own)}`;
     if (isIncomplete) return undefined;
     return `mcp.servers has no "${source.slice(0, 60)}", and no plugin of this id has tools.${didYouMean(source, sources)}`;
   };
 }
 
 /** Returns the problems of a list of patterns; `path` is the list's. */
-export function checkToolList(patterns: readonly string[], path: string, check: ToolCheck): Issue[] {
+export function checkToolList(
+  patterns: readonly string[],
+  path: string,
+  check: ToolCheck,
+): Issue[] {
   const issues = patterns.flatMap((pattern, index): Issue[] => {
     const message = check(pattern);
     return message === undefined ? [] : [{ path: `${path}[${index}]`, message }];
   });
   if (patterns.length > 0 && patterns.every((pattern) => pattern.startsWith("!")))
-    issues.push({ path, message: "names no tool, it only takes some away: name those to take them from, such as `<server>.*`" });
+    issues.push({
+      path,
+      message:
+        "names no tool, it only takes some away: name those to take them from, such as `<server>.*`",
+    });
   return issues;
 }
 
@@ -73,6 +90,8 @@ export function toolIssues(config: Config, tools: Tools, isIncomplete: boolean):
   return [
     ...checkTools(tools, config),
     ...checkToolList(config.hooks.tools, "hooks.tools", check),
-    ...config.agents.list.flatMap((agent, index) => checkToolList(agent.tools, `agents.list[${index}].tools`, check)),
+    ...config.agents.list.flatMap((agent, index) =>
+      checkToolList(agent.tools, `agents.list[${index}].tools`, check),
+    ),
   ];
 }

@@ -6,7 +6,10 @@ export const toTextOutput = (text: string, isError = false): ToolOutput => ({
   ...(isError && { isError }),
 });
 
-const UNANSWERED: ToolOutput = toTextOutput("There is no answer to this call. It may have been carried out, or not.", true);
+const UNANSWERED: ToolOutput = toTextOutput(
+  "There is no answer to this call. It may have been carried out, or not.",
+  true,
+);
 
 const toContent = (part: ToolOutputPart) =>
   part.type === "text"
@@ -26,7 +29,8 @@ export const renderFile = (mediaType: string, data: string | undefined, why: str
 
 const countBytes = (base64: string): number => Math.floor((base64.length * 3) / 4);
 
-const joinTexts = (parts: readonly ToolOutputPart[]): string => parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n");
+const joinTexts = (parts: readonly ToolOutputPart[]): string =>
+  parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n");
 
 /** The name of the tool that reads the rest of a cut result. */
 export const READ_RESULT = "read_result";
@@ -55,7 +59,14 @@ function limitFiles(parts: readonly ToolOutputPart[]): ToolOutputPart[] {
     left -= countBytes(part.data);
     if (left >= 0) return part;
     left += countBytes(part.data);
-    return { type: "text", text: renderFile(part.mediaType, part.data, `left out, a result keeps files of ${MAX_FILE_BYTES} bytes`) };
+    return {
+      type: "text",
+      text: renderFile(
+        part.mediaType,
+        part.data,
+        `left out, a result keeps files of ${MAX_FILE_BYTES} bytes`,
+      ),
+    };
   });
 }
 
@@ -74,8 +85,15 @@ export function cutOutput(
   if (kept.length === text.length) return { output: { parts, ...(isError && { isError }) } };
   const { length } = text;
   const files = parts.filter((part) => part.type === "file");
-  const first: ToolOutputPart = { type: "text", text: kept + renderMore(callId, kept.length, length) };
-  return { output: { parts: [first, ...files], ...(isError && { isError }) }, stored: { id: callId, length }, text };
+  const first: ToolOutputPart = {
+    type: "text",
+    text: kept + renderMore(callId, kept.length, length),
+  };
+  return {
+    output: { parts: [first, ...files], ...(isError && { isError }) },
+    stored: { id: callId, length },
+    text,
+  };
 }
 
 /** Converts the answer of a tool to the output of the `ai` package's messages, without the boundary. */
@@ -90,7 +108,12 @@ export function toResultOutput({ parts, isError = false }: ToolOutput): ToolResu
 const nameFiles = ({ parts, ...rest }: ToolOutput): ToolOutput => ({
   ...rest,
   parts: parts.map((part) =>
-    part.type === "text" ? part : { type: "text", text: renderFile(part.mediaType, part.data, "it was shown when the tool was called") },
+    part.type === "text"
+      ? part
+      : {
+          type: "text",
+          text: renderFile(part.mediaType, part.data, "it was shown when the tool was called"),
+        },
   ),
 });
 

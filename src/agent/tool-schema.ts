@@ -4,12 +4,22 @@ import type { JSONSchema7 } from "ai";
 const PARAMETER = /^[\w.$@-]{1,64}$/;
 const VALUE = /^[\w.:/@+#$*%-]{0,64}$/;
 const REFERENCE = /^#(?:\/[\w.$@%-]{1,64}){0,8}$/;
-const TYPES = new Set<unknown>(["string", "number", "integer", "boolean", "object", "array", "null"]);
+const TYPES = new Set<unknown>([
+  "string",
+  "number",
+  "integer",
+  "boolean",
+  "object",
+  "array",
+  "null",
+]);
 
 const NAMED = ["properties", "$defs", "definitions", "dependentSchemas"];
 const LISTED = ["anyOf", "oneOf", "allOf", "prefixItems"];
 const NESTED =
-  "items additionalItems additionalProperties unevaluatedItems unevaluatedProperties contains propertyNames not if then else".split(" ");
+  "items additionalItems additionalProperties unevaluatedItems unevaluatedProperties contains propertyNames not if then else".split(
+    " ",
+  );
 const MEASURES =
   "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems uniqueItems minProperties maxProperties minContains maxContains nullable readOnly writeOnly deprecated".split(
     " ",
@@ -22,7 +32,8 @@ const MAX_DEPTH = 20;
 class UnsafeName extends Error {}
 
 type Json = Record<string, unknown>;
-const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const isPlain = (value: unknown): boolean =>
   Array.isArray(value)
@@ -32,7 +43,8 @@ const isPlain = (value: unknown): boolean =>
       : typeof value !== "object" || value === null;
 
 function checkNames(names: readonly unknown[]): void {
-  if (!names.every((name) => typeof name === "string" && PARAMETER.test(name))) throw new UnsafeName();
+  if (!names.every((name) => typeof name === "string" && PARAMETER.test(name)))
+    throw new UnsafeName();
 }
 
 /** Whether a keyword's value may stay in the schema as it is. */
@@ -48,14 +60,18 @@ function walk(schema: unknown, place: string, words: string[], depth: number): u
   if (typeof schema === "boolean") return schema;
   if (!isObject(schema) || depth > MAX_DEPTH) return {};
   const kept: Json = {};
-  const inside = (value: unknown, name: string): unknown => walk(value, place === "" ? name : `${place}.${name}`, words, depth + 1);
+  const inside = (value: unknown, name: string): unknown =>
+    walk(value, place === "" ? name : `${place}.${name}`, words, depth + 1);
   const same = (value: unknown): unknown => walk(value, place, words, depth + 1);
   for (const [keyword, value] of Object.entries(schema)) {
     if (NAMED.includes(keyword) && isObject(value)) {
       checkNames(Object.keys(value));
-      kept[keyword] = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, inside(one, name)]));
+      kept[keyword] = Object.fromEntries(
+        Object.entries(value).map(([name, one]) => [name, inside(one, name)]),
+      );
     } else if (LISTED.includes(keyword) && Array.isArray(value)) kept[keyword] = value.map(same);
-    else if (NESTED.includes(keyword)) kept[keyword] = Array.isArray(value) ? value.map(same) : same(value);
+    else if (NESTED.includes(keyword))
+      kept[keyword] = Array.isArray(value) ? value.map(same) : same(value);
     else if (isSafe(keyword, value)) kept[keyword] = value;
     else if (keyword === "required" && Array.isArray(value)) {
       checkNames(value);
@@ -77,7 +93,10 @@ function walk(schema: unknown, place: string, words: string[], depth: number): u
 export function splitSchema(schema: unknown): { schema: JSONSchema7; words: string } | undefined {
   const words: string[] = [];
   try {
-    return { schema: { type: "object", properties: {}, ...(walk(schema, "", words, 0) as JSONSchema7) }, words: words.join("\n") };
+    return {
+      schema: { type: "object", properties: {}, ...(walk(schema, "", words, 0) as JSONSchema7) },
+      words: words.join("\n"),
+    };
   } catch (error) {
     if (error instanceof UnsafeName) return undefined;
     throw error;

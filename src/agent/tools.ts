@@ -36,13 +36,19 @@ export interface ToolBoxOptions extends McpEnvironment {
   log: Logger;
 }
 
-const toModelName = (source: string, tool: string): string => `${source.replaceAll(/[^\w-]/g, "_")}__${tool}`;
+const toModelName = (source: string, tool: string): string =>
+  `${source.replaceAll(/[^\w-]/g, "_")}__${tool}`;
 
 /** Offers the tools that a turn has besides those of its agent's list. */
-export const offerOwnTools = (extensions: readonly TurnExtension[], { info }: ToolTurn): Promise<OfferedTool[]> =>
+export const offerOwnTools = (
+  extensions: readonly TurnExtension[],
+  { info }: ToolTurn,
+): Promise<OfferedTool[]> =>
   Promise.all(
     extensions.flatMap(({ id, tools }) =>
-      tools.map((tool) => offerPluginTool(tool, { name: tool.name, tool: `${id}.${tool.name}` }, info)),
+      tools.map((tool) =>
+        offerPluginTool(tool, { name: tool.name, tool: `${id}.${tool.name}` }, info),
+      ),
     ),
   );
 
@@ -52,15 +58,32 @@ const createCloser = (servers: readonly McpServer[]) => async (): Promise<void> 
 };
 
 /** Creates the tools of a snapshot. Connections to MCP servers are made when first needed, and kept. */
-export function createToolBox({ servers: configured, tools: pluginTools, ...environment }: ToolBoxOptions): ToolBox {
-  const servers = Object.entries(configured).map(([name, server]) => [name, new McpServer({ ...environment, name, server })] as const);
+export function createToolBox({
+  servers: configured,
+  tools: pluginTools,
+  ...environment
+}: ToolBoxOptions): ToolBox {
+  const servers = Object.entries(configured).map(
+    ([name, server]) => [name, new McpServer({ ...environment, name, server })] as const,
+  );
   let turns = 0;
   let isRetired = false;
   const close = createCloser(servers.map(([, server]) => server));
-  const pickServer = async (name: string, server: McpServer, patterns: ToolPatterns, { boundary, waitMs }: ToolTurn) => {
+  const pickServer = async (
+    name: string,
+    server: McpServer,
+    patterns: ToolPatterns,
+    { boundary, waitMs }: ToolTurn,
+  ) => {
     try {
       const listed = await server.tools(AbortSignal.timeout(waitMs));
-      return await offerServerTools(name, server, listed, (tool) => allCoverTool(patterns, `${name}.${tool}`), boundary);
+      return await offerServerTools(
+        name,
+        server,
+        listed,
+        (tool) => allCoverTool(patterns, `${name}.${tool}`),
+        boundary,
+      );
     } catch {
       // The supervision has logged why.
       return { tools: [], warnings: [`the tools of mcp.servers.${name} could not be reached`] };
@@ -73,12 +96,23 @@ export function createToolBox({ servers: configured, tools: pluginTools, ...envi
         pluginTools.flatMap(({ plugin, value }) =>
           value
             .filter((tool) => allCoverTool(patterns, `${plugin}.${tool.name}`))
-            .map((tool) => offerPluginTool(tool, { name: toModelName(plugin, tool.name), tool: `${plugin}.${tool.name}` }, turn.info)),
+            .map((tool) =>
+              offerPluginTool(
+                tool,
+                { name: toModelName(plugin, tool.name), tool: `${plugin}.${tool.name}` },
+                turn.info,
+              ),
+            ),
         ),
       );
       const named = servers.filter(([name]) => allNameSource(patterns, name));
-      const picked = await Promise.all(named.map(([name, server]) => pickServer(name, server, patterns, turn)));
-      return { tools: [...own, ...picked.flatMap(({ tools }) => tools)], warnings: picked.flatMap(({ warnings }) => warnings) };
+      const picked = await Promise.all(
+        named.map(([name, server]) => pickServer(name, server, patterns, turn)),
+      );
+      return {
+        tools: [...own, ...picked.flatMap(({ tools }) => tools)],
+        warnings: picked.flatMap(({ warnings }) => warnings),
+      };
     },
     start(patterns) {
       for (const [name, server] of servers) if (allNameSource([patterns], name)) server.start();
@@ -104,7 +138,10 @@ export function createToolBox({ servers: configured, tools: pluginTools, ...envi
 const ANY_OBJECT = { type: "object", properties: {} };
 
 /** Describes the tools of a turn's caller to the model. The caller carries out their calls. */
-export function describeCallerTools(tools: readonly CallerTool[] = [], jsonSchema: (schema: JSONSchema7) => Schema): ToolSet {
+export function describeCallerTools(
+  tools: readonly CallerTool[] = [],
+  jsonSchema: (schema: JSONSchema7) => Schema,
+): ToolSet {
   return Object.fromEntries(
     tools.map(({ name, description, schema, strict }) => [
       name,

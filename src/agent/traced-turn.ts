@@ -9,11 +9,20 @@ export function toTracedModel(
 ): TracedModel {
   const { type, genAiName = type } = kind;
   const { baseUrl } = settings;
-  return { provider: genAiName, model: model.model, baseUrl, agent: { id: agent.id, name: agent.name }, session: info.sessionKey };
+  return {
+    provider: genAiName,
+    model: model.model,
+    baseUrl,
+    agent: { id: agent.id, name: agent.name },
+    session: info.sessionKey,
+  };
 }
 
 /** The same tools; each call is a span, which the tool gets as `trace` to pass it on. */
-export function traceTools(tools: readonly OfferedTool[], telemetry: Telemetry | undefined): readonly OfferedTool[] {
+export function traceTools(
+  tools: readonly OfferedTool[],
+  telemetry: Telemetry | undefined,
+): readonly OfferedTool[] {
   if (!telemetry) return tools;
   return tools.map((tool) => ({
     ...tool,

@@ -24,8 +24,13 @@ const ENDINGS: Readonly<Record<string, string>> = {
 };
 
 /** Checks that what transcribes is a provider that can. */
-export const transcriptionIssues = (config: Config, kinds: readonly ProviderDescription[]): Issue[] =>
-  config.transcription ? findEndpointIssues("transcription.provider", config.transcription.provider, config, kinds) : [];
+export const transcriptionIssues = (
+  config: Config,
+  kinds: readonly ProviderDescription[],
+): Issue[] =>
+  config.transcription
+    ? findEndpointIssues("transcription.provider", config.transcription.provider, config, kinds)
+    : [];
 
 /** A file on disk. */
 export interface AudioFile {
@@ -35,7 +40,9 @@ export interface AudioFile {
 }
 
 /** The words of a recording, or why there are none. `isPassing`: a later try may succeed. */
-export type Transcript = { ok: true; text: string } | { ok: false; reason: string; isPassing: boolean };
+export type Transcript =
+  | { ok: true; text: string }
+  | { ok: false; reason: string; isPassing: boolean };
 
 /** Transcribes a recording. Never throws. */
 export type Transcribe = (audio: AudioFile, signal: AbortSignal) => Promise<Transcript>;
@@ -55,7 +62,12 @@ function getFilename({ name, mime = "" }: AudioFile): string {
 }
 
 /** Creates what transcribes by `POST /audio/transcriptions` of the provider that `transcription` names; undefined if it is not set. */
-export function configuredTranscriber({ config, env, fetch, kinds }: TranscriberOptions): Transcribe | undefined {
+export function configuredTranscriber({
+  config,
+  env,
+  fetch,
+  kinds,
+}: TranscriberOptions): Transcribe | undefined {
   const { transcription } = config;
   const endpoint = transcription && findEndpoint(transcription.provider, { config, env, kinds });
   if (!endpoint) return undefined;
@@ -63,7 +75,11 @@ export function configuredTranscriber({ config, env, fetch, kinds }: Transcriber
   const url = `${baseUrl.replace(/\/+$/, "")}/audio/transcriptions`;
   return async (audio, signal) => {
     const form = new FormData();
-    form.append("file", await openAsBlob(audio.file, audio.mime === undefined ? {} : { type: audio.mime }), getFilename(audio));
+    form.append(
+      "file",
+      await openAsBlob(audio.file, audio.mime === undefined ? {} : { type: audio.mime }),
+      getFilename(audio),
+    );
     form.append("model", transcription.model);
     form.append("response_format", "json");
     if (transcription.language !== undefined) form.append("language", transcription.language);
@@ -81,7 +97,9 @@ export function configuredTranscriber({ config, env, fetch, kinds }: Transcriber
         const isPassing = status === 408 || status === 429 || status >= 500;
         return { ok: false, reason: `the transcription endpoint answered ${status}`, isPassing };
       }
-      const { text } = JSON.parse((await response.text()).slice(0, MAX_ANSWER)) as { text?: unknown };
+      const { text } = JSON.parse((await response.text()).slice(0, MAX_ANSWER)) as {
+        text?: unknown;
+      };
       if (typeof text === "string") return { ok: true, text: text.trim() };
       return { ok: false, reason: "the transcription endpoint gave no text", isPassing: false };
     } catch (error) {

@@ -4,7 +4,14 @@ import type { Pass, Refusal } from "../core/breaker.ts";
 import type { TextPart } from "../core/text.ts";
 import type { ToolPatterns } from "../core/tool-names.ts";
 import type { McpServerState } from "./mcp-server.ts";
-import type { ModelPrice, ModelProvider, ModelSettings, Part, ProviderDescription, TurnInfo } from "../contract/kinds.ts";
+import type {
+  ModelPrice,
+  ModelProvider,
+  ModelSettings,
+  Part,
+  ProviderDescription,
+  TurnInfo,
+} from "../contract/kinds.ts";
 import type { FailedAttempt, StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
 import type { Boundary } from "./boundary.ts";
 import type { TurnExtension } from "./extensions.ts";
@@ -128,7 +135,12 @@ export interface Sampling {
   toolChoice?: "auto" | "none" | "required" | { tool: string };
   parallelToolCalls?: boolean;
   /** The answer is JSON; `schema` is a JSON schema that it fits. */
-  json?: { schema?: Record<string, unknown>; name?: string; description?: string; strict?: boolean };
+  json?: {
+    schema?: Record<string, unknown>;
+    name?: string;
+    description?: string;
+    strict?: boolean;
+  };
 }
 
 /** What a turn says of itself to get its tools. */

@@ -8,7 +8,9 @@ export interface CountedTokens {
   inputTokens?: number | undefined;
   outputTokens?: number | undefined;
   totalTokens?: number | undefined;
-  inputTokenDetails?: { cacheReadTokens?: number | undefined; cacheWriteTokens?: number | undefined } | undefined;
+  inputTokenDetails?:
+    | { cacheReadTokens?: number | undefined; cacheWriteTokens?: number | undefined }
+    | undefined;
   outputTokenDetails?: { reasoningTokens?: number | undefined } | undefined;
 }
 
@@ -22,7 +24,13 @@ function getCost(usage: Usage, price: ModelPrice | undefined): number | undefine
   if (!price || inputTokens === undefined || outputTokens === undefined) return undefined;
   const { input, output, cachedInput = input, cacheWrite = input } = price;
   const plain = inputTokens - cachedInputTokens - cacheWriteTokens;
-  return round((plain * input + cachedInputTokens * cachedInput + cacheWriteTokens * cacheWrite + outputTokens * output) / MILLION);
+  return round(
+    (plain * input +
+      cachedInputTokens * cachedInput +
+      cacheWriteTokens * cacheWrite +
+      outputTokens * output) /
+      MILLION,
+  );
 }
 
 /** Returns the tokens of a model call, with its cost. Counts that the provider did not report are absent. */
@@ -38,7 +46,14 @@ export function toUsage(counted: CountedTokens, price: ModelPrice | undefined): 
   return dropUndefined({ ...usage, costUsd: getCost(usage, price) });
 }
 
-const TOKENS = ["inputTokens", "outputTokens", "totalTokens", "cachedInputTokens", "cacheWriteTokens", "reasoningTokens"] as const;
+const TOKENS = [
+  "inputTokens",
+  "outputTokens",
+  "totalTokens",
+  "cachedInputTokens",
+  "cacheWriteTokens",
+  "reasoningTokens",
+] as const;
 
 /** Adds up the usage of several calls. The cost is unknown if the cost of one call is unknown. */
 export function addUsage(calls: readonly Usage[]): Usage {
@@ -47,7 +62,9 @@ export function addUsage(calls: readonly Usage[]): Usage {
     return [name, known.length === 0 ? undefined : known.reduce((sum, count) => sum + count, 0)];
   });
   const isPriced = calls.length > 0 && calls.every(({ costUsd }) => costUsd !== undefined);
-  const costUsd = isPriced ? round(calls.reduce((sum, call) => sum + (call.costUsd ?? 0), 0)) : undefined;
+  const costUsd = isPriced
+    ? round(calls.reduce((sum, call) => sum + (call.costUsd ?? 0), 0))
+    : undefined;
   return dropUndefined({ ...Object.fromEntries(sums), costUsd });
 }
 
@@ -59,6 +76,7 @@ export function findUnpricedModels(agents: readonly Agent[], models: Models): Is
   const found = agents.map((agent) => models.resolve(agent.model, agent.fallbacks));
   const used = found.flatMap((one) => (one.ok ? [one.model, ...(one.model.fallbacks ?? [])] : []));
   const unpriced = new Set(used.filter((model) => !models.getPrice(model)).map(({ ref }) => ref));
-  const message = "limits.budget counts what runs cost, and the price of this model is unknown: set it here";
+  const message =
+    "limits.budget counts what runs cost, and the price of this model is unknown: set it here";
   return [...unpriced].map((ref) => ({ path: `models.prices.${ref}`, message }));
 }

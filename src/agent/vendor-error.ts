@@ -33,7 +33,8 @@ export interface RawVendorError {
 }
 
 type Fields = Record<string, unknown>;
-const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value);
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function parseJson(text: unknown): unknown {
   if (typeof text !== "string") return undefined;
@@ -54,27 +55,39 @@ function findErrorObject(body: unknown): Fields | undefined {
 }
 
 /** Whether a status says that the request was carried out: then it says nothing of the error. */
-export const isSuccess = (status: unknown): boolean => typeof status === "number" && status >= 200 && status < 300;
+export const isSuccess = (status: unknown): boolean =>
+  typeof status === "number" && status >= 200 && status < 300;
 
 const toText = (value: unknown): string => (typeof value === "string" ? value : "");
 const toStatus = (value: unknown): number | undefined =>
-  typeof value === "number" && Number.isInteger(value) && value >= 400 && value < 600 ? value : undefined;
+  typeof value === "number" && Number.isInteger(value) && value >= 400 && value < 600
+    ? value
+    : undefined;
 
 /** Reads the errors of a call, outermost first. */
 export function readVendorError(chain: readonly CallError[]): RawVendorError {
   const bodies = chain.flatMap(({ data, responseBody }) => [data, parseJson(responseBody)]);
   // An error within a stream is passed on as received, without an error class.
   const plain = chain.filter((part) => !(part instanceof Error));
-  const found = [...bodies, ...plain].map(findErrorObject).find((fields) => fields !== undefined) ?? {};
+  const found =
+    [...bodies, ...plain].map(findErrorObject).find((fields) => fields !== undefined) ?? {};
   const { code, type, status, param, message, detail, details } = found;
   // Some vendors name the parameter at the beginning of the message.
-  const named = type === "invalid_request_error" ? /^([a-z_]{3,40}): /.exec(toText(message))?.[1] : undefined;
-  const told = chain.map(({ statusCode }) => statusCode).find((value) => typeof value === "number" && !isSuccess(value)) ?? toStatus(code);
+  const named =
+    type === "invalid_request_error" ? /^([a-z_]{3,40}): /.exec(toText(message))?.[1] : undefined;
+  const told =
+    chain
+      .map(({ statusCode }) => statusCode)
+      .find((value) => typeof value === "number" && !isSuccess(value)) ?? toStatus(code);
   return {
     ...(typeof told === "number" && { status: told }),
-    codes: [code, status, type].filter((value): value is string => typeof value === "string" && value !== ""),
+    codes: [code, status, type].filter(
+      (value): value is string => typeof value === "string" && value !== "",
+    ),
     message: toText(message) || toText(detail),
-    ...(typeof param === "string" && param !== "" ? { param } : named !== undefined && { param: named }),
+    ...(typeof param === "string" && param !== ""
+      ? { param }
+      : named !== undefined && { param: named }),
     details: Array.isArray(details) ? details : [],
   };
 }
@@ -87,7 +100,16 @@ function getPromptText(request: unknown): string {
     else if (typeof value === "object" && value !== null) Object.values(value).forEach(collect);
   };
   if (isFields(request))
-    for (const name of ["messages", "input", "contents", "system", "systemInstruction", "instructions", "prompt"]) collect(request[name]);
+    for (const name of [
+      "messages",
+      "input",
+      "contents",
+      "system",
+      "systemInstruction",
+      "instructions",
+      "prompt",
+    ])
+      collect(request[name]);
   return texts.join("\n");
 }
 
@@ -118,13 +140,23 @@ const PARAM = /^[\w.[\]-]{1,100}$/;
  * Returns the parts of a provider's error that may be kept: status, code, parameter and message, never a credential, a
  * configured secret or a quotation of the prompt. The message is left out if the request that it may quote is unknown.
  */
-export function toVendorError(raw: RawVendorError, chain: readonly CallError[], secrets: readonly string[]): VendorError | undefined {
+export function toVendorError(
+  raw: RawVendorError,
+  chain: readonly CallError[],
+  secrets: readonly string[],
+): VendorError | undefined {
   const { status, codes, param } = raw;
   const code = codes.find((text) => CODE.test(text));
-  const request = chain.map(({ requestBodyValues }) => requestBodyValues).find((value) => value !== undefined);
+  const request = chain
+    .map(({ requestBodyValues }) => requestBodyValues)
+    .find((value) => value !== undefined);
   let message = request === undefined ? "" : oneLine(cutText(raw.message, MAX_READ).text);
-  for (const secret of secrets) if (secret.length >= 4) message = message.replaceAll(secret, REDACTED);
-  message = cutText(withoutQuotes(message.replace(CREDENTIAL, REDACTED), getPromptText(request)), MAX_MESSAGE).text;
+  for (const secret of secrets)
+    if (secret.length >= 4) message = message.replaceAll(secret, REDACTED);
+  message = cutText(
+    withoutQuotes(message.replace(CREDENTIAL, REDACTED), getPromptText(request)),
+    MAX_MESSAGE,
+  ).text;
   const vendor: VendorError = {
     ...(status !== undefined && { status }),
     ...(code !== undefined && { code }),

@@ -16,7 +16,8 @@ const PHONE = /(?<![\p{L}\p{N}])(?:\+|00)\d[\d \t().-]{5,28}/gu;
 const NUMBER = /\d[\d \t().-]{3,28}/g;
 const NAME = /(?<![\p{L}\p{N}])[@#][\p{L}\p{N}][\p{L}\p{N}._-]{0,80}/gu;
 /** Arguments whose whole value is a recipient. */
-const RECIPIENT_KEY = /^(?:to|cc|bcc|recipients?|phone(?:number)?|channel(?:id)?|chat(?:id)?|user(?:id)?|number)$/;
+const RECIPIENT_KEY =
+  /^(?:to|cc|bcc|recipients?|phone(?:number)?|channel(?:id)?|chat(?:id)?|user(?:id)?|number)$/;
 const DIGITS_ONLY = /^\+?[\d \t().-]{5,30}$/;
 
 /** Returns the ASCII form of a host as links have it; undefined if it is none that leads outside. */
@@ -36,12 +37,18 @@ const decodeRun = (run: string): string => {
     return run;
   }
 };
-const decodeEntity = (all: string, hex: string | undefined, decimal: string | undefined): string => {
+const decodeEntity = (
+  all: string,
+  hex: string | undefined,
+  decimal: string | undefined,
+): string => {
   const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
   return code <= 0x10ffff ? String.fromCodePoint(code) : all;
 };
 const decode = (text: string): string =>
-  text.replace(/&#(?:x([\da-f]{1,6})|(\d{1,7}));/gi, decodeEntity).replace(/(?:%[\da-f]{2})+/gi, decodeRun);
+  text
+    .replace(/&#(?:x([\da-f]{1,6})|(\d{1,7}));/gi, decodeEntity)
+    .replace(/(?:%[\da-f]{2})+/gi, decodeRun);
 
 /** The readings of a text: as it is, and without one and two layers of encoding. Invisible characters are gone. */
 function getReadings(text: string): Set<string> {
@@ -83,7 +90,9 @@ function addMail(text: string, recipients: Set<string>, isGenerous: boolean): vo
     // What stands before the host of a link is no mailbox.
     if (local.includes("//")) continue;
     recipients.add(`${local.replace(/^[^\p{L}\p{N}"]+/u, "")}@${host}`);
-    if (isGenerous) for (const { index } of local.matchAll(/[*_'`=/|{]/g)) recipients.add(`${local.slice(index + 1)}@${host}`);
+    if (isGenerous)
+      for (const { index } of local.matchAll(/[*_'`=/|{]/g))
+        recipients.add(`${local.slice(index + 1)}@${host}`);
   }
 }
 
@@ -102,7 +111,8 @@ export function addNamed(text: string, { hosts, recipients }: Reach): void {
     addLinks(reading, hosts);
     addMail(reading, recipients, true);
     addNumbers(reading, NUMBER, recipients);
-    for (const [name] of reading.matchAll(NAME)) recipients.add(name.toLowerCase().replace(/[.-]+$/, ""));
+    for (const [name] of reading.matchAll(NAME))
+      recipients.add(name.toLowerCase().replace(/[.-]+$/, ""));
     for (const [word] of reading.matchAll(WORD)) {
       const host = word.length <= MAX_LENGTH && word.includes(".") ? toHost(word) : undefined;
       if (host !== undefined) hosts.add(host);
@@ -124,33 +134,56 @@ export function addReached(
     const whole = reading.trim();
     if (isRecipient && DIGITS_ONLY.test(whole)) addNumbers(whole, NUMBER, recipients);
     if (isRecipient && whole.length <= MAX_LENGTH)
-      for (const [name] of whole.matchAll(NAME)) if (name === whole) recipients.add(name.toLowerCase());
+      for (const [name] of whole.matchAll(NAME))
+        if (name === whole) recipients.add(name.toLowerCase());
     // A host without a scheme looks like a file or the end of a sentence: it counts if outside text has it.
     for (const { 0: word, index } of reading.matchAll(WORD)) {
-      if (word.length > MAX_LENGTH || !word.includes(".") || reading[index - 1] === "@" || reading[index + word.length] === "@") continue;
+      if (
+        word.length > MAX_LENGTH ||
+        !word.includes(".") ||
+        reading[index - 1] === "@" ||
+        reading[index + word.length] === "@"
+      )
+        continue;
       const host = toHost(word);
-      if (host !== undefined && TOP_LEVEL.test(host) && !hosts.has(host) && isSeen(word.toLowerCase().replace(/[.-]+$/, "")))
+      if (
+        host !== undefined &&
+        TOP_LEVEL.test(host) &&
+        !hosts.has(host) &&
+        isSeen(word.toLowerCase().replace(/[.-]+$/, ""))
+      )
         hosts.add(host);
     }
   }
 }
 
 /** Adds what the arguments of a call would reach, keys included. */
-export function addReachedByInput(input: unknown, found: Reach, isSeen: (word: string) => boolean): void {
+export function addReachedByInput(
+  input: unknown,
+  found: Reach,
+  isSeen: (word: string) => boolean,
+): void {
   const open: { value: unknown; key: string }[] = [{ value: input, key: "" }];
   for (let next = open.pop(); next; next = open.pop()) {
     const { value, key } = next;
-    if (typeof value === "string" || typeof value === "number") addReached(String(value), found, { key, isSeen });
+    if (typeof value === "string" || typeof value === "number")
+      addReached(String(value), found, { key, isSeen });
     else if (Array.isArray(value)) for (const item of value) open.push({ value: item, key });
     else if (typeof value === "object" && value !== null)
-      for (const [name, item] of Object.entries(value)) open.push({ value: name, key: "" }, { value: item, key: name });
+      for (const [name, item] of Object.entries(value))
+        open.push({ value: name, key: "" }, { value: item, key: name });
   }
 }
 
 /** Whether a text is one address, or one link, and nothing else. */
 export function isLoneAddress(text: string): boolean {
   const whole = text.trim();
-  if (whole === "" || whole.length > MAX_LENGTH || /\s/.test(whole.replace(/^[^<>@]{0,100}<([^<>\s]+)>$/, "$1"))) return false;
+  if (
+    whole === "" ||
+    whole.length > MAX_LENGTH ||
+    /\s/.test(whole.replace(/^[^<>@]{0,100}<([^<>\s]+)>$/, "$1"))
+  )
+    return false;
   const found: Reach = { hosts: new Set(), recipients: new Set() };
   addReached(whole, found, { key: "to", isSeen: () => false });
   return found.hosts.size + found.recipients.size === 1;

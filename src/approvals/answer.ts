@@ -13,12 +13,21 @@ export interface ChannelDecision extends WrittenDecision {
 }
 
 /** Renders why a decision does not count. Without the approval, the approver has written the code of none. */
-function renderRefusal({ code: problem }: Failure, approval: ApprovalRecord | undefined, { decisions }: Phrases): string {
+function renderRefusal(
+  { code: problem }: Failure,
+  approval: ApprovalRecord | undefined,
+  { decisions }: Phrases,
+): string {
   if (problem === "not_approver") return decisions.notAllowed;
   if (!approval) return decisions.noApproval;
   const { code, decision } = approval;
   if (problem === "approval_decided" && decision)
-    return decisions.before(code, decisions.past[decision.verdict], decision.by, new Date(decision.at).toISOString());
+    return decisions.before(
+      code,
+      decisions.past[decision.verdict],
+      decision.by,
+      new Date(decision.at).toISOString(),
+    );
   if (problem === "approval_expired") return decisions.expired(code);
   if (problem === "run_ended") return decisions.runEnded(code);
   if (problem === "approval_changed") return decisions.changed(code);
@@ -35,7 +44,14 @@ export async function answerDecision(
   approvals: Pick<Approvals, "decide">,
 ): Promise<{ ok: boolean; answer(language?: string): string }> {
   const decided = await approvals.decide(code, verdict, `${channel}:${person}`, note);
-  if (!decided.ok) return { ok: false, answer: (language) => renderRefusal(decided.failure, decided.approval, getPhrases(language)) };
+  if (!decided.ok)
+    return {
+      ok: false,
+      answer: (language) => renderRefusal(decided.failure, decided.approval, getPhrases(language)),
+    };
   const tool = `\`${decided.approval.tool}\``;
-  return { ok: true, answer: (language) => `${getPhrases(language).decisions.made[verdict](tool)} (${code})` };
+  return {
+    ok: true,
+    answer: (language) => `${getPhrases(language).decisions.made[verdict](tool)} (${code})`,
+  };
 }

@@ -18,7 +18,9 @@ import { normalizeCode } from "./codes.ts";
 import type { Questions } from "./types.ts";
 
 /** A decision that was recorded, or why it was refused, with the approval if the caller may know of it. */
-export type Decided = { ok: true; approval: ApprovalRecord } | { ok: false; failure: Failure; approval?: ApprovalRecord };
+export type Decided =
+  | { ok: true; approval: ApprovalRecord }
+  | { ok: false; failure: Failure; approval?: ApprovalRecord };
 
 /** Approvals of tool calls, and the decisions of people. */
 export interface Approvals {
@@ -53,7 +55,10 @@ const refuse = (code: Failure["code"], message: string, approval?: ApprovalRecor
   failure: { code, message },
   ...(approval && { approval }),
 });
-const NOT_FOUND = refuse("not_found", "there is no approval with this id or code; `rouse approvals list` shows the open approvals");
+const NOT_FOUND = refuse(
+  "not_found",
+  "there is no approval with this id or code; `rouse approvals list` shows the open approvals",
+);
 
 /** The verdicts that fit an approval. */
 export const getVerdicts = ({ reason }: Pick<ApprovalRecord, "reason">): readonly Verdict[] =>
@@ -64,7 +69,12 @@ export const getClosingVerdict = ({ reason }: Pick<ApprovalRecord, "reason">): V
   reason === "outcome_unknown" ? "give_up" : "deny";
 
 /** Writes a decision, with the messages that remove the buttons of its question. */
-export function writeDecision(tx: Writes, approvalId: string, decision: ApprovalDecision, ends: readonly Planned[]): void {
+export function writeDecision(
+  tx: Writes,
+  approvalId: string,
+  decision: ApprovalDecision,
+  ends: readonly Planned[],
+): void {
   tx.add("decision", approvalId, decision);
   for (const end of ends) writeDelivery(tx, end);
 }
@@ -79,13 +89,19 @@ const PAST: Record<Verdict, string> = {
 
 /** Renders a decision: `approved by operator at 2026-01-31T08:00:00.000Z`. */
 export const renderDecision = ({ verdict, by, at }: ApprovalDecision): string =>
-  by === TIMEOUT ? `expired at ${new Date(at).toISOString()}` : `${PAST[verdict]} by ${by} at ${new Date(at).toISOString()}`;
+  by === TIMEOUT
+    ? `expired at ${new Date(at).toISOString()}`
+    : `${PAST[verdict]} by ${by} at ${new Date(at).toISOString()}`;
 
 function refuseDecided(approval: ApprovalRecord, decision: ApprovalDecision): Refused {
   const { code } = approval;
   const decided = { ...approval, decision };
   if (decision.by === TIMEOUT)
-    return refuse("approval_expired", `the approval ${code} ${renderDecision(decision)}: the call was not made`, decided);
+    return refuse(
+      "approval_expired",
+      `the approval ${code} ${renderDecision(decision)}: the call was not made`,
+      decided,
+    );
   const message = `the approval ${code} was decided before (${renderDecision(decision)}): a decision cannot be changed`;
   return refuse("approval_decided", message, decided);
 }
@@ -105,8 +121,13 @@ class StoredApprovals implements Approvals {
     const { store } = this.#deps;
     if (idOrCode.startsWith("apr_")) return store.get("approval", idOrCode);
     const code = normalizeCode(idOrCode);
-    for (const query of [{ state: "open", limit: MAX_OPEN } as const, { state: "decided", limit: MAX_DECIDED } as const]) {
-      const found = (await store.list("approvals", query)).find((approval) => approval.code === code);
+    for (const query of [
+      { state: "open", limit: MAX_OPEN } as const,
+      { state: "decided", limit: MAX_DECIDED } as const,
+    ]) {
+      const found = (await store.list("approvals", query)).find(
+        (approval) => approval.code === code,
+      );
       if (found) return found;
     }
     return undefined;
@@ -116,26 +137,49 @@ class StoredApprovals implements Approvals {
     const { log, clock, metrics, store } = this.#deps;
     const approval = await this.get(idOrCode);
     const at = clock.now();
-    const decision: ApprovalDecision = { verdict, by, at, ...(note === undefined ? {} : { note: note.slice(0, MAX_NOTE) }) };
-    const refused = this.#findProblem(approval, decision) ?? (approval && (await this.#write(approval, decision)));
+    const decision: ApprovalDecision = {
+      verdict,
+      by,
+      at,
+      ...(note === undefined ? {} : { note: note.slice(0, MAX_NOTE) }),
+    };
+    const refused =
+      this.#findProblem(approval, decision) ??
+      (approval && (await this.#write(approval, decision)));
     if (approval && !refused) return { ok: true, approval: { ...approval, decision } };
     const { failure } = refused ?? NOT_FOUND;
     metrics?.refused(failure.code);
-    log.warn({ approvalId: approval?.id, by, verdict, code: failure.code }, "a decision about a tool call was refused");
-    if (approval) await store.commit((tx) => tx.add("refusedDecision", approval.id, { verdict, by, at, code: failure.code }));
+    log.warn(
+      { approvalId: approval?.id, by, verdict, code: failure.code },
+      "a decision about a tool call was refused",
+    );
+    if (approval)
+      await store.commit((tx) =>
+        tx.add("refusedDecision", approval.id, { verdict, by, at, code: failure.code }),
+      );
     return refused ?? NOT_FOUND;
   }
 
   /** Returns why a decision does not fit. A caller who may not decide learns nothing about approvals. */
-  #findProblem(approval: ApprovalRecord | undefined, { verdict, by, at }: ApprovalDecision): Refused | undefined {
+  #findProblem(
+    approval: ApprovalRecord | undefined,
+    { verdict, by, at }: ApprovalDecision,
+  ): Refused | undefined {
     if (!this.#deps.approvers().includes(by))
-      return refuse("not_approver", `${by} is not in tools.approvers of the config, so it may not decide about tool calls`);
+      return refuse(
+        "not_approver",
+        `${by} is not in tools.approvers of the config, so it may not decide about tool calls`,
+      );
     if (!approval) return NOT_FOUND;
     const { code, decision, expiresAt } = approval;
     if (decision) return refuseDecided(approval, decision);
     const verdicts = getVerdicts(approval);
     if (!verdicts.includes(verdict))
-      return refuse("usage", `"${verdict}" does not fit the approval ${code}: it takes ${verdicts.join(", ")}`, approval);
+      return refuse(
+        "usage",
+        `"${verdict}" does not fit the approval ${code}: it takes ${verdicts.join(", ")}`,
+        approval,
+      );
     if (expiresAt > at) return undefined;
     return refuse(
       "approval_expired",
@@ -150,8 +194,14 @@ class StoredApprovals implements Approvals {
     const { id, code, runId, callId, tool, input } = approval;
     const run = await store.get("run", runId);
     if (!run || ENDED.includes(run.status))
-      return refuse("run_ended", `the run of the approval ${code} has ended, so there is nothing to decide`, approval);
-    const call = (await store.list("steps", runId)).flatMap(({ calls }) => calls).find((one) => one.id === callId);
+      return refuse(
+        "run_ended",
+        `the run of the approval ${code} has ended, so there is nothing to decide`,
+        approval,
+      );
+    const call = (await store.list("steps", runId))
+      .flatMap(({ calls }) => calls)
+      .find((one) => one.id === callId);
     if (!call || !isDeepStrictEqual(call.input, input))
       return refuse(
         "approval_changed",
@@ -169,7 +219,10 @@ class StoredApprovals implements Approvals {
       if (first) return refuseDecided(approval, first);
       throw error;
     }
-    log.info({ approvalId: id, runId, tool, verdict: decision.verdict, by: decision.by }, "a tool call was decided about");
+    log.info(
+      { approvalId: id, runId, tool, verdict: decision.verdict, by: decision.by },
+      "a tool call was decided about",
+    );
     return undefined;
   }
 }

@@ -21,8 +21,14 @@ function checkApproveList(entries: readonly string[], path: string, check: ToolC
 }
 
 /** Returns what is wrong with a mapping's `tools` or `approve`. */
-export const findToolProblems = (field: "tools" | "approve", entries: readonly string[], check: ToolCheck): Issue[] =>
-  field === "approve" ? checkApproveList(entries, field, check) : checkToolList(entries, field, check);
+export const findToolProblems = (
+  field: "tools" | "approve",
+  entries: readonly string[],
+  check: ToolCheck,
+): Issue[] =>
+  field === "approve"
+    ? checkApproveList(entries, field, check)
+    : checkToolList(entries, field, check);
 
 /** The channels of a snapshot, as far as approvers are checked. */
 interface ApproverChannels {
@@ -54,14 +60,18 @@ function normalizeApprover(approver: string, channels: ApproverChannels): string
 
 const FORMS = `write "${OPERATOR}", "api:<key id>" or "<channel>:<id of the person>"`;
 
-function checkPerson(approver: string, channels: ApproverChannels): { issue?: string; warning?: string } {
+function checkPerson(
+  approver: string,
+  channels: ApproverChannels,
+): { issue?: string; warning?: string } {
   const split = splitPerson(approver, channels);
   const [name = ""] = approver.split(":");
   if (!split) {
     const known = [OPERATOR, "api", ...channels.names];
     return { issue: `names no approver: ${FORMS}.${didYouMean(name, known)}` };
   }
-  if (!split.loaded) return { warning: `the channel "${name}" is not configured: this person cannot be asked` };
+  if (!split.loaded)
+    return { warning: `the channel "${name}" is not configured: this person cannot be asked` };
   const allowed = channels.loaded.find(({ id }) => id === split.channel)?.channel.allowFrom ?? [];
   if (allowed.includes(split.person)) return {};
   return {
@@ -98,6 +108,8 @@ export function checkApprovals(
     if (issue !== undefined) issues.push({ path, message: issue });
     if (warning !== undefined) warnings.push({ path, message: warning });
   }
-  const approvers = config.tools.approvers.flatMap((approver) => normalizeApprover(approver, channels) ?? []);
+  const approvers = config.tools.approvers.flatMap(
+    (approver) => normalizeApprover(approver, channels) ?? [],
+  );
   return { issues, warnings, approvers };
 }

@@ -11,7 +11,12 @@ import { coversCall, type ApprovalRule } from "./rules.ts";
 
 /** The settings of the config and the mapping for the tools of a run. */
 export interface ToolSettings {
-  agent: { id: string; tools: readonly string[]; approve: readonly string[]; instructions?: string };
+  agent: {
+    id: string;
+    tools: readonly string[];
+    approve: readonly string[];
+    instructions?: string;
+  };
   config: Pick<Config, "hooks" | "tools">;
   /** Of the run's mapping. */
   mapping: { tools?: readonly string[]; approve?: readonly string[] };
@@ -50,7 +55,10 @@ export interface Judge {
   /** Says which calls are made immediately, which wait for a person, and which are not made. */
   judgeCall(call: JudgedCall): CallVerdict;
   /** Returns the reply as it may leave, and warnings about links and recipients that outside text alone has named. */
-  reviewTurn(text: string, seen: Pick<JudgedCall, "steps" | "context">): { text: string; warnings: string[] };
+  reviewTurn(
+    text: string,
+    seen: Pick<JudgedCall, "steps" | "context">,
+  ): { text: string; warnings: string[] };
   /** Says of a call of `remember` that was let through whose words were in view. Of a call that was not judged it is `people`. */
   findOrigin(callId: string): "trusted" | "people";
 }
@@ -62,11 +70,24 @@ export function createJudge(run: JudgedRun): Judge {
   const approve = [...agent.approve, ...(mapping.approve ?? [])];
   const { untrusted } = config.tools;
   const recipients = config.tools.recipients ?? untrusted ?? "ask";
-  const links = config.tools.links ?? (config.hooks.allowedLinkHosts ? (untrusted ?? "ask") : "allow");
-  const operator = [agent.instructions, run.instructions, run.callerInstructions].filter((text) => text !== undefined);
+  const links =
+    config.tools.links ?? (config.hooks.allowedLinkHosts ? (untrusted ?? "ask") : "allow");
+  const operator = [agent.instructions, run.instructions, run.callerInstructions].filter(
+    (text) => text !== undefined,
+  );
   const getView = ({ steps, context }: Pick<JudgedCall, "steps" | "context">): View => {
-    const results = steps.filter(({ calls }) => calls.some(hasOutsideAnswer)).flatMap(({ calls }) => calls.map(({ output }) => output));
-    return { kind, history, input, messages, context, results, countsOwnResults: untrusted !== undefined };
+    const results = steps
+      .filter(({ calls }) => calls.some(hasOutsideAnswer))
+      .flatMap(({ calls }) => calls.map(({ output }) => output));
+    return {
+      kind,
+      history,
+      input,
+      messages,
+      context,
+      results,
+      countsOwnResults: untrusted !== undefined,
+    };
   };
   const trusted = new Set<string>();
   return {
@@ -75,17 +96,23 @@ export function createJudge(run: JudgedRun): Judge {
       const outside = findOutside(view);
       if (outside === undefined) trusted.add(call.id);
       const isHarmless = outside === undefined || call.hints.readOnly;
-      const found = isHarmless ? undefined : createOutsideWords(view, operator, config).inCall(call.input);
+      const found = isHarmless
+        ? undefined
+        : createOutsideWords(view, operator, config).inCall(call.input);
       return judgeCall(call, {
         approve,
         untrusted: untrusted ?? "ask",
         links: { policy: links, isFound: (found?.hosts.size ?? 0) > 0 },
         recipients: { policy: recipients, isFound: (found?.recipients.size ?? 0) > 0 },
         outside,
-        ...(call.tool === REMEMBER_TOOL_NAME && { beyondPeople: isMain ? outside : findOutside(view, false) }),
+        ...(call.tool === REMEMBER_TOOL_NAME && {
+          beyondPeople: isMain ? outside : findOutside(view, false),
+        }),
         isNamed: coversTool(named, call.tool),
         canAsk,
-        isAllowed: rules.some((rule) => coversCall(rule, { agentId: agent.id, tool: call.tool, input: call.input })),
+        isAllowed: rules.some((rule) =>
+          coversCall(rule, { agentId: agent.id, tool: call.tool, input: call.input }),
+        ),
       });
     },
     findOrigin: (callId) => (trusted.has(callId) ? "trusted" : "people"),
@@ -93,17 +120,29 @@ export function createJudge(run: JudgedRun): Judge {
       const view = getView(seen);
       if (findOutside(view) === undefined) return { text, warnings: [] };
       const words = createOutsideWords(view, operator, config);
-      const calls = seen.steps.flatMap((step) => step.calls).filter(({ readOnly }) => readOnly !== true);
+      const calls = seen.steps
+        .flatMap((step) => step.calls)
+        .filter(({ readOnly }) => readOnly !== true);
       const warnings = calls.flatMap(({ tool, input: args, state }) => {
         const { hosts, recipients: reached } = words.inCall(args);
-        const what = [...(reached.size > 0 ? ["a recipient"] : []), ...(hosts.size > 0 ? [`links to ${renderHosts([...hosts])}`] : [])];
-        return what.length === 0 ? [] : [`a call of ${tool} (${state}) had ${what.join(" and ")} that only text from outside has named`];
+        const what = [
+          ...(reached.size > 0 ? ["a recipient"] : []),
+          ...(hosts.size > 0 ? [`links to ${renderHosts([...hosts])}`] : []),
+        ];
+        return what.length === 0
+          ? []
+          : [
+              `a call of ${tool} (${state}) had ${what.join(" and ")} that only text from outside has named`,
+            ];
       });
       const hosts = words.inReply(text);
       if (hosts.length === 0) return { text, warnings };
-      const isRemoved = config.tools.links !== undefined && config.tools.links !== "allow" && kind !== "api";
+      const isRemoved =
+        config.tools.links !== undefined && config.tools.links !== "allow" && kind !== "api";
       const said = isRemoved ? "were removed from the reply" : "are in the reply";
-      warnings.push(`links to hosts that only text from outside has named ${said}: ${renderHosts(hosts)}`);
+      warnings.push(
+        `links to hosts that only text from outside has named ${said}: ${renderHosts(hosts)}`,
+      );
       return { text: isRemoved ? removeLinksTo(text, hosts) : text, warnings };
     },
   };

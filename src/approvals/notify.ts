@@ -34,7 +34,10 @@ export interface QuestionContext {
 }
 
 /** Where an approver is asked: in the conversation that the run came from if it is the approver's message, else directly. */
-function findRoute(approver: ChannelApprover, { run: { spec }, channels }: QuestionContext): Route | undefined {
+function findRoute(
+  approver: ChannelApprover,
+  { run: { spec }, channels }: QuestionContext,
+): Route | undefined {
   const { channel, person } = approver;
   const { incoming } = spec;
   if (spec.channel === channel && incoming?.from === person && spec.to !== undefined) {
@@ -55,8 +58,11 @@ interface Asked {
 /** The routes to ask on, in order: first the person whose message the run answers. No route occurs twice. */
 function findRoutes(context: QuestionContext): Asked[] {
   const { approvers, channels, run } = context;
-  const known = approvers.flatMap((entry) => splitPerson(entry, channels) ?? []).filter(({ loaded }) => loaded);
-  const wrote = ({ channel, person }: ChannelApprover): boolean => channel === run.spec.channel && person === run.spec.incoming?.from;
+  const known = approvers
+    .flatMap((entry) => splitPerson(entry, channels) ?? [])
+    .filter(({ loaded }) => loaded);
+  const wrote = ({ channel, person }: ChannelApprover): boolean =>
+    channel === run.spec.channel && person === run.spec.incoming?.from;
   const ordered = [...known.filter(wrote), ...known.filter((one) => !wrote(one))];
   const routes = ordered.flatMap((one): Asked[] => {
     const route = findRoute(one, context);
@@ -64,22 +70,46 @@ function findRoutes(context: QuestionContext): Asked[] {
     return route ? [{ route, language: known ?? context.language }] : [];
   });
   const isFirst = ({ route }: Asked, index: number): boolean =>
-    routes.findIndex((one) => one.route.channel === route.channel && one.route.to === route.to) === index;
+    routes.findIndex((one) => one.route.channel === route.channel && one.route.to === route.to) ===
+    index;
   return routes.filter(isFirst);
 }
 
 /** Builds the body of a question for the callback. */
 function buildCallbackBody(approval: ApprovalRecord, now: number): object {
-  const { id, code, runId, callId, agentId, tool, input, reason, why, askedAt, expiresAt } = approval;
+  const { id, code, runId, callId, agentId, tool, input, reason, why, askedAt, expiresAt } =
+    approval;
   const [asked, expires] = [askedAt, expiresAt].map((at) => new Date(at).toISOString());
-  const about = { id, code, runId, callId, agentId, tool, input, reason, why, verdicts: getVerdicts(approval) };
-  return { type: "approval.required", timestamp: new Date(now).toISOString(), data: { ...about, askedAt: asked, expiresAt: expires } };
+  const about = {
+    id,
+    code,
+    runId,
+    callId,
+    agentId,
+    tool,
+    input,
+    reason,
+    why,
+    verdicts: getVerdicts(approval),
+  };
+  return {
+    type: "approval.required",
+    timestamp: new Date(now).toISOString(),
+    data: { ...about, askedAt: asked, expiresAt: expires },
+  };
 }
 
 /** Renders a question in a language. */
-function renderWords(approval: ApprovalRecord, language: string | undefined): Pick<DeliveryAsk, "text" | "instruction" | "language"> {
+function renderWords(
+  approval: ApprovalRecord,
+  language: string | undefined,
+): Pick<DeliveryAsk, "text" | "instruction" | "language"> {
   const text = renderQuestion(approval, language);
-  return { text, instruction: renderInstruction(approval, language), ...(language !== undefined && { language }) };
+  return {
+    text,
+    instruction: renderInstruction(approval, language),
+    ...(language !== undefined && { language }),
+  };
 }
 
 function planQuestionCallback(approval: ApprovalRecord, url: string, now: number): Planned {
@@ -87,7 +117,10 @@ function planQuestionCallback(approval: ApprovalRecord, url: string, now: number
   // Without a mapping as its thread: the callback of approvals belongs to no mapping.
   const route: Route = { channel: CALLBACK, to: url };
   const chunks = [JSON.stringify(buildCallbackBody(approval, now))];
-  return { delivery: { id, runId: approval.runId, route, chunks, createdAt: now }, job: deliveryJob(id, route, now) };
+  return {
+    delivery: { id, runId: approval.runId, route, chunks, createdAt: now },
+    job: deliveryJob(id, route, now),
+  };
 }
 
 /**
@@ -102,10 +135,19 @@ export function planQuestion(approval: ApprovalRecord, context: QuestionContext)
   const about = { approvalId, code, verdicts: getVerdicts(approval), expiresAt, next, position: 0 };
   const planFirst = ({ route, language }: Asked): Planned => {
     // The language of all but the first is that of the config.
-    const forNext = next.length > 0 && language !== context.language ? { forNext: renderWords(approval, context.language) } : {};
-    return planAsk({ ...about, ...renderWords(approval, language), ...forNext }, { runId: run.id, route, channels, now });
+    const forNext =
+      next.length > 0 && language !== context.language
+        ? { forNext: renderWords(approval, context.language) }
+        : {};
+    return planAsk(
+      { ...about, ...renderWords(approval, language), ...forNext },
+      { runId: run.id, route, channels, now },
+    );
   };
-  return [...(first ? [planFirst(first)] : []), ...(callback ? [planQuestionCallback(approval, callback.url, now)] : [])];
+  return [
+    ...(first ? [planFirst(first)] : []),
+    ...(callback ? [planQuestionCallback(approval, callback.url, now)] : []),
+  ];
 }
 
 /**
@@ -123,7 +165,12 @@ export async function planQuestionEnd(
     if (!question?.ask) return planned;
     const isSent = question.status === "delivered" || question.status === "pending";
     const end = isSent
-      ? planAskEnd(question, `${question.ask.text}\n\n${renderEnd(decision, question.ask.language)}`, channels, now)
+      ? planAskEnd(
+          question,
+          `${question.ask.text}\n\n${renderEnd(decision, question.ask.language)}`,
+          channels,
+          now,
+        )
       : undefined;
     if (end) planned.push(end);
   }
@@ -139,15 +186,29 @@ interface LostDeps {
 /** Creates the planner of questions, with the channels and approvers of the current snapshot. */
 export function createQuestions(
   { store, clock }: Omit<LostDeps, "channels">,
-  snapshot: () => Pick<QuestionContext, "approvers" | "channels"> & { readonly config: Pick<Config, "tools" | "language"> },
+  snapshot: () => Pick<QuestionContext, "approvers" | "channels"> & {
+    readonly config: Pick<Config, "tools" | "language">;
+  },
 ): Questions {
   return {
     plan(approval, run) {
       const { approvers, channels, config } = snapshot();
       const { tools, language } = config;
-      return planQuestion(approval, { run, approvers, channels, language, callback: tools.approvalCallback, now: clock.now() });
+      return planQuestion(approval, {
+        run,
+        approvers,
+        channels,
+        language,
+        callback: tools.approvalCallback,
+        now: clock.now(),
+      });
     },
-    planEnd: (approvalId, decision) => planQuestionEnd(approvalId, decision, { store, channels: snapshot().channels, now: clock.now() }),
+    planEnd: (approvalId, decision) =>
+      planQuestionEnd(approvalId, decision, {
+        store,
+        channels: snapshot().channels,
+        now: clock.now(),
+      }),
   };
 }
 
@@ -163,7 +224,11 @@ export async function recordLost(
 ): Promise<void> {
   const { id, chunk, isResent } = parseSendKey(idempotencyKey);
   const delivery = await store.get("delivery", id);
-  if (delivery?.route.channel !== channel || (delivery.status !== "delivered" && delivery.status !== "pending")) return;
+  if (
+    delivery?.route.channel !== channel ||
+    (delivery.status !== "delivered" && delivery.status !== "pending")
+  )
+    return;
   // Each piece is reported: those of the first time say nothing new.
   if (delivery.resent && !isResent) return;
   if (delivery.status === "pending") throw new Error("the delivery has not ended yet");
@@ -172,7 +237,14 @@ export async function recordLost(
     const error = { code: "retry", message: reason } as const;
     return void (await store.commit((tx) => {
       // A vendor that refuses a piece has refused those before it.
-      tx.update("delivery", id, { status: "pending", error, nextChunk: 0, nextAt: now, endedAt: null, resent: true });
+      tx.update("delivery", id, {
+        status: "pending",
+        error,
+        nextChunk: 0,
+        nextAt: now,
+        endedAt: null,
+        resent: true,
+      });
       tx.add("job", deliveryJob(id, delivery.route, now));
     }));
   }

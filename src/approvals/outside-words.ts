@@ -18,8 +18,12 @@ const newReach = (): Reach => ({ hosts: new Set(), recipients: new Set() });
 function collectNamed(view: View, texts: readonly string[]): Reach {
   const named = newReach();
   for (const text of texts) addNamed(text, named);
-  const isTemplate = view.kind === "hook" && view.input.some((part) => !part.outside && part.by !== "sender" && part.text.trim() !== "");
-  if (isTemplate) for (const part of view.input) if (part.outside && isLoneAddress(part.text)) addNamed(part.text, named);
+  const isTemplate =
+    view.kind === "hook" &&
+    view.input.some((part) => !part.outside && part.by !== "sender" && part.text.trim() !== "");
+  if (isTemplate)
+    for (const part of view.input)
+      if (part.outside && isLoneAddress(part.text)) addNamed(part.text, named);
   return named;
 }
 
@@ -27,16 +31,25 @@ function collectNamed(view: View, texts: readonly string[]): Reach {
  * Reads what a turn sees. `operator` are texts of the config that the model gets. A field that the operator's template shows
  * by itself, and that is an address and nothing else, counts as named by the template.
  */
-export function createOutsideWords(view: View, operator: readonly string[], { hooks }: Pick<Config, "hooks">): OutsideWords {
+export function createOutsideWords(
+  view: View,
+  operator: readonly string[],
+  { hooks }: Pick<Config, "hooks">,
+): OutsideWords {
   // Most turns reach nothing: then nothing of what they have seen is searched.
   let words: ReturnType<typeof divideWords> | undefined;
   const getWords = () => (words ??= divideWords(view));
   let known: Reach | undefined;
   const getNamed = (): Reach => (known ??= collectNamed(view, [...operator, ...getWords().named]));
   let seen: string | undefined;
-  const isSeen = (word: string): boolean => (seen ??= getWords().outside().normalize("NFKC").toLowerCase()).includes(word);
+  const isSeen = (word: string): boolean =>
+    (seen ??= getWords().outside().normalize("NFKC").toLowerCase()).includes(word);
   const keepUnnamed = ({ hosts, recipients }: Reach): Reach => ({
-    hosts: new Set([...hosts].filter((host) => !getNamed().hosts.has(host) && !isAllowedHost(host, hooks.allowedLinkHosts ?? []))),
+    hosts: new Set(
+      [...hosts].filter(
+        (host) => !getNamed().hosts.has(host) && !isAllowedHost(host, hooks.allowedLinkHosts ?? []),
+      ),
+    ),
     recipients: new Set([...recipients].filter((one) => !getNamed().recipients.has(one))),
   });
   return {

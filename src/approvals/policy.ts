@@ -37,7 +37,11 @@ const TRAITS: Record<string, (hints: ToolHints) => boolean> = {
 export const TRAIT_NAMES = Object.keys(TRAITS);
 
 /** Parses an entry of `approve`: `!bank.*:destructive`. */
-export function parseApprove(text: string): { isExcluded: boolean; pattern: string; trait: string | undefined } {
+export function parseApprove(text: string): {
+  isExcluded: boolean;
+  pattern: string;
+  trait: string | undefined;
+} {
   const [, excluded = "", pattern = "", trait] = /^(!?)(.*?)(?::([^:]*))?$/s.exec(text) ?? [];
   return { isExcluded: excluded !== "", pattern, trait };
 }
@@ -46,9 +50,14 @@ export function parseApprove(text: string): { isExcluded: boolean; pattern: stri
 function findApprove(approve: readonly string[], { tool, hints }: Call): string | undefined {
   const fits = (entry: string): boolean => {
     const { pattern, trait } = parseApprove(entry);
-    return (pattern === "*" || coversTool([pattern], tool)) && (trait === undefined || (TRAITS[trait]?.(hints) ?? true));
+    return (
+      (pattern === "*" || coversTool([pattern], tool)) &&
+      (trait === undefined || (TRAITS[trait]?.(hints) ?? true))
+    );
   };
-  const [included, excluded] = [false, true].map((which) => approve.filter((entry) => parseApprove(entry).isExcluded === which));
+  const [included, excluded] = [false, true].map((which) =>
+    approve.filter((entry) => parseApprove(entry).isExcluded === which),
+  );
   return excluded?.some(fits) ? undefined : included?.find(fits);
 }
 
@@ -67,28 +76,45 @@ const UNNAMED = "that neither the operator, the owner nor the caller has named";
 export function judgeCall(call: Call, turn: JudgedTurn): CallVerdict {
   const { tool, hints } = call;
   const ask = (reason: "rule" | "untrusted", why: string): CallVerdict =>
-    turn.canAsk ? { kind: "ask", reason, why } : { kind: "withhold", why: `${why} No approver can be asked here.` };
+    turn.canAsk
+      ? { kind: "ask", reason, why }
+      : { kind: "withhold", why: `${why} No approver can be asked here.` };
   if (tool === SCHEDULE_TOOL_NAME) {
     const why = "A schedule always needs approval.";
-    return turn.outside === undefined ? ask("rule", why) : ask("untrusted", `${why} When it was proposed, ${SEEN[turn.outside]}.`);
+    return turn.outside === undefined
+      ? ask("rule", why)
+      : ask("untrusted", `${why} When it was proposed, ${SEEN[turn.outside]}.`);
   }
   const isNote = tool === REMEMBER_TOOL_NAME;
   // The text would come back in later turns, in which nothing else shows that it is from outside.
   if (isNote && turn.beyondPeople !== undefined)
-    return ask("untrusted", `Notes of text from outside always need approval, and ${SEEN[turn.beyondPeople]}.`);
+    return ask(
+      "untrusted",
+      `Notes of text from outside always need approval, and ${SEEN[turn.beyondPeople]}.`,
+    );
   if (turn.isAllowed) return { kind: "run" };
   const entry = findApprove(turn.approve, call);
-  if (entry !== undefined) return ask("rule", `Calls of ${tool} need approval: \`approve\` has "${entry}".`);
+  if (entry !== undefined)
+    return ask("rule", `Calls of ${tool} need approval: \`approve\` has "${entry}".`);
   if (isNote || hints.readOnly || turn.outside === undefined) return { kind: "run" };
   const { links, recipients } = turn;
   const concerns: { policy: Untrusted; why: string }[] = [
     // Naming a tool is consent to the tool, not to whom outside text has it reach.
-    { policy: turn.isNamed ? "allow" : turn.untrusted, why: `${tool} may change something, and ${SEEN[turn.outside]}.` },
-    ...(recipients?.isFound ? [{ policy: recipients.policy, why: `${tool} would reach ${RECIPIENT} ${UNNAMED}.` }] : []),
-    ...(links?.isFound ? [{ policy: links.policy, why: `${tool} would pass on a link to a host ${UNNAMED}.` }] : []),
+    {
+      policy: turn.isNamed ? "allow" : turn.untrusted,
+      why: `${tool} may change something, and ${SEEN[turn.outside]}.`,
+    },
+    ...(recipients?.isFound
+      ? [{ policy: recipients.policy, why: `${tool} would reach ${RECIPIENT} ${UNNAMED}.` }]
+      : []),
+    ...(links?.isFound
+      ? [{ policy: links.policy, why: `${tool} would pass on a link to a host ${UNNAMED}.` }]
+      : []),
   ];
   const raised = concerns.filter(({ policy }) => policy !== "allow");
   if (raised.length === 0) return { kind: "run" };
   const why = raised.map((concern) => concern.why).join(" ");
-  return raised.some(({ policy }) => policy === "withhold") ? { kind: "withhold", why } : ask("untrusted", why);
+  return raised.some(({ policy }) => policy === "withhold")
+    ? { kind: "withhold", why }
+    : ask("untrusted", why);
 }

@@ -22,30 +22,49 @@ export interface ApprovalRule {
 type NewRule = Pick<ApprovalRule, "agentId" | "tool" | "exact" | "any">;
 
 const toArguments = (input: unknown): Record<string, unknown> | undefined =>
-  typeof input === "object" && input !== null && !Array.isArray(input) ? (input as Record<string, unknown>) : undefined;
+  typeof input === "object" && input !== null && !Array.isArray(input)
+    ? (input as Record<string, unknown>)
+    : undefined;
 
 /** Builds the rule for calls like that of an approval; `any` names the arguments that may differ. */
 export function buildRule(
   { agentId, tool, input, reason }: ApprovalRecord,
   any: readonly string[],
 ): { ok: true; rule: NewRule } | { ok: false; failure: Failure } {
-  const wrong = (message: string) => ({ ok: false as const, failure: { code: "usage" as const, message } });
-  if (reason === "outcome_unknown") return wrong("a call whose outcome is unknown was made already: it cannot be approved permanently");
+  const wrong = (message: string) => ({
+    ok: false as const,
+    failure: { code: "usage" as const, message },
+  });
+  if (reason === "outcome_unknown")
+    return wrong(
+      "a call whose outcome is unknown was made already: it cannot be approved permanently",
+    );
   const given = toArguments(input);
-  if (!given) return wrong("the arguments of this call have no names, so no rule can be made of them");
+  if (!given)
+    return wrong("the arguments of this call have no names, so no rule can be made of them");
   const names = Object.keys(given);
   const missing = any.find((name) => !names.includes(name));
   if (missing !== undefined)
-    return wrong(`the call has no argument "${missing.slice(0, 60)}"; it has ${names.length === 0 ? "none" : names.join(", ")}`);
+    return wrong(
+      `the call has no argument "${missing.slice(0, 60)}"; it has ${names.length === 0 ? "none" : names.join(", ")}`,
+    );
   const exact = Object.fromEntries(Object.entries(given).filter(([name]) => !any.includes(name)));
   return { ok: true, rule: { agentId, tool, exact, any: [...any] } };
 }
 
 /** Returns whether a rule covers a call. */
-export function coversCall({ agentId, tool, exact, any }: NewRule, call: Pick<ApprovalRecord, "agentId" | "tool" | "input">): boolean {
+export function coversCall(
+  { agentId, tool, exact, any }: NewRule,
+  call: Pick<ApprovalRecord, "agentId" | "tool" | "input">,
+): boolean {
   const given = toArguments(call.input);
   if (agentId !== call.agentId || tool !== call.tool || !given) return false;
-  if (Object.entries(exact).some(([name, value]) => !Object.hasOwn(given, name) || !isDeepStrictEqual(given[name], value))) return false;
+  if (
+    Object.entries(exact).some(
+      ([name, value]) => !Object.hasOwn(given, name) || !isDeepStrictEqual(given[name], value),
+    )
+  )
+    return false;
   return Object.keys(given).every((name) => Object.hasOwn(exact, name) || any.includes(name));
 }
 

@@ -5,7 +5,14 @@ export { lazy as once } from "../core/lazy.ts";
 export { parseMarkdown } from "../core/markdown.ts";
 export { commandLanguages, nativeCommands, type NativeCommand } from "./commands.ts";
 export { withConnection, type Connection } from "./connection.ts";
-export { BOX_DRAWING, markLines, PLAIN, renderMarkdown, type Dialect, type Mark } from "./dialect.ts";
+export {
+  BOX_DRAWING,
+  markLines,
+  PLAIN,
+  renderMarkdown,
+  type Dialect,
+  type Mark,
+} from "./dialect.ts";
 export {
   ChannelError,
   classifyError,
@@ -25,12 +32,27 @@ export { checkFileUrl, createFetchFile, openDownload } from "./files.ts";
 export { toAttachments, toEarlierMessage, toIncomingMessage, type HeardFile } from "./heard.ts";
 export { escapeHtml, htmlText } from "./html.ts";
 export { createKeyValueStore, type KeyValueStore } from "./key-value-store.ts";
-export { hmacSha256, neverConnected, objectsIn, parseObject, readBody, sameSecret, sleep } from "./kit.ts";
+export {
+  hmacSha256,
+  neverConnected,
+  objectsIn,
+  parseObject,
+  readBody,
+  sameSecret,
+  sleep,
+} from "./kit.ts";
 export { clientToken, tokenVerifier } from "./oauth.ts";
 export { pollSince } from "./polling.ts";
 export { normalForm, phoneNumber, recipients } from "./recipients.ts";
 export { checkpoint, reconnectLoop, retryMessage, watch } from "./reconnect-loop.ts";
-export { conversations, lookAfterCrash, pollUntilFound, retryIdempotent, sendOrReconcile, untold } from "./reconcile.ts";
+export {
+  conversations,
+  lookAfterCrash,
+  pollUntilFound,
+  retryIdempotent,
+  sendOrReconcile,
+  untold,
+} from "./reconcile.ts";
 export { createRest, type Rest } from "./rest.ts";
 export { rewriteMarkdown } from "./rewrite.ts";
 export { channelConfig, httpUrl, secret, streamingSetting, typingSetting } from "./settings.ts";

@@ -23,5 +23,9 @@ const ARGUMENTS: Partial<Record<string, NativeCommand["argument"]>> = {
 /** The commands of the gateway, for vendors that list commands in their apps. */
 export function nativeCommands(language?: string): NativeCommand[] {
   const { help } = getPhrases(language);
-  return HELPED.map((name) => ({ name, description: help[name], ...(ARGUMENTS[name] && { argument: ARGUMENTS[name] }) }));
+  return HELPED.map((name) => ({
+    name,
+    description: help[name],
+    ...(ARGUMENTS[name] && { argument: ARGUMENTS[name] }),
+  }));
 }

@@ -48,18 +48,23 @@ export async function withConnection(
     if (error === undefined) over.resolve();
     else over.reject(error);
   };
-  const fail = (error: unknown): void => end(error instanceof Error ? error : new ChannelError(unopened));
+  const fail = (error: unknown): void =>
+    end(error instanceof Error ? error : new ChannelError(unopened));
   const connection: Connection = {
     signal: stop.signal,
     greeted: () => void (greeted = true),
-    inOrder: (work) => void (order = order.then(() => (stop.signal.aborted ? undefined : work())).catch(fail)),
+    inOrder: (work) =>
+      void (order = order.then(() => (stop.signal.aborted ? undefined : work())).catch(fail)),
     ended: () => end(greeted ? undefined : new ChannelError(unopened)),
     fail,
   };
   const quit = (): void => end();
   signal.addEventListener("abort", quit);
   if (signal.aborted) quit();
-  const timer = helloMs === undefined ? undefined : setTimeout(() => greeted || fail(new ChannelError(late)), helloMs);
+  const timer =
+    helloMs === undefined
+      ? undefined
+      : setTimeout(() => greeted || fail(new ChannelError(late)), helloMs);
   let close: (() => unknown) | undefined;
   try {
     close = await open(connection);

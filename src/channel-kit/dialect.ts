@@ -1,4 +1,13 @@
-import type { Blockquote, Definition, List, ListItem, Nodes, Parents, RootContent, Table } from "mdast";
+import type {
+  Blockquote,
+  Definition,
+  List,
+  ListItem,
+  Nodes,
+  Parents,
+  RootContent,
+  Table,
+} from "mdast";
 import { parseMarkdown } from "../core/markdown.ts";
 import { alignTable, type Columns } from "./table.ts";
 
@@ -68,7 +77,10 @@ export const PLAIN: Dialect = {
 };
 
 /** What is drawn with lines, for channels whose code is shown in letters of one width. */
-export const BOX_DRAWING: Dialect = { rule: "──────────", columns: { between: " │ ", rule: ["─", "─┼─"], aligned: true } };
+export const BOX_DRAWING: Dialect = {
+  rule: "──────────",
+  columns: { between: " │ ", rule: ["─", "─┼─"], aligned: true },
+};
 
 const WORD = /[\p{L}\p{N}]/u;
 const COLUMNS: Columns = { between: " | ", rule: ["-", "-+-"], aligned: true };
@@ -79,7 +91,13 @@ const paragraph = (text: string, { dialect }: Page): string => dialect.paragraph
 
 /** A markdown text in a channel's dialect. What would show nothing, like a lone `#`, is there as it was written. */
 export function renderMarkdown(markdown: string, dialect: Dialect): string {
-  const blank = { dialect, definitions: new Map(), used: new Set<string>(), quoted: false, open: [] };
+  const blank = {
+    dialect,
+    definitions: new Map(),
+    used: new Set<string>(),
+    quoted: false,
+    open: [],
+  };
   const asItIs = (): string => paragraph(escape(markdown, blank), blank);
   try {
     const root = parseMarkdown(markdown);
@@ -97,7 +115,8 @@ export function buildPage(root: Nodes, dialect: Dialect = {}): Page {
   const definitions = new Map<string, Definition>();
   const used = new Set<string>();
   const collect = (node: Nodes): void => {
-    if (node.type === "definition" && !definitions.has(node.identifier)) definitions.set(node.identifier, node);
+    if (node.type === "definition" && !definitions.has(node.identifier))
+      definitions.set(node.identifier, node);
     if (node.type === "linkReference" || node.type === "imageReference") used.add(node.identifier);
     if ("children" in node) for (const child of node.children) collect(child);
   };
@@ -107,13 +126,20 @@ export function buildPage(root: Nodes, dialect: Dialect = {}): Page {
 
 /** A mark on each line of a text, right beside what it marks, for channels whose marks hold for one line. */
 export function markLines(mark: string, text: string): string {
-  return text.replace(/^([^\S\n]*)(\S.*?)([^\S\n]*)$/gm, (_, before: string, marked: string, after: string) =>
-    [before, mark, marked, mark, after].join(""),
+  return text.replace(
+    /^([^\S\n]*)(\S.*?)([^\S\n]*)$/gm,
+    (_, before: string, marked: string, after: string) =>
+      [before, mark, marked, mark, after].join(""),
   );
 }
 
 /** Blocks, each with `indent` before its lines. */
-function blocks(nodes: readonly RootContent[], indent: string, page: Page, between = "\n\n"): string {
+function blocks(
+  nodes: readonly RootContent[],
+  indent: string,
+  page: Page,
+  between = "\n\n",
+): string {
   return nodes
     .map((node) => block(node, indent, page))
     .filter((text) => text !== "")
@@ -123,7 +149,9 @@ function blocks(nodes: readonly RootContent[], indent: string, page: Page, betwe
 function block(node: RootContent, indent: string, page: Page): string {
   const { dialect } = page;
   const lines = (text: string): string =>
-    indent === "" || dialect.flush?.includes(node.type) ? text : text.replace(/^(?=[^\n])/gm, indent);
+    indent === "" || dialect.flush?.includes(node.type)
+      ? text
+      : text.replace(/^(?=[^\n])/gm, indent);
   switch (node.type) {
     case "paragraph":
       return lines(paragraph(inlines(node, page), page));
@@ -138,7 +166,8 @@ function block(node: RootContent, indent: string, page: Page): string {
       return lines(dialect.block?.(text, "") ?? text);
     }
     case "blockquote": {
-      if (page.quoted && dialect.nestedQuote !== undefined) return blocks(node.children, indent + dialect.nestedQuote, page);
+      if (page.quoted && dialect.nestedQuote !== undefined)
+        return blocks(node.children, indent + dialect.nestedQuote, page);
       return lines(quote(node, page));
     }
     case "list":
@@ -171,7 +200,10 @@ function definition(node: Definition, page: Page): string {
   return `${escape(`[${node.label ?? node.identifier}]: `, page)}${renderAddress(node, page)}`;
 }
 
-type Item = Pick<ListItem, "children"> & { checked?: boolean | null | undefined; spread?: boolean | null | undefined };
+type Item = Pick<ListItem, "children"> & {
+  checked?: boolean | null | undefined;
+  spread?: boolean | null | undefined;
+};
 
 function item(node: Item, mark: string, indent: string, page: Page): string {
   const boxes = page.dialect.boxes ?? BOXES;
@@ -179,14 +211,20 @@ function item(node: Item, mark: string, indent: string, page: Page): string {
   const inner = indent + " ".repeat(page.dialect.indent ?? mark.length);
   const text = blocks(node.children, inner, page, node.spread ? "\n\n" : "\n");
   // What begins at the margin stands below the mark.
-  return indent + mark + box + (text.startsWith(inner) ? text.slice(inner.length) : text === "" ? "" : `\n${text}`);
+  return (
+    indent +
+    mark +
+    box +
+    (text.startsWith(inner) ? text.slice(inner.length) : text === "" ? "" : `\n${text}`)
+  );
 }
 
 function inlines(node: Parents, page: Page): string {
   let out = "";
   for (const [index, child] of node.children.entries()) {
     const next: Nodes | undefined = node.children[index + 1];
-    const beside = WORD.test(out.slice(-1)) || (next?.type === "text" && WORD.test(next.value.slice(0, 1)));
+    const beside =
+      WORD.test(out.slice(-1)) || (next?.type === "text" && WORD.test(next.value.slice(0, 1)));
     out += inline(child, page, beside);
   }
   return out;
@@ -217,7 +255,11 @@ function inline(node: RootContent, page: Page, beside = false): string {
     case "footnoteReference":
       return note(node, page, false);
     default:
-      return "children" in node ? inlines(node, page) : "value" in node ? escape(node.value, page) : "";
+      return "children" in node
+        ? inlines(node, page)
+        : "value" in node
+          ? escape(node.value, page)
+          : "";
   }
 }
 
@@ -228,7 +270,11 @@ function marked(kind: Mark, node: Parents, page: Page, depth = 0): string {
   return mark(kind, inlines(node, { ...page, open: [...page.open, sort] }), depth);
 }
 
-function note({ label, identifier }: { label?: string | null | undefined; identifier: string }, page: Page, defined: boolean): string {
+function note(
+  { label, identifier }: { label?: string | null | undefined; identifier: string },
+  page: Page,
+  defined: boolean,
+): string {
   const text = escape(label ?? identifier, page);
   return page.dialect.note?.(text, defined) ?? `[${text}]${defined ? " " : ""}`;
 }
@@ -240,12 +286,17 @@ function renderAddress({ url, title }: Target, page: Page): string {
   return (page.dialect.address?.(url) ?? url) + (title ? escape(` "${title}"`, page) : "");
 }
 
-const says = (text: string, url: string): boolean => [text, `mailto:${text}`, `http://${text}`].includes(url);
+const says = (text: string, url: string): boolean =>
+  [text, `mailto:${text}`, `http://${text}`].includes(url);
 
 /** The words alone of what stands in a link or a cell. */
 function plainText(node: Nodes): string {
   if (node.type === "image") return [node.alt, node.url].filter(Boolean).join(" ");
-  return "children" in node ? node.children.map((child) => plainText(child)).join("") : "value" in node ? node.value : "";
+  return "children" in node
+    ? node.children.map((child) => plainText(child)).join("")
+    : "value" in node
+      ? node.value
+      : "";
 }
 
 function link(node: Parents, target: Target | undefined, page: Page): string {
@@ -253,9 +304,12 @@ function link(node: Parents, target: Target | undefined, page: Page): string {
   if (!target) return text;
   const plain = plainText(node);
   const linked = page.dialect.link?.(text, target.url, plain);
-  if (linked !== undefined) return linked + (target.title ? escape(` (${target.title})`, page) : "");
+  if (linked !== undefined)
+    return linked + (target.title ? escape(` (${target.title})`, page) : "");
   if (text.trim() === "") return renderAddress(target, page);
-  return says(plain, target.url) && !target.title ? text : `${text} (${renderAddress(target, page)})`;
+  return says(plain, target.url) && !target.title
+    ? text
+    : `${text} (${renderAddress(target, page)})`;
 }
 
 /** An image is its address: nothing that a text names is fetched. */
@@ -263,7 +317,9 @@ function image(alt: string | null | undefined, target: Target | undefined, page:
   const text = escape(alt ?? "", page);
   if (!target || (alt === target.url && !target.title)) return text;
   const address = renderAddress(target, page);
-  return text.trim() === "" ? address : (page.dialect.image?.(text, address) ?? `${text} (${address})`);
+  return text.trim() === ""
+    ? address
+    : (page.dialect.image?.(text, address) ?? `${text} (${address})`);
 }
 
 /** A table as text in columns. No mark is obeyed in code, where it will stand. */

@@ -8,7 +8,10 @@ export type FailedSend = Exclude<SendResult, { status: "sent" }>;
 export type ErrorRule = string | { status: FailedSend["status"]; advice?: string; reason?: string };
 
 /** The same rule for several codes or statuses, for `errors`. */
-export function sameRule(codes: readonly (string | number)[], rule: ErrorRule): Record<string, ErrorRule> {
+export function sameRule(
+  codes: readonly (string | number)[],
+  rule: ErrorRule,
+): Record<string, ErrorRule> {
   return Object.fromEntries(codes.map((code) => [code, rule]));
 }
 
@@ -45,7 +48,8 @@ export class ChannelError extends Error {
   readonly response: ErrorResponse | undefined;
 
   constructor(failure: FailedSend | string, response?: ErrorResponse, options?: ErrorOptions) {
-    const given: FailedSend = typeof failure === "string" ? { status: "retry", reason: failure } : failure;
+    const given: FailedSend =
+      typeof failure === "string" ? { status: "retry", reason: failure } : failure;
     super(given.reason, options);
     this.failure = given;
     this.response = response;
@@ -61,7 +65,11 @@ export function retryAfter(headers: Headers): number | undefined {
 type Rule = Exclude<ErrorRule, string>;
 
 /** Looks a vendor's rule up: by the vendor's own code, or else by the status. */
-function findRule(errors: Readonly<Record<string, ErrorRule>>, code: string | undefined, status: number | undefined): Rule | undefined {
+function findRule(
+  errors: Readonly<Record<string, ErrorRule>>,
+  code: string | undefined,
+  status: number | undefined,
+): Rule | undefined {
   const known = [code ?? "", String(status)].find((key) => Object.hasOwn(errors, key));
   const found = known === undefined ? undefined : errors[known];
   return typeof found === "string" ? { status: "failed", advice: found } : found;
@@ -74,13 +82,20 @@ function classifyStatus(status: number | undefined, hasCode: boolean): FailedSen
 }
 
 /** Words an error response for a reason. */
-function renderReason({ name, shown = (code) => ` (${code})` }: ErrorRules, status: number | undefined, code: string | undefined): string {
+function renderReason(
+  { name, shown = (code) => ` (${code})` }: ErrorRules,
+  status: number | undefined,
+  code: string | undefined,
+): string {
   if (status === undefined) return `${name} answered ${code ?? "what is not its format"}`;
   return `${name} answered ${status}${code === undefined ? "" : shown(code)}`;
 }
 
 /** Classifies an error response. One without a status and a readable code is not the vendor's: the result is `unknown`. */
-export function classifyResponse(vendor: ErrorRules, { status, code: given, afterMs, passing }: ErrorResponse): FailedSend {
+export function classifyResponse(
+  vendor: ErrorRules,
+  { status, code: given, afterMs, passing }: ErrorResponse,
+): FailedSend {
   const { errors = {}, defaultWaitMs } = vendor;
   const code = typeof given === "string" ? given : undefined;
   const readable = code !== undefined && /^[\w.' -]{1,100}$/.test(code) ? code : undefined;
@@ -90,12 +105,19 @@ export function classifyResponse(vendor: ErrorRules, { status, code: given, afte
   const advice = rule?.advice === undefined ? "" : `: ${rule.advice}`;
   const reason = rule?.reason ?? `${renderReason(vendor, status, readable)}${advice}`;
   const wait = afterMs || (status === 429 ? defaultWaitMs : undefined);
-  return result === "retry" && wait !== undefined ? { status: result, reason, afterMs: wait } : { status: result, reason };
+  return result === "retry" && wait !== undefined
+    ? { status: result, reason, afterMs: wait }
+    : { status: result, reason };
 }
 
 /** The code of an error of the network, however deep an SDK has wrapped it; nothing else of it, since messages quote addresses. */
 export function networkCode(error: unknown): string | undefined {
-  const { code, cause, original, error: inner } = (typeof error === "object" && error !== null ? error : {}) as Record<string, unknown>;
+  const {
+    code,
+    cause,
+    original,
+    error: inner,
+  } = (typeof error === "object" && error !== null ? error : {}) as Record<string, unknown>;
   if (typeof code === "string" && /^[A-Z_0-9]{1,60}$/.test(code)) return code;
   const below = cause ?? original ?? inner;
   return below === undefined || below === error ? undefined : networkCode(below);
@@ -107,8 +129,12 @@ export function classifyError(vendor: ErrorRules, error: unknown): FailedSend {
   const sorted = typeof error === "object" && error !== null ? vendor.sort?.(error) : undefined;
   if (sorted) return "reason" in sorted ? sorted : classifyResponse(vendor, sorted);
   const code = networkCode(error) ?? (error instanceof DOMException ? error.name : undefined);
-  if (neverConnected(code ?? "")) return { status: "retry", reason: `${vendor.name} cannot be reached (${code})` };
-  return { status: "unknown", reason: `the connection ended before ${vendor.name} answered${code === undefined ? "" : ` (${code})`}` };
+  if (neverConnected(code ?? ""))
+    return { status: "retry", reason: `${vendor.name} cannot be reached (${code})` };
+  return {
+    status: "unknown",
+    reason: `the connection ended before ${vendor.name} answered${code === undefined ? "" : ` (${code})`}`,
+  };
 }
 
 /**
@@ -131,12 +157,18 @@ export async function sendAfter<T, R = SendResult>(
 }
 
 /** A send whose errors are answered as the vendor's. Throws nothing. */
-export async function sending<R = SendResult>(vendor: ErrorRules, send: () => Promise<R>): Promise<R | SendResult> {
+export async function sending<R = SendResult>(
+  vendor: ErrorRules,
+  send: () => Promise<R>,
+): Promise<R | SendResult> {
   return send().catch((error: unknown) => classifyError(vendor, error));
 }
 
 /** A channel's `probe`, of an action that throws where the channel cannot be reached. */
-export async function probing(vendor: ErrorRules, action: () => Promise<unknown>): Promise<{ ok: true } | { ok: false; message: string }> {
+export async function probing(
+  vendor: ErrorRules,
+  action: () => Promise<unknown>,
+): Promise<{ ok: true } | { ok: false; message: string }> {
   try {
     await action();
     return { ok: true };
@@ -153,11 +185,20 @@ export function ignoreGone(error: unknown): undefined {
 const MISSING = new Set(["ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND"]);
 
 /** Loads a package that may not be there, as those of `optionalDependencies`. Throws a `ChannelError` that says what to install. */
-export async function loadPackage<T>(name: string, load: () => Promise<T>, advice = `install ${name} (npm install ${name})`): Promise<T> {
+export async function loadPackage<T>(
+  name: string,
+  load: () => Promise<T>,
+  advice = `install ${name} (npm install ${name})`,
+): Promise<T> {
   return load().catch((cause: unknown) => {
     const missing = MISSING.has((cause as { code?: string }).code ?? "");
     throw new ChannelError(
-      { status: "failed", reason: missing ? advice : `${name} could not be loaded: install it again (npm install ${name})` },
+      {
+        status: "failed",
+        reason: missing
+          ? advice
+          : `${name} could not be loaded: install it again (npm install ${name})`,
+      },
       undefined,
       { cause },
     );

@@ -4,7 +4,10 @@ import type { ErrorRules } from "./errors.ts";
 import { followEvents, type EventStream } from "./stream.ts";
 
 /** A stream of events in JSON that goes on behind the `Last-Event-ID`. */
-export interface EventListener<E> extends Pick<EventStream, "url" | "fetch" | "statuses" | "silenceMs"> {
+export interface EventListener<E> extends Pick<
+  EventStream,
+  "url" | "fetch" | "statuses" | "silenceMs"
+> {
   vendor: ErrorRules;
   log: PluginLog;
   now(): number;
@@ -20,7 +23,11 @@ export interface EventListener<E> extends Pick<EventStream, "url" | "fetch" | "s
 const SINCE = "rouse-since-";
 
 /** Follows the stream until `signal` aborts; comes back after every end of it. What was there before the channel was is passed over. */
-export async function listenToEvents<E>(listener: EventListener<E>, signal: AbortSignal, host: ChannelHost): Promise<void> {
+export async function listenToEvents<E>(
+  listener: EventListener<E>,
+  signal: AbortSignal,
+  host: ChannelHost,
+): Promise<void> {
   const { vendor, log, now, skewMs, at, read, ...stream } = listener;
   let place = await host.cursor();
   const parse = (data: string): E | undefined => {
@@ -43,7 +50,8 @@ export async function listenToEvents<E>(listener: EventListener<E>, signal: Abor
       },
       async event(data: string, id: string | undefined) {
         const event = parse(data);
-        const message = event === undefined || (at(event) ?? Infinity) < since ? undefined : read(event);
+        const message =
+          event === undefined || (at(event) ?? Infinity) < since ? undefined : read(event);
         if (message) await to.receive(message);
         if (id === undefined) return;
         place = id;

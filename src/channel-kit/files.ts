@@ -1,5 +1,11 @@
 import type { Attachment, Channel } from "../contract/channel.ts";
-import { ChannelError, classifyError, classifyResponse, retryAfter, type ErrorRules } from "./errors.ts";
+import {
+  ChannelError,
+  classifyError,
+  classifyResponse,
+  retryAfter,
+  type ErrorRules,
+} from "./errors.ts";
 
 /** Where the files of a vendor are. */
 export interface FileHosts {
@@ -9,7 +15,10 @@ export interface FileHosts {
   hosts?: readonly string[];
 }
 
-const REFUSED = { status: "failed", reason: "the file is not on a host of the vendor: it was not fetched" } as const;
+const REFUSED = {
+  status: "failed",
+  reason: "the file is not on a host of the vendor: it was not fetched",
+} as const;
 const GONE = { status: "failed", reason: "the file is gone" } as const;
 
 /** Checks that an address is one of the vendor's. @throws ChannelError that quotes nothing of it. */
@@ -18,7 +27,9 @@ export function checkFileUrl(address: string, { api, hosts = [] }: FileHosts): U
   const url = new URL(address);
   if (url.username !== "" || url.password !== "") throw new ChannelError(REFUSED);
   if (url.origin === new URL(api).origin) return url;
-  const isVendors = hosts.some((host) => (host.startsWith("*.") ? url.hostname.endsWith(host.slice(1)) : url.hostname === host));
+  const isVendors = hosts.some((host) =>
+    host.startsWith("*.") ? url.hostname.endsWith(host.slice(1)) : url.hostname === host,
+  );
   if (url.protocol !== "https:" || url.port !== "" || !isVendors) throw new ChannelError(REFUSED);
   return url;
 }
@@ -41,17 +52,29 @@ export interface OpenedFile {
  * Opens a file. No redirect is followed: it would take the credential along, or lead to a host that was not checked.
  * @throws ChannelError `failed` if the file is gone or the vendor refuses it.
  */
-export async function openDownload(url: URL, { fetch, vendor, headers = {}, signal }: Download): Promise<OpenedFile> {
+export async function openDownload(
+  url: URL,
+  { fetch, vendor, headers = {}, signal }: Download,
+): Promise<OpenedFile> {
   const response = await fetch(url, { headers, redirect: "manual", signal });
   const { status, body } = response;
   if (response.ok && body) return { body, type: response.headers.get("content-type") ?? "" };
   await body?.cancel();
   if (status === 404 || status === 410) throw new ChannelError(GONE);
   if (status === 401 || status === 403)
-    throw new ChannelError({ status: "failed", reason: `${vendor.name} refused the file (${status})` }, { status });
-  if (status < 400) throw new ChannelError({ status: "failed", reason: `${vendor.name} has no file at the address (${status})` });
+    throw new ChannelError(
+      { status: "failed", reason: `${vendor.name} refused the file (${status})` },
+      { status },
+    );
+  if (status < 400)
+    throw new ChannelError({
+      status: "failed",
+      reason: `${vendor.name} has no file at the address (${status})`,
+    });
   const { errors: _errors, ...rules } = vendor;
-  throw new ChannelError(classifyResponse(rules, { status, afterMs: retryAfter(response.headers) }));
+  throw new ChannelError(
+    classifyResponse(rules, { status, afterMs: retryAfter(response.headers) }),
+  );
 }
 
 /** A channel's `fetchFile`, of a function that opens a file or throws: its errors are classified by the vendor's rules. */
@@ -64,7 +87,9 @@ export function createFetchFile(
       return { status: "found", body: await open(file, signal) };
     } catch (error) {
       const { status, ...failure } = classifyError(vendor, error);
-      return status === "failed" ? { status, reason: failure.reason } : { status: "retry", ...failure };
+      return status === "failed"
+        ? { status, reason: failure.reason }
+        : { status: "retry", ...failure };
     }
   };
 }

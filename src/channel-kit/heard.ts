@@ -1,4 +1,9 @@
-import type { Attachment, EarlierMessage, IncomingMessage, ReceivedMessage } from "../contract/channel.ts";
+import type {
+  Attachment,
+  EarlierMessage,
+  IncomingMessage,
+  ReceivedMessage,
+} from "../contract/channel.ts";
 
 /** A file of a message, as its vendor tells of it. One without `ref` is named only. */
 export interface HeardFile {
@@ -41,7 +46,8 @@ function toAttachment({ kind, name, mime, bytes, ref }: HeardFile): Attachment[]
 }
 
 /** The files of a message that the agent gets the content of. */
-export const toAttachments = (files: readonly HeardFile[]): Attachment[] => files.flatMap(toAttachment);
+export const toAttachments = (files: readonly HeardFile[]): Attachment[] =>
+  files.flatMap(toAttachment);
 
 /** A message that was written before, with its files; undefined if it has neither text nor files. */
 export function toEarlierMessage(
@@ -55,10 +61,18 @@ export function toEarlierMessage(
 }
 
 /** A message for the agent, or the reason why it is skipped: not addressed to the agent, or without text. */
-export function toIncomingMessage({ mentioned, inThread, files = [], noText = "", ...heard }: Heard): ReceivedMessage {
+export function toIncomingMessage({
+  mentioned,
+  inThread,
+  files = [],
+  noText = "",
+  ...heard
+}: Heard): ReceivedMessage {
   const { id, text, thread, quoted, edits, ...message } = heard;
   const attachments = toAttachments(files);
-  const lines = files.filter(({ ref }) => !ref).map(({ name }) => `[file: ${name || "without a name"}]`);
+  const lines = files
+    .filter(({ ref }) => !ref)
+    .map(({ name }) => `[file: ${name || "without a name"}]`);
   const hasFiles = attachments.length + lines.length > 0;
   const said = text.trim() || (hasFiles ? "" : noText);
   const addressed = message.direct || mentioned;

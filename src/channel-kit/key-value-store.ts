@@ -16,16 +16,28 @@ export interface KeyValueStore<T> {
  * is still to be used, as after a change of the config.
  */
 export function createKeyValueStore<T>(
-  { log, stateDir, sharedValues }: Pick<PluginContext<unknown>, "log" | "stateDir" | "sharedValues">,
-  { file, max, what, isValid = () => true }: { file: string; max: number; what: string; isValid?(value: T): boolean },
+  {
+    log,
+    stateDir,
+    sharedValues,
+  }: Pick<PluginContext<unknown>, "log" | "stateDir" | "sharedValues">,
+  {
+    file,
+    max,
+    what,
+    isValid = () => true,
+  }: { file: string; max: number; what: string; isValid?(value: T): boolean },
 ): KeyValueStore<T> {
   let loaded: Promise<Map<string, T>> | undefined;
   let writing: Promise<void> = Promise.resolve();
   const load = async (): Promise<Map<string, T>> => {
     try {
-      return new Map(JSON.parse(await readFile(join(await stateDir(), file), "utf8")) as [string, T][]);
+      return new Map(
+        JSON.parse(await readFile(join(await stateDir(), file), "utf8")) as [string, T][],
+      );
     } catch (error) {
-      if ((error as { code?: unknown }).code !== "ENOENT") log.warn(`the stored ${what} cannot be read; they are learnt again`);
+      if ((error as { code?: unknown }).code !== "ENOENT")
+        log.warn(`the stored ${what} cannot be read; they are learnt again`);
       return new Map();
     }
   };
@@ -53,7 +65,9 @@ export function createKeyValueStore<T>(
     async set(keys, value) {
       const entries = await known();
       const text = JSON.stringify(value);
-      await tell(keys, value, text).catch(() => log.warn(`other gateways do not hear of ${what} that are new: the store took none`));
+      await tell(keys, value, text).catch(() =>
+        log.warn(`other gateways do not hear of ${what} that are new: the store took none`),
+      );
       if (keys.every((key) => JSON.stringify(entries.get(key)) === text)) return writing;
       for (const key of keys) {
         entries.delete(key);
@@ -65,7 +79,11 @@ export function createKeyValueStore<T>(
       }
       writing = writing
         .then(() => write(entries))
-        .catch(() => log.warn(`${what} that are new could not be written to disk: they are known until the gateway stops`));
+        .catch(() =>
+          log.warn(
+            `${what} that are new could not be written to disk: they are known until the gateway stops`,
+          ),
+        );
       await writing;
     },
   };

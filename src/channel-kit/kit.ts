@@ -7,7 +7,10 @@ const BODY_MS = 60_000;
 
 /** Reads the body of a request; undefined if it has more than `most` bytes or did not arrive whole. */
 export async function readBody(request: Request, most: number): Promise<Buffer | undefined> {
-  const body = await collectBody(request.body, request.headers.get("content-length"), { maxBytes: most, timeoutMs: BODY_MS });
+  const body = await collectBody(request.body, request.headers.get("content-length"), {
+    maxBytes: most,
+    timeoutMs: BODY_MS,
+  });
   return body.ok ? body.bytes : undefined;
 }
 
@@ -18,7 +21,9 @@ export function sameSecret(given: string, expected: string): boolean {
 
 /** The HMAC-SHA-256 of these parts, one behind the other, in hex: how vendors sign what they post. */
 export function hmacSha256(secret: string, ...parts: readonly (string | Uint8Array)[]): string {
-  return parts.reduce((hmac, part) => hmac.update(part), createHmac("sha256", secret)).digest("hex");
+  return parts
+    .reduce((hmac, part) => hmac.update(part), createHmac("sha256", secret))
+    .digest("hex");
 }
 
 const NEVER_CONNECTED =
@@ -49,5 +54,7 @@ export function parseObject(text: string): object | undefined {
 
 /** Returns the objects in a list of an answer or a notification; an empty list if there is no list. */
 export function objectsIn<T extends object>(value: readonly T[] | undefined): readonly T[] {
-  return Array.isArray(value) ? value.filter((entry) => typeof entry === "object" && entry !== null) : [];
+  return Array.isArray(value)
+    ? value.filter((entry) => typeof entry === "object" && entry !== null)
+    : [];
 }

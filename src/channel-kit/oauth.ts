@@ -1,5 +1,11 @@
 import type { JWTPayload, JWTVerifyGetKey } from "jose";
-import { classifyError, retryAfter, classifyResponse, ChannelError, type ErrorRules } from "./errors.ts";
+import {
+  classifyError,
+  retryAfter,
+  classifyResponse,
+  ChannelError,
+  type ErrorRules,
+} from "./errors.ts";
 
 /** A token is renewed so long before it ends, so that none ends on its way. */
 const SPARE_MS = 5 * 60_000;
@@ -28,27 +34,53 @@ export interface Client {
  * a temporary error may be retried. `ask` requests a new token, to see whether the credentials are good; `use` calls with
  * the token, and once more with a new one if it is refused.
  */
-export function clientToken({ fetch, clock }: TokenOptions, { vendor, url, id, secret, scope }: Client) {
+export function clientToken(
+  { fetch, clock }: TokenOptions,
+  { vendor, url, id, secret, scope }: Client,
+) {
   let kept: { token: string; until: number } | undefined;
   const request = async (signal: AbortSignal): Promise<string> => {
-    const body = new URLSearchParams({ grant_type: "client_credentials", client_id: id, client_secret: secret, scope });
+    const body = new URLSearchParams({
+      grant_type: "client_credentials",
+      client_id: id,
+      client_secret: secret,
+      scope,
+    });
     const response = await fetch(url, { method: "POST", body, redirect: "manual", signal });
-    const answer = (await response.json().catch(() => undefined)) as { access_token?: unknown; expires_in?: unknown } | undefined;
-    if (!response.ok) throw new ChannelError(classifyResponse(vendor, { status: response.status, afterMs: retryAfter(response.headers) }));
-    if (typeof answer?.access_token !== "string") throw new ChannelError(`${vendor.name} gave no token`);
+    const answer = (await response.json().catch(() => undefined)) as
+      | { access_token?: unknown; expires_in?: unknown }
+      | undefined;
+    if (!response.ok)
+      throw new ChannelError(
+        classifyResponse(vendor, {
+          status: response.status,
+          afterMs: retryAfter(response.headers),
+        }),
+      );
+    if (typeof answer?.access_token !== "string")
+      throw new ChannelError(`${vendor.name} gave no token`);
     const lasts = Number(answer.expires_in) * 1000 || 0;
-    kept = { token: answer.access_token, until: clock.now() + lasts - Math.min(SPARE_MS, lasts / 2) };
+    kept = {
+      token: answer.access_token,
+      until: clock.now() + lasts - Math.min(SPARE_MS, lasts / 2),
+    };
     return answer.access_token;
   };
   const ask = (signal: AbortSignal): Promise<string> =>
     request(signal).catch((error: unknown) => {
       const failure = classifyError(vendor, error);
-      throw new ChannelError(failure.status === "unknown" ? { ...failure, status: "retry" } : failure);
+      throw new ChannelError(
+        failure.status === "unknown" ? { ...failure, status: "retry" } : failure,
+      );
     });
-  const get = async (signal: AbortSignal): Promise<string> => (kept && clock.now() < kept.until ? kept.token : ask(signal));
+  const get = async (signal: AbortSignal): Promise<string> =>
+    kept && clock.now() < kept.until ? kept.token : ask(signal);
   return {
     ask,
-    async use<T>(call: (headers: Record<string, string>) => Promise<T>, signal: AbortSignal): Promise<T> {
+    async use<T>(
+      call: (headers: Record<string, string>) => Promise<T>,
+      signal: AbortSignal,
+    ): Promise<T> {
       const attempt = (token: string): Promise<T> => call({ authorization: `Bearer ${token}` });
       const token = await get(signal);
       return attempt(token).catch(async (error: unknown) => {
@@ -70,13 +102,24 @@ interface Keys {
  * Checks tokens of an issuer that publishes OpenID metadata at `url`: RS256, for this audience, now. Gives the claims and
  * the key that signed, or undefined if the token is invalid. Throws if the keys cannot be fetched.
  */
-export function tokenVerifier({ fetch, clock }: TokenOptions, { url, audience }: { url: string; audience: string }) {
+export function tokenVerifier(
+  { fetch, clock }: TokenOptions,
+  { url, audience }: { url: string; audience: string },
+) {
   const load = async (): Promise<Keys> => {
     const { createRemoteJWKSet, customFetch } = await import("jose");
     const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
-    const { issuer, jwks_uri: uri } = (await response.json()) as { issuer?: unknown; jwks_uri?: unknown };
-    if (!response.ok || typeof issuer !== "string" || typeof uri !== "string") throw new Error("no metadata");
-    return { issuer, keys: createRemoteJWKSet(new URL(uri), { [customFetch]: fetch }), until: clock.now() + METADATA_MS };
+    const { issuer, jwks_uri: uri } = (await response.json()) as {
+      issuer?: unknown;
+      jwks_uri?: unknown;
+    };
+    if (!response.ok || typeof issuer !== "string" || typeof uri !== "string")
+      throw new Error("no metadata");
+    return {
+      issuer,
+      keys: createRemoteJWKSet(new URL(uri), { [customFetch]: fetch }),
+      until: clock.now() + METADATA_MS,
+    };
   };
   let held: Keys | undefined;
   let loading: Promise<Keys> | undefined;
@@ -91,11 +134,20 @@ export function tokenVerifier({ fetch, clock }: TokenOptions, { url, audience }:
     }
     return held;
   };
-  return async (token: string): Promise<{ claims: JWTPayload; key: Record<string, unknown> } | undefined> => {
+  return async (
+    token: string,
+  ): Promise<{ claims: JWTPayload; key: Record<string, unknown> } | undefined> => {
     const { decodeProtectedHeader, errors, jwtVerify } = await import("jose");
     const { issuer, keys } = await known();
     const currentDate = new Date(clock.now());
-    const options = { issuer, audience, algorithms: ["RS256"], requiredClaims: ["exp"], clockTolerance: CLOCK_TOLERANCE_S, currentDate };
+    const options = {
+      issuer,
+      audience,
+      algorithms: ["RS256"],
+      requiredClaims: ["exp"],
+      clockTolerance: CLOCK_TOLERANCE_S,
+      currentDate,
+    };
     try {
       const { payload: claims } = await jwtVerify(token, keys, options);
       const { kid } = decodeProtectedHeader(token);

@@ -10,11 +10,17 @@ export interface PollOptions {
   /** A message bears the time of its sending, and may come later than one that was sent after it: so much is asked for again. */
   overlapMs: number;
   /** What bears this time or a later one, the oldest first; an entry that is no message has none. */
-  read(after: number): AsyncIterable<{ id: string; at: number; message: ReceivedMessage | undefined }>;
+  read(
+    after: number,
+  ): AsyncIterable<{ id: string; at: number; message: ReceivedMessage | undefined }>;
 }
 
 /** Polls until `signal` aborts. The cursor is the time of the last item read, so messages of a time without a gateway are not lost. */
-export async function pollSince(signal: AbortSignal, host: ChannelHost, asking: PollOptions): Promise<void> {
+export async function pollSince(
+  signal: AbortSignal,
+  host: ChannelHost,
+  asking: PollOptions,
+): Promise<void> {
   const { vendor, now, everyMs, overlapMs, read } = asking;
   const stored = await host.cursor();
   // What was written before the channel was there is not answered.

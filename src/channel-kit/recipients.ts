@@ -27,7 +27,8 @@ export function recipients(...forms: readonly Form[]): Parse {
     for (const { pattern, to: normal } of forms) {
       const match = pattern.exec(text);
       const groups = match?.slice(1).map((group) => group ?? "") ?? [];
-      const found = match && (normal ? normal(...groups) : groups.find((group) => group !== "") || text);
+      const found =
+        match && (normal ? normal(...groups) : groups.find((group) => group !== "") || text);
       if (typeof found === "string") return { ok: true, to: found };
     }
     return { ok: false, message: `must be ${like}` };
@@ -42,7 +43,10 @@ export function phoneNumber(text: string): string | undefined {
 }
 
 /** The canonical form of a recipient; undefined if `parse` rejects the text. */
-export function normalForm(parse: (text: string) => ParsedRecipient, text: string | undefined): string | undefined {
+export function normalForm(
+  parse: (text: string) => ParsedRecipient,
+  text: string | undefined,
+): string | undefined {
   const parsed = parse(text ?? "");
   return parsed.ok ? parsed.to : undefined;
 }

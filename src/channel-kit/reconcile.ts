@@ -19,8 +19,10 @@ export async function retryIdempotent(
     if (result.status === "sent") return result;
     if (result.status === "unknown") doubt ??= result.reason;
     if (doubt === undefined) return result;
-    if (result.status !== "failed" && made < tries) await sleep((result.status === "retry" && result.afterMs) || pauseMs, signal);
-    if (result.status === "failed" || made >= tries || signal.aborted) return { status: "unknown", reason: doubt };
+    if (result.status !== "failed" && made < tries)
+      await sleep((result.status === "retry" && result.afterMs) || pauseMs, signal);
+    if (result.status === "failed" || made >= tries || signal.aborted)
+      return { status: "unknown", reason: doubt };
   }
 }
 
@@ -75,7 +77,9 @@ export async function lookAfterCrash(
     } catch (error) {
       const failure = classifyError(vendor, error);
       // If access is denied, a later look is denied too.
-      return failure.status === "failed" ? untold(vendor) : { ...failure, status: "retry", uncertain: true };
+      return failure.status === "failed"
+        ? untold(vendor)
+        : { ...failure, status: "retry", uncertain: true };
     }
   }
   return again ? undefined : untold(vendor);
@@ -99,14 +103,22 @@ export interface Reconciliation<P, M> {
 }
 
 /** Posts, and looks for a post that may or may not have arrived; also before the next try. */
-export function sendOrReconcile<P, M extends Pick<OutgoingMessage, "idempotencyKey"> = OutgoingMessage>(
+export function sendOrReconcile<
+  P,
+  M extends Pick<OutgoingMessage, "idempotencyKey"> = OutgoingMessage,
+>(
   vendor: ErrorRules,
   { postMs, looks, pauseMs, settleMs = 0, again = false, now, post, find }: Reconciliation<P, M>,
 ) {
   /** Pieces whose post was cut and is not there, by their key: when they were first tried. It may have come late. */
   const doubtful = new Map<string, number>();
   /** `doubtSince`: when a try began of which the process does not know how it ended. */
-  return async (message: M, place: P, signal: AbortSignal, doubtSince?: number): Promise<SendResult> => {
+  return async (
+    message: M,
+    place: P,
+    signal: AbortSignal,
+    doubtSince?: number,
+  ): Promise<SendResult> => {
     const key = message.idempotencyKey;
     const before = doubtSince ?? doubtful.get(key);
     const since = before ?? now();
@@ -125,7 +137,12 @@ export function sendOrReconcile<P, M extends Pick<OutgoingMessage, "idempotencyK
     if (doubtSince !== undefined) {
       // This process has looked for a try of its own before.
       const left = doubtful.has(key) ? 0 : Math.min(settleMs, doubtSince + settleMs - now());
-      const seen = await lookAfterCrash(vendor, signal, { looks, pauseMs: Math.max(pauseMs, left / looks), again }, look);
+      const seen = await lookAfterCrash(
+        vendor,
+        signal,
+        { looks, pauseMs: Math.max(pauseMs, left / looks), again },
+        look,
+      );
       if (seen) return seen;
     }
     return sendAfter(

@@ -7,7 +7,8 @@ import { sleep } from "./kit.ts";
 const STABLE_MS = 10_000;
 
 /** A reason, and how long it is until the next try. */
-export const retryMessage = (reason: string, waitMs: number): string => `${reason}; trying again in ${waitMs / 1000} s`;
+export const retryMessage = (reason: string, waitMs: number): string =>
+  `${reason}; trying again in ${waitMs / 1000} s`;
 
 export interface Reconnecting {
   /**
@@ -52,7 +53,11 @@ export function watch(host: ChannelHost): ChannelHost {
  * Keeps a connection until `signal` aborts: reconnects whenever it ends, immediately if it worked, else after a growing
  * pause (1 s to 1 min, or what the vendor asks for), and reports what is wrong.
  */
-export async function reconnectLoop(signal: AbortSignal, host: ChannelHost, reconnecting: Reconnecting): Promise<void> {
+export async function reconnectLoop(
+  signal: AbortSignal,
+  host: ChannelHost,
+  reconnecting: Reconnecting,
+): Promise<void> {
   const { connect, vendor, say = (reason) => reason, stableMs = STABLE_MS } = reconnecting;
   let watched = watch(host);
   for (let failures = 0; !signal.aborted;) {
@@ -73,7 +78,10 @@ export async function reconnectLoop(signal: AbortSignal, host: ChannelHost, reco
       failures++;
       const asked = failure?.status === "retry" ? (failure.afterMs ?? 0) : 0;
       const wait = Math.max(backOff(failures), asked);
-      watched.report({ ok: false, message: say(failure?.reason ?? "connections do not last; trying again", wait) });
+      watched.report({
+        ok: false,
+        message: say(failure?.reason ?? "connections do not last; trying again", wait),
+      });
       // If all gateways lost their connection at the same moment, they do not reconnect at the same moment.
       next = asked > 0 ? wait : wait * (1 + Math.random() / 4);
     }

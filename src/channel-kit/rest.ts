@@ -1,4 +1,10 @@
-import { retryAfter, classifyResponse, ChannelError, type ErrorResponse, type ErrorRules } from "./errors.ts";
+import {
+  retryAfter,
+  classifyResponse,
+  ChannelError,
+  type ErrorResponse,
+  type ErrorRules,
+} from "./errors.ts";
 import { parseObject } from "./kit.ts";
 
 /** An API that takes and gives JSON. */
@@ -20,21 +26,43 @@ export interface Rest extends ErrorRules {
  */
 export function createRest(
   rest: Rest,
-): <T>(path: string, signal: AbortSignal, body?: object, headers?: Record<string, string>, method?: string) => Promise<T | undefined> {
+): <T>(
+  path: string,
+  signal: AbortSignal,
+  body?: object,
+  headers?: Record<string, string>,
+  method?: string,
+) => Promise<T | undefined> {
   const { fetch, base, query = "", read } = rest;
-  return async <T>(path: string, signal: AbortSignal, body?: object, headers: Record<string, string> = {}, method = "POST") => {
+  return async <T>(
+    path: string,
+    signal: AbortSignal,
+    body?: object,
+    headers: Record<string, string> = {},
+    method = "POST",
+  ) => {
     const isForm = body instanceof FormData;
-    const content = body ? { method, body: isForm ? body : JSON.stringify(body) } : method === "DELETE" && { method };
+    const content = body
+      ? { method, body: isForm ? body : JSON.stringify(body) }
+      : method === "DELETE" && { method };
     const response = await fetch(`${base.replace(/\/+$/, "")}/${path}${query}`, {
       ...content,
-      headers: { ...(body && !isForm && { "content-type": "application/json" }), ...rest.headers, ...headers },
+      headers: {
+        ...(body && !isForm && { "content-type": "application/json" }),
+        ...rest.headers,
+        ...headers,
+      },
       redirect: "manual",
       signal,
     });
     const answer = parseObject(await response.text());
     if (response.ok) return answer as T | undefined;
     const said = read?.(answer ?? {}, response);
-    const failed = { ...said, afterMs: retryAfter(response.headers) ?? said?.afterMs, status: response.status };
+    const failed = {
+      ...said,
+      afterMs: retryAfter(response.headers) ?? said?.afterMs,
+      status: response.status,
+    };
     throw new ChannelError(classifyResponse(rest, failed), failed);
   };
 }

@@ -24,7 +24,10 @@ function inCode(lines: string, before: string): string {
  * A markdown text for a channel that reads markdown but for some things: `edit` gives what stands in place of a node's
  * source, or undefined to leave it and go on to what is in it. What nests too deep to be read is one node of text.
  */
-export function rewriteMarkdown(text: string, edit: (node: Nodes, stretch: Stretch) => string | undefined): string {
+export function rewriteMarkdown(
+  text: string,
+  edit: (node: Nodes, stretch: Stretch) => string | undefined,
+): string {
   const root = parseMarkdown(text);
   let result = "";
   let done = 0;
@@ -34,14 +37,24 @@ export function rewriteMarkdown(text: string, edit: (node: Nodes, stretch: Stret
     const visit = (node: Nodes): void => {
       const start = node.position?.start.offset ?? 0;
       const end = node.position?.end.offset ?? 0;
-      const target = "identifier" in node ? page.definitions.get(node.identifier) : "url" in node ? node : undefined;
+      const target =
+        "identifier" in node
+          ? page.definitions.get(node.identifier)
+          : "url" in node
+            ? node
+            : undefined;
       const changed = edit(node, {
         source: node.position ? text.slice(start, end) : text,
         url: target?.url ?? "",
         table(columns) {
           if (node.type !== "table") return "";
-          const rows = node.children.map((row) => row.children.map((cell) => plainCell(cell, page)));
-          return inCode(align(rows, columns, node.align ?? []), text.slice(text.lastIndexOf("\n", start - 1) + 1, start));
+          const rows = node.children.map((row) =>
+            row.children.map((cell) => plainCell(cell, page)),
+          );
+          return inCode(
+            align(rows, columns, node.align ?? []),
+            text.slice(text.lastIndexOf("\n", start - 1) + 1, start),
+          );
         },
       });
       if (changed !== undefined) {

@@ -19,17 +19,26 @@ export interface EventStream {
 
 /** Follows a stream until it ends, which it always tells by an error. */
 export async function followEvents(stream: EventStream, signal: AbortSignal): Promise<never> {
-  const { createParser } = await loadPackage("eventsource-parser", () => import("eventsource-parser"));
+  const { createParser } = await loadPackage(
+    "eventsource-parser",
+    () => import("eventsource-parser"),
+  );
   const { name, url, fetch, headers, statuses = {}, silenceMs } = stream;
   const stop = new AbortController();
-  const silence = setTimeout(() => stop.abort(new ChannelError("the stream fell silent")), silenceMs);
+  const silence = setTimeout(
+    () => stop.abort(new ChannelError("the stream fell silent")),
+    silenceMs,
+  );
   try {
     const response = await fetch(url, {
       headers: { accept: "text/event-stream", ...headers },
       signal: AbortSignal.any([signal, stop.signal]),
     });
     if (!response.ok || !response.body)
-      throw new ChannelError(statuses[response.status] ?? `${name} answered ${response.status} to ${new URL(url).pathname}`);
+      throw new ChannelError(
+        statuses[response.status] ??
+          `${name} answered ${response.status} to ${new URL(url).pathname}`,
+      );
     await stream.opened();
     const events: { id?: string | undefined; data: string }[] = [];
     const parser = createParser({ onEvent: (event) => events.push(event) });
@@ -61,8 +70,15 @@ export interface Socket {
 }
 
 /** One connection, from its start to its end. Throws a `ChannelError` where it does not come about, and what work threw. */
-export async function followSocket({ name, url, helloMs, pingMs, hello, ping, read }: Socket, signal: AbortSignal): Promise<void> {
-  const greeting = { helloMs, late: `${name} did not greet`, unopened: "the websocket cannot be opened" };
+export async function followSocket(
+  { name, url, helloMs, pingMs, hello, ping, read }: Socket,
+  signal: AbortSignal,
+): Promise<void> {
+  const greeting = {
+    helloMs,
+    late: `${name} did not greet`,
+    unopened: "the websocket cannot be opened",
+  };
   await withConnection(signal, greeting, (connection) => {
     const socket = new WebSocket(url);
     let toIncomingMessage = true;

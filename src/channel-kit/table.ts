@@ -36,7 +36,9 @@ export function alignTable(
 ): string {
   const cells = rows.map((row) => row.map((cell) => cell.replaceAll("\n", " ")));
   const count = Math.max(0, ...cells.map((row) => row.length));
-  const widths = Array.from({ length: count }, (_, column) => Math.max(1, ...cells.map((row) => width(row[column] ?? ""))));
+  const widths = Array.from({ length: count }, (_, column) =>
+    Math.max(1, ...cells.map((row) => width(row[column] ?? ""))),
+  );
   const lines = cells.map((row) =>
     widths
       .map((room, column) => pad(row[column] ?? "", room, aligned ? align[column] : undefined))

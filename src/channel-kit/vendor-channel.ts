@@ -21,7 +21,12 @@ export interface VendorChannel<P> extends Omit<
   find?(message: Pick<OutgoingMessage, "to" | "thread">, signal: AbortSignal): Promise<P> | P;
   post(message: OutgoingMessage, place: P, signal: AbortSignal): Promise<SendResult>;
   /** Posts a message that may be there already, by a try that began at `since`; see `Channel.resend`. */
-  repost?(message: OutgoingMessage, place: P, since: number, signal: AbortSignal): Promise<SendResult>;
+  repost?(
+    message: OutgoingMessage,
+    place: P,
+    since: number,
+    signal: AbortSignal,
+  ): Promise<SendResult>;
   postFile?(file: OutgoingFile, place: P, signal: AbortSignal): Promise<FileSendResult>;
   /** Posts a question with buttons. */
   postQuestion?(question: ApprovalQuestion, place: P, signal: AbortSignal): Promise<SendResult>;
@@ -49,29 +54,56 @@ function buildLive<P>(
   locate: (about: Pick<OutgoingMessage, "to" | "thread">, signal: AbortSignal) => Promise<P>,
 ): Pick<Channel, "typing" | "streaming"> {
   const sorted =
-    <M extends TypingPlace | SentMessage>(act: (about: M, place: P, signal: AbortSignal) => Promise<unknown>) =>
+    <M extends TypingPlace | SentMessage>(
+      act: (about: M, place: P, signal: AbortSignal) => Promise<unknown>,
+    ) =>
     (about: M, signal: AbortSignal): Promise<SendResult> =>
       sendAfter(
         vendor,
         () => locate(about, signal),
-        (place) => act(about, place, signal).then(() => sentResult("messageId" in about ? about.messageId : undefined)),
+        (place) =>
+          act(about, place, signal).then(() =>
+            sentResult("messageId" in about ? about.messageId : undefined),
+          ),
       );
   return {
     ...(typing && {
-      typing: { everyMs: typing.everyMs, show: sorted(typing.show), ...(typing.hide && { hide: sorted(typing.hide) }) },
+      typing: {
+        everyMs: typing.everyMs,
+        show: sorted(typing.show),
+        ...(typing.hide && { hide: sorted(typing.hide) }),
+      },
     }),
     ...(streaming && {
-      streaming: { everyMs: streaming.everyMs, edit: sorted(streaming.edit), remove: sorted(streaming.remove) },
+      streaming: {
+        everyMs: streaming.everyMs,
+        edit: sorted(streaming.edit),
+        remove: sorted(streaming.remove),
+      },
     }),
   };
 }
 
 /** The channel of a vendor. */
 export function vendorChannel<P>(parts: VendorChannel<P>): Channel {
-  const { vendor, find, post, repost, postFile, postQuestion, change, typing: _signs, streaming: _edits, check, ...channel } = parts;
+  const {
+    vendor,
+    find,
+    post,
+    repost,
+    postFile,
+    postQuestion,
+    change,
+    typing: _signs,
+    streaming: _edits,
+    check,
+    ...channel
+  } = parts;
   // Without `find` no place is looked up, and no function reads `P`.
-  const locate = async (message: Pick<OutgoingMessage, "to" | "thread">, signal: AbortSignal): Promise<P> =>
-    (await find?.(message, signal)) as P;
+  const locate = async (
+    message: Pick<OutgoingMessage, "to" | "thread">,
+    signal: AbortSignal,
+  ): Promise<P> => (await find?.(message, signal)) as P;
   return {
     ...channel,
     send: (message, signal) =>

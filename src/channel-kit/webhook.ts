@@ -20,10 +20,18 @@ export interface Hook {
 const MAX_BODY = 1_048_576;
 
 /** An answer in plain text. */
-export function textResponse(status: number, text: string, headers: Record<string, string> = {}): Response {
+export function textResponse(
+  status: number,
+  text: string,
+  headers: Record<string, string> = {},
+): Response {
   return new Response(text, {
     status,
-    headers: { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff", ...headers },
+    headers: {
+      "content-type": "text/plain; charset=utf-8",
+      "x-content-type-options": "nosniff",
+      ...headers,
+    },
   });
 }
 
@@ -37,7 +45,8 @@ export async function parseWebhook<T>(
 ): Promise<{ ok: true; body: Partial<T> } | { ok: false; response: Response }> {
   const refuse = (status: number, text: string, headers?: Record<string, string>) =>
     ({ ok: false, response: textResponse(status, text, headers) }) as const;
-  if (path !== undefined && !new URL(request.url).pathname.endsWith(path)) return refuse(404, "not found");
+  if (path !== undefined && !new URL(request.url).pathname.endsWith(path))
+    return refuse(404, "not found");
   if (request.method !== "POST") {
     const allow = also === undefined ? "POST" : `${also}, POST`;
     return refuse(405, `only ${allow}`, { allow });
@@ -48,8 +57,11 @@ export async function parseWebhook<T>(
   if (signed && !signed(raw, request.headers)) return refuse(401, "the signature does not match");
   try {
     const text = raw.toString("utf8");
-    if (form) return { ok: true, body: Object.fromEntries(new URLSearchParams(text)) as Partial<T> };
-    const body: unknown = JSON.parse(field === undefined ? text : (new URLSearchParams(text).get(field) ?? ""));
+    if (form)
+      return { ok: true, body: Object.fromEntries(new URLSearchParams(text)) as Partial<T> };
+    const body: unknown = JSON.parse(
+      field === undefined ? text : (new URLSearchParams(text).get(field) ?? ""),
+    );
     return { ok: true, body: typeof body === "object" && body !== null ? body : {} };
   } catch {
     return refuse(400, "the body is not JSON");

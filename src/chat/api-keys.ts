@@ -52,11 +52,26 @@ function withoutHash({ hash: _hash, createdAt: _createdAt, ...key }: StoredKey):
   return key;
 }
 
-function configuredKey({ id, tenant, agents, scopes, rateLimit, userAsSession }: Configured): ApiKey {
-  return { id, tenant: tenant ?? id, scopes, userAsSession, ...(agents ? { agents } : {}), ...(rateLimit ? { rateLimit } : {}) };
+function configuredKey({
+  id,
+  tenant,
+  agents,
+  scopes,
+  rateLimit,
+  userAsSession,
+}: Configured): ApiKey {
+  return {
+    id,
+    tenant: tenant ?? id,
+    scopes,
+    userAsSession,
+    ...(agents ? { agents } : {}),
+    ...(rateLimit ? { rateLimit } : {}),
+  };
 }
 
-const getHash = ({ key, hash }: Configured): string => (key === undefined ? (hash ?? "").replace(/^sha256:/, "") : hex(key));
+const getHash = ({ key, hash }: Configured): string =>
+  key === undefined ? (hash ?? "").replace(/^sha256:/, "") : hex(key);
 
 /** The keys of the config and those in the store. If both have the same id, the config's key is used. */
 export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
@@ -66,7 +81,10 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
     const config = deps.config();
     const known = compiled.get(config);
     if (known) return known;
-    const made = config.platform.apiKeys.map((entry) => ({ key: configuredKey(entry), hash: bytes(getHash(entry)) }));
+    const made = config.platform.apiKeys.map((entry) => ({
+      key: configuredKey(entry),
+      hash: bytes(getHash(entry)),
+    }));
     compiled.set(config, made);
     return made;
   };
@@ -76,15 +94,28 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
     async find(presented) {
       const given = bytes(hex(presented));
       let found: ApiKey | undefined;
-      for (const { key, hash } of configured()) if (hash.length === given.length && timingSafeEqual(hash, given)) found ??= key;
+      for (const { key, hash } of configured())
+        if (hash.length === given.length && timingSafeEqual(hash, given)) found ??= key;
       for (const key of await stored.read())
-        if (timingSafeEqual(bytes(key.hash), given) && !isConfigured(key.id)) found ??= withoutHash(key);
+        if (timingSafeEqual(bytes(key.hash), given) && !isConfigured(key.id))
+          found ??= withoutHash(key);
       return found;
     },
     async list() {
-      const own = configured().map(({ key }): KeyInfo => ({ ...key, source: "config", createdAt: null }));
+      const own = configured().map(({ key }): KeyInfo => ({
+        ...key,
+        source: "config",
+        createdAt: null,
+      }));
       const made = (await stored.read()).filter(({ id }) => !isConfigured(id));
-      return [...own, ...made.map((key): KeyInfo => ({ ...withoutHash(key), source: "store", createdAt: key.createdAt }))];
+      return [
+        ...own,
+        ...made.map((key): KeyInfo => ({
+          ...withoutHash(key),
+          source: "store",
+          createdAt: key.createdAt,
+        })),
+      ];
     },
     create: (key) =>
       stored.change<Created>((keys) => {
@@ -92,17 +123,27 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
         const message = taken
           ? `there is a key "${key.id}" already; revoke it first, or choose another id`
           : `"${OPERATOR_KEY}" is the operator's own; choose another id`;
-        if (taken || key.id === OPERATOR_KEY) return { result: { ok: false, failure: { code: "usage", message } } };
+        if (taken || key.id === OPERATOR_KEY)
+          return { result: { ok: false, failure: { code: "usage", message } } };
         const secret = `rk_${newToken()}`;
-        return { list: [...keys, { ...key, hash: hex(secret), createdAt: deps.clock.now() }], result: { ok: true, key: secret } };
+        return {
+          list: [...keys, { ...key, hash: hex(secret), createdAt: deps.clock.now() }],
+          result: { ok: true, key: secret },
+        };
       }),
     revoke: (id) =>
       stored.change<Revoked>((keys) => {
-        if (keys.some((key) => key.id === id)) return { list: keys.filter((key) => key.id !== id), result: { ok: true } };
+        if (keys.some((key) => key.id === id))
+          return { list: keys.filter((key) => key.id !== id), result: { ok: true } };
         const message = isConfigured(id)
           ? "this key is in platform.apiKeys of the config: take it out there"
           : "there is no key with this id";
-        return { result: { ok: false, failure: { code: isConfigured(id) ? "usage" : "not_found", message } } };
+        return {
+          result: {
+            ok: false,
+            failure: { code: isConfigured(id) ? "usage" : "not_found", message },
+          },
+        };
       }),
   };
 }

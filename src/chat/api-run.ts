@@ -16,11 +16,20 @@ import {
   type RunSpec,
   type Writes,
 } from "../store/types.ts";
-import { buildInput, historyFor, turnToAppend, withToolNames, type ChatHistory } from "./history.ts";
+import {
+  buildInput,
+  historyFor,
+  turnToAppend,
+  withToolNames,
+  type ChatHistory,
+} from "./history.ts";
 import { getChatSession, type LiveTurn } from "./turn.ts";
 import type { ChatDeps, ChatEnd, ChatRequest } from "./types.ts";
 
-const INTERNAL: RunError = { code: "internal", message: "something failed inside the gateway; its log has the run's id" };
+const INTERNAL: RunError = {
+  code: "internal",
+  message: "something failed inside the gateway; its log has the run's id",
+};
 
 /** Why a turn was stopped, by the reason of its signal. */
 const STOPPED: Record<string, string> = {
@@ -32,13 +41,19 @@ const STOPPED: Record<string, string> = {
 /** Returns what documents are searched for: the last thing the user said. */
 function getQuestion({ messages }: ChatRequest): string {
   const texts = messages.map((message) =>
-    message.role === "user" ? message.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n") : "",
+    message.role === "user"
+      ? message.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
+      : "",
   );
   // The images of a tool's result are a message of the user without words.
   return texts.findLast((text) => text !== "") ?? "";
 }
 
-function buildRun(request: ChatRequest, { runId, createdAt }: LiveTurn, gateway: string): RunRecord {
+function buildRun(
+  request: ChatRequest,
+  { runId, createdAt }: LiveTurn,
+  gateway: string,
+): RunRecord {
   const { caller, instructions, thinking, correlation, response } = request;
   const spec: RunSpec = {
     session: getChatSession(request, runId),
@@ -82,7 +97,8 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, words: CleanWords, reason:
     return { ok: true, ...words, calls, finish, usage, citations };
   }
   const { code, retryAfterMs, vendor, isRefused } = result;
-  const message = code === "cancelled" ? (STOPPED[String(reason)] ?? result.message) : result.message;
+  const message =
+    code === "cancelled" ? (STOPPED[String(reason)] ?? result.message) : result.message;
   return {
     ok: false,
     code,
@@ -117,7 +133,12 @@ function createWords({ say, think }: LiveTurn, allowedHosts: readonly string[] |
 
 type Words = ReturnType<typeof createWords>;
 
-const toRunAnswer = ({ finish, reasoning, calls, citations }: Extract<ChatEnd, { ok: true }>): RunAnswer => ({
+const toRunAnswer = ({
+  finish,
+  reasoning,
+  calls,
+  citations,
+}: Extract<ChatEnd, { ok: true }>): RunAnswer => ({
   finish,
   reasoning,
   calls,
@@ -139,12 +160,24 @@ function buildTurnInput(
 }
 
 /** Appends turns to the session of a run, as far as they are kept. */
-function appendTurns(tx: Writes, { spec }: RunRecord, turns: readonly (NewTurn | undefined)[], { config }: ActionContext): void {
-  for (const turn of turns) if (turn) tx.add("turn", spec.session, turnToKeep(turn, config.hooks.retention));
+function appendTurns(
+  tx: Writes,
+  { spec }: RunRecord,
+  turns: readonly (NewTurn | undefined)[],
+  { config }: ActionContext,
+): void {
+  for (const turn of turns)
+    if (turn) tx.add("turn", spec.session, turnToKeep(turn, config.hooks.retention));
 }
 
 /** The run of an API user's turn: it streams, it is tried once, and it ends with its process. `before` is the session's turn before it. */
-function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void> | undefined, deps: ChatDeps, context: ActionContext) {
+function createApiRun(
+  request: ChatRequest,
+  turn: LiveTurn,
+  before: Promise<void> | undefined,
+  deps: ChatDeps,
+  context: ActionContext,
+) {
   const { store, log } = deps;
   const { abort, runId } = turn;
   const words = createWords(turn, context.config.hooks.allowedLinkHosts);
@@ -164,7 +197,12 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
       return { run, agent: request.agent, isStored: before !== undefined };
     },
     async prepare(run, agent) {
-      history = await historyFor(request, run, getHistoryLimits({ agent, context }, run.spec.session), store);
+      history = await historyFor(
+        request,
+        run,
+        getHistoryLimits({ agent, context }, run.spec.session),
+        store,
+      );
       turn.enter(history.session);
       return {
         input: buildTurnInput(request, history, words),
@@ -182,18 +220,26 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
       const reasoning = cleanAnswer(result.ok ? result.reasoning : "", context).reply;
       const end = toChatEnd(result, { text: reply, reasoning }, abort.signal.reason);
       const after = (): void => turn.finish(end);
-      if (!result.ok || !end.ok) return { change: end.ok ? {} : { error: toRunError(end) }, write: () => undefined, after };
+      if (!result.ok || !end.ok)
+        return { change: end.ok ? {} : { error: toRunError(end) }, write: () => undefined, after };
       return {
         change: { reply, ...(request.response && { answer: toRunAnswer(end) }) },
         warnings,
-        write: (tx) => appendTurns(tx, run, [...history.copied, turnToAppend(run, history, result, now)], context),
+        write: (tx) =>
+          appendTurns(
+            tx,
+            run,
+            [...history.copied, turnToAppend(run, history, result, now)],
+            context,
+          ),
         after,
       };
     },
     recover(error) {
       log.error({ err: safeError(error), runId }, "a turn of the API could not be executed");
       abort.abort("failed");
-      const { code, message }: RunError = safeError(error).code === STORE_UNAVAILABLE.code ? STORE_UNAVAILABLE : INTERNAL;
+      const { code, message }: RunError =
+        safeError(error).code === STORE_UNAVAILABLE.code ? STORE_UNAVAILABLE : INTERNAL;
       const failure: FailedTurn = { ok: false, code, message, retryable: false, warnings: [] };
       // The caller does not wait until the failure is written.
       turn.finish(toChatEnd(failure, NO_WORDS, "failed"));
@@ -215,5 +261,7 @@ export async function executeTurn(
   // One shot is no conversation to which notes could belong.
   const given = { ...rest, ...(memory && request.session.kind !== "none" && { memory }) };
   // A failure that cannot be written either: the caller hears of it all the same.
-  await execute(kind, given, turn.abort.signal).catch((error: unknown) => turn.finish(toChatEnd(kind.recover(error), NO_WORDS, "failed")));
+  await execute(kind, given, turn.abort.signal).catch((error: unknown) =>
+    turn.finish(toChatEnd(kind.recover(error), NO_WORDS, "failed")),
+  );
 }

@@ -3,11 +3,18 @@ import { sessionId, type FencingToken, type RunError } from "../store/types.ts";
 import { createLiveTurn, getChatSession, type LiveTurn } from "./turn.ts";
 import type { ChatDeps, Chats } from "./types.ts";
 
-const CRASHED: RunError = { code: "crashed", message: "the gateway ended while the turn was under way" };
+const CRASHED: RunError = {
+  code: "crashed",
+  message: "the gateway ended while the turn was under way",
+};
 const MAX_RECOVERED = 1000;
 
 /** Ends the turns of gateways that are gone. What they have asked people is closed with them. */
-async function endLeft(present: ReadonlySet<string>, { store, clock, questions }: ChatDeps, held?: FencingToken): Promise<void> {
+async function endLeft(
+  present: ReadonlySet<string>,
+  { store, clock, questions }: ChatDeps,
+  held?: FencingToken,
+): Promise<void> {
   const now = clock.now();
   const change = { status: "failed", error: CRASHED, endedAt: now, waiting: null } as const;
   const counts = await store.counts();
@@ -16,7 +23,14 @@ async function endLeft(present: ReadonlySet<string>, { store, clock, questions }
     if ((counts[`runs.${status}`] ?? 0) === 0) continue;
     const runs = await store.list("runs", { status, limit: MAX_RECOVERED });
     const cut = runs.filter(({ kind, gateway }) => kind === "api" && !present.has(gateway ?? ""));
-    for (const run of cut) await commitEnd(run, (tx) => tx.update("run", run.id, change), { store, now, held, by: "gateway", questions });
+    for (const run of cut)
+      await commitEnd(run, (tx) => tx.update("run", run.id, change), {
+        store,
+        now,
+        held,
+        by: "gateway",
+        questions,
+      });
   }
 }
 
@@ -32,9 +46,23 @@ export function createChats(deps: ChatDeps): Chats {
     startTurn(request) {
       const context = deps.context();
       if (draining)
-        return { ok: false, failure: { code: "draining", message: "the gateway is stopping; try again", retryAfterSeconds: 5 } };
+        return {
+          ok: false,
+          failure: {
+            code: "draining",
+            message: "the gateway is stopping; try again",
+            retryAfterSeconds: 5,
+          },
+        };
       if (live.size >= context.config.platform.maxConcurrent)
-        return { ok: false, failure: { code: "overloaded", message: "too many turns at the same time; try again", retryAfterSeconds: 2 } };
+        return {
+          ok: false,
+          failure: {
+            code: "overloaded",
+            message: "too many turns at the same time; try again",
+            retryAfterSeconds: 2,
+          },
+        };
       const turn = createLiveTurn(request, clock.now());
       const queue = sessionId(getChatSession(request, turn.runId));
       const before = tails.get(queue);

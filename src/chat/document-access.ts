@@ -16,31 +16,51 @@ export function getAudience(key: ApiKey, asked: readonly string[]): readonly str
 }
 
 /** The marks by which these agents find documents of a tenant. */
-export async function marksFor(agents: readonly string[], tenant: string, keys: Pick<ApiKeys, "list">): Promise<string[]> {
-  const theirs = (await keys.list()).filter((key) => key.tenant === tenant && (key.agents?.some((id) => agents.includes(id)) ?? true));
+export async function marksFor(
+  agents: readonly string[],
+  tenant: string,
+  keys: Pick<ApiKeys, "list">,
+): Promise<string[]> {
+  const theirs = (await keys.list()).filter(
+    (key) => key.tenant === tenant && (key.agents?.some((id) => agents.includes(id)) ?? true),
+  );
   return [...agents, ...theirs.map(toMark)];
 }
 
 /** What a key may see and change; undefined for all of its tenant. */
-export async function getAccess(key: ApiKey, keys: Pick<ApiKeys, "list">): Promise<Access | undefined> {
+export async function getAccess(
+  key: ApiKey,
+  keys: Pick<ApiKeys, "list">,
+): Promise<Access | undefined> {
   const { agents, tenant } = key;
   if (!agents) return undefined;
-  const within = (await keys.list()).filter((one) => one.tenant === tenant && one.agents?.every((id) => agents.includes(id)));
+  const within = (await keys.list()).filter(
+    (one) => one.tenant === tenant && one.agents?.every((id) => agents.includes(id)),
+  );
   return { sees: await marksFor(agents, tenant, keys), owns: [...agents, ...within.map(toMark)] };
 }
 
 /** The agents that a document's marks stand for now. */
-export async function listShownAgents(marks: readonly string[], keys: Pick<ApiKeys, "list">): Promise<string[]> {
+export async function listShownAgents(
+  marks: readonly string[],
+  keys: Pick<ApiKeys, "list">,
+): Promise<string[]> {
   if (!marks.some((mark) => mark.startsWith(PREFIX))) return [...marks];
   const all = await keys.list();
-  const agentsOf = (mark: string): readonly string[] => all.find((key) => toMark(key) === mark)?.agents ?? [];
+  const agentsOf = (mark: string): readonly string[] =>
+    all.find((key) => toMark(key) === mark)?.agents ?? [];
   return [...new Set(marks.flatMap((mark) => (mark.startsWith(PREFIX) ? agentsOf(mark) : [mark])))];
 }
 
 /** The documents as a turn sees them: those that its agent may search. */
-export function knowledgeFor(knowledge: Pick<Knowledge, "search" | "has">, keys: Pick<ApiKeys, "list">): KnowledgeSearch {
+export function knowledgeFor(
+  knowledge: Pick<Knowledge, "search" | "has">,
+  keys: Pick<ApiKeys, "list">,
+): KnowledgeSearch {
   return {
-    has: async ({ tenant, agentId }) => knowledge.has({ tenant, agentIds: await marksFor([agentId], tenant, keys) }),
-    search: async ({ agentId, ...query }) => knowledge.search({ ...query, agentIds: await marksFor([agentId], query.tenant, keys) }),
+    has: async ({ tenant, agentId }) =>
+      knowledge.has({ tenant, agentIds: await marksFor([agentId], tenant, keys) }),
+    search: async ({ agentId, ...query }) =>
+      knowledge.search({ ...query, agentIds: await marksFor([agentId], query.tenant, keys) }),
   };
 }

@@ -19,10 +19,27 @@ export interface StoredResponse extends Pick<RunRecord, "createdAt" | "status"> 
   error: Pick<RunError, "code" | "message"> | undefined;
 }
 
-function toStoredResponse({ id, createdAt, status, spec, reply, answer, usage, error }: RunRecord): StoredResponse | undefined {
+function toStoredResponse({
+  id,
+  createdAt,
+  status,
+  spec,
+  reply,
+  answer,
+  usage,
+  error,
+}: RunRecord): StoredResponse | undefined {
   if (!spec.response) return undefined;
   const end = answer && { ...answer, text: reply ?? "", usage: usage ?? {} };
-  return { runId: id, agentId: spec.session.agentId, createdAt, status, echo: spec.response, end, error };
+  return {
+    runId: id,
+    agentId: spec.session.agentId,
+    createdAt,
+    status,
+    echo: spec.response,
+    end,
+    error,
+  };
 }
 
 /** What an API's user may refer to of earlier turns. Runs of another key or agent are not there. */
@@ -40,9 +57,15 @@ export interface EarlierRuns {
 export function createEarlierRuns(store: Pick<Store, "get" | "list">): EarlierRuns {
   const findOfKey = async (runId: string, keyId: string): Promise<RunRecord | undefined> => {
     const run = await store.get("run", runId);
-    return run?.kind === "api" && run.spec.session.key.startsWith(`api:${keyId}:${run.spec.session.agentId}:`) ? run : undefined;
+    return run?.kind === "api" &&
+      run.spec.session.key.startsWith(`api:${keyId}:${run.spec.session.agentId}:`)
+      ? run
+      : undefined;
   };
-  const find = async (runId: string, { keyId, agentId }: RunOwner): Promise<RunRecord | undefined> => {
+  const find = async (
+    runId: string,
+    { keyId, agentId }: RunOwner,
+  ): Promise<RunRecord | undefined> => {
     const run = await findOfKey(runId, keyId);
     return run?.spec.session.agentId === agentId ? run : undefined;
   };
@@ -54,7 +77,9 @@ export function createEarlierRuns(store: Pick<Store, "get" | "list">): EarlierRu
     },
     async getSteps(runId, owner) {
       const steps = (await find(runId, owner)) ? await store.list("steps", runId) : [];
-      return steps.length > 0 && steps.every(({ messages }) => messages.length > 0) ? steps : undefined;
+      return steps.length > 0 && steps.every(({ messages }) => messages.length > 0)
+        ? steps
+        : undefined;
     },
     async findResponse(runId, keyId) {
       const run = await findOfKey(runId, keyId);

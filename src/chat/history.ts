@@ -2,7 +2,14 @@ import type { ConversationMessage, ConversationPart } from "../agent/types.ts";
 import type { AnsweredTurn } from "../runs/run-kind.ts";
 import type { TextPart } from "../core/text.ts";
 import type { NewTurn, RunRecord, SessionRef, Store, TurnRecord } from "../store/types.ts";
-import { findTurn, getLastTurn, NO_HISTORY, readHistory, type HistoryLimits, type SessionHistory } from "../runs/session-history.ts";
+import {
+  findTurn,
+  getLastTurn,
+  NO_HISTORY,
+  readHistory,
+  type HistoryLimits,
+  type SessionHistory,
+} from "../runs/session-history.ts";
 import type { ChatRequest } from "./types.ts";
 
 /** What a turn begins with, and how its session keeps it. */
@@ -43,7 +50,9 @@ const getParts = (message: unknown): Part[] => {
   return Array.isArray(content) ? (content as Part[]) : [];
 };
 const getCallIds = (messages: readonly unknown[], type: string): unknown[] =>
-  messages.flatMap((message) => getParts(message).flatMap((part) => (part.type === type ? [part.toolCallId] : [])));
+  messages.flatMap((message) =>
+    getParts(message).flatMap((part) => (part.type === type ? [part.toolCallId] : [])),
+  );
 
 /** A message as a session keeps it: the form that the runtime reads, images only named. */
 function messageToKeep(message: ConversationMessage): unknown {
@@ -53,12 +62,25 @@ function messageToKeep(message: ConversationMessage): unknown {
     case "user":
       return { role: "user", content: buildInput([message])[0]?.text ?? "" };
     case "assistant": {
-      const calls = message.calls.map(({ id, tool, input }) => ({ type: "tool-call", toolCallId: id, toolName: tool, input }));
-      return { role: "assistant", content: [...(message.text === "" ? [] : [{ type: "text", text: message.text }]), ...calls] };
+      const calls = message.calls.map(({ id, tool, input }) => ({
+        type: "tool-call",
+        toolCallId: id,
+        toolName: tool,
+        input,
+      }));
+      return {
+        role: "assistant",
+        content: [...(message.text === "" ? [] : [{ type: "text", text: message.text }]), ...calls],
+      };
     }
     case "tool": {
       const output = { type: "text", value: message.text };
-      return { role: "tool", content: [{ type: "tool-result", toolCallId: message.callId, toolName: message.tool, output }] };
+      return {
+        role: "tool",
+        content: [
+          { type: "tool-result", toolCallId: message.callId, toolName: message.tool, output },
+        ],
+      };
     }
   }
 }
@@ -67,12 +89,17 @@ function messageToKeep(message: ConversationMessage): unknown {
  * A caller that answers the tool calls of the last kept turn sends them along with everything before, which is its own
  * history from then on. The results are kept all the same, so that the session's next turn knows how the calls ended.
  */
-function answeredCalls(messages: readonly ConversationMessage[], last: TurnRecord | undefined): readonly ConversationMessage[] | undefined {
+function answeredCalls(
+  messages: readonly ConversationMessage[],
+  last: TurnRecord | undefined,
+): readonly ConversationMessage[] | undefined {
   const kept = last?.messages ?? [];
   const done = getCallIds(kept, "tool-result");
   const open = getCallIds(kept, "tool-call").filter((id) => !done.includes(id));
   const results = messages.slice(messages.findLastIndex((message) => message.role !== "tool") + 1);
-  const given = new Set<unknown>(results.map((message) => (message.role === "tool" ? message.callId : "")));
+  const given = new Set<unknown>(
+    results.map((message) => (message.role === "tool" ? message.callId : "")),
+  );
   return open.length > 0 && open.every((id) => given.has(id)) ? results : undefined;
 }
 
@@ -85,11 +112,19 @@ const keepAll = (messages: readonly ConversationMessage[]): ChatHistory["store"]
 function buildBranch({ checkpoint, turns }: SessionHistory): NewTurn[] {
   const copied = turns.map(asNew);
   if (!checkpoint?.checkpoint) return copied;
-  return [{ ...asNew(checkpoint), checkpoint: { ...checkpoint.checkpoint, upTo: 0, covered: 0 } }, ...copied];
+  return [
+    { ...asNew(checkpoint), checkpoint: { ...checkpoint.checkpoint, upTo: 0, covered: 0 } },
+    ...copied,
+  ];
 }
 
 /** What the server keeps of a turn's conversation so far, as much as `limits` allow. */
-export async function historyFor(request: ChatRequest, run: RunRecord, limits: HistoryLimits, store: Store): Promise<ChatHistory> {
+export async function historyFor(
+  request: ChatRequest,
+  run: RunRecord,
+  limits: HistoryLimits,
+  store: Store,
+): Promise<ChatHistory> {
   const { session: wanted, messages } = request;
   const { session } = run.spec;
   const none = { session, history: NO_HISTORY, isWhole: false, copied: [] };
@@ -100,7 +135,13 @@ export async function historyFor(request: ChatRequest, run: RunRecord, limits: H
     return { ...none, store: answered ? answered.flatMap(messageToKeep) : "nothing" };
   }
   if (wanted.kind === "named")
-    return { session, history: await readHistory(store, session, limits), isWhole: true, copied: [], store: keepAll(messages) };
+    return {
+      session,
+      history: await readHistory(store, session, limits),
+      isWhole: true,
+      copied: [],
+      store: keepAll(messages),
+    };
   const last = await findTurn(store, session, wanted.run.id);
   const history = last ? await readHistory(store, session, limits, last.seq + 1) : NO_HISTORY;
   if (!wanted.keep) return { ...none, history, store: "nothing" };
@@ -112,9 +153,14 @@ export async function historyFor(request: ChatRequest, run: RunRecord, limits: H
 }
 
 /** Results whose calls only the server knows do not say which tool they are of. */
-export function withToolNames(messages: readonly ConversationMessage[], turns: readonly TurnRecord[]): readonly ConversationMessage[] {
+export function withToolNames(
+  messages: readonly ConversationMessage[],
+  turns: readonly TurnRecord[],
+): readonly ConversationMessage[] {
   if (!messages.some((message) => message.role === "tool" && message.tool === "")) return messages;
-  const calls = turns.flatMap((turn) => turn.messages.flatMap(getParts)).filter((part) => part.type === "tool-call");
+  const calls = turns
+    .flatMap((turn) => turn.messages.flatMap(getParts))
+    .filter((part) => part.type === "tool-call");
   return messages.map((message) => {
     if (message.role !== "tool" || message.tool !== "") return message;
     const name = calls.find((part) => part.toolCallId === message.callId)?.toolName;
@@ -131,7 +177,19 @@ export function turnToAppend(
 ): NewTurn | undefined {
   if (keep === "nothing") return undefined;
   const { boundaryId, spec } = run;
-  const turn = { runId: run.id, at: now, hook: spec.hook, unsafe: false, ...(boundaryId !== undefined && { boundaryId }) };
-  if (keep === "turn") return { ...turn, input: spec.input, messages: [...messages], ...(context.length > 0 && { context }) };
+  const turn = {
+    runId: run.id,
+    at: now,
+    hook: spec.hook,
+    unsafe: false,
+    ...(boundaryId !== undefined && { boundaryId }),
+  };
+  if (keep === "turn")
+    return {
+      ...turn,
+      input: spec.input,
+      messages: [...messages],
+      ...(context.length > 0 && { context }),
+    };
   return { ...turn, input: [], messages: [...keep, ...messages] };
 }

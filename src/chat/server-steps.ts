@@ -32,7 +32,8 @@ export async function restoreServerSteps(
     const steps = await runs.getSteps(runId, owner);
     if (steps) found.set(runId, [...steps]);
   }
-  const getSteps = (callerId: string): readonly StepRecord[] | undefined => found.get(getRunId(callerId) ?? "");
+  const getSteps = (callerId: string): readonly StepRecord[] | undefined =>
+    found.get(getRunId(callerId) ?? "");
   const toId = (callerId: string): string => {
     if (getRunId(callerId) === undefined) return callerId;
     return getModelCallId(callerId, getSteps(callerId) ?? []) ?? toShortId(callerId);

@@ -58,7 +58,10 @@ class Pieces {
     for (const piece of this.#pieces) this.#passOn(piece, listener);
   }
 
-  #passOn({ isReasoning, delta }: { isReasoning: boolean; delta: string }, listener: ChatListener): void {
+  #passOn(
+    { isReasoning, delta }: { isReasoning: boolean; delta: string },
+    listener: ChatListener,
+  ): void {
     if (isReasoning) listener.onReasoning?.(delta);
     else listener.onText(delta);
   }

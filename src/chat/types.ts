@@ -4,7 +4,14 @@ import type { Thinking } from "../config/schema/common.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { ApprovalRecord, FencingToken, RunRecord, Store, Usage, VendorError } from "../store/types.ts";
+import type {
+  ApprovalRecord,
+  FencingToken,
+  RunRecord,
+  Store,
+  Usage,
+  VendorError,
+} from "../store/types.ts";
 import type { Memory } from "../memory/notes.ts";
 import type { KnowledgeSearch, NumberedCitation } from "../runs/knowledge.ts";
 import type { ActionContext, TurnDeps, TurnMetrics } from "../runs/types.ts";
@@ -56,7 +63,14 @@ export type ChatEnd =
       usage: Usage;
       citations: readonly NumberedCitation[];
     }
-  | { ok: false; code: RunErrorCode; message: string; vendor?: VendorError; retryAfterMs?: number; isAway?: true };
+  | {
+      ok: false;
+      code: RunErrorCode;
+      message: string;
+      vendor?: VendorError;
+      retryAfterMs?: number;
+      isAway?: true;
+    };
 
 export interface ChatListener {
   onText(delta: string): void;

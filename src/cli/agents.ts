@@ -22,7 +22,8 @@ async function listAgents(options: CommonOptions, io: CliIo): Promise<void> {
 
 export function register(program: Command, io: CliIo): void {
   const agents = program.command("agents").description("the agents of the config");
-  reading(agents.command("list").description("agents with their models and tools"), "rouse agents list").action((options: CommonOptions) =>
-    listAgents(options, io),
-  );
+  reading(
+    agents.command("list").description("agents with their models and tools"),
+    "rouse agents list",
+  ).action((options: CommonOptions) => listAgents(options, io));
 }

@@ -20,7 +20,8 @@ interface DecideOptions extends CommonOptions {
   yes?: boolean;
 }
 
-const describeState = ({ decision }: ApprovalView): string => (decision ? `${decision.verdict} by ${decision.by}` : "open");
+const describeState = ({ decision }: ApprovalView): string =>
+  decision ? `${decision.verdict} by ${decision.by}` : "open";
 
 async function list({ run: runId, all, ...options }: ListOptions, io: CliIo): Promise<void> {
   const { since, limit, before } = options;
@@ -44,7 +45,11 @@ async function list({ run: runId, all, ...options }: ListOptions, io: CliIo): Pr
     ...(all ? [describeState(approval)] : []),
     approval.why,
   ]);
-  printTable(io, ["CODE", "ASKED", "UNTIL", "AGENT", "TOOL", ...(all ? ["STATE"] : []), "WHY"], rows);
+  printTable(
+    io,
+    ["CODE", "ASKED", "UNTIL", "AGENT", "TOOL", ...(all ? ["STATE"] : []), "WHY"],
+    rows,
+  );
   printMore(io, `rouse approvals list${all ? " --all" : ""}`, answer);
 }
 
@@ -68,7 +73,9 @@ function printApproval(approval: ApprovalView, io: CliIo): void {
     printBlock(
       io,
       "refused decisions",
-      approval.refused.map(({ verdict, by, at, code }) => `${localTime(at)}  ${verdict} by ${by}: ${code}`).join("\n"),
+      approval.refused
+        .map(({ verdict, by, at, code }) => `${localTime(at)}  ${verdict} by ${by}: ${code}`)
+        .join("\n"),
     );
   if (!decision)
     io.out(
@@ -77,7 +84,9 @@ function printApproval(approval: ApprovalView, io: CliIo): void {
 }
 
 async function show(code: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, ({ api }) => read(api.approvals[":id"].$get(withId(code))));
+  const answer = await connected(options, io, ({ api }) =>
+    read(api.approvals[":id"].$get(withId(code))),
+  );
   if (options.json) return printJson(io, answer);
   printApproval(answer.approval, io);
 }
@@ -91,11 +100,18 @@ const toNames = (text = ""): string[] =>
     .filter((name) => name !== "");
 
 /** Shows the rule that is to be saved, and asks. */
-async function confirmRule({ api }: GatewayConnection, code: string, any: string[], yes: boolean, io: CliIo): Promise<void> {
+async function confirmRule(
+  { api }: GatewayConnection,
+  code: string,
+  any: string[],
+  yes: boolean,
+  io: CliIo,
+): Promise<void> {
   const { rule } = await read(api.approvals[":id"].rule.$post({ ...withId(code), json: { any } }));
   io.err(`From now on these calls are made without asking:\n  ${cell(rule)}\n`);
   if (yes) return;
-  if (!io.ask || !io.terminal.in) throw usage("--always saves a rule: look at it, and add --yes if this is no terminal");
+  if (!io.ask || !io.terminal.in)
+    throw usage("--always saves a rule: look at it, and add --yes if this is no terminal");
   const said = (await io.ask("Save this rule? [y/N] "))?.trim().toLowerCase();
   if (said !== "y" && said !== "yes") throw usage("nothing was decided and no rule was saved");
 }
@@ -106,12 +122,16 @@ async function decide(
   { note, always, any, yes = false, ...options }: DecideOptions,
   io: CliIo,
 ): Promise<void> {
-  if (any !== undefined && !always) throw usage("--any names arguments of a rule: it needs --always");
+  if (any !== undefined && !always)
+    throw usage("--any names arguments of a rule: it needs --always");
   const names = toNames(any);
   const { live, ...answer } = await connected(options, io, async (to) => {
     if (always) await confirmRule(to, code, names, yes, io);
     const json = { verdict, note, always: always ? { any: names } : undefined };
-    return { live: to.live, ...(await read(to.api.approvals[":id"].$post({ ...withId(code), json }))) };
+    return {
+      live: to.live,
+      ...(await read(to.api.approvals[":id"].$post({ ...withId(code), json }))),
+    };
   });
   if (options.json) return printJson(io, answer);
   const { approval, rule } = answer;
@@ -123,7 +143,12 @@ async function decide(
 async function listRules(options: CommonOptions, io: CliIo): Promise<void> {
   const answer = await connected(options, io, ({ api }) => read(api.approvals.rules.$get()));
   if (options.json) return printJson(io, answer);
-  const rows = answer.rules.map((rule) => [rule.id, shortTime(rule.createdAt, io.now()), rule.by, rule.text]);
+  const rows = answer.rules.map((rule) => [
+    rule.id,
+    shortTime(rule.createdAt, io.now()),
+    rule.by,
+    rule.text,
+  ]);
   printTable(io, ["RULE", "MADE", "BY", "CALLS THAT ARE NOT ASKED ABOUT"], rows);
 }
 
@@ -143,7 +168,9 @@ const DECISIONS: readonly (readonly [verdict: Verdict, summary: string])[] = [
 ];
 
 export function register(program: Command, io: CliIo): void {
-  const approvals = program.command("approvals").description("calls of tools that wait for a person");
+  const approvals = program
+    .command("approvals")
+    .description("calls of tools that wait for a person");
   listing(
     approvals
       .command("list")
@@ -153,7 +180,9 @@ export function register(program: Command, io: CliIo): void {
     "rouse approvals list",
   ).action((options: ListOptions) => list(options, io));
   reading(
-    approvals.command("show <code>").description("one call with its arguments, and what made it ask"),
+    approvals
+      .command("show <code>")
+      .description("one call with its arguments, and what made it ask"),
     "rouse approvals show 7f3",
   ).action((code: string, options: CommonOptions) => show(code, options, io));
   for (const [verdict, summary] of DECISIONS) {
@@ -162,18 +191,25 @@ export function register(program: Command, io: CliIo): void {
     if (verdict === "deny") command.option("--note <text>", "words for the agent");
     if (verdict === "approve")
       command
-        .option("--always", "save a rule, so that such calls are not asked about again: the same tool with the same arguments")
+        .option(
+          "--always",
+          "save a rule, so that such calls are not asked about again: the same tool with the same arguments",
+        )
         .option("--any <names>", "arguments that may differ in later calls, with commas between")
         .addOption(new Option("--yes", "save the rule without asking"));
-    const more = verdict === "approve" ? ["rouse approvals approve 7f3 --always --any amount,memo"] : [];
-    reading(command, `rouse approvals ${name} 7f3${verdict === "deny" ? ' --note "Ask Ann first."' : ""}`, ...more).action(
-      (code: string, options: DecideOptions) => decide(code, verdict, options, io),
-    );
+    const more =
+      verdict === "approve" ? ["rouse approvals approve 7f3 --always --any amount,memo"] : [];
+    reading(
+      command,
+      `rouse approvals ${name} 7f3${verdict === "deny" ? ' --note "Ask Ann first."' : ""}`,
+      ...more,
+    ).action((code: string, options: DecideOptions) => decide(code, verdict, options, io));
   }
   const rules = approvals.command("rules").description("rules that --always has saved");
-  reading(rules.command("list", { isDefault: true }).description("rules, oldest first"), "rouse approvals rules").action(
-    (options: CommonOptions) => listRules(options, io),
-  );
+  reading(
+    rules.command("list", { isDefault: true }).description("rules, oldest first"),
+    "rouse approvals rules",
+  ).action((options: CommonOptions) => listRules(options, io));
   reading(
     rules.command("remove <rule>").description("remove a rule: such calls are asked about again"),
     "rouse approvals rules remove rul_…",

@@ -19,9 +19,12 @@ interface Message {
 function read(data: string): string {
   const event: unknown = JSON.parse(data);
   const error = member(event, "error");
-  if (error !== undefined) throw new RouseError({ code: "internal", message: String(member(error, "message")) });
+  if (error !== undefined)
+    throw new RouseError({ code: "internal", message: String(member(error, "message")) });
   const choices = member(event, "choices");
-  const content = Array.isArray(choices) ? member(member(choices[0], "delta"), "content") : undefined;
+  const content = Array.isArray(choices)
+    ? member(member(choices[0], "delta"), "content")
+    : undefined;
   return typeof content === "string" ? content : "";
 }
 
@@ -38,14 +41,21 @@ async function* readEvents(response: Response): AsyncGenerator<string> {
 async function readFailure(response: Response): Promise<RouseError> {
   const answer: unknown = await response.json().catch(() => undefined);
   const message = member(member(answer, "error"), "message");
-  return new RouseError({ code: "internal", message: typeof message === "string" ? message : `the gateway answered ${response.status}` });
+  return new RouseError({
+    code: "internal",
+    message: typeof message === "string" ? message : `the gateway answered ${response.status}`,
+  });
 }
 
 /**
  * Talks to a gateway elsewhere with an API key. The conversation is kept here: a turn then stops with the connection, as
  * Ctrl-C wants it.
  */
-export function remoteChat(url: string, key: string, agent: string): (message: string, signal: AbortSignal) => AsyncGenerator<ChatLine> {
+export function remoteChat(
+  url: string,
+  key: string,
+  agent: string,
+): (message: string, signal: AbortSignal) => AsyncGenerator<ChatLine> {
   const messages: Message[] = [];
   return async function* (message, signal) {
     const asked: Message[] = [...messages, { role: "user", content: message }];
@@ -80,11 +90,18 @@ interface ChatOptions extends CommonOptions {
 type Talk = (message: string, signal: AbortSignal) => AsyncGenerator<ChatLine>;
 
 /** Talks through the operator's interface. The turn is stopped by its run's id: it would go on without us. */
-function localChat(to: GatewayConnection, agent: string | undefined, session: string | undefined): Talk {
+function localChat(
+  to: GatewayConnection,
+  agent: string | undefined,
+  session: string | undefined,
+): Talk {
   return async function* (message, signal) {
-    for await (const line of readLines<ChatLine>(to.api.chat.$post({ json: { message, session, agent } }))) {
+    for await (const line of readLines<ChatLine>(
+      to.api.chat.$post({ json: { message, session, agent } }),
+    )) {
       if (line.type === "start") {
-        const stop = (): void => void to.api.runs[":id"].cancel.$post(withId(line.runId)).catch(() => undefined);
+        const stop = (): void =>
+          void to.api.runs[":id"].cancel.$post(withId(line.runId)).catch(() => undefined);
         if (signal.aborted) stop();
         else signal.addEventListener("abort", stop, { once: true });
       }
@@ -102,7 +119,10 @@ interface Taken {
 }
 
 /** The passages of a turn that its reply names, as `[1]`. */
-const namedSources = ({ citations, marks }: Extract<ChatLine, { type: "end"; ok: true }>): Taken["sources"] =>
+const namedSources = ({
+  citations,
+  marks,
+}: Extract<ChatLine, { type: "end"; ok: true }>): Taken["sources"] =>
   citations
     .filter((citation) => marks.some(({ number }) => number === citation.number))
     .map(({ number, chunkId, filename, page }) => ({ number, chunkId, filename, page }));
@@ -122,7 +142,8 @@ async function take(talk: Talk, message: string, options: ChatOptions, io: CliIo
       if (line.type !== "end") continue;
       taken.ok = line.ok;
       if (line.ok) taken.sources = namedSources(line);
-      if (!line.ok && !abort.signal.aborted) throw new RouseError({ code: "internal", message: line.message });
+      if (!line.ok && !abort.signal.aborted)
+        throw new RouseError({ code: "internal", message: line.message });
     }
   } catch (error) {
     if (!abort.signal.aborted) throw error;
@@ -131,14 +152,21 @@ async function take(talk: Talk, message: string, options: ChatOptions, io: CliIo
     if (!options.json && taken.reply !== "") io.out("\n");
     if (!options.json)
       for (const { number, filename, page, chunkId } of taken.sources)
-        io.err(`[${number}] ${printable(filename)}${page === null ? "" : `, page ${page}`}  ${chunkId}\n`);
+        io.err(
+          `[${number}] ${printable(filename)}${page === null ? "" : `, page ${page}`}  ${chunkId}\n`,
+        );
   }
   if (abort.signal.aborted) io.err("stopped\n");
   return taken;
 }
 
 /** Asks for one message after the other until there is no more. A turn that fails does not end the conversation. */
-async function converse(talk: Talk, ask: NonNullable<CliIo["ask"]>, options: ChatOptions, io: CliIo): Promise<void> {
+async function converse(
+  talk: Talk,
+  ask: NonNullable<CliIo["ask"]>,
+  options: ChatOptions,
+  io: CliIo,
+): Promise<void> {
   for (;;) {
     const message = await ask("> ");
     if (message === undefined) return;
@@ -151,9 +179,16 @@ async function converse(talk: Talk, ask: NonNullable<CliIo["ask"]>, options: Cha
   }
 }
 
-async function sayOnce(talk: Talk, session: string | undefined, options: ChatOptions, io: CliIo): Promise<void> {
-  const message = options.message ?? (await readInput("-", io)).toString("utf8").replace(/\r?\n$/, "");
-  if (message.trim() === "") throw usage("there is nothing to say: use --message, or pipe the text in");
+async function sayOnce(
+  talk: Talk,
+  session: string | undefined,
+  options: ChatOptions,
+  io: CliIo,
+): Promise<void> {
+  const message =
+    options.message ?? (await readInput("-", io)).toString("utf8").replace(/\r?\n$/, "");
+  if (message.trim() === "")
+    throw usage("there is nothing to say: use --message, or pipe the text in");
   const { ok, runId, reply, sources } = await take(talk, message, options, io);
   if (!ok) io.exitCode = EXIT.failure;
   if (options.json) printJson(io, { ok, session: session ?? null, runId, reply, sources });
@@ -162,17 +197,22 @@ async function sayOnce(talk: Talk, session: string | undefined, options: ChatOpt
 async function chat(agent: string | undefined, options: ChatOptions, io: CliIo): Promise<void> {
   const ask = options.message === undefined && io.terminal.in && !options.json ? io.ask : undefined;
   // A single message is one shot: its conversation is not continued.
-  const session = options.session ?? (ask && options.url === undefined ? newId("trn", io.now()).slice(4, 20) : undefined);
+  const session =
+    options.session ??
+    (ask && options.url === undefined ? newId("trn", io.now()).slice(4, 20) : undefined);
   const run = async (talk: Talk): Promise<void> => {
     if (!ask) return sayOnce(talk, session, options, io);
     await converse(talk, ask, options, io);
     const name = agent === undefined ? "" : ` ${agent}`;
-    if (session !== undefined) io.err(`\ngo on with: rouse chat${name} --session ${shellWord(session)}\n`);
+    if (session !== undefined)
+      io.err(`\ngo on with: rouse chat${name} --session ${shellWord(session)}\n`);
   };
-  if (options.url === undefined) return connected(options, io, (to) => run(localChat(to, agent, session)));
+  if (options.url === undefined)
+    return connected(options, io, (to) => run(localChat(to, agent, session)));
   const key = io.env["ROUSE_API_KEY"];
   if (key === undefined || key === "") throw usage("--url: put the API key into ROUSE_API_KEY");
-  if (options.session !== undefined) throw usage("--session: with --url the conversation is kept here, and ends with the command");
+  if (options.session !== undefined)
+    throw usage("--session: with --url the conversation is kept here, and ends with the command");
   return run(remoteChat(options.url, key, agent ?? "default"));
 }
 
@@ -180,8 +220,13 @@ export function register(program: Command, io: CliIo): void {
   reading(
     program
       .command("chat [agent]")
-      .description("talk to an agent: each line is a turn of one session, Ctrl-C stops a turn, Ctrl-D ends")
-      .option("-m, --message <text>", "say this and end; without it and without a terminal, what is piped in")
+      .description(
+        "talk to an agent: each line is a turn of one session, Ctrl-C stops a turn, Ctrl-D ends",
+      )
+      .option(
+        "-m, --message <text>",
+        "say this and end; without it and without a terminal, what is piped in",
+      )
       .option("--session <id>", "go on with a session, or begin one of this name")
       .option("--url <address>", "a gateway elsewhere, with the API key in ROUSE_API_KEY"),
     "rouse chat",

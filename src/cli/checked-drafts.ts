@@ -20,14 +20,22 @@ export interface CheckedDraft {
  */
 export async function loadForDrafts(options: CommonOptions, io: CliIo): Promise<LoadedConfig> {
   const { cwd, env } = io;
-  const loaded = await loadConfig({ cwd, env, withoutSecrets: true, ...(options.config === undefined ? {} : { file: options.config }) });
+  const loaded = await loadConfig({
+    cwd,
+    env,
+    withoutSecrets: true,
+    ...(options.config === undefined ? {} : { file: options.config }),
+  });
   const usable = loaded.ok ? loaded : loaded.rest;
   if (!usable) throw configInvalid(loaded as Extract<typeof loaded, { ok: false }>);
   return usable;
 }
 
 /** The places of the user's mappings. */
-export const toPlaces = ({ file, config }: LoadedConfig) => ({ mappingsDir: config.hooks.mappingsDir, configFile: file });
+export const toPlaces = ({ file, config }: LoadedConfig) => ({
+  mappingsDir: config.hooks.mappingsDir,
+  configFile: file,
+});
 
 /** How commands build a snapshot of a config without its secrets. */
 export const toFiles = ({ file }: LoadedConfig, { cwd, env }: CliIo) => ({
@@ -43,23 +51,37 @@ const inDraft =
   (issue: Issue): Issue =>
     issue.file === plan.file && plan.replaces.length === 0 ? { ...issue, file: draft.file } : issue;
 
-async function checkDraftFile(draft: Draft, loaded: LoadedConfig, io: CliIo): Promise<CheckedDraft> {
+async function checkDraftFile(
+  draft: Draft,
+  loaded: LoadedConfig,
+  io: CliIo,
+): Promise<CheckedDraft> {
   try {
     const plan = planDraft(draft, toPlaces(loaded));
     const texts = new Map([[plan.file, plan.after]]);
-    const issues = await withSnapshot({ ...toFiles(loaded, io), texts }, (result) => (result.ok ? [] : result.issues));
-    const named = draft.problem !== undefined && issues.length === 0 ? [{ path: "", file: draft.file, message: draft.problem }] : issues;
+    const issues = await withSnapshot({ ...toFiles(loaded, io), texts }, (result) =>
+      result.ok ? [] : result.issues,
+    );
+    const named =
+      draft.problem !== undefined && issues.length === 0
+        ? [{ path: "", file: draft.file, message: draft.problem }]
+        : issues;
     return { draft, plan, problems: named.map(inDraft(draft, plan)) };
   } catch (error) {
     if (!(error instanceof RouseError)) throw error;
-    return { draft, plan: undefined, problems: [{ path: "", file: draft.file, message: error.message }] };
+    return {
+      draft,
+      plan: undefined,
+      problems: [{ path: "", file: draft.file, message: error.message }],
+    };
   }
 }
 
 /** Checks each draft as a part of the whole config. If the config itself has problems, these are each draft's too. */
 export async function checkDrafts(loaded: LoadedConfig, io: CliIo): Promise<CheckedDraft[]> {
   const checked: CheckedDraft[] = [];
-  for (const draft of readDrafts(loaded.config.hooks.mappingsDir)) checked.push(await checkDraftFile(draft, loaded, io));
+  for (const draft of readDrafts(loaded.config.hooks.mappingsDir))
+    checked.push(await checkDraftFile(draft, loaded, io));
   return checked;
 }
 
@@ -67,8 +89,15 @@ export async function checkDrafts(loaded: LoadedConfig, io: CliIo): Promise<Chec
 export async function getDraftWarnings(options: CommonOptions, io: CliIo): Promise<Issue[]> {
   const checked = await checkDrafts(await loadForDrafts(options, io), io);
   return checked.flatMap(({ draft, plan, problems }): Issue[] => {
-    const landed = { path: "", file: draft.file, message: `this draft has landed: \`rouse drafts drop ${draft.name}\` removes it` };
-    const found = problems.map((issue) => ({ ...issue, message: `in the draft ${draft.name}: ${issue.message}` }));
+    const landed = {
+      path: "",
+      file: draft.file,
+      message: `this draft has landed: \`rouse drafts drop ${draft.name}\` removes it`,
+    };
+    const found = problems.map((issue) => ({
+      ...issue,
+      message: `in the draft ${draft.name}: ${issue.message}`,
+    }));
     return plan?.landed ? [...found, landed] : found;
   });
 }

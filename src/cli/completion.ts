@@ -12,13 +12,25 @@ interface Step {
 }
 
 function listSteps(command: Command, path: string): Step[] {
-  const words = command.commands.map((inner) => ({ name: inner.name(), about: inner.summary() || inner.description() }));
+  const words = command.commands.map((inner) => ({
+    name: inner.name(),
+    about: inner.summary() || inner.description(),
+  }));
   const options = command.options.map(({ short, long, description }) => ({
     flags: [short, long].flatMap((flag) => flag ?? []),
     about: description,
   }));
-  const own: Step = { path, words, options: [...options, { flags: ["-h", "--help"], about: "print this help" }] };
-  return [own, ...command.commands.flatMap((inner) => listSteps(inner, path === "" ? inner.name() : `${path} ${inner.name()}`))];
+  const own: Step = {
+    path,
+    words,
+    options: [...options, { flags: ["-h", "--help"], about: "print this help" }],
+  };
+  return [
+    own,
+    ...command.commands.flatMap((inner) =>
+      listSteps(inner, path === "" ? inner.name() : `${path} ${inner.name()}`),
+    ),
+  ];
 }
 
 const candidates = ({ words, options }: Step): string =>
@@ -64,11 +76,19 @@ function fish(steps: readonly Step[]): string {
     const parts = path === "" ? [] : path.split(" ");
     const seen = parts.map((part) => `__fish_seen_subcommand_from ${part}`);
     const names = words.map(({ name }) => name).join(" ");
-    const open = path === "" ? "__fish_use_subcommand" : [...seen, `not __fish_seen_subcommand_from ${names}`].join("; and ");
+    const open =
+      path === ""
+        ? "__fish_use_subcommand"
+        : [...seen, `not __fish_seen_subcommand_from ${names}`].join("; and ");
     return [
-      ...words.map(({ name, about }) => `complete -c rouse -f -n ${quoted(open)} -a ${name} -d ${quoted(about)}`),
+      ...words.map(
+        ({ name, about }) =>
+          `complete -c rouse -f -n ${quoted(open)} -a ${name} -d ${quoted(about)}`,
+      ),
       ...options.map(({ flags, about }) => {
-        const given = flags.map((flag) => (flag.startsWith("--") ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`)).join(" ");
+        const given = flags
+          .map((flag) => (flag.startsWith("--") ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`))
+          .join(" ");
         return `complete -c rouse${seen.length === 0 ? "" : ` -n ${quoted(seen.join("; and "))}`} ${given} -d ${quoted(about)}`;
       }),
     ];
@@ -82,7 +102,9 @@ const SHELLS: Record<string, (steps: readonly Step[]) => string> = { bash, zsh, 
 export function createCompletion(describe: (io: CliIo) => Promise<Command>) {
   return (program: Command, io: CliIo): void => {
     addCommonOptions(
-      program.command("completion <shell>").description("print the completion of commands for a shell: bash, zsh or fish"),
+      program
+        .command("completion <shell>")
+        .description("print the completion of commands for a shell: bash, zsh or fish"),
       "rouse completion bash > ~/.local/share/bash-completion/completions/rouse",
       "rouse completion zsh > ~/.zfunc/_rouse",
       "rouse completion fish > ~/.config/fish/completions/rouse.fish",

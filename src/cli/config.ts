@@ -10,17 +10,28 @@ import { localTime } from "./text.ts";
 
 /** The JSON Schema of the config file, or of a file of `mappingsDir`, with the presets and plugins that ship. */
 export async function schemaDocument(kind: "config" | "mappings" | "fixtures"): Promise<object> {
-  const { configJsonSchema, fieldSchema, mappingFileJsonSchema } = await import("../config/json-schema.ts");
+  const { configJsonSchema, fieldSchema, mappingFileJsonSchema } =
+    await import("../config/json-schema.ts");
   if (kind === "mappings") return mappingFileJsonSchema();
-  if (kind === "fixtures") return fieldSchema((await import("../workbench/fixture.ts")).fixtureSchema);
-  const [{ BUILTIN_PLUGINS }, { builtinSections }, { readCatalog }, { presetNames, PRESETS_DIR }, { readProviders }] = await Promise.all([
+  if (kind === "fixtures")
+    return fieldSchema((await import("../workbench/fixture.ts")).fixtureSchema);
+  const [
+    { BUILTIN_PLUGINS },
+    { builtinSections },
+    { readCatalog },
+    { presetNames, PRESETS_DIR },
+    { readProviders },
+  ] = await Promise.all([
     import("../gateway/snapshot.ts"),
     import("../plugin/sections.ts"),
     import("../plugin/locations.ts"),
     import("../mapping/presets.ts"),
     import("../config/providers.ts"),
   ]);
-  const presets = [...presetNames(PRESETS_DIR), ...readCatalog(BUILTIN_PLUGINS).flatMap((entry) => entry.presets ?? [])];
+  const presets = [
+    ...presetNames(PRESETS_DIR),
+    ...readCatalog(BUILTIN_PLUGINS).flatMap((entry) => entry.presets ?? []),
+  ];
   return configJsonSchema({
     presets: presets.toSorted(),
     providerTypes: readProviders(BUILTIN_PLUGINS).map(({ type }) => type),
@@ -37,11 +48,17 @@ async function undo(options: UndoOptions, io: CliIo): Promise<void> {
   if (!options.list) return makeChange({ kind: "undo" }, "Taken back", options, io);
   const versions = await (await openChanges(options, io)).versions();
   if (options.json) return printJson(io, { versions });
-  if (versions.length === 0) return io.out("no change is kept: Rouse has changed no file of the config\n");
+  if (versions.length === 0)
+    return io.out("no change is kept: Rouse has changed no file of the config\n");
   printTable(
     io,
     ["AT", "CHANGE", "FILE", "BY"],
-    versions.map(({ at, what, file, by }) => [localTime(at), what, relative(io.cwd, file), by ?? ""]),
+    versions.map(({ at, what, file, by }) => [
+      localTime(at),
+      what,
+      relative(io.cwd, file),
+      by ?? "",
+    ]),
   );
 }
 
@@ -50,7 +67,9 @@ function registerUndo(config: Command, io: CliIo): void {
     landing(
       config
         .command("undo")
-        .description("take back the last change of a mapping that Rouse wrote; the last 20 are kept in the state folder")
+        .description(
+          "take back the last change of a mapping that Rouse wrote; the last 20 are kept in the state folder",
+        )
         .option("--list", "list them, newest first"),
     ),
     "rouse config undo --list",
@@ -60,7 +79,9 @@ function registerUndo(config: Command, io: CliIo): void {
 
 /** `rouse config validate|schema|show|undo`. */
 export function register(program: Command, io: CliIo): void {
-  const config = program.command("config").description("check and show the config, or print its schema");
+  const config = program
+    .command("config")
+    .description("check and show the config, or print its schema");
 
   reading(
     config
@@ -78,12 +99,17 @@ export function register(program: Command, io: CliIo): void {
       ...(options.config === undefined ? {} : { configFile: options.config }),
     });
     const { getDraftWarnings } = await import("./checked-drafts.ts");
-    const result = files.ok ? { ...files, warnings: [...files.warnings, ...(await getDraftWarnings(options, io))] } : files;
+    const result = files.ok
+      ? { ...files, warnings: [...files.warnings, ...(await getDraftWarnings(options, io))] }
+      : files;
     if (options.json) printJson(io, result);
     else if (result.ok) {
-      io.out(`${result.file ?? "The defaults"}: fine, ${result.mappings} mapping${result.mappings === 1 ? "" : "s"}.\n`);
+      io.out(
+        `${result.file ?? "The defaults"}: fine, ${result.mappings} mapping${result.mappings === 1 ? "" : "s"}.\n`,
+      );
       for (const warning of result.warnings) io.out(`warning: ${renderIssue(warning, io.cwd)}\n`);
-      if (result.notLinted !== null) io.out(`not compared with recorded hooks: ${result.notLinted}\n`);
+      if (result.notLinted !== null)
+        io.out(`not compared with recorded hooks: ${result.notLinted}\n`);
     } else for (const issue of result.issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
     if (!result.ok) io.exitCode = configExitCode(result.issues);
     else if (options.strict && result.warnings.length > 0) io.exitCode = EXIT.failure;
@@ -100,19 +126,32 @@ export function register(program: Command, io: CliIo): void {
     "rouse config schema --mappings > mappings.schema.json",
     "rouse config schema --fixtures > fixtures.schema.json",
   ).action(async (options: { mappings?: boolean; fixtures?: boolean }) =>
-    printJson(io, await schemaDocument(options.mappings ? "mappings" : options.fixtures ? "fixtures" : "config")),
+    printJson(
+      io,
+      await schemaDocument(
+        options.mappings ? "mappings" : options.fixtures ? "fixtures" : "config",
+      ),
+    ),
   );
 
-  reading(config.command("show").description("show the config with all defaults; secrets are masked"), "rouse config show --json").action(
-    async (options: CommonOptions) => {
-      const [{ loadConfig }, { maskConfig }] = await Promise.all([import("../config/load.ts"), import("../config/mask.ts")]);
-      const loaded = await loadConfig({ cwd: io.cwd, env: io.env, ...(options.config === undefined ? {} : { file: options.config }) });
-      if (loaded.ok) {
-        printJson(io, maskConfig(loaded.config) as object);
-        return;
-      }
-      for (const issue of loaded.issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
-      io.exitCode = configExitCode(loaded.issues);
-    },
-  );
+  reading(
+    config.command("show").description("show the config with all defaults; secrets are masked"),
+    "rouse config show --json",
+  ).action(async (options: CommonOptions) => {
+    const [{ loadConfig }, { maskConfig }] = await Promise.all([
+      import("../config/load.ts"),
+      import("../config/mask.ts"),
+    ]);
+    const loaded = await loadConfig({
+      cwd: io.cwd,
+      env: io.env,
+      ...(options.config === undefined ? {} : { file: options.config }),
+    });
+    if (loaded.ok) {
+      printJson(io, maskConfig(loaded.config) as object);
+      return;
+    }
+    for (const issue of loaded.issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
+    io.exitCode = configExitCode(loaded.issues);
+  });
 }

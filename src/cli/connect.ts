@@ -32,9 +32,16 @@ async function readFailure(response: Response): Promise<RouseError> {
   const answer = (await response.json().catch(() => undefined)) as
     | { error?: { code?: ErrorCode; message?: string; issues?: Issue[] } }
     | undefined;
-  const { code = "internal", message = `the gateway answered ${response.status}`, issues } = answer?.error ?? {};
+  const {
+    code = "internal",
+    message = `the gateway answered ${response.status}`,
+    issues,
+  } = answer?.error ?? {};
   if (code === "unauthorized")
-    return new RouseError({ code, message: "the running gateway has another gateway.token: it was started with another config" });
+    return new RouseError({
+      code,
+      message: "the running gateway has another gateway.token: it was started with another config",
+    });
   return new RouseError(issues ? { code, message, issues } : { code, message });
 }
 
@@ -56,8 +63,13 @@ export async function read<T>(answer: Promise<{ json(): Promise<T> }>): Promise<
 }
 
 /** Reads an answer that has one JSON document a line, as they come. It ends early when `signal` aborts. */
-export async function* readLines<Line>(answer: Promise<{ body: ReadableStream | null }>, signal?: AbortSignal): AsyncGenerator<Line> {
-  const reader = (await answer).body?.getReader() as ReadableStreamDefaultReader<Uint8Array> | undefined;
+export async function* readLines<Line>(
+  answer: Promise<{ body: ReadableStream | null }>,
+  signal?: AbortSignal,
+): AsyncGenerator<Line> {
+  const reader = (await answer).body?.getReader() as
+    | ReadableStreamDefaultReader<Uint8Array>
+    | undefined;
   if (!reader) return;
   const cancel = (): void => void reader.cancel().catch(() => undefined);
   signal?.addEventListener("abort", cancel);
@@ -94,14 +106,27 @@ function toRunning(stateDir: string, { url, config }: Running, token: string): G
     try {
       return await fetch(request);
     } catch (error) {
-      throw new RouseError({ code: "internal", message: `the gateway does not answer at ${url}` }, { cause: error });
+      throw new RouseError(
+        { code: "internal", message: `the gateway does not answer at ${url}` },
+        { cause: error },
+      );
     }
   };
   const api = createClient(url, token, send);
-  return { live: true, stateDir, ...(config === undefined ? {} : { config }), api, close: async () => undefined };
+  return {
+    live: true,
+    stateDir,
+    ...(config === undefined ? {} : { config }),
+    api,
+    close: async () => undefined,
+  };
 }
 
-async function inProcess(stateDir: string, options: CommonOptions, io: CliIo): Promise<GatewayConnection> {
+async function inProcess(
+  stateDir: string,
+  options: CommonOptions,
+  io: CliIo,
+): Promise<GatewayConnection> {
   const { openGateway } = await import("../gateway/gateway.ts");
   const gateway = await openGateway({
     ...SYSTEM,
@@ -112,7 +137,9 @@ async function inProcess(stateDir: string, options: CommonOptions, io: CliIo): P
     log: createCommandLogger(options, io),
     print: (text) => io.err(text),
   });
-  const api = createClient("http://localhost", gateway.operatorToken, (request) => gateway.fetch(request));
+  const api = createClient("http://localhost", gateway.operatorToken, (request) =>
+    gateway.fetch(request),
+  );
   return { live: false, stateDir, api, close: () => gateway.stop() };
 }
 
@@ -121,7 +148,11 @@ async function getToken(stateDir: string, configured: string | undefined): Promi
 }
 
 /** A gateway that runs on the config before the one that is broken now. */
-async function connectDespite(error: unknown, options: CommonOptions, io: CliIo): Promise<GatewayConnection> {
+async function connectDespite(
+  error: unknown,
+  options: CommonOptions,
+  io: CliIo,
+): Promise<GatewayConnection> {
   const stateDir = await stateDirOfBroken(options, io);
   const running = stateDir === undefined ? undefined : findRunning(stateDir);
   if (stateDir === undefined || !running) throw error;
@@ -129,14 +160,20 @@ async function connectDespite(error: unknown, options: CommonOptions, io: CliIo)
 }
 
 /** Connects to the running gateway; undefined if none runs. */
-export async function connectRunning(options: CommonOptions, io: CliIo): Promise<GatewayConnection | undefined> {
+export async function connectRunning(
+  options: CommonOptions,
+  io: CliIo,
+): Promise<GatewayConnection | undefined> {
   const { stateDir, config } = await loadSettings(options, io);
   const running = findRunning(stateDir);
   return running && toRunning(stateDir, running, await getToken(stateDir, config.gateway.token));
 }
 
 /** Connects to the running gateway, also to one on the config before a broken one; undefined if none runs. */
-export async function connectLive(options: CommonOptions, io: CliIo): Promise<GatewayConnection | undefined> {
+export async function connectLive(
+  options: CommonOptions,
+  io: CliIo,
+): Promise<GatewayConnection | undefined> {
   try {
     return await connectRunning(options, io);
   } catch (error) {
@@ -156,20 +193,27 @@ async function connect(options: CommonOptions, io: CliIo): Promise<GatewayConnec
   const until = io.now() + BUSY_MS;
   for (;;) {
     const running = findRunning(stateDir);
-    if (running) return toRunning(stateDir, running, await getToken(stateDir, config.gateway.token));
+    if (running)
+      return toRunning(stateDir, running, await getToken(stateDir, config.gateway.token));
     try {
       return await inProcess(stateDir, options, io);
     } catch (error) {
-      if (!(error instanceof RouseError) || error.code !== "store_locked" || io.now() > until) throw error;
+      if (!(error instanceof RouseError) || error.code !== "store_locked" || io.now() > until)
+        throw error;
       await new Promise((done) => setTimeout(done, 100));
     }
   }
 }
 
 /** Connects, says which config answers if a gateway runs, does the work, and closes whatever happens. */
-export async function connected<T>(options: CommonOptions, io: CliIo, work: (to: GatewayConnection) => Promise<T>): Promise<T> {
+export async function connected<T>(
+  options: CommonOptions,
+  io: CliIo,
+  work: (to: GatewayConnection) => Promise<T>,
+): Promise<T> {
   const to = await connect(options, io);
-  if (to.config !== undefined) printAnsweredBy(io, to.config, "the running gateway", options.json === true);
+  if (to.config !== undefined)
+    printAnsweredBy(io, to.config, "the running gateway", options.json === true);
   try {
     return await work(to);
   } finally {
@@ -178,4 +222,6 @@ export async function connected<T>(options: CommonOptions, io: CliIo, work: (to:
 }
 
 /** The parameter of a route that names a record. */
-export const withId = (id: string): { param: { id: string } } => ({ param: { id: encodeURIComponent(id) } });
+export const withId = (id: string): { param: { id: string } } => ({
+  param: { id: encodeURIComponent(id) },
+});

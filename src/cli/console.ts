@@ -10,9 +10,14 @@ import { loadSettings } from "./settings.ts";
 async function showConsole(options: CommonOptions, io: CliIo): Promise<void> {
   const { config, stateDir } = await loadSettings(options, io);
   const gateway = readGateway(stateDir);
-  if (!gateway) throw new RouseError({ code: "not_found", message: `no gateway runs on ${stateDir}; start it with \`rouse start\`` });
+  if (!gateway)
+    throw new RouseError({
+      code: "not_found",
+      message: `no gateway runs on ${stateDir}; start it with \`rouse start\``,
+    });
   const address = `${gateway.adminUrl}/console`;
-  const tokenFile = config.gateway.token === undefined ? secretFile(stateDir, "gateway-token") : null;
+  const tokenFile =
+    config.gateway.token === undefined ? secretFile(stateDir, "gateway-token") : null;
   if (options.json) return printJson(io, { address, tokenFile });
   io.out(
     `${address}\n\nIt asks for the gateway token: ${tokenFile === null ? "gateway.token of the config" : `the text of ${tokenFile}`}\n`,
@@ -20,7 +25,10 @@ async function showConsole(options: CommonOptions, io: CliIo): Promise<void> {
 }
 
 export function register(program: Command, io: CliIo): void {
-  reading(program.command("console").description("show where the operator's page is, and which token it asks for"), "rouse console").action(
-    (options: CommonOptions) => showConsole(options, io),
-  );
+  reading(
+    program
+      .command("console")
+      .description("show where the operator's page is, and which token it asks for"),
+    "rouse console",
+  ).action((options: CommonOptions) => showConsole(options, io));
 }

@@ -38,7 +38,11 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
     String(delivery.attempts),
     delivery.error ? `${delivery.error.code}: ${delivery.error.message}` : delivery.runId,
   ]);
-  printTable(io, ["DELIVERY", "CREATED", "STATUS", "CHANNEL", "TO", "SENT", "TRIES", "RUN OR ERROR"], rows);
+  printTable(
+    io,
+    ["DELIVERY", "CREATED", "STATUS", "CHANNEL", "TO", "SENT", "TRIES", "RUN OR ERROR"],
+    rows,
+  );
   printMore(io, "rouse deliveries list", answer);
 }
 
@@ -68,10 +72,18 @@ async function show(id: string, options: CommonOptions, io: CliIo): Promise<void
     ended: endedAt && localTime(endedAt),
   });
   delivery.texts.forEach((text, index) =>
-    printBlock(io, `message ${index + 1} (${index < delivery.sentChunks ? "sent" : "not sent"})`, text),
+    printBlock(
+      io,
+      `message ${index + 1} (${index < delivery.sentChunks ? "sent" : "not sent"})`,
+      text,
+    ),
   );
   delivery.attached.forEach(({ name, mediaType, bytes }, index) =>
-    printBlock(io, `file ${index + 1} (${index < delivery.sentFiles ? "sent" : "not sent"})`, `${name}, ${mediaType}, ${bytes} bytes`),
+    printBlock(
+      io,
+      `file ${index + 1} (${index < delivery.sentFiles ? "sent" : "not sent"})`,
+      `${name}, ${mediaType}, ${bytes} bytes`,
+    ),
   );
 }
 
@@ -81,7 +93,12 @@ async function retryOne(id: string, options: RetryDeliveries, io: CliIo): Promis
   const query = { arrived: options.arrived ? ("1" as const) : undefined };
   const { live, ...answer } = await connected(options, io, async (to) => ({
     live: to.live,
-    ...(await read(to.api.deliveries[":id"].retry.$post({ ...withId(await resolveId(to, "deliveries", id)), query }))),
+    ...(await read(
+      to.api.deliveries[":id"].retry.$post({
+        ...withId(await resolveId(to, "deliveries", id)),
+        query,
+      }),
+    )),
   }));
   if (options.json) return printJson(io, answer);
   const { delivery } = answer;
@@ -100,7 +117,9 @@ interface RetryDeliveries extends RetryOptions {
 const CHOOSING = ["failed", "status", "channel", "since", "until", "limit"] as const;
 
 async function retry(id: string | undefined, options: RetryDeliveries, io: CliIo): Promise<void> {
-  const named = [options.failed, !options.route, options.status !== undefined].filter(Boolean).length;
+  const named = [options.failed, !options.route, options.status !== undefined].filter(
+    Boolean,
+  ).length;
   const isMany = named > 0 || CHOOSING.some((name) => options[name] !== undefined);
   if (id !== undefined) {
     if (!options.route) throw usage("name one delivery, or use --no-route");
@@ -108,11 +127,15 @@ async function retry(id: string | undefined, options: RetryDeliveries, io: CliIo
     return retryOne(id, options, io);
   }
   if (options.arrived) throw usage("--arrived goes with one delivery: name it");
-  if (!isMany) throw usage("name one delivery, or choose several with --no-route, --failed, --status, --channel or --since");
+  if (!isMany)
+    throw usage(
+      "name one delivery, or choose several with --no-route, --failed, --status, --channel or --since",
+    );
   if (named > 1) throw usage("use one of --no-route, --failed and --status");
   const asked = options.route ? options.status : "no_route";
   const status = RETRIED_DELIVERIES.find((known) => known === asked);
-  if (asked !== undefined && status === undefined) throw usage(`--status ${asked}: write ${RETRIED_DELIVERIES.join(", ")}`);
+  if (asked !== undefined && status === undefined)
+    throw usage(`--status ${asked}: write ${RETRIED_DELIVERIES.join(", ")}`);
   const json = { status, channel: options.channel, ...readRetry(options, io) };
   await retryMany(options, io, ({ api }) => api.deliveries.retry.$post({ json }), LATER);
 }
@@ -123,18 +146,28 @@ export function register(program: Command, io: CliIo): void {
     deliveries
       .command("list")
       .description("deliveries, newest first")
-      .option("--status <status>", "pending, delivered, failed, no_route (failed because no route was known) or unknown")
+      .option(
+        "--status <status>",
+        "pending, delivered, failed, no_route (failed because no route was known) or unknown",
+      )
       .option("--channel <id>", "of one channel"),
     "rouse deliveries list --status failed",
   ).action((options: ListOptions) => list(options, io));
   reading(
-    deliveries.command("show <delivery>").description("one delivery with its messages, its tries and its error"),
+    deliveries
+      .command("show <delivery>")
+      .description("one delivery with its messages, its tries and its error"),
     "rouse deliveries show dlv_…",
   ).action((id: string, options: CommonOptions) => show(id, options, io));
   const command = deliveries
     .command("retry [delivery]")
-    .description("send again what failed, from the first chunk that was not sent; a reply without a route once there is one")
-    .option("--arrived", "of one that is unknown: its message in doubt is in the chat, so go on after it")
+    .description(
+      "send again what failed, from the first chunk that was not sent; a reply without a route once there is one",
+    )
+    .option(
+      "--arrived",
+      "of one that is unknown: its message in doubt is in the chat, so go on after it",
+    )
     .option("--no-route", "all replies that have no route")
     .option("--failed", "all that failed, also for want of a route")
     .option("--status <status>", `all of this status: ${RETRIED_DELIVERIES.join(", ")}`)

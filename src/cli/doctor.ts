@@ -12,18 +12,29 @@ async function doctor(options: CommonOptions, io: CliIo): Promise<void> {
   }));
   if (checks.some((check) => check.status === "fail")) io.exitCode = EXIT.failure;
   if (options.json) return printJson(io, { running: live, stateDir, checks });
-  io.out(live ? `a gateway runs on ${stateDir}\n\n` : `no gateway runs on ${stateDir}: looked at its store and config\n\n`);
+  io.out(
+    live
+      ? `a gateway runs on ${stateDir}\n\n`
+      : `no gateway runs on ${stateDir}: looked at its store and config\n\n`,
+  );
   // The last column is where people read what to change: it is never cut.
   const whole: CliIo = { ...io, terminal: { ...io.terminal, columns: undefined } };
   printTable(
     whole,
     ["", "CHECK", "FOUND"],
-    checks.map((check) => [check.status === "ok" ? "ok" : check.status.toUpperCase(), check.id, check.message]),
+    checks.map((check) => [
+      check.status === "ok" ? "ok" : check.status.toUpperCase(),
+      check.id,
+      check.message,
+    ]),
   );
 }
 
 export function register(program: Command, io: CliIo): void {
-  reading(program.command("doctor").description("check for common problems; exit code 1 if a check fails"), "rouse doctor").action(
-    (options: CommonOptions) => doctor(options, io),
-  );
+  reading(
+    program
+      .command("doctor")
+      .description("check for common problems; exit code 1 if a check fails"),
+    "rouse doctor",
+  ).action((options: CommonOptions) => doctor(options, io));
 }

@@ -18,7 +18,8 @@ import { printFields, printJson, printTable } from "./print.ts";
 import { localTime, printable } from "./text.ts";
 
 function describeState({ plan, problems }: CheckedDraft): string {
-  if (problems.length > 0) return problems.length === 1 ? "1 problem" : `${problems.length} problems`;
+  if (problems.length > 0)
+    return problems.length === 1 ? "1 problem" : `${problems.length} problems`;
   if (plan?.landed) return "landed: `rouse drafts drop` removes the draft";
   return plan && plan.replaces.length > 0 ? `fine, replaces ${plan.replaces.join(", ")}` : "fine";
 }
@@ -35,16 +36,28 @@ const toView = ({ draft, plan, problems }: CheckedDraft) => ({
 async function list(options: CommonOptions, io: CliIo): Promise<void> {
   const drafts = await checkDrafts(await loadForDrafts(options, io), io);
   if (options.json) return printJson(io, { drafts: drafts.map(toView) });
-  if (drafts.length === 0) return io.out("there are no drafts; `rouse presets new` writes one from an event\n");
-  const rows = drafts.map((one) => [one.draft.name, one.plan ? relative(io.cwd, one.plan.file) : "–", describeState(one)]);
+  if (drafts.length === 0)
+    return io.out("there are no drafts; `rouse presets new` writes one from an event\n");
+  const rows = drafts.map((one) => [
+    one.draft.name,
+    one.plan ? relative(io.cwd, one.plan.file) : "–",
+    describeState(one),
+  ]);
   printTable(io, ["DRAFT", "LANDS IN", "STATE"], rows);
-  for (const issue of drafts.flatMap(({ problems }) => problems)) io.out(`\n${printable(renderIssue(issue, io.cwd))}\n`);
+  for (const issue of drafts.flatMap(({ problems }) => problems))
+    io.out(`\n${printable(renderIssue(issue, io.cwd))}\n`);
 }
 
 async function show(name: string, options: CommonOptions, io: CliIo): Promise<void> {
   const loaded = await loadForDrafts(options, io);
   const draft = findDraft(name, loaded.config.hooks.mappingsDir);
-  if (options.json) return printJson(io, { name, file: draft.file, text: draft.text, problem: draft.problem ?? null });
+  if (options.json)
+    return printJson(io, {
+      name,
+      file: draft.file,
+      text: draft.text,
+      problem: draft.problem ?? null,
+    });
   // Mapping files are JSON5: what is printed can be copied as it is.
   io.out(`// A draft, not live: ${draft.file}\n${printable(draft.text)}`);
 }
@@ -54,7 +67,8 @@ async function test(name: string, options: TestOptions, io: CliIo): Promise<void
   const { mappingsDir, configFile } = toPlaces(loaded);
   const draft = findDraft(name, mappingsDir);
   const texts = draftTexts(draft, mappingsDir, configFile);
-  const match = (draft.problem === undefined ? listWrittenMappings(draft.text, "mappings") : [])[0]?.value["match"];
+  const match = (draft.problem === undefined ? listWrittenMappings(draft.text, "mappings") : [])[0]
+    ?.value["match"];
   const [path] = [(match as { path?: string | string[] } | undefined)?.path ?? []].flat();
   const named = path === undefined || options.event !== undefined ? {} : { path };
   const { printHookTest } = await import("./hooks-test.ts");
@@ -85,7 +99,9 @@ interface TryOptions extends CommonOptions {
 async function requireLive(options: CommonOptions, io: CliIo): Promise<GatewayConnection> {
   const live = await connectLive(options, io);
   if (live) return live;
-  throw usage("no gateway runs, so there is no live traffic: `rouse drafts diff` compares with recorded events");
+  throw usage(
+    "no gateway runs, so there is no live traffic: `rouse drafts diff` compares with recorded events",
+  );
 }
 
 async function tryDraft(name: string | undefined, options: TryOptions, io: CliIo): Promise<void> {
@@ -99,7 +115,9 @@ async function tryDraft(name: string | undefined, options: TryOptions, io: CliIo
     return;
   }
   const param = { draft: encodeURIComponent(name) };
-  const answer = await read(options.stop ? api.trials[":draft"].$delete({ param }) : api.trials[":draft"].$post({ param }));
+  const answer = await read(
+    options.stop ? api.trials[":draft"].$delete({ param }) : api.trials[":draft"].$post({ param }),
+  );
   if (options.json) return printJson(io, answer);
   if (options.stop) return printTrial(answer.trial, io);
   io.out(
@@ -112,7 +130,10 @@ async function drop(name: string, options: CommonOptions, io: CliIo): Promise<vo
   const { config } = await loadForDrafts(options, io);
   const { file } = findDraft(name, config.hooks.mappingsDir);
   const { fixtures } = readFixtures(config.hooks.testsDir);
-  const files = [file, ...fixtures.filter(({ draft }) => draft === name).map((fixture) => fixture.file)];
+  const files = [
+    file,
+    ...fixtures.filter(({ draft }) => draft === name).map((fixture) => fixture.file),
+  ];
   for (const one of files) await rm(one);
   if (options.json) return printJson(io, { dropped: file, fixtures: files.slice(1) });
   for (const one of files) io.out(`removed ${one}\n`);
@@ -124,14 +145,17 @@ function registerReading(drafts: Command, io: CliIo): void {
     "rouse drafts list",
     "rouse drafts list --json | jq '.drafts[].problems'",
   ).action((options: CommonOptions) => list(options, io));
-  reading(drafts.command("show <name>").description("print a draft"), "rouse drafts show acme").action(
-    (name: string, options: CommonOptions) => show(name, options, io),
-  );
+  reading(
+    drafts.command("show <name>").description("print a draft"),
+    "rouse drafts show acme",
+  ).action((name: string, options: CommonOptions) => show(name, options, io));
   reading(
     hookInput(
       drafts
         .command("test <name>")
-        .description("show what the mappings would make of a hook with the draft in place, as `rouse hooks test` does; sends nothing"),
+        .description(
+          "show what the mappings would make of a hook with the draft in place, as `rouse hooks test` does; sends nothing",
+        ),
     ).option("--path <path>", "the hook's path (default: the event's, or the draft's first)"),
     "rouse drafts test acme --event evt_…",
     "rouse drafts test acme --payload order.json",
@@ -139,19 +163,26 @@ function registerReading(drafts: Command, io: CliIo): void {
   reading(
     drafts
       .command("diff <name>")
-      .description("compare today's mappings with those that have the draft in place, over recorded events; runs and sends nothing")
+      .description(
+        "compare today's mappings with those that have the draft in place, over recorded events; runs and sends nothing",
+      )
       .option("--since <time>", 'only newer events: an age such as "7d", or a date')
       .option("--last <n>", "how many events, newest first (default 10000)")
       .option("--path <path>", "only hooks of this path"),
     "rouse drafts diff acme",
     "rouse drafts diff acme --since 7d --path acme --json",
   ).action(async (name: string, { config, ...options }: DiffOptions) =>
-    (await import("./hooks-diff.ts")).diffHooks({ ...options, draft: name, ...(config !== undefined && { today: config }) }, io),
+    (await import("./hooks-diff.ts")).diffHooks(
+      { ...options, draft: name, ...(config !== undefined && { today: config }) },
+      io,
+    ),
   );
   reading(
     drafts
       .command("try [name]")
-      .description("evaluate a draft beside live traffic and count what it would do; without a name, show the counts")
+      .description(
+        "evaluate a draft beside live traffic and count what it would do; without a name, show the counts",
+      )
       .option("--stop", "end the trial, and show its counts"),
     "rouse drafts try acme",
     "rouse drafts try",
@@ -161,20 +192,32 @@ function registerReading(drafts: Command, io: CliIo): void {
 
 /** `rouse drafts`. */
 export function register(program: Command, io: CliIo): void {
-  const drafts = program.command("drafts").description("mappings that are not live yet: test, compare, try and accept them");
+  const drafts = program
+    .command("drafts")
+    .description("mappings that are not live yet: test, compare, try and accept them");
   registerReading(drafts, io);
   addCommonOptions(
     landing(
       drafts
         .command("accept <name>")
-        .description("make a draft live: shows the change, checks the whole config with it, writes it, and removes the draft")
-        .option("--into <file>", "add its mappings to this live file instead of a file of its own: rouse.json5, or one of mappings/"),
+        .description(
+          "make a draft live: shows the change, checks the whole config with it, writes it, and removes the draft",
+        )
+        .option(
+          "--into <file>",
+          "add its mappings to this live file instead of a file of its own: rouse.json5, or one of mappings/",
+        ),
     ).option("--json", "print JSON"),
     "rouse drafts accept acme",
     "rouse drafts accept acme --into rouse.json5 --yes",
     "rouse drafts accept acme --patch | git apply",
   ).action((name: string, { into, ...options }: LandOptions & { into?: string }) =>
-    makeChange({ kind: "draft", name, into }, `The draft ${name} is live (\`rouse config undo\` takes it back)`, options, io),
+    makeChange(
+      { kind: "draft", name, into },
+      `The draft ${name} is live (\`rouse config undo\` takes it back)`,
+      options,
+      io,
+    ),
   );
   addCommonOptions(
     drafts

@@ -53,10 +53,15 @@ function readBudget(text: string | undefined): EvalBudget {
 /** The cases of a set: those in a folder of `hooks.testsDir`, of another folder, or with a text in their name. */
 function readCases(set: string | undefined, testsDir: string, io: CliIo): EvalCase[] {
   const isFolder = (path: string): boolean => existsSync(path) && statSync(path).isDirectory();
-  const folder = set === undefined ? undefined : [join(testsDir, set), resolve(io.cwd, set)].find(isFolder);
+  const folder =
+    set === undefined ? undefined : [join(testsDir, set), resolve(io.cwd, set)].find(isFolder);
   const { cases, issues } = readFixtures(folder ?? testsDir);
-  if (issues.length > 0) throw new RouseError({ code: "config_invalid", message: "cases have problems:", issues });
-  const chosen = folder === undefined && set !== undefined ? cases.filter(({ name }) => name.includes(set)) : cases;
+  if (issues.length > 0)
+    throw new RouseError({ code: "config_invalid", message: "cases have problems:", issues });
+  const chosen =
+    folder === undefined && set !== undefined
+      ? cases.filter(({ name }) => name.includes(set))
+      : cases;
   if (chosen.length > 0) return chosen;
   const shown = relative(io.cwd, folder ?? testsDir) || ".";
   const named = folder === undefined && set !== undefined ? ` with "${set}" in its name` : "";
@@ -68,16 +73,33 @@ const toSearch = (knowledge: KnowledgeAccess): NonNullable<EvalChange["documents
   search: ({ agentId, ...query }) => knowledge.search({ ...query, agent: agentId }),
 });
 
-async function readChange({ agent, model, prompt }: EvalOptions, io: CliIo, knowledge: KnowledgeAccess | undefined): Promise<EvalChange> {
-  const text = prompt === undefined ? undefined : (await readInput(prompt, io)).toString("utf8").trim();
+async function readChange(
+  { agent, model, prompt }: EvalOptions,
+  io: CliIo,
+  knowledge: KnowledgeAccess | undefined,
+): Promise<EvalChange> {
+  const text =
+    prompt === undefined ? undefined : (await readInput(prompt, io)).toString("utf8").trim();
   if (text === "") throw usage(`--prompt ${prompt}: the file is empty`);
   return { agent, model, prompt: text, documents: knowledge && toSearch(knowledge) };
 }
 
 /** The sides of an evaluation: today's config alone, or with the change beside it. */
-function createSides(today: Offline, proposed: Offline, change: EvalChange, { config }: EvalOptions, io: CliIo): EvalSide[] {
-  const environment = ({ baseDir }: Offline) => ({ ...SYSTEM, log: createLogger("silent"), cwd: baseDir, env: io.env });
-  const isChanged = config !== undefined || Object.values(change).some((value) => value !== undefined);
+function createSides(
+  today: Offline,
+  proposed: Offline,
+  change: EvalChange,
+  { config }: EvalOptions,
+  io: CliIo,
+): EvalSide[] {
+  const environment = ({ baseDir }: Offline) => ({
+    ...SYSTEM,
+    log: createLogger("silent"),
+    cwd: baseDir,
+    env: io.env,
+  });
+  const isChanged =
+    config !== undefined || Object.values(change).some((value) => value !== undefined);
   const before = createSide(isChanged ? "before" : "now", today.snapshot, {}, environment(today));
   if (!isChanged) return [before];
   if (change.agent !== undefined) checkAgentName(change.agent, proposed.snapshot);
@@ -85,7 +107,12 @@ function createSides(today: Offline, proposed: Offline, change: EvalChange, { co
 }
 
 /** Runs what was planned, with progress on a terminal. Ctrl-C ends it with what is known by then. */
-async function run(plan: EvalPlan, options: EvalOptions, budget: EvalBudget, io: CliIo): Promise<EvalReport> {
+async function run(
+  plan: EvalPlan,
+  options: EvalOptions,
+  budget: EvalBudget,
+  io: CliIo,
+): Promise<EvalReport> {
   const { cases, sides, set, repeat, runs } = plan;
   const concurrency = readCount("--concurrency", options.concurrency, 64);
   const stop = new AbortController();
@@ -110,7 +137,9 @@ async function run(plan: EvalPlan, options: EvalOptions, budget: EvalBudget, io:
 
 /** Whether all runs were made, and each case of the last side passed in each of them. */
 function isGood({ cases, stopped }: EvalReport, { name }: EvalSide): boolean {
-  return stopped === null && cases.every(({ sides }) => sides[name]?.passed === sides[name]?.runs.length);
+  return (
+    stopped === null && cases.every(({ sides }) => sides[name]?.passed === sides[name]?.runs.length)
+  );
 }
 
 interface Evaluated {
@@ -121,7 +150,11 @@ interface Evaluated {
   knowledge: KnowledgeAccess | undefined;
 }
 
-async function evaluate({ today, proposed, cases, knowledge }: Evaluated, options: EvalOptions, io: CliIo): Promise<void> {
+async function evaluate(
+  { today, proposed, cases, knowledge }: Evaluated,
+  options: EvalOptions,
+  io: CliIo,
+): Promise<void> {
   const { json, junit, judgeModel, sandbox } = options;
   const budget = readBudget(options.budget);
   const sides = createSides(today, proposed, await readChange(options, io, knowledge), options, io);
@@ -133,7 +166,8 @@ async function evaluate({ today, proposed, cases, knowledge }: Evaluated, option
     if (!json) io.err(`${renderPlan(plan, budget)}\n`);
     const report = await run(plan, options, budget, io);
     const last = sides.at(-1) as EvalSide;
-    if (junit !== undefined) await writeFile(resolve(io.cwd, junit), renderEvalJunit(report, last.name));
+    if (junit !== undefined)
+      await writeFile(resolve(io.cwd, junit), renderEvalJunit(report, last.name));
     if (json) printJson(io, toJsonReport(report));
     else printEvalReport(report, sides, io);
     if (!isGood(report, last)) io.exitCode = EXIT.failure;
@@ -142,7 +176,11 @@ async function evaluate({ today, proposed, cases, knowledge }: Evaluated, option
   }
 }
 
-async function evaluateSet(set: string | undefined, options: EvalOptions, io: CliIo): Promise<void> {
+async function evaluateSet(
+  set: string | undefined,
+  options: EvalOptions,
+  io: CliIo,
+): Promise<void> {
   const todays = await findTodaysConfig(options.today, io);
   await withFiles({ config: todays, title: "today's config" }, io, (today) => {
     const cases = readCases(set, today.snapshot.config.hooks.testsDir, io);
@@ -168,14 +206,29 @@ export function register(program: Command, io: CliIo): void {
       )
       .option("--agent <id>", "after: this agent takes every case")
       .option("--model <name>", "after: this model answers")
-      .option("--prompt <file>", "after: the text of this file in place of the agent's instructions")
-      .option("--documents", "after: searches find documents as they are now, in place of what was found when the run was recorded")
+      .option(
+        "--prompt <file>",
+        "after: the text of this file in place of the agent's instructions",
+      )
+      .option(
+        "--documents",
+        "after: searches find documents as they are now, in place of what was found when the run was recorded",
+      )
       .option("--today <file>", "today's config, if it is not in one of the usual places")
-      .option("--judge-model <name>", "the model that judges replies (default: agents.defaults.model)")
-      .option("--sandbox <server>", "a server of mcp.servers that answers calls that were not recorded; they fail the case otherwise")
+      .option(
+        "--judge-model <name>",
+        "the model that judges replies (default: agents.defaults.model)",
+      )
+      .option(
+        "--sandbox <server>",
+        "a server of mcp.servers that answers calls that were not recorded; they fail the case otherwise",
+      )
       .option("--repeat <n>", "run each case so often, for the spread", "1")
       .option("--concurrency <n>", "runs at the same time", "4")
-      .option("--budget <amount>", 'stop before more is used: tokens such as "200000", or money such as "2 USD"')
+      .option(
+        "--budget <amount>",
+        'stop before more is used: tokens such as "200000", or money such as "2 USD"',
+      )
       .option("--junit <file>", "also write the results as JUnit XML"),
     "rouse eval",
     "rouse eval shop --prompt shorter.md --budget 200000",

@@ -3,7 +3,14 @@ import type { BookmarkView, EventDetail, EventView } from "../admin/views.ts";
 import { connected, read, withId, type GatewayConnection } from "./connect.ts";
 import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
-import { OUTCOME_OPTION, listing, ownOptions, reading, type CommonOptions, type PageOptions } from "./options.ts";
+import {
+  OUTCOME_OPTION,
+  listing,
+  ownOptions,
+  reading,
+  type CommonOptions,
+  type PageOptions,
+} from "./options.ts";
 import { printBlock, printDebug, printFields, printJson, printMore, printTable } from "./print.ts";
 import { registerReplay } from "./replay.ts";
 import { readListPage } from "./search.ts";
@@ -69,29 +76,47 @@ function printEvent(event: EventDetail, bookmark: BookmarkView | null, io: CliIo
     warnings: event.warnings.join("; "),
     missing: event.missing.join(", "),
     "duplicate of": event.duplicateOf,
-    "replay of": event.replayOf && `${event.replayOf}${event.edited ? ", with an edited body" : ""}`,
+    "replay of":
+      event.replayOf && `${event.replayOf}${event.edited ? ", with an edited body" : ""}`,
     handled: event.handled && describeHandled(event.handled),
-    bookmarked: bookmark && `${localTime(bookmark.at)}${bookmark.note === null ? "" : `: ${bookmark.note}`}`,
+    bookmarked:
+      bookmark && `${localTime(bookmark.at)}${bookmark.note === null ? "" : `: ${bookmark.note}`}`,
     "came in by": event.credential,
     from: event.address,
     "content type": event.request.contentType,
     body: event.bodyBytes === null ? "no longer kept" : bytes(event.bodyBytes),
   });
   for (const action of event.actions)
-    io.out(`${action.kind}  ${action.id}  ${action.status ?? ""}  ${action.mapping ?? ""}\n`.replace(/ +\n/, "\n"));
+    io.out(
+      `${action.kind}  ${action.id}  ${action.status ?? ""}  ${action.mapping ?? ""}\n`.replace(
+        / +\n/,
+        "\n",
+      ),
+    );
   for (const { kind, mapping, content, fields } of event.would) {
     const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
-    printBlock(io, `in shadow, ${mapping ?? kind} would have done`, [...lines, "", content.map((part) => part.text).join("")].join("\n"));
+    printBlock(
+      io,
+      `in shadow, ${mapping ?? kind} would have done`,
+      [...lines, "", content.map((part) => part.text).join("")].join("\n"),
+    );
   }
   printDebug(io, event.debug);
   const headers = Object.entries(event.request.headers).map(([name, value]) => `${name}: ${value}`);
   if (headers.length > 0) printBlock(io, "headers", headers.join("\n"));
   if (event.request.body !== null && event.request.body !== "")
-    printBlock(io, event.request.encoding === "base64" ? "body (base64)" : "body", event.request.body);
+    printBlock(
+      io,
+      event.request.encoding === "base64" ? "body (base64)" : "body",
+      event.request.body,
+    );
 }
 
 /** Returns a recorded event. `id` may be the beginning of an id, or `latest`. */
-export async function fetchEvent(to: GatewayConnection, id: string): Promise<{ event: EventDetail; bookmark: BookmarkView | null }> {
+export async function fetchEvent(
+  to: GatewayConnection,
+  id: string,
+): Promise<{ event: EventDetail; bookmark: BookmarkView | null }> {
   return read(to.api.events[":id"].$get(withId(await resolveId(to, "events", id))));
 }
 
@@ -101,18 +126,34 @@ async function show(id: string, options: CommonOptions, io: CliIo): Promise<void
   printEvent(answer.event, answer.bookmark, io);
 }
 
-async function discard(id: string, { reason, ...options }: CommonOptions & { reason: string }, io: CliIo): Promise<void> {
+async function discard(
+  id: string,
+  { reason, ...options }: CommonOptions & { reason: string },
+  io: CliIo,
+): Promise<void> {
   const answer = await connected(options, io, async (to) =>
-    read(to.api.events[":id"].discard.$post({ ...withId(await resolveId(to, "events", id)), json: { reason } })),
+    read(
+      to.api.events[":id"].discard.$post({
+        ...withId(await resolveId(to, "events", id)),
+        json: { reason },
+      }),
+    ),
   );
   if (options.json) return printJson(io, answer);
   io.out(`${answer.event.id}  discarded\n`);
 }
 
-async function bookmark(id: string, { note, ...options }: CommonOptions & { note?: string }, io: CliIo): Promise<void> {
+async function bookmark(
+  id: string,
+  { note, ...options }: CommonOptions & { note?: string },
+  io: CliIo,
+): Promise<void> {
   const answer = await connected(options, io, async (to) => {
     const event = await resolveId(to, "events", id);
-    return { event, ...(await read(to.api.events[":id"].bookmark.$put({ ...withId(event), json: { note } }))) };
+    return {
+      event,
+      ...(await read(to.api.events[":id"].bookmark.$put({ ...withId(event), json: { note } }))),
+    };
   });
   if (options.json) return printJson(io, answer);
   io.out(`${answer.event}  bookmarked: it is kept until the bookmark is removed\n`);
@@ -136,7 +177,12 @@ async function listDenied(options: CommonOptions & { limit?: string }, io: CliIo
   if (options.json) return printJson(io, answer);
   const { refusals } = answer;
   if (!live) io.err("no gateway runs: rejected requests are kept in its memory only\n");
-  const rows = refusals.map(({ at, address, path, reason }) => [shortTime(at, io.now()), address, path, reason]);
+  const rows = refusals.map(({ at, address, path, reason }) => [
+    shortTime(at, io.now()),
+    address,
+    path,
+    reason,
+  ]);
   printTable(io, ["AT", "ADDRESS", "PATH", "REASON"], rows);
 }
 
@@ -151,37 +197,49 @@ export function register(program: Command, io: CliIo): void {
       .option("--mapping <id>", "the mapping that took it")
       .option("--failed", "those with a run that failed")
       .option("--bookmarked", "those with a bookmark")
-      .option("--search <text>", "words of the id, path, mapping or reason, and field:value for fields of bodies that are kept"),
+      .option(
+        "--search <text>",
+        "words of the id, path, mapping or reason, and field:value for fields of bodies that are kept",
+      ),
     "rouse events list --outcome unmatched --since 2h",
     "rouse events list --path shop --search 'data.total:240'",
     "rouse events list --failed --json | jq -r '.events[].id'",
   ).action((options: ListOptions) => list(options, io));
-  reading(events.command("show <event>").description("one event with its headers and body"), "rouse events show evt_…").action(
-    (id: string, options: CommonOptions) => show(id, options, io),
-  );
+  reading(
+    events.command("show <event>").description("one event with its headers and body"),
+    "rouse events show evt_…",
+  ).action((id: string, options: CommonOptions) => show(id, options, io));
   reading(
     events
       .command("refused")
-      .description("rejected requests (authentication failed), newest first, since the gateway's start")
+      .description(
+        "rejected requests (authentication failed), newest first, since the gateway's start",
+      )
       .option("--limit <n>", "how many (default 50, at most 500)"),
     "rouse events refused",
   ).action((options: CommonOptions & { limit?: string }) => listDenied(options, io));
   reading(
     events
       .command("bookmark <event>")
-      .description("keep an event with its body beyond hooks.retention and store.retention, until the bookmark is removed")
+      .description(
+        "keep an event with its body beyond hooks.retention and store.retention, until the bookmark is removed",
+      )
       .option("--note <text>", "what it is kept for"),
     'rouse events bookmark evt_… --note "the refund that failed"',
   ).action((id: string, options: CommonOptions & { note?: string }) => bookmark(id, options, io));
   reading(
-    events.command("unbookmark <event>").description("remove a bookmark: the event is kept as long as others"),
+    events
+      .command("unbookmark <event>")
+      .description("remove a bookmark: the event is kept as long as others"),
     "rouse events unbookmark evt_…",
   ).action((id: string, options: CommonOptions) => unbookmark(id, options, io));
   registerReplay(events, io);
   reading(
     events
       .command("discard <event>")
-      .description("discard an event that failed and is not needed: doctor and bulk replays leave it out")
+      .description(
+        "discard an event that failed and is not needed: doctor and bulk replays leave it out",
+      )
       .requiredOption("--reason <text>", "why, for those who look at it later"),
     'rouse events discard evt_… --reason "the order was placed again"',
   ).action((id: string, options: CommonOptions & { reason: string }) => discard(id, options, io));

@@ -1,5 +1,10 @@
 import type { Command } from "commander";
-import type { DecidingConfigView, EventEvaluation, ExplainedRun, Explanation } from "../admin/explain.ts";
+import type {
+  DecidingConfigView,
+  EventEvaluation,
+  ExplainedRun,
+  Explanation,
+} from "../admin/explain.ts";
 import { connected, read, withId } from "./connect.ts";
 import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
@@ -10,11 +15,21 @@ import { printStep, renderWait } from "./runs.ts";
 import { bytes, localTime, renderDuration } from "./text.ts";
 
 /** Names the config that decided, and the one that is in use today. */
-function renderConfig({ number, isToday, firstUsedAt, lastUsedAt, today, todaySince }: DecidingConfigView): string {
+function renderConfig({
+  number,
+  isToday,
+  firstUsedAt,
+  lastUsedAt,
+  today,
+  todaySince,
+}: DecidingConfigView): string {
   const name = number === null ? "a config that was not recorded" : `config ${number}`;
-  if (isToday) return firstUsedAt === null ? name : `${name}, in use since ${localTime(firstUsedAt)}`;
+  if (isToday)
+    return firstUsedAt === null ? name : `${name}, in use since ${localTime(firstUsedAt)}`;
   const used =
-    firstUsedAt === null || lastUsedAt === null ? "" : `, in use from ${localTime(firstUsedAt)} to at least ${localTime(lastUsedAt)}`;
+    firstUsedAt === null || lastUsedAt === null
+      ? ""
+      : `, in use from ${localTime(firstUsedAt)} to at least ${localTime(lastUsedAt)}`;
   const current = today === null ? "a config without a number" : `config ${today}`;
   return `${name}${used}; ${todaySince === null ? `today's is ${current}` : `${current} has been in use since ${localTime(todaySince)}`}`;
 }
@@ -57,11 +72,13 @@ function printRun({ run, steps, delivery }: ExplainedRun, io: CliIo): void {
     model: run.model,
     tokens: run.usage?.totalTokens,
     took: renderDuration(run.startedAt, run.endedAt),
-    delivery: delivery && `${delivery.status}, ${delivery.channel} ${delivery.to ?? ""} (${delivery.id})`,
+    delivery:
+      delivery && `${delivery.status}, ${delivery.channel} ${delivery.to ?? ""} (${delivery.id})`,
     "not delivered": delivery?.error ? `${delivery.error.code}: ${delivery.error.message}` : null,
     messages: delivery?.messageIds.join(", "),
   });
-  if (run.collected !== null && run.status !== "collecting") printBlock(io, "message of the events together", markOutside(run.input));
+  if (run.collected !== null && run.status !== "collecting")
+    printBlock(io, "message of the events together", markOutside(run.input));
   for (const step of steps) printStep(step, io);
   if (run.reply !== null) printBlock(io, "reply", run.reply);
 }
@@ -82,16 +99,25 @@ function printExplanation(explanation: Explanation, io: CliIo): void {
 function printNow({ evaluation, note }: EventEvaluation, { config }: Explanation, io: CliIo): void {
   const name = typeof config?.today === "number" ? `config ${config.today}` : "the config";
   io.out(`\n── today, by ${name}: nothing of this was done ──\n`);
-  printFields(io, { [evaluation ? "differs" : "mappings"]: note ?? (evaluation ? "no: the same outcome and mapping" : null) });
+  printFields(io, {
+    [evaluation ? "differs" : "mappings"]:
+      note ?? (evaluation ? "no: the same outcome and mapping" : null),
+  });
   if (!evaluation) return;
   io.out("\n");
   printTestedHook(evaluation, io);
 }
 
-async function explain(id: string, { now, ...options }: CommonOptions & { now?: boolean }, io: CliIo): Promise<void> {
+async function explain(
+  id: string,
+  { now, ...options }: CommonOptions & { now?: boolean },
+  io: CliIo,
+): Promise<void> {
   const query = now ? { now: "1" as const } : {};
   const answer = await connected(options, io, async (to) =>
-    read(to.api.events[":id"].explain.$get({ ...withId(await resolveId(to, "events", id)), query })),
+    read(
+      to.api.events[":id"].explain.$get({ ...withId(await resolveId(to, "events", id)), query }),
+    ),
   );
   if (options.json) return printJson(io, answer);
   printExplanation(answer.explanation, io);
@@ -101,7 +127,9 @@ export function register(program: Command, io: CliIo): void {
   reading(
     program
       .command("explain <event>")
-      .description("why a hook did what it did, by the config that decided: each mapping with its conditions, what was rendered, the runs")
+      .description(
+        "why a hook did what it did, by the config that decided: each mapping with its conditions, what was rendered, the runs",
+      )
       .option("--now", "add what the mappings of today make of it"),
     "rouse explain latest",
     "rouse explain evt_… --now",

@@ -30,11 +30,15 @@ function isSystemError(error: unknown): error is NodeJS.ErrnoException {
 export function reportError(error: unknown, io: CliIo, verbose: boolean): number {
   if (error instanceof RouseError) {
     io.err(`rouse: ${printable(error.message).replaceAll("\n", "\n  ")}\n`);
-    const single = error.issues?.length === 1 && error.message.includes(error.issues[0]?.message ?? "");
-    for (const issue of single ? [] : (error.issues ?? [])) io.err(`  ${printable(renderIssue(issue, io.cwd))}\n`);
+    const single =
+      error.issues?.length === 1 && error.message.includes(error.issues[0]?.message ?? "");
+    for (const issue of single ? [] : (error.issues ?? []))
+      io.err(`  ${printable(renderIssue(issue, io.cwd))}\n`);
   } else {
     const { name, code } = safeError(error);
-    const message = isSystemError(error) ? error.message : `something failed unexpectedly (${code ?? name}); --verbose shows where`;
+    const message = isSystemError(error)
+      ? error.message
+      : `something failed unexpectedly (${code ?? name}); --verbose shows where`;
     io.err(`rouse: ${printable(message)}\n`);
   }
   if (verbose && error instanceof Error) io.err(`${printable(error.stack ?? "")}\n`);

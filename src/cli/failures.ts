@@ -25,21 +25,36 @@ const BARS = "▁▂▃▄▅▆▇█";
 /** Draws counts as one character each. */
 export function renderSpark(values: readonly number[]): string {
   const most = Math.max(1, ...values);
-  return values.map((value) => (value === 0 ? "·" : BARS[Math.ceil((value / most) * (BARS.length - 1))])).join("");
+  return values
+    .map((value) => (value === 0 ? "·" : BARS[Math.ceil((value / most) * (BARS.length - 1))]))
+    .join("");
 }
 
-const SHOWS = { event: "rouse explain", run: "rouse runs show", delivery: "rouse deliveries list # look for" } as const;
+const SHOWS = {
+  event: "rouse explain",
+  run: "rouse runs show",
+  delivery: "rouse deliveries list # look for",
+} as const;
 
 function renderStatus({ status, isReopened, assignee }: FailureGroup): string {
   const name = status === "open" && isReopened ? "reopened" : status;
   return assignee === null ? name : `${name}, ${assignee}`;
 }
 
-async function list({ config, json, verbose: _verbose, status, kind, ...filters }: ListOptions, io: CliIo): Promise<void> {
+async function list(
+  { config, json, verbose: _verbose, status, kind, ...filters }: ListOptions,
+  io: CliIo,
+): Promise<void> {
   // The gateway says which words there are.
-  const query = { ...filters, status: status as GroupStatus | undefined, kind: kind as FailureGroup["kind"] | undefined };
-  const answer = await connected({ ...(config === undefined ? {} : { config }), ...(json === undefined ? {} : { json }) }, io, ({ api }) =>
-    read(api.failures.$get({ query })),
+  const query = {
+    ...filters,
+    status: status as GroupStatus | undefined,
+    kind: kind as FailureGroup["kind"] | undefined,
+  };
+  const answer = await connected(
+    { ...(config === undefined ? {} : { config }), ...(json === undefined ? {} : { json }) },
+    io,
+    ({ api }) => read(api.failures.$get({ query })),
   );
   if (json) return printJson(io, answer);
   const { failures, total, isComplete } = answer;
@@ -62,15 +77,20 @@ async function list({ config, json, verbose: _verbose, status, kind, ...filters 
 }
 
 /** Finds the group whose id begins so. A group that is not listed may have an id that an earlier version gave it. */
-async function find({ api }: GatewayConnection, prefix: string): Promise<{ id: string; revision?: number }> {
+async function find(
+  { api }: GatewayConnection,
+  prefix: string,
+): Promise<{ id: string; revision?: number }> {
   const { failures } = await read(api.failures.$get({ query: { limit: "500" } }));
   const found = failures.filter(({ id }) => id.startsWith(prefix));
-  if (found.length > 1) throw usage(`"${prefix}" begins the ids of ${found.length} groups: write more of it`);
+  if (found.length > 1)
+    throw usage(`"${prefix}" begins the ids of ${found.length} groups: write more of it`);
   return found[0] ?? { id: prefix };
 }
 
 function print(io: CliIo, group: FailureGroup): void {
-  const at = (iso: string | null): string | null => (iso === null ? null : shortTime(iso, io.now()));
+  const at = (iso: string | null): string | null =>
+    iso === null ? null : shortTime(iso, io.now());
   const { resolved } = group;
   printFields(io, {
     failure: group.id,
@@ -86,7 +106,9 @@ function print(io: CliIo, group: FailureGroup): void {
     channel: group.channel,
     sender: group.sender,
     "snoozed until": at(group.snoozedUntil),
-    resolved: resolved && `${at(resolved.at)}${resolved.version === null ? "" : ` in config version ${resolved.version}`}`,
+    resolved:
+      resolved &&
+      `${at(resolved.at)}${resolved.version === null ? "" : ` in config version ${resolved.version}`}`,
     revision: group.revision,
     example: `${group.example}  (${SHOWS[group.kind]} ${group.example})`,
   });
@@ -94,7 +116,9 @@ function print(io: CliIo, group: FailureGroup): void {
 }
 
 async function show(prefix: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, async (to) => read(to.api.failures[":id"].$get(withId((await find(to, prefix)).id))));
+  const answer = await connected(options, io, async (to) =>
+    read(to.api.failures[":id"].$get(withId((await find(to, prefix)).id))),
+  );
   if (options.json) return printJson(io, answer);
   print(io, answer.failure);
 }
@@ -110,15 +134,25 @@ interface Change {
 /** Says of a refused change how to see what the group is now. */
 function explainConflict(id: string, error: unknown): never {
   if (!(error instanceof RouseError) || error.code !== "conflict") throw error;
-  throw new RouseError({ code: "conflict", message: `${error.message}: rouse failures show ${id}` });
+  throw new RouseError({
+    code: "conflict",
+    message: `${error.message}: rouse failures show ${id}`,
+  });
 }
 
-async function change(prefix: string, json: Change, options: CommonOptions, io: CliIo): Promise<void> {
+async function change(
+  prefix: string,
+  json: Change,
+  options: CommonOptions,
+  io: CliIo,
+): Promise<void> {
   const answer = await connected(options, io, async (to) => {
     const { id, revision } = await find(to, prefix);
     // Only the change that is the last one now is taken back, and not one that someone makes meanwhile.
     const body = json.action === "undo" && revision !== undefined ? { revision, ...json } : json;
-    return read(to.api.failures[":id"].$post({ ...withId(id), json: body })).catch((error: unknown) => explainConflict(id, error));
+    return read(to.api.failures[":id"].$post({ ...withId(id), json: body })).catch(
+      (error: unknown) => explainConflict(id, error),
+    );
   });
   if (options.json) return printJson(io, answer);
   io.out(`${answer.failure.id}  ${renderStatus(answer.failure)}  ${cell(answer.failure.title)}\n`);
@@ -126,28 +160,36 @@ async function change(prefix: string, json: Change, options: CommonOptions, io: 
 
 function parseRevision(text: string | undefined): { revision?: number } {
   if (text === undefined) return {};
-  if (!/^\d+$/.test(text)) throw usage(`--revision ${text}: write the number that rouse failures show prints as revision`);
+  if (!/^\d+$/.test(text))
+    throw usage(`--revision ${text}: write the number that rouse failures show prints as revision`);
   return { revision: Number(text) };
 }
 
 function parseVersion(text: string | undefined): { version?: number } {
   if (text === undefined) return {};
-  if (!/^[1-9]\d*$/.test(text)) throw usage(`--in ${text}: write the number of a config, as rouse explain shows it`);
+  if (!/^[1-9]\d*$/.test(text))
+    throw usage(`--in ${text}: write the number of a config, as rouse explain shows it`);
   return { version: Number(text) };
 }
 
 function registerChanges(failures: Command, io: CliIo): void {
   reading(
-    failures.command("assign <failure> [name]").description("note who looks after a group; without a name, no one"),
+    failures
+      .command("assign <failure> [name]")
+      .description("note who looks after a group; without a name, no one"),
     "rouse failures assign fgr_1f4… ann",
   ).action((id: string, name: string | undefined, options: CommonOptions) =>
     change(id, { action: "assign", assignee: name ?? null }, options, io),
   );
   reading(
-    failures.command("snooze <failure> <time>").description("leave a group out of the open ones until then"),
+    failures
+      .command("snooze <failure> <time>")
+      .description("leave a group out of the open ones until then"),
     "rouse failures snooze fgr_1f4… 4h",
     "rouse failures snooze fgr_1f4… 2026-01-31T08:00",
-  ).action((id: string, until: string, options: CommonOptions) => change(id, { action: "snooze", until }, options, io));
+  ).action((id: string, until: string, options: CommonOptions) =>
+    change(id, { action: "snooze", until }, options, io),
+  );
   reading(
     failures
       .command("resolve <failure>")
@@ -158,7 +200,9 @@ function registerChanges(failures: Command, io: CliIo): void {
     change(id, { action: "resolve", ...parseVersion(version) }, options, io),
   );
   reading(
-    failures.command("reopen <failure>").description("take back that a group is snoozed or resolved"),
+    failures
+      .command("reopen <failure>")
+      .description("take back that a group is snoozed or resolved"),
     "rouse failures reopen fgr_1f4…",
   ).action((id: string, options: CommonOptions) => change(id, { action: "reopen" }, options, io));
 }
@@ -168,7 +212,10 @@ function registerUndo(failures: Command, io: CliIo): void {
     failures
       .command("undo <failure>")
       .description("take back the last change of a group: an assign, snooze, resolve or reopen")
-      .option("--revision <number>", "only if the group still has this revision, as rouse failures show prints it"),
+      .option(
+        "--revision <number>",
+        "only if the group still has this revision, as rouse failures show prints it",
+      ),
     "rouse failures undo fgr_1f4…",
     "rouse failures undo fgr_1f4… --revision 3",
   ).action((id: string, { revision, ...options }: CommonOptions & { revision?: string }) =>
@@ -187,14 +234,18 @@ export function register(program: Command, io: CliIo): void {
       .option("--kind <kind>", "event, run or delivery")
       .option("--path <path>", "of one hook path")
       .option("--mapping <id>", "of one mapping")
-      .option("--sender <name>", 'of one credential, such as "hooks.token", "path:shop" or "api:front"')
+      .option(
+        "--sender <name>",
+        'of one credential, such as "hooks.token", "path:shop" or "api:front"',
+      )
       .option("--assignee <name>", "of one person")
       .option("--limit <n>", "how many (default 50, at most 500)"),
     "rouse failures list --status open",
   ).action((options: ListOptions) => list(options, io));
-  reading(failures.command("show <failure>").description("one group, with an example"), "rouse failures show fgr_1f4…").action(
-    (id: string, options: CommonOptions) => show(id, options, io),
-  );
+  reading(
+    failures.command("show <failure>").description("one group, with an example"),
+    "rouse failures show fgr_1f4…",
+  ).action((id: string, options: CommonOptions) => show(id, options, io));
   registerChanges(failures, io);
   registerUndo(failures, io);
 }

@@ -14,7 +14,10 @@ export interface FetchedRun {
 }
 
 /** The event whose request leads to the run: not if several events do, no mapping decides, or its body is no longer kept. */
-async function findEvent(to: GatewayConnection, { eventId, collected, mapping }: RunDetail): Promise<EventDetail | undefined> {
+async function findEvent(
+  to: GatewayConnection,
+  { eventId, collected, mapping }: RunDetail,
+): Promise<EventDetail | undefined> {
   if (eventId === null || collected !== null || mapping === null) return undefined;
   const { event } = await read(to.api.events[":id"].$get(withId(eventId)));
   const {
@@ -31,10 +34,17 @@ async function findEvent(to: GatewayConnection, { eventId, collected, mapping }:
 export async function fetchRun(to: GatewayConnection, id: string): Promise<FetchedRun> {
   const found = withId(await resolveId(to, "runs", id));
   const { runs } = to.api;
-  const [{ run }, { steps }] = await Promise.all([read(runs[":id"].$get(found)), read(runs[":id"].steps.$get(found))]);
+  const [{ run }, { steps }] = await Promise.all([
+    read(runs[":id"].$get(found)),
+    read(runs[":id"].steps.$get(found)),
+  ]);
   const results = new Map<string, string>();
   for (const result of getCutResults(steps)) {
-    const answer = await read(runs[":id"].results[":result"].$get({ param: { ...found.param, result: encodeURIComponent(result) } }));
+    const answer = await read(
+      runs[":id"].results[":result"].$get({
+        param: { ...found.param, result: encodeURIComponent(result) },
+      }),
+    );
     results.set(result, answer.result.text);
   }
   const event = await findEvent(to, run);

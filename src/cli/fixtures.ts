@@ -25,7 +25,11 @@ interface AddOptions extends CommonOptions {
   keep?: string[];
 }
 
-function print({ written, expect, masked, reason }: FrozenEvent, event: EventDetail, io: CliIo): void {
+function print(
+  { written, expect, masked, reason }: FrozenEvent,
+  event: EventDetail,
+  io: CliIo,
+): void {
   const count = expect.actions?.length ?? 0;
   const by = expect.mapping === undefined ? "" : ` by ${expect.mapping}`;
   printFields(io, {
@@ -36,13 +40,19 @@ function print({ written, expect, masked, reason }: FrozenEvent, event: EventDet
     masked: masked.join(", "),
   });
   if (event.outcome !== expect.outcome && event.outcome !== "duplicate")
-    io.out(`\nthe event itself was ${event.outcome}: the fixture expects what today's mappings make of it\n`);
-  io.out("\nread the file before you share it: only values that look private were masked (--mask PATH masks more)\n");
+    io.out(
+      `\nthe event itself was ${event.outcome}: the fixture expects what today's mappings make of it\n`,
+    );
+  io.out(
+    "\nread the file before you share it: only values that look private were masked (--mask PATH masks more)\n",
+  );
 }
 
 /** Says by which fields masking changes the outcome. */
 function refuse(changedBy: readonly string[], isJson: boolean, io: CliIo): void {
-  io.err(`rouse: masking changes what the mappings do, by ${changedBy.join(", ")}; nothing was written\n`);
+  io.err(
+    `rouse: masking changes what the mappings do, by ${changedBy.join(", ")}; nothing was written\n`,
+  );
   io.err(`  --keep ${changedBy.join(" ")} leaves these values as they are, --no-mask leaves all\n`);
   io.exitCode = EXIT.failure;
   if (isJson) printJson(io, { written: null, changedBy });
@@ -62,7 +72,12 @@ async function addEvent(id: string, options: AddOptions, io: CliIo): Promise<voi
       keep: options.keep ?? [],
     });
     if (frozen.changedBy) return refuse(frozen.changedBy, options.json === true, io);
-    if (options.json) return printJson(io, { written: frozen.written, masked: frozen.masked, expect: frozen.expect });
+    if (options.json)
+      return printJson(io, {
+        written: frozen.written,
+        masked: frozen.masked,
+        expect: frozen.expect,
+      });
     print(frozen, event, io);
   });
 }
@@ -75,15 +90,31 @@ interface RecordedCase {
 }
 
 /** Makes a case of a run: with the request of its event, or with its prompt. */
-async function recordCase({ run, event, createdAt }: FetchedRun, snapshot: Snapshot, masking: MaskOptions | false): Promise<RecordedCase> {
-  const listFields = (masks: readonly { fields: string[] }[]): string[] => [...new Set(masks.flatMap(({ fields }) => fields))];
+async function recordCase(
+  { run, event, createdAt }: FetchedRun,
+  snapshot: Snapshot,
+  masking: MaskOptions | false,
+): Promise<RecordedCase> {
+  const listFields = (masks: readonly { fields: string[] }[]): string[] => [
+    ...new Set(masks.flatMap(({ fields }) => fields)),
+  ];
   if (!event) {
     const masks = findRunMasks(run, masking);
     const masked = maskRun(run, masks);
     const content = { receivedAt: createdAt, run: masked, expect: { reply: prepareReply(masked) } };
-    return { content, masked: listFields(masks), changedBy: null, path: `runs/${run.agent ?? "main"}` };
+    return {
+      content,
+      masked: listFields(masks),
+      changedBy: null,
+      path: `runs/${run.agent ?? "main"}`,
+    };
   }
-  const { file, masks, changedBy } = await recordFixture(event, snapshot, masking, getMaskableRun(run));
+  const { file, masks, changedBy } = await recordFixture(
+    event,
+    snapshot,
+    masking,
+    getMaskableRun(run),
+  );
   const { expect, ...request } = file;
   const masked = maskRun(run, masks);
   const content = { ...request, run: masked, expect: { ...expect, reply: prepareReply(masked) } };
@@ -94,31 +125,55 @@ async function addRun(id: string, options: AddOptions, io: CliIo): Promise<void>
   const name = options.name === undefined ? undefined : checkFixtureName(options.name);
   const fetched = await connected({ ...options, json: true }, io, (to) => fetchRun(to, id));
   await withFiles({ config: options.config }, io, async ({ snapshot }) => {
-    const { content, masked, changedBy, path } = await recordCase(fetched, snapshot, toMasking(options));
+    const { content, masked, changedBy, path } = await recordCase(
+      fetched,
+      snapshot,
+      toMasking(options),
+    );
     if (changedBy) return refuse(changedBy, options.json === true, io);
     const base = fetched.mapping ?? "run";
-    const file = await writeFixture(content, { testsDir: snapshot.config.hooks.testsDir, path, name, base });
-    if (options.json) return printJson(io, { written: file, masked, run: content.run, expect: content.expect });
+    const file = await writeFixture(content, {
+      testsDir: snapshot.config.hooks.testsDir,
+      path,
+      name,
+      base,
+    });
+    if (options.json)
+      return printJson(io, { written: file, masked, run: content.run, expect: content.expect });
     const { calls = [], reply, prompt } = content.run ?? {};
     printFields(io, {
       case: relative(io.cwd, file),
-      asks: prompt === undefined ? "what the mappings make of the request" : "the prompt of the run",
+      asks:
+        prompt === undefined ? "what the mappings make of the request" : "the prompt of the run",
       calls: calls.length === 0 ? "none" : calls.map(({ tool }) => tool).join(", "),
-      expects: reply === undefined ? "nothing: the run has no reply; fill in expect.reply" : "a judge compares with the recorded reply",
+      expects:
+        reply === undefined
+          ? "nothing: the run has no reply; fill in expect.reply"
+          : "a judge compares with the recorded reply",
       masked: masked.join(", "),
     });
-    io.out("\nread the file before you share it: only values that look private were masked (--mask PATH masks more)\n");
-    io.out("expect.reply.contains names words that the reply must have; `rouse eval` runs the agent on the case\n");
+    io.out(
+      "\nread the file before you share it: only values that look private were masked (--mask PATH masks more)\n",
+    );
+    io.out(
+      "expect.reply.contains names words that the reply must have; `rouse eval` runs the agent on the case\n",
+    );
   });
 }
 
-async function add(id: string | undefined, { run, ...options }: AddOptions, io: CliIo): Promise<void> {
+async function add(
+  id: string | undefined,
+  { run, ...options }: AddOptions,
+  io: CliIo,
+): Promise<void> {
   if ((id === undefined) === (run === undefined)) throw usage("name an event, or a run with --run");
   return run === undefined ? addEvent(id as string, options, io) : addRun(run, options, io);
 }
 
 export function register(program: Command, io: CliIo): void {
-  const fixtures = program.command("fixtures").description("turn events and runs into fixtures for `rouse test` and `rouse eval`");
+  const fixtures = program
+    .command("fixtures")
+    .description("turn events and runs into fixtures for `rouse test` and `rouse eval`");
   reading(
     fixtures
       .command("add [event]")

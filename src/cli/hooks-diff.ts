@@ -5,7 +5,12 @@ import type { StoreReader } from "../store/types.ts";
 import { draftTexts, findDraft } from "../workbench/drafts.ts";
 import { DEFAULT_LAST, readEvents, type Selection } from "../workbench/selection.ts";
 import { toLines, type WhatIfLine } from "../workbench/what-if-lines.ts";
-import { whatIf, type WhatIfExample, type WhatIfGroup, type WhatIfReport } from "../workbench/what-if.ts";
+import {
+  whatIf,
+  type WhatIfExample,
+  type WhatIfGroup,
+  type WhatIfReport,
+} from "../workbench/what-if.ts";
 import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { findTodaysConfig, withFiles, withReader } from "./offline.ts";
@@ -30,7 +35,8 @@ export interface DiffOptions extends CommonOptions {
 function readSelection({ since, last, events, path }: DiffOptions, io: CliIo): Selection {
   const from = since === undefined ? undefined : readSince(since, io);
   const count = last === undefined ? (from === undefined ? DEFAULT_LAST : Infinity) : Number(last);
-  if (!(count >= 1) || (last !== undefined && !/^\d+$/.test(last))) throw usage(`--last ${last}: write a number of events`);
+  if (!(count >= 1) || (last !== undefined && !/^\d+$/.test(last)))
+    throw usage(`--last ${last}: write a number of events`);
   if (events && (since !== undefined || last !== undefined || path !== undefined))
     throw usage("--events names the events: leave --since, --last and --path out");
   return { since: from, last: count, events, path };
@@ -39,7 +45,9 @@ function readSelection({ since, last, events, path }: DiffOptions, io: CliIo): S
 /** The options that say what is compared, for the commands that the report names. */
 function renderCommand({ config, draft, since, last, events, path }: DiffOptions): string {
   const options = { config, draft, since, last, events: events?.join(","), path };
-  const given = Object.entries(options).flatMap(([name, value]) => (value === undefined ? [] : [`--${name} ${shellWord(value)}`]));
+  const given = Object.entries(options).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name} ${shellWord(value)}`],
+  );
   return ["rouse hooks diff", ...given].join(" ");
 }
 
@@ -57,10 +65,16 @@ const printLine = (line: WhatIfLine, io: CliIo): void => io.out(`${JSON.stringif
 
 /** A report with the group that `--group` names alone. */
 const withGroup = <R extends WhatIfReport>(report: R, { group }: DiffOptions): R =>
-  group === undefined ? report : { ...report, groups: report.groups.filter((one) => groupName(one) === group) };
+  group === undefined
+    ? report
+    : { ...report, groups: report.groups.filter((one) => groupName(one) === group) };
 
 /** Shows how far a comparison came, and keeps its memory small. */
-async function* watchReports(reports: AsyncIterable<WhatIfReport>, progress: ProgressLine, io: CliIo): AsyncGenerator<WhatIfReport> {
+async function* watchReports(
+  reports: AsyncIterable<WhatIfReport>,
+  progress: ProgressLine,
+  io: CliIo,
+): AsyncGenerator<WhatIfReport> {
   const trim = io.stepBack?.();
   for await (const report of reports) {
     const [largest] = report.groups;
@@ -73,7 +87,12 @@ async function* watchReports(reports: AsyncIterable<WhatIfReport>, progress: Pro
 }
 
 /** Compares, and returns the last report. With `--json` lines are printed as they are made, with `--group` each event of that group. */
-async function compare({ before, after }: Sides, store: StoreReader, options: DiffOptions, io: CliIo): Promise<WhatIfReport> {
+async function compare(
+  { before, after }: Sides,
+  store: StoreReader,
+  options: DiffOptions,
+  io: CliIo,
+): Promise<WhatIfReport> {
   const selection = readSelection(options, io);
   const progress = createProgress(io, "comparing");
   const onExample = (group: WhatIfGroup, example: WhatIfExample): void => {
@@ -89,7 +108,8 @@ async function compare({ before, after }: Sides, store: StoreReader, options: Di
   let end: WhatIfReport | undefined;
   for await (const line of toLines(watchReports(reports, progress, io))) {
     const shown = line.type === "end" ? (end = withGroup(line, options)) : line;
-    if (options.json && (line.type !== "group" || options.group === undefined)) printLine(shown, io);
+    if (options.json && (line.type !== "group" || options.group === undefined))
+      printLine(shown, io);
   }
   return end as WhatIfReport;
 }
@@ -104,7 +124,8 @@ function checkSame({ changed, events, skipped }: WhatIfReport, io: CliIo): void 
 /** `rouse hooks diff`. Exit code 1 with `--expect-same` if anything differs, 3 if one of the configs has problems. */
 export async function diffHooks(options: DiffOptions, io: CliIo): Promise<void> {
   const { config, draft } = options;
-  if ((config === undefined) === (draft === undefined)) throw usage("name the proposed config with --config, or a draft with --draft");
+  if ((config === undefined) === (draft === undefined))
+    throw usage("name the proposed config with --config, or a draft with --draft");
   readSelection(options, io);
   const todays = await findTodaysConfig(options.today, io);
   const report = await withFiles({ config: todays, title: "today's config" }, io, (today) => {
@@ -112,7 +133,11 @@ export async function diffHooks(options: DiffOptions, io: CliIo): Promise<void> 
     const proposed =
       draft === undefined
         ? { config: resolve(io.cwd, config ?? ""), title: "the proposed config" }
-        : { config: todays, texts: readDraftTexts(draft, before), title: `the config with the draft ${draft}` };
+        : {
+            config: todays,
+            texts: readDraftTexts(draft, before),
+            title: `the config with the draft ${draft}`,
+          };
     return withFiles(proposed, io, ({ snapshot: after }) =>
       withReader(today, io, (store) => compare({ before, after }, store, options, io)),
     );

@@ -29,7 +29,8 @@ export interface SendOptions extends CommonOptions {
   wait?: string;
 }
 
-const first = (secret: string | readonly string[]): string => (typeof secret === "string" ? secret : (secret[0] ?? ""));
+const first = (secret: string | readonly string[]): string =>
+  typeof secret === "string" ? secret : (secret[0] ?? "");
 
 /** How a gateway answered. `replayed`: as it had answered the same event before. */
 export interface SentHook {
@@ -51,35 +52,70 @@ interface Target {
 }
 
 /** Finds what a path's requests need. */
-export async function findTarget(name: string, { config, baseDir }: Settings, io: CliIo): Promise<Target> {
+export async function findTarget(
+  name: string,
+  { config, baseDir }: Settings,
+  io: CliIo,
+): Promise<Target> {
   const { hooks } = config;
-  const { presets: pluginPresets, schemes } = await loadPluginOffers(BUILTIN_PLUGINS, { config, baseDir });
+  const { presets: pluginPresets, schemes } = await loadPluginOffers(BUILTIN_PLUGINS, {
+    config,
+    baseDir,
+  });
   const places = { baseDir, mappingsDir: hooks.mappingsDir, presetsDir: PRESETS_DIR };
-  const { rules, preset = name } = await findPath(name, { hooks, ...places, pluginPresets, env: io.env });
+  const { rules, preset = name } = await findPath(name, {
+    hooks,
+    ...places,
+    pluginPresets,
+    env: io.env,
+  });
   const { presets } = readMappings({ ...places, pluginPresets });
-  return { name, rules, preset, entry: presets.get(preset)?.[0], schemes: { dir: SCHEMES_DIR, plugins: schemes } };
+  return {
+    name,
+    rules,
+    preset,
+    entry: presets.get(preset)?.[0],
+    schemes: { dir: SCHEMES_DIR, plugins: schemes },
+  };
 }
 
 /** The request with what its path's authentication wants: a token, a password, or a signature made as the sender makes it. */
-async function authenticate(target: Target, request: UnsignedRequest, { isSample, settings, io }: SendContext): Promise<UnsignedRequest> {
+async function authenticate(
+  target: Target,
+  request: UnsignedRequest,
+  { isSample, settings, io }: SendContext,
+): Promise<UnsignedRequest> {
   const { auth } = target.rules ?? {};
-  const withHeader = (authorization: string): UnsignedRequest => ({ ...request, headers: { ...request.headers, authorization } });
+  const withHeader = (authorization: string): UnsignedRequest => ({
+    ...request,
+    headers: { ...request.headers, authorization },
+  });
   if (!auth) {
     const { token } = settings.config.hooks;
-    return withHeader(`Bearer ${token === undefined ? await stateSecret(settings.stateDir, "hook-token") : first(token)}`);
+    return withHeader(
+      `Bearer ${token === undefined ? await stateSecret(settings.stateDir, "hook-token") : first(token)}`,
+    );
   }
   if ("token" in auth) return withHeader(`Bearer ${first(auth.token)}`);
-  if ("user" in auth) return withHeader(`Basic ${Buffer.from(`${auth.user}:${auth.password}`).toString("base64")}`);
+  if ("user" in auth)
+    return withHeader(`Basic ${Buffer.from(`${auth.user}:${auth.password}`).toString("base64")}`);
   const loaded =
     typeof auth.scheme === "string"
       ? loadScheme(target.schemes, auth.scheme, `${target.rules?.authAt}.scheme`)
       : { ok: true as const, scheme: auth.scheme };
-  if (!loaded.ok) throw new RouseError({ code: "config_invalid", message: "the config has problems:", issues: loaded.issues });
+  if (!loaded.ok)
+    throw new RouseError({
+      code: "config_invalid",
+      message: "the config has problems:",
+      issues: loaded.issues,
+    });
   const fresh = isSample ? asNewEvent(loaded.scheme, request) : request;
   const signed = signRequest(loaded.scheme, first(auth.secret ?? ""), fresh, io.now());
   if (signed.ok) return signed.request;
   const hint = `\`rouse hooks test --path ${target.name}\` shows what a body would become`;
-  throw usage(`a request to the path "${target.name}" cannot be signed here: ${signed.message}. ${hint}`);
+  throw usage(
+    `a request to the path "${target.name}" cannot be signed here: ${signed.message}. ${hint}`,
+  );
 }
 
 /** The body, and the headers that tell what it is. */
@@ -91,21 +127,25 @@ export async function readRequest(
 ): Promise<Omit<UnsignedRequest, "url">> {
   const target = await findTarget(name, settings, io);
   const { preset, entry } = target;
-  const sample = typeof options.sample === "string" && entry ? readSample(entry, options.sample) : undefined;
+  const sample =
+    typeof options.sample === "string" && entry ? readSample(entry, options.sample) : undefined;
   if (typeof options.sample === "string" && !sample) {
     const names = entry ? sampleNames(entry) : [];
     throw usage(
       `the preset "${preset}" has no sample "${options.sample}".${didYouMean(options.sample, names)} It has: ${names.join(", ")}`,
     );
   }
-  if (!sample && options.payload === undefined) throw usage("name a body with --payload, or a recorded one with --sample");
+  if (!sample && options.payload === undefined)
+    throw usage("name a body with --payload, or a recorded one with --sample");
   const event = options.event ?? sample?.event;
   const named = event === undefined ? {} : entry && eventHeaders(entry, event);
   if (!named && options.event !== undefined)
     throw usage(
       `--event: no preset on the path "${target.name}" says how its sender names events in a header; the body alone counts there`,
     );
-  const given = Object.fromEntries(Object.entries(options.header ?? {}).map(([name, value]) => [name.toLowerCase(), value]));
+  const given = Object.fromEntries(
+    Object.entries(options.header ?? {}).map(([name, value]) => [name.toLowerCase(), value]),
+  );
   const headers: Record<string, string> = {
     "content-type": options.contentType ?? sample?.contentType ?? "application/json",
     ...named,
@@ -113,7 +153,10 @@ export async function readRequest(
   };
   if (options.idempotencyKey !== undefined) headers["idempotency-key"] = options.idempotencyKey;
   if (options.wait !== undefined) headers["prefer"] = `wait=${options.wait}`;
-  return { headers, raw: sample ? Buffer.from(sample.body) : await readInput(options.payload ?? "", io) };
+  return {
+    headers,
+    raw: sample ? Buffer.from(sample.body) : await readInput(options.payload ?? "", io),
+  };
 }
 
 interface SendContext {
@@ -150,10 +193,17 @@ export async function postHook(
   const path = `${hooks.path}/${name.split("/").map(encodeURIComponent).join("/")}`;
   // Senders that sign the address sign the public one.
   const plain = { headers, raw, url: (gateway.publicUrl?.replace(/\/$/, "") ?? url) + path };
-  const request = await authenticate(await findTarget(name, settings, io), plain, { ...context, isSample });
+  const request = await authenticate(await findTarget(name, settings, io), plain, {
+    ...context,
+    isSample,
+  });
   const { search } = new URL(request.url);
   const body = new Uint8Array(request.raw);
-  const response = await fetch(url + path + search, { method: "POST", headers: request.headers, body });
+  const response = await fetch(url + path + search, {
+    method: "POST",
+    headers: request.headers,
+    body,
+  });
   return {
     status: response.status,
     requestId: response.headers.get("x-request-id"),
@@ -166,29 +216,46 @@ export async function postHook(
 export function runningUrl(stateDir: string): string {
   const { url } = readGateway(stateDir) ?? {};
   if (url !== undefined) return url;
-  throw new RouseError({ code: "internal", message: `no gateway runs on ${stateDir}; start one with \`rouse start\`` });
+  throw new RouseError({
+    code: "internal",
+    message: `no gateway runs on ${stateDir}; start one with \`rouse start\``,
+  });
 }
 
-async function listSamples(name: string, settings: Settings, options: SendOptions, io: CliIo): Promise<void> {
+async function listSamples(
+  name: string,
+  settings: Settings,
+  options: SendOptions,
+  io: CliIo,
+): Promise<void> {
   const { preset, entry } = await findTarget(name, settings, io);
   const samples = entry ? sampleNames(entry) : [];
   if (options.json) return printJson(io, { preset, samples });
-  if (samples.length === 0) throw usage(`there are no samples for "${preset}"; post a body of your own with --payload`);
+  if (samples.length === 0)
+    throw usage(`there are no samples for "${preset}"; post a body of your own with --payload`);
   for (const sample of samples) io.out(`rouse hooks send ${name} --sample ${sample}\n`);
 }
 
 /** `rouse hooks send`: posts to the gateway that runs. Exit code 1 for a 4xx or 5xx, an event that made no work, or a failed run. */
 export async function sendHook(name: string, options: SendOptions, io: CliIo): Promise<void> {
-  if (options.wait !== undefined && !/^\d+$/.test(options.wait)) throw usage("--wait: write whole seconds");
-  if (options.payload !== undefined && options.sample !== undefined) throw usage("use --payload or --sample, not both");
+  if (options.wait !== undefined && !/^\d+$/.test(options.wait))
+    throw usage("--wait: write whole seconds");
+  if (options.payload !== undefined && options.sample !== undefined)
+    throw usage("use --payload or --sample, not both");
   const settings = await loadSettings(options, io);
   if (options.sample === true) return listSamples(name, settings, options, io);
   const request = await readRequest(name, options, settings, io);
   const isSample = options.sample !== undefined;
-  const { replayed, ...sent } = await postHook(name, request, { settings, url: runningUrl(settings.stateDir), isSample, io });
+  const { replayed, ...sent } = await postHook(name, request, {
+    settings,
+    url: runningUrl(settings.stateDir),
+    isSample,
+    io,
+  });
   const { status, requestId, answer } = sent;
   if (status >= 400 || madeNoWork(answer)) io.exitCode = EXIT.failure;
   if (options.json) return printJson(io, sent);
   io.out(`${status}${replayed ? " (answered before)" : ""}  ${requestId ?? ""}\n`);
-  if (answer !== "") io.out(`${printable(typeof answer === "string" ? answer : JSON.stringify(answer, null, 2))}\n`);
+  if (answer !== "")
+    io.out(`${printable(typeof answer === "string" ? answer : JSON.stringify(answer, null, 2))}\n`);
 }

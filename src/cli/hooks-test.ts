@@ -42,15 +42,19 @@ async function recordedInput(id: string, options: TestOptions, io: CliIo): Promi
   const { method, headers, query, body, encoding, contentType } = event.request;
   if (body === null) throw bodyGone();
   const parsed: Payload =
-    method === "GET" ? { ok: true, payload: query } : await parsePayload(Buffer.from(body, encoding), contentType ?? undefined);
+    method === "GET"
+      ? { ok: true, payload: query }
+      : await parsePayload(Buffer.from(body, encoding), contentType ?? undefined);
   if (!parsed.ok) throw new RouseError(parsed.failure);
   return { path: event.path, method, payload: parsed.payload, headers, query };
 }
 
 async function readTestInput(options: TestOptions, io: CliIo): Promise<Input> {
   const { payload: file, event, path, header = {}, query = {} } = options;
-  if (options.contentType !== undefined && file === undefined) throw usage("--content-type goes with --payload");
-  if ((file === undefined) === (event === undefined)) throw usage("name a body with --payload, or a recorded event with --event");
+  if (options.contentType !== undefined && file === undefined)
+    throw usage("--content-type goes with --payload");
+  if ((file === undefined) === (event === undefined))
+    throw usage("name a body with --payload, or a recorded event with --event");
   if (file === undefined) {
     const recorded = await recordedInput(event ?? "", options, io);
     return {
@@ -61,7 +65,8 @@ async function readTestInput(options: TestOptions, io: CliIo): Promise<Input> {
     };
   }
   const parsed = await parsePayload(await readInput(file, io), options.contentType);
-  if (!parsed.ok) throw usage(`${file}: ${parsed.failure.message} ; --content-type says what it is`);
+  if (!parsed.ok)
+    throw usage(`${file}: ${parsed.failure.message} ; --content-type says what it is`);
   return { path, method: "POST", payload: parsed.payload, headers: header, query };
 }
 
@@ -69,7 +74,11 @@ async function readTestInput(options: TestOptions, io: CliIo): Promise<Input> {
  * Evaluates the config file itself, whatever gateway runs. Needs no secret: nothing is sent and nothing verified.
  * @throws RouseError `config_invalid` with all problems of the config.
  */
-function evaluate(test: HookTest, { texts, ...options }: DraftTestOptions, io: CliIo): Promise<TestedHook> {
+function evaluate(
+  test: HookTest,
+  { texts, ...options }: DraftTestOptions,
+  io: CliIo,
+): Promise<TestedHook> {
   const files = {
     ...SYSTEM,
     cwd: io.cwd,
@@ -81,13 +90,22 @@ function evaluate(test: HookTest, { texts, ...options }: DraftTestOptions, io: C
   return withSnapshot(files, async (result) => {
     if (!result.ok) throw configInvalid(result);
     const { snapshot } = result.loaded;
-    printAnsweredBy(io, snapshot.configFile ?? null, texts ? "with the draft in place" : "as it is in the file", options.json === true);
+    printAnsweredBy(
+      io,
+      snapshot.configFile ?? null,
+      texts ? "with the draft in place" : "as it is in the file",
+      options.json === true,
+    );
     return runTest(test, snapshot, io.now());
   });
 }
 
 /** `rouse hooks test`. Exit code 1 if the hook would be refused or matches no mapping. */
-export async function printHookTest(mapping: string | undefined, options: DraftTestOptions, io: CliIo): Promise<void> {
+export async function printHookTest(
+  mapping: string | undefined,
+  options: DraftTestOptions,
+  io: CliIo,
+): Promise<void> {
   if (mapping === undefined && options.path === undefined && options.event === undefined)
     throw usage("name a mapping, or a path with --path; `rouse hooks list` shows both");
   const tested = await evaluate({ ...(await readTestInput(options, io)), mapping }, options, io);

@@ -2,7 +2,14 @@ import type { Command } from "commander";
 import { connected, read } from "./connect.ts";
 import type { CliIo } from "./io.ts";
 import { usage } from "./failure.ts";
-import { hookInput, addCommonOptions, pairs, proposing, reading, type CommonOptions } from "./options.ts";
+import {
+  hookInput,
+  addCommonOptions,
+  pairs,
+  proposing,
+  reading,
+  type CommonOptions,
+} from "./options.ts";
 import { printJson, printTable } from "./print.ts";
 import type { SendOptions } from "./hooks-send.ts";
 import type { DiffOptions } from "./hooks-diff.ts";
@@ -16,9 +23,17 @@ async function list(options: CommonOptions, io: CliIo): Promise<void> {
   const { mappings, paths, base, enabled } = answer;
   if (!enabled) io.out("hooks are off: set hooks.enabled to true\n\n");
   const auth = new Map(paths.map((path) => [path.path, path.auth]));
-  const own = ["wake", "agent"].map((path) => [`${base}/${path}`, "–", path, "hooks.token", "built in"]);
+  const own = ["wake", "agent"].map((path) => [
+    `${base}/${path}`,
+    "–",
+    path,
+    "hooks.token",
+    "built in",
+  ]);
   const rows = mappings.map((mapping) => [
-    mapping.paths.length === 0 ? `${base}/*` : mapping.paths.map((path) => `${base}/${path}`).join(" "),
+    mapping.paths.length === 0
+      ? `${base}/*`
+      : mapping.paths.map((path) => `${base}/${path}`).join(" "),
     mapping.id,
     mapping.action,
     auth.get(mapping.paths[0] ?? "") ?? "hooks.token",
@@ -28,21 +43,39 @@ async function list(options: CommonOptions, io: CliIo): Promise<void> {
 }
 
 async function listSecrets(path: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, ({ api }) => read(api.hooks.secrets.$get({ query: { path } })));
+  const answer = await connected(options, io, ({ api }) =>
+    read(api.hooks.secrets.$get({ query: { path } })),
+  );
   if (options.json) return printJson(io, answer);
   const { candidates } = answer;
-  if (candidates.length === 0) return io.out(`no request has brought a secret to ${path} since the gateway started\n`);
-  const rows = candidates.map((candidate) => [String(candidate.id), candidate.address, candidate.at, candidate.secret]);
+  if (candidates.length === 0)
+    return io.out(`no request has brought a secret to ${path} since the gateway started\n`);
+  const rows = candidates.map((candidate) => [
+    String(candidate.id),
+    candidate.address,
+    candidate.at,
+    candidate.secret,
+  ]);
   printTable(io, ["NUMBER", "FROM", "AT", "SECRET"], rows);
 }
 
-async function acceptSecret(path: string, number: string, options: CommonOptions, io: CliIo): Promise<void> {
-  if (!/^\d{1,15}$/.test(number)) throw usage(`"${number}" is no number of \`rouse hooks accept ${path}\``);
-  const answer = await connected(options, io, ({ api }) => read(api.hooks.secrets.$post({ json: { path, id: Number(number) } })));
+async function acceptSecret(
+  path: string,
+  number: string,
+  options: CommonOptions,
+  io: CliIo,
+): Promise<void> {
+  if (!/^\d{1,15}$/.test(number))
+    throw usage(`"${number}" is no number of \`rouse hooks accept ${path}\``);
+  const answer = await connected(options, io, ({ api }) =>
+    read(api.hooks.secrets.$post({ json: { path, id: Number(number) } })),
+  );
   if (options.json) return printJson(io, answer);
   const { file, secret } = answer;
   io.out(`the secret is kept in ${file}\n\n`);
-  io.out(`in the config, write it in place of "pending":  secret: { file: ${JSON.stringify(file)} }\n`);
+  io.out(
+    `in the config, write it in place of "pending":  secret: { file: ${JSON.stringify(file)} }\n`,
+  );
   io.out(`if the sender asks you to confirm it, enter:  ${cell(secret)}\n`);
 }
 
@@ -53,24 +86,38 @@ function registerDiff(hooks: Command, io: CliIo): void {
       .description(
         "what a changed config or a draft would do with the hooks that came in; compares recorded events with a connection that only reads, starts and sends nothing",
       )
-      .option("--draft <name>", "a file of mappings/drafts, as if it were live, in place of --config")
-      .option("--since <time>", 'newer events: an age such as "7d", or a date such as "2026-01-31T08:00"')
-      .option("--last <n>", "at most so many of the newest events (default 10000, with --since all)")
-      .option("--events <ids>", "these events, separated by commas", (ids: string) => ids.split(","))
+      .option(
+        "--draft <name>",
+        "a file of mappings/drafts, as if it were live, in place of --config",
+      )
+      .option(
+        "--since <time>",
+        'newer events: an age such as "7d", or a date such as "2026-01-31T08:00"',
+      )
+      .option(
+        "--last <n>",
+        "at most so many of the newest events (default 10000, with --since all)",
+      )
+      .option("--events <ids>", "these events, separated by commas", (ids: string) =>
+        ids.split(","),
+      )
       .option("--path <path>", "only events of this hook path, such as shop")
       .option("--group <name>", "list every event of one group, such as starts:shop.order")
       .option("--expect-same", "exit code 1 if anything differs"),
     "rouse hooks diff --config next.json5 --since 7d",
     "rouse hooks diff --draft acme --path acme --last 1000",
     "rouse hooks diff --config next.json5 --expect-same --json | jq 'select(.type == \"end\") | .groups[] | {kind, mapping, count}'",
-  ).action(async (options: DiffOptions) => (await import("./hooks-diff.ts")).diffHooks(options, io));
+  ).action(async (options: DiffOptions) =>
+    (await import("./hooks-diff.ts")).diffHooks(options, io),
+  );
 }
 
 export function register(program: Command, io: CliIo): void {
   const hooks = program.command("hooks").description("list, test, compare and send hooks");
-  reading(hooks.command("list").description("paths and mappings, in the order in which they are tried"), "rouse hooks list").action(
-    (options: CommonOptions) => list(options, io),
-  );
+  reading(
+    hooks.command("list").description("paths and mappings, in the order in which they are tried"),
+    "rouse hooks list",
+  ).action((options: CommonOptions) => list(options, io));
   reading(
     hookInput(
       hooks
@@ -78,7 +125,10 @@ export function register(program: Command, io: CliIo): void {
         .description(
           "show why a mapping matches a body, and what it makes of it; evaluates the config file whatever gateway runs, needs no secrets, sends nothing",
         ),
-    ).option("--path <path>", "the hook's path (default: the mapping's first); without a mapping, all on it are tried"),
+    ).option(
+      "--path <path>",
+      "the hook's path (default: the mapping's first); without a mapping, all on it are tried",
+    ),
     "rouse hooks test shop.order --payload order.json --header x-shop-event=order",
     "rouse hooks test --path shop --payload order.json",
     "rouse hooks test --path sms --payload message.txt --content-type application/x-www-form-urlencoded",
@@ -90,15 +140,21 @@ export function register(program: Command, io: CliIo): void {
   reading(
     hooks
       .command("shape <path>")
-      .description("the fields of the bodies that came to a path: types, how many bodies have them, and values if they are few")
+      .description(
+        "the fields of the bodies that came to a path: types, how many bodies have them, and values if they are few",
+      )
       .option("--last <n>", "how many bodies to read, the newest (at most 5000)", "500"),
     "rouse hooks shape shop",
     "rouse hooks shape shop --last 50 --json | jq '.shape.fields[] | select(.share < 1).name'",
-  ).action(async (path: string, options: ShapeOptions) => (await import("./hooks-shape.ts")).printShape(path, options, io));
+  ).action(async (path: string, options: ShapeOptions) =>
+    (await import("./hooks-shape.ts")).printShape(path, options, io),
+  );
   reading(
     hooks
       .command("accept <path> [number]")
-      .description("list the secrets that requests brought to a path whose secret is `pending`, or keep one of them"),
+      .description(
+        "list the secrets that requests brought to a path whose secret is `pending`, or keep one of them",
+      ),
     "rouse hooks accept crm",
     "rouse hooks accept crm 1",
   ).action((path: string, number: string | undefined, options: CommonOptions) =>
@@ -107,17 +163,27 @@ export function register(program: Command, io: CliIo): void {
   addCommonOptions(
     hooks
       .command("send <name>")
-      .description("post a body to the running gateway as its sender would: signed, or with the token of that path")
+      .description(
+        "post a body to the running gateway as its sender would: signed, or with the token of that path",
+      )
       .option("--payload <file>", "the body; - reads standard input")
-      .option("--sample [event]", "a recorded body of the path's preset instead; without a name, list them")
+      .option(
+        "--sample [event]",
+        "a recorded body of the path's preset instead; without a name, list them",
+      )
       .option("--event <name>", "set the headers by which the preset's sender names this event")
       .option("--header <name=value>", "a header of the request (repeatable)", pairs)
-      .option("--content-type <type>", "what the body is (default: the sample's, else application/json)")
+      .option(
+        "--content-type <type>",
+        "what the body is (default: the sample's, else application/json)",
+      )
       .option("--idempotency-key <key>", "a repeat with the same key is answered alike")
       .option("--wait <seconds>", "wait for the run's reply; only for the path agent")
       .option("--json", "print JSON"),
     "rouse hooks send shop --payload order.json --header x-shop-event=order",
     "rouse hooks send PRESET --sample EVENT",
     `echo '{"message":"Hello"}' | rouse hooks send agent --payload - --wait 60`,
-  ).action(async (name: string, options: SendOptions) => (await import("./hooks-send.ts")).sendHook(name, options, io));
+  ).action(async (name: string, options: SendOptions) =>
+    (await import("./hooks-send.ts")).sendHook(name, options, io),
+  );
 }

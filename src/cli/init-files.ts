@@ -55,13 +55,21 @@ function reference({ folder, stateDir }: InitFolders, name: StateSecret): { file
   return { file: path.startsWith("..") || isAbsolute(path) ? file : path };
 }
 
-async function writeStateSecret(place: InitFolders, name: StateSecret, value: string): Promise<{ file: string }> {
+async function writeStateSecret(
+  place: InitFolders,
+  name: StateSecret,
+  value: string,
+): Promise<{ file: string }> {
   await writeSecret(place.stateDir, name, value);
   return reference(place, name);
 }
 
 /** Keeps the secret of a preset, if its sender signs: the sender's own, else a new one, which the sender's replaces later. */
-async function presetSecret(place: InitFolders, preset: string, given: string | undefined): Promise<{ file: string } | undefined> {
+async function presetSecret(
+  place: InitFolders,
+  preset: string,
+  given: string | undefined,
+): Promise<{ file: string } | undefined> {
   const { secret } = getSetup(place.presets, preset);
   if (secret === undefined) return undefined;
   const name: StateSecret = `secrets/${preset}`;
@@ -72,7 +80,11 @@ async function presetSecret(place: InitFolders, preset: string, given: string | 
 }
 
 /** The list of presets with the chosen ones in it. An entry that has a secret, or does without on purpose, stays as it is. */
-async function presetList(raw: unknown, answers: Answers, place: InitFolders): Promise<{ list: unknown[]; added: AddedPreset[] }> {
+async function presetList(
+  raw: unknown,
+  answers: Answers,
+  place: InitFolders,
+): Promise<{ list: unknown[]; added: AddedPreset[] }> {
   const list: unknown[] = Array.isArray(raw) ? [...(raw as unknown[])] : [];
   const added: AddedPreset[] = [];
   const channel = answers.channels.find(({ to }) => to !== "")?.id;
@@ -83,30 +95,52 @@ async function presetList(raw: unknown, answers: Answers, place: InitFolders): P
     const secret = await presetSecret(place, preset, answers.secrets[preset]);
     if (before !== undefined && secret === undefined) continue;
     const kept = typeof before === "object" ? before : {};
-    const entry = { use: preset, ...kept, ...(secret ? { secret } : {}), ...(channel === undefined ? {} : { channel }) };
-    list.splice(at < 0 ? list.length : at, at < 0 ? 0 : 1, Object.keys(entry).length === 1 ? preset : entry);
+    const entry = {
+      use: preset,
+      ...kept,
+      ...(secret ? { secret } : {}),
+      ...(channel === undefined ? {} : { channel }),
+    };
+    list.splice(
+      at < 0 ? list.length : at,
+      at < 0 ? 0 : 1,
+      Object.keys(entry).length === 1 ? preset : entry,
+    );
     const path = member(before, "path");
     added.push({ preset, path: typeof path === "string" ? path : preset });
   }
   return { list, added };
 }
 
-async function channelSection({ id, fields, allowFrom, to }: ChosenChannel, place: InitFolders): Promise<Record<string, unknown>> {
+async function channelSection(
+  { id, fields, allowFrom, to }: ChosenChannel,
+  place: InitFolders,
+): Promise<Record<string, unknown>> {
   const section: Record<string, unknown> = {};
   for (const { name, value, secret } of fields)
     section[name] = secret ? await writeStateSecret(place, `secrets/${id}-${name}`, value) : value;
   return { ...section, allowFrom, ...(to === "" ? {} : { defaultTo: to }) };
 }
 
-async function modelChanges(raw: Record<string, unknown>, { model }: Answers, place: InitFolders): Promise<ConfigChange[]> {
+async function modelChanges(
+  raw: Record<string, unknown>,
+  { model }: Answers,
+  place: InitFolders,
+): Promise<ConfigChange[]> {
   if (!model) return [];
   const provider = model.ref.slice(0, model.ref.indexOf("/"));
   const known = member(member(raw["models"], "providers"), provider) !== undefined;
   const changes: ConfigChange[] = [{ path: ["agents", "defaults", "model"], value: model.ref }];
   if (known || (model.key === undefined && model.baseUrl === undefined)) return changes;
-  const apiKey = model.key === undefined ? {} : { apiKey: await writeStateSecret(place, `secrets/${provider}-key`, model.key) };
+  const apiKey =
+    model.key === undefined
+      ? {}
+      : { apiKey: await writeStateSecret(place, `secrets/${provider}-key`, model.key) };
   const baseUrl = model.baseUrl === undefined ? {} : { baseUrl: model.baseUrl };
-  return [...changes, { path: ["models", "providers", provider], value: { type: model.type, ...baseUrl, ...apiKey } }];
+  return [
+    ...changes,
+    { path: ["models", "providers", provider], value: { type: model.type, ...baseUrl, ...apiKey } },
+  ];
 }
 
 /**
@@ -128,13 +162,17 @@ export async function planChanges(
   if (publicUrl !== undefined) set(["gateway", "publicUrl"], publicUrl);
   if (isNew || member(raw["hooks"], "token") === undefined) {
     if (tokenEnv === undefined) await stateSecret(place.stateDir, "secrets/hook-token");
-    set(["hooks", "token"], tokenEnv === undefined ? reference(place, "secrets/hook-token") : `\${${tokenEnv}}`);
+    set(
+      ["hooks", "token"],
+      tokenEnv === undefined ? reference(place, "secrets/hook-token") : `\${${tokenEnv}}`,
+    );
     if (member(raw["hooks"], "enabled") === undefined) set(["hooks", "enabled"], true);
   }
   const { list, added } = await presetList(member(raw["hooks"], "presets"), answers, place);
   if (added.length > 0) set(["hooks", "presets"], list);
   for (const channel of answers.channels)
-    if (member(raw["channels"], channel.id) === undefined) set(["channels", channel.id], await channelSection(channel, place));
+    if (member(raw["channels"], channel.id) === undefined)
+      set(["channels", channel.id], await channelSection(channel, place));
   return { changes: [...changes, ...(await modelChanges(raw, answers, place))], added };
 }
 
@@ -183,7 +221,9 @@ function typescriptConfig(folder: string): object {
   const include = ["transforms", "plugins"];
   if (isInstalled(folder)) return { compilerOptions: options, include };
   const source = existsSync(join(PACKAGE_ROOT, "src"));
-  const api = (path: string): string[] => [join(PACKAGE_ROOT, source ? `src/${path}.ts` : `dist/src/${path}.d.ts`)];
+  const api = (path: string): string[] => [
+    join(PACKAGE_ROOT, source ? `src/${path}.ts` : `dist/src/${path}.d.ts`),
+  ];
   const zod = ownPackage("zod");
   const types = ownPackage("@types/node");
   const paths = {
@@ -196,7 +236,11 @@ function typescriptConfig(folder: string): object {
     compilerOptions: {
       ...options,
       ...(source
-        ? { customConditions: ["rouse-source"], exactOptionalPropertyTypes: true, lib: ["es2024", "esnext.disposable", "esnext.iterator"] }
+        ? {
+            customConditions: ["rouse-source"],
+            exactOptionalPropertyTypes: true,
+            lib: ["es2024", "esnext.disposable", "esnext.iterator"],
+          }
         : {}),
       ...(types === undefined ? {} : { typeRoots: [dirname(types.folder)] }),
       paths,
@@ -206,7 +250,9 @@ function typescriptConfig(folder: string): object {
 }
 
 function manifest(folder: string): object {
-  const { version, devDependencies = {} } = JSON.parse(readFileSync(join(PACKAGE_ROOT, "package.json"), "utf8")) as {
+  const { version, devDependencies = {} } = JSON.parse(
+    readFileSync(join(PACKAGE_ROOT, "package.json"), "utf8"),
+  ) as {
     version: string;
     devDependencies?: Record<string, string>;
   };
@@ -226,17 +272,27 @@ async function addLines(file: string, lines: readonly string[]): Promise<boolean
   const text = existsSync(file) ? readFileSync(file, "utf8") : "";
   const missing = lines.filter((line) => !text.split(/\r?\n/).includes(line));
   if (missing.length === 0) return false;
-  await appendFile(file, `${text === "" || text.endsWith("\n") ? "" : "\n"}${missing.join("\n")}\n`);
+  await appendFile(
+    file,
+    `${text === "" || text.endsWith("\n") ? "" : "\n"}${missing.join("\n")}\n`,
+  );
   return true;
 }
 
 /** Writes the files beside the config that are not there yet; returns the names of what it wrote. */
 export async function writeFiles({ folder, stateDir }: InitFolders): Promise<string[]> {
   const written: string[] = [];
-  for (const name of ["mappings", "transforms", "plugins"]) await mkdir(join(folder, name), { recursive: true });
+  for (const name of ["mappings", "transforms", "plugins"])
+    await mkdir(join(folder, name), { recursive: true });
   const state = relative(folder, stateDir);
   const isInside = state !== "" && !state.startsWith("..") && !isAbsolute(state);
-  if (await addLines(join(folder, ".gitignore"), [...(isInside ? [`${state}/`] : []), "node_modules/"])) written.push(".gitignore");
+  if (
+    await addLines(join(folder, ".gitignore"), [
+      ...(isInside ? [`${state}/`] : []),
+      "node_modules/",
+    ])
+  )
+    written.push(".gitignore");
   const files: [string, () => object | Promise<object>][] = [
     ["package.json", () => manifest(folder)],
     ["tsconfig.json", () => typescriptConfig(folder)],

@@ -55,7 +55,10 @@ export function getAskableChannels(catalog: readonly CatalogEntry[]): AskableCha
 }
 
 /** A channel by its flag alone: secrets come from the variables that the catalog names; the rest is left to be filled in. */
-export function withoutQuestions({ id, setupQuestions: setup }: AskableChannel, to: string): ChosenChannel {
+export function withoutQuestions(
+  { id, setupQuestions: setup }: AskableChannel,
+  to: string,
+): ChosenChannel {
   const fields = setup.fields.map(({ name, env, value }) => ({
     name,
     value: env === undefined ? (value ?? "") : `\${${env}}`,
@@ -64,20 +67,31 @@ export function withoutQuestions({ id, setupQuestions: setup }: AskableChannel, 
   return { id, fields, allowFrom: [], to };
 }
 
-async function askChannel({ id, setupQuestions: setup }: AskableChannel, prompts: Prompts, io: CliIo): Promise<ChosenChannel> {
+async function askChannel(
+  { id, setupQuestions: setup }: AskableChannel,
+  prompts: Prompts,
+  io: CliIo,
+): Promise<ChosenChannel> {
   await prompts.note(setup.where, setup.name);
   const fields: ChosenChannel["fields"] = [];
   for (const { name, ask, env, value } of setup.fields) {
     if (env !== undefined && io.env[env]) fields.push({ name, value: `\${${env}}`, secret: false });
-    else if (env !== undefined) fields.push({ name, value: await prompts.password({ message: ask }), secret: true });
+    else if (env !== undefined)
+      fields.push({ name, value: await prompts.password({ message: ask }), secret: true });
     else
       fields.push({
         name,
-        value: await prompts.text({ message: ask, ...(value === undefined ? {} : { initialValue: value }) }),
+        value: await prompts.text({
+          message: ask,
+          ...(value === undefined ? {} : { initialValue: value }),
+        }),
         secret: false,
       });
   }
-  const owner = await prompts.text({ message: `Who may write to the agent there? ${setup.owner}; empty: no senders`, defaultValue: "" });
+  const owner = await prompts.text({
+    message: `Who may write to the agent there? ${setup.owner}; empty: no senders`,
+    defaultValue: "",
+  });
   const allowFrom = owner.split(/[\s,]+/).filter((entry) => entry !== "");
   const message = "Who gets the replies? A person, a group or a room there; empty: decide later";
   const to = await prompts.text({ message, initialValue: allowFrom[0] ?? "", defaultValue: "" });
@@ -85,13 +99,25 @@ async function askChannel({ id, setupQuestions: setup }: AskableChannel, prompts
 }
 
 /** Model servers on this machine: offered, never chosen without a question. */
-async function localServers(fetcher: typeof fetch): Promise<{ name: string; baseUrl: string; models: string[] }[]> {
+async function localServers(
+  fetcher: typeof fetch,
+): Promise<{ name: string; baseUrl: string; models: string[] }[]> {
   const found = await Promise.all(
     LOCAL_SERVERS.map(async ({ name, baseUrl }) => {
       try {
-        const answer = await fetcher(`${baseUrl}/models`, { signal: AbortSignal.timeout(PROBE_MS) });
+        const answer = await fetcher(`${baseUrl}/models`, {
+          signal: AbortSignal.timeout(PROBE_MS),
+        });
         const { data } = (await answer.json()) as { data?: { id?: unknown }[] };
-        return [{ name, baseUrl, models: (data ?? []).flatMap((model) => (typeof model.id === "string" ? [model.id] : [])) }];
+        return [
+          {
+            name,
+            baseUrl,
+            models: (data ?? []).flatMap((model) =>
+              typeof model.id === "string" ? [model.id] : [],
+            ),
+          },
+        ];
       } catch {
         return [];
       }
@@ -103,9 +129,10 @@ async function localServers(fetcher: typeof fetch): Promise<{ name: string; base
 async function askModel(prompts: Prompts, io: CliIo): Promise<ChosenModel | undefined> {
   const hasKey = (keys: readonly string[]): boolean => keys.some((key) => io.env[key]);
   const local = (await localServers(fetch)).flatMap(({ name, baseUrl, models }) =>
-    models
-      .slice(0, 8)
-      .map((model) => ({ label: `${model} on ${name}`, model: { ref: `local/${model}`, type: "openai-compatible" as const, baseUrl } })),
+    models.slice(0, 8).map((model) => ({
+      label: `${model} on ${name}`,
+      model: { ref: `local/${model}`, type: "openai-compatible" as const, baseUrl },
+    })),
   );
   const providers = readEnvironmentProviders(BUILTIN_PLUGINS);
   const choices = [
@@ -122,9 +149,17 @@ async function askModel(prompts: Prompts, io: CliIo): Promise<ChosenModel | unde
   if (server) return server.model;
   const known = providers.find(({ name }) => name === chosen);
   if (!known && chosen !== "other") return undefined;
-  const baseUrl = known ? undefined : await prompts.text({ message: "Base address of the server, such as https://api.example.com/v1" });
-  const model = await prompts.text({ message: "Model", ...(known ? { initialValue: known.defaultModel } : {}) });
-  const key = known && hasKey(known.variables) ? "" : await prompts.password({ message: "API key" });
+  const baseUrl = known
+    ? undefined
+    : await prompts.text({
+        message: "Base address of the server, such as https://api.example.com/v1",
+      });
+  const model = await prompts.text({
+    message: "Model",
+    ...(known ? { initialValue: known.defaultModel } : {}),
+  });
+  const key =
+    known && hasKey(known.variables) ? "" : await prompts.password({ message: "API key" });
   return {
     ref: `${known?.name ?? "custom"}/${model}`,
     type: known?.type ?? "openai-compatible",
@@ -144,18 +179,30 @@ export async function askQuestions(
 ): Promise<void> {
   if (!answered.preset) {
     const options = [...presets.keys()].map((value) => ({ value, label: value }));
-    answers.presets = await prompts.multiselect({ message: "Whose webhooks? (presets; none: only mappings of your own)", options });
+    answers.presets = await prompts.multiselect({
+      message: "Whose webhooks? (presets; none: only mappings of your own)",
+      options,
+    });
   }
   for (const preset of answers.presets) {
     const { secret, where } = getSetup(presets, preset);
     if (secret !== "shown" || answers.secrets[preset] !== undefined) continue;
-    const given = await prompts.password({ message: `The secret that ${preset} shows (${where ?? "its webhook settings"}); empty: later` });
+    const given = await prompts.password({
+      message: `The secret that ${preset} shows (${where ?? "its webhook settings"}); empty: later`,
+    });
     if (given !== "") answers.secrets[preset] = given;
   }
   if (!answered.channel) {
-    const options = known.map(({ id, setupQuestions }) => ({ value: id, label: setupQuestions.name }));
-    const chosen = await prompts.multiselect({ message: "Where do replies go? (none: this terminal)", options });
-    for (const entry of known.filter(({ id }) => chosen.includes(id))) answers.channels.push(await askChannel(entry, prompts, io));
+    const options = known.map(({ id, setupQuestions }) => ({
+      value: id,
+      label: setupQuestions.name,
+    }));
+    const chosen = await prompts.multiselect({
+      message: "Where do replies go? (none: this terminal)",
+      options,
+    });
+    for (const entry of known.filter(({ id }) => chosen.includes(id)))
+      answers.channels.push(await askChannel(entry, prompts, io));
   }
   if (!answered.model) answers.model = await askModel(prompts, io);
 }

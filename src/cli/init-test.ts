@@ -20,7 +20,12 @@ const POLL_MS = 50;
 const quiet = (io: CliIo): CliIo => ({ ...io, err: () => undefined });
 
 /** Runs the work with a gateway on the config: the one that runs, with the config loaded again, or one for this test alone. */
-async function withGateway<T>(file: string, settings: Settings, io: CliIo, work: (url: string) => Promise<T>): Promise<T> {
+async function withGateway<T>(
+  file: string,
+  settings: Settings,
+  io: CliIo,
+  work: (url: string) => Promise<T>,
+): Promise<T> {
   const running = readGateway(settings.stateDir)?.url;
   if (running !== undefined) {
     await connected({ config: file }, quiet(io), ({ api }) => api.reload.$post());
@@ -28,7 +33,14 @@ async function withGateway<T>(file: string, settings: Settings, io: CliIo, work:
   }
   const { openGateway } = await import("../gateway/gateway.ts");
   const log = createLogger("silent");
-  const options = { ...SYSTEM, configFile: file, cwd: io.cwd, env: io.env, log, print: () => undefined };
+  const options = {
+    ...SYSTEM,
+    configFile: file,
+    cwd: io.cwd,
+    env: io.env,
+    log,
+    print: () => undefined,
+  };
   const gateway = await openGateway(options);
   try {
     return await work((await gateway.start({ listen: { port: 0 } })).url);
@@ -50,7 +62,10 @@ async function ended(runId: string, options: CommonOptions, io: CliIo): Promise<
     const found = await connected(options, quiet(io), async ({ api }): Promise<Ended> => {
       const { run } = await read(api.runs[":id"].$get(withId(runId)));
       if (run.deliveryId === null) return { run, delivery: null };
-      return { run, delivery: (await read(api.deliveries[":id"].$get(withId(run.deliveryId)))).delivery };
+      return {
+        run,
+        delivery: (await read(api.deliveries[":id"].$get(withId(run.deliveryId)))).delivery,
+      };
     });
     if (found.run.endedAt !== null && found.delivery?.status !== "pending") return found;
     await new Promise((done) => setTimeout(done, POLL_MS));
@@ -59,10 +74,16 @@ async function ended(runId: string, options: CommonOptions, io: CliIo): Promise<
 }
 
 function getRunId({ status, answer }: SentHook): string {
-  const { runId, results, error } = answer as { runId?: string; results?: { runId?: string }[]; error?: { message?: string } };
+  const { runId, results, error } = answer as {
+    runId?: string;
+    results?: { runId?: string }[];
+    error?: { message?: string };
+  };
   const id = runId ?? results?.find((result) => result.runId !== undefined)?.runId;
   if (id !== undefined) return id;
-  throw failure(`the test hook was answered ${status}: ${error?.message ?? JSON.stringify(answer)}`);
+  throw failure(
+    `the test hook was answered ${status}: ${error?.message ?? JSON.stringify(answer)}`,
+  );
 }
 
 function failure(message: string): RouseError {
@@ -70,9 +91,13 @@ function failure(message: string): RouseError {
 }
 
 function printReply(found: Ended | undefined, io: CliIo): void {
-  if (!found) throw failure(`the run did not end within ${WAIT_MS / 1000} s; \`rouse runs list\` shows it`);
+  if (!found)
+    throw failure(`the run did not end within ${WAIT_MS / 1000} s; \`rouse runs list\` shows it`);
   const { run, delivery } = found;
-  if (run.status !== "succeeded") throw failure(`the run ${run.id} ${run.status}: ${run.error?.message ?? "no reason was recorded"}`);
+  if (run.status !== "succeeded")
+    throw failure(
+      `the run ${run.id} ${run.status}: ${run.error?.message ?? "no reason was recorded"}`,
+    );
   if (delivery?.status !== "delivered")
     throw failure(
       `the agent replied, and the reply was not delivered: ${delivery?.error?.message ?? run.delivery ?? "no channel"}; set the channel's \`defaultTo\``,
@@ -100,19 +125,35 @@ async function findSample(
  * Posts a hook to a gateway on the config as its sender would, and shows the reply that was delivered.
  * @throws RouseError if the hook is refused, its run fails, or its reply is not delivered.
  */
-export async function testSetup(file: string, added: readonly AddedPreset[], io: CliIo): Promise<void> {
+export async function testSetup(
+  file: string,
+  added: readonly AddedPreset[],
+  io: CliIo,
+): Promise<void> {
   const settings = await loadSettings({ config: file }, io);
   const found = await findSample(added, settings, io);
   const { hooks } = settings.config;
-  const example = hooks.mappings.some(({ id, match }) => id === "example" && match.path === "example");
+  const example = hooks.mappings.some(
+    ({ id, match }) => id === "example" && match.path === "example",
+  );
   if (!found && !example) return;
   const path = found?.path ?? "example";
   const request = found
     ? await readRequest(path, { sample: found.sample }, settings, io)
-    : { headers: { "content-type": "application/json" }, raw: Buffer.from('{"title":"the setup works"}') };
+    : {
+        headers: { "content-type": "application/json" },
+        raw: Buffer.from('{"title":"the setup works"}'),
+      };
   await withGateway(file, settings, io, async (url) => {
-    const sent = await postHook(path, request, { settings, url, io, isSample: found !== undefined });
-    io.out(`\nPosted ${found ? `the recorded event ${found.sample}` : "a test event"} to ${hooks.path}/${path}: ${sent.status}\n`);
+    const sent = await postHook(path, request, {
+      settings,
+      url,
+      io,
+      isSample: found !== undefined,
+    });
+    io.out(
+      `\nPosted ${found ? `the recorded event ${found.sample}` : "a test event"} to ${hooks.path}/${path}: ${sent.status}\n`,
+    );
     printReply(await ended(getRunId(sent), { config: file }, io), io);
   });
 }

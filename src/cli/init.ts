@@ -12,7 +12,14 @@ import { getSetup, loadShippedPresets, type Presets } from "./shipped-presets.ts
 import { readCatalog } from "../plugin/locations.ts";
 import { BUILTIN_PLUGINS, checkSnapshot } from "../gateway/snapshot.ts";
 import { configExitCode, reportError, usage } from "./failure.ts";
-import { FIRST_CONFIG, planChanges, getSecretFile, type AddedPreset, type InitFolders, writeFiles } from "./init-files.ts";
+import {
+  FIRST_CONFIG,
+  planChanges,
+  getSecretFile,
+  type AddedPreset,
+  type InitFolders,
+  writeFiles,
+} from "./init-files.ts";
 import {
   askQuestions,
   getAskableChannels,
@@ -44,10 +51,14 @@ interface Options {
   test: boolean;
 }
 
-const readSecret = async (file: string, io: CliIo): Promise<string> => (await readInput(file, io)).toString("utf8").trim();
+const readSecret = async (file: string, io: CliIo): Promise<string> =>
+  (await readInput(file, io)).toString("utf8").trim();
 
 /** The model that the flags name; undefined if they name none. */
-async function readModel({ provider, model, baseUrl, keyFile }: Options, io: CliIo): Promise<ChosenModel | undefined> {
+async function readModel(
+  { provider, model, baseUrl, keyFile }: Options,
+  io: CliIo,
+): Promise<ChosenModel | undefined> {
   if (provider === undefined && model === undefined) {
     if (keyFile !== undefined) throw usage("--key-file: say whose key it is with --provider");
     return undefined;
@@ -58,10 +69,20 @@ async function readModel({ provider, model, baseUrl, keyFile }: Options, io: Cli
   const known = providers.find((one) => one.name === id);
   const name = provider !== undefined && first !== provider ? model : rest.join("/");
   if (!known && provider !== undefined && baseUrl === undefined)
-    throw usage(`--provider: use ${providers.map((one) => one.name).join(", ")}, or another name with --base-url`);
+    throw usage(
+      `--provider: use ${providers.map((one) => one.name).join(", ")}, or another name with --base-url`,
+    );
   if (!known && !name) throw usage("--model: name the model of that provider");
-  if (known && baseUrl === undefined && provider !== undefined && keyFile === undefined && !known.variables.some((key) => io.env[key]))
-    throw usage(`--provider ${id}: give its key with --key-file (- reads standard input), or set ${known.variables[0]}`);
+  if (
+    known &&
+    baseUrl === undefined &&
+    provider !== undefined &&
+    keyFile === undefined &&
+    !known.variables.some((key) => io.env[key])
+  )
+    throw usage(
+      `--provider ${id}: give its key with --key-file (- reads standard input), or set ${known.variables[0]}`,
+    );
   return {
     ref: `${id}/${name || known?.defaultModel}`,
     type: known && baseUrl === undefined ? known.type : "openai-compatible",
@@ -71,19 +92,30 @@ async function readModel({ provider, model, baseUrl, keyFile }: Options, io: Cli
 }
 
 /** What the flags say. */
-async function readFlags(options: Options, known: readonly AskableChannel[], presets: Presets, io: CliIo): Promise<Answers> {
-  if (options.port !== undefined && !/^\d{1,5}$/.test(options.port)) throw usage("--port: must be a number");
+async function readFlags(
+  options: Options,
+  known: readonly AskableChannel[],
+  presets: Presets,
+  io: CliIo,
+): Promise<Answers> {
+  if (options.port !== undefined && !/^\d{1,5}$/.test(options.port))
+    throw usage("--port: must be a number");
   const ids = known.map(({ id }) => id);
   const channel = options.channel?.find((name) => !ids.includes(name));
-  if (channel !== undefined) throw usage(`--channel: there is no "${channel}"; use ${ids.join(", ")}`);
+  if (channel !== undefined)
+    throw usage(`--channel: there is no "${channel}"; use ${ids.join(", ")}`);
   const preset = options.preset?.find((name) => !presets.has(name));
-  if (preset !== undefined) throw usage(`--preset: there is no "${preset}".${didYouMean(preset, presets.keys())}`);
+  if (preset !== undefined)
+    throw usage(`--preset: there is no "${preset}".${didYouMean(preset, presets.keys())}`);
   const secrets: Record<string, string> = {};
-  for (const [name, file] of Object.entries(options.secretFile ?? {})) secrets[name] = await readSecret(file, io);
+  for (const [name, file] of Object.entries(options.secretFile ?? {}))
+    secrets[name] = await readSecret(file, io);
   return {
     presets: options.preset ?? [],
     secrets,
-    channels: known.filter(({ id }) => options.channel?.includes(id)).map((entry) => withoutQuestions(entry, options.to ?? "")),
+    channels: known
+      .filter(({ id }) => options.channel?.includes(id))
+      .map((entry) => withoutQuestions(entry, options.to ?? "")),
     model: await readModel(options, io),
     port: options.port === undefined ? undefined : Number(options.port),
     publicUrl: options.publicUrl,
@@ -92,32 +124,56 @@ async function readFlags(options: Options, known: readonly AskableChannel[], pre
 }
 
 /** Says where a preset's webhooks are registered and with which secret. */
-function printSender(preset: string, { at, place }: { at: string; place: InitFolders }, io: CliIo): void {
+function printSender(
+  preset: string,
+  { at, place }: { at: string; place: InitFolders },
+  io: CliIo,
+): void {
   const { where, secret } = getSetup(place.presets, preset);
   io.out(`\nRegister at ${preset}${where === undefined ? "" : `: ${where}`}\n  URL     ${at}\n`);
   const file = getSecretFile(place, preset);
   if (secret === undefined) io.out("  header  Authorization: Bearer <the hook token>\n");
-  else if (secret === "chosen") io.out(`  secret  ${readFileSync(file, "utf8").trim()}  (kept in ${file})\n`);
-  else if (secret === "shown") io.out(`  secret  the sender shows one: write it into ${file}; until then its requests are refused\n`);
+  else if (secret === "chosen")
+    io.out(`  secret  ${readFileSync(file, "utf8").trim()}  (kept in ${file})\n`);
+  else if (secret === "shown")
+    io.out(
+      `  secret  the sender shows one: write it into ${file}; until then its requests are refused\n`,
+    );
   else io.out("  secret  the sender posts one to that URL: `rouse doctor` shows it\n");
 }
 
 /** How senders on the internet reach a gateway on this machine. */
 function printTunnels(port: number, io: CliIo): void {
-  io.out(`\nSenders on the internet need a public address. One of these gives you one, for as long as it runs:\n`);
-  for (const line of [`ngrok http ${port}`, `cloudflared tunnel --url http://127.0.0.1:${port}`, `tailscale funnel ${port}`])
+  io.out(
+    `\nSenders on the internet need a public address. One of these gives you one, for as long as it runs:\n`,
+  );
+  for (const line of [
+    `ngrok http ${port}`,
+    `cloudflared tunnel --url http://127.0.0.1:${port}`,
+    `tailscale funnel ${port}`,
+  ])
     io.out(`  ${line}\n`);
 }
 
 /** Writes the config, new or with what is added to it; returns the presets that are new in it. */
-async function writeConfig(file: string, answers: Answers, place: InitFolders, isNew: boolean, io: CliIo): Promise<AddedPreset[]> {
+async function writeConfig(
+  file: string,
+  answers: Answers,
+  place: InitFolders,
+  isNew: boolean,
+  io: CliIo,
+): Promise<AddedPreset[]> {
   const text = isNew ? FIRST_CONFIG : readFileSync(file, "utf8");
   const raw = isNew ? {} : ((await rawConfig({ config: file }, io))?.raw ?? {});
   const { changes, added } = await planChanges(raw, answers, place, isNew);
   const edited = editText(text, changes);
   if (!isNew && edited === text) io.out(`${file} has all of that already\n`);
   else {
-    await replaceFile(existsSync(file) ? realpathSync(file) : file, edited, isNew ? { mode: 0o600 } : {});
+    await replaceFile(
+      existsSync(file) ? realpathSync(file) : file,
+      edited,
+      isNew ? { mode: 0o600 } : {},
+    );
     io.out(`${isNew ? "Wrote" : "Changed"} ${file}\n`);
   }
   return added;
@@ -135,23 +191,36 @@ async function init(dir: string, options: Options, io: CliIo): Promise<void> {
   const isNew = !existsSync(file) || options.force === true;
   const present = await loadConfig({ cwd: folder, env: io.env, ...(isNew ? {} : { file }) });
   if (!isNew && !present.ok)
-    return printIssues(present.issues, `${file} has problems; nothing was changed (--force writes a new one):`, io);
+    return printIssues(
+      present.issues,
+      `${file} has problems; nothing was changed (--force writes a new one):`,
+      io,
+    );
   const known = getAskableChannels(readCatalog(BUILTIN_PLUGINS));
   const presets = await loadShippedPresets();
   const answers = await readFlags(options, known, presets, io);
-  const answered = { preset: options.preset !== undefined, channel: options.channel !== undefined, model: answers.model !== undefined };
-  if (!options.yes && io.prompts) await askQuestions(answers, answered, known, presets, io.prompts, io);
+  const answered = {
+    preset: options.preset !== undefined,
+    channel: options.channel !== undefined,
+    model: answers.model !== undefined,
+  };
+  if (!options.yes && io.prompts)
+    await askQuestions(answers, answered, known, presets, io.prompts, io);
   const place: InitFolders = {
     folder,
     presets,
-    stateDir: present.ok && !isNew ? present.stateDir : resolve(folder, io.env["ROUSE_STATE_DIR"] || ".rouse"),
+    stateDir:
+      present.ok && !isNew
+        ? present.stateDir
+        : resolve(folder, io.env["ROUSE_STATE_DIR"] || ".rouse"),
   };
   await mkdir(folder, { recursive: true });
   const added = await writeConfig(file, answers, place, isNew, io);
   const written = await writeFiles(place);
   if (written.length > 0) io.out(`Wrote ${written.join(", ")} beside it\n`);
   const checked = await checkSnapshot({ ...SYSTEM, configFile: file, cwd: folder, env: io.env });
-  if (!checked.ok) return printIssues(checked.issues, "the config needs a change before the gateway starts:", io);
+  if (!checked.ok)
+    return printIssues(checked.issues, "the config needs a change before the gateway starts:", io);
   const loaded = await loadConfig({ cwd: folder, env: io.env, file });
   if (!loaded.ok) return;
   if (options.test && (isNew || added.length > 0)) {
@@ -165,8 +234,13 @@ async function init(dir: string, options: Options, io: CliIo): Promise<void> {
   const base = gateway.publicUrl?.replace(/\/$/, "");
   if (added.length > 0 && base === undefined) printTunnels(gateway.port, io);
   for (const { preset, path } of added)
-    printSender(preset, { at: `${base ?? "https://<your public address>"}${hooks.path}/${path}`, place }, io);
-  const config = folder === io.cwd && io.program?.startsWith("npm ") !== true ? "" : ` -c ${shellWord(file)}`;
+    printSender(
+      preset,
+      { at: `${base ?? "https://<your public address>"}${hooks.path}/${path}`, place },
+      io,
+    );
+  const config =
+    folder === io.cwd && io.program?.startsWith("npm ") !== true ? "" : ` -c ${shellWord(file)}`;
   io.out(`\nStart it:\n  ${io.program ?? "rouse"} start${config}\n`);
 }
 
@@ -174,11 +248,20 @@ async function init(dir: string, options: Options, io: CliIo): Promise<void> {
 export function register(program: Command, io: CliIo): void {
   program
     .command("init")
-    .description("make a setup that works, or add to one: senders, channels, a model; ends with a test")
+    .description(
+      "make a setup that works, or add to one: senders, channels, a model; ends with a test",
+    )
     .argument("[dir]", "the config's folder", ".")
     .option("--preset <name...>", "senders to receive from; a secret is made for each that signs")
-    .option("--secret-file <preset=file>", "a secret that the sender has shown; - reads standard input (repeatable)", pairs)
-    .option("--channel <name...>", "channels for replies; secrets come from the variables that the config then names")
+    .option(
+      "--secret-file <preset=file>",
+      "a secret that the sender has shown; - reads standard input (repeatable)",
+      pairs,
+    )
+    .option(
+      "--channel <name...>",
+      "channels for replies; secrets come from the variables that the config then names",
+    )
     .option("--to <recipient>", "who gets the replies on the channel")
     .option(
       "--provider <name>",
@@ -186,7 +269,10 @@ export function register(program: Command, io: CliIo): void {
         .map(({ name }) => name)
         .join(", ")}, or another name with --base-url`,
     )
-    .option("--key-file <file>", "the provider's key, kept in the state folder; - reads standard input")
+    .option(
+      "--key-file <file>",
+      "the provider's key, kept in the state folder; - reads standard input",
+    )
     .option("--model <name>", "the model, `<provider>/<model>`")
     .option("--base-url <url>", "an OpenAI-compatible server for that model's provider")
     .option("--port <n>", "port to listen on (default 7420)")

@@ -46,7 +46,12 @@ export interface CliIo {
 /** The same world for a command: whatever it prints, a terminal only shows it. */
 export function guardOutput(io: CliIo): CliIo {
   const exact = { out: (text: string) => io.out(text), err: (text: string) => io.err(text) };
-  return { ...io, out: (text) => io.out(printable(text)), err: (text) => io.err(printable(text)), exact };
+  return {
+    ...io,
+    out: (text) => io.out(printable(text)),
+    err: (text) => io.err(printable(text)),
+    exact,
+  };
 }
 
 /** Prints a text for another program, such as a patch, byte by byte; on a terminal as any other text. */
@@ -76,7 +81,8 @@ function programName(env: NodeJS.ProcessEnv, script = ""): string {
   const manifest = env["npm_package_json"];
   if (manifest !== undefined && script.startsWith(`${dirname(manifest)}/bin/`))
     return `npm --prefix ${shellWord(dirname(manifest))} run -s rouse --`;
-  if (basename(script) === "rouse") return script.includes("/node_modules/") ? "npx rouse" : "rouse";
+  if (basename(script) === "rouse")
+    return script.includes("/node_modules/") ? "npx rouse" : "rouse";
   return `${shellWord(process.execPath)} ${shellWord(script)}`;
 }
 

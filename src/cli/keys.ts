@@ -24,9 +24,14 @@ function parseRate(text: string): { requests: number; per: string } {
   return { requests: Number(found[1]), per: found[2] as string };
 }
 
-const renderLimit = ({ rateLimit }: KeyView): string => (rateLimit ? `${rateLimit.requests}/${rateLimit.perSeconds}s` : "–");
+const renderLimit = ({ rateLimit }: KeyView): string =>
+  rateLimit ? `${rateLimit.requests}/${rateLimit.perSeconds}s` : "–";
 
-async function create(id: string, { tenant, agents, scopes, rate, userAsSession, ...options }: CreateOptions, io: CliIo): Promise<void> {
+async function create(
+  id: string,
+  { tenant, agents, scopes, rate, userAsSession, ...options }: CreateOptions,
+  io: CliIo,
+): Promise<void> {
   const json = {
     id,
     tenant,
@@ -79,17 +84,23 @@ export function register(program: Command, io: CliIo): void {
       .description("make a key, and show it this once")
       .option("--tenant <id>", "whose documents its turns see (default: default)")
       .option("--agents <ids>", "the agents it may use, with commas between (default: all)")
-      .option("--scopes <scopes>", "what it may do: chat, agents:read, knowledge:read, knowledge:write (default: chat,agents:read)")
+      .option(
+        "--scopes <scopes>",
+        "what it may do: chat, agents:read, knowledge:read, knowledge:write (default: chat,agents:read)",
+      )
       .option("--rate <n/time>", "so many requests within a time, for example 60/1m")
       .option("--user-as-session", "take the field `user` for the session's id"),
     "rouse keys create web",
     "rouse keys create shop --agents sales,support --rate 60/1m",
   ).action((id: string, options: CreateOptions) => create(id, options, io));
-  reading(keys.command("list").description("keys and what they may do; never the keys themselves"), "rouse keys list").action(
-    (options: CommonOptions) => list(options, io),
-  );
   reading(
-    keys.command("revoke <id>").description("revoke a key: requests with it are rejected from now on"),
+    keys.command("list").description("keys and what they may do; never the keys themselves"),
+    "rouse keys list",
+  ).action((options: CommonOptions) => list(options, io));
+  reading(
+    keys
+      .command("revoke <id>")
+      .description("revoke a key: requests with it are rejected from now on"),
     "rouse keys revoke web",
   ).action((id: string, options: CommonOptions) => revoke(id, options, io));
 }

@@ -5,7 +5,14 @@ import { FORMATS } from "../knowledge/formats.ts";
 import { ON_DUPLICATE, type DocumentRecord } from "../knowledge/types.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
-import { notFound, parseChoice, withKnowledge, type Described, type KnowledgeAccess, type TenantOptions } from "./knowledge-open.ts";
+import {
+  notFound,
+  parseChoice,
+  withKnowledge,
+  type Described,
+  type KnowledgeAccess,
+  type TenantOptions,
+} from "./knowledge-open.ts";
 import { printJson } from "./print.ts";
 import { createProgress } from "./progress.ts";
 import { bytes, cell } from "./text.ts";
@@ -29,7 +36,11 @@ interface FoundFile {
 
 /** The files that are meant: of a folder, all below it that have an ending which can be read. */
 async function findFiles(paths: readonly string[], io: CliIo): Promise<FoundFile[]> {
-  const endings = new Set(Object.values(FORMATS).flatMap(({ extensions }) => extensions.map((extension) => `.${extension}`)));
+  const endings = new Set(
+    Object.values(FORMATS).flatMap(({ extensions }) =>
+      extensions.map((extension) => `.${extension}`),
+    ),
+  );
   const files: string[] = [];
   for (const path of paths) {
     const full = resolve(io.cwd, path);
@@ -38,10 +49,13 @@ async function findFiles(paths: readonly string[], io: CliIo): Promise<FoundFile
     if (!found.isDirectory()) files.push(full);
     else
       for (const entry of await readdir(full, { recursive: true, withFileTypes: true }))
-        if (entry.isFile() && endings.has(extname(entry.name).toLowerCase())) files.push(join(entry.parentPath, entry.name));
+        if (entry.isFile() && endings.has(extname(entry.name).toLowerCase()))
+          files.push(join(entry.parentPath, entry.name));
   }
   if (files.length === 0) throw usage("there is no file that can be read");
-  return Promise.all(files.toSorted().map(async (path) => ({ path, size: (await stat(path)).size })));
+  return Promise.all(
+    files.toSorted().map(async (path) => ({ path, size: (await stat(path)).size })),
+  );
 }
 
 function describedBy(options: AddOptions, file: string): Described {
@@ -58,7 +72,11 @@ function describedBy(options: AddOptions, file: string): Described {
 
 /** One file that is reportSkipped keeps no other from being added. */
 function reportSkipped(error: unknown, file: string, io: CliIo): undefined {
-  if (!(error instanceof RouseError) || !["body_too_large", "duplicate_document"].includes(error.code)) throw error;
+  if (
+    !(error instanceof RouseError) ||
+    !["body_too_large", "duplicate_document"].includes(error.code)
+  )
+    throw error;
   io.err(`rouse: ${cell(basename(file))}: ${error.message}\n`);
   io.exitCode = 1;
 }
@@ -80,7 +98,10 @@ async function uploadAll(
       const onBytes = (count: number): void => {
         sent += count;
         const part = size === 0 ? 0 : Math.min(1, (sent - before) / size);
-        progress.update(index + part, `${bytes(Math.min(sent, total))} of ${bytes(total)} ${cell(basename(path))}`);
+        progress.update(
+          index + part,
+          `${bytes(Math.min(sent, total))} of ${bytes(total)} ${cell(basename(path))}`,
+        );
       };
       const one = await knowledge
         .addFile(path, describedBy(options, path), onBytes)
@@ -96,7 +117,11 @@ async function uploadAll(
 }
 
 /** Waits until every document is ready or failed. A turn of the bar is the share of all that is to be done. */
-async function waitUntilIndexed(knowledge: KnowledgeAccess, documents: readonly DocumentRecord[], io: CliIo): Promise<DocumentRecord[]> {
+async function waitUntilIndexed(
+  knowledge: KnowledgeAccess,
+  documents: readonly DocumentRecord[],
+  io: CliIo,
+): Promise<DocumentRecord[]> {
   const progress = createProgress(io, "indexing", documents.length);
   const parts = new Map<string, number>();
   const show = (id: string, part: number, name: string): void => {
@@ -119,7 +144,9 @@ async function waitUntilIndexed(knowledge: KnowledgeAccess, documents: readonly 
   };
   try {
     const unique = [...new Map(documents.map((document) => [document.id, document])).values()];
-    const ended = new Map((await Promise.all(unique.map(settle))).map((document) => [document.id, document]));
+    const ended = new Map(
+      (await Promise.all(unique.map(settle))).map((document) => [document.id, document]),
+    );
     return documents.map((document) => ended.get(document.id) ?? document);
   } finally {
     progress.end();
@@ -127,14 +154,23 @@ async function waitUntilIndexed(knowledge: KnowledgeAccess, documents: readonly 
 }
 
 function renderDocument(document: DocumentRecord): string {
-  const what = document.error ? `${document.error.code}: ${document.error.message}` : `${document.chunkCount} chunks`;
+  const what = document.error
+    ? `${document.error.code}: ${document.error.message}`
+    : `${document.chunkCount} chunks`;
   return `${document.id}  ${document.status}  ${cell(document.filename)}  ${what}`;
 }
 
 /** Waits where somebody does the work, and says how it went. */
-async function finish(knowledge: KnowledgeAccess, added: readonly AddedDocument[], works: boolean, io: CliIo): Promise<AddedDocument[]> {
+async function finish(
+  knowledge: KnowledgeAccess,
+  added: readonly AddedDocument[],
+  works: boolean,
+  io: CliIo,
+): Promise<AddedDocument[]> {
   if (!works) {
-    io.err("the gateway runs without workers: the documents stay queued until one with workers starts\n");
+    io.err(
+      "the gateway runs without workers: the documents stay queued until one with workers starts\n",
+    );
     return [...added];
   }
   const documents = await waitUntilIndexed(
@@ -143,7 +179,10 @@ async function finish(knowledge: KnowledgeAccess, added: readonly AddedDocument[
     io,
   );
   if (documents.some(({ status }) => status !== "ready")) io.exitCode = 1;
-  return added.map(({ document, duplicate }, index) => ({ document: documents[index] ?? document, duplicate }));
+  return added.map(({ document, duplicate }, index) => ({
+    document: documents[index] ?? document,
+    duplicate,
+  }));
 }
 
 export async function add(paths: string[], options: AddOptions, io: CliIo): Promise<void> {
@@ -155,8 +194,12 @@ export async function add(paths: string[], options: AddOptions, io: CliIo): Prom
     const works = await knowledge.start();
     return finish(knowledge, await uploadAll(knowledge, files, options, io), works, io);
   });
-  if (options.json) return printJson(io, { documents: results.map(({ document, duplicate }) => ({ ...document, duplicate })) });
-  for (const { document, duplicate } of results) io.out(`${renderDocument(document)}${duplicate ? "  (was there already)" : ""}\n`);
+  if (options.json)
+    return printJson(io, {
+      documents: results.map(({ document, duplicate }) => ({ ...document, duplicate })),
+    });
+  for (const { document, duplicate } of results)
+    io.out(`${renderDocument(document)}${duplicate ? "  (was there already)" : ""}\n`);
 }
 
 export async function reindex(ids: string[], options: TenantOptions, io: CliIo): Promise<void> {

@@ -45,7 +45,9 @@ async function readModels(options: EvalOptions, io: CliIo): Promise<EvaluatedMod
         `--${name}: the config names no ${name}. Set platform.knowledge.${name} to { provider: "<one of models.providers>", model: "<its ${what} model>" }, or leave out --${name}`,
       );
     if (!configured[made])
-      throw usage(`platform.knowledge.${name}: the provider "${provider}" has no address: set models.providers.${provider}.baseUrl`);
+      throw usage(
+        `platform.knowledge.${name}: the provider "${provider}" has no address: set models.providers.${provider}.baseUrl`,
+      );
     Object.assign(models, { [made]: configured[made] });
   }
   return { models, clock: systemClock };
@@ -55,15 +57,23 @@ const toFour = (figure: number): string => figure.toFixed(4);
 
 async function evaluateFolder(folder: string, options: EvalOptions, io: CliIo): Promise<void> {
   const { store: url } = options;
-  const driver = url === undefined ? undefined : await findDriver(url, options, io).catch(() => undefined);
-  if (url !== undefined && !driver?.scratch) throw usage('--store: write "postgres://user:password@host:5432/database"');
+  const driver =
+    url === undefined ? undefined : await findDriver(url, options, io).catch(() => undefined);
+  if (url !== undefined && !driver?.scratch)
+    throw usage('--store: write "postgres://user:password@host:5432/database"');
   const store = url !== undefined && driver ? { url, driver } : undefined;
   const evaluated = await readModels(options, io);
   const progress = createProgress(io, "measuring");
   const log = createCommandLogger(options, io);
   const onProgress = (what: string, done: number, total: number): void =>
     progress.update(done, `${what} ${done}/${total} ${what === "asking" ? "questions" : "chunks"}`);
-  const figures = await evaluate(resolve(io.cwd, folder), { log, env: io.env, onProgress, store, evaluated }).finally(() => progress.end());
+  const figures = await evaluate(resolve(io.cwd, folder), {
+    log,
+    env: io.env,
+    onProgress,
+    store,
+    evaluated,
+  }).finally(() => progress.end());
   if (options.json) return printJson(io, figures);
   const { byWords, embedSeconds } = figures;
   const besideWords = (name: "ndcg10" | "map" | "recall100"): string =>
@@ -87,13 +97,21 @@ export function addEvalCommand(knowledge: Command, io: CliIo): void {
   reading(
     knowledge
       .command("eval <folder>")
-      .description("measure the search on a folder with corpus.jsonl, queries.jsonl and qrels.tsv (BEIR); keeps nothing")
+      .description(
+        "measure the search on a folder with corpus.jsonl, queries.jsonl and qrels.tsv (BEIR); keeps nothing",
+      )
       .option(
         "--embeddings",
         "search by meaning as well, with platform.knowledge.embeddings; sends all texts of the folder to its endpoint",
       )
-      .option("--reranker", "order what is found by platform.knowledge.reranker; sends the questions and their passages to its endpoint")
-      .option("--store <url>", "measure the one in this PostgreSQL, in a schema that is made for it and dropped"),
+      .option(
+        "--reranker",
+        "order what is found by platform.knowledge.reranker; sends the questions and their passages to its endpoint",
+      )
+      .option(
+        "--store <url>",
+        "measure the one in this PostgreSQL, in a schema that is made for it and dropped",
+      ),
     "rouse knowledge eval ./beir/scifact",
     "rouse knowledge eval ./beir/scifact --embeddings --reranker --json",
     "rouse knowledge eval ./beir/scifact --store postgres://localhost:5432/rouse",

@@ -2,7 +2,12 @@ import { withSnapshot } from "../gateway/snapshot.ts";
 import { renderIssue } from "../config/issues.ts";
 import { createLanding, type Landing, type LandingCheck } from "../workbench/landing.ts";
 import type { Landed } from "../workbench/landing-write.ts";
-import { CONFIRMATION_NAMES, CONFIRMATIONS, renderOpenConfirmations, type Confirmation } from "../workbench/confirmation-names.ts";
+import {
+  CONFIRMATION_NAMES,
+  CONFIRMATIONS,
+  renderOpenConfirmations,
+  type Confirmation,
+} from "../workbench/confirmation-names.ts";
 import type { MappingChange } from "../workbench/planned-change.ts";
 import { RouseError } from "../core/errors.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -23,7 +28,10 @@ export interface LandOptions extends CommonOptions {
   patch?: boolean;
 }
 
-type ListedVersion = Pick<Awaited<ReturnType<Landing["versions"]>>[number], "id" | "at" | "what" | "file"> & {
+type ListedVersion = Pick<
+  Awaited<ReturnType<Landing["versions"]>>[number],
+  "id" | "at" | "what" | "file"
+> & {
   by?: string | null | undefined;
   from?: string | null | undefined;
 };
@@ -39,13 +47,21 @@ function inGateway({ api }: GatewayConnection): ChangeClient {
   return {
     check: async (change) => (await read(api.changes.check.$post({ json: { change } }))).check,
     land: async (change, { base, confirm }) =>
-      (await read(api.changes.$post({ json: { change, base, ...(confirm && { confirm: [...confirm] }) } }))).result,
+      (
+        await read(
+          api.changes.$post({ json: { change, base, ...(confirm && { confirm: [...confirm] }) } }),
+        )
+      ).result,
     versions: async () => (await read(api.changes.$get())).versions,
   };
 }
 
 /** Reads the store of a config beside whatever uses it; null if nothing is stored yet, or the config has problems. */
-async function withStore<T>({ file }: LoadedConfig, io: CliIo, use: (store: StoreReader) => Promise<T>): Promise<T | null> {
+async function withStore<T>(
+  { file }: LoadedConfig,
+  io: CliIo,
+  use: (store: StoreReader) => Promise<T>,
+): Promise<T | null> {
   let isOpen = false;
   try {
     return await withFiles({ config: file }, io, (today) =>
@@ -67,27 +83,37 @@ async function inProcess(options: CommonOptions, io: CliIo): Promise<ChangeClien
     places: () => ({ ...toPlaces(loaded), configFile: loaded.file, stateDir: loaded.stateDir }),
     snapshot: () => undefined,
     withCandidate: (texts, use) =>
-      withSnapshot({ ...files, texts }, (result) => use(result.ok ? { ok: true, snapshot: result.loaded.snapshot } : result)),
+      withSnapshot({ ...files, texts }, (result) =>
+        use(result.ok ? { ok: true, snapshot: result.loaded.snapshot } : result),
+      ),
     withStore: (use) => withStore(loaded, io, use),
     findObstacle: async () => undefined,
     now: io.now,
   });
-  return { ...landing, land: (change, given) => landing.land(change, { ...given, by: "command line" }) };
+  return {
+    ...landing,
+    land: (change, given) => landing.land(change, { ...given, by: "command line" }),
+  };
 }
 
 /** Opens what makes changes. Both ways do the same; only a gateway that runs takes the change into use. */
 export async function openChanges(options: CommonOptions, io: CliIo): Promise<ChangeClient> {
   const live = await connectLive(options, io);
   if (!live) return inProcess(options, io);
-  if (live.config !== undefined) printAnsweredBy(io, live.config, "the running gateway", options.json === true);
+  if (live.config !== undefined)
+    printAnsweredBy(io, live.config, "the running gateway", options.json === true);
   return inGateway(live);
 }
 
-function printTests({ passed, failed, issues }: NonNullable<LandingCheck["tests"]>, io: CliIo): void {
+function printTests(
+  { passed, failed, issues }: NonNullable<LandingCheck["tests"]>,
+  io: CliIo,
+): void {
   for (const issue of issues) io.out(`\nnot a test: ${printable(renderIssue(issue, io.cwd))}\n`);
   if (passed + failed.length === 0) return;
   io.out(`\ntests: ${passed} pass, ${failed.length} fail\n`);
-  for (const { name, differences } of failed) io.out(`  ${cell(name)}: ${differences.map(({ field }) => field).join(", ")}\n`);
+  for (const { name, differences } of failed)
+    io.out(`  ${cell(name)}: ${differences.map(({ field }) => field).join(", ")}\n`);
 }
 
 /** Prints what a change would do: to standard error if the change comes as a patch, which has standard output for itself. */
@@ -111,13 +137,18 @@ function readConfirmations(text: string): Confirmation[] {
   });
 }
 
-async function askConfirmations(check: LandingCheck, given: Confirmation[], io: CliIo): Promise<Confirmation[]> {
+async function askConfirmations(
+  check: LandingCheck,
+  given: Confirmation[],
+  io: CliIo,
+): Promise<Confirmation[]> {
   const open = check.confirm.filter((name) => !given.includes(name));
   if (open.length === 0) return given;
   const { prompts } = io;
   if (!prompts) throw usage(renderOpenConfirmations(open, given));
   for (const name of open) {
-    const what = name === "failing-tests" ? "Tests fail with the change" : `The change sets ${name}`;
+    const what =
+      name === "failing-tests" ? "Tests fail with the change" : `The change sets ${name}`;
     const typed = await prompts.text({ message: `${what}. Type "${name}" to confirm` });
     if (typed.trim() !== name) throw usage("stopped; nothing was written");
   }
@@ -131,7 +162,8 @@ async function askAgreement(options: LandOptions, io: CliIo): Promise<void> {
     { value: "yes", label: "Write it" },
     { value: "no", label: "Stop" },
   ];
-  if ((await io.prompts.select({ message: "Make this change?", options: choices })) !== "yes") throw usage("stopped; nothing was written");
+  if ((await io.prompts.select({ message: "Make this change?", options: choices })) !== "yes")
+    throw usage("stopped; nothing was written");
 }
 
 function printLanded(result: Landed, done: string, io: CliIo): void {
@@ -144,7 +176,12 @@ function printLanded(result: Landed, done: string, io: CliIo): void {
 }
 
 /** Shows a change, asks, and makes it. `done`: what is printed when it has been made. */
-export async function makeChange(change: MappingChange, done: string, options: LandOptions, io: CliIo): Promise<void> {
+export async function makeChange(
+  change: MappingChange,
+  done: string,
+  options: LandOptions,
+  io: CliIo,
+): Promise<void> {
   const given = options.confirm === undefined ? [] : readConfirmations(options.confirm);
   const changes = await openChanges(options, io);
   const check = await changes.check(change);
@@ -155,7 +192,10 @@ export async function makeChange(change: MappingChange, done: string, options: L
       io.exitCode = EXIT.failure;
       return printJson(io, { check });
     }
-    throw new RouseError({ code: "not_landed", message: "the change has problems, so nothing was written" });
+    throw new RouseError({
+      code: "not_landed",
+      message: "the change has problems, so nothing was written",
+    });
   }
   const confirm = await askConfirmations(check, given, io);
   if (check.obstacle === null) await askAgreement(options, io);

@@ -18,6 +18,9 @@ export function createProgramLogger(level: (typeof LOG_LEVELS)[number], env: Cli
 }
 
 /** The logger of a command that opens the store itself: its user asked for no more than errors. */
-export function createCommandLogger({ verbose = false }: { verbose?: boolean }, { env }: Pick<CliIo, "env">): Logger {
+export function createCommandLogger(
+  { verbose = false }: { verbose?: boolean },
+  { env }: Pick<CliIo, "env">,
+): Logger {
   return createProgramLogger(verbose ? "info" : "error", env);
 }

@@ -30,18 +30,33 @@ interface Files {
  * Builds a snapshot from files for one use, without secrets. Starts nothing, opens no store and writes nothing.
  * @throws RouseError `config_invalid` with all problems of the config.
  */
-export function withFiles<T>({ config, texts, title }: Files, io: CliIo, use: (offline: Offline) => Promise<T>): Promise<T> {
+export function withFiles<T>(
+  { config, texts, title }: Files,
+  io: CliIo,
+  use: (offline: Offline) => Promise<T>,
+): Promise<T> {
   const files = { ...(config !== undefined && { configFile: config }), ...(texts && { texts }) };
-  return withSnapshot({ ...SYSTEM, cwd: io.cwd, env: io.env, ...files, withoutSecrets: true }, (result) => {
-    if (!result.ok) throw configInvalid(result, title);
-    const { snapshot, stateDir, baseDir } = result.loaded;
-    return use({ snapshot, stateDir, baseDir });
-  });
+  return withSnapshot(
+    { ...SYSTEM, cwd: io.cwd, env: io.env, ...files, withoutSecrets: true },
+    (result) => {
+      if (!result.ok) throw configInvalid(result, title);
+      const { snapshot, stateDir, baseDir } = result.loaded;
+      return use({ snapshot, stateDir, baseDir });
+    },
+  );
 }
 
 /** The config that decides about hooks today: that of the gateway that runs, else the one in the usual places. */
-export async function findTodaysConfig(config: string | undefined, io: CliIo): Promise<string | undefined> {
-  const loaded = await loadConfig({ cwd: io.cwd, env: io.env, ...(config !== undefined && { file: config }), withoutSecrets: true });
+export async function findTodaysConfig(
+  config: string | undefined,
+  io: CliIo,
+): Promise<string | undefined> {
+  const loaded = await loadConfig({
+    cwd: io.cwd,
+    env: io.env,
+    ...(config !== undefined && { file: config }),
+    withoutSecrets: true,
+  });
   const { stateDir } = loaded.ok ? loaded : (loaded.rest ?? {});
   const running = stateDir === undefined ? undefined : readGateway(stateDir);
   return running?.config ?? loaded.file;
@@ -51,7 +66,11 @@ export async function findTodaysConfig(config: string | undefined, io: CliIo): P
  * Reads the store of a config with a connection that cannot write, whether a gateway runs or not.
  * @throws RouseError `not_found` if nothing was stored yet, `config_invalid` if the store cannot be used.
  */
-export async function withReader<T>({ snapshot, stateDir }: Offline, io: CliIo, use: (store: StoreReader) => Promise<T>): Promise<T> {
+export async function withReader<T>(
+  { snapshot, stateDir }: Offline,
+  io: CliIo,
+  use: (store: StoreReader) => Promise<T>,
+): Promise<T> {
   const url = storeUrl(snapshot.config.store.url, stateDir);
   const { configFile } = snapshot;
   const driver = await findDriver(url, configFile === undefined ? {} : { config: configFile }, io);

@@ -53,7 +53,10 @@ export function reading(command: Command, ...examples: string[]): Command {
 export function listing(command: Command, ...examples: string[]): Command {
   return reading(
     command
-      .option("--since <time>", 'only newer ones: an age such as "2h", or a date such as "2026-01-31T08:00"')
+      .option(
+        "--since <time>",
+        'only newer ones: an age such as "2h", or a date such as "2026-01-31T08:00"',
+      )
       .option("--limit <n>", "how many (default 50, at most 500)")
       .option("--before <id>", "older than this one: the next page"),
     ...examples,
@@ -61,7 +64,10 @@ export function listing(command: Command, ...examples: string[]): Command {
 }
 
 /** Chooses events by their outcome. */
-export const OUTCOME_OPTION = ["--outcome <outcome>", `only these: ${OUTCOMES.join(", ")}`] as const;
+export const OUTCOME_OPTION = [
+  "--outcome <outcome>",
+  `only these: ${OUTCOMES.join(", ")}`,
+] as const;
 
 /** Gives a command the options of all that read one hook, recorded or from a file. */
 export const hookInput = (command: Command): Command =>
@@ -75,7 +81,10 @@ export const hookInput = (command: Command): Command =>
 /** Gives a command the options of all that change files. */
 export const landing = (command: Command): Command =>
   command
-    .option("--confirm <names>", `confirm by name, separated by commas: ${CONFIRMATION_NAMES.join(", ")}`)
+    .option(
+      "--confirm <names>",
+      `confirm by name, separated by commas: ${CONFIRMATION_NAMES.join(", ")}`,
+    )
     .option("--yes", "do not ask")
     .option("--patch", "write nothing, and print the change for `git apply`");
 

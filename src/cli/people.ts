@@ -27,9 +27,12 @@ async function list(options: CommonOptions, io: CliIo): Promise<void> {
 }
 
 async function unlink(person: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, ({ api }) => read(api.people[":id"].$delete(withId(person))));
+  const answer = await connected(options, io, ({ api }) =>
+    read(api.people[":id"].$delete(withId(person))),
+  );
   if (options.json) return printJson(io, answer);
-  for (const one of answer.unlinked) io.out(`${cell(one.channel)}:${cell(one.person)}  unlinked: a conversation of its own again\n`);
+  for (const one of answer.unlinked)
+    io.out(`${cell(one.channel)}:${cell(one.person)}  unlinked: a conversation of its own again\n`);
 }
 
 const HELP = `
@@ -39,14 +42,20 @@ CONFIG is the id of the entry in \`people\` of the config. An entry alone links 
 `;
 
 export function register(program: Command, io: CliIo): void {
-  const people = program.command("people").description("people who have linked several channels").addHelpText("after", HELP);
-  reading(people.command("list").description("which channels are linked, and which the config names"), "rouse people list").action(
-    (options: CommonOptions) => list(options, io),
-  );
+  const people = program
+    .command("people")
+    .description("people who have linked several channels")
+    .addHelpText("after", HELP);
+  reading(
+    people.command("list").description("which channels are linked, and which the config names"),
+    "rouse people list",
+  ).action((options: CommonOptions) => list(options, io));
   reading(
     people
       .command("unlink <person>")
-      .description("take a person's channels apart by the ID, or take out one as <channel>:<id of the person>"),
+      .description(
+        "take a person's channels apart by the ID, or take out one as <channel>:<id of the person>",
+      ),
     "rouse people unlink ann-hk7x3ptw",
   ).action((person: string, options: CommonOptions) => unlink(person, options, io));
 }

@@ -15,34 +15,64 @@ import { printJson, printTable } from "./print.ts";
 import { member, rawConfig } from "./settings.ts";
 
 /** A name of a package, with or without a version, a range or a tag. No flag, no address, nothing that a shell would read. */
-const PACKAGE = /^((?:@[a-z0-9~][a-z0-9._~-]*\/)?[a-z0-9~][a-z0-9._~-]*)(?:@[A-Za-z0-9.^~+-]{1,64})?$/;
+const PACKAGE =
+  /^((?:@[a-z0-9~][a-z0-9._~-]*\/)?[a-z0-9~][a-z0-9._~-]*)(?:@[A-Za-z0-9.^~+-]{1,64})?$/;
 const TARBALL = /^(?!-)[\w@./\\ :~+-]+\.(?:tgz|tar\.gz)$/;
 
 async function list(options: CommonOptions, io: CliIo): Promise<void> {
   const answer = await connected(options, io, ({ api }) => read(api.plugins.$get()));
   if (options.json) return printJson(io, answer);
-  const rows = answer.plugins.map((plugin) => [plugin.id, plugin.channel ? "yes" : "–", plugin.configured ? "yes" : "–", plugin.origin]);
+  const rows = answer.plugins.map((plugin) => [
+    plugin.id,
+    plugin.channel ? "yes" : "–",
+    plugin.configured ? "yes" : "–",
+    plugin.origin,
+  ]);
   printTable(io, ["PLUGIN", "CHANNEL", "CONFIGURED", "FROM"], rows);
 }
 
 /** Runs npm in a folder. @throws RouseError `internal` with what npm says. */
 function runNpm(args: readonly string[], folder: string, io: CliIo): Promise<void> {
   return new Promise((done, fail) => {
-    execFile("npm", [...args, "--no-audit", "--no-fund", "--prefix", folder], { cwd: folder, env: io.env }, (error, _out, err) => {
-      if (!error) return done();
-      const reason = error.code === "ENOENT" ? "npm is not installed" : err.replace(/^npm error ?/gm, "").trim();
-      fail(new RouseError({ code: "internal", message: `npm could not ${args[0]} the package: ${reason || error.message}` }));
-    });
+    execFile(
+      "npm",
+      [...args, "--no-audit", "--no-fund", "--prefix", folder],
+      { cwd: folder, env: io.env },
+      (error, _out, err) => {
+        if (!error) return done();
+        const reason =
+          error.code === "ENOENT"
+            ? "npm is not installed"
+            : err.replace(/^npm error ?/gm, "").trim();
+        fail(
+          new RouseError({
+            code: "internal",
+            message: `npm could not ${args[0]} the package: ${reason || error.message}`,
+          }),
+        );
+      },
+    );
   });
 }
 
 /** The config file, and the list of plugins as it is written there. */
-async function readList(options: CommonOptions, io: CliIo): Promise<{ file: string; path: string[]; entries: PluginEntry[] }> {
-  const file = findConfig({ cwd: io.cwd, env: io.env, ...(options.config === undefined ? {} : { file: options.config }) });
-  if (file === undefined || !existsSync(file)) throw usage("there is no config file to write the plugin into: run `rouse init` first");
+async function readList(
+  options: CommonOptions,
+  io: CliIo,
+): Promise<{ file: string; path: string[]; entries: PluginEntry[] }> {
+  const file = findConfig({
+    cwd: io.cwd,
+    env: io.env,
+    ...(options.config === undefined ? {} : { file: options.config }),
+  });
+  if (file === undefined || !existsSync(file))
+    throw usage("there is no config file to write the plugin into: run `rouse init` first");
   const raw = await rawConfig(options, io);
   if (!raw)
-    throw new RouseError({ code: "config_invalid", message: `${file} is not valid JSON5: fix it first (\`rouse config validate\`)` });
+    throw new RouseError({
+      code: "config_invalid",
+      message: `${file} is not valid JSON5: fix it first (\`rouse config validate\`)`,
+    });
   const given = raw.raw["plugins"];
   // The list itself, or beside the settings of plugins.
   const path = Array.isArray(given) || given === undefined ? ["plugins"] : ["plugins", "load"];
@@ -54,15 +84,20 @@ const nameOf = (entry: PluginEntry): string => (typeof entry === "string" ? entr
 
 /** The name under which npm has saved a tarball, by the dependencies of the folder. */
 function findSaved(tarball: string, folder: string): string | undefined {
-  const { dependencies = {} } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { dependencies?: Record<string, string> };
-  const isIt = (spec: string): boolean => spec.startsWith("file:") && resolve(folder, spec.slice("file:".length)) === tarball;
+  const { dependencies = {} } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+    dependencies?: Record<string, string>;
+  };
+  const isIt = (spec: string): boolean =>
+    spec.startsWith("file:") && resolve(folder, spec.slice("file:".length)) === tarball;
   return Object.entries(dependencies).find(([, spec]) => isIt(spec))?.[0];
 }
 
 async function add(given: string, options: CommonOptions, io: CliIo): Promise<void> {
   const asPackage = PACKAGE.exec(given);
   if (!asPackage && !TARBALL.test(given))
-    throw usage(`"${given.slice(0, 80)}" is neither a package (\`name\`, \`name@version\`) nor a path of a .tgz file`);
+    throw usage(
+      `"${given.slice(0, 80)}" is neither a package (\`name\`, \`name@version\`) nor a path of a .tgz file`,
+    );
   const { file, path, entries } = await readList(options, io);
   const folder = dirname(file);
   const isTarball = TARBALL.test(given);
@@ -70,27 +105,37 @@ async function add(given: string, options: CommonOptions, io: CliIo): Promise<vo
   if (isTarball && !existsSync(tarball)) throw usage(`there is no file ${tarball}`);
   await runNpm(["install", "--save-exact", isTarball ? tarball : given], folder, io);
   const name = isTarball ? findSaved(tarball, folder) : asPackage?.[1];
-  const { version, integrity } = (name === undefined ? undefined : readInstalled(name, folder)) ?? {};
+  const { version, integrity } =
+    (name === undefined ? undefined : readInstalled(name, folder)) ?? {};
   if (name === undefined || version === undefined || integrity === undefined) {
-    const message = "npm has installed the package and recorded no version or no integrity for it: nothing was added to the config";
+    const message =
+      "npm has installed the package and recorded no version or no integrity for it: nothing was added to the config";
     throw new RouseError({ code: "internal", message });
   }
   const pinned = { package: name, version, integrity };
   const at = entries.findIndex((entry) => nameOf(entry) === name);
   await editConfigFile(file, [{ path: [...path, at < 0 ? entries.length : at], value: pinned }]);
   if (options.json) return printJson(io, { file, plugin: pinned });
-  io.out(`Added ${name} ${version} to ${relative(io.cwd, file)}, with the integrity that npm recorded.\n`);
-  io.out("Its README says which section of the config it needs. `rouse config validate` checks the result.\n");
+  io.out(
+    `Added ${name} ${version} to ${relative(io.cwd, file)}, with the integrity that npm recorded.\n`,
+  );
+  io.out(
+    "Its README says which section of the config it needs. `rouse config validate` checks the result.\n",
+  );
 }
 
 async function remove(name: string, options: CommonOptions, io: CliIo): Promise<void> {
-  if (PACKAGE.exec(name)?.[1] !== name) throw usage(`"${name.slice(0, 80)}" is not the name of a package`);
+  if (PACKAGE.exec(name)?.[1] !== name)
+    throw usage(`"${name.slice(0, 80)}" is not the name of a package`);
   const { file, path, entries } = await readList(options, io);
   const folder = dirname(file);
   const listed = entries.flatMap((entry, index) => (nameOf(entry) === name ? [index] : []));
-  if (listed.length === 0 && !readInstalled(name, folder)) throw usage(`the package "${name}" is neither installed nor in ${file}`);
+  if (listed.length === 0 && !readInstalled(name, folder))
+    throw usage(`the package "${name}" is neither installed nor in ${file}`);
   // From the end, so that the positions before stay.
-  const changes = listed.toReversed().map((index): ConfigChange => ({ path: [...path, index], value: undefined }));
+  const changes = listed
+    .toReversed()
+    .map((index): ConfigChange => ({ path: [...path, index], value: undefined }));
   await editConfigFile(file, changes);
   await runNpm(["uninstall", name], folder, io);
   if (options.json) return printJson(io, { file, removed: name });
@@ -98,18 +143,27 @@ async function remove(name: string, options: CommonOptions, io: CliIo): Promise<
 }
 
 export function register(program: Command, io: CliIo): void {
-  const plugins = program.command("plugins").description("the plugins that are loaded, and packages with further ones");
-  reading(plugins.command("list").description("plugins and where they come from"), "rouse plugins list").action((options: CommonOptions) =>
-    list(options, io),
-  );
+  const plugins = program
+    .command("plugins")
+    .description("the plugins that are loaded, and packages with further ones");
   reading(
-    plugins.command("add <package>").description("install a plugin with npm beside the config, and pin its version and content there"),
+    plugins.command("list").description("plugins and where they come from"),
+    "rouse plugins list",
+  ).action((options: CommonOptions) => list(options, io));
+  reading(
+    plugins
+      .command("add <package>")
+      .description(
+        "install a plugin with npm beside the config, and pin its version and content there",
+      ),
     "rouse plugins add rouse-plugin-acme",
     "rouse plugins add rouse-plugin-acme@1.2.3",
     "rouse plugins add ./rouse-plugin-acme-1.2.3.tgz",
   ).action((name: string, options: CommonOptions) => add(name, options, io));
   reading(
-    plugins.command("remove <package>").description("take a plugin out of the config and uninstall it"),
+    plugins
+      .command("remove <package>")
+      .description("take a plugin out of the config and uninstall it"),
     "rouse plugins remove rouse-plugin-acme",
   ).action((name: string, options: CommonOptions) => remove(name, options, io));
 }

@@ -45,7 +45,12 @@ interface FoundPresets {
 /** The presets that the config of this folder can enable. Without a config that can be read: those that ship. */
 async function findPresets(options: CommonOptions, io: CliIo): Promise<FoundPresets> {
   const { cwd, env } = io;
-  const loaded = await loadConfig({ cwd, env, withoutSecrets: true, ...(options.config === undefined ? {} : { file: options.config }) });
+  const loaded = await loadConfig({
+    cwd,
+    env,
+    withoutSecrets: true,
+    ...(options.config === undefined ? {} : { file: options.config }),
+  });
   const user = loaded.ok ? loaded : loaded.rest;
   const config = user?.config;
   const { presets: pluginPresets, schemes } = await loadPluginOffers(BUILTIN_PLUGINS, user);
@@ -56,8 +61,11 @@ async function findPresets(options: CommonOptions, io: CliIo): Promise<FoundPres
   });
   const enabled = config?.hooks.presets.map(getPresetName) ?? [];
   // A mappings file that nothing enables is no preset.
-  const plain = new Set<PresetEntry>(files.filter(({ name, isPreset }) => !isPreset && !enabled.includes(name)));
-  const find = (name: string): PresetEntry[] => presets.get(name)?.filter((entry) => !plain.has(entry)) ?? [];
+  const plain = new Set<PresetEntry>(
+    files.filter(({ name, isPreset }) => !isPreset && !enabled.includes(name)),
+  );
+  const find = (name: string): PresetEntry[] =>
+    presets.get(name)?.filter((entry) => !plain.has(entry)) ?? [];
   return {
     names: [...presets.keys()].filter((name) => find(name).length > 0).toSorted(),
     find,
@@ -83,7 +91,8 @@ function describeCallers(preset: Preset): string {
 async function list(options: CommonOptions, io: CliIo): Promise<void> {
   const { names, find } = await findPresets(options, io);
   const presets = names.flatMap(find).map((entry) => ({ ...entry, preset: readDocument(entry) }));
-  const getPath = ({ mappings }: Preset): string => [mappings?.[0]?.match?.path ?? ""].flat().join(", ");
+  const getPath = ({ mappings }: Preset): string =>
+    [mappings?.[0]?.match?.path ?? ""].flat().join(", ");
   if (options.json) {
     const shown = presets.map(({ name, origin, preset }) => ({
       name,
@@ -122,13 +131,18 @@ async function show(name: string, options: CommonOptions, io: CliIo): Promise<vo
   if (options.json) return printJson(io, { origin: entry.origin, preset, sender: sender ?? null });
   // Mapping files are JSON5: with comments after it, the preset can still be copied as it is.
   const comments = sender ? renderSender(sender).map((line) => `// ${line}\n`) : [];
-  const text = entry.file === undefined ? `${JSON.stringify(preset, null, 2)}\n` : readFileSync(entry.file, "utf8");
+  const text =
+    entry.file === undefined
+      ? `${JSON.stringify(preset, null, 2)}\n`
+      : readFileSync(entry.file, "utf8");
   io.out(text + comments.join(""));
 }
 
 async function create(name: string, options: NewOptions, io: CliIo): Promise<void> {
   if (options.event === undefined)
-    throw usage("name the event to draft from: --event evt_… (`rouse events list --outcome unmatched` shows some)");
+    throw usage(
+      "name the event to draft from: --event evt_… (`rouse events list --outcome unmatched` shows some)",
+    );
   const { config, file: configFile } = await loadSettings(options, io);
   const { mappingsDir } = config.hooks;
   const file = getNewDraftFile(name, mappingsDir);
@@ -142,7 +156,10 @@ async function create(name: string, options: NewOptions, io: CliIo): Promise<voi
     payload = undefined;
   }
   if (payload === undefined)
-    throw new RouseError({ code: "invalid_json", message: "a preset can only be drafted from an event whose body is JSON" });
+    throw new RouseError({
+      code: "invalid_json",
+      message: "a preset can only be drafted from an event whose body is JSON",
+    });
   const draft = draftPreset(name, options.path ?? event.path, [payload]);
   const text = `${JSON.stringify(draft, null, 2)}\n`;
   refuseReplacing({ name, file, text }, { mappingsDir, configFile });
@@ -156,20 +173,29 @@ async function create(name: string, options: NewOptions, io: CliIo): Promise<voi
 }
 
 export function register(program: Command, io: CliIo): void {
-  const presets = program.command("presets").description("mappings to enable by name, and new ones from what came in");
-  reading(presets.command("list").description("the presets that ship, your own, and those of your plugins"), "rouse presets list").action(
-    (options: CommonOptions) => list(options, io),
-  );
+  const presets = program
+    .command("presets")
+    .description("mappings to enable by name, and new ones from what came in");
+  reading(
+    presets
+      .command("list")
+      .description("the presets that ship, your own, and those of your plugins"),
+    "rouse presets list",
+  ).action((options: CommonOptions) => list(options, io));
   reading(
     presets
       .command("show <name>")
-      .description("print a preset, to be copied into mappings/ and changed, and what its sender does about errors"),
+      .description(
+        "print a preset, to be copied into mappings/ and changed, and what its sender does about errors",
+      ),
     "rouse presets show NAME",
   ).action((name: string, options: CommonOptions) => show(name, options, io));
   reading(
     presets
       .command("new <name>")
-      .description("write a draft of a mapping file from an event that has come in; it is not live until `rouse drafts accept`")
+      .description(
+        "write a draft of a mapping file from an event that has come in; it is not live until `rouse drafts accept`",
+      )
       .option("--event <id>", "the event to draft from")
       .option("--path <path>", "the hook's path; default the event's"),
     "rouse presets new acme --event evt_…",

@@ -7,7 +7,8 @@ import { cell } from "./text.ts";
 
 function printDifference({ field, expected, actual, words }: FixtureDifference, io: CliIo): void {
   io.out(`  ${cell(field)}\n`);
-  if (words && words.some(({ kind }) => kind === "same")) return io.out(`    ${renderDiff(words)}\n`);
+  if (words && words.some(({ kind }) => kind === "same"))
+    return io.out(`    ${renderDiff(words)}\n`);
   io.out(`    expected  ${showValue(expected)}\n`);
   io.out(`    actual    ${showValue(actual)}\n`);
 }
@@ -27,7 +28,10 @@ function printList(title: string, lines: readonly string[], io: CliIo): void {
 }
 
 /** Prints what no fixture reaches. */
-export function printCoverage({ mappings, unreached, conditions, expressions }: FixtureCoverage, io: CliIo): void {
+export function printCoverage(
+  { mappings, unreached, conditions, expressions }: FixtureCoverage,
+  io: CliIo,
+): void {
   io.out(`fixtures reach ${mappings.reached} of ${mappings.all} mappings\n`);
   printList("mappings that take no fixture", unreached, io);
   printList(
@@ -51,5 +55,7 @@ export function printTestSum(results: readonly FixtureResult[], io: CliIo): void
     passed > 0 || failed === 0 ? `${passed} as expected` : "",
     failed > 0 ? `${failed} ${failed === 1 ? "differs" : "differ"}` : "",
   ];
-  io.out(`${results.length} ${results.length === 1 ? "fixture" : "fixtures"}: ${counts.filter(Boolean).join(", ")}\n`);
+  io.out(
+    `${results.length} ${results.length === 1 ? "fixture" : "fixtures"}: ${counts.filter(Boolean).join(", ")}\n`,
+  );
 }

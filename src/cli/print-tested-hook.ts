@@ -21,19 +21,31 @@ const VERDICT: Record<MappingTrace["verdict"], string> = {
 };
 
 /** The conditions of a mapping with those of their groups, each with its depth. */
-function flatten(conditions: readonly ConditionTrace[], depth = 1): { depth: number; trace: ConditionTrace }[] {
-  return conditions.flatMap((trace) => [{ depth, trace }, ...flatten(trace.children ?? [], depth + 1)]);
+function flatten(
+  conditions: readonly ConditionTrace[],
+  depth = 1,
+): { depth: number; trace: ConditionTrace }[] {
+  return conditions.flatMap((trace) => [
+    { depth, trace },
+    ...flatten(trace.children ?? [], depth + 1),
+  ]);
 }
 
 function printConditions(conditions: readonly ConditionTrace[], io: CliIo): void {
-  const lines = flatten(conditions).map(({ depth, trace: { condition, wants, result, reason, saw, children } }) => {
-    const near = saw?.near ? ` (there is ${saw.near.join(", ")})` : "";
-    // The condition of a group ends with its operator.
-    const operator = wants === undefined || children ? "" : `  ${cell(wants)}`;
-    return { left: `${"  ".repeat(depth)}${MARK[`${result}`]} ${cell(condition)}${operator}`, reason: cell(`${reason}${near}`) };
-  });
+  const lines = flatten(conditions).map(
+    ({ depth, trace: { condition, wants, result, reason, saw, children } }) => {
+      const near = saw?.near ? ` (there is ${saw.near.join(", ")})` : "";
+      // The condition of a group ends with its operator.
+      const operator = wants === undefined || children ? "" : `  ${cell(wants)}`;
+      return {
+        left: `${"  ".repeat(depth)}${MARK[`${result}`]} ${cell(condition)}${operator}`,
+        reason: cell(`${reason}${near}`),
+      };
+    },
+  );
   const widest = Math.min(60, Math.max(0, ...lines.map(({ left }) => width(left))));
-  for (const { left, reason } of lines) io.out(`${left}${" ".repeat(Math.max(0, widest - width(left)))}  ${reason}\n`);
+  for (const { left, reason } of lines)
+    io.out(`${left}${" ".repeat(Math.max(0, widest - width(left)))}  ${reason}\n`);
 }
 
 function printPieces({ field, item, pieces, failure }: FieldTrace, io: CliIo): void {
@@ -42,14 +54,17 @@ function printPieces({ field, item, pieces, failure }: FieldTrace, io: CliIo): v
   io.out(`    ${field}${item === undefined ? "" : `, item ${item}`}\n`);
   if (failure !== undefined) io.out(`      ✗ ${cell(failure)}\n`);
   for (const { expression = "", text, missing } of given)
-    io.out(`      ${cell(`{{ ${expression} }}`)}  ${missing ? "is missing" : `gave ${JSON.stringify(cell(text).slice(0, 100))}`}\n`);
+    io.out(
+      `      ${cell(`{{ ${expression} }}`)}  ${missing ? "is missing" : `gave ${JSON.stringify(cell(text).slice(0, 100))}`}\n`,
+    );
 }
 
 /** Prints each mapping in the order in which they are tried, with its conditions and what it rendered. */
 export function printTraces(traces: readonly PlacedTrace[], io: CliIo): void {
   for (const trace of traces) {
     const by = trace.by === undefined ? "" : `, but ${trace.by} took it before`;
-    const would = trace.verdict === "draft" ? `: it would ${trace.matched ? "match" : "not match"}` : "";
+    const would =
+      trace.verdict === "draft" ? `: it would ${trace.matched ? "match" : "not match"}` : "";
     io.out(`${trace.mapping}  (${cell(trace.place)})  ${VERDICT[trace.verdict]}${by}${would}\n`);
     printConditions(trace.conditions, io);
     for (const field of trace.fields ?? []) printPieces(field, io);
@@ -67,10 +82,15 @@ export const markOutside = (content: readonly TextPart[]): string =>
 
 /** The content as the agent is given it: what a caller said is marked, since it goes inside the boundary. */
 function printAction(action: TestedAction, index: number, io: CliIo): void {
-  io.out(`\naction ${index + 1}: ${action.ok ? `${action.action} by ${action.mapping}` : `none, by ${action.mapping}`}\n`);
+  io.out(
+    `\naction ${index + 1}: ${action.ok ? `${action.action} by ${action.mapping}` : `none, by ${action.mapping}`}\n`,
+  );
   if (!action.ok) return printFailure(action.failure, io);
   const fields = Object.fromEntries(
-    Object.entries(action.fields).map(([name, value]) => [`  ${name}`, typeof value === "string" ? value : JSON.stringify(value)]),
+    Object.entries(action.fields).map(([name, value]) => [
+      `  ${name}`,
+      typeof value === "string" ? value : JSON.stringify(value),
+    ]),
   );
   printFields(io, {
     ...fields,
@@ -79,7 +99,8 @@ function printAction(action: TestedAction, index: number, io: CliIo): void {
     "  warnings": action.warnings.join("; "),
   });
   const { content } = action;
-  if (!content.some((part) => part.outside)) printBlock(io, action.action === "wake" ? "  text" : "  message", plainText(content));
+  if (!content.some((part) => part.outside))
+    printBlock(io, action.action === "wake" ? "  text" : "  message", plainText(content));
   else {
     const marked = markOutside(content);
     printBlock(
@@ -103,7 +124,8 @@ function printOutcome(tested: TestedHook, io: CliIo): void {
       return;
     case "unmatched":
       io.out("\nno mapping matches\n");
-      if (tested.nearest) io.out(`  nearest: ${tested.nearest.mapping}, but for ${cell(tested.nearest.condition)}\n`);
+      if (tested.nearest)
+        io.out(`  nearest: ${tested.nearest.mapping}, but for ${cell(tested.nearest.condition)}\n`);
       return;
     default:
       io.out(`\n${tested.outcome} by ${tested.mapping}\n`);
@@ -117,6 +139,8 @@ export function printTestedHook(tested: TestedHook, io: CliIo): void {
   printTraces(tested.traces, io);
   printOutcome(tested, io);
   if (tested.takenBefore)
-    io.out(`\n${tested.takenBefore.mapping} (${cell(tested.takenBefore.place)}) stands before it and would take this hook\n`);
+    io.out(
+      `\n${tested.takenBefore.mapping} (${cell(tested.takenBefore.place)}) stands before it and would take this hook\n`,
+    );
   printDebug(io, tested.debug);
 }

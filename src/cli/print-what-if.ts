@@ -22,21 +22,27 @@ const MAX_SAME = 60;
 const MAX_VALUE = 200;
 
 /** How `--group` names a group: `starts:shop.order`. */
-export const groupName = ({ kind, mapping }: Pick<WhatIfGroup, "kind" | "mapping">): string => `${kind}:${mapping ?? ""}`;
+export const groupName = ({ kind, mapping }: Pick<WhatIfGroup, "kind" | "mapping">): string =>
+  `${kind}:${mapping ?? ""}`;
 
 const count = (value: number): string => Math.round(value).toLocaleString("en-US");
 
 function renderPeriod(ms: number): string {
   const [days, hours, minutes] = [ms / 86_400_000, ms / 3_600_000, ms / 60_000];
-  const value = days >= 1 ? Math.round(days * 10) / 10 : Math.max(1, Math.round(hours >= 1 ? hours : minutes));
+  const value =
+    days >= 1 ? Math.round(days * 10) / 10 : Math.max(1, Math.round(hours >= 1 ? hours : minutes));
   return `${value} ${days >= 1 ? "day" : hours >= 1 ? "hour" : "minute"}${value === 1 ? "" : "s"}`;
 }
 
 function renderRate({ perDay }: WhatIfReport): string {
   if (!perDay || perDay.runs === 0) return "";
   const whose = perDay.tokensOf === "mapping" ? "this mapping's median" : "the median of all hooks";
-  const tokens = perDay.tokens === null ? "" : `, about ${count(perDay.tokens)} tokens a day at ${whose}`;
-  const runs = perDay.runs < 0.05 ? "less than 0.1" : perDay.runs.toLocaleString("en-US", { maximumFractionDigits: 1 });
+  const tokens =
+    perDay.tokens === null ? "" : `, about ${count(perDay.tokens)} tokens a day at ${whose}`;
+  const runs =
+    perDay.runs < 0.05
+      ? "less than 0.1"
+      : perDay.runs.toLocaleString("en-US", { maximumFractionDigits: 1 });
   return ` (+${runs} ${perDay.runs === 1 ? "run" : "runs"} a day${tokens})`;
 }
 
@@ -58,7 +64,9 @@ export function renderDiff(parts: readonly DiffPart[]): string {
     const shown = text.replaceAll(/\r?\n/g, "↵");
     if (kind === "added") return `{+${shown}+}`;
     if (kind === "removed") return `[-${shown}-]`;
-    return shown.length <= 2 * MAX_SAME ? shown : `${shown.slice(0, MAX_SAME)} … ${shown.slice(-MAX_SAME)}`;
+    return shown.length <= 2 * MAX_SAME
+      ? shown
+      : `${shown.slice(0, MAX_SAME)} … ${shown.slice(-MAX_SAME)}`;
   });
   return cell(pieces.join(""));
 }
@@ -84,10 +92,15 @@ function renderSide(values: Record<string, unknown>): string {
 }
 
 /** Prints an event of a group with what it was and what it would be. */
-export function printExample({ kind }: Pick<WhatIfGroup, "kind">, example: WhatIfExample, io: CliIo): void {
+export function printExample(
+  { kind }: Pick<WhatIfGroup, "kind">,
+  example: WhatIfExample,
+  io: CliIo,
+): void {
   const { eventId, receivedAt, path, before, after, diff } = example;
   io.out(`  ${cell(eventId)}  ${localTime(receivedAt)}  ${cell(path)}\n`);
-  const line = (name: string, text: string): void => io.out(`    ${name.padEnd(8)}  ${fit(text, 4 * MAX_VALUE)}\n`);
+  const line = (name: string, text: string): void =>
+    io.out(`    ${name.padEnd(8)}  ${fit(text, 4 * MAX_VALUE)}\n`);
   if ("outcome" in before || "outcome" in after || kind === "other-mapping") {
     line("was", renderSide(before));
     line("would be", renderSide(after));
@@ -96,23 +109,34 @@ export function printExample({ kind }: Pick<WhatIfGroup, "kind">, example: WhatI
   if (diff) line("message", renderDiff(diff));
   for (const name of Object.keys(after)) {
     if (diff && (name === "message" || name === "marked")) continue;
-    line(name, `${fit(showValue(before[name]), MAX_VALUE)} → ${fit(showValue(after[name]), MAX_VALUE)}`);
+    line(
+      name,
+      `${fit(showValue(before[name]), MAX_VALUE)} → ${fit(showValue(after[name]), MAX_VALUE)}`,
+    );
   }
 }
 
 /** Prints the groups with their examples. `command` with `--group` lists every event of a group. */
-export function printGroups({ groups }: Pick<WhatIfReport, "groups">, command: string | undefined, io: CliIo): void {
+export function printGroups(
+  { groups }: Pick<WhatIfReport, "groups">,
+  command: string | undefined,
+  io: CliIo,
+): void {
   for (const group of groups) {
     const { kind, mapping, examples } = group;
-    io.out(`\n${TITLES[kind]}  ${mapping === null ? "by no mapping" : cell(mapping)}  ${count(group.count)}\n`);
+    io.out(
+      `\n${TITLES[kind]}  ${mapping === null ? "by no mapping" : cell(mapping)}  ${count(group.count)}\n`,
+    );
     for (const example of examples) printExample(group, example, io);
-    if (command !== undefined && group.count > examples.length) io.out(`  all: ${command} --group ${shellWord(groupName(group))}\n`);
+    if (command !== undefined && group.count > examples.length)
+      io.out(`  all: ${command} --group ${shellWord(groupName(group))}\n`);
   }
 }
 
 /** Prints why events could not be compared. */
 export function printSkipped({ skippedFor }: Pick<WhatIfReport, "skippedFor">, io: CliIo): void {
-  for (const [reason, events] of Object.entries(skippedFor)) io.out(`not compared: ${count(events)} (${cell(reason)})\n`);
+  for (const [reason, events] of Object.entries(skippedFor))
+    io.out(`not compared: ${count(events)} (${cell(reason)})\n`);
 }
 
 /** Prints which limits would be passed, what could not be compared, and what is not simulated. */

@@ -6,11 +6,16 @@ import { cell, fit, localTime, printable, printableJson, shellWord, width } from
 const GAP = "  ";
 
 /** Prints aligned columns with a head. On a terminal the last column is cut to its width; ids stay whole. */
-export function printTable(io: CliIo, head: readonly string[], rows: readonly (readonly string[])[]): void {
+export function printTable(
+  io: CliIo,
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): void {
   const cells = [head, ...rows].map((row) => row.map(cell));
   const widths = head.map((_, column) => Math.max(...cells.map((row) => width(row[column] ?? ""))));
   const before = widths.slice(0, -1).reduce((sum, columns) => sum + columns + GAP.length, 0);
-  const room = io.terminal.columns === undefined ? Infinity : Math.max(20, io.terminal.columns - before);
+  const room =
+    io.terminal.columns === undefined ? Infinity : Math.max(20, io.terminal.columns - before);
   for (const row of cells) {
     const line = row.map((text, column) => {
       if (column === head.length - 1) return fit(text, room);
@@ -21,8 +26,13 @@ export function printTable(io: CliIo, head: readonly string[], rows: readonly (r
 }
 
 /** Prints `name  value` lines; fields without a value are left out. */
-export function printFields(io: CliIo, fields: Record<string, string | number | null | undefined>): void {
-  const shown = Object.entries(fields).filter(([, value]) => value !== null && value !== undefined && value !== "");
+export function printFields(
+  io: CliIo,
+  fields: Record<string, string | number | null | undefined>,
+): void {
+  const shown = Object.entries(fields).filter(
+    ([, value]) => value !== null && value !== undefined && value !== "",
+  );
   const widest = Math.max(0, ...shown.map(([name]) => width(name)));
   for (const [name, value] of shown) io.out(`${name.padEnd(widest)}${GAP}${cell(String(value))}\n`);
 }
@@ -37,8 +47,15 @@ function debugText({ error, console: printed = [], cut }: DebugNote): string {
   const lines: string[] = [];
   if (error) lines.push(error.message, ...(error.frames ?? []).map((frame) => `  at ${frame}`));
   if (error?.excerpt !== undefined)
-    lines.push(`line ${error.line}, column ${error.column}:`, ...error.excerpt.split("\n").map((line) => `  ${line}`));
-  lines.push(...printed.map(({ stream, text }) => (stream === "stderr" ? `console (stderr): ${text}` : `console: ${text}`)));
+    lines.push(
+      `line ${error.line}, column ${error.column}:`,
+      ...error.excerpt.split("\n").map((line) => `  ${line}`),
+    );
+  lines.push(
+    ...printed.map(({ stream, text }) =>
+      stream === "stderr" ? `console (stderr): ${text}` : `console: ${text}`,
+    ),
+  );
   if (cut) lines.push("further lines are not kept");
   return lines.join("\n");
 }
@@ -46,23 +63,35 @@ function debugText({ error, console: printed = [], cut }: DebugNote): string {
 /** Prints what the mappings' own code threw and printed. */
 export function printDebug(io: CliIo, debug: EventDebug | null): void {
   for (const note of debug?.notes ?? [])
-    printBlock(io, `${note.field} of ${note.mapping}${note.item === undefined ? "" : `, item ${note.item}`}`, debugText(note));
+    printBlock(
+      io,
+      `${note.field} of ${note.mapping}${note.item === undefined ? "" : `, item ${note.item}`}`,
+      debugText(note),
+    );
   if (debug?.cut) io.out("\nfurther notes of the mappings' code are not kept\n");
 }
 
 /** Prints one JSON document. An object that is an answer says in `answeredBy` which config it comes from. */
 export function printJson(io: CliIo, value: object): void {
-  io.out(`${printableJson(io.answeredBy === undefined ? value : { ...value, answeredBy: io.answeredBy }, 2)}\n`);
+  io.out(
+    `${printableJson(io.answeredBy === undefined ? value : { ...value, answeredBy: io.answeredBy }, 2)}\n`,
+  );
 }
 
 /** Says from which config an answer comes: on standard error, or with `--json` in the document. */
-export function printAnsweredBy(io: CliIo, config: string | null, by: string, isJson: boolean): void {
+export function printAnsweredBy(
+  io: CliIo,
+  config: string | null,
+  by: string,
+  isJson: boolean,
+): void {
   io.answeredBy = { config };
   if (!isJson) io.err(`config: ${config ?? "none: the defaults"} (${by})\n`);
 }
 
 /** Prints how to see the next page, if there is one, and how far a search looked that was ended. */
 export function printMore(io: CliIo, command: string, { next, searchedTo }: SearchAnswer): void {
-  if (searchedTo !== null) io.out(`\nthe search was ended; it looked at all since ${localTime(searchedTo)}\n`);
+  if (searchedTo !== null)
+    io.out(`\nthe search was ended; it looked at all since ${localTime(searchedTo)}\n`);
   if (next !== null) io.out(`\nmore: ${command} --before ${shellWord(next)}\n`);
 }

@@ -16,8 +16,12 @@ export function createProgress(io: CliIo, label: string, total?: number): Progre
   const screen = io.exact ?? io;
   let last = 0;
   const draw = (done: number, text: string): void => {
-    const filled = total === undefined || total === 0 ? 0 : Math.round((Math.min(done, total) / total) * BAR);
-    const bar = total === undefined ? "" : ` [${"#".repeat(filled)}${".".repeat(BAR - filled)}] ${Math.floor(done)}/${total}`;
+    const filled =
+      total === undefined || total === 0 ? 0 : Math.round((Math.min(done, total) / total) * BAR);
+    const bar =
+      total === undefined
+        ? ""
+        : ` [${"#".repeat(filled)}${".".repeat(BAR - filled)}] ${Math.floor(done)}/${total}`;
     screen.err(`\r\u001b[K${label}${bar}${text === "" ? "" : ` ${cell(text)}`}`);
   };
   return {

@@ -20,15 +20,20 @@ export function terminalPrompts(): Prompts {
   const clack = () => import("@clack/prompts");
   const answered = async <T>(answer: Promise<T>): Promise<Exclude<T, symbol>> => {
     const value = await answer;
-    if (typeof value === "symbol") throw new RouseError({ code: "usage", message: "stopped; nothing was written" });
+    if (typeof value === "symbol")
+      throw new RouseError({ code: "usage", message: "stopped; nothing was written" });
     return value as Exclude<T, symbol>;
   };
-  const shown = <T extends { message: string }>(options: T): T => ({ ...options, message: printable(options.message) });
+  const shown = <T extends { message: string }>(options: T): T => ({
+    ...options,
+    message: printable(options.message),
+  });
   return {
     text: async (options) => answered((await clack()).text(shown(options))),
     password: async (options) => answered((await clack()).password(shown(options))),
     select: async (options) => answered((await clack()).select<string>(shown(options))),
-    multiselect: async (options) => answered((await clack()).multiselect<string>({ ...shown(options), required: false })),
+    multiselect: async (options) =>
+      answered((await clack()).multiselect<string>({ ...shown(options), required: false })),
     note: async (text, title) => (await clack()).note(printable(text), printable(title)),
   };
 }

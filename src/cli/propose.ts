@@ -1,7 +1,12 @@
 import { relative } from "node:path";
 import type { Command } from "commander";
 import { RouseError, type ErrorCode } from "../core/errors.ts";
-import type { Proposal, ProposalLine, ProposalPlan, ProposalRequest } from "../workbench/proposal-types.ts";
+import type {
+  Proposal,
+  ProposalLine,
+  ProposalPlan,
+  ProposalRequest,
+} from "../workbench/proposal-types.ts";
 import { connected, readLines, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";
@@ -23,38 +28,52 @@ interface ProposeOptions extends CommonOptions {
 }
 
 const number = (value: number): string => value.toLocaleString("en");
-const count = (value: number, what: string): string => `${number(value)} ${what}${value === 1 ? "" : "s"}`;
+const count = (value: number, what: string): string =>
+  `${number(value)} ${what}${value === 1 ? "" : "s"}`;
 
 function readDeliver(text: string | undefined): ProposalRequest["deliver"] {
   if (text === undefined) return undefined;
   if (text === "none") return false;
   const [, channel, to] = /^([^:]+)(?::(.+))?$/.exec(text) ?? [];
-  if (channel === undefined) throw usage(`--deliver ${text}: write <channel>:<recipient>, <channel> or none`);
+  if (channel === undefined)
+    throw usage(`--deliver ${text}: write <channel>:<recipient>, <channel> or none`);
   return { channel, ...(to !== undefined && { to }) };
 }
 
 /** Prints what will be done, and what it may cost, before a model is asked. */
-function printPlan({ name, path, events, model, mends, masked, leftOut, notes }: ProposalPlan, io: CliIo): void {
+function printPlan(
+  { name, path, events, model, mends, masked, leftOut, notes }: ProposalPlan,
+  io: CliIo,
+): void {
   io.out(`the draft ${name}, from ${count(events, "event")} of ${path}\n`);
-  if (mends) io.out(`mends ${mends.mapping}, which ${mends.reasons.length === 0 ? "takes them" : "does not take them:"}\n`);
-  for (const { condition, reason } of mends?.reasons ?? []) io.out(`  ${cell(`${condition}: ${reason}`)}\n`);
+  if (mends)
+    io.out(
+      `mends ${mends.mapping}, which ${mends.reasons.length === 0 ? "takes them" : "does not take them:"}\n`,
+    );
+  for (const { condition, reason } of mends?.reasons ?? [])
+    io.out(`  ${cell(`${condition}: ${reason}`)}\n`);
   for (const { eventId, reason } of leftOut) io.out(`left out: ${eventId}, ${cell(reason)}\n`);
   for (const note of notes) io.out(`note: ${cell(note)}\n`);
   if (masked.length > 0) io.out(`masked: ${cell(masked.join(", "))}\n`);
   if (!model) return;
   const { ref, shown, maxRounds, maxTokens, estimatedTokens, estimatedUsd, maxUsd } = model;
   const cost =
-    estimatedUsd === null || maxUsd === null ? "the price is not known" : `about $${estimatedUsd}, and at most $${maxUsd} in all`;
+    estimatedUsd === null || maxUsd === null
+      ? "the price is not known"
+      : `about $${estimatedUsd}, and at most $${maxUsd} in all`;
   io.out(
     `${ref} gets the fields, ${shown.length === 1 ? "1 masked body" : `${shown.length} masked bodies`} and your words; it has no tools\n`,
   );
-  io.out(`at most ${maxRounds} rounds and ${number(maxTokens)} tokens; a round takes about ${number(estimatedTokens)} (${cost})\n\n`);
+  io.out(
+    `at most ${maxRounds} rounds and ${number(maxTokens)} tokens; a round takes about ${number(estimatedTokens)} (${cost})\n\n`,
+  );
 }
 
 function printLine(line: ProposalLine, io: CliIo): void {
   if (line.type === "plan") printPlan(line.plan, io);
   if (line.type !== "round") return;
-  const tokens = line.usage.totalTokens === undefined ? "" : ` (${count(line.usage.totalTokens, "token")})`;
+  const tokens =
+    line.usage.totalTokens === undefined ? "" : ` (${count(line.usage.totalTokens, "token")})`;
   io.out(`round ${line.round}: takes ${line.taken} of ${count(line.events, "event")}${tokens}\n`);
   for (const problem of line.problems) io.out(`  ${cell(problem)}\n`);
 }
@@ -63,21 +82,28 @@ function printEvents({ events, mapping }: Proposal, io: CliIo): void {
   for (const { eventId, isTaken, takenBefore, missing } of events) {
     const before = takenBefore === null ? "" : `, but ${takenBefore} takes it before`;
     const without = missing.length === 0 ? "" : `, without ${missing.join(", ")}`;
-    io.out(`${eventId}  ${cell(`${isTaken ? `${mapping} takes it` : `${mapping} does not take it`}${before}${without}`)}\n`);
+    io.out(
+      `${eventId}  ${cell(`${isTaken ? `${mapping} takes it` : `${mapping} does not take it`}${before}${without}`)}\n`,
+    );
   }
 }
 
 function printProposal(proposal: Proposal, io: CliIo): void {
-  const { name, file, text, edit, fixtures, notes, problems, whatIf, unwritten, replaces } = proposal;
+  const { name, file, text, edit, fixtures, notes, problems, whatIf, unwritten, replaces } =
+    proposal;
   const shown = (one: string): string => relative(io.cwd, one);
   io.out(`\nThe draft is not live: hooks are handled as before.\n`);
   if (unwritten) {
     io.err(`${unwritten.reason}\nThe files as a patch, for \`git apply\`:\n\n`);
     return io.out(unwritten.patch);
   }
-  io.out(`Wrote ${shown(file)}${replaces.length > 0 ? `, which replaces ${replaces.join(", ")} when it is accepted` : ""}\n`);
+  io.out(
+    `Wrote ${shown(file)}${replaces.length > 0 ? `, which replaces ${replaces.join(", ")} when it is accepted` : ""}\n`,
+  );
   for (const fixture of fixtures)
-    io.out(`Wrote ${shown(fixture.file)}: ${fixture.outcome}${fixture.mapping === null ? "" : ` by ${fixture.mapping}`}\n`);
+    io.out(
+      `Wrote ${shown(fixture.file)}: ${fixture.outcome}${fixture.mapping === null ? "" : ` by ${fixture.mapping}`}\n`,
+    );
   if (edit) printBlock(io, "change", edit.diff);
   else printBlock(io, "draft", text);
   printEvents(proposal, io);
@@ -87,7 +113,9 @@ function printProposal(proposal: Proposal, io: CliIo): void {
     io.out("\n");
     printReport(whatIf, undefined, io);
   }
-  io.out(`\nRead it, and let it run:\n  rouse test\n  rouse drafts try ${name}\n  rouse drafts accept ${name}\n`);
+  io.out(
+    `\nRead it, and let it run:\n  rouse test\n  rouse drafts try ${name}\n  rouse drafts accept ${name}\n`,
+  );
 }
 
 /** Makes a proposal, and prints how it goes. */
@@ -99,7 +127,10 @@ async function make(to: GatewayConnection, wanted: ProposalRequest, io: CliIo): 
     if (line.ok) return line.proposal;
     throw new RouseError({ code: line.code as ErrorCode, message: line.message });
   }
-  throw new RouseError({ code: "internal", message: "the gateway ended before the proposal was made" });
+  throw new RouseError({
+    code: "internal",
+    message: "the gateway ended before the proposal was made",
+  });
 }
 
 /** Whether the operator wants a draft from the shape of the events after a model has failed. */
@@ -116,9 +147,16 @@ async function asksWithoutModel(error: unknown, io: CliIo): Promise<boolean> {
   return answer === "yes";
 }
 
-async function propose(name: string | undefined, options: ProposeOptions, io: CliIo): Promise<void> {
+async function propose(
+  name: string | undefined,
+  options: ProposeOptions,
+  io: CliIo,
+): Promise<void> {
   const { event: named = [], fix, say, model, agent, json } = options;
-  if (named.length === 0) throw usage("name the events: --event evt_… (`rouse events list --outcome unmatched` shows some)");
+  if (named.length === 0)
+    throw usage(
+      "name the events: --event evt_… (`rouse events list --outcome unmatched` shows some)",
+    );
   const deliver = readDeliver(options.deliver);
   // With --json standard output has the proposal alone.
   const shown = json ? { ...io, out: io.err } : io;

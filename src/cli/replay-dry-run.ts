@@ -35,7 +35,11 @@ function renderSum({ events, skipped, outcomes }: WhatIfReport): string {
 }
 
 /** `rouse events replay --dry-run` with several events: what would become of them with today's mappings, in groups. */
-export async function dryRunReplay(bulk: BulkReplay, options: CommonOptions, io: CliIo): Promise<void> {
+export async function dryRunReplay(
+  bulk: BulkReplay,
+  options: CommonOptions,
+  io: CliIo,
+): Promise<void> {
   const trim = io.stepBack?.();
   const config = await findTodaysConfig(options.config, io);
   const report = await withFiles({ config }, io, (today) =>

@@ -31,7 +31,11 @@ interface ReplayOptions extends ReplayFilters {
 const FILTERS = ["path", "mapping", "outcome", "since", "until", "limit"] as const;
 
 /** Which events are meant; undefined if one is named. */
-export function getSelection({ failed, unmatched, ...options }: ReplayFilters): BulkReplay["select"] | undefined {
+export function getSelection({
+  failed,
+  unmatched,
+  ...options
+}: ReplayFilters): BulkReplay["select"] | undefined {
   if (failed) return "failed";
   if (unmatched) return "unmatched";
   return FILTERS.some((name) => options[name] !== undefined) ? "all" : undefined;
@@ -40,9 +44,13 @@ export function getSelection({ failed, unmatched, ...options }: ReplayFilters): 
 function printReplayed(result: ReplayResult, io: CliIo): void {
   const into = result.newEventId === undefined ? "" : ` → ${result.newEventId}`;
   const { eventId, outcome, mapping, reason } = result;
-  io.out(`${[`${eventId}${into}`, outcome, mapping, reason && cell(reason)].filter((part) => part !== undefined).join("  ")}\n`);
+  io.out(
+    `${[`${eventId}${into}`, outcome, mapping, reason && cell(reason)].filter((part) => part !== undefined).join("  ")}\n`,
+  );
   for (const action of result.actions)
-    io.out(`  ${action.kind}${action.id === undefined ? "" : `  ${action.id}`}  ${cell(action.summary)}\n`);
+    io.out(
+      `  ${action.kind}${action.id === undefined ? "" : `  ${action.id}`}  ${cell(action.summary)}\n`,
+    );
 }
 
 /** Opens a text in the user's editor, and returns it as it was saved. */
@@ -53,9 +61,15 @@ async function editText(bytes: Buffer, name: string, io: CliIo): Promise<Buffer>
     const file = join(folder, name);
     // A body may hold what other users of the machine must not read.
     await writeFile(file, bytes, { mode: 0o600 });
-    const child = spawn("sh", ["-c", `${editor} "$1"`, "sh", file], { stdio: "inherit", env: { ...process.env, ...io.env } });
+    const child = spawn("sh", ["-c", `${editor} "$1"`, "sh", file], {
+      stdio: "inherit",
+      env: { ...process.env, ...io.env },
+    });
     const [code] = (await once(child, "exit")) as [number | null];
-    if (code !== 0) throw usage(`the editor \`${editor}\` ended with ${code ?? "a signal"}; nothing was replayed`);
+    if (code !== 0)
+      throw usage(
+        `the editor \`${editor}\` ended with ${code ?? "a signal"}; nothing was replayed`,
+      );
     return await readFile(file);
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -68,23 +82,42 @@ async function editBody(id: string, to: GatewayConnection, io: CliIo): Promise<s
   const { body, encoding, contentType } = event.request;
   if (body === null) throw bodyGone();
   const before = Buffer.from(body, encoding);
-  const after = await editText(before, contentType?.includes("json") === true ? "body.json" : "body.txt", io);
+  const after = await editText(
+    before,
+    contentType?.includes("json") === true ? "body.json" : "body.txt",
+    io,
+  );
   return after.equals(before) ? undefined : after.toString("base64");
 }
 
-async function replayOne(name: string, to: GatewayConnection, options: ReplayOptions, io: CliIo): Promise<void> {
+async function replayOne(
+  name: string,
+  to: GatewayConnection,
+  options: ReplayOptions,
+  io: CliIo,
+): Promise<void> {
   const id = await resolveId(to, "events", name);
   const body = options.edit ? await editBody(id, to, io) : undefined;
-  if (options.edit && body === undefined) return io.err("the body was not changed; nothing was replayed\n");
-  const json = { dryRun: options.dryRun === true, action: readCount("action", options.action), body };
+  if (options.edit && body === undefined)
+    return io.err("the body was not changed; nothing was replayed\n");
+  const json = {
+    dryRun: options.dryRun === true,
+    action: readCount("action", options.action),
+    body,
+  };
   const answer = await read(to.api.events[":id"].replay.$post({ ...withId(id), json }));
   if (options.json) printJson(io, answer);
   else printReplayed(answer.result, io);
-  if (answer.result.outcome === "failed" || answer.result.outcome === "rejected") io.exitCode = EXIT.failure;
+  if (answer.result.outcome === "failed" || answer.result.outcome === "rejected")
+    io.exitCode = EXIT.failure;
 }
 
 /** The last line of a bulk replay: `3 replayed: 2 accepted, 1 unmatched; 1 could not be replayed`. */
-function replaySum(end: { replayed: number; failed: number }, outcomes: ReadonlyMap<string, number>, dryRun: boolean): string {
+function replaySum(
+  end: { replayed: number; failed: number },
+  outcomes: ReadonlyMap<string, number>,
+  dryRun: boolean,
+): string {
   const counts = [...outcomes].map(([outcome, count]) => `${count} ${outcome}`).join(", ");
   const sum = `${end.replayed} ${dryRun ? "would be replayed" : "replayed"}${counts === "" ? "" : `: ${counts}`}`;
   return end.failed > 0 ? `${sum}; ${end.failed} could not be replayed` : sum;
@@ -102,17 +135,25 @@ async function replayAll(
   let progress: ProgressLine | undefined;
   let done = 0;
   const outcomes = new Map<string, number>();
-  const json = { ...chosen, since: options.since, until: options.until, dryRun, ...(ids && { ids: [...ids] }) };
+  const json = {
+    ...chosen,
+    since: options.since,
+    until: options.until,
+    dryRun,
+    ...(ids && { ids: [...ids] }),
+  };
   for await (const line of readLines<ReplayLine>(to.api.events.replay.$post({ json }))) {
     if (options.json) all.push(line);
-    if (line.type === "total") progress = createProgress(io, dryRun ? "trying" : "replaying", line.total);
+    if (line.type === "total")
+      progress = createProgress(io, dryRun ? "trying" : "replaying", line.total);
     if (line.type === "result") {
       done++;
       // The bar goes away before a line is printed, so that they never share one.
       progress?.end();
       if (line.ok) outcomes.set(line.result.outcome, (outcomes.get(line.result.outcome) ?? 0) + 1);
       if (!options.json && line.ok) printReplayed(line.result, io);
-      if (!options.json && !line.ok) io.out(`${line.eventId}  not replayed: ${cell(line.failure.message)}\n`);
+      if (!options.json && !line.ok)
+        io.out(`${line.eventId}  not replayed: ${cell(line.failure.message)}\n`);
       progress?.update(done);
     }
     if (line.type === "end") {
@@ -126,15 +167,24 @@ async function replayAll(
 
 /** @throws RouseError `usage` if options that choose events, or that one event has, come with ids. */
 function checkNamed(count: number, options: ReplayOptions): void {
-  if (options.failed || options.unmatched) throw usage("name events, or use --failed or --unmatched");
-  for (const name of FILTERS) if (options[name] !== undefined) throw usage(`--${name} chooses several events: leave the ids out`);
-  if (count === 1 && options.rate !== undefined) throw usage("--rate goes with several events: leave the id out");
+  if (options.failed || options.unmatched)
+    throw usage("name events, or use --failed or --unmatched");
+  for (const name of FILTERS)
+    if (options[name] !== undefined)
+      throw usage(`--${name} chooses several events: leave the ids out`);
+  if (count === 1 && options.rate !== undefined)
+    throw usage("--rate goes with several events: leave the id out");
   const { action, edit } = options;
-  if (count > 1 && (action !== undefined || edit)) throw usage(`--${edit ? "edit" : "action"} goes with one event`);
+  if (count > 1 && (action !== undefined || edit))
+    throw usage(`--${edit ? "edit" : "action"} goes with one event`);
 }
 
 /** Replays the events that are named; several of them from the oldest to the newest. */
-async function replayNamed(names: readonly string[], options: ReplayOptions, io: CliIo): Promise<void> {
+async function replayNamed(
+  names: readonly string[],
+  options: ReplayOptions,
+  io: CliIo,
+): Promise<void> {
   checkNamed(names.length, options);
   await connected(options, io, async (to) => {
     const [only] = names;
@@ -145,24 +195,37 @@ async function replayNamed(names: readonly string[], options: ReplayOptions, io:
   });
 }
 
-function checkMany(select: BulkReplay["select"], { action, edit, outcome, yes, dryRun }: ReplayOptions): void {
-  if (action !== undefined || edit) throw usage(`--${edit ? "edit" : "action"} goes with one event`);
-  if (select !== "all" && outcome !== undefined) throw usage(`--outcome does not go with --${select}`);
+function checkMany(
+  select: BulkReplay["select"],
+  { action, edit, outcome, yes, dryRun }: ReplayOptions,
+): void {
+  if (action !== undefined || edit)
+    throw usage(`--${edit ? "edit" : "action"} goes with one event`);
+  if (select !== "all" && outcome !== undefined)
+    throw usage(`--outcome does not go with --${select}`);
   const doesWorkTwice = select === "all" && (outcome === undefined || outcome === "accepted");
   if (doesWorkTwice && !yes && !dryRun)
-    throw usage("accepted events would do their work a second time: choose others with --outcome, try it with --dry-run, or add --yes");
+    throw usage(
+      "accepted events would do their work a second time: choose others with --outcome, try it with --dry-run, or add --yes",
+    );
 }
 
 /** Reads what chooses several events, whatever is done with them. */
-function readFilters({ path, mapping, ...options }: ReplayOptions, io: CliIo): Pick<BulkReplay, (typeof FILTERS)[number]> {
+function readFilters(
+  { path, mapping, ...options }: ReplayOptions,
+  io: CliIo,
+): Pick<BulkReplay, (typeof FILTERS)[number]> {
   const [since, until] = (["since", "until"] as const).map((name) => {
     const text = options[name];
     return text === undefined ? undefined : readSince(text, io, name);
   });
   if (since !== undefined && until !== undefined && since >= until)
-    throw usage(`--since ${options.since} is not before --until ${options.until}: no event lies between them`);
+    throw usage(
+      `--since ${options.since} is not before --until ${options.until}: no event lies between them`,
+    );
   const outcome = OUTCOMES.find((known) => known === options.outcome);
-  if (options.outcome !== undefined && outcome === undefined) throw usage(`--outcome ${options.outcome}: write ${OUTCOMES.join(", ")}`);
+  if (options.outcome !== undefined && outcome === undefined)
+    throw usage(`--outcome ${options.outcome}: write ${OUTCOMES.join(", ")}`);
   return { path, mapping, outcome, since, until, limit: readCount("limit", options.limit) };
 }
 
@@ -170,7 +233,10 @@ async function replay(names: readonly string[], options: ReplayOptions, io: CliI
   if (names.length > 0) return replayNamed(names, options, io);
   if (options.failed && options.unmatched) throw usage("use --failed or --unmatched");
   const select = getSelection(options);
-  if (select === undefined) throw usage("name events, or choose several with --failed, --unmatched, --outcome, --path or --since");
+  if (select === undefined)
+    throw usage(
+      "name events, or choose several with --failed, --unmatched, --outcome, --path or --since",
+    );
   checkMany(select, options);
   const chosen = { select, ...readFilters(options, io), perSecond: readRate(options.rate) };
   if (options.dryRun) {

@@ -43,19 +43,32 @@ export function readRetry({ since, until, limit, rate, dryRun = false }: RetryOp
     since === undefined ? -Infinity : readSince(since, io),
     until === undefined ? Infinity : readSince(until, io, "until"),
   ];
-  if (from >= to) throw usage(`--since ${since} is not before --until ${until}: nothing lies between them`);
+  if (from >= to)
+    throw usage(`--since ${since} is not before --until ${until}: nothing lies between them`);
   return { since, until, limit: readCount("limit", limit), perSecond: readRate(rate), dryRun };
 }
 
 /** `3 would be retried`, `3 retried, 1 failed`, and what was left out. */
-function renderSum(end: { retried: number; failed: number }, { dryRun, skipped }: { dryRun: boolean; skipped: number }): string {
+function renderSum(
+  end: { retried: number; failed: number },
+  { dryRun, skipped }: { dryRun: boolean; skipped: number },
+): string {
   const sum = dryRun ? `${end.retried} would be retried` : `${end.retried} retried`;
-  const failed = end.failed === 0 && dryRun ? "" : dryRun ? `, ${end.failed} cannot be` : `, ${end.failed} failed`;
+  const failed =
+    end.failed === 0 && dryRun
+      ? ""
+      : dryRun
+        ? `, ${end.failed} cannot be`
+        : `, ${end.failed} failed`;
   return `${sum}${failed}${skipped === 0 ? "" : `; ${skipped} left out, since no hook has started them`}`;
 }
 
 /** Follows a retry of many: the bar on a terminal, a line for each, the sum at the end. Returns how many were retried. */
-async function follow(lines: AsyncIterable<RetryLine>, options: RetryOptions, io: CliIo): Promise<number> {
+async function follow(
+  lines: AsyncIterable<RetryLine>,
+  options: RetryOptions,
+  io: CliIo,
+): Promise<number> {
   const all: RetryLine[] = [];
   let progress: ProgressLine | undefined;
   let total = { dryRun: false, skipped: 0 };
@@ -70,7 +83,9 @@ async function follow(lines: AsyncIterable<RetryLine>, options: RetryOptions, io
       // The bar goes away before a line is printed, so that they never share one.
       progress?.end();
       if (!options.json)
-        io.out(`${line.id}  ${line.ok ? `${line.status}  ${cell(line.summary)}` : `not retried: ${cell(line.failure.message)}`}\n`);
+        io.out(
+          `${line.id}  ${line.ok ? `${line.status}  ${cell(line.summary)}` : `not retried: ${cell(line.failure.message)}`}\n`,
+        );
       progress?.update(++done);
     }
     if (line.type !== "end") continue;

@@ -8,21 +8,45 @@ interface CommandFile {
 }
 
 /** Commands with their files. A file is loaded only for its command, so that `rouse --help` and `rouse start` stay quick. */
-const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<CommandFile>])[] = [
+const COMMANDS: readonly (readonly [
+  name: string,
+  summary: string,
+  load: () => Promise<CommandFile>,
+])[] = [
   ["start", "start the gateway", () => import("./start.ts")],
-  ["status", "how the gateway does: hooks over time, latencies, what waits, what fails", () => import("./status.ts")],
+  [
+    "status",
+    "how the gateway does: hooks over time, latencies, what waits, what fails",
+    () => import("./status.ts"),
+  ],
   ["init", "make a config, asking what it needs to know", () => import("./init.ts")],
   ["hooks", "list, test, compare and send hooks", () => import("./hooks.ts")],
-  ["test", "run the fixtures: recorded requests with the outcome that you expect", () => import("./test.ts")],
-  ["fixtures", "turn events and runs into fixtures for `rouse test` and `rouse eval`", () => import("./fixtures.ts")],
-  ["eval", "run agents on recorded cases, with the answers of their tools from the recording", () => import("./eval.ts")],
+  [
+    "test",
+    "run the fixtures: recorded requests with the outcome that you expect",
+    () => import("./test.ts"),
+  ],
+  [
+    "fixtures",
+    "turn events and runs into fixtures for `rouse test` and `rouse eval`",
+    () => import("./fixtures.ts"),
+  ],
+  [
+    "eval",
+    "run agents on recorded cases, with the answers of their tools from the recording",
+    () => import("./eval.ts"),
+  ],
   ["events", "what came in, and what became of it", () => import("./events.ts")],
   ["explain", "why a hook did what it did", () => import("./explain.ts")],
   ["tail", "follow what comes in, one line each", () => import("./tail.ts")],
   ["failures", "what failed, by its cause", () => import("./failures.ts")],
   ["runs", "what agents did", () => import("./runs.ts")],
   ["approvals", "calls of tools that wait for a person", () => import("./approvals.ts")],
-  ["schedules", "when agents start by themselves, heartbeats included", () => import("./schedules.ts")],
+  [
+    "schedules",
+    "when agents start by themselves, heartbeats included",
+    () => import("./schedules.ts"),
+  ],
   ["usage", "tokens and costs of runs", () => import("./usage.ts")],
   ["sessions", "conversations and their history", () => import("./sessions.ts")],
   ["deliveries", "replies on their way to a channel", () => import("./deliveries.ts")],
@@ -35,8 +59,16 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ["agents", "the agents of the config", () => import("./agents.ts")],
   ["plugins", "list plugins, and add packages with further ones", () => import("./plugins.ts")],
   ["presets", "mappings that ship, and new ones from what came in", () => import("./presets.ts")],
-  ["drafts", "mappings that are not live yet: test, compare, try and accept them", () => import("./drafts.ts")],
-  ["propose", "draft a mapping and its fixtures from recorded events", () => import("./propose.ts")],
+  [
+    "drafts",
+    "mappings that are not live yet: test, compare, try and accept them",
+    () => import("./drafts.ts"),
+  ],
+  [
+    "propose",
+    "draft a mapping and its fixtures from recorded events",
+    () => import("./propose.ts"),
+  ],
   ["import", "take the webhooks of another program over", () => import("./import.ts")],
   ["webhooks", "senders that need more than a webhook", () => import("./webhooks.ts")],
   ["knowledge", "documents that agents look things up in", () => import("./knowledge.ts")],
@@ -48,7 +80,9 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   [
     "completion",
     "print the completion of commands for a shell",
-    async () => ({ register: (await import("./completion.ts")).createCompletion(describeCommands) }),
+    async () => ({
+      register: (await import("./completion.ts")).createCompletion(describeCommands),
+    }),
   ],
 ];
 

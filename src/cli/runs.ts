@@ -29,7 +29,12 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
     return readListPage(
       io,
       { before, limit },
-      (page) => read(to.api.runs.$get({ query: { status, sessionKey, eventId, since, endedSince, endedUntil, ...page } })),
+      (page) =>
+        read(
+          to.api.runs.$get({
+            query: { status, sessionKey, eventId, since, endedSince, endedUntil, ...page },
+          }),
+        ),
       ({ runs }) => runs,
     );
   });
@@ -43,11 +48,18 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
     run.agentId,
     run.sessionKey,
     run.delivery ?? "–",
-    [run.error ? `${run.error.code}: ${run.error.message}` : run.name, renderWait(run, (iso) => shortTime(iso, io.now()))]
+    [
+      run.error ? `${run.error.code}: ${run.error.message}` : run.name,
+      renderWait(run, (iso) => shortTime(iso, io.now())),
+    ]
       .filter((text) => text !== null)
       .join("; waits for "),
   ]);
-  printTable(io, ["RUN", "CREATED", "STATUS", "TOOK", "AGENT", "SESSION", "DELIVERY", "NAME OR ERROR"], rows);
+  printTable(
+    io,
+    ["RUN", "CREATED", "STATUS", "TOOK", "AGENT", "SESSION", "DELIVERY", "NAME OR ERROR"],
+    rows,
+  );
   printMore(io, "rouse runs list", answer);
 }
 
@@ -57,7 +69,10 @@ function recipient(run: RunDetail): string | null {
 }
 
 /** What a run waits for, and until when. `renderTime` is that of the table or of the page. */
-export function renderWait({ waitsFor, status }: RunView, renderTime: (iso: string) => string): string | null {
+export function renderWait(
+  { waitsFor, status }: RunView,
+  renderTime: (iso: string) => string,
+): string | null {
   switch (waitsFor?.kind) {
     case undefined:
       return null;
@@ -133,14 +148,28 @@ function printRun(run: RunDetail, io: CliIo): void {
 
 const counted = (count: number | undefined, what: string): string[] =>
   count === undefined ? [] : [`${count.toLocaleString("en")} ${what}`];
-const inner = (parts: readonly string[]): string => (parts.length === 0 ? "" : ` (${parts.join(", ")})`);
+const inner = (parts: readonly string[]): string =>
+  parts.length === 0 ? "" : ` (${parts.join(", ")})`;
 
 /** Tokens of a step: `1,200 in (800 cached), 30 out (10 reasoning)`. */
-function renderTokens({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens }: StepView["usage"]): string {
+function renderTokens({
+  inputTokens,
+  outputTokens,
+  cachedInputTokens,
+  cacheWriteTokens,
+  reasoningTokens,
+}: StepView["usage"]): string {
   const input = counted(inputTokens, "in").map(
-    (text) => text + inner([...counted(cachedInputTokens, "cached"), ...counted(cacheWriteTokens, "written to the cache")]),
+    (text) =>
+      text +
+      inner([
+        ...counted(cachedInputTokens, "cached"),
+        ...counted(cacheWriteTokens, "written to the cache"),
+      ]),
   );
-  const output = counted(outputTokens, "out").map((text) => text + inner(counted(reasoningTokens, "reasoning")));
+  const output = counted(outputTokens, "out").map(
+    (text) => text + inner(counted(reasoningTokens, "reasoning")),
+  );
   return [...input, ...output].join(", ");
 }
 
@@ -151,11 +180,22 @@ function renderOutput({ output, stored }: ToolCallView): string[] {
       ? part.text
       : `[${part.mediaType}${part.filename === null ? "" : ` ${part.filename}`}, ${part.bytes.toLocaleString("en")} bytes]`,
   );
-  const cut = stored ? [`cut: the whole result has ${stored.length.toLocaleString("en")} characters and is stored as ${stored.id}`] : [];
+  const cut = stored
+    ? [
+        `cut: the whole result has ${stored.length.toLocaleString("en")} characters and is stored as ${stored.id}`,
+      ]
+    : [];
   return [`${output.isError ? "error" : "result"}: ${parts.join("\n")}`, ...cut];
 }
 
-function renderApproval({ id, code, why, askedAt, expiresAt, decision }: ToolCallView["approvals"][number]): string {
+function renderApproval({
+  id,
+  code,
+  why,
+  askedAt,
+  expiresAt,
+  decision,
+}: ToolCallView["approvals"][number]): string {
   const asked = `approval ${code} (${id}), asked ${localTime(askedAt)}: ${why}`;
   if (decision === null) return `${asked}; open until ${localTime(expiresAt)}`;
   return `${asked}; ${decision.verdict} by ${decision.by}, ${localTime(decision.at)}${decision.note === null ? "" : `: ${decision.note}`}`;
@@ -163,7 +203,11 @@ function renderApproval({ id, code, why, askedAt, expiresAt, decision }: ToolCal
 
 function renderCall(call: ToolCallView): string {
   const took = call.startedAt === null ? "" : `, ${renderDuration(call.startedAt, call.endedAt)}`;
-  const lines = [`arguments: ${JSON.stringify(call.input)}`, ...call.approvals.map(renderApproval), ...renderOutput(call)];
+  const lines = [
+    `arguments: ${JSON.stringify(call.input)}`,
+    ...call.approvals.map(renderApproval),
+    ...renderOutput(call),
+  ];
   return [
     `call ${call.tool}: ${call.state}${took} (${call.id})`,
     ...lines.flatMap((text) => text.split("\n")).map((line) => `  ${line}`),
@@ -172,18 +216,26 @@ function renderCall(call: ToolCallView): string {
 
 function renderAttempt({ model, error, waitedMs }: StepView["failedAttempts"][number]): string {
   const vendor = renderVendorError(error);
-  const again = waitedMs === null ? "" : `; tried again after ${(waitedMs / 1000).toLocaleString("en")} s`;
+  const again =
+    waitedMs === null ? "" : `; tried again after ${(waitedMs / 1000).toLocaleString("en")} s`;
   return `failed: ${model}: ${error.code}: ${error.message}${vendor === null ? "" : ` (${vendor})`}${again}`;
 }
 
 /** Prints a step of a run with its tool calls. */
 export function printStep(step: StepView, io: CliIo): void {
-  const facts = [step.model, renderDuration(step.startedAt, step.endedAt), renderTokens(step.usage), step.finish].filter(
-    (fact) => fact !== "",
-  );
+  const facts = [
+    step.model,
+    renderDuration(step.startedAt, step.endedAt),
+    renderTokens(step.usage),
+    step.finish,
+  ].filter((fact) => fact !== "");
   const failed = step.failedAttempts.map(renderAttempt);
-  const fallback = step.insteadOf === null ? [] : [`${step.model} answered instead of ${step.insteadOf}`];
-  const said = [step.thinking === null ? [] : [`thinking: ${step.thinking}`], step.text === null ? [] : [step.text]].flat();
+  const fallback =
+    step.insteadOf === null ? [] : [`${step.model} answered instead of ${step.insteadOf}`];
+  const said = [
+    step.thinking === null ? [] : [`thinking: ${step.thinking}`],
+    step.text === null ? [] : [step.text],
+  ].flat();
   printBlock(
     io,
     `step ${step.index + 1}: ${cell(facts.join(", "))}`,
@@ -194,22 +246,37 @@ export function printStep(step: StepView, io: CliIo): void {
 async function show(id: string, options: CommonOptions, io: CliIo): Promise<void> {
   const answer = await connected(options, io, async (to) => {
     const run = withId(await resolveId(to, "runs", id));
-    const [detail, { steps }] = await Promise.all([read(to.api.runs[":id"].$get(run)), read(to.api.runs[":id"].steps.$get(run))]);
+    const [detail, { steps }] = await Promise.all([
+      read(to.api.runs[":id"].$get(run)),
+      read(to.api.runs[":id"].steps.$get(run)),
+    ]);
     return { ...detail, steps };
   });
   if (options.json) return printJson(io, answer);
   printRun(answer.run, io);
   for (const step of answer.steps) printStep(step, io);
   const { failedAttempts, waits } = answer.run;
-  const waited = waits.map((wait) => `${localTime(wait.since)}  ${renderDuration(wait.since, wait.until)} for ${renderPastWait(wait)}`);
+  const waited = waits.map(
+    (wait) =>
+      `${localTime(wait.since)}  ${renderDuration(wait.since, wait.until)} for ${renderPastWait(wait)}`,
+  );
   if (waited.length > 0) printBlock(io, "waited", waited.join("\n"));
   if (failedAttempts.length > 0)
-    printBlock(io, "model calls without an answer", failedAttempts.map((one) => `${localTime(one.at)}  ${renderAttempt(one)}`).join("\n"));
+    printBlock(
+      io,
+      "model calls without an answer",
+      failedAttempts.map((one) => `${localTime(one.at)}  ${renderAttempt(one)}`).join("\n"),
+    );
   if (answer.run.reply !== null) printBlock(io, "reply", answer.run.reply);
   printDebug(io, answer.run.debug);
 }
 
-async function change(id: string, operation: "cancel" | "retry", options: CommonOptions, io: CliIo): Promise<void> {
+async function change(
+  id: string,
+  operation: "cancel" | "retry",
+  options: CommonOptions,
+  io: CliIo,
+): Promise<void> {
   const { live, ...answer } = await connected(options, io, async (to) => ({
     live: to.live,
     ...(await read(to.api.runs[":id"][operation].$post(withId(await resolveId(to, "runs", id))))),
@@ -217,7 +284,8 @@ async function change(id: string, operation: "cancel" | "retry", options: Common
   if (options.json) return printJson(io, answer);
   const { run } = answer;
   io.out(`${run.id}  ${run.status}\n`);
-  if (operation === "retry" && !live) io.out("no gateway runs just now: the run starts with the next `rouse start`\n");
+  if (operation === "retry" && !live)
+    io.out("no gateway runs just now: the run starts with the next `rouse start`\n");
 }
 
 interface RetryRuns extends RetryOptions {
@@ -228,7 +296,16 @@ interface RetryRuns extends RetryOptions {
   mapping?: string;
 }
 
-const CHOOSING = ["failed", "status", "session", "event", "mapping", "since", "until", "limit"] as const;
+const CHOOSING = [
+  "failed",
+  "status",
+  "session",
+  "event",
+  "mapping",
+  "since",
+  "until",
+  "limit",
+] as const;
 
 async function retry(id: string | undefined, options: RetryRuns, io: CliIo): Promise<void> {
   if (id !== undefined) {
@@ -236,17 +313,25 @@ async function retry(id: string | undefined, options: RetryRuns, io: CliIo): Pro
     return change(id, "retry", options, io);
   }
   if (CHOOSING.every((name) => options[name] === undefined))
-    throw usage("name one run, or choose several with --failed, --status, --session, --event, --mapping or --since");
+    throw usage(
+      "name one run, or choose several with --failed, --status, --session, --event, --mapping or --since",
+    );
   if (options.failed && options.status !== undefined) throw usage("use --failed or --status");
   const { session: sessionKey, mapping } = options;
   const status = RETRIED_RUNS.find((known) => known === options.status);
-  if (options.status !== undefined && status === undefined) throw usage(`--status ${options.status}: write ${RETRIED_RUNS.join(", ")}`);
+  if (options.status !== undefined && status === undefined)
+    throw usage(`--status ${options.status}: write ${RETRIED_RUNS.join(", ")}`);
   const chosen = { status, sessionKey, mapping, ...readRetry(options, io) };
   const ask = async (to: GatewayConnection) => {
     const eventId = options.event && (await resolveId(to, "events", options.event));
     return to.api.runs.retry.$post({ json: { ...chosen, eventId } });
   };
-  await retryMany(options, io, ask, "no gateway runs just now: the runs start with the next `rouse start`\n");
+  await retryMany(
+    options,
+    io,
+    ask,
+    "no gateway runs just now: the runs start with the next `rouse start`\n",
+  );
 }
 
 function registerRetry(runs: Command, io: CliIo): void {
@@ -258,9 +343,11 @@ function registerRetry(runs: Command, io: CliIo): void {
     .option("--session <key>", "only those of one session")
     .option("--event <id>", "only those of one event")
     .option("--mapping <id>", "only those of this mapping");
-  reading(retryingMany(command), "rouse runs retry run_…", "rouse runs retry --failed --since 1d --dry-run").action(
-    (id: string | undefined, options: RetryRuns) => retry(id, options, io),
-  );
+  reading(
+    retryingMany(command),
+    "rouse runs retry run_…",
+    "rouse runs retry --failed --since 1d --dry-run",
+  ).action((id: string | undefined, options: RetryRuns) => retry(id, options, io));
 }
 
 export function register(program: Command, io: CliIo): void {
@@ -269,7 +356,10 @@ export function register(program: Command, io: CliIo): void {
     runs
       .command("list")
       .description("runs, newest first")
-      .option("--status <status>", "parked, collecting, queued, running, waiting, succeeded, failed, timed_out or cancelled")
+      .option(
+        "--status <status>",
+        "parked, collecting, queued, running, waiting, succeeded, failed, timed_out or cancelled",
+      )
       .option("--session <key>", "of one session")
       .option("--event <id>", "of one event")
       .option("--ended-since <time>", "that ended since then; the one that ended last comes first")
@@ -277,11 +367,13 @@ export function register(program: Command, io: CliIo): void {
     "rouse runs list --status failed --since 1d",
     "rouse runs list --ended-since 2026-01-30 --ended-until 2026-01-31",
   ).action((options: ListOptions) => list(options, io));
-  reading(runs.command("show <run>").description("one run with its input, steps and reply"), "rouse runs show run_…").action(
-    (id: string, options: CommonOptions) => show(id, options, io),
-  );
-  reading(runs.command("cancel <run>").description("stop a run, or take it out of the queue"), "rouse runs cancel run_…").action(
-    (id: string, options: CommonOptions) => change(id, "cancel", options, io),
-  );
+  reading(
+    runs.command("show <run>").description("one run with its input, steps and reply"),
+    "rouse runs show run_…",
+  ).action((id: string, options: CommonOptions) => show(id, options, io));
+  reading(
+    runs.command("cancel <run>").description("stop a run, or take it out of the queue"),
+    "rouse runs cancel run_…",
+  ).action((id: string, options: CommonOptions) => change(id, "cancel", options, io));
   registerRetry(runs, io);
 }

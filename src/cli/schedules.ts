@@ -28,7 +28,11 @@ function renderTrigger({ cron, everyMs, at, timezone }: ScheduleView): string {
 /** The newest firing, as `2026-01-31 08:00 succeeded`. */
 function renderLast({ last }: ScheduleView, io: CliIo): string {
   if (!last) return "–";
-  return [shortTime(last.firedAt, io.now()), last.status ?? "fired", ...(last.error ? [last.error.code] : [])].join(" ");
+  return [
+    shortTime(last.firedAt, io.now()),
+    last.status ?? "fired",
+    ...(last.error ? [last.error.code] : []),
+  ].join(" ");
 }
 
 async function list(options: CommonOptions, io: CliIo): Promise<void> {
@@ -53,8 +57,13 @@ async function find({ api }: GatewayConnection, name: string): Promise<ScheduleV
   const [only] = same;
   if (exact) return exact;
   if (only && same.length === 1) return only;
-  if (only) throw usage(`several agents have a schedule "${cell(name)}": write ${same.map((one) => one.name).join(" or ")}`);
-  throw usage(`there is no schedule "${cell(name)}"; \`rouse schedules list\` shows which there are`);
+  if (only)
+    throw usage(
+      `several agents have a schedule "${cell(name)}": write ${same.map((one) => one.name).join(" or ")}`,
+    );
+  throw usage(
+    `there is no schedule "${cell(name)}"; \`rouse schedules list\` shows which there are`,
+  );
 }
 
 /** What names a schedule in the routes. */
@@ -70,10 +79,13 @@ const SOURCES: Record<ScheduleView["source"], string> = {
 
 function printSchedule(schedule: ScheduleView, io: CliIo): void {
   const { last, approved, deliver, text, outside } = schedule;
-  const target = deliver && [deliver.channel, ...(deliver.to === null ? [] : [deliver.to])].join(" ");
+  const target =
+    deliver && [deliver.channel, ...(deliver.to === null ? [] : [deliver.to])].join(" ");
   printFields(io, {
     schedule: schedule.name,
-    from: approved ? `${SOURCES.agent}, approved by ${approved.by} (${approved.runId})` : SOURCES[schedule.source],
+    from: approved
+      ? `${SOURCES.agent}, approved by ${approved.by} (${approved.runId})`
+      : SOURCES[schedule.source],
     when: renderTrigger(schedule),
     "missed times": schedule.catchUp,
     jitter: schedule.jitterMs === 0 ? null : renderDuration(schedule.jitterMs),
@@ -81,20 +93,26 @@ function printSchedule(schedule: ScheduleView, io: CliIo): void {
     state: schedule.paused ? "paused" : null,
     fired: schedule.fired,
     skipped: schedule.skipped,
-    last: last && `${localTime(last.firedAt)}, due ${localTime(last.dueAt)}${last.manual ? ", started by a person" : ""}`,
+    last:
+      last &&
+      `${localTime(last.firedAt)}, due ${localTime(last.dueAt)}${last.manual ? ", started by a person" : ""}`,
     run: last?.runId && `${last.runId}  ${last.status ?? "no longer kept"}`,
     error: last?.error && `${last.error.code}: ${last.error.message}`,
   });
-  if (text !== null) printBlock(io, outside ? `${schedule.action} (text from outside)` : schedule.action, text);
+  if (text !== null)
+    printBlock(io, outside ? `${schedule.action} (text from outside)` : schedule.action, text);
   if (schedule.next.length > 0) printBlock(io, "next", schedule.next.map(localTime).join("\n"));
   const skips = schedule.skips.map(
-    ({ from, to, count, isMore, reason }) => `${localTime(from)} to ${localTime(to)}  ${isMore ? "more than " : ""}${count}: ${reason}`,
+    ({ from, to, count, isMore, reason }) =>
+      `${localTime(from)} to ${localTime(to)}  ${isMore ? "more than " : ""}${count}: ${reason}`,
   );
   if (skips.length > 0) printBlock(io, "skipped", skips.join("\n"));
 }
 
 async function show(name: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, async (to) => read(to.api.schedules[":agent"][":id"].$get(toParam(await find(to, name)))));
+  const answer = await connected(options, io, async (to) =>
+    read(to.api.schedules[":agent"][":id"].$get(toParam(await find(to, name)))),
+  );
   if (options.json) return printJson(io, answer);
   printSchedule(answer.schedule, io);
 }
@@ -102,21 +120,34 @@ async function show(name: string, options: CommonOptions, io: CliIo): Promise<vo
 async function run(name: string, options: CommonOptions, io: CliIo): Promise<void> {
   const { live, schedule, ...answer } = await connected(options, io, async (to) => {
     const found = await find(to, name);
-    return { live: to.live, schedule: found.name, ...(await read(to.api.schedules[":agent"][":id"].run.$post(toParam(found)))) };
+    return {
+      live: to.live,
+      schedule: found.name,
+      ...(await read(to.api.schedules[":agent"][":id"].run.$post(toParam(found)))),
+    };
   });
   if (options.json) return printJson(io, answer);
   io.out(`${schedule}  fired${answer.fired?.runId ? `: ${answer.fired.runId}` : ""}\n`);
   if (!live) io.out("no gateway runs just now: the work begins with the next `rouse start`\n");
 }
 
-async function setPaused(name: string, paused: boolean, options: CommonOptions, io: CliIo): Promise<void> {
+async function setPaused(
+  name: string,
+  paused: boolean,
+  options: CommonOptions,
+  io: CliIo,
+): Promise<void> {
   const answer = await connected(options, io, async (to) => {
     const routes = to.api.schedules[":agent"][":id"];
     return read((paused ? routes.pause : routes.resume).$post(toParam(await find(to, name))));
   });
   if (options.json) return printJson(io, answer);
   const { name: full, next } = answer.schedule;
-  io.out(paused ? `${full}  paused: times that come are skipped\n` : `${full}  goes on${next[0] ? `: next ${localTime(next[0])}` : ""}\n`);
+  io.out(
+    paused
+      ? `${full}  paused: times that come are skipped\n`
+      : `${full}  goes on${next[0] ? `: next ${localTime(next[0])}` : ""}\n`,
+  );
 }
 
 async function remove(name: string, options: CommonOptions, io: CliIo): Promise<void> {
@@ -130,28 +161,41 @@ async function remove(name: string, options: CommonOptions, io: CliIo): Promise<
 }
 
 export function register(program: Command, io: CliIo): void {
-  const schedules = program.command("schedules").description("when agents start by themselves, heartbeats included");
+  const schedules = program
+    .command("schedules")
+    .description("when agents start by themselves, heartbeats included");
   reading(
-    schedules.command("list").description("schedules of all agents, when they fire next, and how they ended last"),
+    schedules
+      .command("list")
+      .description("schedules of all agents, when they fire next, and how they ended last"),
     "rouse schedules list",
   ).action((options: CommonOptions) => list(options, io));
   reading(
-    schedules.command("show <schedule>").description("one schedule: its next times, its last firing, and what was skipped"),
+    schedules
+      .command("show <schedule>")
+      .description("one schedule: its next times, its last firing, and what was skipped"),
     "rouse schedules show main/morning",
   ).action((name: string, options: CommonOptions) => show(name, options, io));
   reading(
-    schedules.command("run <schedule>").description("fire a schedule immediately; its next times stay as they are"),
+    schedules
+      .command("run <schedule>")
+      .description("fire a schedule immediately; its next times stay as they are"),
     "rouse schedules run morning",
   ).action((name: string, options: CommonOptions) => run(name, options, io));
   reading(
-    schedules.command("pause <schedule>").description("skip the times that come, until it is resumed"),
+    schedules
+      .command("pause <schedule>")
+      .description("skip the times that come, until it is resumed"),
     "rouse schedules pause morning",
   ).action((name: string, options: CommonOptions) => setPaused(name, true, options, io));
-  reading(schedules.command("resume <schedule>").description("let a paused schedule go on"), "rouse schedules resume morning").action(
-    (name: string, options: CommonOptions) => setPaused(name, false, options, io),
-  );
   reading(
-    schedules.command("remove <schedule>").description("delete a schedule that an agent has proposed"),
+    schedules.command("resume <schedule>").description("let a paused schedule go on"),
+    "rouse schedules resume morning",
+  ).action((name: string, options: CommonOptions) => setPaused(name, false, options, io));
+  reading(
+    schedules
+      .command("remove <schedule>")
+      .description("delete a schedule that an agent has proposed"),
     "rouse schedules remove main/sch_…",
   ).action((name: string, options: CommonOptions) => remove(name, options, io));
 }

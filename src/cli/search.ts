@@ -37,7 +37,10 @@ export async function readListPage<Answer extends SearchAnswer>(
   let { next, searchedTo } = answer;
   try {
     while (next !== null && searchedTo !== null && rows.length < wanted && !interrupted) {
-      progress.update(0, `back to ${shortTime(searchedTo, io.now())}, ${rows.length} found; Ctrl-C ends the search`);
+      progress.update(
+        0,
+        `back to ${shortTime(searchedTo, io.now())}, ${rows.length} found; Ctrl-C ends the search`,
+      );
       const more = await ask({ before: next, limit: String(wanted - rows.length) });
       rows.push(...getRows(more));
       ({ next, searchedTo } = more);

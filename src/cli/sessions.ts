@@ -57,19 +57,33 @@ function getWords(message: unknown): string {
   return parts.filter((part) => part !== "").join("\n");
 }
 
-function printCheckpoint({ at, input, checkpoint }: SessionDetail["turns"][number], io: CliIo): void {
+function printCheckpoint(
+  { at, input, checkpoint }: SessionDetail["turns"][number],
+  io: CliIo,
+): void {
   const { turns = 0, left = 0, outside = false, model } = checkpoint ?? {};
   const missing = left === 0 ? "" : `, ${left} of them in no summary`;
-  io.out(`\n— ${localTime(at)}  checkpoint: replaces ${turns} turns${missing}${model ? `  ${model}` : ""}\n`);
-  if (input.length > 0) printBlock(io, outside ? "summary (outside text)" : "summary", plainText(input.slice(1)));
+  io.out(
+    `\n— ${localTime(at)}  checkpoint: replaces ${turns} turns${missing}${model ? `  ${model}` : ""}\n`,
+  );
+  if (input.length > 0)
+    printBlock(io, outside ? "summary (outside text)" : "summary", plainText(input.slice(1)));
 }
 
 function printTurn(turn: SessionDetail["turns"][number], io: CliIo): void {
   if (turn.checkpoint) return printCheckpoint(turn, io);
   io.out(`\n— ${localTime(turn.at)}  ${cell(turn.hook)}  ${turn.runId}\n`);
-  printBlock(io, turn.input.some((part) => part.outside) ? "in (outside text)" : "in", plainText(turn.input));
+  printBlock(
+    io,
+    turn.input.some((part) => part.outside) ? "in (outside text)" : "in",
+    plainText(turn.input),
+  );
   for (const message of turn.messages)
-    printBlock(io, member(message, "role") === "assistant" ? "reply" : String(member(message, "role")), getWords(message));
+    printBlock(
+      io,
+      member(message, "role") === "assistant" ? "reply" : String(member(message, "role")),
+      getWords(message),
+    );
 }
 
 function printSession(detail: SessionDetail, io: CliIo): void {
@@ -88,20 +102,32 @@ function printSession(detail: SessionDetail, io: CliIo): void {
   if (next !== null) io.out(`\nthere are older turns: --before ${next}\n`);
   for (const turn of turns) printTurn(turn, io);
   for (const event of queued)
-    printBlock(io, `waits for a heartbeat since ${localTime(event.at)} (${cell(event.source)})`, plainText(event.text));
+    printBlock(
+      io,
+      `waits for a heartbeat since ${localTime(event.at)} (${cell(event.source)})`,
+      plainText(event.text),
+    );
 }
 
 /** What names a session to the gateway, which checks its origin. */
 const toName = (key: string, options: RefOptions) => ({ key, ...ownOptions(options) });
 
-async function show(key: string, options: RefOptions & Pick<PageOptions, "limit" | "before">, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, ({ api }) => read(api.sessions.show.$get({ query: toName(key, options) })));
+async function show(
+  key: string,
+  options: RefOptions & Pick<PageOptions, "limit" | "before">,
+  io: CliIo,
+): Promise<void> {
+  const answer = await connected(options, io, ({ api }) =>
+    read(api.sessions.show.$get({ query: toName(key, options) })),
+  );
   if (options.json) return printJson(io, answer);
   printSession(answer, io);
 }
 
 async function reset(key: string, options: RefOptions, io: CliIo): Promise<void> {
-  await connected(options, io, ({ api }) => api.sessions.reset.$post({ json: toName(key, options) as SessionName }));
+  await connected(options, io, ({ api }) =>
+    api.sessions.reset.$post({ json: toName(key, options) as SessionName }),
+  );
   io.out(`${cell(key)}  its history is deleted\n`);
 }
 
@@ -114,10 +140,22 @@ export function register(program: Command, io: CliIo): void {
   const sessions = program.command("sessions").description("conversations and their history");
   const withRef = (command: Command): Command =>
     command
-      .option("--agent <id>", "the session's agent (default: the one that the key of an API session names, else the first)")
-      .option("--origin <origin>", "main, hook, api or channel (default: what the key says, else hook)")
-      .option("--path <path>", "the hook path that the session belongs to, if several have one with this key")
-      .option("--credential <name>", "the configured credential that it belongs to, as `rouse sessions list` prints it");
+      .option(
+        "--agent <id>",
+        "the session's agent (default: the one that the key of an API session names, else the first)",
+      )
+      .option(
+        "--origin <origin>",
+        "main, hook, api or channel (default: what the key says, else hook)",
+      )
+      .option(
+        "--path <path>",
+        "the hook path that the session belongs to, if several have one with this key",
+      )
+      .option(
+        "--credential <name>",
+        "the configured credential that it belongs to, as `rouse sessions list` prints it",
+      );
   listing(
     sessions
       .command("list")
@@ -127,15 +165,18 @@ export function register(program: Command, io: CliIo): void {
     "rouse sessions list --origin hook --since 1d",
   ).action((options: ListOptions) => list(options, io));
   reading(
-    withRef(sessions.command("show <key>").description("the newest turns and checkpoints of a session"))
+    withRef(
+      sessions.command("show <key>").description("the newest turns and checkpoints of a session"),
+    )
       .option("--limit <n>", "how many (default 50, at most 500)")
       .option("--before <turn>", "older than this one: the page before"),
     "rouse sessions show main",
     "rouse sessions show hook:shop:42",
   ).action((key: string, options: Parameters<typeof show>[1]) => show(key, options, io));
-  reading(withRef(sessions.command("reset <key>").description("forget a session's history")), "rouse sessions reset main").action(
-    (key: string, options: RefOptions) => reset(key, options, io),
-  );
+  reading(
+    withRef(sessions.command("reset <key>").description("forget a session's history")),
+    "rouse sessions reset main",
+  ).action((key: string, options: RefOptions) => reset(key, options, io));
   reading(
     withRef(sessions.command("delete <key>").description("delete a session with its history")),
     "rouse sessions delete hook:shop:42",

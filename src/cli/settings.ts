@@ -24,18 +24,30 @@ export async function loadSettings(options: CommonOptions, io: CliIo): Promise<S
 }
 
 /** The error for a config that has problems. */
-export function configInvalid({ file, issues }: { file?: string; issues: Issue[] }, title = "the config"): RouseError {
-  return new RouseError({ code: "config_invalid", message: `${title} has problems${file === undefined ? "" : ` (${file})`}:`, issues });
+export function configInvalid(
+  { file, issues }: { file?: string; issues: Issue[] },
+  title = "the config",
+): RouseError {
+  return new RouseError({
+    code: "config_invalid",
+    message: `${title} has problems${file === undefined ? "" : ` (${file})`}:`,
+    issues,
+  });
 }
 
 /** The config file as it is written, for the paths and addresses in it. Undefined if there is none or it cannot be read. */
-export async function rawConfig(options: CommonOptions, io: CliIo): Promise<{ raw: Record<string, unknown>; baseDir: string } | undefined> {
+export async function rawConfig(
+  options: CommonOptions,
+  io: CliIo,
+): Promise<{ raw: Record<string, unknown>; baseDir: string } | undefined> {
   const file = findConfig(toLoadOptions(options, io));
   if (file === undefined) return undefined;
   try {
     const { default: JSON5 } = await import("json5");
     const raw: unknown = JSON5.parse(readFileSync(file, "utf8"));
-    return typeof raw === "object" && raw !== null ? { raw: raw as Record<string, unknown>, baseDir: dirname(file) } : undefined;
+    return typeof raw === "object" && raw !== null
+      ? { raw: raw as Record<string, unknown>, baseDir: dirname(file) }
+      : undefined;
   } catch {
     return undefined;
   }
@@ -43,16 +55,24 @@ export async function rawConfig(options: CommonOptions, io: CliIo): Promise<{ ra
 
 /** The member of an object of unknown shape. */
 export function member(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+  return typeof value === "object" && value !== null
+    ? (value as Record<string, unknown>)[name]
+    : undefined;
 }
 
 /** The state folder of a config that is broken just now: enough to find the gateway that runs on the one before it. */
-export async function stateDirOfBroken(options: CommonOptions, io: CliIo): Promise<string | undefined> {
+export async function stateDirOfBroken(
+  options: CommonOptions,
+  io: CliIo,
+): Promise<string | undefined> {
   const file = findConfig(toLoadOptions(options, io));
   if (file === undefined) return undefined;
   // One that cannot even be read may be half written; most state folders are where they are by default.
   const raw = (await rawConfig(options, io))?.raw ?? {};
   if (member(raw["gateway"], "token") !== undefined) return undefined;
   const { stateDir } = raw;
-  return resolve(dirname(file), io.env["ROUSE_STATE_DIR"] || (typeof stateDir === "string" ? stateDir : ".rouse"));
+  return resolve(
+    dirname(file),
+    io.env["ROUSE_STATE_DIR"] || (typeof stateDir === "string" ? stateDir : ".rouse"),
+  );
 }

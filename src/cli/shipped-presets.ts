@@ -18,7 +18,13 @@ export function getSetup(presets: Presets, name: string): NonNullable<MappingFil
 /** Loads the presets that ship: those of the package's folder, and those of Rouse's own plugins. */
 export async function loadShippedPresets(): Promise<Presets> {
   const { presets: pluginPresets } = await loadPluginOffers(BUILTIN_PLUGINS);
-  const { presets } = readMappings({ presetsDir: PRESETS_DIR, mappingsDir: PRESETS_DIR, pluginPresets });
-  const found = [...presets].flatMap(([name, entries]) => entries.slice(0, 1).map((entry) => [name, entry] as const));
+  const { presets } = readMappings({
+    presetsDir: PRESETS_DIR,
+    mappingsDir: PRESETS_DIR,
+    pluginPresets,
+  });
+  const found = [...presets].flatMap(([name, entries]) =>
+    entries.slice(0, 1).map((entry) => [name, entry] as const),
+  );
   return new Map(found.toSorted(([a], [b]) => a.localeCompare(b)));
 }

@@ -26,19 +26,31 @@ function parsePort(text: string | undefined): { port?: number } {
 }
 
 /** How a shell reads the hook token without printing it; undefined if the config has it as plain text. */
-async function tokenInShell(options: CommonOptions, settings: Settings, io: CliIo): Promise<string | undefined> {
-  if (settings.config.hooks.token === undefined) return `$(cat ${shellWord(secretFile(settings.stateDir, "hook-token"))})`;
+async function tokenInShell(
+  options: CommonOptions,
+  settings: Settings,
+  io: CliIo,
+): Promise<string | undefined> {
+  if (settings.config.hooks.token === undefined)
+    return `$(cat ${shellWord(secretFile(settings.stateDir, "hook-token"))})`;
   const written = member((await rawConfig(options, io))?.raw["hooks"], "token");
   const token = Array.isArray(written) ? (written[0] as unknown) : written;
   const file = member(token, "file");
   if (typeof file === "string") return `$(cat ${shellWord(resolve(settings.baseDir, file))})`;
-  const variable = typeof token === "string" ? /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/.exec(token)?.[1] : undefined;
+  const variable =
+    typeof token === "string" ? /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/.exec(token)?.[1] : undefined;
   return variable === undefined ? undefined : `$${variable}`;
 }
 
-async function tryLine(url: string, options: CommonOptions, settings: Settings, io: CliIo): Promise<string> {
+async function tryLine(
+  url: string,
+  options: CommonOptions,
+  settings: Settings,
+  io: CliIo,
+): Promise<string> {
   const { hooks } = settings.config;
-  if (!hooks.enabled) return "Hooks are off: set hooks.enabled and hooks.token in the config, or see `rouse init`.\n";
+  if (!hooks.enabled)
+    return "Hooks are off: set hooks.enabled and hooks.token in the config, or see `rouse init`.\n";
   const token = await tokenInShell(options, settings, io);
   const body = `{"message":"Hello! Who are you?"}`;
   const config = settings.file === undefined ? "" : ` -c ${shellWord(settings.file)}`;
@@ -48,13 +60,20 @@ async function tryLine(url: string, options: CommonOptions, settings: Settings, 
 }
 
 /** Says once where everything is. The token is never printed, only how a shell reads it. */
-async function greet(gateway: RunningGateway, ends: Addresses, options: CommonOptions, io: CliIo): Promise<void> {
+async function greet(
+  gateway: RunningGateway,
+  ends: Addresses,
+  options: CommonOptions,
+  io: CliIo,
+): Promise<void> {
   const { version, configFile, stateDir, workers } = gateway.status();
   io.out(`Rouse ${version} listens on ${ends.url}\n`);
   if (ends.adminUrl !== ends.url) io.out(`  admin   ${ends.adminUrl}\n`);
   io.out(`  config  ${configFile ?? "none: the defaults"}\n`);
   io.out(`  state   ${stateDir}\n`);
-  io.out(`  console ${ends.adminUrl}/console (\`${io.program ?? "rouse"} console\` says which token it asks for)\n`);
+  io.out(
+    `  console ${ends.adminUrl}/console (\`${io.program ?? "rouse"} console\` says which token it asks for)\n`,
+  );
   if (!workers) io.out("  workers none: hooks are accepted and wait\n");
   const settings = await loadSettings(options, io).catch(() => undefined);
   if (settings) io.out(await tryLine(ends.url, options, settings, io));
@@ -70,7 +89,8 @@ function untilStopped(gateway: RunningGateway, io: CliIo): Promise<void> {
         process.exit(signal === "SIGINT" ? 130 : 143);
       }
       stopping = true;
-      if (signal === "SIGINT") io.err("\nstopping; running turns may end first (Ctrl-C again stops immediately)\n");
+      if (signal === "SIGINT")
+        io.err("\nstopping; running turns may end first (Ctrl-C again stops immediately)\n");
       gateway.stop().then(done, failed);
     };
     process.on("SIGINT", stop);
@@ -124,7 +144,10 @@ export function register(program: Command, io: CliIo): void {
     program
       .command("start")
       .description("start the gateway; SIGHUP loads the config again, SIGTERM and Ctrl-C stop it")
-      .option("-p, --port <port>", "listen on this port instead of gateway.port; 0 takes a free one")
+      .option(
+        "-p, --port <port>",
+        "listen on this port instead of gateway.port; 0 takes a free one",
+      )
       .option("--host <address>", "listen on this address instead of gateway.host")
       .option("--no-workers", "accept hooks and run nothing; they wait in the store"),
     "rouse start",

@@ -10,7 +10,8 @@ import { localTime, shortTime } from "./text.ts";
 
 const SHOWN_FAILURES = 5;
 
-const milliseconds = (seconds: number): string => (seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`);
+const milliseconds = (seconds: number): string =>
+  seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`;
 
 const renderTimes = (times: Percentiles | null): string =>
   times
@@ -18,7 +19,9 @@ const renderTimes = (times: Percentiles | null): string =>
     : "none since the start";
 
 function printHooks(io: CliIo, { hooks }: ActivityView): void {
-  io.out(`\nhooks since ${localTime(hooks.times[0] ?? 0)}, each column ${hooks.stepSeconds / 60} min\n`);
+  io.out(
+    `\nhooks since ${localTime(hooks.times[0] ?? 0)}, each column ${hooks.stepSeconds / 60} min\n`,
+  );
   const rows = Object.entries(hooks.outcomes).flatMap(([outcome, counts]) => {
     const total = counts.reduce((sum, count) => sum + count, 0);
     return total === 0 ? [] : [[outcome, String(total), renderSpark(counts)]];
@@ -34,10 +37,18 @@ function describeWaiting({ waiting }: ActivityView, now: number): string {
     const next = until === null ? "" : `, next at ${shortTime(until, now)}`;
     return `${count} parked by ${reason === "provider" ? `the model ${of}` : `${limit} of ${of}`}${next}`;
   });
-  return [`${runs.count} turns`, `${deliveries.count} deliveries`, `${approvals} approvals`, ...held].join(", ");
+  return [
+    `${runs.count} turns`,
+    `${deliveries.count} deliveries`,
+    `${approvals} approvals`,
+    ...held,
+  ].join(", ");
 }
 
-async function showStatus({ since, ...options }: CommonOptions & { since: string }, io: CliIo): Promise<void> {
+async function showStatus(
+  { since, ...options }: CommonOptions & { since: string },
+  io: CliIo,
+): Promise<void> {
   const { live, ...answer } = await connected(options, io, async ({ api, live: isLive }) => {
     const [{ status }, activity, { failures, total }, { findings }] = await Promise.all([
       read(api.status.$get()),
@@ -51,7 +62,9 @@ async function showStatus({ since, ...options }: CommonOptions & { since: string
   const { status, activity, failures, failureGroups, findings } = answer;
   const away = status.breakers.filter(({ state }) => state !== "closed").map(({ of }) => of);
   printFields(io, {
-    gateway: live ? `running, version ${status.version}, since ${localTime(status.startedAt)}` : "no gateway runs: this is its store",
+    gateway: live
+      ? `running, version ${status.version}, since ${localTime(status.startedAt)}`
+      : "no gateway runs: this is its store",
     config:
       status.reloadProblems.length > 0
         ? "the one on disk has problems; the one before it is in use"
@@ -64,9 +77,15 @@ async function showStatus({ since, ...options }: CommonOptions & { since: string
   printHooks(io, activity);
   if (failures.length > 0) {
     io.out("\n");
-    const rows = failures.map((one) => [one.id, String(one.count), shortTime(one.lastSeen, io.now()), one.title]);
+    const rows = failures.map((one) => [
+      one.id,
+      String(one.count),
+      shortTime(one.lastSeen, io.now()),
+      one.title,
+    ]);
     printTable(io, ["FAILURE", "COUNT", "LAST", "CAUSE"], rows);
-    if (failureGroups > failures.length) io.out(`${failureGroups - failures.length} more: rouse failures list --status open\n`);
+    if (failureGroups > failures.length)
+      io.out(`${failureGroups - failures.length} more: rouse failures list --status open\n`);
   }
   if (findings.length > 0) {
     io.out("\n");

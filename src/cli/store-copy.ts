@@ -22,13 +22,19 @@ export interface StoreCopyOptions extends CommonOptions {
 const SCHEME = "sqlite:";
 
 /** The source's file, and the state folder that it belongs to: its own, or the config's where it lies elsewhere. */
-async function getSource(options: StoreCopyOptions, io: CliIo): Promise<{ file: string; stateDir: string }> {
+async function getSource(
+  options: StoreCopyOptions,
+  io: CliIo,
+): Promise<{ file: string; stateDir: string }> {
   const { stateDir } = await loadSettings(options, io);
   const from = options.from ?? `${SCHEME}${join(stateDir, "rouse.db")}`;
   if (!from.startsWith(SCHEME)) throw usage('--from: write "sqlite:<path of the store\'s file>"');
   const file = resolve(io.cwd, from.slice(SCHEME.length));
   if (!existsSync(file)) throw usage(`--from: there is no file ${file}`);
-  return { file, stateDir: existsSync(join(dirname(file), "gateway.lock")) ? dirname(file) : stateDir };
+  return {
+    file,
+    stateDir: existsSync(join(dirname(file), "gateway.lock")) ? dirname(file) : stateDir,
+  };
 }
 
 /** Copies a store from a file into PostgreSQL, with its documents. A second run goes on where the first ended. */
@@ -39,12 +45,20 @@ export async function copy(options: StoreCopyOptions, io: CliIo): Promise<void> 
   const began = io.now();
   const log = createCommandLogger(options, io);
   const progress = createProgress(io, "copying");
-  const onProgress = (table: string, done: number, total: number): void => progress.update(done, `${table} ${done}/${total}`);
+  const onProgress = (table: string, done: number, total: number): void =>
+    progress.update(done, `${table} ${done}/${total}`);
   await using opened = new AsyncDisposableStack();
   const lock = await acquireLock(stateDir);
   opened.defer(() => lock.release());
   opened.defer(() => progress.end());
-  const target = await copyStore(driver, { file, url: options.to, env: io.env, clock: systemClock, log, onProgress });
+  const target = await copyStore(driver, {
+    file,
+    url: options.to,
+    env: io.env,
+    clock: systemClock,
+    log,
+    onProgress,
+  });
   opened.defer(() => target.close());
   const source = findDocumentFiles(file, stateDir);
   const documents = await copyKnowledge({ ...source, target, now: io.now(), onProgress });
@@ -60,7 +74,13 @@ interface Places {
   documents: string | null;
 }
 
-function report(tables: readonly CopiedCount[], { to, documents }: Places, seconds: number, options: StoreCopyOptions, io: CliIo): void {
+function report(
+  tables: readonly CopiedCount[],
+  { to, documents }: Places,
+  seconds: number,
+  options: StoreCopyOptions,
+  io: CliIo,
+): void {
   if (options.json) return printJson(io, { to, documents, seconds, tables });
   printTable(
     io,
@@ -68,6 +88,12 @@ function report(tables: readonly CopiedCount[], { to, documents }: Places, secon
     tables.map(({ table, rows, hash }) => [table, String(rows), hash.slice(0, 16)]),
   );
   io.out(`\ncopied to ${to} in ${seconds.toFixed(1)} s; counts and hashes of all tables agree\n`);
-  io.out(documents === null ? "no documents were found beside the store\n" : `documents are those of ${documents}\n`);
-  io.out("set store.url to it and start the gateway; keep the old file until you have seen it work\n");
+  io.out(
+    documents === null
+      ? "no documents were found beside the store\n"
+      : `documents are those of ${documents}\n`,
+  );
+  io.out(
+    "set store.url to it and start the gateway; keep the old file until you have seen it work\n",
+  );
 }

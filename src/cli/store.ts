@@ -26,13 +26,17 @@ async function backup(name: string, options: CommonOptions, io: CliIo): Promise<
     );
   }, 200);
   try {
-    const answer = await connected(options, io, ({ api }) => read(api.store.backup.$post({ json: { file } })));
+    const answer = await connected(options, io, ({ api }) =>
+      read(api.store.backup.$post({ json: { file } })),
+    );
     progress.end();
     if (options.json) printJson(io, answer);
     else {
       io.out(`${answer.file}  ${bytes(answer.bytes)} in ${answer.seconds.toFixed(1)} s\n`);
       if (answer.knowledge)
-        io.out(`${answer.knowledge.database}, ${answer.knowledge.files}/  documents, ${bytes(answer.knowledge.bytes)}\n`);
+        io.out(
+          `${answer.knowledge.database}, ${answer.knowledge.files}/  documents, ${bytes(answer.knowledge.bytes)}\n`,
+        );
     }
   } finally {
     clearInterval(timer);
@@ -41,7 +45,11 @@ async function backup(name: string, options: CommonOptions, io: CliIo): Promise<
 
 function table({ driver, where, schema, known, bytes: size }: StoreStatus): string {
   const state =
-    schema === known ? "up to date" : schema < known ? `this program brings ${known}` : `of a newer program; known here up to ${known}`;
+    schema === known
+      ? "up to date"
+      : schema < known
+        ? `this program brings ${known}`
+        : `of a newer program; known here up to ${known}`;
   return `store   ${where}\ndriver  ${driver}\nschema  ${schema} (${state})\nsize    ${bytes(size)}\n`;
 }
 
@@ -62,7 +70,12 @@ async function migrate(options: CommonOptions, io: CliIo): Promise<void> {
   if (before.schema !== before.known) {
     const lock = await acquireLock(stateDir, undefined, driver);
     try {
-      const { store } = await driver.open({ url, env: io.env, clock: systemClock, log: createCommandLogger(options, io) });
+      const { store } = await driver.open({
+        url,
+        env: io.env,
+        clock: systemClock,
+        log: createCommandLogger(options, io),
+      });
       await store.close();
     } finally {
       lock.release();
@@ -70,11 +83,18 @@ async function migrate(options: CommonOptions, io: CliIo): Promise<void> {
   }
   const after = await driver.status({ url, env: io.env });
   if (options.json) printJson(io, { ok: true, from: before.schema, ...after });
-  else io.out(before.schema === after.schema ? `schema ${after.schema}: up to date\n` : `schema ${before.schema} → ${after.schema}\n`);
+  else
+    io.out(
+      before.schema === after.schema
+        ? `schema ${after.schema}: up to date\n`
+        : `schema ${before.schema} → ${after.schema}\n`,
+    );
 }
 
 export function register(program: Command, io: CliIo): void {
-  const store = program.command("store").description("show the store, update its schema, back it up, move it to PostgreSQL");
+  const store = program
+    .command("store")
+    .description("show the store, update its schema, back it up, move it to PostgreSQL");
   reading(
     store
       .command("backup <file>")
@@ -86,13 +106,17 @@ export function register(program: Command, io: CliIo): void {
   reading(
     store
       .command("status")
-      .description("where the store is, the version of its schema and its size; changes nothing, also while gateways run"),
+      .description(
+        "where the store is, the version of its schema and its size; changes nothing, also while gateways run",
+      ),
     "rouse store status",
   ).action((options: CommonOptions) => status(options, io));
   reading(
     store
       .command("migrate")
-      .description("bring the store's schema up to date, as a start does; on PostgreSQL also while older gateways still run"),
+      .description(
+        "bring the store's schema up to date, as a start does; on PostgreSQL also while older gateways still run",
+      ),
     "rouse store migrate",
   ).action((options: CommonOptions) => migrate(options, io));
   reading(
@@ -104,5 +128,7 @@ export function register(program: Command, io: CliIo): void {
       .option("--from <url>", "sqlite:<file> (default: the one in the config's state folder)")
       .requiredOption("--to <url>", "postgres://user:password@host:5432/database"),
     "rouse store copy --from sqlite:.rouse/rouse.db --to postgres://localhost:5432/rouse",
-  ).action(async (options: StoreCopyOptions) => (await import("./store-copy.ts")).copy(options, io));
+  ).action(async (options: StoreCopyOptions) =>
+    (await import("./store-copy.ts")).copy(options, io),
+  );
 }

@@ -23,7 +23,9 @@ function printEvent(event: EventView, isJson: boolean, io: CliIo): void {
   if (isJson) return io.out(`${printableJson(event)}\n`);
   const { id, receivedAt, outcome, path, mapping, reason, actions } = event;
   const work = reason ?? actions.map((action) => action.id).join(" ");
-  io.out(`${[shortTime(receivedAt, io.now()), id, outcome.padEnd(9), path, mapping ?? "–", work].map(cell).join("  ").trimEnd()}\n`);
+  io.out(
+    `${[shortTime(receivedAt, io.now()), id, outcome.padEnd(9), path, mapping ?? "–", work].map(cell).join("  ").trimEnd()}\n`,
+  );
 }
 
 const printSkipped = (count: number, isJson: boolean, io: CliIo): void =>
@@ -33,20 +35,28 @@ const printSkipped = (count: number, isJson: boolean, io: CliIo): void =>
 async function follow(
   options: TailOptions,
   io: CliIo,
-  { after, signal, print }: { after: string | undefined; signal: AbortSignal; print(line: StreamLine): void },
+  {
+    after,
+    signal,
+    print,
+  }: { after: string | undefined; signal: AbortSignal; print(line: StreamLine): void },
 ): Promise<void> {
   const to = await connectRunning(options, io);
   if (!to) throw noGateway();
   try {
     const query = { ...ownOptions(options), after };
-    for await (const line of readLines<StreamLine>(to.api.stream.$get({ query }), signal)) print(line);
+    for await (const line of readLines<StreamLine>(to.api.stream.$get({ query }), signal))
+      print(line);
   } finally {
     await to.close();
   }
 }
 
 const noGateway = (): RouseError =>
-  new RouseError({ code: "internal", message: "no gateway runs: `rouse start` starts one, `rouse events list` shows what came in" });
+  new RouseError({
+    code: "internal",
+    message: "no gateway runs: `rouse start` starts one, `rouse events list` shows what came in",
+  });
 
 /** Follows the events of the running gateway until Ctrl-C, and continues behind the last one if the gateway starts again. */
 async function tail(options: TailOptions, io: CliIo): Promise<void> {
@@ -90,7 +100,9 @@ export function register(program: Command, io: CliIo): void {
   reading(
     program
       .command("tail")
-      .description("follow the events of the running gateway, one line each; with --json one document a line; Ctrl-C ends it")
+      .description(
+        "follow the events of the running gateway, one line each; with --json one document a line; Ctrl-C ends it",
+      )
       .option("--path <path>", "the hook's path, such as shop")
       .option("--mapping <id>", "the mapping that took it")
       .option(...OUTCOME_OPTION)

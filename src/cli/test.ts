@@ -7,7 +7,12 @@ import { withSnapshot } from "../gateway/snapshot.ts";
 import { findCoverage, type FixtureCoverage } from "../workbench/fixture-coverage.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { draftTexts, findDraft } from "../workbench/drafts.ts";
-import { findFixtureDraft, readFixtures, runFixtures, type FixtureResult } from "../workbench/fixture-run.ts";
+import {
+  findFixtureDraft,
+  readFixtures,
+  runFixtures,
+  type FixtureResult,
+} from "../workbench/fixture-run.ts";
 import type { Fixture } from "../workbench/fixture.ts";
 import { renderJunit } from "../workbench/junit.ts";
 import { reportError, usage } from "./failure.ts";
@@ -48,7 +53,12 @@ const toFiles = ({ config }: RunOptions, { cwd, env }: CliIo) => ({
  * Runs fixtures in their order: those of a draft with the draft in place.
  * @throws RouseError `config_invalid` if the config has problems with a draft in place.
  */
-async function runWithDrafts(fixtures: readonly Fixture[], snapshot: Snapshot, options: RunOptions, io: CliIo): Promise<FixtureResult[]> {
+async function runWithDrafts(
+  fixtures: readonly Fixture[],
+  snapshot: Snapshot,
+  options: RunOptions,
+  io: CliIo,
+): Promise<FixtureResult[]> {
   const byDraft = Map.groupBy(fixtures, (fixture) => findFixtureDraft(fixture, snapshot)?.name);
   const results = new Map<Fixture, FixtureResult>();
   const run = async (some: readonly Fixture[], on: Snapshot): Promise<void> => {
@@ -85,24 +95,39 @@ function runTests(
     if (watched) watch(watched);
     if (!built.ok) throw configInvalid(built);
     const { snapshot } = built.loaded;
-    const testsDir = folder === undefined ? snapshot.config.hooks.testsDir : resolve(io.cwd, folder);
+    const testsDir =
+      folder === undefined ? snapshot.config.hooks.testsDir : resolve(io.cwd, folder);
     watch({ dirs: listFolders(testsDir), files: [] });
     const { fixtures, issues } = readFixtures(testsDir);
-    if (issues.length > 0) throw new RouseError({ code: "config_invalid", message: "fixtures have problems:", issues });
+    if (issues.length > 0)
+      throw new RouseError({ code: "config_invalid", message: "fixtures have problems:", issues });
     const { filter } = options;
-    const chosen = filter === undefined ? fixtures : fixtures.filter(({ name }) => name.includes(filter));
+    const chosen =
+      filter === undefined ? fixtures : fixtures.filter(({ name }) => name.includes(filter));
     const shown = relative(io.cwd, testsDir) || ".";
     if (fixtures.length === 0)
-      throw new RouseError({ code: "not_found", message: `there are no fixtures in ${shown}; \`rouse fixtures add latest\` writes one` });
-    if (chosen.length === 0) throw new RouseError({ code: "not_found", message: `--filter ${filter}: no fixture in ${shown} is named so` });
+      throw new RouseError({
+        code: "not_found",
+        message: `there are no fixtures in ${shown}; \`rouse fixtures add latest\` writes one`,
+      });
+    if (chosen.length === 0)
+      throw new RouseError({
+        code: "not_found",
+        message: `--filter ${filter}: no fixture in ${shown} is named so`,
+      });
     const results = await runWithDrafts(chosen, snapshot, options, io);
-    return { results, coverage: options.coverage ? await findCoverage(chosen, snapshot) : undefined, hash: snapshot.hash };
+    return {
+      results,
+      coverage: options.coverage ? await findCoverage(chosen, snapshot) : undefined,
+      hash: snapshot.hash,
+    };
   });
 }
 
 async function report(tested: Tested, options: RunOptions, io: CliIo): Promise<void> {
   const { results, coverage } = tested;
-  if (options.junit !== undefined) await writeFile(resolve(io.cwd, options.junit), renderJunit(results));
+  if (options.junit !== undefined)
+    await writeFile(resolve(io.cwd, options.junit), renderJunit(results));
   const failed = results.filter(({ ok }) => !ok);
   if (options.json) {
     const shown = results.map(({ fixture: { name, file }, ok, differences, actual, reason }) => ({
@@ -113,20 +138,34 @@ async function report(tested: Tested, options: RunOptions, io: CliIo): Promise<v
       actual,
       reason,
     }));
-    printJson(io, { passed: results.length - failed.length, failed: failed.length, fixtures: shown, coverage });
+    printJson(io, {
+      passed: results.length - failed.length,
+      failed: failed.length,
+      fixtures: shown,
+      coverage,
+    });
   } else {
     for (const result of failed) printResult(result, io);
     if (coverage) printCoverage(coverage, io);
   }
-  const open = options.update ? failed.length - (await updateFixtures(failed, options.yes === true, io)) : failed.length;
+  const open = options.update
+    ? failed.length - (await updateFixtures(failed, options.yes === true, io))
+    : failed.length;
   if (!options.json) printTestSum(results, io);
   io.exitCode = open > 0 ? EXIT.failure : EXIT.ok;
 }
 
 /** Runs the tests whenever a change makes a difference, until Ctrl-C. A config or a fixture with problems does not end it. */
-async function watchTests(folder: string | undefined, options: RunOptions, io: CliIo): Promise<void> {
+async function watchTests(
+  folder: string | undefined,
+  options: RunOptions,
+  io: CliIo,
+): Promise<void> {
   let last = "";
-  const first = { dirs: [io.cwd, resolve(io.cwd, folder ?? "tests")], files: options.config === undefined ? [] : [options.config] };
+  const first = {
+    dirs: [io.cwd, resolve(io.cwd, folder ?? "tests")],
+    files: options.config === undefined ? [] : [options.config],
+  };
   await watchPlaces(first, io, async (watch) => {
     const found = await runTests(folder, options, io, watch).catch((error: unknown) => ({ error }));
     const seen = "error" in found ? describeError(found.error) : describeTested(found);
@@ -138,7 +177,8 @@ async function watchTests(folder: string | undefined, options: RunOptions, io: C
   });
 }
 
-const describeError = (error: unknown): string => JSON.stringify([String(error), error instanceof RouseError ? error.issues : []]);
+const describeError = (error: unknown): string =>
+  JSON.stringify([String(error), error instanceof RouseError ? error.issues : []]);
 
 /** What differs between two runs: a file that says the same, or that was written by the run itself, changes nothing of it. */
 const describeTested = ({ hash, results }: Tested): string =>
@@ -147,7 +187,8 @@ const describeTested = ({ hash, results }: Tested): string =>
 async function test(folder: string | undefined, options: RunOptions, io: CliIo): Promise<void> {
   if (options.update && options.watch) throw usage("--update and --watch do not go together");
   if (options.yes && !options.update) throw usage("--yes goes with --update");
-  if (options.update && !options.yes && !io.prompts) throw usage("--update asks for each fixture: without a terminal, add --yes");
+  if (options.update && !options.yes && !io.prompts)
+    throw usage("--update asks for each fixture: without a terminal, add --yes");
   if (options.watch) return watchTests(folder, options, io);
   await report(await runTests(folder, options, io), options, io);
 }

@@ -1,9 +1,11 @@
 import { oneLine, renderSpan } from "../core/text.ts";
 
 // Control characters, and those that change the direction of text: a hook's text must not steer the terminal, nor look like other text.
-// oxlint-disable-next-line no-control-regex -- control characters are what goes
-const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
-const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u;
+const CONTROL =
+  // oxlint-disable-next-line no-control-regex -- control characters are what goes
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u;
 const NARROW = /[\p{Mark}\p{Format}]/u;
 
 /** Text of unknown origin in a form that a terminal only shows: line breaks and tabs stay, all other controls go. Every command's output passes here. */
@@ -13,7 +15,10 @@ export function printable(text: string): string {
 
 /** One JSON document whose texts a terminal only shows: what `printable` removes stands there as an escape. */
 export function printableJson(value: unknown, indent?: number): string {
-  return JSON.stringify(value, null, indent).replace(CONTROL, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return JSON.stringify(value, null, indent).replace(
+    CONTROL,
+    (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 /** The same on one line. */
@@ -58,7 +63,8 @@ export function shortTime(iso: string | null, now: number): string {
   const today = new Date(now);
   const clock = `${two(at.getHours())}:${two(at.getMinutes())}`;
   if (at.toDateString() === today.toDateString()) return `${clock}:${two(at.getSeconds())}`;
-  if (at.getFullYear() === today.getFullYear()) return `${MONTHS[at.getMonth()]} ${two(at.getDate())} ${clock}`;
+  if (at.getFullYear() === today.getFullYear())
+    return `${MONTHS[at.getMonth()]} ${two(at.getDate())} ${clock}`;
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
 }
 

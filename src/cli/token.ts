@@ -11,8 +11,12 @@ async function rotate(options: CommonOptions, io: CliIo): Promise<void> {
   const { config, stateDir, file } = await loadSettings(options, io);
   if (config.hooks.token !== undefined) {
     io.exitCode = EXIT.failure;
-    io.err(`rouse: the hook token is given by hooks.token${file === undefined ? "" : ` in ${file}`}: put the new one there.\n`);
-    io.err("  To change it without a gap, write both for a while, the new one first: token: [new, old]. Saving the file is enough.\n");
+    io.err(
+      `rouse: the hook token is given by hooks.token${file === undefined ? "" : ` in ${file}`}: put the new one there.\n`,
+    );
+    io.err(
+      "  To change it without a gap, write both for a while, the new one first: token: [new, old]. Saving the file is enough.\n",
+    );
     io.err(`  A fresh one: ${newToken()}\n`);
     return;
   }
@@ -27,7 +31,11 @@ async function rotate(options: CommonOptions, io: CliIo): Promise<void> {
 export function register(program: Command, io: CliIo): void {
   const token = program.command("token").description("rotate the hook token");
   addCommonOptions(
-    token.command("rotate").description("make a new hook token in the state folder, or say which field of the config holds it"),
+    token
+      .command("rotate")
+      .description(
+        "make a new hook token in the state folder, or say which field of the config holds it",
+      ),
     "rouse token rotate",
   ).action((options: CommonOptions) => rotate(options, io));
 }

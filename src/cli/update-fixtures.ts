@@ -19,7 +19,11 @@ async function ask({ fixture }: FixtureResult, io: CliIo): Promise<boolean> {
  * @param isAgreed do not ask.
  * @returns how many were changed.
  */
-export async function updateFixtures(failed: readonly FixtureResult[], isAgreed: boolean, io: CliIo): Promise<number> {
+export async function updateFixtures(
+  failed: readonly FixtureResult[],
+  isAgreed: boolean,
+  io: CliIo,
+): Promise<number> {
   let changed = 0;
   for (const result of failed) {
     const { file, reply } = result.fixture;
@@ -28,7 +32,9 @@ export async function updateFixtures(failed: readonly FixtureResult[], isAgreed:
       continue;
     }
     if (!isAgreed && !(await ask(result, io))) continue;
-    await editConfigFile(file, [{ path: ["expect"], value: { ...result.actual, ...(reply && { reply }) } }]);
+    await editConfigFile(file, [
+      { path: ["expect"], value: { ...result.actual, ...(reply && { reply }) } },
+    ]);
     io.err(`${relative(io.cwd, file)}: changed\n`);
     changed++;
   }

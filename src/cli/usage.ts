@@ -28,12 +28,19 @@ const toCells = (row: UsageSum): string[] => [
 ];
 
 async function showUsage({ by, since, ...options }: UsageOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, ({ api }) => read(api.usage.$get({ query: { by, since } })));
+  const answer = await connected(options, io, ({ api }) =>
+    read(api.usage.$get({ query: { by, since } })),
+  );
   if (options.json) return printJson(io, answer);
   const { rows, total } = answer;
   if (rows.length === 0) return io.out(`no run has ended since ${localTime(answer.since)}\n`);
-  printTable(io, [by.toUpperCase(), "RUNS", "INPUT", "CACHED", "OUTPUT", "COST"], [...rows, total].map(toCells));
-  if (total.unpricedRuns > 0) io.out(`\n${total.unpricedRuns} runs used a model whose price is unknown: set models.prices\n`);
+  printTable(
+    io,
+    [by.toUpperCase(), "RUNS", "INPUT", "CACHED", "OUTPUT", "COST"],
+    [...rows, total].map(toCells),
+  );
+  if (total.unpricedRuns > 0)
+    io.out(`\n${total.unpricedRuns} runs used a model whose price is unknown: set models.prices\n`);
 }
 
 export function register(program: Command, io: CliIo): void {
@@ -41,8 +48,16 @@ export function register(program: Command, io: CliIo): void {
     program
       .command("usage")
       .description("tokens and costs of runs")
-      .addOption(new Option("--by <what>", "add up by mapping, agent, model or day").choices(USAGE_KEYS).default("day"))
-      .option("--since <time>", 'of newer runs: an age such as "2d", or a date such as "2026-01-31"', "30d"),
+      .addOption(
+        new Option("--by <what>", "add up by mapping, agent, model or day")
+          .choices(USAGE_KEYS)
+          .default("day"),
+      )
+      .option(
+        "--since <time>",
+        'of newer runs: an age such as "2d", or a date such as "2026-01-31"',
+        "30d",
+      ),
     "rouse usage --by model --since 7d",
   ).action((options: UsageOptions) => showUsage(options, io));
 }

@@ -15,7 +15,12 @@ export interface Places {
 export function listFolders(folder: string): string[] {
   try {
     const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
-    return [folder, ...entries.filter((entry) => entry.isDirectory()).map(({ name, parentPath }) => join(parentPath, name))];
+    return [
+      folder,
+      ...entries
+        .filter((entry) => entry.isDirectory())
+        .map(({ name, parentPath }) => join(parentPath, name)),
+    ];
   } catch {
     return [folder];
   }
@@ -28,7 +33,11 @@ const QUIET_MS = 100;
  * places with `watch`, and does so before it reads what is in them: what changes while it runs makes it run again.
  * @param run returns whether it has printed something.
  */
-export async function watchPlaces(first: Places, io: CliIo, run: (watch: (places: Places) => void) => Promise<boolean>): Promise<void> {
+export async function watchPlaces(
+  first: Places,
+  io: CliIo,
+  run: (watch: (places: Places) => void) => Promise<boolean>,
+): Promise<void> {
   const log = createLogger("silent");
   const watchers = new Map<string, { close(): void }>();
   const ended = Promise.withResolvers<"ended">();
@@ -41,7 +50,8 @@ export async function watchPlaces(first: Places, io: CliIo, run: (watch: (places
   const watch = (places: Places): void => {
     const key = JSON.stringify(places);
     // A watcher that is closed would lose the change that it waits to report.
-    if (!watchers.has(key)) watchers.set(key, watchFiles({ ...places, debounceMs: 1, log, onChange }));
+    if (!watchers.has(key))
+      watchers.set(key, watchFiles({ ...places, debounceMs: 1, log, onChange }));
   };
   watch(first);
   const release = io.onInterrupt?.(() => ended.resolve("ended"));
@@ -50,7 +60,8 @@ export async function watchPlaces(first: Places, io: CliIo, run: (watch: (places
   try {
     do {
       // Several watchers report one change, and a file is written in several steps.
-      for (let wait = 0; wait >= 0; wait = changedAt + QUIET_MS - performance.now()) await sleep(wait);
+      for (let wait = 0; wait >= 0; wait = changedAt + QUIET_MS - performance.now())
+        await sleep(wait);
       changed = Promise.withResolvers();
       if (await run(watch)) io.err("waiting for changes; Ctrl-C ends\n");
     } while ((await Promise.race([ended.promise, changed.promise])) !== "ended");

@@ -13,30 +13,56 @@ import type { CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { loadSettings, rawConfig, type Settings } from "./settings.ts";
 
-const dashed = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+const dashed = (name: string): string =>
+  name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 type Work<T> = (to: GatewayConnection) => Promise<T>;
 
 /** Asks the gateway that runs; undefined if none does. */
-async function withRunning<T>(options: CommonOptions, io: CliIo, work: Work<T>): Promise<T | undefined> {
+async function withRunning<T>(
+  options: CommonOptions,
+  io: CliIo,
+  work: Work<T>,
+): Promise<T | undefined> {
   const to = await connectRunning(options, io);
   return to && work(to);
 }
 
 /** Hands an event to the gateway that runs, which vouches for its plugins: no credential of the path is needed. */
-async function send(plugin: string, path: string, body: unknown, options: CommonOptions, io: CliIo) {
-  const sent = await withRunning(options, io, ({ api }) => read(api.hooks.send.$post({ json: { plugin, path, body } })));
+async function send(
+  plugin: string,
+  path: string,
+  body: unknown,
+  options: CommonOptions,
+  io: CliIo,
+) {
+  const sent = await withRunning(options, io, ({ api }) =>
+    read(api.hooks.send.$post({ json: { plugin, path, body } })),
+  );
   if (sent) return sent;
-  throw new RouseError({ code: "internal", message: "no gateway runs on this config; start one with `rouse start`" });
+  throw new RouseError({
+    code: "internal",
+    message: "no gateway runs on this config; start one with `rouse start`",
+  });
 }
 
-async function findState(id: string, options: CommonOptions, io: CliIo): Promise<ServiceState | undefined> {
+async function findState(
+  id: string,
+  options: CommonOptions,
+  io: CliIo,
+): Promise<ServiceState | undefined> {
   const answer = await withRunning(options, io, ({ api }) => read(api.status.$get()));
   return answer?.status.services.find((service) => service.id === id);
 }
 
 /** What a plugin's command gets. Its signal aborts with Ctrl-C and SIGTERM. */
-function createContext(plugin: CommandPlugin, settings: Settings, options: CommonOptions, io: CliIo, signal: AbortSignal) {
+function createContext(
+  plugin: CommandPlugin,
+  settings: Settings,
+  options: CommonOptions,
+  io: CliIo,
+  signal: AbortSignal,
+) {
   const say = (message: string): void => io.err(`${message}\n`);
   const context: CommandContext<unknown> = {
     config: sectionFor(plugin, settings),
@@ -59,7 +85,10 @@ function createContext(plugin: CommandPlugin, settings: Settings, options: Commo
     async editConfig(changes) {
       const { file } = settings;
       if (file === undefined)
-        throw new RouseError({ code: "config_invalid", message: "there is no config file to write to: make one with `rouse init`" });
+        throw new RouseError({
+          code: "config_invalid",
+          message: "there is no config file to write to: make one with `rouse init`",
+        });
       await editConfigFile(file, changes);
       return file;
     },
@@ -80,7 +109,10 @@ async function runCommand(
   const stop = (): void => abort.abort();
   process.on("SIGINT", stop).on("SIGTERM", stop);
   try {
-    io.exitCode = await command.run(createContext(plugin, settings, options, io, abort.signal), options);
+    io.exitCode = await command.run(
+      createContext(plugin, settings, options, io, abort.signal),
+      options,
+    );
   } finally {
     process.off("SIGINT", stop).off("SIGTERM", stop);
     abort.abort();
@@ -89,15 +121,22 @@ async function runCommand(
 
 /** Commands that plugins bring: `rouse webhooks <plugin> <command>`. */
 export async function register(program: Command, io: CliIo): Promise<void> {
-  const group = program.command("webhooks").description("senders that need more than a webhook: set up, run and check them");
+  const group = program
+    .command("webhooks")
+    .description("senders that need more than a webhook: set up, run and check them");
   const settings = await loadSettings({}, io).catch(() => undefined);
   for (const plugin of await loadCommandPlugins(BUILTIN_PLUGINS, settings)) {
     const own = group.command(plugin.id).description(`commands of ${plugin.id}`);
     for (const [name, { summary, options = {} }] of Object.entries(plugin.commands)) {
-      const command = reading(own.command(name).description(summary), `rouse webhooks ${plugin.id} ${name}`);
+      const command = reading(
+        own.command(name).description(summary),
+        `rouse webhooks ${plugin.id} ${name}`,
+      );
       for (const [option, { describe, value }] of Object.entries(options))
         command.option(`--${dashed(option)}${value === undefined ? "" : ` <${value}>`}`, describe);
-      command.action((given: CommonOptions & Record<string, string | true | undefined>) => runCommand(plugin, name, given, io));
+      command.action((given: CommonOptions & Record<string, string | true | undefined>) =>
+        runCommand(plugin, name, given, io),
+      );
     }
   }
 }

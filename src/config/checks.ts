@@ -6,7 +6,18 @@ import { didYouMean } from "./suggest.ts";
 import type { Config } from "./schema/index.ts";
 
 /** Paths of the gateway's own routes, which hooks may not lie under. */
-const OWN_PATHS = ["/v1", "/admin", "/console", "/channels", "/plugins", "/docs", "/metrics", "/livez", "/readyz", "/openapi.json"];
+const OWN_PATHS = [
+  "/v1",
+  "/admin",
+  "/console",
+  "/channels",
+  "/plugins",
+  "/docs",
+  "/metrics",
+  "/livez",
+  "/readyz",
+  "/openapi.json",
+];
 const MIN_TOKEN = 16;
 
 /** `hooks.path` with a leading and no trailing slash. */
@@ -28,15 +39,22 @@ function tokenIssues(config: Config, hasFile: boolean): Issue[] {
   const issues: Issue[] = [];
   const { hooks, gateway, platform } = config;
   const tokens = hooks.token === undefined ? [] : [hooks.token].flat();
-  const at = (index: number): string => (Array.isArray(hooks.token) ? `hooks.token[${index}]` : "hooks.token");
+  const at = (index: number): string =>
+    Array.isArray(hooks.token) ? `hooks.token[${index}]` : "hooks.token";
   if (hooks.enabled && hasFile && tokens.length === 0) {
-    issues.push({ path: "hooks.token", message: 'is required when hooks are enabled: `"${ROUSE_HOOK_TOKEN}"` or `{ file: "…" }`' });
+    issues.push({
+      path: "hooks.token",
+      message: 'is required when hooks are enabled: `"${ROUSE_HOOK_TOKEN}"` or `{ file: "…" }`',
+    });
   }
   const keys = platform.apiKeys.flatMap((entry) => (entry.key === undefined ? [] : [entry.key]));
   for (const [index, token] of tokens.entries()) {
-    if (token.length < MIN_TOKEN) issues.push({ path: at(index), message: `must have at least ${MIN_TOKEN} characters` });
-    if (token === gateway.token) issues.push({ path: at(index), message: "must differ from gateway.token" });
-    if (keys.includes(token)) issues.push({ path: at(index), message: "must differ from every key of platform.apiKeys" });
+    if (token.length < MIN_TOKEN)
+      issues.push({ path: at(index), message: `must have at least ${MIN_TOKEN} characters` });
+    if (token === gateway.token)
+      issues.push({ path: at(index), message: "must differ from gateway.token" });
+    if (keys.includes(token))
+      issues.push({ path: at(index), message: "must differ from every key of platform.apiKeys" });
   }
   if (gateway.token !== undefined && gateway.token.length < MIN_TOKEN)
     issues.push({ path: "gateway.token", message: `must have at least ${MIN_TOKEN} characters` });
@@ -47,15 +65,26 @@ function agentIssues(config: Config): Issue[] {
   const issues: Issue[] = [];
   const seen = new Set<string>();
   for (const [index, { id }] of config.agents.list.entries()) {
-    if (seen.has(id)) issues.push({ path: `agents.list[${index}].id`, message: `another agent has the id "${id}"` });
+    if (seen.has(id))
+      issues.push({
+        path: `agents.list[${index}].id`,
+        message: `another agent has the id "${id}"`,
+      });
     seen.add(id);
   }
   const known = seen.size > 0 ? seen : new Set(["main"]);
   for (const [index, id] of (config.hooks.allowedAgentIds ?? []).entries()) {
-    if (!known.has(id)) issues.push({ path: `hooks.allowedAgentIds[${index}]`, message: "names no agent of agents.list" });
+    if (!known.has(id))
+      issues.push({
+        path: `hooks.allowedAgentIds[${index}]`,
+        message: "names no agent of agents.list",
+      });
   }
   if (config.agents.defaults.timeoutSeconds > config.agents.defaults.maxTimeoutSeconds) {
-    issues.push({ path: "agents.defaults.timeoutSeconds", message: "must not be more than agents.defaults.maxTimeoutSeconds" });
+    issues.push({
+      path: "agents.defaults.timeoutSeconds",
+      message: "must not be more than agents.defaults.maxTimeoutSeconds",
+    });
   }
   return issues;
 }
@@ -66,22 +95,31 @@ const SAMPLE_ID = "00000000-0000-0000-0000-000000000000";
 /** The session keys that the config names, or has Rouse make, obey the rules that requests obey. */
 function sessionKeyIssues({ hooks }: Config): Issue[] {
   const { defaultSessionKey, allowedSessionKeyPrefixes = [], sharedSessions } = hooks;
-  const checked = Object.entries({ allowedSessionKeyPrefixes, sharedSessions }).flatMap(([name, prefixes]) =>
-    prefixes.map((prefix, index): [path: string, problem: string | undefined] => [
-      `hooks.${name}[${index}]`,
-      sessionKeyProblem(prefix + SAMPLE_ID, undefined),
-    ]),
+  const checked = Object.entries({ allowedSessionKeyPrefixes, sharedSessions }).flatMap(
+    ([name, prefixes]) =>
+      prefixes.map((prefix, index): [path: string, problem: string | undefined] => [
+        `hooks.${name}[${index}]`,
+        sessionKeyProblem(prefix + SAMPLE_ID, undefined),
+      ]),
   );
   if (defaultSessionKey !== undefined)
-    checked.push(["hooks.defaultSessionKey", sessionKeyProblem(defaultSessionKey, hooks.allowedSessionKeyPrefixes)]);
+    checked.push([
+      "hooks.defaultSessionKey",
+      sessionKeyProblem(defaultSessionKey, hooks.allowedSessionKeyPrefixes),
+    ]);
   return checked.flatMap(([path, message]) => (message === undefined ? [] : [{ path, message }]));
 }
 
 /** Returns what is allowed in a config and probably not meant. */
-export const configWarnings = ({ hooks, agents }: Config): Issue[] => unknownToAgents("hooks.tools", hooks.tools, agents.list);
+export const configWarnings = ({ hooks, agents }: Config): Issue[] =>
+  unknownToAgents("hooks.tools", hooks.tools, agents.list);
 
 /** Returns a warning for each pattern of a list that narrows the agents' own tools if no agent has a tool that it may name. */
-export function unknownToAgents(path: string, patterns: readonly string[], agents: Config["agents"]["list"]): Issue[] {
+export function unknownToAgents(
+  path: string,
+  patterns: readonly string[],
+  agents: Config["agents"]["list"],
+): Issue[] {
   const own = agents.flatMap(({ tools }) => tools.filter((pattern) => !pattern.startsWith("!")));
   return patterns.flatMap((pattern, index) => {
     if (pattern.startsWith("!") || own.some((name) => patternsMeet(name, pattern))) return [];
@@ -102,15 +140,20 @@ function apiKeyIssues(config: Config): Issue[] {
   const seen = new Set<string>();
   const agents = config.agents.list.length > 0 ? config.agents.list.map(({ id }) => id) : ["main"];
   for (const [index, entry] of config.platform.apiKeys.entries()) {
-    const wrong = (field: string, message: string) => issues.push({ path: `platform.apiKeys[${index}]${field}`, message });
+    const wrong = (field: string, message: string) =>
+      issues.push({ path: `platform.apiKeys[${index}]${field}`, message });
     if (seen.has(entry.id)) wrong(".id", `another key has the id "${entry.id}"`);
     seen.add(entry.id);
     if (entry.id === OPERATOR_KEY) wrong(".id", "is the operator's own; choose another");
-    if ((entry.key === undefined) === (entry.hash === undefined)) wrong("", "needs either `key` or `hash`");
-    if (entry.key !== undefined && entry.key.length < MIN_TOKEN) wrong(".key", `must have at least ${MIN_TOKEN} characters`);
-    if (entry.key !== undefined && entry.key === config.gateway.token) wrong(".key", "must differ from gateway.token");
+    if ((entry.key === undefined) === (entry.hash === undefined))
+      wrong("", "needs either `key` or `hash`");
+    if (entry.key !== undefined && entry.key.length < MIN_TOKEN)
+      wrong(".key", `must have at least ${MIN_TOKEN} characters`);
+    if (entry.key !== undefined && entry.key === config.gateway.token)
+      wrong(".key", "must differ from gateway.token");
     for (const [place, id] of (entry.agents ?? []).entries())
-      if (!agents.includes(id)) wrong(`.agents[${place}]`, `names no agent of agents.list.${didYouMean(id, agents)}`);
+      if (!agents.includes(id))
+        wrong(`.agents[${place}]`, `names no agent of agents.list.${didYouMean(id, agents)}`);
   }
   return issues;
 }

@@ -7,10 +7,14 @@ function renderType(schema: JsonSchema): string {
   if (schema.enum) return schema.enum.map((value) => `\`${JSON.stringify(value)}\``).join(" ");
   if (schema.const !== undefined) return `\`${JSON.stringify(schema.const)}\``;
   if (schema.anyOf) {
-    const file = schema.anyOf.some((option) => option.properties?.["file"] !== undefined && Object.keys(option.properties).length === 1);
+    const file = schema.anyOf.some(
+      (option) =>
+        option.properties?.["file"] !== undefined && Object.keys(option.properties).length === 1,
+    );
     return file ? "secret" : [...new Set(schema.anyOf.map(renderType))].join(" or ");
   }
-  if (schema.type === "array") return `list of ${schema.items ? renderType(schema.items) : "values"}`;
+  if (schema.type === "array")
+    return `list of ${schema.items ? renderType(schema.items) : "values"}`;
   return Array.isArray(schema.type) ? schema.type.join(" or ") : (schema.type ?? "any");
 }
 
@@ -31,7 +35,8 @@ function optionsIn(schema: JsonSchema, path: string): Option[] {
     const option: Option = {
       path: at,
       type: renderType(field),
-      defaultValue: field.default === undefined || isGroup ? undefined : JSON.stringify(field.default),
+      defaultValue:
+        field.default === undefined || isGroup ? undefined : JSON.stringify(field.default),
       required: schema.required?.includes(name) ?? false,
       description: field.description ?? "",
     };
@@ -59,10 +64,12 @@ export const toCell = (text: string): string =>
 
 /** The reference of every key of the config file, as markdown. `providerTypes`: the kinds of model providers that ship. */
 export function configReference(providerTypes: readonly string[]): string {
-  const rows = optionsIn(fieldSchema(configSchema, { providerTypes }), "").map(({ path, type, defaultValue, description }) => {
-    const value = defaultValue === undefined ? "" : `\`${defaultValue}\``;
-    return `| \`${path}\` | ${type} | ${value} | ${toCell(description)} |`;
-  });
+  const rows = optionsIn(fieldSchema(configSchema, { providerTypes }), "").map(
+    ({ path, type, defaultValue, description }) => {
+      const value = defaultValue === undefined ? "" : `\`${defaultValue}\``;
+      return `| \`${path}\` | ${type} | ${value} | ${toCell(description)} |`;
+    },
+  );
   return `# Config reference
 
 Generated from the schemas that check the config (\`npm run docs\`); do not edit by hand. The file is JSON5: comments and trailing commas are fine. \`\${NAME}\` in any text is the environment's variable; as the whole value it also stands for a number, or for \`true\` and \`false\` (\`port: "\${PORT}"\`). \`{ file: "…" }\` in place of a secret is a file's content. A key that is there twice is an error. Durations are text such as \`"90s"\`, \`"30m"\`, \`"24h"\`, \`"3d"\`; a number alone is seconds. Relative paths start at the config file's folder.

@@ -4,17 +4,32 @@ import type { Config } from "./schema/index.ts";
 import { didYouMean } from "./suggest.ts";
 
 /** Checks that a provider exists and speaks OpenAI's formats besides that of chats. */
-export function findEndpointIssues(path: string, name: string, { models }: Config, kinds: readonly ProviderDescription[]): Issue[] {
+export function findEndpointIssues(
+  path: string,
+  name: string,
+  { models }: Config,
+  kinds: readonly ProviderDescription[],
+): Issue[] {
   const able = kinds.filter(({ embeddings }) => embeddings !== undefined);
   const provider = Object.hasOwn(models.providers, name) ? models.providers[name] : undefined;
   if (provider === undefined) {
     // With its key in the environment a provider needs no entry.
     if (able.some(({ fromEnvironment }) => fromEnvironment?.name === name)) return [];
-    return [{ path, message: `models.providers has no such provider.${didYouMean(name, Object.keys(models.providers))}` }];
+    return [
+      {
+        path,
+        message: `models.providers has no such provider.${didYouMean(name, Object.keys(models.providers))}`,
+      },
+    ];
   }
   const kind = kinds.find(({ type }) => type === provider.type);
   if (kind === undefined || kind.embeddings !== undefined) return [];
-  return [{ path, message: `must be a provider of type ${able.map(({ type }) => `\`${type}\``).join(" or ")}` }];
+  return [
+    {
+      path,
+      message: `must be a provider of type ${able.map(({ type }) => `\`${type}\``).join(" or ")}`,
+    },
+  ];
 }
 
 /** Where a provider that speaks OpenAI's formats is, and what each request carries. */
@@ -28,10 +43,22 @@ export interface Endpoint {
 /** Finds the endpoint of a provider; undefined if it has no address. */
 export function findEndpoint(
   name: string,
-  { config, env, kinds }: { config: Config; env: Record<string, string | undefined>; kinds: readonly ProviderDescription[] },
+  {
+    config,
+    env,
+    kinds,
+  }: {
+    config: Config;
+    env: Record<string, string | undefined>;
+    kinds: readonly ProviderDescription[];
+  },
 ): Endpoint | undefined {
-  const provider = Object.hasOwn(config.models.providers, name) ? config.models.providers[name] : undefined;
-  const kind = kinds.find(({ type, fromEnvironment }) => (provider ? type === provider.type : fromEnvironment?.name === name));
+  const provider = Object.hasOwn(config.models.providers, name)
+    ? config.models.providers[name]
+    : undefined;
+  const kind = kinds.find(({ type, fromEnvironment }) =>
+    provider ? type === provider.type : fromEnvironment?.name === name,
+  );
   const baseUrl = provider?.baseUrl ?? kind?.embeddings?.baseUrl;
   const apiKey = provider?.apiKey ?? (kind && findKey(kind, env));
   if (baseUrl === undefined) return undefined;

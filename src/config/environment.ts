@@ -14,7 +14,8 @@ export function toBoolean(value: unknown): unknown {
   return value === "false" ? false : value;
 }
 
-const toNumber = (value: unknown): unknown => (typeof value === "string" && NUMBER.test(value) ? Number(value) : value);
+const toNumber = (value: unknown): unknown =>
+  typeof value === "string" && NUMBER.test(value) ? Number(value) : value;
 
 interface Mismatch {
   path: PropertyKey[];
@@ -23,10 +24,14 @@ interface Mismatch {
 }
 
 /** Finds the fields that must be a number or a boolean and are not, also in the branches of unions. */
-function findMismatches(issues: readonly RawIssue[], prefix: readonly PropertyKey[] = []): Mismatch[] {
+function findMismatches(
+  issues: readonly RawIssue[],
+  prefix: readonly PropertyKey[] = [],
+): Mismatch[] {
   return issues.flatMap((issue): Mismatch[] => {
     const path = [...prefix, ...issue.path];
-    if (issue.code === "invalid_union") return issue.errors.flatMap((branch) => findMismatches(branch, path));
+    if (issue.code === "invalid_union")
+      return issue.errors.flatMap((branch) => findMismatches(branch, path));
     if (issue.code !== "invalid_type") return [];
     if (issue.expected === "number") return [{ path, expected: "number", issue }];
     return issue.expected === "boolean" ? [{ path, expected: "boolean", issue }] : [];
@@ -34,7 +39,9 @@ function findMismatches(issues: readonly RawIssue[], prefix: readonly PropertyKe
 }
 
 function convertAt(root: unknown, { path, expected }: Mismatch): void {
-  const parent = path.slice(0, -1).reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)[key], root);
+  const parent = path
+    .slice(0, -1)
+    .reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)[key], root);
   const members = parent as Record<PropertyKey, unknown>;
   const last = path.at(-1) as PropertyKey;
   members[last] = expected === "boolean" ? toBoolean(members[last]) : toNumber(members[last]);
@@ -53,12 +60,16 @@ export function parseWithVariables<T>(
   const first = schema.safeParse(value);
   if (first.success) return first;
   const converted = structuredClone(value);
-  for (const mismatch of findMismatches(first.error.issues)) if (variableAt(mismatch.path) !== undefined) convertAt(converted, mismatch);
+  for (const mismatch of findMismatches(first.error.issues))
+    if (variableAt(mismatch.path) !== undefined) convertAt(converted, mismatch);
   const second = schema.safeParse(converted);
   for (const { path, expected, issue } of findMismatches(second.error?.issues ?? [])) {
     const name = variableAt(path);
     const form = expected === "boolean" ? "true or false" : "a number such as 8080";
-    if (name !== undefined) Object.assign(issue, { message: `must be ${form}, and the environment's ${name} is not: change the variable` });
+    if (name !== undefined)
+      Object.assign(issue, {
+        message: `must be ${form}, and the environment's ${name} is not: change the variable`,
+      });
   }
   return second;
 }

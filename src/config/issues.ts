@@ -7,7 +7,8 @@ import { didYouMean } from "./suggest.ts";
 /** `hooks.mappings[2].id`: a path as people write it. */
 export function renderPath(path: readonly PropertyKey[]): string {
   let text = "";
-  for (const key of path) text += typeof key === "number" ? `[${key}]` : `${text === "" ? "" : "."}${String(key)}`;
+  for (const key of path)
+    text += typeof key === "number" ? `[${key}]` : `${text === "" ? "" : "."}${String(key)}`;
   return text;
 }
 
@@ -23,7 +24,8 @@ function shapeAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
     at = unwrap(at);
     if (key === undefined) break;
     const { shape, element, valueType } =
-      (at as { def?: { shape?: Record<string, unknown>; element?: unknown; valueType?: unknown } })?.def ?? {};
+      (at as { def?: { shape?: Record<string, unknown>; element?: unknown; valueType?: unknown } })
+        ?.def ?? {};
     at = typeof key === "number" ? element : (shape?.[String(key)] ?? valueType);
   }
   const { shape } = (at as { def?: { shape?: Record<string, unknown> } })?.def ?? {};
@@ -32,7 +34,8 @@ function shapeAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
 
 function unwrap(schema: unknown): unknown {
   let at = schema as { def?: { innerType?: unknown; in?: unknown } } | undefined;
-  while (at?.def && (at.def.innerType !== undefined || at.def.in !== undefined)) at = (at.def.innerType ?? at.def.in) as typeof at;
+  while (at?.def && (at.def.innerType !== undefined || at.def.in !== undefined))
+    at = (at.def.innerType ?? at.def.in) as typeof at;
   return at;
 }
 
@@ -40,7 +43,8 @@ type Raw = z.core.$ZodIssue;
 
 /** The branch of a union that comes nearest: the one whose problems lie deepest, and that knows the most keys. */
 function nearestBranch(branches: readonly (readonly Raw[])[]): readonly Raw[] {
-  const unknown = (issues: readonly Raw[]): number => issues.filter(({ code }) => code === "unrecognized_keys").length;
+  const unknown = (issues: readonly Raw[]): number =>
+    issues.filter(({ code }) => code === "unrecognized_keys").length;
   const nearness = (issues: readonly Raw[]): number =>
     Math.max(0, ...issues.map((issue) => issue.path.length)) * 10 - issues.length - unknown(issues);
   return branches.toSorted((a, b) => nearness(b) - nearness(a))[0] ?? [];
@@ -58,7 +62,10 @@ export function schemaIssues(error: z.ZodError, schema: z.ZodType): SchemaIssue[
     const path = [...prefix, ...issue.path];
     if (issue.code === "unrecognized_keys") {
       const known = shapeAt(schema, path);
-      return issue.keys.map((key) => ({ path: [...path, key], message: `is not known.${didYouMean(key, known)}` }));
+      return issue.keys.map((key) => ({
+        path: [...path, key],
+        message: `is not known.${didYouMean(key, known)}`,
+      }));
     }
     if (issue.code === "invalid_union" && issue.errors.length > 0) {
       const nearest = nearestBranch(issue.errors);
@@ -72,7 +79,10 @@ export function schemaIssues(error: z.ZodError, schema: z.ZodType): SchemaIssue[
 
 /** The same with paths as people write them. */
 export function configIssues(error: z.ZodError, schema: z.ZodType): Issue[] {
-  return schemaIssues(error, schema).map(({ path, message }) => ({ path: renderPath(path), message }));
+  return schemaIssues(error, schema).map(({ path, message }) => ({
+    path: renderPath(path),
+    message,
+  }));
 }
 
 /** `mappings/ci.json: mappings[0].id`: a file of `hooks.mappingsDir`, and the path in it. */
@@ -82,7 +92,10 @@ export const MAPPING_FILE = /^mappings\/([^:/]+?)(?:: (.*))?$/;
  * A problem on one line: `rouse.json5:12:5  hooks.path: must not be …`. Its detail follows on lines of its own.
  * @param folder files in it are named relative to it.
  */
-export function renderIssue({ path, message, file, line, column, detail }: Issue, folder?: string): string {
+export function renderIssue(
+  { path, message, file, line, column, detail }: Issue,
+  folder?: string,
+): string {
   const inner = file === undefined ? path : path.replace(MAPPING_FILE, "$2");
   const more = detail === undefined ? "" : `\n${detail}`.replace(/\n/g, "\n    ");
   // A key or a value that the message quotes may have line breaks, and would look like a line of its own.

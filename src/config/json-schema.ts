@@ -39,19 +39,28 @@ export interface SchemaParts {
 
 const FILE: JsonSchema = {
   type: "object",
-  properties: { file: { type: "string", description: "A file whose content is the value; relative to the config's folder." } },
+  properties: {
+    file: {
+      type: "string",
+      description: "A file whose content is the value; relative to the config's folder.",
+    },
+  },
   required: ["file"],
   additionalProperties: false,
 };
 const VARIABLE: JsonSchema = { type: "string", pattern: VARIABLE_REFERENCE.source };
-const WITH_VARIABLE: JsonSchema = { type: "string", pattern: VARIABLE_REFERENCE.source.slice(1, -1) };
+const WITH_VARIABLE: JsonSchema = {
+  type: "string",
+  pattern: VARIABLE_REFERENCE.source.slice(1, -1),
+};
 
 /** What our schemas say of themselves for this file and for masking; no keywords of JSON Schema. */
 const MARKS = ["secret", "preset", "providerType", "conditions"];
 
 /** Puts another schema in place of one; its description and default stay. */
 function replace(schema: JsonSchema, by: JsonSchema): void {
-  for (const key of Object.keys(schema)) if (key !== "description" && key !== "default") delete schema[key as keyof JsonSchema];
+  for (const key of Object.keys(schema))
+    if (key !== "description" && key !== "default") delete schema[key as keyof JsonSchema];
   Object.assign(schema, by);
 }
 
@@ -75,7 +84,11 @@ function conditionsSchema(kind: "flat" | "payload"): JsonSchema {
 /** The JSON Schema of a zod schema's input. `secretFiles`: secrets may also be `{ file }`. */
 export function fieldSchema(
   schema: z.ZodType,
-  { secretFiles = true, presets = [], providerTypes = [] }: { secretFiles?: boolean } & Partial<Omit<SchemaParts, "sections">> = {},
+  {
+    secretFiles = true,
+    presets = [],
+    providerTypes = [],
+  }: { secretFiles?: boolean } & Partial<Omit<SchemaParts, "sections">> = {},
 ): JsonSchema {
   return z.toJSONSchema(schema, {
     io: "input",
@@ -85,7 +98,12 @@ export function fieldSchema(
       const made = jsonSchema as JsonSchema;
       for (const mark of MARKS) delete jsonSchema[mark];
       if (meta["secret"] === true && secretFiles)
-        replace(made, { anyOf: [{ type: made.type ?? "string", minLength: made.minLength ?? 1 }, structuredClone(FILE)] });
+        replace(made, {
+          anyOf: [
+            { type: made.type ?? "string", minLength: made.minLength ?? 1 },
+            structuredClone(FILE),
+          ],
+        });
       // The names that ship are offered; files of `hooks.mappingsDir` bring others.
       if (meta["preset"] === true && presets.length > 0)
         replace(made, {
@@ -96,8 +114,11 @@ export function fieldSchema(
         });
       // Other types come from plugins.
       if (meta["providerType"] === true && providerTypes.length > 0)
-        replace(made, { anyOf: [{ type: "string", enum: [...providerTypes] }, { type: "string" }] });
-      if (meta["conditions"] === "flat" || meta["conditions"] === "payload") replace(made, conditionsSchema(meta["conditions"]));
+        replace(made, {
+          anyOf: [{ type: "string", enum: [...providerTypes] }, { type: "string" }],
+        });
+      if (meta["conditions"] === "flat" || meta["conditions"] === "payload")
+        replace(made, conditionsSchema(meta["conditions"]));
     },
   }) as JsonSchema;
 }
@@ -117,7 +138,10 @@ function withReferences(schema: JsonSchema, files: boolean): JsonSchema {
   const others = [...variable, ...(files && type === "string" ? [FILE] : [])];
   if (others.length === 0) return schema;
   const { description, default: standard, ...rest } = schema;
-  const shown = { ...(description === undefined ? {} : { description }), ...(standard === undefined ? {} : { default: standard }) };
+  const shown = {
+    ...(description === undefined ? {} : { description }),
+    ...(standard === undefined ? {} : { default: standard }),
+  };
   return { anyOf: [rest, ...others], ...shown };
 }
 
@@ -127,12 +151,20 @@ function asWritten(schema: JsonSchema, files = false): JsonSchema {
   const { properties, items, additionalProperties, anyOf } = schema;
   // An alternative for any text takes a variable as it is.
   const takesText = anyOf?.some((option) => option.type === "string" && !isNarrow(option)) === true;
-  const options = anyOf?.map((option) => (isLeaf(option) && takesText && !files ? option : inner(option)));
+  const options = anyOf?.map((option) =>
+    isLeaf(option) && takesText && !files ? option : inner(option),
+  );
   const made: JsonSchema = {
     ...schema,
-    ...(properties && { properties: Object.fromEntries(Object.entries(properties).map(([name, field]) => [name, inner(field)])) }),
+    ...(properties && {
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([name, field]) => [name, inner(field)]),
+      ),
+    }),
     ...(items && { items: inner(items) }),
-    ...(typeof additionalProperties === "object" && { additionalProperties: inner(additionalProperties) }),
+    ...(typeof additionalProperties === "object" && {
+      additionalProperties: inner(additionalProperties),
+    }),
     ...(options && { anyOf: options }),
   };
   return isLeaf(made) ? withReferences(made, files) : made;
@@ -147,13 +179,17 @@ function sectionSchema({ id, section, schema }: SchemaParts["sections"][number])
     ...fields,
     description: `The plugin \`${id}\`.`,
     properties: {
-      enabled: { ...withReferences({ type: "boolean" }, false), description: "`false` turns the plugin off." },
+      enabled: {
+        ...withReferences({ type: "boolean" }, false),
+        description: "`false` turns the plugin off.",
+      },
       ...(section === "channels" && {
         accounts: {
           type: "object",
           additionalProperties: account,
           minProperties: 1,
-          description: "Several accounts by name; what stands beside them is for all. The first one is the channel's own.",
+          description:
+            "Several accounts by name; what stands beside them is for all. The first one is the channel's own.",
         },
       }),
       ...fields.properties,
@@ -168,19 +204,37 @@ function withDefs(schema: JsonSchema): JsonSchema {
 }
 
 /** The JSON Schema of the config file, for editors. Sections of the user's own plugins may hold anything. */
-export function configJsonSchema({ sections = [], ...names }: Partial<SchemaParts> = {}): JsonSchema {
+export function configJsonSchema({
+  sections = [],
+  ...names
+}: Partial<SchemaParts> = {}): JsonSchema {
   const schema = asWritten(fieldSchema(configSchema, names));
   const addSections = (name: "channels" | "hooks"): JsonSchema => {
-    const own = sections.filter(({ section }) => section === name).map((one) => [one.id, sectionSchema(one)] as const);
+    const own = sections
+      .filter(({ section }) => section === name)
+      .map((one) => [one.id, sectionSchema(one)] as const);
     const { propertyNames: _any, ...group } = schema.properties?.[name] ?? {};
-    return { ...group, properties: { ...group.properties, ...Object.fromEntries(own) }, additionalProperties: { type: "object" } };
+    return {
+      ...group,
+      properties: { ...group.properties, ...Object.fromEntries(own) },
+      additionalProperties: { type: "object" },
+    };
   };
-  return withDefs({ ...schema, properties: { ...schema.properties, channels: addSections("channels"), hooks: addSections("hooks") } });
+  return withDefs({
+    ...schema,
+    properties: {
+      ...schema.properties,
+      channels: addSections("channels"),
+      hooks: addSections("hooks"),
+    },
+  });
 }
 
 /** The JSON Schema of a file of `hooks.mappingsDir`. Variables and `{ file }` stand only in the `auth` of the whole file. */
 export function mappingFileJsonSchema(): JsonSchema {
   const schema = fieldSchema(mappingFileSchema, { secretFiles: false });
-  const { properties: { auth = {} } = {} } = asWritten(fieldSchema(z.object({ auth: mappingFileSchema.shape.auth })));
+  const { properties: { auth = {} } = {} } = asWritten(
+    fieldSchema(z.object({ auth: mappingFileSchema.shape.auth })),
+  );
   return withDefs({ ...schema, properties: { ...schema.properties, auth } });
 }

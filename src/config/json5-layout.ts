@@ -39,7 +39,8 @@ export function indentAt(text: string, index: number): string {
 export const splitLines = (text: string): string[] => text.split(/\r\n|\n|\r/);
 
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
-const renderKey = (key: string, { quotesKeys }: TextStyle): string => (quotesKeys || !IDENTIFIER.test(key) ? JSON.stringify(key) : key);
+const renderKey = (key: string, { quotesKeys }: TextStyle): string =>
+  quotesKeys || !IDENTIFIER.test(key) ? JSON.stringify(key) : key;
 
 const isPlain = (value: unknown): boolean => typeof value !== "object" || value === null;
 
@@ -61,19 +62,26 @@ export function renderWritten(value: unknown, room: Room): string {
   const entries = Object.entries(value as object).filter(([, inner]) => inner !== undefined);
   if (entries.length === 0) return open + close;
   const isFlat = indent === undefined || (isList && value.every(isPlain));
-  const inner: Room = isFlat ? { ...room, indent: undefined } : { ...room, indent: indent + style.unit };
-  const items = entries.map(([key, one]) => `${isList ? "" : `${renderKey(key, style)}: `}${renderWritten(one, inner)}`);
+  const inner: Room = isFlat
+    ? { ...room, indent: undefined }
+    : { ...room, indent: indent + style.unit };
+  const items = entries.map(
+    ([key, one]) => `${isList ? "" : `${renderKey(key, style)}: `}${renderWritten(one, inner)}`,
+  );
   if (isFlat) return isList ? `[${items.join(", ")}]` : `{ ${items.join(", ")} }`;
   const { eol } = style;
   return `${open}${eol}${items.map((item) => inner.indent + item).join(`,${eol}`)}${trailing ? "," : ""}${eol}${indent}${close}`;
 }
 
 /** Whether an object or a list ends on the line on which it begins. */
-export const isOnOneLine = (text: string, { start, end }: TextNode): boolean => !BREAK.test(text.slice(start, end));
+export const isOnOneLine = (text: string, { start, end }: TextNode): boolean =>
+  !BREAK.test(text.slice(start, end));
 
-const insert = (text: string, index: number, added: string): string => text.slice(0, index) + added + text.slice(index);
+const insert = (text: string, index: number, added: string): string =>
+  text.slice(0, index) + added + text.slice(index);
 
-const hasTrailingComma = ({ items = [], commas }: TextNode): boolean => items.length > 0 && commas.length === items.length;
+const hasTrailingComma = ({ items = [], commas }: TextNode): boolean =>
+  items.length > 0 && commas.length === items.length;
 
 /** Adds an item on the line of a list or an object that has one already. */
 function appendInline(text: string, around: TextNode, item: string): string {
@@ -88,12 +96,20 @@ function appendInline(text: string, around: TextNode, item: string): string {
  * Adds an item at the end of a list or an object, on a line of its own. No other character changes, but for a comma.
  * @param render gets the indent of the new line.
  */
-export function appendOnLine(text: string, around: TextNode, style: TextStyle, render: (indent: string) => string): string {
+export function appendOnLine(
+  text: string,
+  around: TextNode,
+  style: TextStyle,
+  render: (indent: string) => string,
+): string {
   const { items = [], start } = around;
   const close = around.end - 1;
   const last = items.at(-1);
   const outer = indentAt(text, close);
-  const indent = last && BREAK.test(text.slice(start, last.start)) ? indentAt(text, last.start) : outer + style.unit;
+  const indent =
+    last && BREAK.test(text.slice(start, last.start))
+      ? indentAt(text, last.start)
+      : outer + style.unit;
   const behind = text.slice(0, close).trimEnd().length;
   const isClosedBelow = BREAK.test(text.slice(behind, close));
   const isTrailing = hasTrailingComma(around);
@@ -103,12 +119,18 @@ export function appendOnLine(text: string, around: TextNode, style: TextStyle, r
 }
 
 /** Adds a value at the end of a list, or a member at the end of an object, as what stands there is laid out. */
-export function appendItem(text: string, around: TextNode, style: TextStyle, { key, value }: { key?: string; value: unknown }): string {
+export function appendItem(
+  text: string,
+  around: TextNode,
+  style: TextStyle,
+  { key, value }: { key?: string; value: unknown },
+): string {
   const { items = [], isObject } = around;
   const trailing = hasTrailingComma(around);
   const render = (indent: string | undefined): string =>
     `${key === undefined ? "" : `${renderKey(key, style)}: `}${renderWritten(value, { style, indent, trailing })}`;
-  if (items.length > 0 && isOnOneLine(text, around)) return appendInline(text, around, render(undefined));
+  if (items.length > 0 && isOnOneLine(text, around))
+    return appendInline(text, around, render(undefined));
   if (items.length === 0 && !isObject && isPlain(value) && around.end - around.start === 2)
     return insert(text, around.start + 1, render(undefined));
   return appendOnLine(text, around, style, render);
@@ -133,5 +155,7 @@ export function removeItem(text: string, { items = [], commas }: TextNode, index
   const line = lineStart(after, start);
   const rest = /^[ \t]*(?:\r\n|[\n\r])/.exec(after.slice(end))?.[0];
   const isAlone = rest !== undefined && after.slice(line, start).trim() === "" && line > 0;
-  return isAlone ? after.slice(0, line) + after.slice(end + rest.length) : after.slice(0, start) + after.slice(end);
+  return isAlone
+    ? after.slice(0, line) + after.slice(end + rest.length)
+    : after.slice(0, start) + after.slice(end);
 }

@@ -1,7 +1,8 @@
 import JSON5 from "json5";
 
 /** Comments, strings, punctuation, and whatever else stands between spaces. */
-const TOKEN = /\/\/.*|\/\*[^]*?\*\/|"[^"\\]*(?:\\[^][^"\\]*)*"|'[^'\\]*(?:\\[^][^'\\]*)*'|[{}[\]:,]|[^\s{}[\]:,"'/]+/g;
+const TOKEN =
+  /\/\/.*|\/\*[^]*?\*\/|"[^"\\]*(?:\\[^][^"\\]*)*"|'[^'\\]*(?:\\[^][^'\\]*)*'|[{}[\]:,]|[^\s{}[\]:,"'/]+/g;
 
 /** A value as it stands in a text. Positions count from 0; `end` is behind its last character. */
 export interface TextNode {
@@ -32,7 +33,10 @@ function readKey(token: string): string {
 export function readTree(text: string): TextNode | undefined {
   let root: TextNode | undefined;
   const open: TextNode[] = [];
-  let [last, key] = [{ token: "", index: 0 }, undefined as Pick<TextItem, "key" | "start"> | undefined];
+  let [last, key] = [
+    { token: "", index: 0 },
+    undefined as Pick<TextItem, "key" | "start"> | undefined,
+  ];
   const add = (node: TextNode): void => {
     const around = open.at(-1);
     root ??= node;
@@ -44,7 +48,13 @@ export function readTree(text: string): TextNode | undefined {
     if (token.startsWith("/")) continue;
     const around = open.at(-1);
     if (token === "{" || token === "[") {
-      const node: TextNode = { start: index, end: index + 1, items: [], isObject: token === "{", commas: [] };
+      const node: TextNode = {
+        start: index,
+        end: index + 1,
+        items: [],
+        isObject: token === "{",
+        commas: [],
+      };
       add(node);
       open.push(node);
     } else if (token === "}" || token === "]") {

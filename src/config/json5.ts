@@ -169,9 +169,18 @@ function parseJson5(text: string): ParsedJson5 {
   try {
     return { ok: true, value: JSON5.parse<unknown>(text), duplicates: findDuplicateKeys(text) };
   } catch (error) {
-    const { lineNumber: line, columnNumber: column } = error as { lineNumber?: number; columnNumber?: number };
-    if (line === undefined || column === undefined) return { ok: false, message: "is not valid JSON5" };
-    return { ok: false, message: `is not valid JSON5 at line ${line}, column ${column}`, line, column };
+    const { lineNumber: line, columnNumber: column } = error as {
+      lineNumber?: number;
+      columnNumber?: number;
+    };
+    if (line === undefined || column === undefined)
+      return { ok: false, message: "is not valid JSON5" };
+    return {
+      ok: false,
+      message: `is not valid JSON5 at line ${line}, column ${column}`,
+      line,
+      column,
+    };
   }
 }
 
@@ -180,6 +189,9 @@ export function readJson5(file: string, texts?: FileTexts): ParsedJson5 {
   try {
     return parseJson5(readText(file, texts));
   } catch (error) {
-    return { ok: false, message: `${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})` };
+    return {
+      ok: false,
+      message: `${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})`,
+    };
   }
 }

@@ -23,7 +23,8 @@ const STAND_INS: readonly [RegExp, (index: string) => unknown][] = [
 ];
 const MAX_ROUNDS = 10;
 
-const isObject = (value: unknown): value is Record<PropertyKey, unknown> => typeof value === "object" && value !== null;
+const isObject = (value: unknown): value is Record<PropertyKey, unknown> =>
+  typeof value === "object" && value !== null;
 
 function valueAt(root: unknown, path: Path): unknown {
   return path.reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), root);
@@ -83,7 +84,10 @@ export function parseUsable(value: unknown, variables: Variables): UsableConfig 
  * part of, and of fields that are missing beside them.
  * @param isWritten whether the file has a field.
  */
-export function followsFrom(paths: readonly string[], isWritten: (path: string) => boolean): (issue: Issue) => boolean {
+export function followsFrom(
+  paths: readonly string[],
+  isWritten: (path: string) => boolean,
+): (issue: Issue) => boolean {
   const wrong = new Set(paths);
   const parents = new Set(paths.map(parentPath));
   return ({ path }) => {
@@ -150,8 +154,15 @@ function getFieldPaths(value: unknown, path: readonly PropertyKey[] = []): Set<s
 }
 
 /** Resolves a path relative to the config's folder. */
-function absolutePaths(config: Config, baseDir: string, { cwd, env, stateDir: named }: LoadOptions): string {
-  const stateDir = named === undefined ? resolve(baseDir, env["ROUSE_STATE_DIR"] || (config.stateDir ?? ".rouse")) : resolve(cwd, named);
+function absolutePaths(
+  config: Config,
+  baseDir: string,
+  { cwd, env, stateDir: named }: LoadOptions,
+): string {
+  const stateDir =
+    named === undefined
+      ? resolve(baseDir, env["ROUSE_STATE_DIR"] || (config.stateDir ?? ".rouse"))
+      : resolve(cwd, named);
   config.stateDir = stateDir;
   config.hooks.mappingsDir = resolve(baseDir, config.hooks.mappingsDir);
   config.hooks.testsDir = resolve(baseDir, config.hooks.testsDir);
@@ -160,7 +171,8 @@ function absolutePaths(config: Config, baseDir: string, { cwd, env, stateDir: na
   for (const field of ["read", "write"] as const)
     transformPermissions[field] = transformPermissions[field].map((path) => resolve(baseDir, path));
   const { url } = config.store;
-  if (url?.startsWith("sqlite:") && !isAbsolute(url.slice(7))) config.store.url = `sqlite:${resolve(baseDir, url.slice(7))}`;
+  if (url?.startsWith("sqlite:") && !isAbsolute(url.slice(7)))
+    config.store.url = `sqlite:${resolve(baseDir, url.slice(7))}`;
   return stateDir;
 }
 
@@ -170,11 +182,17 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   const file = options.config === undefined ? findConfig(options) : undefined;
   const isWritten = file !== undefined || options.config !== undefined;
   const parsed: ParsedJson5 =
-    file === undefined ? { ok: true, value: options.config ?? {}, duplicates: [] } : readJson5(file, options.texts);
+    file === undefined
+      ? { ok: true, value: options.config ?? {}, duplicates: [] }
+      : readJson5(file, options.texts);
   const named = file === undefined ? {} : { file };
   if (!parsed.ok) {
     const { ok: _ok, message, ...place } = parsed;
-    return { ok: false, issues: [{ path: "", message: `the config file ${message}`, ...named, ...place }], ...named };
+    return {
+      ok: false,
+      issues: [{ path: "", message: `the config file ${message}`, ...named, ...place }],
+      ...named,
+    };
   }
   const baseDir = file === undefined ? options.cwd : dirname(file);
   const resolved = resolveReferences(parsed.value, { env, baseDir });
@@ -191,8 +209,15 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   const located = (): Issue[] => locateIssues(issues, { file, texts: options.texts });
   if (!config) return { ok: false, issues: located(), ...named };
   const fields =
-    open.length + wrong.length === 0 ? undefined : file === undefined ? getFieldPaths(parsed.value) : readFields(file, options.texts);
-  const isFollowUp = followsFrom([...open, ...wrong.map(({ path }) => path), ...removed], (path) => fields?.has(path) === true);
+    open.length + wrong.length === 0
+      ? undefined
+      : file === undefined
+        ? getFieldPaths(parsed.value)
+        : readFields(file, options.texts);
+  const isFollowUp = followsFrom(
+    [...open, ...wrong.map(({ path }) => path), ...removed],
+    (path) => fields?.has(path) === true,
+  );
   config.hooks.enabled ??= !isWritten;
   issues.push(...checkConfig(config, isWritten).filter((issue) => !isFollowUp(issue)));
   const stateDir = absolutePaths(config, baseDir, options);
@@ -208,5 +233,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
     isFollowUp,
     ...named,
   };
-  return issues.length === 0 ? { ok: true, ...loaded } : { ok: false, issues: located(), ...named, rest: loaded };
+  return issues.length === 0
+    ? { ok: true, ...loaded }
+    : { ok: false, issues: located(), ...named, rest: loaded };
 }

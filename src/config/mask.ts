@@ -19,7 +19,9 @@ const secrets = new WeakMap<object, boolean>();
 function isSecret(schema: unknown): boolean {
   const known = secrets.get(schema as object);
   if (known !== undefined) return known;
-  const isMarked = (schema as { meta?: () => { secret?: unknown } | undefined } | undefined)?.meta?.()?.secret === true;
+  const isMarked =
+    (schema as { meta?: () => { secret?: unknown } | undefined } | undefined)?.meta?.()?.secret ===
+    true;
   secrets.set(schema as object, isMarked);
   return isMarked;
 }
@@ -31,7 +33,9 @@ function getAlternatives(schema: unknown): readonly unknown[] {
   const known = alternatives.get(schema as object);
   if (known) return known;
   const { innerType, in: input, options } = getDefinition(schema);
-  const inner = isSecret(schema) ? [] : (options ?? [innerType ?? input].filter((one) => one !== undefined));
+  const inner = isSecret(schema)
+    ? []
+    : (options ?? [innerType ?? input].filter((one) => one !== undefined));
   const found = inner.length === 0 ? [schema] : inner.flatMap(getAlternatives);
   alternatives.set(schema as object, found);
   return found;
@@ -44,12 +48,19 @@ function byName(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(byName);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [name, SECRET_NAME.test(name) && typeof member === "string" ? MASK : byName(member)]),
+    Object.entries(value).map(([name, member]) => [
+      name,
+      SECRET_NAME.test(name) && typeof member === "string" ? MASK : byName(member),
+    ]),
   );
 }
 
 /** Masks the secrets of a value that the schemas describe. `isShown` says of a secret's text that it is not the secret itself. */
-export function mask(value: unknown, schemas: readonly unknown[], isShown: (text: string) => boolean = () => false): unknown {
+export function mask(
+  value: unknown,
+  schemas: readonly unknown[],
+  isShown: (text: string) => boolean = () => false,
+): unknown {
   const flat = schemas.flatMap(getAlternatives);
   if (typeof value === "string") return flat.some(isSecret) && !isShown(value) ? MASK : value;
   if (Array.isArray(value))
@@ -63,10 +74,16 @@ export function mask(value: unknown, schemas: readonly unknown[], isShown: (text
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => {
-      const inner = flat.flatMap((schema) => getDefinition(schema).shape?.[name] ?? getDefinition(schema).valueType ?? []);
+      const inner = flat.flatMap(
+        (schema) => getDefinition(schema).shape?.[name] ?? getDefinition(schema).valueType ?? [],
+      );
       return [
         name,
-        inner.length === 0 ? (SECRET_NAME.test(name) && typeof member === "string" ? MASK : byName(member)) : mask(member, inner, isShown),
+        inner.length === 0
+          ? SECRET_NAME.test(name) && typeof member === "string"
+            ? MASK
+            : byName(member)
+          : mask(member, inner, isShown),
       ];
     }),
   );
@@ -76,6 +93,8 @@ export function mask(value: unknown, schemas: readonly unknown[], isShown: (text
 export function maskConfig(config: Config): unknown {
   const masked = mask(config, [configSchema]) as Record<string, unknown>;
   const { channels, plugins } = config;
-  const shown = Array.isArray(plugins) ? plugins : { ...plugins, settings: byName(plugins.settings) };
+  const shown = Array.isArray(plugins)
+    ? plugins
+    : { ...plugins, settings: byName(plugins.settings) };
   return { ...masked, channels: byName(channels), plugins: shown };
 }

@@ -19,13 +19,19 @@ const PRESET = /^preset ([^: ]+)[^:]*(?::|$)/;
 
 function presetPath(file: string, name: string, texts: FileTexts | undefined): string {
   const parsed = readJson5(file, texts);
-  const { presets } = ((parsed.ok ? parsed.value : {}) as { hooks?: { presets?: unknown } }).hooks ?? {};
-  const index = Array.isArray(presets) ? presets.findIndex((entry) => entry === name || (entry as { use?: unknown })?.use === name) : -1;
+  const { presets } =
+    ((parsed.ok ? parsed.value : {}) as { hooks?: { presets?: unknown } }).hooks ?? {};
+  const index = Array.isArray(presets)
+    ? presets.findIndex((entry) => entry === name || (entry as { use?: unknown })?.use === name)
+    : -1;
   return index < 0 ? "hooks.presets" : `hooks.presets[${index}]`;
 }
 
 /** Adds file, line and column to problems of the config, and leaves out repeats. Each file is read once. */
-export function locateIssues(issues: readonly Issue[], { file, mappingsDir, texts }: ConfigPlaces): Issue[] {
+export function locateIssues(
+  issues: readonly Issue[],
+  { file, mappingsDir, texts }: ConfigPlaces,
+): Issue[] {
   const read = new Map<string, Fields>();
   const inFile = (issue: Issue, name: string, path: string): Issue => {
     const fields = read.get(name) ?? readFields(name, texts);
@@ -33,11 +39,14 @@ export function locateIssues(issues: readonly Issue[], { file, mappingsDir, text
     return { ...issue, file: name, ...fields.place(path) };
   };
   // A preset's option that is wrong is found once for each of its mappings.
-  const different = [...new Map(issues.map((issue) => [`${issue.path}\n${issue.message}`, issue])).values()];
+  const different = [
+    ...new Map(issues.map((issue) => [`${issue.path}\n${issue.message}`, issue])).values(),
+  ];
   return different.map((issue): Issue => {
     if (issue.file !== undefined) return issue;
     const [label, name, inner = ""] = MAPPING_FILE.exec(issue.path) ?? [];
-    if (label !== undefined && mappingsDir !== undefined) return inFile(issue, join(mappingsDir, name ?? ""), inner);
+    if (label !== undefined && mappingsDir !== undefined)
+      return inFile(issue, join(mappingsDir, name ?? ""), inner);
     if (file === undefined) return issue;
     const preset = PRESET.exec(issue.path)?.[1];
     if (preset !== undefined) return inFile(issue, file, presetPath(file, preset, texts));

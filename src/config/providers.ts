@@ -7,7 +7,12 @@ export interface ProviderDescription {
   /** The value of `models.providers.<name>.type`. */
   type: string;
   /** A provider that needs no entry in the config if one of `variables` is set. The first that is set holds the key. */
-  fromEnvironment?: { name: string; title: string; variables: readonly string[]; defaultModel: string };
+  fromEnvironment?: {
+    name: string;
+    title: string;
+    variables: readonly string[];
+    defaultModel: string;
+  };
   /** It answers `POST /embeddings` in the format of OpenAI; `baseUrl` is the default for the address before `/embeddings`. */
   embeddings?: { baseUrl?: string };
   /** `gen_ai.provider.name` of its spans, as the conventions of OpenTelemetry name the provider. Default: the type. */
@@ -22,21 +27,31 @@ export interface ShippedProvider extends ProviderDescription {
 /** Describes the kinds of model providers that ship, without loading any. In the built package the file lies beside the folder of built files. */
 export function readProviders(builtinDir: string): ShippedProvider[] {
   const name = "providers.json";
-  const file = [join(builtinDir, name), join(builtinDir, "..", "..", "plugins", name)].find((path) => existsSync(path));
+  const file = [join(builtinDir, name), join(builtinDir, "..", "..", "plugins", name)].find(
+    (path) => existsSync(path),
+  );
   return file === undefined ? [] : (JSON.parse(readFileSync(file, "utf8")) as ShippedProvider[]);
 }
 
 /** Returns the key of a kind of provider in the environment. */
-export function findKey({ fromEnvironment }: ProviderDescription, env: Record<string, string | undefined>): string | undefined {
-  return fromEnvironment?.variables.map((name) => env[name]).find((value) => value !== undefined && value !== "");
+export function findKey(
+  { fromEnvironment }: ProviderDescription,
+  env: Record<string, string | undefined>,
+): string | undefined {
+  return fromEnvironment?.variables
+    .map((name) => env[name])
+    .find((value) => value !== undefined && value !== "");
 }
 
 /** A provider that needs nothing but a key in the environment. */
-export type EnvironmentProvider = NonNullable<ProviderDescription["fromEnvironment"]> & Pick<ProviderDescription, "type">;
+export type EnvironmentProvider = NonNullable<ProviderDescription["fromEnvironment"]> &
+  Pick<ProviderDescription, "type">;
 
 /** Lists the providers that need nothing but a key in the environment, of those that ship. */
 export const readEnvironmentProviders = (builtinDir: string): EnvironmentProvider[] =>
-  readProviders(builtinDir).flatMap(({ type, fromEnvironment }) => (fromEnvironment ? [{ type, ...fromEnvironment }] : []));
+  readProviders(builtinDir).flatMap(({ type, fromEnvironment }) =>
+    fromEnvironment ? [{ type, ...fromEnvironment }] : [],
+  );
 
 /** Returns the types that the config names, or whose key is in the environment. */
 export function getUsedProviders(
@@ -45,5 +60,8 @@ export function getUsedProviders(
   env: Record<string, string | undefined>,
 ): ReadonlySet<string> {
   const named = Object.values(models.providers).map(({ type }) => type);
-  return new Set([...named, ...kinds.filter((kind) => findKey(kind, env) !== undefined).map(({ type }) => type)]);
+  return new Set([
+    ...named,
+    ...kinds.filter((kind) => findKey(kind, env) !== undefined).map(({ type }) => type),
+  ]);
 }

@@ -11,7 +11,12 @@ const MAX_JITTER_MS = 86_400_000;
 const TRIGGERS = ["cron", "every", "at"] as const;
 
 /** Returns when a schedule of the config fires. The config has been checked: there is one of the three. */
-export function toTrigger({ cron, every, at = "", timezone }: Pick<ScheduleConfig, "cron" | "every" | "at" | "timezone">): Trigger {
+export function toTrigger({
+  cron,
+  every,
+  at = "",
+  timezone,
+}: Pick<ScheduleConfig, "cron" | "every" | "at" | "timezone">): Trigger {
   if (cron !== undefined) return { cron, timezone };
   return every === undefined ? { at, timezone } : { everyMs: every };
 }
@@ -21,9 +26,17 @@ export function findScheduleIssues(schedule: ScheduleConfig): Issue[] {
   const issues: Issue[] = [];
   const wrong = (path: string, message: string): void => void issues.push({ path, message });
   const { id, every, prompt, wake, deliver, jitter } = schedule;
-  if (id === HEARTBEAT_ID) wrong("id", "is that of the agent's heartbeats: choose another id, or set `heartbeat` of the agent");
+  if (id === HEARTBEAT_ID)
+    wrong(
+      "id",
+      "is that of the agent's heartbeats: choose another id, or set `heartbeat` of the agent",
+    );
   const given = TRIGGERS.filter((name) => schedule[name] !== undefined);
-  if (given.length !== 1) wrong("", `needs exactly one of \`cron\`, \`every\` and \`at\`; it has ${given.join(" and ") || "none"}`);
+  if (given.length !== 1)
+    wrong(
+      "",
+      `needs exactly one of \`cron\`, \`every\` and \`at\`; it has ${given.join(" and ") || "none"}`,
+    );
   else if (every !== undefined && every < MIN_EVERY_MS) wrong("every", "must be at least a second");
   else {
     const parsed = parseTrigger(toTrigger(schedule));
@@ -33,7 +46,10 @@ export function findScheduleIssues(schedule: ScheduleConfig): Issue[] {
   if (prompt?.trim() === "") wrong("prompt", "must not be blank");
   if (wake?.trim() === "") wrong("wake", "must not be blank");
   if (wake !== undefined && deliver !== undefined)
-    wrong("deliver", "has no effect with `wake`: the reply of the heartbeat goes where `heartbeat` of the agent says");
+    wrong(
+      "deliver",
+      "has no effect with `wake`: the reply of the heartbeat goes where `heartbeat` of the agent says",
+    );
   if (jitter > MAX_JITTER_MS) wrong("jitter", "must be at most a day");
   if (every !== undefined && jitter > every) wrong("jitter", "must not be longer than `every`");
   return issues;
@@ -45,8 +61,15 @@ export function scheduleIssues({ agents }: Config): Issue[] {
     const seen = new Set<string>();
     return schedules.flatMap((schedule, index) => {
       const at = `agents.list[${agent}].schedules[${index}]`;
-      const issues = findScheduleIssues(schedule).map(({ path, message }) => ({ path: path === "" ? at : `${at}.${path}`, message }));
-      if (seen.has(schedule.id)) issues.push({ path: `${at}.id`, message: `another schedule of this agent has the id "${schedule.id}"` });
+      const issues = findScheduleIssues(schedule).map(({ path, message }) => ({
+        path: path === "" ? at : `${at}.${path}`,
+        message,
+      }));
+      if (seen.has(schedule.id))
+        issues.push({
+          path: `${at}.id`,
+          message: `another schedule of this agent has the id "${schedule.id}"`,
+        });
       seen.add(schedule.id);
       return issues;
     });

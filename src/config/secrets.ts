@@ -10,7 +10,9 @@ const ENV = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
 function isFileSecret(value: object): value is { file: string } {
   const keys = Object.keys(value);
-  return keys.length === 1 && keys[0] === "file" && typeof (value as { file: unknown }).file === "string";
+  return (
+    keys.length === 1 && keys[0] === "file" && typeof (value as { file: unknown }).file === "string"
+  );
 }
 
 /** The switch of a plugin's section: the plugin's own schema does not know it. */
@@ -46,7 +48,10 @@ export function resolveReferences(
       if (name === undefined) return "${";
       const found = options.env[name];
       if (found !== undefined) return found;
-      issues.push({ path, message: `the environment has no variable ${name}; set it, or write $\${ for a literal \${` });
+      issues.push({
+        path,
+        message: `the environment has no variable ${name}; set it, or write $\${ for a literal \${`,
+      });
       return all;
     });
 
@@ -66,12 +71,17 @@ export function resolveReferences(
     if (typeof value === "string") {
       const variable = VARIABLE_REFERENCE.exec(value)?.[1];
       if (variable !== undefined) variables.set(path, variable);
-      return variable !== undefined && isSwitch(path) ? toBoolean(text(value, path)) : text(value, path);
+      return variable !== undefined && isSwitch(path)
+        ? toBoolean(text(value, path))
+        : text(value, path);
     }
-    if (Array.isArray(value)) return value.map((entry, index) => walk(entry, joinPath(path, index)));
+    if (Array.isArray(value))
+      return value.map((entry, index) => walk(entry, joinPath(path, index)));
     if (typeof value !== "object" || value === null) return value;
     if (isFileSecret(value) && !isPluginSection(path)) return file(text(value.file, path), path);
-    return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, walk(entry, joinPath(path, key))]));
+    return Object.fromEntries(
+      Object.entries(value).map(([key, entry]) => [key, walk(entry, joinPath(path, key))]),
+    );
   };
 
   return { value: walk(raw, ""), issues, files, variables };

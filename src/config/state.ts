@@ -60,7 +60,11 @@ export async function rotateSecret(stateDir: string, name: StateSecret): Promise
 }
 
 /** Keeps the secret of a hook path's sender in a file of its own (mode 0600), in place of an earlier one. Returns the file's path. */
-export async function keepSenderSecret(stateDir: string, path: string, secret: string): Promise<string> {
+export async function keepSenderSecret(
+  stateDir: string,
+  path: string,
+  secret: string,
+): Promise<string> {
   const file = join(stateDir, `hook-secret-${path.replaceAll("/", "%2F")}`);
   await replaceSecret(file, secret);
   return file;

@@ -13,12 +13,16 @@ export interface WatchOptions {
   log: Logger;
 }
 
-const IGNORED = /(?:^|[/\\])(?:node_modules|\.git)(?:[/\\]|$)|(?:~|\.swp|\.tmp|rouse\.db(?:-\w+)?|gateway\.\w+)$/;
+const IGNORED =
+  /(?:^|[/\\])(?:node_modules|\.git)(?:[/\\]|$)|(?:~|\.swp|\.tmp|rouse\.db(?:-\w+)?|gateway\.\w+)$/;
 
 /** Watches folders and calls `onChange` once things have been quiet for `debounceMs`. */
 export function watchFiles(options: WatchOptions): { close(): void } {
   const { log } = options;
-  const wanted = new Set([...options.dirs.map((dir) => resolve(dir)), ...options.files.map((file) => dirname(resolve(file)))]);
+  const wanted = new Set([
+    ...options.dirs.map((dir) => resolve(dir)),
+    ...options.files.map((file) => dirname(resolve(file))),
+  ]);
   const watchers = new Map<string, FSWatcher>();
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
@@ -45,7 +49,10 @@ export function watchFiles(options: WatchOptions): { close(): void } {
       watcher.on("error", drop);
       watchers.set(dir, watcher);
     } catch (error) {
-      log.warn({ err: safeError(error) }, "a folder cannot be watched; changes in it take effect on SIGHUP");
+      log.warn(
+        { err: safeError(error) },
+        "a folder cannot be watched; changes in it take effect on SIGHUP",
+      );
     }
   };
 

@@ -211,7 +211,10 @@ export interface Channel {
   /** Opens a file that came with a message. Credentials go to the vendor's hosts alone, and no redirect is followed. */
   fetchFile?(file: Attachment, signal: AbortSignal): Promise<FetchedFile>;
   /** Finds a message that was quoted by its id alone; undefined if the vendor does not have it. */
-  findQuoted?(message: { id: string; to: string }, signal: AbortSignal): Promise<EarlierMessage | undefined>;
+  findQuoted?(
+    message: { id: string; to: string },
+    signal: AbortSignal,
+  ): Promise<EarlierMessage | undefined>;
   /** Lists the newest messages of a thread that were written before a message, oldest first. */
   listThread?(place: ThreadPlace, signal: AbortSignal): Promise<ThreadMessage[]>;
   /** The recipient of direct messages to a person whose id is as `IncomingMessage.from` gives it. Default: the id. */

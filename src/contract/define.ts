@@ -3,7 +3,15 @@ import type { PresetDocument } from "../config/schema/mapping.ts";
 import type { SchemeDocument } from "../config/schema/signature.ts";
 import type { StoreDriver } from "../store/types.ts";
 import type { Channel, PluginContext, ServiceState } from "./channel.ts";
-import type { ContextProvider, Extractor, Hooks, ModelProvider, Routes, Source, Tool } from "./kinds.ts";
+import type {
+  ContextProvider,
+  Extractor,
+  Hooks,
+  ModelProvider,
+  Routes,
+  Source,
+  Tool,
+} from "./kinds.ts";
 
 /** What a command gets. */
 export interface CommandContext<C> extends Omit<PluginContext<C>, "config" | "print">, Hooks {
@@ -35,7 +43,10 @@ export interface Command<C> {
   /** By name, without dashes; each command has `--config`, `--json` and `--verbose` besides. */
   options?: Record<string, CommandOption>;
   /** Options arrive by the same names, flags as `true`. Returns the exit code: 0 success, 1 failed, 2 wrong usage. */
-  run(context: CommandContext<C>, options: Record<string, string | true | undefined>): Promise<number>;
+  run(
+    context: CommandContext<C>,
+    options: Record<string, string | true | undefined>,
+  ): Promise<number>;
 }
 
 /** What a plugin offers on the basis of its section. */

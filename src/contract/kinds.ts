@@ -126,7 +126,9 @@ export interface Tool<I extends z.ZodType = z.ZodType> {
 }
 
 /** Adds text to a turn, before the new input. Called once a turn; a provider that throws or takes 10 s adds nothing but a warning. */
-export type ContextProvider = (turn: TurnInfo & { question: string; signal: AbortSignal }) => readonly Part[] | Promise<readonly Part[]>;
+export type ContextProvider = (
+  turn: TurnInfo & { question: string; signal: AbortSignal },
+) => readonly Part[] | Promise<readonly Part[]>;
 
 /**
  * A model of the `ai` package's provider interface (`LanguageModelV3` or later), as `createX(…)(modelId)` of each
@@ -167,11 +169,19 @@ export interface ModelPrice {
 /** A kind of model provider: `models.providers.<name>.type` names it. */
 export interface ModelProvider extends ProviderDescription {
   /** Problems of its settings, by field. */
-  check?(settings: ModelSettings): readonly { field: "baseUrl" | "apiKey" | "headers"; message: string }[];
+  check?(
+    settings: ModelSettings,
+  ): readonly { field: "baseUrl" | "apiKey" | "headers"; message: string }[];
   /** Returns what makes a model of an id. Called once a snapshot, on first use: import large packages here. */
-  create(settings: ModelSettings, options: { fetch: typeof fetch }): Promise<(modelId: string) => LanguageModel>;
+  create(
+    settings: ModelSettings,
+    options: { fetch: typeof fetch },
+  ): Promise<(modelId: string) => LanguageModel>;
   /** Returns the `providerOptions` of the `ai` package for a request. */
-  requestOptions?(choices: RequestChoices, settings: ModelSettings): Record<string, Record<string, string | boolean>>;
+  requestOptions?(
+    choices: RequestChoices,
+    settings: ModelSettings,
+  ): Record<string, Record<string, string | boolean>>;
   /** The `providerOptions` of the `ai` package that mark a message as the end of a prefix which the provider is to keep in its cache. Absent: it does so by itself, or not at all. At most three messages of a request are marked. */
   cacheMarker?: Record<string, Record<string, Record<string, string>>>;
   /** List prices by the ids of models, and the day from which they are (`2026-03-21`). `models.prices` of the config comes before them. */
@@ -193,10 +203,10 @@ export interface Extractor {
 }
 
 /** Reads one document. Its process ends at the limits of `platform.knowledge`; what it throws makes the document fail as broken. */
-export type Extract = (document: {
-  bytes: Uint8Array;
-  filename: string;
-}) => Promise<{ title?: string; blocks: Iterable<{ text: string; heading?: boolean; page?: number }> }>;
+export type Extract = (document: { bytes: Uint8Array; filename: string }) => Promise<{
+  title?: string;
+  blocks: Iterable<{ text: string; heading?: boolean; page?: number }>;
+}>;
 
 /** HTTP routes of a plugin, below `/plugins/<id>`. */
 export interface Routes {

@@ -5,36 +5,55 @@ export interface AddressList {
   has(address: string): boolean;
 }
 
-const plain = (address: string): string => (address.startsWith("::ffff:") && isIP(address.slice(7)) === 4 ? address.slice(7) : address);
+const plain = (address: string): string =>
+  address.startsWith("::ffff:") && isIP(address.slice(7)) === 4 ? address.slice(7) : address;
 const family = (address: string): "ipv4" | "ipv6" => (isIP(address) === 6 ? "ipv6" : "ipv4");
 
 /**
  * Compiles addresses such as `10.0.0.1`, `10.0.0.0/8`, `::1`.
  * @returns the list, and each entry that is neither an address nor a range.
  */
-export function createAddressList(entries: readonly string[]): { list: AddressList; wrong: string[] } {
+export function createAddressList(entries: readonly string[]): {
+  list: AddressList;
+  wrong: string[];
+} {
   const block = new BlockList();
   const wrong: string[] = [];
   for (const entry of entries) {
     const [address = "", bits, ...rest] = entry.split("/");
     const widest = isIP(address) === 6 ? 128 : 32;
-    if (isIP(address) === 0 || rest.length > 0 || (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= widest)))
+    if (
+      isIP(address) === 0 ||
+      rest.length > 0 ||
+      (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= widest))
+    )
       wrong.push(entry);
     else if (bits === undefined) block.addAddress(address, family(address));
     else block.addSubnet(address, Number(bits), family(address));
   }
-  return { list: { has: (address) => isIP(plain(address)) !== 0 && block.check(plain(address), family(plain(address))) }, wrong };
+  return {
+    list: {
+      has: (address) =>
+        isIP(plain(address)) !== 0 && block.check(plain(address), family(plain(address))),
+    },
+    wrong,
+  };
 }
 
 /** Addresses that are not out on the internet: this machine, private networks, link-local, shared, test and multicast ranges. */
 const PRIVATE: readonly string[] = [
-  ..."0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.168.0.0/16".split(" "),
+  ..."0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.168.0.0/16".split(
+    " ",
+  ),
   ..."198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4".split(" "),
-  ..."::/127 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/32 2001:db8::/32 2002::/16 fc00::/7 fe80::/10 fec0::/10 ff00::/8".split(" "),
+  ..."::/127 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/32 2001:db8::/32 2002::/16 fc00::/7 fe80::/10 fec0::/10 ff00::/8".split(
+    " ",
+  ),
 ];
 /** Made when the first name has been looked up. */
 let privateList: AddressList | undefined;
-const isPrivate = (address: string): boolean => (privateList ??= createAddressList(PRIVATE).list).has(address);
+const isPrivate = (address: string): boolean =>
+  (privateList ??= createAddressList(PRIVATE).list).has(address);
 
 /** Hosts that the operator has listed, by name or by address. */
 export interface HostList {
@@ -54,7 +73,9 @@ export function createHostList(entries: readonly string[]): HostList {
     allows(hostname) {
       const host = bare(hostname);
       if (isIP(host) !== 0) return list.has(host);
-      return names.some((name) => (name.startsWith("*.") ? host.endsWith(name.slice(1)) : host === name));
+      return names.some((name) =>
+        name.startsWith("*.") ? host.endsWith(name.slice(1)) : host === name,
+      );
     },
     allowsAddress: (address) => list.has(address) || (isIP(address) !== 0 && !isPrivate(address)),
   };
@@ -64,7 +85,11 @@ export function createHostList(entries: readonly string[]): HostList {
  * Returns the caller's address: the connection's own, or, if that is a trusted proxy, the last entry of
  * `X-Forwarded-For` that is not one.
  */
-export function clientAddress(peer: string, forwardedFor: string | undefined, trusted: AddressList | undefined): string {
+export function clientAddress(
+  peer: string,
+  forwardedFor: string | undefined,
+  trusted: AddressList | undefined,
+): string {
   const connection = plain(peer);
   if (!trusted || forwardedFor === undefined || !trusted.has(connection)) return connection;
   const chain = forwardedFor.split(",").map((entry) => plain(entry.trim()));
@@ -77,5 +102,11 @@ export function clientAddress(peer: string, forwardedFor: string | undefined, tr
 
 /** True for names that only reach this machine. */
 export function isLoopback(host: string): boolean {
-  return host === "localhost" || host.endsWith(".localhost") || host === "::1" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
+  return (
+    host === "localhost" ||
+    host.endsWith(".localhost") ||
+    host === "::1" ||
+    host === "[::1]" ||
+    /^127(?:\.\d{1,3}){3}$/.test(host)
+  );
 }

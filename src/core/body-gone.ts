@@ -7,4 +7,5 @@ export const BODY_GONE = "the body of this event is no longer kept (hooks.retent
 export const BODY_GONE_ADVICE = `${BODY_GONE}: choose a newer event, or raise hooks.retention for events to come`;
 
 /** The error of a command or a request that needs the body. */
-export const bodyGone = (): RouseError => new RouseError({ code: "not_found", message: BODY_GONE_ADVICE });
+export const bodyGone = (): RouseError =>
+  new RouseError({ code: "not_found", message: BODY_GONE_ADVICE });

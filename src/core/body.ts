@@ -36,7 +36,10 @@ export interface BodyMeter {
 }
 
 /** Creates a meter. Calls `onProblem` at most once, at the first limit that is broken; the meter has ended by then. */
-export function createBodyMeter(limits: BodyLimits, onProblem: (problem: BodyProblem) => void): BodyMeter {
+export function createBodyMeter(
+  limits: BodyLimits,
+  onProblem: (problem: BodyProblem) => void,
+): BodyMeter {
   const startedAt = performance.now();
   let lastByteAt = startedAt;
   let received = 0;
@@ -58,7 +61,10 @@ export function createBodyMeter(limits: BodyLimits, onProblem: (problem: BodyPro
     const isIdle = limits.idleMs !== undefined && now - lastByteAt >= limits.idleMs;
     if (isSlow || isIdle || elapsed >= limits.timeoutMs) return void fail("too_slow");
     // A millisecond more, so that a timer that fires a fraction early does not run twice.
-    timer = setTimeout(check, Math.min(CHECK_MS, limits.timeoutMs - elapsed, limits.idleMs ?? CHECK_MS) + 1);
+    timer = setTimeout(
+      check,
+      Math.min(CHECK_MS, limits.timeoutMs - elapsed, limits.idleMs ?? CHECK_MS) + 1,
+    );
   };
   timer = setTimeout(check, Math.min(GRACE_MS, limits.timeoutMs, limits.idleMs ?? GRACE_MS));
   if (limits.allowance) limits.allowance.revoke = () => void (ended || fail("no_room"));
@@ -86,14 +92,24 @@ export function collectBody(
   declared: string | null | undefined,
   limits: BodyLimits,
 ): Promise<CollectedBody> {
-  if (Number(declared ?? 0) > limits.maxBytes) return Promise.resolve({ ok: false, problem: "too_large" });
+  if (Number(declared ?? 0) > limits.maxBytes)
+    return Promise.resolve({ ok: false, problem: "too_large" });
   if (source === null) return Promise.resolve({ ok: true, bytes: Buffer.alloc(0) });
   if (source instanceof Uint8Array) {
-    if (source.length > limits.maxBytes) return Promise.resolve({ ok: false, problem: "too_large" });
-    return Promise.resolve({ ok: true, bytes: Buffer.from(source.buffer, source.byteOffset, source.byteLength) });
+    if (source.length > limits.maxBytes)
+      return Promise.resolve({ ok: false, problem: "too_large" });
+    return Promise.resolve({
+      ok: true,
+      bytes: Buffer.from(source.buffer, source.byteOffset, source.byteLength),
+    });
   }
   // If this file is checked with a browser's types, `ReadableStream` is the browser's.
-  return collect(source instanceof Readable ? source : Readable.fromWeb(source as Parameters<typeof Readable.fromWeb>[0]), limits);
+  return collect(
+    source instanceof Readable
+      ? source
+      : Readable.fromWeb(source as Parameters<typeof Readable.fromWeb>[0]),
+    limits,
+  );
 }
 
 function collect(source: Readable, limits: BodyLimits): Promise<CollectedBody> {
@@ -115,7 +131,8 @@ function collect(source: Readable, limits: BodyLimits): Promise<CollectedBody> {
       if (meter.add(chunk.length)) chunks.push(chunk);
       else discard(chunk);
     };
-    const onEnd = (): void => end({ ok: true, bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks) });
+    const onEnd = (): void =>
+      end({ ok: true, bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks) });
     const onClose = (): void => end({ ok: false, problem: "cut_off" });
     source.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose);
   });
@@ -193,9 +210,14 @@ export function guardRequest(request: Request, limits: BodyLimits): GuardedReque
 }
 
 /** Returns the text fields of a multipart body, in order; undefined if it is malformed. */
-export async function readMultipart(bytes: Buffer, contentType: string): Promise<[string, string][] | undefined> {
+export async function readMultipart(
+  bytes: Buffer,
+  contentType: string,
+): Promise<[string, string][] | undefined> {
   try {
-    const form = await new Response(new Uint8Array(bytes), { headers: { "content-type": contentType } }).formData();
+    const form = await new Response(new Uint8Array(bytes), {
+      headers: { "content-type": contentType },
+    }).formData();
     return [...form].filter((entry): entry is [string, string] => typeof entry[1] === "string");
   } catch {
     return undefined;

@@ -109,10 +109,19 @@ class Breakers implements Breaker {
     const now = this.#now();
     const entry = this.#entry(of);
     const isOpen = entry.since !== undefined;
-    const refuse = (until: number): Refusal => ({ of, until: toWallTime(until, this.#options.clock) });
-    if (isOpen && (entry.probe || now < entry.until)) return refuse(Math.max(entry.until, now + SOON_MS));
-    if (!isOpen && limited && entry.running.size >= Math.floor(entry.limit)) return refuse(now + SOON_MS);
-    const pass: Pass = { of, isProbe: isOpen, leave: (outcome, retryAfterMs) => this.#leave(pass, now, outcome, retryAfterMs) };
+    const refuse = (until: number): Refusal => ({
+      of,
+      until: toWallTime(until, this.#options.clock),
+    });
+    if (isOpen && (entry.probe || now < entry.until))
+      return refuse(Math.max(entry.until, now + SOON_MS));
+    if (!isOpen && limited && entry.running.size >= Math.floor(entry.limit))
+      return refuse(now + SOON_MS);
+    const pass: Pass = {
+      of,
+      isProbe: isOpen,
+      leave: (outcome, retryAfterMs) => this.#leave(pass, now, outcome, retryAfterMs),
+    };
     entry.running.add(pass);
     if (isOpen) entry.probe = pass;
     return pass;
@@ -156,7 +165,8 @@ class Breakers implements Breaker {
     const { clock } = this.#options;
     const now = this.#now();
     for (const [of, { since, until, running }] of this.#entries)
-      if (since !== undefined && running.size === 0 && now - until > FORGET_MS) this.#entries.delete(of);
+      if (since !== undefined && running.size === 0 && now - until > FORGET_MS)
+        this.#entries.delete(of);
     return [...this.#entries].map(([of, { since, until, probe, running, limit }]) => ({
       of,
       state: since === undefined ? "closed" : probe ? "testing" : "open",
@@ -190,8 +200,12 @@ class Breakers implements Breaker {
     if (entry.probe === pass) {
       entry.probe = undefined;
       this.#tested(of, entry, outcome, retryAfterMs);
-    } else if (entry.since === undefined) this.#count(of, entry, { beganAt, outcome, retryAfterMs });
-    const isPlain = entry.since === undefined && entry.running.size + entry.failures === 0 && entry.limit === Infinity;
+    } else if (entry.since === undefined)
+      this.#count(of, entry, { beganAt, outcome, retryAfterMs });
+    const isPlain =
+      entry.since === undefined &&
+      entry.running.size + entry.failures === 0 &&
+      entry.limit === Infinity;
     if (isPlain) this.#entries.delete(of);
     this.#options.onChange?.(of, "room");
   }
@@ -218,7 +232,11 @@ class Breakers implements Breaker {
   #count(
     of: string,
     entry: Entry,
-    { beganAt, outcome, retryAfterMs }: { beganAt: number; outcome: CallOutcome; retryAfterMs: number },
+    {
+      beganAt,
+      outcome,
+      retryAfterMs,
+    }: { beganAt: number; outcome: CallOutcome; retryAfterMs: number },
   ): void {
     if (outcome === "none") return;
     if (outcome === "ok" || outcome === "answered") {
@@ -233,13 +251,22 @@ class Breakers implements Breaker {
       entry.threshold = entry.limit;
       entry.loweredAt = this.#now();
     }
-    if (entry.failures >= FAILURES_TO_OPEN) this.#open(of, entry, this.#nextProbe(entry, retryAfterMs));
+    if (entry.failures >= FAILURES_TO_OPEN)
+      this.#open(of, entry, this.#nextProbe(entry, retryAfterMs));
   }
 
   #nextProbe({ failedProbes }: Entry, retryAfterMs: number): number {
     const { maxRetryAfterMs, random = Math.random } = this.#options;
     const wanted = Math.min(retryAfterMs, maxRetryAfterMs());
-    return this.#now() + Math.round(Math.max(backOff(failedProbes + 1, PROBE) * (0.75 + random() / 2), wanted * (1 + random() / 10)));
+    return (
+      this.#now() +
+      Math.round(
+        Math.max(
+          backOff(failedProbes + 1, PROBE) * (0.75 + random() / 2),
+          wanted * (1 + random() / 10),
+        ),
+      )
+    );
   }
 }
 

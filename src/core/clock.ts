@@ -17,19 +17,23 @@ export type Stopwatch = Pick<Clock, "now" | "monotonic">;
  * Reads the monotonic time in whole milliseconds, for durations inside the process: a step of the system clock neither ends nor
  * extends them. Such a time means nothing to another process or after a restart, so it is neither stored nor shown.
  */
-export const readMonotonic = (clock: Stopwatch): number => Math.floor(clock.monotonic?.() ?? clock.now());
+export const readMonotonic = (clock: Stopwatch): number =>
+  Math.floor(clock.monotonic?.() ?? clock.now());
 
 /** Converts a monotonic time to milliseconds since the epoch, by the system clock as it is set now. */
-export const toWallTime = (monotonicMs: number, clock: Stopwatch): number => clock.now() + monotonicMs - readMonotonic(clock);
+export const toWallTime = (monotonicMs: number, clock: Stopwatch): number =>
+  clock.now() + monotonicMs - readMonotonic(clock);
 
 /** Converts milliseconds since the epoch to monotonic time, by the system clock as it is set now. */
-export const toMonotonic = (wallMs: number, clock: Stopwatch): number => readMonotonic(clock) + wallMs - clock.now();
+export const toMonotonic = (wallMs: number, clock: Stopwatch): number =>
+  readMonotonic(clock) + wallMs - clock.now();
 
 export const systemClock: Clock = {
   now: Date.now,
   monotonic: () => performance.now(),
   // An aborted wait rejects: that is the end of it too.
-  sleep: (ms, signal) => setTimeout(Math.min(ms, 2 ** 31 - 1), undefined, { signal, ref: false }).catch(() => undefined),
+  sleep: (ms, signal) =>
+    setTimeout(Math.min(ms, 2 ** 31 - 1), undefined, { signal, ref: false }).catch(() => undefined),
 };
 
 /** Smaller differences come from a clock that is adjusted slowly, or from a process that did not run between two reads. */
@@ -42,7 +46,10 @@ export interface StepWatch {
 }
 
 /** Compares the clock with the monotonic one, and logs each step. A machine that was suspended looks like one whose clock was set forward. */
-export function createStepWatch(clock: Pick<Clock, "now" | "monotonic">, log: Pick<Logger, "warn">): StepWatch {
+export function createStepWatch(
+  clock: Pick<Clock, "now" | "monotonic">,
+  log: Pick<Logger, "warn">,
+): StepWatch {
   const read = (): { wall: number; monotonic: number } => {
     const wall = clock.now();
     return { wall, monotonic: clock.monotonic?.() ?? wall };
@@ -54,8 +61,16 @@ export function createStepWatch(clock: Pick<Clock, "now" | "monotonic">, log: Pi
       const step = Math.round(next.wall - last.wall - (next.monotonic - last.monotonic));
       last = next;
       if (Math.abs(step) < STEP_MS) return 0;
-      if (step < 0) log.warn({ stepMs: step }, "the system clock was set back; delays end as if it had not been");
-      else log.warn({ stepMs: step }, "the system clock was set forward, or the machine was suspended; delays that are over by now end");
+      if (step < 0)
+        log.warn(
+          { stepMs: step },
+          "the system clock was set back; delays end as if it had not been",
+        );
+      else
+        log.warn(
+          { stepMs: step },
+          "the system clock was set forward, or the machine was suspended; delays that are over by now end",
+        );
       return step;
     },
   };

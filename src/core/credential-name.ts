@@ -1,4 +1,5 @@
-const CREDENTIAL = /token|secret|signature|authorization|cookie|password|api[-_]?key|hmac|credential/i;
+const CREDENTIAL =
+  /token|secret|signature|authorization|cookie|password|api[-_]?key|hmac|credential/i;
 
 /** Whether a header or query parameter of this name may carry a credential: such a one is never kept. */
 export function isCredentialName(name: string): boolean {

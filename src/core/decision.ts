@@ -14,12 +14,19 @@ export interface WrittenDecision {
   note?: string;
 }
 
-const WORDS: Record<string, Verdict> = { approve: "approve", deny: "deny", repeat: "repeat", done: "done", "give up": "give_up" };
+const WORDS: Record<string, Verdict> = {
+  approve: "approve",
+  deny: "deny",
+  repeat: "repeat",
+  done: "done",
+  "give up": "give_up",
+};
 /**
  * A decision also after a mention, as a command, and with the bot's name behind it (`@rouse /deny@rouse_bot 7f3: too expensive`).
  * A code is hexadecimal, which keeps most sentences from being taken for decisions.
  */
-const DECISION = /^(?:@\S+\s+)?[/!]?(approve|deny|repeat|done|give[ _]up)(?:@\S+)?\s+([0-9a-f]{3,12})\b(?:[.!]|[\s:,-]+(.+))?$/is;
+const DECISION =
+  /^(?:@\S+\s+)?[/!]?(approve|deny|repeat|done|give[ _]up)(?:@\S+)?\s+([0-9a-f]{3,12})\b(?:[.!]|[\s:,-]+(.+))?$/is;
 
 /** How a decision is written: `approve 7f3`. It is the data of a button too. */
 export function renderVerdict(verdict: Verdict, code: string): string {
@@ -31,5 +38,9 @@ export function parseDecision(text: string): WrittenDecision | undefined {
   const [, word = "", code = "", note] = DECISION.exec(text.trim()) ?? [];
   const verdict = WORDS[word.toLowerCase().replace("_", " ")];
   if (verdict === undefined || (note !== undefined && verdict !== "deny")) return undefined;
-  return { verdict, code: code.toLowerCase(), ...(note !== undefined && { note: note.slice(0, MAX_NOTE) }) };
+  return {
+    verdict,
+    code: code.toLowerCase(),
+    ...(note !== undefined && { note: note.slice(0, MAX_NOTE) }),
+  };
 }

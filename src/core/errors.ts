@@ -25,9 +25,18 @@ interface RequestError {
 /** Every code that an answer of the hooks interface, or a command, can carry. The tables here make docs/errors.md. */
 export const REQUEST_ERRORS = {
   unauthorized: { status: 401, meaning: "The credential is missing or wrong." },
-  address_not_allowed: { status: 403, meaning: "Requests from this address, or with this `Host` header, are not allowed." },
-  rate_limited: { status: 429, meaning: "The caller has sent too many requests, or has failed to authenticate too often." },
-  not_found: { status: 404, meaning: "Nothing has this address or this id, or it belongs to another caller." },
+  address_not_allowed: {
+    status: 403,
+    meaning: "Requests from this address, or with this `Host` header, are not allowed.",
+  },
+  rate_limited: {
+    status: 429,
+    meaning: "The caller has sent too many requests, or has failed to authenticate too often.",
+  },
+  not_found: {
+    status: 404,
+    meaning: "Nothing has this address or this id, or it belongs to another caller.",
+  },
   no_mapping: { status: 404, meaning: "No mapping names this path." },
   method_not_allowed: { status: 405, meaning: "The address does not take this HTTP method." },
   body_timeout: { status: 408, meaning: "The body did not arrive in time." },
@@ -38,51 +47,118 @@ export const REQUEST_ERRORS = {
     status: 400,
     meaning: "The body cannot be read, or a field of it is wrong.",
   },
-  validation_failed: { status: 400, meaning: "The body does not satisfy the schema of the mapping (`validate`)." },
+  validation_failed: {
+    status: 400,
+    meaning: "The body does not satisfy the schema of the mapping (`validate`).",
+  },
   unknown_agent: { status: 400, meaning: "The config has no agent with this id." },
   agent_not_allowed: { status: 400, meaning: "The agent is not in `hooks.allowedAgentIds`." },
   unknown_channel: { status: 400, meaning: "The config has no channel with this id." },
-  invalid_recipient: { status: 400, meaning: "The recipient is missing, not allowed, or not one that the channel can send to." },
+  invalid_recipient: {
+    status: 400,
+    meaning: "The recipient is missing, not allowed, or not one that the channel can send to.",
+  },
   unknown_model: { status: 400, meaning: "The config has no such model or provider." },
   model_not_allowed: { status: 400, meaning: "The model is not in `agents.defaults.models`." },
-  session_key_not_allowed: { status: 400, meaning: "The request may not choose its session key, or not this one." },
-  mapping_incomplete: { status: 400, meaning: "A template of the mapping came out empty where a value is required." },
-  idempotency_conflict: { status: 409, meaning: "The idempotency key has been used with another body." },
-  run_ended: { status: 409, meaning: "The run has ended already, so it cannot be cancelled, nor a call of it decided about." },
-  not_approver: { status: 403, meaning: "The caller is not in `tools.approvers`, so it may not decide about tool calls." },
+  session_key_not_allowed: {
+    status: 400,
+    meaning: "The request may not choose its session key, or not this one.",
+  },
+  mapping_incomplete: {
+    status: 400,
+    meaning: "A template of the mapping came out empty where a value is required.",
+  },
+  idempotency_conflict: {
+    status: 409,
+    meaning: "The idempotency key has been used with another body.",
+  },
+  run_ended: {
+    status: 409,
+    meaning:
+      "The run has ended already, so it cannot be cancelled, nor a call of it decided about.",
+  },
+  not_approver: {
+    status: 403,
+    meaning: "The caller is not in `tools.approvers`, so it may not decide about tool calls.",
+  },
   approval_decided: { status: 409, meaning: "The approval has been decided already." },
-  approval_expired: { status: 409, meaning: "The tool call was not decided about in time (`tools.approvalTimeout`)." },
-  approval_changed: { status: 409, meaning: "The run no longer makes the call that the approval is about." },
+  approval_expired: {
+    status: 409,
+    meaning: "The tool call was not decided about in time (`tools.approvalTimeout`).",
+  },
+  approval_changed: {
+    status: 409,
+    meaning: "The run no longer makes the call that the approval is about.",
+  },
   not_retryable: {
     status: 409,
-    meaning: "The run or the delivery cannot be retried, or the event not discarded or replayed, in its state.",
+    meaning:
+      "The run or the delivery cannot be retried, or the event not discarded or replayed, in its state.",
   },
-  transform_failed: { status: 500, meaning: "The transform of the mapping failed, or returned a value that cannot be used." },
-  mapping_failed: { status: 500, meaning: "A condition, a template or an expression of the mapping failed." },
+  transform_failed: {
+    status: 500,
+    meaning: "The transform of the mapping failed, or returned a value that cannot be used.",
+  },
+  mapping_failed: {
+    status: 500,
+    meaning: "A condition, a template or an expression of the mapping failed.",
+  },
   overloaded: { status: 503, meaning: "Too much work is waiting or running; try again later." },
   draining: { status: 503, meaning: "The gateway is stopping; try again." },
-  store_unavailable: { status: 503, meaning: "The store cannot be reached or written to; try again later." },
-  internal: { status: 500, meaning: "Something failed inside the gateway; its log has the details." },
+  store_unavailable: {
+    status: 503,
+    meaning: "The store cannot be reached or written to; try again later.",
+  },
+  internal: {
+    status: 500,
+    meaning: "Something failed inside the gateway; its log has the details.",
+  },
   config_invalid: { status: 400, meaning: "The config has problems." },
   store_locked: { status: 503, meaning: "Another process uses the store." },
-  usage: { status: 400, meaning: "An option of a command, or a field of an admin request, is wrong." },
-  too_many_actions: { status: 413, meaning: "The event would cause more actions than the limit. Hooks answer `body_too_large`." },
+  usage: {
+    status: 400,
+    meaning: "An option of a command, or a field of an admin request, is wrong.",
+  },
+  too_many_actions: {
+    status: 413,
+    meaning: "The event would cause more actions than the limit. Hooks answer `body_too_large`.",
+  },
   duplicate_document: { status: 409, meaning: "A document with the same content exists already." },
   no_route: { status: 409, meaning: "The reply still has no route." },
-  document_shared: { status: 403, meaning: "The document belongs to other agents too, so this caller cannot change it." },
+  document_shared: {
+    status: 403,
+    meaning: "The document belongs to other agents too, so this caller cannot change it.",
+  },
   console_read_only: {
     status: 403,
     meaning: 'The console may write no file (`gateway.console: "read"`). The command line may.',
   },
-  token_needed: { status: 403, meaning: "The console needs the gateway token again: it was shown more than 15 minutes ago." },
-  conflict: { status: 409, meaning: "What the change is of has changed since it was shown: a file, or a group of failures." },
-  superseded: { status: 409, meaning: "A newer request of the same client has taken the place of this one." },
+  token_needed: {
+    status: 403,
+    meaning: "The console needs the gateway token again: it was shown more than 15 minutes ago.",
+  },
+  conflict: {
+    status: 409,
+    meaning:
+      "What the change is of has changed since it was shown: a file, or a group of failures.",
+  },
+  superseded: {
+    status: 409,
+    meaning: "A newer request of the same client has taken the place of this one.",
+  },
   what_if_unavailable: {
     status: 501,
-    meaning: "A comparison needs a second process, which this gateway cannot use; the message says why.",
+    meaning:
+      "A comparison needs a second process, which this gateway cannot use; the message says why.",
   },
-  not_confirmed: { status: 409, meaning: "The change sets fields, or makes tests fail, and that is not confirmed by name." },
-  not_landed: { status: 409, meaning: "The gateway did not use the file that was changed, so the file was put back." },
+  not_confirmed: {
+    status: 409,
+    meaning: "The change sets fields, or makes tests fail, and that is not confirmed by name.",
+  },
+  not_landed: {
+    status: 409,
+    meaning: "The gateway did not use the file that was changed, so the file was put back.",
+  },
   model_failed: { status: 502, meaning: "The model gave no answer, or none that could be used." },
   external_id_taken: { status: 409, meaning: "Another document has this external id." },
 } as const satisfies Record<string, RequestError>;
@@ -96,15 +172,18 @@ export const getStatus = (code: ErrorCode): number => REQUEST_ERRORS[code].statu
 /** What the error codes of runs mean. A batch that could not become a run keeps the code of its `Failure`. */
 export const RUN_ERRORS = {
   timeout: "The turn took longer than its time limit.",
-  cancelled: "The run was cancelled: by an operator, by `/stop`, by its caller, or because the gateway was stopping.",
+  cancelled:
+    "The run was cancelled: by an operator, by `/stop`, by its caller, or because the gateway was stopping.",
   skipped: "The transform of the batch returned nothing to do.",
   outcome_unknown:
     "A tool call was started and no answer came, so it may or may not have been carried out. No decision was made in time, or a person gave the call up.",
-  crashed: "The run was started several times and never came to an end, or its gateway ended during a turn of the API.",
+  crashed:
+    "The run was started several times and never came to an end, or its gateway ended during a turn of the API.",
   rate_limited: "The provider's rate limit was reached, and retries did not help.",
   provider_unavailable:
     "The provider could not be reached, reported an error of its own or ended its answer early, and retries did not help.",
-  provider_refused: "The provider rejected the request: check the API key, the model's name, the base URL and the prompt.",
+  provider_refused:
+    "The provider rejected the request: check the API key, the model's name, the base URL and the prompt.",
   context_too_long: "The input is longer than the window of every model that could be asked.",
   provider_error: "The provider gave an empty answer, or one that is not in its wire format.",
   unknown_agent: "The agent is no longer in `agents.list`.",
@@ -118,7 +197,8 @@ export type RunErrorCode = keyof typeof RUN_ERRORS | ErrorCode;
 
 /** What the error codes of deliveries mean. */
 export const DELIVERY_ERRORS = {
-  no_route: "No recipient was known when the run ended. The delivery can be retried once there is a route.",
+  no_route:
+    "No recipient was known when the run ended. The delivery can be retried once there is a route.",
   skipped: "The run asked for no delivery, or there was nothing to send.",
   no_such_channel: "The channel is no longer in the config.",
   retry: "The last attempt failed; the delivery waits for the next one.",
@@ -183,7 +263,11 @@ export function safeError(error: unknown): SafeError {
   if (made.has(error as SafeError)) return error as SafeError;
   if (!(error instanceof Error)) return { name: typeof error };
   const safe: SafeError = { name: CODE.test(error.name) ? error.name : "Error" };
-  const { code, statusCode, status } = error as { code?: unknown; statusCode?: unknown; status?: unknown };
+  const { code, statusCode, status } = error as {
+    code?: unknown;
+    statusCode?: unknown;
+    status?: unknown;
+  };
   if (typeof code === "string" && CODE.test(code)) safe.code = code;
   const numeric = typeof statusCode === "number" ? statusCode : status;
   if (typeof numeric === "number") safe.status = numeric;

@@ -28,7 +28,8 @@ const HEADER = /^([\w-]+): ?(.*)$/;
 function parseLines(sample: string, form: RegExp, lines: readonly string[]): [string, string][] {
   return lines.map((line) => {
     const [, key, value = ""] = form.exec(line) ?? [];
-    if (key === undefined) throw new Error(`${sample}: the line is not a comment, a request line or a header: ${line}`);
+    if (key === undefined)
+      throw new Error(`${sample}: the line is not a comment, a request line or a header: ${line}`);
     return [key.toLowerCase(), value];
   });
 }
@@ -45,17 +46,21 @@ export function parseHttpSample(name: string, file: string): HttpSample {
   const lines = head.split(/\r?\n/);
   const start = lines.findIndex((line) => !line.startsWith("# "));
   const [, path] = REQUEST_LINE.exec(lines[start] ?? "") ?? [];
-  if (path === undefined) throw new Error(`${name}: the line \`POST /hooks/<path> HTTP/1.1\` must follow the comments`);
+  if (path === undefined)
+    throw new Error(`${name}: the line \`POST /hooks/<path> HTTP/1.1\` must follow the comments`);
   const comments = parseLines(name, COMMENT, lines.slice(0, start));
   const getValues = (key: string): string[] =>
-    comments.filter(([comment]) => comment === key).map(([, value]) => (value.startsWith('"') ? (JSON.parse(value) as string) : value));
+    comments
+      .filter(([comment]) => comment === key)
+      .map(([, value]) => (value.startsWith('"') ? (JSON.parse(value) as string) : value));
   const required = (key: string): string => {
     const [value] = getValues(key);
     if (value === undefined) throw new Error(`${name}: a line \`# ${key}: …\` is missing`);
     return value;
   };
   const handMade = required("hand-made");
-  if (handMade !== "yes" && handMade !== "no") throw new Error(`${name}: \`hand-made\` is yes or no, not ${handMade}`);
+  if (handMade !== "yes" && handMade !== "no")
+    throw new Error(`${name}: \`hand-made\` is yes or no, not ${handMade}`);
   return {
     name,
     source: required("source"),
@@ -67,6 +72,10 @@ export function parseHttpSample(name: string, file: string): HttpSample {
       .slice(head.length)
       .replace(/^\r?\n\r?\n/, "")
       .replace(/\r?\n$/, ""),
-    expect: { mapping: required("mapping"), sessionKey: getValues("session")[0] ?? null, text: getValues("text") },
+    expect: {
+      mapping: required("mapping"),
+      sessionKey: getValues("session")[0] ?? null,
+      text: getValues("text"),
+    },
   };
 }

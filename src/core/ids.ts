@@ -5,7 +5,21 @@ const POOL = Buffer.allocUnsafe(17 * 256);
 let offset = POOL.length;
 
 /** The kinds of id: the prefix tells a reader of a log or a receipt what an id names. */
-export type IdPrefix = "evt" | "run" | "sev" | "dlv" | "req" | "job" | "trn" | "doc" | "gwy" | "apr" | "rul" | "sch" | "par" | "mem";
+export type IdPrefix =
+  | "evt"
+  | "run"
+  | "sev"
+  | "dlv"
+  | "req"
+  | "job"
+  | "trn"
+  | "doc"
+  | "gwy"
+  | "apr"
+  | "rul"
+  | "sch"
+  | "par"
+  | "mem";
 
 function base32Time(ms: number): string {
   let text = "";

@@ -14,7 +14,11 @@ function seeJpeg(data: Buffer): ImageInfo | undefined {
     const marker = data[at + 1] as number;
     // The frame headers; 0xc4, 0xc8 and 0xcc among them are tables.
     if (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker))
-      return { mediaType: "image/jpeg", height: data.readUInt16BE(at + 5), width: data.readUInt16BE(at + 7) };
+      return {
+        mediaType: "image/jpeg",
+        height: data.readUInt16BE(at + 5),
+        width: data.readUInt16BE(at + 7),
+      };
     at += marker === 0xff ? 1 : 2 + data.readUInt16BE(at + 2);
   }
   return undefined;
@@ -23,8 +27,14 @@ function seeJpeg(data: Buffer): ImageInfo | undefined {
 function seeWebp(data: Buffer): ImageInfo | undefined {
   const kind = data.toString("latin1", 12, 16);
   const mediaType = "image/webp";
-  if (kind === "VP8X") return { mediaType, width: data.readUIntLE(24, 3) + 1, height: data.readUIntLE(27, 3) + 1 };
-  if (kind === "VP8 ") return { mediaType, width: data.readUInt16LE(26) & 0x3fff, height: data.readUInt16LE(28) & 0x3fff };
+  if (kind === "VP8X")
+    return { mediaType, width: data.readUIntLE(24, 3) + 1, height: data.readUIntLE(27, 3) + 1 };
+  if (kind === "VP8 ")
+    return {
+      mediaType,
+      width: data.readUInt16LE(26) & 0x3fff,
+      height: data.readUInt16LE(28) & 0x3fff,
+    };
   if (kind !== "VP8L") return undefined;
   const bits = data.readUInt32LE(21);
   return { mediaType, width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
@@ -36,10 +46,12 @@ export function readImageInfo(data: Buffer): ImageInfo | undefined {
   const head = data.toString("latin1", 0, 16);
   if (head.startsWith("\x89PNG\r\n\x1a\n") && head.endsWith("IHDR"))
     return { mediaType: "image/png", width: data.readUInt32BE(16), height: data.readUInt32BE(20) };
-  if (/^GIF8[79]a/.test(head)) return { mediaType: "image/gif", width: data.readUInt16LE(6), height: data.readUInt16LE(8) };
+  if (/^GIF8[79]a/.test(head))
+    return { mediaType: "image/gif", width: data.readUInt16LE(6), height: data.readUInt16LE(8) };
   if (head.startsWith("RIFF") && head.slice(8, 12) === "WEBP") return seeWebp(data);
   return head.startsWith("\xff\xd8\xff") ? seeJpeg(data) : undefined;
 }
 
 /** Whether an image has pixels at all, and no more than programs can unpack. */
-export const hasUsableSize = ({ width, height }: ImageInfo): boolean => width > 0 && height > 0 && width * height <= MAX_PIXELS;
+export const hasUsableSize = ({ width, height }: ImageInfo): boolean =>
+  width > 0 && height > 0 && width * height <= MAX_PIXELS;

@@ -10,7 +10,14 @@ interface Entry {
   [field: string]: unknown;
 }
 
-const COLOURS: Record<string, string> = { trace: "90", debug: "90", info: "32", warn: "33", error: "31", fatal: "35" };
+const COLOURS: Record<string, string> = {
+  trace: "90",
+  debug: "90",
+  info: "32",
+  warn: "33",
+  error: "31",
+  fatal: "35",
+};
 const paint = (colour: string, text: string): string => `\u001b[${colour}m${text}\u001b[0m`;
 const two = (value: number): string => String(value).padStart(2, "0");
 

@@ -14,13 +14,17 @@ function load(): Parser {
   const { fromMarkdown } = require("mdast-util-from-markdown") as typeof FromMarkdown;
   const { gfmFromMarkdown } = require("mdast-util-gfm") as typeof MdastGfm;
   const { gfm } = require("micromark-extension-gfm") as typeof MicromarkGfm;
-  return (text) => fromMarkdown(text, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
+  return (text) =>
+    fromMarkdown(text, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
 }
 
 /** Nested deeper than anybody writes: the parser would take seconds, or run out of its stack. */
 const TOO_DEEP = /^[ \t]*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]*){50}/m;
 
-const asItIs = (text: string): Root => ({ type: "root", children: [{ type: "paragraph", children: [{ type: "text", value: text }] }] });
+const asItIs = (text: string): Root => ({
+  type: "root",
+  children: [{ type: "paragraph", children: [{ type: "text", value: text }] }],
+});
 
 /**
  * The tree of a markdown text (CommonMark with tables, strikethrough, task lists and bare links), for channels that

@@ -14,7 +14,9 @@ export interface Metrics {
   /** Reads the health of the channels at each scrape. */
   watchChannels(read: () => readonly { id: string; ok: boolean }[]): void;
   /** Reads how the MCP servers do at each scrape. Idle ones are left out. */
-  watchMcpServers(read: () => readonly { name: string; state: string; tools: number; losses: number }[]): void;
+  watchMcpServers(
+    read: () => readonly { name: string; state: string; tools: number; losses: number }[],
+  ): void;
   watchBreakers(read: () => readonly { of: string; state: string; waiting: number }[]): void;
   hookAnswered(hook: { path: string; outcome: string; seconds: number }): void;
   /** A mapping failed, and the sender was answered 200 because it disables hooks that answer with errors. */
@@ -78,7 +80,9 @@ function addCounts(registers: prom.Registry[], read: () => Promise<Record<string
     registers,
     async collect() {
       // The store's gauges are left out if the store is unavailable. A counter of this process shows that.
-      const late = new Promise<Record<string, number>>((done) => setTimeout(() => done({}), COUNTS_MS).unref());
+      const late = new Promise<Record<string, number>>((done) =>
+        setTimeout(() => done({}), COUNTS_MS).unref(),
+      );
       const counts = await Promise.race([read().catch(() => ({})), late]);
       this.reset();
       for (const [name, count] of Object.entries(counts)) {
@@ -95,7 +99,9 @@ function addBodies(registers: prom.Registry[], read: () => Promise<number>): voi
     help: "How long the oldest body whose runs have ended has been kept beyond hooks.retention.",
     registers,
     async collect() {
-      const late = new Promise<undefined>((done) => setTimeout(() => done(undefined), COUNTS_MS).unref());
+      const late = new Promise<undefined>((done) =>
+        setTimeout(() => done(undefined), COUNTS_MS).unref(),
+      );
       const overdue = await Promise.race([read().catch(() => undefined), late]);
       this.reset();
       // No value is better than an old one.
@@ -124,31 +130,65 @@ function addRowGauges<T>(
     });
 }
 
-function addChannels(registers: prom.Registry[], read: Parameters<Metrics["watchChannels"]>[0]): void {
+function addChannels(
+  registers: prom.Registry[],
+  read: Parameters<Metrics["watchChannels"]>[0],
+): void {
   addRowGauges(registers, { label: "channel", read, toName: ({ id }) => id }, [
-    ["rouse_channel_up", "Whether a channel could be reached when it was looked at last.", ({ ok }) => (ok ? 1 : 0)],
+    [
+      "rouse_channel_up",
+      "Whether a channel could be reached when it was looked at last.",
+      ({ ok }) => (ok ? 1 : 0),
+    ],
   ]);
 }
 
-function addMcpServers(registers: prom.Registry[], read: Parameters<Metrics["watchMcpServers"]>[0]): void {
+function addMcpServers(
+  registers: prom.Registry[],
+  read: Parameters<Metrics["watchMcpServers"]>[0],
+): void {
   const readUsed = () => read().filter(({ state }) => state !== "idle");
   addRowGauges(registers, { label: "server", read: readUsed, toName: ({ name }) => name }, [
-    ["rouse_mcp_server_up", "Whether an MCP server is connected.", ({ state }) => (state === "connected" ? 1 : 0)],
+    [
+      "rouse_mcp_server_up",
+      "Whether an MCP server is connected.",
+      ({ state }) => (state === "connected" ? 1 : 0),
+    ],
     ["rouse_mcp_server_tools", "The tools that an MCP server lists.", ({ tools }) => tools],
-    ["rouse_mcp_server_losses", "How often the connection to an MCP server was lost since the config was loaded.", ({ losses }) => losses],
+    [
+      "rouse_mcp_server_losses",
+      "How often the connection to an MCP server was lost since the config was loaded.",
+      ({ losses }) => losses,
+    ],
   ]);
 }
 
-function addBreakers(registers: prom.Registry[], read: Parameters<Metrics["watchBreakers"]>[0]): void {
+function addBreakers(
+  registers: prom.Registry[],
+  read: Parameters<Metrics["watchBreakers"]>[0],
+): void {
   addRowGauges(registers, { label: "of", read, toName: ({ of }) => of }, [
-    ["rouse_breaker_open", "Whether calls of a model or a channel are held back.", ({ state }) => (state === "closed" ? 0 : 1)],
-    ["rouse_breaker_waiting", "Runs or deliveries that wait for a model or a channel at this gateway.", ({ waiting }) => waiting],
+    [
+      "rouse_breaker_open",
+      "Whether calls of a model or a channel are held back.",
+      ({ state }) => (state === "closed" ? 0 : 1),
+    ],
+    [
+      "rouse_breaker_waiting",
+      "Runs or deliveries that wait for a model or a channel at this gateway.",
+      ({ waiting }) => waiting,
+    ],
   ]);
 }
 
 /** The counters and histograms that count as something happens. */
 function createInstruments(registers: prom.Registry[]) {
-  const hooks = new Counter({ name: "rouse_hooks_total", help: "Hooks by path and outcome.", labelNames: ["path", "outcome"], registers });
+  const hooks = new Counter({
+    name: "rouse_hooks_total",
+    help: "Hooks by path and outcome.",
+    labelNames: ["path", "outcome"],
+    registers,
+  });
   const answers = new Histogram({
     name: "rouse_hook_answer_seconds",
     help: "Time from a hook's arrival to its answer.",
@@ -205,7 +245,12 @@ function createUsageCounters(registers: prom.Registry[]): (use: ModelUse) => voi
     labelNames: [...labelNames, "kind"],
     registers,
   });
-  const costs = new Counter({ name: "rouse_cost_usd_total", help: "Known costs of runs, in US dollars.", labelNames, registers });
+  const costs = new Counter({
+    name: "rouse_cost_usd_total",
+    help: "Known costs of runs, in US dollars.",
+    labelNames,
+    registers,
+  });
   const unpriced = new Counter({
     name: "rouse_unpriced_runs_total",
     help: "Runs that used a model whose price is unknown: rouse_cost_usd_total lacks them.",
@@ -220,7 +265,16 @@ function createUsageCounters(registers: prom.Registry[]): (use: ModelUse) => voi
       }),
     ),
   );
-  return ({ agent, mapping, model, inputTokens = 0, cachedInputTokens = 0, cacheWriteTokens = 0, outputTokens = 0, costUsd }) => {
+  return ({
+    agent,
+    mapping,
+    model,
+    inputTokens = 0,
+    cachedInputTokens = 0,
+    cacheWriteTokens = 0,
+    outputTokens = 0,
+    costUsd,
+  }) => {
     const counters = getCounters(agent)(mapping)(model);
     tokens.inc({ ...counters.labels, kind: "input" }, inputTokens);
     tokens.inc({ ...counters.labels, kind: "cached_input" }, cachedInputTokens);
@@ -236,20 +290,31 @@ export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
   const endProcess = addProcess(registers);
-  const { hooks, answers, acknowledged, refusals, signatures, waits, runs, deliveries } = createInstruments(registers);
+  const { hooks, answers, acknowledged, refusals, signatures, waits, runs, deliveries } =
+    createInstruments(registers);
   const getAnswerCounter = children((outcome) => answers.labels({ outcome }));
   const getRefusalCounter = children((reason) => refusals.labels({ reason }));
   const getRunCounter = children((status) => runs.labels({ status }));
-  const getSignatureCounter = children((path) => children((secret) => signatures.labels({ path, secret })));
-  const getDeliveryCounter = children((channel) => children((status) => deliveries.labels({ channel, status })));
+  const getSignatureCounter = children((path) =>
+    children((secret) => signatures.labels({ path, secret })),
+  );
+  const getDeliveryCounter = children((channel) =>
+    children((status) => deliveries.labels({ channel, status })),
+  );
   const hookChildren = (path: string) => children((outcome) => hooks.labels({ path, outcome }));
   const otherPaths = hookChildren(OTHER);
-  const recent = { answers: createRecentTimes(), waits: createRecentTimes(), runs: createRecentTimes() };
+  const recent = {
+    answers: createRecentTimes(),
+    waits: createRecentTimes(),
+    runs: createRecentTimes(),
+  };
   let paths = new Map(OWN_PATHS.map((path) => [path, hookChildren(path)]));
 
   return {
     setPaths(configured) {
-      paths = new Map([...OWN_PATHS, ...configured].map((path) => [path, paths.get(path) ?? hookChildren(path)]));
+      paths = new Map(
+        [...OWN_PATHS, ...configured].map((path) => [path, paths.get(path) ?? hookChildren(path)]),
+      );
       // The series begins at 0: the first failure of a path has to be an increase.
       for (const path of configured) acknowledged.inc({ path }, 0);
     },
@@ -276,7 +341,11 @@ export function createMetrics(): Metrics {
     },
     modelUsed: createUsageCounters(registers),
     deliveryEnded: ({ channel, status }) => getDeliveryCounter(channel)(status).inc(),
-    latencies: () => ({ answers: recent.answers.read(), waits: recent.waits.read(), runs: recent.runs.read() }),
+    latencies: () => ({
+      answers: recent.answers.read(),
+      waits: recent.waits.read(),
+      runs: recent.runs.read(),
+    }),
     render: () => registry.metrics(),
     close: endProcess,
   };

@@ -5,7 +5,8 @@ import type { Writable } from "node:stream";
  * Reads lists of process ids, a line each, and kills those of the last one when its input ends: that is when the process which
  * writes them has ended, however. Waits without using the processor, and is not ended by Ctrl-C in a terminal.
  */
-const SCRIPT = 'trap "" HUP INT TERM; pids=; while read -r line; do pids=$line; done; [ -z "$pids" ] || kill -9 $pids';
+const SCRIPT =
+  'trap "" HUP INT TERM; pids=; while read -r line; do pids=$line; done; [ -z "$pids" ] || kill -9 $pids';
 
 export interface OrphanGuard {
   /** Takes a child of this process in, until it exits. */
@@ -22,7 +23,11 @@ export function createOrphanGuard(): OrphanGuard {
   let shell: ChildProcess | undefined;
 
   const start = (): ChildProcess => {
-    const started = spawn("/bin/sh", ["-c", SCRIPT], { stdio: ["pipe", "ignore", "ignore"], env: {}, cwd: "/" });
+    const started = spawn("/bin/sh", ["-c", SCRIPT], {
+      stdio: ["pipe", "ignore", "ignore"],
+      env: {},
+      cwd: "/",
+    });
     const forget = (): void => void (shell === started && (shell = undefined));
     started.once("error", forget).once("exit", forget);
     // Writing to a shell that has ended is no error of this process.

@@ -40,8 +40,10 @@ export function addProcess(registers: prom.Registry[]): () => void {
       this.inc((user + system) / 1e6);
     },
   });
-  new Gauge({ name: "process_start_time_seconds", help: "Start of the process, since the epoch.", registers }).set(
-    performance.timeOrigin / 1000,
-  );
+  new Gauge({
+    name: "process_start_time_seconds",
+    help: "Start of the process, since the epoch.",
+    registers,
+  }).set(performance.timeOrigin / 1000);
   return () => void delay.disable();
 }

@@ -42,11 +42,16 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-async function writeSynced(file: string, text: string, owner: FileOwner | undefined): Promise<void> {
+async function writeSynced(
+  file: string,
+  text: string,
+  owner: FileOwner | undefined,
+): Promise<void> {
   const handle = await open(file, "wx", owner ? 0o600 : 0o666);
   try {
     await handle.writeFile(text);
-    if (owner?.uid !== undefined && owner.gid !== undefined) await handle.chown(owner.uid, owner.gid);
+    if (owner?.uid !== undefined && owner.gid !== undefined)
+      await handle.chown(owner.uid, owner.gid);
     if (owner) await handle.chmod(owner.mode & 0o7777);
     await handle.sync();
   } finally {
@@ -60,7 +65,11 @@ async function findOwner(file: string, mode: number | undefined): Promise<FileOw
   return mode === undefined ? undefined : { mode };
 }
 
-async function removeTemporary(folder: string, recursive: boolean, isLeft: (file: string) => Promise<boolean>): Promise<void> {
+async function removeTemporary(
+  folder: string,
+  recursive: boolean,
+  isLeft: (file: string) => Promise<boolean>,
+): Promise<void> {
   const entries = await readdir(folder, { recursive, withFileTypes: true }).catch(() => []);
   for (const { parentPath, name } of entries.filter((entry) => TEMPORARY.test(entry.name))) {
     const file = join(parentPath, name);
@@ -72,11 +81,19 @@ async function removeTemporary(folder: string, recursive: boolean, isLeft: (file
  * Removes the temporary files that killed processes have left in folders. A save of another process that is under way starts
  * again, so this can be called at any time. A folder that cannot be changed is left alone.
  */
-export async function removeLeftFiles(folders: readonly string[], { recursive = false } = {}): Promise<void> {
+export async function removeLeftFiles(
+  folders: readonly string[],
+  { recursive = false } = {},
+): Promise<void> {
   for (const folder of new Set(folders)) await removeTemporary(folder, recursive, async () => true);
 }
 
-async function writeInOneStep(file: string, text: string, options: ReplaceOptions, attempt = 1): Promise<void> {
+async function writeInOneStep(
+  file: string,
+  text: string,
+  options: ReplaceOptions,
+  attempt = 1,
+): Promise<void> {
   const temporary = temporaryName(file);
   try {
     await writeSynced(temporary, text, await findOwner(file, options.mode));
@@ -84,7 +101,8 @@ async function writeInOneStep(file: string, text: string, options: ReplaceOption
     await rename(temporary, file);
   } catch (error) {
     await rm(temporary, { force: true });
-    if (getCode(error) === "ENOENT" && attempt < ATTEMPTS) return writeInOneStep(file, text, options, attempt + 1);
+    if (getCode(error) === "ENOENT" && attempt < ATTEMPTS)
+      return writeInOneStep(file, text, options, attempt + 1);
     throw error;
   }
 }
@@ -95,7 +113,11 @@ async function writeInOneStep(file: string, text: string, options: ReplaceOption
  * @throws what the file system or `confirm` throws. The old file is then in its place, unless only making the folder durable
  * failed.
  */
-export async function replaceFile(file: string, text: string | null, options: ReplaceOptions = {}): Promise<void> {
+export async function replaceFile(
+  file: string,
+  text: string | null,
+  options: ReplaceOptions = {},
+): Promise<void> {
   const folder = dirname(file);
   if (text === null) {
     options.confirm?.();

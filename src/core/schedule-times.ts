@@ -1,7 +1,10 @@
 import { Cron, type CronOptions } from "croner";
 
 /** When a schedule fires. `timezone` is an IANA name. */
-export type Trigger = { cron: string; timezone: string } | { everyMs: number } | { at: string; timezone: string };
+export type Trigger =
+  | { cron: string; timezone: string }
+  | { everyMs: number }
+  | { at: string; timezone: string };
 
 /** Due times: the newest of a span, oldest first, and how many the span has. */
 export interface DueTimes {
@@ -19,7 +22,9 @@ export interface ScheduleTimes {
   between(after: number, upTo: number, limit: number): DueTimes;
 }
 
-export type ParsedTrigger = { ok: true; times: ScheduleTimes } | { ok: false; field: "cron" | "at" | "timezone"; message: string };
+export type ParsedTrigger =
+  | { ok: true; times: ScheduleTimes }
+  | { ok: false; field: "cron" | "at" | "timezone"; message: string };
 
 const OPTIONS = { mode: "5-part", fixedTimeRule: "no-wildcard" } as const satisfies CronOptions;
 /** Due times that one call counts: a schedule of every minute has 525,600 a year. */
@@ -60,7 +65,12 @@ function findTimezoneProblem(timezone: string): string | undefined {
 }
 
 /** Counts due times by their `next`. A span with too many is cut to its end. */
-function countTimes(next: ScheduleTimes["next"], after: number, upTo: number, limit: number): DueTimes {
+function countTimes(
+  next: ScheduleTimes["next"],
+  after: number,
+  upTo: number,
+  limit: number,
+): DueTimes {
   const times: number[] = [];
   for (let time = next(after); time !== undefined && time <= upTo; time = next(time)) {
     times.push(time);
@@ -73,7 +83,10 @@ function countTimes(next: ScheduleTimes["next"], after: number, upTo: number, li
 }
 
 function toTimes(next: ScheduleTimes["next"]): { ok: true; times: ScheduleTimes } {
-  return { ok: true, times: { next, between: (after, upTo, limit) => countTimes(next, after, upTo, limit) } };
+  return {
+    ok: true,
+    times: { next, between: (after, upTo, limit) => countTimes(next, after, upTo, limit) },
+  };
 }
 
 function parseEvery(everyMs: number): { ok: true; times: ScheduleTimes } {
@@ -84,7 +97,11 @@ function parseEvery(everyMs: number): { ok: true; times: ScheduleTimes } {
       between(after, upTo, limit) {
         const count = Math.max(0, Math.floor((upTo - after) / everyMs));
         const first = Math.max(0, count - limit);
-        return { times: Array.from({ length: count - first }, (_, n) => after + (first + n + 1) * everyMs), count, isMore: false };
+        return {
+          times: Array.from({ length: count - first }, (_, n) => after + (first + n + 1) * everyMs),
+          count,
+          isMore: false,
+        };
       },
     },
   };
@@ -100,14 +117,17 @@ function parseCron(cron: string, timezone: string): ParsedTrigger {
   const wrong = (message: string): ParsedTrigger => ({ ok: false, field: "cron", message });
   const fields = cron.trim().split(/\s+/);
   if (fields.length !== 5 || cron.includes("?"))
-    return wrong('must have five fields: minute, hour, day of the month, month and day of the week, such as "30 8 * * MON-FRI"');
+    return wrong(
+      'must have five fields: minute, hour, day of the month, month and day of the week, such as "30 8 * * MON-FRI"',
+    );
   try {
     // The expression as it is written: what is written out below must not hide what is wrong with it.
     new Cron(cron, { ...OPTIONS, timezone });
     const job = new Cron(toFixedTimes(cron), { ...OPTIONS, timezone });
     const next = (after: number): number | undefined => job.nextRun(new Date(after))?.getTime();
     const first = next(Date.UTC(2024, 0, 1));
-    if (first === undefined || first > Date.UTC(2024, 0, 1) + HORIZON_MS) return wrong("is never due: no day has this date");
+    if (first === undefined || first > Date.UTC(2024, 0, 1) + HORIZON_MS)
+      return wrong("is never due: no day has this date");
     return toTimes(next);
   } catch (error) {
     return wrong(`is no cron expression: ${explain(error)}`);
@@ -120,11 +140,14 @@ const AT = 'must be a time such as "2026-01-31T08:00" or "2026-01-31T08:00:00+01
 
 /** Reads a time without a zone as one of the time zone, by the rules of a cron expression. */
 function parseLocal(at: string, timezone: string): number | undefined {
-  const [, year = "", month = "", day = "", hour = "00", minute = "00", second = "00"] = LOCAL.exec(at) ?? [];
+  const [, year = "", month = "", day = "", hour = "00", minute = "00", second = "00"] =
+    LOCAL.exec(at) ?? [];
   // Dates that no calendar has, such as 31 April.
   const written = new Date(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
   if (Number.isNaN(written.getTime()) || written.getUTCDate() !== Number(day)) return undefined;
-  const pattern = [second, minute, hour, day, month, "*", year].map((part) => (part === "*" ? part : String(Number(part)))).join(" ");
+  const pattern = [second, minute, hour, day, month, "*", year]
+    .map((part) => (part === "*" ? part : String(Number(part))))
+    .join(" ");
   const job = new Cron(pattern, { ...OPTIONS, mode: "7-part", timezone });
   return job.nextRun(new Date(written.getTime() - 2 * 86_400_000))?.getTime();
 }
@@ -144,5 +167,7 @@ export function parseTrigger(trigger: Trigger): ParsedTrigger {
   if ("everyMs" in trigger) return parseEvery(trigger.everyMs);
   const problem = findTimezoneProblem(trigger.timezone);
   if (problem !== undefined) return { ok: false, field: "timezone", message: problem };
-  return "cron" in trigger ? parseCron(trigger.cron, trigger.timezone) : parseAt(trigger.at, trigger.timezone);
+  return "cron" in trigger
+    ? parseCron(trigger.cron, trigger.timezone)
+    : parseAt(trigger.at, trigger.timezone);
 }

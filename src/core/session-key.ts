@@ -15,11 +15,15 @@ const OWN_START = "hook:";
  * @param prefixes `hooks.allowedSessionKeyPrefixes`
  * @returns what is wrong with it, or undefined.
  */
-export function sessionKeyProblem(key: string, prefixes: readonly string[] | undefined): string | undefined {
+export function sessionKeyProblem(
+  key: string,
+  prefixes: readonly string[] | undefined,
+): string | undefined {
   if (key.trim() === "") return "must not be blank";
   if (key.length > MAX_KEY) return `must have at most ${MAX_KEY} characters`;
   if (CONTROL.test(key)) return "must not hold control characters";
-  if (RESERVED.test(key)) return "names a session that hooks cannot reach; use a key of your own such as `hook:<something>`";
+  if (RESERVED.test(key))
+    return "names a session that hooks cannot reach; use a key of your own such as `hook:<something>`";
   if (prefixes && !prefixes.some((prefix) => key.startsWith(prefix))) {
     return "must start with one of hooks.allowedSessionKeyPrefixes";
   }

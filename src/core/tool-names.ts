@@ -40,7 +40,9 @@ function fits(pattern: string, name: string): boolean {
 /** Whether one of the patterns covers a tool's name, and none takes it away. */
 export function coversTool(patterns: readonly string[], name: string): boolean {
   const isNamed = patterns.some((pattern) => !pattern.startsWith("!") && fits(pattern, name));
-  return isNamed && !patterns.some((pattern) => pattern.startsWith("!") && fits(pattern.slice(1), name));
+  return (
+    isNamed && !patterns.some((pattern) => pattern.startsWith("!") && fits(pattern.slice(1), name))
+  );
 }
 
 /** Whether all lists cover a tool's name. No list covers none. */
@@ -49,7 +51,8 @@ export const allCoverTool = (lists: ToolPatterns, name: string): boolean =>
 
 /** Whether all lists name tools of a server or of a plugin. */
 export const allNameSource = (lists: ToolPatterns, source: string): boolean =>
-  lists.length > 0 && lists.every((patterns) => patterns.some((pattern) => pattern.startsWith(`${source}.`)));
+  lists.length > 0 &&
+  lists.every((patterns) => patterns.some((pattern) => pattern.startsWith(`${source}.`)));
 
 /** Whether there may be a name that both patterns fit. */
 export function patternsMeet(a: string, b: string): boolean {

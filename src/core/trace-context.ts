@@ -10,17 +10,21 @@ export interface JoinedTraces extends TraceContext {
   links?: TraceContext[];
 }
 
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|-)/;
+const TRACEPARENT =
+  /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|-)/;
 const MAX_TRACESTATE = 512;
 
 /** Reads the headers of a request, with lower-case names. Undefined if there is no valid `traceparent`. */
-export function readTraceContext(headers: Readonly<Record<string, string | undefined>>): TraceContext | undefined {
+export function readTraceContext(
+  headers: Readonly<Record<string, string | undefined>>,
+): TraceContext | undefined {
   const { traceparent, tracestate } = headers;
   if (traceparent === undefined || !TRACEPARENT.test(traceparent)) return undefined;
   // Version 00 ends after the flags; what later versions add there is not known.
   if (traceparent.startsWith("00") && traceparent.length > 55) return undefined;
   const context: TraceContext = { traceparent: traceparent.slice(0, 55) };
-  if (tracestate !== undefined && tracestate !== "" && tracestate.length <= MAX_TRACESTATE) context.tracestate = tracestate;
+  if (tracestate !== undefined && tracestate !== "" && tracestate.length <= MAX_TRACESTATE)
+    context.tracestate = tracestate;
   return context;
 }
 
@@ -29,16 +33,23 @@ export const getTraceId = ({ traceparent }: TraceContext): string => traceparent
 
 /** Joins the traces of events that become one run: the first trace is the run's own, the further traces are linked. */
 export function joinTraces(events: readonly { trace?: TraceContext }[]): { trace?: JoinedTraces } {
-  const [first, ...links] = new Map(events.flatMap(({ trace }) => (trace ? [[getTraceId(trace), trace]] : []))).values();
+  const [first, ...links] = new Map(
+    events.flatMap(({ trace }) => (trace ? [[getTraceId(trace), trace]] : [])),
+  ).values();
   return first ? { trace: { ...first, ...(links.length > 0 && { links }) } } : {};
 }
 
 /** The same `fetch`; its requests carry the active span of `read`, if there is one. */
-export function passOnTrace(fetcher: typeof fetch, read: () => TraceContext | undefined): typeof fetch {
+export function passOnTrace(
+  fetcher: typeof fetch,
+  read: () => TraceContext | undefined,
+): typeof fetch {
   return (input, init) => {
     const trace = read();
     if (!trace) return fetcher(input, init);
-    const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined));
+    const headers = new Headers(
+      init?.headers ?? (input instanceof Request ? input.headers : undefined),
+    );
     for (const [name, value] of Object.entries(trace)) headers.set(name, value);
     return fetcher(input, { ...init, headers });
   };

@@ -5,7 +5,9 @@ const MAX_KEYS = 64;
  * Collects the keys that are asked for during one turn of the event loop, and loads them together, at most 64 at a time.
  * `load` returns the answers in the order of the keys; if it fails, the question fails for each of its keys.
  */
-export function createBatch<K, V>(load: (keys: readonly K[]) => Promise<readonly V[]>): (key: K) => Promise<V> {
+export function createBatch<K, V>(
+  load: (keys: readonly K[]) => Promise<readonly V[]>,
+): (key: K) => Promise<V> {
   let asked: { key: K; resolve(answer: V): void; reject(error: unknown): void }[] = [];
   const loadSome = async (some: typeof asked): Promise<void> => {
     try {
@@ -18,7 +20,8 @@ export function createBatch<K, V>(load: (keys: readonly K[]) => Promise<readonly
   const loadAll = (): void => {
     const all = asked;
     asked = [];
-    for (let from = 0; from < all.length; from += MAX_KEYS) void loadSome(all.slice(from, from + MAX_KEYS));
+    for (let from = 0; from < all.length; from += MAX_KEYS)
+      void loadSome(all.slice(from, from + MAX_KEYS));
   };
   return (key) =>
     new Promise((resolve, reject) => {
@@ -31,7 +34,10 @@ export function createBatch<K, V>(load: (keys: readonly K[]) => Promise<readonly
  * knows of all that was done before.
  * @param toName tells questions apart
  */
-export function shareInTurn<Q, A>(ask: (question: Q) => Promise<A>, toName: (question: Q) => string): (question: Q) => Promise<A> {
+export function shareInTurn<Q, A>(
+  ask: (question: Q) => Promise<A>,
+  toName: (question: Q) => string,
+): (question: Q) => Promise<A> {
   const asked = new Map<string, Promise<A>>();
   return (question) => {
     const name = toName(question);

@@ -16,20 +16,36 @@ export function planAsk(
 ): PlannedSend {
   const id = questionId(ask.approvalId, ask.position);
   const chunks = splitFor(route, `${ask.text}\n\n${ask.instruction}`, channels);
-  return { delivery: { id, runId, route, chunks, ask, createdAt: now }, job: deliveryJob(id, route, now) };
+  return {
+    delivery: { id, runId, route, chunks, ask, createdAt: now },
+    job: deliveryJob(id, route, now),
+  };
 }
 
 /**
  * Plans what takes the buttons of a question away. It goes to the same recipient, so it is sent after the question.
  * Undefined if the channel cannot change a message.
  */
-export function planAskEnd(question: DeliveryRecord, text: string, channels: Channels, now: number): PlannedSend | undefined {
+export function planAskEnd(
+  question: DeliveryRecord,
+  text: string,
+  channels: Channels,
+  now: number,
+): PlannedSend | undefined {
   const { id: asked, ask, runId, route } = question;
-  if (!ask || route.to === undefined || !channels.get(route.channel)?.channel.endQuestion) return undefined;
+  if (!ask || route.to === undefined || !channels.get(route.channel)?.channel.endQuestion)
+    return undefined;
   const id = `${asked}e`;
   const to: Route = { ...route, to: route.to };
   return {
-    delivery: { id, runId, route: to, chunks: [text], ask: { ...ask, next: [], ends: asked }, createdAt: now },
+    delivery: {
+      id,
+      runId,
+      route: to,
+      chunks: [text],
+      ask: { ...ask, next: [], ends: asked },
+      createdAt: now,
+    },
     job: deliveryJob(id, to, now),
   };
 }
@@ -41,8 +57,17 @@ export async function planNextAsk(
 ): Promise<PlannedSend | undefined> {
   const [route, ...next] = ask?.ends === undefined ? (ask?.next ?? []) : [];
   if (!ask || !route) return undefined;
-  const { text, instruction, language, forNext = { text, instruction, ...(language !== undefined && { language }) }, ...rest } = ask;
-  const planned = planAsk({ ...rest, ...forNext, next, position: ask.position + 1 }, { runId, route, channels, now });
+  const {
+    text,
+    instruction,
+    language,
+    forNext = { text, instruction, ...(language !== undefined && { language }) },
+    ...rest
+  } = ask;
+  const planned = planAsk(
+    { ...rest, ...forNext, next, position: ask.position + 1 },
+    { runId, route, channels, now },
+  );
   return (await store.get("delivery", planned.delivery.id)) ? undefined : planned;
 }
 
@@ -57,7 +82,10 @@ export function sendAsk(
   if (ask.ends !== undefined) {
     const ended = { ...place, messageIds: asked?.messageIds ?? [], text: chunks.join("\n") };
     return async (signal) =>
-      (await channel.endQuestion?.(ended, signal)) ?? { status: "failed", reason: "the channel cannot change a message" };
+      (await channel.endQuestion?.(ended, signal)) ?? {
+        status: "failed",
+        reason: "the channel cannot change a message",
+      };
   }
   if (!channel.ask) return undefined;
   const { code, text, instruction, language, verdicts, expiresAt } = ask;
@@ -72,5 +100,6 @@ export function sendAsk(
     expiresAt,
     ...toSendKey({ id, resent }, 0),
   };
-  return (signal) => channel.ask?.(question, signal) ?? Promise.reject(new Error("the channel does not ask"));
+  return (signal) =>
+    channel.ask?.(question, signal) ?? Promise.reject(new Error("the channel does not ask"));
 }

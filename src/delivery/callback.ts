@@ -42,7 +42,8 @@ async function guardedLookup(hosts: HostList): Promise<NonNullable<RequestOption
 
 /** Posts and waits for the head of the answer; its body is not read. */
 async function post(url: URL, body: string, options: RequestOptions): Promise<IncomingMessage> {
-  const { request: send } = url.protocol === "https:" ? await import("node:https") : await import("node:http");
+  const { request: send } =
+    url.protocol === "https:" ? await import("node:https") : await import("node:http");
   return new Promise((resolve, reject) => {
     const request = send(url, { ...options, method: "POST", agent: false }, (answer) => {
       answer.destroy();
@@ -62,25 +63,41 @@ function toSendResult(answer: IncomingMessage): SendResult {
   const status = answer.statusCode ?? 0;
   const reason = `the address answered ${status}`;
   if (status >= 200 && status < 300) return { status: "sent" };
-  if (status === 408 || status === 429 || status >= 500) return { status: "retry", reason, ...getRetryAfter(answer) };
-  return { status: "failed", reason: status >= 300 && status < 400 ? `${reason}: redirects are not followed` : reason };
+  if (status === 408 || status === 429 || status >= 500)
+    return { status: "retry", reason, ...getRetryAfter(answer) };
+  return {
+    status: "failed",
+    reason: status >= 300 && status < 400 ? `${reason}: redirects are not followed` : reason,
+  };
 }
 
 /**
  * Posts receipts, signed by Standard Webhooks (https://www.standardwebhooks.com, `v1`): the id is the same for every
  * try. Goes to listed hosts alone, and to no private address that is not listed. A message's `thread` is the mapping; a question has none.
  */
-export function createCallbackChannel({ getCallback, hosts, clock, getTrace }: CallbackOptions): Channel {
-  const send = async ({ text, thread, idempotencyKey }: OutgoingMessage, signal: AbortSignal): Promise<SendResult> => {
+export function createCallbackChannel({
+  getCallback,
+  hosts,
+  clock,
+  getTrace,
+}: CallbackOptions): Channel {
+  const send = async (
+    { text, thread, idempotencyKey }: OutgoingMessage,
+    signal: AbortSignal,
+  ): Promise<SendResult> => {
     const callback = getCallback(thread);
     const key = callback && callbackKey(callback.secret);
-    if (!callback || !key) return { status: "failed", reason: "the config has no callback for it any more" };
+    if (!callback || !key)
+      return { status: "failed", reason: "the config has no callback for it any more" };
     const list = createHostList(hosts());
     const url = new URL(callback.url);
-    if (!list.allows(url.hostname)) return { status: "failed", reason: "its host is not in hooks.callbackHosts" };
+    if (!list.allows(url.hostname))
+      return { status: "failed", reason: "its host is not in hooks.callbackHosts" };
     const id = idempotencyKey.split(".")[0] ?? idempotencyKey;
     const timestamp = Math.floor(clock.now() / 1000);
-    const signature = createHmac("sha256", key).update(`${id}.${timestamp}.${text}`).digest("base64");
+    const signature = createHmac("sha256", key)
+      .update(`${id}.${timestamp}.${text}`)
+      .digest("base64");
     const headers = {
       "content-type": "application/json",
       "content-length": Buffer.byteLength(text),
@@ -92,12 +109,20 @@ export function createCallbackChannel({ getCallback, hosts, clock, getTrace }: C
     };
     const until = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
     try {
-      return toSendResult(await post(url, text, { headers, signal: until, lookup: await guardedLookup(list) }));
+      return toSendResult(
+        await post(url, text, { headers, signal: until, lookup: await guardedLookup(list) }),
+      );
     } catch (error) {
       const { code = "error" } = error as { code?: string };
       if (code === FORBIDDEN)
-        return { status: "failed", reason: "its host leads to a private address, which hooks.callbackHosts does not list" };
-      return { status: "retry", reason: until.aborted ? "no answer in time" : `no connection (${code})` };
+        return {
+          status: "failed",
+          reason: "its host leads to a private address, which hooks.callbackHosts does not list",
+        };
+      return {
+        status: "retry",
+        reason: until.aborted ? "no answer in time" : `no connection (${code})`,
+      };
     }
   };
   return { send };

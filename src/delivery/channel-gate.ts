@@ -49,7 +49,8 @@ export class ChannelGate {
   #noteTaken(channel: string, jobId: string): void {
     const failed = this.#failed.get(channel) ?? [];
     const [only, ...others] = failed;
-    if (only !== undefined && only !== jobId && others.length === 0) this.#refused.set(channel, only);
+    if (only !== undefined && only !== jobId && others.length === 0)
+      this.#refused.set(channel, only);
     if (this.#refused.get(channel) === jobId) this.#refused.delete(channel);
   }
 

@@ -22,7 +22,10 @@ function check(channel: Channel | undefined, to: string): RecipientCheck {
 }
 
 /** Where replies go when no last route says it. Ids in `always` do not count as configured. */
-function lastResorts(list: readonly LoadedChannel[], always: ReadonlySet<string>): Pick<Channels, "fallback" | "forRecipient"> {
+function lastResorts(
+  list: readonly LoadedChannel[],
+  always: ReadonlySet<string>,
+): Pick<Channels, "fallback" | "forRecipient"> {
   const configured = list.filter(({ id }) => !always.has(id));
   const only = configured.length === 1 ? configured : [];
   const declared = list.filter(({ channel }) => channel.fallback === true);
@@ -45,8 +48,11 @@ export function createChannels(
   always: ReadonlySet<string> = new Set(),
 ): Channels {
   const list: LoadedChannel[] = [...loaded].map(([id, channel]) => ({ id, channel }));
-  const ids = new Map<string, string>([...known.map(({ id }) => id), ...loaded.keys()].map((id) => [id, id]));
-  for (const { id, aliases = [] } of known) for (const alias of aliases) if (!ids.has(alias)) ids.set(alias, id);
+  const ids = new Map<string, string>(
+    [...known.map(({ id }) => id), ...loaded.keys()].map((id) => [id, id]),
+  );
+  for (const { id, aliases = [] } of known)
+    for (const alias of aliases) if (!ids.has(alias)) ids.set(alias, id);
   ids.delete(LAST_CHANNEL);
   return Object.freeze({
     resolve(name: string) {

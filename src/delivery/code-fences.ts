@@ -46,7 +46,10 @@ function openFence(line: string, limit: number): Opened | undefined {
   // The line itself is in the first piece, together with a closing one.
   if (line.length + close.length + 2 > limit - LEAST_ROOM) return { marker, fence: undefined };
   if (affordable([whole, close], limit)) return { marker, fence: { reopen: whole, close } };
-  return { marker, fence: affordable([close, close], limit) ? { reopen: close, close } : undefined };
+  return {
+    marker,
+    fence: affordable([close, close], limit) ? { reopen: close, close } : undefined,
+  };
 }
 
 function closes(line: string, marker: string): boolean {

@@ -5,7 +5,14 @@ import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.t
 import type { Telemetry } from "../telemetry/types.ts";
 import { endWait, LOOK_MS, type ParkingLot } from "../queue/parking-lot.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
-import type { DeliveryError, DeliveryRecord, DeliveryStatus, Job, Queue, Store } from "../store/types.ts";
+import type {
+  DeliveryError,
+  DeliveryRecord,
+  DeliveryStatus,
+  Job,
+  Queue,
+  Store,
+} from "../store/types.ts";
 import { planNextAsk, sendAsk } from "./ask.ts";
 import { CALLBACK } from "./callback.ts";
 import { ChannelGate } from "./channel-gate.ts";
@@ -51,11 +58,13 @@ export interface DeliveryWorkerOptions {
 
 /** Tells the breaker how a send ended. A delivery that goes on keeps its permission. */
 function leave(pass: Pass | undefined, result: SendResult | undefined, signal: AbortSignal): void {
-  if (result && result.status !== "sent") pass?.leave(toOutcome(result, signal), result.status === "retry" ? result.afterMs : undefined);
+  if (result && result.status !== "sent")
+    pass?.leave(toOutcome(result, signal), result.status === "retry" ? result.afterMs : undefined);
 }
 
 /** Whether a delivery waits for a vendor that is away. Receipts go to many addresses, a question to the next approver. */
-const waitsForVendor = ({ route, ask }: DeliveryRecord): boolean => route.channel !== CALLBACK && !ask?.next.length;
+const waitsForVendor = ({ route, ask }: DeliveryRecord): boolean =>
+  route.channel !== CALLBACK && !ask?.next.length;
 
 /** Sends what is in the outbox: in order per recipient, recipients in parallel. */
 /** What became of a piece. `whole`: the rest is in it too. */
@@ -86,10 +95,13 @@ class DeliverySender {
       await store.commit((tx) => tx.settle(job), job);
       return;
     }
-    const pass = waitsForVendor(found) ? this.#gate.enter(job, found.route.channel, found.error?.code === "retry") : undefined;
+    const pass = waitsForVendor(found)
+      ? this.#gate.enter(job, found.route.channel, found.error?.code === "retry")
+      : undefined;
     if (pass && isRefusal(pass)) return this.#wait(job, found, pass);
     const delivery: DeliveryRecord = { ...found, attempts: found.attempts + 1 };
-    const sendAll = (): Promise<void> => this.#sendAll(job, delivery, signal, pass).finally(() => pass?.leave("none"));
+    const sendAll = (): Promise<void> =>
+      this.#sendAll(job, delivery, signal, pass).finally(() => pass?.leave("none"));
     return telemetry ? telemetry.within(found.trace, sendAll) : sendAll();
   }
 
@@ -98,10 +110,16 @@ class DeliverySender {
     const { clock, maxAgeMs, parking, log } = this.#options;
     const now = clock.now();
     const endsAt = job.enqueuedAt + maxAgeMs();
-    const message = delivery.error?.code === "retry" ? delivery.error.message : `the channel ${of} takes no messages now`;
+    const message =
+      delivery.error?.code === "retry"
+        ? delivery.error.message
+        : `the channel ${of} takes no messages now`;
     if (now >= endsAt) {
       endWait(job, parking);
-      return this.#end(job, delivery, "failed", { code: "given_up", message: `not sent within delivery.maxAge: ${message}` });
+      return this.#end(job, delivery, "failed", {
+        code: "given_up",
+        message: `not sent within delivery.maxAge: ${message}`,
+      });
     }
     const held = await this.worker.commit(job, (tx) => {
       tx.update("delivery", delivery.id, {
@@ -113,23 +131,42 @@ class DeliverySender {
       tx.settle(job, Math.min(now + LOOK_MS, endsAt), { resetAttempts: true });
     });
     if (held) parking.park(job, [of]);
-    log.debug({ deliveryId: delivery.id, runId: delivery.runId, channel: of }, "a delivery waits for its channel");
+    log.debug(
+      { deliveryId: delivery.id, runId: delivery.runId, channel: of },
+      "a delivery waits for its channel",
+    );
   }
 
-  async #sendAll(job: Job, delivery: DeliveryRecord, signal: AbortSignal, pass: Pass | undefined): Promise<void> {
+  async #sendAll(
+    job: Job,
+    delivery: DeliveryRecord,
+    signal: AbortSignal,
+    pass: Pass | undefined,
+  ): Promise<void> {
     const { store, channels, clock } = this.#options;
-    const asked = delivery.ask?.ends === undefined ? undefined : await store.get("delivery", delivery.ask.ends);
+    const asked =
+      delivery.ask?.ends === undefined ? undefined : await store.get("delivery", delivery.ask.ends);
     const problem = await this.#findAskProblem(delivery, asked);
-    if (problem !== undefined) return this.#end(job, delivery, "failed", { code: "decided", message: problem });
+    if (problem !== undefined)
+      return this.#end(job, delivery, "failed", { code: "decided", message: problem });
     // Tries that ended with the process leave no other trace than their starts.
     if (job.attempts > MAX_ATTEMPTS)
-      return this.#end(job, delivery, "failed", { code: "crashed", message: `started ${MAX_ATTEMPTS} times without coming to an end` });
+      return this.#end(job, delivery, "failed", {
+        code: "crashed",
+        message: `started ${MAX_ATTEMPTS} times without coming to an end`,
+      });
     let progress = false;
     let doubt = delivery.sendingSince;
     while (delivery.nextChunk < countPieces(delivery)) {
       if (!this.worker.isRunning) {
         if (doubt === undefined) delete delivery.sendingSince;
-        return this.#later(job, delivery, { status: "retry", reason: "the gateway stopped", afterMs: 0 }, progress, true);
+        return this.#later(
+          job,
+          delivery,
+          { status: "retry", reason: "the gateway stopped", afterMs: 0 },
+          progress,
+          true,
+        );
       }
       if (!(await this.worker.confirm(job, signal)) || !(await this.#mark(job, delivery))) return;
       const result = await this.#send(delivery, asked, doubt, signal);
@@ -152,14 +189,21 @@ class DeliverySender {
   async #keepSent(job: Job, delivery: DeliveryRecord, result: SentPiece): Promise<boolean> {
     // Buttons carry the whole question.
     delivery.nextChunk = result.whole ? countPieces(delivery) : delivery.nextChunk + 1;
-    if (result.warning !== undefined) delivery.warnings = [...(delivery.warnings ?? []), result.warning];
+    if (result.warning !== undefined)
+      delivery.warnings = [...(delivery.warnings ?? []), result.warning];
     delivery.messageIds = [...delivery.messageIds, ...(result.messageIds ?? [])];
     const { nextChunk, messageIds, attempts, warnings } = delivery;
     const isLast = nextChunk === countPieces(delivery);
     if (isLast && !hasLiveLeft(delivery)) return true;
     if (isLast) delete delivery.sendingSince;
     else if (isMarked(delivery)) delivery.sendingSince = this.#options.clock.now();
-    const change = { nextChunk, messageIds, attempts, ...(warnings && { warnings }), ...buildMark(delivery) };
+    const change = {
+      nextChunk,
+      messageIds,
+      attempts,
+      ...(warnings && { warnings }),
+      ...buildMark(delivery),
+    };
     return this.worker.commit(job, (tx) => tx.update("delivery", delivery.id, change));
   }
 
@@ -176,7 +220,8 @@ class DeliverySender {
         code: "no_such_channel",
         message: `the channel is no longer configured: add channels.${delivery.route.channel} and retry the delivery`,
       });
-    if (result.status === "retry") return this.#laterOrWait(job, delivery, result, progress, signal);
+    if (result.status === "retry")
+      return this.#laterOrWait(job, delivery, result, progress, signal);
     const code = result.status === "failed" ? "refused" : "unknown";
     return this.#end(job, delivery, result.status, { code, message: result.reason });
   }
@@ -189,9 +234,15 @@ class DeliverySender {
   }
 
   /** Why a question, or its end, is not sent any more. `asked` is the question whose buttons are to go. */
-  async #findAskProblem({ ask }: DeliveryRecord, asked: DeliveryRecord | undefined): Promise<string | undefined> {
+  async #findAskProblem(
+    { ask }: DeliveryRecord,
+    asked: DeliveryRecord | undefined,
+  ): Promise<string | undefined> {
     if (!ask) return undefined;
-    if (ask.ends !== undefined) return asked?.messageIds.length ? undefined : "no message of the question is known, so none is changed";
+    if (ask.ends !== undefined)
+      return asked?.messageIds.length
+        ? undefined
+        : "no message of the question is known, so none is changed";
     const isDecided = await this.#options.isDecided?.(ask.approvalId);
     return isDecided ? "the approval was decided before it was asked about" : undefined;
   }
@@ -211,7 +262,11 @@ class DeliverySender {
       telemetry ? telemetry.send({ deliveryId, runId, channel: id, attempt, chunk }, send) : send();
     const asking = sendAsk(delivery, channel, asked);
     if (asking) return { ...(await traced(() => sendPiece(asking, clock, signal))), whole: true };
-    const message: OutgoingMessage = { to, text: delivery.chunks[chunk] ?? "", ...toSendKey(delivery, chunk) };
+    const message: OutgoingMessage = {
+      to,
+      text: delivery.chunks[chunk] ?? "",
+      ...toSendKey(delivery, chunk),
+    };
     if (thread !== undefined) message.thread = thread;
     if (replyTo !== undefined) message.replyTo = replyTo;
     const file = createFileSend(delivery, message, { channel, store });
@@ -219,56 +274,108 @@ class DeliverySender {
     const edited = edit && (await traced(() => sendPiece(edit, clock, signal)));
     if (edited && edited.status !== "failed") return edited;
     if (doubt === undefined) {
-      const send = file?.send ?? ((until: AbortSignal): Promise<SendResult> => channel.send(message, until));
+      const send =
+        file?.send ?? ((until: AbortSignal): Promise<SendResult> => channel.send(message, until));
       const result = await traced(() => sendPiece(send, clock, signal));
       return { ...result, warning: file?.warning };
     }
     // No channel can find a file again.
     if (file || !channel.resend) return cannotTell(id, doubt);
     return traced(async () =>
-      sendPiece(async (until) => (await channel.resend?.(message, doubt, until)) ?? cannotTell(id, doubt), clock, signal),
+      sendPiece(
+        async (until) => (await channel.resend?.(message, doubt, until)) ?? cannotTell(id, doubt),
+        clock,
+        signal,
+      ),
     );
   }
 
   /** Puts a delivery back whose send failed: to wait for its channel if that is away, else for its next try. */
-  #laterOrWait(job: Job, delivery: DeliveryRecord, result: RetriedSend, progress: boolean, { aborted }: AbortSignal): Promise<void> {
+  #laterOrWait(
+    job: Job,
+    delivery: DeliveryRecord,
+    result: RetriedSend,
+    progress: boolean,
+    { aborted }: AbortSignal,
+  ): Promise<void> {
     const { parking, clock } = this.#options;
     const { channel: of } = delivery.route;
-    if (aborted || !waitsForVendor(delivery) || !parking.breaker.isOpen(of)) return this.#later(job, delivery, result, progress, aborted);
-    return this.#wait(job, { ...delivery, error: { code: "retry", message: result.reason } }, { of, until: clock.now() });
+    if (aborted || !waitsForVendor(delivery) || !parking.breaker.isOpen(of))
+      return this.#later(job, delivery, result, progress, aborted);
+    return this.#wait(
+      job,
+      { ...delivery, error: { code: "retry", message: result.reason } },
+      { of, until: clock.now() },
+    );
   }
 
   /** Puts a delivery back; `progress` says that this start has sent a piece. */
-  async #later(job: Job, delivery: DeliveryRecord, result: RetriedSend, progress: boolean, stopped: boolean): Promise<void> {
+  async #later(
+    job: Job,
+    delivery: DeliveryRecord,
+    result: RetriedSend,
+    progress: boolean,
+    stopped: boolean,
+  ): Promise<void> {
     const { clock, log, maxAgeMs } = this.#options;
     const now = clock.now();
     const runAt = stopped ? now : now + getWaitMs(progress ? 1 : job.attempts, result);
     const message = result.reason;
     const most = delivery.ask?.next.length ? MAX_ASK_ATTEMPTS : MAX_ATTEMPTS;
     if (!stopped && !progress && job.attempts >= most) {
-      return this.#end(job, delivery, "failed", { code: "given_up", message: `given up after ${most} tries: ${message}` });
+      return this.#end(job, delivery, "failed", {
+        code: "given_up",
+        message: `given up after ${most} tries: ${message}`,
+      });
     }
     if (!stopped && runAt > job.enqueuedAt + maxAgeMs()) {
-      return this.#end(job, delivery, "failed", { code: "given_up", message: `not sent within delivery.maxAge: ${message}` });
+      return this.#end(job, delivery, "failed", {
+        code: "given_up",
+        message: `not sent within delivery.maxAge: ${message}`,
+      });
     }
     const { id, runId, route, attempts } = delivery;
     await this.worker.commit(job, (tx) => {
-      tx.update("delivery", id, { attempts, nextAt: runAt, error: { code: "retry", message }, ...buildMark(delivery) });
+      tx.update("delivery", id, {
+        attempts,
+        nextAt: runAt,
+        error: { code: "retry", message },
+        ...buildMark(delivery),
+      });
       tx.settle(job, runAt, { resetAttempts: progress });
     });
-    log.info({ deliveryId: id, runId, channel: route.channel, reason: message, waitMs: runAt - now }, "a delivery waits for its next try");
+    log.info(
+      { deliveryId: id, runId, channel: route.channel, reason: message, waitMs: runAt - now },
+      "a delivery waits for its next try",
+    );
   }
 
-  async #end(job: Job, delivery: DeliveryRecord, status: DeliveryStatus, error: DeliveryError | null): Promise<void> {
+  async #end(
+    job: Job,
+    delivery: DeliveryRecord,
+    status: DeliveryStatus,
+    error: DeliveryError | null,
+  ): Promise<void> {
     const { clock, log, onOutcome, store, channels } = this.#options;
     const { id, runId, nextChunk, messageIds, attempts, warnings } = delivery;
     const { channel } = delivery.route;
     const isUnreachable = status !== "delivered" && error?.code !== "decided";
-    const next = isUnreachable ? await planNextAsk(delivery, { store, channels: channels(), now: clock.now() }) : undefined;
+    const next = isUnreachable
+      ? await planNextAsk(delivery, { store, channels: channels(), now: clock.now() })
+      : undefined;
     // A delivery that an operator sends again still has to be looked for; any other end answers the question.
     const mark = status === "failed" ? buildMark(delivery) : { sendingSince: null };
     const done = await this.worker.commit(job, (tx) => {
-      const ended = { status, nextChunk, messageIds, attempts, error, endedAt: clock.now(), ...(warnings && { warnings }), ...mark };
+      const ended = {
+        status,
+        nextChunk,
+        messageIds,
+        attempts,
+        error,
+        endedAt: clock.now(),
+        ...(warnings && { warnings }),
+        ...mark,
+      };
       tx.update("delivery", id, ended);
       if (next) writeDelivery(tx, next);
       tx.settle(job);
@@ -280,7 +387,11 @@ class DeliverySender {
     );
     onOutcome?.({ id, channel, status });
     if (!isUnreachable || !delivery.ask || delivery.ask.ends !== undefined) return;
-    const about = { approvalId: delivery.ask.approvalId, runId, next: next?.delivery.route.channel };
+    const about = {
+      approvalId: delivery.ask.approvalId,
+      runId,
+      next: next?.delivery.route.channel,
+    };
     if (next) log.warn(about, "an approver could not be asked: the next one is");
     else log.error(about, "no approver could be asked on a channel: decide with `rouse approvals`");
   }
@@ -289,5 +400,9 @@ class DeliverySender {
 /** Sends deliveries, and again if an operator says so. */
 export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWorker {
   const { worker } = new DeliverySender(options);
-  return { start: () => worker.start(), stop: () => worker.stop(STOP_MS), retry: createRetry(options) };
+  return {
+    start: () => worker.start(),
+    stop: () => worker.stop(STOP_MS),
+    retry: createRetry(options),
+  };
 }

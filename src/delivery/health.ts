@@ -30,7 +30,15 @@ const PROBE_MS = 5_000;
 const EVERY_MS = 300_000;
 
 /** Probes the current snapshot's channels. */
-export function createChannelHealth({ channels, clock, log }: { channels(): Channels; clock: Clock; log: Logger }): ChannelHealth {
+export function createChannelHealth({
+  channels,
+  clock,
+  log,
+}: {
+  channels(): Channels;
+  clock: Clock;
+  log: Logger;
+}): ChannelHealth {
   let states: readonly ChannelState[] = [];
 
   const probeAll = async (): Promise<readonly ChannelState[]> => {
@@ -38,11 +46,14 @@ export function createChannelHealth({ channels, clock, log }: { channels(): Chan
     const found = channels().loaded.flatMap(({ id, channel }) => {
       if (!channel.probe) return [];
       const late = new Promise<{ ok: false; message: string }>((done) => {
-        signal.addEventListener("abort", () => done({ ok: false, message: "no answer in time" }), { once: true });
+        signal.addEventListener("abort", () => done({ ok: false, message: "no answer in time" }), {
+          once: true,
+        });
       });
-      const probe = channel
-        .probe(signal)
-        .catch((error: unknown) => ({ ok: false as const, message: safeError(error).code ?? safeError(error).name }));
+      const probe = channel.probe(signal).catch((error: unknown) => ({
+        ok: false as const,
+        message: safeError(error).code ?? safeError(error).name,
+      }));
       return [
         Promise.race([probe, late]).then((result): ChannelState => {
           const message = result.ok ? "can be reached" : `cannot be reached: ${result.message}`;
@@ -53,8 +64,10 @@ export function createChannelHealth({ channels, clock, log }: { channels(): Chan
     const before = new Map(states.map((state) => [state.id, state.ok]));
     states = await Promise.all(found);
     for (const { id, ok, message } of states) {
-      if (!ok && before.get(id) !== false) log.warn({ channel: id, reason: message }, "a channel cannot be reached");
-      if (ok && before.get(id) === false) log.info({ channel: id }, "a channel can be reached again");
+      if (!ok && before.get(id) !== false)
+        log.warn({ channel: id, reason: message }, "a channel cannot be reached");
+      if (ok && before.get(id) === false)
+        log.info({ channel: id }, "a channel can be reached again");
     }
     return states;
   };
@@ -64,16 +77,26 @@ export function createChannelHealth({ channels, clock, log }: { channels(): Chan
     states: () => states,
     async watch(signal) {
       while (!signal.aborted) {
-        await probeAll().catch((error: unknown) => log.error({ err: safeError(error) }, "the channels could not be looked at"));
+        await probeAll().catch((error: unknown) =>
+          log.error({ err: safeError(error) }, "the channels could not be looked at"),
+        );
         await clock.sleep(EVERY_MS, signal);
       }
     },
     async test(id, to, text) {
       const channel = channels().get(id)?.channel;
       if (!channel) return { status: "failed", reason: "the channel is not configured" };
-      const [piece = text] = splitMeasured(text, channel.limit ?? Infinity, channel.lengthOf?.bind(channel));
+      const [piece = text] = splitMeasured(
+        text,
+        channel.limit ?? Infinity,
+        channel.lengthOf?.bind(channel),
+      );
       const idempotencyKey = `test_${clock.now().toString(36)}.0`;
-      return sendPiece((signal) => channel.send({ to, text: piece, idempotencyKey }, signal), clock, new AbortController().signal);
+      return sendPiece(
+        (signal) => channel.send({ to, text: piece, idempotencyKey }, signal),
+        clock,
+        new AbortController().signal,
+      );
     },
   };
 }

@@ -21,7 +21,8 @@ function noRoute(reason: string): FoundRoute {
 
 function checkGivenRoute(id: string, to: string, channels: Channels): FoundRoute {
   const checked = channels.checkRecipient(id, to);
-  if (!checked.ok) return noRoute(`the channel "${id}" cannot send to this recipient: ${checked.message}`);
+  if (!checked.ok)
+    return noRoute(`the channel "${id}" cannot send to this recipient: ${checked.message}`);
   return { status: "route", route: { channel: id, to: checked.to } };
 }
 
@@ -32,16 +33,28 @@ function stored({ channel, to, thread }: Last): FoundRoute {
 }
 
 /** The first of the channels that takes the recipient. */
-function firstThatTakes(candidates: readonly LoadedChannel[], to: string, channels: Channels): FoundRoute {
+function firstThatTakes(
+  candidates: readonly LoadedChannel[],
+  to: string,
+  channels: Channels,
+): FoundRoute {
   const tried = candidates.map(({ id }) => checkGivenRoute(id, to, channels));
-  const refusals = tried.flatMap((decision) => (decision.status === "route" ? [] : decision.reason));
+  const refusals = tried.flatMap((decision) =>
+    decision.status === "route" ? [] : decision.reason,
+  );
   const why = refusals.join("; ") || `${NO_LAST_ROUTE}, and not exactly one channel is configured`;
-  return tried.find(({ status }) => status === "route") ?? noRoute(`${why}: name the \`channel\` of this recipient`);
+  return (
+    tried.find(({ status }) => status === "route") ??
+    noRoute(`${why}: name the \`channel\` of this recipient`)
+  );
 }
 
 function byFallback(channels: Channels): FoundRoute {
   const { fallback } = channels;
-  if (!fallback) return noRoute(`${NO_LAST_ROUTE}, and no configured channel is a fallback: name \`channel\` and \`to\``);
+  if (!fallback)
+    return noRoute(
+      `${NO_LAST_ROUTE}, and no configured channel is a fallback: name \`channel\` and \`to\``,
+    );
   const { id, channel } = fallback;
   if (channel.defaultTo !== undefined) return checkGivenRoute(id, channel.defaultTo, channels);
   return noRoute(
@@ -50,26 +63,46 @@ function byFallback(channels: Channels): FoundRoute {
 }
 
 /** Decides for `last`. A last route on a channel that is no longer configured does not count. */
-function withoutChannel(to: string | undefined, lastRoutes: readonly Last[], channels: Channels): FoundRoute {
+function withoutChannel(
+  to: string | undefined,
+  lastRoutes: readonly Last[],
+  channels: Channels,
+): FoundRoute {
   const last = lastRoutes.find((route) => channels.get(route.channel) !== undefined);
   if (to === undefined) return last ? stored(last) : byFallback(channels);
   const channel = last && channels.get(last.channel);
-  return firstThatTakes(channel ? [channel, ...channels.forRecipient] : channels.forRecipient, to, channels);
+  return firstThatTakes(
+    channel ? [channel, ...channels.forRecipient] : channels.forRecipient,
+    to,
+    channels,
+  );
 }
 
-function findReplyRoute({ channel, to }: ReplyTarget, lastRoutes: readonly Last[], channels: Channels): FoundRoute {
+function findReplyRoute(
+  { channel, to }: ReplyTarget,
+  lastRoutes: readonly Last[],
+  channels: Channels,
+): FoundRoute {
   // A mapping's template whose field is missing: the reply was meant for one person, not for the last one.
-  if (to?.trim() === "") return noRoute("`to` is empty, and the reply is not sent to another recipient: see what `to` is made of");
+  if (to?.trim() === "")
+    return noRoute(
+      "`to` is empty, and the reply is not sent to another recipient: see what `to` is made of",
+    );
   if (channel === LAST_CHANNEL) return withoutChannel(to, lastRoutes, channels);
   const named = channels.resolve(channel);
   if (!named) return noRoute("no channel of this name is known any more: name another one");
   const target = channels.get(named.id)?.channel;
-  if (!target) return noRoute(`the channel "${named.id}" is not configured: add \`channels.${named.id}\` to the config`);
+  if (!target)
+    return noRoute(
+      `the channel "${named.id}" is not configured: add \`channels.${named.id}\` to the config`,
+    );
   if (to !== undefined) return checkGivenRoute(named.id, to, channels);
   const last = lastRoutes.find((route) => route.channel === named.id);
   if (last) return stored(last);
   if (target.defaultTo !== undefined) return checkGivenRoute(named.id, target.defaultTo, channels);
-  return noRoute(`the channel "${named.id}" has neither a last nor a default recipient: set its \`defaultTo\`, or name \`to\``);
+  return noRoute(
+    `the channel "${named.id}" has neither a last nor a default recipient: set its \`defaultTo\`, or name \`to\``,
+  );
 }
 
 /**
@@ -78,7 +111,12 @@ function findReplyRoute({ channel, to }: ReplyTarget, lastRoutes: readonly Last[
  * fallback. Without a recipient it goes to the last one on the named channel, else to that channel's default; for `last`
  * to the last route, else to the default recipient of the fallback.
  */
-export async function resolveRoute({ store, channels, agentId, ...target }: RouteRequest): Promise<FoundRoute> {
+export async function resolveRoute({
+  store,
+  channels,
+  agentId,
+  ...target
+}: RouteRequest): Promise<FoundRoute> {
   return findReplyRoute(target, await store.list("lastRoutes", agentId), channels);
 }
 
@@ -94,12 +132,20 @@ export function findRouteProblem(
 ): { field: "channel" | "to"; message: string } | undefined {
   const target = to === undefined ? { channel } : { channel, to: to ?? "known later" };
   const checked =
-    to === null ? { ...channels, checkRecipient: (_id: string, text: string) => ({ ok: true as const, to: text }) } : channels;
+    to === null
+      ? {
+          ...channels,
+          checkRecipient: (_id: string, text: string) => ({ ok: true as const, to: text }),
+        }
+      : channels;
   const owned = channels.loaded.filter(({ id }) => hasOwner(id));
   const lastRoutes: Last[][] = [[], ...owned.map(({ id }) => [{ channel: id, to: "the owner" }])];
   const decisions = lastRoutes.map((routes) => findReplyRoute(target, routes, checked));
-  const [reason] = decisions.flatMap((decision) => (decision.status === "no_route" ? decision.reason : []));
+  const [reason] = decisions.flatMap((decision) =>
+    decision.status === "no_route" ? decision.reason : [],
+  );
   if (reason === undefined || decisions.some(({ status }) => status === "route")) return undefined;
-  const isAboutChannel = to === undefined || (channel !== LAST_CHANNEL && channels.resolve(channel)?.loaded !== true);
+  const isAboutChannel =
+    to === undefined || (channel !== LAST_CHANNEL && channels.resolve(channel)?.loaded !== true);
   return { field: isAboutChannel ? "channel" : "to", message: `replies have no route: ${reason}` };
 }

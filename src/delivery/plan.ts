@@ -21,10 +21,20 @@ export interface DeliveryJob {
 }
 
 /** The job that sends a delivery. */
-export function deliveryJob(id: string, route: DeliveryRecord["route"], enqueuedAt: number): NewJob {
+export function deliveryJob(
+  id: string,
+  route: DeliveryRecord["route"],
+  enqueuedAt: number,
+): NewJob {
   // Receipts need no order: one that is not taken holds back no other.
   const recipient = route.channel === CALLBACK ? id : route.to;
-  return { id, kind: "delivery", key: `${route.channel}/${recipient}`, data: { deliveryId: id } satisfies DeliveryJob, enqueuedAt };
+  return {
+    id,
+    kind: "delivery",
+    key: `${route.channel}/${recipient}`,
+    data: { deliveryId: id } satisfies DeliveryJob,
+    enqueuedAt,
+  };
 }
 
 const RESENT = "again";
@@ -34,7 +44,9 @@ export const toSendKey = (
   { id, resent }: Pick<DeliveryRecord, "id" | "resent">,
   chunk: number,
 ): { idempotencyKey: string; refused?: true } =>
-  resent ? { idempotencyKey: `${id}.${chunk}.${RESENT}`, refused: true } : { idempotencyKey: `${id}.${chunk}` };
+  resent
+    ? { idempotencyKey: `${id}.${chunk}.${RESENT}`, refused: true }
+    : { idempotencyKey: `${id}.${chunk}` };
 
 /** Reads the key that `toSendKey` made. */
 export function parseSendKey(key: string): { id: string; chunk: number; isResent: boolean } {
@@ -76,9 +88,16 @@ export interface AttachedFile extends Omit<DeliveryFile, "id"> {
 export function attachFiles<P extends Planned>(planned: P, files: readonly AttachedFile[] = []): P {
   if (files.length === 0) return planned;
   const { delivery } = planned;
-  const named = files.map(({ content: _content, ...file }, index) => ({ id: `${delivery.id}.file.${index}`, ...file }));
+  const named = files.map(({ content: _content, ...file }, index) => ({
+    id: `${delivery.id}.file.${index}`,
+    ...file,
+  }));
   const chunks = delivery.chunks.filter((text) => text.trim() !== "");
-  return { ...planned, delivery: { ...delivery, chunks, files: named }, contents: files.map(({ content }) => content) };
+  return {
+    ...planned,
+    delivery: { ...delivery, chunks, files: named },
+    contents: files.map(({ content }) => content),
+  };
 }
 
 interface Reply {
@@ -88,28 +107,60 @@ interface Reply {
 }
 
 /** Plans a reply as a delivery. Deliveries to one recipient keep their order. */
-export function planDelivery({ runId, route, text, channels, now }: Reply & { runId: string; route: Route }): PlannedSend {
+export function planDelivery({
+  runId,
+  route,
+  text,
+  channels,
+  now,
+}: Reply & { runId: string; route: Route }): PlannedSend {
   const id = newId("dlv", now);
-  return { delivery: { id, runId, route, chunks: splitFor(route, text, channels), createdAt: now }, job: deliveryJob(id, route, now) };
+  return {
+    delivery: { id, runId, route, chunks: splitFor(route, text, channels), createdAt: now },
+    job: deliveryJob(id, route, now),
+  };
 }
 
 /**
  * Plans what becomes of a run's reply: a delivery; without a route one that has failed, which `retry` sends once there is
  * a route; undefined if nothing is to be sent.
  */
-export function planReply(run: Pick<RunRecord, "id" | "spec">, decision: RouteDecision, reply: Reply): Planned | undefined {
+export function planReply(
+  run: Pick<RunRecord, "id" | "spec">,
+  decision: RouteDecision,
+  reply: Reply,
+): Planned | undefined {
   if (decision.status === "skipped") return undefined;
-  if (decision.status === "route") return planDelivery({ ...reply, runId: run.id, route: decision.route });
+  if (decision.status === "route")
+    return planDelivery({ ...reply, runId: run.id, route: decision.route });
   const { channel, to } = run.spec;
   const route = to === undefined ? { channel } : { channel, to };
   const error: DeliveryError = { code: NO_ROUTE, message: decision.reason };
-  return { delivery: { id: newId("dlv", reply.now), runId: run.id, route, chunks: [reply.text], createdAt: reply.now, error } };
+  return {
+    delivery: {
+      id: newId("dlv", reply.now),
+      runId: run.id,
+      route,
+      chunks: [reply.text],
+      createdAt: reply.now,
+      error,
+    },
+  };
 }
 
 /** A receipt as a delivery to the address that the mapping names. */
-export function planCallback(options: { runId: string; mapping: string; url: string; receipt: object; now: number }): PlannedSend {
+export function planCallback(options: {
+  runId: string;
+  mapping: string;
+  url: string;
+  receipt: object;
+  now: number;
+}): PlannedSend {
   const { runId, mapping, url, receipt, now } = options;
   const route: Route = { channel: CALLBACK, to: url, thread: mapping };
   const id = newId("dlv", now);
-  return { delivery: { id, runId, route, chunks: [JSON.stringify(receipt)], createdAt: now }, job: deliveryJob(id, route, now) };
+  return {
+    delivery: { id, runId, route, chunks: [JSON.stringify(receipt)], createdAt: now },
+    job: deliveryJob(id, route, now),
+  };
 }

@@ -13,18 +13,30 @@ const MAX_ID = 500;
 
 /** What a plugin answered, in the shape that the contract promises. An answer that says nothing may have been sent. */
 function checkResult(result: unknown): SendResult {
-  const given = (typeof result === "object" && result !== null ? result : {}) as Record<string, unknown>;
+  const given = (typeof result === "object" && result !== null ? result : {}) as Record<
+    string,
+    unknown
+  >;
   const { status, reason, afterMs, messageIds, uncertain } = given;
   if (status === "sent") {
-    const ids = Array.isArray(messageIds) ? messageIds.filter((id): id is string => typeof id === "string" && id.length <= MAX_ID) : [];
+    const ids = Array.isArray(messageIds)
+      ? messageIds.filter((id): id is string => typeof id === "string" && id.length <= MAX_ID)
+      : [];
     return { status, messageIds: ids };
   }
   const text = typeof reason === "string" ? cutText(oneLine(reason), MAX_REASON).text : "";
   if (status === "retry") {
-    const wait = typeof afterMs === "number" && Number.isFinite(afterMs) && afterMs >= 0 ? { afterMs } : {};
-    return { status, reason: text || "the channel gave no reason", ...wait, ...(uncertain === true && { uncertain }) };
+    const wait =
+      typeof afterMs === "number" && Number.isFinite(afterMs) && afterMs >= 0 ? { afterMs } : {};
+    return {
+      status,
+      reason: text || "the channel gave no reason",
+      ...wait,
+      ...(uncertain === true && { uncertain }),
+    };
   }
-  if (status === "failed" || status === "unknown") return { status, reason: text || "the channel gave no reason" };
+  if (status === "failed" || status === "unknown")
+    return { status, reason: text || "the channel gave no reason" };
   return { status: "unknown", reason: "the plugin did not say how sending ended" };
 }
 
@@ -40,7 +52,8 @@ export async function sendPiece(
 ): Promise<SendResult> {
   const abort = new AbortController();
   const settled = new AbortController();
-  const renderTimeout = (): string => (stop.aborted ? "the gateway stopped" : `no answer within ${timeoutMs / 1000} seconds`);
+  const renderTimeout = (): string =>
+    stop.aborted ? "the gateway stopped" : `no answer within ${timeoutMs / 1000} seconds`;
   const send = async (): Promise<SendResult> => {
     try {
       return checkResult(await call(abort.signal));
@@ -62,7 +75,10 @@ export async function sendPiece(
   };
   const sending = send();
   // A send that has ended just as the wait did is what counts.
-  return Promise.race([sending, giveUp().then((result) => (settled.signal.aborted ? sending : result))]);
+  return Promise.race([
+    sending,
+    giveUp().then((result) => (settled.signal.aborted ? sending : result)),
+  ]);
 }
 
 /** What the result of a send says about the vendor. A vendor that names a wait limits its callers, and is not away. */

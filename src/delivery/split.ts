@@ -37,10 +37,15 @@ export function splitText(text: string, limit: number): string[] {
     while ((source.lines[line + 1]?.start ?? Infinity) <= at) line++;
     const room = limit - (fence ? fence.reopen.length + 1 : 0);
     const found: Break =
-      text.length - at <= room ? { end: text.length, next: text.length, fence: undefined } : findBreak(source, line, at, room);
+      text.length - at <= room
+        ? { end: text.length, next: text.length, fence: undefined }
+        : findBreak(source, line, at, room);
     const body = text.slice(at, found.end);
     const piece = found.fence ? body : body.trimEnd();
-    if (body.trim() !== "") pieces.push((fence ? `${fence.reopen}\n` : "") + piece + (found.fence ? `\n${found.fence.close}` : ""));
+    if (body.trim() !== "")
+      pieces.push(
+        (fence ? `${fence.reopen}\n` : "") + piece + (found.fence ? `\n${found.fence.close}` : ""),
+      );
     at = found.next;
     fence = found.fence;
     // The closing line has just been written.
@@ -61,7 +66,11 @@ const LEAST_PIECE = 20;
  * Splits a text so that each piece fits as its channel counts it: `measure` gives the length of a piece in the channel's
  * dialect, which may be more or less than that of its text.
  */
-export function splitMeasured(text: string, limit: number, measure?: (text: string) => number): string[] {
+export function splitMeasured(
+  text: string,
+  limit: number,
+  measure?: (text: string) => number,
+): string[] {
   if (!measure) return splitText(text, limit);
   const measurePiece = (piece: string): number => {
     try {
@@ -73,13 +82,22 @@ export function splitMeasured(text: string, limit: number, measure?: (text: stri
   };
   return splitText(text, limit).flatMap((piece) => {
     const length = measurePiece(piece);
-    const room = Math.max(LEAST_PIECE, Math.floor(Math.min(piece.length - 1, (piece.length * limit) / length)));
-    return length <= limit || piece.length <= LEAST_PIECE ? [piece] : splitMeasured(piece, room, scaled(measurePiece, limit, room));
+    const room = Math.max(
+      LEAST_PIECE,
+      Math.floor(Math.min(piece.length - 1, (piece.length * limit) / length)),
+    );
+    return length <= limit || piece.length <= LEAST_PIECE
+      ? [piece]
+      : splitMeasured(piece, room, scaled(measurePiece, limit, room));
   });
 }
 
 /** The measure for pieces that are cut to `room`, where `limit` is what they may come to. */
-function scaled(measure: (text: string) => number, limit: number, room: number): (text: string) => number {
+function scaled(
+  measure: (text: string) => number,
+  limit: number,
+  room: number,
+): (text: string) => number {
   return (text) => (measure(text) / limit) * room;
 }
 
@@ -92,23 +110,31 @@ function lineAt(source: Source, from: number, offset: number): Line | undefined 
 /** The start of the first line from `at` on that is not blank; its indentation stays. */
 function skipBlankLines(text: string, at: number): number {
   let start = at;
-  for (let i = at; i < text.length && /\s/.test(text.charAt(i)); i++) if (text[i] === "\n") start = i + 1;
+  for (let i = at; i < text.length && /\s/.test(text.charAt(i)); i++)
+    if (text[i] === "\n") start = i + 1;
   return start;
 }
 
 /** Finds the best end of the piece that begins at `at` (in line `first`) and may hold `room` units, its closing fence included. */
 function findBreak(source: Source, first: number, at: number, room: number): Break {
   const whole = wholeLines(source, first, at, room);
-  const filled = (candidate: Break | undefined): candidate is Break => candidate !== undefined && candidate.end - at >= room * FILLED;
+  const filled = (candidate: Break | undefined): candidate is Break =>
+    candidate !== undefined && candidate.end - at >= room * FILLED;
   const { overflow, overflowIndex, beforeFence } = whole;
-  if (beforeFence && (overflow.kind === "open" || (overflow.before && fenceFits(source, overflowIndex)))) return beforeFence;
+  if (
+    beforeFence &&
+    (overflow.kind === "open" || (overflow.before && fenceFits(source, overflowIndex)))
+  )
+    return beforeFence;
   if (filled(whole.paragraph)) return whole.paragraph;
   if (filled(whole.line)) return whole.line;
   if (filled(whole.code)) return whole.code;
   const inside = insideLine(source, overflow, at, room);
   if (filled(inside.sentence)) return inside.sentence;
   if (filled(inside.word)) return inside.word;
-  return whole.code ?? whole.line ?? whole.paragraph ?? inside.sentence ?? inside.word ?? inside.hard();
+  return (
+    whole.code ?? whole.line ?? whole.paragraph ?? inside.sentence ?? inside.word ?? inside.hard()
+  );
 }
 
 interface WholeLines {
@@ -138,7 +164,12 @@ function wholeLines({ text, lines }: Source, first: number, at: number, room: nu
       continue;
     }
     if (next.kind === "open") found.beforeFence = candidate;
-    if (line.kind === "close" || next.kind === "open" || startsBlock(text.slice(next.start, next.end))) found.paragraph = candidate;
+    if (
+      line.kind === "close" ||
+      next.kind === "open" ||
+      startsBlock(text.slice(next.start, next.end))
+    )
+      found.paragraph = candidate;
     else found.line = candidate;
   }
   return {
@@ -176,7 +207,10 @@ function insideLine({ text, limit }: Source, line: Line, at: number, room: numbe
   if (fence) return { sentence: undefined, word: undefined, hard };
   const links = findLinks(text, from, last, limit);
   const allowed = (end: number): boolean =>
-    end > at && end <= last && !links.some((link) => link.start < end && end < link.end) && text.slice(at, end).trim() !== "";
+    end > at &&
+    end <= last &&
+    !links.some((link) => link.start < end && end < link.end) &&
+    text.slice(at, end).trim() !== "";
   const breakAt = (end: number): Break => ({ end, next: skipSpace(text, end), fence: undefined });
   // One unit more, so that a space or the look-ahead of a sentence's end just behind the room counts.
   const window = text.slice(from, last + 1);
@@ -188,7 +222,8 @@ function insideLine({ text, limit }: Source, line: Line, at: number, room: numbe
   let word: Break | undefined;
   for (let i = window.length - 1; i > 0 && !word; i--) {
     const end = from + i;
-    if (/\s/.test(text.charAt(end)) && !/\s/.test(text.charAt(end - 1)) && allowed(end)) word = breakAt(end);
+    if (/\s/.test(text.charAt(end)) && !/\s/.test(text.charAt(end - 1)) && allowed(end))
+      word = breakAt(end);
   }
   return { sentence, word, hard };
 }
@@ -200,7 +235,12 @@ function skipSpace(text: string, at: number): number {
 }
 
 /** Links near the end of a piece that fit into one. */
-function findLinks(text: string, from: number, last: number, limit: number): { start: number; end: number }[] {
+function findLinks(
+  text: string,
+  from: number,
+  last: number,
+  limit: number,
+): { start: number; end: number }[] {
   const links: { start: number; end: number }[] = [];
   const lowest = Math.max(from, last - MAX_LINK);
   const window = text.slice(lowest, last + MAX_LINK);
@@ -208,7 +248,8 @@ function findLinks(text: string, from: number, last: number, limit: number): { s
     const start = window.lastIndexOf("[", middle);
     const end = window.indexOf(")", middle) + 1;
     if (start < 0 || end === 0 || end - start > limit) continue;
-    if (!/\n|\s(?!["'])/.test(window.slice(middle + 2, end))) links.push({ start: lowest + start, end: lowest + end });
+    if (!/\n|\s(?!["'])/.test(window.slice(middle + 2, end)))
+      links.push({ start: lowest + start, end: lowest + end });
   }
   return links;
 }

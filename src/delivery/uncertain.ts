@@ -11,7 +11,9 @@ export function isMarked({ route, ask }: Pick<DeliveryRecord, "route" | "ask">):
 }
 
 /** The change that writes since when the next piece is being sent, or that it is not. */
-export function buildMark({ sendingSince }: Pick<DeliveryRecord, "sendingSince">): Pick<DeliveryChange, "sendingSince"> {
+export function buildMark({
+  sendingSince,
+}: Pick<DeliveryRecord, "sendingSince">): Pick<DeliveryChange, "sendingSince"> {
   return { sendingSince: sendingSince ?? null };
 }
 

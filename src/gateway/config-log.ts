@@ -37,15 +37,21 @@ export function createConfigLog({ store, clock, log, snapshot }: ConfigLogDeps):
         for (const config of known) tx.set("config", { ...config, usedAt: clock.now() });
       })
       .catch((error: unknown) =>
-        log.warn({ err: safeError(error) }, "the config could not be recorded for explanations; it is tried again"),
+        log.warn(
+          { err: safeError(error) },
+          "the config could not be recorded for explanations; it is tried again",
+        ),
       );
   };
   return {
     store: {
       ...store,
       accept(event, keys, fencingToken) {
-        if (event.config === undefined || recorded.has(event.config)) return store.accept(event, keys, fencingToken);
-        return write(snapshot().decidingConfig()).then(() => store.accept(event, keys, fencingToken));
+        if (event.config === undefined || recorded.has(event.config))
+          return store.accept(event, keys, fencingToken);
+        return write(snapshot().decidingConfig()).then(() =>
+          store.accept(event, keys, fencingToken),
+        );
       },
     },
     since: () => last.then(() => since),

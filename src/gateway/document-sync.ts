@@ -1,5 +1,10 @@
 import { Readable } from "node:stream";
-import type { SourceAudience, SourceDocuments, SourceEntry, SyncReport } from "../contract/kinds.ts";
+import type {
+  SourceAudience,
+  SourceDocuments,
+  SourceEntry,
+  SyncReport,
+} from "../contract/kinds.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { safeError } from "../core/errors.ts";
 import { sha256Hex } from "../core/secret.ts";
@@ -27,7 +32,11 @@ async function findDocuments(
 ): Promise<Map<string, DocumentRecord[]>> {
   const found = new Map<string, DocumentRecord[]>();
   for (let after: string | undefined; ;) {
-    const page = { limit: PAGE, externalIdPrefix: prefix, ...(after === undefined ? {} : { after }) };
+    const page = {
+      limit: PAGE,
+      externalIdPrefix: prefix,
+      ...(after === undefined ? {} : { after }),
+    };
     const { documents, hasMore } = await knowledge.list(tenant, page);
     for (const document of documents) {
       const { externalId } = document;
@@ -38,13 +47,22 @@ async function findDocuments(
   }
 }
 
-const isSame = (one: readonly string[], other: readonly string[]): boolean => one.toSorted().join("\n") === other.toSorted().join("\n");
+const isSame = (one: readonly string[], other: readonly string[]): boolean =>
+  one.toSorted().join("\n") === other.toSorted().join("\n");
 
-const getMessage = (error: unknown): string => (error instanceof Error ? error.message : (safeError(error).code ?? "it cannot be read"));
+const getMessage = (error: unknown): string =>
+  error instanceof Error ? error.message : (safeError(error).code ?? "it cannot be read");
 
 /** One sync of one place. */
 class Sync {
-  readonly report: SyncReport = { added: 0, replaced: 0, removed: 0, unchanged: 0, failed: [], kept: 0 };
+  readonly report: SyncReport = {
+    added: 0,
+    replaced: 0,
+    removed: 0,
+    unchanged: 0,
+    failed: [],
+    kept: 0,
+  };
   readonly #seen = new Set<string>();
   readonly #options: SyncOptions;
 
@@ -56,7 +74,8 @@ class Sync {
     const { here, versions, agents, signal, prefix } = this.#options;
     const externalId = `${prefix}${sha256Hex(entry.id).slice(0, 32)}`;
     this.#seen.add(externalId);
-    if (this.#seen.size > MAX_ENTRIES) throw new Error(`the place has more than ${MAX_ENTRIES} documents`);
+    if (this.#seen.size > MAX_ENTRIES)
+      throw new Error(`the place has more than ${MAX_ENTRIES} documents`);
     const [current] = here.get(externalId) ?? [];
     const isKnown = current !== undefined && isSame(current.agentIds, agents);
     const known = versions.get(externalId) ?? current?.metadata["version"];
@@ -69,7 +88,8 @@ class Sync {
       versions.set(externalId, entry.version);
     } catch (error) {
       if (signal.aborted) throw error;
-      if (this.report.failed.length < MAX_FAILED) this.report.failed.push({ id: entry.id, message: getMessage(error) });
+      if (this.report.failed.length < MAX_FAILED)
+        this.report.failed.push({ id: entry.id, message: getMessage(error) });
     }
   }
 
@@ -80,10 +100,21 @@ class Sync {
     current: DocumentRecord | undefined,
   ): Promise<void> {
     const { knowledge, maxBytes, tenant, agents, plugin } = this.#options;
-    const staged = await knowledge.stageUpload(Readable.from([Buffer.from(bytes)], { objectMode: false }), maxBytes());
+    const staged = await knowledge.stageUpload(
+      Readable.from([Buffer.from(bytes)], { objectMode: false }),
+      maxBytes(),
+    );
     const metadata = { source: plugin, id: id.slice(0, MAX_ID), version: version.slice(0, MAX_ID) };
     // Two places may have the same file: each keeps its own document.
-    await knowledge.add({ ...staged, tenant, filename, agentIds: agents, externalId, metadata, onDuplicate: "keep" });
+    await knowledge.add({
+      ...staged,
+      tenant,
+      filename,
+      agentIds: agents,
+      externalId,
+      metadata,
+      onDuplicate: "keep",
+    });
     if (current) this.report.replaced++;
     else this.report.added++;
   }
@@ -119,7 +150,11 @@ interface SyncOptions extends DocumentSyncOptions {
 export function createDocumentSync(plugin: string, options: DocumentSyncOptions): SourceDocuments {
   const versions = new Map<string, string>();
   return {
-    async sync(place, entries, { tenant = OPERATOR_TENANT, agents = [], signal }: SourceAudience & { signal: AbortSignal }) {
+    async sync(
+      place,
+      entries,
+      { tenant = OPERATOR_TENANT, agents = [], signal }: SourceAudience & { signal: AbortSignal },
+    ) {
       const prefix = `source:${plugin}:${sha256Hex(place).slice(0, 16)}:`;
       const here = await findDocuments(tenant, prefix, options.knowledge);
       const sync = new Sync({ ...options, plugin, prefix, tenant, agents, here, versions, signal });

@@ -60,7 +60,8 @@ function createInput(
     draining,
     observe,
     admit: (applicants, now) => admission.admit(applicants, now),
-    retryFailed: (record) => retryOnRedelivery(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
+    retryFailed: (record) =>
+      retryOnRedelivery(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
   });
   return { intake: telemetry ? traceIntake(made, telemetry, snapshot) : made, sharedCounts };
 }
@@ -106,7 +107,10 @@ interface Serving {
 }
 
 /** Listens for senders and callers, and for the operator too, unless `gateway.adminPort` separates them. */
-async function openListeners({ snapshot, opened }: Resources, { apps, answer, direct }: Serving): Promise<Addresses> {
+async function openListeners(
+  { snapshot, opened }: Resources,
+  { apps, answer, direct }: Serving,
+): Promise<Addresses> {
   const { gateway, hooks } = snapshot().config;
   const serve = async (app: Apps["main"], port: number): Promise<string> => {
     const listener = await listenHttp((request, env) => answer(app, request, env), {
@@ -119,7 +123,10 @@ async function openListeners({ snapshot, opened }: Resources, { apps, answer, di
     return listener.url;
   };
   const url = await serve(apps.main, gateway.port);
-  return { url, adminUrl: gateway.adminPort === undefined ? url : await serve(apps.admin, gateway.adminPort) };
+  return {
+    url,
+    adminUrl: gateway.adminPort === undefined ? url : await serve(apps.admin, gateway.adminPort),
+  };
 }
 
 interface Parts extends Serving {
@@ -185,7 +192,12 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
     throw error;
   });
   const { clock, log, cluster, createCursor, reloader, snapshot, operatorToken } = resources;
-  const progress: Progress = { startedAt: clock.now(), url: undefined, workers: false, draining: false };
+  const progress: Progress = {
+    startedAt: clock.now(),
+    url: undefined,
+    workers: false,
+    draining: false,
+  };
   const workers = createWorkers(resources);
   const workbench = createWorkbench(resources);
   const input = createInput(
@@ -207,24 +219,58 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
     log,
   });
   const status = createStatus(resources, workers, services, progress);
-  const { hooks, ...apps } = createSurface(resources, workers, services, { ...input, workbench }, status);
+  const { hooks, ...apps } = createSurface(
+    resources,
+    workers,
+    services,
+    { ...input, workbench },
+    status,
+  );
   cluster.describe(() => {
     const { version, pid, startedAt, url, workers } = status();
-    return { host: hostname(), pid, version, url, snapshot: snapshot().clusterHash, workers, startedAt };
+    return {
+      host: hostname(),
+      pid,
+      version,
+      url,
+      snapshot: snapshot().clusterHash,
+      workers,
+      startedAt,
+    };
   });
-  const rejections = createRejections({ log, trustedProxies: () => snapshot().config.gateway.trustedProxies });
+  const rejections = createRejections({
+    log,
+    trustedProxies: () => snapshot().config.gateway.trustedProxies,
+  });
   opened.defer(rejections.close);
-  const answer: AnswerRequest = async (app, request, env) => rejections.see(request, env, await app.fetch(request, env));
+  const answer: AnswerRequest = async (app, request, env) =>
+    rejections.see(request, env, await app.fetch(request, env));
 
-  const direct = resources.telemetry ? undefined : createDirectHooks({ answer: hooks, snapshot, rejections, log });
+  const direct = resources.telemetry
+    ? undefined
+    : createDirectHooks({ answer: hooks, snapshot, rejections, log });
 
-  const parts: Parts = { resources, intake: input.intake, workers, services, apps, answer, direct, progress, status };
+  const parts: Parts = {
+    resources,
+    intake: input.intake,
+    workers,
+    services,
+    apps,
+    answer,
+    direct,
+    progress,
+    status,
+  };
   let isStarted = false;
   let stopped: Promise<void> | undefined;
   function start(options: StartOptions & { listen: true | ListenAddress }): Promise<Addresses>;
   function start(options?: StartOptions): Promise<Addresses | undefined>;
   async function start(startOptions: StartOptions = {}): Promise<Addresses | undefined> {
-    if (isStarted || stopped) throw new RouseError({ code: "usage", message: "a gateway can be started once: create another one" });
+    if (isStarted || stopped)
+      throw new RouseError({
+        code: "usage",
+        message: "a gateway can be started once: create another one",
+      });
     isStarted = true;
     return startParts(parts, startOptions);
   }
@@ -232,7 +278,12 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
     operatorToken,
     status,
     reload: reloader.reload,
-    fetch: (request, bindings) => answer(new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main, request, bindings),
+    fetch: (request, bindings) =>
+      answer(
+        new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main,
+        request,
+        bindings,
+      ),
     receive: createReceive(input.intake, () => `http://localhost${snapshot().config.hooks.path}`),
     start,
     stop: () => (stopped ??= stopParts(parts)),

@@ -31,7 +31,8 @@ interface ShapesOptions {
 }
 
 /** Bodies are counted before retention takes them. */
-const getInterval = (retention: Ms): Ms => (retention === 0 ? UPDATE_MS : Math.max(MIN_UPDATE_MS, Math.min(UPDATE_MS, retention / 2)));
+const getInterval = (retention: Ms): Ms =>
+  retention === 0 ? UPDATE_MS : Math.max(MIN_UPDATE_MS, Math.min(UPDATE_MS, retention / 2));
 
 /** Makes what counts the fields of bodies beside the answers, and compares mappings with them. */
 export function createHookShapes({ store, clock, log, snapshot }: ShapesOptions): HookShapes {
@@ -49,7 +50,8 @@ export function createHookShapes({ store, clock, log, snapshot }: ShapesOptions)
     try {
       const known = new Set(warnings.map(({ path, message }) => `${path}\n${message}`));
       ({ warnings } = await recorded());
-      for (const { path, message } of warnings) if (!known.has(`${path}\n${message}`)) log.warn({ path }, message);
+      for (const { path, message } of warnings)
+        if (!known.has(`${path}\n${message}`)) log.warn({ path }, message);
     } catch (error) {
       log.warn({ err: safeError(error) }, "mappings could not be compared with recorded hooks");
     }
@@ -58,7 +60,10 @@ export function createHookShapes({ store, clock, log, snapshot }: ShapesOptions)
     try {
       if (await updateShapes(store, snapshot(), clock.now(), fencingToken)) await refresh();
     } catch (error) {
-      log.warn({ err: safeError(error) }, "the fields of new bodies could not be counted; it is tried again");
+      log.warn(
+        { err: safeError(error) },
+        "the fields of new bodies could not be counted; it is tried again",
+      );
     }
   };
   return {

@@ -31,9 +31,19 @@ import {
 } from "../store/types.ts";
 
 type Level = (typeof LOG_LEVELS)[number];
-type Line = { level: Exclude<Level, "silent">; time: string; msg: string } & Record<string, unknown>;
+type Line = { level: Exclude<Level, "silent">; time: string; msg: string } & Record<
+  string,
+  unknown
+>;
 
-const METHODS = { trace: "debug", debug: "debug", info: "info", warn: "warn", error: "error", fatal: "error" } as const;
+const METHODS = {
+  trace: "debug",
+  debug: "debug",
+  info: "info",
+  warn: "warn",
+  error: "error",
+  fatal: "error",
+} as const;
 
 /**
  * Creates the gateway's logger over that of the program around it. What reaches the program went through the gateway's
@@ -69,12 +79,25 @@ export function createHostLogger(
 const ERROR = LOG_LEVELS.indexOf("error");
 
 function toError({ code, message, issues, retryAfterSeconds }: Failure): HookError {
-  return { code, message, ...(issues && { issues }), ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
+  return {
+    code,
+    message,
+    ...(issues && { issues }),
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  };
 }
 
 function toActionReceipt(action: RecordedReceipt["actions"][number]): ActionReceipt {
   if (!action.ok) return { ok: false, error: toError(action.error) };
-  const { mapping, runId, sessionKey, status, systemEventId, warnings = [], duplicate = false } = action;
+  const {
+    mapping,
+    runId,
+    sessionKey,
+    status,
+    systemEventId,
+    warnings = [],
+    duplicate = false,
+  } = action;
   return { ok: true, mapping, runId, sessionKey, status, systemEventId, warnings, duplicate };
 }
 
@@ -101,8 +124,13 @@ function toResult(received: Received): Receipt | Denied | Handshake {
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-function toRawInput({ path, body = {}, method = "POST", headers = {}, query = {} }: HookInput, origin: string): RawInput {
-  const named = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+function toRawInput(
+  { path, body = {}, method = "POST", headers = {}, query = {} }: HookInput,
+  origin: string,
+): RawInput {
+  const named = Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+  );
   const clean = path.replace(/^\/+|\/+$/g, "");
   const parameters = new URLSearchParams(query).toString();
   return {
@@ -116,10 +144,16 @@ function toRawInput({ path, body = {}, method = "POST", headers = {}, query = {}
 }
 
 /** Creates what the program that embeds a gateway hands events over by. `base` is the public address of the hooks. */
-export function createReceive({ receive }: Pick<Intake, "receive">, base: () => string): Gateway["receive"] {
+export function createReceive(
+  { receive }: Pick<Intake, "receive">,
+  base: () => string,
+): Gateway["receive"] {
   function take(input: HookInput, origin?: { kind: "internal" }): Promise<Receipt | Denied>;
   function take(input: HookInput, origin: HookOrigin): Promise<Receipt | Denied | Handshake>;
-  async function take(input: HookInput, origin: HookOrigin = { kind: "internal" }): Promise<Receipt | Denied | Handshake> {
+  async function take(
+    input: HookInput,
+    origin: HookOrigin = { kind: "internal" },
+  ): Promise<Receipt | Denied | Handshake> {
     return toResult(await receive(toRawInput(input, base()), origin));
   }
   return take;
@@ -138,7 +172,10 @@ export interface Reporter {
 }
 
 /** Calls a listener; what it throws rejects. */
-const call = async <N extends Name>(listener: Listener<N>, event: GatewayEvents[N]): Promise<void> => listener(event);
+const call = async <N extends Name>(
+  listener: Listener<N>,
+  event: GatewayEvents[N],
+): Promise<void> => listener(event);
 
 /** @param failed is called when a listener throws or rejects. It must not emit anything itself. */
 export function createReporter(failed: (name: Name, error: unknown) => void): Reporter {
@@ -153,7 +190,9 @@ export function createReporter(failed: (name: Name, error: unknown) => void): Re
     emit(name, event) {
       for (const listener of listeners.get(name) ?? []) {
         setImmediate(() => {
-          void call(listener as Listener<Name>, event).catch((error: unknown) => failed(name, error));
+          void call(listener as Listener<Name>, event).catch((error: unknown) =>
+            failed(name, error),
+          );
         });
       }
     },
@@ -183,7 +222,19 @@ const toRecordedEvent = ({
   runIds: actions.flatMap((action) => (action.kind === "run" ? [action.runId] : [])),
 });
 
-const toEndedRun = ({ id, eventId, kind, mapping, status, spec, model, reply, error, startedAt, endedAt }: RunRecord): EndedRun => ({
+const toEndedRun = ({
+  id,
+  eventId,
+  kind,
+  mapping,
+  status,
+  spec,
+  model,
+  reply,
+  error,
+  startedAt,
+  endedAt,
+}: RunRecord): EndedRun => ({
   id,
   eventId,
   kind,
@@ -215,7 +266,11 @@ interface Ends {
 
 /** Passes everything on to `tx`, and notes what ends by it. */
 function noting(tx: Writes, { runs, deliveries }: Ends): Writes {
-  const note = (kind: "run" | "delivery", id: string, status: RunStatus | DeliveryStatus | undefined): void => {
+  const note = (
+    kind: "run" | "delivery",
+    id: string,
+    status: RunStatus | DeliveryStatus | undefined,
+  ): void => {
     if (status === undefined || status === "pending") return;
     if (kind === "delivery") deliveries.add(id);
     else if (ENDED.some((ended) => ended === status)) runs.add(id);
@@ -226,7 +281,8 @@ function noting(tx: Writes, { runs, deliveries }: Ends): Writes {
       const [record] = of as [{ id: string; status?: RunStatus; error?: unknown }];
       if (kind === "run") note("run", record.id, record.status);
       // A delivery that is added with an error has failed already.
-      if (kind === "delivery") note("delivery", record.id, record.error === undefined ? "pending" : "failed");
+      if (kind === "delivery")
+        note("delivery", record.id, record.error === undefined ? "pending" : "failed");
       tx.add(kind, ...of);
     },
     update(kind, ...of) {
@@ -257,7 +313,8 @@ export function reportingStore(store: Store, reporter: Reporter): Store {
       return result;
     },
     async commit(write, held) {
-      if (!reporter.isHeard("run.ended") && !reporter.isHeard("delivery.ended")) return store.commit(write, held);
+      if (!reporter.isHeard("run.ended") && !reporter.isHeard("delivery.ended"))
+        return store.commit(write, held);
       const ends: Ends = { runs: new Set(), deliveries: new Set() };
       const isCommitted = await store.commit((tx) => {
         // A commit that is tried again writes everything again.

@@ -41,7 +41,10 @@ const withoutDetail = ({ detail: _detail, ...issue }: Issue): Issue => issue;
 async function buildOrReport({ build, log }: ReloaderOptions): Promise<BuildResult> {
   const built = await build().catch((error: unknown): BuildResult => {
     log.error({ err: safeError(error) }, "the new config could not be built");
-    return { ok: false, issues: [{ path: "", message: "the config could not be read; the log says why" }] };
+    return {
+      ok: false,
+      issues: [{ path: "", message: "the config could not be read; the log says why" }],
+    };
   });
   // The first hook would have to wait for it.
   if (built.ok) built.loaded.snapshot.decidingConfig();
@@ -62,7 +65,12 @@ export function createReloader(options: ReloaderOptions): Reloader {
 
   const watch = (): void => {
     watcher?.close();
-    watcher = watchFiles({ ...loaded.watched, debounceMs: 200, log, onChange: () => void reload() });
+    watcher = watchFiles({
+      ...loaded.watched,
+      debounceMs: 200,
+      log,
+      onChange: () => void reload(),
+    });
   };
 
   const swap = (next: LoadedSnapshot): void => {
@@ -80,7 +88,10 @@ export function createReloader(options: ReloaderOptions): Reloader {
     const next = await buildOrReport(options);
     if (!next.ok) {
       problems = next.issues;
-      log.error({ issues: next.issues.map(withoutDetail) }, "the config was changed and has problems; the one before it stays in use");
+      log.error(
+        { issues: next.issues.map(withoutDetail) },
+        "the config was changed and has problems; the one before it stays in use",
+      );
       return { ok: false, issues: next.issues };
     }
     problems = [];

@@ -13,7 +13,12 @@ import { createConfigLog, type ConfigLog } from "./config-log.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import type { ListenAddress } from "./types.ts";
 import { getBodiesOverdue } from "../store/oldest-body.ts";
-import { buildSnapshot, type BuildResult, type LoadedSnapshot, type SnapshotOptions } from "./snapshot.ts";
+import {
+  buildSnapshot,
+  type BuildResult,
+  type LoadedSnapshot,
+  type SnapshotOptions,
+} from "./snapshot.ts";
 import { removeUnfinishedSaves } from "../workbench/versions.ts";
 import { acquireLock, type Lock } from "../store/lock.ts";
 import { findStoreDriver, getSqlSource, storeUrl } from "../store/open.ts";
@@ -25,7 +30,10 @@ import { tracedStore } from "./traced-store.ts";
 import type { SqlSource } from "../store/sql.ts";
 import type { FencingToken, Store, StoreDriver, StoreHandle } from "../store/types.ts";
 
-export interface ResourceOptions extends Omit<SnapshotOptions, "pool" | "sharedValues" | "telemetry" | "withoutSecrets"> {
+export interface ResourceOptions extends Omit<
+  SnapshotOptions,
+  "pool" | "sharedValues" | "telemetry" | "withoutSecrets"
+> {
   /** Applies `log.level` of the config to `log`; absent if the level is none of the config's business. */
   setLogLevel?(level: Config["log"]["level"]): void;
   /** Hears of what is recorded and of what ends. */
@@ -63,14 +71,20 @@ export interface Resources extends StoreHandle {
   opened: AsyncDisposableStack;
 }
 
-function configInvalid({ issues, file }: Extract<Awaited<ReturnType<typeof buildSnapshot>>, { ok: false }>): RouseError {
+function configInvalid({
+  issues,
+  file,
+}: Extract<Awaited<ReturnType<typeof buildSnapshot>>, { ok: false }>): RouseError {
   const where = file === undefined ? "" : ` ${file}`;
   const message = `the config${where} has ${issues.length} problem${issues.length === 1 ? "" : "s"}`;
   return new RouseError({ code: "config_invalid", message, issues });
 }
 
 /** Finds the driver of the store and takes the lock of the state folder. Disposes of the snapshot on an error. */
-async function takeStateFolder(url: string, { snapshot, stateDir, dispose }: LoadedSnapshot): Promise<{ driver: StoreDriver; lock: Lock }> {
+async function takeStateFolder(
+  url: string,
+  { snapshot, stateDir, dispose }: LoadedSnapshot,
+): Promise<{ driver: StoreDriver; lock: Lock }> {
   try {
     const driver = await findStoreDriver(
       url,
@@ -84,7 +98,12 @@ async function takeStateFolder(url: string, { snapshot, stateDir, dispose }: Loa
 }
 
 /** Opens the store. Closes the reloader on an error. */
-async function openStore(driver: StoreDriver, url: string, { env, clock, log }: ResourceOptions, reloader: Reloader): Promise<StoreHandle> {
+async function openStore(
+  driver: StoreDriver,
+  url: string,
+  { env, clock, log }: ResourceOptions,
+  reloader: Reloader,
+): Promise<StoreHandle> {
   return driver.open({ url, env, clock, log }).catch(async (error: unknown) => {
     await reloader.close();
     throw error;
@@ -92,7 +111,11 @@ async function openStore(driver: StoreDriver, url: string, { env, clock, log }: 
 }
 
 /** Applies what a snapshot says about things that outlive it. */
-function applySettings({ snapshot }: LoadedSnapshot, metrics: Metrics, options: ResourceOptions): void {
+function applySettings(
+  { snapshot }: LoadedSnapshot,
+  metrics: Metrics,
+  options: ResourceOptions,
+): void {
   metrics.setPaths(snapshot.mappings.paths.map((rules) => rules.path));
   options.setLogLevel?.(snapshot.config.log.level);
 }
@@ -106,7 +129,11 @@ function createSharedValues(store: StoreHandle["store"]): SharedValues {
 }
 
 /** Opens what collects traces, if anything does, and lets the log name them. */
-async function openTraces({ snapshot }: LoadedSnapshot, { clock, log }: ResourceOptions, opened: AsyncDisposableStack) {
+async function openTraces(
+  { snapshot }: LoadedSnapshot,
+  { clock, log }: ResourceOptions,
+  opened: AsyncDisposableStack,
+) {
   const telemetry = await openTelemetry(snapshot.config, { clock, log });
   if (!telemetry) return undefined;
   opened.defer(() => telemetry.close());
@@ -115,13 +142,22 @@ async function openTraces({ snapshot }: LoadedSnapshot, { clock, log }: Resource
 }
 
 /** Adds to a store what hears of its commits. */
-function wrapStore(store: Store, telemetry: Telemetry | undefined, reporter: Reporter | undefined): Store {
+function wrapStore(
+  store: Store,
+  telemetry: Telemetry | undefined,
+  reporter: Reporter | undefined,
+): Store {
   const traced = telemetry ? tracedStore(store, telemetry) : store;
   return reporter ? reportingStore(traced, reporter) : traced;
 }
 
 /** Lets a store record the config of each event, and each config that comes into use. */
-function recordConfigs(store: Store, { clock, log }: ResourceOptions, { snapshot }: Reloader, swapped: Resources["swapped"]): ConfigLog {
+function recordConfigs(
+  store: Store,
+  { clock, log }: ResourceOptions,
+  { snapshot }: Reloader,
+  swapped: Resources["swapped"],
+): ConfigLog {
   const configs = createConfigLog({ store, clock, log, snapshot });
   swapped.push(() => void configs.use());
   return configs;
@@ -130,25 +166,35 @@ function recordConfigs(store: Store, { clock, log }: ResourceOptions, { snapshot
 /** Lets metrics tell what the store holds. */
 function watchStore(metrics: Metrics, store: Store, clock: Clock, reloader: Reloader): void {
   metrics.watchCounts(() => store.counts());
-  metrics.watchBodies(() => getBodiesOverdue(store, clock.now(), reloader.snapshot().config.hooks.retention));
+  metrics.watchBodies(() =>
+    getBodiesOverdue(store, clock.now(), reloader.snapshot().config.hooks.retention),
+  );
 }
 
 /** Sets what is given in `address`, which snapshots to come take, and in the current snapshot. */
-function setAddress({ host, port }: ListenAddress, address: ListenAddress, { snapshot }: Reloader): void {
+function setAddress(
+  { host, port }: ListenAddress,
+  address: ListenAddress,
+  { snapshot }: Reloader,
+): void {
   // A host that is undefined would be every address of the machine.
   Object.assign(address, host !== undefined && { host }, port !== undefined && { port });
   Object.assign(snapshot().config.gateway, address);
 }
 
 /** Builds the first snapshot, takes the lock and opens the store. Whatever was opened is in `opened`, also on an error. */
-export async function openResources(options: ResourceOptions, opened: AsyncDisposableStack): Promise<Resources> {
+export async function openResources(
+  options: ResourceOptions,
+  opened: AsyncDisposableStack,
+): Promise<Resources> {
   const { clock, log, env } = options;
   const metrics = opened.adopt(createMetrics(), (made) => made.close());
   const pool = opened.adopt(createTransformPool({ log, env }), (made) => made.close());
   const address: ListenAddress = {};
   let shared: SharedValues | undefined, telemetry: Telemetry | undefined;
   const parts = { pool, sharedValues: () => shared, telemetry: () => telemetry };
-  const build: Resources["build"] = (change) => buildSnapshot({ ...options, ...address, ...parts, ...change });
+  const build: Resources["build"] = (change) =>
+    buildSnapshot({ ...options, ...address, ...parts, ...change });
   const first = await build();
   if (!first.ok) throw configInvalid(first);
   const ended = new AbortController();
@@ -167,12 +213,25 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
     applySettings(loaded, metrics, options);
     for (const listener of swapped) listener(loaded);
   };
-  const reloader = createReloader({ first: first.loaded, build, keptToken, clock, log, signal: ended.signal, onSwap });
+  const reloader = createReloader({
+    first: first.loaded,
+    build,
+    keptToken,
+    clock,
+    log,
+    signal: ended.signal,
+    onSwap,
+  });
   const handle = await openStore(driver, url, options, reloader);
   opened.defer(() => handle.store.close());
   opened.defer(() => reloader.close());
   telemetry = await openTraces(first.loaded, options, opened);
-  const configs = recordConfigs(wrapStore(handle.store, telemetry, options.reporter), options, reloader, swapped);
+  const configs = recordConfigs(
+    wrapStore(handle.store, telemetry, options.reporter),
+    options,
+    reloader,
+    swapped,
+  );
   const { store } = configs;
   if (driver.shared) shared = createSharedValues(store);
   watchStore(metrics, store, clock, reloader);
@@ -188,13 +247,15 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
     lock,
     reloader,
     hookShapes: createHookShapes({ store, clock, log, snapshot: reloader.snapshot }),
-    operatorToken: firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token")),
+    operatorToken:
+      firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token")),
     stateDir,
     sql: getSqlSource(driver, url),
     snapshot: reloader.snapshot,
     build,
     setAddress: (given) => setAddress(given, address, reloader),
-    createCursor: (service, fencingToken) => keptCursor(store, `service.cursor:${service}`, fencingToken),
+    createCursor: (service, fencingToken) =>
+      keptCursor(store, `service.cursor:${service}`, fencingToken),
     swapped,
     ended,
     opened,

@@ -16,7 +16,13 @@ export interface ScheduleParts {
 }
 
 /** Makes the parts that schedules need, and starts none of them. */
-export function createScheduleParts({ store, cluster, clock, log, snapshot }: Resources): ScheduleParts {
+export function createScheduleParts({
+  store,
+  cluster,
+  clock,
+  log,
+  snapshot,
+}: Resources): ScheduleParts {
   const agentIds = (): string[] => snapshot().agents.list.map(({ id }) => id);
   const heartbeat = createHeartbeat({ store, cluster, clock, log, agentIds });
   const approved = createApprovedSchedules({ store, cluster, clock });
@@ -31,11 +37,24 @@ export function createScheduleParts({ store, cluster, clock, log, snapshot }: Re
     paused: async () => new Set((await pauses.list()).map(({ name }) => name)),
   });
   const changed = (): void => scheduler.look();
-  const schedules = createSchedules({ store, clock, heartbeat, approved, pauses, context: snapshot, changed });
+  const schedules = createSchedules({
+    store,
+    clock,
+    heartbeat,
+    approved,
+    pauses,
+    context: snapshot,
+    changed,
+  });
   const add: typeof approved.add = async (schedule) => {
     const added = await approved.add(schedule);
     scheduler.look();
     return added;
   };
-  return { heartbeat, scheduler, schedules, scheduleTool: createScheduleTool({ store, approved: { add } }) };
+  return {
+    heartbeat,
+    scheduler,
+    schedules,
+    scheduleTool: createScheduleTool({ store, approved: { add } }),
+  };
 }

@@ -8,13 +8,27 @@ import type { Snapshot } from "../intake/types.ts";
 type WarnedParts = Pick<Snapshot, "config" | "mappings" | "channels" | "rooms">;
 
 /** Returns the schedules whose replies can have no route. Without a recipient, `last` follows the owner. */
-function warnOfSchedules({ config, channels, rooms }: Pick<WarnedParts, "config" | "channels" | "rooms">): Issue[] {
+function warnOfSchedules({
+  config,
+  channels,
+  rooms,
+}: Pick<WarnedParts, "config" | "channels" | "rooms">): Issue[] {
   return config.agents.list.flatMap(({ schedules }, agent) =>
     schedules.flatMap(({ deliver }, index) => {
       if (!deliver || (deliver.channel === LAST_CHANNEL && deliver.to === undefined)) return [];
-      const target = { channel: deliver.channel, ...(deliver.to !== undefined && { to: deliver.to }) };
+      const target = {
+        channel: deliver.channel,
+        ...(deliver.to !== undefined && { to: deliver.to }),
+      };
       const problem = findRouteProblem(target, channels, rooms.hasOwner);
-      return problem ? [{ path: `agents.list[${agent}].schedules[${index}].deliver.${problem.field}`, message: problem.message }] : [];
+      return problem
+        ? [
+            {
+              path: `agents.list[${agent}].schedules[${index}].deliver.${problem.field}`,
+              message: problem.message,
+            },
+          ]
+        : [];
     }),
   );
 }
@@ -27,16 +41,24 @@ export function getWarnings({ config, mappings, channels, rooms }: WarnedParts):
     channel === LAST_CHANNEL && to === undefined
       ? undefined
       : findRouteProblem({ channel, ...(to !== undefined && { to }) }, channels, rooms.hasOwner);
-  if (heartbeat) warnings.push({ path: `agents.defaults.heartbeat.${heartbeat.field}`, message: heartbeat.message });
+  if (heartbeat)
+    warnings.push({
+      path: `agents.defaults.heartbeat.${heartbeat.field}`,
+      message: heartbeat.message,
+    });
   warnings.push(...warnOfSchedules({ config, channels, rooms }));
   for (const { id, at } of mappings.mappings)
-    warnings.push(...unknownToAgents(`${at}.tools`, mappings.settings(id)?.tools ?? [], config.agents.list));
+    warnings.push(
+      ...unknownToAgents(`${at}.tools`, mappings.settings(id)?.tools ?? [], config.agents.list),
+    );
   if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {
     warnings.push({
       path: "gateway.host",
-      message: "the gateway listens beyond this machine without TLS; put a proxy before it and name that in gateway.trustedProxies",
+      message:
+        "the gateway listens beyond this machine without TLS; put a proxy before it and name that in gateway.trustedProxies",
     });
   }
-  if (config.hooks.enabled === false) warnings.push({ path: "hooks.enabled", message: "hooks are off: every hook is answered 404" });
+  if (config.hooks.enabled === false)
+    warnings.push({ path: "hooks.enabled", message: "hooks are off: every hook is answered 404" });
   return warnings;
 }

@@ -81,7 +81,11 @@ export type BuildResult =
   /** `watched`: where a change may mend it, as far as the config could be read. */
   | { ok: false; issues: Issue[]; file?: string; watched?: LoadedSnapshot["watched"] };
 
-function readConfig({ configFile: file, withoutSecrets = false, ...options }: SnapshotOptions): Promise<LoadResult> {
+function readConfig({
+  configFile: file,
+  withoutSecrets = false,
+  ...options
+}: SnapshotOptions): Promise<LoadResult> {
   const { cwd, env, config, stateDir, texts } = options;
   const named = {
     ...(texts && { texts }),
@@ -93,13 +97,21 @@ function readConfig({ configFile: file, withoutSecrets = false, ...options }: Sn
 }
 
 /** The problems that the parts of a snapshot found, with their places, but for those that only follow from the config's own. */
-function getProblems(issues: readonly Issue[], { file, config, isFollowUp }: LoadedConfig, texts: FileTexts | undefined): Issue[] {
+function getProblems(
+  issues: readonly Issue[],
+  { file, config, isFollowUp }: LoadedConfig,
+  texts: FileTexts | undefined,
+): Issue[] {
   const own = issues.filter((issue) => !isFollowUp(issue));
   return locateIssues(own, { file, mappingsDir: config.hooks.mappingsDir, texts });
 }
 
 /** Loads what the config names: plugins, models, agents and rooms. `signal` aborts when the snapshot is disposed of. */
-async function loadParts({ config, variables, baseDir, stateDir }: LoadedConfig, options: SnapshotOptions, signal: AbortSignal) {
+async function loadParts(
+  { config, variables, baseDir, stateDir }: LoadedConfig,
+  options: SnapshotOptions,
+  signal: AbortSignal,
+) {
   const { env, clock, fetch, log, print, telemetry } = options;
   const plugins = await loadPlugins({
     config,
@@ -117,7 +129,17 @@ async function loadParts({ config, variables, baseDir, stateDir }: LoadedConfig,
     signal,
   });
   const kinds = mergeProviders(readProviders(BUILTIN_PLUGINS), plugins.offers.providers);
-  const { runtime, issues } = createAgentRuntime({ config, baseDir, env, clock, fetch, log, plugins, kinds, telemetry });
+  const { runtime, issues } = createAgentRuntime({
+    config,
+    baseDir,
+    env,
+    clock,
+    fetch,
+    log,
+    plugins,
+    kinds,
+    telemetry,
+  });
   const agents = createAgents(config, runtime.models.default.ref);
   const { rooms, ...found } = createRooms(config, agents, plugins.channels);
   const checkTool = createToolCheck(config, plugins.offers.tools, plugins.incomplete);
@@ -138,11 +160,18 @@ async function loadParts({ config, variables, baseDir, stateDir }: LoadedConfig,
 type SnapshotParts = Awaited<ReturnType<typeof loadParts>>;
 
 /** Compiles the mappings, and what verifies the signatures of their hooks. */
-async function compileHooks(loaded: LoadedConfig, { plugins, runtime, agents, rooms, checkTool }: SnapshotParts, options: SnapshotOptions) {
+async function compileHooks(
+  loaded: LoadedConfig,
+  { plugins, runtime, agents, rooms, checkTool }: SnapshotParts,
+  options: SnapshotOptions,
+) {
   const { config, baseDir } = loaded;
   const { env, fetch, pool } = options;
   const { wrong } = createAddressList(config.gateway.trustedProxies);
-  const issues = wrong.map((entry) => ({ path: "gateway.trustedProxies", message: `"${entry.slice(0, 60)}" is no address or CIDR range` }));
+  const issues = wrong.map((entry) => ({
+    path: "gateway.trustedProxies",
+    message: `"${entry.slice(0, 60)}" is no address or CIDR range`,
+  }));
   const mappings = await compileMappings({
     hooks: config.hooks,
     baseDir,
@@ -168,7 +197,12 @@ async function compileHooks(loaded: LoadedConfig, { plugins, runtime, agents, ro
   const signed = mappings.set.paths.flatMap(({ path, auth, authAt }) =>
     auth && "scheme" in auth ? [{ path, auth, at: authAt ?? path }] : [],
   );
-  const signatures = createVerifiers(signed, { dir: SCHEMES_DIR, plugins: plugins.offers.schemes }, config.gateway.publicUrl, fetch);
+  const signatures = createVerifiers(
+    signed,
+    { dir: SCHEMES_DIR, plugins: plugins.offers.schemes },
+    config.gateway.publicUrl,
+    fetch,
+  );
   return { mappings, signatures, issues: [...issues, ...mappings.issues, ...signatures.issues] };
 }
 
@@ -176,7 +210,10 @@ async function compileHooks(loaded: LoadedConfig, { plugins, runtime, agents, ro
 async function findDriver({ config, stateDir }: LoadedConfig, { plugins }: SnapshotParts) {
   try {
     const drivers = plugins.offers.stores.map(({ value }) => value);
-    return { driver: await findStoreDriver(storeUrl(config.store.url, stateDir), drivers), issues: [] };
+    return {
+      driver: await findStoreDriver(storeUrl(config.store.url, stateDir), drivers),
+      issues: [],
+    };
   } catch (error) {
     if (!(error instanceof RouseError)) throw error;
     return { driver: undefined, issues: error.issues ?? [] };
@@ -215,15 +252,20 @@ function freezeSnapshot(
     approvers,
     mappings: mappings.set,
     budgets,
-    getCallback: (mapping: string | undefined) => (mapping === undefined ? undefined : mappings.set.settings(mapping)?.callback),
-    getToolRules: (mapping: string | undefined) => (mapping === undefined ? {} : (mappings.set.settings(mapping) ?? {})),
+    getCallback: (mapping: string | undefined) =>
+      mapping === undefined ? undefined : mappings.set.settings(mapping)?.callback,
+    getToolRules: (mapping: string | undefined) =>
+      mapping === undefined ? {} : (mappings.set.settings(mapping) ?? {}),
     verifiers: signatures.verifiers,
     plugins: plugins.plugins,
     offers,
     warnings: [
       ...loaded.warnings,
       ...mappings.warnings,
-      ...lintMappings(mappings.set.configs, { verifiers: signatures.verifiers, hooksTools: config.hooks.tools }),
+      ...lintMappings(mappings.set.configs, {
+        verifiers: signatures.verifiers,
+        hooksTools: config.hooks.tools,
+      }),
       ...plugins.warnings,
       ...parts.warnings,
       ...getWarnings({ config, mappings: mappings.set, channels, rooms }),
@@ -251,12 +293,29 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   const compiled = await compileHooks(loaded, parts, options);
   const store = await findDriver(loaded, parts);
   const budgets = createBudgets(config.hooks.limits, compiled.mappings.set);
-  const unpriced = budgets.all.some(({ limits }) => limits.budget) ? findUnpricedModels(parts.agents.list, parts.runtime.models) : [];
-  const problems = [...first, ...getProblems([...parts.issues, ...compiled.issues, ...store.issues, ...unpriced], loaded, options.texts)];
-  const files = [...loaded.files, ...compiled.mappings.set.files, ...compiled.signatures.files, ...parts.plugins.files];
+  const unpriced = budgets.all.some(({ limits }) => limits.budget)
+    ? findUnpricedModels(parts.agents.list, parts.runtime.models)
+    : [];
+  const problems = [
+    ...first,
+    ...getProblems(
+      [...parts.issues, ...compiled.issues, ...store.issues, ...unpriced],
+      loaded,
+      options.texts,
+    ),
+  ];
+  const files = [
+    ...loaded.files,
+    ...compiled.mappings.set.files,
+    ...compiled.signatures.files,
+    ...parts.plugins.files,
+  ];
   const { mappingsDir, transformsDir } = config.hooks;
   const besides = loaded.file === undefined ? [] : [dirname(loaded.file)];
-  const watched = { dirs: [mappingsDir, transformsDir, join(baseDir, "plugins"), ...besides], files };
+  const watched = {
+    dirs: [mappingsDir, transformsDir, join(baseDir, "plugins"), ...besides],
+    files,
+  };
   if (problems.length > 0) {
     await dispose();
     return { ok: false, issues: problems, ...named, watched };
@@ -269,10 +328,16 @@ export type SnapshotCheck =
   | { ok: true; file?: string; mappings: number; warnings: readonly Issue[] }
   | { ok: false; file?: string; issues: Issue[] };
 
-type FileOptions = Pick<SnapshotOptions, "configFile" | "cwd" | "env" | "clock" | "fetch" | "withoutSecrets" | "texts">;
+type FileOptions = Pick<
+  SnapshotOptions,
+  "configFile" | "cwd" | "env" | "clock" | "fetch" | "withoutSecrets" | "texts"
+>;
 
 /** Builds a snapshot for one use, and takes it away afterwards. Starts nothing, opens no store and writes no file. */
-export async function withSnapshot<T>(options: FileOptions, use: (result: BuildResult) => T | Promise<T>): Promise<T> {
+export async function withSnapshot<T>(
+  options: FileOptions,
+  use: (result: BuildResult) => T | Promise<T>,
+): Promise<T> {
   const log = createLogger("silent");
   const pool = createTransformPool({ log, env: options.env });
   const result = await buildSnapshot({ ...options, log, pool, print: () => undefined });
@@ -292,7 +357,11 @@ export function checkSnapshot(options: FileOptions): Promise<SnapshotCheck> {
     return {
       ok: true,
       mappings: mappings.mappings.length,
-      warnings: locateIssues(warnings, { file, mappingsDir: config.hooks.mappingsDir, texts: options.texts }),
+      warnings: locateIssues(warnings, {
+        file,
+        mappingsDir: config.hooks.mappingsDir,
+        texts: options.texts,
+      }),
       ...(file === undefined ? {} : { file }),
     };
   });

@@ -46,9 +46,40 @@ function createLazyPlatform(
 }
 
 /** What the operator's interface reads and does. */
-function createAdminDeps(resources: Resources, workers: Workers, intake: Intake, status: () => RuntimeStatus): AdminDeps {
-  const { store, queue, cluster, clock, log, metrics, snapshot, reloader, configs, hookShapes, opened, options } = resources;
-  const { turns, chats, keys, knowledge, deliveries, approvals, rules, people, memory, admission, health, schedules } = workers;
+function createAdminDeps(
+  resources: Resources,
+  workers: Workers,
+  intake: Intake,
+  status: () => RuntimeStatus,
+): AdminDeps {
+  const {
+    store,
+    queue,
+    cluster,
+    clock,
+    log,
+    metrics,
+    snapshot,
+    reloader,
+    configs,
+    hookShapes,
+    opened,
+    options,
+  } = resources;
+  const {
+    turns,
+    chats,
+    keys,
+    knowledge,
+    deliveries,
+    approvals,
+    rules,
+    people,
+    memory,
+    admission,
+    health,
+    schedules,
+  } = workers;
   // Apart from the pool of the mappings in use: a reload ends its children, and what they were doing.
   const pool = createTransformPool({ log, env: options.env });
   opened.defer(() => pool.close());
@@ -101,7 +132,11 @@ export function createSurface(
   resources: Resources,
   workers: Workers,
   services: Services,
-  input: { intake: Intake; sharedCounts: ReturnType<typeof createSharedCounts>; workbench: Workbench },
+  input: {
+    intake: Intake;
+    sharedCounts: ReturnType<typeof createSharedCounts>;
+    workbench: Workbench;
+  },
   status: () => RuntimeStatus,
 ): Apps & { hooks: AnswerHook } {
   const { store, cluster, clock, log, telemetry, snapshot, operatorToken } = resources;
@@ -109,7 +144,8 @@ export function createSurface(
   const { intake, sharedCounts, workbench } = input;
   const draining = (): boolean => status().draining;
   const admin = createAdminDeps(resources, workers, intake, status);
-  const firstAnswers = cluster.responding && createFirstAnswers(cluster.responding, STORE_UNAVAILABLE);
+  const firstAnswers =
+    cluster.responding && createFirstAnswers(cluster.responding, STORE_UNAVAILABLE);
   const platform = createLazyPlatform(resources, workers, { sharedCounts, firstAnswers }, status);
   const serviceRequest = services.request;
   const receipts = createReceipts({ store, waitForRun: runEnds.wait });

@@ -12,7 +12,8 @@ import type {
 } from "../store/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 
-const stampSpec = (spec: RunSpec, trace: TraceContext): RunSpec => (spec.trace ? spec : { ...spec, trace });
+const stampSpec = (spec: RunSpec, trace: TraceContext): RunSpec =>
+  spec.trace ? spec : { ...spec, trace };
 
 function stampAction(action: StoredAction, trace: TraceContext): StoredAction {
   if (action.kind === "wake") return { ...action, trace };
@@ -37,13 +38,15 @@ function stamping(tx: Writes, trace: TraceContext): Writes {
     add(kind, ...of) {
       const [record, ...rest] = of as [RunRecord | NewDelivery | NewSystemEvent, ...unknown[]];
       let stamped: unknown = record;
-      if (kind === "run") stamped = { ...record, spec: stampSpec((record as RunRecord).spec, trace) };
+      if (kind === "run")
+        stamped = { ...record, spec: stampSpec((record as RunRecord).spec, trace) };
       else if (kind === "delivery" || kind === "systemEvent") stamped = { ...record, trace };
       tx.add(kind, ...([stamped, ...rest] as typeof of));
     },
     update(kind, ...of) {
       const [id, change, ...rest] = of as [string, RunChange, ...unknown[]];
-      const stamped = kind === "run" && change.spec ? { ...change, spec: stampSpec(change.spec, trace) } : change;
+      const stamped =
+        kind === "run" && change.spec ? { ...change, spec: stampSpec(change.spec, trace) } : change;
       tx.update(kind, ...([id, stamped, ...rest] as typeof of));
     },
   };

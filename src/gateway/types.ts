@@ -249,5 +249,8 @@ export interface Gateway {
    * is logged.
    * @returns a function that ends the calls.
    */
-  on<N extends keyof GatewayEvents>(name: N, listener: (event: GatewayEvents[N]) => void | Promise<void>): () => void;
+  on<N extends keyof GatewayEvents>(
+    name: N,
+    listener: (event: GatewayEvents[N]) => void | Promise<void>,
+  ): () => void;
 }

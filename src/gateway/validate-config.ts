@@ -3,12 +3,19 @@ import { RouseError, type Issue } from "../core/errors.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import { getFactKeys, readFacts, type RecordedFacts } from "../workbench/kept-shapes.ts";
 import { lintRecorded } from "../workbench/lint-recorded.ts";
-import { withSnapshot, type LoadedSnapshot, type SnapshotCheck, type SnapshotOptions } from "./snapshot.ts";
+import {
+  withSnapshot,
+  type LoadedSnapshot,
+  type SnapshotCheck,
+  type SnapshotOptions,
+} from "./snapshot.ts";
 
 type ValidateOptions = Pick<SnapshotOptions, "configFile" | "cwd" | "env" | "clock" | "fetch">;
 
 /** `notLinted`: why the mappings were not compared with recorded hooks; null if they were. */
-export type Validated = Extract<SnapshotCheck, { ok: false }> | (Extract<SnapshotCheck, { ok: true }> & { notLinted: string | null });
+export type Validated =
+  | Extract<SnapshotCheck, { ok: false }>
+  | (Extract<SnapshotCheck, { ok: true }> & { notLinted: string | null });
 
 /** Reads what recorded hooks say, without making or changing anything. `missing` says why that cannot be. */
 async function readStored(
@@ -23,7 +30,8 @@ async function readStored(
       url,
       offers.stores.map(({ value }) => value),
     );
-    if (!driver.readValues) return { missing: "this kind of store cannot be read beside a gateway" };
+    if (!driver.readValues)
+      return { missing: "this kind of store cannot be read beside a gateway" };
     const values = await driver.readValues({ url, env }, getFactKeys(paths));
     if (!values) return { missing: "there is no store yet" };
     return { facts: await readFacts(async (key) => values.get(key), paths, clock.now()) };
@@ -42,11 +50,15 @@ export function validateConfig(options: ValidateOptions): Promise<Validated> {
     if (!result.ok) return result;
     const { config, configFile: file, mappings, budgets, warnings } = result.loaded.snapshot;
     const stored = await readStored(result.loaded, options);
-    const recorded: Issue[] = "facts" in stored ? lintRecorded(mappings.configs, budgets, stored.facts) : [];
+    const recorded: Issue[] =
+      "facts" in stored ? lintRecorded(mappings.configs, budgets, stored.facts) : [];
     return {
       ok: true,
       mappings: mappings.mappings.length,
-      warnings: locateIssues([...warnings, ...recorded], { file, mappingsDir: config.hooks.mappingsDir }),
+      warnings: locateIssues([...warnings, ...recorded], {
+        file,
+        mappingsDir: config.hooks.mappingsDir,
+      }),
       notLinted: "missing" in stored ? stored.missing : null,
       ...(file === undefined ? {} : { file }),
     };

@@ -27,14 +27,26 @@ interface Built {
   dispose(): Promise<void>;
 }
 
-async function build({ cwd, configFile, config, stateDir, hasTerminal }: ConfigInUse, texts?: FileTexts): Promise<Built> {
+async function build(
+  { cwd, configFile, config, stateDir, hasTerminal }: ConfigInUse,
+  texts?: FileTexts,
+): Promise<Built> {
   const pool = createTransformPool({ log, env });
-  const files = { ...(configFile !== undefined && { configFile }), ...(config && { config }), ...(texts && { texts }) };
+  const files = {
+    ...(configFile !== undefined && { configFile }),
+    ...(config && { config }),
+    ...(texts && { texts }),
+  };
   const base = { cwd, env, stateDir, clock: systemClock, fetch: NO_NETWORK, log, pool };
-  const result = await buildSnapshot({ ...base, ...files, ...(hasTerminal && { print: () => undefined }) });
+  const result = await buildSnapshot({
+    ...base,
+    ...files,
+    ...(hasTerminal && { print: () => undefined }),
+  });
   return {
     result,
-    dispose: async () => void (await Promise.all([pool.close(), result.ok && result.loaded.dispose()])),
+    dispose: async () =>
+      void (await Promise.all([pool.close(), result.ok && result.loaded.dispose()])),
   };
 }
 
@@ -52,7 +64,8 @@ async function getInUse(inUse: ConfigInUse): Promise<LoadedSnapshot> {
     return result.loaded;
   }
   await dispose();
-  const message = "the config's files are not what the gateway uses: wait until it has read them, or mend their problems";
+  const message =
+    "the config's files are not what the gateway uses: wait until it has read them, or mend their problems";
   throw new RouseError({ code: "conflict", message, ...(!result.ok && { issues: result.issues }) });
 }
 
@@ -85,10 +98,12 @@ interface Running {
 }
 
 const running = new Map<number, Running>();
-const send = (reply: WhatIfReply): void => void process.send?.(reply, undefined, undefined, () => undefined);
+const send = (reply: WhatIfReply): void =>
+  void process.send?.(reply, undefined, undefined, () => undefined);
 
 function toFailure(error: unknown): Failure {
-  if (!(error instanceof RouseError)) return { code: "internal", message: `the comparison failed (${safeError(error).name})` };
+  if (!(error instanceof RouseError))
+    return { code: "internal", message: `the comparison failed (${safeError(error).name})` };
   const { code, message, issues } = error;
   return { code, message, ...(issues && { issues }) };
 }
@@ -107,7 +122,11 @@ async function carryOut({ id, job, inUse, now }: Start, current: Running): Promi
   };
   const deps = {
     snapshot,
-    places: () => ({ mappingsDir: snapshot.config.hooks.mappingsDir, configFile: snapshot.configFile, stateDir: loaded.stateDir }),
+    places: () => ({
+      mappingsDir: snapshot.config.hooks.mappingsDir,
+      configFile: snapshot.configFile,
+      stateDir: loaded.stateDir,
+    }),
     store: {
       list: ((name, query) => {
         trim();
@@ -118,7 +137,9 @@ async function carryOut({ id, job, inUse, now }: Start, current: Running): Promi
     now: () => now,
     async withCandidate<T>(
       texts: FileTexts,
-      use: (found: { ok: true; snapshot: typeof snapshot } | Extract<BuildResult, { ok: false }>) => Promise<T>,
+      use: (
+        found: { ok: true; snapshot: typeof snapshot } | Extract<BuildResult, { ok: false }>,
+      ) => Promise<T>,
     ) {
       const { result, dispose } = await build(inUse, texts);
       // Its modules end immediately: a loop of one must not hold back the next call.
@@ -145,11 +166,17 @@ async function start(call: Start): Promise<void> {
     await carryOut(call, current);
   } catch (error) {
     if (!signal.aborted) failure = toFailure(error);
-    if (failure?.code === "internal" || failure?.code === "store_unavailable") await disconnect().catch(() => undefined);
+    if (failure?.code === "internal" || failure?.code === "store_unavailable")
+      await disconnect().catch(() => undefined);
   }
   running.delete(call.id);
   trim();
-  send({ kind: "ended", id: call.id, memory: process.memoryUsage.rss(), ...(failure && { failure }) });
+  send({
+    kind: "ended",
+    id: call.id,
+    memory: process.memoryUsage.rss(),
+    ...(failure && { failure }),
+  });
 }
 
 process.on("message", (call: WhatIfCall) => {

@@ -24,4 +24,6 @@ export type WhatIfCall =
   | { kind: "stop"; id: number };
 
 /** What a what-if process sends. `ended` follows also a `stop`; the memory is in bytes. */
-export type WhatIfReply = { kind: "line"; id: number; line: JobLine } | { kind: "ended"; id: number; failure?: Failure; memory: number };
+export type WhatIfReply =
+  | { kind: "line"; id: number; line: JobLine }
+  | { kind: "ended"; id: number; failure?: Failure; memory: number };

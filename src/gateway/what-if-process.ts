@@ -28,7 +28,10 @@ const ENDED: Failure = {
   message: "the process that compared ended before it was done; it may have needed too much memory",
 };
 
-const UNREAD: Failure = { code: "internal", message: "the lines of the comparison were not read in time" };
+const UNREAD: Failure = {
+  code: "internal",
+  message: "the lines of the comparison were not read in time",
+};
 
 /** The lines of a job, each asked for by the reader. `return` ends the job. */
 export class JobLines implements AsyncIterableIterator<JobLine> {
@@ -119,7 +122,12 @@ export class WhatIfProcess {
   constructor(env: Record<string, string | undefined>) {
     const child = (this.#process = fork(CHILD, [], {
       env,
-      execArgv: [...SOURCE_CONDITION, ...ONE_THREAD, `--max-old-space-size=${HEAP_MB}`, "--no-warnings"],
+      execArgv: [
+        ...SOURCE_CONDITION,
+        ...ONE_THREAD,
+        `--max-old-space-size=${HEAP_MB}`,
+        "--no-warnings",
+      ],
       stdio: ["ignore", "ignore", "ignore", "ipc"],
       // A process group of its own, which can be ended as a whole.
       detached: true,
@@ -155,7 +163,10 @@ export class WhatIfProcess {
   start(call: Start): JobLines {
     clearTimeout(this.#timer);
     const id = this.#nextId++;
-    const lines: JobLines = new JobLines({ ask: () => this.#send({ kind: "next", id }), stop: () => this.#stop(id) });
+    const lines: JobLines = new JobLines({
+      ask: () => this.#send({ kind: "next", id }),
+      stop: () => this.#stop(id),
+    });
     this.#job = { id, lines, ended: Promise.withResolvers() };
     this.#process.ref();
     this.#process.channel?.ref();

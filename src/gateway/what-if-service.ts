@@ -13,7 +13,10 @@ const MAX_COMPARISONS = 2;
 const MAX_PROCESSES = MAX_COMPARISONS + 1;
 const RETRY_SECONDS = 2;
 
-const SUPERSEDED: Failure = { code: "superseded", message: "a newer comparison of the same client has taken the place of this one" };
+const SUPERSEDED: Failure = {
+  code: "superseded",
+  message: "a newer comparison of the same client has taken the place of this one",
+};
 const STOPPING: Failure = { code: "draining", message: "the gateway is stopping" };
 const BUSY: Failure = {
   code: "rate_limited",
@@ -35,7 +38,11 @@ export interface WhatIfService extends WhatIf {
 
 function toErrorLine(error: unknown): AnswerLine {
   if (!(error instanceof RouseError))
-    return { type: "error", code: "internal", message: `the comparison failed (${safeError(error).name})` };
+    return {
+      type: "error",
+      code: "internal",
+      message: `the comparison failed (${safeError(error).name})`,
+    };
   const { code, message, issues } = error;
   return { type: "error", code, message, ...(issues && { issues }) };
 }
@@ -71,8 +78,16 @@ class Jobs {
       if (ended.signal.aborted) throw new RouseError(STOPPING);
       for (const one of this.#processes) if (one.isGone) this.#processes.delete(one);
       let by = [...this.#processes].find(({ isBusy }) => !isBusy);
-      if (!by && this.#processes.size < MAX_PROCESSES) this.#processes.add((by = new WhatIfProcess(options.env)));
-      const inUse = { cwd, configFile, config, stateDir, hasTerminal: print !== undefined, hash: snapshot().hash };
+      if (!by && this.#processes.size < MAX_PROCESSES)
+        this.#processes.add((by = new WhatIfProcess(options.env)));
+      const inUse = {
+        cwd,
+        configFile,
+        config,
+        stateDir,
+        hasTerminal: print !== undefined,
+        hash: snapshot().hash,
+      };
       if (by) return { lines: by.start({ job, inUse, now: clock.now() }), by };
       await Promise.race([...this.#processes].map((one) => one.whenFree()));
     }
@@ -89,11 +104,16 @@ class Jobs {
     }
   }
 
-  async compare({ client, ...job }: WhatIfRequest, signal?: AbortSignal): Promise<AsyncIterable<AnswerLine>> {
+  async compare(
+    { client, ...job }: WhatIfRequest,
+    signal?: AbortSignal,
+  ): Promise<AsyncIterable<AnswerLine>> {
     await this.#supersede(client);
     if (this.#comparisons.size + this.#starting >= MAX_COMPARISONS) throw new RouseError(BUSY);
     this.#starting++;
-    const { lines, by } = await this.#start({ kind: "compare", ...job }).finally(() => this.#starting--);
+    const { lines, by } = await this.#start({ kind: "compare", ...job }).finally(
+      () => this.#starting--,
+    );
     this.#comparisons.set(lines, { client, by });
     void lines.ended.then(() => this.#comparisons.delete(lines));
     signal?.addEventListener("abort", () => void lines.return());

@@ -13,7 +13,9 @@ import { createWhatIf } from "./what-if-service.ts";
 async function findOtherConfigs({ cluster, snapshot }: Resources): Promise<string | undefined> {
   if (!cluster.shared) return undefined;
   const own = snapshot().clusterHash;
-  const others = (await cluster.list()).filter(({ self, alive, info }) => !self && alive && info && info.snapshot !== own);
+  const others = (await cluster.list()).filter(
+    ({ self, alive, info }) => !self && alive && info && info.snapshot !== own,
+  );
   if (others.length === 0) return undefined;
   const names = others.map(({ id, info }) => info?.host ?? id).join(", ");
   return `other gateways of the same database have another config (${names}): change the files of all of them`;
@@ -27,7 +29,10 @@ function logChanges(landing: Landing, snapshot: Resources["snapshot"], log: Logg
       const from = snapshot().hash;
       const result = await landing.land(change, options);
       if (result.landed && change.kind !== "draft-text")
-        log.info({ by: options.by, change: change.kind, file: result.file, from, to: snapshot().hash }, "the config was changed");
+        log.info(
+          { by: options.by, change: change.kind, file: result.file, from, to: snapshot().hash },
+          "the config was changed",
+        );
       return result;
     },
   };
@@ -39,7 +44,9 @@ function followDrafts(landing: Landing, trials: Trials): Landing {
     ...landing,
     async land(change, options) {
       const result = await landing.land(change, options);
-      const isTried = change.kind === "draft-text" && trials.list().some(({ draft, ended }) => draft === change.name && ended === null);
+      const isTried =
+        change.kind === "draft-text" &&
+        trials.list().some(({ draft, ended }) => draft === change.name && ended === null);
       if (result.landed && isTried) await trials.start(change.name).catch(() => trials.refresh());
       return result;
     },
@@ -84,7 +91,11 @@ export function createWorkbench(resources: Resources): Workbench {
       return built;
     }
     const { snapshot: made, dispose } = built.loaded;
-    return { ok: true, snapshot: made, dispose: async () => void (await Promise.all([dispose(), pool.close()])) };
+    return {
+      ok: true,
+      snapshot: made,
+      dispose: async () => void (await Promise.all([dispose(), pool.close()])),
+    };
   };
   const trials = createTrials({ places, build, clock, log });
   opened.defer(() => trials.close());

@@ -71,12 +71,23 @@ function createDocuments(
     env,
     dir: stateDir,
     isShared: sql !== undefined,
-    presence: sql ? createSharedPresence(sql, { env, log }) : createFilePresence(join(stateDir, "knowledge.db"), embeds),
+    presence: sql
+      ? createSharedPresence(sql, { env, log })
+      : createFilePresence(join(stateDir, "knowledge.db"), embeds),
     async open() {
       const { createKnowledge } = await import("../knowledge/knowledge.ts");
       const { config, models } = snapshot();
       const searchModels = configuredSearchModels({ config, env, fetch, kinds: models.kinds });
-      const settings = { dir: stateDir, env, extractors, clock, log, config: config.platform.knowledge, sql, breaker };
+      const settings = {
+        dir: stateDir,
+        env,
+        extractors,
+        clock,
+        log,
+        config: config.platform.knowledge,
+        sql,
+        breaker,
+      };
       return createKnowledge({ ...settings, ...searchModels });
     },
   });
@@ -85,7 +96,13 @@ function createDocuments(
 }
 
 /** What reads the files of messages. The code that reads documents is loaded when the first document comes. */
-function createAttachmentDeps({ stateDir, options: { env, fetch }, clock, snapshot, opened }: Resources): AttachmentDeps {
+function createAttachmentDeps({
+  stateDir,
+  options: { env, fetch },
+  clock,
+  snapshot,
+  opened,
+}: Resources): AttachmentDeps {
   const loadExtractor = lazy(async () => {
     const [{ createExtractor }, { readDocumentText }] = await Promise.all([
       import("../knowledge/extract/extractor.ts"),
@@ -104,12 +121,21 @@ function createAttachmentDeps({ stateDir, options: { env, fetch }, clock, snapsh
       const { extractor, readDocumentText } = await loadExtractor();
       return readDocumentText(extractor, stateDir, request, signal);
     },
-    transcriber: () => configuredTranscriber({ config: snapshot().config, env, fetch, kinds: snapshot().models.kinds }),
+    transcriber: () =>
+      configuredTranscriber({
+        config: snapshot().config,
+        env,
+        fetch,
+        kinds: snapshot().models.kinds,
+      }),
   };
 }
 
 /** What sends replies and receipts. */
-function createDeliveries({ store, queue, clock, log, metrics, telemetry, snapshot }: Resources, parking: ParkingLot): DeliveryWorker {
+function createDeliveries(
+  { store, queue, clock, log, metrics, telemetry, snapshot }: Resources,
+  parking: ParkingLot,
+): DeliveryWorker {
   return createDeliveryWorker({
     store,
     parking,
@@ -117,7 +143,10 @@ function createDeliveries({ store, queue, clock, log, metrics, telemetry, snapsh
     channels: () => snapshot().channels,
     mainAgentId: () => snapshot().agents.default.id,
     callbacks: createCallbackChannel({
-      getCallback: (mapping) => (mapping === undefined ? snapshot().config.tools.approvalCallback : snapshot().getCallback(mapping)),
+      getCallback: (mapping) =>
+        mapping === undefined
+          ? snapshot().config.tools.approvalCallback
+          : snapshot().getCallback(mapping),
       hosts: () => snapshot().config.hooks.callbackHosts,
       clock,
       getTrace: () => telemetry?.current(),
@@ -146,7 +175,8 @@ const createParking = ({ store, cluster, clock, log, snapshot, ended }: Resource
 
 /** Makes the workers, and starts none of them. */
 export function createWorkers(resources: Resources): Workers {
-  const { store, queue, cluster, usage, batches, clock, log, metrics, telemetry, snapshot, ended } = resources;
+  const { store, queue, cluster, usage, batches, clock, log, metrics, telemetry, snapshot, ended } =
+    resources;
   const parking = createParking(resources);
   const timed = createScheduleParts(resources);
   const deliveries = createDeliveries(resources, parking);
@@ -154,12 +184,20 @@ export function createWorkers(resources: Resources): Workers {
   const admission = createAdmission({ store, usage, batches, clock, log, context: snapshot });
   const keys = createApiKeys({ store, cluster, clock, config: () => snapshot().config });
   const questions = createQuestions({ store, clock }, snapshot);
-  const approvals = createApprovals({ store, clock, log, metrics, approvers: () => snapshot().approvers, questions });
+  const approvals = createApprovals({
+    store,
+    clock,
+    log,
+    metrics,
+    approvers: () => snapshot().approvers,
+    questions,
+  });
   const rules = createApprovalRules({ store, cluster, clock });
   const people = createPeople({ store, cluster, clock, channels: () => snapshot().channels });
   const memory = createMemory({ store, cluster, clock });
   const knowledge = createDocuments(resources, parking);
-  const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, cluster, chats, turns, runEnds });
+  const cancel: Workers["cancel"] = (id) =>
+    cancelRun(id, { store, cluster, chats, turns, runEnds });
   const runDeps = {
     store,
     queue,
@@ -177,10 +215,20 @@ export function createWorkers(resources: Resources): Workers {
     scheduleTool: timed.scheduleTool,
     memory,
   };
-  const combine: TurnDeps["combine"] = (mapping, events) => combineEvents(mapping, events, snapshot());
+  const combine: TurnDeps["combine"] = (mapping, events) =>
+    combineEvents(mapping, events, snapshot());
   const attachments = createAttachmentDeps(resources);
   const { heartbeat } = timed;
-  const turns: TurnWorker = createTurnWorker({ ...runDeps, attachments, heartbeat, admission, cancel, combine, approvals, people });
+  const turns: TurnWorker = createTurnWorker({
+    ...runDeps,
+    attachments,
+    heartbeat,
+    admission,
+    cancel,
+    combine,
+    approvals,
+    people,
+  });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
   metrics.watchBreakers(parking.states);
@@ -222,13 +270,21 @@ async function recoverLeft(
     await listPresent(cluster)
       .then((present) => chats.recover(present, fencingToken))
       .then(() => admission.tidy())
-      .catch((error: unknown) => log.warn({ err: safeError(error) }, "what gateways that are gone have left could not be looked for"));
+      .catch((error: unknown) =>
+        log.warn(
+          { err: safeError(error) },
+          "what gateways that are gone have left could not be looked for",
+        ),
+      );
     await clock.sleep(LEFT_MS, signal);
   }
 }
 
 /** Counts what waits and what has been spent, before anything is accepted: also without workers. */
-export async function restoreWorkers({ queue, cluster, swapped, log }: Resources, { admission, chats, knowledge }: Workers): Promise<void> {
+export async function restoreWorkers(
+  { queue, cluster, swapped, log }: Resources,
+  { admission, chats, knowledge }: Workers,
+): Promise<void> {
   cluster.on("cancel", (runIds) => {
     for (const id of runIds) void chats.cancel(id);
   });
@@ -238,7 +294,11 @@ export async function restoreWorkers({ queue, cluster, swapped, log }: Resources
   await admission.recount();
   // Limits may have changed with the config: the start times of waiting runs are calculated again.
   swapped.push(() => {
-    admission.recount().catch((error: unknown) => log.error({ err: safeError(error) }, "limits could not be counted again after a reload"));
+    admission
+      .recount()
+      .catch((error: unknown) =>
+        log.error({ err: safeError(error) }, "limits could not be counted again after a reload"),
+      );
   });
 }
 
@@ -249,7 +309,8 @@ export async function startWorkers(
   services: Services,
   { receiveMessage: receive, receivePress: decide }: Intake,
 ): Promise<void> {
-  const { heartbeat, scheduler, turns, deliveries, health, knowledge, parking, admission } = workers;
+  const { heartbeat, scheduler, turns, deliveries, health, knowledge, parking, admission } =
+    workers;
   const { store, cluster, clock, log, snapshot, ended, reloader, swapped, hookShapes } = resources;
   const notDelivered: ListenDeps["notDelivered"] = (channel, message) =>
     recordLost(channel, message, { store, channels: () => snapshot().channels, clock });
@@ -267,7 +328,8 @@ export async function startWorkers(
   });
   cluster.on("steer", (runIds) => runIds.forEach((id) => turns.steer(id)));
   cluster.on("answered", (values) => {
-    for (const value of values) parking.answered(...(JSON.parse(value) as [jobId: string, of: string]));
+    for (const value of values)
+      parking.answered(...(JSON.parse(value) as [jobId: string, of: string]));
   });
   await restoreWaitingRuns(parking, { store, clock, context: snapshot() });
   void admission.run(ended.signal);
@@ -276,8 +338,15 @@ export async function startWorkers(
   await scheduler.start();
   swapped.push(() => scheduler.look());
   // Hooks and chats do not wait for documents, nor fail with them.
-  knowledge.start().catch((error: unknown) => log.error({ err: safeError(error) }, "the documents could not be opened"));
-  const settings = () => ({ bodies: snapshot().config.hooks.retention, ...snapshot().config.store.retention });
+  knowledge
+    .start()
+    .catch((error: unknown) =>
+      log.error({ err: safeError(error) }, "the documents could not be opened"),
+    );
+  const settings = () => ({
+    bodies: snapshot().config.hooks.retention,
+    ...snapshot().config.store.retention,
+  });
   void health.watch(ended.signal);
   const alerts = createFailureAlerts({
     store,
@@ -290,7 +359,12 @@ export async function startWorkers(
   void cluster.hold("sweep", ended.signal, async (held) => {
     // Bodies are counted before retention takes them.
     await hookShapes.count(held);
-    await Promise.all([alerts.run(held), hookShapes.countRegularly(held), sweepRegularly(held, { store, clock, log, settings })]);
+    await Promise.all([
+      alerts.run(held),
+      hookShapes.countRegularly(held),
+      sweepRegularly(held, { store, clock, log, settings }),
+    ]);
   });
-  if (cluster.shared) void cluster.hold("recovery", ended.signal, (held) => recoverLeft(held, resources, workers));
+  if (cluster.shared)
+    void cluster.hold("recovery", ended.signal, (held) => recoverLeft(held, resources, workers));
 }

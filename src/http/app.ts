@@ -11,10 +11,22 @@ import { secretMatcher } from "../core/secret.ts";
 import { isLoopback } from "../core/address.ts";
 import { presentedToken } from "../intake/authenticate.ts";
 import { createFailureLimiter, type createSharedCounts } from "../intake/callers.ts";
-import { answerChannelRequest, type ChannelRequestDeps, createPluginRoutes, PLUGIN_PATH, type PluginRouteDeps } from "./plugin-routes.ts";
+import {
+  answerChannelRequest,
+  type ChannelRequestDeps,
+  createPluginRoutes,
+  PLUGIN_PATH,
+  type PluginRouteDeps,
+} from "./plugin-routes.ts";
 import { VERSION } from "../core/version.ts";
 import { createConsoleAssets } from "./console/assets.ts";
-import { consoleRoutes, homePage, isSameOrigin, PAGE_HEADERS, stylesheet } from "./console/routes.ts";
+import {
+  consoleRoutes,
+  homePage,
+  isSameOrigin,
+  PAGE_HEADERS,
+  stylesheet,
+} from "./console/routes.ts";
 import { findSessionProblem } from "./console/modes.ts";
 import { createConsoleSessions } from "./console/sessions.ts";
 import { getConsoleMode } from "../config/console-mode.ts";
@@ -59,13 +71,19 @@ export interface Apps {
 
 const NOT_FOUND: Failure = { code: "not_found", message: "there is nothing at this address" };
 const RECEIPT = /^(events|runs)\/([^/]+)$/;
-const NO_TOKEN: Failure = { code: "unauthorized", message: "send the gateway token as `Authorization: Bearer <token>`" };
+const NO_TOKEN: Failure = {
+  code: "unauthorized",
+  message: "send the gateway token as `Authorization: Bearer <token>`",
+};
 const PRIVATE = { "cache-control": "no-store" };
 
 const notFound = (c: Context): Response => failureResponse(c, NOT_FOUND, newId("req"));
 
 /** An answer that begins while the store can be asked, or the error that it cannot. */
-function inTime(answer: () => Promise<Response>, { firstAnswers }: Pick<AppDeps, "firstAnswers">): Promise<Response> {
+function inTime(
+  answer: () => Promise<Response>,
+  { firstAnswers }: Pick<AppDeps, "firstAnswers">,
+): Promise<Response> {
   return firstAnswers ? firstAnswers.before(answer()) : answer();
 }
 
@@ -84,10 +102,12 @@ function hostProblem(c: Context, snapshot: Snapshot): Failure | undefined {
   const { host, publicUrl } = snapshot.config.gateway;
   if (!isLoopback(host)) return undefined;
   const { hostname } = new URL(c.req.url);
-  if (isLoopback(hostname) || (publicUrl !== undefined && new URL(publicUrl).hostname === hostname)) return undefined;
+  if (isLoopback(hostname) || (publicUrl !== undefined && new URL(publicUrl).hostname === hostname))
+    return undefined;
   return {
     code: "address_not_allowed",
-    message: "the Host header must be a loopback name or gateway.publicUrl's: open this page under one of them, or set gateway.publicUrl",
+    message:
+      "the Host header must be a loopback name or gateway.publicUrl's: open this page under one of them, or set gateway.publicUrl",
   };
 }
 
@@ -112,7 +132,12 @@ function operatorRoutes(deps: AppDeps): Hono {
     sessions.has(c.req.header("cookie"));
   /** Why a session may not do what the token may. */
   const sessionProblem = (c: Context): Failure | undefined =>
-    hasSession(c) ? findSessionProblem(c.req, { mode: mode(), isProved: sessions.isProved(c.req.header("cookie")) }) : NO_TOKEN;
+    hasSession(c)
+      ? findSessionProblem(c.req, {
+          mode: mode(),
+          isProved: sessions.isProved(c.req.header("cookie")),
+        })
+      : NO_TOKEN;
   app.route(
     "/console",
     consoleRoutes({
@@ -132,7 +157,11 @@ function operatorRoutes(deps: AppDeps): Hono {
     // The page offers to load itself again when another version answers.
     c.res.headers.set("x-rouse-version", VERSION);
   });
-  app.get("/metrics", async (c) => c.text(await deps.admin.metrics(), 200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }));
+  app.get("/metrics", async (c) =>
+    c.text(await deps.admin.metrics(), 200, {
+      "content-type": "text/plain; version=0.0.4; charset=utf-8",
+    }),
+  );
   const describeOperator = (c: Context): string => {
     const { address } = resolveCaller(getPeer(c), c.req.header("x-forwarded-for"), deps.snapshot());
     return `${hasToken(c) ? "admin API" : "console"} ${address}`;
@@ -142,23 +171,38 @@ function operatorRoutes(deps: AppDeps): Hono {
     return new Hono().route("/admin/v1", createAdminRoutes(deps.admin, deps.workbench));
   });
   app.all("/admin/v1/*", (c) =>
-    inTime(async () => (await admin()).fetch(c.req.raw, { ...(c.env as object), operator: describeOperator(c) }), deps),
+    inTime(
+      async () =>
+        (await admin()).fetch(c.req.raw, { ...(c.env as object), operator: describeOperator(c) }),
+      deps,
+    ),
   );
-  app.get("/readyz", async (c) => c.json({ ready: deps.ready(), ...(await showReadiness(deps.admin)) }, deps.ready() ? 200 : 503));
+  app.get("/readyz", async (c) =>
+    c.json({ ready: deps.ready(), ...(await showReadiness(deps.admin)) }, deps.ready() ? 200 : 503),
+  );
   return app;
 }
 
 /** Creates the handler of receipts. The gateway token reads all, a credential what came in by it; both only in a header. */
-function createReceiptHandler(deps: AppDeps): (c: Context, kind: "events" | "runs", id: string) => Promise<Response> {
+function createReceiptHandler(
+  deps: AppDeps,
+): (c: Context, kind: "events" | "runs", id: string) => Promise<Response> {
   const isOperator = secretMatcher([deps.operatorToken]);
   const mayRead = (c: Context, credential: string | undefined): boolean => {
     if (credential === undefined) return false;
     const headers = Object.fromEntries(c.req.raw.headers);
     const presented = presentedToken({ headers, query: {} });
-    return (presented !== undefined && isOperator(presented.token) >= 0) || deps.hasCredential(headers, credential);
+    return (
+      (presented !== undefined && isOperator(presented.token) >= 0) ||
+      deps.hasCredential(headers, credential)
+    );
   };
   return async (c, kind, id) => {
-    const receipt = await deps.receipts.find(kind, id, deps.snapshot().config.hooks.receipts === "full");
+    const receipt = await deps.receipts.find(
+      kind,
+      id,
+      deps.snapshot().config.hooks.receipts === "full",
+    );
     if (!receipt || !mayRead(c, receipt.credential)) return notFound(c);
     return c.json(await receipt.render(), 200, PRIVATE);
   };
@@ -171,12 +215,17 @@ function addPublicRoutes(app: Hono, deps: AppDeps): void {
     if (c.req.query("detail") !== undefined) return next();
     if (!deps.ready()) return c.text("unready", 503);
     // Hooks are taken as ever: a probe must not take the gateway out of service because one sender's grant has ended.
-    return c.text(deps.admin.status().services.every((service) => service.ok) ? "ready" : "degraded");
+    return c.text(
+      deps.admin.status().services.every((service) => service.ok) ? "ready" : "degraded",
+    );
   });
   app.get("/", (c) => {
     const { gateway } = deps.snapshot().config;
     const at = gateway.adminPort === undefined ? "here" : "elsewhere";
-    return homePage(c, { console: getConsoleMode(gateway) === "off" ? "off" : at, docs: gateway.docs });
+    return homePage(c, {
+      console: getConsoleMode(gateway) === "off" ? "off" : at,
+      docs: gateway.docs,
+    });
   });
   app.get("/openapi.json", async (c) => {
     const { gateway, hooks } = deps.snapshot().config;
@@ -189,9 +238,15 @@ function addPublicRoutes(app: Hono, deps: AppDeps): void {
     if (!gateway.docs) return notFound(c);
     const { docsPage } = await import("./openapi/page.ts");
     const origin = gateway.publicUrl?.replace(/\/$/, "") ?? new URL(c.req.url).origin;
-    return c.html(docsPage({ base: hooks.path, origin, style: "/docs/style.css" }), 200, PAGE_HEADERS);
+    return c.html(
+      docsPage({ base: hooks.path, origin, style: "/docs/style.css" }),
+      200,
+      PAGE_HEADERS,
+    );
   });
-  app.get("/docs/style.css", (c) => (deps.snapshot().config.gateway.docs ? stylesheet(c) : notFound(c)));
+  app.get("/docs/style.css", (c) =>
+    deps.snapshot().config.gateway.docs ? stylesheet(c) : notFound(c),
+  );
 }
 
 /** Adds what senders and callers reach: requests for channels, the platform API, hooks and their receipts. */
@@ -199,12 +254,14 @@ function addCallerRoutes(app: Hono, deps: AppDeps): void {
   const { telemetry } = deps;
   app.all("/channels/:id{[a-z0-9:-]+}/*", (c) => {
     const id = c.req.param("id");
-    const answer = (): Promise<Response> => inTime(async () => (await answerChannelRequest(c, id, deps)) ?? notFound(c), deps);
+    const answer = (): Promise<Response> =>
+      inTime(async () => (await answerChannelRequest(c, id, deps)) ?? notFound(c), deps);
     return telemetry ? serveTraced(c, `/channels/${id}/*`, telemetry, answer) : answer();
   });
   app.all("*", (c, next) => {
     if (!isPlatform(c.req.path)) return next();
-    const answer = async (): Promise<Response> => (await deps.platform()).fetch(c.req.raw, c.env as object);
+    const answer = async (): Promise<Response> =>
+      (await deps.platform()).fetch(c.req.raw, c.env as object);
     return telemetry ? serveTraced(c, platformRoute(c.req.path), telemetry, answer) : answer();
   });
   const answerReceipt = createReceiptHandler(deps);
@@ -214,17 +271,36 @@ function addCallerRoutes(app: Hono, deps: AppDeps): void {
     if (!c.req.path.startsWith(`${hooks.path}/`)) return next();
     const path = c.req.path.slice(hooks.path.length + 1).replace(/\/+$/, "");
     const receipt = c.req.method === "GET" ? RECEIPT.exec(path) : null;
-    if (receipt) return inTime(() => answerReceipt(c, receipt[1] as "events" | "runs", receipt[2] as string), deps);
+    if (receipt)
+      return inTime(
+        () => answerReceipt(c, receipt[1] as "events" | "runs", receipt[2] as string),
+        deps,
+      );
     const answer = async (): Promise<Response> => {
       const { method, url } = c.req;
-      return toResponse(c, await deps.hooks({ method, url, path, headers: getHeaders(c), body: bodySource(c), peer: getPeer(c) }));
+      return toResponse(
+        c,
+        await deps.hooks({
+          method,
+          url,
+          path,
+          headers: getHeaders(c),
+          body: bodySource(c),
+          peer: getPeer(c),
+        }),
+      );
     };
-    return telemetry ? serveTraced(c, hookRoute(path, deps.snapshot()), telemetry, answer) : answer();
+    return telemetry
+      ? serveTraced(c, hookRoute(path, deps.snapshot()), telemetry, answer)
+      : answer();
   });
 }
 
 const isOperatorPath = (path: string): boolean =>
-  path === "/metrics" || path === "/readyz" || path === "/console" || /^\/(?:admin|console|plugins)\//.test(path);
+  path === "/metrics" ||
+  path === "/readyz" ||
+  path === "/console" ||
+  /^\/(?:admin|console|plugins)\//.test(path);
 
 /** Builds the HTTP surface. Routes only: what they do is in the folders beside. */
 export function createApps(deps: AppDeps): Apps {
@@ -251,7 +327,12 @@ export function createApps(deps: AppDeps): Apps {
     return isOperatorPath(c.req.path) && !separate ? operator.fetch(c.req.raw, c.env) : notFound(c);
   });
   const admin = createApp();
-  admin.get("/", (c) => homePage(c, { console: getConsoleMode(deps.snapshot().config.gateway) === "off" ? "off" : "here", docs: false }));
+  admin.get("/", (c) =>
+    homePage(c, {
+      console: getConsoleMode(deps.snapshot().config.gateway) === "off" ? "off" : "here",
+      docs: false,
+    }),
+  );
   admin.route("/", operator);
   return { main, admin };
 }

@@ -21,12 +21,17 @@ const PLAIN_HOST = /^[\w.-]+(?::\d{1,5})?$/;
 
 /** True if the message has a body that was not read to its end. */
 export function isUnread({ headers, complete }: IncomingMessage): boolean {
-  const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+  const hasBody =
+    headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
   return hasBody && !complete;
 }
 
 /** Writes an answer: head and body in one piece. */
-function write(incoming: IncomingMessage, outgoing: ServerResponse, { status, headers, body }: HttpAnswer): void {
+function write(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  { status, headers, body }: HttpAnswer,
+): void {
   if (isUnread(incoming)) headers["connection"] = "close";
   if (body !== null) headers["content-length"] = String(Buffer.byteLength(body));
   outgoing.writeHead(status, headers);
@@ -38,7 +43,12 @@ function write(incoming: IncomingMessage, outgoing: ServerResponse, { status, he
  * take a fifth of the time of a hook, and say nothing that the message does not. Every other request, and every unusual
  * address, takes the way of all others, with the same answer.
  */
-export function createDirectHooks({ answer, snapshot, rejections, log }: DirectHooksDeps): DirectHandler {
+export function createDirectHooks({
+  answer,
+  snapshot,
+  rejections,
+  log,
+}: DirectHooksDeps): DirectHandler {
   return (incoming, outgoing) => {
     const { method, url = "" } = incoming;
     const { host } = incoming.headers;
@@ -48,11 +58,23 @@ export function createDirectHooks({ answer, snapshot, rejections, log }: DirectH
     const end = url.indexOf("?");
     const path = url.slice(base.length + 1, end < 0 ? undefined : end).replace(/\/+$/, "");
     const peer = incoming.socket.remoteAddress;
-    const request = { method, path, url: `http://${host}${url}`, headers: readHeaders(incoming), body: incoming, peer };
+    const request = {
+      method,
+      path,
+      url: `http://${host}${url}`,
+      headers: readHeaders(incoming),
+      body: incoming,
+      peer,
+    };
     void answer(request)
       .catch((error: unknown) => renderThrown(error, log))
       .then((answered) => {
-        const describe = () => ({ method, url: request.url, peer, forwardedFor: request.headers["x-forwarded-for"] });
+        const describe = () => ({
+          method,
+          url: request.url,
+          peer,
+          forwardedFor: request.headers["x-forwarded-for"],
+        });
         rejections.note(answered.status, answered.reason, describe);
         write(incoming, outgoing, answered);
       });

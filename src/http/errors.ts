@@ -66,14 +66,21 @@ function shownPath(url: string): string {
  * reason at most 10 lines a second, then a line that says how many more there were.
  * @param trustedProxies `gateway.trustedProxies` of the current snapshot.
  */
-export function createRejections({ log, trustedProxies }: { log: Logger; trustedProxies(): readonly string[] }): Rejections {
+export function createRejections({
+  log,
+  trustedProxies,
+}: {
+  log: Logger;
+  trustedProxies(): readonly string[];
+}): Rejections {
   const windows = new Map<string, Window>();
 
   const end = (reason: string): void => {
     const window = windows.get(reason);
     windows.delete(reason);
     clearTimeout(window?.timer);
-    if (window && window.more > 0) log.info({ reason, count: window.more }, `… and ${window.more} more like it`);
+    if (window && window.more > 0)
+      log.info({ reason, count: window.more }, `… and ${window.more} more like it`);
   };
 
   /** True if there is room for a line in this second. */
@@ -142,20 +149,37 @@ export function errorBody(failure: Failure, requestId: string): ErrorBody {
 
 /** Writes an answer as a `Response`. */
 export function toResponse(c: Context, { status, headers, body, reason }: HttpAnswer): Response {
-  const response = body === null ? c.body(null, { status: status as 204, headers }) : c.body(body, { status: status as 200, headers });
+  const response =
+    body === null
+      ? c.body(null, { status: status as 204, headers })
+      : c.body(body, { status: status as 200, headers });
   return reason === undefined ? response : withReason(response, reason);
 }
 
 /** The answer to a failure: JSON, `x-request-id`, and `Retry-After` where the failure names a time. */
-export function renderFailureAnswer(failure: Failure, requestId: string, headers?: Record<string, string>): HttpAnswer {
-  const all: Record<string, string> = { "content-type": "application/json", "x-request-id": requestId, ...headers };
-  if (failure.retryAfterSeconds !== undefined) all["retry-after"] = String(Math.max(1, Math.ceil(failure.retryAfterSeconds)));
+export function renderFailureAnswer(
+  failure: Failure,
+  requestId: string,
+  headers?: Record<string, string>,
+): HttpAnswer {
+  const all: Record<string, string> = {
+    "content-type": "application/json",
+    "x-request-id": requestId,
+    ...headers,
+  };
+  if (failure.retryAfterSeconds !== undefined)
+    all["retry-after"] = String(Math.max(1, Math.ceil(failure.retryAfterSeconds)));
   const body = JSON.stringify(errorBody(failure, requestId));
   return { status: getStatus(failure.code), headers: all, body, reason: publicCode(failure.code) };
 }
 
 /** Answers with a failure. */
-export function failureResponse(c: Context, failure: Failure, requestId: string, headers?: Record<string, string>): Response {
+export function failureResponse(
+  c: Context,
+  failure: Failure,
+  requestId: string,
+  headers?: Record<string, string>,
+): Response {
   return toResponse(c, renderFailureAnswer(failure, requestId, headers));
 }
 
@@ -164,7 +188,13 @@ export function renderThrown(error: unknown, log: Logger): HttpAnswer {
   const requestId = newId("req");
   if (error instanceof RouseError) return renderFailureAnswer(error, requestId);
   log.error({ err: safeError(error), requestId }, "a request failed unexpectedly");
-  return renderFailureAnswer({ code: "internal", message: "something failed inside the gateway; its log has the request id" }, requestId);
+  return renderFailureAnswer(
+    {
+      code: "internal",
+      message: "something failed inside the gateway; its log has the request id",
+    },
+    requestId,
+  );
 }
 
 /** Hono's error handler. */

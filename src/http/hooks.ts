@@ -1,5 +1,12 @@
 import type { Receipts } from "../runs/read-receipts.ts";
-import type { DeniedRequest, DenialHints, RawInput, IntakeReceipt, Received, Snapshot } from "../intake/types.ts";
+import type {
+  DeniedRequest,
+  DenialHints,
+  RawInput,
+  IntakeReceipt,
+  Received,
+  Snapshot,
+} from "../intake/types.ts";
 import { getStatus } from "../core/errors.ts";
 import { errorBody, type HttpAnswer, renderFailureAnswer } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
@@ -26,7 +33,10 @@ function renderItem(action: ActionReceipt, index: number, eventId: string): unkn
   return action.ok ? action : { ok: false, index, error: errorBody(action.error, eventId).error };
 }
 
-function renderWork({ actions, list, warnings = [] }: StoredReceipt | IntakeReceipt, eventId: string): Answer {
+function renderWork(
+  { actions, list, warnings = [] }: StoredReceipt | IntakeReceipt,
+  eventId: string,
+): Answer {
   const done = actions.filter((action): action is Done => action.ok);
   const body: Record<string, unknown> = { ok: true, eventId };
   if (list) body["results"] = actions.map((action, index) => renderItem(action, index, eventId));
@@ -42,7 +52,10 @@ function renderWork({ actions, list, warnings = [] }: StoredReceipt | IntakeRece
 function renderOutcome(receipt: StoredReceipt | IntakeReceipt, eventId: string): Answer {
   if (receipt.actions.length > 0) return renderWork(receipt, eventId);
   const { outcome, reason, quiet } = receipt;
-  if (outcome === "skipped") return quiet ? { status: 204, body: null } : { status: 200, body: { ok: true, eventId, outcome, reason } };
+  if (outcome === "skipped")
+    return quiet
+      ? { status: 204, body: null }
+      : { status: 200, body: { ok: true, eventId, outcome, reason } };
   const nearest = "nearest" in receipt ? { nearest: receipt.nearest } : {};
   return { status: 200, body: { ok: true, eventId, outcome, ...nearest } };
 }
@@ -50,15 +63,23 @@ function renderOutcome(receipt: StoredReceipt | IntakeReceipt, eventId: string):
 /** Renders the answer to a hook. A repeat gets the answer of the first request. */
 export function renderAnswer(received: IntakeReceipt | DeniedRequest): Answer {
   const { error } = received;
-  if (received.kind === "denied") return { status: getStatus(received.error.code), body: errorBody(received.error, received.requestId) };
-  if (error && !received.acknowledged) return { status: getStatus(error.code), body: errorBody(error, received.eventId) };
+  if (received.kind === "denied")
+    return {
+      status: getStatus(received.error.code),
+      body: errorBody(received.error, received.requestId),
+    };
+  if (error && !received.acknowledged)
+    return { status: getStatus(error.code), body: errorBody(error, received.eventId) };
   const { repeats } = received;
   if (!repeats) return renderOutcome(received, received.eventId);
   if (repeats.receipt) return renderOutcome(repeats.receipt, repeats.eventId);
   return repeats.answer ?? { status: 200, body: { ok: true, eventId: repeats.eventId } };
 }
 
-function hintHeaders({ methods, bodyUnread, tokenInQuery }: DenialHints = {}): Record<string, string> {
+function hintHeaders({ methods, bodyUnread, tokenInQuery }: DenialHints = {}): Record<
+  string,
+  string
+> {
   return {
     ...(methods ? { allow: methods.join(", ") } : {}),
     ...(bodyUnread ? { connection: "close" } : {}),
@@ -76,17 +97,28 @@ function waitSeconds(prefer: string | undefined): number {
 }
 
 /** Returns the run's own answer once it has ended; undefined if it has not within `seconds`. */
-async function renderEnded(runId: string, seconds: number, deps: AnswerDeps): Promise<Answer | undefined> {
+async function renderEnded(
+  runId: string,
+  seconds: number,
+  deps: AnswerDeps,
+): Promise<Answer | undefined> {
   const ended = await deps.receipts.wait(runId, seconds * 1000);
   if (!ended) return undefined;
   const { reply, ...rest } = ended;
   // With `status`, what the agent said is not the caller's to read.
   const isFull = deps.snapshot().config.hooks.receipts === "full";
-  return { status: 200, body: { ok: ended.status === "succeeded", ...rest, ...(isFull ? { reply } : {}) } };
+  return {
+    status: 200,
+    body: { ok: ended.status === "succeeded", ...rest, ...(isFull ? { reply } : {}) },
+  };
 }
 
 /** Writes out an answer, with a `location` if it is that of a run. */
-function render({ status, body }: Answer, headers: Record<string, string>, base: string): HttpAnswer {
+function render(
+  { status, body }: Answer,
+  headers: Record<string, string>,
+  base: string,
+): HttpAnswer {
   if (status === 204) return { status, headers, body: null };
   headers["content-type"] = "application/json";
   const { runId } = body as { runId?: unknown };
@@ -95,18 +127,25 @@ function render({ status, body }: Answer, headers: Record<string, string>, base:
 }
 
 /** Answers a hook. With `Prefer: wait=N` the answer is held until its run has ended, at most so long. */
-function answerReceived(input: RawInput, received: Received, deps: AnswerDeps): HttpAnswer | Promise<HttpAnswer> {
+function answerReceived(
+  input: RawInput,
+  received: Received,
+  deps: AnswerDeps,
+): HttpAnswer | Promise<HttpAnswer> {
   if (received.kind === "handshake") {
     const { status, headers, body } = received.answer;
     return { status, headers: { ...headers }, body };
   }
-  if (received.kind === "denied") return renderFailureAnswer(received.error, received.requestId, hintHeaders(received.hints));
+  if (received.kind === "denied")
+    return renderFailureAnswer(received.error, received.requestId, hintHeaders(received.hints));
   const headers: Record<string, string> = received.hints ? hintHeaders(received.hints) : {};
   headers["x-request-id"] = received.eventId;
-  if (received.error && !received.acknowledged) return renderFailureAnswer(received.error, received.eventId, headers);
+  if (received.error && !received.acknowledged)
+    return renderFailureAnswer(received.error, received.eventId, headers);
   if (received.repeats) headers["idempotent-replayed"] = "true";
   const answer = renderAnswer(received);
-  const seconds = input.path === "agent" && answer.status === 202 ? waitSeconds(input.headers["prefer"]) : 0;
+  const seconds =
+    input.path === "agent" && answer.status === 202 ? waitSeconds(input.headers["prefer"]) : 0;
   const base = deps.snapshot().config.hooks.path;
   const { runId } = (answer.body ?? {}) as { runId?: string };
   if (seconds === 0 || runId === undefined) return render(answer, headers, base);
@@ -136,7 +175,11 @@ export type AnswerHook = (request: HookRequest) => Promise<HttpAnswer>;
 /** Creates what answers hooks: reads the request as the intake takes it, and renders the answer. */
 export function createHooks(deps: HooksDeps): AnswerHook {
   return async ({ peer, ...request }) => {
-    const { address, share } = resolveCaller(peer, request.headers["x-forwarded-for"], deps.snapshot());
+    const { address, share } = resolveCaller(
+      peer,
+      request.headers["x-forwarded-for"],
+      deps.snapshot(),
+    );
     const input = { ...request, query: getQuery(request.url) };
     const receiving = deps.intake.receive(input, { kind: "http", address, share });
     return answerReceived(input, await (deps.firstAnswers?.before(receiving) ?? receiving), deps);
@@ -149,8 +192,16 @@ const JSON_TYPE = { "content-type": "application/json" };
 export function createServiceHook({ receive }: Pick<Intake, "receive">): ServicesOptions["hook"] {
   return async (plugin, path, value, fencingToken) => {
     const body = Buffer.from(JSON.stringify(value) ?? "");
-    const input = { method: "POST", path: path.replace(/\/+$/, ""), query: {}, headers: JSON_TYPE, body };
+    const input = {
+      method: "POST",
+      path: path.replace(/\/+$/, ""),
+      query: {},
+      headers: JSON_TYPE,
+      body,
+    };
     const received = await receive(input, { kind: "source", plugin, fencingToken });
-    return received.kind === "handshake" ? { status: received.answer.status, body: received.answer.body } : renderAnswer(received);
+    return received.kind === "handshake"
+      ? { status: received.answer.status, body: received.answer.body }
+      : renderAnswer(received);
   };
 }

@@ -20,7 +20,11 @@ function cannotListen(error: NodeJS.ErrnoException, host: string, port: number):
     error.code === "EADDRINUSE"
       ? `port ${port} of ${host} is taken; set gateway.port, or use --port`
       : `cannot listen on ${host}:${port} (${error.code ?? "error"})`;
-  return new RouseError({ code: "config_invalid", message, issues: [{ path: "gateway.port", message, transient: true }] });
+  return new RouseError({
+    code: "config_invalid",
+    message,
+    issues: [{ path: "gateway.port", message, transient: true }],
+  });
 }
 
 type FetchApp = (request: Request, env: HttpBindings) => Response | Promise<Response>;
@@ -40,7 +44,12 @@ function closeIfUnread(response: Response, incoming: IncomingMessage): Response 
  */
 export async function listenHttp(
   fetchApp: FetchApp,
-  { host, port, bodyTimeoutMs, direct }: { host: string; port: number; bodyTimeoutMs: number; direct?: DirectHandler | undefined },
+  {
+    host,
+    port,
+    bodyTimeoutMs,
+    direct,
+  }: { host: string; port: number; bodyTimeoutMs: number; direct?: DirectHandler | undefined },
 ): Promise<Listener> {
   const { getRequestListener } = await import("@hono/node-server");
   const listener = getRequestListener((request, env) => {

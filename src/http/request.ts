@@ -50,7 +50,11 @@ export function getQuery(url: string): Record<string, string> {
  */
 export function shareName(
   address: string,
-  { peer, forwarded, trusted }: { peer: string; forwarded: boolean; trusted: AddressList | undefined },
+  {
+    peer,
+    forwarded,
+    trusted,
+  }: { peer: string; forwarded: boolean; trusted: AddressList | undefined },
 ): string | undefined {
   if (isLoopback(address)) return undefined;
   if (forwarded && !trusted?.has(peer)) return undefined;
@@ -79,7 +83,11 @@ export interface ResolvedCaller {
 }
 
 /** Returns the client of a request. */
-export function getCaller(c: Context, forwardedFor: string | undefined, snapshot: Snapshot): ResolvedCaller {
+export function getCaller(
+  c: Context,
+  forwardedFor: string | undefined,
+  snapshot: Snapshot,
+): ResolvedCaller {
   return resolveCaller(getPeer(c), forwardedFor, snapshot);
 }
 
@@ -87,21 +95,30 @@ export function getCaller(c: Context, forwardedFor: string | undefined, snapshot
 export const getPeer = (c: Context): string | undefined => getIncoming(c)?.socket.remoteAddress;
 
 /** Returns the client behind a connection. */
-export function resolveCaller(peer = "127.0.0.1", forwardedFor: string | undefined, snapshot: Snapshot): ResolvedCaller {
+export function resolveCaller(
+  peer = "127.0.0.1",
+  forwardedFor: string | undefined,
+  snapshot: Snapshot,
+): ResolvedCaller {
   const trusted = getTrusted(snapshot);
   const address = clientAddress(peer, forwardedFor, trusted);
-  return { address, share: shareName(address, { peer, forwarded: forwardedFor !== undefined, trusted }) };
+  return {
+    address,
+    share: shareName(address, { peer, forwarded: forwardedFor !== undefined, trusted }),
+  };
 }
 
 /** A dot segment, plain or encoded: `/./`, `/../`, `/%2e%2e/`, also with a backslash, which URLs take for a slash. */
 const DOT_SEGMENT = /(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\]|%2f|%5c)/i;
 /** Addresses that a proxy may keep from the outside by their prefix. */
-const RESERVED = /^\/+(?:admin|console|metrics|readyz|livez|docs|openapi\.json|channels|v1)(?:$|\/)/i;
+const RESERVED =
+  /^\/+(?:admin|console|metrics|readyz|livez|docs|openapi\.json|channels|v1)(?:$|\/)/i;
 
 /** The path as the client sent it, before any URL parser has resolved or decoded it. */
 function rawPath(c: Context): string {
   const incoming = (c.env as { incoming?: IncomingMessage } | undefined)?.incoming;
-  const target = incoming?.url ?? c.req.url.slice(c.req.url.indexOf("/", c.req.url.indexOf("//") + 2));
+  const target =
+    incoming?.url ?? c.req.url.slice(c.req.url.indexOf("/", c.req.url.indexOf("//") + 2));
   const end = target.search(/[?#]/);
   return end < 0 ? target : target.slice(0, end);
 }
@@ -123,7 +140,10 @@ export function isDisguisedPath(c: Context): boolean {
   const path = rawPath(c);
   // The usual path has none of these characters.
   if (!/[%\\]|\/\.|\.$/.test(path)) return false;
-  return DOT_SEGMENT.test(path) || (path.includes("%") && !RESERVED.test(path) && RESERVED.test(decoded(path)));
+  return (
+    DOT_SEGMENT.test(path) ||
+    (path.includes("%") && !RESERVED.test(path) && RESERVED.test(decoded(path)))
+  );
 }
 
 /** How long what is left of a refused upload is read on, so that its sender gets to read the answer. */

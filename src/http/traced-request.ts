@@ -15,9 +15,17 @@ export function platformRoute(path: string): string {
 }
 
 /** Answers a request within its server span. The address is recorded as its pattern: what follows it may be secret. */
-export function serveTraced(c: Context, route: string, telemetry: Telemetry, answer: () => Promise<Response>): Promise<Response> {
+export function serveTraced(
+  c: Context,
+  route: string,
+  telemetry: Telemetry,
+  answer: () => Promise<Response>,
+): Promise<Response> {
   const { method, url } = c.req;
-  const headers = { traceparent: c.req.header("traceparent"), tracestate: c.req.header("tracestate") };
+  const headers = {
+    traceparent: c.req.header("traceparent"),
+    tracestate: c.req.header("tracestate"),
+  };
   const scheme = url.slice(0, url.indexOf(":"));
   return telemetry.serve({ method, route, scheme, headers }, answer);
 }

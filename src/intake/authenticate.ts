@@ -12,7 +12,9 @@ interface Identity {
   byHookToken: boolean;
 }
 
-type AuthResult = ({ ok: true; byQuery: boolean } & Identity) | { ok: false; failure: Failure; reason: string };
+type AuthResult =
+  | ({ ok: true; byQuery: boolean } & Identity)
+  | { ok: false; failure: Failure; reason: string };
 
 /** The parts of a request that may carry a credential. Header names are lower-case. */
 interface Presented {
@@ -33,7 +35,10 @@ function presentedBasic(headers: Record<string, string>): string | undefined {
  * Returns the first token of the request. Further tokens are ignored. `Authorization` with a scheme other than Bearer is not
  * a token: a proxy in front of the gateway may use it for its own basic authentication.
  */
-export function presentedToken({ headers, query }: Presented): { token: string; byQuery: boolean } | undefined {
+export function presentedToken({
+  headers,
+  query,
+}: Presented): { token: string; byQuery: boolean } | undefined {
   const bearer = BEARER.exec(headers["authorization"] ?? "");
   if (bearer) return { token: bearer[1]?.trim() ?? "", byQuery: false };
   const header = headers["x-gateway-token"];
@@ -73,18 +78,34 @@ function compilePath(rules: PathRules): PathCheck {
   };
 }
 
-const unauthorized = (message: string, reason: string): AuthResult => ({ ok: false, failure: { code: "unauthorized", message }, reason });
+const unauthorized = (message: string, reason: string): AuthResult => ({
+  ok: false,
+  failure: { code: "unauthorized", message },
+  reason,
+});
 
 /** Compiles the authentication of a snapshot: the hook token and the `auth` of paths. */
-export function createAuthenticator(hookTokens: readonly string[], paths: readonly PathRules[], allowQueryToken: boolean): Authenticator {
+export function createAuthenticator(
+  hookTokens: readonly string[],
+  paths: readonly PathRules[],
+  allowQueryToken: boolean,
+): Authenticator {
   const hookToken = secretMatcher(hookTokens);
   const checks = new Map(paths.map((rules) => [rules.path, compilePath(rules)]));
 
-  const byToken = (request: Presented, matches: (presented: string) => number, identity: Identity): AuthResult => {
+  const byToken = (
+    request: Presented,
+    matches: (presented: string) => number,
+    identity: Identity,
+  ): AuthResult => {
     const presented = presentedToken(request);
-    if (!presented) return unauthorized("send the token as `Authorization: Bearer <token>`", "no_token");
+    if (!presented)
+      return unauthorized("send the token as `Authorization: Bearer <token>`", "no_token");
     if (presented.byQuery && !allowQueryToken)
-      return unauthorized("hooks.allowQueryToken is false: send the token as `Authorization: Bearer <token>`", "query_token");
+      return unauthorized(
+        "hooks.allowQueryToken is false: send the token as `Authorization: Bearer <token>`",
+        "query_token",
+      );
     if (matches(presented.token) < 0) return unauthorized("the token is wrong", "wrong_token");
     return { ok: true, byQuery: presented.byQuery, ...identity };
   };
@@ -95,7 +116,10 @@ export function createAuthenticator(hookTokens: readonly string[], paths: readon
       if (check?.addresses && !check.addresses.has(request.address)) {
         return {
           ok: false,
-          failure: { code: "address_not_allowed", message: "this address is not in the path's allowIps" },
+          failure: {
+            code: "address_not_allowed",
+            message: "this address is not in the path's allowIps",
+          },
           reason: "address",
         };
       }
@@ -103,7 +127,8 @@ export function createAuthenticator(hookTokens: readonly string[], paths: readon
       if (check?.signed) return { ok: true, byQuery: false, ...identity };
       if (check?.basic) {
         const presented = presentedBasic(request.headers);
-        if (presented === undefined) return unauthorized("send user and password as HTTP basic authentication", "no_basic");
+        if (presented === undefined)
+          return unauthorized("send user and password as HTTP basic authentication", "no_basic");
         return check.basic(presented) >= 0
           ? { ok: true, byQuery: false, ...identity }
           : unauthorized("user or password is wrong", "wrong_basic");
@@ -115,7 +140,8 @@ export function createAuthenticator(hookTokens: readonly string[], paths: readon
       // Senders do not sign requests for receipts, so only the operator reads the receipts of signed paths.
       if (credential !== "hooks.token" && check?.signed) return false;
       const basic = presentedBasic(headers);
-      if (credential !== "hooks.token" && check?.basic) return basic !== undefined && check.basic(basic) >= 0;
+      if (credential !== "hooks.token" && check?.basic)
+        return basic !== undefined && check.basic(basic) >= 0;
       const matches = credential === "hooks.token" ? hookToken : check?.token;
       const presented = presentedToken({ headers, query: {} });
       return matches !== undefined && presented !== undefined && matches(presented.token) >= 0;
@@ -133,7 +159,10 @@ export interface AuthenticateDeps {
  * Sets the credential of a hook. HTTP callers must present it. Other origins are authenticated elsewhere and count as callers
  * of the path, so that their events share sessions and receipts with the events of HTTP callers.
  */
-export function authenticate(hook: ReceivedHook, { compiled, limiter, denials }: AuthenticateDeps): StageResult {
+export function authenticate(
+  hook: ReceivedHook,
+  { compiled, limiter, denials }: AuthenticateDeps,
+): StageResult {
   const { origin, input, address, rules } = hook;
   if (origin.kind !== "http") {
     Object.assign(hook, identify(rules));
@@ -166,19 +195,32 @@ const HARMLESS = ["accept", "content-length", "content-type", "date", "host", "u
 export const WITHOUT_MAPPINGS = new Set(["wake", "agent"]);
 
 /** Collects the names that the mappings and the scheme of a path use, without credentials. */
-function collectNames(path: string, { mappings, verifiers }: Pick<Snapshot, "mappings" | "verifiers">): KeptNames {
+function collectNames(
+  path: string,
+  { mappings, verifiers }: Pick<Snapshot, "mappings" | "verifiers">,
+): KeptNames {
   const byHookToken = mappings.rules.get(path)?.auth === undefined && !WITHOUT_MAPPINGS.has(path);
-  const taking = mappings.mappings.filter(({ paths }) => (paths.length === 0 ? byHookToken : paths.includes(path)));
+  const taking = mappings.mappings.filter(({ paths }) =>
+    paths.length === 0 ? byHookToken : paths.includes(path),
+  );
   const names = verifiers.get(path)?.names;
   const keep = (kind: "headers" | "query", more: readonly string[]): ReadonlySet<string> => {
-    const all = [...more, ...(names?.data[kind] ?? []), ...taking.flatMap((mapping) => mapping[kind])];
-    return new Set(all.filter((name) => !isCredentialName(name) && !names?.credentials[kind].includes(name)));
+    const all = [
+      ...more,
+      ...(names?.data[kind] ?? []),
+      ...taking.flatMap((mapping) => mapping[kind]),
+    ];
+    return new Set(
+      all.filter((name) => !isCredentialName(name) && !names?.credentials[kind].includes(name)),
+    );
   };
   return { headers: keep("headers", HARMLESS), query: keep("query", []) };
 }
 
 /** Creates the lookup of a snapshot. Names are collected once for each path; all paths without a mapping share one entry. */
-export function createKeptNames(snapshot: Pick<Snapshot, "mappings" | "verifiers">): (path: string) => KeptNames {
+export function createKeptNames(
+  snapshot: Pick<Snapshot, "mappings" | "verifiers">,
+): (path: string) => KeptNames {
   const known = new Map<string, KeptNames>();
   return (path) => {
     const name = snapshot.mappings.rules.get(path) || WITHOUT_MAPPINGS.has(path) ? path : "";
@@ -200,9 +242,16 @@ function pick(values: Values, names: ReadonlySet<string>): Values {
  * Returns the headers and parameters that are kept. The query of a GET request is its payload: all of it is kept except
  * credentials. Header names are lower-case.
  */
-export function keptParts(kept: KeptNames, { method, headers, query }: { method: string; headers: Values; query: Values }) {
-  const payload = (): Values => Object.fromEntries(Object.entries(query).filter(([name]) => !isCredentialName(name)));
-  return { headers: pick(headers, kept.headers), query: method === "GET" ? payload() : pick(query, kept.query) };
+export function keptParts(
+  kept: KeptNames,
+  { method, headers, query }: { method: string; headers: Values; query: Values },
+) {
+  const payload = (): Values =>
+    Object.fromEntries(Object.entries(query).filter(([name]) => !isCredentialName(name)));
+  return {
+    headers: pick(headers, kept.headers),
+    query: method === "GET" ? payload() : pick(query, kept.query),
+  };
 }
 
 /** A snapshot's rules for callers, compiled once. */

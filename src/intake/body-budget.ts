@@ -39,7 +39,8 @@ export function createBodyBudget(clock: Stopwatch): BodyBudget {
   /** Open allowances that hold something, oldest first. */
   const holders = new Map<BudgetedAllowance, number>();
 
-  const limitFor = (held: number): number => (held <= SMALL_BYTES ? TOTAL_BYTES : TOTAL_BYTES - RESERVED_BYTES);
+  const limitFor = (held: number): number =>
+    held <= SMALL_BYTES ? TOTAL_BYTES : TOTAL_BYTES - RESERVED_BYTES;
 
   const makeRoom = (needed: number, held: number, own: BudgetedAllowance): boolean => {
     for (const [allowance, openedAt] of holders) {
@@ -64,7 +65,8 @@ export function createBodyBudget(clock: Stopwatch): BodyBudget {
       let isOpen = true;
       const allowance: BudgetedAllowance = {
         take(bytes) {
-          if (!isOpen || (share && share.bodies > 1 && share.bytes + bytes > ADDRESS_BYTES)) return false;
+          if (!isOpen || (share && share.bodies > 1 && share.bytes + bytes > ADDRESS_BYTES))
+            return false;
           if (!makeRoom(bytes, held, allowance)) return false;
           if (held === 0) holders.set(allowance, openedAt);
           total += bytes;

@@ -10,26 +10,46 @@ export type BodyResult = { ok: true; bytes: Buffer } | { ok: false; failure: Fai
 const MAX_DEPTH = 200;
 
 /** The answer to a body that broke a limit. Its connection must be closed: the rest of the body is still on its way. */
-export function bodyFailure(problem: BodyProblem, { maxBytes }: Pick<BodyLimits, "maxBytes">): Failure {
+export function bodyFailure(
+  problem: BodyProblem,
+  { maxBytes }: Pick<BodyLimits, "maxBytes">,
+): Failure {
   switch (problem) {
     case "too_large":
-      return { code: "body_too_large", message: `the body has more than ${maxBytes} bytes; send less, or raise maxBodyBytes` };
+      return {
+        code: "body_too_large",
+        message: `the body has more than ${maxBytes} bytes; send less, or raise maxBodyBytes`,
+      };
     case "too_slow":
-      return { code: "body_timeout", message: "the body did not arrive in time; see hooks.bodyTimeoutSeconds" };
+      return {
+        code: "body_timeout",
+        message: "the body did not arrive in time; see hooks.bodyTimeoutSeconds",
+      };
     case "cut_off":
       return { code: "invalid_body", message: "the body was cut off before its end" };
     case "no_room":
-      return { code: "overloaded", message: "too many bodies are on their way; try again in a moment", retryAfterSeconds: 5 };
+      return {
+        code: "overloaded",
+        message: "too many bodies are on their way; try again in a moment",
+        retryAfterSeconds: 5,
+      };
   }
 }
 
 /** Reads a body within its limits. Rejects a declared length over the limit before it reads a byte. Never throws. */
-export async function collectBytes(source: BodySource, declared: string | undefined, limits: BodyLimits): Promise<BodyResult> {
+export async function collectBytes(
+  source: BodySource,
+  declared: string | undefined,
+  limits: BodyLimits,
+): Promise<BodyResult> {
   const body = await collectBody(source, declared, limits);
   return body.ok ? body : { ok: false, failure: bodyFailure(body.problem, limits) };
 }
 
-const COMPRESSED: Failure = { code: "unsupported_media_type", message: "send the body without Content-Encoding" };
+const COMPRESSED: Failure = {
+  code: "unsupported_media_type",
+  message: "send the body without Content-Encoding",
+};
 
 /**
  * The gateway waits before it answers an unauthenticated body that is too large, or for which there is no room: this many
@@ -65,7 +85,10 @@ export interface ReadBodyDeps {
  * Reads the body within the path's limits, as it is; a GET has none. The body of a hook that has still to show its signature
  * is read within a budget that all such share. Nothing of it is kept if that fails.
  */
-export function readHookBody(hook: ReceivedHook, { bodyBudget, denials, hold }: ReadBodyDeps): StageResult | Promise<StageResult> {
+export function readHookBody(
+  hook: ReceivedHook,
+  { bodyBudget, denials, hold }: ReadBodyDeps,
+): StageResult | Promise<StageResult> {
   const { input, origin, rules, snapshot, verifier } = hook;
   const encoding = input.headers["content-encoding"];
   const isPlain = encoding === undefined || encoding.toLowerCase() === "identity";
@@ -103,7 +126,8 @@ export type Payload = { ok: true; payload: unknown } | { ok: false; failure: Fai
 function isTooDeep(value: unknown, left: number): boolean {
   if (left === 0) return true;
   if (Array.isArray(value)) {
-    for (const member of value) if (typeof member === "object" && member !== null && isTooDeep(member, left - 1)) return true;
+    for (const member of value)
+      if (typeof member === "object" && member !== null && isTooDeep(member, left - 1)) return true;
     return false;
   }
   const object = value as Record<string, unknown>;
@@ -149,13 +173,21 @@ function parseJson(text: string, contentType?: string): Payload {
   try {
     const payload: unknown = JSON.parse(text);
     if (typeof payload === "object" && payload !== null && isTooDeep(payload, MAX_DEPTH)) {
-      return { ok: false, failure: { code: "invalid_json", message: `the JSON is nested deeper than ${MAX_DEPTH} levels` } };
+      return {
+        ok: false,
+        failure: {
+          code: "invalid_json",
+          message: `the JSON is nested deeper than ${MAX_DEPTH} levels`,
+        },
+      };
     }
     return { ok: true, payload };
   } catch (error) {
     // The parser's own message quotes the body; only the position is passed on.
-    const position = error instanceof SyntaxError ? /position (\d+)/.exec(error.message)?.[1] : undefined;
-    const where = position === undefined ? "at its end or in its middle" : `at character ${position}`;
+    const position =
+      error instanceof SyntaxError ? /position (\d+)/.exec(error.message)?.[1] : undefined;
+    const where =
+      position === undefined ? "at its end or in its middle" : `at character ${position}`;
     return {
       ok: false,
       failure: {
@@ -171,7 +203,8 @@ function fromEntries(entries: Iterable<[string, string]>): Record<string, unknow
   for (const [name, value] of entries) {
     if (name === "__proto__") continue;
     const before = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    fields[name] = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value];
+    fields[name] =
+      before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value];
   }
   return fields;
 }
@@ -179,14 +212,18 @@ function fromEntries(entries: Iterable<[string, string]>): Record<string, unknow
 /** Parses the JSON in a form whose only field is `payload`. Several senders post such forms. */
 function formPayload(fields: Record<string, unknown>): Payload {
   const only = fields["payload"];
-  if (Object.keys(fields).length === 1 && typeof only === "string" && /^\s*[[{]/.test(only)) return parseJson(only);
+  if (Object.keys(fields).length === 1 && typeof only === "string" && /^\s*[[{]/.test(only))
+    return parseJson(only);
   return { ok: true, payload: fields };
 }
 
 async function parseMultipart(bytes: Buffer, contentType: string): Promise<Payload> {
   const entries = await readMultipart(bytes, contentType);
   if (entries) return formPayload(fromEntries(entries));
-  return { ok: false, failure: { code: "invalid_body", message: "the multipart body is malformed" } };
+  return {
+    ok: false,
+    failure: { code: "invalid_body", message: "the multipart body is malformed" },
+  };
 }
 
 /** Parses plain text that is a JSON object or list. HTTP clients call JSON plain text if the program names no content type. */
@@ -197,7 +234,10 @@ function textPayload(text: string, type: string): unknown {
 }
 
 /** Parses a body by its content type. The default is JSON. An empty body is `{}` for every content type. */
-export function parsePayload(bytes: Buffer, contentType: string | undefined): Payload | Promise<Payload> {
+export function parsePayload(
+  bytes: Buffer,
+  contentType: string | undefined,
+): Payload | Promise<Payload> {
   if (bytes.length === 0) return { ok: true, payload: {} };
   const type = mediaType(contentType);
   if (type === "application/json" || type === "" || type.endsWith("+json") || type === "text/json")
@@ -207,9 +247,11 @@ export function parsePayload(bytes: Buffer, contentType: string | undefined): Pa
     const json = parseJson(bytes.toString("utf8"));
     if (json.ok) return json;
   }
-  if (type === "application/x-www-form-urlencoded") return formPayload(fromEntries(new URLSearchParams(bytes.toString("utf8"))));
+  if (type === "application/x-www-form-urlencoded")
+    return formPayload(fromEntries(new URLSearchParams(bytes.toString("utf8"))));
   if (type === "multipart/form-data") return parseMultipart(bytes, contentType ?? "");
-  if (type.startsWith("text/")) return { ok: true, payload: textPayload(bytes.toString("utf8"), type) };
+  if (type.startsWith("text/"))
+    return { ok: true, payload: textPayload(bytes.toString("utf8"), type) };
   const name = nameContentType(contentType);
   return {
     ok: false,

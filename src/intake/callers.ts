@@ -30,7 +30,9 @@ const MAX_PUBLISHED = 2000;
 type Message = [limiter: string, caller: string, n: number, requests?: number, per?: number];
 
 /** Creates the counts that limiters share. Undefined if there is only one gateway. */
-export function createSharedCounts(cluster: Pick<Cluster, "shared" | "tell" | "on">): ((limiter: string) => SharedCounts) | undefined {
+export function createSharedCounts(
+  cluster: Pick<Cluster, "shared" | "tell" | "on">,
+): ((limiter: string) => SharedCounts) | undefined {
   if (!cluster.shared) return undefined;
   const listeners = new Map<string, (count: Count) => void>();
   const waiting = new Map<string, { limiter: string; count: Count }>();
@@ -43,7 +45,9 @@ export function createSharedCounts(cluster: Pick<Cluster, "shared" | "tell" | "o
       if (values.length === MAX_PUBLISHED) break;
       waiting.delete(key);
       const { caller, n, limit } = count;
-      const message: Message = limit ? [limiter, caller, n, limit.requests, limit.per] : [limiter, caller, n];
+      const message: Message = limit
+        ? [limiter, caller, n, limit.requests, limit.per]
+        : [limiter, caller, n];
       values.push(JSON.stringify(message));
     }
     cluster.tell("spent", values);
@@ -53,7 +57,11 @@ export function createSharedCounts(cluster: Pick<Cluster, "shared" | "tell" | "o
   cluster.on("spent", (values) => {
     for (const value of values) {
       const [limiter, caller, n, requests, per] = JSON.parse(value) as Message;
-      listeners.get(limiter)?.({ caller, n, ...(requests === undefined || per === undefined ? {} : { limit: { requests, per } }) });
+      listeners.get(limiter)?.({
+        caller,
+        n,
+        ...(requests === undefined || per === undefined ? {} : { limit: { requests, per } }),
+      });
     }
   });
 
@@ -137,10 +145,16 @@ export interface RateLimiter {
 export function createRateLimiter(clock: Stopwatch, shared?: SharedCounts): RateLimiter {
   const buckets = new Map<string, { left: number; at: number }>();
   /** What is left, now; `take` says how much of it goes. */
-  const spend = (caller: string, { requests, per }: RateLimit, take: (left: number) => number): number => {
+  const spend = (
+    caller: string,
+    { requests, per }: RateLimit,
+    take: (left: number) => number,
+  ): number => {
     const now = readMonotonic(clock);
     const known = buckets.get(caller);
-    const left = known ? Math.min(requests, known.left + ((now - known.at) * requests) / per) : requests;
+    const left = known
+      ? Math.min(requests, known.left + ((now - known.at) * requests) / per)
+      : requests;
     buckets.delete(caller);
     buckets.set(caller, { left: Math.max(left - take(left), -requests), at: now });
     if (buckets.size > MAX_CALLERS) buckets.delete(buckets.keys().next().value as string);
@@ -175,7 +189,11 @@ export interface RateDeps {
 /** Returns the caller whose bucket of `hooks.rateLimit` a hook uses. */
 const callerName = ({ credential, address }: ReceivedHook): string => `${credential} ${address}`;
 
-function denyIf(tooFast: Failure | undefined, hook: ReceivedHook, { denials }: RateDeps): StageResult {
+function denyIf(
+  tooFast: Failure | undefined,
+  hook: ReceivedHook,
+  { denials }: RateDeps,
+): StageResult {
   if (!tooFast) return undefined;
   denials.note(hook, tooFast.code, true);
   return toDenied(tooFast);
@@ -187,7 +205,9 @@ function denyIf(tooFast: Failure | undefined, hook: ReceivedHook, { denials }: R
  */
 export function checkRate(hook: ReceivedHook, deps: RateDeps): StageResult {
   const { rateLimit } = hook.snapshot.config.hooks;
-  return rateLimit && hook.verifier && denyIf(deps.rate.check(callerName(hook), rateLimit), hook, deps);
+  return (
+    rateLimit && hook.verifier && denyIf(deps.rate.check(callerName(hook), rateLimit), hook, deps)
+  );
 }
 
 /** Takes one request from the caller's bucket of `hooks.rateLimit`. */
@@ -240,14 +260,21 @@ export function createDenials(deps: {
       const wait = limiter.failed(request.address);
       note(request, reason);
       if (wait === 0) return toDenied(failure);
-      return toDenied({ code: "rate_limited", message: "too many failed attempts from this address", retryAfterSeconds: wait });
+      return toDenied({
+        code: "rate_limited",
+        message: "too many failed attempts from this address",
+        retryAfterSeconds: wait,
+      });
     },
     warnQueryToken(address, requestId) {
       const now = readMonotonic(clock);
       if (now - (warned.get(address) ?? -Infinity) < HOUR_MS) return;
       if (warned.size > MAX_CALLERS) warned.clear();
       warned.set(address, now);
-      log.warn({ requestId, address }, "a caller sends its token as ?token=; it should use the Authorization header");
+      log.warn(
+        { requestId, address },
+        "a caller sends its token as ?token=; it should use the Authorization header",
+      );
     },
   };
 }

@@ -4,7 +4,14 @@ import { sha256Hex } from "../core/secret.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { ApprovalPress, IncomingMessage, ReceivedMessage } from "../contract/channel.ts";
 import { channelSession, mainSession, personSession } from "../sessions/keys.ts";
-import type { EventRecord, FencingToken, RunAction, RunSpec, SessionRef, Store } from "../store/types.ts";
+import type {
+  EventRecord,
+  FencingToken,
+  RunAction,
+  RunSpec,
+  SessionRef,
+  Store,
+} from "../store/types.ts";
 import { answerDecision } from "../approvals/answer.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import { splitPerson } from "../approvals/checks.ts";
@@ -27,7 +34,8 @@ interface PressDeps {
   now: number;
 }
 
-export type MessageDeps = PressDeps & SenderDeps & { store: Pick<Store, "get" | "list" | "commit" | "findDuplicates"> };
+export type MessageDeps = PressDeps &
+  SenderDeps & { store: Pick<Store, "get" | "list" | "commit" | "findDuplicates"> };
 
 const MAX_ID = 500;
 const MAX_REASON = 300;
@@ -35,19 +43,25 @@ const MAX_LANGUAGE = 35;
 
 const REQUEST: EventRecord["request"] = { method: "MESSAGE", headers: {}, query: {}, body: null };
 
-const isText = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
+const isText = (value: unknown): value is string =>
+  typeof value === "string" && value.trim() !== "";
 
 /** Returns the problem of a channel's message, or undefined. Third parties write channels, so their messages are checked. */
 function findProblem(message: ReceivedMessage): string | undefined {
   const { id } = message;
   const { from, to, thread = "none" } = "skipped" in message ? { from: id, to: id } : message;
-  const wrong = Object.entries({ id, from, to, thread }).find(([, value]) => !isText(value) || value.length > MAX_ID);
+  const wrong = Object.entries({ id, from, to, thread }).find(
+    ([, value]) => !isText(value) || value.length > MAX_ID,
+  );
   if (wrong) return `the channel gave no usable \`${wrong[0]}\``;
-  if ("skipped" in message) return isText(message.skipped) ? undefined : "the channel skipped the message without a reason";
+  if ("skipped" in message)
+    return isText(message.skipped) ? undefined : "the channel skipped the message without a reason";
   const { text, files = [], attachments = [] } = message;
   const problem = findContentProblem(message);
   if (problem !== undefined) return problem;
-  return isText(text) || (text === "" && files.length + attachments.length > 0) ? undefined : "the message has no text";
+  return isText(text) || (text === "" && files.length + attachments.length > 0)
+    ? undefined
+    : "the message has no text";
 }
 
 /** Returns the id of the agent of a message: the one that people have chosen for the conversation, else that of its binding. */
@@ -58,8 +72,13 @@ async function findAgentId(
   { context: { rooms }, people }: MessageDeps,
 ): Promise<string> {
   const choices = rooms.choicesFor(channel, message).map(({ id }) => id);
-  const chosen = choices.length > 1 ? await people.agentChoices.get(getPlace(channel, { ...message, personId })) : undefined;
-  return chosen !== undefined && choices.includes(chosen) ? chosen : rooms.agentFor(channel, message).id;
+  const chosen =
+    choices.length > 1
+      ? await people.agentChoices.get(getPlace(channel, { ...message, personId }))
+      : undefined;
+  return chosen !== undefined && choices.includes(chosen)
+    ? chosen
+    : rooms.agentFor(channel, message).id;
 }
 
 /**
@@ -75,11 +94,14 @@ async function findSession(
   const { agents, config, channels } = deps.context;
   const { from, direct } = message;
   // A link neither makes an owner nor reaches the main session.
-  const personId = direct && !isOwner ? await deps.people.links.find({ channel, person: from }) : undefined;
+  const personId =
+    direct && !isOwner ? await deps.people.links.find({ channel, person: from }) : undefined;
   const agentId = await findAgentId(channel, message, personId, deps);
   const isAllowed = channels.get(channel)?.channel.allowFrom?.includes(from) === true;
-  const isShared = config.sessions.dmScope === "shared" && agentId === agents.default.id && isAllowed;
-  if (direct && (isOwner || isShared)) return { session: mainSession(agentId), ...(personId !== undefined && { personId }) };
+  const isShared =
+    config.sessions.dmScope === "shared" && agentId === agents.default.id && isAllowed;
+  if (direct && (isOwner || isShared))
+    return { session: mainSession(agentId), ...(personId !== undefined && { personId }) };
   if (personId !== undefined) return { session: personSession(agentId, personId), personId };
   return { session: channelSession(agentId, channel, message) };
 }
@@ -89,7 +111,10 @@ const hasApprovers = ({ approvers, channels }: ActionContext): boolean =>
   approvers.some((approver) => splitPerson(approver, channels)?.loaded);
 
 /** The command that a message is, with what it decides; empty for any other message. */
-function readCommand(text: string, context: ActionContext): Pick<RunSpec, "command" | "decision" | "argument"> {
+function readCommand(
+  text: string,
+  context: ActionContext,
+): Pick<RunSpec, "command" | "decision" | "argument"> {
   const approvers = hasApprovers(context);
   const decision = approvers ? parseDecision(text) : undefined;
   if (decision) return { command: "decide", decision };
@@ -99,7 +124,11 @@ function readCommand(text: string, context: ActionContext): Pick<RunSpec, "comma
 }
 
 /** The run of a message: a turn, or a command. What an allowed sender writes is not outside text. */
-async function buildAction(channel: string, message: IncomingMessage, deps: MessageDeps): Promise<RunAction> {
+async function buildAction(
+  channel: string,
+  message: IncomingMessage,
+  deps: MessageDeps,
+): Promise<RunAction> {
   const { context, now } = deps;
   const { config, rooms } = context;
   const { from, to, direct, thread, language } = message;
@@ -110,9 +139,13 @@ async function buildAction(channel: string, message: IncomingMessage, deps: Mess
   const { session, personId } = await findSession(channel, message, isOwner, deps);
   const spec: RunSpec = {
     session,
-    name: command === undefined ? `message on ${channel}` : `/${decision?.verdict ?? command} on ${channel}`,
+    name:
+      command === undefined
+        ? `message on ${channel}`
+        : `/${decision?.verdict ?? command} on ${channel}`,
     hook: `channels/${channel}`,
-    input: command === undefined ? renderMessage(channel, message, said, { isOwner, personId }) : [],
+    input:
+      command === undefined ? renderMessage(channel, message, said, { isOwner, personId }) : [],
     wakeMode: "next-heartbeat",
     deliver: true,
     channel,
@@ -136,7 +169,12 @@ async function buildAction(channel: string, message: IncomingMessage, deps: Mess
   return {
     kind: "run",
     runId: newId("run", now),
-    warnings: cut > 0 ? [`the message was cut to ${config.hooks.maxMessageChars} characters, hooks.maxMessageChars`] : [],
+    warnings:
+      cut > 0
+        ? [
+            `the message was cut to ${config.hooks.maxMessageChars} characters, hooks.maxMessageChars`,
+          ]
+        : [],
     spec,
   };
 }
@@ -150,14 +188,19 @@ async function checkMessage(
   if ("skipped" in message) return { reason: cutText(oneLine(message.skipped), MAX_REASON).text };
   const { from, to, thread, text, files, attachments, quoted } = message;
   const { context } = deps;
-  const decides = (parseDecision(text) ?? parsePersonDecision(text)) !== undefined && context.approvers.includes(`${channel}:${from}`);
+  const decides =
+    (parseDecision(text) ?? parsePersonDecision(text)) !== undefined &&
+    context.approvers.includes(`${channel}:${from}`);
   // An approver need not be one who may speak to the agent.
-  const checked = decides ? { ok: true as const } : await checkSender(channel, message, context, deps);
+  const checked = decides
+    ? { ok: true as const }
+    : await checkSender(channel, message, context, deps);
   if (!checked.ok) return { reason: checked.reason, recorded: checked.recorded };
   const action = await buildAction(channel, message, deps);
   const { command, decision } = action.spec;
   const body = Buffer.from(JSON.stringify({ from, to, thread, text, files, attachments, quoted }));
-  const reason = command === undefined ? {} : { reason: `the command /${decision?.verdict ?? command}` };
+  const reason =
+    command === undefined ? {} : { reason: `the command /${decision?.verdict ?? command}` };
   return { outcome: "accepted", actions: [action], request: { ...REQUEST, body }, ...reason };
 }
 
@@ -175,13 +218,19 @@ export async function receiveMessage(
 ): Promise<IntakeReceipt> {
   const { store, log, context, now } = deps;
   const { language } = context.config;
-  const message = "skipped" in received || language === undefined ? received : { ...received, language: received.language ?? language };
+  const message =
+    "skipped" in received || language === undefined
+      ? received
+      : { ...received, language: received.language ?? language };
   const path = `channels/${channel}`;
   const problem = findProblem(message);
-  const { recorded = true, ...outcome } = problem === undefined ? await checkMessage(channel, message, deps) : { reason: problem };
+  const { recorded = true, ...outcome } =
+    problem === undefined ? await checkMessage(channel, message, deps) : { reason: problem };
   const stored = { store, context, fencingToken };
   const { boundId, ...placed } =
-    "skipped" in message ? { ...outcome, boundId: undefined } : await checkStoredPlace(message, outcome, stored);
+    "skipped" in message
+      ? { ...outcome, boundId: undefined }
+      : await checkStoredPlace(message, outcome, stored);
   const event: EventRecord = {
     id: newId("evt", now),
     receivedAt: now,
@@ -192,17 +241,32 @@ export async function receiveMessage(
     request: REQUEST,
     ...placed,
   };
-  if (!recorded) return { kind: "receipt", eventId: event.id, outcome: "skipped", actions: [], reason: event.reason as string };
+  if (!recorded)
+    return {
+      kind: "receipt",
+      eventId: event.id,
+      outcome: "skipped",
+      actions: [],
+      reason: event.reason as string,
+    };
   const expiresAt = now + context.config.hooks.dedupe.ttl;
   // A vendor may send one message in two forms, of which only the second is for the agent: the first must not hide it.
   const isSkipped = "skipped" in message || placed.reason === NOT_ADDRESSED;
-  const bound = [toMessageKey(message.id, isSkipped), ...(boundId === undefined ? [] : [toMessageKey(boundId)])];
+  const bound = [
+    toMessageKey(message.id, isSkipped),
+    ...(boundId === undefined ? [] : [toMessageKey(boundId)]),
+  ];
   const keys = problem === undefined ? bound.map((key) => ({ scope: path, key, expiresAt })) : [];
   const accepted = await store.accept(event, keys, fencingToken);
   const receipt: IntakeReceipt =
     accepted.kind === "duplicate"
       ? { kind: "receipt", eventId: accepted.record.eventId, outcome: "duplicate", actions: [] }
-      : { kind: "receipt", eventId: event.id, outcome: event.outcome, actions: event.actions.map((action) => toReceipt(action, "queued")) };
+      : {
+          kind: "receipt",
+          eventId: event.id,
+          outcome: event.outcome,
+          actions: event.actions.map((action) => toReceipt(action, "queued")),
+        };
   if (event.reason !== undefined) receipt.reason = event.reason;
   log.debug({ channel, outcome: receipt.outcome }, "a message was received");
   return receipt;
@@ -219,10 +283,25 @@ export async function receivePress(
 ): Promise<{ text: string }> {
   const { ok, answer } = await answerDecision({ channel, person, code, verdict }, approvals);
   const path = `channels/${channel}`;
-  const reason = cutText(oneLine(`${renderVerdict(verdict, code)} by a button of "${person}": ${answer()}`), MAX_REASON).text;
-  const about = { path, credential: `channel:${channel}`, outcome: ok ? "accepted" : "skipped", reason } as const;
-  const key = { scope: path, key: sha256Hex(`press ${id}`), expiresAt: now + context.config.hooks.dedupe.ttl };
-  await store.accept({ id: newId("evt", now), receivedAt: now, request: REQUEST, ...about, actions: [] }, [key]);
+  const reason = cutText(
+    oneLine(`${renderVerdict(verdict, code)} by a button of "${person}": ${answer()}`),
+    MAX_REASON,
+  ).text;
+  const about = {
+    path,
+    credential: `channel:${channel}`,
+    outcome: ok ? "accepted" : "skipped",
+    reason,
+  } as const;
+  const key = {
+    scope: path,
+    key: sha256Hex(`press ${id}`),
+    expiresAt: now + context.config.hooks.dedupe.ttl,
+  };
+  await store.accept(
+    { id: newId("evt", now), receivedAt: now, request: REQUEST, ...about, actions: [] },
+    [key],
+  );
   log.debug({ channel, ok }, "a button was pressed");
   return { text: answer(language ?? context.config.language) };
 }

@@ -2,7 +2,14 @@ import { sha256Hex } from "../core/secret.ts";
 import type { IncomingMessage } from "../contract/channel.ts";
 import { findMessagePart, replaceMessage } from "../runs/message-parts.ts";
 import { isRunChanged } from "../store/errors.ts";
-import type { EventRecord, FencingToken, RunAction, RunRecord, RunSpec, Store } from "../store/types.ts";
+import type {
+  EventRecord,
+  FencingToken,
+  RunAction,
+  RunRecord,
+  RunSpec,
+  Store,
+} from "../store/types.ts";
 import type { ActionContext } from "../runs/types.ts";
 
 /** What becomes of a message that only the store can tell about. */
@@ -17,7 +24,8 @@ type PlacedMessage = Partial<EventRecord> & { boundId?: string };
 
 export const NOT_ADDRESSED = "the message is not addressed to the agent";
 const REPLACED = "an edit: it replaced the text of a message that waited for its turn";
-const TOO_LATE = "an edit of an earlier message: the turn of that message has begun, so it keeps its text";
+const TOO_LATE =
+  "an edit of an earlier message: the turn of that message has begun, so it keeps its text";
 const COMMAND = "an edit that makes a command of an earlier message: the message keeps its text";
 const UNKNOWN = "an edit of an earlier message that is not known";
 /** Messages of a session that wait at the same time, among which one that was edited is looked for. */
@@ -26,7 +34,8 @@ const MAX_QUEUED = 200;
 const MAX_TRIES = 5;
 
 /** The duplicate key of a message, or of one that was skipped. */
-export const toMessageKey = (id: string, isSkipped = false): string => sha256Hex(isSkipped ? `skipped ${id}` : id);
+export const toMessageKey = (id: string, isSkipped = false): string =>
+  sha256Hex(isSkipped ? `skipped ${id}` : id);
 
 type Edited = { edits: string; spec: RunSpec };
 
@@ -34,14 +43,23 @@ type Edited = { edits: string; spec: RunSpec };
 function hasMessage(run: RunRecord, { edits, spec }: Edited): boolean {
   const { session, channel, command } = run.spec;
   const isSession = channel === spec.channel && session.agentId === spec.session.agentId;
-  return isSession && command === undefined && findMessagePart(edits, run.spec)?.from === spec.incoming?.from;
+  return (
+    isSession &&
+    command === undefined &&
+    findMessagePart(edits, run.spec)?.from === spec.incoming?.from
+  );
 }
 
 /** Finds the run of a message that waits for its turn: none of its model calls was answered. */
-async function findWaiting(edited: Edited, { store }: StoredPlaceDeps): Promise<RunRecord | undefined> {
+async function findWaiting(
+  edited: Edited,
+  { store }: StoredPlaceDeps,
+): Promise<RunRecord | undefined> {
   const { key: sessionKey } = edited.spec.session;
   const [queued, parked] = await Promise.all(
-    (["queued", "parked"] as const).map((status) => store.list("runs", { status, sessionKey, limit: MAX_QUEUED })),
+    (["queued", "parked"] as const).map((status) =>
+      store.list("runs", { status, sessionKey, limit: MAX_QUEUED }),
+    ),
   );
   const run = [...(queued ?? []), ...(parked ?? [])].find((one) => hasMessage(one, edited));
   const steps = run?.startedAt === undefined ? [] : await store.list("steps", run.id);
@@ -59,7 +77,10 @@ async function replaceText(edited: Edited, deps: StoredPlaceDeps): Promise<boole
     try {
       const change = { spec, edits: edits + 1 };
       // The turn may begin meanwhile, or collect the message into another one.
-      await deps.store.commit((tx) => tx.update("run", run.id, change, { status, attempts, edits }), deps.fencingToken);
+      await deps.store.commit(
+        (tx) => tx.update("run", run.id, change, { status, attempts, edits }),
+        deps.fencingToken,
+      );
       return true;
     } catch (error) {
       if (!isRunChanged(error)) throw error;
@@ -69,20 +90,31 @@ async function replaceText(edited: Edited, deps: StoredPlaceDeps): Promise<boole
 }
 
 /** Whether a message was taken: it has, or had, a turn. */
-async function wasTaken(edited: Edited, path: string, { store }: StoredPlaceDeps): Promise<boolean> {
+async function wasTaken(
+  edited: Edited,
+  path: string,
+  { store }: StoredPlaceDeps,
+): Promise<boolean> {
   const [taken] = await store.findDuplicates([{ scope: path, key: toMessageKey(edited.edits) }]);
   if (taken) return true;
   const runs = await store.list("runs", { sessionKey: edited.spec.session.key, limit: MAX_QUEUED });
   return runs.some((run) => hasMessage(run, edited));
 }
 
-async function wasSkipped(edits: string, path: string, { store }: StoredPlaceDeps): Promise<boolean> {
+async function wasSkipped(
+  edits: string,
+  path: string,
+  { store }: StoredPlaceDeps,
+): Promise<boolean> {
   const [skipped] = await store.findDuplicates([{ scope: path, key: toMessageKey(edits, true) }]);
   return skipped !== undefined;
 }
 
 /** Whether the agent has answered in a message's thread, and threads are followed. `/new` leaves the session there, without turns. */
-async function isFollowed({ spec }: RunAction, { store, context }: StoredPlaceDeps): Promise<boolean> {
+async function isFollowed(
+  { spec }: RunAction,
+  { store, context }: StoredPlaceDeps,
+): Promise<boolean> {
   return context.config.threads.follow && (await store.get("session", spec.session)) !== undefined;
 }
 
@@ -99,12 +131,18 @@ async function placeEdit(
   const { spec } = action;
   const edited = { edits, spec };
   const path = spec.hook;
-  if (spec.command === undefined && (await replaceText(edited, deps))) return { outcome: "accepted", actions: [], reason: REPLACED };
-  if (await wasTaken(edited, path, deps)) return { reason: spec.command === undefined ? TOO_LATE : COMMAND };
+  if (spec.command === undefined && (await replaceText(edited, deps)))
+    return { outcome: "accepted", actions: [], reason: REPLACED };
+  if (await wasTaken(edited, path, deps))
+    return { reason: spec.command === undefined ? TOO_LATE : COMMAND };
   if (direct && !(await wasSkipped(edits, path, deps))) return { reason: UNKNOWN };
   if (addressed === false && !(await isFollowed(action, deps))) return { reason: NOT_ADDRESSED };
   const incoming = spec.incoming && { ...spec.incoming, replyTo: edits };
-  return { ...checked, actions: [{ ...action, spec: { ...spec, ...(incoming && { incoming }) } }], boundId: edits };
+  return {
+    ...checked,
+    actions: [{ ...action, spec: { ...spec, ...(incoming && { incoming }) } }],
+    boundId: edits,
+  };
 }
 
 /** Decides about a message that would be a turn: an edit replaces another message, and not every message of a thread is for the agent. */

@@ -29,7 +29,11 @@ export interface MessageIntake {
    * Processes a message of a channel and resolves once it is on disk. Fails if the lease of `fencingToken` is lost.
    * @throws RouseError `store_unavailable`: the channel must hand the message over again.
    */
-  receiveMessage(channel: string, message: ReceivedMessage, fencingToken?: FencingToken): Promise<IntakeReceipt>;
+  receiveMessage(
+    channel: string,
+    message: ReceivedMessage,
+    fencingToken?: FencingToken,
+  ): Promise<IntakeReceipt>;
   /** Processes a button that a person pressed on a channel; `text` is for that person. Fails if the store cannot be reached. */
   receivePress(channel: string, press: ApprovalPress): Promise<{ text: string }>;
 }
@@ -41,18 +45,31 @@ export function createMessageIntake(deps: MessageIntakeDeps): MessageIntake {
   return {
     async receiveMessage(channel, message, fencingToken) {
       const context = snapshot();
-      const receipt = await receiveMessage({ ...deps, strangers, context, now: clock.now() }, channel, message, fencingToken);
-      const runId = receipt.outcome === "accepted" ? receipt.actions.map((action) => action.ok && action.runId)[0] : undefined;
+      const receipt = await receiveMessage(
+        { ...deps, strangers, context, now: clock.now() },
+        channel,
+        message,
+        fencingToken,
+      );
+      const runId =
+        receipt.outcome === "accepted"
+          ? receipt.actions.map((action) => action.ok && action.runId)[0]
+          : undefined;
       if (!runId) return receipt;
       const now = clock.now();
       const after = [tellThatItWaits(runId, { store, context, now })];
-      if (context.config.sessions.messages === "interrupt") after.push(steerRunning(runId, { store, steer, now }));
+      if (context.config.sessions.messages === "interrupt")
+        after.push(steerRunning(runId, { store, steer, now }));
       // The message is on disk: what is done about it now must not make the channel hand it over again.
       for (const done of await Promise.allSettled(after))
         if (done.status === "rejected")
-          log.warn({ err: safeError(done.reason), runId }, "what a message changes for other turns could not be done");
+          log.warn(
+            { err: safeError(done.reason), runId },
+            "what a message changes for other turns could not be done",
+          );
       return receipt;
     },
-    receivePress: (channel, press) => receivePress({ ...deps, context: snapshot(), now: clock.now() }, channel, press),
+    receivePress: (channel, press) =>
+      receivePress({ ...deps, context: snapshot(), now: clock.now() }, channel, press),
   };
 }

@@ -6,7 +6,14 @@ import type { Metrics } from "../core/metrics.ts";
 import type { MappingInput } from "../mapping/types.ts";
 import type { Store } from "../store/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
-import { authenticate, type AuthenticateDeps, type CallerRules, createCallerRules, keptParts, WITHOUT_MAPPINGS } from "./authenticate.ts";
+import {
+  authenticate,
+  type AuthenticateDeps,
+  type CallerRules,
+  createCallerRules,
+  keptParts,
+  WITHOUT_MAPPINGS,
+} from "./authenticate.ts";
 import {
   createDenials,
   toDenied,
@@ -20,7 +27,11 @@ import {
 } from "./callers.ts";
 import { createHold, parseBody, readHookBody, type ReadBodyDeps } from "./body.ts";
 import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
-import { createMessageIntake, type MessageIntake, type MessageIntakeDeps } from "./message-intake.ts";
+import {
+  createMessageIntake,
+  type MessageIntake,
+  type MessageIntakeDeps,
+} from "./message-intake.ts";
 import { deduplicate, record, rejectInvalid, type RecordDeps } from "./record.ts";
 import { findReplayed, keepAction, markReplayed, toReplayResult } from "./replay.ts";
 import { resolveTraced as resolve } from "./traced-event.ts";
@@ -48,7 +59,10 @@ import type {
   StageResult,
 } from "./types.ts";
 
-export interface IntakeDeps extends Pick<RecordDeps, "admit" | "retryFailed">, Pick<MessageIntakeDeps, "approvals" | "people" | "steer"> {
+export interface IntakeDeps
+  extends
+    Pick<RecordDeps, "admit" | "retryFailed">,
+    Pick<MessageIntakeDeps, "approvals" | "people" | "steer"> {
   store: Store;
   clock: Clock;
   log: Logger;
@@ -72,7 +86,10 @@ export interface Intake extends MessageIntake {
    * Replays a recorded event with the current mappings, as a new event. With `dryRun` nothing is stored or
    * started. Fails with `not_found` if the event or its body is no longer there, `usage` if it has no action of that number.
    */
-  replay(eventId: string, options: ReplayOptions): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
+  replay(
+    eventId: string,
+    options: ReplayOptions,
+  ): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
   /** Returns whether the headers carry the credential that an event was received with. */
   hasCredential(headers: Record<string, string>, credential: string): boolean;
   /** Lists, for each signed path, the secret that matched last and the candidates for a pending secret. */
@@ -83,7 +100,8 @@ export interface Intake extends MessageIntake {
 }
 
 /** The dependencies of the stages. */
-interface StageDeps extends IntakeDeps, AuthenticateDeps, ReadBodyDeps, RateDeps, Pick<SignatureDeps, "signatures"> {
+interface StageDeps
+  extends IntakeDeps, AuthenticateDeps, ReadBodyDeps, RateDeps, Pick<SignatureDeps, "signatures"> {
   compiled(snapshot: Snapshot): CallerRules;
 }
 
@@ -108,17 +126,31 @@ const STAGES: readonly Stage[] = [
 ];
 
 /** The stages that only paths with a signature scheme need. */
-const SIGNATURE_STAGES: ReadonlySet<Stage> = new Set([answerUnsignedHandshake, checkMethod, checkRate, precheckSignature, verifySignature]);
+const SIGNATURE_STAGES: ReadonlySet<Stage> = new Set([
+  answerUnsignedHandshake,
+  checkMethod,
+  checkRate,
+  precheckSignature,
+  verifySignature,
+]);
 const TOKEN_STAGES = STAGES.filter((stage) => !SIGNATURE_STAGES.has(stage));
 /** The stages of an event that was authenticated, counted and recorded before. */
 const EVALUATION_STAGES: readonly Stage[] = [parseBody, resolve];
 const REPLAY_STAGES: readonly Stage[] = [...EVALUATION_STAGES, record];
 
 const NOT_FOUND: Failure = { code: "not_found", message: "there is nothing at this address" };
-const DRAINING: Failure = { code: "draining", message: "the gateway is stopping; try again in a moment", retryAfterSeconds: 5 };
+const DRAINING: Failure = {
+  code: "draining",
+  message: "the gateway is stopping; try again in a moment",
+  retryAfterSeconds: 5,
+};
 const METHOD: Failure = { code: "method_not_allowed", message: "hooks are called with POST" };
-const ACKNOWLEDGED = "a mapping failed and its sender was acknowledged: replay it once the mapping is right";
-const UNEXPECTED: Failure = { code: "internal", message: "something failed inside the gateway; its log has the request id" };
+const ACKNOWLEDGED =
+  "a mapping failed and its sender was acknowledged: replay it once the mapping is right";
+const UNEXPECTED: Failure = {
+  code: "internal",
+  message: "something failed inside the gateway; its log has the request id",
+};
 
 const denyMethod = (methods: readonly string[]): DeniedRequest => toDenied(METHOD, { methods });
 const takesGet = ({ rules }: ReceivedHook): boolean => rules?.methods.includes("GET") ?? false;
@@ -147,7 +179,12 @@ function getAddress(origin: Origin): string {
   return origin.kind === "replay" ? (origin.address ?? "replay") : "127.0.0.1";
 }
 
-function openHook(input: RawInput, origin: Origin, now: number, { snapshot, compiled }: StageDeps): ReceivedHook {
+function openHook(
+  input: RawInput,
+  origin: Origin,
+  now: number,
+  { snapshot, compiled }: StageDeps,
+): ReceivedHook {
   const current = snapshot();
   const { path, headers, query } = input;
   const { mappings, verifiers } = current;
@@ -171,7 +208,11 @@ function openHook(input: RawInput, origin: Origin, now: number, { snapshot, comp
   };
 }
 
-async function runStages(stages: readonly Stage[], hook: ReceivedHook, deps: StageDeps): Promise<StageResult> {
+async function runStages(
+  stages: readonly Stage[],
+  hook: ReceivedHook,
+  deps: StageDeps,
+): Promise<StageResult> {
   for (const stage of stages) {
     const pending = stage(hook, deps);
     const result = pending instanceof Promise ? await pending : pending;
@@ -183,7 +224,10 @@ async function runStages(stages: readonly Stage[], hook: ReceivedHook, deps: Sta
 /** Records an invalid hook. If it cannot be recorded, the sender gets the same answer. */
 function reject(hook: ReceivedHook, { error }: Rejected, deps: StageDeps): Promise<IntakeReceipt> {
   return rejectInvalid(deps, hook, error).catch((problem: unknown): IntakeReceipt => {
-    deps.log.error({ err: safeError(problem), requestId: hook.id }, "a rejected hook could not be recorded");
+    deps.log.error(
+      { err: safeError(problem), requestId: hook.id },
+      "a rejected hook could not be recorded",
+    );
     return { kind: "receipt", eventId: hook.id, outcome: "rejected", actions: [], error };
   });
 }
@@ -203,7 +247,19 @@ function count(
 function observe(hook: ReceivedHook, { observe: note }: StageDeps): void {
   const { id, path, origin, resolution, input, byHookToken, payload, kept, now, bytes } = hook;
   if (!note || !resolution || origin.kind === "replay" || WITHOUT_MAPPINGS.has(path)) return;
-  note(id, { path, method: input.method, byHookToken, payload, headers: kept.headers, query: kept.query, now }, bytes.length);
+  note(
+    id,
+    {
+      path,
+      method: input.method,
+      byHookToken,
+      payload,
+      headers: kept.headers,
+      query: kept.query,
+      now,
+    },
+    bytes.length,
+  );
 }
 
 /** Counts the outcome of a hook and adds the hints for its caller. */
@@ -211,13 +267,22 @@ function conclude(hook: ReceivedHook, received: Received, deps: StageDeps): Rece
   const { origin, path } = hook;
   if (received.kind === "receipt" && origin.kind !== "replay") count(hook, received, deps);
   if (received.kind === "denied" && origin.kind === "source")
-    deps.log.debug({ plugin: origin.plugin, path, code: received.error.code }, "an event of a plugin's service was denied");
-  if (received.kind !== "handshake" && hook.hints) received.hints = { ...hook.hints, ...received.hints };
+    deps.log.debug(
+      { plugin: origin.plugin, path, code: received.error.code },
+      "an event of a plugin's service was denied",
+    );
+  if (received.kind !== "handshake" && hook.hints)
+    received.hints = { ...hook.hints, ...received.hints };
   return received;
 }
 
 /** Denies an input that could not be recorded. Only the counter and the log show it. */
-function failed({ path }: RawInput, begun: number, error: unknown, { clock, metrics, log }: StageDeps): DeniedRequest {
+function failed(
+  { path }: RawInput,
+  begun: number,
+  error: unknown,
+  { clock, metrics, log }: StageDeps,
+): DeniedRequest {
   metrics.hookAnswered({ path, outcome: "unrecorded", seconds: (clock.now() - begun) / 1000 });
   if (error instanceof RouseError) return toDenied(error);
   const denied = toDenied(UNEXPECTED);
@@ -252,7 +317,8 @@ export function createIntake(given: IntakeDeps): Intake {
       const now = clock.now();
       try {
         const hook = openHook(input, origin, now, deps);
-        const stages = origin.kind === "replay" ? REPLAY_STAGES : hook.verifier ? STAGES : TOKEN_STAGES;
+        const stages =
+          origin.kind === "replay" ? REPLAY_STAGES : hook.verifier ? STAGES : TOKEN_STAGES;
         const end = (await runStages(stages, hook, deps)) as Received | Rejected;
         observe(hook, deps);
         return conclude(hook, end.kind === "rejected" ? await reject(hook, end, deps) : end, deps);
@@ -268,10 +334,15 @@ export function createIntake(given: IntakeDeps): Intake {
       const failure = resolved ? undefined : keepAction(hook, action);
       if (failure) return { ok: false, failure };
       const end = resolved ?? (dryRun ? undefined : await runStages([record], hook, deps));
-      const recorded = end?.kind === "rejected" && !dryRun ? await rejectInvalid(deps, hook, end.error) : end;
-      return { ok: true, result: await markReplayed(toReplayResult(eventId, hook, recorded), store, clock.now()) };
+      const recorded =
+        end?.kind === "rejected" && !dryRun ? await rejectInvalid(deps, hook, end.error) : end;
+      return {
+        ok: true,
+        result: await markReplayed(toReplayResult(eventId, hook, recorded), store, clock.now()),
+      };
     },
-    hasCredential: (headers, credential) => deps.compiled(snapshot()).auth.hasCredential(headers, credential),
+    hasCredential: (headers, credential) =>
+      deps.compiled(snapshot()).auth.hasCredential(headers, credential),
     signatures: () => listSignatures(snapshot(), deps.signatures),
   };
 }

@@ -1,7 +1,22 @@
 import type { Admission, Placement } from "../limits/types.ts";
 import { getStatus, type Failure } from "../core/errors.ts";
-import type { StoredActionReceipt, DedupeEntry, DedupeRecord, EventRecord, Store, StoredAction, StoredReceipt } from "../store/types.ts";
-import type { EventKey, Item, ReceivedHook, IntakeReceipt, Resolution, StageResult } from "./types.ts";
+import type {
+  StoredActionReceipt,
+  DedupeEntry,
+  DedupeRecord,
+  EventRecord,
+  Store,
+  StoredAction,
+  StoredReceipt,
+} from "../store/types.ts";
+import type {
+  EventKey,
+  Item,
+  ReceivedHook,
+  IntakeReceipt,
+  Resolution,
+  StageResult,
+} from "./types.ts";
 import { WITHOUT_MAPPINGS } from "./authenticate.ts";
 import { sha256Hex } from "../core/secret.ts";
 
@@ -13,7 +28,11 @@ export interface RecordDeps {
   retryFailed(record: DedupeRecord): Promise<void>;
 }
 
-function toEvent(hook: ReceivedHook, outcome: IntakeReceipt["outcome"], actions: StoredAction[]): EventRecord {
+function toEvent(
+  hook: ReceivedHook,
+  outcome: IntakeReceipt["outcome"],
+  actions: StoredAction[],
+): EventRecord {
   const { input, origin, kept } = hook;
   const event: EventRecord = {
     id: hook.id,
@@ -27,7 +46,8 @@ function toEvent(hook: ReceivedHook, outcome: IntakeReceipt["outcome"], actions:
   };
   const contentType = input.headers["content-type"];
   if (contentType !== undefined) event.request.contentType = contentType;
-  if (origin.kind === "replay") Object.assign(event, { replayOf: origin.of, ...(origin.edited && { edited: true }) });
+  if (origin.kind === "replay")
+    Object.assign(event, { replayOf: origin.of, ...(origin.edited && { edited: true }) });
   if (hook.debug) event.debug = hook.debug;
   const config = hook.snapshot.decidingConfig();
   if (config && !WITHOUT_MAPPINGS.has(hook.path)) event.config = config.id;
@@ -40,11 +60,18 @@ function commit(
   event: EventRecord,
   keys: readonly DedupeEntry[],
 ): ReturnType<Store["accept"]> {
-  return store.accept(event, keys, hook.origin.kind === "source" ? hook.origin.fencingToken : undefined);
+  return store.accept(
+    event,
+    keys,
+    hook.origin.kind === "source" ? hook.origin.fencingToken : undefined,
+  );
 }
 
 /** The outcome of an event without work. */
-type WithoutWork = Pick<IntakeReceipt, "outcome" | "reason" | "mapping" | "nearest" | "error" | "acknowledged" | "quiet" | "repeats"> &
+type WithoutWork = Pick<
+  IntakeReceipt,
+  "outcome" | "reason" | "mapping" | "nearest" | "error" | "acknowledged" | "quiet" | "repeats"
+> &
   Pick<EventRecord, "missing" | "would">;
 
 /** Stores an event without work: skipped, unmatched, rejected, failed or duplicate. */
@@ -63,33 +90,74 @@ async function recordWithoutWork(
     if (value !== undefined) Object.assign(event, { [name]: value });
   await commit(deps, hook, event, keys);
   // The sender of a skipped event learns only that it was taken.
-  return { kind: "receipt", eventId: hook.id, actions: [], ...acceptance, ...(nearest && outcome === "unmatched" ? { nearest } : {}) };
+  return {
+    kind: "receipt",
+    eventId: hook.id,
+    actions: [],
+    ...acceptance,
+    ...(nearest && outcome === "unmatched" ? { nearest } : {}),
+  };
 }
 
 /** Records an invalid hook. It binds no duplicate key: a repeat is evaluated again. */
-export function rejectInvalid(deps: Pick<RecordDeps, "store">, hook: ReceivedHook, error: Failure): Promise<IntakeReceipt> {
+export function rejectInvalid(
+  deps: Pick<RecordDeps, "store">,
+  hook: ReceivedHook,
+  error: Failure,
+): Promise<IntakeReceipt> {
   return recordWithoutWork(deps, hook, { outcome: "rejected", reason: error.message, error });
 }
 
 /** Records a repeat, which gets the answer of the first event. If the caller chose the key and the body differs, it is a conflict. */
-export async function recordDuplicate(deps: RecordDeps, hook: ReceivedHook, key: EventKey, record: DedupeRecord): Promise<IntakeReceipt> {
+export async function recordDuplicate(
+  deps: RecordDeps,
+  hook: ReceivedHook,
+  key: EventKey,
+  record: DedupeRecord,
+): Promise<IntakeReceipt> {
   const { eventId, receipt, answer } = record;
-  if (record.bodyHash !== undefined && key.bodyHash !== undefined && record.bodyHash !== key.bodyHash) {
-    const message = "this idempotency key came with another body before; use a new key for new work";
+  if (
+    record.bodyHash !== undefined &&
+    key.bodyHash !== undefined &&
+    record.bodyHash !== key.bodyHash
+  ) {
+    const message =
+      "this idempotency key came with another body before; use a new key for new work";
     const error: Failure = { code: "idempotency_conflict", message };
-    return recordWithoutWork(deps, hook, { outcome: "rejected", reason: message, error, repeats: { eventId } });
+    return recordWithoutWork(deps, hook, {
+      outcome: "rejected",
+      reason: message,
+      error,
+      repeats: { eventId },
+    });
   }
   await deps.retryFailed(record);
   const repeats = { eventId, ...(receipt ? { receipt } : {}), ...(answer ? { answer } : {}) };
-  return recordWithoutWork(deps, hook, { outcome: "duplicate", reason: "same key as an earlier event", repeats });
+  return recordWithoutWork(deps, hook, {
+    outcome: "duplicate",
+    reason: "same key as an earlier event",
+    repeats,
+  });
 }
 
-function toEntry({ now, snapshot }: ReceivedHook, { minKeepMs = 0, ...key }: EventKey, receipt: StoredReceipt): DedupeEntry {
-  return { ...key, expiresAt: now + Math.max(snapshot.config.hooks.dedupe.ttl, minKeepMs), receipt };
+function toEntry(
+  { now, snapshot }: ReceivedHook,
+  { minKeepMs = 0, ...key }: EventKey,
+  receipt: StoredReceipt,
+): DedupeEntry {
+  return {
+    ...key,
+    expiresAt: now + Math.max(snapshot.config.hooks.dedupe.ttl, minKeepMs),
+    receipt,
+  };
 }
 
 /** Stores an event without work. A skipped event binds its duplicate key; unmatched and rejected events bind none. */
-function recordResolved(deps: RecordDeps, hook: ReceivedHook, resolution: Exclude<Resolution, { kind: "work" }>): Promise<IntakeReceipt> {
+function recordResolved(
+  deps: RecordDeps,
+  hook: ReceivedHook,
+  resolution: Exclude<Resolution, { kind: "work" }>,
+): Promise<IntakeReceipt> {
   switch (resolution.kind) {
     case "unmatched": {
       const { kind: outcome, ...details } = resolution;
@@ -115,12 +183,18 @@ type ValidItem = Extract<Item, { ok: true }>;
 const getDedupeName = ({ key }: ValidItem): string | undefined => key && `${key.scope}\n${key.key}`;
 
 /** Returns the receipts of actions whose duplicate keys are bound already, by name. */
-async function knownKeys(deps: RecordDeps, items: readonly Item[]): Promise<Map<string, StoredActionReceipt>> {
+async function knownKeys(
+  deps: RecordDeps,
+  items: readonly Item[],
+): Promise<Map<string, StoredActionReceipt>> {
   const keyed = items.flatMap((item) => (item.ok && item.key ? [item.key] : []));
   const known = new Map<string, StoredActionReceipt>();
   for (const record of await deps.store.findDuplicates(keyed)) {
     if (!record) continue;
-    known.set(`${record.scope}\n${record.key}`, (record.item ?? { ok: true }) as StoredActionReceipt);
+    known.set(
+      `${record.scope}\n${record.key}`,
+      (record.item ?? { ok: true }) as StoredActionReceipt,
+    );
     // A repeat retries work that failed for good. The answer has the id of the first run.
     await deps.retryFailed(record);
   }
@@ -128,7 +202,10 @@ async function knownKeys(deps: RecordDeps, items: readonly Item[]): Promise<Map<
 }
 
 /** Returns the items whose key is not bound yet and does not occur earlier in the same event. */
-function freshItems(items: readonly Item[], known: ReadonlyMap<string, StoredActionReceipt>): ValidItem[] {
+function freshItems(
+  items: readonly Item[],
+  known: ReadonlyMap<string, StoredActionReceipt>,
+): ValidItem[] {
   const seen = new Set<string>();
   const fresh: ValidItem[] = [];
   for (const item of items) {
@@ -196,14 +273,22 @@ function planItems(
     planned.actions.push(action);
     if (name === undefined || !item.key) continue;
     known.set(name, receipt);
-    planned.entries.push({ ...item.key, expiresAt: now + snapshot.config.hooks.dedupe.ttl, item: receipt });
+    planned.entries.push({
+      ...item.key,
+      expiresAt: now + snapshot.config.hooks.dedupe.ttl,
+      item: receipt,
+    });
   }
   return planned;
 }
 
 type WorkResolution = Extract<Resolution, { kind: "work" }>;
 
-function toWorkEvent(hook: ReceivedHook, { items, mapping, would }: WorkResolution, actions: StoredAction[]): EventRecord {
+function toWorkEvent(
+  hook: ReceivedHook,
+  { items, mapping, would }: WorkResolution,
+  actions: StoredAction[],
+): EventRecord {
   const event = toEvent(hook, actions.length > 0 ? "accepted" : "duplicate", actions);
   if (mapping !== undefined) event.mapping = mapping;
   if (would) event.would = would;
@@ -217,10 +302,17 @@ function toWorkEvent(hook: ReceivedHook, { items, mapping, would }: WorkResoluti
 const MAX_LOOKS = 4;
 
 /** Admits the new actions of an event and stores the event with them in one durable commit. */
-async function admitAndRecord(deps: RecordDeps, hook: ReceivedHook, work: WorkResolution, looks: number): Promise<IntakeReceipt> {
+async function admitAndRecord(
+  deps: RecordDeps,
+  hook: ReceivedHook,
+  work: WorkResolution,
+  looks: number,
+): Promise<IntakeReceipt> {
   const { items, list, mapping, warnings } = work;
   const key = hook.eventKey;
-  const known = items.some((item) => item.ok && item.key) ? await knownKeys(deps, items) : new Map<string, StoredActionReceipt>();
+  const known = items.some((item) => item.ok && item.key)
+    ? await knownKeys(deps, items)
+    : new Map<string, StoredActionReceipt>();
   const asked = deps.admit(freshItems(items, known), hook.now);
   const admitted = asked instanceof Promise ? await asked : asked;
   if (!admitted.ok) {
@@ -251,14 +343,17 @@ async function admitAndRecord(deps: RecordDeps, hook: ReceivedHook, work: WorkRe
   // The batch has closed meanwhile. The next attempt opens a new one.
   if (accepted.kind === "closed") return admitAndRecord(deps, hook, work, looks + 1);
   const { record } = accepted;
-  if (key && record.scope === key.scope && record.key === key.key) return recordDuplicate(deps, hook, key, record);
+  if (key && record.scope === key.scope && record.key === key.key)
+    return recordDuplicate(deps, hook, key, record);
   return admitAndRecord(deps, hook, work, looks + 1);
 }
 
 /** Stores the outcome of a hook, with its work, in one durable commit. */
 export function record(hook: ReceivedHook, deps: RecordDeps): Promise<IntakeReceipt> {
   const resolution = hook.resolution as Resolution;
-  return resolution.kind === "work" ? admitAndRecord(deps, hook, resolution, 0) : recordResolved(deps, hook, resolution);
+  return resolution.kind === "work"
+    ? admitAndRecord(deps, hook, resolution, 0)
+    : recordResolved(deps, hook, resolution);
 }
 
 const MAX_KEY = 256;
@@ -271,7 +366,8 @@ const KEY_LENGTH: Failure = {
 
 /** Returns the duplicate key that a body names. A value of another type is ignored. */
 function bodyKey(payload: unknown): string | undefined {
-  if (typeof payload !== "object" || payload === null || !Object.hasOwn(payload, "idempotencyKey")) return undefined;
+  if (typeof payload !== "object" || payload === null || !Object.hasOwn(payload, "idempotencyKey"))
+    return undefined;
   const { idempotencyKey } = payload as { idempotencyKey?: unknown };
   return typeof idempotencyKey === "string" ? idempotencyKey : undefined;
 }
@@ -280,7 +376,14 @@ function bodyKey(payload: unknown): string | undefined {
  * Returns the key that identifies a repeat before the hook is resolved: the sender's key if it is signed, else the caller's.
  * Null if the caller's key is empty or too long.
  */
-function getEventKey({ path, credential, signedKey, input, payload, bytes }: ReceivedHook): EventKey | null | undefined {
+function getEventKey({
+  path,
+  credential,
+  signedKey,
+  input,
+  payload,
+  bytes,
+}: ReceivedHook): EventKey | null | undefined {
   const scope = `${path}|${credential}`;
   if (signedKey) return { scope, ...signedKey };
   const key = input.headers["idempotency-key"] ?? bodyKey(payload);
@@ -290,10 +393,15 @@ function getEventKey({ path, credential, signedKey, input, payload, bytes }: Rec
 }
 
 /** Answers a repeated hook with the answer of the first one. */
-export function deduplicate(hook: ReceivedHook, deps: RecordDeps): StageResult | Promise<StageResult> {
+export function deduplicate(
+  hook: ReceivedHook,
+  deps: RecordDeps,
+): StageResult | Promise<StageResult> {
   const key = getEventKey(hook);
   if (key === null) return { kind: "rejected", error: KEY_LENGTH };
   if (!key) return undefined;
   hook.eventKey = key;
-  return deps.store.findDuplicates([key]).then(([known]) => known && recordDuplicate(deps, hook, key, known));
+  return deps.store
+    .findDuplicates([key])
+    .then(([known]) => known && recordDuplicate(deps, hook, key, known));
 }

@@ -13,7 +13,8 @@ export type RecordedInput = { ok: true; input: MappingInput } | { ok: false; rea
 /** Reads a recorded event as the mappings saw it when it came in. */
 export async function readRecordedInput(event: RecordedHook): Promise<RecordedInput> {
   const { path } = event;
-  if (WITHOUT_MAPPINGS.has(path)) return { ok: false, reason: `no mapping decides about /${path}: its body names the work` };
+  if (WITHOUT_MAPPINGS.has(path))
+    return { ok: false, reason: `no mapping decides about /${path}: its body names the work` };
   return readRecordedHook(event);
 }
 
@@ -22,8 +23,15 @@ export async function readRecordedHook(event: RecordedHook): Promise<RecordedInp
   const { path, credential, receivedAt: now } = event;
   const { method, headers, query, body, contentType } = event.request;
   if (body === null) return { ok: false, reason: BODY_GONE };
-  const parsed = method === "GET" ? { ok: true as const, payload: query } : await parsePayload(Buffer.from(body), contentType);
-  if (!parsed.ok) return { ok: false, reason: `the body cannot be read: ${parsed.failure.message}` };
+  const parsed =
+    method === "GET"
+      ? { ok: true as const, payload: query }
+      : await parsePayload(Buffer.from(body), contentType);
+  if (!parsed.ok)
+    return { ok: false, reason: `the body cannot be read: ${parsed.failure.message}` };
   const byHookToken = credential === "hooks.token";
-  return { ok: true, input: { path, method, byHookToken, payload: parsed.payload, headers, query, now } };
+  return {
+    ok: true,
+    input: { path, method, byHookToken, payload: parsed.payload, headers, query, now },
+  };
 }

@@ -2,9 +2,19 @@ import { BODY_GONE_ADVICE } from "../core/body-gone.ts";
 import type { Failure } from "../core/errors.ts";
 import { plainText } from "../core/text.ts";
 import type { Ms, Store, StoredAction } from "../store/types.ts";
-import type { Origin, RawInput, ReceivedHook, ReplayOptions, ReplayResult, Resolution, StageResult } from "./types.ts";
+import type {
+  Origin,
+  RawInput,
+  ReceivedHook,
+  ReplayOptions,
+  ReplayResult,
+  Resolution,
+  StageResult,
+} from "./types.ts";
 
-type Replayed = { ok: true; input: RawInput; origin: Extract<Origin, { kind: "replay" }> } | { ok: false; failure: Failure };
+type Replayed =
+  | { ok: true; input: RawInput; origin: Extract<Origin, { kind: "replay" }> }
+  | { ok: false; failure: Failure };
 
 /**
  * Reads a recorded event as the input of a new one. Fails with `not_found` if the event is no longer there, or its body if no other
@@ -16,10 +26,12 @@ export async function findReplayed(
   store: Pick<Store, "get">,
 ): Promise<Replayed> {
   const event = kept ?? (await store.get("event", eventId));
-  if (!event) return { ok: false, failure: { code: "not_found", message: "there is no event with this id" } };
+  if (!event)
+    return { ok: false, failure: { code: "not_found", message: "there is no event with this id" } };
   const { body: recorded, contentType, method, query, headers } = event.request;
   const body = edited ?? recorded;
-  if (body === null) return { ok: false, failure: { code: "not_found", message: BODY_GONE_ADVICE } };
+  if (body === null)
+    return { ok: false, failure: { code: "not_found", message: BODY_GONE_ADVICE } };
   const { path, credential, address } = event;
   const typed = contentType === undefined ? headers : { ...headers, "content-type": contentType };
   return {
@@ -36,7 +48,8 @@ export function keepAction(hook: ReceivedHook, number: number | undefined): Fail
   const items = resolution?.kind === "work" ? resolution.items.filter((item) => item.ok) : [];
   const item = items[number - 1];
   const made = items.length === 1 ? "one action" : `${items.length} actions`;
-  if (!item || resolution?.kind !== "work") return { code: "usage", message: `there is no action ${number}: the event makes ${made} now` };
+  if (!item || resolution?.kind !== "work")
+    return { code: "usage", message: `there is no action ${number}: the event makes ${made} now` };
   hook.resolution = { ...resolution, items: [item] };
   return undefined;
 }
@@ -45,7 +58,11 @@ type ReplayedAction = ReplayResult["actions"][number];
 
 function summarize(action: StoredAction): ReplayedAction {
   const text = plainText(action.kind === "run" ? action.spec.input : action.text);
-  return { kind: action.kind, summary: text.slice(0, 200), ...(action.mapping === undefined ? {} : { mapping: action.mapping }) };
+  return {
+    kind: action.kind,
+    summary: text.slice(0, 200),
+    ...(action.mapping === undefined ? {} : { mapping: action.mapping }),
+  };
 }
 
 function describe(resolution: Resolution): Omit<ReplayResult, "eventId"> {
@@ -62,18 +79,33 @@ function describe(resolution: Resolution): Omit<ReplayResult, "eventId"> {
     }
     case "work": {
       const actions = resolution.items.flatMap((item) => (item.ok ? [summarize(item.action)] : []));
-      return { outcome: "accepted", actions, ...(resolution.mapping === undefined ? {} : { mapping: resolution.mapping }) };
+      return {
+        outcome: "accepted",
+        actions,
+        ...(resolution.mapping === undefined ? {} : { mapping: resolution.mapping }),
+      };
     }
   }
 }
 
 /** Builds the result of a replay. `end` is the result of the stages: undefined for a dry run without a failure. */
-export function toReplayResult(eventId: string, { resolution }: ReceivedHook, end: StageResult): ReplayResult {
-  const described: Omit<ReplayResult, "eventId"> = resolution ? describe(resolution) : { outcome: "rejected", actions: [] };
+export function toReplayResult(
+  eventId: string,
+  { resolution }: ReceivedHook,
+  end: StageResult,
+): ReplayResult {
+  const described: Omit<ReplayResult, "eventId"> = resolution
+    ? describe(resolution)
+    : { outcome: "rejected", actions: [] };
   if (end?.kind === "rejected") return { eventId, ...described, reason: end.error.message };
   if (end?.kind !== "receipt") return { eventId, ...described };
-  const ids = end.actions.flatMap((action) => (action.ok ? [action.runId ?? action.systemEventId] : []));
-  const actions = described.actions.map((action, index) => ({ ...action, ...(ids[index] === undefined ? {} : { id: ids[index] }) }));
+  const ids = end.actions.flatMap((action) =>
+    action.ok ? [action.runId ?? action.systemEventId] : [],
+  );
+  const actions = described.actions.map((action, index) => ({
+    ...action,
+    ...(ids[index] === undefined ? {} : { id: ids[index] }),
+  }));
   const reason = end.reason ?? described.reason;
   return {
     eventId,
@@ -86,11 +118,17 @@ export function toReplayResult(eventId: string, { resolution }: ReceivedHook, en
 }
 
 /** Notes at an event that failed that its replay has taken it in: it asks for no attention any more. Returns the result. */
-export async function markReplayed(result: ReplayResult, store: Pick<Store, "get" | "commit">, now: Ms): Promise<ReplayResult> {
+export async function markReplayed(
+  result: ReplayResult,
+  store: Pick<Store, "get" | "commit">,
+  now: Ms,
+): Promise<ReplayResult> {
   const { eventId, newEventId, outcome } = result;
   if (newEventId === undefined || outcome === "failed" || outcome === "rejected") return result;
   const event = await store.get("event", eventId);
   if (event?.outcome === "failed")
-    await store.commit((tx) => tx.update("event", eventId, { handled: { at: now, as: "replayed", eventId: newEventId } }));
+    await store.commit((tx) =>
+      tx.update("event", eventId, { handled: { at: now, as: "replayed", eventId: newEventId } }),
+    );
   return result;
 }

@@ -10,7 +10,11 @@ import type { z } from "zod";
 import { nameContentType } from "./body.ts";
 import type { ParsedHook, Item, ReceivedHook, Resolution, Snapshot } from "./types.ts";
 
-const refused = (failure: Failure): Resolution => ({ kind: "refused", outcome: "rejected", failure });
+const refused = (failure: Failure): Resolution => ({
+  kind: "refused",
+  outcome: "rejected",
+  failure,
+});
 
 function isObject(payload: unknown): payload is Record<string, unknown> {
   return typeof payload === "object" && payload !== null && !Array.isArray(payload);
@@ -19,13 +23,21 @@ function isObject(payload: unknown): payload is Record<string, unknown> {
 function invalid(error: z.ZodError): Resolution {
   const issues = toIssues(error);
   const first = issues[0];
-  return refused({ code: "invalid_body", message: first ? `${first.path}: ${first.message}` : "the body is not as it should be", issues });
+  return refused({
+    code: "invalid_body",
+    message: first ? `${first.path}: ${first.message}` : "the body is not as it should be",
+    issues,
+  });
 }
 
 function notAnObject({ payload, headers }: MappingInput): Resolution {
-  const kind = typeof payload === "string" ? "text" : Array.isArray(payload) ? "a list" : "another value";
+  const kind =
+    typeof payload === "string" ? "text" : Array.isArray(payload) ? "a list" : "another value";
   const came = `${kind} came as ${nameContentType(headers["content-type"])}`;
-  return refused({ code: "invalid_body", message: `the body must be a JSON object, and ${came}: send a JSON object as application/json` });
+  return refused({
+    code: "invalid_body",
+    message: `the body must be a JSON object, and ${came}: send a JSON object as application/json`,
+  });
 }
 
 /** Adds the content type to a message if the body was read as text. Text has no fields, which is the usual reason. */
@@ -53,26 +65,45 @@ function resolveAgent(input: ParsedHook, snapshot: Snapshot): Resolution {
   if (!body.success) return invalid(body.error);
   const source: ActionSource = { hook: "agent", credential, unsafe: false, fromRequest: true, now };
   const warnings = unknownFields(payload, agentBody);
-  const checked = checkAgent([{ text: body.data.message, outside: true }], body.data, source, snapshot, warnings);
+  const checked = checkAgent(
+    [{ text: body.data.message, outside: true }],
+    body.data,
+    source,
+    snapshot,
+    warnings,
+  );
   if (!checked.ok) return refused(checked.failure);
-  return { kind: "work", list: false, items: [{ ok: true, action: checked.action, missing: [] }], warnings };
+  return {
+    kind: "work",
+    list: false,
+    items: [{ ok: true, action: checked.action, missing: [] }],
+    warnings,
+  };
 }
 
 const noMapping: Failure = {
   code: "no_mapping",
-  message: "no mapping or preset names this path: check the address, or add a mapping for it (`rouse hooks list` shows all paths)",
+  message:
+    "no mapping or preset names this path: check the address, or add a mapping for it (`rouse hooks list` shows all paths)",
 };
 
 function unmatchedReason(nearest: Nearest | undefined): string {
-  const closest = nearest ? `; the closest is "${nearest.mapping}", whose ${nearest.condition} does not hold` : "";
+  const closest = nearest
+    ? `; the closest is "${nearest.mapping}", whose ${nearest.condition} does not hold`
+    : "";
   return `no mapping matched${closest}; \`rouse explain\` shows every condition`;
 }
 
 function resolveMapped(outcome: MappingOutcome, input: ParsedHook, snapshot: Snapshot): Resolution {
   switch (outcome.kind) {
     case "unmatched":
-      if (!snapshot.mappings.owns(input)) return { kind: "refused", outcome: "unmatched", failure: noMapping };
-      return { kind: "unmatched", reason: unmatchedReason(outcome.nearest), ...(outcome.nearest ? { nearest: outcome.nearest } : {}) };
+      if (!snapshot.mappings.owns(input))
+        return { kind: "refused", outcome: "unmatched", failure: noMapping };
+      return {
+        kind: "unmatched",
+        reason: unmatchedReason(outcome.nearest),
+        ...(outcome.nearest ? { nearest: outcome.nearest } : {}),
+      };
     case "skipped":
       return outcome;
     case "rejected":
@@ -84,7 +115,12 @@ function resolveMapped(outcome: MappingOutcome, input: ParsedHook, snapshot: Sna
         ...(outcome.missing ? { missing: outcome.missing } : {}),
       };
     case "failed":
-      return { kind: "refused", outcome: "failed", failure: outcome.failure, mapping: outcome.mapping };
+      return {
+        kind: "refused",
+        outcome: "failed",
+        failure: outcome.failure,
+        mapping: outcome.mapping,
+      };
     case "actions":
       return resolveDrafts(outcome, input, snapshot);
   }
@@ -105,12 +141,17 @@ function toItem(result: DraftResult, input: ParsedHook, snapshot: Snapshot): Ite
     if (credential !== undefined) event.credential = credential;
     item.batch = { ...draft.batch, event };
   }
-  if (draft.dedupeKey !== undefined) item.key = { scope: `${path}|${draft.mapping}`, key: draft.dedupeKey };
+  if (draft.dedupeKey !== undefined)
+    item.key = { scope: `${path}|${draft.mapping}`, key: draft.dedupeKey };
   return item;
 }
 
 /** Validates the actions of mappings, and separates them from the actions that are only recorded (shadow mappings). */
-function resolveDrafts({ mapping, list, results }: Actions, input: ParsedHook, snapshot: Snapshot): Resolution {
+function resolveDrafts(
+  { mapping, list, results }: Actions,
+  input: ParsedHook,
+  snapshot: Snapshot,
+): Resolution {
   const items: Item[] = [];
   const would: StoredAction[] = [];
   let refusedToo = 0;
@@ -138,7 +179,11 @@ function resolveDrafts({ mapping, list, results }: Actions, input: ParsedHook, s
 }
 
 /** Resolves the events of a batch together. Never throws. */
-export async function combineEvents(mapping: string, events: readonly Collected[], snapshot: Snapshot): Promise<CombinedAction> {
+export async function combineEvents(
+  mapping: string,
+  events: readonly Collected[],
+  snapshot: Snapshot,
+): Promise<CombinedAction> {
   const inputs = events.map(({ at, credential, ...event }): ParsedHook => ({
     ...event,
     credential,
@@ -149,7 +194,13 @@ export async function combineEvents(mapping: string, events: readonly Collected[
   const last = inputs.at(-1);
   const combined = last && (await snapshot.mappings.combine(mapping, inputs));
   if (!last || !combined)
-    return { ok: false, failure: { code: "mapping_failed", message: "the mapping that collected the events is no longer there" } };
+    return {
+      ok: false,
+      failure: {
+        code: "mapping_failed",
+        message: "the mapping that collected the events is no longer there",
+      },
+    };
   const { debug, ...outcome } = combined;
   const config = snapshot.decidingConfig()?.id;
   const resolved = resolveCombined(resolveMapped(outcome, last, snapshot));
@@ -162,21 +213,33 @@ function resolveCombined(resolution: Resolution): CombinedAction {
   if (resolution.kind === "unmatched") return { ok: true, skipped: resolution.reason };
   const item = resolution.kind === "work" ? resolution.items[0] : undefined;
   if (resolution.kind === "skipped" || !item)
-    return { ok: true, skipped: resolution.kind === "skipped" ? resolution.reason : "nothing to do" };
+    return {
+      ok: true,
+      skipped: resolution.kind === "skipped" ? resolution.reason : "nothing to do",
+    };
   if (!item.ok) return { ok: false, failure: item.failure };
-  if (item.action.kind === "run" && resolution.kind === "work" && resolution.items.length === 1) return { ok: true, action: item.action };
+  if (item.action.kind === "run" && resolution.kind === "work" && resolution.items.length === 1)
+    return { ok: true, action: item.action };
   return {
     ok: false,
-    failure: { code: "mapping_failed", message: "the transform gave something else than one agent action for the events together" },
+    failure: {
+      code: "mapping_failed",
+      message: "the transform gave something else than one agent action for the events together",
+    },
   };
 }
 
 /** Adds the content type of a text body. Acknowledges a failed event if its sender disables hooks after errors. */
 function finish(resolution: Resolution, input: ParsedHook, { verifiers }: Snapshot): Resolution {
-  if (resolution.kind === "unmatched") return { ...resolution, reason: withContentType(resolution.reason, input) };
+  if (resolution.kind === "unmatched")
+    return { ...resolution, reason: withContentType(resolution.reason, input) };
   if (resolution.kind !== "refused") return resolution;
-  const failure = { ...resolution.failure, message: withContentType(resolution.failure.message, input) };
-  if (failure.code === "too_many_actions" || !verifiers.get(input.path)?.sender?.disablesAfter) return { ...resolution, failure };
+  const failure = {
+    ...resolution.failure,
+    message: withContentType(resolution.failure.message, input),
+  };
+  if (failure.code === "too_many_actions" || !verifiers.get(input.path)?.sender?.disablesAfter)
+    return { ...resolution, failure };
   return { ...resolution, failure, outcome: "failed", acknowledged: true };
 }
 
@@ -197,14 +260,25 @@ export function resolveParsed(
 /** Removes duplicate keys and batches: a replay is intended, so earlier work must not block it and it must not wait for more events. */
 function withoutKeys(resolution: Resolution): Resolution {
   if (resolution.kind !== "work") return resolution;
-  const items = resolution.items.map((item): Item => (item.ok ? { ok: true, action: item.action, missing: item.missing } : item));
+  const items = resolution.items.map((item): Item =>
+    item.ok ? { ok: true, action: item.action, missing: item.missing } : item,
+  );
   return { ...resolution, items };
 }
 
 /** Resolves a hook by its path: `wake` and `agent` by their own bodies, all else by the mappings. Never throws. */
 export function resolve(hook: ReceivedHook): undefined | Promise<undefined> {
   const { path, credential, byHookToken, payload, kept, now, origin } = hook;
-  const input = { path, method: hook.input.method, credential, byHookToken, payload, headers: kept.headers, query: kept.query, now };
+  const input = {
+    path,
+    method: hook.input.method,
+    credential,
+    byHookToken,
+    payload,
+    headers: kept.headers,
+    query: kept.query,
+    now,
+  };
   const keep = (resolution: Resolution): undefined => {
     hook.resolution = origin.kind === "replay" ? withoutKeys(resolution) : resolution;
   };

@@ -30,7 +30,8 @@ export class StrangerCount {
   take(channel: string): boolean {
     const now = this.#clock.now();
     const before = this.#hours.get(channel);
-    const hour = before && Math.abs(now - before.since) < HOUR_MS ? before : { since: now, count: 0 };
+    const hour =
+      before && Math.abs(now - before.since) < HOUR_MS ? before : { since: now, count: 0 };
     this.#hours.set(channel, hour);
     return ++hour.count <= MAX_EVENTS;
   }
@@ -54,9 +55,11 @@ export async function checkSender(
 ): Promise<SenderCheck> {
   const { from, direct } = message;
   const { allowFrom = [], dmPolicy = "allowlist" } = channels.get(channel)?.channel ?? {};
-  if (direct && dmPolicy === "closed") return denied(`dmPolicy of channels.${channel} is "closed": no direct message is answered`);
+  if (direct && dmPolicy === "closed")
+    return denied(`dmPolicy of channels.${channel} is "closed": no direct message is answered`);
   if (allowFrom.includes(from) || (direct && dmPolicy === "open")) return { ok: true };
-  if (!direct || dmPolicy !== "pairing") return denied(`"${from}" is not in allowFrom of channels.${channel}: nothing is answered`);
+  if (!direct || dmPolicy !== "pairing")
+    return denied(`"${from}" is not in allowFrom of channels.${channel}: nothing is answered`);
   const admitted = await people.pairings.admit(channel, message);
   if (admitted === "approved") return { ok: true };
   return { ok: false, reason: `pairing: ${WHY[admitted]}`, recorded: strangers.take(channel) };

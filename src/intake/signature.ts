@@ -1,4 +1,11 @@
-import type { SecretCandidate, DeniedRequest, ReceivedHook, SignatureState, Snapshot, StageResult } from "./types.ts";
+import type {
+  SecretCandidate,
+  DeniedRequest,
+  ReceivedHook,
+  SignatureState,
+  Snapshot,
+  StageResult,
+} from "./types.ts";
 import type { Clock, Stopwatch } from "../core/clock.ts";
 import type { HandshakeConfig } from "../config/schema/signature.ts";
 import type { Failure } from "../core/errors.ts";
@@ -6,7 +13,13 @@ import type { Metrics } from "../core/metrics.ts";
 import { answerHandshake, readsBody } from "../signatures/handshake.ts";
 import type { Verifier } from "../signatures/types.ts";
 import { collectBytes } from "./body.ts";
-import { toDenied, type Denials, createFailureLimiter, type FailureLimiter, type SharedCounts } from "./callers.ts";
+import {
+  toDenied,
+  type Denials,
+  createFailureLimiter,
+  type FailureLimiter,
+  type SharedCounts,
+} from "./callers.ts";
 
 /** Candidates of one path, and of one address there: anyone may send one. */
 const MAX_CANDIDATES = 10;
@@ -36,7 +49,8 @@ export class SecretCandidates {
     known.push({ id: ++this.#ids, address, at: this.#clock.now(), secret });
     const groups = [...Map.groupBy(known, (one) => one.address).values()];
     const largest = groups.toSorted((a, b) => b.length - a.length)[0] ?? [];
-    if (largest.length > MAX_OF_ADDRESS || known.length > MAX_CANDIDATES) known.splice(known.indexOf(largest[0] as SecretCandidate), 1);
+    if (largest.length > MAX_OF_ADDRESS || known.length > MAX_CANDIDATES)
+      known.splice(known.indexOf(largest[0] as SecretCandidate), 1);
   }
 
   /** The candidates of a path, oldest first. */
@@ -48,20 +62,32 @@ export class SecretCandidates {
 const MAX_HANDSHAKE_BYTES = 4096;
 const HANDSHAKE_MS = 5000;
 
-const stillPending: Failure = { code: "unauthorized", message: "the secret of this path is still `pending`" };
+const stillPending: Failure = {
+  code: "unauthorized",
+  message: "the secret of this path is still `pending`",
+};
 const noCertificate: Failure = {
   code: "overloaded",
-  message: "the certificate that the sender signs with cannot be fetched just now; try again in a moment",
+  message:
+    "the certificate that the sender signs with cannot be fetched just now; try again in a moment",
   retryAfterSeconds: 5,
 };
 const unconfirmed: Failure = {
   code: "internal",
-  message: "the address that confirms the handshake is not the sender's, or did not answer: let the sender ask again",
+  message:
+    "the address that confirms the handshake is not the sender's, or did not answer: let the sender ask again",
 };
-const often: Failure = { code: "rate_limited", message: "too many handshakes from this address", retryAfterSeconds: 60 };
+const often: Failure = {
+  code: "rate_limited",
+  message: "too many handshakes from this address",
+  retryAfterSeconds: 60,
+};
 
 /** The message for a wrong signature. It never has the reason: counters and the list of denied requests have it. */
-const wrong: Failure = { code: "unauthorized", message: "the signature is missing, wrong or too old" };
+const wrong: Failure = {
+  code: "unauthorized",
+  message: "the signature is missing, wrong or too old",
+};
 
 /** The state of signatures and handshakes, kept in memory only. */
 export interface SignatureMemory {
@@ -73,8 +99,15 @@ export interface SignatureMemory {
 }
 
 /** Creates the state of signatures. It includes the counts of other gateways. */
-export function createSignatureMemory(clock: Stopwatch, shared: SharedCounts | undefined): SignatureMemory {
-  return { last: new Map(), candidates: new SecretCandidates(clock), limiter: createFailureLimiter(clock, shared) };
+export function createSignatureMemory(
+  clock: Stopwatch,
+  shared: SharedCounts | undefined,
+): SignatureMemory {
+  return {
+    last: new Map(),
+    candidates: new SecretCandidates(clock),
+    limiter: createFailureLimiter(clock, shared),
+  };
 }
 
 export interface SignatureDeps {
@@ -103,7 +136,10 @@ function isPending({ secrets }: Pick<Verifier, "secrets">): boolean {
 }
 
 /** Returns, for each signed path, the secret that matched last and the candidates for a pending secret. */
-export function listSignatures({ verifiers }: Snapshot, { last, candidates }: SignatureMemory): SignatureState[] {
+export function listSignatures(
+  { verifiers }: Snapshot,
+  { last, candidates }: SignatureMemory,
+): SignatureState[] {
   return [...verifiers].map(([path, verifier]) => ({
     path,
     last: last.get(path),
@@ -111,9 +147,15 @@ export function listSignatures({ verifiers }: Snapshot, { last, candidates }: Si
   }));
 }
 
-async function readFirstBody({ input }: ReceivedHook, open: readonly HandshakeConfig[]): ReturnType<typeof collectBytes> {
+async function readFirstBody(
+  { input }: ReceivedHook,
+  open: readonly HandshakeConfig[],
+): ReturnType<typeof collectBytes> {
   if (input.method !== "POST" || !open.some(readsBody)) return { ok: true, bytes: Buffer.alloc(0) };
-  return collectBytes(input.body, input.headers["content-length"], { maxBytes: MAX_HANDSHAKE_BYTES, timeoutMs: HANDSHAKE_MS });
+  return collectBytes(input.body, input.headers["content-length"], {
+    maxBytes: MAX_HANDSHAKE_BYTES,
+    timeoutMs: HANDSHAKE_MS,
+  });
 }
 
 async function answerUnsigned(
@@ -124,11 +166,15 @@ async function answerUnsigned(
 ): Promise<StageResult> {
   const { method, headers, query } = hook.input;
   const pending = isPending(verifier);
-  const body = pending ? await readFirstBody(hook, open) : { ok: true as const, bytes: Buffer.alloc(0) };
+  const body = pending
+    ? await readFirstBody(hook, open)
+    : { ok: true as const, bytes: Buffer.alloc(0) };
   if (!body.ok) return denials.denyUnauthenticated(hook, body.failure, "handshake_body");
   const answer = answerHandshake(verifier, { method, headers, query, raw: body.bytes }, false);
-  if (!answer) return pending ? denials.denyUnauthenticated(hook, stillPending, "pending_secret") : undefined;
-  if (signatures.limiter.failed(hook.address) > 0) return denials.denyUnauthenticated(hook, often, "handshakes");
+  if (!answer)
+    return pending ? denials.denyUnauthenticated(hook, stillPending, "pending_secret") : undefined;
+  if (signatures.limiter.failed(hook.address) > 0)
+    return denials.denyUnauthenticated(hook, often, "handshakes");
   // The operator has to see it, and the log must not have it.
   if (answer.note !== undefined) signatures.candidates.add(hook.path, hook.address, answer.note);
   return { kind: "handshake", answer };
@@ -138,39 +184,68 @@ async function answerUnsigned(
  * Answers unsigned handshakes, with limits on their size, form and rate per address. The body is read only if the secret of
  * the path is still pending: then no other request can be authenticated on that path.
  */
-export function answerUnsignedHandshake(hook: ReceivedHook, deps: SignatureDeps): StageResult | Promise<StageResult> {
+export function answerUnsignedHandshake(
+  hook: ReceivedHook,
+  deps: SignatureDeps,
+): StageResult | Promise<StageResult> {
   const { verifier } = hook;
   const open = verifier?.handshakes.filter((handshake) => !handshake.signed);
-  return verifier && open && open.length > 0 ? answerUnsigned(hook, verifier, open, deps) : undefined;
+  return verifier && open && open.length > 0
+    ? answerUnsigned(hook, verifier, open, deps)
+    : undefined;
 }
 
 /** Denies a signed hook whose headers alone are invalid, before its body is read. */
-export function precheckSignature(hook: ReceivedHook, { clock, denials }: SignatureDeps): StageResult {
+export function precheckSignature(
+  hook: ReceivedHook,
+  { clock, denials }: SignatureDeps,
+): StageResult {
   const { method, headers, query } = hook.input;
   const reason = hook.verifier?.precheck({ method, headers, query }, clock.now());
   return reason && denials.denyUnauthenticated(hook, wrong, `signature_${reason}`);
 }
 
 /** Denies a hook because of a failure of the gateway. The sender should try again. */
-function fail(hook: ReceivedHook, denials: Denials, failure: Failure, reason: string, authenticated: boolean): DeniedRequest {
+function fail(
+  hook: ReceivedHook,
+  denials: Denials,
+  failure: Failure,
+  reason: string,
+  authenticated: boolean,
+): DeniedRequest {
   denials.note(hook, reason, authenticated);
   return toDenied(failure);
 }
 
-async function verify(hook: ReceivedHook, verifier: Verifier, deps: SignatureDeps): Promise<StageResult> {
+async function verify(
+  hook: ReceivedHook,
+  verifier: Verifier,
+  deps: SignatureDeps,
+): Promise<StageResult> {
   const { clock, metrics, limiter, denials, signatures } = deps;
   const { path, input, snapshot, bytes } = hook;
   const { method, headers, query, url = "" } = input;
   // The sender signs the public address.
-  const signed = { method, url: publicAddress(url, snapshot.config.gateway.publicUrl), headers, query, raw: bytes };
+  const signed = {
+    method,
+    url: publicAddress(url, snapshot.config.gateway.publicUrl),
+    headers,
+    query,
+    raw: bytes,
+  };
   const checking = verifier.verify(signed, clock.now());
   const verified = checking instanceof Promise ? await checking : checking;
   if (!verified.ok) {
     const reason = `signature_${verified.reason}`;
-    if (verified.reason === "certificate_unavailable") return fail(hook, denials, noCertificate, reason, false);
+    if (verified.reason === "certificate_unavailable")
+      return fail(hook, denials, noCertificate, reason, false);
     return denials.denyUnauthenticated(hook, wrong, reason);
   }
-  signatures.last.set(path, { secret: verified.secret, of: verifier.secrets.length, at: clock.now() });
+  signatures.last.set(path, {
+    secret: verified.secret,
+    of: verifier.secrets.length,
+    at: clock.now(),
+  });
   metrics.signed({ path, secret: verified.secret });
   const answer = answerHandshake(verifier, signed, true);
   if (answer?.confirm !== undefined && !(await verifier.confirm?.(answer.confirm)))
@@ -182,7 +257,10 @@ async function verify(hook: ReceivedHook, verifier: Verifier, deps: SignatureDep
 }
 
 /** Verifies the signature over the raw bytes, then answers signed handshakes. */
-export function verifySignature(hook: ReceivedHook, deps: SignatureDeps): StageResult | Promise<StageResult> {
+export function verifySignature(
+  hook: ReceivedHook,
+  deps: SignatureDeps,
+): StageResult | Promise<StageResult> {
   const { verifier, allowance } = hook;
   if (!verifier) return undefined;
   return verify(hook, verifier, deps).finally(() => allowance?.release());

@@ -11,13 +11,20 @@ function describeResolution({ resolution }: ReceivedHook): SpanEnd {
   const mapping = resolution.kind === "unmatched" ? undefined : resolution.mapping;
   const failure = resolution.kind === "refused" ? resolution.failure.code : undefined;
   return {
-    attributes: { "rouse.mapping": mapping, "rouse.mapping.result": resolution.kind, "rouse.error.code": failure },
+    attributes: {
+      "rouse.mapping": mapping,
+      "rouse.mapping.result": resolution.kind,
+      "rouse.error.code": failure,
+    },
     error: resolution.kind === "refused" && resolution.outcome === "failed" ? failure : undefined,
   };
 }
 
 /** Resolves the work of a hook, within a span if mappings decide it and traces are collected. */
-export function resolveTraced(hook: ReceivedHook, { telemetry }: { telemetry?: Telemetry | undefined }): undefined | Promise<undefined> {
+export function resolveTraced(
+  hook: ReceivedHook,
+  { telemetry }: { telemetry?: Telemetry | undefined },
+): undefined | Promise<undefined> {
   if (!telemetry || OWN_PATHS.has(hook.path)) return resolve(hook);
   return telemetry.evaluate(
     hook.rules?.path,

@@ -10,20 +10,36 @@ export const isKnownPath = (path: string, { mappings }: Pick<Snapshot, "mappings
 /** Describes what became of a hook. Only what failed in the gateway or in a mapping is an error: a wrong request is not. */
 function describeReceived(received: Received): SpanEnd {
   if (received.kind === "handshake") return { attributes: { "rouse.event.outcome": "handshake" } };
-  if (received.kind === "denied") return { attributes: { "rouse.event.outcome": "denied", "rouse.error.code": received.error.code } };
+  if (received.kind === "denied")
+    return {
+      attributes: { "rouse.event.outcome": "denied", "rouse.error.code": received.error.code },
+    };
   const { eventId, outcome, mapping, error } = received;
   return {
-    attributes: { "rouse.event.id": eventId, "rouse.event.outcome": outcome, "rouse.mapping": mapping, "rouse.error.code": error?.code },
+    attributes: {
+      "rouse.event.id": eventId,
+      "rouse.event.outcome": outcome,
+      "rouse.mapping": mapping,
+      "rouse.error.code": error?.code,
+    },
     error: outcome === "failed" ? error?.code : undefined,
   };
 }
 
 const describeReplay = ({ newEventId, outcome, mapping }: ReplayResult): SpanEnd => ({
-  attributes: { "rouse.event.id": newEventId, "rouse.event.outcome": outcome, "rouse.mapping": mapping },
+  attributes: {
+    "rouse.event.id": newEventId,
+    "rouse.event.outcome": outcome,
+    "rouse.mapping": mapping,
+  },
 });
 
 /** The same intake; what comes in is taken in within a span. */
-export function traceIntake(intake: Intake, telemetry: Telemetry, snapshot: () => Snapshot): Intake {
+export function traceIntake(
+  intake: Intake,
+  telemetry: Telemetry,
+  snapshot: () => Snapshot,
+): Intake {
   const { receive, receiveMessage, replay } = intake;
   return {
     ...intake,

@@ -35,7 +35,12 @@ export interface Snapshot extends ActionContext {
   readonly mappings: MappingSet;
   /** By path, for those whose callers sign. */
   readonly verifiers: ReadonlyMap<string, Verifier>;
-  readonly plugins: readonly { id: string; origin: string; channel: boolean; configured: boolean }[];
+  readonly plugins: readonly {
+    id: string;
+    origin: string;
+    channel: boolean;
+    configured: boolean;
+  }[];
   /** What plugins offer, without channels. */
   readonly offers: Offers;
   /** Warnings, each with the path of its field. */
@@ -196,7 +201,14 @@ export type Resolution =
       would?: StoredAction[];
     }
   /** `would` is set if a shadow mapping is the reason. */
-  | { kind: "skipped"; mapping: string; reason: string; would?: StoredAction[]; echo?: true; nearest?: Nearest }
+  | {
+      kind: "skipped";
+      mapping: string;
+      reason: string;
+      would?: StoredAction[];
+      echo?: true;
+      nearest?: Nearest;
+    }
   /** No mapping of the path matched: not an error to the sender. */
   | { kind: "unmatched"; reason: string; nearest?: Nearest }
   | {

@@ -22,7 +22,8 @@ export const isOwned = (marks: readonly string[], access: Access | undefined): b
 const shared = (): RouseError =>
   new RouseError({
     code: "document_shared",
-    message: "agents that this key may not use search this document too; use a key that may use all of them",
+    message:
+      "agents that this key may not use search this document too; use a key that may use all of them",
   });
 
 /**
@@ -40,7 +41,10 @@ export function mayChange(marks: readonly string[], access: Access | undefined):
  * Checks the external id of an upload against the documents of the tenant that have it already.
  * @throws RouseError `external_id_taken` if one of them is not the caller's to change. It says nothing else of that document.
  */
-export function checkExternalId(named: readonly (readonly string[])[], access: Access | undefined): void {
+export function checkExternalId(
+  named: readonly (readonly string[])[],
+  access: Access | undefined,
+): void {
   if (named.every((marks) => isOwned(marks, access))) return;
   throw new RouseError({
     code: "external_id_taken",
@@ -68,7 +72,11 @@ export type UploadDecision<T> =
  * @throws RouseError `duplicate_document`, or `document_shared` for `replace` of a document that others use too.
  */
 export function decideUpload<T extends Twin>(
-  { onDuplicate = "skip", agentIds = [], access }: { onDuplicate?: string; agentIds?: readonly string[]; access?: Access },
+  {
+    onDuplicate = "skip",
+    agentIds = [],
+    access,
+  }: { onDuplicate?: string; agentIds?: readonly string[]; access?: Access },
   twins: readonly T[],
 ): UploadDecision<T> {
   const [seen] = twins.filter(({ marks }) => isVisible(marks, access));

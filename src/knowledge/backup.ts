@@ -40,7 +40,10 @@ async function copyFiles(from: string, to: string): Promise<number> {
  * if there are none.
  * @throws the file system's error, and leaves no files behind; `EEXIST` if a copy with these names exists already.
  */
-export async function backupKnowledge(dir: string, file: string): Promise<KnowledgeCopy | undefined> {
+export async function backupKnowledge(
+  dir: string,
+  file: string,
+): Promise<KnowledgeCopy | undefined> {
   const source = join(dir, "knowledge.db");
   if (!(await stat(source).catch(() => undefined))) return undefined;
   const { database, files } = namesBeside(file);

@@ -74,15 +74,22 @@ function* splitSentences(text: string): Generator<string> {
       const space = text.lastIndexOf(" ", to);
       if (space > from) to = space + 1;
     }
-    for (const { segment } of sentences.segment(text.slice(from, to))) yield* cutLong(segment, MAX_TOKENS);
+    for (const { segment } of sentences.segment(text.slice(from, to)))
+      yield* cutLong(segment, MAX_TOKENS);
     from = to;
   }
 }
 
 /** The path of headings after one more. */
-function under(path: { level: number; text: string }[], block: TextBlock): { level: number; text: string }[] {
+function under(
+  path: { level: number; text: string }[],
+  block: TextBlock,
+): { level: number; text: string }[] {
   const level = block.level ?? 1;
-  return [...path.filter((heading) => heading.level < level), { level, text: block.text.replace(/\s+/g, " ").trim().slice(0, 200) }];
+  return [
+    ...path.filter((heading) => heading.level < level),
+    { level, text: block.text.replace(/\s+/g, " ").trim().slice(0, 200) },
+  ];
 }
 
 function* splitUnits(blocks: Iterable<TextBlock>): Generator<Unit> {
@@ -94,10 +101,21 @@ function* splitUnits(blocks: Iterable<TextBlock>): Generator<Unit> {
     const headings = path.map(({ text }) => text);
     const shared = { page: block.page, header: block.header, headings };
     let glue = block.kind === "row" ? "\n" : SEPARATOR;
-    const pieces = block.kind === "text" ? splitSentences(block.text) : cutLong(block.text, block.kind === "row" ? MAX_ROW : MAX_TOKENS);
+    const pieces =
+      block.kind === "text"
+        ? splitSentences(block.text)
+        : cutLong(block.text, block.kind === "row" ? MAX_ROW : MAX_TOKENS);
     for (const text of pieces) {
       const kind = block.kind === "text" ? "sentence" : block.kind;
-      yield { kind, text, start: offset, end: offset + text.length, tokens: countTokens(text), glue, ...shared };
+      yield {
+        kind,
+        text,
+        start: offset,
+        end: offset + text.length,
+        tokens: countTokens(text),
+        glue,
+        ...shared,
+      };
       offset += text.length;
       glue = "";
     }
@@ -109,12 +127,20 @@ function buildChunk(units: readonly Unit[]): Chunk | undefined {
   const first = units[0];
   const last = units.at(-1);
   if (!first || !last) return undefined;
-  const body = units.map((unit, index) => (index === 0 ? unit.text : unit.glue + unit.text)).join("");
+  const body = units
+    .map((unit, index) => (index === 0 ? unit.text : unit.glue + unit.text))
+    .join("");
   const header = first.kind === "row" && first.header !== undefined ? `${first.header}\n` : "";
   const text = (header + body).trim();
   if (text === "") return undefined;
   // A chunk that begins with a heading lies under it; one of several short sections is named by the first.
-  return { text, headings: first.headings, page: first.page ?? null, start: first.start, end: last.end };
+  return {
+    text,
+    headings: first.headings,
+    page: first.page ?? null,
+    start: first.start,
+    end: last.end,
+  };
 }
 
 /** Whether a unit can no longer be added. */
@@ -130,7 +156,9 @@ function isFull(current: readonly Unit[], tokens: number, unit: Unit): boolean {
 function getOverlap(current: readonly Unit[], next: Unit): Unit[] {
   const last = current.at(-1);
   const goesOn = last?.kind === "sentence" && next.kind === "sentence" && current.length > 1;
-  return goesOn && last.tokens <= MAX_OVERLAP && last.tokens + next.tokens <= MAX_TOKENS ? [last] : [];
+  return goesOn && last.tokens <= MAX_OVERLAP && last.tokens + next.tokens <= MAX_TOKENS
+    ? [last]
+    : [];
 }
 
 /**
@@ -144,7 +172,8 @@ export function* splitChunks(blocks: Iterable<TextBlock>): Generator<Chunk> {
     if (isFull(current, tokens, unit)) {
       // A heading at the very end belongs to what follows.
       const headings: Unit[] = [];
-      while (current.length > 1 && current.at(-1)?.kind === "heading") headings.unshift(current.pop() as Unit);
+      while (current.length > 1 && current.at(-1)?.kind === "heading")
+        headings.unshift(current.pop() as Unit);
       const chunk = buildChunk(current);
       if (chunk) yield chunk;
       current = headings.length > 0 ? headings : getOverlap(current, unit);

@@ -49,7 +49,10 @@ export function createClusterWorker(parts: {
     } catch (error) {
       if (performance.now() - notifiedAt < TELL_EVERY_MS) return;
       notifiedAt = performance.now();
-      log.warn({ err: safeError(error) }, "PostgreSQL does not answer: documents that are read here may be read elsewhere too");
+      log.warn(
+        { err: safeError(error) },
+        "PostgreSQL does not answer: documents that are read here may be read elsewhere too",
+      );
     }
     if (performance.now() - vectorsAt < VECTORS_MS) return;
     vectorsAt = performance.now();

@@ -13,7 +13,9 @@ const MODELS = ["embeddings", "reranker"] as const;
 export const searchModelIssues = (config: Config, kinds: readonly ProviderDescription[]): Issue[] =>
   MODELS.flatMap((name) => {
     const model = config.platform.knowledge[name];
-    return model ? findEndpointIssues(`platform.knowledge.${name}.provider`, model.provider, config, kinds) : [];
+    return model
+      ? findEndpointIssues(`platform.knowledge.${name}.provider`, model.provider, config, kinds)
+      : [];
   });
 
 export interface SearchModelOptions {
@@ -25,7 +27,12 @@ export interface SearchModelOptions {
 }
 
 /** Creates the models that `platform.knowledge` names. One whose provider has no address is left out. */
-export function configuredSearchModels({ config, env, fetch, kinds }: SearchModelOptions): SearchModels {
+export function configuredSearchModels({
+  config,
+  env,
+  fetch,
+  kinds,
+}: SearchModelOptions): SearchModels {
   const { embeddings, reranker } = config.platform.knowledge;
   const embedAt = embeddings && findEndpoint(embeddings.provider, { config, env, kinds });
   const rerankAt = reranker && findEndpoint(reranker.provider, { config, env, kinds });

@@ -24,11 +24,18 @@ const isVector = (value: unknown): value is number[] =>
 
 function parseVectors(answer: unknown, count: number): Float32Array[] {
   const { data: entries } = (answer ?? {}) as EmbeddingAnswer;
-  const data = (Array.isArray(entries) ? entries : []).map((entry, index) => ({ at: entry.index ?? index, embedding: entry.embedding }));
+  const data = (Array.isArray(entries) ? entries : []).map((entry, index) => ({
+    at: entry.index ?? index,
+    embedding: entry.embedding,
+  }));
   const vectors = data
     .toSorted((a, b) => a.at - b.at)
     .flatMap(({ embedding }) => (isVector(embedding) ? [Float32Array.from(embedding)] : []));
-  if (vectors.length !== count) throw new EndpointError("the embedding endpoint answered with something else than vectors", "answered");
+  if (vectors.length !== count)
+    throw new EndpointError(
+      "the embedding endpoint answered with something else than vectors",
+      "answered",
+    );
   return vectors;
 }
 
@@ -36,15 +43,28 @@ function parseVectors(answer: unknown, count: number): Float32Array[] {
  * Embeddings from any endpoint that speaks OpenAI's `POST /embeddings`.
  * `baseUrl` ends before `/embeddings`, as with the official clients (`https://api.openai.com/v1`).
  */
-export function createEmbedder(options: Omit<EndpointCall, "title"> & { model: string; provider?: string }): Embedder {
+export function createEmbedder(
+  options: Omit<EndpointCall, "title"> & { model: string; provider?: string },
+): Embedder {
   const { model, provider, ...endpoint } = options;
   return {
     model,
     ...(provider === undefined ? {} : { provider }),
     async embed(texts, signal) {
-      const limits = { signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]), maxBytes: MAX_ANSWER };
+      const limits = {
+        signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]),
+        maxBytes: MAX_ANSWER,
+      };
       const body = { model, input: texts, encoding_format: "float" };
-      return parseVectors(await postJson({ ...endpoint, title: "the embedding endpoint" }, "/embeddings", body, limits), texts.length);
+      return parseVectors(
+        await postJson(
+          { ...endpoint, title: "the embedding endpoint" },
+          "/embeddings",
+          body,
+          limits,
+        ),
+        texts.length,
+      );
     },
   };
 }
@@ -64,17 +84,25 @@ export interface EmbeddingLoop {
 }
 
 /** Embeds passages. A passage whose text the endpoint refuses gets no vector. */
-async function embedAll(embedder: Embedder, batch: readonly Pending[], signal: AbortSignal): Promise<NewVector[]> {
+async function embedAll(
+  embedder: Embedder,
+  batch: readonly Pending[],
+  signal: AbortSignal,
+): Promise<NewVector[]> {
   try {
     const vectors = await embedder.embed(
       batch.map(({ text }) => text),
       signal,
     );
-    return batch.map(({ seq }, index) => ({ seq, vector: normalized(vectors[index] as Float32Array) }));
+    return batch.map(({ seq }, index) => ({
+      seq,
+      vector: normalized(vectors[index] as Float32Array),
+    }));
   } catch (error) {
     if (!(error instanceof EndpointError && error.isRefused)) throw error;
     // Which of them it was is found one by one.
-    if (batch.length > 1) return (await Promise.all(batch.map((one) => embedAll(embedder, [one], signal)))).flat();
+    if (batch.length > 1)
+      return (await Promise.all(batch.map((one) => embedAll(embedder, [one], signal)))).flat();
     return batch.map(({ seq }) => ({ seq, vector: null }));
   }
 }
@@ -109,7 +137,9 @@ export async function embedPending(
  * Gives every visible chunk a vector of the model, in the background: documents are searchable by words before, and
  * while the endpoint is down. After a failure it waits, longer each time, up to five minutes.
  */
-export function createEmbeddingLoop(options: EmbeddingParts & { clock: Clock; log: Logger }): EmbeddingLoop {
+export function createEmbeddingLoop(
+  options: EmbeddingParts & { clock: Clock; log: Logger },
+): EmbeddingLoop {
   const { clock, log } = options;
   const stop = new AbortController();
   let again = false;
@@ -126,7 +156,10 @@ export function createEmbeddingLoop(options: EmbeddingParts & { clock: Clock; lo
         if (stop.signal.aborted) return;
         const asked = error instanceof EndpointError ? error.getRetryAfterMs(clock.now()) : 0;
         const delay = Math.max(backOff(++failures, RETRY), asked);
-        log.warn({ err: safeError(error), againInSeconds: delay / 1000 }, "no embeddings: documents are found by their words for now");
+        log.warn(
+          { err: safeError(error), againInSeconds: delay / 1000 },
+          "no embeddings: documents are found by their words for now",
+        );
         again = true;
         await clock.sleep(delay, stop.signal);
       }

@@ -20,7 +20,11 @@ export class EndpointError extends RouseError {
   constructor(
     message: string,
     outcome: CallOutcome,
-    { headers = {}, isRefused = false, cause }: { headers?: Record<string, string>; isRefused?: boolean; cause?: unknown } = {},
+    {
+      headers = {},
+      isRefused = false,
+      cause,
+    }: { headers?: Record<string, string>; isRefused?: boolean; cause?: unknown } = {},
   ) {
     super({ code: "internal", message }, { cause });
     this.outcome = outcome;
@@ -48,7 +52,8 @@ async function readText(response: Response, maxBytes: number, title: string): Pr
   let bytes = 0;
   for await (const part of response.body ?? []) {
     bytes += part.byteLength;
-    if (bytes > maxBytes) throw new EndpointError(`${title} answered with more than ${maxBytes} bytes`, "answered");
+    if (bytes > maxBytes)
+      throw new EndpointError(`${title} answered with more than ${maxBytes} bytes`, "answered");
     text += decoder.decode(part, { stream: true });
   }
   return text + decoder.decode();
@@ -85,7 +90,11 @@ export async function postJson(
   try {
     const response = await request(`${baseUrl.replace(/\/+$/, "")}${path}`, {
       method: "POST",
-      headers: { "content-type": "application/json", ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }), ...headers },
+      headers: {
+        "content-type": "application/json",
+        ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+        ...headers,
+      },
       body: JSON.stringify(body),
       signal,
     });
@@ -95,10 +104,16 @@ export async function postJson(
   } catch (error) {
     if (error instanceof EndpointError) throw error;
     if (error instanceof SyntaxError)
-      throw new EndpointError(`${title} answered with something else than JSON`, "answered", { cause: error });
-    const isTimeout = signal.aborted && (signal.reason as { name?: unknown } | undefined)?.name === "TimeoutError";
-    if (signal.aborted && !isTimeout) throw new EndpointError(`${title} was not asked to the end`, "none", { cause: error });
-    const message = isTimeout ? `${title} gave no answer in time` : `${title} cannot be reached: check its address, and whether it runs`;
+      throw new EndpointError(`${title} answered with something else than JSON`, "answered", {
+        cause: error,
+      });
+    const isTimeout =
+      signal.aborted && (signal.reason as { name?: unknown } | undefined)?.name === "TimeoutError";
+    if (signal.aborted && !isTimeout)
+      throw new EndpointError(`${title} was not asked to the end`, "none", { cause: error });
+    const message = isTimeout
+      ? `${title} gave no answer in time`
+      : `${title} cannot be reached: check its address, and whether it runs`;
     throw new EndpointError(message, "away", { cause: error });
   }
 }

@@ -57,7 +57,10 @@ async function* jsonLines(file: string): AsyncGenerator<Line> {
     try {
       yield JSON.parse(line) as Line;
     } catch (error) {
-      throw new RouseError({ code: "usage", message: `${file}: line ${number} is no JSON` }, { cause: error });
+      throw new RouseError(
+        { code: "usage", message: `${file}: line ${number} is no JSON` },
+        { cause: error },
+      );
     }
   }
 }
@@ -74,10 +77,14 @@ async function readJudgements(file: string): Promise<Map<string, Map<string, num
   return judgements;
 }
 
-const discounted = (gains: readonly number[]): number => gains.reduce((sum, gain, index) => sum + gain / Math.log2(index + 2), 0);
+const discounted = (gains: readonly number[]): number =>
+  gains.reduce((sum, gain, index) => sum + gain / Math.log2(index + 2), 0);
 
 /** The three figures of one ranking. `relevant`: the judged documents with their grades; those of 0 are not relevant. */
-export function measure(ranking: readonly string[], relevant: ReadonlyMap<string, number>): Figures {
+export function measure(
+  ranking: readonly string[],
+  relevant: ReadonlyMap<string, number>,
+): Figures {
   const grades = [...relevant.values()].filter((grade) => grade > 0);
   const gains = ranking.map((id) => Math.max(0, relevant.get(id) ?? 0));
   const ideal = discounted(grades.toSorted((a, b) => b - a).slice(0, 10));
@@ -87,12 +94,18 @@ export function measure(ranking: readonly string[], relevant: ReadonlyMap<string
   return {
     ndcg10: ideal === 0 ? 0 : discounted(gains.slice(0, 10)) / ideal,
     map: grades.length === 0 ? 0 : precision / grades.length,
-    recall100: grades.length === 0 ? 0 : gains.slice(0, 100).filter((gain) => gain > 0).length / grades.length,
+    recall100:
+      grades.length === 0
+        ? 0
+        : gains.slice(0, 100).filter((gain) => gain > 0).length / grades.length,
   };
 }
 
 /** Writes the chunks of the corpus; returns the document of each chunk, in order. */
-async function writeCorpus(corpus: string, out: string): Promise<{ owners: string[]; documents: number }> {
+async function writeCorpus(
+  corpus: string,
+  out: string,
+): Promise<{ owners: string[]; documents: number }> {
   const owners: string[] = [];
   let documents = 0;
   await using file = await open(out, "w");
@@ -102,7 +115,11 @@ async function writeCorpus(corpus: string, out: string): Promise<{ owners: strin
     const tokenizer = new DocumentTokenizer();
     for (const chunk of splitChunks([{ kind: "text", text }])) {
       const headings = title === "" ? [] : [title];
-      waiting += renderChunkLine({ ...chunk, headings, ...tokenizer.toIndexForm(`${title}\n${chunk.text}`) });
+      waiting += renderChunkLine({
+        ...chunk,
+        headings,
+        ...tokenizer.toIndexForm(`${title}\n${chunk.text}`),
+      });
       owners.push(_id);
     }
     if (waiting.length < FLUSH) continue;
@@ -126,7 +143,15 @@ async function indexCorpus(
   if (!job) throw new RouseError({ code: "internal", message: "the index cannot be built" });
   for (let offset = 0, first = 0; ;) {
     const done = { mimeType: "application/json", title: null, pages: null, chunks };
-    const part = await writer.call("indexPart", { id: job.id, generation: job.generation, file, offset, first, done, now: 0 });
+    const part = await writer.call("indexPart", {
+      id: job.id,
+      generation: job.generation,
+      file,
+      offset,
+      first,
+      done,
+      now: 0,
+    });
     if (part.state !== "more") return;
     ({ offset, next: first } = part);
     onProgress(first);
@@ -148,7 +173,9 @@ const rankByWords =
 const rankByPath =
   (search: ReturnType<typeof createSearch>): RankChunks =>
   async (text) =>
-    (await search({ tenant: TENANT, text, limit: MAX_FUSED })).map(({ chunkId }) => Number(chunkId.slice(chunkId.lastIndexOf("#") + 1)));
+    (await search({ tenant: TENANT, text, limit: MAX_FUSED })).map(({ chunkId }) =>
+      Number(chunkId.slice(chunkId.lastIndexOf("#") + 1)),
+    );
 
 /** Sums up the figures of one way to search over all queries. */
 class Measured {
@@ -160,11 +187,18 @@ class Measured {
     this.#rank = rank;
   }
 
-  async ask(text: string, relevant: ReadonlyMap<string, number>, owners: readonly string[]): Promise<void> {
+  async ask(
+    text: string,
+    relevant: ReadonlyMap<string, number>,
+    owners: readonly string[],
+  ): Promise<void> {
     const start = performance.now();
     const found = await this.#rank(text);
     this.times.push(performance.now() - start);
-    const { ndcg10, map, recall100 } = measure([...new Set(found.map((place) => owners[place] ?? ""))], relevant);
+    const { ndcg10, map, recall100 } = measure(
+      [...new Set(found.map((place) => owners[place] ?? ""))],
+      relevant,
+    );
     this.#sums.ndcg10 += ndcg10;
     this.#sums.map += map;
     this.#sums.recall100 += recall100;
@@ -213,16 +247,23 @@ async function measureAll(
     asked++;
     onProgress?.("asking", asked, judgements.size);
   }
-  if (asked === 0) throw new RouseError({ code: "usage", message: `${folder}: no query has a judgement` });
+  if (asked === 0)
+    throw new RouseError({ code: "usage", message: `${folder}: no query has a judgement` });
 }
 
-async function measureIndex(folder: string, { dir, writer, reader }: Index, options: EvaluateOptions): Promise<Evaluation> {
+async function measureIndex(
+  folder: string,
+  { dir, writer, reader }: Index,
+  options: EvaluateOptions,
+): Promise<Evaluation> {
   const { onProgress, evaluated } = options;
   const judgements = await readJudgements(join(folder, "qrels.tsv"));
   const chunkFile = join(dir, "chunks");
   const began = performance.now();
   const { owners, documents } = await writeCorpus(join(folder, "corpus.jsonl"), chunkFile);
-  await indexCorpus(dir, writer, chunkFile, owners.length, (done) => onProgress?.("indexing", done, owners.length));
+  await indexCorpus(dir, writer, chunkFile, owners.length, (done) =>
+    onProgress?.("indexing", done, owners.length),
+  );
   const indexed = performance.now();
   const strict = evaluated && withRetries(evaluated);
   const embedder = strict?.embedder;
@@ -232,7 +273,11 @@ async function measureIndex(folder: string, { dir, writer, reader }: Index, opti
     );
   const embedded = performance.now();
   const byWords = new Measured(rankByWords(reader, strict ? MAX_FUSED : DEPTH));
-  const path = strict && new Measured(rankByPath(createSearch({ reader, models: evaluated.models, makeCall: strict.makeCall })));
+  const path =
+    strict &&
+    new Measured(
+      rankByPath(createSearch({ reader, models: evaluated.models, makeCall: strict.makeCall })),
+    );
   await measureAll(folder, { owners, judgements }, path ? [path, byWords] : [byWords], options);
   const { times } = path ?? byWords;
   times.sort((a, b) => a - b);
@@ -264,7 +309,12 @@ export async function evaluate(folder: string, options: EvaluateOptions): Promis
   const scratch = store && (await store.driver.scratch?.({ url: store.url, env }));
   if (scratch) opened.defer(() => scratch.drop());
   const sql = scratch && getSqlSource(store.driver, scratch.url);
-  const settings = { database: join(dir, "knowledge.db"), sql, files: join(dir, "knowledge"), now: 0 };
+  const settings = {
+    database: join(dir, "knowledge.db"),
+    sql,
+    files: join(dir, "knowledge"),
+    now: 0,
+  };
   const writer = await openDatabase({ role: "writer", ...settings }, { log, env });
   opened.defer(() => writer.close());
   const reader = await openDatabase({ role: "reader", ...settings }, { log, env });

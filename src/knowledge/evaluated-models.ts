@@ -18,21 +18,28 @@ export interface EvaluatedModels {
  * Makes calls that are tried again after errors that pass. The last error is thrown: figures of a search that has done without
  * the model would be taken for those of the model.
  */
-export function withRetries({ models, clock }: EvaluatedModels): { embedder: Embedder | undefined; makeCall: MakeCall } {
+export function withRetries({ models, clock }: EvaluatedModels): {
+  embedder: Embedder | undefined;
+  makeCall: MakeCall;
+} {
   const { embed } = models;
   const attempt = async <T>(work: () => Promise<T>): Promise<T> => {
     for (let tries = 1; ; tries++) {
       try {
         return await work();
       } catch (error) {
-        const isPassing = error instanceof EndpointError && (error.outcome === "away" || error.outcome === "busy");
+        const isPassing =
+          error instanceof EndpointError && (error.outcome === "away" || error.outcome === "busy");
         if (!isPassing || tries === MAX_TRIES) throw error;
         await clock.sleep(Math.max(backOff(tries, RETRY), error.getRetryAfterMs(clock.now())));
       }
     }
   };
   return {
-    embedder: embed && { ...embed, embed: (texts, signal) => attempt(() => embed.embed(texts, signal)) },
+    embedder: embed && {
+      ...embed,
+      embed: (texts, signal) => attempt(() => embed.embed(texts, signal)),
+    },
     makeCall: ({ work }) => attempt(() => work(AbortSignal.timeout(REQUEST_MS))),
   };
 }

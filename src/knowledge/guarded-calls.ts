@@ -25,11 +25,22 @@ export interface GuardedCalls {
 }
 
 /** Makes the calls of endpoints that search can do without. No question waits for a call that tests an open breaker. */
-export function createGuardedCalls({ breaker, clock, log }: { breaker: Breaker; clock: Clock; log: Logger }): GuardedCalls {
+export function createGuardedCalls({
+  breaker,
+  clock,
+  log,
+}: {
+  breaker: Breaker;
+  clock: Clock;
+  log: Logger;
+}): GuardedCalls {
   const stop = new AbortController();
   const tests = new Set<Promise<unknown>>();
 
-  const run = async <T>(pass: Pass, { of, ms, otherwise, work }: GuardedCall<T>): Promise<T | undefined> => {
+  const run = async <T>(
+    pass: Pass,
+    { of, ms, otherwise, work }: GuardedCall<T>,
+  ): Promise<T | undefined> => {
     try {
       const value = await work(AbortSignal.any([stop.signal, AbortSignal.timeout(ms)]));
       pass.leave("ok");

@@ -48,11 +48,21 @@ export function createJobs(options: {
   onSettled(id: string, removed: readonly string[]): void;
 }): IndexJobs {
   const { writer, extractor, config, files, tmp, clock, log, onSettled } = options;
-  const limits = { pages: config.pages, textChars: config.textMb * 1e6, unzipRatio: config.unzipRatio };
+  const limits = {
+    pages: config.pages,
+    textChars: config.textMb * 1e6,
+    unzipRatio: config.unzipRatio,
+  };
   /** How long a document takes while others are indexed at the same time; the start value is a guess. */
   let meanMs = SHARED_WAIT_MS;
-  const ahead = (): number => (files === undefined ? Math.max(SHARED_AHEAD, Math.min(AHEAD, Math.floor(SHARED_WAIT_MS / meanMs))) : AHEAD);
-  const running = new Map<string, { stop: AbortController; progress: number; ended: Promise<void> }>();
+  const ahead = (): number =>
+    files === undefined
+      ? Math.max(SHARED_AHEAD, Math.min(AHEAD, Math.floor(SHARED_WAIT_MS / meanMs)))
+      : AHEAD;
+  const running = new Map<
+    string,
+    { stop: AbortController; progress: number; ended: Promise<void> }
+  >();
   const closed = new AbortController();
   let taking = false;
   let again = false;
@@ -78,8 +88,17 @@ export function createJobs(options: {
     for (let offset = 0, first = 0; ;) {
       const { id, generation } = job;
       if (closed.signal.aborted) return;
-      const part = await writer.call("indexPart", { id, generation, file, offset, first, done, now: clock.now() });
-      if (part.state !== "more") return part.state === "ready" ? onSettled(id, part.removed) : undefined;
+      const part = await writer.call("indexPart", {
+        id,
+        generation,
+        file,
+        offset,
+        first,
+        done,
+        now: clock.now(),
+      });
+      if (part.state !== "more")
+        return part.state === "ready" ? onSettled(id, part.removed) : undefined;
       ({ offset, next: first } = part);
       const entry = running.get(id);
       if (entry) entry.progress = READING + (1 - READING) * (first / done.chunks);
@@ -96,16 +115,28 @@ export function createJobs(options: {
     try {
       const { sha256, filename, title } = job;
       if (files === undefined) await writer.call("fetch", sha256, fetched);
-      const call = { file: files === undefined ? fetched : join(files, sha256), sha256, filename, title, out, limits };
+      const call = {
+        file: files === undefined ? fetched : join(files, sha256),
+        sha256,
+        filename,
+        title,
+        out,
+        limits,
+      };
       reading++;
-      const result = await extractor.run(call, { signal: stop.signal, onProgress }).finally(() => reading--);
+      const result = await extractor
+        .run(call, { signal: stop.signal, onProgress })
+        .finally(() => reading--);
       if (result.ok) return await index(job, out, result);
       if ("stopped" in result) return await writer.call("putBack", job);
       await writer.call("fail", job, result.error);
       log.info({ document: job.id, code: result.error.code }, "a document could not be indexed");
       onSettled(job.id, []);
     } catch (error) {
-      log.error({ err: safeError(error), document: job.id }, "the work on a document failed; it is tried again");
+      log.error(
+        { err: safeError(error), document: job.id },
+        "the work on a document failed; it is tried again",
+      );
       await clock.sleep(AGAIN_MS, closed.signal);
       await writer.call("putBack", job).catch(() => undefined);
     } finally {
@@ -139,7 +170,10 @@ export function createJobs(options: {
       } while (again);
     } catch (error) {
       if (closed.signal.aborted) return;
-      log.error({ err: safeError(error) }, "no document can be taken from the queue; it is tried again");
+      log.error(
+        { err: safeError(error) },
+        "no document can be taken from the queue; it is tried again",
+      );
       void clock.sleep(AGAIN_MS, closed.signal).then(() => take());
     } finally {
       taking = false;
@@ -155,7 +189,10 @@ export function createJobs(options: {
       closed.abort();
       for (const { stop } of running.values()) stop.abort();
       while (running.size > 0 || taking)
-        await Promise.all([...[...running.values()].map(({ ended }) => ended), new Promise((done) => setTimeout(done, 1))]);
+        await Promise.all([
+          ...[...running.values()].map(({ ended }) => ended),
+          new Promise((done) => setTimeout(done, 1)),
+        ]);
     },
   };
 }

@@ -41,15 +41,20 @@ export interface KnowledgeOptions extends SearchModels {
   extractionChild?: string;
 }
 
-async function prepareFolders(dir: string, isShared: boolean): Promise<{ database: string; files: string; tmp: string }> {
+async function prepareFolders(
+  dir: string,
+  isShared: boolean,
+): Promise<{ database: string; files: string; tmp: string }> {
   const tmp = stagingFolder(dir);
   await mkdir(tmp, { recursive: true, mode: 0o700 });
   if (isShared) return { database: "", files: "", tmp };
   const database = join(dir, "knowledge.db");
   // For its owner alone before it is opened: its companions take over its mode.
-  await writeFile(database, "", { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EEXIST") throw error;
-  });
+  await writeFile(database, "", { flag: "wx", mode: 0o600 }).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    },
+  );
   await chmod(database, 0o600);
   return { database, files: join(dir, "knowledge"), tmp };
 }
@@ -59,7 +64,8 @@ async function sweepTmp(tmp: string, now: number): Promise<void> {
   for (const name of await readdir(tmp)) {
     const file = join(tmp, name);
     const isOld = async (): Promise<boolean> => now - (await stat(file)).mtimeMs > OLD_UPLOAD_MS;
-    if (name.startsWith("chunks-") || (name.startsWith(UPLOAD_PREFIX) && (await isOld()))) await rm(file, { force: true });
+    if (name.startsWith("chunks-") || (name.startsWith(UPLOAD_PREFIX) && (await isOld())))
+      await rm(file, { force: true });
   }
 }
 
@@ -69,15 +75,27 @@ async function sweepTmp(tmp: string, now: number): Promise<void> {
  * cannot be opened.
  */
 export async function createKnowledge(options: KnowledgeOptions): Promise<Knowledge> {
-  const { dir, sql, env = {}, clock, log, config, embed, extractionChild, extractors = () => [] } = options;
+  const {
+    dir,
+    sql,
+    env = {},
+    clock,
+    log,
+    config,
+    embed,
+    extractionChild,
+    extractors = () => [],
+  } = options;
   const { breaker = createBreaker({ clock, maxRetryAfterMs: () => MAX_RETRY_AFTER_MS }) } = options;
   const { database, files, tmp } = await prepareFolders(dir, sql !== undefined);
   const settings = { database, sql, files, now: clock.now() };
   const writer = await openDatabase({ role: "writer", ...settings }, { log, env });
-  const reader = await openDatabase({ role: "reader", ...settings }, { log, env }).catch(async (error: unknown) => {
-    await writer.close();
-    throw error;
-  });
+  const reader = await openDatabase({ role: "reader", ...settings }, { log, env }).catch(
+    async (error: unknown) => {
+      await writer.close();
+      throw error;
+    },
+  );
   const extractor = createExtractor({
     workers: config.workers,
     memoryMb: config.memoryMb,
@@ -106,13 +124,24 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
   const calls = createGuardedCalls({ breaker, clock, log });
   const search = createSearch({ reader, models: options, makeCall: calls.make });
   const others =
-    sql && createClusterWorker({ writer, jobs, embedding, log, reader, awaited: () => [...waiters.keys()], onSettled: settle });
+    sql &&
+    createClusterWorker({
+      writer,
+      jobs,
+      embedding,
+      log,
+      reader,
+      awaited: () => [...waiters.keys()],
+      onSettled: settle,
+    });
   let started = false;
   const work = (): void => void (started && jobs.wake());
 
   const live = (document: DocumentRecord): DocumentRecord => {
     const progress = jobs.progress(document.id);
-    return progress === undefined || document.status === "ready" || document.status === "failed" ? document : { ...document, progress };
+    return progress === undefined || document.status === "ready" || document.status === "failed"
+      ? document
+      : { ...document, progress };
   };
   const get = async (id: string): Promise<DocumentRecord | undefined> => {
     const document = await reader.call("get", id, embed?.model);
@@ -131,7 +160,9 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     },
     async get(tenant, id, access) {
       const document = await get(id);
-      return document?.tenant === tenant && isVisible(document.agentIds, access) ? document : undefined;
+      return document?.tenant === tenant && isVisible(document.agentIds, access)
+        ? document
+        : undefined;
     },
     async list(tenant, query = {}) {
       const page = await reader.call("list", tenant, query, embed?.model);
@@ -179,7 +210,8 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     async start() {
       await sweepTmp(tmp, clock.now());
       const again = await writer.call("recover");
-      if (again > 0) log.info({ documents: again }, "documents whose indexing was interrupted are read again");
+      if (again > 0)
+        log.info({ documents: again }, "documents whose indexing was interrupted are read again");
       started = true;
       jobs.wake();
       embedding?.wake();

@@ -27,7 +27,16 @@ import { stemmer as ukrainian } from "@orama/stemmers/ukrainian";
 import { FREQUENT_ENGLISH, STOP_WORDS } from "./stop-words.ts";
 
 /** The scripts whose words are written with spaces, as far as they are distinguished. */
-export type Script = "latin" | "cyrillic" | "arabic" | "greek" | "hebrew" | "armenian" | "devanagari" | "tamil" | "other";
+export type Script =
+  | "latin"
+  | "cyrillic"
+  | "arabic"
+  | "greek"
+  | "hebrew"
+  | "armenian"
+  | "devanagari"
+  | "tamil"
+  | "other";
 
 export interface Language {
   code: string;
@@ -40,7 +49,10 @@ export interface Language {
 }
 
 const none: ReadonlySet<string> = new Set();
-const define = (script: Script, stemmers: Record<string, ((word: string) => string) | undefined>): Language[] =>
+const define = (
+  script: Script,
+  stemmers: Record<string, ((word: string) => string) | undefined>,
+): Language[] =>
   Object.entries(stemmers).map(([code, stem]) => ({
     code,
     script,
@@ -94,16 +106,19 @@ const byScript = Map.groupBy(LANGUAGES, ({ script }) => script);
 
 const byWord = new Map<string, Language[]>();
 for (const language of LANGUAGES)
-  for (const word of [...language.stopWords, ...(language.frequent ?? [])]) byWord.set(word, [...(byWord.get(word) ?? []), language]);
+  for (const word of [...language.stopWords, ...(language.frequent ?? [])])
+    byWord.set(word, [...(byWord.get(word) ?? []), language]);
 
 /** The languages that have a word among their frequent ones. */
-export const getLanguagesByWord = (word: string): readonly Language[] | undefined => byWord.get(word);
+export const getLanguagesByWord = (word: string): readonly Language[] | undefined =>
+  byWord.get(word);
 export const getLanguage = (code: string): Language | undefined => byCode.get(code);
 export const languagesIn = (script: Script): readonly Language[] => byScript.get(script) ?? [];
 export const getDefaultLanguage = (script: Script): Language => languagesIn(script)[0] as Language;
 
 /** Whether texts of the language are indexed by n-grams as well. For English they bring nothing; see docs/knowledge.md. */
-export const hasGrams = (code: string | undefined): boolean => code !== undefined && code !== "" && code !== "en" && byCode.has(code);
+export const hasGrams = (code: string | undefined): boolean =>
+  code !== undefined && code !== "" && code !== "en" && byCode.has(code);
 
 const RANGES: readonly (readonly [number, number, Script])[] = [
   [0x0041, 0x02af, "latin"],

@@ -4,7 +4,13 @@ import type { Readable } from "node:stream";
 import { lazy } from "../core/lazy.ts";
 import { installedFormats } from "./formats.ts";
 import type { Extractor } from "../contract/kinds.ts";
-import { stageBytes, stageFile, stagingFolder, UPLOAD_PREFIX, type StagedFile } from "./upload-staging.ts";
+import {
+  stageBytes,
+  stageFile,
+  stagingFolder,
+  UPLOAD_PREFIX,
+  type StagedFile,
+} from "./upload-staging.ts";
 import type { Presence } from "./presence.ts";
 import type { DocumentPage, Knowledge } from "./types.ts";
 
@@ -49,7 +55,11 @@ export function createLazyKnowledge(options: {
   };
   const opened = lazy(openNow);
   /** The documents where there can be any, else what no documents answer. */
-  const ask = async <T>(work: (knowledge: Knowledge) => Promise<T>, none: T, tenant?: string): Promise<T> =>
+  const ask = async <T>(
+    work: (knowledge: Knowledge) => Promise<T>,
+    none: T,
+    tenant?: string,
+  ): Promise<T> =>
     opened.current() === undefined && !(await presence.has(tenant)) ? none : work(await opened());
 
   /** Looks until another gateway has added a document. A store that is away is looked at again. */
@@ -68,7 +78,8 @@ export function createLazyKnowledge(options: {
       const tmp = stagingFolder(dir);
       const names = await readdir(tmp).catch(() => []);
       for (const name of names)
-        if (name.startsWith(UPLOAD_PREFIX) || name.startsWith("chunks-")) await rm(join(tmp, name), { force: true });
+        if (name.startsWith(UPLOAD_PREFIX) || name.startsWith("chunks-"))
+          await rm(join(tmp, name), { force: true });
     },
     add: async (upload) => {
       const knowledge = await opened().catch(async (error: unknown) => {

@@ -35,7 +35,11 @@ export function createFilePresence(file: string, embeds: () => boolean): Presenc
     async has(tenant) {
       if (!existsSync(file)) return false;
       if (tenant === undefined) return true;
-      if (!without.has(tenant) && !findsAny(file, "SELECT 1 FROM documents WHERE tenant = ?", tenant)) without.add(tenant);
+      if (
+        !without.has(tenant) &&
+        !findsAny(file, "SELECT 1 FROM documents WHERE tenant = ?", tenant)
+      )
+        without.add(tenant);
       return !without.has(tenant);
     },
     async hasWork() {
@@ -50,16 +54,28 @@ export function createFilePresence(file: string, embeds: () => boolean): Presenc
 const LIMITS = { connections: 1, statementMs: 10_000 };
 
 /** Asks the index in the database of the store, where other gateways add documents, too. */
-export function createSharedPresence(source: SqlSource, options: { env: Record<string, string | undefined>; log: Logger }): Presence {
+export function createSharedPresence(
+  source: SqlSource,
+  options: { env: Record<string, string | undefined>; log: Logger },
+): Presence {
   const database = lazy(() => openSql(source, { ...options, ...LIMITS }));
   /** The first gateway that opens the index makes its tables. */
   let isMade = false;
   const findAny = async (condition: string, values: string[]): Promise<boolean> => {
     const db = await database();
-    isMade ||= (await db.query<{ made: boolean }>("SELECT to_regclass('knowledge_documents') IS NOT NULL AS made"))[0]?.made ?? false;
-    return isMade && (await db.query(`SELECT 1 FROM knowledge_documents ${condition} LIMIT 1`, values)).length > 0;
+    isMade ||=
+      (
+        await db.query<{ made: boolean }>(
+          "SELECT to_regclass('knowledge_documents') IS NOT NULL AS made",
+        )
+      )[0]?.made ?? false;
+    return (
+      isMade &&
+      (await db.query(`SELECT 1 FROM knowledge_documents ${condition} LIMIT 1`, values)).length > 0
+    );
   };
-  const has = (tenant?: string): Promise<boolean> => (tenant === undefined ? findAny("", []) : findAny("WHERE tenant = $1", [tenant]));
+  const has = (tenant?: string): Promise<boolean> =>
+    tenant === undefined ? findAny("", []) : findAny("WHERE tenant = $1", [tenant]);
   return {
     has,
     // Which work others have left, the index knows best.

@@ -74,7 +74,8 @@ export class Scores {
 export function fuseRankings(rankings: readonly (readonly Ranked[])[]): Ranked[] {
   const scores = new Map<number, number>();
   for (const ranking of rankings)
-    for (const [index, { seq }] of ranking.entries()) scores.set(seq, (scores.get(seq) ?? 0) + 1 / (K + index + 1));
+    for (const [index, { seq }] of ranking.entries())
+      scores.set(seq, (scores.get(seq) ?? 0) + 1 / (K + index + 1));
   return [...scores].map(([seq, score]) => ({ seq, score })).toSorted(inOrder);
 }
 
@@ -99,8 +100,10 @@ export function fuseGrams(words: readonly WordRanked[], grams: readonly Ranked[]
   const bestWord = words[0]?.score || 1;
   const bestGram = grams[0]?.score || 1;
   const scores = new Map<number, number>();
-  for (const { seq, score, hasGrams } of words) scores.set(seq, ((hasGrams ? 1 : 1 + GRAM_WEIGHT) * score) / bestWord);
-  for (const { seq, score } of grams) scores.set(seq, (scores.get(seq) ?? 0) + (GRAM_WEIGHT * score) / bestGram);
+  for (const { seq, score, hasGrams } of words)
+    scores.set(seq, ((hasGrams ? 1 : 1 + GRAM_WEIGHT) * score) / bestWord);
+  for (const { seq, score } of grams)
+    scores.set(seq, (scores.get(seq) ?? 0) + (GRAM_WEIGHT * score) / bestGram);
   return [...scores].map(([seq, score]) => ({ seq, score })).toSorted(inOrder);
 }
 
@@ -122,7 +125,8 @@ export interface KnownVector {
   vector: Uint8Array;
 }
 
-export const toFloats = (bytes: Uint8Array): Float32Array => new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+export const toFloats = (bytes: Uint8Array): Float32Array =>
+  new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
 
 export function dot(a: Float32Array, b: Float32Array): number {
   let sum = 0;
@@ -164,7 +168,11 @@ export class VectorMemory {
     this.last = id;
     const at = this.#seqs.length;
     const slot = at % BLOCK;
-    if (slot === 0) this.#blocks.push({ scales: new Float32Array(BLOCK), numbers: new Int8Array(BLOCK * this.#dimension) });
+    if (slot === 0)
+      this.#blocks.push({
+        scales: new Float32Array(BLOCK),
+        numbers: new Int8Array(BLOCK * this.#dimension),
+      });
     const { numbers, scales } = this.#blocks.at(-1) as Block;
     const floats = toFloats(vector);
     let most = 0;
@@ -173,7 +181,8 @@ export class VectorMemory {
     const factor = 1 / scale;
     const from = slot * this.#dimension;
     scales[slot] = scale;
-    for (let i = 0; i < floats.length; i++) numbers[from + i] = Math.round((floats[i] as number) * factor);
+    for (let i = 0; i < floats.length; i++)
+      numbers[from + i] = Math.round((floats[i] as number) * factor);
     this.#seqs.push(seq);
     this.#docs.push(doc);
     this.#generations.push(generation);
@@ -191,7 +200,8 @@ export class VectorMemory {
       const slot = at % BLOCK;
       const from = slot * vector.length;
       let sum = 0;
-      for (let i = 0; i < vector.length; i++) sum += (vector[i] as number) * (numbers[from + i] as number);
+      for (let i = 0; i < vector.length; i++)
+        sum += (vector[i] as number) * (numbers[from + i] as number);
       keepBest(near, limit, this.#seqs[at] as number, sum * (scales[slot] as number));
     }
     return near;

@@ -20,7 +20,10 @@ function parseScores(answer: unknown, count: number): number[] {
   }
   const ordered = Array.from({ length: count }, (_, index) => scores.get(index));
   if (scores.size === count && ordered.every((score) => score !== undefined)) return ordered;
-  throw new EndpointError(`${TITLE} answered with something else than a score for each passage`, "answered");
+  throw new EndpointError(
+    `${TITLE} answered with something else than a score for each passage`,
+    "answered",
+  );
 }
 
 /**
@@ -29,7 +32,12 @@ function parseScores(answer: unknown, count: number): number[] {
  * (`https://api.jina.ai/v1`).
  */
 export function createReranker(
-  options: Omit<EndpointCall, "title"> & { model: string; provider: string; passages: number; minScore?: number | undefined },
+  options: Omit<EndpointCall, "title"> & {
+    model: string;
+    provider: string;
+    passages: number;
+    minScore?: number | undefined;
+  },
 ): Reranker {
   const { model, provider, passages, minScore, ...endpoint } = options;
   return {
@@ -39,7 +47,13 @@ export function createReranker(
     minScore,
     async rerank(query, texts, signal) {
       const body = { model, query, documents: texts, top_n: texts.length };
-      return parseScores(await postJson({ ...endpoint, title: TITLE }, "/rerank", body, { signal, maxBytes: MAX_ANSWER }), texts.length);
+      return parseScores(
+        await postJson({ ...endpoint, title: TITLE }, "/rerank", body, {
+          signal,
+          maxBytes: MAX_ANSWER,
+        }),
+        texts.length,
+      );
     },
   };
 }

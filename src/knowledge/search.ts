@@ -19,8 +19,10 @@ export interface SearchParts {
 }
 
 /** Names the breaker of a model that is called for documents; a model of chats may have the same name. */
-export const toBreakerName = (kind: string, { provider, model }: { provider?: string; model: string }): string =>
-  `${kind}:${provider === undefined ? "" : `${provider}/`}${model}`;
+export const toBreakerName = (
+  kind: string,
+  { provider, model }: { provider?: string; model: string },
+): string => `${kind}:${provider === undefined ? "" : `${provider}/`}${model}`;
 
 /** Keeps at most so many passages of each document. */
 function limitByDocument(passages: readonly Passage[], most: number): Passage[] {
@@ -33,20 +35,32 @@ function limitByDocument(passages: readonly Passage[], most: number): Passage[] 
 }
 
 /** The text of a passage as a reranker reads it: with the headings above it, of which the text may begin with one. */
-const toRanked = ({ headings, text }: Passage): string => [...headings.filter((heading) => !text.startsWith(heading)), text].join("\n");
+const toRanked = ({ headings, text }: Passage): string =>
+  [...headings.filter((heading) => !text.startsWith(heading)), text].join("\n");
 
 /** Orders passages by their scores; those behind the scored ones follow as they are, and score no higher. */
 function orderByScores(passages: readonly Passage[], scores: readonly number[]): Passage[] {
-  const scored = scores.map((score, index) => ({ ...(passages[index] as Passage), score })).toSorted((a, b) => b.score - a.score);
+  const scored = scores
+    .map((score, index) => ({ ...(passages[index] as Passage), score }))
+    .toSorted((a, b) => b.score - a.score);
   const lowest = scored.at(-1)?.score ?? Infinity;
-  return [...scored, ...passages.slice(scores.length).map((passage) => ({ ...passage, score: Math.min(passage.score, lowest) }))];
+  return [
+    ...scored,
+    ...passages
+      .slice(scores.length)
+      .map((passage) => ({ ...passage, score: Math.min(passage.score, lowest) })),
+  ];
 }
 
 /**
  * Creates a search over the thread that reads: by words, and by vectors if there is an embedder. The passages are then ordered
  * by the reranker, if there is one, before those of one document are limited.
  */
-export function createSearch({ reader, models: { embed, rerank }, makeCall }: SearchParts): (query: SearchQuery) => Promise<Passage[]> {
+export function createSearch({
+  reader,
+  models: { embed, rerank },
+  makeCall,
+}: SearchParts): (query: SearchQuery) => Promise<Passage[]> {
   const embedQuery = (embedder: Embedder, text: string): Promise<Float32Array | undefined> =>
     makeCall({
       of: toBreakerName("embeddings", embedder),
@@ -57,26 +71,45 @@ export function createSearch({ reader, models: { embed, rerank }, makeCall }: Se
         return vector && normalized(vector);
       },
     });
-  const order = async (reranker: Reranker, text: string, found: readonly Passage[], relevantOnly: boolean): Promise<readonly Passage[]> => {
+  const order = async (
+    reranker: Reranker,
+    text: string,
+    found: readonly Passage[],
+    relevantOnly: boolean,
+  ): Promise<readonly Passage[]> => {
     if (found.length === 0) return found;
     const { minScore = -Infinity } = reranker;
     const scores = await makeCall({
       of: toBreakerName("reranker", reranker),
       ms: RERANK_MS,
       otherwise: "no reranking of passages: they stay in the order of the search",
-      work: (signal) => reranker.rerank(text, found.slice(0, reranker.passages).map(toRanked), signal),
+      work: (signal) =>
+        reranker.rerank(text, found.slice(0, reranker.passages).map(toRanked), signal),
     });
     if (!scores) return found;
     const ordered = orderByScores(found, scores);
     return relevantOnly ? ordered.filter(({ score }) => score >= minScore) : ordered;
   };
-  return async ({ tenant, agentIds, text, limit = LIMIT, perDocument = Infinity, relevantOnly = false }) => {
+  return async ({
+    tenant,
+    agentIds,
+    text,
+    limit = LIMIT,
+    perDocument = Infinity,
+    relevantOnly = false,
+  }) => {
     const most = Math.max(1, Math.min(MAX_RESULTS, limit));
     const wanted = Math.max(perDocument < most ? most * WIDER : most, rerank?.passages ?? 0);
     const looked = Math.min(MAX_RESULTS, wanted);
     if (text.trim() === "") return [];
     const vector = embed && (await embedQuery(embed, text));
-    const query = { tenant, text, limit: looked, relevantOnly: relevantOnly && !vector, ...(agentIds === undefined ? {} : { agentIds }) };
+    const query = {
+      tenant,
+      text,
+      limit: looked,
+      relevantOnly: relevantOnly && !vector,
+      ...(agentIds === undefined ? {} : { agentIds }),
+    };
     const found = await reader.call("search", query, vector && { model: embed.model, vector });
     const ordered = rerank ? await order(rerank, text, found, relevantOnly) : found;
     return limitByDocument(ordered, perDocument).slice(0, most);

@@ -68,7 +68,18 @@ export function toIndexed(word: string, { code, script, stem }: Language): strin
 export const GRAM = 4;
 
 /** Letters that are no letter with a mark, and how they are written on a keyboard without them. */
-const PLAIN: Record<string, string> = { ß: "ss", œ: "oe", æ: "ae", ø: "o", ł: "l", đ: "d", ð: "d", þ: "th", ı: "i", ς: "σ" };
+const PLAIN: Record<string, string> = {
+  ß: "ss",
+  œ: "oe",
+  æ: "ae",
+  ø: "o",
+  ł: "l",
+  đ: "d",
+  ð: "d",
+  þ: "th",
+  ı: "i",
+  ς: "σ",
+};
 
 /** A word as its n-grams are made of it: without the marks that writers leave out. */
 function unmarked(word: string, script: Script): string {
@@ -87,9 +98,14 @@ function unmarked(word: string, script: Script): string {
 }
 
 /** Makes the n-grams of a word, of their places in it: inflected forms and compounds have most of them in common. */
-export function splitGrams<T>(word: string, script: Script, make: (bare: string, from: number, to: number) => T): T[] {
+export function splitGrams<T>(
+  word: string,
+  script: Script,
+  make: (bare: string, from: number, to: number) => T,
+): T[] {
   const bare = unmarked(word, script);
   const grams: T[] = [];
-  for (let to = Math.min(GRAM, bare.length); to <= bare.length; to++) grams.push(make(bare, Math.max(0, to - GRAM), to));
+  for (let to = Math.min(GRAM, bare.length); to <= bare.length; to++)
+    grams.push(make(bare, Math.max(0, to - GRAM), to));
   return grams;
 }

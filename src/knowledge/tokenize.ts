@@ -1,4 +1,11 @@
-import { getDefaultLanguage, getLanguage, hasGrams, languagesIn, type Language, type Script } from "./languages.ts";
+import {
+  getDefaultLanguage,
+  getLanguage,
+  hasGrams,
+  languagesIn,
+  type Language,
+  type Script,
+} from "./languages.ts";
 import { toStem } from "./stem.ts";
 import { listGrams, toTokens, type Token } from "./tokens.ts";
 
@@ -18,9 +25,12 @@ interface Evidence {
 
 /** How often words are frequent words of each language. */
 function weigh(words: readonly Token[], languages: readonly Language[]): Evidence[] {
-  const found = new Map(languages.map((language) => [language, { language, hits: 0, different: 0 }]));
+  const found = new Map(
+    languages.map((language) => [language, { language, hits: 0, different: 0 }]),
+  );
   const counts = new Map<Token, number>();
-  for (const word of words) if (word.frequentIn.length > 0) counts.set(word, (counts.get(word) ?? 0) + 1);
+  for (const word of words)
+    if (word.frequentIn.length > 0) counts.set(word, (counts.get(word) ?? 0) + 1);
   for (const [word, count] of counts)
     for (const language of word.frequentIn) {
       const evidence = found.get(language);
@@ -32,20 +42,31 @@ function weigh(words: readonly Token[], languages: readonly Language[]): Evidenc
 }
 
 /** The languages that most of the frequent words are of; none if there are too few of them. */
-function mostLikely(found: readonly Evidence[], least: (evidence: Evidence) => boolean): Language[] {
+function mostLikely(
+  found: readonly Evidence[],
+  least: (evidence: Evidence) => boolean,
+): Language[] {
   const most = Math.max(...found.map(({ hits }) => hits));
-  return found.filter((evidence) => evidence.hits === most && least(evidence)).map(({ language }) => language);
+  return found
+    .filter((evidence) => evidence.hits === most && least(evidence))
+    .map(({ language }) => language);
 }
 
 /** The language of a text's words of one script; undefined if the text does not tell it. */
-function detectLanguage(words: readonly Token[], script: Script, before: Language | undefined): Language | undefined {
+function detectLanguage(
+  words: readonly Token[],
+  script: Script,
+  before: Language | undefined,
+): Language | undefined {
   const found = weigh(words, languagesIn(script));
   const [least, share] = words.length > LONG ? [MIN_DIFFERENT + 1, MIN_SHARE] : [MIN_DIFFERENT, 0];
   const [standard] = found;
   // In a short text, a few words that several languages have do not count.
   const most = words.length > LONG ? 0 : (standard?.hits ?? 0) * 2;
   const isLikely = ({ language, hits, different }: Evidence): boolean =>
-    different >= least && hits >= words.length * share && (language === standard?.language || hits > most);
+    different >= least &&
+    hits >= words.length * share &&
+    (language === standard?.language || hits > most);
   const likely = mostLikely(found, isLikely);
   return before && likely.includes(before) ? before : likely[0];
 }
@@ -54,11 +75,20 @@ function detectLanguage(words: readonly Token[], script: Script, before: Languag
 const MIN_FOREIGN = 0.08;
 
 /** The language of words that tell none: that of the passage before, unless it can be English only if nothing speaks against it. */
-function assumeLanguage(words: readonly Token[], script: Script, before: Language | undefined): Language {
+function assumeLanguage(
+  words: readonly Token[],
+  script: Script,
+  before: Language | undefined,
+): Language {
   const standard = getDefaultLanguage(script);
   if (before && before !== standard) return before;
-  const foreign = script === "latin" ? words.filter(({ text }) => /[\u00df-\u024f\u1e00-\u1eff]/.test(text)).length : 0;
-  return foreign > 0 && foreign >= words.length * MIN_FOREIGN ? (getLanguage("mis") as Language) : standard;
+  const foreign =
+    script === "latin"
+      ? words.filter(({ text }) => /[\u00df-\u024f\u1e00-\u1eff]/.test(text)).length
+      : 0;
+  return foreign > 0 && foreign >= words.length * MIN_FOREIGN
+    ? (getLanguage("mis") as Language)
+    : standard;
 }
 
 function groupByScript(tokens: readonly Token[]): Map<Script, Token[]> {
@@ -107,7 +137,10 @@ export class DocumentTokenizer {
     const profile = new Map(this.#profile);
     for (const [script, words] of scripts) {
       const before = profile.get(script);
-      profile.set(script, detectLanguage(words, script, before) ?? assumeLanguage(words, script, before));
+      profile.set(
+        script,
+        detectLanguage(words, script, before) ?? assumeLanguage(words, script, before),
+      );
     }
     this.#profile = profile;
     const languages = scripts.map(([script]) => profile.get(script) as Language);
@@ -126,9 +159,17 @@ export class DocumentTokenizer {
     }
     const [main] = languages;
     const isSpaced = runs < (scripts[0]?.[1].length ?? 0);
-    const telling = isSpaced && main && hasGrams(main.code) ? tokens.filter((token) => !token.isStopWord(main)) : [];
+    const telling =
+      isSpaced && main && hasGrams(main.code)
+        ? tokens.filter((token) => !token.isStopWord(main))
+        : [];
     const { text: grams, count: gramCount } = listGrams(telling);
-    return { words: words.join(" "), grams, gramCount, languages: languages.map(({ code }) => code) };
+    return {
+      words: words.join(" "),
+      grams,
+      gramCount,
+      languages: languages.map(({ code }) => code),
+    };
   }
 }
 
@@ -144,7 +185,8 @@ export function indexWords(text: string): string {
 function pairs(run: string, add: (text: string, prefix: boolean) => void): void {
   const chars = Array.from(run);
   if (chars.length === 1) return add(run, true);
-  for (let i = 0; i + 1 < chars.length; i++) add(`${chars[i] as string}${chars[i + 1] as string}`, false);
+  for (let i = 0; i + 1 < chars.length; i++)
+    add(`${chars[i] as string}${chars[i + 1] as string}`, false);
 }
 
 /** `prefix` marks the beginning of a pair: a question of one such character still finds the pairs that begin with it. */
@@ -177,7 +219,9 @@ const MAX_GRAMS = 64;
 
 /** The languages of an index that the words of a script can be in. */
 function candidates(script: Script, { codes, isOld }: IndexLanguages): Language[] {
-  const found = codes.map(getLanguage).filter((language) => language?.script === script) as Language[];
+  const found = codes
+    .map(getLanguage)
+    .filter((language) => language?.script === script) as Language[];
   // Older passages: as if all their words were English.
   const english = getLanguage("en") as Language;
   if (isOld && !found.includes(english)) found.push(english);
@@ -194,10 +238,16 @@ export function readQuestion(text: string, index: IndexLanguages): Question {
     languages.set(script, possible);
     // The first one's are left out in any case: hardly any of them tells something in another language.
     const asked =
-      possible.length === 1 ? possible : [...mostLikely(weigh(words, possible), ({ hits }) => hits > 0), getDefaultLanguage(script)];
+      possible.length === 1
+        ? possible
+        : [
+            ...mostLikely(weigh(words, possible), ({ hits }) => hits > 0),
+            getDefaultLanguage(script),
+          ];
     // A single letter is a preposition of one of the languages more often than a word that tells something.
     for (const { text: word } of words)
-      if ((word.length === 1 ? possible : asked).some((language) => language.stopWords.has(word))) stopWords.add(word);
+      if ((word.length === 1 ? possible : asked).some((language) => language.stopWords.has(word)))
+        stopWords.add(word);
   }
   const isTelling = ({ text: word }: Token): boolean => !stopWords.has(word);
   const hasTelling = tokens.some(isTelling);
@@ -212,9 +262,13 @@ export function readQuestion(text: string, index: IndexLanguages): Question {
     if (terms.size >= MAX_TERMS) break;
     if (token.isRun) pairs(token.text, add);
     else if (token.script === undefined) add(token.text, false);
-    else for (const language of languages.get(token.script) ?? []) add(token.getIndexed(language), false);
+    else
+      for (const language of languages.get(token.script) ?? [])
+        add(token.getIndexed(language), false);
   }
-  const grams = listGrams(index.codes.some(hasGrams) ? telling.toSorted((a, b) => b.text.length - a.text.length) : []);
+  const grams = listGrams(
+    index.codes.some(hasGrams) ? telling.toSorted((a, b) => b.text.length - a.text.length) : [],
+  );
   return {
     terms: [...terms.values()].slice(0, MAX_TERMS),
     grams: grams.count === 0 ? [] : grams.text.split(" ").slice(0, MAX_GRAMS),

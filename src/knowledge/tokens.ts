@@ -7,14 +7,16 @@ import { GRAM, splitGrams, toIndexed } from "./stem.ts";
  * overlapping pairs of characters. FTS5's own tokenizers take such a run for one word, and find nothing in it.
  */
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
-const UNSPACED = "\\p{sc=Han}\\p{sc=Hiragana}\\p{sc=Katakana}\\p{sc=Hangul}\\p{sc=Thai}\\p{sc=Lao}\\p{sc=Khmer}\\p{sc=Myanmar}ー々〆";
+const UNSPACED =
+  "\\p{sc=Han}\\p{sc=Hiragana}\\p{sc=Katakana}\\p{sc=Hangul}\\p{sc=Thai}\\p{sc=Lao}\\p{sc=Khmer}\\p{sc=Myanmar}ー々〆";
 const HAS_UNSPACED = new RegExp(`[${UNSPACED}]`, "u");
 /** Where the scripts without spaces are, and others: most texts have no such character, which takes less time to find out. */
 const MAY_HAVE_UNSPACED = /[\u0e00-\u1fff\u2e80-\uffff]/;
 const RUNS = new RegExp(`([${UNSPACED}]+)|[^${UNSPACED}]+`, "gu");
 
 /** Whether a text has characters of a script without spaces; a word of one is a pair of characters, or a single one. */
-export const isUnspaced = (text: string): boolean => MAY_HAVE_UNSPACED.test(text) && HAS_UNSPACED.test(text);
+export const isUnspaced = (text: string): boolean =>
+  MAY_HAVE_UNSPACED.test(text) && HAS_UNSPACED.test(text);
 
 const EASTERN_DIGITS = /[\u0660-\u0669\u06f0-\u06f9]/g;
 const toDigit = (digit: string): string => String(digit.charCodeAt(0) & 0xf);
@@ -25,13 +27,15 @@ const MAX_KNOWN = 50_000;
 
 /** A part of so many characters keeps the whole text in memory; V8 copies shorter ones itself. */
 const LONG_PART = 13;
-const toCopy = (part: string): string => (part.length < LONG_PART ? part : Buffer.from(part, "utf16le").toString("utf16le"));
+const toCopy = (part: string): string =>
+  part.length < LONG_PART ? part : Buffer.from(part, "utf16le").toString("utf16le");
 
 /** A hash is a small integer, which a map finds in less time than a part of a text. */
 const addToHash = (hash: number, code: number): number => (Math.imul(hash, 31) + code) & 0x3fffffff;
 
 function isAt(part: string, text: string, from: number): boolean {
-  for (let at = 0; at < part.length; at++) if (part.charCodeAt(at) !== text.charCodeAt(from + at)) return false;
+  for (let at = 0; at < part.length; at++)
+    if (part.charCodeAt(at) !== text.charCodeAt(from + at)) return false;
   return true;
 }
 
@@ -58,7 +62,9 @@ class Grams {
   }
 
   #isAt(id: number, text: string, from: number, to: number): boolean {
-    for (let at = 0; at < GRAM; at++) if (this.#chars[id * GRAM + at] !== (from + at < to ? text.charCodeAt(from + at) : 0)) return false;
+    for (let at = 0; at < GRAM; at++)
+      if (this.#chars[id * GRAM + at] !== (from + at < to ? text.charCodeAt(from + at) : 0))
+        return false;
     return true;
   }
 
@@ -67,11 +73,13 @@ class Grams {
     let hash = 0;
     for (let at = from; at < to; at++) hash = addToHash(hash, text.charCodeAt(at));
     const last = this.#byHash.get(hash) ?? -1;
-    for (let id = last; id >= 0; id = this.#before[id] as number) if (this.#isAt(id, text, from, to)) return id;
+    for (let id = last; id >= 0; id = this.#before[id] as number)
+      if (this.#isAt(id, text, from, to)) return id;
     const id = this.#count++;
     if (id === this.#lists.length) this.#grow();
     this.#before[id] = last;
-    for (let at = 0; at < GRAM; at++) this.#chars[id * GRAM + at] = from + at < to ? text.charCodeAt(from + at) : 0;
+    for (let at = 0; at < GRAM; at++)
+      this.#chars[id * GRAM + at] = from + at < to ? text.charCodeAt(from + at) : 0;
     this.#byHash.set(hash, id);
     return id;
   }
@@ -121,7 +129,8 @@ const SPACE = 32;
 const grams = new Grams();
 
 /** Lists the different n-grams of words, separated by spaces. */
-export const listGrams = (tokens: readonly Token[]): { text: string; count: number } => grams.list(tokens);
+export const listGrams = (tokens: readonly Token[]): { text: string; count: number } =>
+  grams.list(tokens);
 
 /** A word of texts. What was made of it is kept: the vocabulary of a text comes again and again. */
 export class Token {
@@ -168,7 +177,9 @@ export class Token {
   get gramIds(): readonly number[] {
     return (this.#gramIds ??= this.isRun
       ? []
-      : splitGrams(this.text, this.script ?? "other", (word, from, to) => grams.getId(word, from, to)));
+      : splitGrams(this.text, this.script ?? "other", (word, from, to) =>
+          grams.getId(word, from, to),
+        ));
   }
 }
 
@@ -197,7 +208,8 @@ const kinds = new Uint8Array(2 ** 16);
 const IN_WORD = 1;
 const BETWEEN = 2;
 
-const toKind = (code: number): number => (kinds[code] ||= String.fromCharCode(code).replace(WORD, "") === "" ? IN_WORD : BETWEEN);
+const toKind = (code: number): number =>
+  (kinds[code] ||= String.fromCharCode(code).replace(WORD, "") === "" ? IN_WORD : BETWEEN);
 
 /** Adds the words of a text that has only scripts with spaces. */
 function addWords(text: string, tokens: Token[]): void {
@@ -232,7 +244,9 @@ export function toTokens(text: string): Token[] {
   else
     for (const word of normal.match(WORD) ?? []) {
       if (!isUnspaced(word)) tokens.push(getWord(word));
-      else for (const [run, unspaced] of word.matchAll(RUNS)) tokens.push(unspaced === undefined ? getWord(run) : new Token(run, true));
+      else
+        for (const [run, unspaced] of word.matchAll(RUNS))
+          tokens.push(unspaced === undefined ? getWord(run) : new Token(run, true));
     }
   return tokens;
 }

@@ -23,7 +23,11 @@ export const stagingFolder = (dir: string): string => join(dir, "tmp");
  * good when this resolves.
  * @throws RouseError `body_too_large` past `mostBytes`; nothing is left behind.
  */
-export async function stageFile(dir: string, source: Readable, mostBytes: number): Promise<StagedFile> {
+export async function stageFile(
+  dir: string,
+  source: Readable,
+  mostBytes: number,
+): Promise<StagedFile> {
   const folder = stagingFolder(dir);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   // A source that was destroyed meanwhile emits no further events.
@@ -34,13 +38,23 @@ export async function stageFile(dir: string, source: Readable, mostBytes: number
   const count = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       bytes += chunk.length;
-      if (bytes > mostBytes) return done(new RouseError({ code: "body_too_large", message: `the file has more than ${mostBytes} bytes` }));
+      if (bytes > mostBytes)
+        return done(
+          new RouseError({
+            code: "body_too_large",
+            message: `the file has more than ${mostBytes} bytes`,
+          }),
+        );
       hash.update(chunk);
       done(null, chunk);
     },
   });
   try {
-    await pipeline(source, count, createWriteStream(file, { mode: 0o600, flags: "wx", flush: true }));
+    await pipeline(
+      source,
+      count,
+      createWriteStream(file, { mode: 0o600, flags: "wx", flush: true }),
+    );
   } catch (error) {
     await rm(file, { force: true });
     throw error;
@@ -50,5 +64,11 @@ export async function stageFile(dir: string, source: Readable, mostBytes: number
 
 /** The same for bytes that are in memory already. */
 export function stageBytes(dir: string, bytes: Uint8Array, mostBytes: number): Promise<StagedFile> {
-  return stageFile(dir, Readable.from([Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)], { objectMode: false }), mostBytes);
+  return stageFile(
+    dir,
+    Readable.from([Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)], {
+      objectMode: false,
+    }),
+    mostBytes,
+  );
 }

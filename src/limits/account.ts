@@ -30,7 +30,9 @@ interface Used {
   micros: number;
 }
 
-const toLimits = ({ limits: { runsPerHour, concurrent, tokensPerDay, budget } }: Budget): Partial<Amounts> => ({
+const toLimits = ({
+  limits: { runsPerHour, concurrent, tokensPerDay, budget },
+}: Budget): Partial<Amounts> => ({
   ...(runsPerHour !== undefined && { starts: runsPerHour }),
   ...(concurrent !== undefined && { places: concurrent }),
   ...(tokensPerDay !== undefined && { tokens: tokensPerDay }),
@@ -127,15 +129,26 @@ export class BudgetAccount {
         tokens: Math.max(0, this.#free.tokens),
         micros: Math.max(0, this.#free.micros),
       },
-      needed: { starts: lacks("starts"), places: lacks("places"), tokens: Number(isOut("tokens")), micros: Number(isOut("micros")) },
+      needed: {
+        starts: lacks("starts"),
+        places: lacks("places"),
+        tokens: Number(isOut("tokens")),
+        micros: Number(isOut("micros")),
+      },
       ahead: { starts: runs, places: runs, tokens: share("tokens"), micros: share("micros") },
     };
   }
 
   /** Takes a loan. `askedAt`: when it was asked for, in monotonic time. */
   borrow({ lent, hour, day, parked }: Loan, askedAt: Ms): void {
-    for (const name of RESOURCES) this.#free[name] = Math.max(0, this.#free[name]) + (lent[name] ?? 0);
-    this.#counted = { ...this.#counted, parked, ...(this.#limits.starts !== undefined && { hour }), ...(this.#hasDay() && { day }) };
+    for (const name of RESOURCES)
+      this.#free[name] = Math.max(0, this.#free[name]) + (lent[name] ?? 0);
+    this.#counted = {
+      ...this.#counted,
+      parked,
+      ...(this.#limits.starts !== undefined && { hour }),
+      ...(this.#hasDay() && { day }),
+    };
     this.#since.parked -= this.#parkedBefore;
     this.#parkedBefore = 0;
     this.#borrowedAt = askedAt;
@@ -156,7 +169,9 @@ export class BudgetAccount {
 
   /** What had no room last, of what a run with this need takes: one that was started before needs no start. */
   findShort(need: Need): ReadonlySet<Resource> {
-    return new Set([...this.short].filter((name) => (name !== "starts" && name !== "places") || need[name] > 0));
+    return new Set(
+      [...this.short].filter((name) => (name !== "starts" && name !== "places") || need[name] > 0),
+    );
   }
 
   take(need: Need): void {
@@ -173,7 +188,11 @@ export class BudgetAccount {
     this.#unpend(need);
     this.#since.running += need.places;
     this.addWaiting(-need.places, need.isInLine);
-    if (need.starts > 0) this.#counted = { ...this.#counted, hour: addTo(this.#counted.hour, toBucket(HOUR_WINDOW, now)) };
+    if (need.starts > 0)
+      this.#counted = {
+        ...this.#counted,
+        hour: addTo(this.#counted.hour, toBucket(HOUR_WINDOW, now)),
+      };
   }
 
   /** A run that had taken what it needed did not start. */
@@ -205,7 +224,10 @@ export class BudgetAccount {
     const last = this.#counted.day.at(-1);
     const day =
       last?.at === at
-        ? [...this.#counted.day.slice(0, -1), { at, tokens: last.tokens + tokens, micros: last.micros + micros }]
+        ? [
+            ...this.#counted.day.slice(0, -1),
+            { at, tokens: last.tokens + tokens, micros: last.micros + micros },
+          ]
         : [...this.#counted.day, { at, tokens, micros }];
     this.#counted = { ...this.#counted, day };
   }
@@ -269,7 +291,8 @@ export class BudgetAccount {
   refuse(missing: ReadonlySet<Resource>, now: Ms, behind = -1): BudgetUsage {
     const { starts: perHour = 0, places = 0, tokens = 0, micros = 0 } = this.#limits;
     const { hour, day } = this.#counted;
-    const later = (at: Ms | undefined): Ms | undefined => (at !== undefined && at > now ? at : undefined);
+    const later = (at: Ms | undefined): Ms | undefined =>
+      at !== undefined && at > now ? at : undefined;
     // What others have borrowed, or what is about to start, is as good as started.
     const taken = Math.max(0, perHour - sumStarts(hour, now));
     const before = Math.max(0, this.#counted.parked + this.#since.parked - 1 - behind);
@@ -277,11 +300,17 @@ export class BudgetAccount {
     const ahead = behind < 0 ? before + taken : Math.max(before, taken);
     return {
       starts: missing.has("starts") ? perHour : 0,
-      nextStartAt: missing.has("starts") ? later(forecastStart(hour, perHour, ahead, now)) : undefined,
+      nextStartAt: missing.has("starts")
+        ? later(forecastStart(hour, perHour, ahead, now))
+        : undefined,
       tokens: missing.has("tokens") ? tokens : 0,
-      tokensFreeAt: missing.has("tokens") ? later(findDayFree(day, "tokens", tokens, now)) : undefined,
+      tokensFreeAt: missing.has("tokens")
+        ? later(findDayFree(day, "tokens", tokens, now))
+        : undefined,
       costUsd: missing.has("micros") ? Infinity : 0,
-      costFreeAt: missing.has("micros") ? later(findDayFree(day, "micros", micros, now)) : undefined,
+      costFreeAt: missing.has("micros")
+        ? later(findDayFree(day, "micros", micros, now))
+        : undefined,
       busy: missing.has("places") ? places : 0,
       isQueued: missing.has("places"),
     };
@@ -290,5 +319,7 @@ export class BudgetAccount {
 
 function addTo(hour: Counted["hour"], at: Ms): Counted["hour"] {
   const last = hour.at(-1);
-  return last?.at === at ? [...hour.slice(0, -1), { at, starts: last.starts + 1 }] : [...hour, { at, starts: 1 }];
+  return last?.at === at
+    ? [...hour.slice(0, -1), { at, starts: last.starts + 1 }]
+    : [...hour, { at, starts: 1 }];
 }

@@ -22,7 +22,17 @@ import { Prediction } from "./prediction.ts";
 import { createReasons } from "./reasons.ts";
 import { createReleaser, type Released } from "./releaser.ts";
 import { sumUp } from "./windows.ts";
-import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetView, Placement, ReleasedRun, RunSpend } from "./types.ts";
+import type {
+  Admission,
+  AdmissionDeps,
+  Admitted,
+  Applicant,
+  Budget,
+  BudgetView,
+  Placement,
+  ReleasedRun,
+  RunSpend,
+} from "./types.ts";
 
 const TICK_MS = 1000;
 /** Ticks between looks for parked runs that no commit of this gateway reported, and between those for counters of times that are over. */
@@ -63,21 +73,31 @@ class LimitAdmission implements Admission {
     this.#reasons = createReasons(deps.store);
     this.#notify = createNotices(deps);
     this.#prediction = new Prediction(deps, this.#loans);
-    this.#release = createReleaser({ ...deps, findRoom: (budgets) => this.#loans.findRoom(budgets) });
+    this.#release = createReleaser({
+      ...deps,
+      findRoom: (budgets) => this.#loans.findRoom(budgets),
+    });
   }
 
   admit(applicants: readonly Applicant[], now: Ms): Admitted | Promise<Admitted> {
     if (this.#deps.usage.shared) {
       const isLimited = applicants.some(
-        ({ action, batch }) => action.kind === "run" && (batch || this.#getBudgets(action.mapping).length > 0),
+        ({ action, batch }) =>
+          action.kind === "run" && (batch || this.#getBudgets(action.mapping).length > 0),
       );
       if (isLimited) return this.#admitShared(applicants, now);
     }
     const batched = applicants.filter(isBatched);
-    const opens = batched.filter((applicant) => !this.#batches.isOpen(applicant, now)).map(({ action }) => action.mapping);
+    const opens = batched
+      .filter((applicant) => !this.#batches.isOpen(applicant, now))
+      .map(({ action }) => action.mapping);
     const full = this.#findFull([...toPlain(applicants), ...opens]);
     if (full) return { ok: false, failure: fullFailure(full) };
-    return this.#place(applicants, new Map(batched.map((one) => [one, this.#batches.join(one) as Joined])), now);
+    return this.#place(
+      applicants,
+      new Map(batched.map((one) => [one, this.#batches.join(one) as Joined])),
+      now,
+    );
   }
 
   async #admitShared(applicants: readonly Applicant[], now: Ms): Promise<Admitted> {
@@ -85,7 +105,10 @@ class LimitAdmission implements Admission {
     const joined = new Map<Applicant, Joined>();
     for (const one of applicants.filter(isBatched)) joined.set(one, await this.#batches.join(one));
     const opened = [...joined].filter(([, { opened }]) => opened);
-    const full = this.#findFull([...toPlain(applicants), ...opened.map(([{ action }]) => action.mapping)]);
+    const full = this.#findFull([
+      ...toPlain(applicants),
+      ...opened.map(([{ action }]) => action.mapping),
+    ]);
     if (!full) return this.#place(applicants, joined, now);
     await Promise.all(opened.map(([, { placement }]) => this.dropBatch(placement.runId)));
     return { ok: false, failure: fullFailure(full) };
@@ -93,10 +116,17 @@ class LimitAdmission implements Admission {
 
   #findFull(mappings: readonly (string | undefined)[]): Budget | undefined {
     const wanted = mappings.flatMap((mapping) => this.#getBudgets(mapping));
-    return findFull(wanted, (scope) => this.#loans.all.find((account) => account.scope === scope)?.waiting ?? 0);
+    return findFull(
+      wanted,
+      (scope) => this.#loans.all.find((account) => account.scope === scope)?.waiting ?? 0,
+    );
   }
 
-  #place(applicants: readonly Applicant[], joined: ReadonlyMap<Applicant, Joined>, now: Ms): Admitted {
+  #place(
+    applicants: readonly Applicant[],
+    joined: ReadonlyMap<Applicant, Joined>,
+    now: Ms,
+  ): Admitted {
     const settles: ((accepted: boolean) => void)[] = [];
     const placements = applicants.map((applicant): Placement => {
       const { action } = applicant;
@@ -115,10 +145,17 @@ class LimitAdmission implements Admission {
       });
       return join?.placement ?? (parked ? { state: "parked", parked } : QUEUED_PLACEMENT);
     });
-    return { ok: true, placements, settle: (accepted) => settles.forEach((settle) => settle(accepted)) };
+    return {
+      ok: true,
+      placements,
+      settle: (accepted) => settles.forEach((settle) => settle(accepted)),
+    };
   }
 
-  place({ mapping, status }: Pick<RunRecord, "mapping" | "status">, now: Ms): ParkedByLimit | undefined {
+  place(
+    { mapping, status }: Pick<RunRecord, "mapping" | "status">,
+    now: Ms,
+  ): ParkedByLimit | undefined {
     const budgets = this.#getBudgets(mapping);
     // A batch's run has waited since the batch was opened.
     const isCounted = status === "collecting";
@@ -138,7 +175,8 @@ class LimitAdmission implements Admission {
     const need = toNeed(run);
     if (need.starts + need.places > 0 && !isReleased(run)) {
       const short = new Map(accounts.map((account) => [account.scope, account.findShort(need)]));
-      const parked = [...short.values()].some(({ size }) => size > 0) && this.#park(run, budgets, short, now);
+      const parked =
+        [...short.values()].some(({ size }) => size > 0) && this.#park(run, budgets, short, now);
       if (parked) return parked;
     }
     if (this.#take(run, accounts, need)) return undefined;
@@ -146,24 +184,39 @@ class LimitAdmission implements Admission {
   }
 
   #take(run: RunRecord, accounts: readonly BudgetAccount[], need: Need): boolean {
-    if (need.starts + need.places > 0 && findMissing(accounts, need, readMonotonic(this.#deps.clock))) return false;
+    if (
+      need.starts + need.places > 0 &&
+      findMissing(accounts, need, readMonotonic(this.#deps.clock))
+    )
+      return false;
     for (const account of accounts) account.take(need);
     this.#active.set(run.id, { accounts, need, isStarted: false });
     return true;
   }
 
-  #startBorrowed(run: RunRecord, budgets: readonly Budget[], need: Need): Promise<ParkedByLimit | undefined> {
+  #startBorrowed(
+    run: RunRecord,
+    budgets: readonly Budget[],
+    need: Need,
+  ): Promise<ParkedByLimit | undefined> {
     const { clock } = this.#deps;
     const accounts = this.#loans.of(budgets);
     return this.#loans.borrow(accounts, () => {
       if (this.#take(run, accounts, need)) return undefined;
-      const missing = findMissing(accounts, need, readMonotonic(clock)) ?? new Map<string, Set<Resource>>();
-      for (const account of accounts) for (const name of missing.get(account.scope) ?? []) account.short.add(name);
+      const missing =
+        findMissing(accounts, need, readMonotonic(clock)) ?? new Map<string, Set<Resource>>();
+      for (const account of accounts)
+        for (const name of missing.get(account.scope) ?? []) account.short.add(name);
       return this.#park(run, budgets, missing, clock.now());
     });
   }
 
-  #park(run: RunRecord, budgets: readonly Budget[], missing: Missing, now: Ms): ParkedByLimit | undefined {
+  #park(
+    run: RunRecord,
+    budgets: readonly Budget[],
+    missing: Missing,
+    now: Ms,
+  ): ParkedByLimit | undefined {
     const reason = this.#loans.explain(budgets, missing, now);
     if (!reason) return undefined;
     this.#hold(reason, now);
@@ -195,7 +248,8 @@ class LimitAdmission implements Admission {
     } else if (run.status === "running") {
       for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.left(used, now);
     } else if (!again && WAITING.includes(run.status)) {
-      for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.addWaiting(-1, isInLine(run));
+      for (const account of this.#loans.of(this.#getBudgets(run.mapping)))
+        account.addWaiting(-1, isInLine(run));
     } else if (isInLine(run)) {
       for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.leaveLine();
     }
@@ -230,7 +284,10 @@ class LimitAdmission implements Admission {
         await this.#loans.tick();
         if (!usage.shared && ticks % TIDY_TICKS === 0) await this.tidy();
       } catch (error) {
-        log.warn({ err: safeError(error) }, "what limits have left could not be asked for; it is tried again");
+        log.warn(
+          { err: safeError(error) },
+          "what limits have left could not be asked for; it is tried again",
+        );
       }
       if (this.#mayWait || ticks % LOOK_TICKS === 0) this.#kick();
     }
@@ -243,7 +300,10 @@ class LimitAdmission implements Admission {
   async usage(): Promise<BudgetView[]> {
     const { all } = this.#deps.context().budgets;
     const now = this.#deps.clock.now();
-    const counted = all.length === 0 ? new Map<string, Counted>() : await this.#loans.read(all.map(({ scope }) => scope));
+    const counted =
+      all.length === 0
+        ? new Map<string, Counted>()
+        : await this.#loans.read(all.map(({ scope }) => scope));
     return all.map((budget) => ({ ...budget, usage: sumUp(counted.get(budget.scope), now) }));
   }
 
@@ -260,7 +320,12 @@ class LimitAdmission implements Admission {
   #kick(): void {
     this.#isWanted = true;
     this.#releasing ??= this.#releaseAll()
-      .catch((error: unknown) => this.#deps.log.warn({ err: safeError(error) }, "parked runs could not be released; it is tried again"))
+      .catch((error: unknown) =>
+        this.#deps.log.warn(
+          { err: safeError(error) },
+          "parked runs could not be released; it is tried again",
+        ),
+      )
       .finally(() => (this.#releasing = undefined));
   }
 

@@ -18,7 +18,10 @@ interface Window {
 export const MAX_CHARS = 4_000_000;
 
 /** What tells windows apart. Those of two paths are two: what one collects goes into a session of its own path. */
-export const windowName = ({ mapping, spec }: Pick<RunAction, "mapping" | "spec">, key: string): string => {
+export const windowName = (
+  { mapping, spec }: Pick<RunAction, "mapping" | "spec">,
+  key: string,
+): string => {
   const { via } = spec.session;
   return via ? `${mapping}\n${key}\n${via.path}|${via.credential}` : `${mapping}\n${key}`;
 };
@@ -37,14 +40,28 @@ export class BatchWindows {
     action: RunAction,
     { key, windowSeconds, maxSeconds, maxEvents }: BatchSettings,
     event: NonNullable<RunAction["collect"]>["event"],
-  ): { opened: boolean; runId: string; batch: NonNullable<RunAction["collect"]>; settle(accepted: boolean): void } {
+  ): {
+    opened: boolean;
+    runId: string;
+    batch: NonNullable<RunAction["collect"]>;
+    settle(accepted: boolean): void;
+  } {
     const name = windowName(action, key);
     const now = event.at;
     const known = this.#open.get(name);
     const window: Window =
       known && known.closesAt > now
         ? known
-        : { name, runId: action.runId, firstAt: now, count: 0, closesAt: now, chars: 0, pending: 0, whenSettled: [] };
+        : {
+            name,
+            runId: action.runId,
+            firstAt: now,
+            count: 0,
+            closesAt: now,
+            chars: 0,
+            pending: 0,
+            whenSettled: [],
+          };
     const opened = window.count === 0;
     window.count++;
     window.pending++;
@@ -56,7 +73,12 @@ export class BatchWindows {
       this.#open.delete(name);
     } else this.#open.set(name, window);
     const batch = { key, closesAt: window.closesAt, event };
-    return { opened, runId: window.runId, batch, settle: (accepted) => this.#settle(window, accepted) };
+    return {
+      opened,
+      runId: window.runId,
+      batch,
+      settle: (accepted) => this.#settle(window, accepted),
+    };
   }
 
   /** Whether an event of this key would join a window, and not open one. */
@@ -102,7 +124,16 @@ export class BatchWindows {
       if (!collect) continue;
       const name = windowName(run, collect.key);
       const { firstAt, count, closesAt } = collect;
-      const window: Window = { name, runId: id, firstAt, count, closesAt, chars: 0, pending: 0, whenSettled: [] };
+      const window: Window = {
+        name,
+        runId: id,
+        firstAt,
+        count,
+        closesAt,
+        chars: 0,
+        pending: 0,
+        whenSettled: [],
+      };
       this.#open.set(name, window);
       this.#byRun.set(id, window);
     }

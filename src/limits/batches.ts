@@ -8,11 +8,14 @@ export type Batched = Pick<Applicant, "action" | "batch"> & {
   batch: NonNullable<Applicant["batch"]>;
 };
 
-export const isBatched = (applicant: Applicant): applicant is Batched => applicant.action.kind === "run" && applicant.batch !== undefined;
+export const isBatched = (applicant: Applicant): applicant is Batched =>
+  applicant.action.kind === "run" && applicant.batch !== undefined;
 
 /** The mappings of runs that are not collected. */
 export const toPlain = (applicants: readonly Applicant[]): (string | undefined)[] =>
-  applicants.flatMap(({ action, batch }) => (action.kind === "run" && !batch ? [action.mapping] : []));
+  applicants.flatMap(({ action, batch }) =>
+    action.kind === "run" && !batch ? [action.mapping] : [],
+  );
 
 export interface Joined {
   placement: Extract<Placement, { state: "collecting" }>;
@@ -39,7 +42,11 @@ async function listCollecting(store: Store): Promise<RunRecord[]> {
   const runs: RunRecord[] = [];
   for (;;) {
     const before = runs.at(-1)?.id;
-    const page = await store.list("runs", { status: "collecting", limit: PAGE, ...(before === undefined ? {} : { before }) });
+    const page = await store.list("runs", {
+      status: "collecting",
+      limit: PAGE,
+      ...(before === undefined ? {} : { before }),
+    });
     runs.push(...page);
     if (page.length < PAGE) return runs;
   }
@@ -84,4 +91,5 @@ const createSharedBatches = (shared: SharedBatches): Batches => ({
   restore: async () => undefined,
 });
 
-export const createBatches = (shared: SharedBatches | undefined): Batches => (shared ? createSharedBatches(shared) : createLocalBatches());
+export const createBatches = (shared: SharedBatches | undefined): Batches =>
+  shared ? createSharedBatches(shared) : createLocalBatches();

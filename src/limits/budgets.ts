@@ -21,7 +21,9 @@ export function createBudgets(
     counters: (scope) =>
       scope === ALL_RUNS
         ? [ALL_RUNS]
-        : mappings.mappings.flatMap(({ id }) => (mappings.settings(id)?.budget?.scope === scope ? [toCounter(id)] : [])),
+        : mappings.mappings.flatMap(({ id }) =>
+            mappings.settings(id)?.budget?.scope === scope ? [toCounter(id)] : [],
+          ),
   };
 }
 
@@ -29,7 +31,10 @@ export function createBudgets(
  * Returns the first budget whose `limits.queue` has no room left; undefined if all may wait. `wanted` has one entry for
  * each budget of each run that would wait, `waiting` tells how many runs wait for a scope already.
  */
-export function findFull(wanted: readonly Budget[], waiting: (scope: string) => number): Budget | undefined {
+export function findFull(
+  wanted: readonly Budget[],
+  waiting: (scope: string) => number,
+): Budget | undefined {
   const counts = new Map<string, number>();
   return wanted.find(({ scope, limits: { queue = Infinity } }) => {
     const count = (counts.get(scope) ?? waiting(scope)) + 1;

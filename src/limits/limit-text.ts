@@ -29,17 +29,27 @@ export function limitsPath(scope: string, mappings: readonly { id: string; at: s
 }
 
 /** The number of a limit; undefined if it is not set. */
-export const getLimit = ({ budget, ...limits }: LimitsConfig, name: ParkedByLimit["limit"]): number | undefined =>
-  name === "budget.perDay" ? budget?.perDay : limits[name];
+export const getLimit = (
+  { budget, ...limits }: LimitsConfig,
+  name: ParkedByLimit["limit"],
+): number | undefined => (name === "budget.perDay" ? budget?.perDay : limits[name]);
 
 /** A limit's name. */
 export const toLimitKey = ({ scope, limit }: ParkedByLimit): string => `${scope} ${limit}`;
 
 /** Builds the notice for the main session that a limit begins to hold runs back. */
-export function buildNotice(parked: ParkedByLimit, budgets: readonly Budget[], agentId: string, now: Ms): NewSystemEvent {
+export function buildNotice(
+  parked: ParkedByLimit,
+  budgets: readonly Budget[],
+  agentId: string,
+  now: Ms,
+): NewSystemEvent {
   const limits = budgets.find(({ scope }) => scope === parked.scope)?.limits ?? {};
   const count = getLimit(limits, parked.limit) ?? 0;
-  const until = parked.until === undefined ? "" : ` The next may start at ${new Date(parked.until).toISOString()}.`;
+  const until =
+    parked.until === undefined
+      ? ""
+      : ` The next may start at ${new Date(parked.until).toISOString()}.`;
   const text = `Limit reached: ${renderScope(parked.scope)} may use ${WHAT[parked.limit](count)} (limits.${parked.limit}). Further runs wait, none is lost.${until}`;
   return buildHeartbeatEvent(agentId, now, "limits", text);
 }

@@ -1,5 +1,12 @@
 import { readMonotonic, type Clock } from "../core/clock.ts";
-import { type Counted, type Loan, type Ms, type ParkedByLimit, type Resource, type UsageStore } from "../store/types.ts";
+import {
+  type Counted,
+  type Loan,
+  type Ms,
+  type ParkedByLimit,
+  type Resource,
+  type UsageStore,
+} from "../store/types.ts";
 import { BudgetAccount } from "./account.ts";
 import type { Need } from "./need.ts";
 import { decide } from "./policy.ts";
@@ -31,7 +38,11 @@ export class Loans {
   get(budget: Budget): BudgetAccount {
     const known = this.#accounts.get(budget.scope);
     if (known) return known;
-    const made = new BudgetAccount(budget, this.#context().budgets.counters(budget.scope), this.#usage.shared);
+    const made = new BudgetAccount(
+      budget,
+      this.#context().budgets.counters(budget.scope),
+      this.#usage.shared,
+    );
     this.#accounts.set(budget.scope, made);
     return made;
   }
@@ -45,17 +56,28 @@ export class Loans {
   }
 
   /** Why a run has to wait that lacks so much. `behind`: the parked runs behind it, by scope, if it is parked already. */
-  explain(budgets: readonly Budget[], missing: Missing, now: Ms, behind?: ReadonlyMap<string, number>): ParkedByLimit | undefined {
+  explain(
+    budgets: readonly Budget[],
+    missing: Missing,
+    now: Ms,
+    behind?: ReadonlyMap<string, number>,
+  ): ParkedByLimit | undefined {
     const usage = this.of(budgets).map((account) => {
       const { scope } = account;
-      return [scope, account.refuse(missing.get(scope) ?? new Set(), now, behind && (behind.get(scope) ?? 0))] as const;
+      return [
+        scope,
+        account.refuse(missing.get(scope) ?? new Set(), now, behind && (behind.get(scope) ?? 0)),
+      ] as const;
     });
     const decision = decide(new Map(usage), budgets, now);
     return decision.start ? undefined : decision.reason;
   }
 
   /** Returns what explains parked runs, the newest first: each is behind those that are asked for after it. */
-  explainParked(missing: Missing, now: Ms): (budgets: readonly Budget[]) => ParkedByLimit | undefined {
+  explainParked(
+    missing: Missing,
+    now: Ms,
+  ): (budgets: readonly Budget[]) => ParkedByLimit | undefined {
     const behind = new Map<string, number>();
     return (budgets) => {
       const reason = this.explain(budgets, missing, now, behind);
@@ -83,7 +105,9 @@ export class Loans {
     const { counters } = this.#context().budgets;
     const accounts = this.all.filter(({ scope }) => scopes.includes(scope));
     const take = accounts.map((account) => account.reading());
-    const counted = await this.#usage.count(scopes.map((scope) => ({ scope, counters: counters(scope) })));
+    const counted = await this.#usage.count(
+      scopes.map((scope) => ({ scope, counters: counters(scope) })),
+    );
     for (const [n, { scope }] of accounts.entries()) {
       const found = counted.get(scope);
       if (found) take[n]?.(found);
@@ -157,7 +181,13 @@ export class Loans {
 }
 
 /** What a run lacks in all its budgets, by scope; undefined if nothing. `now` is monotonic time. */
-export function findMissing(accounts: readonly BudgetAccount[], need: Need, now: number): Map<string, Set<Resource>> | undefined {
-  const missing = new Map(accounts.map((account) => [account.scope, new Set(account.findMissing(need, now))]));
+export function findMissing(
+  accounts: readonly BudgetAccount[],
+  need: Need,
+  now: number,
+): Map<string, Set<Resource>> | undefined {
+  const missing = new Map(
+    accounts.map((account) => [account.scope, new Set(account.findMissing(need, now))]),
+  );
   return [...missing.values()].some(({ size }) => size > 0) ? missing : undefined;
 }

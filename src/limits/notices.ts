@@ -7,7 +7,11 @@ import type { AdmissionDeps } from "./types.ts";
 const NOTICE_MS = 3_600_000;
 
 /** Tells the main session of limits that hold runs back, each once an hour: all gateways give the notice the same id. */
-export function createNotices({ store, log, context }: Pick<AdmissionDeps, "store" | "log" | "context">) {
+export function createNotices({
+  store,
+  log,
+  context,
+}: Pick<AdmissionDeps, "store" | "log" | "context">) {
   const notifiedAt = new Map<string, Ms>();
   return (parked: ParkedByLimit, now: Ms): void => {
     if (now - (notifiedAt.get(toLimitKey(parked)) ?? 0) < NOTICE_MS) return;
@@ -17,6 +21,8 @@ export function createNotices({ store, log, context }: Pick<AdmissionDeps, "stor
     const notice = buildNotice(parked, context().budgets.all, context().agents.default.id, now);
     store
       .commit((tx) => tx.add("systemEvent", { ...notice, id }))
-      .catch((error: unknown) => log.error({ err: safeError(error) }, "the main session could not be notified of a limit"));
+      .catch((error: unknown) =>
+        log.error({ err: safeError(error) }, "the main session could not be notified of a limit"),
+      );
   };
 }

@@ -3,26 +3,50 @@ import type { BudgetLimits, Decision, Ms, ParkedByLimit, BudgetUsage } from "../
 type Wait = ParkedByLimit | undefined;
 
 /** Returns a wait until a moment; none if that moment has come. An unknown moment never has. */
-function buildWait(scope: string, limit: ParkedByLimit["limit"], until: Ms | undefined, now: Ms): Wait {
+function buildWait(
+  scope: string,
+  limit: ParkedByLimit["limit"],
+  until: Ms | undefined,
+  now: Ms,
+): Wait {
   if (until === undefined) return { scope, limit };
   return until > now ? { scope, limit, until } : undefined;
 }
 
-function waitForHour({ scope, limits: { runsPerHour } }: BudgetLimits, { starts, nextStartAt }: BudgetUsage, now: Ms): Wait {
+function waitForHour(
+  { scope, limits: { runsPerHour } }: BudgetLimits,
+  { starts, nextStartAt }: BudgetUsage,
+  now: Ms,
+): Wait {
   if (runsPerHour === undefined) return undefined;
   return starts < runsPerHour ? undefined : buildWait(scope, "runsPerHour", nextStartAt, now);
 }
 
-function waitForTokens({ scope, limits: { tokensPerDay = Infinity } }: BudgetLimits, { tokens, tokensFreeAt }: BudgetUsage, now: Ms): Wait {
+function waitForTokens(
+  { scope, limits: { tokensPerDay = Infinity } }: BudgetLimits,
+  { tokens, tokensFreeAt }: BudgetUsage,
+  now: Ms,
+): Wait {
   return tokens < tokensPerDay ? undefined : buildWait(scope, "tokensPerDay", tokensFreeAt, now);
 }
 
-function waitForMoney({ scope, limits: { budget } }: BudgetLimits, { costUsd = 0, costFreeAt }: BudgetUsage, now: Ms): Wait {
-  return budget === undefined || costUsd < budget.perDay ? undefined : buildWait(scope, "budget.perDay", costFreeAt, now);
+function waitForMoney(
+  { scope, limits: { budget } }: BudgetLimits,
+  { costUsd = 0, costFreeAt }: BudgetUsage,
+  now: Ms,
+): Wait {
+  return budget === undefined || costUsd < budget.perDay
+    ? undefined
+    : buildWait(scope, "budget.perDay", costFreeAt, now);
 }
 
-function waitForPlace({ scope, limits: { concurrent } }: BudgetLimits, { busy, isQueued }: BudgetUsage): Wait {
-  return concurrent !== undefined && (busy >= concurrent || isQueued) ? { scope, limit: "concurrent" } : undefined;
+function waitForPlace(
+  { scope, limits: { concurrent } }: BudgetLimits,
+  { busy, isQueued }: BudgetUsage,
+): Wait {
+  return concurrent !== undefined && (busy >= concurrent || isQueued)
+    ? { scope, limit: "concurrent" }
+    : undefined;
 }
 
 const untilOf = ({ until = Infinity }: ParkedByLimit): Ms => until;
@@ -32,8 +56,14 @@ const untilOf = ({ until = Infinity }: ParkedByLimit): Ms => until;
  * reason is the latest moment of `runsPerHour`, else `tokensPerDay`, else `budget`, else `concurrent`: a moment that is known comes
  * before a wait for another run's end.
  */
-export function decide(usage: ReadonlyMap<string, BudgetUsage>, budgets: readonly BudgetLimits[], now: Ms): Decision {
-  const find = (wait: (budget: BudgetLimits, usage: BudgetUsage, now: Ms) => Wait): ParkedByLimit[] =>
+export function decide(
+  usage: ReadonlyMap<string, BudgetUsage>,
+  budgets: readonly BudgetLimits[],
+  now: Ms,
+): Decision {
+  const find = (
+    wait: (budget: BudgetLimits, usage: BudgetUsage, now: Ms) => Wait,
+  ): ParkedByLimit[] =>
     budgets.flatMap((budget) => {
       const used = usage.get(budget.scope);
       return (used && wait(budget, used, now)) ?? [];

@@ -20,7 +20,11 @@ export class Prediction {
   }
 
   of(budgets: readonly Budget[], now: Ms): ParkedByLimit | undefined {
-    const decision = decide(new Map(this.#loans.of(budgets).map((account) => [account.scope, account.predict(now)])), budgets, now);
+    const decision = decide(
+      new Map(this.#loans.of(budgets).map((account) => [account.scope, account.predict(now)])),
+      budgets,
+      now,
+    );
     return decision.start ? undefined : decision.reason;
   }
 
@@ -41,7 +45,10 @@ export class Prediction {
     if (!isKnown) await this.#reading;
     else
       this.#reading.catch((error: unknown) =>
-        log.warn({ err: safeError(error) }, "what limits have left could not be read; what is known stays in use"),
+        log.warn(
+          { err: safeError(error) },
+          "what limits have left could not be read; what is known stays in use",
+        ),
       );
   }
 }

@@ -16,16 +16,23 @@ export function createReasons(store: Pick<Store, "list" | "commit">) {
     explain: (mapping: string | undefined) => ParkedByLimit | undefined,
   ): Promise<void> => {
     for (const mapping of known.keys()) if (!reasons.has(mapping)) known.delete(mapping);
-    const changed = new Map([...reasons].filter(([mapping, reason]) => known.get(mapping) !== toLimitKey(reason)));
+    const changed = new Map(
+      [...reasons].filter(([mapping, reason]) => known.get(mapping) !== toLimitKey(reason)),
+    );
     if (changed.size === 0) return;
     const runs = await store.list("runs", { status: "parked", limit: MAX_RUNS });
     const wrong = runs.flatMap(({ id, mapping, parked }) => {
       if (!parked || parked.reason === "provider") return [];
       const reason = explain(mapping);
       if (!reason || !changed.has(mapping ?? "")) return [];
-      return toLimitKey(parked) === toLimitKey(reason) && (parked.until ?? Infinity) > now ? [] : [{ id, reason }];
+      return toLimitKey(parked) === toLimitKey(reason) && (parked.until ?? Infinity) > now
+        ? []
+        : [{ id, reason }];
     });
-    if (wrong.length > 0) await store.commit((tx) => wrong.forEach(({ id, reason }) => tx.update("run", id, { parked: reason })));
+    if (wrong.length > 0)
+      await store.commit((tx) =>
+        wrong.forEach(({ id, reason }) => tx.update("run", id, { parked: reason })),
+      );
     for (const [mapping, reason] of changed) known.set(mapping, toLimitKey(reason));
   };
 }

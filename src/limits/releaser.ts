@@ -15,7 +15,8 @@ class Room {
   take(budgets: readonly Budget[], count: number): void {
     for (const { scope } of budgets) {
       const left = this.#left.get(scope) ?? {};
-      for (const name of ["starts", "places"] as const) if (left[name] !== undefined) left[name] -= count;
+      for (const name of ["starts", "places"] as const)
+        if (left[name] !== undefined) left[name] -= count;
     }
   }
 
@@ -48,16 +49,27 @@ interface ReleaserParts extends Pick<AdmissionDeps, "usage" | "context"> {
 }
 
 /** Releases parked runs while their limits have room: one of each mapping in turn, the oldest of each mapping first. */
-export function createReleaser({ usage, context, findRoom }: ReleaserParts): () => Promise<Released> {
+export function createReleaser({
+  usage,
+  context,
+  findRoom,
+}: ReleaserParts): () => Promise<Released> {
   /** The mapping that was served last comes last. */
   const served = new Map<string, number>();
   let turn = 0;
 
-  const share = (lanes: readonly { mapping: string; budgets: readonly Budget[]; most: number }[], room: Room): Map<string, number> => {
+  const share = (
+    lanes: readonly { mapping: string; budgets: readonly Budget[]; most: number }[],
+    room: Room,
+  ): Map<string, number> => {
     const counts = new Map<string, number>();
-    let open = lanes.toSorted((a, b) => (served.get(a.mapping) ?? 0) - (served.get(b.mapping) ?? 0));
+    let open = lanes.toSorted(
+      (a, b) => (served.get(a.mapping) ?? 0) - (served.get(b.mapping) ?? 0),
+    );
     for (let total = 0; total < MAX_RELEASED && open.length > 0;) {
-      open = open.filter(({ mapping, budgets, most }) => (counts.get(mapping) ?? 0) < most && room.isOpen(budgets));
+      open = open.filter(
+        ({ mapping, budgets, most }) => (counts.get(mapping) ?? 0) < most && room.isOpen(budgets),
+      );
       for (const { mapping, budgets } of open) {
         if (total >= MAX_RELEASED || !room.isOpen(budgets)) break;
         counts.set(mapping, (counts.get(mapping) ?? 0) + 1);
@@ -80,16 +92,23 @@ export function createReleaser({ usage, context, findRoom }: ReleaserParts): () 
       served.clear();
       return { waits: known.parked > 0, more: false, short: new Map(), mappings: [] };
     }
-    const budgets = [...new Map(waiting.flatMap((lane) => lane.budgets.map((budget) => [budget.scope, budget]))).values()];
+    const budgets = [
+      ...new Map(
+        waiting.flatMap((lane) => lane.budgets.map((budget) => [budget.scope, budget])),
+      ).values(),
+    ];
     const room = new Room(budgets.length === 0 ? [] : await findRoom(budgets));
     for (const { budgets: of, released } of lanes) room.take(of, released);
     const wanted = [...share(waiting, room)].map(([mapping, count]) => ({ mapping, count }));
     const released = wanted.length === 0 ? [] : await usage.release(wanted);
     const total = released.reduce((sum, n) => sum + n, 0);
-    const emptied = new Set(wanted.filter(({ count }, n) => (released[n] ?? 0) < count).map(({ mapping }) => mapping));
+    const emptied = new Set(
+      wanted.filter(({ count }, n) => (released[n] ?? 0) < count).map(({ mapping }) => mapping),
+    );
     const left = waiting.filter(({ mapping }) => !emptied.has(mapping));
     const short = new Map<string, Set<Resource>>();
-    for (const budget of left.flatMap((lane) => lane.budgets)) short.set(budget.scope, new Set(room.findShort(budget)));
+    for (const budget of left.flatMap((lane) => lane.budgets))
+      short.set(budget.scope, new Set(room.findShort(budget)));
     // Of what a mapping has no more of, others may have.
     return {
       waits: true,

@@ -62,7 +62,8 @@ export type Placement =
 
 export type Admitted =
   /** One placement for each applicant. `settle` must be called once it is known whether the event is on disk. */
-  { ok: true; placements: readonly Placement[]; settle(accepted: boolean): void } | { ok: false; failure: Failure };
+  | { ok: true; placements: readonly Placement[]; settle(accepted: boolean): void }
+  | { ok: false; failure: Failure };
 
 /**
  * What a run has used in all, those of its earlier tries too, when it ends, waits for a person, or is back in the queue
@@ -76,7 +77,10 @@ export interface RunSpend {
 }
 
 /** A run as it was before it was executed. */
-export type ReleasedRun = Pick<RunRecord, "id" | "mapping" | "status" | "usage" | "attempts" | "parked">;
+export type ReleasedRun = Pick<
+  RunRecord,
+  "id" | "mapping" | "status" | "usage" | "attempts" | "parked"
+>;
 
 /** What may be accepted, what may start, and what has to wait. */
 export interface Admission {

@@ -1,4 +1,11 @@
-import { DAY_WINDOW, HOUR_WINDOW, MICRO, type Counted, type Ms, type Window } from "../store/types.ts";
+import {
+  DAY_WINDOW,
+  HOUR_WINDOW,
+  MICRO,
+  type Counted,
+  type Ms,
+  type Window,
+} from "../store/types.ts";
 import type { BudgetStatus } from "./types.ts";
 
 /** When a bucket counts no more. */
@@ -16,7 +23,12 @@ export const sumDay = (day: Counted["day"], name: "tokens" | "micros", now: Ms):
  * Forecasts when one more run may start, if `ahead` others start as soon as they may and at most `limit` within an hour;
  * undefined: now.
  */
-export function forecastStart(hour: Counted["hour"], limit: number, ahead: number, now: Ms): Ms | undefined {
+export function forecastStart(
+  hour: Counted["hour"],
+  limit: number,
+  ahead: number,
+  now: Ms,
+): Ms | undefined {
   const counted = hour.filter(({ at }) => getEnd(HOUR_WINDOW, at) > now);
   const total = counted.reduce((sum, { starts }) => sum + starts, 0);
   /** Of the starts that have to be out of the window first. */
@@ -33,7 +45,12 @@ export function forecastStart(hour: Counted["hour"], limit: number, ahead: numbe
 }
 
 /** When what was used within a day falls below `limit` again; undefined if nothing was used. */
-export function findDayFree(day: Counted["day"], name: "tokens" | "micros", limit: number, now: Ms): Ms | undefined {
+export function findDayFree(
+  day: Counted["day"],
+  name: "tokens" | "micros",
+  limit: number,
+  now: Ms,
+): Ms | undefined {
   let left = sumDay(day, name, now);
   for (const bucket of day) {
     const end = getEnd(DAY_WINDOW, bucket.at);

@@ -22,20 +22,29 @@ export interface Catalog {
   issues: Issue[];
 }
 
-const isMarked = ({ value }: { value: unknown }): boolean => (value as { preset?: unknown } | null)?.preset === true;
+const isMarked = ({ value }: { value: unknown }): boolean =>
+  (value as { preset?: unknown } | null)?.preset === true;
 
 /** Reads the files of `hooks.mappingsDir`, each once. */
 function readFolder(folder: string, texts: FileTexts, issues: Issue[]): MappingsEntry[] {
   const exists = existsSync(folder);
   const real = exists ? realpathSync(folder) : folder;
-  const replaced = new Map([...texts].filter(([file]) => dirname(file) === real).map(([file, text]) => [basename(file), text]));
+  const replaced = new Map(
+    [...texts]
+      .filter(([file]) => dirname(file) === real)
+      .map(([file, text]) => [basename(file), text]),
+  );
   const written = exists ? readdirSync(folder) : [];
   // Schemas that `validate` names lie beside the mappings.
-  const names = [...new Set([...written, ...replaced.keys()])].filter((name) => /(?<!\.schema)\.json5?$/.test(name));
+  const names = [...new Set([...written, ...replaced.keys()])].filter((name) =>
+    /(?<!\.schema)\.json5?$/.test(name),
+  );
   return names.toSorted().flatMap((fileName): MappingsEntry[] => {
     if (replaced.get(fileName) === null) return [];
     const label = `mappings/${fileName}`;
-    const found = replaced.has(fileName) ? { ok: true as const, file: join(real, fileName) } : fileInside(folder, fileName);
+    const found = replaced.has(fileName)
+      ? { ok: true as const, file: join(real, fileName) }
+      : fileInside(folder, fileName);
     if (!found.ok) {
       issues.push({ path: label, message: found.message });
       return [];
@@ -44,7 +53,9 @@ function readFolder(folder: string, texts: FileTexts, issues: Issue[]): Mappings
     const parsed = readJson5(file, texts);
     const name = fileName.replace(/\.json5?$/, "");
     const isPreset = parsed.ok && isMarked(parsed);
-    return [{ name, origin: label, label, place: file, folder, file, isPreset, read: () => parsed }];
+    return [
+      { name, origin: label, label, place: file, folder, file, isPreset, read: () => parsed },
+    ];
   });
 }
 
@@ -53,7 +64,17 @@ function shippedPresets(folder: string, texts: FileTexts): PresetEntry[] {
     const found = fileInside(folder, `${name}.json`);
     if (!found.ok) return [];
     const { file } = found;
-    return [{ name, origin: OWN_ORIGIN, label: `preset ${name}`, place: file, folder, file, read: () => readJson5(file, texts) }];
+    return [
+      {
+        name,
+        origin: OWN_ORIGIN,
+        label: `preset ${name}`,
+        place: file,
+        folder,
+        file,
+        read: () => readJson5(file, texts),
+      },
+    ];
   });
 }
 
@@ -92,7 +113,12 @@ export interface CatalogOptions {
 }
 
 /** Finds all presets: those that ship, those of plugins, and the files of `hooks.mappingsDir`. */
-export function readMappings({ presetsDir, mappingsDir, pluginPresets = [], texts = new Map() }: CatalogOptions): Catalog {
+export function readMappings({
+  presetsDir,
+  mappingsDir,
+  pluginPresets = [],
+  texts = new Map(),
+}: CatalogOptions): Catalog {
   const issues: Issue[] = [];
   const files = mappingsDir === presetsDir ? [] : readFolder(mappingsDir, texts, issues);
   const presets = new Map<string, PresetEntry[]>();
@@ -106,13 +132,20 @@ export function readMappings({ presetsDir, mappingsDir, pluginPresets = [], text
   for (const { name, label, isPreset } of files) {
     const named = presets.get(name) ?? [];
     if (!isPreset) continue;
-    if (!PRESET_NAME.test(name)) issues.push({ path: label, message: "a preset's file is named by lower-case letters, digits and `-`" });
+    if (!PRESET_NAME.test(name))
+      issues.push({
+        path: label,
+        message: "a preset's file is named by lower-case letters, digits and `-`",
+      });
     else if (named.length > 1) issues.push({ path: label, message: ambiguous(name, named) });
   }
   for (const entry of ofPlugins) {
-    const others = (presets.get(entry.name) ?? []).filter((other) => !files.some((file) => file === other));
+    const others = (presets.get(entry.name) ?? []).filter(
+      (other) => !files.some((file) => file === other),
+    );
     // One that clashes with a marked file is reported there.
-    if (others.length > 1 && others.at(-1) === entry) issues.push({ path: entry.label, message: ambiguous(entry.name, others) });
+    if (others.length > 1 && others.at(-1) === entry)
+      issues.push({ path: entry.label, message: ambiguous(entry.name, others) });
   }
   return { files, presets, issues };
 }

@@ -7,7 +7,15 @@ import { createPause } from "../core/pause.ts";
 import { callbackKey } from "../core/secret.ts";
 import { TEMPLATE_FIELDS, type CompiledMapping } from "./compiled.ts";
 import { compileExpression, type JsonataRunner } from "./expression.ts";
-import { checkLiteral, checkUse, CONTENT_FIELD, type FieldProblem, type Known, namesUsed, sessionKeyIssues } from "./field-checks.ts";
+import {
+  checkLiteral,
+  checkUse,
+  CONTENT_FIELD,
+  type FieldProblem,
+  type Known,
+  namesUsed,
+  sessionKeyIssues,
+} from "./field-checks.ts";
 import { compileMatch } from "./match.ts";
 import { compilePaths } from "./route-rules.ts";
 import type { TransformPool } from "./transform-pool.ts";
@@ -17,7 +25,12 @@ import { joinLines, compileTemplate, type Template, type TemplateOptions } from 
 import type { MappingSource } from "./source.ts";
 import { collectSources, type SourceOptions } from "./sources.ts";
 import { compileTransform } from "./transform.ts";
-import { checkPlaces, createPermissions, type SecretPlace, type TransformPermissions } from "./transform-permissions.ts";
+import {
+  checkPlaces,
+  createPermissions,
+  type SecretPlace,
+  type TransformPermissions,
+} from "./transform-permissions.ts";
 import type { MappingSet, MappingSettings } from "./types.ts";
 import { compileValidator, type Validator } from "./validate.ts";
 
@@ -45,14 +58,26 @@ class MappingCompiler {
 
   constructor(options: MappingOptions) {
     this.#options = options;
-    this.#permissions = createPermissions(options.transformsDir, options.hooks.transformPermissions);
+    this.#permissions = createPermissions(
+      options.transformsDir,
+      options.hooks.transformPermissions,
+    );
   }
 
-  #problem(source: MappingSource, field: string, problem: string | Pick<Issue, "message" | "detail" | "offset">): undefined {
+  #problem(
+    source: MappingSource,
+    field: string,
+    problem: string | Pick<Issue, "message" | "detail" | "offset">,
+  ): undefined {
     const at = source.options?.fields.includes(field) ? source.options.at : source.at;
     const { message, detail, offset }: Pick<Issue, "message" | "detail" | "offset"> =
       typeof problem === "string" ? { message: problem } : problem;
-    this.issues.push({ path: `${at}.${field}`, message, ...(detail !== undefined && { detail }), ...(offset !== undefined && { offset }) });
+    this.issues.push({
+      path: `${at}.${field}`,
+      message,
+      ...(detail !== undefined && { detail }),
+      ...(offset !== undefined && { offset }),
+    });
     return undefined;
   }
 
@@ -60,14 +85,25 @@ class MappingCompiler {
     for (const { field, message } of problems) this.#problem(source, field, message);
   }
 
-  #compileTemplate(source: MappingSource, field: string, text: string, options: TemplateOptions): Template | undefined {
+  #compileTemplate(
+    source: MappingSource,
+    field: string,
+    text: string,
+    options: TemplateOptions,
+  ): Template | undefined {
     const compiled = compileTemplate(text, { ...options, field });
     return compiled.ok ? compiled.template : this.#problem(source, field, compiled);
   }
 
-  #template(source: MappingSource, field: keyof MappingConfig, options: TemplateOptions): Template | undefined {
+  #template(
+    source: MappingSource,
+    field: keyof MappingConfig,
+    options: TemplateOptions,
+  ): Template | undefined {
     const text = source.config[field];
-    return typeof text === "string" ? this.#compileTemplate(source, field, text, options) : undefined;
+    return typeof text === "string"
+      ? this.#compileTemplate(source, field, text, options)
+      : undefined;
   }
 
   /** The message of an agent action or the text of a wake: one template, or a list of lines. */
@@ -76,7 +112,9 @@ class MappingCompiler {
     const field = CONTENT_FIELD[action];
     const content = source.config[field];
     if (typeof content !== "object") return this.#template(source, field, options);
-    const lines = content.flatMap((line, index) => this.#compileTemplate(source, `${field}[${index}]`, line, options) ?? []);
+    const lines = content.flatMap(
+      (line, index) => this.#compileTemplate(source, `${field}[${index}]`, line, options) ?? [],
+    );
     return joinLines(lines, { strict });
   }
 
@@ -107,10 +145,21 @@ class MappingCompiler {
 
   /** A transform may set the channel, the recipient and whether there is a delivery at all. */
   #checkRoute({ config, at }: MappingSource, fields: CompiledMapping["fields"]): void {
-    if (config.action !== "agent" || config.deliver === false || config.shadow || config.transform !== undefined) return;
-    const [channel, to] = (["channel", "to"] as const).map((name) => fields.find(({ field }) => field === name)?.template);
+    if (
+      config.action !== "agent" ||
+      config.deliver === false ||
+      config.shadow ||
+      config.transform !== undefined
+    )
+      return;
+    const [channel, to] = (["channel", "to"] as const).map(
+      (name) => fields.find(({ field }) => field === name)?.template,
+    );
     if (channel?.literal === false) return;
-    const target = { channel: channel?.source.trim() ?? "last", ...(to && { to: to.literal ? to.source : null }) };
+    const target = {
+      channel: channel?.source.trim() ?? "last",
+      ...(to && { to: to.literal ? to.source : null }),
+    };
     const problem = this.#options.known.routeProblem(target);
     if (problem) this.warnings.push({ path: `${at}.${problem.field}`, message: problem.message });
   }
@@ -119,13 +168,17 @@ class MappingCompiler {
     const { config, at } = source;
     const { pool, hooks } = this.#options;
     const timeoutMs = hooks.transformTimeoutSeconds * 1000;
-    const runner: JsonataRunner = (text, input, now) => pool.runExpression({ owner: config.id, source: text, input, now, timeoutMs });
+    const runner: JsonataRunner = (text, input, now) =>
+      pool.runExpression({ owner: config.id, source: text, input, now, timeoutMs });
     this.#add(source, checkUse(config));
     const matched = compileMatch(config.match, { path: `${at}.match`, runner });
     this.issues.push(...matched.issues);
     const fields: { field: (typeof TEMPLATE_FIELDS)[number]; template: Template }[] = [];
     for (const field of TEMPLATE_FIELDS) {
-      const template = this.#template(source, field, { runner, encodeColon: field === "sessionKey" });
+      const template = this.#template(source, field, {
+        runner,
+        encodeColon: field === "sessionKey",
+      });
       if (!template) continue;
       fields.push({ field, template });
       if (template.literal) this.#add(source, checkLiteral(field, template.source, this.#options));
@@ -189,7 +242,14 @@ class MappingCompiler {
   #transform(source: MappingSource): CompiledMapping["transform"] {
     const { id, transform } = source.config;
     if (!transform) return undefined;
-    const { pool, hooks, transformsDir, pluginTransforms = new Map<string, string>(), secretPlaces, moduleHashes } = this.#options;
+    const {
+      pool,
+      hooks,
+      transformsDir,
+      pluginTransforms = new Map<string, string>(),
+      secretPlaces,
+      moduleHashes,
+    } = this.#options;
     const compiled = compileTransform(transform, {
       id,
       moduleHashes,
@@ -201,46 +261,76 @@ class MappingCompiler {
       timeoutMs: hooks.transformTimeoutSeconds * 1000,
       pool,
     });
-    return compiled.ok ? compiled.transform : this.#problem(source, `transform.${compiled.field}`, compiled);
+    return compiled.ok
+      ? compiled.transform
+      : this.#problem(source, `transform.${compiled.field}`, compiled);
   }
 
   /** How the agent's own events are recognized; undefined if the operator has named no account and no marker. */
   #self(source: MappingSource): CompiledMapping["self"] {
     const { ignoreSelf } = source.config;
-    if (!ignoreSelf || (ignoreSelf.accounts.length === 0 && ignoreSelf.marker === undefined)) return undefined;
+    if (!ignoreSelf || (ignoreSelf.accounts.length === 0 && ignoreSelf.marker === undefined))
+      return undefined;
     const paths = (field: "from" | "text"): Path[] =>
       ignoreSelf[field].flatMap((text, index) => {
         const path = parsePath(text);
         if (path) return [path];
-        this.#problem(source, `ignoreSelf.${field}[${index}]`, "must be a plain path such as `sender.login`");
+        this.#problem(
+          source,
+          `ignoreSelf.${field}[${index}]`,
+          "must be a plain path such as `sender.login`",
+        );
         return [];
       });
     const self = { from: paths("from"), text: paths("text"), marker: ignoreSelf.marker };
     if (ignoreSelf.accounts.length > 0 && self.from.length === 0)
-      this.#problem(source, "ignoreSelf.from", "is required with `accounts`: where the event names who caused it");
+      this.#problem(
+        source,
+        "ignoreSelf.from",
+        "is required with `accounts`: where the event names who caused it",
+      );
     if (self.marker !== undefined && self.text.length === 0)
-      this.#problem(source, "ignoreSelf.text", "is required with `marker`: where the event has text that may carry it");
-    return { ...self, accounts: new Set(ignoreSelf.accounts.map((account) => account.toLowerCase())) };
+      this.#problem(
+        source,
+        "ignoreSelf.text",
+        "is required with `marker`: where the event has text that may carry it",
+      );
+    return {
+      ...self,
+      accounts: new Set(ignoreSelf.accounts.map((account) => account.toLowerCase())),
+    };
   }
 
   #settings(source: MappingSource): MappingSettings {
     const { id, limits, callback, tools, approve } = source.config;
     const settings: MappingSettings = {};
-    for (const [field, patterns] of Object.entries({ tools, approve }) as ["tools" | "approve", string[] | undefined][]) {
+    for (const [field, patterns] of Object.entries({ tools, approve }) as [
+      "tools" | "approve",
+      string[] | undefined,
+    ][]) {
       if (!patterns) continue;
       settings[field] = patterns;
-      for (const { path, message } of this.#options.known.toolProblems?.(field, patterns) ?? []) this.#problem(source, path, message);
+      for (const { path, message } of this.#options.known.toolProblems?.(field, patterns) ?? [])
+        this.#problem(source, path, message);
     }
     // What a hook may do is the operator's to say: the file of a preset comes from others.
     if (tools && source.origin.startsWith("preset:") && !source.options?.fields.includes("tools"))
-      this.#problem(source, "tools", "the file of a preset names no tools: set `tools` where hooks.presets uses it, or hooks.tools");
+      this.#problem(
+        source,
+        "tools",
+        "the file of a preset names no tools: set `tools` where hooks.presets uses it, or hooks.tools",
+      );
     if (source.budget) settings.budget = source.budget;
     if (limits) settings.budget = { scope: `mapping:${id}`, limits };
     if (!callback) return settings;
     if (!createHostList(this.#options.hooks.callbackHosts).allows(new URL(callback.url).hostname))
       this.#problem(source, "callback.url", "goes to a host that is not in hooks.callbackHosts");
     if (callbackKey(callback.secret) === undefined)
-      this.#problem(source, "callback.secret", "must be base64 of at least 24 bytes, such as `openssl rand -base64 32` gives");
+      this.#problem(
+        source,
+        "callback.secret",
+        "must be base64 of at least 24 bytes, such as `openssl rand -base64 32` gives",
+      );
     return { ...settings, callback };
   }
 
@@ -256,16 +346,20 @@ class MappingCompiler {
     for (const { transform, config } of withModules) {
       const files = (await transform?.files?.()) ?? [];
       this.files.push(...files);
-      if (config.transform && "module" in config.transform) this.modules.set(config.transform.module, files);
+      if (config.transform && "module" in config.transform)
+        this.modules.set(config.transform.module, files);
     }
     const found = await Promise.all(mappings.map((mapping) => mapping.transform?.check?.()));
     for (const [index, problem] of found.entries())
-      if (problem !== undefined) this.issues.push({ path: `${mappings[index]?.at}.transform.module`, ...problem });
+      if (problem !== undefined)
+        this.issues.push({ path: `${mappings[index]?.at}.transform.module`, ...problem });
   }
 }
 
 /** Compiles all mappings of a snapshot, and loads their modules once, in a child process. Reports all problems together; if there are any, the set must not be used. */
-export async function compileMappings(options: MappingOptions): Promise<{ set: MappingSet; issues: Issue[]; warnings: Issue[] }> {
+export async function compileMappings(
+  options: MappingOptions,
+): Promise<{ set: MappingSet; issues: Issue[]; warnings: Issue[] }> {
   const { hooks } = options;
   // A thousand mappings take a third of a second. Hooks are answered meanwhile, and after the config was read.
   await setImmediate();
@@ -276,7 +370,11 @@ export async function compileMappings(options: MappingOptions): Promise<{ set: M
   const seen = new Map<string, string>();
   for (const { config, at } of collected.sources) {
     const before = seen.get(config.id);
-    if (before !== undefined) compiler.issues.push({ path: `${at}.id`, message: `"${config.id}" is the id of ${before} too` });
+    if (before !== undefined)
+      compiler.issues.push({
+        path: `${at}.id`,
+        message: `"${config.id}" is the id of ${before} too`,
+      });
     seen.set(config.id, at);
   }
   const mappings: CompiledMapping[] = [];
@@ -294,5 +392,9 @@ export async function compileMappings(options: MappingOptions): Promise<{ set: M
     maxActions: hooks.maxActions,
   });
   const keyIssues = sessionKeyIssues(mappings, hooks.allowedSessionKeyPrefixes);
-  return { set, issues: [...collected.issues, ...paths.issues, ...compiler.issues, ...keyIssues], warnings: compiler.warnings };
+  return {
+    set,
+    issues: [...collected.issues, ...paths.issues, ...compiler.issues, ...keyIssues],
+    warnings: compiler.warnings,
+  };
 }

@@ -9,14 +9,23 @@ import type { MappingInfo, MappingSettings } from "./types.ts";
 import type { Validator } from "./validate.ts";
 
 /** Fields that are templates, besides the message or the text. */
-export const TEMPLATE_FIELDS = ["name", "sessionKey", "to", "model", "thinking", "channel", "agentId"] as const;
+export const TEMPLATE_FIELDS = [
+  "name",
+  "sessionKey",
+  "to",
+  "model",
+  "thinking",
+  "channel",
+  "agentId",
+] as const;
 
 /** `when` failed: no later mapping is tried. */
 export interface MatchFailed {
   failed: string;
 }
 
-export const isFailed = (truth: Truth | MatchFailed): truth is MatchFailed => typeof truth === "object";
+export const isFailed = (truth: Truth | MatchFailed): truth is MatchFailed =>
+  typeof truth === "object";
 
 /** A payload field that must equal one of some values for the match to hold. */
 export interface Equality {
@@ -57,7 +66,12 @@ export interface CompiledMapping {
   /** The events that are wanted; undefined: all. */
   readonly events?: readonly string[];
   /** How an event is known for one that the agent has caused. */
-  readonly self?: { from: readonly Path[]; text: readonly Path[]; accounts: ReadonlySet<string>; marker: string | undefined };
+  readonly self?: {
+    from: readonly Path[];
+    text: readonly Path[];
+    accounts: ReadonlySet<string>;
+    marker: string | undefined;
+  };
   readonly coalesceKey?: Template;
   readonly settings: MappingSettings;
   readonly transform?: CompiledTransform;

@@ -43,13 +43,18 @@ const PLURAL: Record<SeenType, string> = {
 
 /** Why an operator can never hold for a value of this type; undefined if it can. */
 function neverHolds(operator: string, operand: unknown, type: SeenType): string | undefined {
-  if (ORDERED.has(operator) && type !== typeOf(operand)) return `${operator} with a ${typeOf(operand)} never holds for ${PLURAL[type]}`;
-  if (TEXTUAL.has(operator) && type !== "text") return `${operator} holds for text alone, never for ${PLURAL[type]}`;
+  if (ORDERED.has(operator) && type !== typeOf(operand))
+    return `${operator} with a ${typeOf(operand)} never holds for ${PLURAL[type]}`;
+  if (TEXTUAL.has(operator) && type !== "text")
+    return `${operator} holds for text alone, never for ${PLURAL[type]}`;
   if (operator === "$contains") {
     if (type !== "text") return `$contains holds for text and lists, never for ${PLURAL[type]}`;
-    return typeof operand === "string" ? undefined : `$contains with a ${typeOf(operand)} never holds for text`;
+    return typeof operand === "string"
+      ? undefined
+      : `$contains with a ${typeOf(operand)} never holds for text`;
   }
-  if (operator === "$eq" && type !== typeOf(operand)) return `it never equals ${describeValue(operand)}`;
+  if (operator === "$eq" && type !== typeOf(operand))
+    return `it never equals ${describeValue(operand)}`;
   if (operator === "$in" && !(operand as unknown[]).some((one) => typeOf(one) === type))
     return `it is of another type than ${renderOperand(operator, operand)}`;
   return undefined;
@@ -63,15 +68,22 @@ const renderOperand = (operator: string, operand: unknown): string => {
 };
 
 /** Says of an operator that is no opposite whether it holds for a value that is there, and why. */
-function explainPresent(operator: string, operand: unknown, { field, value }: Subject, holds: boolean): string {
+function explainPresent(
+  operator: string,
+  operand: unknown,
+  { field, value }: Subject,
+  holds: boolean,
+): string {
   const [yes, no] = VERBS[operator] as readonly [string, string];
   const wanted = renderOperand(operator, operand);
-  if (Array.isArray(value) && operator === "$contains") return `${field}, a list of ${value.length}, ${holds ? yes : no} ${wanted}`;
+  if (Array.isArray(value) && operator === "$contains")
+    return `${field}, a list of ${value.length}, ${holds ? yes : no} ${wanted}`;
   if (Array.isArray(value)) {
     if (holds) return `an element of ${field} ${yes} ${wanted}`;
     if (value.length === 0) return `${field} is an empty list, so no element ${yes} ${wanted}`;
     const [type, ...others] = new Set(value.map(typeOf));
-    const never = others.length === 0 && neverHolds(operator, operand, type as SeenType) !== undefined;
+    const never =
+      others.length === 0 && neverHolds(operator, operand, type as SeenType) !== undefined;
     return `no element of ${field} ${yes} ${wanted}${never ? `: all are ${PLURAL[type as SeenType]}` : ""}`;
   }
   const seen = `${field} is ${describeValue(value)}`;
@@ -116,36 +128,59 @@ function explainGroup(operator: string, children: readonly ConditionTrace[]): st
   if (operator === "$not") {
     const { result } = children[0] as ConditionTrace;
     if (result === "unknown") return "the condition inside is unknown, and so is its opposite";
-    return result ? "the condition inside holds, and must not" : "the condition inside does not hold, as wanted";
+    return result
+      ? "the condition inside holds, and must not"
+      : "the condition inside does not hold, as wanted";
   }
   const count = (truth: Truth): number => children.filter(({ result }) => result === truth).length;
   const unknown = count("unknown");
-  const states = [`${count(true)} of ${children.length} true`, ...(unknown > 0 ? [`${unknown} unknown`] : [])];
+  const states = [
+    `${count(true)} of ${children.length} true`,
+    ...(unknown > 0 ? [`${unknown} unknown`] : []),
+  ];
   return `${states.join(", ")}; ${operator === "$or" ? "one must be" : "all must be"}`;
 }
 
 function group(operator: string, at: string, children: ConditionTrace[]): ConditionTrace {
   const inner = truths(children);
-  const result = operator === "$not" ? not((children[0] as ConditionTrace).result) : (GROUPS[operator] as typeof all)(inner);
-  return { condition: at, wants: operator, result, reason: explainGroup(operator, children), children };
+  const result =
+    operator === "$not"
+      ? not((children[0] as ConditionTrace).result)
+      : (GROUPS[operator] as typeof all)(inner);
+  return {
+    condition: at,
+    wants: operator,
+    result,
+    reason: explainGroup(operator, children),
+    children,
+  };
 }
 
 function traceOperator(operator: string, operand: unknown, subject: Subject): ConditionTrace {
-  if (operator === "$not") return group(operator, subject.at, [traceCondition(operand as Condition, subject)]);
+  if (operator === "$not")
+    return group(operator, subject.at, [traceCondition(operand as Condition, subject)]);
   if (!GROUPS[operator]) return traceLeaf(operator, operand, subject);
-  const children = (operand as Condition[]).map((one, index) => traceCondition(one, { ...subject, at: `${subject.at}[${index}]` }));
+  const children = (operand as Condition[]).map((one, index) =>
+    traceCondition(one, { ...subject, at: `${subject.at}[${index}]` }),
+  );
   return group(operator, subject.at, children);
 }
 
 /** Traces a condition on one value, as `compileCondition` tests it. The condition must be one that compiles. */
 export function traceCondition(condition: Condition, subject: Subject): ConditionTrace {
-  if (condition === null || typeof condition !== "object") return traceLeaf("$eq", condition, subject);
+  if (condition === null || typeof condition !== "object")
+    return traceLeaf("$eq", condition, subject);
   if (Array.isArray(condition)) return traceLeaf("$in", condition, subject);
   const operators = Object.entries(condition);
   const children = operators.map(([operator, operand]) =>
-    traceOperator(operator, operand, { ...subject, at: operators.length === 1 ? subject.at : `${subject.at}.${operator}` }),
+    traceOperator(operator, operand, {
+      ...subject,
+      at: operators.length === 1 ? subject.at : `${subject.at}.${operator}`,
+    }),
   );
-  return children.length === 1 ? (children[0] as ConditionTrace) : group("$and", subject.at, children);
+  return children.length === 1
+    ? (children[0] as ConditionTrace)
+    : group("$and", subject.at, children);
 }
 
 /** A path with `[]` after each name that leads through a list, as in `labels[].name`. */
@@ -161,22 +196,34 @@ function renderThroughLists(path: Path, root: unknown): string {
 }
 
 /** Traces conditions on the fields of one value, with their groups. The conditions must be ones that compile. */
-export function traceFields(conditions: FieldConditions, at: string, root: unknown): ConditionTrace[] {
+export function traceFields(
+  conditions: FieldConditions,
+  at: string,
+  root: unknown,
+): ConditionTrace[] {
   let known: string[] | undefined;
   const among = (): string[] => (known ??= fieldPaths(root));
   const traceAll = (inner: FieldConditions, place: string): ConditionTrace[] =>
     Object.entries(inner).map(([field, condition]) => {
       const here = `${place}.${field}`;
-      if (field === "$not") return group(field, here, [traceObject(condition as FieldConditions, here)]);
+      if (field === "$not")
+        return group(field, here, [traceObject(condition as FieldConditions, here)]);
       if (GROUPS[field])
         return group(
           field,
           here,
-          (condition as FieldConditions[]).map((one, index) => traceObject(one, `${here}[${index}]`)),
+          (condition as FieldConditions[]).map((one, index) =>
+            traceObject(one, `${here}[${index}]`),
+          ),
         );
       const path = parsePath(field) as Path;
       const value = readForCondition(path, root);
-      return traceCondition(condition as Condition, { field: renderThroughLists(path, root), at: here, value, among });
+      return traceCondition(condition as Condition, {
+        field: renderThroughLists(path, root),
+        at: here,
+        value,
+        among,
+      });
     });
   const traceObject = (inner: FieldConditions, place: string): ConditionTrace => {
     const children = traceAll(inner, place);
@@ -196,6 +243,11 @@ export function traceFlat(
     const key = what === "header" ? name.toLowerCase() : name;
     const value = Object.hasOwn(values, key) ? values[key] : undefined;
     const among = (): string[] => Object.keys(values);
-    return traceCondition(condition as Condition, { field: `the ${what} ${key}`, at: `${at}.${name}`, value, among });
+    return traceCondition(condition as Condition, {
+      field: `the ${what} ${key}`,
+      at: `${at}.${name}`,
+      value,
+      among,
+    });
   });
 }

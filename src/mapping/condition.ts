@@ -47,11 +47,13 @@ function compare(operand: string | number, holds: (order: number) => boolean): T
   });
 }
 
-const onText = (test: (text: string) => boolean): Test => onEach((value) => typeof value === "string" && test(value));
+const onText = (test: (text: string) => boolean): Test =>
+  onEach((value) => typeof value === "string" && test(value));
 
 type Compile = (operand: unknown, path: string, issues: Issue[]) => Test | undefined;
 
-const scalar = (operand: unknown): boolean => operand === null || ["string", "number", "boolean"].includes(typeof operand);
+const scalar = (operand: unknown): boolean =>
+  operand === null || ["string", "number", "boolean"].includes(typeof operand);
 
 function wants(ok: boolean, what: string, path: string, issues: Issue[]): boolean {
   if (!ok) issues.push({ path, message: `must be ${what}` });
@@ -59,9 +61,12 @@ function wants(ok: boolean, what: string, path: string, issues: Issue[]): boolea
 }
 
 const equal: Compile = (operand, path, issues) =>
-  wants(scalar(operand), "text, a number, true, false or null", path, issues) ? onEach((value) => value === operand) : undefined;
+  wants(scalar(operand), "text, a number, true, false or null", path, issues)
+    ? onEach((value) => value === operand)
+    : undefined;
 const compileOneOf: Compile = (operand, path, issues) => {
-  if (!wants(Array.isArray(operand) && operand.every(scalar), "a list of values", path, issues)) return undefined;
+  if (!wants(Array.isArray(operand) && operand.every(scalar), "a list of values", path, issues))
+    return undefined;
   const set = new Set(operand as unknown[]);
   return onEach((value) => set.has(value));
 };
@@ -74,18 +79,28 @@ const inverted =
 const textual =
   (make: (operand: string) => (text: string) => boolean): Compile =>
   (operand, path, issues) =>
-    wants(typeof operand === "string", "text", path, issues) ? onText(make(operand as string)) : undefined;
+    wants(typeof operand === "string", "text", path, issues)
+      ? onText(make(operand as string))
+      : undefined;
 const ordered =
   (holds: (order: number) => boolean): Compile =>
   (operand, path, issues) =>
-    wants(typeof operand === "string" || typeof operand === "number", "text or a number", path, issues)
+    wants(
+      typeof operand === "string" || typeof operand === "number",
+      "text or a number",
+      path,
+      issues,
+    )
       ? compare(operand as string | number, holds)
       : undefined;
 const group =
   (combine: typeof all): Compile =>
   (operand, path, issues) => {
-    if (!wants(Array.isArray(operand) && operand.length > 0, "a list of conditions", path, issues)) return undefined;
-    const tests = (operand as unknown[]).map((entry, index) => compileCondition(entry as Condition, `${path}[${index}]`, issues));
+    if (!wants(Array.isArray(operand) && operand.length > 0, "a list of conditions", path, issues))
+      return undefined;
+    const tests = (operand as unknown[]).map((entry, index) =>
+      compileCondition(entry as Condition, `${path}[${index}]`, issues),
+    );
     return (value) => combine(tests.map((test) => () => test(value)));
   };
 
@@ -95,9 +110,12 @@ const OPERATORS: Record<string, Compile> = {
   $in: compileOneOf,
   $nin: inverted(compileOneOf),
   $exists: (operand, path, issues) =>
-    wants(typeof operand === "boolean", "true or false", path, issues) ? (value) => (value !== undefined) === operand : undefined,
+    wants(typeof operand === "boolean", "true or false", path, issues)
+      ? (value) => (value !== undefined) === operand
+      : undefined,
   $regex: (operand, path, issues) => {
-    if (!wants(typeof operand === "string", "a regular expression as text", path, issues)) return undefined;
+    if (!wants(typeof operand === "string", "a regular expression as text", path, issues))
+      return undefined;
     const compiled = compileRegex(operand as string);
     if (compiled.ok) return onText((text) => compiled.regex.test(text));
     issues.push({ path, message: compiled.message });
@@ -106,7 +124,8 @@ const OPERATORS: Record<string, Compile> = {
   $prefix: textual((operand) => (text) => text.startsWith(operand)),
   $suffix: textual((operand) => (text) => text.endsWith(operand)),
   $contains: (operand, path, issues) => {
-    if (!wants(scalar(operand), "text, a number, true, false or null", path, issues)) return undefined;
+    if (!wants(scalar(operand), "text, a number, true, false or null", path, issues))
+      return undefined;
     return (value) => {
       if (value === undefined) return "unknown";
       if (Array.isArray(value)) return value.includes(operand);
@@ -128,13 +147,16 @@ const OPERATORS: Record<string, Compile> = {
 /** Compiles a condition on one value. What is wrong is added to `issues` with its path. */
 export function compileCondition(condition: Condition, path: string, issues: Issue[]): Test {
   const never: Test = () => "unknown";
-  if (condition === null || typeof condition !== "object") return equal(condition, path, issues) ?? never;
+  if (condition === null || typeof condition !== "object")
+    return equal(condition, path, issues) ?? never;
   if (Array.isArray(condition)) return compileOneOf(condition, path, issues) ?? never;
   const tests: Test[] = [];
   for (const [operator, operand] of Object.entries(condition)) {
     const compile = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
     if (!compile) {
-      const hint = operator.startsWith("$") ? didYouMean(operator, Object.keys(OPERATORS)) : " Write nested fields as one path: `a.b`.";
+      const hint = operator.startsWith("$")
+        ? didYouMean(operator, Object.keys(OPERATORS))
+        : " Write nested fields as one path: `a.b`.";
       issues.push({ path: `${path}.${operator}`, message: `is no operator.${hint}` });
       continue;
     }
@@ -144,11 +166,15 @@ export function compileCondition(condition: Condition, path: string, issues: Iss
     issues.push({ path, message: "must hold at least one operator" });
     return never;
   }
-  return tests.length === 1 ? (tests[0] as Test) : (value) => all(tests.map((test) => () => test(value)));
+  return tests.length === 1
+    ? (tests[0] as Test)
+    : (value) => all(tests.map((test) => () => test(value)));
 }
 
 /** The values that alone can make a condition true, where it is a plain equality. */
-export function getEqualValues(condition: unknown): (string | number | boolean | null)[] | undefined {
+export function getEqualValues(
+  condition: unknown,
+): (string | number | boolean | null)[] | undefined {
   if (scalar(condition)) return [condition as string];
   if (Array.isArray(condition) && condition.every(scalar)) return condition as string[];
   if (typeof condition !== "object" || condition === null) return undefined;

@@ -25,7 +25,11 @@ export interface CpuLimit {
 
 /** Evaluations that start within this time start from one reading of the thread's time, which costs half a microsecond. */
 const SAME_READING_MS = 1;
-let lastStart: { clock: CpuClock | undefined; wall: number; cpu: number } = { clock: undefined, wall: 0, cpu: 0 };
+let lastStart: { clock: CpuClock | undefined; wall: number; cpu: number } = {
+  clock: undefined,
+  wall: 0,
+  cpu: 0,
+};
 
 /**
  * Limits the processor time of one evaluation after the other. Time in which the machine was busy elsewhere or stood still
@@ -43,13 +47,15 @@ export function createCpuLimit(limitMs: number, clock: CpuClock): CpuLimit {
     return used;
   };
   const check = (): void => {
-    if (spent() > limitMs) throw Object.assign(new Error("too much processor time"), { code: "D1012" });
+    if (spent() > limitMs)
+      throw Object.assign(new Error("too much processor time"), { code: "D1012" });
   };
   let calls = 0;
   return {
     start() {
       const now = clock.wall();
-      if (lastStart.clock !== clock || now - lastStart.wall >= SAME_READING_MS) lastStart = { clock, wall: now, cpu: clock.cpu() };
+      if (lastStart.clock !== clock || now - lastStart.wall >= SAME_READING_MS)
+        lastStart = { clock, wall: now, cpu: clock.cpu() };
       begun = lastStart.cpu;
       nextLook = now + limitMs;
     },

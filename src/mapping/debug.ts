@@ -37,13 +37,16 @@ export class ConsoleBuffer {
     if ("cut" in message) this.cut = true;
     else if ("line" in message) {
       const { stream, text } = (message.line ?? {}) as Record<keyof ConsoleLine, unknown>;
-      if (typeof text === "string") this.add({ stream: stream === "stderr" ? "stderr" : "stdout", text });
+      if (typeof text === "string")
+        this.add({ stream: stream === "stderr" ? "stderr" : "stdout", text });
     } else return false;
     return true;
   }
 }
 
-type NewNote = Omit<DebugNote, "mapping" | "console" | "cut"> & { console?: Pick<ConsoleBuffer, "lines" | "cut"> };
+type NewNote = Omit<DebugNote, "mapping" | "console" | "cut"> & {
+  console?: Pick<ConsoleBuffer, "lines" | "cut">;
+};
 
 /** Gathers the notes of one event while its mappings run, one after the other. */
 export class DebugNotes {
@@ -86,7 +89,9 @@ export type ConsoleMessage = { id: number; line: ConsoleLine } | { id: number; c
  * Captures what code prints by `console` or to the standard streams, for the call in which it was started: what an earlier
  * call left running prints nothing into a later one. Returns the function that runs a call.
  */
-export function captureConsole(send: (message: ConsoleMessage) => void): <T>(id: number, run: () => T) => T {
+export function captureConsole(
+  send: (message: ConsoleMessage) => void,
+): <T>(id: number, run: () => T) => T {
   const calls = new AsyncLocalStorage<{ id: number; kept: ConsoleBuffer }>();
   const print = (stream: ConsoleLine["stream"], chunk: unknown): void => {
     const call = calls.getStore();
@@ -122,25 +127,34 @@ const MAX_FRAMES = 10;
 /** A longer line of a stack is no frame of a file. */
 const MAX_FRAME = 500;
 
-const renderError = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : inspect(error, { depth: 3 }));
+const renderError = (error: unknown): string =>
+  error instanceof Error ? `${error.name}: ${error.message}` : inspect(error, { depth: 3 });
 
 /** Describes what code threw, with its causes. Never throws itself, whatever the error's members do. */
 export function describeThrown(error: unknown): Thrown {
   try {
     const messages = [renderError(error)];
-    for (let at = error; at instanceof Error && at.cause !== undefined && messages.length <= MAX_CAUSES; at = at.cause)
+    for (
+      let at = error;
+      at instanceof Error && at.cause !== undefined && messages.length <= MAX_CAUSES;
+      at = at.cause
+    )
       messages.push(`caused by ${renderError(at.cause)}`);
     const stack = error instanceof Error ? (error.stack ?? "") : "";
     // The stack begins with the message, which may look like frames.
     const head = error instanceof Error ? stack.indexOf(error.message) : -1;
     const frames = head < 0 ? stack : stack.slice(head + (error as Error).message.length);
-    return { message: messages.join("\n").slice(0, MAX_MESSAGE), stack: frames.slice(0, MAX_STACK) };
+    return {
+      message: messages.join("\n").slice(0, MAX_MESSAGE),
+      stack: frames.slice(0, MAX_STACK),
+    };
   } catch {
     return { message: "an error that cannot be read was thrown", stack: "" };
   }
 }
 
-const FRAME = /^\s*at (?:(?:async )?(.*?) \()?(?:async )?((?:file:\/\/)?\/.*?)(?:\?[^:)]*)?:(\d+):(\d+)\)?$/;
+const FRAME =
+  /^\s*at (?:(?:async )?(.*?) \()?(?:async )?((?:file:\/\/)?\/.*?)(?:\?[^:)]*)?:(\d+):(\d+)\)?$/;
 
 function toPath(place: string): string | undefined {
   try {
@@ -153,7 +167,8 @@ function toPath(place: string): string | undefined {
 /** The frames of a stack that lie in a folder and in no package below it, as `shop.ts:12:7 (total)`. */
 function ownFrames(stack: string, folder: string): string[] {
   return stack.split("\n").flatMap((line) => {
-    const [, name = "", place = "", row, column] = (line.length <= MAX_FRAME && FRAME.exec(line)) || [];
+    const [, name = "", place = "", row, column] =
+      (line.length <= MAX_FRAME && FRAME.exec(line)) || [];
     const path = toPath(place);
     if (place === "" || path === undefined) return [];
     const file = relative(folder, path);
@@ -163,7 +178,13 @@ function ownFrames(stack: string, folder: string): string[] {
 }
 
 /** What was thrown, with the stack frames of the files in a folder alone. A module can send anything in its place. */
-export function codeError({ message, stack }: Record<keyof Thrown, unknown>, folder: string): CodeError {
+export function codeError(
+  { message, stack }: Record<keyof Thrown, unknown>,
+  folder: string,
+): CodeError {
   const frames = ownFrames(String(stack).slice(0, MAX_STACK), folder).slice(0, MAX_FRAMES);
-  return { message: String(message).slice(0, MAX_MESSAGE), ...(frames.length > 0 ? { frames } : {}) };
+  return {
+    message: String(message).slice(0, MAX_MESSAGE),
+    ...(frames.length > 0 ? { frames } : {}),
+  };
 }

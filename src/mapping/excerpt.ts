@@ -16,7 +16,11 @@ export function placeIn(text: string, offset: number): Excerpt {
   const start = text.slice(0, at).lastIndexOf("\n") + 1;
   const end = text.indexOf("\n", at);
   const line = text.slice(0, start).split("\n").length;
-  return { line, column: at - start + 1, excerpt: renderExcerpt(text.slice(start, end < 0 ? text.length : end), at - start) };
+  return {
+    line,
+    column: at - start + 1,
+    excerpt: renderExcerpt(text.slice(start, end < 0 ? text.length : end), at - start),
+  };
 }
 
 /** A line of code with a caret below one of its characters. */

@@ -2,7 +2,14 @@ import { createOffences, endTurn, SYSTEM_CLOCK, takeTurn, type CpuClock } from "
 import type { Evaluated, Explained } from "./evaluated.ts";
 import { compileGuarded } from "./jsonata-sandbox.ts";
 import { describeFailure, renderFailure } from "./jsonata-errors.ts";
-import { getKnownResults, parsePath, readScope, jsonataInput, NOTES, type TemplateContext } from "./template-context.ts";
+import {
+  getKnownResults,
+  parsePath,
+  readScope,
+  jsonataInput,
+  NOTES,
+  type TemplateContext,
+} from "./template-context.ts";
 import { compileShortcut } from "./shortcut.ts";
 
 /** Processor time in the gateway's own process, where an expression that runs holds up everything else. */
@@ -11,7 +18,11 @@ const IN_PROCESS_MS = 10;
 const LONG_STEP_MS = 2 * IN_PROCESS_MS;
 
 /** Runs an expression where it can harm nothing but itself: in a child process. */
-export type JsonataRunner = (source: string, input: Record<string, unknown>, now: number) => Promise<Explained>;
+export type JsonataRunner = (
+  source: string,
+  input: Record<string, unknown>,
+  now: number,
+) => Promise<Explained>;
 
 export interface Expression {
   readonly source: string;
@@ -34,13 +45,21 @@ const failed = (error: unknown, source: string): Explained => ({
 });
 
 /** Takes what is for the operator alone out of a result, and keeps it. */
-function note({ error, ...result }: Explained, { [NOTES]: notes, index }: TemplateContext, field: string): Evaluated {
+function note(
+  { error, ...result }: Explained,
+  { [NOTES]: notes, index }: TemplateContext,
+  field: string,
+): Evaluated {
   if (error) notes?.add({ field, ...(index === undefined ? {} : { item: index }), error });
   return result;
 }
 
 /** Runs an expression, or takes what the same text gave for the event before. */
-async function runOnce(source: string, scope: TemplateContext, run: (scope: TemplateContext) => Promise<Explained>): Promise<Explained> {
+async function runOnce(
+  source: string,
+  scope: TemplateContext,
+  run: (scope: TemplateContext) => Promise<Explained>,
+): Promise<Explained> {
   const results = getKnownResults(scope);
   const known = results?.get(source);
   if (known) return known;
@@ -64,11 +83,16 @@ function getSettled(source: string, scope: TemplateContext): Evaluated | undefin
 export function compileExpression(
   source: string,
   { runner, clock = SYSTEM_CLOCK, field = "" }: ExpressionOptions = {},
-): { ok: true; expression: Expression } | { ok: false; message: string; detail?: string; offset?: number } {
+):
+  | { ok: true; expression: Expression }
+  | { ok: false; message: string; detail?: string; offset?: number } {
   if (source.trim() === "") return { ok: false, message: "is empty" };
   const path = parsePath(source);
   if (path) {
-    const read = (scope: TemplateContext): Evaluated => ({ ok: true, value: readScope(path, scope) });
+    const read = (scope: TemplateContext): Evaluated => ({
+      ok: true,
+      value: readScope(path, scope),
+    });
     return { ok: true, expression: { source, evaluate: read, known: read } };
   }
   const guarded = compileGuarded(source, IN_PROCESS_MS, clock);
@@ -92,7 +116,8 @@ export function compileExpression(
     }
     return runner(source, input, scope.now);
   };
-  const evaluate = async (scope: TemplateContext): Promise<Evaluated> => note(await runOnce(source, scope, run), scope, field);
+  const evaluate = async (scope: TemplateContext): Promise<Evaluated> =>
+    note(await runOnce(source, scope, run), scope, field);
   const shortcut = compileShortcut(source);
   const expression: Expression = {
     source,
@@ -103,7 +128,12 @@ export function compileExpression(
 }
 
 /** Evaluates an expression inside a child process: the same guards with a limit of the caller's. */
-export async function evaluateOutside(source: string, input: unknown, now: number, limitMs: number): Promise<Explained> {
+export async function evaluateOutside(
+  source: string,
+  input: unknown,
+  now: number,
+  limitMs: number,
+): Promise<Explained> {
   const compiled = compileGuarded(source, limitMs);
   if (!compiled.ok) return compiled;
   try {

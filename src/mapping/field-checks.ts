@@ -14,11 +14,19 @@ type Kind = "headers" | "query";
 const IN_TEXT: Record<Kind, RegExp> = { headers: naming("headers"), query: naming("query") };
 
 function naming(kind: Kind): RegExp {
-  return new RegExp(`\\b${kind}(?:\\s*\\.\\s*(?:\`([^\`]+)\`|"([^"]+)"|([\\w-]+))|\\s*[[,]\\s*(?:"([^"]+)"|'([^']+)'))`, "g");
+  return new RegExp(
+    `\\b${kind}(?:\\s*\\.\\s*(?:\`([^\`]+)\`|"([^"]+)"|([\\w-]+))|\\s*[[,]\\s*(?:"([^"]+)"|'([^']+)'))`,
+    "g",
+  );
 }
 
 /** Fields whose texts are no expressions. */
-const NO_EXPRESSIONS = new Set<keyof MappingConfig>(["auth", "validate", "instructions", "callback"]);
+const NO_EXPRESSIONS = new Set<keyof MappingConfig>([
+  "auth",
+  "validate",
+  "instructions",
+  "callback",
+]);
 
 /** All texts of a value, at any depth. */
 function textsIn(value: unknown): string[] {
@@ -29,7 +37,11 @@ function textsIn(value: unknown): string[] {
 function conditionNames(conditions: object): string[] {
   return Object.entries(conditions).flatMap(([name, value]) => {
     if (!name.startsWith("$")) return [name];
-    return [value as unknown].flat().flatMap((inner) => (typeof inner === "object" && inner !== null ? conditionNames(inner) : []));
+    return [value as unknown]
+      .flat()
+      .flatMap((inner) =>
+        typeof inner === "object" && inner !== null ? conditionNames(inner) : [],
+      );
   });
 }
 
@@ -39,16 +51,25 @@ function conditionNames(conditions: object): string[] {
  */
 export function namesUsed(config: MappingConfig): Record<Kind, string[]> {
   const texts = Object.entries(config).flatMap(([field, value]) =>
-    NO_EXPRESSIONS.has(field as keyof MappingConfig) ? [] : textsIn(field === "match" ? config.match.when : value),
+    NO_EXPRESSIONS.has(field as keyof MappingConfig)
+      ? []
+      : textsIn(field === "match" ? config.match.when : value),
   );
   const named = (kind: Kind, conditions: object | undefined, kept: readonly string[]): string[] => {
     const found = texts.flatMap((text) =>
-      [...text.matchAll(IN_TEXT[kind])].flatMap((one) => one.slice(1).filter((name) => name !== undefined)),
+      [...text.matchAll(IN_TEXT[kind])].flatMap((one) =>
+        one.slice(1).filter((name) => name !== undefined),
+      ),
     );
     return [...conditionNames(conditions ?? {}), ...found, ...kept];
   };
-  const headers = named("headers", config.match.headers, config.keepHeaders).map((name) => name.toLowerCase());
-  return { headers: [...new Set(headers)], query: [...new Set(named("query", config.match.query, config.keepQuery))] };
+  const headers = named("headers", config.match.headers, config.keepHeaders).map((name) =>
+    name.toLowerCase(),
+  );
+  return {
+    headers: [...new Set(headers)],
+    query: [...new Set(named("query", config.match.query, config.keepQuery))],
+  };
 }
 
 /** Whether a prefix allows some key of a template: what follows its first expression is not known before an event comes. */
@@ -61,7 +82,10 @@ function canStart({ literal, source, start }: Template, prefix: string): boolean
  * preset and prefix is one issue.
  * @param prefixes `hooks.allowedSessionKeyPrefixes`
  */
-export function sessionKeyIssues(mappings: readonly CompiledMapping[], prefixes: readonly string[] | undefined): Issue[] {
+export function sessionKeyIssues(
+  mappings: readonly CompiledMapping[],
+  prefixes: readonly string[] | undefined,
+): Issue[] {
   const issues = new Map<string, Issue>();
   for (const { at, info, fields } of mappings) {
     const key = fields.find(({ field }) => field === "sessionKey")?.template;
@@ -91,7 +115,10 @@ export interface Known {
   channels: (name: string) => boolean;
   model: (name: string) => { ok: true } | { ok: false; message: string };
   /** Why replies can have no route; `to` is null if it is known only with the event. */
-  routeProblem: (target: { channel: string; to?: string | null }) => { field: string; message: string } | undefined;
+  routeProblem: (target: {
+    channel: string;
+    to?: string | null;
+  }) => { field: string; message: string } | undefined;
   /** Problems of `tools` or `approve`, with their places in the mapping. Default: none. */
   toolProblems?(field: "tools" | "approve", patterns: readonly string[]): readonly Issue[];
 }
@@ -113,14 +140,20 @@ export function checkUse(config: MappingConfig): FieldProblem[] {
   if (config[content] === undefined && config.transform === undefined)
     add(content, `is required for action "${config.action}", unless a transform makes it`);
   if (config.coalesce && config.forEach !== undefined)
-    add("coalesce", "cannot stand beside `forEach`: collect the events, or make one action for each item");
-  if (config.methods?.includes("GET") && config.dedupeKey === undefined) add("dedupeKey", "is required where `methods` has GET");
+    add(
+      "coalesce",
+      "cannot stand beside `forEach`: collect the events, or make one action for each item",
+    );
+  if (config.methods?.includes("GET") && config.dedupeKey === undefined)
+    add("dedupeKey", "is required where `methods` has GET");
   if (config.transform === undefined)
     for (const useless of UNUSED_KEYS[config.action])
-      if (config[useless] !== undefined) add(useless, `has no effect for action "${config.action}"`);
+      if (config[useless] !== undefined)
+        add(useless, `has no effect for action "${config.action}"`);
   for (const field of ["keepHeaders", "keepQuery"] as const)
     for (const [index, name] of config[field].entries())
-      if (isCredentialName(name)) add(`${field}[${index}]`, "may carry a credential: such a value is never kept");
+      if (isCredentialName(name))
+        add(`${field}[${index}]`, "may carry a credential: such a value is never kept");
   return problems;
 }
 
@@ -133,9 +166,14 @@ export function checkLiteral(
   const problem = (message: string): FieldProblem[] => [{ field, message }];
   if (field === "agentId") {
     if (!known.agents.has(text)) return problem(`names no agent.${didYouMean(text, known.agents)}`);
-    return hooks.allowedAgentIds && !hooks.allowedAgentIds.includes(text) ? problem("is not in hooks.allowedAgentIds") : [];
+    return hooks.allowedAgentIds && !hooks.allowedAgentIds.includes(text)
+      ? problem("is not in hooks.allowedAgentIds")
+      : [];
   }
-  if (field === "channel") return known.channels(text) ? [] : problem("names no channel; use `last` or one that is loaded");
+  if (field === "channel")
+    return known.channels(text)
+      ? []
+      : problem("names no channel; use `last` or one that is loaded");
   if (field === "model") {
     const model = known.model(text);
     return model.ok ? [] : problem(model.message);

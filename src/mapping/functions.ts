@@ -1,6 +1,21 @@
 import { isEmptyValue, ownMember, renderValue } from "./template-context.ts";
-import { GuardError, isJsonataFunction, MAX_SEQUENCE, MAX_TEXT, tooLong, tooMany, normalise, getRenderedSize } from "./values.ts";
-import { type Focus, type Implementation, AFTER_EACH_STEP, type Definition, type Frame } from "./jsonata-internals.ts";
+import {
+  GuardError,
+  isJsonataFunction,
+  MAX_SEQUENCE,
+  MAX_TEXT,
+  tooLong,
+  tooMany,
+  normalise,
+  getRenderedSize,
+} from "./values.ts";
+import {
+  type Focus,
+  type Implementation,
+  AFTER_EACH_STEP,
+  type Definition,
+  type Frame,
+} from "./jsonata-internals.ts";
 import type jsonata from "jsonata";
 
 /**
@@ -24,16 +39,22 @@ const CURRENCIES: readonly [decimals: number, codes: string][] = [
   [3, "BHD IQD JOD KWD LYD OMR TND"],
   [4, "CLF UYW"],
 ];
-const DECIMALS = new Map(CURRENCIES.flatMap(([decimals, codes]) => codes.split(" ").map((code) => [code, decimals])));
+const DECIMALS = new Map(
+  CURRENCIES.flatMap(([decimals, codes]) => codes.split(" ").map((code) => [code, decimals])),
+);
 const MAX_DECIMALS = 18;
 
-const isMissing = (value: unknown): boolean => value === undefined || value === null || value === "";
+const isMissing = (value: unknown): boolean =>
+  value === undefined || value === null || value === "";
 
 /** The decimals of a currency: those of `exceptions`, else those of ISO 4217. */
 function getDecimals(code: string, exceptions: Record<string, unknown>): number {
   const decimals = Object.hasOwn(exceptions, code) ? exceptions[code] : (DECIMALS.get(code) ?? 2);
-  if (Number.isInteger(decimals) && Number(decimals) >= 0 && Number(decimals) <= MAX_DECIMALS) return Number(decimals);
-  throw new GuardError(`gives $formatMoney decimals that are not a whole number from 0 to ${MAX_DECIMALS}`);
+  if (Number.isInteger(decimals) && Number(decimals) >= 0 && Number(decimals) <= MAX_DECIMALS)
+    return Number(decimals);
+  throw new GuardError(
+    `gives $formatMoney decimals that are not a whole number from 0 to ${MAX_DECIMALS}`,
+  );
 }
 
 /**
@@ -41,12 +62,18 @@ function getDecimals(code: string, exceptions: Record<string, unknown>): number 
  * currency. Works on the digits, so that no amount is rounded.
  * @param exceptions decimals by upper-case code, for senders that differ from ISO 4217
  */
-export function formatMoney(minorUnits: unknown, currency: unknown, exceptions: unknown): string | undefined {
+export function formatMoney(
+  minorUnits: unknown,
+  currency: unknown,
+  exceptions: unknown,
+): string | undefined {
   if (isMissing(minorUnits) || isMissing(currency)) return undefined;
   const amount = Number.isSafeInteger(minorUnits) ? String(minorUnits) : minorUnits;
   const [, sign, digits] = (typeof amount === "string" && /^(-?)(\d+)$/.exec(amount)) || [];
-  if (digits === undefined) throw new GuardError("gives $formatMoney an amount that is not a whole number");
-  if (typeof currency !== "string") throw new GuardError("gives $formatMoney a currency that is not text");
+  if (digits === undefined)
+    throw new GuardError("gives $formatMoney an amount that is not a whole number");
+  if (typeof currency !== "string")
+    throw new GuardError("gives $formatMoney a currency that is not text");
   const code = currency.toUpperCase();
   const decimals = getDecimals(code, (exceptions ?? {}) as Record<string, unknown>);
   const padded = digits.padStart(decimals + 1, "0");
@@ -59,7 +86,10 @@ export function formatMoney(minorUnits: unknown, currency: unknown, exceptions: 
 type Comparator = (left: unknown, right: unknown) => unknown;
 
 /** Returns a text that is equal for equal values. Keys of objects have no order, and a function equals itself alone. */
-function identity(value: unknown, left: { chars: number; functions: Map<unknown, number> }): string {
+function identity(
+  value: unknown,
+  left: { chars: number; functions: Map<unknown, number> },
+): string {
   if (isJsonataFunction(value)) {
     const number = left.functions.get(value) ?? left.functions.size;
     left.functions.set(value, number);
@@ -71,7 +101,8 @@ function identity(value: unknown, left: { chars: number; functions: Map<unknown,
     return text;
   }
   if (--left.chars < 0) tooLong();
-  if (Array.isArray(value)) return `[${(value as unknown[]).map((member) => JSON.stringify(identity(member, left))).join()}]`;
+  if (Array.isArray(value))
+    return `[${(value as unknown[]).map((member) => JSON.stringify(identity(member, left))).join()}]`;
   const members = Object.keys(value).toSorted();
   return `{${members.map((key) => JSON.stringify([key, identity((value as Record<string, unknown>)[key], left)])).join()}}`;
 }
@@ -85,33 +116,49 @@ export const distinct = (): Implementation =>
     const kept = "sequence" in list ? this.createSequence() : [];
     for (const member of list as unknown[]) {
       const isObject = typeof member === "object" && member !== null;
-      const key = isObject ? identity(member, left) : typeof member === "string" ? ` ${member}` : member;
+      const key = isObject
+        ? identity(member, left)
+        : typeof member === "string"
+          ? ` ${member}`
+          : member;
       if (!seen.has(key)) kept.push(member);
       seen.add(key);
     }
     return kept;
   };
 
-async function merge(left: readonly unknown[], right: readonly unknown[], isAfter: Comparator): Promise<unknown[]> {
+async function merge(
+  left: readonly unknown[],
+  right: readonly unknown[],
+  isAfter: Comparator,
+): Promise<unknown[]> {
   const merged: unknown[] = [];
   let l = 0;
   let r = 0;
-  while (l < left.length && r < right.length) merged.push((await isAfter(left[l], right[r])) ? right[r++] : left[l++]);
+  while (l < left.length && r < right.length)
+    merged.push((await isAfter(left[l], right[r])) ? right[r++] : left[l++]);
   return [...merged, ...left.slice(l), ...right.slice(r)];
 }
 
 async function mergeSort(list: readonly unknown[], isAfter: Comparator): Promise<unknown[]> {
   if (list.length <= 1) return [...list];
   const middle = Math.floor(list.length / 2);
-  return merge(await mergeSort(list.slice(0, middle), isAfter), await mergeSort(list.slice(middle), isAfter), isAfter);
+  return merge(
+    await mergeSort(list.slice(0, middle), isAfter),
+    await mergeSort(list.slice(middle), isAfter),
+    isAfter,
+  );
 }
 
 /** `$sort`: stable. JSONata's own copies the rest of the list for each member. */
 export function sort(list: unknown, isAfter?: unknown): unknown {
   if (list === undefined || (list as unknown[]).length <= 1) return list;
-  if (isAfter !== undefined) return Array.isArray(list) ? mergeSort(list as unknown[], isAfter as Comparator) : list;
-  const hasOnly = (type: string): boolean => Array.isArray(list) && list.every((member) => typeof member === type && !Number.isNaN(member));
-  if (!hasOnly("number") && !hasOnly("string")) throw Object.assign(new Error("not sortable"), { code: "D3070", index: 1 });
+  if (isAfter !== undefined)
+    return Array.isArray(list) ? mergeSort(list as unknown[], isAfter as Comparator) : list;
+  const hasOnly = (type: string): boolean =>
+    Array.isArray(list) && list.every((member) => typeof member === type && !Number.isNaN(member));
+  if (!hasOnly("number") && !hasOnly("string"))
+    throw Object.assign(new Error("not sortable"), { code: "D3070", index: 1 });
   return (list as string[]).toSorted((a, b) => (a > b ? 1 : a < b ? -1 : 0));
 }
 
@@ -119,7 +166,9 @@ export function sort(list: unknown, isAfter?: unknown): unknown {
 export const spread = (own: Implementation): Implementation =>
   function spreadAll(this: Focus, value: unknown): unknown {
     if (!Array.isArray(value)) return own.call(this, value);
-    const parts = (value as unknown[]).map((member) => spreadAll.call(this, member)).filter((part) => part !== undefined);
+    const parts = (value as unknown[])
+      .map((member) => spreadAll.call(this, member))
+      .filter((part) => part !== undefined);
     // As JSONata has it: nothing at all is a sequence, anything else is a list.
     if (parts.length === 0) return this.createSequence();
     const all = parts.flat();
@@ -146,7 +195,8 @@ const MAX_PICTURED = 200;
 
 function picture(...pictures: unknown[]): void {
   for (const given of pictures)
-    if (getRenderedSize(given) > MAX_PICTURE) throw new GuardError(`uses a picture of more than ${MAX_PICTURE} characters`);
+    if (getRenderedSize(given) > MAX_PICTURE)
+      throw new GuardError(`uses a picture of more than ${MAX_PICTURE} characters`);
 }
 
 function pictured(text: unknown, format: unknown): void {
@@ -159,7 +209,8 @@ function pictured(text: unknown, format: unknown): void {
 const BEFORE: Record<string, (args: readonly unknown[]) => void> = {
   append: ([first, second]) => {
     const count = (side: unknown): number => (Array.isArray(side) ? side.length : 1);
-    if (first !== undefined && second !== undefined && count(first) + count(second) > MAX_SEQUENCE) tooMany();
+    if (first !== undefined && second !== undefined && count(first) + count(second) > MAX_SEQUENCE)
+      tooMany();
   },
   string: ([value, pretty]) => {
     if (pretty) getRenderedSize(value, 2);
@@ -168,7 +219,8 @@ const BEFORE: Record<string, (args: readonly unknown[]) => void> = {
     if (Array.isArray(list) && list.length * getRenderedSize(separator ?? "") > MAX_TEXT) tooLong();
   },
   pad: ([text, width, fill]) => {
-    if (text !== undefined && Math.abs(Number(width)) * getRenderedSize(fill ?? " ") > MAX_TEXT) tooLong();
+    if (text !== undefined && Math.abs(Number(width)) * getRenderedSize(fill ?? " ") > MAX_TEXT)
+      tooLong();
   },
   replace: ([text, pattern, replacement, limit]) => {
     if (typeof text !== "string" || typeof pattern !== "string" || pattern === "") return;
@@ -176,7 +228,11 @@ const BEFORE: Record<string, (args: readonly unknown[]) => void> = {
     if (text.length * size <= MAX_TEXT) return;
     const most = Number(limit ?? Infinity);
     let made = 0;
-    for (let at = text.indexOf(pattern), count = 0; at >= 0 && count < most; at = text.indexOf(pattern, at + pattern.length), count++)
+    for (
+      let at = text.indexOf(pattern), count = 0;
+      at >= 0 && count < most;
+      at = text.indexOf(pattern, at + pattern.length), count++
+    )
       if ((made += size) > MAX_TEXT) tooLong();
   },
   formatNumber: ([, format, options]) => picture(format, options),
@@ -188,29 +244,30 @@ const BEFORE: Record<string, (args: readonly unknown[]) => void> = {
 };
 
 /** Functions that are not left to JSONata's own implementation alone, which each is given. */
-const INSTEAD: Record<string, (own: Implementation, fromMillis: Implementation) => Implementation> = {
-  distinct,
-  sort: () => sort,
-  spread,
-  split: (own) =>
-    async function split(...args) {
-      const pieces = await own.apply(this, args);
-      return Array.isArray(pieces) && pieces.length > MAX_SEQUENCE ? tooMany() : pieces;
-    },
-  millis: () =>
-    function millis() {
-      return this.environment.lookup(EVENT_TIME);
-    },
-  now: (_own, fromMillis) =>
-    function now(...args) {
-      return fromMillis.call(this, this.environment.lookup(EVENT_TIME), ...args);
-    },
-  toMillis: (own) =>
-    function toMillis(...args) {
-      this.environment.timestamp = new Date(this.environment.lookup(EVENT_TIME) as number);
-      return own.apply(this, args);
-    },
-};
+const INSTEAD: Record<string, (own: Implementation, fromMillis: Implementation) => Implementation> =
+  {
+    distinct,
+    sort: () => sort,
+    spread,
+    split: (own) =>
+      async function split(...args) {
+        const pieces = await own.apply(this, args);
+        return Array.isArray(pieces) && pieces.length > MAX_SEQUENCE ? tooMany() : pieces;
+      },
+    millis: () =>
+      function millis() {
+        return this.environment.lookup(EVENT_TIME);
+      },
+    now: (_own, fromMillis) =>
+      function now(...args) {
+        return fromMillis.call(this, this.environment.lookup(EVENT_TIME), ...args);
+      },
+    toMillis: (own) =>
+      function toMillis(...args) {
+        this.environment.timestamp = new Date(this.environment.lookup(EVENT_TIME) as number);
+        return own.apply(this, args);
+      },
+  };
 
 function parseJson(text: unknown): unknown {
   if (text === undefined) return undefined;
@@ -223,13 +280,18 @@ function parseJson(text: unknown): unknown {
   return normalise(value, "gives $parseJson JSON that is too large or nested too deeply");
 }
 
-const checkLength = (result: unknown): unknown => (typeof result === "string" && result.length > MAX_TEXT ? tooLong() : result);
+const checkLength = (result: unknown): unknown =>
+  typeof result === "string" && result.length > MAX_TEXT ? tooLong() : result;
 
 /**
  * Puts bounds around a function of JSONata. It keeps its signature, its number of parameters and its source: JSONata asks
  * for the second where the function is an argument, and reads the third where it is applied to a part of its arguments.
  */
-function bounded(name: string, { implementation: own, signature }: Definition, fromMillis: Implementation): Definition {
+function bounded(
+  name: string,
+  { implementation: own, signature }: Definition,
+  fromMillis: Implementation,
+): Definition {
   const run = INSTEAD[name]?.(own, fromMillis) ?? own;
   const before = BEFORE[name];
   const isOnText = TEXT_FUNCTIONS.includes(name);
@@ -267,6 +329,8 @@ export function getFunctions(library: typeof jsonata): ReadonlyMap<string, unkno
   if (functions) return functions;
   const found = readFunctions(library);
   const fromMillis = (found.get("fromMillis") as Definition).implementation;
-  functions = new Map([...found].map(([name, definition]) => [name, bounded(name, definition, fromMillis)]));
+  functions = new Map(
+    [...found].map(([name, definition]) => [name, bounded(name, definition, fromMillis)]),
+  );
   return functions;
 }

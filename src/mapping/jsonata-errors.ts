@@ -32,7 +32,8 @@ export function renderFailure(error: unknown): string {
   const name = typeof token === "string" && /^\w+$/.test(token) ? ` in $${token}` : "";
   if (code === undefined) return `the expression failed${name}`;
   // Codes of the signature: other codes count members of a list too.
-  const argument = name !== "" && code.startsWith("T04") && typeof index === "number" ? `, argument ${index}` : "";
+  const argument =
+    name !== "" && code.startsWith("T04") && typeof index === "number" ? `, argument ${index}` : "";
   return `the expression failed${name}${argument} (JSONata ${code})`;
 }
 
@@ -56,7 +57,9 @@ function renderCause({ value }: JsonataError, message: string): string {
   if (value === undefined || isJsonataFunction(value)) return "";
   try {
     const text = JSON.stringify(value);
-    return message.includes(text) ? "" : `; got: ${text.slice(0, MAX_VALUE)}${text.length > MAX_VALUE ? "…" : ""}`;
+    return message.includes(text)
+      ? ""
+      : `; got: ${text.slice(0, MAX_VALUE)}${text.length > MAX_VALUE ? "…" : ""}`;
   } catch {
     return "";
   }
@@ -68,18 +71,30 @@ export function describeFailure(error: unknown, source: string): CodeError {
   const offset = getOffset(thrown, source);
   const place = offset === undefined ? {} : placeIn(source, offset);
   const code = getErrorCode(thrown);
-  if (error instanceof GuardError || code === undefined || OWN_WORDS.includes(code)) return { message: renderFailure(error), ...place };
+  if (error instanceof GuardError || code === undefined || OWN_WORDS.includes(code))
+    return { message: renderFailure(error), ...place };
   const said = String(thrown.message);
-  return { message: `${said.slice(0, MAX_MESSAGE)}${renderCause(thrown, said)} (JSONata ${code})`, ...place };
+  return {
+    message: `${said.slice(0, MAX_MESSAGE)}${renderCause(thrown, said)} (JSONata ${code})`,
+    ...place,
+  };
 }
 
 /** Why a text is no expression, and where: it quotes the operator's own text alone. */
-export function describeSyntaxError(error: unknown, source: string): { message: string; detail?: string; offset?: number } {
+export function describeSyntaxError(
+  error: unknown,
+  source: string,
+): { message: string; detail?: string; offset?: number } {
   const thrown = error as JsonataError;
   const code = getErrorCode(thrown);
   const offset = getOffset(thrown, source);
-  const said = code === undefined ? "" : `: ${String(thrown.message).slice(0, MAX_VALUE)} (${code})`;
+  const said =
+    code === undefined ? "" : `: ${String(thrown.message).slice(0, MAX_VALUE)} (${code})`;
   if (offset === undefined) return { message: `is not valid JSONata${said}` };
   const { line, column, excerpt } = placeIn(source, offset);
-  return { message: `is not valid JSONata at line ${line}, column ${column}${said}`, detail: excerpt, offset };
+  return {
+    message: `is not valid JSONata at line ${line}, column ${column}${said}`,
+    detail: excerpt,
+    offset,
+  };
 }

@@ -8,7 +8,15 @@ import { placeIn } from "./excerpt.ts";
 import { AFTER_EACH_STEP, type Frame } from "./jsonata-internals.ts";
 import { describeSyntaxError } from "./jsonata-errors.ts";
 import { compileRegex, LinearRegExp } from "./regex.ts";
-import { createScale, GuardError, MAX_RESULT_NODES, MAX_SEQUENCE, MAX_TEXT, normalise, tooLong } from "./values.ts";
+import {
+  createScale,
+  GuardError,
+  MAX_RESULT_NODES,
+  MAX_SEQUENCE,
+  MAX_TEXT,
+  normalise,
+  tooLong,
+} from "./values.ts";
 
 const require = createRequire(import.meta.url);
 let library: typeof jsonataType | undefined;
@@ -39,7 +47,8 @@ interface Findings {
 /** Looks over an expression when it is compiled: what would fail or harm only when it runs is said now. */
 /** The variables that a node gives a value: by `:=`, or as arguments of a function. */
 function getBoundNames(node: Node): string[] {
-  if (node.type === "lambda") return (node.arguments ?? []).map((argument) => String(argument.value));
+  if (node.type === "lambda")
+    return (node.arguments ?? []).map((argument) => String(argument.value));
   const target = node.type === "bind" ? (node.lhs as Node | undefined) : undefined;
   return target?.type === "variable" ? [String(target.value)] : [];
 }
@@ -57,23 +66,34 @@ function lookOver(ast: unknown): Findings {
     seen.add(value);
     if (value instanceof RegExp) {
       const compiled = compileRegex(value.source, value.flags);
-      if (!compiled.ok) problem ??= { message: `the regular expression /${value.source.slice(0, 60)}/: ${compiled.message}` };
+      if (!compiled.ok)
+        problem ??= {
+          message: `the regular expression /${value.source.slice(0, 60)}/: ${compiled.message}`,
+        };
       return;
     }
     const node = value as Node;
     for (const name of getBoundNames(node)) bound.add(name);
     hasFunctions ||= node.type === "lambda";
-    if ((node.type === "function" || node.type === "partial") && node.procedure?.type === "variable")
+    if (
+      (node.type === "function" || node.type === "partial") &&
+      node.procedure?.type === "variable"
+    )
       calls.push(String(node.procedure.value));
     if (node.type === "variable" && typeof node.value === "string") {
       variables.add(node.value);
-      if (REFUSED.has(node.value)) problem ??= { message: `$${node.value} is not available here`, name: node.value };
+      if (REFUSED.has(node.value))
+        problem ??= { message: `$${node.value} is not available here`, name: node.value };
     }
     for (const member of Object.values(node)) visit(member);
   };
   visit(ast);
   const unknown = calls.find((name) => !FUNCTIONS.has(name) && !bound.has(name));
-  if (unknown !== undefined) problem ??= { message: `there is no function $${unknown}.${didYouMean(unknown, FUNCTIONS)}`, name: unknown };
+  if (unknown !== undefined)
+    problem ??= {
+      message: `there is no function $${unknown}.${didYouMean(unknown, FUNCTIONS)}`,
+      name: unknown,
+    };
   return { problem, hasFunctions, variables };
 }
 
@@ -124,7 +144,9 @@ export function compileGuarded(
   source: string,
   limitMs: number,
   clock: CpuClock = SYSTEM_CLOCK,
-): { ok: true; compiled: Compiled } | { ok: false; message: string; detail?: string; offset?: number } {
+):
+  | { ok: true; compiled: Compiled }
+  | { ok: false; message: string; detail?: string; offset?: number } {
   const limit = createCpuLimit(limitMs, clock);
   let expression: ReturnType<typeof jsonataType>;
   try {
@@ -135,9 +157,14 @@ export function compileGuarded(
   const { problem, hasFunctions, variables } = lookOver(expression.ast());
   if (problem !== undefined) {
     const at = problem.name === undefined ? -1 : source.indexOf(`$${problem.name}`);
-    return { ok: false, message: problem.message, ...(at < 0 ? {} : { detail: placeIn(source, at).excerpt, offset: at }) };
+    return {
+      ok: false,
+      message: problem.message,
+      ...(at < 0 ? {} : { detail: placeIn(source, at).excerpt, offset: at }),
+    };
   }
-  for (const [name, definition] of getFunctions(load())) if (variables.has(name)) expression.assign(name, definition);
+  for (const [name, definition] of getFunctions(load()))
+    if (variables.has(name)) expression.assign(name, definition);
   if (hasFunctions) expression.assign(AFTER_EACH_STEP, watchSteps());
   return {
     ok: true,

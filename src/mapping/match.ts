@@ -5,8 +5,22 @@ import type { Issue } from "../core/errors.ts";
 import { all, any, compileCondition, getEqualValues, not, type Truth } from "./condition.ts";
 import type { Evaluated } from "./evaluated.ts";
 import { compileExpression, type Expression, type JsonataRunner } from "./expression.ts";
-import { parsePath, readForCondition, type Path, ownMember, type TemplateContext, readPath, readScope } from "./template-context.ts";
-import { isFailed, type CompiledMapping, type CompiledMatch, type Equality, type MatchFailed } from "./compiled.ts";
+import {
+  parsePath,
+  readForCondition,
+  type Path,
+  ownMember,
+  type TemplateContext,
+  readPath,
+  readScope,
+} from "./template-context.ts";
+import {
+  isFailed,
+  type CompiledMapping,
+  type CompiledMatch,
+  type Equality,
+  type MatchFailed,
+} from "./compiled.ts";
 
 interface Check {
   name: string;
@@ -18,11 +32,17 @@ type FieldTest = (value: unknown) => Truth;
 const GROUPS = ["$and", "$or", "$not"];
 
 /** Conditions on the fields of one value, one check for each field or group. */
-function compileFields(conditions: FieldConditions, path: string, issues: Issue[]): { name: string; test: FieldTest }[] {
+function compileFields(
+  conditions: FieldConditions,
+  path: string,
+  issues: Issue[],
+): { name: string; test: FieldTest }[] {
   return Object.entries(conditions).map(([field, condition]) => {
     const at = `${path}.${field}`;
-    if (GROUPS.includes(field)) return { name: at, test: compileGroup(field, condition, at, issues) };
-    if (field.startsWith("$")) issues.push({ path: at, message: `is no operator here.${didYouMean(field, GROUPS)}` });
+    if (GROUPS.includes(field))
+      return { name: at, test: compileGroup(field, condition, at, issues) };
+    if (field.startsWith("$"))
+      issues.push({ path: at, message: `is no operator here.${didYouMean(field, GROUPS)}` });
     const test = compileCondition(condition as Condition, at, issues);
     const parsed = parsePath(field);
     if (!parsed) {
@@ -33,14 +53,33 @@ function compileFields(conditions: FieldConditions, path: string, issues: Issue[
   });
 }
 
-function compileGroup(operator: string, operand: unknown, path: string, issues: Issue[]): FieldTest {
-  const objects = operator === "$not" ? [operand] : Array.isArray(operand) ? (operand as unknown[]) : [];
-  if (objects.length === 0 || objects.some((entry) => typeof entry !== "object" || entry === null || Array.isArray(entry))) {
-    issues.push({ path, message: operator === "$not" ? "must be an object of conditions" : "must be a list of objects of conditions" });
+function compileGroup(
+  operator: string,
+  operand: unknown,
+  path: string,
+  issues: Issue[],
+): FieldTest {
+  const objects =
+    operator === "$not" ? [operand] : Array.isArray(operand) ? (operand as unknown[]) : [];
+  if (
+    objects.length === 0 ||
+    objects.some((entry) => typeof entry !== "object" || entry === null || Array.isArray(entry))
+  ) {
+    issues.push({
+      path,
+      message:
+        operator === "$not"
+          ? "must be an object of conditions"
+          : "must be a list of objects of conditions",
+    });
     return () => "unknown";
   }
   const tests = objects.map((entry, index): FieldTest => {
-    const checks = compileFields(entry as FieldConditions, operator === "$not" ? path : `${path}[${index}]`, issues);
+    const checks = compileFields(
+      entry as FieldConditions,
+      operator === "$not" ? path : `${path}[${index}]`,
+      issues,
+    );
     return (value) => all(checks.map((check) => () => check.test(value)));
   });
   if (operator === "$not") return (value) => not((tests[0] as FieldTest)(value));
@@ -63,14 +102,27 @@ function compileFlat(
   });
 }
 
-function compileChecks(match: z.output<typeof matchSchema>, path: string, issues: Issue[]): Check[] {
+function compileChecks(
+  match: z.output<typeof matchSchema>,
+  path: string,
+  issues: Issue[],
+): Check[] {
   const checks: Check[] = [];
   if (match.source !== undefined) {
     const test = compileCondition(match.source, `${path}.source`, issues);
-    checks.push({ name: `${path}.source`, test: (scope) => test(ownMember(scope.payload, "source")) });
+    checks.push({
+      name: `${path}.source`,
+      test: (scope) => test(ownMember(scope.payload, "source")),
+    });
   }
-  if (match.headers) checks.push(...compileFlat(match.headers, (scope) => scope.headers, `${path}.headers`, true, issues));
-  if (match.query) checks.push(...compileFlat(match.query, (scope) => scope.query, `${path}.query`, false, issues));
+  if (match.headers)
+    checks.push(
+      ...compileFlat(match.headers, (scope) => scope.headers, `${path}.headers`, true, issues),
+    );
+  if (match.query)
+    checks.push(
+      ...compileFlat(match.query, (scope) => scope.query, `${path}.query`, false, issues),
+    );
   if (match.payload) {
     const read: Read = (scope) => scope.payload;
     checks.push(
@@ -109,7 +161,10 @@ export function compileMatch(
   const checks = compileChecks(match, options.path, issues);
   let when: Expression | undefined;
   if (match.when !== undefined) {
-    const compiled = compileExpression(match.when, { field: "match.when", ...(options.runner ? { runner: options.runner } : {}) });
+    const compiled = compileExpression(match.when, {
+      field: "match.when",
+      ...(options.runner ? { runner: options.runner } : {}),
+    });
     if (compiled.ok) when = compiled.expression;
     else {
       const { ok: _ok, ...problem } = compiled;
@@ -184,7 +239,10 @@ export function createMatchIndex(mappings: readonly CompiledMapping[]): MatchInd
       always.push(mapping);
       continue;
     }
-    const index = fields.get(best.field) ?? { path: best.path, byValue: new Map<unknown, CompiledMapping[]>() };
+    const index = fields.get(best.field) ?? {
+      path: best.path,
+      byValue: new Map<unknown, CompiledMapping[]>(),
+    };
     fields.set(best.field, index);
     for (const value of new Set(best.values)) {
       const bucket = index.byValue.get(value) ?? [];
@@ -210,7 +268,9 @@ export function createMatchIndex(mappings: readonly CompiledMapping[]): MatchInd
 function texts(paths: readonly Path[], scope: TemplateContext): string[] {
   return paths
     .flatMap((path) => [readScope(path, scope)].flat())
-    .flatMap((value) => (typeof value === "string" || typeof value === "number" ? [String(value)] : []));
+    .flatMap((value) =>
+      typeof value === "string" || typeof value === "number" ? [String(value)] : [],
+    );
 }
 
 /** Why an event is an echo of what the agent itself did, or undefined if it is none. Quotes nothing of the event. */

@@ -8,7 +8,10 @@ import type { PresetEntry, MappingSource, WrittenSource } from "./source.ts";
 
 /** Where the presets that ship with Rouse lie: `mappings/` at the root of the clone or of the package. */
 export const PRESETS_DIR = fileURLToPath(
-  new URL(import.meta.url.endsWith(".ts") ? "../../mappings" : "../../../mappings", import.meta.url),
+  new URL(
+    import.meta.url.endsWith(".ts") ? "../../mappings" : "../../../mappings",
+    import.meta.url,
+  ),
 );
 
 /** Where the signature schemes that ship with Rouse lie. */
@@ -23,14 +26,28 @@ export function presetNames(presetsDir: string): string[] {
     .toSorted();
 }
 
-const AGENT_FIELDS = ["agentId", "channel", "to", "deliver", "summary", "model", "tools", "approve", "coalesce", "callback"] as const;
+const AGENT_FIELDS = [
+  "agentId",
+  "channel",
+  "to",
+  "deliver",
+  "summary",
+  "model",
+  "tools",
+  "approve",
+  "coalesce",
+  "callback",
+] as const;
 
 /** What the section of the plugin that brings a preset says of its turns: `hooks.<plugin>.model` and the like. */
 const SECTION_FIELDS = ["model", "thinking", "allowUnsafeExternalContent"] as const;
 
 function withSettings(mapping: MappingConfig, settings: object): MappingConfig {
   const section = settings as Partial<Record<string, unknown>>;
-  const stated = SECTION_FIELDS.filter((field) => section[field] !== undefined).map((field) => [field, section[field]]);
+  const stated = SECTION_FIELDS.filter((field) => section[field] !== undefined).map((field) => [
+    field,
+    section[field],
+  ]);
   return { ...mapping, ...(Object.fromEntries(stated) as Partial<MappingConfig>) };
 }
 
@@ -42,8 +59,11 @@ function adapt(mapping: MappingConfig, use: PresetUse, suffix: string): MappingC
   if (use.enabled !== undefined) made.enabled = use.enabled;
   if (use.shadow !== undefined) made.shadow = use.shadow;
   if (use.lint !== undefined) made.lint = use.lint;
-  if (use.ignoreSelf && made.ignoreSelf) made.ignoreSelf = { ...made.ignoreSelf, ...use.ignoreSelf };
-  if (made.action === "agent") for (const field of AGENT_FIELDS) if (use[field] !== undefined) Object.assign(made, { [field]: use[field] });
+  if (use.ignoreSelf && made.ignoreSelf)
+    made.ignoreSelf = { ...made.ignoreSelf, ...use.ignoreSelf };
+  if (made.action === "agent")
+    for (const field of AGENT_FIELDS)
+      if (use[field] !== undefined) Object.assign(made, { [field]: use[field] });
   return made;
 }
 
@@ -60,11 +80,19 @@ function toAuth(
   const field = `${at}.${stated[0]?.[0]}`;
   if (!file.auth || !("scheme" in file.auth)) {
     const callers = file.auth ? "what its own `auth` says" : "the hook token";
-    if (stated.length > 0) issues.push({ path: field, message: `this preset has no signature: its callers send ${callers}` });
+    if (stated.length > 0)
+      issues.push({
+        path: field,
+        message: `this preset has no signature: its callers send ${callers}`,
+      });
     return file.auth && use.auth !== "token" ? { auth: file.auth } : {};
   }
   if (use.auth === "token") {
-    if (stated.length > 0) issues.push({ path: field, message: 'has no effect beside `auth: "token"`: remove one of them' });
+    if (stated.length > 0)
+      issues.push({
+        path: field,
+        message: 'has no effect beside `auth: "token"`: remove one of them',
+      });
     return {};
   }
   // A document of one's own may bring its secret, or what stands in place of one.
@@ -80,15 +108,31 @@ export function presetSources(
   { at, entry, again }: { at: string; entry: PresetEntry; again: boolean },
   issues: Issue[],
 ): WrittenSource[] {
-  const { unsigned, ...shared }: ReturnType<typeof toAuth> & MappingSource["shared"] = toAuth(file, use, { at, entry }, issues);
+  const { unsigned, ...shared }: ReturnType<typeof toAuth> & MappingSource["shared"] = toAuth(
+    file,
+    use,
+    { at, entry },
+    issues,
+  );
   if (file.maxBodyBytes !== undefined) shared.maxBodyBytes = file.maxBodyBytes;
-  if (again && use.path === undefined) issues.push({ path: at, message: "this preset is in use before: give each a `path` of its own" });
+  if (again && use.path === undefined)
+    issues.push({
+      path: at,
+      message: "this preset is in use before: give each a `path` of its own",
+    });
   const named = file.mappings.some((mapping) => mapping.event !== undefined);
-  if (use.events !== undefined && !named) issues.push({ path: `${at}.events`, message: "this preset does not tell its events apart" });
+  if (use.events !== undefined && !named)
+    issues.push({ path: `${at}.events`, message: "this preset does not tell its events apart" });
   if (use.ignoreSelf && !file.mappings.some((mapping) => mapping.ignoreSelf !== undefined))
-    issues.push({ path: `${at}.ignoreSelf`, message: "this preset's events do not name who caused them" });
+    issues.push({
+      path: `${at}.ignoreSelf`,
+      message: "this preset's events do not name who caused them",
+    });
   const fields = AGENT_FIELDS.filter((field) => use[field] !== undefined);
-  const budget = use.limits && { scope: `preset:${use.use}${again ? `@${use.path}` : ""}`, limits: use.limits };
+  const budget = use.limits && {
+    scope: `preset:${use.use}${again ? `@${use.path}` : ""}`,
+    limits: use.limits,
+  };
   return file.mappings.map((mapping, index): WrittenSource => ({
     config: adapt(withSettings(mapping, entry.settings ?? {}), use, again ? `@${use.path}` : ""),
     at: `${entry.label}: mappings[${index}]`,

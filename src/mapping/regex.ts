@@ -6,7 +6,10 @@ export interface LinearRegex {
   readonly source: string;
   test(text: string): boolean;
   /** The first match at or after `from`. */
-  exec(text: string, from?: number): { match: string; start: number; end: number; groups: (string | undefined)[] } | null;
+  exec(
+    text: string,
+    from?: number,
+  ): { match: string; start: number; end: number; groups: (string | undefined)[] } | null;
 }
 
 const require = createRequire(import.meta.url);
@@ -38,13 +41,20 @@ function withAllSpaces(source: string): string {
 }
 
 /** Compiles a pattern. Lookaround and backreferences need more than linear time and are refused. */
-export function compileRegex(source: string, flags = ""): { ok: true; regex: LinearRegex } | { ok: false; message: string } {
+export function compileRegex(
+  source: string,
+  flags = "",
+): { ok: true; regex: LinearRegex } | { ok: false; message: string } {
   const { RE2JS } = load();
   const bits = toFlags(flags, RE2JS);
   if (bits === undefined) return { ok: false, message: "use no other flags than i, m, s, g and u" };
   if (/\(\?(?:[=!]|<[=!])/.test(source))
-    return { ok: false, message: "lookahead and lookbehind are not supported: their time has no bound" };
-  if (/\\(?:[1-9]|k<)/.test(source)) return { ok: false, message: "backreferences are not supported: their time has no bound" };
+    return {
+      ok: false,
+      message: "lookahead and lookbehind are not supported: their time has no bound",
+    };
+  if (/\\(?:[1-9]|k<)/.test(source))
+    return { ok: false, message: "backreferences are not supported: their time has no bound" };
   let pattern: re2.RE2JS;
   try {
     pattern = RE2JS.compile(RE2JS.translateRegExp(withAllSpaces(source)), bits);
@@ -83,7 +93,9 @@ export class LinearRegExp {
     this.flags = typeof source === "string" ? flags : source.flags;
     this.global = this.flags.includes("g");
     const known = typeof source === "string" ? undefined : compiledByRegex.get(source);
-    const compiled = known ? { ok: true as const, regex: known } : compileRegex(this.source, this.flags);
+    const compiled = known
+      ? { ok: true as const, regex: known }
+      : compileRegex(this.source, this.flags);
     if (!compiled.ok) throw new SyntaxError(compiled.message);
     this.#regex = compiled.regex;
     if (typeof source !== "string") compiledByRegex.set(source, compiled.regex);

@@ -23,24 +23,42 @@ interface Rendering {
 /** An expression of a template that came out empty, as a warning names it. */
 const renderHole = (expression: string): string => `{{ ${expression.slice(0, 80)} }}`;
 
-const failed = (message: string): Made => ({ ok: false, kind: "failed", failure: { code: "mapping_failed", message } });
+const failed = (message: string): Made => ({
+  ok: false,
+  kind: "failed",
+  failure: { code: "mapping_failed", message },
+});
 
 /** Takes a duplicate key only whole: events that miss the same part of it are not the same event. */
-function setDedupeKey(rendering: Rendering, { parts, empty }: Extract<Rendered, { ok: true }>): void {
+function setDedupeKey(
+  rendering: Rendering,
+  { parts, empty }: Extract<Rendered, { ok: true }>,
+): void {
   if (empty[0] === undefined) rendering.dedupeKey = plainText(parts);
-  else rendering.warnings.push(`dedupeKey: ${renderHole(empty[0])} is missing or empty, so that the event is compared with no other`);
+  else
+    rendering.warnings.push(
+      `dedupeKey: ${renderHole(empty[0])} is missing or empty, so that the event is compared with no other`,
+    );
 }
 
 /** Renders all templates of a mapping; a promise only where one of them needs it. */
-function renderAll(mapping: CompiledMapping, scope: TemplateContext): Rendering | string | Promise<Rendering | string> {
-  const templates = [...mapping.fields.map((entry) => entry.template), mapping.content, mapping.dedupeKey];
+function renderAll(
+  mapping: CompiledMapping,
+  scope: TemplateContext,
+): Rendering | string | Promise<Rendering | string> {
+  const templates = [
+    ...mapping.fields.map((entry) => entry.template),
+    mapping.content,
+    mapping.dedupeKey,
+  ];
   const rendered = templates.map((template) => template?.render(scope));
   const finish = (values: (Rendered | undefined)[]): Rendering | string => {
     const rendering: Rendering = { fields: {}, content: [], missing: [], warnings: [] };
     const { config } = mapping;
     if (config.wakeMode !== undefined) rendering.fields["wakeMode"] = config.wakeMode;
     if (config.deliver !== undefined) rendering.fields["deliver"] = config.deliver;
-    if (config.timeoutSeconds !== undefined) rendering.fields["timeoutSeconds"] = config.timeoutSeconds;
+    if (config.timeoutSeconds !== undefined)
+      rendering.fields["timeoutSeconds"] = config.timeoutSeconds;
     if (config.instructions !== undefined) rendering.fields["instructions"] = config.instructions;
     for (const [index, value] of values.entries()) {
       if (value === undefined) continue;
@@ -49,7 +67,8 @@ function renderAll(mapping: CompiledMapping, scope: TemplateContext): Rendering 
       const entry = mapping.fields[index];
       if (entry) {
         const text = plainText(value.parts);
-        if (entry.field === "sessionKey" && value.empty[0] !== undefined) rendering.keyHole = renderHole(value.empty[0]);
+        if (entry.field === "sessionKey" && value.empty[0] !== undefined)
+          rendering.keyHole = renderHole(value.empty[0]);
         // Of a recipient no part may be missing; and without `to` the reply would go to the last one.
         else if (entry.field === "to") rendering.fields.to = value.missing.length > 0 ? "" : text;
         else if (text !== "") rendering.fields[entry.field] = text;
@@ -71,11 +90,19 @@ function findKeyHole(rendering: Rendering, change: Record<string, unknown>): str
  * Takes a key with an empty part out of a draft: events that miss the same part have nothing in common, and must not
  * share a conversation. Returns the failure under `strict`.
  */
-function replaceKey(mapping: CompiledMapping, draft: ActionDraft, hole: string): Failure | undefined {
+function replaceKey(
+  mapping: CompiledMapping,
+  draft: ActionDraft,
+  hole: string,
+): Failure | undefined {
   const message = `${hole} is missing or empty`;
   if (mapping.config.strict) {
     const issues = [{ path: "sessionKey", message }];
-    return { code: "mapping_incomplete", message: `the mapping is strict and its sessionKey is incomplete: ${message}`, issues };
+    return {
+      code: "mapping_incomplete",
+      message: `the mapping is strict and its sessionKey is incomplete: ${message}`,
+      issues,
+    };
   }
   const template = mapping.fields.find(({ field }) => field === "sessionKey")?.template;
   delete draft.fields.sessionKey;
@@ -84,13 +111,22 @@ function replaceKey(mapping: CompiledMapping, draft: ActionDraft, hole: string):
   return undefined;
 }
 
-const refused = (mapping: string, code: "transform_failed" | "mapping_incomplete", message: string, issue: Issue): DraftResult => ({
+const refused = (
+  mapping: string,
+  code: "transform_failed" | "mapping_incomplete",
+  message: string,
+  issue: Issue,
+): DraftResult => ({
   ok: false,
   mapping,
   failure: { code, message, issues: [issue] },
 });
 
-function renderDraft(mapping: CompiledMapping, rendering: Rendering, change: Record<string, unknown> | undefined): DraftResult {
+function renderDraft(
+  mapping: CompiledMapping,
+  rendering: Rendering,
+  change: Record<string, unknown> | undefined,
+): DraftResult {
   const { config } = mapping;
   const { action: changed, message, text, dedupeKey, ...fields } = change ?? {};
   const action = (changed as "wake" | "agent" | undefined) ?? config.action;
@@ -118,7 +154,10 @@ function renderDraft(mapping: CompiledMapping, rendering: Rendering, change: Rec
   const key = dedupeKey ?? rendering.dedupeKey;
   if (typeof key === "string" && key !== "") draft.dedupeKey = key.slice(0, 512);
   if (plainText(draft.content).trim() === "")
-    return refused(config.id, "mapping_incomplete", `${field} came out empty`, { path: field, message: "came out empty" });
+    return refused(config.id, "mapping_incomplete", `${field} came out empty`, {
+      path: field,
+      message: "came out empty",
+    });
   const hole = action === "agent" ? findKeyHole(rendering, fields) : undefined;
   const failure = hole === undefined ? undefined : replaceKey(mapping, draft, hole);
   return failure ? { ok: false, mapping: config.id, failure } : { ok: true, draft };
@@ -130,16 +169,33 @@ function strictProblem(mapping: CompiledMapping, rendering: Rendering): Made | u
   return {
     ok: false,
     kind: "rejected",
-    failure: { code: "mapping_incomplete", message: `the mapping is strict and ${rendering.missing[0]} is missing`, issues },
+    failure: {
+      code: "mapping_incomplete",
+      message: `the mapping is strict and ${rendering.missing[0]} is missing`,
+      issues,
+    },
     missing: rendering.missing,
   };
 }
 
-async function withTransform(mapping: CompiledMapping, rendering: Rendering, scope: TemplateContext): Promise<Made> {
+async function withTransform(
+  mapping: CompiledMapping,
+  rendering: Rendering,
+  scope: TemplateContext,
+): Promise<Made> {
   const outcome = await (mapping.transform as NonNullable<typeof mapping.transform>).run(scope);
-  if (!outcome.ok) return { ok: false, kind: "failed", failure: { code: "transform_failed", message: outcome.message } };
+  if (!outcome.ok)
+    return {
+      ok: false,
+      kind: "failed",
+      failure: { code: "transform_failed", message: outcome.message },
+    };
   if ("skipped" in outcome) return outcome;
-  return { ok: true, list: outcome.list, results: outcome.actions.map((change) => renderDraft(mapping, rendering, change)) };
+  return {
+    ok: true,
+    list: outcome.list,
+    results: outcome.actions.map((change) => renderDraft(mapping, rendering, change)),
+  };
 }
 
 /** The drafts of one mapping for one scope (an event, or one item of it). */
@@ -178,7 +234,8 @@ export async function markBatched(
     return { ok: false, outcome: { kind: "failed", mapping: id, failure } };
   }
   // In shadow nothing is done, and a wake has a queue of its own that collects.
-  if (!result.ok || result.draft.shadow || result.draft.action !== "agent") return { ok: true, results };
+  if (!result.ok || result.draft.shadow || result.draft.action !== "agent")
+    return { ok: true, results };
   const key = await coalesceKey.render(scope);
   if (!key.ok) {
     const failure = { code: "mapping_failed" as const, message: `coalesce.key: ${key.message}` };
@@ -194,6 +251,11 @@ export async function markBatched(
     return { ok: true, results: [{ ok: true, draft: { ...result.draft, warnings } }] };
   }
   const { windowSeconds, maxSeconds = windowSeconds * WINDOWS, maxEvents } = coalesce;
-  const batch = { key: plainText(key.parts).slice(0, MAX_KEY), windowSeconds, maxSeconds, maxEvents };
+  const batch = {
+    key: plainText(key.parts).slice(0, MAX_KEY),
+    windowSeconds,
+    maxSeconds,
+    maxEvents,
+  };
   return { ok: true, results: [{ ok: true, draft: { ...result.draft, batch } }] };
 }

@@ -10,9 +10,14 @@ import type { PathRules } from "./types.ts";
 const RESERVED = new Set(["wake", "agent", "events", "runs"]);
 const MIN_SECRET = 16;
 
-function compileAuth(auth: z.output<typeof authSchema>, at: string, issues: Issue[]): PathRules["auth"] {
+function compileAuth(
+  auth: z.output<typeof authSchema>,
+  at: string,
+  issues: Issue[],
+): PathRules["auth"] {
   const short = (secret: string, path: string): void => {
-    if (secret.length < MIN_SECRET) issues.push({ path, message: `must have at least ${MIN_SECRET} characters` });
+    if (secret.length < MIN_SECRET)
+      issues.push({ path, message: `must have at least ${MIN_SECRET} characters` });
   };
   if ("token" in auth) {
     const token = [auth.token].flat();
@@ -37,13 +42,22 @@ interface Stated {
 const PROPERTIES = ["auth", "methods", "allowIps", "maxBodyBytes"] as const;
 
 /** Presets whose sender signs, on paths that have no secret. Another mapping of the path may bring it. */
-function missingSecrets(sources: readonly MappingSource[], rules: ReadonlyMap<string, PathRules>): Issue[] {
+function missingSecrets(
+  sources: readonly MappingSource[],
+  rules: ReadonlyMap<string, PathRules>,
+): Issue[] {
   const issues = new Map<string, Issue>();
   for (const { unsigned, sharedAt, config } of sources) {
-    if (unsigned === undefined || [config.match.path ?? []].flat().every((path) => rules.get(path)?.auth !== undefined)) continue;
+    if (
+      unsigned === undefined ||
+      [config.match.path ?? []].flat().every((path) => rules.get(path)?.auth !== undefined)
+    )
+      continue;
     const { name, origin } = unsigned;
     const remedy =
-      origin === "rouse" ? `run \`rouse init --preset ${name}\`, which adds one` : `add one with { use: "${name}", secret: "…" }`;
+      origin === "rouse"
+        ? `run \`rouse init --preset ${name}\`, which adds one`
+        : `add one with { use: "${name}", secret: "…" }`;
     const message =
       `the sender of the preset "${name}" signs its requests, and there is no secret to check them with: ` +
       `${remedy}, or accept the hook token instead with { use: "${name}", auth: "token" }`;
@@ -55,13 +69,22 @@ function missingSecrets(sources: readonly MappingSource[], rules: ReadonlyMap<st
 type StatedOnPath = Map<string, { values: Stated; at: Record<string, string> }>;
 
 /** Adds what one mapping states about its paths to what other mappings state about them. */
-function addStated({ config, shared, sharedAt, at }: MappingSource, path: string, stated: StatedOnPath, issues: Issue[]): void {
+function addStated(
+  { config, shared, sharedAt, at }: MappingSource,
+  path: string,
+  stated: StatedOnPath,
+  issues: Issue[],
+): void {
   if (RESERVED.has(path))
-    issues.push({ path: `${at}.match.path`, message: `\`${path}\` belongs to the interface itself; use another path` });
+    issues.push({
+      path: `${at}.match.path`,
+      message: `\`${path}\` belongs to the interface itself; use another path`,
+    });
   const known = stated.get(path) ?? { values: {}, at: {} };
   stated.set(path, known);
   for (const property of PROPERTIES) {
-    const value = config[property] ?? (property in shared ? (shared as Stated)[property] : undefined);
+    const value =
+      config[property] ?? (property in shared ? (shared as Stated)[property] : undefined);
     if (value === undefined) continue;
     const where = config[property] === undefined ? sharedAt : `${at}.${property}`;
     const before = known.values[property];
@@ -69,7 +92,10 @@ function addStated({ config, shared, sharedAt, at }: MappingSource, path: string
       known.values[property] = value;
       known.at[property] = where;
     } else if (!isDeepStrictEqual(before, value)) {
-      issues.push({ path: where, message: `differs from ${known.at[property]}: it belongs to the path "${path}", which both share` });
+      issues.push({
+        path: where,
+        message: `differs from ${known.at[property]}: it belongs to the path "${path}", which both share`,
+      });
     }
   }
 }
@@ -86,19 +112,29 @@ function buildRules(
     maxBodyBytes: (values.maxBodyBytes as number | undefined) ?? maxBodyBytes,
   };
   if (values.auth !== undefined) {
-    const auth = compileAuth(values.auth as z.output<typeof authSchema>, at["auth"] ?? path, issues);
+    const auth = compileAuth(
+      values.auth as z.output<typeof authSchema>,
+      at["auth"] ?? path,
+      issues,
+    );
     if (auth) Object.assign(rules, { auth, authAt: at["auth"] });
   }
   if (values.allowIps !== undefined) {
     rules.allowIps = values.allowIps as string[];
     for (const entry of createAddressList(rules.allowIps).wrong)
-      issues.push({ path: at["allowIps"] ?? path, message: `"${entry.slice(0, 60)}" is no address or CIDR range` });
+      issues.push({
+        path: at["allowIps"] ?? path,
+        message: `"${entry.slice(0, 60)}" is no address or CIDR range`,
+      });
   }
   return rules;
 }
 
 /** What belongs to each path, from all mappings on it: one that states nothing inherits, two that differ are a problem. */
-export function compilePaths(sources: readonly MappingSource[], maxBodyBytes: number): { rules: Map<string, PathRules>; issues: Issue[] } {
+export function compilePaths(
+  sources: readonly MappingSource[],
+  maxBodyBytes: number,
+): { rules: Map<string, PathRules>; issues: Issue[] } {
   const issues: Issue[] = [];
   const stated: StatedOnPath = new Map();
   for (const source of sources) {
@@ -106,8 +142,11 @@ export function compilePaths(sources: readonly MappingSource[], maxBodyBytes: nu
     for (const path of [config.match.path ?? []].flat()) addStated(source, path, stated, issues);
     if (config.match.path !== undefined) continue;
     for (const property of PROPERTIES)
-      if (config[property] !== undefined) issues.push({ path: `${at}.${property}`, message: "belongs to a path: set match.path" });
+      if (config[property] !== undefined)
+        issues.push({ path: `${at}.${property}`, message: "belongs to a path: set match.path" });
   }
-  const rules = new Map([...stated].map(([path, found]) => [path, buildRules(path, found, maxBodyBytes, issues)]));
+  const rules = new Map(
+    [...stated].map(([path, found]) => [path, buildRules(path, found, maxBodyBytes, issues)]),
+  );
   return { rules, issues: [...issues, ...missingSecrets(sources, rules)] };
 }

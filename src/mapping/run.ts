@@ -7,7 +7,15 @@ import { findLoop, createMatchIndex, type MatchIndex } from "./match.ts";
 import { isWanted } from "./presets.ts";
 import { isOnPath, traceMappings } from "./trace.ts";
 import { NOTES, RESULTS, withEvents, type TemplateContext } from "./template-context.ts";
-import type { Debugged, DraftResult, MappingInput, MappingOutcome, MappingSet, Nearest, PathRules } from "./types.ts";
+import type {
+  Debugged,
+  DraftResult,
+  MappingInput,
+  MappingOutcome,
+  MappingSet,
+  Nearest,
+  PathRules,
+} from "./types.ts";
 
 export interface SetParts {
   mappings: readonly CompiledMapping[];
@@ -50,34 +58,58 @@ async function oneScope(mapping: CompiledMapping, scope: TemplateContext): Promi
     return { kind: "end", outcome };
   }
   if ("skipped" in made) return { kind: "skipped", reason: "the transform gave null" };
-  if (made.results.length === 0) return { kind: "skipped", reason: "the transform gave an empty list" };
+  if (made.results.length === 0)
+    return { kind: "skipped", reason: "the transform gave an empty list" };
   return { kind: "results", results: made.results, list: made.list };
 }
 
 /** One action for each item. Items stand alone: what fails for one is its result and stops no other. */
-async function eachItem(mapping: CompiledMapping, scope: TemplateContext, maxActions: number): Promise<Step> {
+async function eachItem(
+  mapping: CompiledMapping,
+  scope: TemplateContext,
+  maxActions: number,
+): Promise<Step> {
   const { id } = mapping.config;
   const list = await (mapping.forEach as NonNullable<typeof mapping.forEach>).evaluate(scope);
   if (!list.ok)
     return {
       kind: "end",
-      outcome: { kind: "failed", mapping: id, failure: { code: "mapping_failed", message: `forEach: ${list.message}` } },
+      outcome: {
+        kind: "failed",
+        mapping: id,
+        failure: { code: "mapping_failed", message: `forEach: ${list.message}` },
+      },
     };
-  const items = list.value === undefined || list.value === null ? [] : Array.isArray(list.value) ? (list.value as unknown[]) : [list.value];
+  const items =
+    list.value === undefined || list.value === null
+      ? []
+      : Array.isArray(list.value)
+        ? (list.value as unknown[])
+        : [list.value];
   if (items.length > maxActions) return tooMany(id, items.length, maxActions);
   const results: DraftResult[] = [];
   for (const [index, item] of items.entries()) {
     const step = await oneScope(mapping, { ...scope, item, index });
     if (step.kind === "results") results.push(...step.results);
-    else if (step.kind === "end" && (step.outcome.kind === "rejected" || step.outcome.kind === "failed"))
+    else if (
+      step.kind === "end" &&
+      (step.outcome.kind === "rejected" || step.outcome.kind === "failed")
+    )
       results.push({ ok: false, mapping: id, failure: step.outcome.failure });
   }
-  if (results.length === 0) return { kind: "skipped", reason: items.length === 0 ? "forEach found no items" : "every item was skipped" };
+  if (results.length === 0)
+    return {
+      kind: "skipped",
+      reason: items.length === 0 ? "forEach found no items" : "every item was skipped",
+    };
   return { kind: "results", results, list: true };
 }
 
 /** Why an event is left out, where only some of a preset's are wanted. */
-async function unwanted({ event, events, config }: CompiledMapping, scope: TemplateContext): Promise<Step | undefined> {
+async function unwanted(
+  { event, events, config }: CompiledMapping,
+  scope: TemplateContext,
+): Promise<Step | undefined> {
   if (!events) return undefined;
   const rendered = await event?.render(scope);
   if (rendered && !rendered.ok) {
@@ -85,27 +117,44 @@ async function unwanted({ event, events, config }: CompiledMapping, scope: Templ
     return { kind: "end", outcome: { kind: "failed", mapping: config.id, failure } };
   }
   const name = oneLine(plainText(rendered?.parts ?? [])).slice(0, 100);
-  return isWanted(name, events) ? undefined : { kind: "skipped", reason: `the event "${name}" is not among the preset's \`events\`` };
+  return isWanted(name, events)
+    ? undefined
+    : { kind: "skipped", reason: `the event "${name}" is not among the preset's \`events\`` };
 }
 
-async function runMapping(mapping: CompiledMapping, given: TemplateContext, maxActions: number): Promise<Step> {
+async function runMapping(
+  mapping: CompiledMapping,
+  given: TemplateContext,
+  maxActions: number,
+): Promise<Step> {
   const scope = mapping.coalesceKey ? withEvents(given, [given.payload]) : given;
   const left = await unwanted(mapping, scope);
   if (left) return left;
   const issues = mapping.validate?.(scope.payload) ?? [];
   if (issues.length > 0) {
-    const failure = { code: "validation_failed" as const, message: "the body is not as the mapping's schema says", issues };
+    const failure = {
+      code: "validation_failed" as const,
+      message: "the body is not as the mapping's schema says",
+      issues,
+    };
     return { kind: "end", outcome: { kind: "rejected", mapping: mapping.config.id, failure } };
   }
-  const step = await (mapping.forEach ? eachItem(mapping, scope, maxActions) : oneScope(mapping, scope));
+  const step = await (mapping.forEach
+    ? eachItem(mapping, scope, maxActions)
+    : oneScope(mapping, scope));
   if (step.kind !== "results") return step;
-  if (step.results.length > maxActions) return tooMany(mapping.config.id, step.results.length, maxActions);
+  if (step.results.length > maxActions)
+    return tooMany(mapping.config.id, step.results.length, maxActions);
   const marked = await markBatched(mapping, scope, step.results);
-  return marked.ok ? { ...step, results: marked.results } : { kind: "end", outcome: marked.outcome };
+  return marked.ok
+    ? { ...step, results: marked.results }
+    : { kind: "end", outcome: marked.outcome };
 }
 
 /** Runs mappings, and adds what their code did to the outcome. */
-async function withNotes(run: (notes: DebugNotes) => Promise<MappingOutcome>): Promise<Debugged<MappingOutcome>> {
+async function withNotes(
+  run: (notes: DebugNotes) => Promise<MappingOutcome>,
+): Promise<Debugged<MappingOutcome>> {
   const notes = new DebugNotes();
   const outcome = await run(notes);
   const debug = notes.result();
@@ -113,7 +162,11 @@ async function withNotes(run: (notes: DebugNotes) => Promise<MappingOutcome>): P
 }
 
 /** What a mapping makes of events that it has collected. */
-async function combineEvents(mapping: CompiledMapping, inputs: readonly MappingInput[], notes: DebugNotes): Promise<MappingOutcome> {
+async function combineEvents(
+  mapping: CompiledMapping,
+  inputs: readonly MappingInput[],
+  notes: DebugNotes,
+): Promise<MappingOutcome> {
   const { id } = mapping.config;
   notes.mapping = id;
   const payloads = inputs.map((input) => input.payload);
@@ -152,14 +205,18 @@ function countHeld(
  * Finds the mapping of which most conditions held, among those that can be looked at in a short time. Evaluates no expression
  * that matching has not evaluated.
  */
-function findNearest(mappings: readonly CompiledMapping[], scope: TemplateContext): Nearest | undefined {
+function findNearest(
+  mappings: readonly CompiledMapping[],
+  scope: TemplateContext,
+): Nearest | undefined {
   const limit = createCpuLimit(MAX_NEAREST_MS, SYSTEM_CLOCK);
   limit.start();
   let best: (Nearest & { held: number }) | undefined;
   const isOver = (): boolean => best !== undefined && limit.spent() > MAX_NEAREST_MS;
   for (const mapping of mappings.slice(0, MAX_NEAREST)) {
     const { held, failed } = countHeld(mapping, scope, isOver);
-    if (failed !== undefined && (!best || held > best.held)) best = { mapping: mapping.config.id, condition: failed, held };
+    if (failed !== undefined && (!best || held > best.held))
+      best = { mapping: mapping.config.id, condition: failed, held };
     if (isOver()) break;
   }
   return best && { mapping: best.mapping, condition: best.condition };
@@ -171,7 +228,10 @@ function createLookup(
   paths: Iterable<string>,
 ): (request: Pick<MappingInput, "path" | "byHookToken">) => MatchIndex {
   const onPath = new Map(
-    [...paths].map((path) => [path, mappings.filter((mapping) => mapping.match.paths?.includes(path) ?? false)] as const),
+    [...paths].map(
+      (path) =>
+        [path, mappings.filter((mapping) => mapping.match.paths?.includes(path) ?? false)] as const,
+    ),
   );
   const anywhere = mappings.filter((mapping) => mapping.match.paths === undefined);
   const indexes = new Map<string, MatchIndex>();
@@ -180,7 +240,9 @@ function createLookup(
     let index = indexes.get(name);
     if (!index) {
       const own = onPath.get(path) ?? [];
-      index = createMatchIndex(byHookToken ? [...own, ...anywhere].toSorted((a, b) => a.order - b.order) : own);
+      index = createMatchIndex(
+        byHookToken ? [...own, ...anywhere].toSorted((a, b) => a.order - b.order) : own,
+      );
       indexes.set(name, index);
     }
     return index;
@@ -229,14 +291,21 @@ class EventRun {
   finish(): MappingOutcome | undefined {
     const [mapping, results] = [this.#first, this.#results];
     if (mapping === undefined) return undefined;
-    if (results.length === 0) return { kind: "skipped", mapping, reason: this.#skipped ?? "nothing to do" };
-    if (results.length > this.#maxActions) return tooMany(mapping, results.length, this.#maxActions).outcome;
+    if (results.length === 0)
+      return { kind: "skipped", mapping, reason: this.#skipped ?? "nothing to do" };
+    if (results.length > this.#maxActions)
+      return tooMany(mapping, results.length, this.#maxActions).outcome;
     return { kind: "actions", mapping, list: this.#isList || results.length > 1, results };
   }
 
   /** Each of several mappings is independent: its error is its own result, and does not change the results of the other mappings. */
-  #end(outcome: MappingOutcome, mapping: string, continues: boolean): MappingOutcome | "next" | "last" {
-    if (!this.#isList || !("failure" in outcome) || outcome.failure.code === "too_many_actions") return outcome;
+  #end(
+    outcome: MappingOutcome,
+    mapping: string,
+    continues: boolean,
+  ): MappingOutcome | "next" | "last" {
+    if (!this.#isList || !("failure" in outcome) || outcome.failure.code === "too_many_actions")
+      return outcome;
     this.#results.push({ ok: false, mapping, failure: outcome.failure });
     return continues && outcome.failure.code !== "mapping_failed" ? "next" : "last";
   }
@@ -248,7 +317,11 @@ export function createMappingSet({ mappings, rules, maxActions, ...files }: SetP
   const isAnywhere = mappings.some((mapping) => mapping.match.paths === undefined);
   const lookup = createLookup(mappings, rules.keys());
 
-  const runEach = async (candidates: readonly CompiledMapping[], input: MappingInput, notes: DebugNotes): Promise<MappingOutcome> => {
+  const runEach = async (
+    candidates: readonly CompiledMapping[],
+    input: MappingInput,
+    notes: DebugNotes,
+  ): Promise<MappingOutcome> => {
     const scope = { ...toTemplateContext(input), [RESULTS]: input.results ?? new Map() };
     const run = new EventRun({ ...scope, [NOTES]: notes }, maxActions);
     for (const mapping of candidates) {
@@ -264,8 +337,10 @@ export function createMappingSet({ mappings, rules, maxActions, ...files }: SetP
     return nearest ? { ...outcome, nearest } : outcome;
   };
 
-  const runAll = (candidates: readonly CompiledMapping[], input: MappingInput): Promise<Debugged<MappingOutcome>> =>
-    withNotes((notes) => runEach(candidates, input, notes));
+  const runAll = (
+    candidates: readonly CompiledMapping[],
+    input: MappingInput,
+  ): Promise<Debugged<MappingOutcome>> => withNotes((notes) => runEach(candidates, input, notes));
 
   return {
     mappings: mappings.map((mapping) => mapping.info),
@@ -280,12 +355,23 @@ export function createMappingSet({ mappings, rules, maxActions, ...files }: SetP
       return mapping && withNotes((notes) => combineEvents(mapping, inputs, notes));
     },
     settings: (id) => byId.get(id)?.settings,
-    written: (request) => new Map(lookup(request).all.map(({ config, written }) => [config.id, written])),
-    budgets: [...new Map(mappings.flatMap(({ settings: { budget } }) => (budget ? [[budget.scope, budget]] : []))).values()],
+    written: (request) =>
+      new Map(lookup(request).all.map(({ config, written }) => [config.id, written])),
+    budgets: [
+      ...new Map(
+        mappings.flatMap(({ settings: { budget } }) => (budget ? [[budget.scope, budget]] : [])),
+      ).values(),
+    ],
     async explain(input, only) {
-      const chosen = only === undefined ? lookup(input).all : mappings.filter((mapping) => mapping.config.id === only);
+      const chosen =
+        only === undefined
+          ? lookup(input).all
+          : mappings.filter((mapping) => mapping.config.id === only);
       const onPath = chosen.filter((mapping) => isOnPath(mapping, input));
-      return { traces: await traceMappings(chosen, input, toTemplateContext(input)), outcome: await runAll(onPath, input) };
+      return {
+        traces: await traceMappings(chosen, input, toTemplateContext(input)),
+        outcome: await runAll(onPath, input),
+      };
     },
   };
 }

@@ -27,15 +27,24 @@ const getFolder = ({ folder, name }: PresetEntry): string => join(folder, "sampl
 /** The names of a preset's samples: those in its document, and those in files. */
 export function sampleNames(entry: PresetEntry): string[] {
   const folder = getFolder(entry);
-  const files = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(".json")) : [];
-  return [...Object.keys(readDocument(entry).samples ?? {}), ...files.map((name) => name.slice(0, -".json".length))].toSorted();
+  const files = existsSync(folder)
+    ? readdirSync(folder).filter((name) => name.endsWith(".json"))
+    : [];
+  return [
+    ...Object.keys(readDocument(entry).samples ?? {}),
+    ...files.map((name) => name.slice(0, -".json".length)),
+  ].toSorted();
 }
 
 /** Reads a sample by its name; undefined if the preset has none of this name. */
 export function readSample(entry: PresetEntry, name: string): Sample | undefined {
   if (!sampleNames(entry).includes(name)) return undefined;
   const own = readDocument(entry).samples?.[name];
-  const sample = own ?? (JSON.parse(readFileSync(join(getFolder(entry), `${name}.json`), "utf8")) as NonNullable<typeof own>);
+  const sample =
+    own ??
+    (JSON.parse(readFileSync(join(getFolder(entry), `${name}.json`), "utf8")) as NonNullable<
+      typeof own
+    >);
   const { body, event = name, contentType = "application/json" } = sample;
   return { event, contentType, body: typeof body === "string" ? body : JSON.stringify(body) };
 }
@@ -44,12 +53,18 @@ export function readSample(entry: PresetEntry, name: string): Sample | undefined
 export const presetSetup = (entry: PresetEntry): MappingFile["setup"] => readDocument(entry).setup;
 
 /** The headers by which a preset's sender names an event; undefined if it names events in the body alone. */
-export function eventHeaders(entry: PresetEntry, event: string): Record<string, string> | undefined {
+export function eventHeaders(
+  entry: PresetEntry,
+  event: string,
+): Record<string, string> | undefined {
   const named = presetSetup(entry)?.eventHeaders;
   if (!named) return undefined;
   const kind = event.split(".")[0] ?? event;
   return Object.fromEntries(
-    Object.entries(named).map(([name, text]) => [name, text.replaceAll("{event}", event).replaceAll("{kind}", kind)]),
+    Object.entries(named).map(([name, text]) => [
+      name,
+      text.replaceAll("{event}", event).replaceAll("{kind}", kind),
+    ]),
   );
 }
 
@@ -61,9 +76,12 @@ export async function findPath(
   const { sources } = await collectSources(options, createPause());
   const { rules } = compilePaths(sources, options.hooks.maxBodyBytes);
   const own = sources.filter(({ config }) => [config.match.path ?? []].flat().includes(path));
-  const origin = own.find(({ origin: name }) => name.startsWith("preset:"))?.origin.slice("preset:".length);
+  const origin = own
+    .find(({ origin: name }) => name.startsWith("preset:"))
+    ?.origin.slice("preset:".length);
   const { auth } = rules.get(path) ?? {};
   // A preset that was copied into a mapping file keeps its scheme, whose name is the preset's.
-  const scheme = auth && "scheme" in auth && typeof auth.scheme === "string" ? auth.scheme : undefined;
+  const scheme =
+    auth && "scheme" in auth && typeof auth.scheme === "string" ? auth.scheme : undefined;
   return { rules: rules.get(path), preset: origin ?? scheme };
 }

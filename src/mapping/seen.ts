@@ -41,9 +41,13 @@ export function renderJson(value: unknown, limit = MAX_SHOWN): string {
   }
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   // Each member takes two characters at least, so that no more of them can be shown.
-  const short = Array.isArray(value) ? value.slice(0, limit) : Object.fromEntries(Object.entries(value).slice(0, limit));
+  const short = Array.isArray(value)
+    ? value.slice(0, limit)
+    : Object.fromEntries(Object.entries(value).slice(0, limit));
   const { text, cut } = cutText(
-    JSON.stringify(short, (_key, inner: unknown) => (typeof inner === "string" ? inner.slice(0, limit) : inner)),
+    JSON.stringify(short, (_key, inner: unknown) =>
+      typeof inner === "string" ? inner.slice(0, limit) : inner,
+    ),
     limit,
   );
   return cut > 0 ? `${text}…` : text;
@@ -58,7 +62,8 @@ export function describeValue(value: unknown): string {
   }
   if (type === "number") return `the number ${String(value)}`;
   if (type === "list") return `a list of ${(value as unknown[]).length}`;
-  if (type === "object") return `an object with ${lengthOf(value)} field${lengthOf(value) === 1 ? "" : "s"}`;
+  if (type === "object")
+    return `an object with ${lengthOf(value)} field${lengthOf(value) === 1 ? "" : "s"}`;
   return String(value);
 }
 
@@ -70,7 +75,8 @@ export function fieldPaths(value: unknown): string[] {
     const next: typeof level = [];
     for (const { at, path } of level) {
       if (paths.size >= MAX_PATHS) return [...paths];
-      if (Array.isArray(at)) next.push(...at.slice(0, 20).map((inner: unknown) => ({ at: inner, path })));
+      if (Array.isArray(at))
+        next.push(...at.slice(0, 20).map((inner: unknown) => ({ at: inner, path })));
       else if (typeof at === "object" && at !== null)
         for (const [name, inner] of Object.entries(at).slice(0, MAX_PATHS)) {
           const full = path === "" ? name : `${path}.${name}`;
@@ -90,5 +96,9 @@ export function see(value: unknown, field: string, among: () => Iterable<string>
     return { type: "missing", ...(near.length > 0 ? { near } : {}) };
   }
   const length = lengthOf(value);
-  return { type: typeOf(value), value: renderJson(value), ...(length === undefined ? {} : { length }) };
+  return {
+    type: typeOf(value),
+    value: renderJson(value),
+    ...(length === undefined ? {} : { length }),
+  };
 }

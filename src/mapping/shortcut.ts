@@ -8,7 +8,8 @@ type Evaluate = (scope: TemplateContext) => unknown;
 /** Stands for a value with which JSONata has rules of its own: an object, a list, the text of a number. */
 const NOT_PLAIN = Symbol("not plain");
 
-const TOKEN = /\s*('[^'\\]*'|"[^"\\]*"|\?:|!=|[?:&=()]|\d{1,9}(?![\w.])|[A-Za-z_][\w.]*(?:\[-?\d+\][\w.]*)*)\s*/y;
+const TOKEN =
+  /\s*('[^'\\]*'|"[^"\\]*"|\?:|!=|[?:&=()]|\d{1,9}(?![\w.])|[A-Za-z_][\w.]*(?:\[-?\d+\][\w.]*)*)\s*/y;
 const CONSTANTS: ReadonlyMap<string, unknown> = new Map([
   ["true", true],
   ["false", false],
@@ -46,7 +47,8 @@ function compileOperand(token: string): Evaluate | undefined {
 function joinText(values: readonly unknown[]): unknown {
   let text = "";
   for (const value of values) {
-    if (value === NOT_PLAIN || (typeof value === "number" && !Number.isSafeInteger(value))) return NOT_PLAIN;
+    if (value === NOT_PLAIN || (typeof value === "number" && !Number.isSafeInteger(value)))
+      return NOT_PLAIN;
     text += value === null ? "null" : renderValue(value);
   }
   return text;
@@ -111,7 +113,9 @@ class Parser {
     while (this.#take("&")) operands.push(this.#operand());
     const compiled = operands.filter((operand) => operand !== undefined);
     if (compiled.length < operands.length) return undefined;
-    return compiled.length === 1 ? compiled[0] : (scope) => joinText(compiled.map((operand) => operand(scope)));
+    return compiled.length === 1
+      ? compiled[0]
+      : (scope) => joinText(compiled.map((operand) => operand(scope)));
   }
 
   #operand(): Evaluate | undefined {
@@ -126,7 +130,9 @@ class Parser {
  * that may be missing, without JSONata, which takes about twenty times as long for them. Undefined for any other
  * expression. The function gives what JSONata gives, or undefined if the values are not plain: then JSONata has to.
  */
-export function compileShortcut(source: string): ((scope: TemplateContext) => FoundValue) | undefined {
+export function compileShortcut(
+  source: string,
+): ((scope: TemplateContext) => FoundValue) | undefined {
   const tokens = tokenize(source);
   const evaluate = tokens && new Parser(tokens).parse();
   if (!evaluate) return undefined;

@@ -35,24 +35,41 @@ interface Collected {
 }
 
 /** Puts in what the `auth` of a mapping file refers to: the one place of the file where a secret may stand. */
-function resolveAuth(value: unknown, label: string, references: References, issues: Issue[]): unknown {
+function resolveAuth(
+  value: unknown,
+  label: string,
+  references: References,
+  issues: Issue[],
+): unknown {
   if (typeof value !== "object" || value === null || !("auth" in value)) return value;
   const resolved = resolveReferences(value.auth, references);
   if (references.withoutSecrets && resolved.issues.length > 0) return { ...value, auth: STAND_IN };
-  for (const issue of resolved.issues) issues.push({ ...issue, path: `${label}: auth.${issue.path}` });
+  for (const issue of resolved.issues)
+    issues.push({ ...issue, path: `${label}: auth.${issue.path}` });
   return { ...value, auth: resolved.value };
 }
 
 /** The checked document of an entry. `references` are put into its `auth`; without them the `auth` is left out. */
-function readDocument({ label, file, read }: PresetEntry, references: References | undefined, issues: Issue[]): MappingFile | undefined {
+function readDocument(
+  { label, file, read }: PresetEntry,
+  references: References | undefined,
+  issues: Issue[],
+): MappingFile | undefined {
   const parsed = read();
   if (!parsed.ok) {
     const { ok: _ok, ...problem } = parsed;
-    issues.push({ path: label, ...problem, ...(problem.line === undefined || file === undefined ? {} : { file }) });
+    issues.push({
+      path: label,
+      ...problem,
+      ...(problem.line === undefined || file === undefined ? {} : { file }),
+    });
     return undefined;
   }
-  for (const issue of parsed.duplicates) issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
-  const value = references ? resolveAuth(parsed.value, label, references, issues) : { ...(parsed.value as object), auth: undefined };
+  for (const issue of parsed.duplicates)
+    issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
+  const value = references
+    ? resolveAuth(parsed.value, label, references, issues)
+    : { ...(parsed.value as object), auth: undefined };
   const checked = mappingFileSchema.safeParse(value);
   if (checked.success) return checked.data;
   for (const issue of configIssues(checked.error, mappingFileSchema))
@@ -94,12 +111,18 @@ function nameMappings(sources: readonly WrittenSource[]): MappingSource[] {
 }
 
 /** The preset that an entry of `hooks.presets` names; undefined, with an issue, if there is none or more than one. */
-function findPreset(name: string, at: string, { presets }: Catalog, { issues, mayMiss }: Collected): PresetEntry | undefined {
+function findPreset(
+  name: string,
+  at: string,
+  { presets }: Catalog,
+  { issues, mayMiss }: Collected,
+): PresetEntry | undefined {
   const entries = presets.get(name) ?? [];
   const [entry] = entries;
   if (entry === undefined) {
     const hint = didYouMean(name, presets.keys());
-    if (hint !== "" || !mayMiss) issues.push({ path: at, message: `there is no preset of this name.${hint}` });
+    if (hint !== "" || !mayMiss)
+      issues.push({ path: at, message: `there is no preset of this name.${hint}` });
     return undefined;
   }
   if (entries.length === 1) return entry;
@@ -126,7 +149,12 @@ async function collectFiles(
   }
 }
 
-function collectPresets(hooks: z.output<typeof hooksSchema>, catalog: Catalog, references: References, to: Collected): void {
+function collectPresets(
+  hooks: z.output<typeof hooksSchema>,
+  catalog: Catalog,
+  references: References,
+  to: Collected,
+): void {
   const used = new Set<string>();
   for (const [index, written] of hooks.presets.entries()) {
     const use: PresetUse = typeof written === "string" ? { use: written } : written;
@@ -136,8 +164,14 @@ function collectPresets(hooks: z.output<typeof hooksSchema>, catalog: Catalog, r
     if (entry.file !== undefined) to.files.push(entry.file);
     const file = readDocument(entry, references, to.issues);
     if (file && file.id !== entry.name)
-      to.issues.push({ path: `${entry.label}: id`, message: `must be "${entry.name}", the name that \`hooks.presets\` enables it by` });
-    if (file) to.sources.push(...presetSources(file, use, { at, entry, again: used.has(use.use) }, to.issues));
+      to.issues.push({
+        path: `${entry.label}: id`,
+        message: `must be "${entry.name}", the name that \`hooks.presets\` enables it by`,
+      });
+    if (file)
+      to.sources.push(
+        ...presetSources(file, use, { at, entry, again: used.has(use.use) }, to.issues),
+      );
     used.add(use.use);
   }
 }
@@ -162,7 +196,14 @@ export async function collectSources(
   options: SourceOptions,
   pause: Pause,
 ): Promise<{ sources: MappingSource[]; issues: Issue[]; files: string[] }> {
-  const { hooks, baseDir, mappingsDir, env, pluginsMissing = false, withoutSecrets = false } = options;
+  const {
+    hooks,
+    baseDir,
+    mappingsDir,
+    env,
+    pluginsMissing = false,
+    withoutSecrets = false,
+  } = options;
   const references = { env, baseDir, withoutSecrets };
   const catalog = readMappings(options);
   const enabled = new Set(hooks.presets.map(getPresetName));
@@ -174,7 +215,12 @@ export async function collectSources(
     sharedAt: `hooks.mappings[${index}]`,
     folder: mappingsDir,
   }));
-  const collected: Collected = { sources, issues: [...catalog.issues], files: [], mayMiss: pluginsMissing };
+  const collected: Collected = {
+    sources,
+    issues: [...catalog.issues],
+    files: [],
+    mayMiss: pluginsMissing,
+  };
   await collectFiles(catalog, enabled, references, collected, pause);
   collectPresets(hooks, catalog, references, collected);
   return { sources: nameMappings(sources), issues: collected.issues, files: collected.files };

@@ -29,7 +29,19 @@ export interface TemplateContext {
   last?: unknown;
 }
 
-const ROOT = new Set(["payload", "headers", "query", "path", "now", "item", "index", "events", "count", "first", "last"]);
+const ROOT = new Set([
+  "payload",
+  "headers",
+  "query",
+  "path",
+  "now",
+  "item",
+  "index",
+  "events",
+  "count",
+  "first",
+  "last",
+]);
 const HIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 
 /** A member of a value by its own name; inherited ones are missing. */
@@ -53,7 +65,11 @@ export function withEvents(scope: TemplateContext, events: readonly unknown[]): 
 }
 
 /** The results that hold for a scope. Expressions that see an item, or events of a batch, may give something else for each. */
-export const getKnownResults = ({ [RESULTS]: results, index, count }: TemplateContext): KnownResults | undefined =>
+export const getKnownResults = ({
+  [RESULTS]: results,
+  index,
+  count,
+}: TemplateContext): KnownResults | undefined =>
   index === undefined && count === undefined ? results : undefined;
 
 const inputs = new WeakMap<TemplateContext, Record<string, unknown>>();
@@ -63,8 +79,13 @@ export function jsonataInput(scope: TemplateContext): Record<string, unknown> {
   const known = inputs.get(scope);
   if (known) return known;
   const input: Record<string, unknown> = {};
-  if (typeof scope.payload === "object" && scope.payload !== null && !Array.isArray(scope.payload)) {
-    for (const name of Object.keys(scope.payload)) if (!HIDDEN.has(name)) input[name] = (scope.payload as Record<string, unknown>)[name];
+  if (
+    typeof scope.payload === "object" &&
+    scope.payload !== null &&
+    !Array.isArray(scope.payload)
+  ) {
+    for (const name of Object.keys(scope.payload))
+      if (!HIDDEN.has(name)) input[name] = (scope.payload as Record<string, unknown>)[name];
   }
   for (const name of ROOT) {
     const value = ownMember(scope, name);
@@ -117,7 +138,8 @@ function byName(value: unknown, name: string): unknown {
 
 /** A step by position: of a list its member, of anything else itself at 0 and -1. */
 function byPosition(value: unknown, position: number): unknown {
-  if (!Array.isArray(value)) return value !== undefined && (position === 0 || position === -1) ? value : undefined;
+  if (!Array.isArray(value))
+    return value !== undefined && (position === 0 || position === -1) ? value : undefined;
   return (value as unknown[]).at(position);
 }
 
@@ -125,7 +147,12 @@ function byPosition(value: unknown, position: number): unknown {
  * A step `name[position]…`: positions belong to each value that the name finds, before the results are joined. At the end
  * of a path a list that is the only result stays as it is.
  */
-function step(value: unknown, name: string, positions: readonly number[], isLast: boolean): unknown {
+function step(
+  value: unknown,
+  name: string,
+  positions: readonly number[],
+  isLast: boolean,
+): unknown {
   const one = (context: unknown): unknown => {
     let at = byName(context, name);
     for (const position of positions) at = byPosition(at, position);

@@ -5,12 +5,19 @@ import { isEmptyValue, renderValue, type TemplateContext } from "./template-cont
 import type { RenderedPiece } from "./types.ts";
 
 /** Calls `finish` with the values: immediately, or later if one of them is a promise. */
-export function whenSettled<T, R>(values: readonly (T | Promise<T>)[], finish: (values: T[]) => R): R | Promise<R> {
-  return values.some((value) => value instanceof Promise) ? Promise.all(values).then(finish) : finish(values as T[]);
+export function whenSettled<T, R>(
+  values: readonly (T | Promise<T>)[],
+  finish: (values: T[]) => R,
+): R | Promise<R> {
+  return values.some((value) => value instanceof Promise)
+    ? Promise.all(values).then(finish)
+    : finish(values as T[]);
 }
 
 /** `missing` are the expressions that gave nothing or null; `empty` are those, and the ones that gave an empty value. */
-export type Rendered = { ok: true; parts: TextPart[]; missing: string[]; empty: string[] } | { ok: false; message: string };
+export type Rendered =
+  | { ok: true; parts: TextPart[]; missing: string[]; empty: string[] }
+  | { ok: false; message: string };
 
 export interface Template {
   readonly source: string;
@@ -54,7 +61,12 @@ function expressionEnd(source: string, start: number): number {
 const encode = (text: string): string => text.replace(/%/g, "%25").replace(/:/g, "%3A");
 
 /** Compiles the expression between two places of a text. */
-function compileInside(source: string, start: number, end: number, options: TemplateOptions): ReturnType<typeof compileExpression> {
+function compileInside(
+  source: string,
+  start: number,
+  end: number,
+  options: TemplateOptions,
+): ReturnType<typeof compileExpression> {
   const written = source.slice(start, end);
   const expression = written.trim();
   const compiled = compileExpression(expression, options);
@@ -67,14 +79,17 @@ function compileInside(source: string, start: number, end: number, options: Temp
 export function compileTemplate(
   source: string,
   options: TemplateOptions = {},
-): { ok: true; template: Template } | { ok: false; message: string; detail?: string; offset?: number } {
+):
+  | { ok: true; template: Template }
+  | { ok: false; message: string; detail?: string; offset?: number } {
   const pieces: (string | Expression)[] = [];
   let at = 0;
   for (;;) {
     const open = source.indexOf("{{", at);
     if (open < 0) break;
     const end = expressionEnd(source, open + 2);
-    if (end < 0) return { ok: false, message: `the {{ at character ${open + 1} has no }}`, offset: open };
+    if (end < 0)
+      return { ok: false, message: `the {{ at character ${open + 1} has no }}`, offset: open };
     if (open > at) pieces.push(source.slice(at, open));
     const compiled = compileInside(source, open + 2, end, options);
     if (!compiled.ok) return compiled;
@@ -92,7 +107,11 @@ export function compileTemplate(
         parts.push({ text: value, outside: false });
         continue;
       }
-      if (!value.ok) return { ok: false, message: `{{ ${(pieces[index] as Expression).source.slice(0, 80)} }}: ${value.message}` };
+      if (!value.ok)
+        return {
+          ok: false,
+          message: `{{ ${(pieces[index] as Expression).source.slice(0, 80)} }}: ${value.message}`,
+        };
       const { source: expression } = pieces[index] as Expression;
       if (value.value === undefined || value.value === null) missing.push(expression);
       if (isEmptyValue(value.value)) empty.push(expression);
@@ -101,8 +120,10 @@ export function compileTemplate(
     }
     return { ok: true, parts: joinParts(parts), missing, empty };
   };
-  const evaluate = (scope: TemplateContext) => pieces.map((piece) => (typeof piece === "string" ? piece : piece.evaluate(scope)));
-  const render = (scope: TemplateContext): Rendered | Promise<Rendered> => whenSettled(evaluate(scope), finish);
+  const evaluate = (scope: TemplateContext) =>
+    pieces.map((piece) => (typeof piece === "string" ? piece : piece.evaluate(scope)));
+  const render = (scope: TemplateContext): Rendered | Promise<Rendered> =>
+    whenSettled(evaluate(scope), finish);
   const trace = async (scope: TemplateContext): Promise<TracedTemplate> => {
     const values = await Promise.all(evaluate(scope));
     const rendered = finish(values);
@@ -113,12 +134,19 @@ export function compileTemplate(
       const text = renderValue(value.value);
       const isMissing = value.value === undefined || value.value === null;
       const { source: expression } = pieces[index] as Expression;
-      return { text: options.encodeColon ? encode(text) : text, expression, ...(isMissing ? { missing: true } : {}) };
+      return {
+        text: options.encodeColon ? encode(text) : text,
+        expression,
+        ...(isMissing ? { missing: true } : {}),
+      };
     };
     return { ok: true, pieces: values.map(toPiece) };
   };
   const start = typeof pieces[0] === "string" ? pieces[0] : "";
-  return { ok: true, template: { source, expressions, literal: expressions === 0, start, render, trace } };
+  return {
+    ok: true,
+    template: { source, expressions, literal: expressions === 0, start, render, trace },
+  };
 }
 
 /** Whether a line has expressions and all of them gave an empty value. */

@@ -9,48 +9,88 @@ import type { ConditionTrace, FieldTrace, MappingInput, MappingTrace } from "./t
 /** Items of a list for which rendered fields are shown. */
 const MAX_ITEMS = 20;
 
-export const isOnPath = ({ match }: CompiledMapping, { path }: MappingInput): boolean => match.paths?.includes(path) ?? true;
+export const isOnPath = ({ match }: CompiledMapping, { path }: MappingInput): boolean =>
+  match.paths?.includes(path) ?? true;
 
 /** Explains what `when` gave. */
-async function traceWhen(source: string, { match }: CompiledMapping, scope: TemplateContext): Promise<ConditionTrace> {
+async function traceWhen(
+  source: string,
+  { match }: CompiledMapping,
+  scope: TemplateContext,
+): Promise<ConditionTrace> {
   const result = await match.when?.evaluate(scope);
   const trace = { condition: "match.when", wants: source };
   if (!result?.ok) return { ...trace, result: "unknown", reason: result?.message ?? "" };
   const { value } = result;
   const saw = see(value, "match.when", () => []);
-  if (typeof value === "boolean") return { ...trace, saw, result: value, reason: `the expression gave ${value}` };
+  if (typeof value === "boolean")
+    return { ...trace, saw, result: value, reason: `the expression gave ${value}` };
   const given = value === undefined ? "nothing" : describeValue(value);
-  return { ...trace, saw, result: "unknown", reason: `the expression gave ${given}; only true and false decide` };
+  return {
+    ...trace,
+    saw,
+    result: "unknown",
+    reason: `the expression gave ${given}; only true and false decide`,
+  };
 }
 
 function tracePath(mapping: CompiledMapping, input: MappingInput): ConditionTrace {
   const { paths } = mapping.match;
   const result = isOnPath(mapping, input);
   const wanted = paths === undefined ? "any path" : paths.join(", ");
-  return { condition: "match.path", field: "the path", wants: wanted, result, reason: `the hook came to ${input.path}` };
+  return {
+    condition: "match.path",
+    field: "the path",
+    wants: wanted,
+    result,
+    reason: `the hook came to ${input.path}`,
+  };
 }
 
 /** Explains every condition of a mapping. */
-async function traceConditions(mapping: CompiledMapping, input: MappingInput, scope: TemplateContext): Promise<ConditionTrace[]> {
+async function traceConditions(
+  mapping: CompiledMapping,
+  input: MappingInput,
+  scope: TemplateContext,
+): Promise<ConditionTrace[]> {
   const { source, headers, query, payload, when } = mapping.config.match;
   const traces = [tracePath(mapping, input)];
   if (source !== undefined) {
     const value = ownMember(scope.payload, "source");
-    traces.push(traceCondition(source, { field: "source", at: "match.source", value, among: () => fieldPaths(scope.payload) }));
+    traces.push(
+      traceCondition(source, {
+        field: "source",
+        at: "match.source",
+        value,
+        among: () => fieldPaths(scope.payload),
+      }),
+    );
   }
   if (headers) traces.push(...traceFlat(headers, "match.headers", scope.headers, "header"));
   if (query) traces.push(...traceFlat(query, "match.query", scope.query, "query parameter"));
   if (payload) traces.push(...traceFields(payload, "match.payload", scope.payload));
   if (when !== undefined) traces.push(await traceWhen(when, mapping, scope));
-  if (!mapping.config.enabled) traces.push({ condition: "enabled", wants: "true", result: false, reason: "the mapping is not enabled" });
+  if (!mapping.config.enabled)
+    traces.push({
+      condition: "enabled",
+      wants: "true",
+      result: false,
+      reason: "the mapping is not enabled",
+    });
   return traces;
 }
 
 /** Renders the fields of a mapping piece by piece. */
-async function traceTemplates(mapping: CompiledMapping, scope: TemplateContext): Promise<FieldTrace[]> {
+async function traceTemplates(
+  mapping: CompiledMapping,
+  scope: TemplateContext,
+): Promise<FieldTrace[]> {
   const named: { field: string; template: Template | undefined }[] = [
     ...mapping.fields,
-    { field: mapping.config.action === "wake" ? "textTemplate" : "messageTemplate", template: mapping.content },
+    {
+      field: mapping.config.action === "wake" ? "textTemplate" : "messageTemplate",
+      template: mapping.content,
+    },
     { field: "dedupeKey", template: mapping.dedupeKey },
     { field: "coalesce.key", template: mapping.coalesceKey },
   ];
@@ -59,25 +99,41 @@ async function traceTemplates(mapping: CompiledMapping, scope: TemplateContext):
     if (!template) continue;
     const pieces = await template.trace(scope);
     const item = scope.index === undefined ? {} : { item: scope.index };
-    traces.push(pieces.ok ? { field, ...item, pieces: pieces.pieces } : { field, ...item, pieces: [], failure: pieces.message });
+    traces.push(
+      pieces.ok
+        ? { field, ...item, pieces: pieces.pieces }
+        : { field, ...item, pieces: [], failure: pieces.message },
+    );
   }
   return traces;
 }
 
-async function traceFieldsOf(mapping: CompiledMapping, given: TemplateContext): Promise<FieldTrace[]> {
+async function traceFieldsOf(
+  mapping: CompiledMapping,
+  given: TemplateContext,
+): Promise<FieldTrace[]> {
   const scope = mapping.coalesceKey ? withEvents(given, [given.payload]) : given;
   if (!mapping.forEach) return traceTemplates(mapping, scope);
   const list = await mapping.forEach.evaluate(scope);
   if (!list.ok) return [{ field: "forEach", pieces: [], failure: list.message }];
   const items = list.value === undefined || list.value === null ? [] : [list.value].flat();
-  const traces = await Promise.all(items.slice(0, MAX_ITEMS).map((item, index) => traceTemplates(mapping, { ...scope, item, index })));
+  const traces = await Promise.all(
+    items
+      .slice(0, MAX_ITEMS)
+      .map((item, index) => traceTemplates(mapping, { ...scope, item, index })),
+  );
   return traces.flat();
 }
 
 /** What ended the search for further mappings. */
 type End = { by: string } | undefined;
 
-async function traceMapping(mapping: CompiledMapping, input: MappingInput, scope: TemplateContext, before: { end: End; first: boolean }) {
+async function traceMapping(
+  mapping: CompiledMapping,
+  input: MappingInput,
+  scope: TemplateContext,
+  before: { end: End; first: boolean },
+) {
   const { id, enabled } = mapping.config;
   const conditions = await traceConditions(mapping, input, scope);
   const matched = conditions.every(({ result }) => result === true);
@@ -88,16 +144,32 @@ async function traceMapping(mapping: CompiledMapping, input: MappingInput, scope
     const echo = findLoop(mapping, scope);
     if (echo !== undefined) {
       const condition: ConditionTrace = { condition: "ignoreSelf", result: false, reason: echo };
-      return { ...trace, verdict: "first" as const, matched: false, conditions: [...conditions, condition] };
+      return {
+        ...trace,
+        verdict: "first" as const,
+        matched: false,
+        conditions: [...conditions, condition],
+      };
     }
   }
   const when = conditions.find(({ condition }) => condition === "match.when");
   const others = conditions.filter((one) => one !== when);
-  const hasFailed = when?.saw === undefined && when !== undefined && others.every(({ result }) => result === true);
+  const hasFailed =
+    when?.saw === undefined && when !== undefined && others.every(({ result }) => result === true);
   if (hasFailed) return { ...trace, verdict: "failed" as const };
-  if (!matched) return { ...trace, verdict: conditions.some(({ result }) => result === false) ? ("no" as const) : ("unknown" as const) };
+  if (!matched)
+    return {
+      ...trace,
+      verdict: conditions.some(({ result }) => result === false)
+        ? ("no" as const)
+        : ("unknown" as const),
+    };
   if (before.end) return { ...trace, verdict: "hidden" as const, by: before.end.by };
-  return { ...trace, verdict: before.first ? ("first" as const) : ("also" as const), fields: await traceFieldsOf(mapping, scope) };
+  return {
+    ...trace,
+    verdict: before.first ? ("first" as const) : ("also" as const),
+    fields: await traceFieldsOf(mapping, scope),
+  };
 }
 
 /** Explains what each mapping makes of an event, in the order in which they are tried. Runs no transform. */
@@ -114,7 +186,8 @@ export async function traceMappings(
     traces.push(trace);
     if (end || !["first", "also", "failed"].includes(trace.verdict)) continue;
     first = false;
-    if (!mapping.config.continue || trace.verdict === "failed" || !trace.matched) end = { by: trace.mapping };
+    if (!mapping.config.continue || trace.verdict === "failed" || !trace.matched)
+      end = { by: trace.mapping };
   }
   return traces;
 }

@@ -19,7 +19,8 @@ function renderError({ text, location }: Message): { message: string; excerpt: s
   if (!location) return { message: text, excerpt: "" };
   const { file, line, column, lineText } = location;
   // No line of a file outside the folder is shown: it may hold anything.
-  if (file.startsWith("..") || isAbsolute(file)) return { message: `${file}:${line}: it cannot be compiled`, excerpt: "" };
+  if (file.startsWith("..") || isAbsolute(file))
+    return { message: `${file}:${line}: it cannot be compiled`, excerpt: "" };
   // esbuild counts a column in bytes of UTF-8.
   const at = Buffer.from(lineText).subarray(0, column).toString("utf8").length;
   return { message: `${file}:${line}:${at + 1}: ${text}`, excerpt: renderExcerpt(lineText, at) };
@@ -27,10 +28,14 @@ function renderError({ text, location }: Message): { message: string; excerpt: s
 
 /** Says in full what the compiler found: each error with its place and its line. Undefined if it is no error of the compiler. */
 export function toCompileProblem(error: unknown): ModuleProblem | undefined {
-  const errors = ((error as Partial<BuildFailure>).errors ?? []).slice(0, MAX_ERRORS).map(renderError);
+  const errors = ((error as Partial<BuildFailure>).errors ?? [])
+    .slice(0, MAX_ERRORS)
+    .map(renderError);
   const [first, ...others] = errors;
   if (!first) return undefined;
-  const detail = [first.excerpt, ...others.flatMap(({ message, excerpt }) => [message, excerpt])].filter(Boolean).join("\n");
+  const detail = [first.excerpt, ...others.flatMap(({ message, excerpt }) => [message, excerpt])]
+    .filter(Boolean)
+    .join("\n");
   return { message: `cannot be loaded: ${first.message}`, ...(detail === "" ? {} : { detail }) };
 }
 
@@ -38,7 +43,10 @@ export function toCompileProblem(error: unknown): ModuleProblem | undefined {
  * Finds what does not compile in a JavaScript module or in a file of the user's that it imports: Node says of many such
  * errors neither where they are nor more than the first. Undefined if all of it compiles.
  */
-export async function findCompileProblem(file: string, folder: string): Promise<ModuleProblem | undefined> {
+export async function findCompileProblem(
+  file: string,
+  folder: string,
+): Promise<ModuleProblem | undefined> {
   const { build } = await import("esbuild");
   try {
     await build({
@@ -61,13 +69,16 @@ export async function findCompileProblem(file: string, folder: string): Promise<
 }
 
 /** A module that can be loaded. `built` is missing if it is JavaScript, which Node reads by itself. */
-export type PreparedModule = { ok: true; version: string; built?: BuiltModule; files: readonly string[] } | ({ ok: false } & ModuleProblem);
+export type PreparedModule =
+  | { ok: true; version: string; built?: BuiltModule; files: readonly string[] }
+  | ({ ok: false } & ModuleProblem);
 
 const TARGET = "node24";
 const isPackage = (path: string): boolean => /[\\/]node_modules[\\/]/.test(path);
 const isJson = (path: string): boolean => path.endsWith(".json");
 /** What is compiled or sent along; of packages only what is TypeScript. */
-const isOwn = (path: string): boolean => isTypeScript(path) || ((isJson(path) || /\.[cm]?jsx?$/.test(path)) && !isPackage(path));
+const isOwn = (path: string): boolean =>
+  isTypeScript(path) || ((isJson(path) || /\.[cm]?jsx?$/.test(path)) && !isPackage(path));
 const getLoader = (path: string): Loader => (path.endsWith("x") ? "tsx" : "ts");
 
 /** Follows a module's imports. What is not its own (packages, Node's modules, what is missing) is left to Node. */
@@ -76,12 +87,15 @@ function followOwnFiles(): Plugin {
   return {
     name: "own-files",
     setup(build) {
-      build.onResolve({ filter: /.*/ }, async ({ path, kind, importer, resolveDir, pluginData }) => {
-        if (kind === "entry-point" || pluginData === own) return undefined;
-        const found = await build.resolve(path, { kind, importer, resolveDir, pluginData: own });
-        const isFile = found.errors.length === 0 && !found.external;
-        return isFile && isOwn(found.path) ? { path: found.path } : { path, external: true };
-      });
+      build.onResolve(
+        { filter: /.*/ },
+        async ({ path, kind, importer, resolveDir, pluginData }) => {
+          if (kind === "entry-point" || pluginData === own) return undefined;
+          const found = await build.resolve(path, { kind, importer, resolveDir, pluginData: own });
+          const isFile = found.errors.length === 0 && !found.external;
+          return isFile && isOwn(found.path) ? { path: found.path } : { path, external: true };
+        },
+      );
     },
   };
 }
@@ -104,7 +118,10 @@ async function compileFile(path: string): Promise<string | undefined> {
 }
 
 /** Reads which files a module consists of, and what their imports mean. */
-async function readImports(file: string, folder: string): Promise<Map<string, Record<string, string>>> {
+async function readImports(
+  file: string,
+  folder: string,
+): Promise<Map<string, Record<string, string>>> {
   const { build } = await import("esbuild");
   const { metafile } = await build({
     entryPoints: [file],
@@ -131,7 +148,10 @@ async function readImports(file: string, folder: string): Promise<Map<string, Re
   );
 }
 
-async function buildTypeScript(file: string, permissions: TransformPermissions): Promise<PreparedModule> {
+async function buildTypeScript(
+  file: string,
+  permissions: TransformPermissions,
+): Promise<PreparedModule> {
   const imports = await readImports(file, permissions.folder);
   const files = [...imports.keys()];
   const outside = files.find((path) => !mayRead(permissions, path));
@@ -151,12 +171,17 @@ async function buildTypeScript(file: string, permissions: TransformPermissions):
 
 /** Returns a hash of a module's files that is the same wherever they lie. */
 export function hashModule(files: readonly string[]): string {
-  const digests = [...new Set(files)].map((file) => `${basename(file)} ${sha256Hex(readFileSync(file))}`);
+  const digests = [...new Set(files)].map(
+    (file) => `${basename(file)} ${sha256Hex(readFileSync(file))}`,
+  );
   return sha256Hex(digests.toSorted().join("\n"));
 }
 
 /** Compiles a TypeScript module and the TypeScript that it imports, each file by itself, with source maps. */
-export async function prepareModule(file: string, permissions: TransformPermissions): Promise<PreparedModule> {
+export async function prepareModule(
+  file: string,
+  permissions: TransformPermissions,
+): Promise<PreparedModule> {
   if (!isTypeScript(file)) {
     const { mtimeMs, size } = statSync(file);
     return { ok: true, version: `${mtimeMs}-${size}`, files: [file] };

@@ -31,19 +31,29 @@ export type CallFailure =
   | "expression"
   | "closed";
 /** `thrown` is what the module threw, `error` why an expression failed: both for the operator alone. */
-type Failed = { ok: false; reason: CallFailure; message?: string; thrown?: Thrown; error?: CodeError };
+type Failed = {
+  ok: false;
+  reason: CallFailure;
+  message?: string;
+  thrown?: Thrown;
+  error?: CodeError;
+};
 export type Reply = { id: number } & ({ ok: true; value: unknown } | Failed);
 /** What a module printed comes with its result, however the call ended. */
 export type CallResult = ({ ok: true; value: unknown } | Failed) & { console?: ConsoleBuffer };
 
 /** What a child sends besides replies: it has started, it has loaded the module of the call that it works on, or what it printed. */
-export type TransformProgress = { id: typeof READY } | { id: number; loaded: true } | ConsoleMessage;
+export type TransformProgress =
+  | { id: typeof READY }
+  | { id: number; loaded: true }
+  | ConsoleMessage;
 
 /** The id of a child's first message. */
 export const READY = 0;
 
 /** What children know a module's version by. */
-export const moduleKey = ({ file, version }: { file: string; version: string }): string => `${file}?${version}`;
+export const moduleKey = ({ file, version }: { file: string; version: string }): string =>
+  `${file}?${version}`;
 
 /** A module's function, and what it may do. */
 export interface ModuleTarget {

@@ -38,16 +38,34 @@ function packageFolders(folder: string): string[] {
 }
 
 /** The permissions of modules: to read their own folder, packages and Rouse's files, and what the config grants besides. */
-export function createPermissions(transformsDir: string, granted: GrantedPermissions): TransformPermissions {
+export function createPermissions(
+  transformsDir: string,
+  granted: GrantedPermissions,
+): TransformPermissions {
   const folder = realPath(transformsDir);
   const folders = [...new Set([transformsDir, folder])];
-  const read = [...folders, OWN_FILES, ...[...folders, OWN_FILES].flatMap(packageFolders), ...granted.read];
-  const permissions = { ...granted, folder, read: [...new Set(read.flatMap((path) => [path, realPath(path)]))] };
+  const read = [
+    ...folders,
+    OWN_FILES,
+    ...[...folders, OWN_FILES].flatMap(packageFolders),
+    ...granted.read,
+  ];
+  const permissions = {
+    ...granted,
+    folder,
+    read: [...new Set(read.flatMap((path) => [path, realPath(path)]))],
+  };
   return { ...permissions, id: JSON.stringify(permissions) };
 }
 
 /** Those of a process that evaluates expressions alone: Rouse's own files. */
-export const NO_MODULES = createPermissions(OWN_FILES, { read: [], write: [], childProcess: false, worker: false, addons: false });
+export const NO_MODULES = createPermissions(OWN_FILES, {
+  read: [],
+  write: [],
+  childProcess: false,
+  worker: false,
+  addons: false,
+});
 
 /** Whether modules may read a file, links followed. */
 export function mayRead({ read }: TransformPermissions, path: string): boolean {
@@ -74,17 +92,25 @@ function* linksIn(folder: string): Generator<string> {
 }
 
 /** What a link means, also if nothing is there yet. */
-const readLinkTarget = (link: string): string => realPath(resolve(dirname(link), readlinkSync(link)));
+const readLinkTarget = (link: string): string =>
+  realPath(resolve(dirname(link), readlinkSync(link)));
 
 const FOLDER = "hooks.transformsDir";
 
 /** Why modules cannot be confined to their folder. */
-function findOpening({ folder, read, write, ...rest }: TransformPermissions, secrets: readonly SecretPlace[]): string | undefined {
+function findOpening(
+  { folder, read, write, ...rest }: TransformPermissions,
+  secrets: readonly SecretPlace[],
+): string | undefined {
   const exposed = secrets.find(({ path }) => isInside(folder, realPath(path)));
-  if (exposed) return `contains ${exposed.what} (${exposed.path}), which modules could then read: use a folder that holds modules alone`;
+  if (exposed)
+    return `contains ${exposed.what} (${exposed.path}), which modules could then read: use a folder that holds modules alone`;
   const wildcard = [...read, ...write].find((path) => path.includes("*"));
-  if (wildcard !== undefined) return `modules cannot be confined to ${wildcard}: Node takes the * in its name for any text; rename it`;
-  const open = [...linksIn(folder)].find((link) => !mayRead({ folder, read, write, ...rest }, readLinkTarget(link)));
+  if (wildcard !== undefined)
+    return `modules cannot be confined to ${wildcard}: Node takes the * in its name for any text; rename it`;
+  const open = [...linksIn(folder)].find(
+    (link) => !mayRead({ folder, read, write, ...rest }, readLinkTarget(link)),
+  );
   if (open === undefined) return undefined;
   return `contains the link ${relative(folder, open)}, which leads to ${readLinkTarget(open)}: put a copy there, or grant the place with hooks.transformPermissions.read`;
 }
@@ -96,7 +122,10 @@ export interface SecretPlace {
 }
 
 /** Where the secrets of a gateway lie. */
-export function getSecretPlaces({ stateDir, store }: Config, file: string | undefined): SecretPlace[] {
+export function getSecretPlaces(
+  { stateDir, store }: Config,
+  file: string | undefined,
+): SecretPlace[] {
   const database = store.url?.startsWith("sqlite:") ? store.url.slice("sqlite:".length) : undefined;
   return [
     ...(file === undefined ? [] : [{ what: "the config file", path: file }]),
@@ -106,7 +135,10 @@ export function getSecretPlaces({ stateDir, store }: Config, file: string | unde
 }
 
 /** Checks that modules are kept apart from secrets. What the config grants on purpose is only a warning. */
-export function checkPlaces(permissions: TransformPermissions, secrets: readonly SecretPlace[]): { issues: Issue[]; warnings: Issue[] } {
+export function checkPlaces(
+  permissions: TransformPermissions,
+  secrets: readonly SecretPlace[],
+): { issues: Issue[]; warnings: Issue[] } {
   const opening = findOpening(permissions, secrets);
   const granted = secrets.filter(({ path }) => mayRead(permissions, path));
   return {

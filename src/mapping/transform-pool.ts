@@ -77,7 +77,8 @@ const LATE_MS = 100;
 const EXPRESSION_GRACE_MS = 1_000;
 
 /** Whether a child may do what a task's module may do, and no more. */
-const suits = (child: Child, { permissions }: Task): boolean => permissions === undefined || permissions.id === child.permissions.id;
+const suits = (child: Child, { permissions }: Task): boolean =>
+  permissions === undefined || permissions.id === child.permissions.id;
 
 /** Whether a child has yet to load the module of a task. */
 const mustLoad = (child: Child, { call, loadMs }: Task): boolean =>
@@ -87,7 +88,11 @@ const withPrinted = (result: CallResult, { printed }: Task): CallResult =>
   printed.lines.length > 0 ? { ...result, console: printed } : result;
 
 /** Children that run users' code: started when first needed, ended after a minute without work. */
-export function createTransformPool(options: { log: Logger; env: Record<string, string | undefined>; size?: number }): TransformPool {
+export function createTransformPool(options: {
+  log: Logger;
+  env: Record<string, string | undefined>;
+  size?: number;
+}): TransformPool {
   const size = options.size ?? SIZE;
   const children = new Set<Child>();
   let waiting: Task[] = [];
@@ -116,13 +121,18 @@ export function createTransformPool(options: { log: Logger; env: Record<string, 
     };
     memory.add(child.process);
     orphans.add(child.process);
-    child.process.on("message", (message: Reply | TransformProgress | null, handle: SendHandle | undefined) => {
-      closeHandle(handle);
-      onMessage(child, message);
-    });
+    child.process.on(
+      "message",
+      (message: Reply | TransformProgress | null, handle: SendHandle | undefined) => {
+        closeHandle(handle);
+        onMessage(child, message);
+      },
+    );
     child.process.once("exit", () => onExit(child));
     // A process that could not be started has no exit.
-    child.process.on("error", () => (child.process.pid === undefined ? onExit(child) : child.process.kill("SIGKILL")));
+    child.process.on("error", () =>
+      child.process.pid === undefined ? onExit(child) : child.process.kill("SIGKILL"),
+    );
     children.add(child);
     return child;
   };
@@ -132,7 +142,11 @@ export function createTransformPool(options: { log: Logger; env: Record<string, 
     const first = child.tasks[0];
     if (!first) return;
     const loads = mustLoad(child, first);
-    const allowedMs = child.ready ? (loads && first.loadMs ? first.loadMs : first.timeoutMs) : START_MS;
+    const allowedMs = child.ready
+      ? loads && first.loadMs
+        ? first.loadMs
+        : first.timeoutMs
+      : START_MS;
     const due = performance.now() + allowedMs;
     child.timer = setTimeout(() => {
       // This process stood still, and maybe the whole machine: the answer may be there already.
@@ -194,13 +208,21 @@ export function createTransformPool(options: { log: Logger; env: Record<string, 
     const [guilty, ...others] = child.tasks;
     child.tasks = [];
     const again = guilty && !closed && !child.timedOut && !guilty.repeated && child.owners.size > 1;
-    if (!again) guilty?.resolve(withPrinted({ ok: false, reason: closed ? "closed" : (child.timedOut ?? "died") }, guilty));
-    waiting = [...(again ? [{ ...guilty, repeated: true, printed: new ConsoleBuffer() }] : []), ...others, ...waiting];
+    if (!again)
+      guilty?.resolve(
+        withPrinted({ ok: false, reason: closed ? "closed" : (child.timedOut ?? "died") }, guilty),
+      );
+    waiting = [
+      ...(again ? [{ ...guilty, repeated: true, printed: new ConsoleBuffer() }] : []),
+      ...others,
+      ...waiting,
+    ];
     assign();
   };
 
   /** Children that work for an owner: all but one, so that others always find one. */
-  const heldBy = (owner: string): number => [...children].filter((child) => child.owner === owner).length;
+  const heldBy = (owner: string): number =>
+    [...children].filter((child) => child.owner === owner).length;
 
   const childFor = (task: Task): Child | undefined => {
     if (task.permissions) permissions = task.permissions;
@@ -219,7 +241,8 @@ export function createTransformPool(options: { log: Logger; env: Record<string, 
   };
 
   const send = (child: Child, { call, built }: Task): void => {
-    const isNew = call.kind !== "jsonata" && built !== undefined && !child.sent.has(moduleKey(call));
+    const isNew =
+      call.kind !== "jsonata" && built !== undefined && !child.sent.has(moduleKey(call));
     if (isNew) child.sent.add(moduleKey(call));
     child.process.send?.(isNew ? { ...call, built } : call, (error) => {
       if (error) child.process.kill("SIGKILL");
@@ -262,7 +285,10 @@ export function createTransformPool(options: { log: Logger; env: Record<string, 
     async checkModule({ file, version, exportName, ...task }) {
       const key = JSON.stringify([file, exportName, task.permissions.id]);
       if (checked.get(key) === version) return { ok: true, value: null };
-      const result = await add({ ...task, call: { id: nextId++, kind: "check", file, version, exportName } });
+      const result = await add({
+        ...task,
+        call: { id: nextId++, kind: "check", file, version, exportName },
+      });
       if (result.ok) checked.set(key, version);
       return result;
     },
@@ -274,7 +300,11 @@ export function createTransformPool(options: { log: Logger; env: Record<string, 
       if (result.ok) return result;
       return {
         ok: false,
-        message: result.message ?? (result.reason === "timeout" ? "the expression took too long" : "the expression could not be evaluated"),
+        message:
+          result.message ??
+          (result.reason === "timeout"
+            ? "the expression took too long"
+            : "the expression could not be evaluated"),
         ...(result.error ? { error: result.error } : {}),
       };
     },
@@ -285,7 +315,9 @@ export function createTransformPool(options: { log: Logger; env: Record<string, 
       closed = true;
       for (const task of waiting) task.resolve({ ok: false, reason: "closed" });
       waiting = [];
-      const ends = [...children].map((child) => new Promise<void>((resolve) => child.process.once("exit", () => resolve())));
+      const ends = [...children].map(
+        (child) => new Promise<void>((resolve) => child.process.once("exit", () => resolve())),
+      );
       for (const child of children) {
         child.process.ref();
         child.process.kill("SIGKILL");

@@ -15,7 +15,9 @@ const SLOW_LOOK_MS = 500;
 /** The resident memory of a process in kB, from Linux's `/proc`; 0 if it has ended. */
 export function memoryFromProc(pid: number): number {
   try {
-    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0);
+    return Number(
+      /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0,
+    );
   } catch {
     return 0;
   }
@@ -24,7 +26,12 @@ export function memoryFromProc(pid: number): number {
 /** The resident memory of processes in kB, from `ps`: for systems without `/proc`. */
 export async function memoryFromPs(pids: readonly number[]): Promise<Map<number, number>> {
   const { stdout } = await promisify(execFile)("ps", ["-o", "pid=,rss=", "-p", pids.join(",")]);
-  return new Map([...stdout.matchAll(/^\s*(\d+)\s+(\d+)\s*$/gm)].map(([, pid, size]) => [Number(pid), Number(size)]));
+  return new Map(
+    [...stdout.matchAll(/^\s*(\d+)\s+(\d+)\s*$/gm)].map(([, pid, size]) => [
+      Number(pid),
+      Number(size),
+    ]),
+  );
 }
 
 export interface MemoryWatch {
@@ -41,8 +48,12 @@ export function createMemoryWatch(): MemoryWatch {
 
   const look = async (): Promise<void> => {
     const pids = [...children].flatMap(({ pid }) => pid ?? []);
-    const sizes = process.platform === "linux" ? new Map(pids.map((pid) => [pid, memoryFromProc(pid)])) : await memoryFromPs(pids);
-    for (const child of children) if ((sizes.get(child.pid ?? 0) ?? 0) > MAX_KB) child.kill("SIGKILL");
+    const sizes =
+      process.platform === "linux"
+        ? new Map(pids.map((pid) => [pid, memoryFromProc(pid)]))
+        : await memoryFromPs(pids);
+    for (const child of children)
+      if ((sizes.get(child.pid ?? 0) ?? 0) > MAX_KB) child.kill("SIGKILL");
   };
 
   const lookLater = (): void => {
@@ -52,7 +63,10 @@ export function createMemoryWatch(): MemoryWatch {
       lookLater();
     };
     // A `ps` that fails fails the next time too: the heap's own limit holds.
-    timer = setTimeout(() => void look().then(again, again), process.platform === "linux" ? LOOK_MS : SLOW_LOOK_MS);
+    timer = setTimeout(
+      () => void look().then(again, again),
+      process.platform === "linux" ? LOOK_MS : SLOW_LOOK_MS,
+    );
     timer.unref();
   };
 
@@ -77,7 +91,13 @@ const NETWORK = process.allowedNodeEnvironmentFlags.has("--allow-net") ? ["--all
 /** Node grants what is below a folder only if that is there when the process starts; packages may be installed later. */
 const withBelow = (path: string): string[] => (existsSync(path) ? [path] : [path, join(path, "*")]);
 
-function permissionFlags({ read, write, childProcess, worker, addons }: TransformPermissions): string[] {
+function permissionFlags({
+  read,
+  write,
+  childProcess,
+  worker,
+  addons,
+}: TransformPermissions): string[] {
   return [
     "--permission",
     // SQLite opens files without asking for permission.
@@ -101,10 +121,18 @@ function yieldTo(child: ChildProcess): void {
 }
 
 /** Starts a process that runs users' code with the given permissions, without the gateway's environment but for the path of programs. */
-export function startTransformProcess(permissions: TransformPermissions, env: Record<string, string | undefined>): ChildProcess {
+export function startTransformProcess(
+  permissions: TransformPermissions,
+  env: Record<string, string | undefined>,
+): ChildProcess {
   const child = fork(CHILD, [], {
     env: { PATH: env["PATH"] ?? "", NODE_ENV: env["NODE_ENV"] ?? "" },
-    execArgv: [...SOURCE_CONDITION, ...permissionFlags(permissions), `--max-old-space-size=${HEAP_MB}`, "--no-warnings"],
+    execArgv: [
+      ...SOURCE_CONDITION,
+      ...permissionFlags(permissions),
+      `--max-old-space-size=${HEAP_MB}`,
+      "--no-warnings",
+    ],
     stdio: ["ignore", "ignore", "ignore", "ipc"],
     serialization: "json",
   });

@@ -6,7 +6,13 @@ import { importUserModule } from "../plugin/resolve.ts";
 import { importBuiltModule, type BuiltModule } from "./built-module.ts";
 import { captureConsole, describeThrown, type Thrown } from "./debug.ts";
 import { evaluateOutside } from "./expression.ts";
-import { moduleKey, READY, type TransformCall, type TransformProgress, type Reply } from "./transform-messages.ts";
+import {
+  moduleKey,
+  READY,
+  type TransformCall,
+  type TransformProgress,
+  type Reply,
+} from "./transform-messages.ts";
 
 /** What Node's permission model denied, in words that say what to change. */
 const GRANTS: Record<string, [what: string, field: string]> = {
@@ -20,12 +26,19 @@ const GRANTS: Record<string, [what: string, field: string]> = {
 /** Explains an error of the permission model, with the path that was denied; undefined if it is another error. */
 export function explainDenial(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
-  const { code, permission, resource } = error as Error & { code?: unknown; permission?: unknown; resource?: unknown };
+  const { code, permission, resource } = error as Error & {
+    code?: unknown;
+    permission?: unknown;
+    resource?: unknown;
+  };
   if (code !== "ERR_ACCESS_DENIED" && code !== "ERR_DLOPEN_DISABLED") return undefined;
   const grant = GRANTS[code === "ERR_DLOPEN_DISABLED" ? "Addon" : String(permission)];
   if (!grant) return error.message;
   const [what, field] = grant;
-  const path = typeof resource === "string" && resource !== "" && field !== "childProcess" ? ` ${resource}` : "";
+  const path =
+    typeof resource === "string" && resource !== "" && field !== "childProcess"
+      ? ` ${resource}`
+      : "";
   return `transforms may not ${what}${path}: hooks.transformPermissions.${field} grants it`;
 }
 
@@ -56,14 +69,17 @@ function closeInheritedFiles(): void {
 }
 
 function deny(what: string): never {
-  throw Object.assign(new Error(`${what} is not available to transforms`), { code: "ERR_ACCESS_DENIED" });
+  throw Object.assign(new Error(`${what} is not available to transforms`), {
+    code: "ERR_ACCESS_DENIED",
+  });
 }
 
 /** Takes them away for good, from `import` and `require` alike. They stay as names: packages import what they may never call. */
 export function lockDown(): void {
   closeInheritedFiles();
   for (const [owner, names] of TAKEN)
-    for (const name of names) Reflect.defineProperty(owner, name, { value: () => deny(name), enumerable: true });
+    for (const name of names)
+      Reflect.defineProperty(owner, name, { value: () => deny(name), enumerable: true });
   syncBuiltinESMExports();
 }
 
@@ -104,12 +120,21 @@ function load(file: string, version: string): Promise<Record<string, unknown>> {
   return module;
 }
 
-function findFunction(module: Record<string, unknown>, name: string | undefined): ((input: unknown) => unknown) | undefined {
+function findFunction(
+  module: Record<string, unknown>,
+  name: string | undefined,
+): ((input: unknown) => unknown) | undefined {
   const nested = module["default"];
   // A CommonJS module's exports are the default export of its namespace.
-  const inner = typeof nested === "object" && nested !== null ? (nested as Record<string, unknown>) : {};
-  const candidates = name === undefined ? [nested, inner["default"], module["transform"], inner["transform"]] : [module[name], inner[name]];
-  return candidates.find((candidate) => typeof candidate === "function") as ((input: unknown) => unknown) | undefined;
+  const inner =
+    typeof nested === "object" && nested !== null ? (nested as Record<string, unknown>) : {};
+  const candidates =
+    name === undefined
+      ? [nested, inner["default"], module["transform"], inner["transform"]]
+      : [module[name], inner[name]];
+  return candidates.find((candidate) => typeof candidate === "function") as
+    | ((input: unknown) => unknown)
+    | undefined;
 }
 
 /** Describes what was thrown. What the permission model denied is said in words that name the setting. */
@@ -126,7 +151,13 @@ async function answer(call: TransformCall): Promise<Reply> {
     const result = await evaluateOutside(call.source, call.input, call.now, call.timeoutMs);
     return result.ok
       ? { id: call.id, ok: true, value: result.value }
-      : { id: call.id, ok: false, reason: "expression", message: result.message, ...(result.error ? { error: result.error } : {}) };
+      : {
+          id: call.id,
+          ok: false,
+          reason: "expression",
+          message: result.message,
+          ...(result.error ? { error: result.error } : {}),
+        };
   }
   if (call.built) built.set(moduleKey(call), call.built);
   let module: Record<string, unknown>;
@@ -145,8 +176,13 @@ async function answer(call: TransformCall): Promise<Reply> {
     const value = await transform(call.input);
     // Through JSON, so that what cannot be sent is found here, in this call.
     const text = JSON.stringify(value) as string | undefined;
-    if (text !== undefined && text.length > MAX_RESULT_CHARS) return { id: call.id, ok: false, reason: "too_large" };
-    return { id: call.id, ok: true, value: text === undefined ? null : (JSON.parse(text) as unknown) };
+    if (text !== undefined && text.length > MAX_RESULT_CHARS)
+      return { id: call.id, ok: false, reason: "too_large" };
+    return {
+      id: call.id,
+      ok: true,
+      value: text === undefined ? null : (JSON.parse(text) as unknown),
+    };
   } catch (error) {
     const reason = explainDenial(error) === undefined ? "threw" : "denied";
     return { id: call.id, ok: false, reason, thrown: describe(error) };

@@ -4,11 +4,21 @@ import { fileInside } from "../core/files.ts";
 import { lazy } from "../core/lazy.ts";
 import { codeError, type Thrown } from "./debug.ts";
 import { compileExpression } from "./expression.ts";
-import { findCompileProblem, hashModule, type ModuleProblem, prepareModule } from "./transform-build.ts";
+import {
+  findCompileProblem,
+  hashModule,
+  type ModuleProblem,
+  prepareModule,
+} from "./transform-build.ts";
 import type { TransformPool } from "./transform-pool.ts";
 import type { CallFailure, CallResult, ModuleTarget } from "./transform-messages.ts";
 import { NOTES, type TemplateContext } from "./template-context.ts";
-import { checkPlaces, createPermissions, type SecretPlace, type TransformPermissions } from "./transform-permissions.ts";
+import {
+  checkPlaces,
+  createPermissions,
+  type SecretPlace,
+  type TransformPermissions,
+} from "./transform-permissions.ts";
 
 export type TransformOutcome =
   | { ok: true; actions: Record<string, unknown>[]; list: boolean }
@@ -23,7 +33,9 @@ export interface CompiledTransform {
 }
 
 const FIELDS =
-  "action message text name agentId sessionKey instructions wakeMode deliver channel to model thinking timeoutSeconds dedupeKey".split(" ");
+  "action message text name agentId sessionKey instructions wakeMode deliver channel to model thinking timeoutSeconds dedupeKey".split(
+    " ",
+  );
 /** Names that transforms written for a similar system use. */
 const OTHER_NAMES: Record<string, string> = { kind: "action", mode: "wakeMode" };
 
@@ -34,7 +46,8 @@ const TRANSIENT: readonly CallFailure[] = ["load_timeout", "timeout", "died"];
 
 const REASONS: Record<CallFailure, string> = {
   load: "could not be loaded; run it by itself to see why",
-  no_function: "exports no function: export one as default or as `transform`, or name it in `transform.export`",
+  no_function:
+    "exports no function: export one as default or as `transform`, or name it in `transform.export`",
   threw: "threw an error",
   too_large: "gave more than 8 MB of JSON",
   denied: "did something that transforms may not do: see hooks.transformPermissions",
@@ -54,7 +67,8 @@ function readAction(
   const action: Record<string, unknown> = {};
   for (const [key, member] of Object.entries(value)) {
     const field = Object.hasOwn(OTHER_NAMES, key) ? (OTHER_NAMES[key] as string) : key;
-    if (!allowed.includes(field)) return { ok: false, message: `gave the field "${key.slice(0, 40)}", which it may not set` };
+    if (!allowed.includes(field))
+      return { ok: false, message: `gave the field "${key.slice(0, 40)}", which it may not set` };
     // A key that is null is a key with a hole, and not one that was left to the template.
     if (member !== undefined && (member !== null || field === "sessionKey")) action[field] = member;
   }
@@ -77,7 +91,11 @@ function readResult(value: unknown, allowed: readonly string[]): TransformOutcom
 }
 
 /** Keeps what a module printed and threw, for the operator. */
-function note(result: CallResult, folder: string, { [NOTES]: notes, index }: TemplateContext): void {
+function note(
+  result: CallResult,
+  folder: string,
+  { [NOTES]: notes, index }: TemplateContext,
+): void {
   const thrown = result.ok ? undefined : result.thrown;
   notes?.add({
     field: "transform.module",
@@ -99,12 +117,20 @@ async function toLoadProblem(thrown: Thrown, file: string, folder: string): Prom
 }
 
 /** What is wrong with a module that was loaded to be checked; undefined if nothing is. */
-function toProblem(result: CallResult, file: string, folder: string): ModuleProblem | undefined | Promise<ModuleProblem> {
+function toProblem(
+  result: CallResult,
+  file: string,
+  folder: string,
+): ModuleProblem | undefined | Promise<ModuleProblem> {
   if (result.ok || result.reason === "closed") return undefined;
   // A machine that is busy, or short of memory, may do so as well.
-  if (result.reason === "died") return { message: `${REASONS.died} when it was loaded`, transient: true };
-  if (TRANSIENT.includes(result.reason)) return { message: REASONS[result.reason], transient: true };
-  return result.thrown ? toLoadProblem(result.thrown, file, folder) : { message: REASONS[result.reason] };
+  if (result.reason === "died")
+    return { message: `${REASONS.died} when it was loaded`, transient: true };
+  if (TRANSIENT.includes(result.reason))
+    return { message: REASONS[result.reason], transient: true };
+  return result.thrown
+    ? toLoadProblem(result.thrown, file, folder)
+    : { message: REASONS[result.reason] };
 }
 
 export interface TransformCompileOptions {
@@ -126,7 +152,9 @@ export interface TransformCompileOptions {
 export function compileTransform(
   transform: NonNullable<MappingConfig["transform"]>,
   options: TransformCompileOptions,
-): { ok: true; transform: CompiledTransform } | { ok: false; field: string; message: string; detail?: string } {
+):
+  | { ok: true; transform: CompiledTransform }
+  | { ok: false; field: string; message: string; detail?: string } {
   const { id, pool, timeoutMs } = options;
   if ("jsonata" in transform) {
     const runner = (source: string, input: Record<string, unknown>, now: number) =>
@@ -146,12 +174,19 @@ export function compileTransform(
     // A plugin's module may read its own folder, which is not the one of the other modules.
     const permissions = createPermissions(dirname(file), options.permissions);
     const [opening] = checkPlaces(permissions, options.secretPlaces ?? []).issues;
-    if (opening) return { ok: false, field: "module", message: `the folder ${dirname(file)} of the plugin's module ${opening.message}` };
+    if (opening)
+      return {
+        ok: false,
+        field: "module",
+        message: `the folder ${dirname(file)} of the plugin's module ${opening.message}`,
+      };
     return { ok: true, transform: toModuleTransform(transform, file, { ...options, permissions }) };
   }
   const found = fileInside(options.transformsDir, transform.module);
   if (found.ok) return { ok: true, transform: toModuleTransform(transform, found.file, options) };
-  return options.moduleHashes ? { ok: true, transform: NOT_RUN } : { ok: false, field: "module", message: found.message };
+  return options.moduleHashes
+    ? { ok: true, transform: NOT_RUN }
+    : { ok: false, field: "module", message: found.message };
 }
 
 /** The error of a transform whose module has changed since it was recorded. */
@@ -161,14 +196,19 @@ const NOT_RUN: CompiledTransform = { run: async () => ({ ok: false, message: MOD
 
 type ModuleName = { module: string; export?: string | undefined };
 
-function toModuleTransform(name: ModuleName, file: string, options: TransformCompileOptions): CompiledTransform {
+function toModuleTransform(
+  name: ModuleName,
+  file: string,
+  options: TransformCompileOptions,
+): CompiledTransform {
   const { moduleHashes, permissions } = options;
   if (!moduleHashes) return moduleTransform(name, file, options);
   return {
     // The file may change at any time: it is looked at before each run.
     async run(scope) {
       const prepared = await prepareModule(file, permissions).catch(() => undefined);
-      const isSame = prepared?.ok && hashModule([file, ...prepared.files]) === moduleHashes.get(name.module);
+      const isSame =
+        prepared?.ok && hashModule([file, ...prepared.files]) === moduleHashes.get(name.module);
       return (isSame ? moduleTransform(name, file, options) : NOT_RUN).run(scope);
     },
     check: async () => undefined,
@@ -182,9 +222,12 @@ function moduleTransform(
 ): CompiledTransform {
   const prepare = lazy(() => prepareModule(file, permissions));
   /** Calls the pool with the module, once it is compiled. */
-  const withModule = async (call: (target: ModuleTarget) => Promise<CallResult>): Promise<CallResult> => {
+  const withModule = async (
+    call: (target: ModuleTarget) => Promise<CallResult>,
+  ): Promise<CallResult> => {
     const prepared = await prepare();
-    if (!prepared.ok) return { ok: false, reason: "load", thrown: { message: prepared.message, stack: "" } };
+    if (!prepared.ok)
+      return { ok: false, reason: "load", thrown: { message: prepared.message, stack: "" } };
     const { version, built } = prepared;
     const target: ModuleTarget = { owner: id, file, version, permissions, loadMs, timeoutMs };
     if (exportName !== undefined) target.exportName = exportName;
@@ -194,12 +237,18 @@ function moduleTransform(
     async run(scope) {
       const result = await withModule((target) => pool.runModule({ ...target, input: scope }));
       note(result, permissions.folder, scope);
-      const read = result.ok ? readResult(result.value, FIELDS) : { ok: false as const, message: REASONS[result.reason] };
+      const read = result.ok
+        ? readResult(result.value, FIELDS)
+        : { ok: false as const, message: REASONS[result.reason] };
       return read.ok ? read : { ok: false, message: `the transform ${module} ${read.message}` };
     },
     async check() {
       const prepared = await prepare();
-      if (!prepared.ok) return { message: prepared.message, ...(prepared.detail === undefined ? {} : { detail: prepared.detail }) };
+      if (!prepared.ok)
+        return {
+          message: prepared.message,
+          ...(prepared.detail === undefined ? {} : { detail: prepared.detail }),
+        };
       let result: CallResult | undefined;
       for (let tries = 0; tries < LOAD_TRIES; tries++) {
         result = await withModule((target) => pool.checkModule(target));

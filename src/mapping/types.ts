@@ -69,7 +69,9 @@ export interface ActionDraft {
 }
 
 /** A draft, or why this item has none. Items stand alone. */
-export type DraftResult = { ok: true; draft: ActionDraft } | { ok: false; mapping: string; failure: Failure };
+export type DraftResult =
+  | { ok: true; draft: ActionDraft }
+  | { ok: false; mapping: string; failure: Failure };
 
 /** The mapping that came closest to an event, and the name of its first condition that failed: never the expected value. */
 export interface Nearest {
@@ -141,7 +143,15 @@ export interface FieldTrace {
  * What became of a mapping for an event: it was the first to match, matched besides, would have matched had no earlier one
  * ended the search, did not match, could not say, failed, is not enabled, or is a draft, which decides nothing.
  */
-export type MappingVerdict = "first" | "also" | "hidden" | "no" | "unknown" | "failed" | "disabled" | "draft";
+export type MappingVerdict =
+  | "first"
+  | "also"
+  | "hidden"
+  | "no"
+  | "unknown"
+  | "failed"
+  | "disabled"
+  | "draft";
 
 export interface MappingTrace {
   mapping: string;
@@ -199,14 +209,20 @@ export interface MappingSet {
   /** Resolves a hook. Never throws. */
   run(input: MappingInput): Promise<Debugged<MappingOutcome>>;
   /** Resolves events that one mapping has collected, as one. Undefined if the mapping does not exist any more. */
-  combine(mapping: string, inputs: readonly MappingInput[]): Promise<Debugged<MappingOutcome> | undefined>;
+  combine(
+    mapping: string,
+    inputs: readonly MappingInput[],
+  ): Promise<Debugged<MappingOutcome> | undefined>;
   settings(mapping: string): MappingSettings | undefined;
   /** All that is written of the mappings that could take a request, by their ids, in the order in which they are tried. */
   written(request: Pick<MappingInput, "path" | "byHookToken">): ReadonlyMap<string, string>;
   /** Budgets of all mappings, each once. */
   readonly budgets: readonly NonNullable<MappingSettings["budget"]>[];
   /** Runs one mapping, or all, and says how each condition came out (`hooks test`). */
-  explain(input: MappingInput, mapping?: string): Promise<{ traces: MappingTrace[]; outcome: Debugged<MappingOutcome> }>;
+  explain(
+    input: MappingInput,
+    mapping?: string,
+  ): Promise<{ traces: MappingTrace[]; outcome: Debugged<MappingOutcome> }>;
   /** Files whose change means a new snapshot: mapping files, schemas, transform modules. */
   readonly files: readonly string[];
   /** Of these, the mapping files, the documents of enabled presets, and schemas. */

@@ -13,9 +13,12 @@ function load(): { draft07: AjvType; draft2020: AjvType } {
   if (instances) return instances;
   const { Ajv } = require("ajv") as { Ajv: typeof AjvType };
   const { Ajv2020 } = require("ajv/dist/2020.js") as { Ajv2020: typeof AjvType };
-  const regExp = Object.assign((pattern: string, flags: string) => new LinearRegExp(pattern, flags) as unknown as RegExp, {
-    code: "linear",
-  });
+  const regExp = Object.assign(
+    (pattern: string, flags: string) => new LinearRegExp(pattern, flags) as unknown as RegExp,
+    {
+      code: "linear",
+    },
+  );
   const options = { allErrors: true, strict: false, code: { regExp }, validateFormats: false };
   instances = { draft07: new Ajv(options), draft2020: new Ajv2020(options) };
   return instances;
@@ -34,7 +37,9 @@ function dotted(pointer: string): string {
 const MAX_ISSUES = 50;
 
 /** Compiles a JSON Schema (draft 2020-12, or draft-07 where `$schema` says so). */
-export function compileValidator(schema: Record<string, unknown>): { ok: true; validate: Validator } | { ok: false; message: string } {
+export function compileValidator(
+  schema: Record<string, unknown>,
+): { ok: true; validate: Validator } | { ok: false; message: string } {
   const { $schema, ...rest } = schema;
   const { draft07, draft2020 } = load();
   const ajv = typeof $schema === "string" && /draft-0[67]/.test($schema) ? draft07 : draft2020;
@@ -46,16 +51,20 @@ export function compileValidator(schema: Record<string, unknown>): { ok: true; v
       ok: true,
       validate(payload) {
         if (validate(payload)) return [];
-        return (validate.errors ?? [])
-          .slice(0, MAX_ISSUES)
-          .map((error) => ({ path: dotted(error.instancePath), message: error.message ?? "is not as the schema says" }));
+        return (validate.errors ?? []).slice(0, MAX_ISSUES).map((error) => ({
+          path: dotted(error.instancePath),
+          message: error.message ?? "is not as the schema says",
+        }));
       },
     };
   } catch (error) {
     const missing = (error as { missingRef?: unknown }).missingRef;
     return {
       ok: false,
-      message: typeof missing === "string" ? "refers to a schema elsewhere; put it into `$defs`" : "is no valid JSON Schema",
+      message:
+        typeof missing === "string"
+          ? "refers to a schema elsewhere; put it into `$defs`"
+          : "is no valid JSON Schema",
     };
   }
 }

@@ -31,10 +31,16 @@ export function getRenderedSize(value: unknown, indent = 0, depth = 0, size = 0)
   let sum = size + depth * indent + (typeof value === "string" ? value.length : 1);
   if (sum > MAX_TEXT) tooLong();
   if (typeof value !== "object" || value === null || isJsonataFunction(value)) return sum;
-  if (Array.isArray(value)) for (const member of value as unknown[]) sum = getRenderedSize(member, indent, depth + 1, sum);
+  if (Array.isArray(value))
+    for (const member of value as unknown[]) sum = getRenderedSize(member, indent, depth + 1, sum);
   else
     for (const key of Object.keys(value))
-      sum = getRenderedSize((value as Record<string, unknown>)[key], indent, depth + 1, sum + key.length);
+      sum = getRenderedSize(
+        (value as Record<string, unknown>)[key],
+        indent,
+        depth + 1,
+        sum + key.length,
+      );
   return sum;
 }
 
@@ -56,7 +62,8 @@ export function normalise(value: unknown, tooLarge = "gives a result that is too
     if (Array.isArray(at)) return (at as unknown[]).map((member) => copy(member, depth + 1));
     if (typeof at !== "object" || at === null) return at;
     const object: Record<string, unknown> = {};
-    for (const [key, member] of Object.entries(at)) if (key !== "__proto__") object[key] = copy(member, depth + 1);
+    for (const [key, member] of Object.entries(at))
+      if (key !== "__proto__") object[key] = copy(member, depth + 1);
     return object;
   };
   return copy(value, 0);
@@ -69,7 +76,8 @@ export function normalise(value: unknown, tooLarge = "gives a result that is too
 export function createScale(): (value: unknown) => number {
   const known = new WeakMap<object, number>();
   const weigh = (value: unknown): number => {
-    if (typeof value === "string") return value.length > MAX_TEXT ? tooLong() : 1 + value.length / 10;
+    if (typeof value === "string")
+      return value.length > MAX_TEXT ? tooLong() : 1 + value.length / 10;
     // A lambda holds the frame that it was made in.
     if (typeof value !== "object" || value === null || isJsonataFunction(value)) return 1;
     const before = known.get(value);

@@ -75,13 +75,17 @@ class StoredMemory implements Memory {
     return this.#open<Note>(toName(scope)).readLatest();
   }
 
-  async add(scope: SessionRef, { replaces, ...given }: NewNote): Promise<Note | "full" | "unknown"> {
+  async add(
+    scope: SessionRef,
+    { replaces, ...given }: NewNote,
+  ): Promise<Note | "full" | "unknown"> {
     // The index first: a conversation in it without notes does no harm, and notes that are not in it would never be seen.
     if (!(await this.#enter(scope))) return "full";
     return this.#change<Note, Note | "full" | "unknown">(toName(scope), (notes) => {
       const same = notes.find(({ callId }) => callId === given.callId);
       if (same) return { result: same };
-      if (replaces !== undefined && !notes.some(({ id }) => id === replaces)) return { result: "unknown" };
+      if (replaces !== undefined && !notes.some(({ id }) => id === replaces))
+        return { result: "unknown" };
       const kept = notes.filter(({ id }) => id !== replaces);
       if (kept.length >= MAX_NOTES) return { result: "full" };
       const createdAt = this.#deps.clock.now();
@@ -118,12 +122,17 @@ class StoredMemory implements Memory {
       if (!note) return { result: undefined };
       // What a person has written in its place are the operator's words.
       const edited: Note = { ...note, text, origin: "trusted", by, changedAt };
-      return { list: notes.map((one) => (one.id === id ? edited : one)), result: { scope: found.scope, note: edited } };
+      return {
+        list: notes.map((one) => (one.id === id ? edited : one)),
+        result: { scope: found.scope, note: edited },
+      };
     });
   }
 
   clear(scope: SessionRef): Promise<number> {
-    return this.#change<Note, number>(toName(scope), (notes) => (notes.length === 0 ? { result: 0 } : { list: [], result: notes.length }));
+    return this.#change<Note, number>(toName(scope), (notes) =>
+      notes.length === 0 ? { result: 0 } : { list: [], result: notes.length },
+    );
   }
 
   /** Enters a conversation in the index; false if the index is full. */
@@ -133,7 +142,9 @@ class StoredMemory implements Memory {
     if ((await this.listScopes()).some(isIt)) return true;
     return this.#change<SessionRef, boolean>(INDEX, (scopes) => {
       if (scopes.some(isIt)) return { result: true };
-      return scopes.length >= MAX_SCOPES ? { result: false } : { list: [...scopes, scope], result: true };
+      return scopes.length >= MAX_SCOPES
+        ? { result: false }
+        : { list: [...scopes, scope], result: true };
     });
   }
 

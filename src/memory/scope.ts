@@ -11,7 +11,9 @@ interface RoomPlace {
 /** The session of a room without its threads, if a session is one of that room; else the session itself. */
 function toRoom(session: SessionRef, { channel, to, thread }: RoomPlace): SessionRef {
   const room = { from: "", to, direct: false };
-  const isRoom = session.origin === "channel" && channelSession(session.agentId, channel, { ...room, thread }).key === session.key;
+  const isRoom =
+    session.origin === "channel" &&
+    channelSession(session.agentId, channel, { ...room, thread }).key === session.key;
   return isRoom ? channelSession(session.agentId, channel, room) : session;
 }
 
@@ -24,5 +26,7 @@ export function getMemoryScope({ kind, spec }: Pick<RunRecord, "kind" | "spec">)
   const asked = kind === "schedule" ? spec.schedule?.asked : undefined;
   if (asked) return asked.route ? toRoom(asked.session, asked.route) : asked.session;
   const { session, channel, to, incoming } = spec;
-  return incoming && to !== undefined ? toRoom(session, { channel, to, thread: incoming.thread }) : session;
+  return incoming && to !== undefined
+    ? toRoom(session, { channel, to, thread: incoming.thread })
+    : session;
 }

@@ -24,17 +24,28 @@ export function searchNotes(notes: readonly Note[], query: string): Note[] {
   const indexed = notes.map(({ text }): IndexedNote => {
     const { words, grams, gramCount, languages } = new DocumentTokenizer().toIndexForm(text);
     for (const code of languages) codes.add(code);
-    return { words: new Set(words.split(" ").map(toStem)), grams: new Set(gramCount > 0 ? grams.split(" ") : []) };
+    return {
+      words: new Set(words.split(" ").map(toStem)),
+      grams: new Set(gramCount > 0 ? grams.split(" ") : []),
+    };
   });
   const { terms, grams } = readQuestion(query, { codes: [...codes], isOld: false });
-  const match = (fits: (note: IndexedNote) => boolean): number[] => indexed.flatMap((note, seq) => (fits(note) ? [seq] : []));
+  const match = (fits: (note: IndexedNote) => boolean): number[] =>
+    indexed.flatMap((note, seq) => (fits(note) ? [seq] : []));
   const byWord = rankByShare(
     notes.length,
     terms.map(({ text, prefix }) => {
       const stem = toStem(text);
-      return match(({ words }) => words.has(stem) || (prefix && [...words].some((word) => word.startsWith(stem))));
+      return match(
+        ({ words }) =>
+          words.has(stem) || (prefix && [...words].some((word) => word.startsWith(stem))),
+      );
     }),
-  ).map(({ seq, score }): WordRanked => ({ seq, score, hasGrams: (indexed[seq]?.grams.size ?? 0) > 0 }));
+  ).map(({ seq, score }): WordRanked => ({
+    seq,
+    score,
+    hasGrams: (indexed[seq]?.grams.size ?? 0) > 0,
+  }));
   const byGram = rankByShare(
     notes.length,
     grams.map((gram) => match((note) => note.grams.has(gram))),

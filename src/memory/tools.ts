@@ -23,13 +23,24 @@ const REMEMBER = z.strictObject({
     .string()
     .max(MAX_NOTE_CHARS)
     .optional()
-    .describe("One fact in one or two sentences that can be understood without this conversation. Leave it out to forget `replaces`."),
-  replaces: z.string().optional().describe("The id of a note that is no longer right: it is removed."),
+    .describe(
+      "One fact in one or two sentences that can be understood without this conversation. Leave it out to forget `replaces`.",
+    ),
+  replaces: z
+    .string()
+    .optional()
+    .describe("The id of a note that is no longer right: it is removed."),
 });
 const REMEMBER_DESCRIPTION =
   "Keeps a note for later conversations with the same person or in the same room, such as a wish, a habit or a decision. Note what will still matter in weeks, when you are asked to, or when somebody corrects you. Do not note secrets.";
 const RECALL = z.strictObject({
-  query: z.string().max(2_000).optional().describe("A few words that say what the notes are about. Without it you get the newest notes."),
+  query: z
+    .string()
+    .max(2_000)
+    .optional()
+    .describe(
+      "A few words that say what the notes are about. Without it you get the newest notes.",
+    ),
 });
 const RECALL_DESCRIPTION =
   "Finds notes that you have kept with `remember` about the person or the room. Use it when something may have been said before that you no longer see.";
@@ -43,7 +54,11 @@ export interface MemoryToolDeps {
 /** Says of a call of `remember` that needed no approval whose words were in view. */
 export type FindOrigin = (callId: string) => Exclude<NoteOrigin, "outside">;
 
-const ORIGINS: Record<NoteOrigin, string> = { trusted: "", people: ", words of others", outside: ", from text from outside" };
+const ORIGINS: Record<NoteOrigin, string> = {
+  trusted: "",
+  people: ", words of others",
+  outside: ", from text from outside",
+};
 
 const renderNote = ({ id, text, origin, createdAt, changedAt = createdAt }: Note): string =>
   `[${id}] ${new Date(changedAt).toISOString().slice(0, 10)}${ORIGINS[origin]}: ${oneLine(text)}`;
@@ -65,16 +80,25 @@ function createRecall(run: RunRecord, { memory }: MemoryToolDeps): Tool<typeof R
     async execute({ query = "" }) {
       const notes = await memory.list(getMemoryScope(run));
       const found = query.trim() === "" ? notes.toReversed() : searchNotes(notes, query);
-      return found.length === 0 ? NO_NOTES : renderNotes(found.slice(0, MAX_FOUND), found.length - MAX_FOUND);
+      return found.length === 0
+        ? NO_NOTES
+        : renderNotes(found.slice(0, MAX_FOUND), found.length - MAX_FOUND);
     },
   };
 }
 
-function createRemember(run: RunRecord, { memory, store }: MemoryToolDeps, findOrigin: FindOrigin): Tool<typeof REMEMBER> {
+function createRemember(
+  run: RunRecord,
+  { memory, store }: MemoryToolDeps,
+  findOrigin: FindOrigin,
+): Tool<typeof REMEMBER> {
   /** Whose words the note is of, and who approved the call. A call that waited was judged on what was in view then. */
   const readOrigin = async (callId: string): Promise<Pick<Note, "origin" | "by">> => {
     const approval = await findApprovedCall(run.id, callId, store);
-    return { origin: approval?.reason === "untrusted" ? "outside" : findOrigin(callId), ...(approval && { by: approval.decision.by }) };
+    return {
+      origin: approval?.reason === "untrusted" ? "outside" : findOrigin(callId),
+      ...(approval && { by: approval.decision.by }),
+    };
   };
   return {
     name: REMEMBER_TOOL,
@@ -86,19 +110,35 @@ function createRemember(run: RunRecord, { memory, store }: MemoryToolDeps, findO
     async execute({ text = "", replaces }, { callId }) {
       const scope = getMemoryScope(run);
       if (text.trim() === "") {
-        if (replaces === undefined) return "Nothing was noted: give `text`, or `replaces` to forget a note.";
-        return (await memory.forget(scope, replaces)) ? "The note is forgotten." : "There is no note with this id in this conversation.";
+        if (replaces === undefined)
+          return "Nothing was noted: give `text`, or `replaces` to forget a note.";
+        return (await memory.forget(scope, replaces))
+          ? "The note is forgotten."
+          : "There is no note with this id in this conversation.";
       }
-      const added = await memory.add(scope, { text, replaces, runId: run.id, callId, ...(await readOrigin(callId)) });
-      if (added === "unknown") return "Nothing was noted: `replaces` names no note of this conversation. `recall` shows the ids.";
-      if (added === "full") return "Nothing was noted: there is no room for more notes. Replace notes that are no longer needed.";
+      const added = await memory.add(scope, {
+        text,
+        replaces,
+        runId: run.id,
+        callId,
+        ...(await readOrigin(callId)),
+      });
+      if (added === "unknown")
+        return "Nothing was noted: `replaces` names no note of this conversation. `recall` shows the ids.";
+      if (added === "full")
+        return "Nothing was noted: there is no room for more notes. Replace notes that are no longer needed.";
       return `Noted as ${added.id}.`;
     },
   };
 }
 
 /** The tools for notes that the patterns name. Notes belong to the conversation of the run. */
-export function createMemoryTools(patterns: ToolPatterns, run: RunRecord, deps: MemoryToolDeps, findOrigin: FindOrigin): TurnExtension[] {
+export function createMemoryTools(
+  patterns: ToolPatterns,
+  run: RunRecord,
+  deps: MemoryToolDeps,
+  findOrigin: FindOrigin,
+): TurnExtension[] {
   const tools: Tool[] = [
     ...(allCoverTool(patterns, REMEMBER_TOOL_NAME) ? [createRemember(run, deps, findOrigin)] : []),
     ...(allCoverTool(patterns, RECALL_TOOL_NAME) ? [createRecall(run, deps)] : []),

@@ -12,7 +12,12 @@ interface AgentChoice {
 /** The conversation that a choice is for: that with a person, or a room with its threads. `personId`: that of a linked person. */
 export function getPlace(
   channel: string,
-  { direct, from, to, personId }: { direct: boolean; from: string; to: string; personId?: string | undefined },
+  {
+    direct,
+    from,
+    to,
+    personId,
+  }: { direct: boolean; from: string; to: string; personId?: string | undefined },
 ): string {
   if (direct && personId !== undefined) return JSON.stringify(["person", personId]);
   return JSON.stringify(direct ? [channel, "direct", from] : [channel, "room", to]);
@@ -33,7 +38,8 @@ const MAX_CHOICES = 5000;
 export function createAgentChoices(deps: StoredListDeps): AgentChoices {
   const stored = new StoredList<AgentChoice>("people.agents", deps);
   return {
-    get: async (place) => (await stored.readLatest()).find((choice) => choice.place === place)?.agentId,
+    get: async (place) =>
+      (await stored.readLatest()).find((choice) => choice.place === place)?.agentId,
     set: (place, agentId) =>
       stored.change((list) => {
         const others = list.filter((choice) => choice.place !== place);

@@ -17,12 +17,18 @@ export function createPersonCode(isTaken: (code: string) => boolean = () => fals
 }
 
 /** A code as a person types it: case, white space and hyphens do not matter. */
-export const normalizePersonCode = (text: string): string => text.toUpperCase().replace(/[\s-]/g, "");
+export const normalizePersonCode = (text: string): string =>
+  text.toUpperCase().replace(/[\s-]/g, "");
 
-const DECISION = new RegExp(`^(?:@\\S+\\s+)?[/!]?(approve|deny)(?:@\\S+)?\\s+([${LETTERS}][${ALPHABET}]{${LENGTH - 1}})[.!]?$`, "i");
+const DECISION = new RegExp(
+  `^(?:@\\S+\\s+)?[/!]?(approve|deny)(?:@\\S+)?\\s+([${LETTERS}][${ALPHABET}]{${LENGTH - 1}})[.!]?$`,
+  "i",
+);
 
 /** Parses a message that decides about a person (`/approve HK7X3PTW`); undefined for any other message. */
-export function parsePersonDecision(text: string): { verdict: "approve" | "deny"; code: string } | undefined {
+export function parsePersonDecision(
+  text: string,
+): { verdict: "approve" | "deny"; code: string } | undefined {
   const [, verdict, code] = DECISION.exec(text.trim()) ?? [];
   if (verdict === undefined || code === undefined) return undefined;
   return { verdict: verdict.toLowerCase() as "approve" | "deny", code: code.toUpperCase() };

@@ -61,7 +61,11 @@ export interface PersonLinks {
    * Links the address of a code with the one that has sent it, and tells the person at the first one. A link that the same run has
    * made before is reported again.
    */
-  redeem(code: string, by: PersonAddress & { runId: string }, rules: LinkRules): Promise<LinkResult>;
+  redeem(
+    code: string,
+    by: PersonAddress & { runId: string },
+    rules: LinkRules,
+  ): Promise<LinkResult>;
   /** Takes one address out. False if it is not linked. */
   leave(address: PersonAddress): Promise<boolean>;
   /** Takes out all addresses of a person by the id, or one as `<channel>:<person>`. Returns those that were linked to the end. */
@@ -82,9 +86,12 @@ const isSame =
   (other: PersonAddress): boolean =>
     one.channel === other.channel && one.person === other.person;
 
-const getLinked = (list: readonly LinkEntry[]): LinkedAddress[] => list.filter((entry) => entry.kind === "linked");
-const getCodes = (list: readonly LinkEntry[]): OpenCode[] => list.filter((entry) => entry.kind === "code");
-const getWrong = (list: readonly LinkEntry[]): WrongCodes[] => list.filter((entry) => entry.kind === "wrong");
+const getLinked = (list: readonly LinkEntry[]): LinkedAddress[] =>
+  list.filter((entry) => entry.kind === "linked");
+const getCodes = (list: readonly LinkEntry[]): OpenCode[] =>
+  list.filter((entry) => entry.kind === "code");
+const getWrong = (list: readonly LinkEntry[]): WrongCodes[] =>
+  list.filter((entry) => entry.kind === "wrong");
 
 /** The id of a new person: that of the config's entry with an end that no other person has had, so that no history is inherited. */
 function createPersonId(entry: string | undefined, linked: readonly LinkedAddress[]): string {
@@ -104,13 +111,23 @@ function join(
   if (one !== undefined && one === other) return "already";
   const before = linked.filter(({ personId }) => personId === one || personId === other);
   const added = sides.filter((side) => !before.some(isSame(side)));
-  const entries = new Set([...before, ...added].flatMap((address) => rules.findEntry(address) ?? []));
+  const entries = new Set(
+    [...before, ...added].flatMap((address) => rules.findEntry(address) ?? []),
+  );
   if (entries.size > 1) return "different";
-  if (before.length + added.length > MAX_OF_PERSON || linked.length + added.length > MAX_LINKED) return "full";
+  if (before.length + added.length > MAX_OF_PERSON || linked.length + added.length > MAX_LINKED)
+    return "full";
   const personId = one ?? other ?? createPersonId([...entries][0], linked);
   return [
     ...before.map((address) => ({ ...address, personId })),
-    ...added.map(({ channel, person }) => ({ kind: "linked" as const, channel, person, personId, linkedAt: now, runId: second.runId })),
+    ...added.map(({ channel, person }) => ({
+      kind: "linked" as const,
+      channel,
+      person,
+      personId,
+      linkedAt: now,
+      runId: second.runId,
+    })),
   ];
 }
 
@@ -133,29 +150,44 @@ class StoredLinks implements PersonLinks {
 
   createCode(place: PersonPlace): Promise<string | undefined> {
     return this.#stored.change<string | undefined>((stored) => {
-      const list = this.#current(stored).filter((entry) => entry.kind !== "code" || !isSame(place)(entry));
+      const list = this.#current(stored).filter(
+        (entry) => entry.kind !== "code" || !isSame(place)(entry),
+      );
       const codes = getCodes(list);
       if (codes.length >= MAX_OPEN) return { result: undefined };
       const code = createPersonCode((drawn) => codes.some((one) => one.code === drawn));
-      const open: OpenCode = { ...place, kind: "code", code, expiresAt: this.#deps.clock.now() + CODE_MS };
+      const open: OpenCode = {
+        ...place,
+        kind: "code",
+        code,
+        expiresAt: this.#deps.clock.now() + CODE_MS,
+      };
       return { list: [...list, open], result: code };
     });
   }
 
   async dropCode(code: string): Promise<void> {
-    const isDropped = (entry: LinkEntry): boolean => entry.kind === "code" && entry.code === normalizePersonCode(code);
+    const isDropped = (entry: LinkEntry): boolean =>
+      entry.kind === "code" && entry.code === normalizePersonCode(code);
     await this.#stored.change<void>((stored) =>
-      stored.some(isDropped) ? { list: stored.filter((entry) => !isDropped(entry)), result: undefined } : { result: undefined },
+      stored.some(isDropped)
+        ? { list: stored.filter((entry) => !isDropped(entry)), result: undefined }
+        : { result: undefined },
     );
   }
 
-  redeem(code: string, by: PersonAddress & { runId: string }, rules: LinkRules): Promise<LinkResult> {
+  redeem(
+    code: string,
+    by: PersonAddress & { runId: string },
+    rules: LinkRules,
+  ): Promise<LinkResult> {
     return this.#stored.change<LinkResult>((stored) => {
       const list = this.#current(stored);
       const linked = getLinked(list);
       const known = getCodes(list).find((entry) => entry.code === normalizePersonCode(code));
       if (known?.usedBy === by.runId) return { result: { ok: true, channel: known.channel } };
-      if ((getWrong(list).find(isSame(by))?.count ?? 0) >= MAX_WRONG) return { result: { ok: false, problem: "limited" } };
+      if ((getWrong(list).find(isSame(by))?.count ?? 0) >= MAX_WRONG)
+        return { result: { ok: false, problem: "limited" } };
       // The owner gets no code; a person may have become the owner since.
       if (!known || known.usedBy !== undefined || rules.isOwner(known.channel, known.person))
         return { list: this.#countWrong(list, by), result: { ok: false, problem: "wrong" } };
@@ -163,11 +195,17 @@ class StoredLinks implements PersonLinks {
       const joined = join([known, by], linked, rules, this.#deps.clock.now());
       const rest = list.filter((entry) => entry !== known);
       if (typeof joined === "string") return { list: rest, result: { ok: false, problem: joined } };
-      const isJoined = (entry: LinkEntry): boolean => entry.kind === "linked" && joined.some(isSame(entry));
+      const isJoined = (entry: LinkEntry): boolean =>
+        entry.kind === "linked" && joined.some(isSame(entry));
       return {
-        list: [...rest.filter((entry) => !isJoined(entry)), ...joined, { ...known, usedBy: by.runId }],
+        list: [
+          ...rest.filter((entry) => !isJoined(entry)),
+          ...joined,
+          { ...known, usedBy: by.runId },
+        ],
         result: { ok: true, channel: known.channel },
-        write: (tx) => writeNotice(tx, known, getPhrases(known.language).links.linked(by.channel), this.#deps),
+        write: (tx) =>
+          writeNotice(tx, known, getPhrases(known.language).links.linked(by.channel), this.#deps),
       };
     });
   }
@@ -177,7 +215,10 @@ class StoredLinks implements PersonLinks {
   }
 
   unlink(idOrAddress: string): Promise<LinkedAddress[]> {
-    return this.#remove(({ channel, person, personId }) => personId === idOrAddress || `${channel}:${person}` === idOrAddress);
+    return this.#remove(
+      ({ channel, person, personId }) =>
+        personId === idOrAddress || `${channel}:${person}` === idOrAddress,
+    );
   }
 
   /** Takes addresses out, and with them the last one that is left of a person. */
@@ -185,10 +226,14 @@ class StoredLinks implements PersonLinks {
     return this.#stored.change<LinkedAddress[]>((stored) => {
       const linked = getLinked(stored);
       const left = linked.filter((one) => !isMeant(one));
-      const isAlone = ({ personId }: LinkedAddress): boolean => left.filter((one) => one.personId === personId).length < 2;
+      const isAlone = ({ personId }: LinkedAddress): boolean =>
+        left.filter((one) => one.personId === personId).length < 2;
       const removed = linked.filter((one) => isMeant(one) || isAlone(one));
       if (removed.length === 0) return { result: [] };
-      return { list: stored.filter((entry) => entry.kind !== "linked" || !removed.includes(entry)), result: removed };
+      return {
+        list: stored.filter((entry) => entry.kind !== "linked" || !removed.includes(entry)),
+        result: removed,
+      };
     });
   }
 
@@ -200,7 +245,8 @@ class StoredLinks implements PersonLinks {
 
   #countWrong(list: readonly LinkEntry[], { channel, person }: PersonAddress): LinkEntry[] {
     const all = getWrong(list);
-    const { count = 0, expiresAt = this.#deps.clock.now() + WRONG_MS } = all.find(isSame({ channel, person })) ?? {};
+    const { count = 0, expiresAt = this.#deps.clock.now() + WRONG_MS } =
+      all.find(isSame({ channel, person })) ?? {};
     const others = all.filter((entry) => !isSame({ channel, person })(entry)).slice(1 - MAX_OPEN);
     const rest = list.filter((entry) => entry.kind !== "wrong");
     return [...rest, ...others, { kind: "wrong", channel, person, count: count + 1, expiresAt }];

@@ -28,5 +28,8 @@ export function writeNotice(
 ): void {
   const { channel, to, thread } = place;
   const route = { channel, to, ...(thread !== undefined && { thread }) };
-  writeDelivery(tx, planDelivery({ runId: "", route, text, channels: channels(), now: clock.now() }));
+  writeDelivery(
+    tx,
+    planDelivery({ runId: "", route, text, channels: channels(), now: clock.now() }),
+  );
 }

@@ -50,12 +50,18 @@ const CODE_MS = 3_600_000;
 const MAX_CODES = 20;
 const MAX_NAME = 100;
 
-const refuse = (code: Failure["code"], message: string): Decided => ({ ok: false, failure: { code, message } });
+const refuse = (code: Failure["code"], message: string): Decided => ({
+  ok: false,
+  failure: { code, message },
+});
 const NO_CODE = refuse(
   "not_found",
   "no person waits with this code: it is wrong, has expired, or was used; `rouse pairing list` shows who waits",
 );
-const NO_PERSON = refuse("not_found", "there is no such person; `rouse pairing list` shows the ids");
+const NO_PERSON = refuse(
+  "not_found",
+  "there is no such person; `rouse pairing list` shows the ids",
+);
 
 class StoredPairings implements Pairings {
   readonly #deps: PeopleDeps;
@@ -84,7 +90,9 @@ class StoredPairings implements Pairings {
     const code = normalizePersonCode(codeOrId);
     return this.#stored.change<Decided>((stored) => {
       const list = this.#current(stored);
-      const found = list.find((one) => one.state === "waiting" && (one.code === code || one.id === codeOrId));
+      const found = list.find(
+        (one) => one.state === "waiting" && (one.code === code || one.id === codeOrId),
+      );
       if (!found) return { result: NO_CODE };
       const { code: _used, ...person } = found;
       const state = verdict === "approve" ? ("approved" as const) : ("denied" as const);
@@ -92,7 +100,9 @@ class StoredPairings implements Pairings {
       return {
         list: list.map((one) => (one === found ? pairing : one)),
         result: { ok: true, pairing },
-        ...(state === "approved" && { write: (tx) => writeNotice(tx, pairing, getPhrases(pairing.language).paired, this.#deps) }),
+        ...(state === "approved" && {
+          write: (tx) => writeNotice(tx, pairing, getPhrases(pairing.language).paired, this.#deps),
+        }),
       };
     });
   }
@@ -100,8 +110,12 @@ class StoredPairings implements Pairings {
   revoke(idOrPerson: string): Promise<Decided> {
     return this.#stored.change<Decided>((stored) => {
       const list = this.#current(stored);
-      const pairing = list.find((one) => one.id === idOrPerson || `${one.channel}:${one.person}` === idOrPerson);
-      return pairing ? { list: list.filter((one) => one !== pairing), result: { ok: true, pairing } } : { result: NO_PERSON };
+      const pairing = list.find(
+        (one) => one.id === idOrPerson || `${one.channel}:${one.person}` === idOrPerson,
+      );
+      return pairing
+        ? { list: list.filter((one) => one !== pairing), result: { ok: true, pairing } }
+        : { result: NO_PERSON };
     });
   }
 
@@ -117,7 +131,9 @@ class StoredPairings implements Pairings {
     const known = own.find((one) => one.person === person);
     if (known) return known.state;
     const now = this.#deps.clock.now();
-    return own.filter(({ expiresAt }) => expiresAt > now).length >= MAX_CODES ? "too_many" : "asked";
+    return own.filter(({ expiresAt }) => expiresAt > now).length >= MAX_CODES
+      ? "too_many"
+      : "asked";
   }
 
   #ask(

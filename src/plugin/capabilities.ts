@@ -20,7 +20,9 @@ interface MakeOptions extends PluginEnvironment {
 
 /** The same without the members that are undefined. */
 const withoutUndefined = (made: unknown): unknown =>
-  typeof made === "object" && made !== null ? Object.fromEntries(Object.entries(made).filter(([, value]) => value !== undefined)) : made;
+  typeof made === "object" && made !== null
+    ? Object.fromEntries(Object.entries(made).filter(([, value]) => value !== undefined))
+    : made;
 
 /** Calls the functions of a plugin with an account's section, and checks what they return. */
 export async function makeCapabilities(
@@ -31,15 +33,36 @@ export async function makeCapabilities(
   try {
     const checked = checkSection(plugin, section, path, options.variables);
     if (!checked.ok) return checked;
-    const context = createContext(id, checked.value, options.signal, options) as PluginContext<never>;
+    const context = createContext(
+      id,
+      checked.value,
+      options.signal,
+      options,
+    ) as PluginContext<never>;
     const kinds = CAPABILITIES.filter((kind) => plugin[kind] !== undefined);
     const made = plugin.setup
       ? withoutUndefined(await plugin.setup(context))
-      : Object.fromEntries(kinds.map((kind) => [kind, (plugin[kind] as (given: typeof context) => unknown)(context)]));
+      : Object.fromEntries(
+          kinds.map((kind) => [
+            kind,
+            (plugin[kind] as (given: typeof context) => unknown)(context),
+          ]),
+        );
     const capabilities = checkCapabilities(made, path, checked.value, options.warnings);
-    if (!capabilities.ok || !capabilities.value.channel || options.kind === "channels") return capabilities;
-    return { ok: false, issues: [{ path, message: '`setup` returns a channel: give the plugin `section: "channels"`' }] };
+    if (!capabilities.ok || !capabilities.value.channel || options.kind === "channels")
+      return capabilities;
+    return {
+      ok: false,
+      issues: [
+        { path, message: '`setup` returns a channel: give the plugin `section: "channels"`' },
+      ],
+    };
   } catch (error) {
-    return { ok: false, issues: [{ path, message: `the plugin could not be set up: ${explain(error, options.baseDir)}` }] };
+    return {
+      ok: false,
+      issues: [
+        { path, message: `the plugin could not be set up: ${explain(error, options.baseDir)}` },
+      ],
+    };
   }
 }

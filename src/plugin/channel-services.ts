@@ -1,4 +1,9 @@
-import type { ApprovalPress, ChannelHost, LostMessage, ReceivedMessage } from "../contract/channel.ts";
+import type {
+  ApprovalPress,
+  ChannelHost,
+  LostMessage,
+  ReceivedMessage,
+} from "../contract/channel.ts";
 import type { Source } from "../contract/kinds.ts";
 import type { NamedService } from "./services.ts";
 import { keptCursor } from "../store/cursor.ts";
@@ -8,7 +13,11 @@ import type { Channels } from "../delivery/types.ts";
 export interface ListenDeps {
   store: Pick<Store, "get" | "commit">;
   /** Takes a message; resolves once it is on disk. Refused once the lease of `fencingToken` is lost. */
-  receive(channel: string, message: ReceivedMessage, fencingToken: FencingToken | undefined): Promise<unknown>;
+  receive(
+    channel: string,
+    message: ReceivedMessage,
+    fencingToken: FencingToken | undefined,
+  ): Promise<unknown>;
   decide(channel: string, press: ApprovalPress): Promise<{ text: string }>;
   notDelivered(channel: string, message: LostMessage): Promise<void>;
 }
@@ -23,10 +32,16 @@ const untilAborted = (signal: AbortSignal): Promise<void> =>
  * Channels that receive, as services: what listens is supervised and runs in one gateway at a time; requests are
  * answered by every gateway, while its services run.
  */
-export function channelServices(channels: Channels, { store, receive, decide, notDelivered }: ListenDeps): NamedService[] {
+export function channelServices(
+  channels: Channels,
+  { store, receive, decide, notDelivered }: ListenDeps,
+): NamedService[] {
   return channels.loaded.flatMap(({ id, channel }): NamedService[] => {
     if (!channel.listen && !channel.request) return [];
-    const createHost = (report: ChannelHost["report"], fencingToken: FencingToken | undefined): ChannelHost => ({
+    const createHost = (
+      report: ChannelHost["report"],
+      fencingToken: FencingToken | undefined,
+    ): ChannelHost => ({
       report,
       receive: async (message) => void (await receive(id, message, fencingToken)),
       decide: (press) => decide(id, press),
@@ -40,7 +55,9 @@ export function channelServices(channels: Channels, { store, receive, decide, no
       host.report({ ok: true, message: "waits for requests" });
       await untilAborted(signal);
     };
-    const service: Source = { start: (signal, host) => start({ signal, fencingToken: undefined }, host) };
+    const service: Source = {
+      start: (signal, host) => start({ signal, fencingToken: undefined }, host),
+    };
     if (channel.request) {
       const answer = channel.request.bind(channel);
       // Two gateways that get the same request keep its message once: it has an id.

@@ -18,7 +18,9 @@ const EVERY = `must be a number of milliseconds, at least ${MIN_EVERY_MS}`;
 const everyMs = z.number(EVERY).min(MIN_EVERY_MS, EVERY);
 
 const toolSchema = z.looseObject({
-  name: z.string("must be text").regex(/^[\w-]{1,64}$/, "use letters, digits, `_` and `-`, at most 64"),
+  name: z
+    .string("must be text")
+    .regex(/^[\w-]{1,64}$/, "use letters, digits, `_` and `-`, at most 64"),
   description: z.string("must be text").min(1, "must not be blank"),
   input: zodSchema,
   execute: method,
@@ -45,12 +47,18 @@ const KINDS: Record<Kind, { name: string; shape: z.ZodType }> = {
     name: "a list of tools",
     shape: z
       .array(toolSchema, "must be a list")
-      .refine((tools) => new Set(tools.map(({ name }) => name)).size === tools.length, "has two tools of the same name"),
+      .refine(
+        (tools) => new Set(tools.map(({ name }) => name)).size === tools.length,
+        "has two tools of the same name",
+      ),
   },
   context: { name: "a context provider", shape: method },
   routes: {
     name: "routes",
-    shape: z.looseObject({ auth: z.enum(["operator", "api", "none"], 'must be "operator", "api" or "none"'), fetch: method }),
+    shape: z.looseObject({
+      auth: z.enum(["operator", "api", "none"], 'must be "operator", "api" or "none"'),
+      fetch: method,
+    }),
   },
 };
 export const CAPABILITIES = Object.keys(KINDS) as Kind[];
@@ -58,13 +66,20 @@ export const CAPABILITIES = Object.keys(KINDS) as Kind[];
 /** The value as an object whose members are its own: those of a class are inherited. */
 function readMembers(value: unknown, shape: z.ZodType): unknown {
   if (typeof value !== "object" || value === null || !(shape instanceof z.ZodObject)) return value;
-  return Object.fromEntries(Object.keys(shape.shape).map((key) => [key, (value as Record<string, unknown>)[key]]));
+  return Object.fromEntries(
+    Object.keys(shape.shape).map((key) => [key, (value as Record<string, unknown>)[key]]),
+  );
 }
 
 /** The problems of what a plugin's function of a kind returned. */
 function findProblems(kind: Kind, value: unknown, path: string): Issue[] {
   if (isFunction((value as { then?: unknown } | null | undefined)?.then))
-    return [{ path, message: `\`${kind}\` must return its result directly, not a promise: use \`setup\` to wait for something` }];
+    return [
+      {
+        path,
+        message: `\`${kind}\` must return its result directly, not a promise: use \`setup\` to wait for something`,
+      },
+    ];
   const { name, shape } = KINDS[kind];
   const checked = shape.safeParse(readMembers(value, shape));
   return (checked.error?.issues ?? []).map((issue) => ({
@@ -77,32 +92,56 @@ function findProblems(kind: Kind, value: unknown, path: string): Issue[] {
  * Checks a channel and returns the same object. `allowFrom`, `dmPolicy` and `defaultTo`, if the channel has none, come from
  * its section of the config, and `typing` and `streaming` there say whether people see that the agent is typing, and its text.
  */
-export function checkChannel(value: unknown, path: string, config?: unknown, warnings: Issue[] = []): CheckedPlugin<Channel> {
+export function checkChannel(
+  value: unknown,
+  path: string,
+  config?: unknown,
+  warnings: Issue[] = [],
+): CheckedPlugin<Channel> {
   const issues = findProblems("channel", value, path);
   if (issues.length > 0) return { ok: false, issues };
   const channel = useNewNames("channel", value as Channel, path, warnings);
-  const { allowFrom, defaultTo, dmPolicy, typing, streaming } = (config ?? {}) as Readonly<Record<string, unknown>>;
+  const { allowFrom, defaultTo, dmPolicy, typing, streaming } = (config ?? {}) as Readonly<
+    Record<string, unknown>
+  >;
   if (typing === false) delete channel.typing;
   if (channel.streaming) channel.streaming.isOn = streaming === true;
   if (Array.isArray(allowFrom)) channel.allowFrom ??= allowFrom.map(String);
   const policy = DM_POLICIES.find((one) => one === dmPolicy);
   if (policy) channel.dmPolicy ??= policy;
   if (typeof defaultTo === "string") channel.defaultTo ??= defaultTo;
-  if (channel.defaultTo === undefined || channel.parseRecipient === undefined) return { ok: true, value: channel };
+  if (channel.defaultTo === undefined || channel.parseRecipient === undefined)
+    return { ok: true, value: channel };
   const recipient = channel.parseRecipient(channel.defaultTo);
   return recipient.ok
     ? { ok: true, value: channel }
-    : { ok: false, issues: [{ path: `${path}.defaultTo`, message: "is not a recipient of this channel" }] };
+    : {
+        ok: false,
+        issues: [{ path: `${path}.defaultTo`, message: "is not a recipient of this channel" }],
+      };
 }
 
 /** Checks what a plugin offers on the basis of one section: all of it, or nothing is taken over. */
-export function checkCapabilities(value: unknown, path: string, config: unknown, warnings: Issue[]): CheckedPlugin<Capabilities> {
+export function checkCapabilities(
+  value: unknown,
+  path: string,
+  config: unknown,
+  warnings: Issue[],
+): CheckedPlugin<Capabilities> {
   if (typeof value !== "object" || value === null)
-    return { ok: false, issues: [{ path, message: "`setup` must return an object of capabilities" }] };
+    return {
+      ok: false,
+      issues: [{ path, message: "`setup` must return an object of capabilities" }],
+    };
   const { channel, source, ...others } = value as Capabilities;
   const issues = Object.entries(others).flatMap(([name, offered]): Issue[] => {
     if (!Object.hasOwn(KINDS, name))
-      return [{ path, message: `\`setup\` returns \`${name}\`, which is no capability.${didYouMean(name, CAPABILITIES)}` }];
+      return [
+        {
+          path,
+          message: `\`setup\` returns \`${name}\`, which is no capability.${didYouMean(name, CAPABILITIES)}`,
+        },
+      ];
     return findProblems(name as Kind, offered, path);
   });
   const capabilities: Capabilities = { ...others };
@@ -114,7 +153,8 @@ export function checkCapabilities(value: unknown, path: string, config: unknown,
   if ("source" in value) {
     const problems = findProblems("source", source, path);
     issues.push(...problems);
-    if (source && problems.length === 0) capabilities.source = useNewNames("source", source, path, warnings);
+    if (source && problems.length === 0)
+      capabilities.source = useNewNames("source", source, path, warnings);
   }
   return issues.length === 0 ? { ok: true, value: capabilities } : { ok: false, issues };
 }

@@ -15,7 +15,9 @@ const ID = z
   .regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "use lower-case letters, digits and `-`")
   .refine((id) => id !== "last", "`last` already means the last channel used")
   .refine((id) => id !== CALLBACK, "`callback` already means the receipts that mappings post");
-const NAME = z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "use lower-case letters, digits and `-`");
+const NAME = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "use lower-case letters, digits and `-`");
 const text = z.string("must be text").min(1, "must not be blank");
 const textList = z.array(text, "must be a list");
 export const isFunction = (value: unknown): boolean => typeof value === "function";
@@ -48,7 +50,9 @@ const pluginShape = {
   id: ID,
   aliases: z.array(ID).optional(),
   config: zodSchema.optional(),
-  section: z.enum(["channels", "hooks", "plugins"], 'must be "channels", "hooks" or "plugins"').optional(),
+  section: z
+    .enum(["channels", "hooks", "plugins"], 'must be "channels", "hooks" or "plugins"')
+    .optional(),
   enabledByDefault: z.boolean("must be true or false").optional(),
   channel: method.optional(),
   source: method.optional(),
@@ -56,30 +60,54 @@ const pluginShape = {
   context: method.optional(),
   routes: method.optional(),
   setup: method.optional(),
-  commands: z.record(z.string().regex(/^[a-z][a-z-]*$/, "use lower-case letters and `-`"), command).optional(),
+  commands: z
+    .record(z.string().regex(/^[a-z][a-z-]*$/, "use lower-case letters and `-`"), command)
+    .optional(),
   presets: z.array(z.unknown(), "must be a list of presets").optional(),
   schemes: z.record(NAME, z.unknown()).optional(),
   transforms: z.record(NAME, fileUrl).optional(),
-  providers: z.array(z.looseObject({ type: text, create: method, check: method.optional() }), "must be a list").optional(),
+  providers: z
+    .array(
+      z.looseObject({ type: text, create: method, check: method.optional() }),
+      "must be a list",
+    )
+    .optional(),
   store: z.looseObject({ protocols: textList, open: method }).optional(),
-  extractors: z.array(z.looseObject({ extensions: textList, mediaTypes: textList, module: fileUrl }), "must be a list").optional(),
+  extractors: z
+    .array(
+      z.looseObject({ extensions: textList, mediaTypes: textList, module: fileUrl }),
+      "must be a list",
+    )
+    .optional(),
   setupQuestions: z
-    .looseObject({ name: text, where: text, fields: z.array(z.looseObject({ name: text, ask: text })), owner: text })
+    .looseObject({
+      name: text,
+      where: text,
+      fields: z.array(z.looseObject({ name: text, ask: text })),
+      owner: text,
+    })
     .optional(),
 };
 /** The members of which a plugin must have at least one. */
 const OFFERS = Object.keys(pluginShape).filter(
-  (name) => !["id", "aliases", "config", "section", "enabledByDefault", "setupQuestions"].includes(name),
+  (name) =>
+    !["id", "aliases", "config", "section", "enabledByDefault", "setupQuestions"].includes(name),
 ) as (keyof Plugin)[];
 const pluginSchema = z
-  .strictObject({ ...pluginShape, service: method.optional(), always: z.boolean("must be true or false").optional() })
+  .strictObject({
+    ...pluginShape,
+    service: method.optional(),
+    always: z.boolean("must be true or false").optional(),
+  })
   .refine((plugin) => OFFERS.some((name) => plugin[name as keyof typeof plugin] !== undefined), {
     error: `offers nothing: give it at least one of ${OFFERS.map((name) => `\`${name}\``).join(", ")}`,
   })
   .refine(
-    ({ setup, channel, source, tools, context, routes }) => setup === undefined || !(channel ?? source ?? tools ?? context ?? routes),
+    ({ setup, channel, source, tools, context, routes }) =>
+      setup === undefined || !(channel ?? source ?? tools ?? context ?? routes),
     {
-      error: "has `setup` and one of `channel`, `source`, `tools`, `context`, `routes`: let `setup` return it",
+      error:
+        "has `setup` and one of `channel`, `source`, `tools`, `context`, `routes`: let `setup` return it",
     },
   );
 
@@ -94,7 +122,12 @@ const RENAMED = {
 } as const;
 
 /** Gives members with a deprecated name their new name, in the object itself, and adds a warning for each. */
-export function useNewNames<T extends object>(kind: keyof typeof RENAMED, given: T, path: string, warnings: Issue[]): T {
+export function useNewNames<T extends object>(
+  kind: keyof typeof RENAMED,
+  given: T,
+  path: string,
+  warnings: Issue[],
+): T {
   const value = given as Record<string, unknown>;
   for (const [old, name] of Object.entries(RENAMED[kind])) {
     const member = value[old];
@@ -107,17 +140,29 @@ export function useNewNames<T extends object>(kind: keyof typeof RENAMED, given:
 
 /** Checks what a preset of a plugin must not have: a secret belongs to whoever enables it, and its files have no folder. */
 function checkPreset({ id, auth, mappings }: MappingFile): Issue[] {
-  const issues: Issue[] = PRESET_NAME.test(id) ? [] : [{ path: "id", message: "use lower-case letters, digits and `-`" }];
-  const auths = [{ path: "auth", auth }, ...mappings.map((mapping, index) => ({ path: `mappings[${index}].auth`, auth: mapping.auth }))];
+  const issues: Issue[] = PRESET_NAME.test(id)
+    ? []
+    : [{ path: "id", message: "use lower-case letters, digits and `-`" }];
+  const auths = [
+    { path: "auth", auth },
+    ...mappings.map((mapping, index) => ({ path: `mappings[${index}].auth`, auth: mapping.auth })),
+  ];
   for (const { path, auth: stated } of auths)
-    if (stated && (!("scheme" in stated) || stated.secret !== undefined || stated.verifyToken !== undefined))
+    if (
+      stated &&
+      (!("scheme" in stated) || stated.secret !== undefined || stated.verifyToken !== undefined)
+    )
       issues.push({
         path,
-        message: "name a `scheme` and no secret here: whoever enables the preset writes the secret into `hooks.presets`",
+        message:
+          "name a `scheme` and no secret here: whoever enables the preset writes the secret into `hooks.presets`",
       });
   for (const [index, { validate }] of mappings.entries())
     if (typeof validate === "string")
-      issues.push({ path: `mappings[${index}].validate`, message: "write the schema itself, not a file's name" });
+      issues.push({
+        path: `mappings[${index}].validate`,
+        message: "write the schema itself, not a file's name",
+      });
   return issues;
 }
 
@@ -125,7 +170,9 @@ function checkPreset({ id, auth, mappings }: MappingFile): Issue[] {
 function presetIssues({ id, presets = [] }: Plugin, path: string): Issue[] {
   return presets.flatMap((preset: unknown, index) => {
     const checked = mappingFileSchema.safeParse(preset);
-    const issues = checked.success ? checkPreset(checked.data) : configIssues(checked.error, mappingFileSchema);
+    const issues = checked.success
+      ? checkPreset(checked.data)
+      : configIssues(checked.error, mappingFileSchema);
     return issues.map((issue) => {
       const field = `presets[${index}]${issue.path === "" ? "" : `.${issue.path}`}`;
       return { path, message: `\`${field}\` of the plugin "${id}": ${issue.message}` };
@@ -145,12 +192,19 @@ function schemeIssues({ id, schemes = {} }: Plugin, path: string): Issue[] {
 }
 
 /** Checks the default export of a module as a plugin. The one of a CommonJS module lies one level deeper. */
-export function checkPlugin(exports: Record<string, unknown>, path: string, warnings: Issue[] = []): CheckedPlugin<Plugin> {
+export function checkPlugin(
+  exports: Record<string, unknown>,
+  path: string,
+  warnings: Issue[] = [],
+): CheckedPlugin<Plugin> {
   const outer = exports["default"];
   const inner = (outer as { default?: unknown } | null | undefined)?.default;
   const value = inner === undefined ? outer : inner;
   if (typeof value !== "object" || value === null)
-    return { ok: false, issues: [{ path, message: "its default export must be what definePlugin returns" }] };
+    return {
+      ok: false,
+      issues: [{ path, message: "its default export must be what definePlugin returns" }],
+    };
   const isOld = Object.keys(RENAMED.plugin).some((name) => name in value);
   // A copy: each reload checks the same object, and finds the deprecated names again.
   const plugin = (isOld ? useNewNames("plugin", { ...value }, path, warnings) : value) as Plugin;
@@ -161,8 +215,15 @@ export function checkPlugin(exports: Record<string, unknown>, path: string, warn
   }
   const issues = checked.error.issues.flatMap((issue) =>
     issue.code === "unrecognized_keys"
-      ? issue.keys.map((key) => `\`${key}\` is not a member of a plugin.${didYouMean(key, Object.keys(pluginShape))}`)
-      : [issue.path.length === 0 ? `the plugin ${issue.message}` : `\`${renderPath(issue.path)}\` of the plugin: ${issue.message}`],
+      ? issue.keys.map(
+          (key) =>
+            `\`${key}\` is not a member of a plugin.${didYouMean(key, Object.keys(pluginShape))}`,
+        )
+      : [
+          issue.path.length === 0
+            ? `the plugin ${issue.message}`
+            : `\`${renderPath(issue.path)}\` of the plugin: ${issue.message}`,
+        ],
   );
   return { ok: false, issues: issues.map((message) => ({ path, message })) };
 }
@@ -177,7 +238,12 @@ function texts(value: unknown): string[] {
  * Checks a plugin's section of the config. A plugin's own messages lose every value of the section that they quote.
  * @param variables fields of the whole config that one variable of the environment gives.
  */
-export function checkSection(plugin: Plugin, section: unknown, path: string, variables: Variables): CheckedPlugin<unknown> {
+export function checkSection(
+  plugin: Plugin,
+  section: unknown,
+  path: string,
+  variables: Variables,
+): CheckedPlugin<unknown> {
   if (!plugin.config) return { ok: true, value: section };
   const at = (inner: readonly PropertyKey[]): string => renderPath([...path.split("."), ...inner]);
   // What several accounts share stands beside them.
@@ -185,7 +251,8 @@ export function checkSection(plugin: Plugin, section: unknown, path: string, var
   const checked = parseWithVariables(
     plugin.config,
     section,
-    (inner) => variables.get(at(inner)) ?? variables.get(renderPath([...shared.split("."), ...inner])),
+    (inner) =>
+      variables.get(at(inner)) ?? variables.get(renderPath([...shared.split("."), ...inner])),
   );
   if (checked.success) return { ok: true, value: checked.data };
   const values = texts(section).toSorted((a, b) => b.length - a.length);
@@ -196,7 +263,12 @@ export function checkSection(plugin: Plugin, section: unknown, path: string, var
           path: at([...issue.path, key]),
           message: `is not known.${issue.path.length === 0 ? didYouMean(key, [...known, "enabled"]) : ""}`,
         }))
-      : [{ path: at(issue.path), message: values.reduce((text, value) => text.replaceAll(value, "…"), issue.message) }],
+      : [
+          {
+            path: at(issue.path),
+            message: values.reduce((text, value) => text.replaceAll(value, "…"), issue.message),
+          },
+        ],
   );
   return { ok: false, issues };
 }

@@ -20,16 +20,27 @@ export interface PluginEnvironment {
 
 const NO_TERMINAL: Failure = {
   code: "usage",
-  message: "this gateway has no terminal to print on: pass `print` to createGateway, or use another channel",
+  message:
+    "this gateway has no terminal to print on: pass `print` to createGateway, or use another channel",
 };
 
 /** Creates what a plugin gets: its checked section, and of the gateway only what the contract names. */
-export function createContext(id: string, config: unknown, signal: AbortSignal, options: PluginEnvironment): PluginContext<unknown> {
+export function createContext(
+  id: string,
+  config: unknown,
+  signal: AbortSignal,
+  options: PluginEnvironment,
+): PluginContext<unknown> {
   const log = options.log.child({ plugin: id });
   const sharedValues = (): SharedValues | undefined => {
     const values = options.sharedValues?.();
     const toKey = (key: string): string => `plugin:${id}:${key}`;
-    return values && { get: (key) => values.get(toKey(key)), set: (key, value) => values.set(toKey(key), value) };
+    return (
+      values && {
+        get: (key) => values.get(toKey(key)),
+        set: (key, value) => values.set(toKey(key), value),
+      }
+    );
   };
   const folder = join(options.stateDir, "plugins", id.replace(":", "-"));
   return {

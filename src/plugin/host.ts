@@ -28,7 +28,15 @@ import {
 import { addCapabilities, addStatic, claim, noOffers } from "./offers.ts";
 import type { Offers } from "../contract/offers.ts";
 import { isNeeded } from "./needed.ts";
-import { findSection, getSections, isOff, noneConfigured, type FoundSection, type Section, type Sections } from "./sections.ts";
+import {
+  findSection,
+  getSections,
+  isOff,
+  noneConfigured,
+  type FoundSection,
+  type Section,
+  type Sections,
+} from "./sections.ts";
 
 export interface HostOptions extends PluginEnvironment {
   config: Config;
@@ -83,24 +91,39 @@ function registerPlugin(plugin: Plugin, source: Origin, staging: Staging): boole
   const { id, aliases = [], section } = plugin;
   const other = staging.ids.get(id);
   if (other !== undefined) {
-    staging.issues.push({ path: source.path, message: `another plugin (${other}) has the id "${id}" already: give this one another id` });
+    staging.issues.push({
+      path: source.path,
+      message: `another plugin (${other}) has the id "${id}" already: give this one another id`,
+    });
     return false;
   }
   if (section === "hooks" && id in hooksKeys) {
-    staging.issues.push({ path: source.path, message: `hooks.${id} is a setting of Rouse itself: give the plugin another id` });
+    staging.issues.push({
+      path: source.path,
+      message: `hooks.${id} is a setting of Rouse itself: give the plugin another id`,
+    });
     return false;
   }
   staging.ids.set(id, source.origin);
   if (section === "hooks") staging.hookSections.push(id);
-  if (hasChannel(plugin) && !staging.known.some((entry) => entry.id === id)) staging.known.push({ id, aliases });
+  if (hasChannel(plugin) && !staging.known.some((entry) => entry.id === id))
+    staging.known.push({ id, aliases });
   return true;
 }
 
 /** The settings of a plugin, `{}` for one that needs none, or undefined if it is not to be used. */
-function readSettings(plugin: Plugin, { path, value }: FoundSection, staging: Staging): Section | undefined {
-  if (value === undefined) return plugin.enabledByDefault && noneConfigured(staging.sections) ? {} : undefined;
+function readSettings(
+  plugin: Plugin,
+  { path, value }: FoundSection,
+  staging: Staging,
+): Section | undefined {
+  if (value === undefined)
+    return plugin.enabledByDefault && noneConfigured(staging.sections) ? {} : undefined;
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    staging.issues.push({ path, message: "must be an object with the plugin's settings; `{ enabled: false }` turns it off" });
+    staging.issues.push({
+      path,
+      message: "must be an object with the plugin's settings; `{ enabled: false }` turns it off",
+    });
     return undefined;
   }
   if (isOff(value)) return undefined;
@@ -112,23 +135,42 @@ function readSettings(plugin: Plugin, { path, value }: FoundSection, staging: St
 
 /** Whether a plugin does something only with a section, or by its commands. */
 const needsSection = (plugin: Plugin): boolean =>
-  (plugin.setup ?? plugin.commands) !== undefined || CAPABILITIES.some((kind) => plugin[kind] !== undefined);
+  (plugin.setup ?? plugin.commands) !== undefined ||
+  CAPABILITIES.some((kind) => plugin[kind] !== undefined);
 
 /** Whether the config uses what a plugin offers without a section. Of what it cannot be known, it is taken to be used. */
-function isStaticUsed({ presets = [], schemes, transforms, providers, store, extractors }: Plugin, { hooks }: Config): boolean {
+function isStaticUsed(
+  { presets = [], schemes, transforms, providers, store, extractors }: Plugin,
+  { hooks }: Config,
+): boolean {
   const enabled = hooks.presets.map(getPresetName);
-  return (schemes ?? transforms ?? providers ?? store ?? extractors) !== undefined || presets.some(({ id }) => enabled.includes(id));
+  return (
+    (schemes ?? transforms ?? providers ?? store ?? extractors) !== undefined ||
+    presets.some(({ id }) => enabled.includes(id))
+  );
 }
 
 /** Warns of a user's plugin that the config does not use. */
-function warnUnused(plugin: Plugin, { builtin, path: at }: Origin, { path, value }: FoundSection, staging: Staging): void {
+function warnUnused(
+  plugin: Plugin,
+  { builtin, path: at }: Origin,
+  { path, value }: FoundSection,
+  staging: Staging,
+): void {
   if (builtin !== undefined || value !== undefined || plugin.enabledByDefault) return;
-  const remedy = needsSection(plugin) ? `add \`${path}\` to the config, at least \`{}\`` : "name one of its presets in `hooks.presets`";
+  const remedy = needsSection(plugin)
+    ? `add \`${path}\` to the config, at least \`{}\``
+    : "name one of its presets in `hooks.presets`";
   staging.warnings.push({ path: at, message: `the plugin is not used: ${remedy}` });
 }
 
 /** Takes over what a plugin offers, or nothing of it. True if it is in use. */
-async function take(plugin: Plugin, source: Origin, options: HostOptions, staging: Staging): Promise<boolean> {
+async function take(
+  plugin: Plugin,
+  source: Origin,
+  options: HostOptions,
+  staging: Staging,
+): Promise<boolean> {
   const section = findSection(plugin, staging.sections, staging.warnings);
   // The presets of Rouse's own plugins can be used without the plugin.
   if (isOff(section.value) && source.builtin === undefined) return false;
@@ -147,7 +189,12 @@ async function take(plugin: Plugin, source: Origin, options: HostOptions, stagin
   const made = await Promise.all(
     accounts.map(async (account) => ({
       ...account,
-      made: await makeCapabilities(plugin, account, { ...options, signal, kind: section.kind, warnings: staging.warnings }),
+      made: await makeCapabilities(plugin, account, {
+        ...options,
+        signal,
+        kind: section.kind,
+        warnings: staging.warnings,
+      }),
     })),
   );
   issues.push(...made.flatMap((account) => (account.made.ok ? [] : account.made.issues)));
@@ -161,7 +208,8 @@ async function take(plugin: Plugin, source: Origin, options: HostOptions, stagin
     if (!capabilities.ok) continue;
     const { channel } = capabilities.value;
     if (alias !== undefined) staging.known.push({ id, aliases: [alias] });
-    if (channel) staging.channels.push({ id, channel, byDefault: plugin.enabledByDefault === true });
+    if (channel)
+      staging.channels.push({ id, channel, byDefault: plugin.enabledByDefault === true });
     addCapabilities(id, capabilities.value, staging.offers);
   }
   return true;
@@ -178,7 +226,8 @@ function checkInline({ inline = [] }: HostOptions, staging: Staging): [Plugin, O
       return [];
     }
     const { kind, value } = findSection(checked.value, staging.sections);
-    if (needsSection(checked.value) && value === undefined) staging.sections[kind][checked.value.id] = {};
+    if (needsSection(checked.value) && value === undefined)
+      staging.sections[kind][checked.value.id] = {};
     return [[checked.value, { origin: "inline", path, builtin: undefined }]];
   });
 }
@@ -212,7 +261,9 @@ function checkNames({ sections, ...staging }: Staging): Issue[] {
 
 /** The channels in the order in which they may be the last resort: one that is enabled by default comes after all others. */
 function orderChannels(staging: Staging): Map<string, Channel> {
-  const asked = staging.channels.filter(({ channel, byDefault }) => channel.fallback === true && !byDefault);
+  const asked = staging.channels.filter(
+    ({ channel, byDefault }) => channel.fallback === true && !byDefault,
+  );
   for (const { id } of asked.slice(1)) {
     staging.issues.push({
       path: `channels.${id}`,
@@ -236,7 +287,12 @@ async function takeFiles(
     const entry = catalog.find((one) => one.id === id);
     if (id !== undefined && !isNeeded(id, entry, options, staging)) {
       staging.ids.set(id, origin);
-      staging.plugins.push({ id, origin, channel: entry !== undefined && isChannel(entry), configured: false });
+      staging.plugins.push({
+        id,
+        origin,
+        channel: entry !== undefined && isChannel(entry),
+        configured: false,
+      });
       continue;
     }
     const imported = await importPlugin(location, options.baseDir, staging.warnings);
@@ -272,17 +328,39 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
     files: [],
   };
   const beside = resolve(baseDir, "plugins") === resolve(builtinDir) ? [] : folderPlugins(baseDir);
-  const locations = [...builtinPlugins(builtinDir), ...beside, ...namedPlugins(config.plugins, baseDir, staging.issues)];
+  const locations = [
+    ...builtinPlugins(builtinDir),
+    ...beside,
+    ...namedPlugins(config.plugins, baseDir, staging.issues),
+  ];
   const adopt = async (plugin: Plugin, source: Origin): Promise<void> => {
     if (!registerPlugin(plugin, source, staging)) return;
     const configured = await take(plugin, source, options, staging);
-    staging.plugins.push({ id: plugin.id, origin: source.origin, channel: hasChannel(plugin), configured });
+    staging.plugins.push({
+      id: plugin.id,
+      origin: source.origin,
+      channel: hasChannel(plugin),
+      configured,
+    });
   };
   const inline = checkInline(options, staging);
   await takeFiles(locations, adopt, catalog, options, staging);
   for (const [plugin, origin] of inline) await adopt(plugin, origin);
   staging.issues.push(...checkNames(staging));
-  const { known, channels, sections: _sections, usedProviders: _used, ids: _ids, claimed: _claimed, files, ...loaded } = staging;
+  const {
+    known,
+    channels,
+    sections: _sections,
+    usedProviders: _used,
+    ids: _ids,
+    claimed: _claimed,
+    files,
+    ...loaded
+  } = staging;
   const byDefault = new Set(channels.filter((channel) => channel.byDefault).map(({ id }) => id));
-  return { ...loaded, channels: createChannels(known, orderChannels(staging), byDefault), files: [...new Set(files)] };
+  return {
+    ...loaded,
+    channels: createChannels(known, orderChannels(staging), byDefault),
+    files: [...new Set(files)],
+  };
 }

@@ -14,10 +14,12 @@ export function explain(error: unknown, baseDir: string): string {
     code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND"
       ? /^Cannot find (?:package|module) '([^'\s]{1,200})'/.exec(message)?.[1]
       : undefined;
-  if (missing !== undefined) return `it imports "${relativeTo(baseDir, missing)}", which is not there`;
+  if (missing !== undefined)
+    return `it imports "${relativeTo(baseDir, missing)}", which is not there`;
   // Where the compiler stopped; the rest of its message quotes the line.
   const syntax = code === undefined && /^(\S[^\n]{0,300}?:\d+):\d+: ERROR: /m.exec(message)?.[1];
-  const place = syntax || frames.map((line) => framePlace(line)).find((found) => found?.startsWith(baseDir));
+  const place =
+    syntax || frames.map((line) => framePlace(line)).find((found) => found?.startsWith(baseDir));
   return `${code ?? name}${place ? ` at ${relativeTo(baseDir, place)}` : ""}`;
 }
 
@@ -34,10 +36,19 @@ function relativeTo(baseDir: string, path: string): string {
   return inside.startsWith("..") ? path : inside;
 }
 
-async function importModule({ file, builtin }: PluginLocation): Promise<{ module: UserModule; files: string[] }> {
+async function importModule({
+  file,
+  builtin,
+}: PluginLocation): Promise<{ module: UserModule; files: string[] }> {
   if (builtin === undefined) return importUserModule(file);
   try {
-    return { module: { ok: true, exports: (await import(pathToFileURL(file).href)) as Record<string, unknown> }, files: [] };
+    return {
+      module: {
+        ok: true,
+        exports: (await import(pathToFileURL(file).href)) as Record<string, unknown>,
+      },
+      files: [],
+    };
   } catch (error) {
     return { module: { ok: false, error }, files: [] };
   }
@@ -71,7 +82,10 @@ const RENAMED: Record<string, string> = {
 /** Says where an export of `rouse/plugin` is now, if an error is about one that has moved. */
 async function explainMoved(error: unknown): Promise<string | undefined> {
   const message = error instanceof SyntaxError ? error.message : "";
-  const name = /(?:#|rouse\/)plugin['"] (?:does not provide an export named|for import) ['"](\w+)['"]/.exec(message)?.[1];
+  const name =
+    /(?:#|rouse\/)plugin['"] (?:does not provide an export named|for import) ['"](\w+)['"]/.exec(
+      message,
+    )?.[1];
   if (name === undefined) return undefined;
   const moved = Object.hasOwn(RENAMED, name) ? (RENAMED[name] as string) : name;
   if (!(moved in (await import("../channel-kit/api.ts")))) return undefined;

@@ -29,9 +29,16 @@ function findModules(name: string, baseDir: string): string | undefined {
 export function readInstalled(name: string, baseDir: string): InstalledPackage | undefined {
   const modules = findModules(name, baseDir);
   if (modules === undefined) return undefined;
-  const manifest = readJson(join(modules, name, "package.json")) as { version?: string } | undefined;
-  const lock = readJson(join(modules, ".package-lock.json")) as { packages?: Record<string, { integrity?: string }> } | undefined;
-  return { version: manifest?.version, integrity: lock?.packages?.[`node_modules/${name}`]?.integrity };
+  const manifest = readJson(join(modules, name, "package.json")) as
+    | { version?: string }
+    | undefined;
+  const lock = readJson(join(modules, ".package-lock.json")) as
+    | { packages?: Record<string, { integrity?: string }> }
+    | undefined;
+  return {
+    version: manifest?.version,
+    integrity: lock?.packages?.[`node_modules/${name}`]?.integrity,
+  };
 }
 
 /** Says what about an installed package is not as the config pins it, and how to accept it; undefined if all is. */
@@ -43,7 +50,8 @@ export function findPinProblem(pinned: PinnedPackage, baseDir: string): string |
   const accept = `${install}, or accept what is there with \`rouse plugins add ${name}@${installed.version ?? "<version>"}\``;
   if (installed.version !== version)
     return `the version of "${name}" is ${installed.version ?? "unknown"}, and the config pins ${version}: ${accept}`;
-  if (installed.integrity === undefined) return `npm has recorded no integrity of "${name}" in node_modules/.package-lock.json: ${install}`;
+  if (installed.integrity === undefined)
+    return `npm has recorded no integrity of "${name}" in node_modules/.package-lock.json: ${install}`;
   if (installed.integrity !== integrity)
     return `the content of "${name}" ${version} is not what the config pins (npm recorded the integrity ${installed.integrity}): ${accept}`;
   return undefined;

@@ -51,7 +51,10 @@ function findEntry(path: string): string | undefined {
 
 /** Reads what is known of Rouse's own plugins. In the built package the list lies beside the folder of built files. */
 export function readCatalog(builtinDir: string): CatalogEntry[] {
-  const file = [join(builtinDir, "catalog.json"), join(builtinDir, "..", "..", "plugins", "catalog.json")].find((path) => existsSync(path));
+  const file = [
+    join(builtinDir, "catalog.json"),
+    join(builtinDir, "..", "..", "plugins", "catalog.json"),
+  ].find((path) => existsSync(path));
   return file === undefined ? [] : (JSON.parse(readFileSync(file, "utf8")) as CatalogEntry[]);
 }
 
@@ -66,7 +69,9 @@ function namesIn(folder: string): string[] {
 export function builtinPlugins(builtinDir: string): PluginLocation[] {
   return namesIn(builtinDir).flatMap((id) => {
     const file = INDEX.map((name) => join(builtinDir, id, name)).find((path) => existsSync(path));
-    return file === undefined ? [] : [{ origin: OWN_ORIGIN, path: `channels.${id}`, file, builtin: id }];
+    return file === undefined
+      ? []
+      : [{ origin: OWN_ORIGIN, path: `channels.${id}`, file, builtin: id }];
   });
 }
 
@@ -77,7 +82,9 @@ export function folderPlugins(baseDir: string): PluginLocation[] {
     const path = join(folder, name);
     const file = findEntry(path);
     const wanted = file !== undefined && (file !== path || SINGLE.test(name));
-    return wanted ? [{ origin: `plugins/${name}`, path: `plugins/${name}`, file, builtin: undefined }] : [];
+    return wanted
+      ? [{ origin: `plugins/${name}`, path: `plugins/${name}`, file, builtin: undefined }]
+      : [];
   });
 }
 
@@ -92,7 +99,10 @@ function packageEntry(name: string, baseDir: string): string | undefined {
   try {
     const manifest = findPackageJSON(name, pathToFileURL(base));
     if (manifest === undefined) return undefined;
-    const { exports, main } = JSON.parse(readFileSync(manifest, "utf8")) as { exports?: unknown; main?: unknown };
+    const { exports, main } = JSON.parse(readFileSync(manifest, "utf8")) as {
+      exports?: unknown;
+      main?: unknown;
+    };
     const entry = importTarget(exports) ?? (typeof main === "string" ? main : "index.js");
     return findEntry(resolve(dirname(manifest), entry));
   } catch {
@@ -116,8 +126,14 @@ function importTarget(exports: unknown): string | undefined {
  * The plugins that `plugins` in the config names: paths from the config's folder, else packages. A package that is not as
  * the config pins it is not loaded.
  */
-export function namedPlugins(plugins: Config["plugins"], baseDir: string, issues: Issue[] = []): PluginLocation[] {
-  const [entries, at] = Array.isArray(plugins) ? [plugins, "plugins"] : [plugins.load, "plugins.load"];
+export function namedPlugins(
+  plugins: Config["plugins"],
+  baseDir: string,
+  issues: Issue[] = [],
+): PluginLocation[] {
+  const [entries, at] = Array.isArray(plugins)
+    ? [plugins, "plugins"]
+    : [plugins.load, "plugins.load"];
   return entries.flatMap((entry, index) => {
     const path = `${at}[${index}]`;
     const name = typeof entry === "string" ? entry : entry.package;
@@ -129,9 +145,17 @@ export function namedPlugins(plugins: Config["plugins"], baseDir: string, issues
     const isPath = /^\.{1,2}(?:[/\\]|$)/.test(name) || isAbsolute(name);
     const file = isPath
       ? findEntry(resolve(baseDir, name))
-      : (packageEntry(name, baseDir) ?? (SINGLE.test(name) || name.includes("/") ? findEntry(resolve(baseDir, name)) : undefined));
+      : (packageEntry(name, baseDir) ??
+        (SINGLE.test(name) || name.includes("/") ? findEntry(resolve(baseDir, name)) : undefined));
     if (file !== undefined)
-      return [{ origin: isPath ? relative(baseDir, file) || name : name, path, file: realpathSync(file), builtin: undefined }];
+      return [
+        {
+          origin: isPath ? relative(baseDir, file) || name : name,
+          path,
+          file: realpathSync(file),
+          builtin: undefined,
+        },
+      ];
     const message = isPath
       ? "there is no such file, and no folder with an index.ts or index.js"
       : "there is no such package beside the config: install it there, or write a path that starts with `./`";

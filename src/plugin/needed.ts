@@ -12,7 +12,12 @@ export function isNeeded(
   { sections, usedProviders }: { sections: Sections; usedProviders: ReadonlySet<string> },
 ): boolean {
   const { channels, hooks, plugins } = sections;
-  if (channels[id] !== undefined || plugins[id] !== undefined || (!(id in hooksKeys) && hooks[id] !== undefined)) return true;
+  if (
+    channels[id] !== undefined ||
+    plugins[id] !== undefined ||
+    (!(id in hooksKeys) && hooks[id] !== undefined)
+  )
+    return true;
   const { presets = [], providers = [], protocols = [], enabledByDefault } = entry ?? {};
   if (config.hooks.presets.some((use) => presets.includes(getPresetName(use)))) return true;
   if (providers.some((type) => usedProviders.has(type))) return true;

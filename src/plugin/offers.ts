@@ -18,7 +18,11 @@ export const noOffers = (): Offers => ({
 });
 
 /** Adds what one account of a plugin offers. */
-export function addCapabilities(plugin: string, { source, tools, context, routes }: Capabilities, offers: Offers): void {
+export function addCapabilities(
+  plugin: string,
+  { source, tools, context, routes }: Capabilities,
+  offers: Offers,
+): void {
   if (source) offers.sources.push({ plugin, value: source });
   if (tools) offers.tools.push({ plugin, value: tools });
   if (context) offers.context.push({ plugin, value: context });
@@ -27,12 +31,24 @@ export function addCapabilities(plugin: string, { source, tools, context, routes
 
 /** Adds what a plugin offers without a section. `origin`: where the plugin comes from, for lists and messages. */
 export function addStatic(plugin: Plugin, origin: string, section: unknown, offers: Offers): void {
-  const { id, presets = [], schemes = {}, transforms = {}, providers = [], store, extractors = [] } = plugin;
+  const {
+    id,
+    presets = [],
+    schemes = {},
+    transforms = {},
+    providers = [],
+    store,
+    extractors = [],
+  } = plugin;
   const settings = typeof section === "object" && section !== null ? { settings: section } : {};
-  offers.presets.push(...presets.map((document) => ({ plugin: id, origin, document, ...settings })));
+  offers.presets.push(
+    ...presets.map((document) => ({ plugin: id, origin, document, ...settings })),
+  );
   for (const [name, scheme] of Object.entries(schemes))
-    if (!offers.schemes.has(name)) offers.schemes.set(name, { plugin: id, value: schemeSchema.parse(scheme) });
-  for (const [name, url] of Object.entries(transforms)) offers.transforms.set(`${id}/${name}`, fileURLToPath(url));
+    if (!offers.schemes.has(name))
+      offers.schemes.set(name, { plugin: id, value: schemeSchema.parse(scheme) });
+  for (const [name, url] of Object.entries(transforms))
+    offers.transforms.set(`${id}/${name}`, fileURLToPath(url));
   offers.providers.push(...providers.map((value) => ({ plugin: id, value })));
   if (store) offers.stores.push({ plugin: id, value: store });
   offers.extractors.push(...extractors.map((value) => ({ plugin: id, value })));

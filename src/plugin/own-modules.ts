@@ -1,5 +1,10 @@
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
-const FILES = { plugin: "./api", "channel-kit": "../channel-kit/api", "store-kit": "../store/api", transform: "../mapping/api" };
+const FILES = {
+  plugin: "./api",
+  "channel-kit": "../channel-kit/api",
+  "store-kit": "../store/api",
+  transform: "../mapping/api",
+};
 
 /** What a user's module may import by name wherever it lies, and the file of ours that it means. */
 export const OWN_MODULES = new Map(

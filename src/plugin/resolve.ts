@@ -7,7 +7,8 @@ import { isPackage, isTypeScript, OWN_MODULES } from "./own-modules.ts";
 export const MODULE_VERSION = "rouse-version";
 
 /** Whether a module is one of a user's modules that were imported here. */
-const isMarked = (url: string | undefined): boolean => url !== undefined && url.includes(`${MODULE_VERSION}=`);
+const isMarked = (url: string | undefined): boolean =>
+  url !== undefined && url.includes(`${MODULE_VERSION}=`);
 
 let registered = false;
 let versions = 0;
@@ -15,9 +16,16 @@ let versions = 0;
 const followed = new Map<string, Set<string>>();
 
 /** Gives the modules that a user's module imports from its own files the mark of that import. */
-function follow(found: ResolveFnOutput, specifier: string, parent: string | undefined): ResolveFnOutput {
+function follow(
+  found: ResolveFnOutput,
+  specifier: string,
+  parent: string | undefined,
+): ResolveFnOutput {
   if (!found.url.startsWith("file:") || isPackage(found.url)) return found;
-  const version = parent === undefined ? undefined : (new URL(parent).searchParams.get(MODULE_VERSION) ?? undefined);
+  const version =
+    parent === undefined
+      ? undefined
+      : (new URL(parent).searchParams.get(MODULE_VERSION) ?? undefined);
   // A linked package of the user's own is shared with what else imports it.
   if (version === undefined || !/^(?:\.{0,2}\/|#|file:)/.test(specifier)) return found;
   const url = new URL(found.url);
@@ -34,7 +42,8 @@ export function registerOwnModules(): void {
     resolve(specifier, context, next) {
       const own = OWN_MODULES.get(specifier);
       // `#plugin` of other modules of this process is a name of their own package.
-      if (own !== undefined && (!specifier.startsWith("#") || isMarked(context.parentURL))) return { url: own, shortCircuit: true };
+      if (own !== undefined && (!specifier.startsWith("#") || isMarked(context.parentURL)))
+        return { url: own, shortCircuit: true };
       try {
         return follow(next(specifier, context), specifier, context.parentURL);
       } catch (error) {
@@ -45,7 +54,9 @@ export function registerOwnModules(): void {
   });
 }
 
-export type UserModule = { ok: true; exports: Record<string, unknown> } | { ok: false; error: unknown };
+export type UserModule =
+  | { ok: true; exports: Record<string, unknown> }
+  | { ok: false; error: unknown };
 
 async function importAnew(file: string, files: Set<string>): Promise<UserModule> {
   const { href, pathname } = pathToFileURL(file);
@@ -54,7 +65,10 @@ async function importAnew(file: string, files: Set<string>): Promise<UserModule>
   try {
     const url = `${href}?${MODULE_VERSION}=${version}`;
     if (!isTypeScript(file) || isPackage(pathname))
-      return { ok: true, exports: (await import(/* @vite-ignore */ url)) as Record<string, unknown> };
+      return {
+        ok: true,
+        exports: (await import(/* @vite-ignore */ url)) as Record<string, unknown>,
+      };
     const { runTypeScript } = await import("./typescript.ts");
     return { ok: true, exports: await runTypeScript(file, files) };
   } catch (error) {
@@ -75,7 +89,9 @@ const loaded = new Map<string, { module: UserModule; stamps: Map<string, string>
  * Imports a user's module, all of TypeScript included, and says which files of the user's it consists of. While none
  * of them has changed, the module is the one of before; else all of them are read again.
  */
-export async function importUserModule(file: string): Promise<{ module: UserModule; files: string[] }> {
+export async function importUserModule(
+  file: string,
+): Promise<{ module: UserModule; files: string[] }> {
   registerOwnModules();
   const known = loaded.get(file);
   if (known?.module.ok && [...known.stamps].every(([path, before]) => stamp(path) === before))

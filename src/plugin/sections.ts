@@ -22,16 +22,22 @@ export interface FoundSection {
   value: unknown;
 }
 
-const sectionKind = ({ section, channel }: Plugin): Kind => section ?? (channel ? "channels" : "plugins");
+const sectionKind = ({ section, channel }: Plugin): Kind =>
+  section ?? (channel ? "channels" : "plugins");
 
 /** Finds the section of a plugin. `warnings`: gets one for a section at its deprecated place. */
-export function findSection(plugin: Plugin, sections: Sections, warnings: Issue[] = []): FoundSection {
+export function findSection(
+  plugin: Plugin,
+  sections: Sections,
+  warnings: Issue[] = [],
+): FoundSection {
   const { id, section } = plugin;
   const kind = sectionKind(plugin);
   const path = kind === "plugins" ? `plugins.settings.${id}` : `${kind}.${id}`;
   const value = sections[kind][id];
   const old = sections.channels[id];
-  if (kind !== "plugins" || section !== undefined || value !== undefined || old === undefined) return { kind, path, value };
+  if (kind !== "plugins" || section !== undefined || value !== undefined || old === undefined)
+    return { kind, path, value };
   const message = `this place is deprecated for a plugin without a channel: move it to \`${path}\``;
   warnings.push({ path: `channels.${id}`, message });
   return { kind: "channels", path: `channels.${id}`, value: old };
@@ -51,6 +57,8 @@ export async function builtinSections(builtinDir: string): Promise<SchemaParts["
 }
 
 /** Whether a section turns its plugin off. */
-export const isOff = (section: unknown): boolean => (section as { enabled?: unknown } | undefined | null)?.enabled === false;
+export const isOff = (section: unknown): boolean =>
+  (section as { enabled?: unknown } | undefined | null)?.enabled === false;
 
-export const noneConfigured = ({ channels }: Sections): boolean => Object.values(channels).every(isOff);
+export const noneConfigured = ({ channels }: Sections): boolean =>
+  Object.values(channels).every(isOff);

@@ -25,7 +25,12 @@ export interface NamedService {
 
 export interface ServicesOptions {
   /** Takes an event of a plugin's service for a hook; refused once the lease of `fencingToken` is lost. */
-  hook(plugin: string, path: string, body: unknown, fencingToken: FencingToken | undefined): ReturnType<Hooks["hook"]>;
+  hook(
+    plugin: string,
+    path: string,
+    body: unknown,
+    fencingToken: FencingToken | undefined,
+  ): ReturnType<Hooks["hook"]>;
   /** Of several gateways one runs a service at a time; requests are answered by all. */
   cluster: Pick<Cluster, "hold" | "tell" | "on">;
   /** What keeps documents of a plugin's source in step. */
@@ -65,7 +70,8 @@ class ServiceStates {
   /** Replaces all states: each service starts. */
   reset(ids: readonly string[]): void {
     this.#states.clear();
-    for (const id of ids) this.#states.set(id, { id, ok: true, message: "starting", since: this.#options.clock.now() });
+    for (const id of ids)
+      this.#states.set(id, { id, ok: true, message: "starting", since: this.#options.clock.now() });
   }
 
   set(id: string, { ok, message }: ServiceState): void {
@@ -83,7 +89,12 @@ class ServiceStates {
 }
 
 /** Runs a service until `held` ends: whenever it ends by itself, it counts as failing and is started again. */
-async function supervise({ id, service, start }: NamedService, held: Held, states: ServiceStates, options: ServicesOptions): Promise<void> {
+async function supervise(
+  { id, service, start }: NamedService,
+  held: Held,
+  states: ServiceStates,
+  options: ServicesOptions,
+): Promise<void> {
   const { hook, createCursor, createDocuments, clock, log } = options;
   const { signal, fencingToken } = held;
   for (let failures = 1; !signal.aborted; failures++) {
@@ -103,7 +114,8 @@ async function supervise({ id, service, start }: NamedService, held: Held, state
     } catch (error) {
       const { name, code } = safeError(error);
       message = `it ended with an error (${code ?? name})`;
-      if (!signal.aborted) log.error({ err: safeError(error), plugin: id }, "a plugin's service ended with an error");
+      if (!signal.aborted)
+        log.error({ err: safeError(error), plugin: id }, "a plugin's service ended with an error");
     }
     if (signal.aborted) return;
     if (readMonotonic(clock) - startedAt > RECOVERED_MS) failures = 1;
@@ -125,7 +137,8 @@ export function createServices(options: ServicesOptions): Services {
   /** Runs a service where and for as long as it is this gateway's. */
   const run = async (named: NamedService, signal: AbortSignal): Promise<void> => {
     const { id } = named;
-    if (named.everywhere) return supervise(named, { signal, fencingToken: undefined }, states, options);
+    if (named.everywhere)
+      return supervise(named, { signal, fencingToken: undefined }, states, options);
     const elsewhere: ServiceState = { ok: true, message: "another gateway runs it" };
     states.set(id, elsewhere);
     await cluster.hold(`service:${id}`, signal, async (held) => {

@@ -6,7 +6,14 @@ import { readFileSync, realpathSync } from "node:fs";
 import { createRequire, isBuiltin, registerHooks, setSourceMapsSupport } from "node:module";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import type { BuildFailure, Loader, OnResolveArgs, OnResolveResult, Plugin, PluginBuild } from "esbuild";
+import type {
+  BuildFailure,
+  Loader,
+  OnResolveArgs,
+  OnResolveResult,
+  Plugin,
+  PluginBuild,
+} from "esbuild";
 import { isPackage, isTypeScript, OWN_MODULES } from "./own-modules.ts";
 
 /** The name by which built code reaches what it is given. */
@@ -27,22 +34,28 @@ interface Given {
 
 function createMeta(file: string): object {
   const { href: url } = pathToFileURL(file);
-  const find = (name: string): string => (isBuiltin(name) ? name : pathToFileURL(createRequire(url).resolve(name)).href);
+  const find = (name: string): string =>
+    isBuiltin(name) ? name : pathToFileURL(createRequire(url).resolve(name)).href;
   return {
     url,
     filename: file,
     dirname: dirname(file),
-    resolve: (name: string) => (/^(?:\.{0,2}\/|\w+:)/.test(name) ? new URL(name, url).href : find(name)),
+    resolve: (name: string) =>
+      /^(?:\.{0,2}\/|\w+:)/.test(name) ? new URL(name, url).href : find(name),
   };
 }
 
 /** The files that are built: the user's own code, and what Node does not load from packages: TypeScript, and JSON without an attribute. */
-const isBuilt = (path: string): boolean => isTypeScript(path) || path.endsWith(".json") || (/\.[cm]?jsx?$/.test(path) && !isPackage(path));
+const isBuilt = (path: string): boolean =>
+  isTypeScript(path) || path.endsWith(".json") || (/\.[cm]?jsx?$/.test(path) && !isPackage(path));
 
 function leaveToNode(name: string, kind: OnResolveArgs["kind"]): OnResolveResult {
   if (kind === "import-statement") return { path: name, namespace: OUTSIDE };
   const url = OWN_MODULES.get(name) ?? name;
-  return { path: kind !== "dynamic-import" && url.startsWith("file:") ? fileURLToPath(url) : url, external: true };
+  return {
+    path: kind !== "dynamic-import" && url.startsWith("file:") ? fileURLToPath(url) : url,
+    external: true,
+  };
 }
 
 /** Finds what an import means, as Node would. */
@@ -62,7 +75,10 @@ function resolveImports(build: PluginBuild, files: Set<string>): void {
     if (path === "zod") return leaveToNode(import.meta.resolve("zod"), kind);
     if (kind !== "import-statement") return { path, external: true };
     const missing = path.startsWith(".") ? resolve(resolveDir, path) : path;
-    throw Object.assign(new Error(`Cannot find module '${missing}' imported from ${from.importer}`), { code: "ERR_MODULE_NOT_FOUND" });
+    throw Object.assign(
+      new Error(`Cannot find module '${missing}' imported from ${from.importer}`),
+      { code: "ERR_MODULE_NOT_FOUND" },
+    );
   });
 }
 
@@ -73,7 +89,10 @@ async function loadOutside(path: string, outside: Map<string, Exports>): Promise
   const url = JSON.stringify(path);
   return Object.keys(exports)
     .map((name, index) => ({ name: JSON.stringify(name), local: `e${index}` }))
-    .map(({ name, local }) => `const ${local} = /* @__PURE__ */ ${GIVEN}.get(${url}, ${name}); export { ${local} as ${name} };`)
+    .map(
+      ({ name, local }) =>
+        `const ${local} = /* @__PURE__ */ ${GIVEN}.get(${url}, ${name}); export { ${local} as ${name} };`,
+    )
     .join("\n");
 }
 
@@ -82,12 +101,17 @@ function followImports(files: Set<string>, outside: Map<string, Exports>): Plugi
     name: "imports",
     setup(build) {
       resolveImports(build, files);
-      build.onLoad({ filter: /.*/, namespace: OUTSIDE }, async ({ path }) => ({ contents: await loadOutside(path, outside) }));
+      build.onLoad({ filter: /.*/, namespace: OUTSIDE }, async ({ path }) => ({
+        contents: await loadOutside(path, outside),
+      }));
       build.onLoad({ filter: /\.[cm]?[jt]sx?$/ }, ({ path }) => {
         const text = readFileSync(path, "utf8");
         if (!USES_META.test(text)) return undefined;
         const loader = /[jt]sx?$/.exec(path)?.[0] as Loader;
-        return { contents: `const ${GIVEN}_meta = ${GIVEN}.meta(${JSON.stringify(path)}); ${text.replace(/^#!.*/, "")}`, loader };
+        return {
+          contents: `const ${GIVEN}_meta = ${GIVEN}.meta(${JSON.stringify(path)}); ${text.replace(/^#!.*/, "")}`,
+          loader,
+        };
       });
     },
   };
@@ -106,7 +130,10 @@ async function buildFunction(file: string, plugin: Plugin): Promise<string> {
   const { build } = await import("esbuild");
   const folder = dirname(file);
   const { outputFiles } = await build({
-    stdin: { contents: `import * as exports from ${JSON.stringify(file)}; ${GIVEN}.exports = exports;`, resolveDir: folder },
+    stdin: {
+      contents: `import * as exports from ${JSON.stringify(file)}; ${GIVEN}.exports = exports;`,
+      resolveDir: folder,
+    },
     absWorkingDir: folder,
     outdir: folder,
     bundle: true,
@@ -120,7 +147,11 @@ async function buildFunction(file: string, plugin: Plugin): Promise<string> {
     sourcesContent: false,
     logLevel: "silent",
     tsconfigRaw: {},
-    define: { "import.meta": `${GIVEN}_meta`, __filename: `${GIVEN}_meta.filename`, __dirname: `${GIVEN}_meta.dirname` },
+    define: {
+      "import.meta": `${GIVEN}_meta`,
+      __filename: `${GIVEN}_meta.filename`,
+      __dirname: `${GIVEN}_meta.dirname`,
+    },
     banner: { js: `"use strict"; (async (${GIVEN}) => {` },
     footer: { js: `})\n//# sourceURL=${pathToFileURL(file).href}` },
     plugins: [plugin],
@@ -139,8 +170,12 @@ function evaluate(file: string, text: string): unknown {
   const url = pathToFileURL(path).href;
   const require = createRequire(url);
   const hooks = registerHooks({
-    resolve: (name, context, next) => (name === path ? { url, format: "commonjs", shortCircuit: true } : next(name, context)),
-    load: (found, context, next) => (found === url ? { format: "commonjs", source: SCOPE, shortCircuit: true } : next(found, context)),
+    resolve: (name, context, next) =>
+      name === path ? { url, format: "commonjs", shortCircuit: true } : next(name, context),
+    load: (found, context, next) =>
+      found === url
+        ? { format: "commonjs", source: SCOPE, shortCircuit: true }
+        : next(found, context),
   });
   try {
     return (require(path) as (text: string) => unknown)(text);
@@ -156,7 +191,11 @@ export async function runTypeScript(file: string, files: Set<string>): Promise<E
   const text = await buildFunction(file, followImports(files, outside));
   setSourceMapsSupport(true, { nodeModules: false, generatedCode: true });
   const run = evaluate(file, text) as (given: Given) => Promise<void>;
-  const given: Given = { get: (url, name) => outside.get(url)?.[name], meta: createMeta, exports: {} };
+  const given: Given = {
+    get: (url, name) => outside.get(url)?.[name],
+    meta: createMeta,
+    exports: {},
+  };
   await run(given);
   return given.exports;
 }

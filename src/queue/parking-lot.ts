@@ -1,4 +1,11 @@
-import { createBreaker, isRefusal, type Breaker, type WaitState, type Pass, type Refusal } from "../core/breaker.ts";
+import {
+  createBreaker,
+  isRefusal,
+  type Breaker,
+  type WaitState,
+  type Pass,
+  type Refusal,
+} from "../core/breaker.ts";
 import { readMonotonic, toMonotonic, toWallTime, type Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
@@ -14,7 +21,11 @@ export interface ParkingLot {
    * the room there is, unless the job `hasWaited` elsewhere: sent to the end of this line, it would lose its turn there, while those
    * in this line wait for theirs there. `wasParked`: the job has waited for a breaker, here or at another gateway.
    */
-  enter(job: Pick<Job, "id">, candidates: readonly string[], waited?: { hasWaited?: boolean; wasParked?: boolean }): Pass | Refusal;
+  enter(
+    job: Pick<Job, "id">,
+    candidates: readonly string[],
+    waited?: { hasWaited?: boolean; wasParked?: boolean },
+  ): Pass | Refusal;
   /** Keeps a job until one of `candidates` takes calls again, and until `from`. Called once that it waits is on disk. */
   park(job: WaitingJob, candidates: readonly string[], from?: Ms): void;
   /** The job does not wait any more. */
@@ -57,7 +68,9 @@ export const toParkedKey = (of: string, key: string): string => [PREFIX, of, key
 /** What a waiting job waits for, and the key that it had; undefined if it does not wait. */
 export function fromParkedKey(parked: string): { of: string; key: string } | undefined {
   const [prefix, of, ...key] = parked.split("\n");
-  return prefix === PREFIX && of !== undefined && key.length > 0 ? { of, key: key.join("\n") } : undefined;
+  return prefix === PREFIX && of !== undefined && key.length > 0
+    ? { of, key: key.join("\n") }
+    : undefined;
 }
 
 export interface ParkingLotOptions {
@@ -91,9 +104,16 @@ class Lot implements ParkingLot {
       maxRetryAfterMs,
       ...(random && { random }),
       onChange: (of, change) => {
-        if (change === "opened") log.warn({ of }, "calls fail again and again: work for it waits, and one call at a time tests it");
+        if (change === "opened")
+          log.warn(
+            { of },
+            "calls fail again and again: work for it waits, and one call at a time tests it",
+          );
         if (change === "closed")
-          log.info({ of, waiting: this.#byCandidate.get(of)?.size ?? 0 }, "calls succeed again: what waited is started");
+          log.info(
+            { of, waiting: this.#byCandidate.get(of)?.size ?? 0 },
+            "calls succeed again: what waited is started",
+          );
         if (change !== "opened") this.#wakeNext(of);
       },
     });
@@ -110,8 +130,11 @@ class Lot implements ParkingLot {
     const isFirst = hasWaited || this.#entries.get(job.id)?.wokenAt !== undefined;
     let refusal: Refusal | undefined;
     for (const of of candidates) {
-      const isCrowded = !isFirst && !this.breaker.isOpen(of) && this.breaker.room(of) <= this.#waitingFor(of, now);
-      const result = isCrowded ? { of, until: clock.now() + RETRY_MS } : this.breaker.enter(of, true);
+      const isCrowded =
+        !isFirst && !this.breaker.isOpen(of) && this.breaker.room(of) <= this.#waitingFor(of, now);
+      const result = isCrowded
+        ? { of, until: clock.now() + RETRY_MS }
+        : this.breaker.enter(of, true);
       if (!isRefusal(result)) {
         this.arrived(job.id);
         return isElsewhere ? this.#reporting(job.id, result) : result;
@@ -140,7 +163,11 @@ class Lot implements ParkingLot {
 
   park(job: WaitingJob, candidates: readonly string[], from = 0): void {
     const { id, kind, key } = job;
-    const entry: Entry = { job: { id, kind, key }, candidates, from: toMonotonic(from, this.#options.clock) };
+    const entry: Entry = {
+      job: { id, kind, key },
+      candidates,
+      from: toMonotonic(from, this.#options.clock),
+    };
     this.arrived(id);
     this.#entries.set(id, entry);
     for (const of of candidates) addTo(this.#byCandidate, of, entry);
@@ -151,7 +178,9 @@ class Lot implements ParkingLot {
   find(jobId: string): { from?: Ms } | undefined {
     const { clock } = this.#options;
     const entry = this.#entries.get(jobId);
-    return entry && (entry.from > readMonotonic(clock) ? { from: toWallTime(entry.from, clock) } : {});
+    return (
+      entry && (entry.from > readMonotonic(clock) ? { from: toWallTime(entry.from, clock) } : {})
+    );
   }
 
   arrived(jobId: string): void {
@@ -167,7 +196,12 @@ class Lot implements ParkingLot {
     this.breaker.states().map(({ since, until, ...state }) => {
       const waiting = this.#byCandidate.get(state.of)?.size ?? 0;
       if (this.#isExcused(state.of)) return { ...state, state: "closed", waiting };
-      return { ...state, ...(since !== undefined && { since }), ...(until !== undefined && { until }), waiting };
+      return {
+        ...state,
+        ...(since !== undefined && { since }),
+        ...(until !== undefined && { until }),
+        waiting,
+      };
     });
 
   excuse(isExcused: (of: string) => boolean): void {
@@ -192,7 +226,11 @@ class Lot implements ParkingLot {
       if (room <= 0) break;
       const group = [...(this.#byKey.get(toGroup(entry.job))?.values() ?? [])];
       // One that was woken long ago may wait at another gateway by now, for those that wait behind it here.
-      if (entry.wokenAt !== undefined || group.some(({ wokenAt = -Infinity }) => now - wokenAt < WOKEN_MS)) continue;
+      if (
+        entry.wokenAt !== undefined ||
+        group.some(({ wokenAt = -Infinity }) => now - wokenAt < WOKEN_MS)
+      )
+        continue;
       const jobs = group.filter(({ from: earliest }) => earliest <= now).slice(0, MAX_WOKEN);
       if (jobs.length === 0) continue;
       for (const one of jobs) one.wokenAt = now;
@@ -243,7 +281,10 @@ class Lot implements ParkingLot {
         });
         return;
       } catch (error) {
-        log.error({ err: safeError(error) }, "parked work could not be put back into the queue; it is tried again");
+        log.error(
+          { err: safeError(error) },
+          "parked work could not be put back into the queue; it is tried again",
+        );
         await clock.sleep(RETRY_MS, signal);
       }
     }

@@ -2,7 +2,14 @@ import { backOff } from "../core/backoff.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import { STORE_UNAVAILABLE, type Job, type JobKind, type Queue, type Store, type Writes } from "../store/types.ts";
+import {
+  STORE_UNAVAILABLE,
+  type Job,
+  type JobKind,
+  type Queue,
+  type Store,
+  type Writes,
+} from "../store/types.ts";
 
 /** A job under way. */
 interface ActiveJob {
@@ -58,7 +65,10 @@ async function commitUntilStored(
     try {
       return await store.commit(write, job);
     } catch (error) {
-      log.error({ err: safeError(error), kind, jobId: job.id }, "what has become of a job could not be written; it is tried again");
+      log.error(
+        { err: safeError(error), kind, jobId: job.id },
+        "what has become of a job could not be written; it is tried again",
+      );
       if (stopping.aborted) return false;
       await clock.sleep(backOff(failures, COMMIT), stopping);
     }
@@ -98,7 +108,10 @@ class QueueWorker implements PullWorker {
     const lost = queue.onLost?.((job) => {
       const active = job.kind === kind ? this.active.get(job.id) : undefined;
       if (!active || active.lease !== job.lease) return;
-      log.warn({ kind, jobId: job.id }, "another gateway has a job of this one by now: it is aborted here");
+      log.warn(
+        { kind, jobId: job.id },
+        "another gateway has a job of this one by now: it is aborted here",
+      );
       active.abort.abort(LOST);
     });
     this.#undo = [ready, ...(lost ? [lost] : [])];
@@ -108,7 +121,8 @@ class QueueWorker implements PullWorker {
   async stop(drainMs: number): Promise<void> {
     this.isRunning = false;
     for (const undo of this.#undo) undo();
-    const ended = (): Promise<unknown> => Promise.all([...this.active.values()].map(({ done }) => done));
+    const ended = (): Promise<unknown> =>
+      Promise.all([...this.active.values()].map(({ done }) => done));
     await Promise.race([ended(), this.#options.clock.sleep(drainMs)]);
     this.#stopping.abort();
     for (const { abort } of this.active.values()) abort.abort("drain");
@@ -120,7 +134,10 @@ class QueueWorker implements PullWorker {
     try {
       await execute(job, signal);
     } catch (error) {
-      log.error({ err: safeError(error), kind, jobId: job.id }, "a job could not be executed; it is put back");
+      log.error(
+        { err: safeError(error), kind, jobId: job.id },
+        "a job could not be executed; it is put back",
+      );
       // A store that was away is no fault of the job.
       const resetAttempts = safeError(error).code === STORE_UNAVAILABLE.code;
       const waitMs = resetAttempts ? RETRY_MS : backOff(job.attempts);
@@ -163,7 +180,9 @@ class QueueWorker implements PullWorker {
       }
     } catch (error) {
       log.error({ err: safeError(error), kind }, "the queue could not be read; it is tried again");
-      void clock.sleep(RETRY_MS, this.#stopping.signal).then(() => (this.isRunning ? this.#fill() : undefined));
+      void clock
+        .sleep(RETRY_MS, this.#stopping.signal)
+        .then(() => (this.isRunning ? this.#fill() : undefined));
     } finally {
       this.#isFetching = false;
     }

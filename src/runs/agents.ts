@@ -5,13 +5,17 @@ import type { Agents } from "./types.ts";
 
 function toModelNames(choice: ModelChoice): Pick<Agent, "model" | "fallbacks"> {
   if (typeof choice === "string") return { model: choice };
-  return { model: choice.primary, ...(choice.fallbacks.length > 0 && { fallbacks: choice.fallbacks }) };
+  return {
+    model: choice.primary,
+    ...(choice.fallbacks.length > 0 && { fallbacks: choice.fallbacks }),
+  };
 }
 
 /** The agents of a config, with their defaults resolved; if it lists none, an implicit `main`. */
 export function createAgents(config: Config, defaultModel: string): Agents {
   const { defaults, list } = config.agents;
-  const entries: typeof list = list.length > 0 ? list : [{ id: "main", tools: [], knowledge: "tool", schedules: [] }];
+  const entries: typeof list =
+    list.length > 0 ? list : [{ id: "main", tools: [], knowledge: "tool", schedules: [] }];
   const agents = entries.map(
     ({
       id,

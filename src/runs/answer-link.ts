@@ -26,7 +26,8 @@ export async function answerLink(
     if (argument !== undefined) await links.dropCode(argument);
     return phrases.notDirect;
   }
-  if (command === "unlink") return (await links.leave({ channel, person })) ? phrases.unlinked : phrases.notLinked;
+  if (command === "unlink")
+    return (await links.leave({ channel, person })) ? phrases.unlinked : phrases.notLinked;
   // A link must not let another person into the main session.
   if (session.origin === "main") return phrases.mainSession;
   if (argument === undefined) {

@@ -30,7 +30,10 @@ export interface AttachmentDeps {
   /** Writes a stream into a file of its own. @throws RouseError `body_too_large` past `maxBytes`. */
   stage(source: Readable, maxBytes: number): Promise<FetchedCopy>;
   /** Reads documents in a process of their own. */
-  readText(wanted: WantedText, signal: AbortSignal): Promise<{ ok: true; text: string } | { ok: false; reason: string }>;
+  readText(
+    wanted: WantedText,
+    signal: AbortSignal,
+  ): Promise<{ ok: true; text: string } | { ok: false; reason: string }>;
   /** Absent if the config sets up nothing that transcribes. */
   transcriber(): Transcribe | undefined;
   /** Whether the run may be tried again for a file that cannot be read now. Then a note does not take its place yet. */
@@ -56,7 +59,8 @@ const RETRY = { firstMs: 500, longestMs: 10_000 };
 const NO_TRANSCRIBER = "its words are not known, because `transcription` is not set";
 
 /** The types of the web's streams differ between Node and browsers, and the console reads the types of this file. */
-const toReadable = (body: unknown): Readable => Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
+const toReadable = (body: unknown): Readable =>
+  Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
 
 const outside = (text: string): TextPart => ({ text: `${text}\n`, outside: true });
 
@@ -67,7 +71,12 @@ class NotFetchedError extends Error {}
 export async function fetchStaged(
   attachment: Attachment,
   channel: Channel,
-  { stage, clock, maxBytes, signal }: Pick<AttachmentDeps, "stage" | "clock"> & { maxBytes: number; signal: AbortSignal },
+  {
+    stage,
+    clock,
+    maxBytes,
+    signal,
+  }: Pick<AttachmentDeps, "stage" | "clock"> & { maxBytes: number; signal: AbortSignal },
 ): Promise<FetchedCopy> {
   const tooLarge = `it has more than ${maxBytes} bytes`;
   if ((attachment.bytes ?? 0) > maxBytes) throw new NotFetchedError(tooLarge);
@@ -93,7 +102,9 @@ async function readImage(staged: FetchedCopy): Promise<Found> {
   const data = await readFile(staged.file);
   const seen = readImageInfo(data);
   if (!seen) return { note: "it is no PNG, JPEG, GIF or WebP image" };
-  return hasUsableSize(seen) ? { image: { mediaType: seen.mediaType, data } } : { note: "it has too many pixels" };
+  return hasUsableSize(seen)
+    ? { image: { mediaType: seen.mediaType, data } }
+    : { note: "it has too many pixels" };
 }
 
 /** Reads one file that is on disk. */
@@ -117,11 +128,16 @@ async function readStaged(
     if (mayWait && found?.ok === false && found.isPassing) throw new NotNowError(found.reason);
     if (!found?.ok) return { note: `its words are not known: ${found?.reason ?? NO_TRANSCRIBER}` };
     const { text, cut } = cutText(found.text, attachments.maxChars);
-    return { text: text === "" ? "[no words]" : `${text}${cut > 0 ? `[cut: ${cut} characters]` : ""}` };
+    return {
+      text: text === "" ? "[no words]" : `${text}${cut > 0 ? `[cut: ${cut} characters]` : ""}`,
+    };
   }
   const limits = { pages: attachments.maxPages, unzipRatio: platform.knowledge.unzipRatio };
   const { file, sha256 } = staged;
-  const read = await readText({ file, sha256, filename: name ?? "", limits, maxChars: attachments.maxChars }, signal);
+  const read = await readText(
+    { file, sha256, filename: name ?? "", limits, maxChars: attachments.maxChars },
+    signal,
+  );
   return read.ok ? { text: read.text } : { note: `it cannot be read: ${read.reason}` };
 }
 
@@ -172,6 +188,9 @@ export async function readAttachments(
     }
   }
   const left = attachments.length - maxFiles;
-  if (left > 0) read.parts.push(outside(`[${left} more files are not read: attachments.maxFiles is ${maxFiles}]`));
+  if (left > 0)
+    read.parts.push(
+      outside(`[${left} more files are not read: attachments.maxFiles is ${maxFiles}]`),
+    );
   return read;
 }

@@ -30,9 +30,16 @@ export async function executeBatch(job: Job, data: BatchJob, deps: TurnDeps): Pr
   const noted = { ...(debug && { debug }), ...joinTraces(events) };
   if (combined.ok && "action" in combined) {
     const { action } = combined;
-    return queueRun(job, run, { spec: { ...action.spec, ...noted }, warnings: action.warnings, ...by }, deps);
+    return queueRun(
+      job,
+      run,
+      { spec: { ...action.spec, ...noted }, warnings: action.warnings, ...by },
+      deps,
+    );
   }
-  const error: RunError = combined.ok ? { code: "skipped", message: combined.skipped } : combined.failure;
+  const error: RunError = combined.ok
+    ? { code: "skipped", message: combined.skipped }
+    : combined.failure;
   await end(
     job,
     { ...run, ...by, spec: { ...run.spec, ...noted } },
@@ -44,7 +51,12 @@ export async function executeBatch(job: Job, data: BatchJob, deps: TurnDeps): Pr
 
 type Combined = Pick<RunRecord, "spec" | "warnings" | "combinedBy">;
 
-async function queueRun(job: Job, run: RunRecord, combined: Combined, { store, clock, admission }: TurnDeps): Promise<void> {
+async function queueRun(
+  job: Job,
+  run: RunRecord,
+  combined: Combined,
+  { store, clock, admission }: TurnDeps,
+): Promise<void> {
   const now = clock.now();
   const { spec } = combined;
   const parked = admission.place(run, now);
@@ -60,13 +72,27 @@ async function queueRun(job: Job, run: RunRecord, combined: Combined, { store, c
   }, job);
 }
 
-async function end(job: Job, run: RunRecord, error: RunError, status: "cancelled" | "failed", deps: TurnDeps): Promise<void> {
+async function end(
+  job: Job,
+  run: RunRecord,
+  error: RunError,
+  status: "cancelled" | "failed",
+  deps: TurnDeps,
+): Promise<void> {
   const now = deps.clock.now();
   const context = deps.context();
   const { spec, combinedBy } = run;
   await deps.store.commit((tx) => {
-    writeEnd(tx, run, { status, error, endedAt: now, spec, ...(combinedBy !== undefined && { combinedBy }) }, { context, now });
-    tx.add("systemEvent", summaryEvent(run, context.agents.default.id, now, { reason: error.message }));
+    writeEnd(
+      tx,
+      run,
+      { status, error, endedAt: now, spec, ...(combinedBy !== undefined && { combinedBy }) },
+      { context, now },
+    );
+    tx.add(
+      "systemEvent",
+      summaryEvent(run, context.agents.default.id, now, { reason: error.message }),
+    );
     tx.delete("collected", run.id);
     tx.settle(job);
   }, job);

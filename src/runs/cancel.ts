@@ -18,7 +18,10 @@ const TELLS = 15;
 const TELL_EVERY_MS = 1000;
 
 /** Asks the gateway that executes the run to end it, until the run has ended. */
-async function cancelElsewhere(run: RunRecord, { store, cluster, turns, runEnds }: CancelDeps): Cancelled {
+async function cancelElsewhere(
+  run: RunRecord,
+  { store, cluster, turns, runEnds }: CancelDeps,
+): Cancelled {
   for (let asked = 0; asked < TELLS; asked++) {
     cluster.tell("cancel", [run.id]);
     await runEnds.wait(run.id, TELL_EVERY_MS);
@@ -27,7 +30,8 @@ async function cancelElsewhere(run: RunRecord, { store, cluster, turns, runEnds 
     const now = await store.get("run", run.id);
     if (now?.endedAt !== undefined) return { ok: true, run: now };
   }
-  const message = "the gateway that executes the run has not answered; `rouse doctor` shows which ones live, then try again";
+  const message =
+    "the gateway that executes the run has not answered; `rouse doctor` shows which ones live, then try again";
   return { ok: false, failure: { code: "store_unavailable", message, retryAfterSeconds: 5 } };
 }
 
@@ -38,7 +42,8 @@ export async function cancelRun(id: string, deps: CancelDeps): Cancelled {
   if (chat) return { ok: true, run: chat };
   if (!cluster.shared || turns.isActive(id)) return turns.cancel(id);
   const run = await store.get("run", id);
-  if (run && (run.status === "running" || (run.kind === "api" && run.status === "queued"))) return cancelElsewhere(run, deps);
+  if (run && (run.status === "running" || (run.kind === "api" && run.status === "queued")))
+    return cancelElsewhere(run, deps);
   const cancelled = await turns.cancel(id);
   // Another gateway may have begun it meanwhile.
   if (cancelled.ok) cluster.tell("cancel", [id]);

@@ -22,10 +22,18 @@ function renderPlace({ direct, to, thread, room }: IncomingMessage): string {
   return `in the ${room?.kind === "channel" ? "channel" : "group"} ${renderId(to)}${thread === undefined ? "" : `, thread ${renderId(thread)}`}`;
 }
 
-const NAMES = { image: "image", audio: "voice or audio", video: "video", document: "file" } as const;
+const NAMES = {
+  image: "image",
+  audio: "voice or audio",
+  video: "video",
+  document: "file",
+} as const;
 
 /** Names a file in one line: `[file: report.pdf]`. What was found out about it follows the name. */
-export function renderAttachment({ kind, name }: Pick<Attachment, "kind" | "name">, note = ""): string {
+export function renderAttachment(
+  { kind, name }: Pick<Attachment, "kind" | "name">,
+  note = "",
+): string {
   const named = name === undefined ? "" : `: ${cutText(oneLine(name), MAX_NAME).text}`;
   return `[${NAMES[kind]}${named}${note === "" ? "" : `, ${note}`}]`;
 }
@@ -59,7 +67,8 @@ const isWritten = ({ text, outside, by }: TextPart): boolean =>
   outside ? by !== "sender" : !(text.startsWith(LEAD_START) && text.endsWith(LEAD_END));
 
 /** The text that an input asks about: without the lines about who wrote its messages, and where. */
-export const toQuestion = (input: readonly TextPart[]): string => plainText(input.filter(isWritten));
+export const toQuestion = (input: readonly TextPart[]): string =>
+  plainText(input.filter(isWritten));
 
 /**
  * Renders the input of a message's turn: a line with the ids of sender and room, the display names as outside text, then
@@ -73,18 +82,34 @@ export function renderMessage(
   text: string,
   { isOwner, personId }: { isOwner: boolean; personId?: string | undefined },
 ): TextPart[] {
-  const who = isOwner ? " (the owner)" : personId === undefined ? "" : ` (the person ${renderId(personId)})`;
+  const who = isOwner
+    ? " (the owner)"
+    : personId === undefined
+      ? ""
+      : ` (the person ${renderId(personId)})`;
   const sender = `${renderId(message.from)}${who}`;
   const lead = `${LEAD_START}${channel} from ${sender}, ${renderPlace(message)}.${LEAD_END}`;
   const { quoted } = message;
-  const files = [...(message.attachments ?? []).map((file) => renderAttachment(file)), ...(message.files ?? [])];
+  const files = [
+    ...(message.attachments ?? []).map((file) => renderAttachment(file)),
+    ...(message.files ?? []),
+  ];
   const names =
-    isOwner && message.direct ? [] : [...nameLines("sender's name", message.name), ...nameLines("room's name", message.room?.name)];
+    isOwner && message.direct
+      ? []
+      : [
+          ...nameLines("sender's name", message.name),
+          ...nameLines("room's name", message.room?.name),
+        ];
   return [
     { text: lead, outside: false },
-    ...(names.length === 0 ? [] : [{ text: names.join("\n"), outside: true, by: "sender" as const }]),
+    ...(names.length === 0
+      ? []
+      : [{ text: names.join("\n"), outside: true, by: "sender" as const }]),
     { text: `\n${text}`, outside: false, ...(isOwner ? { by: "owner" as const } : {}) },
-    ...(quoted && "text" in quoted ? [renderEarlier(QUOTED, [quoted]), { text: "\n", outside: false }] : []),
+    ...(quoted && "text" in quoted
+      ? [renderEarlier(QUOTED, [quoted]), { text: "\n", outside: false }]
+      : []),
     ...(files.length === 0 ? [] : [{ text: fileLines(files).join("\n"), outside: true }]),
   ];
 }

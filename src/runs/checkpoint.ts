@@ -6,7 +6,12 @@ import { isOutsideTurn } from "../agent/provenance.ts";
 import type { Agent, CallGate, ResolvedModel } from "../agent/types.ts";
 import type { Checkpoint, Job, NewTurn, RunRecord, TurnRecord, Usage } from "../store/types.ts";
 import type { ExecutorDeps } from "./run-kind.ts";
-import { readHistory, readNewest, type HistoryLimits, type SessionHistory } from "./session-history.ts";
+import {
+  readHistory,
+  readNewest,
+  type HistoryLimits,
+  type SessionHistory,
+} from "./session-history.ts";
 import type { ActionContext } from "./types.ts";
 
 /** The share of the model's window at which it counts as full: the rest is for the new input, and for what its tools return. */
@@ -36,7 +41,10 @@ export interface CheckpointRun {
 }
 
 /** The model of an agent's checkpoints, whatever model its turn has, and the room that history may take in its window. */
-function getRoom({ agent, context }: Pick<CheckpointRun, "agent" | "context">): { model: ResolvedModel | undefined; room: number } {
+function getRoom({ agent, context }: Pick<CheckpointRun, "agent" | "context">): {
+  model: ResolvedModel | undefined;
+  room: number;
+} {
   const found = context.models.resolve(agent.model, agent.fallbacks);
   const model = found.ok ? found.model : undefined;
   return { model, room: context.runtime.getRoom(agent, model) };
@@ -48,11 +56,17 @@ export function getHistoryLimits(
   { origin }: RunRecord["spec"]["session"],
 ): HistoryLimits {
   const isLimited = origin === "main" || origin === "channel";
-  return { tokens: getRoom({ agent, context }).room, turns: isLimited ? context.config.store.retention.sessionTurns : Infinity };
+  return {
+    tokens: getRoom({ agent, context }).room,
+    turns: isLimited ? context.config.store.retention.sessionTurns : Infinity,
+  };
 }
 
 /** Returns the oldest turns of a history that is full: a new checkpoint replaces them. None if there is room left. */
-function findOldest({ turns, tokens, isCut }: SessionHistory, limits: HistoryLimits): readonly TurnRecord[] {
+function findOldest(
+  { turns, tokens, isCut }: SessionHistory,
+  limits: HistoryLimits,
+): readonly TurnRecord[] {
   const full = limits.tokens * FULL;
   if (!isCut && tokens <= full && turns.length <= limits.turns) return [];
   const sizes = turns.map(getTurnTokens);
@@ -73,7 +87,10 @@ async function readForSummary(
 ) {
   const found: TurnRecord[] = [];
   let left = room * FULL - (before ? getTurnTokens(before) : 0);
-  const range = { before: (gone.at(-1) as TurnRecord).seq + 1, after: before?.checkpoint?.covered ?? 0 };
+  const range = {
+    before: (gone.at(-1) as TurnRecord).seq + 1,
+    after: before?.checkpoint?.covered ?? 0,
+  };
   for await (const turn of readNewest(deps.store, run.spec.session, range)) {
     if (turn.checkpoint) continue;
     left -= getTurnTokens(turn);
@@ -84,7 +101,12 @@ async function readForSummary(
 }
 
 /** Lets the agent's model write a summary. Returns undefined, with a warning, if it gives none. */
-async function summarise(history: readonly TurnRecord[], model: ResolvedModel, of: CheckpointRun, warnings: string[]) {
+async function summarise(
+  history: readonly TurnRecord[],
+  model: ResolvedModel,
+  of: CheckpointRun,
+  warnings: string[],
+) {
   const { run, agent, context, deps, signal, timeoutMs } = of;
   const result = await context.runtime.runTurn({
     agent: { ...agent, instructions: buildRules(agent.name) },
@@ -101,8 +123,13 @@ async function summarise(history: readonly TurnRecord[], model: ResolvedModel, o
   });
   if (result.ok && result.text.trim() !== "") return result;
   const code = result.ok ? "empty" : result.code;
-  deps.log.warn({ runId: run.id, code }, "no summary of the older part of a session could be made; it is left out");
-  warnings.push(`no summary of the older turns could be made (${code}); it is tried again when the model's window is full again`);
+  deps.log.warn(
+    { runId: run.id, code },
+    "no summary of the older part of a session could be made; it is left out",
+  );
+  warnings.push(
+    `no summary of the older turns could be made (${code}); it is tried again when the model's window is full again`,
+  );
   return undefined;
 }
 
@@ -119,13 +146,21 @@ interface NewCheckpoint {
   unread: number | undefined;
 }
 
-function buildCheckpoint({ before, gone, source, summary, isWanted, unread }: NewCheckpoint): Checkpoint {
+function buildCheckpoint({
+  before,
+  gone,
+  source,
+  summary,
+  isWanted,
+  unread,
+}: NewCheckpoint): Checkpoint {
   const upTo = (gone.at(-1) as TurnRecord).seq;
   const { turns = 0, left = 0, covered = 0 } = before?.checkpoint ?? {};
   const added = gone.length + (unread ?? 0);
   const seen = [...(before ? [before] : []), ...gone, ...source];
   const outside = unread !== undefined || seen.some((turn) => isOutsideTurn(turn));
-  const onlyPeople = outside && unread === undefined && !seen.some((turn) => isOutsideTurn(turn, false));
+  const onlyPeople =
+    outside && unread === undefined && !seen.some((turn) => isOutsideTurn(turn, false));
   return {
     upTo,
     covered: summary || !isWanted ? upTo : covered,
@@ -138,8 +173,15 @@ function buildCheckpoint({ before, gone, source, summary, isWanted, unread }: Ne
 }
 
 /** What models see in place of the turns: the summary, that of the checkpoint before if there is no new one, or nothing. */
-function buildInput({ before, summary }: NewCheckpoint, outside: boolean, tokens: number): Pick<NewTurn, "input" | "messages"> {
-  if (!summary) return before ? { input: before.input, messages: before.messages } : { input: [], messages: [] };
+function buildInput(
+  { before, summary }: NewCheckpoint,
+  outside: boolean,
+  tokens: number,
+): Pick<NewTurn, "input" | "messages"> {
+  if (!summary)
+    return before
+      ? { input: before.input, messages: before.messages }
+      : { input: [], messages: [] };
   const { text } = cutToTokens(summary.text, tokens);
   const input = [
     { text: LEAD, outside: false },
@@ -149,7 +191,10 @@ function buildInput({ before, summary }: NewCheckpoint, outside: boolean, tokens
 }
 
 /** Counts the turns of a session that a history has left unread. */
-async function countUnread({ checkpoint, turns, isCut }: SessionHistory, { run, deps }: CheckpointRun): Promise<number | undefined> {
+async function countUnread(
+  { checkpoint, turns, isCut }: SessionHistory,
+  { run, deps }: CheckpointRun,
+): Promise<number | undefined> {
   if (!isCut) return undefined;
   const all = (await deps.store.get("session", run.spec.session))?.turns ?? 0;
   return Math.max(0, all - turns.length - (checkpoint?.checkpoint?.turns ?? 0));
@@ -166,13 +211,24 @@ async function makeCheckpoint(
   const { session } = run.spec;
   const { model, room } = getRoom(of);
   const before = history.checkpoint;
-  const asked = context.config.agents.defaults.checkpoints && model?.ref !== ECHO.ref ? model : undefined;
+  const asked =
+    context.config.agents.defaults.checkpoints && model?.ref !== ECHO.ref ? model : undefined;
   const source = asked ? await readForSummary(gone, before, room, of) : [];
   if (asked && gate.ready && !(await gate.ready(signal))) return history;
-  const summary = asked && source.length > 0 ? await summarise(before ? [before, ...source] : source, asked, of, warnings) : undefined;
+  const summary =
+    asked && source.length > 0
+      ? await summarise(before ? [before, ...source] : source, asked, of, warnings)
+      : undefined;
   // A run that is stopped or put back has nothing to write: its next try makes the summary.
   if (signal.aborted) return history;
-  const parts = { before, gone, source, summary, isWanted: asked !== undefined, unread: await countUnread(history, of) };
+  const parts = {
+    before,
+    gone,
+    source,
+    summary,
+    isWanted: asked !== undefined,
+    unread: await countUnread(history, of),
+  };
   const checkpoint = buildCheckpoint(parts);
   const record: NewTurn = {
     runId: run.id,
@@ -206,5 +262,8 @@ export async function prepareHistory(
   const warnings: string[] = [];
   const read = history ?? (await readHistory(deps.store, session, limits));
   const gone = findOldest(read, limits);
-  return { history: gone.length > 0 ? await makeCheckpoint(read, gone, of, warnings) : read, warnings };
+  return {
+    history: gone.length > 0 ? await makeCheckpoint(read, gone, of, warnings) : read,
+    warnings,
+  };
 }

@@ -32,8 +32,14 @@ function findBlocks(text: string): Span[] {
 
 /** Finds the code between equally long runs of backticks, outside of blocks. */
 function findSpans(text: string, blocks: readonly Span[]): Span[] {
-  const runs = [...text.matchAll(TICKS)].map(({ index, 0: run }) => ({ start: index, end: index + run.length, next: -1 }));
-  const outside = runs.filter(({ start }) => !blocks.some((block) => start >= block.start && start < block.end));
+  const runs = [...text.matchAll(TICKS)].map(({ index, 0: run }) => ({
+    start: index,
+    end: index + run.length,
+    next: -1,
+  }));
+  const outside = runs.filter(
+    ({ start }) => !blocks.some((block) => start >= block.start && start < block.end),
+  );
   const last = new Map<number, number>();
   for (let at = outside.length - 1; at >= 0; at--) {
     const run = outside[at] as (typeof outside)[number];
@@ -64,7 +70,8 @@ export function findCitationMarks(text: string): CitationMark[] {
   return [...text.matchAll(MARK)].flatMap(({ index: start, 0: mark, 1: digits }) => {
     const end = start + mark.length;
     const before = text.slice(Math.max(0, start - 80), start);
-    const isOther = before.endsWith("\\") || NO_MARK.test(before) || DEFINITION.test(text.slice(end, end + 20));
+    const isOther =
+      before.endsWith("\\") || NO_MARK.test(before) || DEFINITION.test(text.slice(end, end + 20));
     return isOther || isCode(start) ? [] : [{ number: Number(digits), start, end }];
   });
 }
@@ -72,6 +79,8 @@ export function findCitationMarks(text: string): CitationMark[] {
 /** Puts a backslash before what a passage has in the form of a citation, such as the marks of footnotes: no answer copies it as one. */
 export function escapeCitationMarks(text: string): string {
   const isCode = createCodeTest(text);
-  const escaped = text.replaceAll(MARK, (mark: string, _digits: string, at: number) => (isCode(at) ? mark : `\\${mark}`));
+  const escaped = text.replaceAll(MARK, (mark: string, _digits: string, at: number) =>
+    isCode(at) ? mark : `\\${mark}`,
+  );
   return escaped.replaceAll(LINE_MARK, String.raw`$1\[`);
 }

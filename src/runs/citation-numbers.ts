@@ -38,9 +38,11 @@ export interface SeenBefore {
 
 export const SEARCH_NAME = "knowledge_search";
 
-export const renderName = ({ filename, page }: Citation): string => `${oneLine(filename)}${page === null ? "" : `, page ${page}`}`;
+export const renderName = ({ filename, page }: Citation): string =>
+  `${oneLine(filename)}${page === null ? "" : `, page ${page}`}`;
 /** Names the passage too, so that its number can be read back from what the model was given. */
-const renderOrigin = (passage: Citation): string => `document ${renderName(passage)} (${passage.chunkId})`;
+const renderOrigin = (passage: Citation): string =>
+  `document ${renderName(passage)} (${passage.chunkId})`;
 
 /** Renders a passage that a turn is given before its input. */
 export const renderPassage = (passage: NamedCitation): Part[] => [
@@ -50,7 +52,12 @@ export const renderPassage = (passage: NamedCitation): Part[] => [
 
 /** Renders the result of a search by the model. */
 export const renderFound = (found: readonly NamedCitation[]): string =>
-  found.map((passage) => `[${passage.number}] ${renderOrigin(passage)}\n${escapeCitationMarks(passage.text)}`).join("\n\n");
+  found
+    .map(
+      (passage) =>
+        `[${passage.number}] ${renderOrigin(passage)}\n${escapeCitationMarks(passage.text)}`,
+    )
+    .join("\n\n");
 
 const ORIGIN = /^document (.*?)(?:, page (\d+))? \((([^()\s#]+)#\d+)\)$/;
 /** No passage has such a line: its marks are escaped. */
@@ -61,7 +68,18 @@ function readPassage(number: string, origin: string, text: string): NamedCitatio
   const [, filename, page, chunkId, documentId] = ORIGIN.exec(origin) ?? [];
   if (filename === undefined || chunkId === undefined || documentId === undefined) return [];
   const place = page === undefined ? null : Number(page);
-  return [{ number: Number(number), documentId, chunkId, filename, title: null, page: place, score: null, text: text.trim() }];
+  return [
+    {
+      number: Number(number),
+      documentId,
+      chunkId,
+      filename,
+      title: null,
+      page: place,
+      score: null,
+      text: text.trim(),
+    },
+  ];
 }
 
 /** Reads back what `renderPassage` has rendered. */
@@ -69,7 +87,9 @@ function readContext(parts: readonly { text: string; label?: string }[]): NamedC
   return parts.flatMap(({ text }, index) => {
     const number = NUMBER.exec(text)?.[1];
     const passage = parts[index + 1];
-    return number === undefined || !passage?.label ? [] : readPassage(number, passage.label, passage.text);
+    return number === undefined || !passage?.label
+      ? []
+      : readPassage(number, passage.label, passage.text);
   });
 }
 
@@ -98,13 +118,17 @@ function readMessages(messages: readonly unknown[]): { found: NamedCitation[]; s
     if (!Array.isArray(content)) continue;
     for (const { type, text, toolName, output } of content as ContentPart[]) {
       if (role === "assistant" && typeof text === "string") said.push(text);
-      if (type === "tool-result" && toolName === SEARCH_NAME && typeof output?.value === "string") found.push(...readFound(output.value));
+      if (type === "tool-result" && toolName === SEARCH_NAME && typeof output?.value === "string")
+        found.push(...readFound(output.value));
     }
   }
   return { found, said };
 }
 
-function readEarlier({ history = [], messages = [] }: SeenBefore): { found: NamedCitation[]; said: string[] } {
+function readEarlier({ history = [], messages = [] }: SeenBefore): {
+  found: NamedCitation[];
+  said: string[];
+} {
   const turns = history.map((turn) => {
     const { found, said } = readMessages(turn.messages);
     const summary = turn.checkpoint ? [plainText(turn.input)] : [];
@@ -122,7 +146,9 @@ const readSteps = ({ steps = [] }: SeenBefore): NamedCitation[] =>
   steps.flatMap(({ calls }) =>
     calls
       .filter(({ name }) => name === SEARCH_NAME)
-      .flatMap(({ output }) => (output?.parts ?? []).flatMap((part) => (part.type === "text" ? readFound(part.text) : []))),
+      .flatMap(({ output }) =>
+        (output?.parts ?? []).flatMap((part) => (part.type === "text" ? readFound(part.text) : [])),
+      ),
   );
 
 /**
@@ -152,7 +178,9 @@ export function createNumbering(earlier: SeenBefore) {
     },
     getCitations(text: string): NamedCitation[] {
       const named = new Set(findCitationMarks(text).map(({ number }) => number));
-      const all = [...byNumber.values()].filter(({ number }) => given.has(number) || named.has(number));
+      const all = [...byNumber.values()].filter(
+        ({ number }) => given.has(number) || named.has(number),
+      );
       return all.toSorted((a, b) => a.number - b.number);
     },
   };

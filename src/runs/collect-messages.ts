@@ -1,6 +1,13 @@
 import type { Config } from "../config/schema/index.ts";
 import { isRunChanged } from "../store/errors.ts";
-import { sessionId, type ExpectedRun, type Job, type Ms, type RunRecord, type Writes } from "../store/types.ts";
+import {
+  sessionId,
+  type ExpectedRun,
+  type Job,
+  type Ms,
+  type RunRecord,
+  type Writes,
+} from "../store/types.ts";
 import { joinMessages, joinUnread } from "./message-parts.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
@@ -17,25 +24,50 @@ const hasSteps = async (run: RunRecord, { store }: Pick<TurnDeps, "store">): Pro
 /** Whether two messages can be answered together: in the same place, and none of them was begun. */
 function belongTogether(one: RunRecord, { kind, attempts, spec }: RunRecord): boolean {
   const { channel, to, incoming } = one.spec;
-  return kind === "channel" && attempts === 0 && spec.channel === channel && spec.to === to && spec.incoming?.thread === incoming?.thread;
+  return (
+    kind === "channel" &&
+    attempts === 0 &&
+    spec.channel === channel &&
+    spec.to === to &&
+    spec.incoming?.thread === incoming?.thread
+  );
 }
 
-const countChars = ({ spec }: RunRecord): number => spec.input.reduce((sum, { text }) => sum + text.length, 0);
+const countChars = ({ spec }: RunRecord): number =>
+  spec.input.reduce((sum, { text }) => sum + text.length, 0);
 
 /** The messages that came after a run's message and join it, oldest first. */
-async function findFollowing(run: RunRecord, maxChars: number, { store }: Pick<TurnDeps, "store">): Promise<RunRecord[]> {
+async function findFollowing(
+  run: RunRecord,
+  maxChars: number,
+  { store }: Pick<TurnDeps, "store">,
+): Promise<RunRecord[]> {
   const { session } = run.spec;
-  const queued = await store.list("runs", { status: "queued", sessionKey: session.key, limit: MAX_QUEUED });
+  const queued = await store.list("runs", {
+    status: "queued",
+    sessionKey: session.key,
+    limit: MAX_QUEUED,
+  });
   // What is older than the list cannot be put in order.
   if (queued.length === MAX_QUEUED) return [];
   const later = queued
     .toReversed()
-    .filter((one) => one.id !== run.id && one.createdAt >= run.createdAt && sessionId(one.spec.session) === sessionId(session))
+    .filter(
+      (one) =>
+        one.id !== run.id &&
+        one.createdAt >= run.createdAt &&
+        sessionId(one.spec.session) === sessionId(session),
+    )
     .filter(({ spec }) => spec.command === undefined || spec.command === "new");
   let chars = countChars(run);
   const end = later.findIndex((one, at) => {
     chars += countChars(one);
-    return one.spec.command !== undefined || !belongTogether(run, one) || chars > maxChars || at + 2 > MAX_MESSAGES;
+    return (
+      one.spec.command !== undefined ||
+      !belongTogether(run, one) ||
+      chars > maxChars ||
+      at + 2 > MAX_MESSAGES
+    );
   });
   return end < 0 ? later : later.slice(0, end);
 }
@@ -53,10 +85,19 @@ export function getQuietEnd(times: readonly Ms[], quietMs: number, now: Ms): Ms 
   return Math.min(last + quietMs, begin + quietMs * MAX_QUIET_TIMES);
 }
 
-const toExpected = ({ status, attempts, edits = 0 }: RunRecord): ExpectedRun => ({ status, attempts, edits });
+const toExpected = ({ status, attempts, edits = 0 }: RunRecord): ExpectedRun => ({
+  status,
+  attempts,
+  edits,
+});
 
 /** Makes one turn of a run's message and those that follow it: one commit, so that a crash loses and doubles none. */
-async function join(job: Job, run: RunRecord, following: readonly RunRecord[], deps: TurnDeps): Promise<RunRecord | undefined> {
+async function join(
+  job: Job,
+  run: RunRecord,
+  following: readonly RunRecord[],
+  deps: TurnDeps,
+): Promise<RunRecord | undefined> {
   const { store, clock, onRunEnd } = deps;
   const all = [run, ...following];
   const { incoming: last } = (following.at(-1) ?? run).spec;
@@ -64,21 +105,35 @@ async function join(job: Job, run: RunRecord, following: readonly RunRecord[], d
   const { owner: _last, ...incoming } = last;
   const isOwners = all.every(({ spec }) => spec.incoming?.owner);
   const unread = joinUnread(all.map(({ spec }) => spec.unread));
-  const ids = all.flatMap(({ spec: { incoming: one } }) => (one ? [...(one.joined ?? []), one.replyTo] : []));
+  const ids = all.flatMap(({ spec: { incoming: one } }) =>
+    one ? [...(one.joined ?? []), one.replyTo] : [],
+  );
   const joined = ids.filter((id) => id !== last.replyTo);
   const spec = {
     ...run.spec,
     ...joinMessages(all.map((one) => one.spec)),
     ...(unread && { unread }),
     // The reply answers the newest message.
-    incoming: { ...incoming, ...(joined.length > 0 && { joined }), ...(isOwners && { owner: true as const }) },
+    incoming: {
+      ...incoming,
+      ...(joined.length > 0 && { joined }),
+      ...(isOwners && { owner: true as const }),
+    },
   };
   const warnings = all.flatMap((one) => one.warnings);
-  const route = { status: "skipped" as const, reason: `answered together with an earlier message, by the run ${run.id}` };
+  const route = {
+    status: "skipped" as const,
+    reason: `answered together with an earlier message, by the run ${run.id}`,
+  };
   const write = (tx: Writes): void => {
     tx.update("run", run.id, { spec, warnings }, toExpected(run));
     for (const one of following) {
-      tx.update("run", one.id, { status: "succeeded", route, endedAt: clock.now() }, toExpected(one));
+      tx.update(
+        "run",
+        one.id,
+        { status: "succeeded", route, endedAt: clock.now() },
+        toExpected(one),
+      );
       tx.delete("job", "turn", one.id);
     }
   };
@@ -99,7 +154,12 @@ const isCollecting = ({ sessions }: Config): boolean => sessions.messages !== "s
  * Collects the messages that came after a run's message and have no turn yet into the run. Returns the run to execute, or
  * undefined if its job was put back, since the person may go on writing, or if another gateway has it.
  */
-export async function collectMessages(job: Job, run: RunRecord, { config }: ActionContext, deps: TurnDeps): Promise<RunRecord | undefined> {
+export async function collectMessages(
+  job: Job,
+  run: RunRecord,
+  { config }: ActionContext,
+  deps: TurnDeps,
+): Promise<RunRecord | undefined> {
   if (!isCollecting(config) || run.attempts > 0 || (await hasSteps(run, deps))) return run;
   const following = await findFollowing(run, config.hooks.maxMessageChars, deps);
   const now = deps.clock.now();

@@ -10,16 +10,22 @@ import { replyRoute } from "./run-result.ts";
 import type { RunJob, TurnDeps } from "./types.ts";
 
 /** `/new` or `!new`, also after a mention and with the bot's name at its end (`@rouse /new`, `/new@rouse_bot`). */
-const COMMAND = /^(?:@\S+\s+)?[/!](?:(new|stop|status|help|unlink)(?:@\S+)?|(agent|link)(?:@\S+)?(?:\s+(\S{1,100}))?)$/i;
+const COMMAND =
+  /^(?:@\S+\s+)?[/!](?:(new|stop|status|help|unlink)(?:@\S+)?|(agent|link)(?:@\S+)?(?:\s+(\S{1,100}))?)$/i;
 
-type WrittenCommand = Pick<RunSpec, "argument"> & { command: "new" | "stop" | "status" | "help" | "agent" | "link" | "unlink" };
+type WrittenCommand = Pick<RunSpec, "argument"> & {
+  command: "new" | "stop" | "status" | "help" | "agent" | "link" | "unlink";
+};
 
 /** Parses a message that is a command; undefined for any other message. Only `/agent` and `/link` may have a word behind them. */
 export function parseCommand(text: string): WrittenCommand | undefined {
   const [, alone, withWord, argument] = COMMAND.exec(text.trim()) ?? [];
   const name = alone ?? withWord;
   if (name === undefined) return undefined;
-  return { command: name.toLowerCase() as WrittenCommand["command"], ...(argument !== undefined && { argument }) };
+  return {
+    command: name.toLowerCase() as WrittenCommand["command"],
+    ...(argument !== undefined && { argument }),
+  };
 }
 
 const MAX_STOPPED = 1000;
@@ -61,10 +67,16 @@ async function answerPairing(
   { decisions }: Phrases,
 ): Promise<string> {
   if (!context().approvers.includes(by)) return decisions.notAllowed;
-  const decided = await people.pairings.decide(code, verdict === "approve" ? "approve" : "deny", by);
+  const decided = await people.pairings.decide(
+    code,
+    verdict === "approve" ? "approve" : "deny",
+    by,
+  );
   if (!decided.ok) return decisions.noPerson;
   const { channel, person, state } = decided.pairing;
-  return state === "approved" ? decisions.personApproved(person, channel) : decisions.personDenied(person, channel);
+  return state === "approved"
+    ? decisions.personApproved(person, channel)
+    : decisions.personDenied(person, channel);
 }
 
 /** Executes a command that has an answer of its own. */
@@ -78,8 +90,12 @@ async function answerCommand(run: RunRecord, deps: TurnDeps): Promise<string> {
   if (command === "agent") return answerAgent(run, deps, phrases);
   if (command === "link" || command === "unlink") return answerLink(run, deps, phrases);
   if (!incoming || !decision) return phrases.decisions.nothing;
-  if (command === "pair") return answerPairing(`${channel}:${incoming.from}`, decision, deps, phrases);
-  const { answer } = await answerDecision({ channel, person: incoming.from, ...decision }, deps.approvals);
+  if (command === "pair")
+    return answerPairing(`${channel}:${incoming.from}`, decision, deps, phrases);
+  const { answer } = await answerDecision(
+    { channel, person: incoming.from, ...decision },
+    deps.approvals,
+  );
   return answer(incoming.language);
 }
 
@@ -96,7 +112,13 @@ export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps
   const isNew = run.spec.command === "new";
   const reply = await answerCommand(run, deps);
   const now = clock.now();
-  const planned = planDelivery({ runId, route, text: reply, channels: deps.context().channels, now });
+  const planned = planDelivery({
+    runId,
+    route,
+    text: reply,
+    channels: deps.context().channels,
+    now,
+  });
   const done = await store.commit((tx) => {
     tx.update("run", runId, {
       reply,
@@ -112,7 +134,11 @@ export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps
 }
 
 /** Executes the turn job of `/new`: in order with the session's turns, it deletes the history. */
-export async function resetHistory(job: Job, run: RunRecord, { store, clock, onRunEnd }: TurnDeps): Promise<void> {
+export async function resetHistory(
+  job: Job,
+  run: RunRecord,
+  { store, clock, onRunEnd }: TurnDeps,
+): Promise<void> {
   const done = await store.commit((tx) => {
     tx.delete("turns", run.spec.session);
     tx.update("run", run.id, { status: "succeeded", endedAt: clock.now() });

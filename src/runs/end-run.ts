@@ -1,5 +1,11 @@
 import { writeDelivery } from "../delivery/plan.ts";
-import { countUsedTokens, type RunError, type RunRecord, type StepRecord, type Writes } from "../store/types.ts";
+import {
+  countUsedTokens,
+  type RunError,
+  type RunRecord,
+  type StepRecord,
+  type Writes,
+} from "../store/types.ts";
 import { replaceLive, writeRemoval } from "./live-message.ts";
 import { persist, type Repeated } from "./persist.ts";
 import type { ExecutorDeps, LoadedRun, ModelTurn, RunKind } from "./run-kind.ts";
@@ -33,11 +39,18 @@ export interface AttemptUsage {
 }
 
 /** Does what needs the store until it is done, or the run is another gateway's. */
-export const persistFor = <T>({ run, kind, signal, deps }: Try, attempt: () => T | Promise<T>, repeated?: Repeated<T>): Promise<T> =>
-  persist(attempt, { runId: run.id, job: kind.job, signal }, deps, repeated);
+export const persistFor = <T>(
+  { run, kind, signal, deps }: Try,
+  attempt: () => T | Promise<T>,
+  repeated?: Repeated<T>,
+): Promise<T> => persist(attempt, { runId: run.id, job: kind.job, signal }, deps, repeated);
 
 /** The part of a failure that the run keeps. */
-export const toRunError = ({ code, message, vendor }: RunError): RunError => ({ code, message, ...(vendor && { vendor }) });
+export const toRunError = ({ code, message, vendor }: RunError): RunError => ({
+  code,
+  message,
+  ...(vendor && { vendor }),
+});
 
 export const toSpent = (usage: RunRecord["usage"] = {}, again: boolean): AttemptUsage => ({
   tokens: countUsedTokens({ usage }),
@@ -54,7 +67,9 @@ export function getUsed(result: ModelTurn, current: Try): Pick<RunRecord, "usage
 }
 
 /** What a run has used that goes back into the queue: limits count it from now on. */
-export const getUsedSoFar = (current: Pick<Try, "steps" | "summaryUsage">): Pick<RunRecord, "usage"> =>
+export const getUsedSoFar = (
+  current: Pick<Try, "steps" | "summaryUsage">,
+): Pick<RunRecord, "usage"> =>
   current.steps.length > 0 || current.summaryUsage ? { usage: addRunUsage(current) } : {};
 
 /** Writes the end of a run and all that follows from it, in one commit. */
@@ -65,7 +80,13 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
   const status = getRunStatus(result);
   const used = getUsed(result, current);
   current.end = result.ok ? { status } : { status, error: result.code };
-  const { change, warnings = [], planned: made, write, after } = await persistFor(current, () => kind.finish(run, result, now, steps));
+  const {
+    change,
+    warnings = [],
+    planned: made,
+    write,
+    after,
+  } = await persistFor(current, () => kind.finish(run, result, now, steps));
   // Only an answer replaces the message that showed its text.
   const planned = made && result.ok ? replaceLive(made, run) : made;
   const end = {
@@ -73,28 +94,42 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
     endedAt: now,
     warnings: [...run.warnings, ...result.warnings, ...warnings],
     ...used,
-    ...(result.ok ? {} : { error: toRunError(result), ...keepFailedAttempts(run, result, context) }),
+    ...(result.ok
+      ? {}
+      : { error: toRunError(result), ...keepFailedAttempts(run, result, context) }),
     ...(planned ? { deliveryId: planned.delivery.id } : {}),
     ...change,
     ...(run.live && { live: null }),
   };
   const writeAll = (tx: Writes): void => {
-    if (isStored) writeEnd(tx, run, end, { context, now, ...(planned ? { delivery: planned.delivery } : {}) });
+    if (isStored)
+      writeEnd(tx, run, end, { context, now, ...(planned ? { delivery: planned.delivery } : {}) });
     else tx.add("run", { ...run, ...end });
     if (result.ok && result.lastStep) tx.add("step", result.lastStep);
     if (planned) writeDelivery(tx, planned);
     if (!planned?.delivery.live) writeRemoval(tx, run, now);
     write(tx);
   };
-  const isWritten = async (): Promise<boolean> => (await deps.store.get("run", run.id))?.endedAt === now;
-  const done = await persistFor(current, () => commitEnd(run, writeAll, { ...deps, now, held: job, by: "gateway", steps }), {
-    isWritten,
-    written: true,
-  });
+  const isWritten = async (): Promise<boolean> =>
+    (await deps.store.get("run", run.id))?.endedAt === now;
+  const done = await persistFor(
+    current,
+    () => commitEnd(run, writeAll, { ...deps, now, held: job, by: "gateway", steps }),
+    {
+      isWritten,
+      written: true,
+    },
+  );
   if (done) {
     deps.metrics?.runEnded({ status, seconds: (now - (run.startedAt ?? now)) / 1000 });
     const { mapping = "", spec } = run;
-    if (used.model !== undefined) deps.metrics?.modelUsed({ agent: spec.session.agentId, mapping, model: used.model, ...used.usage });
+    if (used.model !== undefined)
+      deps.metrics?.modelUsed({
+        agent: spec.session.agentId,
+        mapping,
+        model: used.model,
+        ...used.usage,
+      });
     deps.log.info({ runId: run.id, status }, "a run ended");
     if (planned?.delivery.error) reportNoRoute(run, planned, context, deps);
     deps.onRunEnd?.(run.id);

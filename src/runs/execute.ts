@@ -1,10 +1,26 @@
 import { newBoundaryId } from "../agent/boundary.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { endWait } from "../queue/parking-lot.ts";
-import { getParkedUntil, type Job, type Parked, type RunError, type RunRecord, type Writes } from "../store/types.ts";
+import {
+  getParkedUntil,
+  type Job,
+  type Parked,
+  type RunError,
+  type RunRecord,
+  type Writes,
+} from "../store/types.ts";
 import { LOST } from "../queue/worker.ts";
 import { countCrashes } from "./crashes.ts";
-import { endRun, getUsed, getUsedSoFar, persistFor, type AttemptUsage, toRunError, toSpent, type Try } from "./end-run.ts";
+import {
+  endRun,
+  getUsed,
+  getUsedSoFar,
+  persistFor,
+  type AttemptUsage,
+  toRunError,
+  toSpent,
+  type Try,
+} from "./end-run.ts";
 import { createJournal, getProgress } from "./journal.ts";
 import { createLiveText, withdrawLive } from "./live-text.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
@@ -36,13 +52,29 @@ const MAX_TAKEN = 20;
  * Executes one try of a run. Every kind of run comes this way: load, check, admit, start, turn, end. All that a run ends
  * with is one commit. Throws if the store does, unless the kind recovers.
  */
-export async function execute(kind: RunKind, deps: ExecutorDeps, signal: AbortSignal): Promise<void> {
+export async function execute(
+  kind: RunKind,
+  deps: ExecutorDeps,
+  signal: AbortSignal,
+): Promise<void> {
   const loaded = await kind.load();
   if (!loaded) return endWait(kind.job, deps.parking);
   // A run that has not begun has none.
-  const steps = kind.job && loaded.run.startedAt !== undefined ? await deps.store.list("steps", loaded.run.id) : [];
+  const steps =
+    kind.job && loaded.run.startedAt !== undefined
+      ? await deps.store.list("steps", loaded.run.id)
+      : [];
   const { run, admission, isStored } = loaded;
-  const current: Try = { kind, deps, signal, admission, run, isStored, steps: [...steps], crashes: 0 };
+  const current: Try = {
+    kind,
+    deps,
+    signal,
+    admission,
+    run,
+    isStored,
+    steps: [...steps],
+    crashes: 0,
+  };
   await traceRun(loaded, current, () => executeTry(loaded, current));
 }
 
@@ -90,7 +122,13 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
   }
 }
 
-const buildFailure = ({ code, message }: RunError): FailedTurn => ({ ok: false, code, message, retryable: false, warnings: [] });
+const buildFailure = ({ code, message }: RunError): FailedTurn => ({
+  ok: false,
+  code,
+  message,
+  retryable: false,
+  warnings: [],
+});
 
 /**
  * Keeps the count of a run whose last start ended with its process: a crash before its next start is none of its own. The
@@ -100,7 +138,9 @@ async function noteCrash(current: Try): Promise<boolean> {
   const { run, crashes, kind, deps, isStored, admission } = current;
   if (!isStored || run.status !== "running") return true;
   const change = { status: "queued" as const, crashCount: crashes, ...getUsedSoFar(current) };
-  const held = await persistFor(current, () => deps.store.commit((tx) => tx.update("run", run.id, change), kind.job));
+  const held = await persistFor(current, () =>
+    deps.store.commit((tx) => tx.update("run", run.id, change), kind.job),
+  );
   if (!held) return false;
   admission?.release(run, toSpent(change.usage, true));
   current.run = { ...run, ...change };
@@ -108,18 +148,29 @@ async function noteCrash(current: Try): Promise<boolean> {
 }
 
 /** Resolves what a run is executed with, or says why it cannot be. */
-function checkRun({ run, agent, isStored }: LoadedRun, { kind, crashes }: Try): { agent: Agent; model: ResolvedModel } | RunError {
+function checkRun(
+  { run, agent, isStored }: LoadedRun,
+  { kind, crashes }: Try,
+): { agent: Agent; model: ResolvedModel } | RunError {
   const { context, job } = kind;
-  if (crashes >= MAX_CRASHES) return { code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` };
+  if (crashes >= MAX_CRASHES)
+    return { code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` };
   if (isStored && job && job.attempts > MAX_TAKEN)
     return { code: "crashed", message: `taken up ${MAX_TAKEN} times without coming to a start` };
   if (!agent) return { code: "unknown_agent", message: "the agent is no longer in agents.list" };
-  const model = context.models.resolve(run.spec.model ?? agent.model, run.spec.model === undefined ? agent.fallbacks : []);
+  const model = context.models.resolve(
+    run.spec.model ?? agent.model,
+    run.spec.model === undefined ? agent.fallbacks : [],
+  );
   return model.ok ? { agent, model: model.model } : model;
 }
 
 /** Puts a run back that has not started, since no model of it takes calls; one that is too old ends. */
-async function waitForProvider({ from, ...refusal }: RunRefusal, model: ResolvedModel, current: Try): Promise<AttemptUsage> {
+async function waitForProvider(
+  { from, ...refusal }: RunRefusal,
+  model: ResolvedModel,
+  current: Try,
+): Promise<AttemptUsage> {
   const { kind, deps, run, isStored } = current;
   const now = deps.clock.now();
   const expired = isStored ? findExpired(run, refusal, kind, now) : undefined;
@@ -135,7 +186,12 @@ async function waitForProvider({ from, ...refusal }: RunRefusal, model: Resolved
     ...getUsedSoFar(current),
   };
   await persistFor(current, () =>
-    writeProviderWait(current, change, { of: refusal.of, candidates: toCandidates(model), now, ...(from === undefined ? {} : { from }) }),
+    writeProviderWait(current, change, {
+      of: refusal.of,
+      candidates: toCandidates(model),
+      now,
+      ...(from === undefined ? {} : { from }),
+    }),
   );
   return toSpent(addRunUsage(current), true);
 }
@@ -149,7 +205,13 @@ async function park(run: RunRecord, parked: Parked, current: Try): Promise<void>
       const now = deps.clock.now();
       // A run that is parked already is held by another limit now.
       const waited = run.pausedAt === undefined ? closeWait(run, now) : {};
-      tx.update("run", run.id, { status: "parked", parked, pausedAt: run.pausedAt ?? now, crashCount: crashes, ...waited });
+      tx.update("run", run.id, {
+        status: "parked",
+        parked,
+        pausedAt: run.pausedAt ?? now,
+        crashCount: crashes,
+        ...waited,
+      });
       tx.settle(job, getParkedUntil(parked), { resetAttempts: true });
     }, job),
   );
@@ -184,9 +246,18 @@ async function startTurn(
   // A run that is stored by its first step is from then on like any other.
   const isBefore = kind.start === "before" || (kind.start === "never" && current.isStored);
   if (isBefore && !(await writeStart(start, before.status, prepared, current))) return undefined;
-  const journal = createJournal({ run, steps, signal, job: kind.job, writeFirst: storeWithStep(current) }, deps);
+  const journal = createJournal(
+    { run, steps, signal, job: kind.job, writeFirst: storeWithStep(current) },
+    deps,
+  );
   const live = createLiveText(current);
-  const turn = { agent, model, prepared: live ? { ...prepared, input: { ...prepared.input, ...live.input } } : prepared, journal, gate };
+  const turn = {
+    agent,
+    model,
+    prepared: live ? { ...prepared, input: { ...prepared.input, ...live.input } } : prepared,
+    journal,
+    gate,
+  };
   const [first] = await Promise.all([
     takeModelTurn(turn, current),
     kind.start === "meanwhile" ? writeStart(start, before.status, prepared, current) : undefined,
@@ -197,12 +268,17 @@ async function startTurn(
   return { first, turn };
 }
 
-async function tryRun(parts: Pick<ModelTurnParts, "agent" | "model" | "gate">, current: Try): Promise<AttemptUsage> {
+async function tryRun(
+  parts: Pick<ModelTurnParts, "agent" | "model" | "gate">,
+  current: Try,
+): Promise<AttemptUsage> {
   const { kind, deps, signal } = current;
   const start = (): ReturnType<typeof startTurn> => startTurn(parts, current);
   const { id: runId, kind: runKind, spec } = current.run;
   const route = runKind === "channel" ? replyRoute(spec) : undefined;
-  const started = await (deps.typing ? deps.typing.during({ runId, route, signal }, start) : start());
+  const started = await (deps.typing
+    ? deps.typing.during({ runId, route, signal }, start)
+    : start());
   if (!started) return { tokens: 0, again: false };
   const { model } = parts;
   if (!("turn" in started)) return putBackOrEnd(started, model, false, current);
@@ -210,7 +286,9 @@ async function tryRun(parts: Pick<ModelTurnParts, "agent" | "model" | "gate">, c
   const result = await continueTurn(first, turn, current);
   if (isPaused(result)) {
     current.end = { status: result.code };
-    return result.code === "waiting" ? toSpent(addRunUsage(current), false) : { tokens: 0, again: false };
+    return result.code === "waiting"
+      ? toSpent(addRunUsage(current), false)
+      : { tokens: 0, again: false };
   }
   if (signal.reason === LOST) {
     current.end = { status: "lost" };
@@ -229,10 +307,22 @@ async function tryRun(parts: Pick<ModelTurnParts, "agent" | "model" | "gate">, c
 }
 
 /** Puts a run back whose attempt failed, to be tried again or to wait for its provider; or ends it. */
-async function putBackOrEnd(result: FailedTurn, model: ResolvedModel, hasProgress: boolean, current: Try): Promise<AttemptUsage> {
+async function putBackOrEnd(
+  result: FailedTurn,
+  model: ResolvedModel,
+  hasProgress: boolean,
+  current: Try,
+): Promise<AttemptUsage> {
   const { kind, deps, run, steps, isStored } = current;
   const now = deps.clock.now();
-  const plan = planAfterFailure(result, { kind, run, isStored, hasSteps: steps.length > 0, hasProgress, now });
+  const plan = planAfterFailure(result, {
+    kind,
+    run,
+    isStored,
+    hasSteps: steps.length > 0,
+    hasProgress,
+    now,
+  });
   if (plan.do === "end") {
     await endRun(plan.failure, current);
     return toSpent(getUsed(plan.failure, current).usage, false);
@@ -240,13 +330,29 @@ async function putBackOrEnd(result: FailedTurn, model: ResolvedModel, hasProgres
   const isParked = plan.do === "wait";
   current.end = { status: isParked ? "parked" : "queued", error: result.code };
   const { of, from, ...change } = isParked
-    ? { status: "parked" as const, parked: { reason: "provider" as const, ...plan.blocked }, of: plan.blocked.of, from: undefined }
+    ? {
+        status: "parked" as const,
+        parked: { reason: "provider" as const, ...plan.blocked },
+        of: plan.blocked.of,
+        from: undefined,
+      }
     : { status: "queued" as const, failures: plan.failures, of: model.ref, from: plan.at };
-  const wait = { of, candidates: toCandidates(model), now, ...(from === undefined ? {} : { from }) };
+  const wait = {
+    of,
+    candidates: toCandidates(model),
+    now,
+    ...(from === undefined ? {} : { from }),
+  };
   await persistFor(current, () =>
     writeProviderWait(
       current,
-      { ...change, crashCount: 0, error: toRunError(result), ...keepFailedAttempts(run, result, kind.context), ...getUsedSoFar(current) },
+      {
+        ...change,
+        crashCount: 0,
+        error: toRunError(result),
+        ...keepFailedAttempts(run, result, kind.context),
+        ...getUsedSoFar(current),
+      },
       wait,
     ),
   );
@@ -265,9 +371,14 @@ function storeWithStep(current: Try): ((tx: Writes) => void) | undefined {
 }
 
 /** Lets a turn wait for people. One without a job continues after their decisions. */
-async function continueTurn(first: ModelTurn | PausedTurn, turn: ModelTurnParts, current: Try): Promise<ModelTurn | PausedTurn> {
+async function continueTurn(
+  first: ModelTurn | PausedTurn,
+  turn: ModelTurnParts,
+  current: Try,
+): Promise<ModelTurn | PausedTurn> {
   let result = first;
-  while (isPaused(result) && (await waitForPeople(result, current))) result = await takeModelTurn(turn, current);
+  while (isPaused(result) && (await waitForPeople(result, current)))
+    result = await takeModelTurn(turn, current);
   return result;
 }
 
@@ -282,7 +393,13 @@ async function putBackDrained(job: Job, current: Try): Promise<void> {
   await persistFor(current, () =>
     deps.store.commit((tx) => {
       if (isStored)
-        tx.update("run", run.id, { status: "queued", crashCount: 0, attempts: run.attempts - 1, waitSince: now, ...getUsedSoFar(current) });
+        tx.update("run", run.id, {
+          status: "queued",
+          crashCount: 0,
+          attempts: run.attempts - 1,
+          waitSince: now,
+          ...getUsedSoFar(current),
+        });
       tx.settle(job, now, { resetAttempts: true });
     }, job),
   );

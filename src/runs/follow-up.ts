@@ -23,22 +23,36 @@ const MANY_WORDS = 12;
 /** Whether a question needs the one before it to be understood. */
 function isFollowUp(question: string): boolean {
   const text = question.trim();
-  if (UNSPACED.test(text)) return text.replaceAll(/[\p{P}\s]/gu, "").length <= FEW_CHARACTERS || UNSPACED_BEGINS.test(text);
+  if (UNSPACED.test(text))
+    return (
+      text.replaceAll(/[\p{P}\s]/gu, "").length <= FEW_CHARACTERS || UNSPACED_BEGINS.test(text)
+    );
   const count = text.match(WORD)?.length ?? 0;
   return count <= FEW_WORDS || (count <= MANY_WORDS && (BEGINS.test(text) || REFERS.test(text)));
 }
 
 const getText = (message: ConversationMessage): string =>
-  message.role === "user" ? message.parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n") : "";
+  message.role === "user"
+    ? message.parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n")
+    : "";
 
 /** The last question before this one. */
-function findEarlier(question: string, { history = [], messages = [] }: SeenBefore): string | undefined {
-  const asked = [...history.filter(({ checkpoint }) => !checkpoint).map(({ input }) => toQuestion(input)), ...messages.map(getText)];
-  return asked.map((text) => text.trim()).findLast((text) => text !== "" && text !== question.trim());
+function findEarlier(
+  question: string,
+  { history = [], messages = [] }: SeenBefore,
+): string | undefined {
+  const asked = [
+    ...history.filter(({ checkpoint }) => !checkpoint).map(({ input }) => toQuestion(input)),
+    ...messages.map(getText),
+  ];
+  return asked
+    .map((text) => text.trim())
+    .findLast((text) => text !== "" && text !== question.trim());
 }
 
 /** Returns what is searched for a question: with the question before, if it goes on with that one. */
 export function withEarlierQuestion(question: string, earlier: SeenBefore): string {
-  const before = question.trim() !== "" && isFollowUp(question) ? findEarlier(question, earlier) : undefined;
+  const before =
+    question.trim() !== "" && isFollowUp(question) ? findEarlier(question, earlier) : undefined;
   return before === undefined ? question : `${question}\n${before}`;
 }

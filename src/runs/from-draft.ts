@@ -2,7 +2,13 @@ import type { Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import { wakeMode, type Summary } from "../config/schema/common.ts";
 import type { StoredAction } from "../store/types.ts";
-import { checkAgent, checkWake, isBlank, type ActionSource, type CheckedAction } from "./validate.ts";
+import {
+  checkAgent,
+  checkWake,
+  isBlank,
+  type ActionSource,
+  type CheckedAction,
+} from "./validate.ts";
 import { agentFields, toIssues } from "./fields.ts";
 import type { ActionContext } from "./types.ts";
 
@@ -30,12 +36,21 @@ export function checkDraft(
   origin: Pick<ActionSource, "hook" | "credential" | "now">,
   context: ActionContext,
 ): CheckedAction<StoredAction> {
-  const source: ActionSource = { ...origin, mapping: draft.mapping, unsafe: draft.unsafe, fromRequest: false };
+  const source: ActionSource = {
+    ...origin,
+    mapping: draft.mapping,
+    unsafe: draft.unsafe,
+    fromRequest: false,
+  };
   if (isBlank(draft.content)) {
     const field = draft.action === "wake" ? "text" : "message";
     return {
       ok: false,
-      failure: { code: "mapping_incomplete", message: `${field} came out empty`, issues: [{ path: field, message: "came out empty" }] },
+      failure: {
+        code: "mapping_incomplete",
+        message: `${field} came out empty`,
+        issues: [{ path: field, message: "came out empty" }],
+      },
     };
   }
   if (draft.action === "wake") {
@@ -46,14 +61,20 @@ export function checkDraft(
         issues: [{ path: "wakeMode", message: "use `now` or `next-heartbeat`" }],
       });
     const agentId = draft.fields["agentId"];
-    return checkWake(draft.content, { mode: mode.data, agentId: typeof agentId === "string" ? agentId : undefined }, source, context);
+    return checkWake(
+      draft.content,
+      { mode: mode.data, agentId: typeof agentId === "string" ? agentId : undefined },
+      source,
+      context,
+    );
   }
   const fields = agentFields.safeParse(draft.fields);
   if (!fields.success) {
     const issues = toIssues(fields.error);
     return invalid({ message: `the action has a wrong ${issues[0]?.path ?? "field"}`, issues });
   }
-  if (typeof draft.fields["instructions"] === "string") source.instructions = draft.fields["instructions"];
+  if (typeof draft.fields["instructions"] === "string")
+    source.instructions = draft.fields["instructions"];
   if (draft.freshKeyPrefix !== undefined) source.freshKeyPrefix = draft.freshKeyPrefix;
   if (draft.summary !== undefined) source.summary = draft.summary;
   const checked = checkAgent(draft.content, fields.data, source, context, [...draft.warnings]);

@@ -7,7 +7,15 @@ import { joinTraces } from "../core/trace-context.ts";
 import { buildHeartbeatEvent, isHopeless, renderBatch, selectBatch } from "../sessions/events.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
 import { mainSession } from "../sessions/keys.ts";
-import type { Job, Ms, RouteDecision, RunRecord, RunSpec, SystemEvent, ToolCallRecord } from "../store/types.ts";
+import type {
+  Job,
+  Ms,
+  RouteDecision,
+  RunRecord,
+  RunSpec,
+  SystemEvent,
+  ToolCallRecord,
+} from "../store/types.ts";
 import type { FailedTurn, Prepared, RunEnd, RunKind } from "./run-kind.ts";
 import { appendTurn, decideRoute, planAnswer } from "./run-result.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
@@ -18,13 +26,20 @@ const MAX_QUEUE = 200;
 const ACKNOWLEDGED: RouteDecision = { status: "skipped", reason: "only an acknowledgement" };
 const RETRY = { firstMs: 5_000, longestMs: 600_000 };
 
-function buildSpec(agentId: string, batch: readonly SystemEvent[], context: ActionContext): RunSpec {
+function buildSpec(
+  agentId: string,
+  batch: readonly SystemEvent[],
+  context: ActionContext,
+): RunSpec {
   const heartbeat = getHeartbeat(context.config, agentId);
   return {
     session: mainSession(agentId),
     name: "Heartbeat",
     hook: "heartbeat",
-    input: batch.length > 0 ? renderBatch(batch) : [{ text: "Nothing has been queued since the last heartbeat.", outside: false }],
+    input:
+      batch.length > 0
+        ? renderBatch(batch)
+        : [{ text: "Nothing has been queued since the last heartbeat.", outside: false }],
     instructions: [HEARTBEAT_RULES, heartbeat.instructions].filter(Boolean).join("\n"),
     wakeMode: "next-heartbeat",
     deliver: true,
@@ -36,7 +51,13 @@ function buildSpec(agentId: string, batch: readonly SystemEvent[], context: Acti
   };
 }
 
-function buildRun(agentId: string, batch: readonly SystemEvent[], context: ActionContext, job: Job, createdAt: Ms): RunRecord {
+function buildRun(
+  agentId: string,
+  batch: readonly SystemEvent[],
+  context: ActionContext,
+  job: Job,
+  createdAt: Ms,
+): RunRecord {
   return {
     id: newId("run", createdAt),
     eventId: null,
@@ -86,22 +107,34 @@ function planFailure(failed: FailedHeartbeat, log: TurnDeps["log"]): RunEnd {
   return {
     write(tx) {
       tx.update("systemEvents", ids, parked ? { state: "parked", failed: true } : { failed: true });
-      if (parked) tx.add("systemEvent", buildHeartbeatEvent(run.spec.session.agentId, now, "heartbeat", renderParked(failed)));
+      if (parked)
+        tx.add(
+          "systemEvent",
+          buildHeartbeatEvent(run.spec.session.agentId, now, "heartbeat", renderParked(failed)),
+        );
       const waitMs = parked ? 0 : (failure.retryAfterMs ?? backOff(failures + 1, RETRY));
       tx.settle(job, now + waitMs, { resetAttempts: true });
     },
-    after: () => log.warn({ runId: run.id, code: failure.code, events: ids.length, parked }, "a heartbeat failed; its events stay queued"),
+    after: () =>
+      log.warn(
+        { runId: run.id, code: failure.code, events: ids.length, parked },
+        "a heartbeat failed; its events stay queued",
+      ),
   };
 }
 
 /** The run of a heartbeat that has steps and has not ended. */
-export async function findHeartbeatRun(agentId: string, store: Pick<TurnDeps["store"], "get">): Promise<RunRecord | undefined> {
+export async function findHeartbeatRun(
+  agentId: string,
+  store: Pick<TurnDeps["store"], "get">,
+): Promise<RunRecord | undefined> {
   const id = await store.get("value", RUN_KEY + agentId);
   const run = typeof id === "string" ? await store.get("run", id) : undefined;
   return run?.endedAt === undefined ? run : undefined;
 }
 
-const isAct = ({ state, readOnly }: ToolCallRecord): boolean => !readOnly && !["planned", "waiting", "denied"].includes(state);
+const isAct = ({ state, readOnly }: ToolCallRecord): boolean =>
+  !readOnly && !["planned", "waiting", "denied"].includes(state);
 
 function prepareHeartbeat(spec: RunSpec, batch: readonly SystemEvent[]): Prepared {
   return {
@@ -140,7 +173,9 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
       const agent = context.agents.get(agentId);
       const queued = await store.list("queuedSystemEvents", { agentId, limit: MAX_QUEUE });
       const begun = await findHeartbeatRun(agentId, store);
-      batch = begun ? queued.filter(({ id }) => begun.systemEventIds?.includes(id)) : selectBatch(queued);
+      batch = begun
+        ? queued.filter(({ id }) => begun.systemEventIds?.includes(id))
+        : selectBatch(queued);
       if (begun) return { run: begun, agent, isStored: true };
       if (!agent || (queued.length === 0 && settings.instructions === undefined)) {
         await store.commit((tx) => tx.settle(job), job);
@@ -153,12 +188,15 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
     prepare: ({ spec }) => Promise.resolve(prepareHeartbeat(spec, batch)),
     async finish(run, result, now, steps) {
       const hasActed = steps.some(({ calls }) => calls.some(isAct));
-      if (!result.ok) return planFailure({ run, hasActed, failure: result, batch, job, now }, deps.log);
+      if (!result.ok)
+        return planFailure({ run, hasActed, failure: result, batch, job, now }, deps.log);
       const ids = batch.map((event) => event.id);
       const { acknowledged, text } = parseAck(result.text, settings.ackMaxChars);
       const route = acknowledged ? ACKNOWLEDGED : await decideRoute(run, context, deps);
       return {
-        ...(acknowledged ? { change: { reply: result.text, route } } : planAnswer(run, { ...result, text, route }, context, now)),
+        ...(acknowledged
+          ? { change: { reply: result.text, route } }
+          : planAnswer(run, { ...result, text, route }, context, now)),
         write(tx) {
           appendTurn(tx, run, result, context, now);
           tx.update("systemEvents", ids, { state: "done" });

@@ -1,5 +1,11 @@
 import { isSharedKey } from "../core/session-key.ts";
-import { sessionId, type Job, type RunRecord, type SessionRef, type Store } from "../store/types.ts";
+import {
+  sessionId,
+  type Job,
+  type RunRecord,
+  type SessionRef,
+  type Store,
+} from "../store/types.ts";
 import { buildRunJob } from "./run-result.ts";
 import type { ActionContext } from "./types.ts";
 
@@ -7,9 +13,19 @@ import type { ActionContext } from "./types.ts";
  * Gives a run that an earlier version accepted the session of its event's path and credential, and puts it into the queue
  * of that session. Returns false, and does nothing, for any other run.
  */
-export async function assignSession(job: Job, run: RunRecord, context: ActionContext, store: Store): Promise<boolean> {
+export async function assignSession(
+  job: Job,
+  run: RunRecord,
+  context: ActionContext,
+  store: Store,
+): Promise<boolean> {
   const { session, hook } = run.spec;
-  if (session.origin !== "hook" || session.via || isSharedKey(session.key, context.config.hooks.sharedSessions)) return false;
+  if (
+    session.origin !== "hook" ||
+    session.via ||
+    isSharedKey(session.key, context.config.hooks.sharedSessions)
+  )
+    return false;
   const event = run.eventId === null ? undefined : await store.get("event", run.eventId);
   // An event is kept as long as its run is queued; a run that is retried later may be without.
   const via = { path: event?.path ?? hook, credential: event?.credential ?? "hooks.token" };
@@ -26,7 +42,12 @@ export async function assignSession(job: Job, run: RunRecord, context: ActionCon
 const MAX_ADOPTED = 2_000;
 
 /** Moves the newest turns of a session that an earlier version wrote to the session of the path that used it last. */
-async function adopt(job: Job, before: SessionRef, session: SessionRef, store: Store): Promise<boolean> {
+async function adopt(
+  job: Job,
+  before: SessionRef,
+  session: SessionRef,
+  store: Store,
+): Promise<boolean> {
   const turns = await store.list("turns", { ...before, limit: MAX_ADOPTED });
   if (turns.at(-1)?.hook !== session.via?.path) return false;
   await store.commit((tx) => {
@@ -55,7 +76,8 @@ export async function openSession(job: Job, run: RunRecord, store: Store): Promi
   if (sameKey.some(({ ref }) => sessionId(ref) === id)) return { isNew: false };
   const others = sameKey.filter(({ turns }) => turns > 0);
   const before = others.find(({ ref }) => !ref.via);
-  if (before && session.via && (await adopt(job, before.ref, session, store))) return { isNew: false };
+  if (before && session.via && (await adopt(job, before.ref, session, store)))
+    return { isNew: false };
   if (others.length === 0) return { isNew: true };
   return {
     isNew: true,

@@ -27,7 +27,8 @@ function movesLastRoute({ spec: { session, incoming } }: RunRecord): boolean {
  * Whether the owner's main session hears how a run ended. What others asked the agent for in their own conversation is no
  * business of the owner's.
  */
-const isSummarised = ({ kind, spec }: RunRecord): boolean => kind !== "channel" && spec.schedule?.asked?.session.origin !== "channel";
+const isSummarised = ({ kind, spec }: RunRecord): boolean =>
+  kind !== "channel" && spec.schedule?.asked?.session.origin !== "channel";
 
 /** What the run of a hook, a schedule or a channel's message adds to the model's input. */
 function buildInput({ kind, mapping, spec }: RunRecord): Partial<TurnInput> {
@@ -39,7 +40,12 @@ function buildInput({ kind, mapping, spec }: RunRecord): Partial<TurnInput> {
 }
 
 /** A person who writes on a channel waits for an answer: a turn that failed says so there. */
-function planApology({ id, spec, route }: RunRecord, { code, message }: FailedTurn, context: ActionContext, now: Ms): Planned | undefined {
+function planApology(
+  { id, spec, route }: RunRecord,
+  { code, message }: FailedTurn,
+  context: ActionContext,
+  now: Ms,
+): Planned | undefined {
   const back = route?.status === "route" ? route.route : replyRoute(spec);
   if (code === "cancelled" || !back) return undefined;
   // An error's message may quote the provider.
@@ -47,7 +53,12 @@ function planApology({ id, spec, route }: RunRecord, { code, message }: FailedTu
   return planDelivery({ runId: id, route: back, text, channels: context.channels, now });
 }
 
-async function loadRun(job: Job, runId: string, context: ActionContext, deps: TurnDeps): Promise<LoadedRun | undefined> {
+async function loadRun(
+  job: Job,
+  runId: string,
+  context: ActionContext,
+  deps: TurnDeps,
+): Promise<LoadedRun | undefined> {
   const { store } = deps;
   const run = await store.get("run", runId);
   if (!run || run.status === "cancelled" || run.endedAt !== undefined) {
@@ -61,7 +72,13 @@ async function loadRun(job: Job, runId: string, context: ActionContext, deps: Tu
   // What people say on channels, and what the operator has planned, is not counted against the hooks.
   if (run.kind === "channel") {
     const collected = await collectMessages(job, run, context, deps);
-    return collected && { run: collected, agent: context.agents.get(run.spec.session.agentId), isStored: true };
+    return (
+      collected && {
+        run: collected,
+        agent: context.agents.get(run.spec.session.agentId),
+        isStored: true,
+      }
+    );
   }
   if (await assignSession(job, run, context, store)) return undefined;
   const admission = isHook(run) ? deps.admission : undefined;
@@ -69,7 +86,12 @@ async function loadRun(job: Job, runId: string, context: ActionContext, deps: Tu
 }
 
 /** The run of a hook, of a schedule or of a channel's message: turn, summary and delivery. */
-export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps, signal: AbortSignal): RunKind {
+export function createHookRun(
+  job: Job,
+  { runId }: RunJob,
+  deps: TurnDeps,
+  signal: AbortSignal,
+): RunKind {
   const { store } = deps;
   const context = deps.context();
   const mainAgentId = context.agents.default.id;
@@ -87,10 +109,17 @@ export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps, signa
       const warnings = [...new Set([...run.warnings, ...added])];
       const route = await decideRoute(run, context, deps);
       return {
-        input: { ...buildInput(run), ...(whole && whole.images.length > 0 && { images: whole.images }) },
+        input: {
+          ...buildInput(run),
+          ...(whole && whole.images.length > 0 && { images: whole.images }),
+        },
         ...(whole && { question: toQuestion(whole.text) }),
         ...(isNew && { history: NO_HISTORY }),
-        change: { warnings, route, ...(whole && !signal.aborted && { spec: whole.spec, edits: whole.edits }) },
+        change: {
+          warnings,
+          route,
+          ...(whole && !signal.aborted && { spec: whole.spec, edits: whole.edits }),
+        },
         write(tx) {
           if (movesLastRoute(run) && route.status === "route")
             tx.set("lastRoute", { agentId: agent.id, at: run.createdAt, ...route.route });
@@ -101,7 +130,12 @@ export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps, signa
       const end: Omit<RunEnd, "write"> = result.ok
         ? planAnswer(
             run,
-            { ...result, text: stripAck(result.text), route: run.route as RouteDecision, files: await readAttached(run, steps, store) },
+            {
+              ...result,
+              text: stripAck(result.text),
+              route: run.route as RouteDecision,
+              files: await readAttached(run, steps, store),
+            },
             context,
             now,
           )
@@ -112,11 +146,15 @@ export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps, signa
         write(tx) {
           if (result.ok) appendTurn(tx, run, result, context, now);
           if (isSummarised(run))
-            tx.add("systemEvent", summaryEvent(run, isHook(run) ? mainAgentId : run.spec.session.agentId, now, ending));
+            tx.add(
+              "systemEvent",
+              summaryEvent(run, isHook(run) ? mainAgentId : run.spec.session.agentId, now, ending),
+            );
           tx.settle(job);
         },
         after(done) {
-          if (done && isHook(run) && run.spec.wakeMode === "now") deps.heartbeat.request(mainAgentId);
+          if (done && isHook(run) && run.spec.wakeMode === "now")
+            deps.heartbeat.request(mainAgentId);
         },
       };
     },

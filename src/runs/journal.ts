@@ -1,7 +1,14 @@
 import type { Journal } from "../agent/journal.ts";
 import { getClosingVerdict, writeDecision } from "../approvals/approvals.ts";
 import { TIMEOUT } from "../core/decision.ts";
-import type { ApprovalDecision, ApprovalRecord, Job, RunRecord, StepRecord, Writes } from "../store/types.ts";
+import type {
+  ApprovalDecision,
+  ApprovalRecord,
+  Job,
+  RunRecord,
+  StepRecord,
+  Writes,
+} from "../store/types.ts";
 import { persist } from "./persist.ts";
 import { STEER } from "./steering.ts";
 import type { ExecutorDeps } from "./run-kind.ts";
@@ -25,7 +32,10 @@ export interface JournalOptions {
 
 /** The progress of a run: its steps, and its calls that have an answer. */
 export const getProgress = (steps: readonly StepRecord[]): number =>
-  steps.reduce((sum, { calls }) => sum + 1 + calls.filter(({ output }) => output !== undefined).length, 0);
+  steps.reduce(
+    (sum, { calls }) => sum + 1 + calls.filter(({ output }) => output !== undefined).length,
+    0,
+  );
 
 /** Returns the decision for an approval that has expired. */
 const timedOut = (approval: Pick<ApprovalRecord, "reason" | "expiresAt">): ApprovalDecision => ({

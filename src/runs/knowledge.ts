@@ -40,7 +40,8 @@ const LIMIT = 8;
 const PER_DOCUMENT = 4;
 const MAX_QUESTION = 2_000;
 const INPUT = z.strictObject({ query: z.string() });
-const PASSAGES_LEAD = "Passages from your documents that may help with what follows, each with its number:";
+const PASSAGES_LEAD =
+  "Passages from your documents that may help with what follows, each with its number:";
 const DESCRIPTION =
   "Searches the documents that were uploaded for you. Give a question or a few telling words; the passages that fit best come back, each with its number. Name the numbers of those you used, as [1].";
 
@@ -73,16 +74,30 @@ export async function createTurnKnowledge(
   const scope = { tenant, agentId: agent.id };
   // If that cannot be found out, the search below fails with the reason.
   if (knowledge.has && !(await knowledge.has(scope).catch(() => true))) return nothing;
-  const find = async (text: string, limits: { perDocument?: number; relevantOnly?: boolean } = {}): Promise<NamedCitation[]> => {
+  const find = async (
+    text: string,
+    limits: { perDocument?: number; relevantOnly?: boolean } = {},
+  ): Promise<NamedCitation[]> => {
     if (text.trim() === "") return [];
-    const found = await knowledge.search({ ...scope, text: text.slice(0, MAX_QUESTION), limit: LIMIT, ...limits });
+    const found = await knowledge.search({
+      ...scope,
+      text: text.slice(0, MAX_QUESTION),
+      limit: LIMIT,
+      ...limits,
+    });
     return found.map(numbering.add);
   };
   const context: ContextProvider = async ({ question }) => {
-    const found = await find(withEarlierQuestion(question, earlier), { perDocument: PER_DOCUMENT, relevantOnly: true });
+    const found = await find(withEarlierQuestion(question, earlier), {
+      perDocument: PER_DOCUMENT,
+      relevantOnly: true,
+    });
     return found.length === 0
       ? []
-      : [{ text: PASSAGES_LEAD, from: "operator" }, ...found.flatMap((passage): Part[] => renderPassage(passage))];
+      : [
+          { text: PASSAGES_LEAD, from: "operator" },
+          ...found.flatMap((passage): Part[] => renderPassage(passage)),
+        ];
   };
   const search: Tool<typeof INPUT> = {
     name: SEARCH_NAME,
@@ -106,7 +121,10 @@ export async function createTurnKnowledge(
 
 /** Returns the passages with their numbers, those that a text names, in the order of their numbers, and where it names them. */
 export function findCited(text: string, citations: readonly NumberedCitation[]) {
-  const numbered = citations.map((citation, index): NamedCitation => ({ ...citation, number: citation.number ?? index + 1 }));
+  const numbered = citations.map((citation, index): NamedCitation => ({
+    ...citation,
+    number: citation.number ?? index + 1,
+  }));
   const byNumber = new Map(numbered.map((citation) => [citation.number, citation]));
   const marks = findCitationMarks(text).flatMap(({ number, start, end }) => {
     const citation = byNumber.get(number);
@@ -118,7 +136,9 @@ export function findCited(text: string, citations: readonly NumberedCitation[]) 
 
 /** Adds the documents that a reply names by number, one a line, for readers who are shown no citations. */
 export function withSources(reply: string, citations: readonly NumberedCitation[]): string {
-  const lines = findCited(reply, citations).cited.map((passage) => `[${passage.number}] ${renderName(passage)}`);
+  const lines = findCited(reply, citations).cited.map(
+    (passage) => `[${passage.number}] ${renderName(passage)}`,
+  );
   // A document's name is outside text as well.
   return lines.length === 0 ? reply : disarm(`${reply}\n\n${lines.join("\n")}`);
 }

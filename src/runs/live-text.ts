@@ -66,18 +66,30 @@ export class LiveText {
     try {
       await deps.clock.sleep(START_MS, ended);
       if (ended.aborted || !(await this.#begin())) return;
-      for (let shown = "", waitMs = this.#edits.everyMs; !ended.aborted; await deps.clock.sleep(waitMs, ended)) {
-        const [text = ""] = splitFor(this.#route, `${this.#text.trim()} ${OPEN_END}`, this.#current.kind.context.channels);
+      for (
+        let shown = "", waitMs = this.#edits.everyMs;
+        !ended.aborted;
+        await deps.clock.sleep(waitMs, ended)
+      ) {
+        const [text = ""] = splitFor(
+          this.#route,
+          `${this.#text.trim()} ${OPEN_END}`,
+          this.#current.kind.context.channels,
+        );
         waitMs = this.#edits.everyMs;
         if (text === shown || this.#text.trim() === "") continue;
         const result = await this.#edit(text);
         if (result.status === "sent") shown = text;
         // A vendor that names a wait has not made the edit.
-        else if (result.status === "retry" && result.afterMs !== undefined) waitMs = Math.max(waitMs, result.afterMs);
+        else if (result.status === "retry" && result.afterMs !== undefined)
+          waitMs = Math.max(waitMs, result.afterMs);
         else return this.#giveUp(result.reason);
       }
     } catch (error) {
-      deps.log.debug({ runId: run.id, err: safeError(error) }, "the text of a turn could not be shown");
+      deps.log.debug(
+        { runId: run.id, err: safeError(error) },
+        "the text of a turn could not be shown",
+      );
       if (this.#message) this.#message = { ...this.#message, isUncertain: true };
     }
   }
@@ -88,28 +100,54 @@ export class LiveText {
     const { channel: id, ...place } = this.#route;
     const channel = kind.context.channels.get(id)?.channel;
     if (!channel) return false;
-    const message = { ...place, text: OPEN_END, idempotencyKey: `${newId("dlv", deps.clock.now())}.0` };
-    const sent = await sendPiece((signal) => channel.send(message, signal), deps.clock, NEVER, CALL_MS);
+    const message = {
+      ...place,
+      text: OPEN_END,
+      idempotencyKey: `${newId("dlv", deps.clock.now())}.0`,
+    };
+    const sent = await sendPiece(
+      (signal) => channel.send(message, signal),
+      deps.clock,
+      NEVER,
+      CALL_MS,
+    );
     const messageId = sent.status === "sent" ? sent.messageIds?.[0] : undefined;
     if (messageId === undefined) return false;
     this.#message = { messageId };
-    const held = await deps.store.commit((tx) => tx.update("run", run.id, { live: { messageId } }), kind.job);
+    const held = await deps.store.commit(
+      (tx) => tx.update("run", run.id, { live: { messageId } }),
+      kind.job,
+    );
     // Another gateway has the run, and does not know the message.
-    if (!held) await sendPiece((signal) => this.#edits.remove({ ...place, messageId }, signal), deps.clock, NEVER, CALL_MS);
+    if (!held)
+      await sendPiece(
+        (signal) => this.#edits.remove({ ...place, messageId }, signal),
+        deps.clock,
+        NEVER,
+        CALL_MS,
+      );
     return held;
   }
 
   #edit(text: string): Promise<SendResult> {
     const { channel: _, replyTo: __, ...place } = this.#route;
     const messageId = this.#message?.messageId ?? "";
-    return sendPiece((signal) => this.#edits.edit({ ...place, messageId, text }, signal), this.#current.deps.clock, NEVER, CALL_MS);
+    return sendPiece(
+      (signal) => this.#edits.edit({ ...place, messageId, text }, signal),
+      this.#current.deps.clock,
+      NEVER,
+      CALL_MS,
+    );
   }
 
   /** An edit that may still arrive would overwrite the answer. */
   #giveUp(reason: string): void {
     const { deps, run } = this.#current;
     if (this.#message) this.#message = { ...this.#message, isUncertain: true };
-    deps.log.debug({ runId: run.id, channel: this.#route.channel, reason }, "the text of a turn is not shown any more");
+    deps.log.debug(
+      { runId: run.id, channel: this.#route.channel, reason },
+      "the text of a turn is not shown any more",
+    );
   }
 }
 
@@ -125,6 +163,8 @@ export function createLiveText(current: Try): LiveText | undefined {
 export async function withdrawLive(current: Try): Promise<void> {
   const { deps, run, kind } = current;
   if (!run.live) return;
-  await persistFor(current, () => deps.store.commit((tx) => writeRemoval(tx, run, deps.clock.now()), kind.job));
+  await persistFor(current, () =>
+    deps.store.commit((tx) => writeRemoval(tx, run, deps.clock.now()), kind.job),
+  );
   current.run = { ...run, live: null };
 }

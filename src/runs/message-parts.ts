@@ -5,16 +5,31 @@ import type { RunSpec } from "../store/types.ts";
 const BETWEEN: TextPart = { text: "\n\n", outside: false };
 
 /** Returns the messages that a turn answers, in their order in its input. */
-export function getMessageParts({ parts, incoming, input, unread }: RunSpec): readonly MessageSpan[] {
+export function getMessageParts({
+  parts,
+  incoming,
+  input,
+  unread,
+}: RunSpec): readonly MessageSpan[] {
   if (parts) return parts;
   if (!incoming) return [];
-  return [{ id: incoming.replyTo, from: incoming.from, start: 0, count: input.length, ...(unread && { unread }) }];
+  return [
+    {
+      id: incoming.replyTo,
+      from: incoming.from,
+      start: 0,
+      count: input.length,
+      ...(unread && { unread }),
+    },
+  ];
 }
 
 /** Finds a message among those that a turn answers. */
-export const findMessagePart = (id: string, spec: RunSpec): MessageSpan | undefined => getMessageParts(spec).find((part) => part.id === id);
+export const findMessagePart = (id: string, spec: RunSpec): MessageSpan | undefined =>
+  getMessageParts(spec).find((part) => part.id === id);
 
-const moveParts = (parts: readonly MessageSpan[], by: number): MessageSpan[] => parts.map((part) => ({ ...part, start: part.start + by }));
+const moveParts = (parts: readonly MessageSpan[], by: number): MessageSpan[] =>
+  parts.map((part) => ({ ...part, start: part.start + by }));
 
 /** The messages of a turn after `added` parts of text were put before its input, and all that they refer to was fetched. */
 export const toReadParts = (spec: RunSpec, added: number): MessageSpan[] =>
@@ -46,7 +61,11 @@ export function joinMessages(specs: readonly RunSpec[]): Pick<RunSpec, "input" |
 }
 
 /** What a turn has to get once one of its messages has other content. */
-function replaceUnread(all: UnreadContent | undefined, before: UnreadContent | undefined, after: UnreadContent | undefined) {
+function replaceUnread(
+  all: UnreadContent | undefined,
+  before: UnreadContent | undefined,
+  after: UnreadContent | undefined,
+) {
   const refs = new Set(before?.attachments?.map(({ ref }) => ref));
   const kept: UnreadContent = {
     ...(all?.hasThread && { hasThread: true as const }),
@@ -60,7 +79,12 @@ function replaceUnread(all: UnreadContent | undefined, before: UnreadContent | u
  * Replaces the text of one message of a turn, and what comes with it. If its files were fetched already, those stay.
  * @param isRead whether the turn has begun before
  */
-export function replaceMessage(spec: RunSpec, edited: MessageSpan, edit: RunSpec, isRead: boolean): RunSpec {
+export function replaceMessage(
+  spec: RunSpec,
+  edited: MessageSpan,
+  edit: RunSpec,
+  isRead: boolean,
+): RunSpec {
   const { unread: all, ...kept } = spec;
   const { start, count } = edited;
   const after = isRead && !edited.unread ? undefined : edit.unread;

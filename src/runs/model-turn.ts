@@ -3,7 +3,12 @@ import type { Agent, CallGate, PausedTurn, ResolvedModel } from "../agent/types.
 import { createJudge, getOfferedTools, type Judge } from "../approvals/judge.ts";
 import { addUsage } from "../agent/usage.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
-import { allCoverTool, SCHEDULE_TOOL_NAME, SEND_FILE_TOOL_NAME, type ToolPatterns } from "../core/tool-names.ts";
+import {
+  allCoverTool,
+  SCHEDULE_TOOL_NAME,
+  SEND_FILE_TOOL_NAME,
+  type ToolPatterns,
+} from "../core/tool-names.ts";
 import { createMemoryTools } from "../memory/tools.ts";
 import type { RunRecord, StepRecord, Usage } from "../store/types.ts";
 import { toQuestion } from "./channel-input.ts";
@@ -42,12 +47,15 @@ function getOwnTools(
   { kind: { context, job }, deps, run, steps }: TurnRun,
   { findOrigin }: Pick<Judge, "findOrigin">,
 ): TurnExtension[] {
-  const schedule = deps.scheduleTool && allCoverTool(tools, SCHEDULE_TOOL_NAME) ? [deps.scheduleTool] : [];
+  const schedule =
+    deps.scheduleTool && allCoverTool(tools, SCHEDULE_TOOL_NAME) ? [deps.scheduleTool] : [];
   const canSend = run.route?.status === "route" && allCoverTool(tools, SEND_FILE_TOOL_NAME);
   return [
     ...schedule,
     ...(canSend ? [createSendFile({ run, steps, context, job }, deps)] : []),
-    ...(deps.memory ? createMemoryTools(tools, run, { store: deps.store, memory: deps.memory }, findOrigin) : []),
+    ...(deps.memory
+      ? createMemoryTools(tools, run, { store: deps.store, memory: deps.memory }, findOrigin)
+      : []),
   ];
 }
 
@@ -68,7 +76,9 @@ export async function takeModelTurn(
   const timeoutMs = (spec.timeoutSeconds ?? context.config.agents.defaults.timeoutSeconds) * 1000;
   const of = { run, agent, context, deps, job, signal, timeoutMs, gate };
   const { history: read, warnings: notes } =
-    prepared.isFitted && prepared.history ? { history: prepared.history, warnings: [] } : await prepareHistory(of, prepared.history);
+    prepared.isFitted && prepared.history
+      ? { history: prepared.history, warnings: [] }
+      : await prepareHistory(of, prepared.history);
   // A turn that goes on after people have decided has the history with which it began.
   Object.assign(prepared, { history: read, isFitted: true });
   const history = toTurns(read);
@@ -78,8 +88,20 @@ export async function takeModelTurn(
   const tools = getOfferedTools(settings);
   const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
   const thinking = spec.thinking ?? agent.thinking;
-  const { extensions, getCitations } = await createTurnKnowledge({ agent, tenant }, deps.knowledge, { history, steps, ...input });
-  const judge = createJudge({ ...input, ...settings, history, input: spec.input, isMain: spec.session.origin === "main", canAsk, rules });
+  const { extensions, getCitations } = await createTurnKnowledge(
+    { agent, tenant },
+    deps.knowledge,
+    { history, steps, ...input },
+  );
+  const judge = createJudge({
+    ...input,
+    ...settings,
+    history,
+    input: spec.input,
+    isMain: spec.session.origin === "main",
+    canAsk,
+    rules,
+  });
   const result = await context.runtime.runTurn({
     agent,
     model,
@@ -104,9 +126,19 @@ export async function takeModelTurn(
     ...(boundaryId === undefined ? {} : { boundaryId }),
     ...input,
   });
-  if (!result.ok) return "warnings" in result ? { ...result, warnings: [...notes, ...result.warnings] } : result;
-  const { text, warnings } = judge.reviewTurn(result.text, { steps, context: result.context ?? [] });
+  if (!result.ok)
+    return "warnings" in result ? { ...result, warnings: [...notes, ...result.warnings] } : result;
+  const { text, warnings } = judge.reviewTurn(result.text, {
+    steps,
+    context: result.context ?? [],
+  });
   const usage = used ? addUsage([used, result.usage]) : result.usage;
   const citations = getCitations(`${result.spoken}\n${text}`);
-  return { ...result, text, usage, warnings: [...notes, ...result.warnings, ...warnings], citations };
+  return {
+    ...result,
+    text,
+    usage,
+    warnings: [...notes, ...result.warnings, ...warnings],
+    citations,
+  };
 }

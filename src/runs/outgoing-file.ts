@@ -19,7 +19,12 @@ const HEADS: readonly (readonly [head: string, at: number, mediaType: string])[]
   ["\x1aE\xdf\xa3", 0, "video/webm"],
 ];
 /** Types that only the ending of a name tells apart: those of text, and of packed documents. */
-const TEXTS: Readonly<Record<string, string>> = { csv: "text/csv", md: "text/markdown", json: "application/json", ics: "text/calendar" };
+const TEXTS: Readonly<Record<string, string>> = {
+  csv: "text/csv",
+  md: "text/markdown",
+  json: "application/json",
+  ics: "text/calendar",
+};
 const OFFICE = "application/vnd.openxmlformats-officedocument.";
 const PACKED: Readonly<Record<string, string>> = {
   docx: `${OFFICE}wordprocessingml.document`,
@@ -48,7 +53,8 @@ function isText(data: Uint8Array): boolean {
   }
 }
 
-const getEnding = (name: string): string | undefined => /\.([a-z0-9]{1,8})$/i.exec(name)?.[1]?.toLowerCase();
+const getEnding = (name: string): string | undefined =>
+  /\.([a-z0-9]{1,8})$/i.exec(name)?.[1]?.toLowerCase();
 
 /** Finds the type of a file by its bytes; the ending of its name decides only between forms of the same kind. */
 export function sniffType(data: Buffer, name: string): string {
@@ -67,8 +73,15 @@ export function toSafeName(given: string, mediaType: string): string {
   const clean = oneLine(last.replace(UNSAFE, " ")).replace(/^[. ]+|[. ]+$/g, "");
   const ending = getEnding(clean);
   const fitting = ENDINGS[mediaType];
-  const isMisnamed = mediaType.startsWith("image/") && ending !== fitting && !(ending === "jpeg" && fitting === "jpg");
-  const stem = cutText(ending === undefined ? clean : clean.slice(0, -ending.length - 1), MAX_NAME - 10).text.trim() || "file";
+  const isMisnamed =
+    mediaType.startsWith("image/") &&
+    ending !== fitting &&
+    !(ending === "jpeg" && fitting === "jpg");
+  const stem =
+    cutText(
+      ending === undefined ? clean : clean.slice(0, -ending.length - 1),
+      MAX_NAME - 10,
+    ).text.trim() || "file";
   const shown = fitting !== undefined && (ending === undefined || isMisnamed) ? fitting : ending;
   return shown === undefined ? stem : `${stem}.${shown}`;
 }

@@ -23,14 +23,26 @@ function findWait({
 }: RunRecord): Wait | undefined {
   switch (status) {
     case "waiting":
-      return waiting && { kind: "approval", approvalIds: waiting.approvalIds.slice(0, MAX_APPROVALS), since: waiting.since };
+      return (
+        waiting && {
+          kind: "approval",
+          approvalIds: waiting.approvalIds.slice(0, MAX_APPROVALS),
+          since: waiting.since,
+        }
+      );
     case "collecting":
       return collect && { kind: "batch", since: collect.firstAt };
     case "parked":
-      if (parked?.reason === "provider") return waitSince === undefined ? undefined : { kind: "model", of: parked.of, since: waitSince };
-      return parked && pausedAt !== undefined ? { kind: "limit", scope: parked.scope, limit: parked.limit, since: pausedAt } : undefined;
+      if (parked?.reason === "provider")
+        return waitSince === undefined
+          ? undefined
+          : { kind: "model", of: parked.of, since: waitSince };
+      return parked && pausedAt !== undefined
+        ? { kind: "limit", scope: parked.scope, limit: parked.limit, since: pausedAt }
+        : undefined;
     case "queued":
-      if (waitSince !== undefined) return { kind: failures > 0 ? "delay" : "queue", since: waitSince };
+      if (waitSince !== undefined)
+        return { kind: failures > 0 ? "delay" : "queue", since: waitSince };
       return startedAt === undefined ? { kind: "queue", since: createdAt } : undefined;
     default:
       return undefined;
@@ -62,7 +74,15 @@ export function getEndedWaits(run: RunRecord, now: Ms): Pick<RunRecord, "waits">
  * Returns the change that records that a run waits from `now` on for its model, for another try or in the queue, and that its
  * wait before is over. A run that looks for the same model again has waited all the time.
  */
-export function beginWait(run: RunRecord, now: Ms, of?: string): Pick<RunChange, "waits" | "waitSince"> {
-  const isSame = of !== undefined && run.status === "parked" && run.parked?.reason === "provider" && run.parked.of === of;
+export function beginWait(
+  run: RunRecord,
+  now: Ms,
+  of?: string,
+): Pick<RunChange, "waits" | "waitSince"> {
+  const isSame =
+    of !== undefined &&
+    run.status === "parked" &&
+    run.parked?.reason === "provider" &&
+    run.parked.of === of;
   return isSame && run.waitSince !== undefined ? {} : { ...closeWait(run, now), waitSince: now };
 }

@@ -49,9 +49,14 @@ export async function persist<T>(
     } catch (error) {
       // The commit whose answer was lost has written the record.
       if (failures > 0 && written !== undefined && isTaken(error)) return written;
-      const isOver = signal.reason === "drain" || (!job && readMonotonic(clock) - since > MAX_WITHOUT_JOB);
+      const isOver =
+        signal.reason === "drain" || (!job && readMonotonic(clock) - since > MAX_WITHOUT_JOB);
       if (isOver || !isUnavailable(error)) throw error;
-      if (failures === 0) log.error({ err: safeError(error), runId }, "a result could not be written; it is tried again until it is");
+      if (failures === 0)
+        log.error(
+          { err: safeError(error), runId },
+          "a result could not be written; it is tried again until it is",
+        );
       await clock.sleep(backOff(failures + 1, RETRY), signal.aborted ? undefined : signal);
     }
   }

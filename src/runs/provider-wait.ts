@@ -4,7 +4,15 @@ import { ECHO } from "../agent/no-model.ts";
 import { backOff } from "../core/backoff.ts";
 import { isRefusal, type Breaker, type Pass, type Refusal } from "../core/breaker.ts";
 import { fromParkedKey, LOOK_MS, toParkedKey, type ParkingLot } from "../queue/parking-lot.ts";
-import type { EarlierJob, Job, Ms, RunChange, RunRecord, StepRecord, Store } from "../store/types.ts";
+import type {
+  EarlierJob,
+  Job,
+  Ms,
+  RunChange,
+  RunRecord,
+  StepRecord,
+  Store,
+} from "../store/types.ts";
 import { beginWait } from "./past-waits.ts";
 import { buildRunJob } from "./run-result.ts";
 import type { ExecutorDeps, FailedTurn, RunKind } from "./run-kind.ts";
@@ -81,7 +89,10 @@ interface StartingRun {
  * read from the queue: the process that let the earlier run wait may have ended, or may be another gateway. A run without a job has a caller,
  * who is answered immediately.
  */
-export async function openGate(model: ResolvedModel, { kind, run, deps, steps }: StartingRun): Promise<AttemptGate | RunRefusal> {
+export async function openGate(
+  model: ResolvedModel,
+  { kind, run, deps, steps }: StartingRun,
+): Promise<AttemptGate | RunRefusal> {
   const { parking, queue } = deps;
   const { job } = kind;
   const candidates = toCandidates(model);
@@ -121,7 +132,10 @@ async function waitBehind(
 }
 
 /** Time in which a run has waited for people and limits until `now`, as a change of the run when it starts or waits for a provider. */
-export function countWaited({ waitedMs = 0, pausedAt, waiting }: RunRecord, now: Ms): { waitedMs?: Ms } {
+export function countWaited(
+  { waitedMs = 0, pausedAt, waiting }: RunRecord,
+  now: Ms,
+): { waitedMs?: Ms } {
   const since = waiting?.since ?? pausedAt;
   const total = waitedMs + (since === undefined ? 0 : Math.max(0, now - since));
   return total > 0 ? { waitedMs: total } : {};
@@ -132,10 +146,12 @@ const getDeadline = (run: RunRecord, { context }: RunKind, now: Ms): Ms =>
   run.createdAt + (countWaited(run, now).waitedMs ?? 0) + context.config.runs[toMaxAge(run)];
 
 /** The setting that says how old a run may be that is tried again: a person waits for the answer to a message. */
-const toMaxAge = ({ kind }: RunRecord): "maxAge" | "messageMaxAge" => (kind === "channel" ? "messageMaxAge" : "maxAge");
+const toMaxAge = ({ kind }: RunRecord): "maxAge" | "messageMaxAge" =>
+  kind === "channel" ? "messageMaxAge" : "maxAge";
 
 const HOUR_MS = 3_600_000;
-const renderAge = (ms: Ms): string => (ms >= HOUR_MS ? `${Math.round(ms / HOUR_MS)} h` : `${Math.round(ms / 60_000)} min`);
+const renderAge = (ms: Ms): string =>
+  ms >= HOUR_MS ? `${Math.round(ms / HOUR_MS)} h` : `${Math.round(ms / 60_000)} min`;
 
 /** The failure of a run that is too old to be tried again: what its provider said last, and why nothing follows. */
 function toExpired(
@@ -165,24 +181,43 @@ interface FailedAttempt {
 }
 
 /** Decides what follows a failed attempt of a run with a job. */
-export function planAfterFailure(result: FailedTurn, { kind, run, isStored, hasSteps, hasProgress, now }: FailedAttempt): AfterFailure {
+export function planAfterFailure(
+  result: FailedTurn,
+  { kind, run, isStored, hasSteps, hasProgress, now }: FailedAttempt,
+): AfterFailure {
   if (!result.retryable) return { do: "end", failure: result };
   const isLate = (at: Ms): boolean => isStored && at >= getDeadline(run, kind, now);
-  if (result.blocked) return isLate(now) ? { do: "end", failure: toExpired(result, run, kind) } : { do: "wait", blocked: result.blocked };
+  if (result.blocked)
+    return isLate(now)
+      ? { do: "end", failure: toExpired(result, run, kind) }
+      : { do: "wait", blocked: result.blocked };
   if (!hasSteps && !kind.isRetried) return { do: "end", failure: result };
   const failures = (hasProgress ? 0 : (run.failures ?? 0)) + 1;
   const isAway = AWAY.has(result.code);
   if (!isAway && failures >= MAX_TRIES) return { do: "end", failure: result };
   const { maxRetryAfter } = kind.context.config.runs;
-  const asked = result.retryAfterMs === undefined ? undefined : Math.min(result.retryAfterMs, maxRetryAfter) * (1 + Math.random() / 10);
+  const asked =
+    result.retryAfterMs === undefined
+      ? undefined
+      : Math.min(result.retryAfterMs, maxRetryAfter) * (1 + Math.random() / 10);
   const at = Math.round(now + (asked ?? backOff(failures, RETRY) * (0.75 + Math.random() / 2)));
-  return isLate(at) ? { do: "end", failure: toExpired(result, run, kind) } : { do: "retry", at, failures, isAway };
+  return isLate(at)
+    ? { do: "end", failure: toExpired(result, run, kind) }
+    : { do: "retry", at, failures, isAway };
 }
 
 /** The failure of a run that waits for a provider, if it is too old to wait on. */
-export function findExpired(run: RunRecord, { of }: Refusal, kind: RunKind, now: Ms): FailedTurn | undefined {
+export function findExpired(
+  run: RunRecord,
+  { of }: Refusal,
+  kind: RunKind,
+  now: Ms,
+): FailedTurn | undefined {
   if (now < getDeadline(run, kind, now)) return undefined;
-  const last = run.error ?? { code: "provider_unavailable" as const, message: `calls of ${of} fail` };
+  const last = run.error ?? {
+    code: "provider_unavailable" as const,
+    message: `calls of ${of} fail`,
+  };
   return toExpired({ ...last, warnings: [] }, run, kind);
 }
 
@@ -225,12 +260,20 @@ const PAGE = 500;
 /** Lets the runs that waited for providers when the process ended wait for them again: their breakers are open until a call succeeds. */
 export async function restoreWaitingRuns(
   parking: ParkingLot,
-  { store, clock, context }: { store: Pick<Store, "list" | "counts">; clock: { now(): Ms }; context: ActionContext },
+  {
+    store,
+    clock,
+    context,
+  }: { store: Pick<Store, "list" | "counts">; clock: { now(): Ms }; context: ActionContext },
 ): Promise<void> {
   const { "runs.parked": count = 0 } = await store.counts();
   const parked: RunRecord[] = [];
   for (let more = count > 0, before: string | undefined; more; before = parked.at(-1)?.id) {
-    const page = await store.list("runs", { status: "parked", limit: PAGE, ...(before === undefined ? {} : { before }) });
+    const page = await store.list("runs", {
+      status: "parked",
+      limit: PAGE,
+      ...(before === undefined ? {} : { before }),
+    });
     parked.push(...page);
     more = page.length === PAGE;
   }
@@ -242,9 +285,19 @@ export async function restoreWaitingRuns(
 }
 
 /** Lets this gateway wake a run that waits for a provider. */
-function parkRun({ id, spec, createdAt, parked }: RunRecord, parking: ParkingLot, context: ActionContext): void {
+function parkRun(
+  { id, spec, createdAt, parked }: RunRecord,
+  parking: ParkingLot,
+  context: ActionContext,
+): void {
   if (parked?.reason !== "provider") return;
   const agent = context.agents.get(spec.session.agentId);
-  const resolved = context.models.resolve(spec.model ?? agent?.model ?? parked.of, spec.model === undefined ? agent?.fallbacks : []);
-  parking.park(buildRunJob(id, spec, createdAt), resolved.ok ? toCandidates(resolved.model) : [parked.of]);
+  const resolved = context.models.resolve(
+    spec.model ?? agent?.model ?? parked.of,
+    spec.model === undefined ? agent?.fallbacks : [],
+  );
+  parking.park(
+    buildRunJob(id, spec, createdAt),
+    resolved.ok ? toCandidates(resolved.model) : [parked.of],
+  );
 }

@@ -43,9 +43,15 @@ export function createReceipts(deps: {
       await deps.waitForRun(runId, ms);
       const run = await store.get("run", runId);
       if (run?.endedAt === undefined) return undefined;
-      const delivery = run.deliveryId === undefined ? undefined : await store.get("delivery", run.deliveryId);
+      const delivery =
+        run.deliveryId === undefined ? undefined : await store.get("delivery", run.deliveryId);
       const status = deliveryStatus(run, delivery);
-      return { runId, status: run.status, reply: run.reply ?? null, delivery: status === undefined ? null : { status } };
+      return {
+        runId,
+        status: run.status,
+        reply: run.reply ?? null,
+        delivery: status === undefined ? null : { status },
+      };
     },
   };
 }

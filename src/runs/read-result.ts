@@ -9,10 +9,12 @@ const INPUT = z.strictObject({
   id: z.string().describe("The id that the cut result names."),
   offset: z.int().min(0).default(0).describe("The number of the character to go on from."),
 });
-const DESCRIPTION = "Reads more of a tool's result that was cut because it is long. The end of a cut result says with which id and offset.";
+const DESCRIPTION =
+  "Reads more of a tool's result that was cut because it is long. The end of a cut result says with which id and offset.";
 /** For the note on how to read on. */
 const NOTE_BYTES = 400;
-const NOT_FOUND = "There is no stored result with this id in this conversation. It may no longer be kept: call the tool again.";
+const NOT_FOUND =
+  "There is no stored result with this id in this conversation. It may no longer be kept: call the tool again.";
 
 /**
  * Returns the tool that reads on in results that were cut: those of this run and of earlier runs of its session, and no other.
@@ -35,7 +37,8 @@ export function createReadResult(
       const stored = await store.get("toolResult", id);
       if (!stored || !(await isOwn(stored.runId))) return NOT_FOUND;
       const { length } = stored.text;
-      if (offset >= length) return `The result has ${length} characters: there is nothing behind offset ${offset}.`;
+      if (offset >= length)
+        return `The result has ${length} characters: there is nothing behind offset ${offset}.`;
       const piece = takeBytes(stored.text.slice(offset), maxBytes - NOTE_BYTES);
       const next = offset + piece.length;
       return next < length ? piece + renderMore(id, next, length) : piece;

@@ -2,7 +2,10 @@ import { deliveryState, NO_ROUTE } from "../store/types.ts";
 import type { DeliveryRecord, EventRecord, RunRecord, Store, Usage } from "../store/types.ts";
 
 /** The status of a run's delivery, as receipts name it. */
-export function deliveryStatus(run: RunRecord, delivery: DeliveryRecord | undefined): string | undefined {
+export function deliveryStatus(
+  run: RunRecord,
+  delivery: DeliveryRecord | undefined,
+): string | undefined {
   if (delivery) return deliveryState(delivery);
   if (run.route === undefined) return undefined;
   if (run.route.status !== "route") return run.route.status;
@@ -15,7 +18,8 @@ export async function eventReceipt(store: Pick<Store, "get">, event: EventRecord
   const actions = await Promise.all(
     event.actions.map(async (action) => {
       const mapping = action.mapping ?? null;
-      if (action.kind === "wake") return { kind: "wake", systemEventId: action.systemEventId, mapping, status: "accepted" };
+      if (action.kind === "wake")
+        return { kind: "wake", systemEventId: action.systemEventId, mapping, status: "accepted" };
       const run = await store.get("run", action.runId);
       return { kind: "run", runId: action.runId, mapping, status: run?.status ?? "forgotten" };
     }),
@@ -36,15 +40,31 @@ export async function eventReceipt(store: Pick<Store, "get">, event: EventRecord
   };
 }
 
-const iso = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(ms).toISOString());
+const iso = (ms: number | undefined): string | null =>
+  ms === undefined ? null : new Date(ms).toISOString();
 
-function deliveryReceipt(run: RunRecord, delivery: DeliveryRecord | undefined, full: boolean): object | null {
+function deliveryReceipt(
+  run: RunRecord,
+  delivery: DeliveryRecord | undefined,
+  full: boolean,
+): object | null {
   const status = deliveryStatus(run, delivery);
   if (status === undefined) return null;
   // What a reply without a route asked for is no recipient.
-  const route = status === NO_ROUTE ? undefined : (delivery?.route ?? (run.route?.status === "route" ? run.route.route : undefined));
-  const reason = run.route && run.route.status !== "route" ? { code: run.route.status, message: run.route.reason } : null;
-  const receipt = { status, channel: route?.channel ?? null, messageIds: delivery?.messageIds ?? [], error: delivery?.error ?? reason };
+  const route =
+    status === NO_ROUTE
+      ? undefined
+      : (delivery?.route ?? (run.route?.status === "route" ? run.route.route : undefined));
+  const reason =
+    run.route && run.route.status !== "route"
+      ? { code: run.route.status, message: run.route.reason }
+      : null;
+  const receipt = {
+    status,
+    channel: route?.channel ?? null,
+    messageIds: delivery?.messageIds ?? [],
+    error: delivery?.error ?? reason,
+  };
   return full ? { ...receipt, to: route?.to ?? null } : receipt;
 }
 
@@ -56,12 +76,24 @@ const toCountedTokens = ({ inputTokens, outputTokens, totalTokens }: Usage): Usa
 });
 
 /** `GET {base}/runs/{id}`. `full` false leaves the reply and the recipient out (`hooks.receipts: "status"`). */
-export async function runReceipt(store: Pick<Store, "get">, run: RunRecord, full: boolean): Promise<object> {
-  return buildReceipt(run, run.deliveryId === undefined ? undefined : await store.get("delivery", run.deliveryId), full);
+export async function runReceipt(
+  store: Pick<Store, "get">,
+  run: RunRecord,
+  full: boolean,
+): Promise<object> {
+  return buildReceipt(
+    run,
+    run.deliveryId === undefined ? undefined : await store.get("delivery", run.deliveryId),
+    full,
+  );
 }
 
 /** The receipt of a run with its delivery as it is. */
-export function buildReceipt(run: RunRecord, delivery: DeliveryRecord | undefined, full: boolean): object {
+export function buildReceipt(
+  run: RunRecord,
+  delivery: DeliveryRecord | undefined,
+  full: boolean,
+): object {
   const receipt = {
     id: run.id,
     status: run.status,

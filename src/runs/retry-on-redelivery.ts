@@ -13,7 +13,10 @@ export interface RetryDeps {
  * Starts what a repeated event had brought and what failed for good: its runs, under their ids, and the deliveries that
  * failed, without a new turn.
  */
-export async function retryOnRedelivery(record: DedupeRecord, { store, restart, retryDelivery }: RetryDeps): Promise<void> {
+export async function retryOnRedelivery(
+  record: DedupeRecord,
+  { store, restart, retryDelivery }: RetryDeps,
+): Promise<void> {
   const event = await store.get("event", record.eventId);
   // An action's own key brings back that action alone, an event's key all of them.
   const { runId: only } = (record.item ?? {}) as { runId?: string };

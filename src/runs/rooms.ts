@@ -15,7 +15,9 @@ const pluginId = (channel: string): string => channel.split(":")[0] ?? channel;
 /** The configured channels with a name: all accounts of a plugin, or the account `<plugin>:<name>`. */
 function channelsNamed(name: string, channels: Channels): LoadedChannel[] {
   const id = channels.resolve(name)?.id;
-  return channels.loaded.filter((channel) => (name.includes(":") ? channel.id === id : pluginId(channel.id) === id));
+  return channels.loaded.filter((channel) =>
+    name.includes(":") ? channel.id === id : pluginId(channel.id) === id,
+  );
 }
 
 function unknownChannel(name: string, { names }: Channels): string {
@@ -24,12 +26,18 @@ function unknownChannel(name: string, { names }: Channels): string {
 
 /** The channels on which people may write to the agent. */
 function listening(channels: Channels): LoadedChannel[] {
-  return channels.loaded.filter(({ channel }) => (channel.listen ?? channel.request) && (channel.allowFrom?.length ?? 0) > 0);
+  return channels.loaded.filter(
+    ({ channel }) => (channel.listen ?? channel.request) && (channel.allowFrom?.length ?? 0) > 0,
+  );
 }
 
 type Owners = ReadonlyMap<string, readonly string[]>;
 
-function namedOwners(owner: NonNullable<Config["owner"]>, channels: Channels, { issues, warnings }: RoomProblems): Owners {
+function namedOwners(
+  owner: NonNullable<Config["owner"]>,
+  channels: Channels,
+  { issues, warnings }: RoomProblems,
+): Owners {
   const owners = new Map<string, string[]>();
   for (const [name, people] of Object.entries(owner)) {
     const path = `owner.${name}`;
@@ -38,7 +46,11 @@ function namedOwners(owner: NonNullable<Config["owner"]>, channels: Channels, { 
       continue;
     }
     const named = channelsNamed(name, channels);
-    if (named.length === 0) warnings.push({ path, message: "the channel is not configured: add it to `channels`, or take this entry out" });
+    if (named.length === 0)
+      warnings.push({
+        path,
+        message: "the channel is not configured: add it to `channels`, or take this entry out",
+      });
     for (const { id } of named) owners.set(id, [...(owners.get(id) ?? []), ...people]);
     const allowed = named.flatMap(({ channel }) => channel.allowFrom ?? []);
     for (const person of people) {
@@ -56,7 +68,10 @@ const NO_OWNER =
 /** The owner if the config names none: the only person of each plugin's channels. */
 function onlyOwners(channels: Channels, { warnings }: RoomProblems): Owners {
   const plugins = Map.groupBy(listening(channels), ({ id }) => pluginId(id));
-  const people = [...plugins].map(([id, own]) => ({ id, ids: [...new Set(own.flatMap(({ channel }) => channel.allowFrom ?? []))] }));
+  const people = [...plugins].map(([id, own]) => ({
+    id,
+    ids: [...new Set(own.flatMap(({ channel }) => channel.allowFrom ?? []))],
+  }));
   if (people.some(({ ids }) => ids.length > 1)) {
     warnings.push({ path: "owner", message: NO_OWNER });
     return new Map();
@@ -92,13 +107,15 @@ function resolveBinding(
   found: RoomProblems,
 ): Binding[] {
   const { channel: given, account, room, person } = binding;
-  const wrong = (field: string, message: string): void => void found.issues.push({ path: `${at}.${field}`, message });
+  const wrong = (field: string, message: string): void =>
+    void found.issues.push({ path: `${at}.${field}`, message });
   const agent = agents.get(binding.agent);
   const ids = agents.list.map(({ id }) => id);
   if (!agent) wrong("agent", `names no agent of agents.list.${didYouMean(binding.agent, ids)}`);
   const choices = (binding.choices ?? []).flatMap((choice, index) => {
     const found = agents.get(choice);
-    if (!found) wrong(`choices[${index}]`, `names no agent of agents.list.${didYouMean(choice, ids)}`);
+    if (!found)
+      wrong(`choices[${index}]`, `names no agent of agents.list.${didYouMean(choice, ids)}`);
     return found && found !== agent ? [found] : [];
   });
   const id = channels.resolve(given)?.id;
@@ -108,12 +125,19 @@ function resolveBinding(
   else if (!isKnown) wrong("account", `channels.${id}.accounts has no such entry`);
   const named = channelsNamed(name, channels);
   if (named.length === 0 && isKnown)
-    found.warnings.push({ path: at, message: `the channel "${given}" is not configured: the binding has no effect` });
-  const rooms = room === undefined ? [] : named.map((channel) => channels.checkRecipient(channel.id, room));
+    found.warnings.push({
+      path: at,
+      message: `the channel "${given}" is not configured: the binding has no effect`,
+    });
+  const rooms =
+    room === undefined ? [] : named.map((channel) => channels.checkRecipient(channel.id, room));
   const unfit = rooms.find(({ ok }) => !ok);
   if (unfit?.ok === false) wrong("room", unfit.message);
   if (person !== undefined && named.length > 0 && !named.some((one) => mayWrite(one, person)))
-    found.warnings.push({ path: `${at}.person`, message: `"${person}" is not in allowFrom of the channel: the binding has no effect` });
+    found.warnings.push({
+      path: `${at}.person`,
+      message: `"${person}" is not in allowFrom of the channel: the binding has no effect`,
+    });
   if (!agent) return [];
   const resolved: Binding = { channels: named.map(({ id }) => id), agent, choices };
   // The accounts of a plugin share the form of a room's id.
@@ -132,47 +156,89 @@ function addEntry(
   entries: Map<string, Map<string, string>>,
   { channels, found: { issues, warnings } }: { channels: Channels; found: RoomProblems },
 ): void {
-  if (!channels.resolve(name)) return void issues.push({ path, message: unknownChannel(name, channels) });
+  if (!channels.resolve(name))
+    return void issues.push({ path, message: unknownChannel(name, channels) });
   const named = channelsNamed(name, channels);
-  if (named.length === 0) warnings.push({ path, message: "the channel is not configured: add it to `channels`, or take this entry out" });
+  if (named.length === 0)
+    warnings.push({
+      path,
+      message: "the channel is not configured: add it to `channels`, or take this entry out",
+    });
   for (const person of people) {
-    const other = named.map((channel) => entries.get(channel.id)?.get(person)).find((one) => one !== undefined && one !== id);
+    const other = named
+      .map((channel) => entries.get(channel.id)?.get(person))
+      .find((one) => one !== undefined && one !== id);
     if (other !== undefined)
-      issues.push({ path, message: `"${person}" belongs to the person "${other}" already: take it out of one of them` });
-    for (const channel of named) entries.set(channel.id, (entries.get(channel.id) ?? new Map<string, string>()).set(person, id));
+      issues.push({
+        path,
+        message: `"${person}" belongs to the person "${other}" already: take it out of one of them`,
+      });
+    for (const channel of named)
+      entries.set(
+        channel.id,
+        (entries.get(channel.id) ?? new Map<string, string>()).set(person, id),
+      );
     if (named.length > 0 && !named.some((one) => mayWrite(one, person)))
-      warnings.push({ path, message: `"${person}" is not in allowFrom of the channel, so this person cannot link it` });
+      warnings.push({
+        path,
+        message: `"${person}" is not in allowFrom of the channel, so this person cannot link it`,
+      });
   }
 }
 
 /** Resolves `people` against the channels. */
-function resolvePeople({ people }: Config, channels: Channels, isOwner: Rooms["isOwner"], found: RoomProblems): Entries {
+function resolvePeople(
+  { people }: Config,
+  channels: Channels,
+  isOwner: Rooms["isOwner"],
+  found: RoomProblems,
+): Entries {
   const entries = new Map<string, Map<string, string>>();
   for (const [index, { id, ...places }] of people.entries()) {
     const at = `people[${index}]`;
     if (people.findIndex((one) => one.id === id) < index)
-      found.issues.push({ path: `${at}.id`, message: `there is another person "${id}": each needs an id of its own` });
-    for (const [name, ids] of Object.entries(places)) addEntry({ id, path: `${at}.${name}`, name }, ids, entries, { channels, found });
+      found.issues.push({
+        path: `${at}.id`,
+        message: `there is another person "${id}": each needs an id of its own`,
+      });
+    for (const [name, ids] of Object.entries(places))
+      addEntry({ id, path: `${at}.${name}`, name }, ids, entries, { channels, found });
     const own = [...entries].flatMap(([channel, of]) =>
       [...of].filter(([, one]) => one === id).map(([person]) => isOwner(channel, person)),
     );
-    if (own.includes(true) && own.includes(false)) found.warnings.push({ path: at, message: PARTLY_OWNER });
+    if (own.includes(true) && own.includes(false))
+      found.warnings.push({ path: at, message: PARTLY_OWNER });
   }
   return entries;
 }
 
 /** Resolves `owner`, `people` and `bindings` against the channels and agents of a snapshot. `issues` are config errors. */
-export function createRooms(config: Config, agents: Agents, channels: Channels): RoomProblems & { rooms: Rooms } {
+export function createRooms(
+  config: Config,
+  agents: Agents,
+  channels: Channels,
+): RoomProblems & { rooms: Rooms } {
   const found: RoomProblems = { issues: [], warnings: [] };
-  const owners = config.owner ? namedOwners(config.owner, channels, found) : onlyOwners(channels, found);
-  const bindings = config.bindings.flatMap((binding, index) => resolveBinding(binding, `bindings[${index}]`, agents, channels, found));
-  const bindingsOn = (channel: string): Binding[] => bindings.filter((binding) => binding.channels.includes(channel));
-  const findBinding = (channel: string, { from, to }: { from: string; to: string }): Binding | undefined =>
+  const owners = config.owner
+    ? namedOwners(config.owner, channels, found)
+    : onlyOwners(channels, found);
+  const bindings = config.bindings.flatMap((binding, index) =>
+    resolveBinding(binding, `bindings[${index}]`, agents, channels, found),
+  );
+  const bindingsOn = (channel: string): Binding[] =>
+    bindings.filter((binding) => binding.channels.includes(channel));
+  const findBinding = (
+    channel: string,
+    { from, to }: { from: string; to: string },
+  ): Binding | undefined =>
     bindingsOn(channel).find(({ room = to, person = from }) => room === to && person === from);
-  const isOwner = (channel: string, person: string): boolean => owners.get(channel)?.includes(person) ?? false;
+  const isOwner = (channel: string, person: string): boolean =>
+    owners.get(channel)?.includes(person) ?? false;
   if (
     config.sessions.dmScope === "shared" &&
-    listening(channels).some(({ id, channel }) => !channel.allowFrom?.every((one) => isOwner(id, one)))
+    listening(channels).some(
+      ({ id, channel }) => !channel.allowFrom?.every((one) => isOwner(id, one)),
+    )
   )
     found.warnings.push({ path: "sessions.dmScope", message: SHARED });
   for (const { id, channel } of channels.loaded) {
@@ -182,7 +248,9 @@ export function createRooms(config: Config, agents: Agents, channels: Channels):
   const entries = resolvePeople(config, channels, isOwner, found);
   const rooms: Rooms = {
     isOwner,
-    entries: [...entries].flatMap(([channel, of]) => [...of.keys()].map((person) => ({ channel, person }))),
+    entries: [...entries].flatMap(([channel, of]) =>
+      [...of.keys()].map((person) => ({ channel, person })),
+    ),
     findEntry: ({ channel, person }) => entries.get(channel)?.get(person),
     hasOwner: (channel) => (owners.get(channel)?.length ?? 0) > 0,
     agentFor: (channel, message) => findBinding(channel, message)?.agent ?? agents.default,

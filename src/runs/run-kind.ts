@@ -8,7 +8,9 @@ import type { SessionHistory } from "./session-history.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
 /** A turn that has an answer, and the passages that the model was given for it. */
-export type AnsweredTurn = Extract<TurnResult, { ok: true }> & { citations: readonly NamedCitation[] };
+export type AnsweredTurn = Extract<TurnResult, { ok: true }> & {
+  citations: readonly NamedCitation[];
+};
 export type FailedTurn = TurnFailure;
 export type ModelTurn = AnsweredTurn | FailedTurn;
 
@@ -67,7 +69,12 @@ export interface RunKind {
   load(): Promise<LoadedRun | undefined>;
   /** `mayWait`: whether the run can be tried again. @throws NotNowError only then. */
   prepare(run: RunRecord, agent: Agent, mayWait: boolean): Promise<Prepared>;
-  finish(run: RunRecord, result: ModelTurn, now: Ms, steps: readonly StepRecord[]): RunEnd | Promise<RunEnd>;
+  finish(
+    run: RunRecord,
+    result: ModelTurn,
+    now: Ms,
+    steps: readonly StepRecord[],
+  ): RunEnd | Promise<RunEnd>;
   /** Adds to the commit of the first step of a run that the store does not have until then (`start: "never"`). */
   writeFirst?(tx: Writes, run: RunRecord): void;
   /** Tells whoever watches the run of a question to a person. */

@@ -1,12 +1,28 @@
 import { cleanReply } from "../agent/links.ts";
 import { cutText } from "../core/text.ts";
 import { resolveRoute } from "../delivery/last-route.ts";
-import { planCallback, planReply, attachFiles, writeDelivery, type AttachedFile, type Planned } from "../delivery/plan.ts";
+import {
+  planCallback,
+  planReply,
+  attachFiles,
+  writeDelivery,
+  type AttachedFile,
+  type Planned,
+} from "../delivery/plan.ts";
 import { buildHeartbeatEvent } from "../sessions/events.ts";
 import { turnToKeep } from "../sessions/redact-turn.ts";
 import { newDeliveryRecord } from "../store/rows.ts";
 import { getParkedUntil, NO_ROUTE, sessionId } from "../store/types.ts";
-import type { Ms, NewDelivery, NewJob, NewSystemEvent, NewTurn, Parked, Route, RouteDecision } from "../store/types.ts";
+import type {
+  Ms,
+  NewDelivery,
+  NewJob,
+  NewSystemEvent,
+  NewTurn,
+  Parked,
+  Route,
+  RouteDecision,
+} from "../store/types.ts";
 import type { RunRecord, RunSpec, RunStatus, Writes } from "../store/types.ts";
 import { withSources, type NamedCitation } from "./knowledge.ts";
 import { buildReceipt } from "./receipts.ts";
@@ -17,26 +33,55 @@ import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
 const MAX_SUMMARY = 2000;
 
 /** The system event that a run leaves in the main session when it has ended. All of it is outside text. */
-export function summaryEvent(run: RunRecord, agentId: string, now: number, end: { reply: string } | { reason: string }): NewSystemEvent {
+export function summaryEvent(
+  run: RunRecord,
+  agentId: string,
+  now: number,
+  end: { reply: string } | { reason: string },
+): NewSystemEvent {
   const { name, hook, wakeMode } = run.spec;
   const what = run.kind === "schedule" ? "Schedule" : "Hook";
-  const { text, cut } = cutText("reply" in end ? end.reply || "(no reply)" : end.reason, MAX_SUMMARY);
+  const { text, cut } = cutText(
+    "reply" in end ? end.reply || "(no reply)" : end.reason,
+    MAX_SUMMARY,
+  );
   const head = "reply" in end ? `${what} ${name}: ` : `${what} ${name} failed: `;
   const tail = cut > 0 ? `[cut: ${cut} characters]` : "";
   return { ...buildHeartbeatEvent(agentId, now, hook, head + text + tail, true), mode: wakeMode };
 }
 
 /** The job that executes a run, at the earliest when what holds it back allows. */
-export function buildRunJob(id: string, { session }: RunSpec, enqueuedAt: Ms, parked?: Parked): NewJob {
+export function buildRunJob(
+  id: string,
+  { session }: RunSpec,
+  enqueuedAt: Ms,
+  parked?: Parked,
+): NewJob {
   const data: RunJob = { type: "run", runId: id };
-  return { id, kind: "turn", key: sessionId(session), data, enqueuedAt, ...(parked && { runAt: getParkedUntil(parked) }) };
+  return {
+    id,
+    kind: "turn",
+    key: sessionId(session),
+    data,
+    enqueuedAt,
+    ...(parked && { runAt: getParkedUntil(parked) }),
+  };
 }
 
 /** Plans the callback of a run that has ended, if its mapping has one. `delivery` is that of the reply. */
-function planReceipt(run: RunRecord, context: ActionContext, now: number, delivery?: NewDelivery): Planned | undefined {
+function planReceipt(
+  run: RunRecord,
+  context: ActionContext,
+  now: number,
+  delivery?: NewDelivery,
+): Planned | undefined {
   const callback = context.getCallback(run.mapping);
   if (!callback || run.mapping === undefined) return undefined;
-  const receipt = buildReceipt(run, delivery && newDeliveryRecord(delivery), context.config.hooks.receipts === "full");
+  const receipt = buildReceipt(
+    run,
+    delivery && newDeliveryRecord(delivery),
+    context.config.hooks.receipts === "full",
+  );
   return planCallback({ runId: run.id, mapping: run.mapping, url: callback.url, receipt, now });
 }
 
@@ -65,7 +110,11 @@ export function writeEnd(
 const MAX_ATTEMPTS = 100;
 
 /** What a run keeps of the model calls at which a try ended. With `hooks.retention` 0 it keeps nothing that a provider said. */
-export function keepFailedAttempts(run: RunRecord, result: ModelTurn, { config }: ActionContext): Pick<RunRecord, "failedAttempts"> {
+export function keepFailedAttempts(
+  run: RunRecord,
+  result: ModelTurn,
+  { config }: ActionContext,
+): Pick<RunRecord, "failedAttempts"> {
   const failed = result.ok ? [] : (result.failedAttempts ?? []);
   if (failed.length === 0) return {};
   const kept = failed.map(({ error: { code, message, vendor }, ...attempt }) => ({
@@ -106,7 +155,11 @@ export function replyRoute({ incoming, channel, to }: RunSpec): Route | undefine
 }
 
 /** Decides where a run's reply goes, or why it goes nowhere. */
-export async function decideRoute(run: RunRecord, { channels, agents }: ActionContext, deps: TurnDeps): Promise<RouteDecision> {
+export async function decideRoute(
+  run: RunRecord,
+  { channels, agents }: ActionContext,
+  deps: TurnDeps,
+): Promise<RouteDecision> {
   // A second try keeps the recipient that was fixed before the model first ran, if there was one.
   if (run.route && run.route.status !== NO_ROUTE) return run.route;
   const back = replyRoute(run.spec);
@@ -115,15 +168,27 @@ export async function decideRoute(run: RunRecord, { channels, agents }: ActionCo
   const asked = run.spec.schedule?.asked?.route;
   // The conversation in which somebody asked for the schedule, whatever the owner does since; a channel that is gone has no route.
   if (asked && channels.get(asked.channel)) return { status: "route", route: asked };
-  const own = run.kind === "heartbeat" || run.kind === "schedule" ? run.spec.session.agentId : agents.default.id;
+  const own =
+    run.kind === "heartbeat" || run.kind === "schedule"
+      ? run.spec.session.agentId
+      : agents.default.id;
   // As long as the owner has not written to an agent, its replies go where the owner wrote to the first agent.
-  const isKnown = own === agents.default.id || (await deps.store.list("lastRoutes", own)).length > 0;
-  const request = { store: deps.store, channels, agentId: isKnown ? own : agents.default.id, channel: run.spec.channel };
+  const isKnown =
+    own === agents.default.id || (await deps.store.list("lastRoutes", own)).length > 0;
+  const request = {
+    store: deps.store,
+    channels,
+    agentId: isKnown ? own : agents.default.id,
+    channel: run.spec.channel,
+  };
   return resolveRoute(run.spec.to === undefined ? request : { ...request, to: run.spec.to });
 }
 
 /** A reply without links to hosts that `hooks.allowedLinkHosts` leaves out, and the warning that says so. */
-export function cleanAnswer(text: string, { config }: ActionContext): { reply: string; warnings: string[] } {
+export function cleanAnswer(
+  text: string,
+  { config }: ActionContext,
+): { reply: string; warnings: string[] } {
   const cleaned = cleanReply(text, config.hooks.allowedLinkHosts);
   const warning = `${cleaned.removedLinks} links to hosts outside hooks.allowedLinkHosts were removed`;
   return { reply: cleaned.text, warnings: cleaned.removedLinks > 0 ? [warning] : [] };
@@ -137,13 +202,24 @@ export function planAnswer(
     citations,
     route: decided,
     files = [],
-  }: { text: string; citations: readonly NamedCitation[]; route: RouteDecision; files?: readonly AttachedFile[] },
+  }: {
+    text: string;
+    citations: readonly NamedCitation[];
+    route: RouteDecision;
+    files?: readonly AttachedFile[];
+  },
   context: ActionContext,
   now: Ms,
-): { change: { reply: string; route: RouteDecision }; warnings: string[]; planned: Planned | undefined } {
+): {
+  change: { reply: string; route: RouteDecision };
+  warnings: string[];
+  planned: Planned | undefined;
+} {
   const { reply, warnings } = cleanAnswer(text, context);
   const isEmpty = decided.status !== "skipped" && reply.trim() === "" && files.length === 0;
-  const route: RouteDecision = isEmpty ? { status: "skipped", reason: "there was nothing to send" } : decided;
+  const route: RouteDecision = isEmpty
+    ? { status: "skipped", reason: "there was nothing to send" }
+    : decided;
   const shown = withSources(reply, citations);
   const marked = run.spec.marker === undefined ? shown : `${shown}\n\n${run.spec.marker}`;
   const planned = planReply(run, route, { text: marked, channels: context.channels, now });
@@ -167,7 +243,13 @@ export function reportNoRoute(
   if (known.has(source)) return;
   known.add(source);
   deps.log.warn(
-    { mapping: run.mapping, hook: run.spec.hook, runId: run.id, deliveryId: delivery.id, reason: delivery.error?.message },
+    {
+      mapping: run.mapping,
+      hook: run.spec.hook,
+      runId: run.id,
+      deliveryId: delivery.id,
+      reason: delivery.error?.message,
+    },
     "replies have no route: they are kept, and `rouse deliveries retry --no-route` sends them once there is one",
   );
 }
@@ -175,5 +257,9 @@ export function reportNoRoute(
 /** The status that a run ends with. */
 export function getRunStatus(result: ModelTurn): RunStatus {
   if (result.ok) return "succeeded";
-  return result.code === "timeout" ? "timed_out" : result.code === "cancelled" ? "cancelled" : "failed";
+  return result.code === "timeout"
+    ? "timed_out"
+    : result.code === "cancelled"
+      ? "cancelled"
+      : "failed";
 }

@@ -15,7 +15,12 @@ const LOOK_MS = 2000;
 const MAX_WAIT_MS = 60_000;
 const MAX_AWAITED = 10_000;
 
-export function createRunEnds(deps: { store: Store; cluster: Cluster; clock: Clock; signal: AbortSignal }): RunEnds {
+export function createRunEnds(deps: {
+  store: Store;
+  cluster: Cluster;
+  clock: Clock;
+  signal: AbortSignal;
+}): RunEnds {
   const { store, cluster, clock, signal } = deps;
   const waiting = new Map<string, Set<() => void>>();
   /** Runs that somebody waits for at another gateway, and since when in monotonic time. */

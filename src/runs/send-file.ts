@@ -17,11 +17,15 @@ const INPUT = z.strictObject({
   result: z
     .string()
     .optional()
-    .describe("A result of a tool: the id that a cut result names, or the tool's name for its newest result in this conversation."),
+    .describe(
+      "A result of a tool: the id that a cut result names, or the tool's name for its newest result in this conversation.",
+    ),
   received: z
     .string()
     .optional()
-    .describe("The name of a file that somebody sent in this conversation, or `last` for the newest such file."),
+    .describe(
+      "The name of a file that somebody sent in this conversation, or `last` for the newest such file.",
+    ),
 });
 const DESCRIPTION =
   "Attaches a file to your reply, which goes where your reply goes. Give exactly one of `text`, `result` and `received`. The file is sent after your text.";
@@ -47,20 +51,29 @@ type Found = { data: Buffer; name?: string | undefined } | { problem: string };
 /** The id under which a file waits for the end of its run. */
 const toStagedId = (callId: string): string => `${callId}.file`;
 
-const isAttaching = ({ tool, state }: ToolCallRecord): boolean => tool === SEND_FILE_TOOL_NAME && state === "done";
+const isAttaching = ({ tool, state }: ToolCallRecord): boolean =>
+  tool === SEND_FILE_TOOL_NAME && state === "done";
 
 /** Returns the files that the agent has attached in a run's steps, in their order. */
-export async function readAttached(run: RunRecord, steps: readonly StepRecord[], store: Pick<Store, "get">): Promise<AttachedFile[]> {
+export async function readAttached(
+  run: RunRecord,
+  steps: readonly StepRecord[],
+  store: Pick<Store, "get">,
+): Promise<AttachedFile[]> {
   const files: AttachedFile[] = [];
   for (const { id } of steps.flatMap(({ calls }) => calls.filter(isAttaching))) {
     const staged = await store.get("toolResult", toStagedId(id));
-    if (staged?.runId === run.id && staged.text !== FORGOTTEN) files.push(JSON.parse(staged.text) as AttachedFile);
+    if (staged?.runId === run.id && staged.text !== FORGOTTEN)
+      files.push(JSON.parse(staged.text) as AttachedFile);
   }
   return files;
 }
 
 /** Lists the runs of the same conversation, newest first, without this one. */
-async function listEarlier({ id, spec }: RunRecord, store: SendFileDeps["store"]): Promise<RunRecord[]> {
+async function listEarlier(
+  { id, spec }: RunRecord,
+  store: SendFileDeps["store"],
+): Promise<RunRecord[]> {
   const runs = await store.list("runs", { sessionKey: spec.session.key, limit: MAX_RUNS });
   return runs.filter((one) => one.id !== id && isDeepStrictEqual(one.spec.session, spec.session));
 }
@@ -71,12 +84,21 @@ async function readCall(call: ToolCallRecord, store: SendFileDeps["store"]): Pro
   if (file) return { data: Buffer.from(file.data, "base64"), name: file.filename };
   const whole = call.stored ? (await store.get("toolResult", call.stored.id))?.text : undefined;
   const text = whole ?? parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n");
-  return text === FORGOTTEN ? { problem: "The result is no longer kept: call the tool again." } : { data: Buffer.from(text) };
+  return text === FORGOTTEN
+    ? { problem: "The result is no longer kept: call the tool again." }
+    : { data: Buffer.from(text) };
 }
 
-async function findResult(wanted: string, { run, steps }: SendingRun, { store }: SendFileDeps): Promise<Found> {
+async function findResult(
+  wanted: string,
+  { run, steps }: SendingRun,
+  { store }: SendFileDeps,
+): Promise<Found> {
   const isIt = ({ id, name, tool, output }: ToolCallRecord): boolean =>
-    output !== undefined && output.isError !== true && tool !== SEND_FILE_TOOL_NAME && [id, name, tool].includes(wanted);
+    output !== undefined &&
+    output.isError !== true &&
+    tool !== SEND_FILE_TOOL_NAME &&
+    [id, name, tool].includes(wanted);
   const own = steps.flatMap(({ calls }) => calls).findLast(isIt);
   if (own) return readCall(own, store);
   for (const { id } of await listEarlier(run, store)) {
@@ -93,7 +115,8 @@ async function findReceived(
   signal: AbortSignal,
 ): Promise<Found> {
   const channel = context.channels.get(run.spec.channel)?.channel;
-  if (!channel || !attachments || !run.spec.incoming) return { problem: "No files are received in this conversation." };
+  if (!channel || !attachments || !run.spec.incoming)
+    return { problem: "No files are received in this conversation." };
   const all = [run, ...(await listEarlier(run, store))].flatMap(({ spec }) =>
     spec.channel === run.spec.channel ? (spec.received ?? []) : [],
   );
@@ -101,8 +124,16 @@ async function findReceived(
   if (!file) return { problem: "There is no received file of this name in this conversation." };
   const { maxBytes } = context.config.attachments.outgoing;
   try {
-    const limited = AbortSignal.any([signal, AbortSignal.timeout(context.config.attachments.timeout)]);
-    const staged = await fetchStaged(file, channel, { stage: attachments.stage, clock, maxBytes, signal: limited });
+    const limited = AbortSignal.any([
+      signal,
+      AbortSignal.timeout(context.config.attachments.timeout),
+    ]);
+    const staged = await fetchStaged(file, channel, {
+      stage: attachments.stage,
+      clock,
+      maxBytes,
+      signal: limited,
+    });
     try {
       return { data: await readFile(staged.file), name: file.name };
     } finally {
@@ -120,11 +151,16 @@ async function findReceived(
 export function createSendFile(current: SendingRun, deps: SendFileDeps): TurnExtension {
   const { run, context, job } = current;
   const { maxFiles, maxBytes } = context.config.attachments.outgoing;
-  const find = async ({ text, result, received }: z.infer<typeof INPUT>, signal: AbortSignal): Promise<Found> => {
+  const find = async (
+    { text, result, received }: z.infer<typeof INPUT>,
+    signal: AbortSignal,
+  ): Promise<Found> => {
     if ([text, result, received].filter((one) => one !== undefined).length !== 1)
       return { problem: "Give exactly one of `text`, `result` and `received`." };
     if (text !== undefined) return { data: Buffer.from(text) };
-    return result === undefined ? findReceived(received ?? "", current, deps, signal) : findResult(result, current, deps);
+    return result === undefined
+      ? findReceived(received ?? "", current, deps, signal)
+      : findResult(result, current, deps);
   };
   const tool: Tool<typeof INPUT> = {
     name: SEND_FILE_TOOL,
@@ -137,7 +173,8 @@ export function createSendFile(current: SendingRun, deps: SendFileDeps): TurnExt
       const id = toStagedId(callId);
       if (await deps.store.get("toolResult", id)) return "The file is attached.";
       const attached = await readAttached(run, current.steps, deps.store);
-      if (attached.length >= maxFiles) return `No file was attached: a reply may have ${maxFiles} (attachments.outgoing.maxFiles).`;
+      if (attached.length >= maxFiles)
+        return `No file was attached: a reply may have ${maxFiles} (attachments.outgoing.maxFiles).`;
       const found = await find(input, signal);
       if ("problem" in found) return `No file was attached. ${found.problem}`;
       const { data } = found;
@@ -146,8 +183,16 @@ export function createSendFile(current: SendingRun, deps: SendFileDeps): TurnExt
         return `No file was attached: it has ${data.length} bytes, and ${maxBytes} are allowed (attachments.outgoing.maxBytes).`;
       const mediaType = sniffType(data, input.name);
       const name = toSafeName(input.name, mediaType);
-      const file: AttachedFile = { name, mediaType, bytes: data.length, content: data.toString("base64") };
-      const held = await deps.store.commit((tx) => tx.add("toolResult", { id, runId: run.id, text: JSON.stringify(file) }), job);
+      const file: AttachedFile = {
+        name,
+        mediaType,
+        bytes: data.length,
+        content: data.toString("base64"),
+      };
+      const held = await deps.store.commit(
+        (tx) => tx.add("toolResult", { id, runId: run.id, text: JSON.stringify(file) }),
+        job,
+      );
       return held
         ? `The file ${name} (${mediaType}, ${data.length} bytes) is attached to your reply.`
         : "No file was attached: the run is another gateway's by now.";

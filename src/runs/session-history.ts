@@ -32,8 +32,11 @@ interface Range {
   after?: number;
 }
 
-const readPage = (store: Pick<Reader, "list">, session: SessionRef, range: Range): Promise<TurnRecord[]> =>
-  store.list("turns", { ...session, limit: PAGE, ...range });
+const readPage = (
+  store: Pick<Reader, "list">,
+  session: SessionRef,
+  range: Range,
+): Promise<TurnRecord[]> => store.list("turns", { ...session, limit: PAGE, ...range });
 
 /**
  * Yields the turns of a session from the newest one on. Other work of the gateway is done between two pages.
@@ -55,20 +58,37 @@ export async function* readNewest(
 }
 
 /** Finds the checkpoint of a session, which has `newest` at its end: most sessions are so short that no more has to be read. */
-const findCheckpoint = async (store: Reader, session: SessionRef, newest: readonly TurnRecord[]): Promise<TurnRecord | undefined> =>
-  newest.length < PAGE ? newest.findLast(({ checkpoint }) => checkpoint) : store.get("checkpoint", session);
+const findCheckpoint = async (
+  store: Reader,
+  session: SessionRef,
+  newest: readonly TurnRecord[],
+): Promise<TurnRecord | undefined> =>
+  newest.length < PAGE
+    ? newest.findLast(({ checkpoint }) => checkpoint)
+    : store.get("checkpoint", session);
 
 /** Reads the newest turns of a session, those before the turn `before` if it is given, until `limits` are reached. */
-export async function readHistory(store: Reader, session: SessionRef, limits: HistoryLimits, before?: number): Promise<SessionHistory> {
+export async function readHistory(
+  store: Reader,
+  session: SessionRef,
+  limits: HistoryLimits,
+  before?: number,
+): Promise<SessionHistory> {
   const page = await readPage(store, session, before === undefined ? {} : { before });
   const found = await findCheckpoint(store, session, page);
   // A newer checkpoint may replace the turn `before` too.
   const checkpoint = (found?.checkpoint?.upTo ?? 0) < (before ?? Infinity) ? found : undefined;
   const turns: TurnRecord[] = [];
   let tokens = checkpoint ? getTurnTokens(checkpoint) : 0;
-  for await (const turn of readNewest(store, session, { after: checkpoint?.checkpoint?.upTo ?? 0 }, page)) {
+  for await (const turn of readNewest(
+    store,
+    session,
+    { after: checkpoint?.checkpoint?.upTo ?? 0 },
+    page,
+  )) {
     if (turn.checkpoint) continue;
-    if (tokens > limits.tokens || turns.length > limits.turns) return { checkpoint, turns: turns.reverse(), tokens, isCut: true };
+    if (tokens > limits.tokens || turns.length > limits.turns)
+      return { checkpoint, turns: turns.reverse(), tokens, isCut: true };
     turns.push(turn);
     tokens += getTurnTokens(turn);
   }
@@ -76,16 +96,25 @@ export async function readHistory(store: Reader, session: SessionRef, limits: Hi
 }
 
 /** Finds the turn of a run in its session; undefined if it was not kept. */
-export async function findTurn(store: Pick<Reader, "list">, session: SessionRef, runId: string): Promise<TurnRecord | undefined> {
-  for await (const turn of readNewest(store, session)) if (turn.runId === runId && !turn.checkpoint) return turn;
+export async function findTurn(
+  store: Pick<Reader, "list">,
+  session: SessionRef,
+  runId: string,
+): Promise<TurnRecord | undefined> {
+  for await (const turn of readNewest(store, session))
+    if (turn.runId === runId && !turn.checkpoint) return turn;
   return undefined;
 }
 
 /** Returns the last turn of a session; undefined if it has none. */
-export async function getLastTurn(store: Pick<Reader, "list">, session: SessionRef): Promise<TurnRecord | undefined> {
+export async function getLastTurn(
+  store: Pick<Reader, "list">,
+  session: SessionRef,
+): Promise<TurnRecord | undefined> {
   for await (const turn of readNewest(store, session)) if (!turn.checkpoint) return turn;
   return undefined;
 }
 
 /** The turns of a history as models see them: a checkpoint stands for those that it replaces. */
-export const toTurns = ({ checkpoint, turns }: SessionHistory): readonly TurnRecord[] => (checkpoint ? [checkpoint, ...turns] : turns);
+export const toTurns = ({ checkpoint, turns }: SessionHistory): readonly TurnRecord[] =>
+  checkpoint ? [checkpoint, ...turns] : turns;

@@ -10,15 +10,30 @@ const MAX_RUNNING = 20;
 /** Has the running turn of a message's session started again with the message, if it answers the same place. */
 export async function steerRunning(
   runId: string,
-  { store, steer, now }: { store: Pick<Store, "get" | "list">; steer(runId: string): void; now: Ms },
+  {
+    store,
+    steer,
+    now,
+  }: { store: Pick<Store, "get" | "list">; steer(runId: string): void; now: Ms },
 ): Promise<void> {
   const run = await store.get("run", runId);
   if (!run || run.spec.command !== undefined) return;
   const { session, channel, to, incoming } = run.spec;
-  const running = await store.list("runs", { status: "running", sessionKey: session.key, limit: MAX_RUNNING });
+  const running = await store.list("runs", {
+    status: "running",
+    sessionKey: session.key,
+    limit: MAX_RUNNING,
+  });
   for (const { id, kind, spec, createdAt } of running) {
-    const isSamePlace = spec.channel === channel && spec.to === to && spec.incoming?.thread === incoming?.thread;
-    if (kind === "channel" && isSamePlace && sessionId(spec.session) === sessionId(session) && now - createdAt < MAX_AGE_MS) steer(id);
+    const isSamePlace =
+      spec.channel === channel && spec.to === to && spec.incoming?.thread === incoming?.thread;
+    if (
+      kind === "channel" &&
+      isSamePlace &&
+      sessionId(spec.session) === sessionId(session) &&
+      now - createdAt < MAX_AGE_MS
+    )
+      steer(id);
   }
 }
 

@@ -17,7 +17,15 @@ import type { Telemetry } from "../telemetry/types.ts";
 import type { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Callback } from "../config/schema/limits.ts";
 import type { Admission, Budgets } from "../limits/types.ts";
-import type { ApprovalRecord, Cluster, Collected, Queue, RunAction, RunRecord, Store } from "../store/types.ts";
+import type {
+  ApprovalRecord,
+  Cluster,
+  Collected,
+  Queue,
+  RunAction,
+  RunRecord,
+  Store,
+} from "../store/types.ts";
 import type { ParkingLot } from "../queue/parking-lot.ts";
 import type { AttachmentDeps } from "./attachments.ts";
 import type { KnowledgeSearch } from "./knowledge.ts";
@@ -72,7 +80,10 @@ export interface ActionContext {
   /** Who may decide about calls that wait, as decisions name them. */
   readonly approvers: readonly string[];
   /** What a mapping says of its runs' tools. */
-  getToolRules(mapping: string | undefined): { tools?: readonly string[]; approve?: readonly string[] };
+  getToolRules(mapping: string | undefined): {
+    tools?: readonly string[];
+    approve?: readonly string[];
+  };
 }
 
 /** What an operator may do to runs. Failures are values, each saying what to change. */
@@ -82,7 +93,11 @@ export interface RunOperations {
 }
 
 /** The result of collected events: one run, nothing, or a failure; with what the mapping's code did. */
-export type CombinedAction = ({ ok: true; action: RunAction } | { ok: true; skipped: string } | { ok: false; failure: Failure }) & {
+export type CombinedAction = (
+  | { ok: true; action: RunAction }
+  | { ok: true; skipped: string }
+  | { ok: false; failure: Failure }
+) & {
   debug?: EventDebug;
   /** The id of the config that combined them. */
   config?: string;

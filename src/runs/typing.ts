@@ -29,7 +29,10 @@ interface Pause {
 /** Shows people that the agent works on an answer to them. */
 export interface TypingSigns {
   /** Does the work of a run's turn; meanwhile the sign is shown where the message was written that the turn answers, if there is one. */
-  during<T>(turn: { runId: string; route: Route | undefined; signal: AbortSignal }, work: () => Promise<T>): Promise<T>;
+  during<T>(
+    turn: { runId: string; route: Route | undefined; signal: AbortSignal },
+    work: () => Promise<T>,
+  ): Promise<T>;
 }
 
 interface SignDeps {
@@ -46,7 +49,10 @@ class ChannelSigns implements TypingSigns {
     this.#deps = deps;
   }
 
-  async during<T>({ runId, route, signal }: Parameters<TypingSigns["during"]>[0], work: () => Promise<T>): Promise<T> {
+  async during<T>(
+    { runId, route, signal }: Parameters<TypingSigns["during"]>[0],
+    work: () => Promise<T>,
+  ): Promise<T> {
     if (!route) return work();
     const ended = new AbortController();
     void this.#renew(runId, route, AbortSignal.any([signal, ended.signal])).then((shown) => {
@@ -61,7 +67,11 @@ class ChannelSigns implements TypingSigns {
   }
 
   /** Shows the sign until `stop` aborts. Returns the sign if it was shown. */
-  async #renew(runId: string, { channel, ...place }: Route, stop: AbortSignal): Promise<TypingSign | undefined> {
+  async #renew(
+    runId: string,
+    { channel, ...place }: Route,
+    stop: AbortSignal,
+  ): Promise<TypingSign | undefined> {
     const { clock, channels, log } = this.#deps;
     const conversation = JSON.stringify([channel, place.to, place.thread]);
     let shown: TypingSign | undefined;
@@ -76,11 +86,19 @@ class ChannelSigns implements TypingSigns {
         this.#set(conversation, { until: now + CONVERSATION_GAP_MS });
         const result = await sendPiece((signal) => sign.show(place, signal), clock, stop, CALL_MS);
         if (result.status !== "failed") shown = sign;
-        if (result.status === "sent") for (const key of [channel, conversation]) this.#set(key, { failures: 0 });
+        if (result.status === "sent")
+          for (const key of [channel, conversation]) this.#set(key, { failures: 0 });
         else if (!stop.aborted) {
           // A refusal concerns the conversation; any other error, the vendor.
-          this.#pause(result.status === "failed" ? conversation : channel, now, result.status === "retry" ? result.afterMs : undefined);
-          log.debug({ runId, channel, reason: result.reason }, "the typing sign could not be shown");
+          this.#pause(
+            result.status === "failed" ? conversation : channel,
+            now,
+            result.status === "retry" ? result.afterMs : undefined,
+          );
+          log.debug(
+            { runId, channel, reason: result.reason },
+            "the typing sign could not be shown",
+          );
         }
       }
       await clock.sleep(waitMs > 0 ? waitMs : sign.everyMs, stop);
@@ -90,7 +108,13 @@ class ChannelSigns implements TypingSigns {
 
   async #hide(place: TypingPlace, sign: TypingSign | undefined): Promise<void> {
     const hide = sign?.hide?.bind(sign);
-    if (hide) await sendPiece((signal) => hide(place, signal), this.#deps.clock, new AbortController().signal, CALL_MS);
+    if (hide)
+      await sendPiece(
+        (signal) => hide(place, signal),
+        this.#deps.clock,
+        new AbortController().signal,
+        CALL_MS,
+      );
   }
 
   /** Has the next sign wait, the longer the more errors there were in a row. Calls side by side that fail count once. */

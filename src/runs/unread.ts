@@ -30,7 +30,10 @@ const ASK_MS = 10_000;
 const MAX_RUNS = 100;
 
 /** Asks the channel; undefined if it fails or takes too long. */
-async function ask<T>(question: ((signal: AbortSignal) => Promise<T>) | undefined, signal: AbortSignal): Promise<T | undefined> {
+async function ask<T>(
+  question: ((signal: AbortSignal) => Promise<T>) | undefined,
+  signal: AbortSignal,
+): Promise<T | undefined> {
   try {
     return await question?.(AbortSignal.any([signal, AbortSignal.timeout(ASK_MS)]));
   } catch {
@@ -39,16 +42,27 @@ async function ask<T>(question: ((signal: AbortSignal) => Promise<T>) | undefine
 }
 
 /** Finds a message among those that the session keeps: one that came in, or a reply. */
-async function findRecorded(id: string, { spec }: RunRecord, store: UnreadDeps["store"]): Promise<EarlierMessage | undefined> {
+async function findRecorded(
+  id: string,
+  { spec }: RunRecord,
+  store: UnreadDeps["store"],
+): Promise<EarlierMessage | undefined> {
   const runs = await store.list("runs", { sessionKey: spec.session.key, limit: MAX_RUNS });
   for (const run of runs) {
     const { incoming, channel, input } = run.spec;
-    if (channel !== spec.channel || run.spec.session.agentId !== spec.session.agentId || !incoming) continue;
+    if (channel !== spec.channel || run.spec.session.agentId !== spec.session.agentId || !incoming)
+      continue;
     const part = findMessagePart(id, run.spec);
     // The first part of a message names the place.
-    if (part) return { author: part.from, text: plainText(input.slice(part.start + 1, part.start + part.count)) };
-    const delivery = run.deliveryId === undefined ? undefined : await store.get("delivery", run.deliveryId);
-    if (run.reply !== undefined && delivery?.messageIds.includes(id)) return { author: "you", text: run.reply };
+    if (part)
+      return {
+        author: part.from,
+        text: plainText(input.slice(part.start + 1, part.start + part.count)),
+      };
+    const delivery =
+      run.deliveryId === undefined ? undefined : await store.get("delivery", run.deliveryId);
+    if (run.reply !== undefined && delivery?.messageIds.includes(id))
+      return { author: "you", text: run.reply };
   }
   return undefined;
 }
@@ -60,14 +74,22 @@ interface Earlier {
 }
 
 const toEarlier = (title: string, messages: readonly EarlierMessage[]): Earlier => ({
-  parts: messages.length === 0 ? [] : [renderEarlier(title, messages), { text: "\n", outside: false }],
+  parts:
+    messages.length === 0 ? [] : [renderEarlier(title, messages), { text: "\n", outside: false }],
   attachments: messages.flatMap(({ attachments = [] }) => attachments),
 });
 
-async function readQuoted(id: string, run: RunRecord, { channel }: LoadedChannel, deps: UnreadDeps, signal: AbortSignal): Promise<Earlier> {
+async function readQuoted(
+  id: string,
+  run: RunRecord,
+  { channel }: LoadedChannel,
+  deps: UnreadDeps,
+  signal: AbortSignal,
+): Promise<Earlier> {
   const { to = "" } = run.spec;
   const asked = await ask(
-    channel.findQuoted && ((limited) => channel.findQuoted?.({ id, to }, limited) ?? Promise.resolve(undefined)),
+    channel.findQuoted &&
+      ((limited) => channel.findQuoted?.({ id, to }, limited) ?? Promise.resolve(undefined)),
     signal,
   );
   const found = asked ?? (await findRecorded(id, run, deps.store));
@@ -75,19 +97,37 @@ async function readQuoted(id: string, run: RunRecord, { channel }: LoadedChannel
 }
 
 /** Keeps the messages of a thread that the session does not have. */
-async function findUnseen(listed: readonly ThreadMessage[], run: RunRecord, store: UnreadDeps["store"]): Promise<ThreadMessage[]> {
+async function findUnseen(
+  listed: readonly ThreadMessage[],
+  run: RunRecord,
+  store: UnreadDeps["store"],
+): Promise<ThreadMessage[]> {
   const { session } = run.spec;
-  const runs = await store.list("runs", { sessionKey: session.key, before: run.id, limit: MAX_RUNS });
-  const earlier = runs.filter(({ spec, status }) => spec.session.agentId === session.agentId && spec.incoming && status === "succeeded");
-  const toIds = ({ spec }: RunRecord): string[] => (spec.incoming ? [...(spec.incoming.joined ?? []), spec.incoming.replyTo] : []);
+  const runs = await store.list("runs", {
+    sessionKey: session.key,
+    before: run.id,
+    limit: MAX_RUNS,
+  });
+  const earlier = runs.filter(
+    ({ spec, status }) =>
+      spec.session.agentId === session.agentId && spec.incoming && status === "succeeded",
+  );
+  const toIds = ({ spec }: RunRecord): string[] =>
+    spec.incoming ? [...(spec.incoming.joined ?? []), spec.incoming.replyTo] : [];
   const deliveries = await Promise.all(
-    earlier.map(({ deliveryId }) => (deliveryId === undefined ? undefined : store.get("delivery", deliveryId))),
+    earlier.map(({ deliveryId }) =>
+      deliveryId === undefined ? undefined : store.get("delivery", deliveryId),
+    ),
   );
   const answered = new Set(earlier.flatMap(toIds));
-  const own = new Set([...toIds(run), ...deliveries.flatMap((delivery) => delivery?.messageIds ?? [])]);
+  const own = new Set([
+    ...toIds(run),
+    ...deliveries.flatMap((delivery) => delivery?.messageIds ?? []),
+  ]);
   const replies = new Set(earlier.map(({ deliveryId }) => deliveryId));
   // The ids of a reply's messages are not known while it is sent, and if its outcome is unknown.
-  const isReply = ({ idempotencyKey: key }: ThreadMessage): boolean => key !== undefined && replies.has(parseSendKey(key).id);
+  const isReply = ({ idempotencyKey: key }: ThreadMessage): boolean =>
+    key !== undefined && replies.has(parseSendKey(key).id);
   const [newest] = earlier;
   // Not the time at which the turn ended: what was written meanwhile was not there to be read.
   const at = newest?.createdAt ?? (await getLastTurn(store, session))?.at ?? 0;
@@ -106,9 +146,11 @@ async function readThread(
 ): Promise<Earlier> {
   const { to = "", incoming } = run.spec;
   const { thread, replyTo: before } = incoming ?? {};
-  if (limit === 0 || !channel.listThread || thread === undefined || before === undefined) return toEarlier("", []);
+  if (limit === 0 || !channel.listThread || thread === undefined || before === undefined)
+    return toEarlier("", []);
   const listThread = channel.listThread.bind(channel);
-  const listed = (await ask((limited) => listThread({ to, thread, before, limit }, limited), signal)) ?? [];
+  const listed =
+    (await ask((limited) => listThread({ to, thread, before, limit }, limited), signal)) ?? [];
   const unseen = (await findUnseen(listed, run, deps.store)).slice(-limit);
   return toEarlier("What was written in this thread before:", unseen);
 }
@@ -116,7 +158,8 @@ async function readThread(
 /** Fetched again if edits keep changing what a message refers to. */
 const MAX_READS = 3;
 
-const hasSameUnread = (one: RunSpec, other: RunSpec): boolean => JSON.stringify(one.unread) === JSON.stringify(other.unread);
+const hasSameUnread = (one: RunSpec, other: RunSpec): boolean =>
+  JSON.stringify(one.unread) === JSON.stringify(other.unread);
 
 /**
  * Gets what a channel's message refers to: its files, what it quotes, and what was written in its thread. What is text becomes
@@ -136,12 +179,26 @@ export async function readUnread(
     const { edits = 0 } = run;
     const gone = `the channel "${id}" is gone, so what came with the message was not fetched`;
     if (!unread && reads === 1) return undefined;
-    if (!unread || !loaded) return { spec: run.spec, edits, text, images: [], warnings: unread ? [gone] : [] };
+    if (!unread || !loaded)
+      return { spec: run.spec, edits, text, images: [], warnings: unread ? [gone] : [] };
     const { quotedIds = [], hasThread } = unread;
-    const thread = hasThread ? await readThread(run, loaded, { limit: config.threads.messages, deps, signal }) : toEarlier("", []);
-    const quoted = await Promise.all(quotedIds.map((one) => readQuoted(one, run, loaded, deps, signal)));
-    const attachments = [...(unread.attachments ?? []), ...quoted.flatMap((one) => one.attachments), ...thread.attachments];
-    const { parts, images, kept } = await readAttachments(attachments, { channel: loaded.channel, config }, deps, signal);
+    const thread = hasThread
+      ? await readThread(run, loaded, { limit: config.threads.messages, deps, signal })
+      : toEarlier("", []);
+    const quoted = await Promise.all(
+      quotedIds.map((one) => readQuoted(one, run, loaded, deps, signal)),
+    );
+    const attachments = [
+      ...(unread.attachments ?? []),
+      ...quoted.flatMap((one) => one.attachments),
+      ...thread.attachments,
+    ];
+    const { parts, images, kept } = await readAttachments(
+      attachments,
+      { channel: loaded.channel, config },
+      deps,
+      signal,
+    );
     const latest = (await deps.store.get("run", run.id)) ?? run;
     const isSame = hasSameUnread(latest.spec, run.spec);
     run = latest;

@@ -49,7 +49,8 @@ function cutParts(parts: readonly TextPart[], limit: number): { parts: TextPart[
     left -= piece.text.length;
     cut += piece.cut;
   }
-  if (cut > 0) kept.push({ text: `[cut: ${cut} characters]`, outside: kept.at(-1)?.outside ?? true });
+  if (cut > 0)
+    kept.push({ text: `[cut: ${cut} characters]`, outside: kept.at(-1)?.outside ?? true });
   return { parts: joinParts(kept), cut };
 }
 
@@ -61,7 +62,9 @@ export function checkWake(
   context: ActionContext,
 ): CheckedAction<WakeAction> {
   const agentId: Part<string> =
-    given === undefined ? { ok: true, value: context.agents.default.id } : checkAgentId({ agentId: given }, context);
+    given === undefined
+      ? { ok: true, value: context.agents.default.id }
+      : checkAgentId({ agentId: given }, context);
   if (!agentId.ok) return agentId;
   const { parts } = cutParts(text, context.config.hooks.maxMessageChars);
   const action: WakeAction = {
@@ -82,28 +85,49 @@ type Part<T> = { ok: true; value: T } | { ok: false; failure: Failure };
 function checkAgentId(fields: Pick<AgentFields, "agentId">, context: ActionContext): Part<string> {
   const { agents, config } = context;
   const agentId = fields.agentId ?? agents.default.id;
-  if (!agents.get(agentId)) return fail("unknown_agent", "agentId", "names no agent of agents.list");
+  if (!agents.get(agentId))
+    return fail("unknown_agent", "agentId", "names no agent of agents.list");
   const allowed = config.hooks.allowedAgentIds;
-  if (allowed && !allowed.includes(agentId)) return fail("agent_not_allowed", "agentId", "is not in hooks.allowedAgentIds");
+  if (allowed && !allowed.includes(agentId))
+    return fail("agent_not_allowed", "agentId", "is not in hooks.allowedAgentIds");
   return { ok: true, value: agentId };
 }
 
-function checkSessionKey(fields: AgentFields, source: ActionSource, context: ActionContext): Part<string> {
-  const { allowRequestSessionKey, defaultSessionKey, allowedSessionKeyPrefixes } = context.config.hooks;
-  if (source.freshKeyPrefix !== undefined) return { ok: true, value: newSessionKey(allowedSessionKeyPrefixes, source.freshKeyPrefix) };
+function checkSessionKey(
+  fields: AgentFields,
+  source: ActionSource,
+  context: ActionContext,
+): Part<string> {
+  const { allowRequestSessionKey, defaultSessionKey, allowedSessionKeyPrefixes } =
+    context.config.hooks;
+  if (source.freshKeyPrefix !== undefined)
+    return { ok: true, value: newSessionKey(allowedSessionKeyPrefixes, source.freshKeyPrefix) };
   const given = fields.sessionKey;
-  if (given === undefined) return { ok: true, value: defaultSessionKey ?? newSessionKey(allowedSessionKeyPrefixes) };
+  if (given === undefined)
+    return { ok: true, value: defaultSessionKey ?? newSessionKey(allowedSessionKeyPrefixes) };
   if (source.fromRequest && !allowRequestSessionKey) {
-    return fail("session_key_not_allowed", "sessionKey", "hooks.allowRequestSessionKey is false: leave the field out");
+    return fail(
+      "session_key_not_allowed",
+      "sessionKey",
+      "hooks.allowRequestSessionKey is false: leave the field out",
+    );
   }
   const problem = sessionKeyProblem(given, allowedSessionKeyPrefixes);
-  return problem ? fail("session_key_not_allowed", "sessionKey", problem) : { ok: true, value: given };
+  return problem
+    ? fail("session_key_not_allowed", "sessionKey", problem)
+    : { ok: true, value: given };
 }
 
 /** The session of a key: of this path and credential, unless the key is shared. */
-function hookSession(agentId: string, key: string, { hook: path, credential }: ActionSource, context: ActionContext): SessionRef {
+function hookSession(
+  agentId: string,
+  key: string,
+  { hook: path, credential }: ActionSource,
+  context: ActionContext,
+): SessionRef {
   const session: SessionRef = { agentId, origin: "hook", key };
-  if (credential !== undefined && !isSharedKey(key, context.config.hooks.sharedSessions)) session.via = { path, credential };
+  if (credential !== undefined && !isSharedKey(key, context.config.hooks.sharedSessions))
+    session.via = { path, credential };
   return session;
 }
 
@@ -119,28 +143,51 @@ function checkRecipient(
   // What `last` means is known when the run starts.
   if (!to || !channel?.loaded) return { ok: true, value: to };
   const checked = channels.checkRecipient(channel.id, to);
-  return checked.ok ? { ok: true, value: checked.to } : fail("invalid_recipient", "to", checked.message);
+  return checked.ok
+    ? { ok: true, value: checked.to }
+    : fail("invalid_recipient", "to", checked.message);
 }
 
-function checkRoute(fields: AgentFields, source: ActionSource, context: ActionContext, warnings: string[]): Part<ReplyTarget> {
+function checkRoute(
+  fields: AgentFields,
+  source: ActionSource,
+  context: ActionContext,
+  warnings: string[],
+): Part<ReplyTarget> {
   const { channels, config } = context;
-  if (source.fromRequest && !config.hooks.allowRequestRecipient && (fields.to !== undefined || fields.channel !== undefined)) {
+  if (
+    source.fromRequest &&
+    !config.hooks.allowRequestRecipient &&
+    (fields.to !== undefined || fields.channel !== undefined)
+  ) {
     const path = fields.to === undefined ? "channel" : "to";
-    return fail("invalid_recipient", path, "hooks.allowRequestRecipient is false: leave `to` and `channel` out");
+    return fail(
+      "invalid_recipient",
+      path,
+      "hooks.allowRequestRecipient is false: leave `to` and `channel` out",
+    );
   }
   const name = fields.channel ?? LAST_CHANNEL;
   const found = name === LAST_CHANNEL ? undefined : channels.resolve(name);
-  if (name !== LAST_CHANNEL && !found) return fail("unknown_channel", "channel", `use "last" or one of: ${channels.names.join(", ")}`);
+  if (name !== LAST_CHANNEL && !found)
+    return fail("unknown_channel", "channel", `use "last" or one of: ${channels.names.join(", ")}`);
   const target: ReplyTarget = { channel: found?.id ?? LAST_CHANNEL };
   const recipient = checkRecipient(fields, found, source, channels);
   if (!recipient.ok) return recipient;
   if (recipient.value !== undefined) target.to = recipient.value;
-  const problem = fields.deliver === false ? undefined : findRouteProblem(target, channels, context.rooms.hasOwner);
+  const problem =
+    fields.deliver === false
+      ? undefined
+      : findRouteProblem(target, channels, context.rooms.hasOwner);
   if (problem) warnings.push(problem.message);
   return { ok: true, value: target };
 }
 
-function checkTimeout(seconds: number | undefined, context: ActionContext, warnings: string[]): number | undefined {
+function checkTimeout(
+  seconds: number | undefined,
+  context: ActionContext,
+  warnings: string[],
+): number | undefined {
   const most = context.config.agents.defaults.maxTimeoutSeconds;
   if (seconds === undefined || seconds <= most) return seconds;
   warnings.push(`timeoutSeconds was lowered to ${most}, agents.defaults.maxTimeoutSeconds`);
@@ -148,9 +195,16 @@ function checkTimeout(seconds: number | undefined, context: ActionContext, warni
 }
 
 /** Whether a heartbeat follows the run: only the operator can keep the summary quiet, and then no caller can wake. */
-function checkWakeMode(fields: AgentFields, source: ActionSource, context: ActionContext, warnings: string[]): WakeMode {
-  if ((source.summary ?? context.config.hooks.summary) === "heartbeat") return fields.wakeMode ?? "now";
-  if (fields.wakeMode === "now") warnings.push("wakeMode `now` has no effect: the hook's `summary` is `quiet`");
+function checkWakeMode(
+  fields: AgentFields,
+  source: ActionSource,
+  context: ActionContext,
+  warnings: string[],
+): WakeMode {
+  if ((source.summary ?? context.config.hooks.summary) === "heartbeat")
+    return fields.wakeMode ?? "now";
+  if (fields.wakeMode === "now")
+    warnings.push("wakeMode `now` has no effect: the hook's `summary` is `quiet`");
   return "next-heartbeat";
 }
 

@@ -1,4 +1,12 @@
-import { ENDED, getJobId, type Ms, PARKED_FROM, type Queue, type RunRecord, type Store } from "../store/types.ts";
+import {
+  ENDED,
+  getJobId,
+  type Ms,
+  PARKED_FROM,
+  type Queue,
+  type RunRecord,
+  type Store,
+} from "../store/types.ts";
 import { findHeartbeatRun } from "./heartbeat.ts";
 
 /** What a run waits for. `until`: when that is over at the latest, or is looked at again. */
@@ -23,11 +31,20 @@ interface WaitDeps {
 
 const HEARTBEAT_JOB = "heartbeat:";
 
-async function findOpenApprovals({ waiting }: RunRecord, { store }: WaitDeps): Promise<WaitReason | undefined> {
-  const asked = await Promise.all((waiting?.approvalIds ?? []).map((id) => store.get("approval", id)));
+async function findOpenApprovals(
+  { waiting }: RunRecord,
+  { store }: WaitDeps,
+): Promise<WaitReason | undefined> {
+  const asked = await Promise.all(
+    (waiting?.approvalIds ?? []).map((id) => store.get("approval", id)),
+  );
   const open = asked.flatMap((approval) => (approval && !approval.decision ? [approval] : []));
   if (open.length === 0) return undefined;
-  return { kind: "approval", approvalIds: open.map(({ id }) => id), until: Math.min(...open.map(({ expiresAt }) => expiresAt)) };
+  return {
+    kind: "approval",
+    approvalIds: open.map(({ id }) => id),
+    until: Math.min(...open.map(({ expiresAt }) => expiresAt)),
+  };
 }
 
 /** What a run is parked for, as long as that is not over. */
@@ -45,12 +62,17 @@ async function findRunId(jobId: string, { store }: WaitDeps): Promise<string> {
 }
 
 /** Returns what a run waits for, and until when. Undefined if it is executed or has ended. */
-export async function findWaitReason(run: RunRecord, deps: WaitDeps): Promise<WaitReason | undefined> {
+export async function findWaitReason(
+  run: RunRecord,
+  deps: WaitDeps,
+): Promise<WaitReason | undefined> {
   const { status, collect, parked } = run;
   const { now, queue } = deps;
   if (status === "running" || ENDED.includes(status)) return undefined;
   if (status === "collecting") return collect && { kind: "delay", until: collect.closesAt };
-  const known = (status === "waiting" && (await findOpenApprovals(run, deps))) || (status === "parked" && getParkedReason(run, now));
+  const known =
+    (status === "waiting" && (await findOpenApprovals(run, deps))) ||
+    (status === "parked" && getParkedReason(run, now));
   if (known) return known;
   const id = getJobId(run);
   // A message that is a command has no turn.

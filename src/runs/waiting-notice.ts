@@ -1,16 +1,31 @@
 import { getPhrases } from "../core/phrases.ts";
 import { planDelivery, writeDelivery } from "../delivery/plan.ts";
-import { sessionId, type ApprovalRecord, type Ms, type RunRecord, type Store } from "../store/types.ts";
+import {
+  sessionId,
+  type ApprovalRecord,
+  type Ms,
+  type RunRecord,
+  type Store,
+} from "../store/types.ts";
 import { replyRoute } from "./run-result.ts";
 import type { ActionContext } from "./types.ts";
 
 const MAX_LOOKED_AT = 100;
 
 /** Finds the open approval of a run that waits for a person in the same session. */
-async function findWaiting({ spec }: RunRecord, store: Pick<Store, "list" | "get">): Promise<ApprovalRecord | undefined> {
-  const waiting = await store.list("runs", { status: "waiting", sessionKey: spec.session.key, limit: MAX_LOOKED_AT });
+async function findWaiting(
+  { spec }: RunRecord,
+  store: Pick<Store, "list" | "get">,
+): Promise<ApprovalRecord | undefined> {
+  const waiting = await store.list("runs", {
+    status: "waiting",
+    sessionKey: spec.session.key,
+    limit: MAX_LOOKED_AT,
+  });
   const run = waiting.find((one) => sessionId(one.spec.session) === sessionId(spec.session));
-  const asked = await Promise.all((run?.waiting?.approvalIds ?? []).map((id) => store.get("approval", id)));
+  const asked = await Promise.all(
+    (run?.waiting?.approvalIds ?? []).map((id) => store.get("approval", id)),
+  );
   return asked.find((approval) => approval && !approval.decision);
 }
 

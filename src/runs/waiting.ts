@@ -32,7 +32,12 @@ interface WaitOptions {
   timeoutMs: Ms;
 }
 
-function buildApproval(ask: NewApproval, run: RunRecord, code: string, { now, timeoutMs }: WaitOptions): ApprovalRecord {
+function buildApproval(
+  ask: NewApproval,
+  run: RunRecord,
+  code: string,
+  { now, timeoutMs }: WaitOptions,
+): ApprovalRecord {
   return {
     ...ask,
     id: newId("apr", now),
@@ -48,7 +53,8 @@ function buildApproval(ask: NewApproval, run: RunRecord, code: string, { now, ti
 const listOpen = (store: Pick<Store, "list">, runId: string): Promise<ApprovalRecord[]> =>
   store.list("approvals", { runId, state: "open", limit: 1000 });
 
-const isRefusal = (error: unknown): boolean => [ID_TAKEN.message, NOT_OPEN.message].includes(safeError(error).message ?? "");
+const isRefusal = (error: unknown): boolean =>
+  [ID_TAKEN.message, NOT_OPEN.message].includes(safeError(error).message ?? "");
 
 /** Retries a commit that the store refused because a person has just decided, or a code is in use. */
 async function commitAgain<T>(attempt: (refusals: number) => Promise<T>): Promise<T> {
@@ -74,7 +80,9 @@ async function writeWaiting(
 ): Promise<readonly ApprovalRecord[] | undefined> {
   const { now } = options;
   const getOpen = async (): Promise<ApprovalRecord[]> =>
-    (await Promise.all(open.map((id) => store.get("approval", id)))).filter((approval) => approval !== undefined);
+    (await Promise.all(open.map((id) => store.get("approval", id)))).filter(
+      (approval) => approval !== undefined,
+    );
   const before = await getOpen();
   const approvals = await commitAgain(async (refusals) => {
     const made = asks.map((ask) => buildApproval(ask, run, createCode(refusals), options));
@@ -87,7 +95,10 @@ async function writeWaiting(
         tx.update("toolCall", run.id, approval.callId, { state, approvalId: approval.id });
       }
       for (const question of planned) writeDelivery(tx, question);
-      const waiting = { approvalIds: [...open, ...made.map(({ id }) => id)], since: run.waiting?.since ?? now };
+      const waiting = {
+        approvalIds: [...open, ...made.map(({ id }) => id)],
+        since: run.waiting?.since ?? now,
+      };
       tx.update("run", run.id, { status: "waiting", waiting, usage, crashCount: 0, failures: 0 });
       if (job) tx.settle(job, until, { resetAttempts: true });
     }, job);
@@ -113,7 +124,10 @@ interface WaitingRun {
 }
 
 /** Adds up what a run has used so far: its steps, and the summary that was made for it. */
-export const addRunUsage = ({ steps, summaryUsage }: Pick<WaitingRun, "steps" | "summaryUsage">): Usage =>
+export const addRunUsage = ({
+  steps,
+  summaryUsage,
+}: Pick<WaitingRun, "steps" | "summaryUsage">): Usage =>
   addUsage([...(summaryUsage ? [summaryUsage] : []), ...steps.map(({ usage }) => usage)]);
 
 /**
@@ -143,11 +157,14 @@ export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Pr
     const approval = await store.get("approval", id);
     return approval !== undefined && !approval.decision && clock.now() < approval.expiresAt;
   };
-  while (!signal.aborted && (await Promise.all(approvalIds.map(isOpen))).every(Boolean)) await clock.sleep(LOOK_MS, signal);
+  while (!signal.aborted && (await Promise.all(approvalIds.map(isOpen))).every(Boolean))
+    await clock.sleep(LOOK_MS, signal);
   steps.splice(0, steps.length, ...(await store.list("steps", run.id)));
   const waited = getEndedWaits({ ...current.run, status: "waiting" }, clock.now());
   current.run = { ...current.run, ...waited };
-  await store.commit((tx) => tx.update("run", run.id, { status: "running", waiting: null, ...waited }));
+  await store.commit((tx) =>
+    tx.update("run", run.id, { status: "running", waiting: null, ...waited }),
+  );
   return true;
 }
 
@@ -190,7 +207,12 @@ export async function commitEnd(
     const open = await listOpen(store, run.id);
     const closed = await Promise.all(
       open.map(async (approval) => {
-        const decision: ApprovalDecision = { verdict: getClosingVerdict(approval), by, at: now, note: "the run has ended" };
+        const decision: ApprovalDecision = {
+          verdict: getClosingVerdict(approval),
+          by,
+          at: now,
+          note: "the run has ended",
+        };
         return { id: approval.id, decision, ends: await questions.planEnd(approval.id, decision) };
       }),
     );

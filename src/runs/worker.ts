@@ -1,6 +1,13 @@
 import type { Failure } from "../core/errors.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
-import { countUsedTokens, ENDED, getJobId, type Job, type RunRecord, type Writes } from "../store/types.ts";
+import {
+  countUsedTokens,
+  ENDED,
+  getJobId,
+  type Job,
+  type RunRecord,
+  type Writes,
+} from "../store/types.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./commands.ts";
 import { buildRunJob, writeEnd } from "./run-result.ts";
@@ -38,7 +45,10 @@ function runEnded({ id, kind, status }: RunRecord): Failure {
     (kind === "hook" || kind === "schedule") && status !== "succeeded"
       ? `to start it again, use \`rouse runs retry ${id}\``
       : `to see how it ended, use \`rouse runs show ${id}\``;
-  return { code: "run_ended", message: `the run has ended already (${status}), so it cannot be cancelled; ${instead}` };
+  return {
+    code: "run_ended",
+    message: `the run has ended already (${status}), so it cannot be cancelled; ${instead}`,
+  };
 }
 
 const NOT_FOUND: Failure = { code: "not_found", message: "there is no run with this id" };
@@ -66,7 +76,10 @@ async function restartRun(run: RunRecord, { store, admission, clock }: TurnDeps)
 }
 
 /** What an operator does with runs. `active`: those that this process executes. */
-function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): RunOperations & Pick<TurnWorker, "restart"> {
+function createRunOperations(
+  deps: TurnDeps,
+  active: PullWorker["active"],
+): RunOperations & Pick<TurnWorker, "restart"> {
   const { store } = deps;
 
   const restart = (run: RunRecord): Promise<void> => restartRun(run, deps);
@@ -76,18 +89,28 @@ function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): RunO
     const { id } = run;
     await deps.admission.dropBatch(id);
     const now = deps.clock.now();
-    const message = run.waiting ? "cancelled while it waited for a person" : "cancelled before it began";
+    const message = run.waiting
+      ? "cancelled while it waited for a person"
+      : "cancelled before it began";
     const write = (tx: Writes): void => {
       tx.delete("job", "turn", getJobId(run));
       tx.delete("collected", id);
       // A heartbeat that has called tools must not be repeated by the next one.
       if (run.systemEventIds) tx.update("systemEvents", run.systemEventIds, { state: "parked" });
-      const end = { status: "cancelled" as const, endedAt: now, error: { code: "cancelled" as const, message } };
+      const end = {
+        status: "cancelled" as const,
+        endedAt: now,
+        error: { code: "cancelled" as const, message },
+      };
       writeEnd(tx, run, end, { context: deps.context(), now });
       writeRemoval(tx, run, now);
     };
     await commitEnd(run, write, { ...deps, now, by: "operator" });
-    deps.admission.release(run, { tokens: countUsedTokens(run), costUsd: run.usage?.costUsd, again: false });
+    deps.admission.release(run, {
+      tokens: countUsedTokens(run),
+      costUsd: run.usage?.costUsd,
+      again: false,
+    });
     deps.onRunEnd(id);
   };
 
@@ -127,21 +150,38 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
   const deps: TurnDeps = { ...parts, quarantine: createQuarantine(parts.clock), steerable, typing };
   const executeSteerable = (job: Job, data: RunJob, signal: AbortSignal): Promise<void> => {
     const turn = steerable.add(data.runId, signal);
-    return executeRun(createHookRun(job, data, deps, turn.signal), deps, turn.signal).finally(turn.leave);
+    return executeRun(createHookRun(job, data, deps, turn.signal), deps, turn.signal).finally(
+      turn.leave,
+    );
   };
   const { telemetry } = deps;
   const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {
     const data = job.data as RunJob | HeartbeatJob | BatchJob;
     const parked = fromParkedKey(job.key);
     if (parked) return returnToSession(job, parked.key, deps);
-    if (data.type === "heartbeat") return executeRun(createHeartbeatRun(job, data, deps), deps, signal);
+    if (data.type === "heartbeat")
+      return executeRun(createHeartbeatRun(job, data, deps), deps, signal);
     if (data.type === "collect") return executeBatch(job, data, deps);
-    return job.kind === "command" ? executeCommand(job, data, deps) : executeSteerable(job, data, signal);
+    return job.kind === "command"
+      ? executeCommand(job, data, deps)
+      : executeSteerable(job, data, signal);
   };
   // A job may be taken up while a request is under way, and is no part of it.
-  const execute = telemetry ? (job: Job, signal: AbortSignal) => telemetry.within(undefined, () => executeJob(job, signal)) : executeJob;
-  const turns = createPullWorker({ ...deps, kind: "turn", limit: () => deps.context().config.agents.defaults.maxConcurrent, execute });
-  const commands = createPullWorker({ ...deps, kind: "command", limit: () => MAX_COMMANDS, execute });
+  const execute = telemetry
+    ? (job: Job, signal: AbortSignal) => telemetry.within(undefined, () => executeJob(job, signal))
+    : executeJob;
+  const turns = createPullWorker({
+    ...deps,
+    kind: "turn",
+    limit: () => deps.context().config.agents.defaults.maxConcurrent,
+    execute,
+  });
+  const commands = createPullWorker({
+    ...deps,
+    kind: "command",
+    limit: () => MAX_COMMANDS,
+    execute,
+  });
   const workers = [turns, commands];
 
   return {
@@ -149,6 +189,7 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
     isActive: (id) => turns.active.has(id),
     steer: (id) => steerable.steer(id),
     start: () => workers.forEach((worker) => worker.start()),
-    stop: async (drainMs) => void (await Promise.all(workers.map((worker) => worker.stop(drainMs)))),
+    stop: async (drainMs) =>
+      void (await Promise.all(workers.map((worker) => worker.stop(drainMs)))),
   };
 }

@@ -34,14 +34,17 @@ export async function writeStart(
     return now?.status === "running" && now.startedAt === start.startedAt;
   };
   // Someone waits for the answer of a run without a job.
-  const held = await (kind.job ? persistFor(current, commit, { isWritten, written: true }) : commit()).catch((error: unknown) => {
+  const held = await (
+    kind.job ? persistFor(current, commit, { isWritten, written: true }) : commit()
+  ).catch((error: unknown) => {
     if (!isRunChanged(error)) throw error;
     return putBackChanged(current);
   });
   current.isStored = true;
   if (held) current.admission?.started(run.id);
   const since = kind.job?.enqueuedAt ?? run.createdAt;
-  if (held && run.attempts === 1) deps.metrics?.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
+  if (held && run.attempts === 1)
+    deps.metrics?.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
   return held;
 }
 
@@ -49,6 +52,9 @@ async function putBackChanged(current: Try): Promise<false> {
   const { deps, kind } = current;
   const { job } = kind;
   current.end = { status: "queued" };
-  if (job) await persistFor(current, () => deps.store.commit((tx) => tx.settle(job, deps.clock.now(), { resetAttempts: true }), job));
+  if (job)
+    await persistFor(current, () =>
+      deps.store.commit((tx) => tx.settle(job, deps.clock.now(), { resetAttempts: true }), job),
+    );
   return false;
 }

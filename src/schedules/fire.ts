@@ -8,7 +8,10 @@ import type { Firing, Schedule, ScheduleAction } from "./types.ts";
 type TextAction = Extract<ScheduleAction, { text: string }>;
 
 /** The session of a schedule: its turns are one conversation. */
-export const getScheduleSession = ({ agentId, id }: Pick<Schedule, "agentId" | "id">): SessionRef => ({
+export const getScheduleSession = ({
+  agentId,
+  id,
+}: Pick<Schedule, "agentId" | "id">): SessionRef => ({
   agentId,
   origin: "schedule",
   key: `schedule:${id}`,
@@ -17,13 +20,26 @@ export const getScheduleSession = ({ agentId, id }: Pick<Schedule, "agentId" | "
 /** Renders a due time with the offset of the schedule's time zone: `2026-03-29T08:00:00+02:00`. */
 function renderDue({ trigger }: Schedule, dueAt: Ms): string {
   const timeZone = "timezone" in trigger ? trigger.timezone : "UTC";
-  const local = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" }).format(dueAt);
-  const offset = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "longOffset" }).formatToParts(dueAt);
-  const zone = offset.find(({ type }) => type === "timeZoneName")?.value.replace("GMT", "") || "+00:00";
+  const local = new Intl.DateTimeFormat("sv-SE", {
+    timeZone,
+    dateStyle: "short",
+    timeStyle: "medium",
+  }).format(dueAt);
+  const offset = new Intl.DateTimeFormat("en", {
+    timeZone,
+    timeZoneName: "longOffset",
+  }).formatToParts(dueAt);
+  const zone =
+    offset.find(({ type }) => type === "timeZoneName")?.value.replace("GMT", "") || "+00:00";
   return `${local.replace(" ", "T")}${zone}`;
 }
 
-function buildRun(schedule: Schedule, { text, outside }: TextAction, { dueAt, at, manual }: Firing, id: string): RunRecord {
+function buildRun(
+  schedule: Schedule,
+  { text, outside }: TextAction,
+  { dueAt, at, manual }: Firing,
+  id: string,
+): RunRecord {
   const { id: scheduleId, deliver, asked } = schedule;
   const to = deliver === false ? undefined : deliver.to;
   const spec: RunSpec = {
@@ -39,7 +55,17 @@ function buildRun(schedule: Schedule, { text, outside }: TextAction, { dueAt, at
     schedule: { id: scheduleId, dueAt, ...(manual && { manual }), ...(asked && { asked }) },
     ...(to !== undefined && { to }),
   };
-  return { id, eventId: null, kind: "schedule", status: "queued", spec, warnings: [], attempts: 0, restarts: 0, createdAt: at };
+  return {
+    id,
+    eventId: null,
+    kind: "schedule",
+    status: "queued",
+    spec,
+    warnings: [],
+    attempts: 0,
+    restarts: 0,
+    createdAt: at,
+  };
 }
 
 /** What a firing writes, as one commit with the state of the schedule. */
@@ -52,7 +78,11 @@ export interface PlannedFiring {
  * Plans a firing. The ids of one for a due time depend on the schedule and the due time alone, so that the store refuses a
  * second one; a person can start a schedule as often as they want.
  */
-export function planFiring(schedule: Schedule, { dueAt, at, manual }: Firing, heartbeat: Pick<Heartbeat, "plan">): PlannedFiring {
+export function planFiring(
+  schedule: Schedule,
+  { dueAt, at, manual }: Firing,
+  heartbeat: Pick<Heartbeat, "plan">,
+): PlannedFiring {
   const { agentId, action } = schedule;
   const firing: Firing = { dueAt, at, ...(manual && { manual }) };
   const beat = (tx: Writes): void => tx.add("job", heartbeat.plan(agentId));

@@ -19,25 +19,57 @@ function build(trigger: Trigger, rest: Omit<Schedule, "trigger" | "times">): Sch
 function fromConfig(agentId: string, schedule: ScheduleConfig): Schedule[] {
   const { id, prompt, wake = "", deliver, catchUp, jitter } = schedule;
   const action: ScheduleAction =
-    prompt === undefined ? { kind: "wake", text: wake, outside: false } : { kind: "prompt", text: prompt, outside: false };
+    prompt === undefined
+      ? { kind: "wake", text: wake, outside: false }
+      : { kind: "prompt", text: prompt, outside: false };
   const target =
     deliver === undefined || deliver === false
       ? (deliver ?? LAST)
       : { channel: deliver.channel, ...(deliver.to !== undefined && { to: deliver.to }) };
-  return build(toTrigger(schedule), { agentId, id, source: "config", action, deliver: target, catchUp, jitterMs: jitter });
+  return build(toTrigger(schedule), {
+    agentId,
+    id,
+    source: "config",
+    action,
+    deliver: target,
+    catchUp,
+    jitterMs: jitter,
+  });
 }
 
 function fromHeartbeat(agentId: string, everyMs: number): Schedule[] {
   if (everyMs === 0) return [];
-  const rest = { agentId, id: HEARTBEAT_ID, source: "heartbeat", action: { kind: "heartbeat" }, deliver: LAST } as const;
+  const rest = {
+    agentId,
+    id: HEARTBEAT_ID,
+    source: "heartbeat",
+    action: { kind: "heartbeat" },
+    deliver: LAST,
+  } as const;
   return build({ everyMs }, { ...rest, catchUp: "once", jitterMs: 0 });
 }
 
-function fromApproved({ id, agentId, trigger, prompt, outside, deliver, asked }: ApprovedSchedule): Schedule[] {
+function fromApproved({
+  id,
+  agentId,
+  trigger,
+  prompt,
+  outside,
+  deliver,
+  asked,
+}: ApprovedSchedule): Schedule[] {
   const route = asked?.route;
   const target = route ? { channel: route.channel, to: route.to } : LAST;
   const action: ScheduleAction = { kind: "prompt", text: prompt, outside };
-  const rest = { agentId, id, source: "agent", action, catchUp: "once", jitterMs: 0, ...(asked && { asked }) } as const;
+  const rest = {
+    agentId,
+    id,
+    source: "agent",
+    action,
+    catchUp: "once",
+    jitterMs: 0,
+    ...(asked && { asked }),
+  } as const;
   return build(trigger, { ...rest, deliver: deliver && target });
 }
 
@@ -49,14 +81,20 @@ function listConfigured({ config, agents }: Context): readonly Schedule[] {
     known.get(config) ??
     agents.list.flatMap(({ id }) => {
       const { schedules = [] } = config.agents.list.find((agent) => agent.id === id) ?? {};
-      return [...schedules.flatMap((schedule) => fromConfig(id, schedule)), ...fromHeartbeat(id, getHeartbeat(config, id).every)];
+      return [
+        ...schedules.flatMap((schedule) => fromConfig(id, schedule)),
+        ...fromHeartbeat(id, getHeartbeat(config, id).every),
+      ];
     });
   known.set(config, made);
   return made;
 }
 
 /** Lists all schedules: those of the config with the heartbeats, and those that agents have proposed and people approved. */
-export const collectSchedules = (context: Context, approved: readonly ApprovedSchedule[]): Schedule[] => [
+export const collectSchedules = (
+  context: Context,
+  approved: readonly ApprovedSchedule[],
+): Schedule[] => [
   ...listConfigured(context),
   ...approved.filter(({ agentId }) => context.agents.get(agentId)).flatMap(fromApproved),
 ];

@@ -21,7 +21,8 @@ export type ScheduleStep =
   | { do: "fire"; dueAt: Ms; state: ScheduleState };
 
 /** The name of a schedule: `<agent>/<id>`. */
-export const getScheduleName = ({ agentId, id }: Pick<Schedule, "agentId" | "id">): string => `${agentId}/${id}`;
+export const getScheduleName = ({ agentId, id }: Pick<Schedule, "agentId" | "id">): string =>
+  `${agentId}/${id}`;
 
 /** Returns the time between a due time and the one after it. */
 const getGap = ({ times }: Schedule, dueAt: Ms): Ms => (times.next(dueAt) ?? Infinity) - dueAt;
@@ -32,24 +33,48 @@ function getDelay(schedule: Schedule, dueAt: Ms): Ms {
   const digest = createHash("sha256")
     .update(`${getScheduleName(schedule)} ${dueAt}`)
     .digest();
-  return Math.floor((digest.readUInt32BE() / 2 ** 32) * Math.min(schedule.jitterMs, getGap(schedule, dueAt)));
+  return Math.floor(
+    (digest.readUInt32BE() / 2 ** 32) * Math.min(schedule.jitterMs, getGap(schedule, dueAt)),
+  );
 }
 
 /** Returns when a schedule fires for a due time. */
 export const getFireTime = (schedule: Schedule, dueAt: Ms): Ms => dueAt + getDelay(schedule, dueAt);
 
 /** Makes the state of a schedule that starts now: what was due before is not. */
-export function startState({ trigger, times }: Schedule, now: Ms, before?: ScheduleState): ScheduleState {
+export function startState(
+  { trigger, times }: Schedule,
+  now: Ms,
+  before?: ScheduleState,
+): ScheduleState {
   const { fired = 0, skipped = 0, skips = [], last } = before ?? {};
-  const started = { trigger: JSON.stringify(trigger), handledTo: now, fired, skipped, skips, ...(last && { last }) };
+  const started = {
+    trigger: JSON.stringify(trigger),
+    handledTo: now,
+    fired,
+    skipped,
+    skips,
+    ...(last && { last }),
+  };
   const past = "at" in trigger && times.next(now) === undefined ? times.next(0) : undefined;
   if (past === undefined) return started;
-  return skip(started, { from: past, to: past, count: 1, reason: "was over when the schedule was added", at: now });
+  return skip(started, {
+    from: past,
+    to: past,
+    count: 1,
+    reason: "was over when the schedule was added",
+    at: now,
+  });
 }
 
 function skip(state: ScheduleState, skipped: SkippedTimes): ScheduleState {
   const { count, to } = skipped;
-  return { ...state, handledTo: to, skipped: state.skipped + count, skips: [...state.skips, skipped].slice(-MAX_SKIPS) };
+  return {
+    ...state,
+    handledTo: to,
+    skipped: state.skipped + count,
+    skips: [...state.skips, skipped].slice(-MAX_SKIPS),
+  };
 }
 
 const MISSED: Record<Schedule["catchUp"], string> = {
@@ -70,41 +95,79 @@ interface ReadyTimes {
  * bring firings close together; a time is missed only if its own firing is late.
  */
 function findCaughtUp(schedule: Schedule, times: readonly Ms[], now: Ms): number {
-  const isMissed = (time: Ms): boolean => now - getFireTime(schedule, time) >= Math.min(PUNCTUAL_MS, getGap(schedule, time));
+  const isMissed = (time: Ms): boolean =>
+    now - getFireTime(schedule, time) >= Math.min(PUNCTUAL_MS, getGap(schedule, time));
   return Math.min(times.findLastIndex(isMissed) + 1, times.length - 1);
 }
 
-function planReady(schedule: Schedule, known: ScheduleState, ready: ReadyTimes, now: Ms, isPaused: boolean): ScheduleStep {
+function planReady(
+  schedule: Schedule,
+  known: ScheduleState,
+  ready: ReadyTimes,
+  now: Ms,
+  isPaused: boolean,
+): ScheduleStep {
   const { times, count, isMore } = ready;
   const [first, last] = [times[0] ?? now, times.at(-1) ?? now];
   const skipTo = (to: Ms, skipped: number, reason: string): ScheduleState => {
     const from = schedule.times.next(known.handledTo) ?? to;
-    return skip(known, { from, to, count: skipped, ...(isMore && { isMore: true }), reason, at: now });
+    return skip(known, {
+      from,
+      to,
+      count: skipped,
+      ...(isMore && { isMore: true }),
+      reason,
+      at: now,
+    });
   };
   if (isPaused) return { do: "note", state: skipTo(last, count, "the schedule was paused") };
   if (schedule.action.kind === "heartbeat") return fire(schedule, known, last, now);
   if (schedule.catchUp === "once") {
     const caughtUp = findCaughtUp(schedule, times, now);
     const before = times[caughtUp - 1];
-    const state = before === undefined ? known : skipTo(before, count - (times.length - caughtUp), MISSED.once);
+    const state =
+      before === undefined ? known : skipTo(before, count - (times.length - caughtUp), MISSED.once);
     return fire(schedule, state, times[caughtUp] ?? last, now);
   }
-  const late = schedule.catchUp === "none" ? times.filter((time) => now - getFireTime(schedule, time) > PUNCTUAL_MS) : [];
+  const late =
+    schedule.catchUp === "none"
+      ? times.filter((time) => now - getFireTime(schedule, time) > PUNCTUAL_MS)
+      : [];
   const lastLate = late.at(-1);
-  if (lastLate !== undefined) return { do: "note", state: skipTo(lastLate, count - (times.length - late.length), MISSED.none) };
-  if (count > MAX_CAUGHT_UP) return { do: "note", state: skipTo(times.at(-MAX_CAUGHT_UP - 1) ?? first, count - MAX_CAUGHT_UP, MISSED.all) };
+  if (lastLate !== undefined)
+    return {
+      do: "note",
+      state: skipTo(lastLate, count - (times.length - late.length), MISSED.none),
+    };
+  if (count > MAX_CAUGHT_UP)
+    return {
+      do: "note",
+      state: skipTo(times.at(-MAX_CAUGHT_UP - 1) ?? first, count - MAX_CAUGHT_UP, MISSED.all),
+    };
   return fire(schedule, known, first, now);
 }
 
 /** Decides about the next due times of a schedule. Called until it says to wait. */
-export function planStep(schedule: Schedule, known: ScheduleState | undefined, now: Ms, isPaused: boolean): ScheduleStep {
+export function planStep(
+  schedule: Schedule,
+  known: ScheduleState | undefined,
+  now: Ms,
+  isPaused: boolean,
+): ScheduleStep {
   const isOther = known?.trigger !== JSON.stringify(schedule.trigger);
-  if (!known || isOther || known.handledTo > now + MAX_AHEAD_MS) return { do: "note", state: startState(schedule, now, known) };
+  if (!known || isOther || known.handledTo > now + MAX_AHEAD_MS)
+    return { do: "note", state: startState(schedule, now, known) };
   const due = schedule.times.between(known.handledTo, now, MAX_CAUGHT_UP + 1);
   const waiting = due.times.findIndex((time) => getFireTime(schedule, time) > now);
   const times = waiting < 0 ? due.times : due.times.slice(0, waiting);
   if (times.length > 0)
-    return planReady(schedule, known, { ...due, times, count: due.count - (due.times.length - times.length) }, now, isPaused);
+    return planReady(
+      schedule,
+      known,
+      { ...due, times, count: due.count - (due.times.length - times.length) },
+      now,
+      isPaused,
+    );
   const next = due.times[0] ?? schedule.times.next(known.handledTo);
   return { do: "wait", at: next === undefined ? undefined : getFireTime(schedule, next) };
 }

@@ -77,7 +77,9 @@ export function createPauses(deps: StoredListDeps): Pauses {
     list: () => stored.read(),
     add: (name) =>
       stored.change((known) =>
-        known.some((pause) => pause.name === name) ? { result: false } : { list: [...known, { name, at: deps.clock.now() }], result: true },
+        known.some((pause) => pause.name === name)
+          ? { result: false }
+          : { list: [...known, { name, at: deps.clock.now() }], result: true },
       ),
     remove: (name) =>
       stored.change((known) =>

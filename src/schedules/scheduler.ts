@@ -3,7 +3,14 @@ import { RouseError, safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Heartbeat } from "../sessions/heartbeat.ts";
 import { ID_TAKEN } from "../store/errors.ts";
-import { LEASE_LOST, type Cluster, type Held, type Ms, type Store, type Writes } from "../store/types.ts";
+import {
+  LEASE_LOST,
+  type Cluster,
+  type Held,
+  type Ms,
+  type Store,
+  type Writes,
+} from "../store/types.ts";
 import { planFiring } from "./fire.ts";
 import { getScheduleName, planStep } from "./plan.ts";
 import { readScheduleState, STATES_KEY, stateKey } from "./state.ts";
@@ -69,7 +76,11 @@ class LeasedScheduler implements Scheduler {
     while (!held.signal.aborted) {
       this.#nudged = new AbortController();
       const next = await this.#lookAtAll(states, held).catch((error: unknown) => {
-        if (!held.signal.aborted) log.error({ err: safeError(error) }, "the schedules could not be looked at; it is tried again");
+        if (!held.signal.aborted)
+          log.error(
+            { err: safeError(error) },
+            "the schedules could not be looked at; it is tried again",
+          );
         states.clear();
         return undefined;
       });
@@ -87,13 +98,21 @@ class LeasedScheduler implements Scheduler {
     let next = Infinity;
     for (const schedule of schedules) {
       if (held.signal.aborted) break;
-      next = Math.min(next, (await this.#advance(schedule, paused.has(getScheduleName(schedule)), states, held)) ?? Infinity);
+      next = Math.min(
+        next,
+        (await this.#advance(schedule, paused.has(getScheduleName(schedule)), states, held)) ??
+          Infinity,
+      );
     }
     return next;
   }
 
   /** Forgets the states of schedules that are gone, so that one that comes back under its name starts from then. */
-  async #forgetOthers(schedules: readonly Schedule[], states: Map<string, ScheduleState | undefined>, held: Held): Promise<void> {
+  async #forgetOthers(
+    schedules: readonly Schedule[],
+    states: Map<string, ScheduleState | undefined>,
+    held: Held,
+  ): Promise<void> {
     const { store } = this.#deps;
     const names = schedules.map(getScheduleName);
     const known = ((await store.get("value", STATES_KEY)) ?? []) as string[];
@@ -130,7 +149,12 @@ class LeasedScheduler implements Scheduler {
   }
 
   /** Writes a firing and its mark in one commit. The store refuses the run of a due time that it has already. */
-  async #fire(schedule: Schedule, { dueAt, state }: { dueAt: Ms; state: ScheduleState }, now: Ms, held: Held): Promise<ScheduleState> {
+  async #fire(
+    schedule: Schedule,
+    { dueAt, state }: { dueAt: Ms; state: ScheduleState },
+    now: Ms,
+    held: Held,
+  ): Promise<ScheduleState> {
     const { heartbeat, log } = this.#deps;
     const key = stateKey(getScheduleName(schedule));
     const { firing, write } = planFiring(schedule, { dueAt, at: now }, heartbeat);
@@ -141,7 +165,10 @@ class LeasedScheduler implements Scheduler {
         write(tx);
         tx.set("value", key, fired);
       });
-      log.info({ agentId, scheduleId, dueAt: new Date(dueAt).toISOString(), runId: firing.runId }, "a schedule has fired");
+      log.info(
+        { agentId, scheduleId, dueAt: new Date(dueAt).toISOString(), runId: firing.runId },
+        "a schedule has fired",
+      );
       return fired;
     } catch (error) {
       if (!(error instanceof RouseError) || error.message !== ID_TAKEN.message) throw error;

@@ -45,7 +45,15 @@ export interface Schedules {
 }
 
 /** Creates what people do with schedules. */
-export function createSchedules({ store, clock, heartbeat, approved, pauses, context, changed }: SchedulesDeps): Schedules {
+export function createSchedules({
+  store,
+  clock,
+  heartbeat,
+  approved,
+  pauses,
+  context,
+  changed,
+}: SchedulesDeps): Schedules {
   const afterwards = async (change: Promise<boolean>): Promise<boolean> => {
     const isDone = await change;
     changed();
@@ -53,7 +61,10 @@ export function createSchedules({ store, clock, heartbeat, approved, pauses, con
   };
   return {
     async list() {
-      const [made, paused] = [await approved.list(), new Set((await pauses.list()).map(({ name }) => name))];
+      const [made, paused] = [
+        await approved.list(),
+        new Set((await pauses.list()).map(({ name }) => name)),
+      ];
       return Promise.all(
         collectSchedules(context(), made).map(async (schedule) => {
           const state = await readScheduleState(schedule, store);
@@ -62,14 +73,20 @@ export function createSchedules({ store, clock, heartbeat, approved, pauses, con
             state,
             last: await readLastFiring(schedule, state, store),
             isPaused: paused.has(getScheduleName(schedule)),
-            approved: made.find(({ agentId, id }) => agentId === schedule.agentId && id === schedule.id),
+            approved: made.find(
+              ({ agentId, id }) => agentId === schedule.agentId && id === schedule.id,
+            ),
           };
         }),
       );
     },
     async run(schedule) {
       const now = clock.now();
-      const { firing, write } = planFiring(schedule, { dueAt: now, at: now, manual: true }, heartbeat);
+      const { firing, write } = planFiring(
+        schedule,
+        { dueAt: now, at: now, manual: true },
+        heartbeat,
+      );
       const isDone = await store.commit((tx) => {
         write(tx);
         tx.set("value", manualKey(getScheduleName(schedule)), firing);

@@ -15,7 +15,10 @@ export const manualKey = (name: string): string => `schedule.manual:${name}`;
 type Values = Pick<Store, "get">;
 
 /** Reads the state of a schedule; undefined if it has never been looked at. */
-export async function readScheduleState(schedule: Schedule, store: Values): Promise<ScheduleState | undefined> {
+export async function readScheduleState(
+  schedule: Schedule,
+  store: Values,
+): Promise<ScheduleState | undefined> {
   const stored = await store.get("value", stateKey(getScheduleName(schedule)));
   if (stored) return stored as ScheduleState;
   if (schedule.source !== "heartbeat") return undefined;
@@ -24,8 +27,14 @@ export async function readScheduleState(schedule: Schedule, store: Values): Prom
 }
 
 /** Reads the newest firing of a schedule, whoever has started it. */
-export async function readLastFiring(schedule: Schedule, state: ScheduleState | undefined, store: Values): Promise<Firing | undefined> {
-  const manual = (await store.get("value", manualKey(getScheduleName(schedule)))) as Firing | undefined;
+export async function readLastFiring(
+  schedule: Schedule,
+  state: ScheduleState | undefined,
+  store: Values,
+): Promise<Firing | undefined> {
+  const manual = (await store.get("value", manualKey(getScheduleName(schedule)))) as
+    | Firing
+    | undefined;
   const last = state?.last;
   return manual && manual.at >= (last?.at ?? 0) ? manual : (last ?? manual);
 }

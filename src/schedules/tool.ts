@@ -12,7 +12,9 @@ const INPUT = z.strictObject({
   cron: z
     .string()
     .optional()
-    .describe("Five fields: minute, hour, day of the month, month, day of the week. Either this, `every` or `at`."),
+    .describe(
+      "Five fields: minute, hour, day of the month, month, day of the week. Either this, `every` or `at`.",
+    ),
   every: duration.optional().describe("The time between two firings, such as 6h."),
   at: z.string().optional().describe("One time, such as 2026-01-31T08:00, in the time zone."),
   timezone: z.string().default("UTC").describe("An IANA name, such as Europe/Berlin."),
@@ -20,11 +22,15 @@ const INPUT = z.strictObject({
     .string()
     .min(1)
     .max(8_000)
-    .describe("What you will be asked then. You will not see this conversation: write all that you will need."),
+    .describe(
+      "What you will be asked then. You will not see this conversation: write all that you will need.",
+    ),
   deliver: z
     .boolean()
     .default(true)
-    .describe("Whether the answer is sent: to where the answers of this conversation go, or else to the owner."),
+    .describe(
+      "Whether the answer is sent: to where the answers of this conversation go, or else to the owner.",
+    ),
 });
 const DESCRIPTION =
   "Proposes a schedule, which asks you something at a time or regularly. A person has to approve each schedule before it exists.";
@@ -36,7 +42,10 @@ export interface ScheduleToolDeps {
 }
 
 /** Where a run was asked for a schedule; undefined for the owner's main session. */
-async function findAsked(runId: string, store: Pick<Store, "get">): Promise<AskedSchedule | undefined> {
+async function findAsked(
+  runId: string,
+  store: Pick<Store, "get">,
+): Promise<AskedSchedule | undefined> {
   const run = await store.get("run", runId);
   if (!run || run.spec.session.origin === "main") return undefined;
   const { session, schedule } = run.spec;
@@ -61,13 +70,24 @@ export function createScheduleTool({ store, approved }: ScheduleToolDeps): TurnE
     async execute({ cron, every, at, timezone, prompt, deliver }, { agentId, runId, callId }) {
       const times = { id: "proposed", cron, every, at, timezone };
       const [issue] = findScheduleIssues({ ...times, prompt, catchUp: "once", jitter: 0 });
-      if (issue) return `There is no schedule: ${[issue.path, issue.message].filter(Boolean).join(" ")}.`;
+      if (issue)
+        return `There is no schedule: ${[issue.path, issue.message].filter(Boolean).join(" ")}.`;
       const approval = await findApprovedCall(runId, callId, store);
       if (!approval) return "There is no schedule: no person has approved it.";
       const outside = approval.reason === "untrusted";
       const { by } = approval.decision;
       const asked = await findAsked(runId, store);
-      const proposed = { agentId, trigger: toTrigger(times), prompt, outside, deliver, callId, runId, by, ...(asked && { asked }) };
+      const proposed = {
+        agentId,
+        trigger: toTrigger(times),
+        prompt,
+        outside,
+        deliver,
+        callId,
+        runId,
+        by,
+        ...(asked && { asked }),
+      };
       const added = await approved.add(proposed);
       return `The schedule ${added.id} exists; ${by} has approved it.`;
     },

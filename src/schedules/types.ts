@@ -3,7 +3,9 @@ import type { ScheduleTimes, Trigger } from "../core/schedule-times.ts";
 import type { AskedSchedule, Ms } from "../store/types.ts";
 
 /** What a firing does. `outside`: the text may carry words from outside. */
-export type ScheduleAction = { kind: "prompt" | "wake"; text: string; outside: boolean } | { kind: "heartbeat" };
+export type ScheduleAction =
+  | { kind: "prompt" | "wake"; text: string; outside: boolean }
+  | { kind: "heartbeat" };
 
 /** Where the reply to a prompt goes. */
 export type ScheduleDelivery = false | { channel: string; to?: string };

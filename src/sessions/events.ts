@@ -3,8 +3,22 @@ import type { Ms, NewSystemEvent, SystemEvent } from "../store/types.ts";
 import { plainText, type TextPart } from "../core/text.ts";
 
 /** Builds a system event that the next heartbeat sees. */
-export function buildHeartbeatEvent(agentId: string, at: Ms, source: string, text: string, outside = false): NewSystemEvent {
-  return { id: newId("sev", at), agentId, at, text: [{ text, outside }], source, mode: "next-heartbeat", unsafe: false };
+export function buildHeartbeatEvent(
+  agentId: string,
+  at: Ms,
+  source: string,
+  text: string,
+  outside = false,
+): NewSystemEvent {
+  return {
+    id: newId("sev", at),
+    agentId,
+    at,
+    text: [{ text, outside }],
+    source,
+    mode: "next-heartbeat",
+    unsafe: false,
+  };
 }
 
 /** The maximum of events and of characters in one heartbeat. */
@@ -38,7 +52,12 @@ export function selectBatch(queued: readonly SystemEvent[]): SystemEvent[] {
 /** Returns whether a batch of one event has failed too often: it cannot be halved any more. */
 export function isHopeless(batch: readonly SystemEvent[]): boolean {
   const only = batch[0];
-  return batch.length === 1 && only !== undefined && batchSize(only.failures) === 1 && only.failures >= FAILURES_BEFORE_HALVING;
+  return (
+    batch.length === 1 &&
+    only !== undefined &&
+    batchSize(only.failures) === 1 &&
+    only.failures >= FAILURES_BEFORE_HALVING
+  );
 }
 
 /** The input of a heartbeat: one numbered entry for each event, its text marked as outside text. */
@@ -46,9 +65,16 @@ export function renderBatch(batch: readonly SystemEvent[]): TextPart[] {
   const parts: TextPart[] = [];
   for (const [index, event] of batch.entries()) {
     const lead = index === 0 ? "System events since the last heartbeat:\n" : "\n";
-    parts.push({ text: `${lead}${index + 1}. [${new Date(event.at).toISOString()}] `, outside: false });
+    parts.push({
+      text: `${lead}${index + 1}. [${new Date(event.at).toISOString()}] `,
+      outside: false,
+    });
     parts.push(
-      ...event.text.map((part) => (event.unsafe && part.outside ? { text: part.text, outside: false, by: "sender" as const } : part)),
+      ...event.text.map((part) =>
+        event.unsafe && part.outside
+          ? { text: part.text, outside: false, by: "sender" as const }
+          : part,
+      ),
     );
   }
   return parts;

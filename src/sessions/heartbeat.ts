@@ -83,7 +83,13 @@ class Heartbeats implements Heartbeat {
     if (!this.#requestsFor(agentId).isWaiting) this.#beginWaiting(agentId);
     const data: HeartbeatJob = { type: "heartbeat", agentId };
     const enqueuedAt = this.#options.clock.now();
-    return { id: `heartbeat:${agentId}`, kind: "turn", key: sessionId(mainSession(agentId)), data, enqueuedAt };
+    return {
+      id: `heartbeat:${agentId}`,
+      kind: "turn",
+      key: sessionId(mainSession(agentId)),
+      data,
+      enqueuedAt,
+    };
   }
 
   ended(agentId: string): void {
@@ -115,7 +121,10 @@ class Heartbeats implements Heartbeat {
   }
 
   async #requestIfWanted(agentId: string): Promise<void> {
-    const queued = await this.#options.store.list("queuedSystemEvents", { agentId, limit: MAX_LOOKED_AT });
+    const queued = await this.#options.store.list("queuedSystemEvents", {
+      agentId,
+      limit: MAX_LOOKED_AT,
+    });
     if (queued.some((event) => event.mode === "now")) this.request(agentId);
   }
 
@@ -128,7 +137,9 @@ class Heartbeats implements Heartbeat {
     if (!cluster.shared) return;
     void clock
       .sleep(SHARED_MS, this.#stopped.signal)
-      .then(() => (requests.isWaiting && mine === requests.count ? this.ended(agentId) : undefined));
+      .then(() =>
+        requests.isWaiting && mine === requests.count ? this.ended(agentId) : undefined,
+      );
   }
 }
 

@@ -29,11 +29,18 @@ const encodePart = (part: string): string => part.replace(/[%:]/g, encodeURIComp
  * The session of a channel's message: the person's for a direct message, in whatever thread, else the room's or the
  * thread's own. `channel` is the channel's id, which includes the account (`<plugin>:<account>`).
  */
-export function channelSession(agentId: string, channel: string, { from, to, direct, thread }: MessagePlace): SessionRef {
+export function channelSession(
+  agentId: string,
+  channel: string,
+  { from, to, direct, thread }: MessagePlace,
+): SessionRef {
   const room = thread === undefined ? [to] : [to, "thread", thread];
   const parts = direct ? ["direct", from] : ["room", ...room];
   const key = ["channel", ...channel.split(":"), ...parts].map(encodePart).join(":");
-  const short = key.length <= MAX_KEY ? key : `${cutText(key, MAX_KEY - DIGEST - 1).text}:${sha256Hex(key).slice(0, DIGEST)}`;
+  const short =
+    key.length <= MAX_KEY
+      ? key
+      : `${cutText(key, MAX_KEY - DIGEST - 1).text}:${sha256Hex(key).slice(0, DIGEST)}`;
   return { agentId, origin: "channel", key: short };
 }
 

@@ -11,7 +11,9 @@ function forgetResults(message: unknown): unknown {
   const { role, content } = message as ToolMessage;
   if (role !== "tool" || !Array.isArray(content)) return message;
   const kept = content.map((part: unknown) =>
-    (part as { type?: unknown }).type === "tool-result" ? { ...(part as object), output: { type: "text", value: FORGOTTEN } } : part,
+    (part as { type?: unknown }).type === "tool-result"
+      ? { ...(part as object), output: { type: "text", value: FORGOTTEN } }
+      : part,
   );
   return { ...(message as object), content: kept };
 }

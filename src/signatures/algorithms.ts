@@ -1,4 +1,12 @@
-import { createHmac, createPublicKey, createSecretKey, hash, timingSafeEqual, verify, type KeyObject } from "node:crypto";
+import {
+  createHmac,
+  createPublicKey,
+  createSecretKey,
+  hash,
+  timingSafeEqual,
+  verify,
+  type KeyObject,
+} from "node:crypto";
 import type { Scheme } from "../config/schema/signature.ts";
 
 /** Checks one signature with one secret. `pieces` is the signed text; what is presented is as the sender wrote it. */
@@ -8,7 +16,10 @@ export interface SecretCheck {
 
 /** Compares the digests of both values, so that the time depends on neither length nor content. */
 function same(left: Buffer | string, right: Buffer | string): boolean {
-  return timingSafeEqual(Buffer.from(hash("sha256", left, "hex"), "latin1"), Buffer.from(hash("sha256", right, "hex"), "latin1"));
+  return timingSafeEqual(
+    Buffer.from(hash("sha256", left, "hex"), "latin1"),
+    Buffer.from(hash("sha256", right, "hex"), "latin1"),
+  );
 }
 
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
@@ -40,7 +51,11 @@ function hmacCheck(algorithm: string, bytes: Buffer, encoding: Scheme["encoding"
 const joined = (pieces: readonly (string | Buffer)[]): Buffer =>
   Buffer.concat(pieces.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)));
 
-function publicKeyCheck(digest: string | undefined, key: KeyObject, encoding: Scheme["encoding"]): SecretCheck {
+function publicKeyCheck(
+  digest: string | undefined,
+  key: KeyObject,
+  encoding: Scheme["encoding"],
+): SecretCheck {
   return {
     matches(pieces, presented) {
       const text = joined(pieces);
@@ -59,14 +74,21 @@ function publicKeyCheck(digest: string | undefined, key: KeyObject, encoding: Sc
 /** DER of an Ed25519 public key, before its 32 bytes (RFC 8410). */
 const ED25519_DER = Buffer.from("302a300506032b6570032100", "hex");
 
-function publicKey(algorithm: "ed25519" | "ecdsa-p256", secret: string, key: Scheme["key"]): KeyObject | undefined {
+function publicKey(
+  algorithm: "ed25519" | "ecdsa-p256",
+  secret: string,
+  key: Scheme["key"],
+): KeyObject | undefined {
   try {
     if (key === "pem" || secret.includes("-----BEGIN")) return createPublicKey(secret);
     const bytes = decodeSignature(secret, key === "hex" ? "hex" : "base64");
     if (!bytes) return undefined;
-    const der = algorithm === "ed25519" && bytes.length === 32 ? Buffer.concat([ED25519_DER, bytes]) : bytes;
+    const der =
+      algorithm === "ed25519" && bytes.length === 32 ? Buffer.concat([ED25519_DER, bytes]) : bytes;
     const made = createPublicKey({ key: der, format: "der", type: "spki" });
-    return made.asymmetricKeyType === (algorithm === "ed25519" ? "ed25519" : "ec") ? made : undefined;
+    return made.asymmetricKeyType === (algorithm === "ed25519" ? "ed25519" : "ec")
+      ? made
+      : undefined;
   } catch {
     return undefined;
   }
@@ -74,7 +96,8 @@ function publicKey(algorithm: "ed25519" | "ecdsa-p256", secret: string, key: Sch
 
 /** Returns the key of an HMAC, or undefined if the secret is not written in the encoding that the scheme names. */
 export function hmacKey(secret: string, key: Scheme["key"]): Buffer | undefined {
-  const bytes = key === "utf8" || key === "pem" ? Buffer.from(secret) : decodeSignature(secret, key);
+  const bytes =
+    key === "utf8" || key === "pem" ? Buffer.from(secret) : decodeSignature(secret, key);
   return bytes && bytes.length > 0 ? bytes : undefined;
 }
 
@@ -89,7 +112,8 @@ export interface SecretForm {
 
 /** Finds the variant of a secret by its prefix, and cuts the prefix off. */
 export function toSecretForm(scheme: Scheme, secret: string): SecretForm {
-  const variant = scheme.variants?.find((one) => secret.startsWith(one.secretPrefix)) ?? scheme.variants?.[0];
+  const variant =
+    scheme.variants?.find((one) => secret.startsWith(one.secretPrefix)) ?? scheme.variants?.[0];
   const prefix = variant?.secretPrefix ?? scheme.secretPrefix ?? "";
   return {
     algorithm: variant?.algorithm ?? scheme.algorithm,
@@ -110,13 +134,23 @@ export function compileSecret(
     case "equals":
       return {
         ok: true,
-        check: { matches: (_pieces, presented) => presented.length > 0 && presented.every((text) => same(text, secret)) },
+        check: {
+          matches: (_pieces, presented) =>
+            presented.length > 0 && presented.every((text) => same(text, secret)),
+        },
       };
     case "ed25519":
     case "ecdsa-p256": {
       const made = publicKey(algorithm, secret, key);
-      if (!made) return { ok: false, message: `is no ${algorithm === "ed25519" ? "Ed25519" : "P-256"} public key` };
-      return { ok: true, check: publicKeyCheck(algorithm === "ed25519" ? undefined : "sha256", made, encoding) };
+      if (!made)
+        return {
+          ok: false,
+          message: `is no ${algorithm === "ed25519" ? "Ed25519" : "P-256"} public key`,
+        };
+      return {
+        ok: true,
+        check: publicKeyCheck(algorithm === "ed25519" ? undefined : "sha256", made, encoding),
+      };
     }
     default: {
       const bytes = hmacKey(secret, key);

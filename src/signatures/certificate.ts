@@ -4,7 +4,13 @@ import type { Issue } from "../core/errors.ts";
 import { decodeSignature } from "./algorithms.ts";
 import { getSchemeNames } from "./request-names.ts";
 import { minKeepMs, timeProblem } from "./time.ts";
-import type { CompiledVerifier, RefusalReason, SignedRequest, Verified, Verifier } from "./types.ts";
+import type {
+  CompiledVerifier,
+  RefusalReason,
+  SignedRequest,
+  Verified,
+  Verifier,
+} from "./types.ts";
 import { createBody, getValue } from "./values.ts";
 
 const REGION = "[a-z]{2}(?:-[a-z]+)+-\\d";
@@ -30,17 +36,27 @@ const escape = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\
 
 /** Makes the access to a sender's hosts: HTTPS without user and port, no redirect, bounded in time and size. */
 export function createSenderHosts(hosts: readonly string[], fetchFrom: typeof fetch): SenderHosts {
-  const patterns = hosts.map((host) => new RegExp(`^${host.split("{region}").map(escape).join(REGION)}$`));
+  const patterns = hosts.map(
+    (host) => new RegExp(`^${host.split("{region}").map(escape).join(REGION)}$`),
+  );
   return {
     async get(address) {
       if (address.length > MAX_URL || !URL.canParse(address)) return "refused";
       const { hostname, href } = new URL(address);
       // What the parser made of the text must be what is written there: no user, no port, no other spelling.
-      if (!address.startsWith(`https://${hostname}/`) || !patterns.some((pattern) => pattern.test(hostname))) return "refused";
+      if (
+        !address.startsWith(`https://${hostname}/`) ||
+        !patterns.some((pattern) => pattern.test(hostname))
+      )
+        return "refused";
       try {
         // A redirect comes back as it is, and is not followed.
-        const response = await fetchFrom(href, { redirect: "manual", signal: AbortSignal.timeout(FETCH_MS) });
-        if (!response.ok) return response.status >= 500 || response.status === 429 ? "unavailable" : "refused";
+        const response = await fetchFrom(href, {
+          redirect: "manual",
+          signal: AbortSignal.timeout(FETCH_MS),
+        });
+        if (!response.ok)
+          return response.status >= 500 || response.status === 429 ? "unavailable" : "refused";
         const chunks: Uint8Array[] = [];
         let length = 0;
         for await (const chunk of response.body ?? []) {
@@ -126,7 +142,9 @@ const refused = (reason: RefusalReason): Verified => ({ ok: false, reason });
 /** The signed fields as one text: each name and value on lines of their own. Undefined: a field is no text. */
 function signedText(json: unknown, names: readonly string[]): Buffer | undefined {
   if (typeof json !== "object" || json === null) return undefined;
-  const fields = names.filter((name) => Object.hasOwn(json, name)).map((name) => [name, (json as Record<string, unknown>)[name]] as const);
+  const fields = names
+    .filter((name) => Object.hasOwn(json, name))
+    .map((name) => [name, (json as Record<string, unknown>)[name]] as const);
   if (fields.some(([, value]) => typeof value !== "string")) return undefined;
   return Buffer.from(fields.map(([name, value]) => `${name}\n${value as string}\n`).join(""));
 }
@@ -135,14 +153,23 @@ function signedText(json: unknown, names: readonly string[]): Buffer | undefined
  * Checks a signature over named fields of the body, by the RSA key (PKCS #1 v1.5) of a certificate that the body points to
  * and that is fetched from the sender's hosts. The certificate signs for every customer of the sender, so the topic is checked too.
  */
-export function createCertificateCheck(scheme: Scheme, options: CertificateOptions | undefined, at: string): CompiledVerifier {
+export function createCertificateCheck(
+  scheme: Scheme,
+  options: CertificateOptions | undefined,
+  at: string,
+): CompiledVerifier {
   const { certificate } = scheme;
   const issues: Issue[] = [];
-  if (!certificate) issues.push({ path: at, message: "the scheme has the algorithm `x509` and no `certificate` section" });
+  if (!certificate)
+    issues.push({
+      path: at,
+      message: "the scheme has the algorithm `x509` and no `certificate` section",
+    });
   if (!options || options.topics.length === 0)
     issues.push({
       path: `${at.replace(/\.secret$/, "")}.topicArn`,
-      message: "is required: the topic whose messages are accepted, because the sender signs those of every topic alike",
+      message:
+        "is required: the topic whose messages are accepted, because the sender signs those of every topic alike",
     });
   if (!certificate || !options || issues.length > 0) return { ok: false, issues };
   const hosts = createSenderHosts(certificate.hosts, options.fetch);
@@ -151,12 +178,17 @@ export function createCertificateCheck(scheme: Scheme, options: CertificateOptio
 
   const verify = async (request: SignedRequest, now: number): Promise<Verified> => {
     const body = createBody(request.raw);
-    const read = (source: Parameters<typeof getValue>[0]): string | undefined => getValue(source, request, body);
+    const read = (source: Parameters<typeof getValue>[0]): string | undefined =>
+      getValue(source, request, body);
     const signature = decodeSignature(read(scheme.signature) ?? "", scheme.encoding);
     if (!signature || signature.length === 0) return refused("no_signature");
     // Everything that needs no certificate is checked first: a forged message must not start a request of ours.
     if (!topics.has(read(certificate.topic) ?? "")) return refused("wrong_topic");
-    const problem = timeProblem(scheme.timestamp, scheme.timestamp && read(scheme.timestamp.at), now);
+    const problem = timeProblem(
+      scheme.timestamp,
+      scheme.timestamp && read(scheme.timestamp.at),
+      now,
+    );
     if (problem) return refused(problem);
     const { digest, fields } = certificate;
     const names = new Map(Object.entries(fields.values)).get(read(fields.at) ?? "");
@@ -171,7 +203,10 @@ export function createCertificateCheck(scheme: Scheme, options: CertificateOptio
     return {
       ok: true,
       secret: 0,
-      duplicate: id === undefined || id.length > 256 ? undefined : { key: `id:${id}`, minKeepMs: minKeepMs(scheme.timestamp) },
+      duplicate:
+        id === undefined || id.length > 256
+          ? undefined
+          : { key: `id:${id}`, minKeepMs: minKeepMs(scheme.timestamp) },
     };
   };
   const verifier: Verifier = {

@@ -6,7 +6,15 @@ import { createOidcCheck, type OidcOptions } from "./oidc.ts";
 import type { Scheme } from "../config/schema/signature.ts";
 import { getSchemeNames } from "./request-names.ts";
 import { compileSigned, type SignedText } from "./signed.ts";
-import type { CompiledVerifier, Duplicate, RefusalReason, RequestHead, SignedRequest, Verified, Verifier } from "./types.ts";
+import type {
+  CompiledVerifier,
+  Duplicate,
+  RefusalReason,
+  RequestHead,
+  SignedRequest,
+  Verified,
+  Verifier,
+} from "./types.ts";
 import { minKeepMs, timeProblem } from "./time.ts";
 import { createBody, getValue, getValues, type Body } from "./values.ts";
 
@@ -26,10 +34,16 @@ function presenceProblem(presented: readonly unknown[]): RefusalReason | undefin
 
 const refused = (reason: RefusalReason): Verified => ({ ok: false, reason });
 
-function compileChecks(scheme: Scheme, secrets: readonly string[], at: string, issues: Issue[]): Check[] {
+function compileChecks(
+  scheme: Scheme,
+  secrets: readonly string[],
+  at: string,
+  issues: Issue[],
+): Check[] {
   return secrets.flatMap((given, index): Check[] => {
     const path = secrets.length === 1 ? at : `${at}[${index}]`;
-    if (given.length < scheme.minSecret) issues.push({ path, message: `must have at least ${scheme.minSecret} characters` });
+    if (given.length < scheme.minSecret)
+      issues.push({ path, message: `must have at least ${scheme.minSecret} characters` });
     const { algorithm, key, text, signaturePrefix } = toSecretForm(scheme, given);
     if (algorithm === "oidc" || algorithm === "x509") return [];
     const made = compileSecret(algorithm, text, key, scheme.encoding);
@@ -71,14 +85,19 @@ class SchemeVerifier implements Verifier {
     this.names = getSchemeNames(scheme);
     this.secrets = secrets;
     this.verifyToken = verifyToken;
-    this.wantsVerifyToken = scheme.handshakes.some((handshake) => handshake.when.verifyToken !== undefined);
+    this.wantsVerifyToken = scheme.handshakes.some(
+      (handshake) => handshake.when.verifyToken !== undefined,
+    );
     this.coversNothing = scheme.algorithm === "equals";
     this.needsUrl = ["url", "decodedUrl", "path"].some((name) => signed.names.has(name));
     const named = [scheme.timestamp?.at, scheme.id].flatMap((source) =>
       source?.header === undefined ? [] : [source.header.toLowerCase()],
     );
     const inText = (name: string): boolean => signed.names.has(name);
-    this.coveredHeaders = [...signed.headers, ...(inText("timestamp") || inText("id") ? named : [])];
+    this.coveredHeaders = [
+      ...signed.headers,
+      ...(inText("timestamp") || inText("id") ? named : []),
+    ];
   }
 
   precheck(head: RequestHead, now: number): RefusalReason | undefined {
@@ -103,7 +122,8 @@ class SchemeVerifier implements Verifier {
     if (presented.includes(undefined)) return refused("wrong_signature");
     // A time inside the body counts only once the signature has said that the body is the sender's.
     const inBody = scheme.timestamp?.at.body !== undefined;
-    const timestamp = scheme.timestamp && !inBody ? getValue(scheme.timestamp.at, request, body) : undefined;
+    const timestamp =
+      scheme.timestamp && !inBody ? getValue(scheme.timestamp.at, request, body) : undefined;
     if (!inBody) {
       const problem = timeProblem(scheme.timestamp, timestamp, now);
       if (problem) return refused(problem);
@@ -113,14 +133,21 @@ class SchemeVerifier implements Verifier {
     const secret = this.#match({ request, timestamp: timestamp ?? "", id }, presented as string[]);
     if (secret < 0) return refused("wrong_signature");
     if (inBody && scheme.timestamp) {
-      const problem = timeProblem(scheme.timestamp, getValue(scheme.timestamp.at, request, body), now);
+      const problem = timeProblem(
+        scheme.timestamp,
+        getValue(scheme.timestamp.at, request, body),
+        now,
+      );
       if (problem) return refused(problem);
     }
     if (!this.#bodyHashFits(request, body)) return refused("wrong_body_hash");
     return { ok: true, secret, duplicate: this.#duplicate(request, body, timestamp) };
   }
 
-  #match(parts: { request: SignedRequest; timestamp: string; id: string }, presented: readonly string[]): number {
+  #match(
+    parts: { request: SignedRequest; timestamp: string; id: string },
+    presented: readonly string[],
+  ): number {
     const pieces = this.#signed.pieces(parts);
     let found = -1;
     // All secrets are tried, so that the time does not show which one matched.
@@ -130,7 +157,11 @@ class SchemeVerifier implements Verifier {
         this.#scheme.variants === undefined
           ? presented
           : presented.flatMap((text) =>
-              signaturePrefix === undefined ? [] : text.startsWith(signaturePrefix) ? [text.slice(signaturePrefix.length)] : [],
+              signaturePrefix === undefined
+                ? []
+                : text.startsWith(signaturePrefix)
+                  ? [text.slice(signaturePrefix.length)]
+                  : [],
             );
       if (check.matches(pieces, own) && found < 0) found = index;
     }
@@ -141,13 +172,19 @@ class SchemeVerifier implements Verifier {
     const { bodyHash } = this.#scheme;
     if (!bodyHash) return true;
     const given = getValue(bodyHash, request, body);
-    const isForm = (request.headers["content-type"] ?? "").toLowerCase().startsWith("application/x-www-form-urlencoded");
+    const isForm = (request.headers["content-type"] ?? "")
+      .toLowerCase()
+      .startsWith("application/x-www-form-urlencoded");
     // Without the hash only a form, or nothing at all, is covered by the signature.
     if (given === undefined) return isForm || request.raw.length === 0;
     return given.toLowerCase() === hash("sha256", request.raw, "hex");
   }
 
-  #duplicate(request: SignedRequest, body: Body, timestamp: string | undefined): Duplicate | undefined {
+  #duplicate(
+    request: SignedRequest,
+    body: Body,
+    timestamp: string | undefined,
+  ): Duplicate | undefined {
     const { duplicate, timestamp: time } = this.#scheme;
     const id = duplicate ? getValue(duplicate, request, body) : undefined;
     const isId = id !== undefined && id.length > 0 && id.length <= 256;
@@ -155,7 +192,10 @@ class SchemeVerifier implements Verifier {
     const kept = { minKeepMs: minKeepMs(time) };
     if (isId) return { key: `id:${id}`, ...kept };
     const digest = hash("sha256", request.raw, "hex");
-    return { key: timestamp === undefined ? `body:${digest}` : `body:${timestamp}:${digest}`, ...kept };
+    return {
+      key: timestamp === undefined ? `body:${digest}` : `body:${timestamp}:${digest}`,
+      ...kept,
+    };
   }
 }
 
@@ -170,24 +210,49 @@ export interface VerifierOptions {
 }
 
 /** Compiles the verifier of a scheme and its secrets, or returns all problems together. */
-export function compileVerifier({ scheme, secrets, at, verifyToken, oidc, certificate }: VerifierOptions): CompiledVerifier {
+export function compileVerifier({
+  scheme,
+  secrets,
+  at,
+  verifyToken,
+  oidc,
+  certificate,
+}: VerifierOptions): CompiledVerifier {
   const issues: Issue[] = [];
-  if (scheme.handshakes.some((handshake) => handshake.confirm && !(handshake.signed && scheme.algorithm === "x509")))
-    issues.push({ path: at, message: "the scheme confirms a handshake that is not signed by a certificate" });
+  if (
+    scheme.handshakes.some(
+      (handshake) => handshake.confirm && !(handshake.signed && scheme.algorithm === "x509"),
+    )
+  )
+    issues.push({
+      path: at,
+      message: "the scheme confirms a handshake that is not signed by a certificate",
+    });
   const signed = compileSigned(scheme.signed);
-  if (!signed.ok) issues.push({ path: at, message: `the scheme's \`signed\` has no placeholder {${signed.wrong}}` });
+  if (!signed.ok)
+    issues.push({
+      path: at,
+      message: `the scheme's \`signed\` has no placeholder {${signed.wrong}}`,
+    });
   if (scheme.algorithm === "oidc") {
     const made = createOidcCheck(scheme, oidc, at);
-    return made.ok && issues.length === 0 ? made : { ok: false, issues: [...issues, ...(made.ok ? [] : made.issues)] };
+    return made.ok && issues.length === 0
+      ? made
+      : { ok: false, issues: [...issues, ...(made.ok ? [] : made.issues)] };
   }
   if (scheme.algorithm === "x509") {
     const made = createCertificateCheck(scheme, certificate, at);
-    return made.ok && issues.length === 0 ? made : { ok: false, issues: [...issues, ...(made.ok ? [] : made.issues)] };
+    return made.ok && issues.length === 0
+      ? made
+      : { ok: false, issues: [...issues, ...(made.ok ? [] : made.issues)] };
   }
   // While the secret is pending, only the handshake is answered.
   const usable = secrets.filter((secret) => secret !== "pending");
   if (secrets.length === 0) issues.push({ path: at, message: "is required" });
   const checks = compileChecks(scheme, usable, at, issues);
   if (issues.length > 0 || !signed.ok) return { ok: false, issues };
-  return { ok: true, verifier: new SchemeVerifier({ scheme, secrets, verifyToken, checks, signed: signed.text }) };
+  return {
+    ok: true,
+    verifier: new SchemeVerifier({ scheme, secrets, verifyToken, checks, signed: signed.text }),
+  };
 }

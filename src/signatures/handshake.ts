@@ -22,10 +22,17 @@ type Request = Omit<SignedRequest, "url">;
 type HandshakeVerifier = Pick<Verifier, "handshakes" | "secrets" | "verifyToken">;
 
 function same(left: string, right: string): boolean {
-  return timingSafeEqual(Buffer.from(hash("sha256", left, "hex")), Buffer.from(hash("sha256", right, "hex")));
+  return timingSafeEqual(
+    Buffer.from(hash("sha256", left, "hex")),
+    Buffer.from(hash("sha256", right, "hex")),
+  );
 }
 
-function applies({ when }: HandshakeConfig, request: Request, { secrets, verifyToken }: HandshakeVerifier): boolean {
+function applies(
+  { when }: HandshakeConfig,
+  request: Request,
+  { secrets, verifyToken }: HandshakeVerifier,
+): boolean {
   if (request.method !== when.method) return false;
   if (when.pendingSecret && !secrets.every((secret) => secret === "pending")) return false;
   for (const [name, wanted] of Object.entries(when.query ?? {})) {
@@ -33,7 +40,8 @@ function applies({ when }: HandshakeConfig, request: Request, { secrets, verifyT
     if (value === undefined || (wanted !== "*" && value !== wanted)) return false;
   }
   if (when.verifyToken !== undefined) {
-    if (verifyToken === undefined || !same(request.query[when.verifyToken] ?? "", verifyToken)) return false;
+    if (verifyToken === undefined || !same(request.query[when.verifyToken] ?? "", verifyToken))
+      return false;
   }
   if (!when.body) return true;
   // Nearly every body is no handshake, and need not be read as one: the field's name does not stand in it.
@@ -49,27 +57,45 @@ function applies({ when }: HandshakeConfig, request: Request, { secrets, verifyT
 
 /** Replaces each member whose whole text is a placeholder with its value. */
 function fill(value: unknown, values: Record<string, string | undefined>): unknown {
-  if (typeof value === "string") return /^\{\{(\w+)\}\}$/.test(value) ? (values[value.slice(2, -2)] ?? null) : value;
+  if (typeof value === "string")
+    return /^\{\{(\w+)\}\}$/.test(value) ? (values[value.slice(2, -2)] ?? null) : value;
   if (Array.isArray(value)) return value.map((entry) => fill(entry, values));
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, fill(entry, values)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, entry]) => [key, fill(entry, values)]),
+  );
 }
 
 type Filled = Record<"echo" | "hmac", string | undefined>;
 
 /** The values for the placeholders of an answer; undefined if the request lacks one or its echo is not safe. */
-function getValues({ respond, signed }: HandshakeConfig, request: Request, body: Body, secrets: readonly string[]): Filled | undefined {
+function getValues(
+  { respond, signed }: HandshakeConfig,
+  request: Request,
+  body: Body,
+  secrets: readonly string[],
+): Filled | undefined {
   const echo = respond.echo ? getValue(respond.echo, request, body) : undefined;
-  if (respond.echo && (echo === undefined || echo.length > MAX_ECHO || (!signed && !SAFE.test(echo)))) return undefined;
+  if (
+    respond.echo &&
+    (echo === undefined || echo.length > MAX_ECHO || (!signed && !SAFE.test(echo)))
+  )
+    return undefined;
   if (!respond.hmac) return { echo, hmac: undefined };
   const text = getValue(respond.hmac.of, request, body);
   const secret = secrets.find((one) => one !== "pending");
   if (text === undefined || secret === undefined) return undefined;
-  return { echo, hmac: createHmac(respond.hmac.algorithm, secret).update(text).digest(respond.hmac.encoding) };
+  return {
+    echo,
+    hmac: createHmac(respond.hmac.algorithm, secret).update(text).digest(respond.hmac.encoding),
+  };
 }
 
 /** The headers of an answer; undefined if one is not a line of plain characters. */
-function buildHeaders({ headers: templates = {}, type }: HandshakeConfig["respond"], values: Filled): Record<string, string> | undefined {
+function buildHeaders(
+  { headers: templates = {}, type }: HandshakeConfig["respond"],
+  values: Filled,
+): Record<string, string> | undefined {
   const headers: Record<string, string> = { "x-content-type-options": "nosniff" };
   for (const [name, text] of Object.entries(templates)) {
     const value = fill(text, values);
@@ -81,7 +107,11 @@ function buildHeaders({ headers: templates = {}, type }: HandshakeConfig["respon
   return headers;
 }
 
-function answerOne(handshake: HandshakeConfig, request: Request, secrets: readonly string[]): HandshakeAnswer | undefined {
+function answerOne(
+  handshake: HandshakeConfig,
+  request: Request,
+  secrets: readonly string[],
+): HandshakeAnswer | undefined {
   const { respond, note, confirm } = handshake;
   const body = createBody(request.raw);
   const values = getValues(handshake, request, body, secrets);
@@ -101,7 +131,11 @@ function answerOne(handshake: HandshakeConfig, request: Request, secrets: readon
  * Answers a sender's handshake, which verifies the address of the hook. `signed` selects the handshakes before or after the
  * signature is verified. Undefined if the request is no handshake.
  */
-export function answerHandshake(asked: HandshakeVerifier, request: Request, signed: boolean): HandshakeAnswer | undefined {
+export function answerHandshake(
+  asked: HandshakeVerifier,
+  request: Request,
+  signed: boolean,
+): HandshakeAnswer | undefined {
   for (const handshake of asked.handshakes) {
     if (handshake.signed !== signed || !applies(handshake, request, asked)) continue;
     const made = answerOne(handshake, request, asked.secrets);
@@ -112,5 +146,10 @@ export function answerHandshake(asked: HandshakeVerifier, request: Request, sign
 
 /** Whether an unsigned handshake needs the body to be read. */
 export function readsBody({ when, respond, note }: HandshakeConfig): boolean {
-  return when.body !== undefined || respond.echo?.body !== undefined || respond.hmac?.of.body !== undefined || note?.body !== undefined;
+  return (
+    when.body !== undefined ||
+    respond.echo?.body !== undefined ||
+    respond.hmac?.of.body !== undefined ||
+    note?.body !== undefined
+  );
 }

@@ -27,15 +27,25 @@ export interface SchemeSources {
   plugins?: ReadonlyMap<string, { plugin: string; value: Scheme }>;
 }
 
-export type LoadedScheme = { ok: true; scheme: Scheme; file: string | undefined } | { ok: false; issues: Issue[] };
+export type LoadedScheme =
+  | { ok: true; scheme: Scheme; file: string | undefined }
+  | { ok: false; issues: Issue[] };
 
 /** Reads a scheme by its name. `at` is the path in the config that names it. */
-export function loadScheme({ dir, plugins }: SchemeSources, name: string, at: string): LoadedScheme {
+export function loadScheme(
+  { dir, plugins }: SchemeSources,
+  name: string,
+  at: string,
+): LoadedScheme {
   const own = plugins?.get(name);
   if (own) return { ok: true, scheme: own.value, file: undefined };
   const found = NAME.test(name) ? fileInside(dir, `${name}.json`) : undefined;
   const names = [...schemeNames(dir), ...(plugins?.keys() ?? [])];
-  if (!found?.ok) return { ok: false, issues: [{ path: at, message: `there is no scheme of this name.${didYouMean(name, names)}` }] };
+  if (!found?.ok)
+    return {
+      ok: false,
+      issues: [{ path: at, message: `there is no scheme of this name.${didYouMean(name, names)}` }],
+    };
   try {
     const checked = schemeSchema.safeParse(JSON.parse(readFileSync(found.file, "utf8")));
     if (checked.success) return { ok: true, scheme: checked.data, file: found.file };
@@ -45,7 +55,10 @@ export function loadScheme({ dir, plugins }: SchemeSources, name: string, at: st
     }));
     return { ok: false, issues };
   } catch {
-    return { ok: false, issues: [{ path: at, message: `the file of the scheme "${name}" is not valid JSON` }] };
+    return {
+      ok: false,
+      issues: [{ path: at, message: `the file of the scheme "${name}" is not valid JSON` }],
+    };
   }
 }
 

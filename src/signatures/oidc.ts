@@ -23,14 +23,25 @@ const COOLDOWN_MS = 30_000;
  * Checks a bearer token by the issuer's published keys (OpenID Connect Core 1.0, 3.1.3.7): signature by RS256 or ES256,
  * issuer, audience, time, and the account. The keys are fetched when first needed, and kept.
  */
-export function createOidcCheck(scheme: Scheme, options: OidcOptions | undefined, at: string): CompiledVerifier {
+export function createOidcCheck(
+  scheme: Scheme,
+  options: OidcOptions | undefined,
+  at: string,
+): CompiledVerifier {
   const { oidc } = scheme;
-  if (!oidc) return { ok: false, issues: [{ path: at, message: "the scheme has the algorithm `oidc` and no `oidc` section" }] };
+  if (!oidc)
+    return {
+      ok: false,
+      issues: [{ path: at, message: "the scheme has the algorithm `oidc` and no `oidc` section" }],
+    };
   if (!options || options.audience === "")
     return {
       ok: false,
       issues: [
-        { path: `${at.replace(/\.secret$/, "")}.audience`, message: "is required: the audience that the sender puts into its tokens" },
+        {
+          path: `${at.replace(/\.secret$/, "")}.audience`,
+          message: "is required: the audience that the sender puts into its tokens",
+        },
       ],
     };
   if (options.email === undefined && !oidc.privateIssuer) {
@@ -45,7 +56,10 @@ export function createOidcCheck(scheme: Scheme, options: OidcOptions | undefined
     if (token === undefined) return { ok: false, reason: "no_signature" };
     try {
       const { createRemoteJWKSet, customFetch, jwtVerify } = await import("jose");
-      keys ??= createRemoteJWKSet(new URL(options.jwks ?? oidc.jwks), { cooldownDuration: COOLDOWN_MS, [customFetch]: options.fetch });
+      keys ??= createRemoteJWKSet(new URL(options.jwks ?? oidc.jwks), {
+        cooldownDuration: COOLDOWN_MS,
+        [customFetch]: options.fetch,
+      });
       const { payload } = await jwtVerify(token, keys, {
         issuer: [...oidc.issuers],
         audience: options.audience,
@@ -54,10 +68,18 @@ export function createOidcCheck(scheme: Scheme, options: OidcOptions | undefined
         requiredClaims: ["exp", "iat"],
         currentDate: new Date(now),
       });
-      if (oidc.emailVerified && payload["email_verified"] !== true) return { ok: false, reason: "wrong_token" };
-      if (options.email !== undefined && !sameText(payload["email"], options.email)) return { ok: false, reason: "wrong_token" };
-      const key = scheme.duplicate ? getValue(scheme.duplicate, request, createBody(request.raw)) : undefined;
-      return { ok: true, secret: 0, duplicate: key === undefined || key.length > 256 ? undefined : { key: `id:${key}` } };
+      if (oidc.emailVerified && payload["email_verified"] !== true)
+        return { ok: false, reason: "wrong_token" };
+      if (options.email !== undefined && !sameText(payload["email"], options.email))
+        return { ok: false, reason: "wrong_token" };
+      const key = scheme.duplicate
+        ? getValue(scheme.duplicate, request, createBody(request.raw))
+        : undefined;
+      return {
+        ok: true,
+        secret: 0,
+        duplicate: key === undefined || key.length > 256 ? undefined : { key: `id:${key}` },
+      };
     } catch {
       return { ok: false, reason: "wrong_token" };
     }
@@ -65,7 +87,10 @@ export function createOidcCheck(scheme: Scheme, options: OidcOptions | undefined
   const verifier: Verifier = {
     verify,
     precheck: (head) =>
-      getValue(scheme.signature, { ...head, raw: Buffer.alloc(0) }, createBody(Buffer.alloc(0))) === undefined ? "no_signature" : undefined,
+      getValue(scheme.signature, { ...head, raw: Buffer.alloc(0) }, createBody(Buffer.alloc(0))) ===
+      undefined
+        ? "no_signature"
+        : undefined,
     handshakes: scheme.handshakes,
     sender: scheme.sender,
     names: getSchemeNames(scheme),

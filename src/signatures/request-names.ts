@@ -6,16 +6,30 @@ export interface RequestNames {
   query: readonly string[];
 }
 
-function getNames(sources: readonly (SignatureSource | undefined)[]): { headers: string[]; query: string[] } {
+function getNames(sources: readonly (SignatureSource | undefined)[]): {
+  headers: string[];
+  query: string[];
+} {
   const headers = sources.flatMap((source) => source?.header?.toLowerCase() ?? []);
   return { headers, query: sources.flatMap((source) => source?.query ?? []) };
 }
 
 /** The headers and parameters that a scheme reads as data, and those that carry its credential. */
 export function getSchemeNames(scheme: Scheme): { data: RequestNames; credentials: RequestNames } {
-  const { headers, query } = getNames([scheme.timestamp?.at, scheme.id, scheme.bodyHash, scheme.duplicate]);
+  const { headers, query } = getNames([
+    scheme.timestamp?.at,
+    scheme.id,
+    scheme.bodyHash,
+    scheme.duplicate,
+  ]);
   const signed = [...scheme.signed.matchAll(/\{header:([^}]+)\}/g)].map((found) => found[1] ?? "");
-  const data = { headers: [...headers, ...[...signed, ...(scheme.keepHeaders ?? [])].map((name) => name.toLowerCase())], query };
+  const data = {
+    headers: [
+      ...headers,
+      ...[...signed, ...(scheme.keepHeaders ?? [])].map((name) => name.toLowerCase()),
+    ],
+    query,
+  };
   const credentials = getNames([scheme.signature]);
   credentials.query.push(...scheme.handshakes.flatMap(({ when }) => when.verifyToken ?? []));
   return { data, credentials };

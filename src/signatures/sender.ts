@@ -7,7 +7,8 @@ export const percent = (share: number): string => `${Math.round(share * 1000) / 
 /** Says when a sender disables a hook: `4 failures in a row`. */
 export function renderDisablesAfter(rule: NonNullable<Sender["disablesAfter"]>): string {
   if ("failures" in rule) return `${plural(rule.failures, "failure")} in a row`;
-  if ("failedShare" in rule) return `more than ${percent(rule.failedShare)} failures within ${plural(rule.withinMinutes, "minute")}`;
+  if ("failedShare" in rule)
+    return `more than ${percent(rule.failedShare)} failures within ${plural(rule.withinMinutes, "minute")}`;
   return `${plural(rule.failingHours, "hour")} of nothing but failures`;
 }
 
@@ -20,8 +21,14 @@ export function renderSender(sender: Sender): string[] {
     automatic: "it sends a failed delivery again by itself",
   };
   return [
-    timeoutSeconds === undefined ? [] : `${name} waits ${plural(timeoutSeconds, "second")} for an answer.`,
-    retries === undefined ? [] : retries === 0 ? `${name} does not retry.` : `${name} retries ${plural(retries, "time")}.`,
+    timeoutSeconds === undefined
+      ? []
+      : `${name} waits ${plural(timeoutSeconds, "second")} for an answer.`,
+    retries === undefined
+      ? []
+      : retries === 0
+        ? `${name} does not retry.`
+        : `${name} retries ${plural(retries, "time")}.`,
     redelivery === undefined ? [] : `At ${name}, ${again[redelivery]}.`,
     disablesAfter === undefined
       ? []

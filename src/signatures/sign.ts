@@ -12,10 +12,15 @@ export interface UnsignedRequest {
 
 export type SignResult = { ok: true; request: UnsignedRequest } | { ok: false; message: string };
 
-const isFormType = (type = ""): boolean => type.toLowerCase().startsWith("application/x-www-form-urlencoded");
+const isFormType = (type = ""): boolean =>
+  type.toLowerCase().startsWith("application/x-www-form-urlencoded");
 
 /** Sets every member at a path such as `data.id` or `value[].state`. Returns false if an object or a list on the way is missing. */
-function setMember(target: unknown, [segment = "", ...rest]: readonly string[], value: string | number): boolean {
+function setMember(
+  target: unknown,
+  [segment = "", ...rest]: readonly string[],
+  value: string | number,
+): boolean {
   if (typeof target !== "object" || target === null || Array.isArray(target)) return false;
   const members = target as Record<string, unknown>;
   const name = segment.replace(/\[\]$/, "");
@@ -54,7 +59,8 @@ class RequestDraft {
   #putInBody(path: string, value: string): boolean {
     try {
       const body: unknown = JSON.parse(this.raw.toString("utf8"));
-      if (!setMember(body, path.split("."), /^\d+$/.test(value) ? Number(value) : value)) return false;
+      if (!setMember(body, path.split("."), /^\d+$/.test(value) ? Number(value) : value))
+        return false;
       this.raw = Buffer.from(JSON.stringify(body));
       return true;
     } catch {
@@ -64,8 +70,15 @@ class RequestDraft {
 }
 
 /** Returns the value that the request has at a header of its own, else puts a new one there. */
-function getGivenValue(draft: RequestDraft, source: SignatureSource, fresh: string): string | undefined {
-  const present = source.header === undefined || source.split !== undefined ? undefined : draft.headers[source.header.toLowerCase()];
+function getGivenValue(
+  draft: RequestDraft,
+  source: SignatureSource,
+  fresh: string,
+): string | undefined {
+  const present =
+    source.header === undefined || source.split !== undefined
+      ? undefined
+      : draft.headers[source.header.toLowerCase()];
   if (present !== undefined) return present;
   return draft.put(source, fresh) ? fresh : undefined;
 }
@@ -80,24 +93,42 @@ const noPlace = (what: string): SignResult => ({
  * A scheme that reads the time or the secret in the body gets it there: the body is serialized again, as JSON.
  * @param now milliseconds since the epoch.
  */
-export function signRequest(scheme: Scheme, secret: string, request: UnsignedRequest, now: number): SignResult {
+export function signRequest(
+  scheme: Scheme,
+  secret: string,
+  request: UnsignedRequest,
+  now: number,
+): SignResult {
   const { algorithm, key, text, signaturePrefix = "" } = toSecretForm(scheme, secret);
   const draft = new RequestDraft(request);
-  if (algorithm === "equals") return draft.put(scheme.signature, secret) ? { ok: true, request: finish(draft) } : noPlace("secret");
+  if (algorithm === "equals")
+    return draft.put(scheme.signature, secret)
+      ? { ok: true, request: finish(draft) }
+      : noPlace("secret");
   if (algorithm === "oidc")
-    return { ok: false, message: "its sender shows a token of its identity provider, which only that sender can get" };
+    return {
+      ok: false,
+      message: "its sender shows a token of its identity provider, which only that sender can get",
+    };
   if (!algorithm.startsWith("hmac-"))
-    return { ok: false, message: "its sender signs with a private key, and the config holds only the public one" };
+    return {
+      ok: false,
+      message: "its sender signs with a private key, and the config holds only the public one",
+    };
   const bytes = hmacKey(text, key);
   if (!bytes) return { ok: false, message: `its secret is not written in ${key}` };
   const signed = compileSigned(scheme.signed);
-  if (!signed.ok) return { ok: false, message: `the scheme's \`signed\` has no placeholder {${signed.wrong}}` };
+  if (!signed.ok)
+    return { ok: false, message: `the scheme's \`signed\` has no placeholder {${signed.wrong}}` };
   const { timestamp: time } = scheme;
-  const timestamp = time ? getGivenValue(draft, time.at, String(time.unit === "s" ? Math.floor(now / 1000) : now)) : "";
+  const timestamp = time
+    ? getGivenValue(draft, time.at, String(time.unit === "s" ? Math.floor(now / 1000) : now))
+    : "";
   if (timestamp === undefined) return noPlace("time");
   const id = scheme.id ? getGivenValue(draft, scheme.id, randomUUID()) : "";
   if (id === undefined) return noPlace("id");
-  if (scheme.bodyHash && !isFormType(draft.headers["content-type"])) draft.put(scheme.bodyHash, hash("sha256", draft.raw, "hex"));
+  if (scheme.bodyHash && !isFormType(draft.headers["content-type"]))
+    draft.put(scheme.bodyHash, hash("sha256", draft.raw, "hex"));
   const { url, headers, raw } = finish(draft);
   const hmac = createHmac(algorithm.slice("hmac-".length), bytes);
   const parts = { request: { method: "POST", url, headers, query: {}, raw }, timestamp, id };
@@ -121,5 +152,11 @@ export function asNewEvent(scheme: Scheme, request: UnsignedRequest): UnsignedRe
   const placed = scheme.duplicate !== undefined && draft.put(scheme.duplicate, randomUUID());
   if (placed || scheme.algorithm === "equals") return finish(draft);
   const isForm = isFormType(draft.headers["content-type"]);
-  return { ...finish(draft), raw: Buffer.concat([draft.raw, Buffer.from(isForm ? `&sample=${randomUUID()}` : randomSpace())]) };
+  return {
+    ...finish(draft),
+    raw: Buffer.concat([
+      draft.raw,
+      Buffer.from(isForm ? `&sample=${randomUUID()}` : randomSpace()),
+    ]),
+  };
 }

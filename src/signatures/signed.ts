@@ -14,9 +14,13 @@ const DECODED = /%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)/gi;
 
 /** A form's fields by name, each name followed by its value, without anything between (the values of one name sorted too). */
 function sortedForm({ raw, headers }: SignedRequest): string {
-  if (!(headers["content-type"] ?? "").toLowerCase().startsWith("application/x-www-form-urlencoded")) return "";
+  if (
+    !(headers["content-type"] ?? "").toLowerCase().startsWith("application/x-www-form-urlencoded")
+  )
+    return "";
   const byName = new Map<string, Set<string>>();
-  for (const [name, value] of new URLSearchParams(raw.toString("utf8"))) byName.set(name, (byName.get(name) ?? new Set()).add(value));
+  for (const [name, value] of new URLSearchParams(raw.toString("utf8")))
+    byName.set(name, (byName.get(name) ?? new Set()).add(value));
   return [...byName.keys()]
     .toSorted((a, b) => (a < b ? -1 : 1))
     .map((name) =>
@@ -47,7 +51,9 @@ export interface SignedText {
 }
 
 /** Compiles `v0:{timestamp}:{raw}`. `wrong` names a placeholder that there is not. */
-export function compileSigned(template: string): { ok: true; text: SignedText } | { ok: false; wrong: string } {
+export function compileSigned(
+  template: string,
+): { ok: true; text: SignedText } | { ok: false; wrong: string } {
   const parts: Part[] = [];
   const names = new Set<string>();
   const headers: string[] = [];
@@ -68,6 +74,10 @@ export function compileSigned(template: string): { ok: true; text: SignedText } 
   }
   return {
     ok: true,
-    text: { names, headers, pieces: (given) => parts.map((part) => (typeof part === "function" ? part(given) : part)) },
+    text: {
+      names,
+      headers,
+      pieces: (given) => parts.map((part) => (typeof part === "function" ? part(given) : part)),
+    },
   };
 }

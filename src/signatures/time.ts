@@ -15,7 +15,11 @@ function toMs(text: string, unit: Timestamp["unit"]): number | undefined {
 }
 
 /** Checks that the signed time is neither too old nor too far in the future. */
-export function timeProblem(timestamp: Timestamp | undefined, text: string | undefined, now: number): RefusalReason | undefined {
+export function timeProblem(
+  timestamp: Timestamp | undefined,
+  text: string | undefined,
+  now: number,
+): RefusalReason | undefined {
   if (!timestamp) return undefined;
   const at = text === undefined ? undefined : toMs(text, timestamp.unit);
   if (at === undefined) return "no_timestamp";

@@ -29,7 +29,10 @@ export function createBody(raw: Buffer): Body {
 
 function members(values: readonly unknown[], name: string): unknown[] {
   return values.flatMap((value) =>
-    typeof value === "object" && value !== null && !Array.isArray(value) && Object.hasOwn(value, name)
+    typeof value === "object" &&
+    value !== null &&
+    !Array.isArray(value) &&
+    Object.hasOwn(value, name)
       ? [(value as Record<string, unknown>)[name]]
       : [],
   );
@@ -43,26 +46,43 @@ function atPath(value: unknown, path: string): unknown[] {
     const name = each ? segment.slice(0, -2) : segment;
     const next = name === "" ? found : members(found, name);
     if (next.length < found.length) return [...next, undefined];
-    found = each ? next.flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : [undefined])) : next;
+    found = each
+      ? next.flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : [undefined]))
+      : next;
   }
   return found;
 }
 
 const toText = (value: unknown): string | undefined =>
-  typeof value === "string" ? value : typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
+  typeof value === "string"
+    ? value
+    : typeof value === "number" || typeof value === "boolean"
+      ? String(value)
+      : undefined;
 
 /** All values of a source. An entry is undefined if the body has a value of another type there. */
-export function getValues(source: SignatureSource, request: Omit<SignedRequest, "url">, body: Body): (string | undefined)[] {
+export function getValues(
+  source: SignatureSource,
+  request: Omit<SignedRequest, "url">,
+  body: Body,
+): (string | undefined)[] {
   const { header, query, split, prefix } = source;
   if (source.body !== undefined) return atPath(body.json(), source.body).map(toText);
-  const text = header !== undefined ? request.headers[header.toLowerCase()] : request.query[query ?? ""];
+  const text =
+    header !== undefined ? request.headers[header.toLowerCase()] : request.query[query ?? ""];
   if (text === undefined || text.length > MAX_VALUE) return [];
   const entries = split === undefined ? [text] : text.split(split).map((entry) => entry.trim());
   if (prefix === undefined) return entries;
-  return entries.filter((entry) => entry.toLowerCase().startsWith(prefix.toLowerCase())).map((entry) => entry.slice(prefix.length));
+  return entries
+    .filter((entry) => entry.toLowerCase().startsWith(prefix.toLowerCase()))
+    .map((entry) => entry.slice(prefix.length));
 }
 
 /** The first value of a source. */
-export function getValue(source: SignatureSource, request: Omit<SignedRequest, "url">, body: Body): string | undefined {
+export function getValue(
+  source: SignatureSource,
+  request: Omit<SignedRequest, "url">,
+  body: Body,
+): string | undefined {
   return getValues(source, request, body)[0];
 }

@@ -53,9 +53,15 @@ export function createVerifiers(
       continue;
     }
     if (made.verifier.needsUrl && publicUrl === undefined)
-      issues.push({ path: "gateway.publicUrl", message: `is required: the scheme of the path "${path}" signs the public address` });
+      issues.push({
+        path: "gateway.publicUrl",
+        message: `is required: the scheme of the path "${path}" signs the public address`,
+      });
     if (made.verifier.wantsVerifyToken && auth.verifyToken === undefined)
-      issues.push({ path: `${at}.verifyToken`, message: "is required: the sender shows it in its handshake" });
+      issues.push({
+        path: `${at}.verifyToken`,
+        message: "is required: the sender shows it in its handshake",
+      });
     verifiers.set(path, made.verifier);
   }
   return { verifiers, issues, files };

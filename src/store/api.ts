@@ -10,10 +10,23 @@ export { lazy } from "../core/lazy.ts";
 export { createLogger, type Logger } from "../core/log.ts";
 export { createBatch } from "../core/turn.ts";
 export { runHeld, singleNode, type Topic } from "./cluster.ts";
-export { sameTable, toColumns, type CopiedCount, type CopiedTable, type OnProgress } from "./copied-table.ts";
+export {
+  sameTable,
+  toColumns,
+  type CopiedCount,
+  type CopiedTable,
+  type OnProgress,
+} from "./copied-table.ts";
 export { clampTimes } from "./clamp-times.ts";
 export { oldestBody } from "./oldest-body.ts";
-export { checkReadable, createFailureLog, ID_TAKEN, NOT_OPEN, RUN_CHANGED, urlError } from "./errors.ts";
+export {
+  checkReadable,
+  createFailureLog,
+  ID_TAKEN,
+  NOT_OPEN,
+  RUN_CHANGED,
+  urlError,
+} from "./errors.ts";
 export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-line.ts";
 export { getListLimit } from "./list-limit.ts";
 export { createListeners, LONGEST_TIMER_MS, type Listeners } from "./listeners.ts";

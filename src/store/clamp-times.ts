@@ -8,12 +8,17 @@ const TIMES = ["receivedAt", "createdAt", "endedAt", "at"];
 function clamp<T>(record: T, latest: Ms): T {
   if (typeof record !== "object" || record === null) return record;
   const fields = record as Record<string, unknown>;
-  const ahead = TIMES.filter((name) => typeof fields[name] === "number" && fields[name] > latest + AHEAD_MS);
-  return ahead.length === 0 ? record : { ...record, ...Object.fromEntries(ahead.map((name) => [name, latest])) };
+  const ahead = TIMES.filter(
+    (name) => typeof fields[name] === "number" && fields[name] > latest + AHEAD_MS,
+  );
+  return ahead.length === 0
+    ? record
+    : { ...record, ...Object.fromEntries(ahead.map((name) => [name, latest])) };
 }
 
 function clamping(tx: Writes, latest: Ms): Writes {
-  const clampAll = <T extends readonly unknown[]>(values: T): T => values.map((value) => clamp(value, latest)) as unknown as T;
+  const clampAll = <T extends readonly unknown[]>(values: T): T =>
+    values.map((value) => clamp(value, latest)) as unknown as T;
   return {
     ...tx,
     add: (kind, ...of) => tx.add(kind, ...clampAll(of)),
@@ -28,7 +33,8 @@ function clamping(tx: Writes, latest: Ms): Writes {
 export function clampTimes(store: Store, getLatest: () => Ms): Store {
   return {
     ...store,
-    accept: (event, keys, fencingToken) => store.accept(clamp(event, getLatest()), keys, fencingToken),
+    accept: (event, keys, fencingToken) =>
+      store.accept(clamp(event, getLatest()), keys, fencingToken),
     commit: (write, held) => store.commit((tx) => write(clamping(tx, getLatest())), held),
   };
 }

@@ -88,13 +88,21 @@ export interface Cluster {
 const AFTER_ERROR_MS = 1000;
 
 /** Runs what a lease is for; returns whether it is to be held again. */
-export async function runHeld(name: string, held: Held, run: (held: Held) => Promise<void>, log: Logger): Promise<boolean> {
+export async function runHeld(
+  name: string,
+  held: Held,
+  run: (held: Held) => Promise<void>,
+  log: Logger,
+): Promise<boolean> {
   try {
     await run(held);
     return held.signal.aborted;
   } catch (error) {
     if (!held.signal.aborted)
-      log.error({ err: safeError(error), lease: name }, "what one gateway does for all has failed; it is tried again");
+      log.error(
+        { err: safeError(error), lease: name },
+        "what one gateway does for all has failed; it is tried again",
+      );
     await new Promise((resolve) => setTimeout(resolve, AFTER_ERROR_MS).unref());
     return true;
   }
@@ -111,12 +119,17 @@ export function singleNode(now: () => Ms, log: Logger): Cluster {
     reachable: () => true,
     async hold(name, signal, run) {
       held.set(name, now());
-      while (!signal.aborted && (await runHeld(name, { signal, fencingToken: undefined }, run, log)));
+      while (
+        !signal.aborted &&
+        (await runHeld(name, { signal, fencingToken: undefined }, run, log))
+      );
       held.delete(name);
     },
     leases: async () => [...held].map(([name, since]) => ({ name, holder: id, since })),
     describe: (info) => void (describe = info),
-    list: async () => [{ id, self: true, lastSeen: now(), alive: true, gone: false, info: describe?.() }],
+    list: async () => [
+      { id, self: true, lastSeen: now(), alive: true, gone: false, info: describe?.() },
+    ],
     tell: () => undefined,
     on: () => () => undefined,
   };

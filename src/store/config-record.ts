@@ -32,7 +32,8 @@ const UNUSED_AFTER_MS = 3_600_000;
 export const OLDEST_EVENTS = 500;
 
 /** Configs that were last used before this may be without events. */
-export const getUnusedBefore = (now: Ms, keepEvents: Ms): Ms => now - Math.max(keepEvents, UNUSED_AFTER_MS);
+export const getUnusedBefore = (now: Ms, keepEvents: Ms): Ms =>
+  now - Math.max(keepEvents, UNUSED_AFTER_MS);
 
 /** Selects the configs of which no event is kept. `oldest`: the first `OLDEST_EVENTS` events, in the order of the table. */
 export function selectUnused(
@@ -41,7 +42,11 @@ export function selectUnused(
 ): string[] {
   const last = oldest.length < OLDEST_EVENTS ? Infinity : (oldest.at(-1)?.at ?? Infinity);
   return configs
-    .filter(({ id, last_used }) => last > last_used + UNUSED_AFTER_MS && !oldest.some(({ head }) => head.includes(`"config":"${id}"`)))
+    .filter(
+      ({ id, last_used }) =>
+        last > last_used + UNUSED_AFTER_MS &&
+        !oldest.some(({ head }) => head.includes(`"config":"${id}"`)),
+    )
     .map(({ id }) => id);
 }
 

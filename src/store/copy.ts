@@ -12,7 +12,11 @@ export async function copyStore(
   options: Omit<CopyOptions, "settle"> & { clock: Pick<Clock, "now"> },
 ): Promise<CopyTarget> {
   const { file, clock, log } = options;
-  if (!driver.copy) throw new RouseError({ code: "usage", message: `--to: a store cannot be copied into ${driver.protocols[0]}: URLs` });
+  if (!driver.copy)
+    throw new RouseError({
+      code: "usage",
+      message: `--to: a store cannot be copied into ${driver.protocols[0]}: URLs`,
+    });
   return driver.copy({
     ...options,
     // Events that were accepted become runs, and jobs that were held are released.

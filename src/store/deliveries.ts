@@ -78,7 +78,18 @@ export interface DeliveryAsk {
 }
 /** What may change in a delivery; null takes a field away. */
 export type DeliveryChange = Partial<
-  Pick<DeliveryRecord, "route" | "chunks" | "nextChunk" | "status" | "attempts" | "messageIds" | "nextAt" | "resent" | "warnings">
+  Pick<
+    DeliveryRecord,
+    | "route"
+    | "chunks"
+    | "nextChunk"
+    | "status"
+    | "attempts"
+    | "messageIds"
+    | "nextAt"
+    | "resent"
+    | "warnings"
+  >
 > & {
   error?: DeliveryError | null;
   endedAt?: Ms | null;
@@ -91,6 +102,9 @@ export type NewDelivery = Pick<
 >;
 
 /** The state by which a delivery is listed and counted. */
-export function deliveryState({ status, error }: Pick<DeliveryRecord, "status" | "error">): DeliveryState {
+export function deliveryState({
+  status,
+  error,
+}: Pick<DeliveryRecord, "status" | "error">): DeliveryState {
   return status === "failed" && error?.code === NO_ROUTE ? NO_ROUTE : status;
 }

@@ -9,7 +9,10 @@ export type { EventOutcome };
 export const BROKEN = "broken:";
 
 /** What was done about an event that failed: it was replayed as another event, or an operator has discarded it. */
-export type EventHandled = { at: Ms } & ({ as: "replayed"; eventId: string } | { as: "discarded"; reason: string });
+export type EventHandled = { at: Ms } & (
+  | { as: "replayed"; eventId: string }
+  | { as: "discarded"; reason: string }
+);
 
 /** What may change of an event. */
 export interface EventChange {

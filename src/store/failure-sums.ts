@@ -43,11 +43,25 @@ export interface FailureSum extends FailureCause {
 }
 
 /** The fields of a cause. */
-export const CAUSE_FIELDS = ["kind", "state", "path", "mapping", "code", "reason", "channel", "sender"] as const;
+export const CAUSE_FIELDS = [
+  "kind",
+  "state",
+  "path",
+  "mapping",
+  "code",
+  "reason",
+  "channel",
+  "sender",
+] as const;
 
 const toHour = (at: Ms): number => Math.floor(at / HOUR_MS);
 
-const toSum = (cause: FailureCause, at: Ms, example: string, message: string | undefined): FailureSum => ({
+const toSum = (
+  cause: FailureCause,
+  at: Ms,
+  example: string,
+  message: string | undefined,
+): FailureSum => ({
   ...cause,
   hour: toHour(at),
   count: 1,
@@ -57,13 +71,36 @@ const toSum = (cause: FailureCause, at: Ms, example: string, message: string | u
   message: message ?? null,
 });
 
-const CAUSELESS = { path: null, mapping: null, code: null, reason: null, channel: null, sender: null };
+const CAUSELESS = {
+  path: null,
+  mapping: null,
+  code: null,
+  reason: null,
+  channel: null,
+  sender: null,
+};
 
 /** Returns the failure that an event is; undefined if it is none. For stores that have records, and no SQL. */
 export function toEventFailure(event: EventRecord): FailureSum | undefined {
-  const { id, receivedAt, outcome, path, mapping, nearest, reason, handled, credential: sender } = event;
+  const {
+    id,
+    receivedAt,
+    outcome,
+    path,
+    mapping,
+    nearest,
+    reason,
+    handled,
+    credential: sender,
+  } = event;
   if (!["failed", "unmatched", "rejected"].includes(outcome) || handled) return undefined;
-  const cause = { path, mapping: mapping ?? nearest?.mapping ?? null, code: nearest?.condition ?? null, reason: reason ?? null, sender };
+  const cause = {
+    path,
+    mapping: mapping ?? nearest?.mapping ?? null,
+    code: nearest?.condition ?? null,
+    reason: reason ?? null,
+    sender,
+  };
   return toSum({ ...CAUSELESS, kind: "event", state: outcome, ...cause }, receivedAt, id, reason);
 }
 
@@ -78,8 +115,18 @@ export function toRunFailure(run: RunRecord): FailureSum | undefined {
   const { id, status, spec, mapping, error, createdAt, endedAt } = run;
   if (status !== "failed" && status !== "timed_out") return undefined;
   const path = spec.session.via?.path ?? null;
-  const cause = { path, mapping: mapping ?? null, code: error?.code ?? null, sender: getRunSender(run) };
-  return toSum({ ...CAUSELESS, kind: "run", state: status, ...cause }, endedAt ?? createdAt, id, error?.message);
+  const cause = {
+    path,
+    mapping: mapping ?? null,
+    code: error?.code ?? null,
+    sender: getRunSender(run),
+  };
+  return toSum(
+    { ...CAUSELESS, kind: "run", state: status, ...cause },
+    endedAt ?? createdAt,
+    id,
+    error?.message,
+  );
 }
 
 /** Returns the failure that a delivery is; undefined if it is none. */
@@ -87,7 +134,12 @@ export function toDeliveryFailure(delivery: DeliveryRecord): FailureSum | undefi
   const { id, status, error, route, createdAt, endedAt } = delivery;
   if (status !== "failed") return undefined;
   const cause = { code: error?.code ?? null, channel: route.channel };
-  return toSum({ ...CAUSELESS, kind: "delivery", state: deliveryState(delivery), ...cause }, endedAt ?? createdAt, id, error?.message);
+  return toSum(
+    { ...CAUSELESS, kind: "delivery", state: deliveryState(delivery), ...cause },
+    endedAt ?? createdAt,
+    id,
+    error?.message,
+  );
 }
 
 /** Adds up failures that have the same cause and hour. */
@@ -109,6 +161,9 @@ export function addFailures(one: FailureSum, other: FailureSum): FailureSum {
     first: Math.min(one.first, other.first),
     last: Math.max(one.last, other.last),
     example: one.example > other.example ? one.example : other.example,
-    message: one.message === null || (other.message !== null && other.message > one.message) ? other.message : one.message,
+    message:
+      one.message === null || (other.message !== null && other.message > one.message)
+        ? other.message
+        : one.message,
   };
 }

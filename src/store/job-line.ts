@@ -14,4 +14,5 @@ export const FIRST_TIME: Ms = 1e12;
 export const getReadyUntil = (now: Ms): Ms => Math.max(now, FIRST_TIME - 1);
 
 /** Returns the time of a delay that is not over at `now`, or 0 for a job that may start immediately. */
-export const getDelayEnd = (runAt: Ms | undefined, now: Ms): Ms => (runAt !== undefined && runAt > now && runAt >= FIRST_TIME ? runAt : 0);
+export const getDelayEnd = (runAt: Ms | undefined, now: Ms): Ms =>
+  runAt !== undefined && runAt > now && runAt >= FIRST_TIME ? runAt : 0;

@@ -27,7 +27,10 @@ export function createListeners(log: Logger, listened?: () => void): Listeners {
   let looking: NodeJS.Timeout | undefined;
 
   // What a listener does wrong must not look like a commit that failed.
-  const tell = <A extends unknown[]>(listeners: Iterable<(...values: A) => void>, ...values: A): void => {
+  const tell = <A extends unknown[]>(
+    listeners: Iterable<(...values: A) => void>,
+    ...values: A
+  ): void => {
     for (const listener of listeners) {
       try {
         listener(...values);

@@ -71,7 +71,11 @@ const EXCLUSIVE = "BEGIN EXCLUSIVE";
 /** Other processes may take this lock too, but none can lock the file exclusively. */
 const SHARED = "BEGIN; SELECT count(*) FROM sqlite_schema";
 
-async function takeLock(file: string, statements: string, attempts = ATTEMPTS): Promise<DatabaseSync | undefined> {
+async function takeLock(
+  file: string,
+  statements: string,
+  attempts = ATTEMPTS,
+): Promise<DatabaseSync | undefined> {
   await makeFile(file);
   for (let attempt = 1; ; attempt++) {
     const db = withLock(file, statements, false);
@@ -114,7 +118,9 @@ function readInfo({ info: file }: Files): GatewayInfo | undefined {
 
 function lockedError(stateDir: string): RouseError {
   const holder = readInfo(getLockFiles(stateDir, 0)) ?? readGateway(stateDir);
-  const who = holder ? `process ${holder.pid}${holder.url ? ` at ${holder.url}` : ""}` : "another process";
+  const who = holder
+    ? `process ${holder.pid}${holder.url ? ` at ${holder.url}` : ""}`
+    : "another process";
   return new RouseError({
     code: "store_locked",
     message: `${who} uses the state folder ${stateDir} already; stop it, or set another stateDir`,
@@ -147,7 +153,11 @@ export async function acquireLock(
     const { code, errstr } = error as { code?: string; errstr?: string };
     const message = `the state folder ${stateDir} cannot be used (${errstr ?? code ?? "error"}); make it writable, or set another one`;
     throw new RouseError(
-      { code: "config_invalid", message: `stateDir: ${message}`, issues: [{ path: "stateDir", message, transient: true }] },
+      {
+        code: "config_invalid",
+        message: `stateDir: ${message}`,
+        issues: [{ path: "stateDir", message, transient: true }],
+      },
       { cause: error },
     );
   }

@@ -50,10 +50,29 @@ export function buildRunJobs(run: RunRecord, parked: Parked | undefined): NewJob
 
 /** The job that closes a window of collected events. */
 export function collectJob(runId: string, at: Ms, closesAt: Ms): NewJob {
-  return { id: runId, kind: "turn", key: `collect/${runId}`, data: { type: "collect", runId }, enqueuedAt: at, runAt: closesAt };
+  return {
+    id: runId,
+    kind: "turn",
+    key: `collect/${runId}`,
+    data: { type: "collect", runId },
+    enqueuedAt: at,
+    runAt: closesAt,
+  };
 }
 
 /** The system event that an accepted wake asks for. */
-export function buildSystemEvent({ systemEventId, agentId, text, hook, mode, unsafe, trace }: WakeAction, at: Ms): NewSystemEvent {
-  return { id: systemEventId, agentId, at, text, source: hook, mode, unsafe, ...(trace && { trace }) };
+export function buildSystemEvent(
+  { systemEventId, agentId, text, hook, mode, unsafe, trace }: WakeAction,
+  at: Ms,
+): NewSystemEvent {
+  return {
+    id: systemEventId,
+    agentId,
+    at,
+    text,
+    source: hook,
+    mode,
+    unsafe,
+    ...(trace && { trace }),
+  };
 }

@@ -15,7 +15,11 @@ export const oldestBody = ({ hasBody }: Pick<SweepDialect, "hasBody">, now: stri
   WHERE has AND NOT unfinished AND at <= ${now} + ${AHEAD_MS} ORDER BY seq LIMIT 1`;
 
 /** How long the oldest body has been kept beyond retention, in milliseconds; 0 if none has been. */
-export async function getBodiesOverdue(store: Pick<Store, "oldestBody">, now: Ms, retention: Ms): Promise<Ms> {
+export async function getBodiesOverdue(
+  store: Pick<Store, "oldestBody">,
+  now: Ms,
+  retention: Ms,
+): Promise<Ms> {
   const oldest = await store.oldestBody(now);
   return oldest === undefined ? 0 : Math.max(0, now - oldest - retention);
 }

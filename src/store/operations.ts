@@ -7,8 +7,24 @@ import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from 
 import type { EventChange, EventOutcome, EventRecord } from "./event-record.ts";
 import type { JobKind, NewJob } from "./job-records.ts";
 import type { ExpectedRun } from "./expected-run.ts";
-import type { Collected, Ms, RunChange, RunRecord, RunStatus, SessionOrigin, SessionRef } from "./records.ts";
-import type { LastRoute, NewSystemEvent, NewTurn, SessionRecord, SystemEvent, SystemEventState, TurnRecord } from "./session-records.ts";
+import type {
+  Collected,
+  Ms,
+  RunChange,
+  RunRecord,
+  RunStatus,
+  SessionOrigin,
+  SessionRef,
+} from "./records.ts";
+import type {
+  LastRoute,
+  NewSystemEvent,
+  NewTurn,
+  SessionRecord,
+  SystemEvent,
+  SystemEventState,
+  TurnRecord,
+} from "./session-records.ts";
 import type {
   ApprovalDecision,
   ApprovalRecord,
@@ -95,7 +111,13 @@ export interface SearchResult<T> {
 }
 
 /** Lists that can be searched. */
-export type SearchedKind = "events" | "runs" | "deliveries" | "systemEvents" | "approvals" | "sessions";
+export type SearchedKind =
+  | "events"
+  | "runs"
+  | "deliveries"
+  | "systemEvents"
+  | "approvals"
+  | "sessions";
 
 /** Records that are read one by one: what names one, and what it is. */
 export interface Gets {
@@ -117,16 +139,33 @@ export interface Gets {
 
 /** Lists of records. Those with a `ListQuery` come in pages, newest first; sessions by their last use. */
 export interface Lists {
-  events: { of: ListQuery & { outcome?: EventOutcome; path?: string; mapping?: string; failedRuns?: boolean }; is: EventRecord };
+  events: {
+    of: ListQuery & {
+      outcome?: EventOutcome;
+      path?: string;
+      mapping?: string;
+      failedRuns?: boolean;
+    };
+    is: EventRecord;
+  };
   /** With `endedSince` or `endedUntil` those that have ended in this time, and the one that ended last comes first. */
   runs: {
-    of: ListQuery & { status?: RunStatus; sessionKey?: string; eventId?: string; endedSince?: Ms; endedUntil?: Ms };
+    of: ListQuery & {
+      status?: RunStatus;
+      sessionKey?: string;
+      eventId?: string;
+      endedSince?: Ms;
+      endedUntil?: Ms;
+    };
     is: RunRecord;
   };
   /** `failed` lists those without a route, too. */
   deliveries: { of: ListQuery & { status?: DeliveryState; channel?: string }; is: DeliveryRecord };
   /** `before` is the `sessionId` of a session. */
-  sessions: { of: Omit<ListQuery, "idPrefix"> & { origin?: SessionOrigin; agentId?: string }; is: SessionRecord };
+  sessions: {
+    of: Omit<ListQuery, "idPrefix"> & { origin?: SessionOrigin; agentId?: string };
+    is: SessionRecord;
+  };
   systemEvents: { of: ListQuery & { agentId?: string; state?: SystemEventState }; is: SystemEvent };
   /** Queued events of an agent's main session, oldest first. */
   queuedSystemEvents: { of: { agentId: string; limit: number }; is: SystemEvent };
@@ -144,7 +183,10 @@ export interface Lists {
   /** The steps of a run with their tool calls, in order. */
   steps: { of: string; is: StepRecord };
   /** `agents`: of one of these agents. */
-  approvals: { of: ListQuery & { state?: ApprovalState; runId?: string; agents?: readonly string[] }; is: ApprovalRecord };
+  approvals: {
+    of: ListQuery & { state?: ApprovalState; runId?: string; agents?: readonly string[] };
+    is: ApprovalRecord;
+  };
   /** What runs have used, added up; in no order. */
   usage: { of: UsageQuery; is: UsageSum };
   /** How many events came in over time, by outcome; in no order. */

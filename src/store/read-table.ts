@@ -10,7 +10,15 @@ import {
   type SessionRow,
   type SystemEventRow,
 } from "./rows.ts";
-import type { ApprovalRecord, DeliveryRecord, Gets, ListQuery, Lists, SearchedKind, Store } from "./types.ts";
+import type {
+  ApprovalRecord,
+  DeliveryRecord,
+  Gets,
+  ListQuery,
+  Lists,
+  SearchedKind,
+  Store,
+} from "./types.ts";
 
 /** What a driver does for each kind of record that is read. */
 export interface ReadTable {
@@ -30,18 +38,25 @@ export type SqlCondition = readonly [sql: string, ...values: (string | number | 
 export type JsonField = (name: string) => string;
 
 /** `column = value`, if there is a value. */
-const is = (column: string, value: string | undefined): SqlCondition[] => (value === undefined ? [] : [[`${column} = ?`, value]]);
+const is = (column: string, value: string | undefined): SqlCondition[] =>
+  value === undefined ? [] : [[`${column} = ?`, value]];
 
 /** `field` is one of `values`, if there is a list. */
 const isOneOf = (field: string, values: readonly string[] | undefined): SqlCondition[] => {
   if (values === undefined) return [];
-  return values.length === 0 ? [["1 = 0"]] : [[`${field} IN (${values.map(() => "?").join(", ")})`, ...values]];
+  return values.length === 0
+    ? [["1 = 0"]]
+    : [[`${field} IN (${values.map(() => "?").join(", ")})`, ...values]];
 };
 
 /** The rows that a list goes through, from the newest to the oldest. Which of them are in the list, further conditions say. */
 export interface ListWalk {
   /** The columns of the order; `$session` is the driver's key of a session. */
-  key: readonly ["seq"] | readonly ["id"] | readonly ["used", "$session"] | readonly ["ended", "seq"];
+  key:
+    | readonly ["seq"]
+    | readonly ["id"]
+    | readonly ["used", "$session"]
+    | readonly ["ended", "seq"];
   /** The index that has these rows in this order; without one, the walk is over all rows of the table. */
   index?: string;
   /** What is true of exactly these rows. It repeats the condition of a partial index. */
@@ -86,7 +101,8 @@ const named = (kind: string, state: string | undefined): readonly string[] | und
 const WHOLE_TABLE: ListWalk = { key: ["seq"], where: [] };
 
 /** A filter without an index. */
-const scan = (conditions: readonly SqlCondition[]): Filter[] => (conditions.length === 0 ? [] : [{ conditions }]);
+const scan = (conditions: readonly SqlCondition[]): Filter[] =>
+  conditions.length === 0 ? [] : [{ conditions }];
 
 /** A filter whose rows an index has by number. */
 const indexed = (index: string, conditions: readonly SqlCondition[]): Filter[] =>
@@ -119,14 +135,28 @@ function byOutcome(outcome: string | undefined): Filter[] {
   const conditions = is("outcome", outcome);
   return outcome === "accepted"
     ? scan(conditions)
-    : indexed("events_outcome", conditions.length === 0 ? [] : [["outcome <> 'accepted'"], ...conditions]);
+    : indexed(
+        "events_outcome",
+        conditions.length === 0 ? [] : [["outcome <> 'accepted'"], ...conditions],
+      );
 }
 
 /** Written out, so that a planner knows them for those of a partial index. */
-const INDEXED_RUNS = ["parked", "collecting", "queued", "running", "waiting", "failed", "timed_out", "cancelled"];
+const INDEXED_RUNS = [
+  "parked",
+  "collecting",
+  "queued",
+  "running",
+  "waiting",
+  "failed",
+  "timed_out",
+  "cancelled",
+];
 
 const byRunStatus = (status: string | undefined): Filter[] =>
-  status !== undefined && INDEXED_RUNS.includes(status) ? indexed("runs_status", [[`status = '${status}'`]]) : scan(is("status", status));
+  status !== undefined && INDEXED_RUNS.includes(status)
+    ? indexed("runs_status", [[`status = '${status}'`]])
+    : scan(is("status", status));
 
 /** What ended at a time may have begun long before: only the time of its end leads to it. */
 function byEnd({ endedSince: from, endedUntil: below }: Lists["runs"]["of"]): Filter[] {
@@ -137,11 +167,17 @@ function byEnd({ endedSince: from, endedUntil: below }: Lists["runs"]["of"]): Fi
     ...(below === undefined ? [] : [["ended < ?", below] as const]),
   ];
   const range = { from: [from ?? 0, 0], below: [below ?? Number.MAX_SAFE_INTEGER, 0] };
-  return [{ conditions: [...ended, ...bounds], walk: { key: ["ended", "seq"], index: "runs_ended", where: ended, range, at: "ended" } }];
+  return [
+    {
+      conditions: [...ended, ...bounds],
+      walk: { key: ["ended", "seq"], index: "runs_ended", where: ended, range, at: "ended" },
+    },
+  ];
 }
 
 function byDeliveryStatus(status: string | undefined): Filter[] {
-  if (status === "failed") return indexed("deliveries_failed", [["status IN ('failed', 'no_route')"]]);
+  if (status === "failed")
+    return indexed("deliveries_failed", [["status IN ('failed', 'no_route')"]]);
   const conditions = is("status", status);
   return status === undefined || status === "delivered"
     ? scan(conditions)
@@ -172,7 +208,8 @@ export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> 
       ...byOutcome(outcome),
       ...scan([...is("path", path), ...is("mapping", mapping)]),
     ],
-    counted: ({ outcome, failedRuns }) => (failedRuns ? ["runs.failed", "runs.timed_out"] : named("events", outcome)),
+    counted: ({ outcome, failedRuns }) =>
+      failedRuns ? ["runs.failed", "runs.timed_out"] : named("events", outcome),
     read: (row) => toEvent(row as EventRow),
   },
   runs: {
@@ -202,7 +239,10 @@ export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> 
       ...byDeliveryStatus(status),
       ...scan(is("channel", channel)),
     ],
-    counted: ({ status }) => (status === "failed" ? ["deliveries.failed", "deliveries.no_route"] : named("deliveries", status)),
+    counted: ({ status }) =>
+      status === "failed"
+        ? ["deliveries.failed", "deliveries.no_route"]
+        : named("deliveries", status),
     read: (row) => parseRecord<DeliveryRecord>(row as JsonRow),
   },
   systemEvents: {
@@ -227,7 +267,9 @@ export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> 
     filters: ({ state, runId, agents, ...query }, json) => [
       ...byPrefix("approvals", query),
       ...indexed("approvals_run", is("run_id", runId)),
-      ...(state === "open" ? indexed("approvals_open", [["state = 'open'"]]) : scan(is("state", state))),
+      ...(state === "open"
+        ? indexed("approvals_open", [["state = 'open'"]])
+        : scan(is("state", state))),
       ...scan(isOneOf(json("agentId"), agents)),
     ],
     counted: ({ state }) => named("approvals", state),

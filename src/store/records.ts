@@ -283,7 +283,19 @@ export interface RunRecord extends ApiRunRecord, RunWaits {
 
 /** What may change in a run; null takes a field away. */
 export type RunChange = Partial<
-  Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "parked" | "waiting" | "pausedAt" | "waitSince" | "endedAt">
+  Omit<
+    RunRecord,
+    | "id"
+    | "eventId"
+    | "kind"
+    | "createdAt"
+    | "error"
+    | "parked"
+    | "waiting"
+    | "pausedAt"
+    | "waitSince"
+    | "endedAt"
+  >
 > & {
   error?: RunError | null;
   parked?: Parked | null;

@@ -22,7 +22,13 @@ function withoutCollected(action: RunAction): RunAction {
 }
 
 /** A run's spec without what it was given from outside. */
-const withoutOutside = ({ debug: _debug, unread: _unread, received: _received, parts, ...spec }: RunSpec): RunSpec => ({
+const withoutOutside = ({
+  debug: _debug,
+  unread: _unread,
+  received: _received,
+  parts,
+  ...spec
+}: RunSpec): RunSpec => ({
   ...spec,
   input: redactOutside(spec.input),
   ...(parts && { parts: parts.map(({ unread: _of, ...part }) => part) }),
@@ -56,7 +62,12 @@ export function redactHead(text: string): string {
 /** A run's spec without the content from outside, or undefined if there is no such content. */
 export function redactSpec(text: string): string | undefined {
   const spec = JSON.parse(text) as RunSpec;
-  if (!spec.debug && !spec.unread && !spec.received && !spec.input.some((part) => part.outside && part.text !== FORGOTTEN))
+  if (
+    !spec.debug &&
+    !spec.unread &&
+    !spec.received &&
+    !spec.input.some((part) => part.outside && part.text !== FORGOTTEN)
+  )
     return undefined;
   return JSON.stringify(withoutOutside(spec));
 }
@@ -71,7 +82,11 @@ export function redactSystemEvent(text: string): string {
 export function redactStep(text: string): string {
   const { failedAttempts, ...step } = JSON.parse(text) as Omit<StepRecord, "calls">;
   const kept: Omit<StepRecord, "calls"> = { ...step, messages: [] };
-  if (failedAttempts) kept.failedAttempts = failedAttempts.map((one) => ({ ...one, error: { code: one.error.code, message: FORGOTTEN } }));
+  if (failedAttempts)
+    kept.failedAttempts = failedAttempts.map((one) => ({
+      ...one,
+      error: { code: one.error.code, message: FORGOTTEN },
+    }));
   return JSON.stringify(kept);
 }
 

@@ -22,7 +22,10 @@ import type {
 } from "./types.ts";
 
 /** What of an event is kept as JSON: all that has no column. */
-export type EventHead = Omit<EventRecord, "id" | "receivedAt" | "path" | "credential" | "outcome" | "mapping" | "actions" | "request"> & {
+export type EventHead = Omit<
+  EventRecord,
+  "id" | "receivedAt" | "path" | "credential" | "outcome" | "mapping" | "actions" | "request"
+> & {
   request: Omit<EventRecord["request"], "body">;
   /** How the body is packed, if it is: Zstandard (RFC 8878); `true` is an older store's deflate (RFC 1951). */
   packed?: "zstd" | true;
@@ -88,7 +91,10 @@ export function toEvent(row: EventRow): EventRecord {
     credential: row.credential,
     outcome: row.outcome,
     actions: row.actions === null ? [] : (JSON.parse(row.actions) as StoredAction[]),
-    request: { ...head.request, body: packed && row.body ? unpackBody(row.body, packed) : row.body },
+    request: {
+      ...head.request,
+      body: packed && row.body ? unpackBody(row.body, packed) : row.body,
+    },
   };
   if (row.mapping !== null) event.mapping = row.mapping;
   return event;
@@ -105,7 +111,10 @@ export interface RunRow {
 }
 
 export function toRun(row: RunRow): RunRecord {
-  return { ...(JSON.parse(row.record) as Omit<RunRecord, "spec">), spec: JSON.parse(row.spec) as RunSpec };
+  return {
+    ...(JSON.parse(row.record) as Omit<RunRecord, "spec">),
+    spec: JSON.parse(row.spec) as RunSpec,
+  };
 }
 
 /** A run as its row. */
@@ -135,7 +144,14 @@ export function toRunRow(run: RunRecord): {
 /** A delivery as it starts. */
 export function newDeliveryRecord(delivery: NewDelivery): DeliveryRecord {
   const { createdAt, error } = delivery;
-  const record: DeliveryRecord = { ...delivery, nextChunk: 0, status: "pending", attempts: 0, messageIds: [], nextAt: createdAt };
+  const record: DeliveryRecord = {
+    ...delivery,
+    nextChunk: 0,
+    status: "pending",
+    attempts: 0,
+    messageIds: [],
+    nextAt: createdAt,
+  };
   return error ? { ...record, status: "failed", endedAt: createdAt } : record;
 }
 
@@ -155,7 +171,12 @@ export interface SystemEventRow extends JsonRow {
 }
 
 export function toSystemEvent(row: SystemEventRow): SystemEvent {
-  return { ...parseRecord<Omit<SystemEvent, "seq" | "state" | "failures">>(row), seq: row.seq, state: row.state, failures: row.failures };
+  return {
+    ...parseRecord<Omit<SystemEvent, "seq" | "state" | "failures">>(row),
+    seq: row.seq,
+    state: row.state,
+    failures: row.failures,
+  };
 }
 
 export interface TurnRow extends JsonRow {
@@ -178,7 +199,16 @@ export interface SessionRow {
   used: number;
 }
 
-export function toSession({ agent, origin, key, path, credential, turns, created, used }: SessionRow): SessionRecord {
+export function toSession({
+  agent,
+  origin,
+  key,
+  path,
+  credential,
+  turns,
+  created,
+  used,
+}: SessionRow): SessionRecord {
   const ref: SessionRef = { agentId: agent, origin, key };
   if (path !== null && credential !== null) ref.via = { path, credential };
   return { ref, turns, createdAt: created, lastUsedAt: used };
@@ -193,7 +223,12 @@ export interface LastRouteRow {
 }
 
 export function toLastRoute(row: LastRouteRow): LastRoute {
-  const route: LastRoute = { agentId: row.agent, channel: row.channel, to: row.recipient, at: row.at };
+  const route: LastRoute = {
+    agentId: row.agent,
+    channel: row.channel,
+    to: row.recipient,
+    at: row.at,
+  };
   if (row.thread !== null) route.thread = row.thread;
   return route;
 }
@@ -208,7 +243,12 @@ export interface DedupeRow extends JsonRow {
 }
 
 export function toDedupeRecord(row: DedupeRow): DedupeRecord {
-  return { ...parseRecord<DedupeRest>(row), scope: row.scope, key: row.key, expiresAt: row.expires };
+  return {
+    ...parseRecord<DedupeRest>(row),
+    scope: row.scope,
+    key: row.key,
+    expiresAt: row.expires,
+  };
 }
 
 /** A step as its row, and its calls as theirs: what becomes of a call is written without the rest of the step. */
@@ -252,7 +292,14 @@ export function toApprovalRow(approval: ApprovalRecord): {
   record: string;
 } {
   const { id, runId, code, askedAt, decision } = approval;
-  return { id, runId, code, at: askedAt, state: decision ? "decided" : "open", record: JSON.stringify(approval) };
+  return {
+    id,
+    runId,
+    code,
+    at: askedAt,
+    state: decision ? "decided" : "open",
+    record: JSON.stringify(approval),
+  };
 }
 
 /** A record with a change; null takes a field away. */

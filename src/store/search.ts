@@ -1,5 +1,12 @@
 import { getListLimit } from "./list-limit.ts";
-import { PAGES, type SqlCondition, type JsonField, type Page, type ReadTable, type ListWalk } from "./read-table.ts";
+import {
+  PAGES,
+  type SqlCondition,
+  type JsonField,
+  type Page,
+  type ReadTable,
+  type ListWalk,
+} from "./read-table.ts";
 import type { SearchResult, ListQuery, Lists, Ms, SearchedKind, Store } from "./types.ts";
 
 /** Rows are in order of time but for what waited before it was written: a body that came slowly, a run that took long. */
@@ -53,16 +60,24 @@ interface WindowEnd {
 
 function toWhere(conditions: readonly SqlCondition[]): { sql: string; values: Value[] } {
   const sql = conditions.map(([text]) => text).join(" AND ");
-  return { sql: sql === "" ? "" : `WHERE ${sql}`, values: conditions.flatMap(([, ...values]) => values) };
+  return {
+    sql: sql === "" ? "" : `WHERE ${sql}`,
+    values: conditions.flatMap(([, ...values]) => values),
+  };
 }
 
-const descending = (columns: readonly string[]): string => `ORDER BY ${columns.map((column) => `${column} DESC`).join(", ")}`;
+const descending = (columns: readonly string[]): string =>
+  `ORDER BY ${columns.map((column) => `${column} DESC`).join(", ")}`;
 
 /** `(a, b) < (?, ?)`; true of all rows if the key is empty. */
 function compare(columns: readonly string[], operator: "<" | ">=", key: Key): SqlCondition[] {
   if (key.length === 0) return [];
   const [left, right] = [columns.join(", "), columns.map(() => "?").join(", ")];
-  return [columns.length === 1 ? [`${left} ${operator} ${right}`, ...key] : [`(${left}) ${operator} (${right})`, ...key]];
+  return [
+    columns.length === 1
+      ? [`${left} ${operator} ${right}`, ...key]
+      : [`(${left}) ${operator} (${right})`, ...key],
+  ];
 }
 
 /** The statements of one search. */
@@ -79,16 +94,24 @@ class Windows<Q extends ListQuery, T> {
 
   constructor(source: ListSource, page: Page<Q, T>, query: Q) {
     const filters = page.filters(query, source.json);
-    const chosen = filters.find(({ walk }) => walk?.index !== undefined && !source.lacks.has(walk.index));
+    const chosen = filters.find(
+      ({ walk }) => walk?.index !== undefined && !source.lacks.has(walk.index),
+    );
     // The plus keeps this condition from bounding an index in place of the window.
-    const since: SqlCondition[] = query.since === undefined ? [] : [[`+${page.at} >= ?`, query.since]];
+    const since: SqlCondition[] =
+      query.since === undefined ? [] : [[`+${page.at} >= ?`, query.since]];
     this.#source = source;
     this.#page = page;
     this.#query = query;
     this.#walk = chosen?.walk ?? page.walk;
-    this.#key = this.#walk.key.map((column) => (column === "$session" ? source.session.column : column));
+    this.#key = this.#walk.key.map((column) =>
+      column === "$session" ? source.session.column : column,
+    );
     this.#walkKey = this.#walk.through ? [this.#walk.through.column] : this.#key;
-    this.#rest = [...filters.filter((filter) => filter !== chosen).flatMap(({ conditions }) => conditions), ...since];
+    this.#rest = [
+      ...filters.filter((filter) => filter !== chosen).flatMap(({ conditions }) => conditions),
+      ...since,
+    ];
   }
 
   /** The table of the walk. */
@@ -114,12 +137,19 @@ class Windows<Q extends ListQuery, T> {
       return before === undefined ? [] : [before];
     }
     if (before !== undefined) {
-      const [column, id] = cursor === "session" ? [session.column, session.toKey(before)] : ["id", before];
-      const [row] = await this.#source.query<Row>(`SELECT ${this.#key.join(", ")} FROM ${table} WHERE ${column} = ?`, [id]);
+      const [column, id] =
+        cursor === "session" ? [session.column, session.toKey(before)] : ["id", before];
+      const [row] = await this.#source.query<Row>(
+        `SELECT ${this.#key.join(", ")} FROM ${table} WHERE ${column} = ?`,
+        [id],
+      );
       return row ? this.#keyOf(row) : this.#startBelowDeleted(before);
     }
     if (index !== undefined) return range?.below ?? [];
-    const [newest] = await this.#source.query<{ seq: number }>(`SELECT seq FROM ${table} ORDER BY seq DESC LIMIT 1`, []);
+    const [newest] = await this.#source.query<{ seq: number }>(
+      `SELECT seq FROM ${table} ORDER BY seq DESC LIMIT 1`,
+      [],
+    );
     return newest && [newest.seq + 1];
   }
 
@@ -135,10 +165,24 @@ class Windows<Q extends ListQuery, T> {
   /** Returns the last row of the window below `below`; undefined if the window reaches the oldest row. */
   async end(below: Key): Promise<WindowEnd | undefined> {
     const { cursor, table } = this.#page;
-    const { index, where, through, range, rows = this.#source.window, at = this.#page.at } = this.#walk;
+    const {
+      index,
+      where,
+      through,
+      range,
+      rows = this.#source.window,
+      at = this.#page.at,
+    } = this.#walk;
     // Numbers of a table are close together: a step by number is cheaper than counting rows.
-    const edge: SqlCondition[] = index === undefined ? [["seq <= ?", Number(below[0]) - rows]] : compare(this.#walkKey, "<", below);
-    const { sql, values } = toWhere([...where, ...edge, ...compare(this.#walkKey, ">=", range?.from ?? [])]);
+    const edge: SqlCondition[] =
+      index === undefined
+        ? [["seq <= ?", Number(below[0]) - rows]]
+        : compare(this.#walkKey, "<", below);
+    const { sql, values } = toWhere([
+      ...where,
+      ...edge,
+      ...compare(this.#walkKey, ">=", range?.from ?? []),
+    ]);
     const columns = through
       ? `${through.column} AS id, (SELECT ${at} FROM ${table} WHERE id = ${through.column}) AS at`
       : `${[...new Set([...this.#key, cursor])].join(", ")}, ${at} AS at`;
@@ -156,8 +200,14 @@ class Windows<Q extends ListQuery, T> {
     const { table, columns, read } = this.#page;
     const { where, through, range } = this.#walk;
     const from = end.length === 0 && range ? range.from : end;
-    const inside = [...where, ...compare(this.#walkKey, "<", below), ...compare(this.#walkKey, ">=", from)];
-    const filter = toWhere(through ? [this.#named(through.column, inside), ...this.#rest] : [...inside, ...this.#rest]);
+    const inside = [
+      ...where,
+      ...compare(this.#walkKey, "<", below),
+      ...compare(this.#walkKey, ">=", from),
+    ];
+    const filter = toWhere(
+      through ? [this.#named(through.column, inside), ...this.#rest] : [...inside, ...this.#rest],
+    );
     const text = `SELECT ${columns} FROM ${through ? table : this.#walked} ${filter.sql} ${descending(this.#key)} LIMIT ?`;
     return (await this.#source.query(text, [...filter.values, limit])).map(read);
   }
@@ -171,7 +221,11 @@ class Windows<Q extends ListQuery, T> {
   /** Whether no row below the window can be new enough. */
   isOver({ at }: WindowEnd): boolean {
     const { since } = this.#query;
-    return since !== undefined && at !== null && at < since - (this.#page.at === "used" ? 0 : DISORDER_MS);
+    return (
+      since !== undefined &&
+      at !== null &&
+      at < since - (this.#page.at === "used" ? 0 : DISORDER_MS)
+    );
   }
 }
 
@@ -196,7 +250,8 @@ export async function search<Q extends ListQuery, T>(
     const end = windows.isExact ? undefined : await windows.end(below);
     rows.push(...(await windows.rows(below, end?.key ?? [], limit - rows.length)));
     if (rows.length >= limit || !end || windows.isOver(end)) break;
-    if (n >= limits.windows || performance.now() >= deadline) return { rows, stopped: { before: end.id, at: end.at ?? 0 } };
+    if (n >= limits.windows || performance.now() >= deadline)
+      return { rows, stopped: { before: end.id, at: end.at ?? 0 } };
     below = end.key;
     await source.pause?.();
   }
@@ -209,7 +264,8 @@ export function createSearches(source: ListSource): {
   search: NonNullable<Store["search"]>;
 } {
   const all = <K extends SearchedKind>(kind: K) => {
-    return async (query: Lists[K]["of"]): Promise<Lists[K]["is"][]> => (await search(source, PAGES[kind], query, UNLIMITED)).rows;
+    return async (query: Lists[K]["of"]): Promise<Lists[K]["is"][]> =>
+      (await search(source, PAGES[kind], query, UNLIMITED)).rows;
   };
   return {
     lists: {

@@ -87,6 +87,8 @@ export interface LastRoute extends Route {
 
 /** The queue key of a session, also its name in lists: `<agent>/<origin>/<key>`, or `<agent>/hook@<path>|<credential>/<key>`. */
 export function sessionId({ agentId, origin, key, via }: SessionRef): string {
-  const place = via ? `${origin}@${`${via.path}|${via.credential}`.replaceAll("/", "%2F")}` : origin;
+  const place = via
+    ? `${origin}@${`${via.path}|${via.credential}`.replaceAll("/", "%2F")}`
+    : origin;
   return `${agentId}/${place}/${key}`;
 }

@@ -41,7 +41,10 @@ export interface SqlSource {
 }
 
 /** Opens the database of a source. */
-export async function openSql({ url, module }: SqlSource, options: Parameters<OpenSql>[1]): Promise<SqlDatabase> {
+export async function openSql(
+  { url, module }: SqlSource,
+  options: Parameters<OpenSql>[1],
+): Promise<SqlDatabase> {
   const { default: open } = (await import(module)) as { default: OpenSql };
   return open(url, options);
 }

@@ -5,7 +5,9 @@ import type { FailedAttempt, Ms, Usage } from "./records.ts";
 export type { Verdict };
 
 /** A piece of a tool's result, as it is kept. `data` is base64. */
-export type ToolOutputPart = { type: "text"; text: string } | { type: "file"; mediaType: string; data: string; filename?: string };
+export type ToolOutputPart =
+  | { type: "text"; text: string }
+  | { type: "file"; mediaType: string; data: string; filename?: string };
 
 /** What a tool answered. An answer that says that the call failed is an answer all the same: its outcome is known. */
 export interface ToolOutput {
@@ -17,7 +19,14 @@ export interface ToolOutput {
  * `planned`: the model asked for it. `waiting`: a person has to decide. `started`: it may have left. `done`, `failed`: the tool
  * answered. `unknown`: it was started, and there is no answer. `denied`: it was not made.
  */
-export type ToolCallState = "planned" | "waiting" | "started" | "done" | "failed" | "unknown" | "denied";
+export type ToolCallState =
+  | "planned"
+  | "waiting"
+  | "started"
+  | "done"
+  | "failed"
+  | "unknown"
+  | "denied";
 
 export interface ToolCallRecord {
   /** `<run>.<step>.<position>`: the same in every attempt, and the tool's idempotency key. */
@@ -69,7 +78,9 @@ export interface ToolResultRecord {
 }
 
 /** What may change in a call. */
-export type ToolCallChange = Partial<Omit<ToolCallRecord, "id" | "modelCallId" | "tool" | "name" | "input">>;
+export type ToolCallChange = Partial<
+  Omit<ToolCallRecord, "id" | "modelCallId" | "tool" | "name" | "input">
+>;
 
 export interface ApprovalDecision {
   verdict: Verdict;
@@ -115,7 +126,10 @@ export interface ApprovalRecord {
 }
 
 /** Returns an approval with one more refused decision. */
-export const withRefused = (approval: ApprovalRecord, refused: RefusedDecision): ApprovalRecord => ({
+export const withRefused = (
+  approval: ApprovalRecord,
+  refused: RefusedDecision,
+): ApprovalRecord => ({
   ...approval,
   refused: [...(approval.refused ?? []), refused].slice(-MAX_REFUSED),
 });

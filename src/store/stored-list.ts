@@ -1,6 +1,13 @@
 import { readMonotonic, type Stopwatch } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
-import { LEASE_LOST, STORE_UNAVAILABLE, type Cluster, type Held, type Store, type Writes } from "./types.ts";
+import {
+  LEASE_LOST,
+  STORE_UNAVAILABLE,
+  type Cluster,
+  type Held,
+  type Store,
+  type Writes,
+} from "./types.ts";
 
 export interface StoredListDeps {
   store: Store;
@@ -72,7 +79,9 @@ export class StoredList<T> {
       this.#changes++;
       return result;
     };
-    const next = this.#writing.then(() => (cluster.shared ? this.#inTurn(write) : write({ fencingToken: undefined })));
+    const next = this.#writing.then(() =>
+      cluster.shared ? this.#inTurn(write) : write({ fencingToken: undefined }),
+    );
     this.#writing = next.catch(() => undefined);
     return next;
   }

@@ -78,7 +78,11 @@ const deliveryFailures = (text: JsonText): Failures => ({
 const LOOK_BACK = 100_000;
 
 /** Adds up failures by cause and hour. An index leads to them; each statement reads `limit` rows at most. */
-export async function sumFailures(source: ListSource, text: JsonText, { since, limit }: FailureQuery): Promise<FailureSum[]> {
+export async function sumFailures(
+  source: ListSource,
+  text: JsonText,
+  { since, limit }: FailureQuery,
+): Promise<FailureSum[]> {
   const all = [
     ...["failed", "unmatched", "rejected"].map((outcome) => eventFailures(outcome, text)),
     ...["failed", "timed_out"].map((status) => runFailures(status, text)),
@@ -88,7 +92,9 @@ export async function sumFailures(source: ListSource, text: JsonText, { since, l
   for (const { table, index, where, at, columns } of all) {
     const named = Object.entries(columns).map(([name, sql]) => `${sql} AS "${name}"`);
     const from = source.lacks.has(index) ? table : (source.byIndex?.(table, index) ?? table);
-    const near = source.lacks.has(index) ? ` AND seq > (SELECT coalesce(max(seq), 0) FROM ${table}) - ${LOOK_BACK}` : "";
+    const near = source.lacks.has(index)
+      ? ` AND seq > (SELECT coalesce(max(seq), 0) FROM ${table}) - ${LOOK_BACK}`
+      : "";
     const newest = `SELECT id, ${at} AS failed_at, ${named.join(", ")} FROM ${from} WHERE ${where}${near} ORDER BY seq DESC LIMIT ${Math.floor(limit)}`;
     const grouped = [...CAUSE_FIELDS.map((name) => `"${name}"`), `failed_at / ${HOUR_MS}`];
     sums.push(

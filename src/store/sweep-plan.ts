@@ -50,7 +50,11 @@ export interface Walk {
 }
 
 /** Returns the rows of a slice that are old, and how the walk goes on; `end`: it is over. */
-export function walkOver<R extends TimedRow>(rows: readonly R[], walk: Walk, age: Age): { old: R[]; walk: Walk; end: boolean } {
+export function walkOver<R extends TimedRow>(
+  rows: readonly R[],
+  walk: Walk,
+  age: Age,
+): { old: R[]; walk: Walk; end: boolean } {
   let old = 0;
   let young = false;
   for (const [n, { seq, at }] of rows.entries()) {
@@ -70,14 +74,26 @@ export function walkOver<R extends TimedRow>(rows: readonly R[], walk: Walk, age
 }
 
 /** Goes on with a walk after a look at the times of the next `LOOK_AHEAD` rows. */
-export function lookAhead(rows: readonly TimedRow[], { after, oldUpTo }: Walk, age: Age): { walk: Walk; end: boolean } {
+export function lookAhead(
+  rows: readonly TimedRow[],
+  { after, oldUpTo }: Walk,
+  age: Age,
+): { walk: Walk; end: boolean } {
   const sane = rows.find(({ at }) => !isAhead(at, age.now));
-  if (sane) return { walk: { after, oldUpTo: sane.at <= age.upTo ? sane.seq : oldUpTo }, end: sane.at > age.upTo };
-  return { walk: { after, oldUpTo, looked: rows.at(-1)?.seq ?? after }, end: rows.length < LOOK_AHEAD };
+  if (sane)
+    return {
+      walk: { after, oldUpTo: sane.at <= age.upTo ? sane.seq : oldUpTo },
+      end: sane.at > age.upTo,
+    };
+  return {
+    walk: { after, oldUpTo, looked: rows.at(-1)?.seq ?? after },
+    end: rows.length < LOOK_AHEAD,
+  };
 }
 
 /** SQL: whether a run of an event has not ended. */
-export const UNFINISHED = "EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id AND runs.ended IS NULL)";
+export const UNFINISHED =
+  "EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id AND runs.ended IS NULL)";
 
 /** A table whose rows are deleted by age. */
 export interface AgedTable {
@@ -102,17 +118,38 @@ export interface AgedRow extends TimedRow {
 export function getAgedTables(now: Ms, keep: Retention): AgedTable[] {
   const getAge = (kept: Ms): Age => ({ upTo: now - kept - 1, now });
   return [
-    { table: "events", at: "at", since: `CASE WHEN NOT ${UNFINISHED} THEN at END`, age: getAge(keep.events) },
+    {
+      table: "events",
+      at: "at",
+      since: `CASE WHEN NOT ${UNFINISHED} THEN at END`,
+      age: getAge(keep.events),
+    },
     { table: "runs", at: "created", since: "ended", age: getAge(keep.runs), parts: RUN_PARTS },
-    { table: "system_events", at: "at", since: "CASE WHEN state <> 'queued' THEN at END", age: getAge(keep.events) },
-    { table: "deliveries", at: "created", since: "ended", age: getAge(keep.deliveries), parts: ["tool_results"] },
+    {
+      table: "system_events",
+      at: "at",
+      since: "CASE WHEN state <> 'queued' THEN at END",
+      age: getAge(keep.events),
+    },
+    {
+      table: "deliveries",
+      at: "created",
+      since: "ended",
+      age: getAge(keep.deliveries),
+      parts: ["tool_results"],
+    },
   ];
 }
 
 /** Selects the rows of a slice to delete. An end in the future says no more than a beginning there. */
-export function selectAged(rows: readonly AgedRow[], before: Walk, age: Age): { seqs: number[]; walk: Walk; end: boolean } {
+export function selectAged(
+  rows: readonly AgedRow[],
+  before: Walk,
+  age: Age,
+): { seqs: number[]; walk: Walk; end: boolean } {
   const { old, walk, end } = walkOver(rows, before, age);
-  const isOver = (since: Ms | null): boolean => since !== null && (since <= age.upTo || isAhead(since, age.now));
+  const isOver = (since: Ms | null): boolean =>
+    since !== null && (since <= age.upTo || isAhead(since, age.now));
   return { seqs: old.filter(({ since }) => isOver(since)).map(({ seq }) => seq), walk, end };
 }
 
@@ -127,12 +164,18 @@ export interface LongSession {
  * turns that its newest checkpoint covers, and those beyond twice the turns that are kept. Up to then turns wait for a
  * checkpoint, since the model may be away.
  */
-export function getTrims(turns: number, keep: number, covered: number): { upTo: number; most: number }[] {
+export function getTrims(
+  turns: number,
+  keep: number,
+  covered: number,
+): { upTo: number; most: number }[] {
   const all = [
     { upTo: covered, most: turns - keep },
     { upTo: Number.MAX_SAFE_INTEGER, most: turns - 2 * keep },
   ];
-  return all.filter(({ most }) => most > 0).map(({ upTo, most }) => ({ upTo, most: Math.min(most, SWEEP_SLICE) }));
+  return all
+    .filter(({ most }) => most > 0)
+    .map(({ upTo, most }) => ({ upTo, most: Math.min(most, SWEEP_SLICE) }));
 }
 
 export type RedactedRow = TimedRow;
@@ -170,7 +213,9 @@ interface BodyRow extends RedactedRow {
 
 /** Removes raw bodies and the notes that may quote them. With `actionsToo`, it also removes the hook's content from the actions. */
 function redactBodies(age: Age, actionsToo: boolean, { hasBody, find }: SweepDialect): Redaction {
-  const texts = actionsToo ? "head, actions" : `CASE WHEN ${find}(head, '${DEBUG_MARK}') > 0 THEN head END AS head, NULL AS actions`;
+  const texts = actionsToo
+    ? "head, actions"
+    : `CASE WHEN ${find}(head, '${DEBUG_MARK}') > 0 THEN head END AS head, NULL AS actions`;
   return {
     mark: "bodies",
     table: "events",
@@ -180,7 +225,9 @@ function redactBodies(age: Age, actionsToo: boolean, { hasBody, find }: SweepDia
       if (!has) return "done";
       if (unfinished) return "wait";
       if (head === null) return { body: null };
-      return actionsToo ? { body: null, head: redactHead(head), actions: redactActions(actions) } : { body: null, head: redactDebug(head) };
+      return actionsToo
+        ? { body: null, head: redactHead(head), actions: redactActions(actions) }
+        : { body: null, head: redactDebug(head) };
     },
   };
 }
@@ -233,7 +280,10 @@ const STEPS: Redaction[] = (
 /** Returns what retention redacts. If no bodies are kept, runs and system events lose the hooks' texts too. */
 export function getRedactions(now: Ms, keep: Retention, dialect: SweepDialect): Redaction[] {
   const none = keep.bodies === 0;
-  return [redactBodies({ upTo: now - keep.bodies, now }, none, dialect), ...(none ? [INPUTS, SYSTEM_EVENTS, ...STEPS] : [])];
+  return [
+    redactBodies({ upTo: now - keep.bodies, now }, none, dialect),
+    ...(none ? [INPUTS, SYSTEM_EVENTS, ...STEPS] : []),
+  ];
 }
 
 /** How far a redaction is, and the last row before which nothing is left to do. */
@@ -260,7 +310,8 @@ export function redactRows(
   const updates: { seq: number; changes: Changes }[] = [];
   for (const row of old) {
     const outcome = redaction.redact(row);
-    if (outcome === "wait" || (row.at > settled.upTo && !isAhead(row.at, settled.now))) blocked = true;
+    if (outcome === "wait" || (row.at > settled.upTo && !isAhead(row.at, settled.now)))
+      blocked = true;
     if (typeof outcome === "object") updates.push({ seq: row.seq, changes: outcome });
     if (!blocked) marked = row.seq;
   }

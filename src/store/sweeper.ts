@@ -17,7 +17,9 @@ export async function sweepRegularly(
     const keep = settings();
     await store
       .sweep(clock.now(), keep, fencingToken)
-      .catch((error: unknown) => log.error({ err: safeError(error) }, "old records could not be removed; it is tried again"));
+      .catch((error: unknown) =>
+        log.error({ err: safeError(error) }, "old records could not be removed; it is tried again"),
+      );
     await clock.sleep(keep.bodies === 0 ? SOON_MS : SWEEP_MS, signal);
   }
 }

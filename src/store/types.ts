@@ -5,7 +5,16 @@ import type { Logger } from "../core/log.ts";
 import type { CopiedCount, CopiedTable, OnProgress } from "./copied-table.ts";
 import type { EventRecord } from "./event-record.ts";
 import type { EarlierJob, HeldJob, Job, JobKind, JobPosition } from "./job-records.ts";
-import type { Adds, Deletes, Gets, Lists, SearchedKind, SearchResult, Sets, Updates } from "./operations.ts";
+import type {
+  Adds,
+  Deletes,
+  Gets,
+  Lists,
+  SearchedKind,
+  SearchResult,
+  Sets,
+  Updates,
+} from "./operations.ts";
 import type { SharedBatches, UsageStore } from "./usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
 import type { SqlDatabase } from "./sql.ts";
@@ -73,7 +82,11 @@ export interface Store {
    * is written and the record that holds it is returned. Throws RouseError `store_unavailable` (disk full, …), also
    * if the lease of `fencingToken` is lost.
    */
-  accept(event: EventRecord, keys?: readonly DedupeEntry[], fencingToken?: FencingToken): Promise<AcceptResult>;
+  accept(
+    event: EventRecord,
+    keys?: readonly DedupeEntry[],
+    fencingToken?: FencingToken,
+  ): Promise<AcceptResult>;
   /**
    * Runs `write` inside a durable commit, grouped with others. With `held`, nothing is written and `false` comes
    * back when this process no longer holds that job or lease.
@@ -83,7 +96,9 @@ export interface Store {
   /** Called after system events of accepted wakes have joined a main session's queue. Returns its undo. */
   onSystemEvents(listener: (agentId: string, mode: WakeMode) => void): () => void;
 
-  findDuplicates(keys: readonly { scope: string; key: string }[]): Promise<(DedupeRecord | undefined)[]>;
+  findDuplicates(
+    keys: readonly { scope: string; key: string }[],
+  ): Promise<(DedupeRecord | undefined)[]>;
   /** One record; undefined if it is not there. */
   get<K extends keyof Gets>(kind: K, of: Gets[K]["of"]): Promise<Gets[K]["is"] | undefined>;
   /** All that a query asks for, however long that takes. */
@@ -92,7 +107,10 @@ export interface Store {
    * A list for someone who waits: it looks at so many rows only, and says how far it came. Absent if every list of the store
    * is quick.
    */
-  search?<K extends SearchedKind>(kind: K, of: Lists[K]["of"]): Promise<SearchResult<Lists[K]["is"]>>;
+  search?<K extends SearchedKind>(
+    kind: K,
+    of: Lists[K]["of"],
+  ): Promise<SearchResult<Lists[K]["is"]>>;
   /** Counts by table and state (`runs.queued`, `events.accepted`, `jobs.turn`), for metrics and `doctor`. */
   counts(): Promise<Record<string, number>>;
 
@@ -204,7 +222,12 @@ export interface CopyTarget {
   shown: string;
   sql: SqlDatabase;
   /** Copies tables of another SQLite file, then runs the statements of `finish` in one transaction. */
-  copyTables(file: string, tables: readonly CopiedTable[], finish: readonly string[], onProgress: OnProgress): Promise<CopiedCount[]>;
+  copyTables(
+    file: string,
+    tables: readonly CopiedTable[],
+    finish: readonly string[],
+    onProgress: OnProgress,
+  ): Promise<CopiedCount[]>;
   /** Ends the copy: from now on gateways may use the store. */
   finish(): Promise<void>;
   close(): Promise<void>;
@@ -235,14 +258,19 @@ export interface StoreDriver {
    * Reads values (`Gets.value`) without changing or making anything, also while gateways use the store. Undefined if there is
    * no store yet; values that are not there are left out. Throws like `open`. Absent if the store cannot be read so.
    */
-  readValues?(options: Pick<OpenOptions, "url" | "env">, keys: readonly string[]): Promise<ReadonlyMap<string, unknown> | undefined>;
+  readValues?(
+    options: Pick<OpenOptions, "url" | "env">,
+    keys: readonly string[],
+  ): Promise<ReadonlyMap<string, unknown> | undefined>;
   /**
    * Lets knowledge keep its documents in the store's database: the file URL of a module whose default export is an
    * `OpenSql`. The module also runs in threads, which see only the variables of the environment that match `env`.
    */
   sql?: { module: string; env: RegExp };
   /** Makes the URL of an empty place in the same database, for data that is not kept. */
-  scratch?(options: Pick<OpenOptions, "url" | "env">): Promise<{ url: string; drop(): Promise<void> }>;
+  scratch?(
+    options: Pick<OpenOptions, "url" | "env">,
+  ): Promise<{ url: string; drop(): Promise<void> }>;
   /**
    * Copies a store from a SQLite file. A second call continues where the first was interrupted.
    * @throws RouseError `usage` if the target must not be written to, `internal` if the copy differs from the source.

@@ -44,7 +44,8 @@ export function renderUsageColumns(by: UsageKey, { text, number, day }: UsageDia
     day: day("ended"),
   };
   const cost = number("record", "usage", "costUsd");
-  const sum = (name: string): string => `coalesce(sum(${number("record", "usage", name)}), 0) AS "${name}"`;
+  const sum = (name: string): string =>
+    `coalesce(sum(${number("record", "usage", name)}), 0) AS "${name}"`;
   return [
     `${keys[by]} AS key`,
     "count(*) AS runs",
@@ -55,7 +56,8 @@ export function renderUsageColumns(by: UsageKey, { text, number, day }: UsageDia
 }
 
 /** Sums of dollars get digits that no price has. */
-const addCosts = (a: number | null, b: number | null): number | null => (a === null ? b : b === null ? a : Math.round((a + b) * 1e8) / 1e8);
+const addCosts = (a: number | null, b: number | null): number | null =>
+  a === null ? b : b === null ? a : Math.round((a + b) * 1e8) / 1e8;
 
 /** The sum of no runs. */
 export const NO_USAGE: Omit<UsageSum, "key"> = {
@@ -80,7 +82,10 @@ export function mergeUsage(sums: Iterable<UsageSum>): UsageSum[] {
       cachedInputTokens: found.cachedInputTokens + one.cachedInputTokens,
       cacheWriteTokens: found.cacheWriteTokens + one.cacheWriteTokens,
       outputTokens: found.outputTokens + one.outputTokens,
-      costUsd: addCosts(found.costUsd, one.costUsd === null ? null : Math.round(one.costUsd * 1e8) / 1e8),
+      costUsd: addCosts(
+        found.costUsd,
+        one.costUsd === null ? null : Math.round(one.costUsd * 1e8) / 1e8,
+      ),
       unpricedRuns: found.unpricedRuns + one.unpricedRuns,
     });
   }

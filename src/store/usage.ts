@@ -146,7 +146,8 @@ export const PARKED_UNTIL = 8e15;
 export const PARKED_FROM = 4e15;
 
 /** When the job of a parked run may start by itself. */
-export const getParkedUntil = ({ reason, until }: NonNullable<RunRecord["parked"]>): Ms => (reason === "provider" ? until : PARKED_UNTIL);
+export const getParkedUntil = ({ reason, until }: NonNullable<RunRecord["parked"]>): Ms =>
+  reason === "provider" ? until : PARKED_UNTIL;
 
 /** What a change of a run adds to counters. */
 export interface UsageChange {
@@ -162,12 +163,19 @@ export interface UsageChange {
 /** The counts of `Counted` that change with a run's status. */
 export const RUN_COUNTS = ["running", "waiting", "parked", "inLine"] as const;
 
-type CountedRun = Pick<RunRecord, "id" | "kind" | "status" | "attempts" | "usage" | "mapping" | "parked">;
+type CountedRun = Pick<
+  RunRecord,
+  "id" | "kind" | "status" | "attempts" | "usage" | "mapping" | "parked"
+>;
 /** The statuses of runs that wait for their turn, for a limit, for a model or for the end of their batch. */
 export const WAITING: readonly string[] = ["parked", "collecting", "queued"];
 
 /** Whether a run has not started and may do so as soon as its limits have room and its turn comes. */
-export const isInLine = ({ status, attempts, parked }: Pick<RunRecord, "status" | "attempts" | "parked">): boolean =>
+export const isInLine = ({
+  status,
+  attempts,
+  parked,
+}: Pick<RunRecord, "status" | "attempts" | "parked">): boolean =>
   attempts === 0 && (status === "queued" || (status === "parked" && parked?.reason !== "provider"));
 
 /** The tokens that a run or a turn has used. */
@@ -179,20 +187,30 @@ export function countUsedTokens({ usage }: Pick<RunRecord, "usage">): number {
  * What a change of a run adds to the counters of its scopes; undefined if nothing. A start is counted once for all tries;
  * usage is what the run has used in all.
  */
-export function countChange(before: CountedRun | undefined, after: CountedRun): UsageChange | undefined {
+export function countChange(
+  before: CountedRun | undefined,
+  after: CountedRun,
+): UsageChange | undefined {
   if (after.kind !== "hook") return undefined;
-  const step = (is: (run: CountedRun) => boolean): number => Number(is(after)) - Number(before !== undefined && is(before));
+  const step = (is: (run: CountedRun) => boolean): number =>
+    Number(is(after)) - Number(before !== undefined && is(before));
   const running = step(({ status }) => status === "running");
   const used = {
     starts: running > 0 && (before?.attempts ?? 0) === 0 ? 1 : 0,
     places: Math.max(0, running),
     tokens: Math.max(0, countUsedTokens(after) - (before ? countUsedTokens(before) : 0)),
-    micros: Math.max(0, Math.round(((after.usage?.costUsd ?? 0) - (before?.usage?.costUsd ?? 0)) * MICRO)),
+    micros: Math.max(
+      0,
+      Math.round(((after.usage?.costUsd ?? 0) - (before?.usage?.costUsd ?? 0)) * MICRO),
+    ),
   };
   const waiting = step(({ status }) => WAITING.includes(status));
-  const parked = step(({ status, parked: reason }) => status === "parked" && reason?.reason !== "provider");
+  const parked = step(
+    ({ status, parked: reason }) => status === "parked" && reason?.reason !== "provider",
+  );
   const inLine = step(isInLine);
-  if ([running, waiting, parked, inLine, ...Object.values(used)].every((n) => n === 0)) return undefined;
+  if ([running, waiting, parked, inLine, ...Object.values(used)].every((n) => n === 0))
+    return undefined;
   const counters = after.mapping === undefined ? [ALL_RUNS] : [ALL_RUNS, toCounter(after.mapping)];
   return { counters, running, waiting, parked, inLine, used };
 }

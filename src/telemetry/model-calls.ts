@@ -8,7 +8,10 @@ type Stream = NonNullable<LanguageModelMiddleware["wrapStream"]>;
 type Params = Parameters<Generate>[0]["params"];
 type Answer = Awaited<ReturnType<Generate>>;
 type Part = Awaited<ReturnType<Stream>>["stream"] extends ReadableStream<infer P> ? P : never;
-type Ended = Pick<Answer, "usage" | "finishReason"> & { id?: string | undefined; modelId?: string | undefined };
+type Ended = Pick<Answer, "usage" | "finishReason"> & {
+  id?: string | undefined;
+  modelId?: string | undefined;
+};
 
 /*
  * The names are those of open-telemetry/semantic-conventions-genai at commit 002c8a6ea1c8a42b14a4527db83b3cabcded610a,
@@ -17,7 +20,10 @@ type Ended = Pick<Answer, "usage" | "finishReason"> & { id?: string | undefined;
  */
 
 /** The attributes that spans of models and agents have in common. */
-export const agentAttributes = ({ agent, session }: Pick<TracedModel, "agent" | "session">): Attributes => ({
+export const agentAttributes = ({
+  agent,
+  session,
+}: Pick<TracedModel, "agent" | "session">): Attributes => ({
   "gen_ai.agent.id": agent.id,
   "gen_ai.agent.name": agent.name,
   "gen_ai.conversation.id": session,
@@ -26,11 +32,27 @@ export const agentAttributes = ({ agent, session }: Pick<TracedModel, "agent" | 
 function serverAttributes(baseUrl: string | undefined): Attributes {
   if (baseUrl === undefined) return {};
   const { hostname, port, protocol } = new URL(baseUrl);
-  return { "server.address": hostname, "server.port": port === "" ? (protocol === "https:" ? 443 : 80) : Number(port) };
+  return {
+    "server.address": hostname,
+    "server.port": port === "" ? (protocol === "https:" ? 443 : 80) : Number(port),
+  };
 }
 
-function requestAttributes({ model, provider, baseUrl, ...rest }: TracedModel, params: Params, isStream: boolean): Attributes {
-  const { temperature, topP, topK, maxOutputTokens, presencePenalty, frequencyPenalty, seed, responseFormat } = params;
+function requestAttributes(
+  { model, provider, baseUrl, ...rest }: TracedModel,
+  params: Params,
+  isStream: boolean,
+): Attributes {
+  const {
+    temperature,
+    topP,
+    topK,
+    maxOutputTokens,
+    presencePenalty,
+    frequencyPenalty,
+    seed,
+    responseFormat,
+  } = params;
   return {
     "gen_ai.operation.name": "chat",
     "gen_ai.provider.name": provider,
@@ -73,11 +95,16 @@ function watch(began: number, settle: (end: SpanEnd) => void): TransformStream<P
   let failed: string | undefined;
   const timed = (end: SpanEnd): SpanEnd => ({
     ...end,
-    attributes: { ...end.attributes, "gen_ai.response.time_to_first_chunk": first === undefined ? undefined : (first - began) / 1000 },
+    attributes: {
+      ...end.attributes,
+      "gen_ai.response.time_to_first_chunk":
+        first === undefined ? undefined : (first - began) / 1000,
+    },
   });
   return new TransformStream<Part, Part>({
     transform(part, controller) {
-      if (part.type !== "stream-start" && part.type !== "response-metadata") first ??= performance.now();
+      if (part.type !== "stream-start" && part.type !== "response-metadata")
+        first ??= performance.now();
       if (part.type === "response-metadata") answered = { id: part.id, modelId: part.modelId };
       if (part.type === "error") failed = "error";
       if (part.type === "finish") {

@@ -49,7 +49,9 @@ interface Registered {
  * because that package refuses registrations of an older version.
  */
 const getRegistered = (): Registered | undefined =>
-  (globalThis as Record<symbol, unknown>)[Symbol.for("opentelemetry.js.api.1")] as Registered | undefined;
+  (globalThis as Record<symbol, unknown>)[Symbol.for("opentelemetry.js.api.1")] as
+    | Registered
+    | undefined;
 
 async function loadOtlp() {
   try {
@@ -57,14 +59,26 @@ async function loadOtlp() {
   } catch (error) {
     const message = `the OpenTelemetry packages that are installed cannot be loaded, or are of other versions: run \`${INSTALL}\` where Rouse is installed`;
     const issues = [{ path: "telemetry.otlp", message }];
-    throw new RouseError({ code: "config_invalid", message: `telemetry.otlp: ${message}`, issues }, { cause: error });
+    throw new RouseError(
+      { code: "config_invalid", message: `telemetry.otlp: ${message}`, issues },
+      { cause: error },
+    );
   }
 }
 
-async function openTarget({ telemetry }: Config, deps: { clock: Clock; log: Logger }): Promise<SpanTarget | undefined> {
+async function openTarget(
+  { telemetry }: Config,
+  deps: { clock: Clock; log: Logger },
+): Promise<SpanTarget | undefined> {
   if (telemetry.otlp) return (await loadOtlp()).openOtlp(telemetry.otlp, deps);
   const { trace: provider, context } = getRegistered() ?? {};
-  return provider && { tracer: provider.getTracer("rouse", VERSION), host: context, close: async () => undefined };
+  return (
+    provider && {
+      tracer: provider.getTracer("rouse", VERSION),
+      host: context,
+      close: async () => undefined,
+    }
+  );
 }
 
 /**
@@ -72,7 +86,10 @@ async function openTarget({ telemetry }: Config, deps: { clock: Clock; log: Logg
  * program has registered. Undefined if there is neither; nothing is loaded then.
  * @throws RouseError `config_invalid` if the packages that `telemetry.otlp` needs cannot be loaded.
  */
-export async function openTelemetry(config: Config, deps: { clock: Clock; log: Logger }): Promise<Telemetry | undefined> {
+export async function openTelemetry(
+  config: Config,
+  deps: { clock: Clock; log: Logger },
+): Promise<Telemetry | undefined> {
   const target = await openTarget(config, deps);
   if (!target) return undefined;
   try {

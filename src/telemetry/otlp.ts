@@ -34,7 +34,10 @@ function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
       exporter.export(spans, (result) => {
         const failed = result.error !== undefined;
         if (failed && !fails)
-          log.warn({ err: result.error }, "spans could not be exported and are lost: check telemetry.otlp.url and headers");
+          log.warn(
+            { err: result.error },
+            "spans could not be exported and are lost: check telemetry.otlp.url and headers",
+          );
         if (!failed && fails) log.info("spans are exported again");
         fails = failed;
         done(result);
@@ -46,8 +49,15 @@ function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
 }
 
 /** Opens the export to a collector. Registers nothing for the whole process, because another gateway in it has its own collector. */
-export function openOtlp({ url, headers, serviceName, sampleRatio }: Otlp, { clock, log }: { clock: Clock; log: Logger }): SpanTarget {
-  const exporter = new OTLPTraceExporter({ url: tracesUrl(url), headers, timeoutMillis: EXPORT_MS });
+export function openOtlp(
+  { url, headers, serviceName, sampleRatio }: Otlp,
+  { clock, log }: { clock: Clock; log: Logger },
+): SpanTarget {
+  const exporter = new OTLPTraceExporter({
+    url: tracesUrl(url),
+    headers,
+    timeoutMillis: EXPORT_MS,
+  });
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ "service.name": serviceName, "service.version": VERSION }),
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),

@@ -46,13 +46,20 @@ export interface Spans {
   start(options: SpanOptions): { span: Span; context: Context };
   end(span: Span, end: SpanEnd): void;
   /** Does work within a span. If the work throws, the span is marked as failed. */
-  inside<T>(options: SpanOptions, work: () => T | PromiseLike<T>, read?: (result: T) => SpanEnd): Promise<T>;
+  inside<T>(
+    options: SpanOptions,
+    work: () => T | PromiseLike<T>,
+    read?: (result: T) => SpanEnd,
+  ): Promise<T>;
 }
 
 const SAMPLED = 1;
 
 /** Creates the context of a span that another process, or another part of this process, has started. */
-export function toContext({ traceparent, tracestate }: TraceContext, base: Context = ROOT_CONTEXT): Context {
+export function toContext(
+  { traceparent, tracestate }: TraceContext,
+  base: Context = ROOT_CONTEXT,
+): Context {
   return trace.setSpanContext(base, {
     traceId: traceparent.slice(3, 35),
     spanId: traceparent.slice(36, 52),
@@ -89,11 +96,18 @@ export function createSpans({ tracer, host }: SpanTarget): Spans {
     // A program may have a tracer provider without a context manager.
     return around && trace.getSpanContext(around) ? around : (storage.getStore() ?? ROOT_CONTEXT);
   };
-  const activate = <T>(context: Context, work: () => T): T => storage.run(context, host ? () => host.with(context, work) : work);
+  const activate = <T>(context: Context, work: () => T): T =>
+    storage.run(context, host ? () => host.with(context, work) : work);
 
   const start: Spans["start"] = ({ name, kind, attributes, parent = active(), links = [] }) => {
-    const linked = links.flatMap((link) => trace.getSpanContext(toContext(link)) ?? []).map((context) => ({ context }));
-    const span = tracer.startSpan(name, { kind, attributes: toOtel(attributes), links: linked }, parent);
+    const linked = links
+      .flatMap((link) => trace.getSpanContext(toContext(link)) ?? [])
+      .map((context) => ({ context }));
+    const span = tracer.startSpan(
+      name,
+      { kind, attributes: toOtel(attributes), links: linked },
+      parent,
+    );
     return { span, context: trace.setSpan(parent, span) };
   };
   const end: Spans["end"] = (span, { error, attributes = {} }) => {

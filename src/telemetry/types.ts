@@ -2,7 +2,9 @@ import type { LanguageModelMiddleware } from "ai";
 import type { JoinedTraces, TraceContext } from "../core/trace-context.ts";
 
 /** The attributes of a span by name. Undefined values are left out. */
-export type Attributes = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
+export type Attributes = Readonly<
+  Record<string, string | number | boolean | readonly string[] | undefined>
+>;
 
 /** How the work of a span has ended. `error` is a short code of few values; its presence marks the span as failed. */
 export interface SpanEnd {
@@ -87,9 +89,17 @@ export interface Telemetry {
   /** Answers a request within a server span, which continues the caller's trace. */
   serve(request: ServedRequest, answer: () => Promise<Response>): Promise<Response>;
   /** Processes an event within the span of its request, or within a span of its own. `read` reads the outcome. */
-  receive<T>(event: ReceivedEvent, work: () => Promise<T>, read: (result: T) => SpanEnd): Promise<T>;
+  receive<T>(
+    event: ReceivedEvent,
+    work: () => Promise<T>,
+    read: (result: T) => SpanEnd,
+  ): Promise<T>;
   /** Evaluates the mappings for an event. */
-  evaluate<T>(path: string | undefined, work: () => T | Promise<T>, read: (result: T) => SpanEnd): Promise<T>;
+  evaluate<T>(
+    path: string | undefined,
+    work: () => T | Promise<T>,
+    read: (result: T) => SpanEnd,
+  ): Promise<T>;
   /** Executes one attempt of a run. `read` reads its result. */
   run(run: TracedRun, work: () => Promise<void>, read: () => SpanEnd): Promise<void>;
   /** Wraps each call of a model. It must be the innermost middleware, to see the changes of all other middleware. */

@@ -6,7 +6,10 @@ import type { PluginContext } from "../contract/channel.ts";
 import type { Capabilities, Plugin } from "../contract/define.ts";
 
 /** Creates what the gateway gives a plugin. Its `print` and its log write nothing, and its state folder is a temporary one. */
-export function createTestContext<C>(config: C, given: Partial<PluginContext<C>> = {}): PluginContext<C> {
+export function createTestContext<C>(
+  config: C,
+  given: Partial<PluginContext<C>> = {},
+): PluginContext<C> {
   const silent = (): void => undefined;
   return {
     config,
@@ -38,6 +41,7 @@ export async function createCapability<S extends z.ZodType, K extends keyof Capa
   const own = { [kind]: typeof member === "function" ? member(context) : member };
   const made: Capabilities = plugin.setup ? await plugin.setup(context) : own;
   const capability = made[kind];
-  if (capability === undefined || capability === null) throw new Error(`the plugin "${plugin.id}" does not offer ${kind}`);
+  if (capability === undefined || capability === null)
+    throw new Error(`the plugin "${plugin.id}" does not offer ${kind}`);
   return capability;
 }

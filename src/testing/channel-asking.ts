@@ -1,6 +1,15 @@
 import { expect, it } from "vitest";
 import type { ApprovalQuestion, SendResult } from "../contract/channel.ts";
-import { createHost, EXPECTED, expectResult, HANG_MS, MARK, SEND_MS, type ChannelHarness, type Fault } from "./channel-harness.ts";
+import {
+  createHost,
+  EXPECTED,
+  expectResult,
+  HANG_MS,
+  MARK,
+  SEND_MS,
+  type ChannelHarness,
+  type Fault,
+} from "./channel-harness.ts";
 import { expectNoSecret, until, within } from "./harness.ts";
 
 const QUESTION: Omit<ApprovalQuestion, "to" | "idempotencyKey"> = {
@@ -20,7 +29,9 @@ export function testAsking(harness: () => ChannelHarness): void {
   const ask = async (ms = SEND_MS): Promise<SendResult> => {
     const { channel, to } = harness();
     const question = { ...QUESTION, to, idempotencyKey: `dlv_ask.${asked++}` };
-    const asking = channel.ask?.(question, AbortSignal.timeout(ms)) ?? Promise.reject(new Error("the channel does not ask"));
+    const asking =
+      channel.ask?.(question, AbortSignal.timeout(ms)) ??
+      Promise.reject(new Error("the channel does not ask"));
     const result = await within(
       ms + 1_000,
       "ask",
@@ -56,9 +67,20 @@ export function testAsking(harness: () => ChannelHarness): void {
     // Who pressed is the vendor's to say: the button is the same for everybody.
     expect(decided[0]?.from).not.toBe(decided[1]?.from);
     if (channel.endQuestion && result.status === "sent") {
-      const ended = { to, messageIds: result.messageIds ?? [], text: `${QUESTION.text}\n\n**Approved** by ann.` };
-      for (let times = 0; times < 2; times++) expect((await channel.endQuestion(ended, AbortSignal.timeout(SEND_MS))).status).toBe("sent");
-      expect([buttons(), sent().length, sent()[0]?.text]).toEqual([[], 1, expect.stringContaining("Approved")]);
+      const ended = {
+        to,
+        messageIds: result.messageIds ?? [],
+        text: `${QUESTION.text}\n\n**Approved** by ann.`,
+      };
+      for (let times = 0; times < 2; times++)
+        expect((await channel.endQuestion(ended, AbortSignal.timeout(SEND_MS))).status).toBe(
+          "sent",
+        );
+      expect([buttons(), sent().length, sent()[0]?.text]).toEqual([
+        [],
+        1,
+        expect.stringContaining("Approved"),
+      ]);
     }
     ending.abort();
     await within(SEND_MS, "the end of `listen`", listening);

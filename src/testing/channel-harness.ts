@@ -1,10 +1,23 @@
 import { expect } from "vitest";
-import type { Channel, ChannelHost, ReceivedMessage, SendResult, TypingPlace, Verdict } from "../contract/channel.ts";
+import type {
+  Channel,
+  ChannelHost,
+  ReceivedMessage,
+  SendResult,
+  TypingPlace,
+  Verdict,
+} from "../contract/channel.ts";
 import { parseDecision } from "../core/decision.ts";
 import { expectText, type Harness } from "./harness.ts";
 
 /** Ways in which the far side of a channel may fail. */
-export type Fault = "rate-limited" | "unavailable" | "cut-connection" | "hang" | "bad-credential" | "no-such-recipient";
+export type Fault =
+  | "rate-limited"
+  | "unavailable"
+  | "cut-connection"
+  | "hang"
+  | "bad-credential"
+  | "no-such-recipient";
 
 /** A channel with its far side, which may be a local server or nothing at all. */
 export interface ChannelHarness extends Harness {
@@ -77,7 +90,12 @@ interface Decided {
 }
 
 /** A gateway that keeps what it is handed. */
-export function createHost(): { host: ChannelHost; received: ReceivedMessage[]; decided: Decided[]; reports: string[] } {
+export function createHost(): {
+  host: ChannelHost;
+  received: ReceivedMessage[];
+  decided: Decided[];
+  reports: string[];
+} {
   const decided: Decided[] = [];
   const received: ReceivedMessage[] = [];
   const reports: string[] = [];
@@ -86,7 +104,8 @@ export function createHost(): { host: ChannelHost; received: ReceivedMessage[]; 
     // A vendor may make a message of a press.
     async receive(message) {
       const decision = "skipped" in message ? undefined : parseDecision(message.text);
-      if (decision && "from" in message) decided.push({ from: message.from, verdict: decision.verdict, code: decision.code });
+      if (decision && "from" in message)
+        decided.push({ from: message.from, verdict: decision.verdict, code: decision.code });
       else received.push(message);
     },
     async decide({ from, verdict, code }) {

@@ -13,11 +13,15 @@ export function testStreaming(harness: () => ChannelHarness): void {
     expect(messageId).not.toBe("");
     const message: SentMessage = { to, messageId };
     for (let times = 0; times < 2; times++)
-      expect((await channel.streaming.edit({ ...message, text: "The **first** words." }, signal())).status).toBe("sent");
+      expect(
+        (await channel.streaming.edit({ ...message, text: "The **first** words." }, signal()))
+          .status,
+      ).toBe("sent");
     expect(sent()).toHaveLength(1);
     expect(sent()[0]?.text).toMatch(/first.{0,4} words/);
     expect(sent()[0]?.text).not.toContain("…");
-    for (let times = 0; times < 2; times++) expect((await channel.streaming.remove(message, signal())).status).toBe("sent");
+    for (let times = 0; times < 2; times++)
+      expect((await channel.streaming.remove(message, signal())).status).toBe("sent");
     expect(sent()).toEqual([]);
     const late = await channel.streaming.edit({ ...message, text: "Too late." }, signal());
     expectResult(late);

@@ -1,6 +1,12 @@
 import { expect, it } from "vitest";
 import type { SendResult, TypingPlace } from "../contract/channel.ts";
-import { EXPECTED, expectResult, HANG_MS, SEND_MS, type ChannelHarness } from "./channel-harness.ts";
+import {
+  EXPECTED,
+  expectResult,
+  HANG_MS,
+  SEND_MS,
+  type ChannelHarness,
+} from "./channel-harness.ts";
 import { expectNoSecret, within } from "./harness.ts";
 
 /** Declares the tests of the typing sign, for a channel that has one and whose far side can tell of it. */
@@ -28,17 +34,20 @@ export function testTyping(harness: () => ChannelHarness): void {
     expect(channel.typing?.everyMs).toBeGreaterThanOrEqual(1_000);
   });
 
-  it.each(["rate-limited", "unavailable", "hang"] as const)("tells that the sign could not be shown: %s", async (fault) => {
-    const { fail, retryAfterMs, secrets = [] } = harness();
-    if (!fail) return;
-    fail(fault);
-    const result = await show(fault === "hang" ? HANG_MS : SEND_MS);
-    if (!result) return;
-    expect(EXPECTED[fault]).toContain(result.status);
-    if (result.status === "sent") return;
-    expectNoSecret(result.reason, secrets);
-    // A vendor's wish counts for signs too.
-    if (fault !== "rate-limited" || retryAfterMs === undefined) return;
-    expect(result.status === "retry" && result.afterMs).toBeGreaterThanOrEqual(retryAfterMs);
-  });
+  it.each(["rate-limited", "unavailable", "hang"] as const)(
+    "tells that the sign could not be shown: %s",
+    async (fault) => {
+      const { fail, retryAfterMs, secrets = [] } = harness();
+      if (!fail) return;
+      fail(fault);
+      const result = await show(fault === "hang" ? HANG_MS : SEND_MS);
+      if (!result) return;
+      expect(EXPECTED[fault]).toContain(result.status);
+      if (result.status === "sent") return;
+      expectNoSecret(result.reason, secrets);
+      // A vendor's wish counts for signs too.
+      if (fault !== "rate-limited" || retryAfterMs === undefined) return;
+      expect(result.status === "retry" && result.afterMs).toBeGreaterThanOrEqual(retryAfterMs);
+    },
+  );
 }

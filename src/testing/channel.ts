@@ -4,17 +4,39 @@ import type { Channel, OutgoingMessage, ReceivedMessage, SendResult } from "../c
 import { testAsking } from "./channel-asking.ts";
 import { testStreaming } from "./channel-streaming.ts";
 import { testTyping } from "./channel-typing.ts";
-import { createHost, EXPECTED, expectResult, HANG_MS, MARK, SEND_MS, type ChannelHarness, type Fault } from "./channel-harness.ts";
-import { expectNoSecret, expectText, openForEachTest, until, within, type Open } from "./harness.ts";
+import {
+  createHost,
+  EXPECTED,
+  expectResult,
+  HANG_MS,
+  MARK,
+  SEND_MS,
+  type ChannelHarness,
+  type Fault,
+} from "./channel-harness.ts";
+import {
+  expectNoSecret,
+  expectText,
+  openForEachTest,
+  until,
+  within,
+  type Open,
+} from "./harness.ts";
 
 export type { ChannelHarness, Fault } from "./channel-harness.ts";
 
 /** Sends as the gateway does: an error that `send` throws counts as `retry`, but it must end soon after its signal. */
-async function sendOnce(channel: Channel, message: OutgoingMessage, ms = SEND_MS): Promise<SendResult> {
-  const sending = Promise.resolve(channel.send(message, AbortSignal.timeout(ms))).catch((error: unknown): SendResult => {
-    expect(error).toBeInstanceOf(Error);
-    return { status: "retry", reason: (error as Error).message || "threw" };
-  });
+async function sendOnce(
+  channel: Channel,
+  message: OutgoingMessage,
+  ms = SEND_MS,
+): Promise<SendResult> {
+  const sending = Promise.resolve(channel.send(message, AbortSignal.timeout(ms))).catch(
+    (error: unknown): SendResult => {
+      expect(error).toBeInstanceOf(Error);
+      return { status: "retry", reason: (error as Error).message || "threw" };
+    },
+  );
   const result = await within(ms + 1_000, "send", sending);
   expectResult(result);
   return result;
@@ -28,8 +50,13 @@ export function testChannel(name: string, open: Open<ChannelHarness>): void {
   describe(`channel ${name}`, () => {
     const harness = openForEachTest(open);
     let count = 0;
-    const message = (text: string): OutgoingMessage => ({ to: harness().to, text, idempotencyKey: `dlv_test.${count++}` });
-    const send = (text: string, ms?: number): Promise<SendResult> => sendOnce(harness().channel, message(text), ms);
+    const message = (text: string): OutgoingMessage => ({
+      to: harness().to,
+      text,
+      idempotencyKey: `dlv_test.${count++}`,
+    });
+    const send = (text: string, ms?: number): Promise<SendResult> =>
+      sendOnce(harness().channel, message(text), ms);
 
     testTexts(harness, send);
     testRecipients(harness);
@@ -42,7 +69,8 @@ export function testChannel(name: string, open: Open<ChannelHarness>): void {
 
     it("passes the same idempotency key in each try at a message", async () => {
       const same = message("Once.");
-      for (let tries = 0; tries < 2; tries++) expect((await sendOnce(harness().channel, same)).status).toBe("sent");
+      for (let tries = 0; tries < 2; tries++)
+        expect((await sendOnce(harness().channel, same)).status).toBe("sent");
       const keys = harness()
         .sent()
         .map(({ key }) => key);
@@ -56,7 +84,9 @@ export function testChannel(name: string, open: Open<ChannelHarness>): void {
       expect(await channel.probe(AbortSignal.timeout(SEND_MS))).toEqual({ ok: true });
       if (!fail) return;
       fail("bad-credential");
-      expect(await channel.probe(AbortSignal.timeout(SEND_MS)).catch(() => ({ ok: false }))).toMatchObject({ ok: false });
+      expect(
+        await channel.probe(AbortSignal.timeout(SEND_MS)).catch(() => ({ ok: false })),
+      ).toMatchObject({ ok: false });
     });
   });
 }
@@ -67,11 +97,19 @@ function testSendingFiles(harness: () => ChannelHarness): void {
     const { channel, to, files } = harness();
     if (!channel.sendFile || !files) return;
     const data = new Uint8Array(Buffer.from("a,b\n1,2\n"));
-    const file = { to, name: "table.csv", mediaType: "text/csv", data, idempotencyKey: "dlv_test.file" };
+    const file = {
+      to,
+      name: "table.csv",
+      mediaType: "text/csv",
+      data,
+      idempotencyKey: "dlv_test.file",
+    };
     const result = await channel.sendFile(file, AbortSignal.timeout(SEND_MS));
     if (result.status === "unsupported") return expectText(result.reason);
     expect(result.status).toBe("sent");
-    expect(files().map(({ name, bytes }) => [name, Buffer.from(bytes).toString()])).toEqual([["table.csv", "a,b\n1,2\n"]]);
+    expect(files().map(({ name, bytes }) => [name, Buffer.from(bytes).toString()])).toEqual([
+      ["table.csv", "a,b\n1,2\n"],
+    ]);
   });
 }
 
@@ -87,7 +125,18 @@ function testTexts(harness: () => ChannelHarness, send: Send): void {
   });
 
   it("loses no text to its dialect", async () => {
-    const words = ["1 < 2 && 3 > 2", "a_b*c", "\\o/", "`x = 1`", "👩‍👩‍👧‍👦", "שלום", "日本語", "100%", "#5", "[x]"];
+    const words = [
+      "1 < 2 && 3 > 2",
+      "a_b*c",
+      "\\o/",
+      "`x = 1`",
+      "👩‍👩‍👧‍👦",
+      "שלום",
+      "日本語",
+      "100%",
+      "#5",
+      "[x]",
+    ];
     expect((await send(words.join("\n\n"))).status).toBe("sent");
     const arrived = (harness().sent()[0]?.text ?? "")
       .replaceAll("&lt;", "<")
@@ -127,7 +176,11 @@ function testRecipients(harness: () => ChannelHarness): void {
     const parse = channel.parseRecipient?.bind(channel);
     if (!parse) return;
     for (const spelling of [to, ...spellings]) expect(parse(spelling)).toEqual({ ok: true, to });
-    for (const wrong of malformed) expect(parse(wrong)).toMatchObject({ ok: false, message: expect.stringMatching(/\S/) as unknown });
+    for (const wrong of malformed)
+      expect(parse(wrong)).toMatchObject({
+        ok: false,
+        message: expect.stringMatching(/\S/) as unknown,
+      });
     if (channel.defaultTo !== undefined) expect(parse(channel.defaultTo).ok).toBe(true);
   });
 }
@@ -138,7 +191,10 @@ function testFaults(harness: () => ChannelHarness, send: Send): void {
       const { fail, retryAfterMs, secrets = [] } = harness();
       if (!fail) return;
       fail(fault);
-      const result = await send(`The text ${MARK} stays out of reasons.`, fault === "hang" ? HANG_MS : SEND_MS);
+      const result = await send(
+        `The text ${MARK} stays out of reasons.`,
+        fault === "hang" ? HANG_MS : SEND_MS,
+      );
       expect(EXPECTED[fault]).toContain(result.status);
       if (fault === "rate-limited" && result.status === "retry" && retryAfterMs !== undefined)
         expect(result.afterMs).toBeGreaterThanOrEqual(retryAfterMs);
@@ -154,7 +210,10 @@ function expectMessage(message: ReceivedMessage | undefined, text: string, chann
   expectText(message.id);
   expectText(message.from);
   expect(message.direct).toEqual(expect.any(Boolean));
-  expect(channel.parseRecipient?.(message.to) ?? { ok: true, to: message.to }).toEqual({ ok: true, to: message.to });
+  expect(channel.parseRecipient?.(message.to) ?? { ok: true, to: message.to }).toEqual({
+    ok: true,
+    to: message.to,
+  });
 }
 
 function testReceiving(harness: () => ChannelHarness): void {

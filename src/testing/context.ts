@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { ContextProvider, Part } from "../contract/kinds.ts";
-import { expectNoSecret, expectText, openForEachTest, within, type Harness, type Open } from "./harness.ts";
+import {
+  expectNoSecret,
+  expectText,
+  openForEachTest,
+  within,
+  type Harness,
+  type Open,
+} from "./harness.ts";
 
 export interface ContextHarness extends Harness {
   provider: ContextProvider;
@@ -21,8 +28,18 @@ const PROVIDER_MS = 10_000;
 export function testContext(name: string, open: Open<ContextHarness>): void {
   describe(`context ${name}`, () => {
     const harness = openForEachTest(open);
-    const ask = async (question: string, signal = AbortSignal.timeout(PROVIDER_MS)): Promise<readonly Part[]> => {
-      const turn = { agentId: "main", sessionKey: "hook:one", runId: "run_1", kind: "hook", question, signal } as const;
+    const ask = async (
+      question: string,
+      signal = AbortSignal.timeout(PROVIDER_MS),
+    ): Promise<readonly Part[]> => {
+      const turn = {
+        agentId: "main",
+        sessionKey: "hook:one",
+        runId: "run_1",
+        kind: "hook",
+        question,
+        signal,
+      } as const;
       return within(PROVIDER_MS, "the provider", harness().provider(Object.freeze(turn)));
     };
     const expectParts = (parts: readonly Part[]): void => {
@@ -49,9 +66,12 @@ export function testContext(name: string, open: Open<ContextHarness>): void {
       expect(second).toEqual(first);
     });
 
-    it.each(["", "   ", "x".repeat(100_000), "?'\"%_\u0000\\"])("survives the question %j", async (question) => {
-      expectParts(await ask(question.slice()));
-    });
+    it.each(["", "   ", "x".repeat(100_000), "?'\"%_\u0000\\"])(
+      "survives the question %j",
+      async (question) => {
+        expectParts(await ask(question.slice()));
+      },
+    );
 
     it("ends soon if the turn is cancelled", async () => {
       const asked = ask(harness().question, AbortSignal.abort()).catch(() => []);

@@ -13,14 +13,21 @@ export const PUBLIC_URL = "https://hooks.example.com";
 export interface TestGateway {
   gateway: Gateway;
   /** Posts to a hook path. Resolves to the status and the JSON of the answer. */
-  post(path: string, body: string, headers: Record<string, string>): Promise<{ status: number; body: unknown }>;
+  post(
+    path: string,
+    body: string,
+    headers: Record<string, string>,
+  ): Promise<{ status: number; body: unknown }>;
   /** The name of a run and its input as one text. */
   readRun(id: string): Promise<{ name: string; text: string }>;
   close(): Promise<void>;
 }
 
 /** Creates a gateway whose `hooks` section has these members. */
-export async function createTestGateway(hooks: NonNullable<Config["hooks"]>, plugins: readonly Plugin[] = []): Promise<TestGateway> {
+export async function createTestGateway(
+  hooks: NonNullable<Config["hooks"]>,
+  plugins: readonly Plugin[] = [],
+): Promise<TestGateway> {
   const dir = await mkdtemp(join(tmpdir(), "rouse-suite-"));
   const gateway = await createGateway({
     cwd: dir,
@@ -36,10 +43,14 @@ export async function createTestGateway(hooks: NonNullable<Config["hooks"]>, plu
     await rm(dir, { recursive: true, force: true });
     // The report of a test shows the message alone.
     const issues = (error as { issues?: { path: string; message: string }[] }).issues ?? [];
-    if (error instanceof Error) error.message += issues.map(({ path, message }) => `\n  ${path}: ${message}`).join("");
+    if (error instanceof Error)
+      error.message += issues.map(({ path, message }) => `\n  ${path}: ${message}`).join("");
     throw error;
   });
-  const request = async (path: string, init: RequestInit): Promise<{ status: number; body: unknown }> => {
+  const request = async (
+    path: string,
+    init: RequestInit,
+  ): Promise<{ status: number; body: unknown }> => {
     const response = await gateway.fetch(new Request(`http://127.0.0.1${path}`, init));
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json") === true && text !== "";
@@ -49,7 +60,9 @@ export async function createTestGateway(hooks: NonNullable<Config["hooks"]>, plu
     gateway,
     post: (path, body, headers) => request(`/hooks/${path}`, { method: "POST", body, headers }),
     async readRun(id) {
-      const answer = await request(`/admin/v1/runs/${id}`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } });
+      const answer = await request(`/admin/v1/runs/${id}`, {
+        headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
+      });
       const { run } = answer.body as { run: { name: string; input: { text: string }[] } };
       return { name: run.name, text: run.input.map(({ text }) => text).join("") };
     },

@@ -67,24 +67,44 @@ function pluginsFor({ preset, plugins = [] }: PresetOptions): readonly Plugin[] 
   return [...plugins, definePlugin({ id: "preset-under-test", presets: [preset] })];
 }
 
-const pathIn = ({ mappings: [first] }: PresetDocument): string => String([first?.match?.path].flat()[0]);
+const pathIn = ({ mappings: [first] }: PresetDocument): string =>
+  String([first?.match?.path].flat()[0]);
 const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 
 /** Changes one character of a JSON text or a form, before its last. */
-const altered = (text: string): string => `${text.slice(0, -2)}${text.at(-2) === "1" ? "2" : "1"}${text.slice(-1)}`;
+const altered = (text: string): string =>
+  `${text.slice(0, -2)}${text.at(-2) === "1" ? "2" : "1"}${text.slice(-1)}`;
 
 function createSend(options: PresetOptions, world: () => TestGateway): Send {
   const { signer } = options;
   const path = pathIn(options.preset);
-  return async (sample, { to = path, secret = signer?.secrets[0], time = nowSeconds(), alter = false } = {}) => {
+  return async (
+    sample,
+    { to = path, secret = signer?.secrets[0], time = nowSeconds(), alter = false } = {},
+  ) => {
     const body = signer?.writeTime?.(sample.body, time) ?? sample.body;
     const url = `${PUBLIC_URL}/hooks/${path}`;
-    const signed = signer?.sign({ body, secret: secret ?? "", time, url, id: `msg_${body.length}` }).headers;
+    const signed = signer?.sign({
+      body,
+      secret: secret ?? "",
+      time,
+      url,
+      id: `msg_${body.length}`,
+    }).headers;
     // A sender that signs no body sends an id of its own, the same in each try.
-    const id = signer?.coversBody === false ? { "idempotency-key": `${body.length}-${body.slice(-20)}` } : {};
+    const id =
+      signer?.coversBody === false
+        ? { "idempotency-key": `${body.length}-${body.slice(-20)}` }
+        : {};
     const credential = signed ?? { authorization: `Bearer ${HOOK_TOKEN}` };
     const contentType = sample.contentType ?? "application/json";
-    const headers = { ...id, authorization: "", "content-type": contentType, ...sample.headers, ...credential };
+    const headers = {
+      ...id,
+      authorization: "",
+      "content-type": contentType,
+      ...sample.headers,
+      ...credential,
+    };
     const answer = await world().post(to, alter ? altered(body) : body, headers);
     const given = answer.body as Result & { results?: Result[] };
     return { status: answer.status, result: given.results?.[0] ?? given };
@@ -105,27 +125,34 @@ export function testPreset(options: PresetOptions): void {
     afterAll(() => gateway?.close());
 
     testDocument(preset, world);
-    it.each(samples.map((sample) => [sample.name, sample] as const))("%s becomes a run that a person would want to read", (_name, sample) =>
-      expectRun(sample, send, world),
+    it.each(samples.map((sample) => [sample.name, sample] as const))(
+      "%s becomes a run that a person would want to read",
+      (_name, sample) => expectRun(sample, send, world),
     );
     testRepeats(options, send);
 
     it("leaves an unrelated body alone", async () => {
       const { status, result } = await send({ body: options.unrelated ?? UNRELATED });
-      expect([status === 202 && result.runId !== undefined, result.mapping]).toEqual([false, undefined]);
+      expect([status === 202 && result.runId !== undefined, result.mapping]).toEqual([
+        false,
+        undefined,
+      ]);
     });
 
     if (signer) testForgeries(samples[0], signer, send);
     else
       it("is refused without the hook token", async () => {
-        expect((await world().post(pathIn(preset), samples[0].body, { authorization: "" })).status).toBe(401);
+        expect(
+          (await world().post(pathIn(preset), samples[0].body, { authorization: "" })).status,
+        ).toBe(401);
       });
   });
 }
 
 function testDocument({ id, mappings }: PresetDocument, world: () => TestGateway): void {
   it("has no template line of more than 200 characters, as people read and copy it", () => {
-    const isTemplate = (text: unknown): text is string => typeof text === "string" && text.includes("{{");
+    const isTemplate = (text: unknown): text is string =>
+      typeof text === "string" && text.includes("{{");
     const lines = mappings.flatMap((mapping) => Object.values(mapping).flat().filter(isTemplate));
     expect(lines.filter((line) => line.length > 200)).toEqual([]);
   });
@@ -136,7 +163,11 @@ function testDocument({ id, mappings }: PresetDocument, world: () => TestGateway
   });
 }
 
-async function expectRun(sample: PresetSample, send: Send, world: () => TestGateway): Promise<void> {
+async function expectRun(
+  sample: PresetSample,
+  send: Send,
+  world: () => TestGateway,
+): Promise<void> {
   const { status, result } = await send(sample);
   expect([status, result.mapping]).toEqual([202, sample.expect.mapping]);
   if (sample.expect.sessionKey !== null) expect(result.sessionKey).toBe(sample.expect.sessionKey);
@@ -163,13 +194,15 @@ function testRepeats({ preset, samples, signer }: PresetOptions, send: Send): vo
 function testForgeries(sample: PresetSample, signer: Signer, send: Send): void {
   it("is refused with an altered byte, another secret, or on the path of another sender", async () => {
     if (signer.coversBody !== false) expect((await send(sample, { alter: true })).status).toBe(401);
-    if (!signer.isKeyPair) expect((await send(sample, { secret: signer.secrets[1] })).status).toBe(401);
+    if (!signer.isKeyPair)
+      expect((await send(sample, { secret: signer.secrets[1] })).status).toBe(401);
     expect((await send(sample, { to: "other" })).status).toBe(401);
   });
 
   const { tolerance } = signer;
   if (tolerance === undefined) return;
   it("is refused if it is stale or from the future", async () => {
-    for (const seconds of [-tolerance - 5, tolerance + 5]) expect((await send(sample, { time: nowSeconds() + seconds })).status).toBe(401);
+    for (const seconds of [-tolerance - 5, tolerance + 5])
+      expect((await send(sample, { time: nowSeconds() + seconds })).status).toBe(401);
   });
 }

@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { ModelProvider, ModelSettings } from "../contract/kinds.ts";
-import { expectNoSecret, expectText, openForEachTest, within, type Harness, type Open } from "./harness.ts";
+import {
+  expectNoSecret,
+  expectText,
+  openForEachTest,
+  within,
+  type Harness,
+  type Open,
+} from "./harness.ts";
 
 /** A provider with a server that answers as its vendor does. */
 export interface ProviderHarness extends Harness {
@@ -32,7 +39,12 @@ async function createCall({ provider, settings, model }: ProviderHarness) {
   const marked = { ...settings, headers: { ...settings.headers, [MARK.name]: MARK.value } };
   const made = (await provider.create(marked, { fetch: counting }))(model);
   // The types of the model belong to the package `ai`, which the types of plugins do not name.
-  const call = { model: made as never, prompt: QUESTION, maxRetries: 0, abortSignal: AbortSignal.timeout(TURN_MS) };
+  const call = {
+    model: made as never,
+    prompt: QUESTION,
+    maxRetries: 0,
+    abortSignal: AbortSignal.timeout(TURN_MS),
+  };
   return { made, call, fetched: () => fetched };
 }
 
@@ -80,16 +92,21 @@ export function testProvider(name: string, open: Open<ProviderHarness>): void {
       expectRequest(harness());
     });
 
-    it.each([401, 429, 500])("fails if the vendor answers %i, without the key in the error", async (status) => {
-      const { call } = await createCall(harness());
-      harness().fail(status);
-      const { generateText } = await import("ai");
-      const error: unknown = await within(TURN_MS, "the answer", generateText(call)).catch((thrown: unknown) => thrown);
-      expect(error).toBeInstanceOf(Error);
-      // The status decides whether the run is tried again.
-      expect(error).toMatchObject({ statusCode: status });
-      expectNoSecret((error as Error).message, [harness().settings.apiKey ?? MARK.value]);
-    });
+    it.each([401, 429, 500])(
+      "fails if the vendor answers %i, without the key in the error",
+      async (status) => {
+        const { call } = await createCall(harness());
+        harness().fail(status);
+        const { generateText } = await import("ai");
+        const error: unknown = await within(TURN_MS, "the answer", generateText(call)).catch(
+          (thrown: unknown) => thrown,
+        );
+        expect(error).toBeInstanceOf(Error);
+        // The status decides whether the run is tried again.
+        expect(error).toMatchObject({ statusCode: status });
+        expectNoSecret((error as Error).message, [harness().settings.apiKey ?? MARK.value]);
+      },
+    );
   });
 }
 
@@ -99,5 +116,6 @@ function expectRequest({ requests, settings }: ProviderHarness): void {
   // A vendor may want other text escaped in JSON.
   expect(sent?.body).toMatch(/What is the weather in Reykjav(?:í|\\u00ed)k\?/i);
   expect(sent?.headers[MARK.name]).toBe(MARK.value);
-  if (settings.apiKey !== undefined) expect(JSON.stringify(sent?.headers)).toContain(settings.apiKey);
+  if (settings.apiKey !== undefined)
+    expect(JSON.stringify(sent?.headers)).toContain(settings.apiKey);
 }

@@ -30,9 +30,18 @@ const ANSWER_MS = 5_000;
 export function testRoutes(name: string, open: Open<RoutesHarness>): void {
   describe(`routes ${name}`, () => {
     const harness = openForEachTest(open);
-    const send = async ({ path, method = "GET", headers = {}, body }: Omit<RouteSample, "name" | "expect">) => {
+    const send = async ({
+      path,
+      method = "GET",
+      headers = {},
+      body,
+    }: Omit<RouteSample, "name" | "expect">) => {
       const { id, routes, secrets = [] } = harness();
-      const request = new Request(`http://127.0.0.1/plugins/${id}${path}`, { method, headers, ...(body !== undefined && { body }) });
+      const request = new Request(`http://127.0.0.1/plugins/${id}${path}`, {
+        method,
+        headers,
+        ...(body !== undefined && { body }),
+      });
       const answer = await within(ANSWER_MS, `${method} ${path}`, routes.fetch(request));
       const text = await answer.text();
       expectNoSecret(text, secrets);
@@ -43,7 +52,8 @@ export function testRoutes(name: string, open: Open<RoutesHarness>): void {
 
     it("say who may call", () => {
       expect(["operator", "api", "none"]).toContain(harness().routes.auth);
-      if (harness().routes.auth === "none") expect(harness().forbidden?.length ?? 0).toBeGreaterThan(0);
+      if (harness().routes.auth === "none")
+        expect(harness().forbidden?.length ?? 0).toBeGreaterThan(0);
     });
 
     it("answer their requests", async () => {
@@ -55,7 +65,8 @@ export function testRoutes(name: string, open: Open<RoutesHarness>): void {
     });
 
     it("refuse whom they must not trust", async () => {
-      for (const sample of harness().forbidden ?? []) expect([401, 403]).toContain((await send(sample)).status);
+      for (const sample of harness().forbidden ?? [])
+        expect([401, 403]).toContain((await send(sample)).status);
     });
 
     it("answer 4xx to a path and a body that they do not know", async () => {
@@ -63,7 +74,10 @@ export function testRoutes(name: string, open: Open<RoutesHarness>): void {
       const [{ path, headers = {} }] = harness().samples;
       for (const body of ["", "{", "null", "\u0000", "x".repeat(10_000)]) {
         const { status } = await send({ path, headers, method: "POST", body });
-        expect([body.slice(0, 9), status]).toEqual([body.slice(0, 9), expect.toSatisfy((code: number) => code < 500) as unknown]);
+        expect([body.slice(0, 9), status]).toEqual([
+          body.slice(0, 9),
+          expect.toSatisfy((code: number) => code < 500) as unknown,
+        ]);
       }
     });
   });

@@ -42,18 +42,34 @@ const URL_ = "https://hooks.example.com/hooks/in?a=1";
 const NOW = 1_760_000_000;
 const BODY = '{"id":"evt_1","event_id":"Ev1","type":"order.created","data":{"text":"grüße 日本"}}';
 
-function createVerifier({ scheme, verifyToken }: SchemeSample, secrets: readonly string[]): Verifier {
+function createVerifier(
+  { scheme, verifyToken }: SchemeSample,
+  secrets: readonly string[],
+): Verifier {
   const { certificate: _, oidc: __, ...checked } = schemeSchema.parse(scheme);
   const compiled = compileVerifier({ scheme: checked, secrets, at: "auth.secret", verifyToken });
-  if (!compiled.ok) throw new Error(compiled.issues.map(({ path, message }) => `${path}: ${message}`).join("\n"));
+  if (!compiled.ok)
+    throw new Error(compiled.issues.map(({ path, message }) => `${path}: ${message}`).join("\n"));
   return compiled.verifier;
 }
 
 function signedRequest(sample: SchemeSample): SignedRequest {
   const body = sample.body?.(NOW) ?? BODY;
-  const signed = sample.sign({ body, secret: sample.secrets[0], time: NOW, url: URL_, id: "msg_2b3c" });
+  const signed = sample.sign({
+    body,
+    secret: sample.secrets[0],
+    time: NOW,
+    url: URL_,
+    id: "msg_2b3c",
+  });
   const headers = { "content-type": "application/json", ...signed.headers };
-  return { method: "POST", url: URL_, headers, query: { a: "1", ...signed.query }, raw: Buffer.from(body) };
+  return {
+    method: "POST",
+    url: URL_,
+    headers,
+    query: { a: "1", ...signed.query },
+    raw: Buffer.from(body),
+  };
 }
 
 /**
@@ -63,8 +79,11 @@ function signedRequest(sample: SchemeSample): SignedRequest {
 export function testScheme(name: string, sample: SchemeSample): void {
   describe(`scheme ${name}`, () => {
     const { secrets, tolerance } = sample;
-    const verify = (request: SignedRequest, allowed: readonly string[] = [secrets[0]], seconds = NOW): Verified =>
-      createVerifier(sample, allowed).verify(request, seconds * 1000) as Verified;
+    const verify = (
+      request: SignedRequest,
+      allowed: readonly string[] = [secrets[0]],
+      seconds = NOW,
+    ): Verified => createVerifier(sample, allowed).verify(request, seconds * 1000) as Verified;
 
     it("accepts what its sender signed", () => {
       expect(verify(signedRequest(sample))).toMatchObject({ ok: true, secret: 0 });
@@ -94,7 +113,8 @@ export function testScheme(name: string, sample: SchemeSample): void {
 function testBytes(sample: SchemeSample, verifier: Verifier): void {
   it("refuses each changed byte", () => {
     const request = signedRequest(sample);
-    const accepts = (raw: Buffer): boolean => (verifier.verify({ ...request, raw }, NOW * 1000) as Verified).ok;
+    const accepts = (raw: Buffer): boolean =>
+      (verifier.verify({ ...request, raw }, NOW * 1000) as Verified).ok;
     for (const at of request.raw.keys()) {
       const raw = Buffer.from(request.raw);
       raw[at] = (raw[at] as number) ^ 1;
@@ -109,12 +129,26 @@ type Verify = (request: SignedRequest, secrets?: readonly string[], seconds?: nu
 function testHeaders(sample: SchemeSample, verify: Verify): void {
   it("needs each header of the signature, and survives garbage in it", () => {
     const request = signedRequest(sample);
-    for (const name of Object.keys(sample.sign({ body: "", secret: sample.secrets[0], time: NOW, url: URL_ }).headers)) {
+    for (const name of Object.keys(
+      sample.sign({ body: "", secret: sample.secrets[0], time: NOW, url: URL_ }).headers,
+    )) {
       if (name === "content-type") continue;
-      const headers = Object.fromEntries(Object.entries(request.headers).filter(([other]) => other !== name));
+      const headers = Object.fromEntries(
+        Object.entries(request.headers).filter(([other]) => other !== name),
+      );
       expect([name, verify({ ...request, headers }).ok]).toEqual([name, false]);
-      for (const garbage of ["", " ", "x", ",".repeat(100), "=".repeat(9000), "\u0000", "0".repeat(64)])
-        expect([name, verify({ ...request, headers: { ...headers, [name]: garbage } }).ok]).toEqual([name, false]);
+      for (const garbage of [
+        "",
+        " ",
+        "x",
+        ",".repeat(100),
+        "=".repeat(9000),
+        "\u0000",
+        "0".repeat(64),
+      ])
+        expect([name, verify({ ...request, headers: { ...headers, [name]: garbage } }).ok]).toEqual(
+          [name, false],
+        );
     }
   });
 }
@@ -122,12 +156,17 @@ function testHeaders(sample: SchemeSample, verify: Verify): void {
 function testTime(sample: SchemeSample, tolerance: number, verify: Verify): void {
   it("refuses a time that is too old, too far ahead, or altered", () => {
     const request = signedRequest(sample);
-    for (const seconds of [NOW + tolerance, NOW - tolerance]) expect(verify(request, undefined, seconds).ok).toBe(true);
+    for (const seconds of [NOW + tolerance, NOW - tolerance])
+      expect(verify(request, undefined, seconds).ok).toBe(true);
     for (const seconds of [NOW + tolerance + 1, NOW - tolerance - 1])
       expect(verify(request, undefined, seconds)).toEqual({ ok: false, reason: "stale_timestamp" });
     const altered = Object.fromEntries(
-      Object.entries(request.headers).map(([name, value]) => [name, value.replace(String(NOW), String(NOW + 10))]),
+      Object.entries(request.headers).map(([name, value]) => [
+        name,
+        value.replace(String(NOW), String(NOW + 10)),
+      ]),
     );
-    if (JSON.stringify(altered) !== JSON.stringify(request.headers)) expect(verify({ ...request, headers: altered }).ok).toBe(false);
+    if (JSON.stringify(altered) !== JSON.stringify(request.headers))
+      expect(verify({ ...request, headers: altered }).ok).toBe(false);
   });
 }

@@ -1,6 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { Source, SourceHost } from "../contract/kinds.ts";
-import { expectNoSecret, expectText, openForEachTest, until, within, type Harness, type Open } from "./harness.ts";
+import {
+  expectNoSecret,
+  expectText,
+  openForEachTest,
+  until,
+  within,
+  type Harness,
+  type Open,
+} from "./harness.ts";
 
 export interface SourceHarness extends Harness {
   /** Creates the source, as the gateway does at each start. */
@@ -42,7 +50,8 @@ class TestHost implements SourceHost {
     this.place = cursor;
   }
   readonly documents: SourceHost["documents"] = {
-    sync: () => Promise.reject(new Error("this suite is for sources of events: it keeps no documents")),
+    sync: () =>
+      Promise.reject(new Error("this suite is for sources of events: it keeps no documents")),
   };
   report(state: { ok: boolean; message: string }): void {
     this.reports.push(state);
@@ -76,7 +85,12 @@ function runSource(harness: SourceHarness, host: TestHost) {
 }
 
 /** Emits an event, again as a vendor does while its webhook is answered with an error, and waits until the gateway has it. */
-async function deliver(text: string, harness: SourceHarness, host: TestHost, running: ReturnType<typeof runSource>): Promise<void> {
+async function deliver(
+  text: string,
+  harness: SourceHarness,
+  host: TestHost,
+  running: ReturnType<typeof runSource>,
+): Promise<void> {
   for (let tries = 0; tries < 3; tries++) {
     const request = tries === 0 || host.count(text) === 0 ? await harness.emit(text) : undefined;
     if (!request) break;
@@ -98,7 +112,8 @@ export function testSource(name: string, open: Open<SourceHarness>): void {
       await deliver("first-event", harness(), host, running);
       await deliver("second-event", harness(), host, running);
       await running.stop();
-      for (const { path } of host.events) expect(path).toMatch(/^[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*$/);
+      for (const { path } of host.events)
+        expect(path).toMatch(/^[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*$/);
       for (const { message } of host.reports) expectText(message);
       expectNoSecret(JSON.stringify(host.reports), harness().secrets ?? []);
     });
@@ -123,7 +138,9 @@ export function testSource(name: string, open: Open<SourceHarness>): void {
       if (between) await second.request(between);
       await deliver("after-the-start", harness(), host, second);
       await second.stop();
-      expect(["before-the-stop", "between", "after-the-start"].map((text) => host.count(text))).toEqual([1, 1, 1]);
+      expect(
+        ["before-the-stop", "between", "after-the-start"].map((text) => host.count(text)),
+      ).toEqual([1, 1, 1]);
     });
 
     it("answers 4xx to a webhook of somebody else, and hands nothing over", async () => {

@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { Tool, ToolCallInfo } from "../contract/kinds.ts";
-import { expectNoSecret, expectText, openForEachTest, within, type Harness, type Open } from "./harness.ts";
+import {
+  expectNoSecret,
+  expectText,
+  openForEachTest,
+  within,
+  type Harness,
+  type Open,
+} from "./harness.ts";
 
 /** Calls of one tool. */
 export interface ToolSample {
@@ -30,16 +37,24 @@ const CALL_MS = 5_000;
 let calls = 0;
 
 /** The turn that calls: one of a hook. */
-function callInfo(signal: AbortSignal = AbortSignal.timeout(CALL_MS), callId = `run_1.0.${calls++}`): ToolCallInfo {
+function callInfo(
+  signal: AbortSignal = AbortSignal.timeout(CALL_MS),
+  callId = `run_1.0.${calls++}`,
+): ToolCallInfo {
   return { agentId: "main", sessionKey: "hook:one", runId: "run_1", kind: "hook", callId, signal };
 }
 
 function callTool(tool: Tool, { input }: ToolSample, call = callInfo()): Promise<unknown> {
-  return within(CALL_MS + 1_000, `the tool ${tool.name}`, Promise.resolve(tool.execute(tool.input.parse(input), call)));
+  return within(
+    CALL_MS + 1_000,
+    `the tool ${tool.name}`,
+    Promise.resolve(tool.execute(tool.input.parse(input), call)),
+  );
 }
 
 /** A result as the model reads it. */
-const toText = (result: unknown): string => (typeof result === "string" ? result : (JSON.stringify(result) ?? ""));
+const toText = (result: unknown): string =>
+  typeof result === "string" ? result : (JSON.stringify(result) ?? "");
 
 /** Declares the tests that the tools of every plugin pass. */
 export function testTools(name: string, open: Open<ToolsHarness>): void {
@@ -69,7 +84,10 @@ function testDeclarations(harness: () => ToolsHarness, each: Each): void {
       expect(tool.name).toMatch(NAME);
       expectText(tool.description);
       // A tool that changes nothing cannot delete.
-      expect([tool.name, tool.readOnly === true && tool.destructive === true]).toEqual([tool.name, false]);
+      expect([tool.name, tool.readOnly === true && tool.destructive === true]).toEqual([
+        tool.name,
+        false,
+      ]);
     }
     expect(new Set(tools.map((tool) => tool.name)).size).toBe(tools.length);
   });
@@ -78,8 +96,13 @@ function testDeclarations(harness: () => ToolsHarness, each: Each): void {
     for (const [tool, { input }] of each()) {
       const schema = z.toJSONSchema(tool.input, { io: "input" });
       expect([tool.name, schema.type]).toEqual([tool.name, "object"]);
-      const described = Object.entries(schema.properties ?? {}).filter(([, field]) => (field as { description?: string }).description);
-      expect([tool.name, described.map(([field]) => field)]).toEqual([tool.name, Object.keys(schema.properties ?? {})]);
+      const described = Object.entries(schema.properties ?? {}).filter(
+        ([, field]) => (field as { description?: string }).description,
+      );
+      expect([tool.name, described.map(([field]) => field)]).toEqual([
+        tool.name,
+        Object.keys(schema.properties ?? {}),
+      ]);
       expect(tool.input.safeParse(JSON.parse(JSON.stringify(input))).success).toBe(true);
     }
   });
@@ -87,7 +110,11 @@ function testDeclarations(harness: () => ToolsHarness, each: Each): void {
   it("refuse wrong input by their schema, so that it is not executed", () => {
     for (const [tool, { invalid }] of each())
       for (const wrong of [...invalid, null, "text", []])
-        expect([tool.name, wrong, tool.input.safeParse(wrong).success]).toEqual([tool.name, wrong, false]);
+        expect([tool.name, wrong, tool.input.safeParse(wrong).success]).toEqual([
+          tool.name,
+          wrong,
+          false,
+        ]);
   });
 }
 
@@ -141,15 +168,22 @@ function testChanges(harness: () => ToolsHarness, each: Each): void {
 
   it("change nothing if they are read-only", async () => {
     for (const [tool, sample] of each())
-      if (tool.readOnly === true) expect([tool.name, await changesBy(() => callTool(tool, sample))]).toEqual([tool.name, 0]);
+      if (tool.readOnly === true)
+        expect([tool.name, await changesBy(() => callTool(tool, sample))]).toEqual([tool.name, 0]);
   });
 
   it("have the effect of one call for several with the same id if they are idempotent", async () => {
     for (const [tool, sample] of each()) {
       if (tool.idempotent !== true || tool.readOnly === true) continue;
       const same = callInfo();
-      expect([tool.name, await changesBy(() => callTool(tool, sample, same))]).toEqual([tool.name, 1]);
-      expect([tool.name, await changesBy(() => callTool(tool, sample, same))]).toEqual([tool.name, 0]);
+      expect([tool.name, await changesBy(() => callTool(tool, sample, same))]).toEqual([
+        tool.name,
+        1,
+      ]);
+      expect([tool.name, await changesBy(() => callTool(tool, sample, same))]).toEqual([
+        tool.name,
+        0,
+      ]);
       expect([tool.name, await changesBy(() => callTool(tool, sample))]).toEqual([tool.name, 1]);
     }
   });

@@ -10,7 +10,11 @@ const NEARLY_ALL = 0.95;
 function findGone(shape: Shape): { name: string; lastSeen: number }[] {
   const gone = [...shape.fields].filter(([name, { events, around }]) => {
     if (name.endsWith("[]") || name.includes("*")) return false;
-    return around >= ENOUGH && events / around >= NEARLY_ALL && countAround(shape, name) - around >= ENOUGH;
+    return (
+      around >= ENOUGH &&
+      events / around >= NEARLY_ALL &&
+      countAround(shape, name) - around >= ENOUGH
+    );
   });
   return gone.map(([name, { lastSeen }]) => ({ name, lastSeen }));
 }
@@ -24,15 +28,25 @@ export interface BodyChange {
 }
 
 /** Says of each field that bodies of a path no longer have, and that mappings read: since when, and how many of them. */
-export function findBodyChanges(mappings: readonly LintedMapping[], shapes: ReadonlyMap<string, Shape>): BodyChange[] {
+export function findBodyChanges(
+  mappings: readonly LintedMapping[],
+  shapes: ReadonlyMap<string, Shape>,
+): BodyChange[] {
   return [...shapes.values()].flatMap((shape) => {
     const gone = findGone(shape);
     if (gone.length === 0) return [];
-    const readers = mappings.filter(({ config, info }) => config.enabled && info.paths.includes(shape.path));
-    const reads = readers.map(({ config, info }) => ({ id: info.id, fields: [...getReadFields(config)] }));
+    const readers = mappings.filter(
+      ({ config, info }) => config.enabled && info.paths.includes(shape.path),
+    );
+    const reads = readers.map(({ config, info }) => ({
+      id: info.id,
+      fields: [...getReadFields(config)],
+    }));
     return gone.flatMap(({ name, lastSeen }) => {
       const field = name.replaceAll("[]", "").replaceAll("`", "");
-      const [first, ...more] = reads.filter(({ fields }) => fields.some((read) => read === field || read.startsWith(`${field}.`)));
+      const [first, ...more] = reads.filter(({ fields }) =>
+        fields.some((read) => read === field || read.startsWith(`${field}.`)),
+      );
       if (!first) return [];
       const count = more.length + 1;
       const message = `${shape.path}: ${name} is gone since ${day.format(lastSeen)}, ${count} ${count === 1 ? "mapping reads" : "mappings read"} it`;

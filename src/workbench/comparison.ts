@@ -107,7 +107,8 @@ export class Comparison {
     }
     const { before, after, options } = compared;
     this.#rates.add(before.actions, after.actions, event.receivedAt);
-    for (const { action, batchKey } of after.actions) if (batchKey !== undefined) this.#addBatch(action.mapping ?? "", batchKey);
+    for (const { action, batchKey } of after.actions)
+      if (batchKey !== undefined) this.#addBatch(action.mapping ?? "", batchKey);
     const changes = compareEffects(before, after, options);
     if (changes.length === 0) return false;
     this.#count(changes);
@@ -130,7 +131,8 @@ export class Comparison {
     this.#counts.changed++;
     const starts = changes.filter(({ kind }) => kind === "starts");
     if (starts.length > 0) this.#counts.wouldRun++;
-    if (changes.some(({ kind, action }) => (kind === "stops" || kind === "rejected") && action)) this.#counts.wouldNotRun++;
+    if (changes.some(({ kind, action }) => (kind === "stops" || kind === "rejected") && action))
+      this.#counts.wouldNotRun++;
     for (const { action, mapping } of starts) {
       if (action?.action.kind !== "run") continue;
       this.#started.set(mapping ?? "", (this.#started.get(mapping ?? "") ?? 0) + 1);
@@ -141,7 +143,8 @@ export class Comparison {
   async finish(): Promise<void> {
     const { store, period } = this.#options;
     const mappings = [...this.#started.keys(), ...this.#rates.mappings()];
-    if (store && period && mappings.length > 0) this.#medians = await readTokenMedians(store, mappings);
+    if (store && period && mappings.length > 0)
+      this.#medians = await readTokenMedians(store, mappings);
   }
 
   #tokens(mapping: string): number | undefined {
@@ -152,8 +155,17 @@ export class Comparison {
     const entries = [...this.#started];
     const runs = entries.reduce((sum, [, count]) => sum + count, 0) / days;
     const isKnown = entries.every(([mapping]) => this.#tokens(mapping) !== undefined);
-    const tokens = isKnown ? entries.reduce((sum, [mapping, count]) => sum + (count / days) * (this.#tokens(mapping) ?? 0), 0) : null;
-    return { runs, tokens, tokensOf: entries.every(([mapping]) => this.#medians?.of.has(mapping)) ? "mapping" : "all" };
+    const tokens = isKnown
+      ? entries.reduce(
+          (sum, [mapping, count]) => sum + (count / days) * (this.#tokens(mapping) ?? 0),
+          0,
+        )
+      : null;
+    return {
+      runs,
+      tokens,
+      tokensOf: entries.every(([mapping]) => this.#medians?.of.has(mapping)) ? "mapping" : "all",
+    };
   }
 
   #notes(): string[] {
@@ -161,12 +173,16 @@ export class Comparison {
       const named = [...keys].slice(0, MAX_KEYS).map((key) => JSON.stringify(key.slice(0, 100)));
       return `${mapping} would collect its events into runs by ${named.join(", ")}${keys.size > MAX_KEYS ? " and further keys" : ""}`;
     });
-    return [`not simulated: duplicates, limits and windows of \`coalesce\`${batches.length === 0 ? "" : ` (${batches.join("; ")})`}`];
+    return [
+      `not simulated: duplicates, limits and windows of \`coalesce\`${batches.length === 0 ? "" : ` (${batches.join("; ")})`}`,
+    ];
   }
 
   report(complete: boolean): WhatIfReport {
     const { period } = this.#options;
-    const periodMs = period ? Math.max(0, period.to - (period.from ?? Math.min(this.#oldest, period.to))) : null;
+    const periodMs = period
+      ? Math.max(0, period.to - (period.from ?? Math.min(this.#oldest, period.to)))
+      : null;
     const days = (periodMs ?? 0) / DAY_MS;
     return {
       complete,
@@ -176,7 +192,8 @@ export class Comparison {
       skippedFor: Object.fromEntries(this.#skippedFor),
       perDay: complete && days >= 1 ? this.#perDay(days) : null,
       groups: this.#groups.list(),
-      warnings: complete && period ? this.#rates.warnings(days, (mapping) => this.#tokens(mapping)) : [],
+      warnings:
+        complete && period ? this.#rates.warnings(days, (mapping) => this.#tokens(mapping)) : [],
       notes: this.#notes(),
     };
   }

@@ -10,7 +10,10 @@ export type Confirmation = keyof typeof CONFIRMATIONS;
 export const CONFIRMATION_NAMES = Object.keys(CONFIRMATIONS) as Confirmation[];
 
 /** Says what of a change is not confirmed, and how to do so. */
-export function renderOpenConfirmations(open: readonly Confirmation[], given: readonly string[]): string {
+export function renderOpenConfirmations(
+  open: readonly Confirmation[],
+  given: readonly string[],
+): string {
   const sets = open.filter((name) => name !== "failing-tests");
   const reasons = [
     ...(sets.length === 0 ? [] : [`the change sets ${sets.join(", ")}`]),

@@ -13,7 +13,13 @@ type Fields = Record<string, unknown>;
 const isTemplate = (value: unknown): boolean => typeof value === "string" && value.includes("{{");
 
 /** The values of a mapping that need a confirmation; undefined if it has none. */
-function pickConfirmed({ auth, allowUnsafeExternalContent, transform, channel, to }: Fields): Record<ConfirmedField, unknown> {
+function pickConfirmed({
+  auth,
+  allowUnsafeExternalContent,
+  transform,
+  channel,
+  to,
+}: Fields): Record<ConfirmedField, unknown> {
   const recipient = [channel, to].filter(isTemplate);
   return {
     auth,
@@ -25,17 +31,32 @@ function pickConfirmed({ auth, allowUnsafeExternalContent, transform, channel, t
 
 function readParts(text: string | null, home: MappingHome): Fields[] {
   if (text === null) return [];
-  const mappings = listWrittenMappings(text, home).map(({ value }, index) => ({ ...value, id: value["id"] ?? index }));
+  const mappings = listWrittenMappings(text, home).map(({ value }, index) => ({
+    ...value,
+    id: value["id"] ?? index,
+  }));
   const document = home === "mappings" ? JSON5.parse<Fields | null>(text) : undefined;
-  return [...mappings, ...(document?.["auth"] === undefined ? [] : [{ id: null, auth: document["auth"] }])];
+  return [
+    ...mappings,
+    ...(document?.["auth"] === undefined ? [] : [{ id: null, auth: document["auth"] }]),
+  ];
 }
 
 /** Finds fields that a change of a file sets, or sets to something else, and that must be confirmed. */
-function findFields({ before, after }: Pick<FileChange, "before" | "after">, home: MappingHome): ConfirmedField[] {
+function findFields(
+  { before, after }: Pick<FileChange, "before" | "after">,
+  home: MappingHome,
+): ConfirmedField[] {
   const known = new Map(readParts(before, home).map((part) => [part["id"], pickConfirmed(part)]));
-  const changed = readParts(after, home).map((part) => ({ fields: pickConfirmed(part), old: known.get(part["id"]) }));
+  const changed = readParts(after, home).map((part) => ({
+    fields: pickConfirmed(part),
+    old: known.get(part["id"]),
+  }));
   return (Object.keys(pickConfirmed({})) as ConfirmedField[]).filter((name) =>
-    changed.some(({ fields, old }) => fields[name] !== undefined && !isDeepStrictEqual(fields[name], old?.[name])),
+    changed.some(
+      ({ fields, old }) =>
+        fields[name] !== undefined && !isDeepStrictEqual(fields[name], old?.[name]),
+    ),
   );
 }
 

@@ -45,7 +45,11 @@ const NO_NAME = "";
 /** The values of a condition that is an equality and nothing else. */
 function getPlainValues(condition: unknown): Set<unknown> | undefined {
   const isObject = typeof condition === "object" && condition !== null && !Array.isArray(condition);
-  if (isObject && (Object.keys(condition).length !== 1 || !("$eq" in condition || "$in" in condition))) return undefined;
+  if (
+    isObject &&
+    (Object.keys(condition).length !== 1 || !("$eq" in condition || "$in" in condition))
+  )
+    return undefined;
   const values = getEqualValues(condition);
   return values && new Set(values);
 }
@@ -57,9 +61,12 @@ function toWants({ match }: NamedMapping): Wants {
     conditions.set(name, values ? { values } : { text: JSON.stringify(condition) });
   };
   if (match.source !== undefined) add("source", match.source);
-  for (const [name, condition] of Object.entries(match.headers ?? {})) add(`headers.${name.toLowerCase()}`, condition);
-  for (const [name, condition] of Object.entries(match.query ?? {})) add(`query.${name}`, condition);
-  for (const [name, condition] of Object.entries(match.payload ?? {})) add(`payload.${name}`, condition);
+  for (const [name, condition] of Object.entries(match.headers ?? {}))
+    add(`headers.${name.toLowerCase()}`, condition);
+  for (const [name, condition] of Object.entries(match.query ?? {}))
+    add(`query.${name}`, condition);
+  for (const [name, condition] of Object.entries(match.payload ?? {}))
+    add(`payload.${name}`, condition);
   if (match.when !== undefined) conditions.set("when", { text: match.when });
   return { names: [...conditions.keys()].toSorted(), conditions };
 }
@@ -67,7 +74,9 @@ function toWants({ match }: NamedMapping): Wants {
 type Wanted = NonNullable<ReturnType<Wants["conditions"]["get"]>>;
 
 const toKeys = (wanted: Wanted): string[] =>
-  "text" in wanted ? [`t${wanted.text}`] : [...wanted.values].map((value) => `v${JSON.stringify(value)}`);
+  "text" in wanted
+    ? [`t${wanted.text}`]
+    : [...wanted.values].map((value) => `v${JSON.stringify(value)}`);
 
 /** Each combination of what the fields may be, as text; undefined if there are too many. */
 function toCombinations({ names, conditions }: Wants): string[] | undefined {
@@ -140,14 +149,22 @@ export class CoveringIndex {
    * Returns a mapping on the path that takes all that `mapping` wants, and for which `isMeant` holds. Undefined if there is
    * none, or if too many comparisons were made before.
    */
-  find(path: string, mapping: LintedMapping, isMeant: (other: LintedMapping, order: number) => boolean): LintedMapping | undefined {
+  find(
+    path: string,
+    mapping: LintedMapping,
+    isMeant: (other: LintedMapping, order: number) => boolean,
+  ): LintedMapping | undefined {
     const wants = this.#wants.get(mapping);
     if (!wants) return undefined;
-    const groups = [NO_NAME, ...wants.names].flatMap((name) => this.#paths.get(path)?.byFirst.get(name) ?? []);
+    const groups = [NO_NAME, ...wants.names].flatMap(
+      (name) => this.#paths.get(path)?.byFirst.get(name) ?? [],
+    );
     for (const { names, byKey, wide } of groups) {
       if (++this.#steps > MAX_STEPS) return undefined;
       if (!names.every((name) => wants.conditions.has(name))) continue;
-      const key = names.map((name) => `\n${toKeys(wants.conditions.get(name) as Wanted)[0] ?? ""}`).join("");
+      const key = names
+        .map((name) => `\n${toKeys(wants.conditions.get(name) as Wanted)[0] ?? ""}`)
+        .join("");
       for (const candidates of [byKey.get(key) ?? [], wide]) {
         for (const { mapping: other, order, wants: others } of candidates) {
           if (++this.#steps > MAX_STEPS) return undefined;

@@ -31,16 +31,23 @@ export interface DecidedByDeps {
 }
 
 /** A snapshot that decides as one did before, or why there is none. */
-type Rebuilt = { ok: true; snapshot: Snapshot; note: string | null } | { ok: false; reason: string };
+type Rebuilt =
+  | { ok: true; snapshot: Snapshot; note: string | null }
+  | { ok: false; reason: string };
 
 /** Configs that are kept compiled. */
 const MAX_KEPT = 4;
 
 /** What stands in for files: those of the record, and none of the mapping files that are there today. */
-function toTexts({ config: { text }, files }: ConfigContent, file: string, config: Config): Map<string, string | null> {
+function toTexts(
+  { config: { text }, files }: ConfigContent,
+  file: string,
+  config: Config,
+): Map<string, string | null> {
   const folders = getFolders(config);
   const texts = new Map<string, string | null>();
-  for (const fileName of listFiles(folders.mappings)) texts.set(join(folders.mappings, fileName), null);
+  for (const fileName of listFiles(folders.mappings))
+    texts.set(join(folders.mappings, fileName), null);
   for (const [path, content] of Object.entries(files)) {
     const [folder = "", ...rest] = path.split("/");
     texts.set(join(folders[folder as keyof typeof folders], ...rest), content);
@@ -57,7 +64,11 @@ function listFiles(folder: string): string[] {
 }
 
 /** Reads the config of a record. What it does not hold is as it is today: it decides nothing, or is of the machine. */
-function readConfig(file: string, texts: FileTexts, { snapshot, env, baseDir }: DecidedByDeps): Config | undefined {
+function readConfig(
+  file: string,
+  texts: FileTexts,
+  { snapshot, env, baseDir }: DecidedByDeps,
+): Config | undefined {
   const written = readJson5(file, texts);
   if (!written.ok) return undefined;
   const resolved = resolveReferences(written.value, { env, baseDir: baseDir() });
@@ -68,30 +79,53 @@ function readConfig(file: string, texts: FileTexts, { snapshot, env, baseDir }: 
   const { list, defaults } = config.agents;
   return {
     ...today,
-    hooks: { ...config.hooks, enabled, mappingsDir, transformsDir, transformPermissions, callbackHosts },
-    agents: { ...today.agents, list, defaults: { ...today.agents.defaults, maxTimeoutSeconds: defaults.maxTimeoutSeconds } },
+    hooks: {
+      ...config.hooks,
+      enabled,
+      mappingsDir,
+      transformsDir,
+      transformPermissions,
+      callbackHosts,
+    },
+    agents: {
+      ...today.agents,
+      list,
+      defaults: { ...today.agents.defaults, maxTimeoutSeconds: defaults.maxTimeoutSeconds },
+    },
   };
 }
 
 /** The presets of plugins with the settings that the record has for them. */
-const withSettings = ({ presets }: Snapshot["offers"], { hooks }: Config): Snapshot["offers"]["presets"] =>
+const withSettings = (
+  { presets }: Snapshot["offers"],
+  { hooks }: Config,
+): Snapshot["offers"]["presets"] =>
   presets.map((preset) => {
     const settings = (hooks as Record<string, unknown>)[preset.plugin];
     return typeof settings === "object" && settings !== null ? { ...preset, settings } : preset;
   });
 
 /** A secret decides nothing: that one is masked, or is not there, is no problem. */
-const isAboutSecret = ({ path }: { path: string }): boolean => /(?:^|[.: ])(?:auth|secret|verifyToken)(?:[.[]|$)/.test(path);
+const isAboutSecret = ({ path }: { path: string }): boolean =>
+  /(?:^|[.: ])(?:auth|secret|verifyToken)(?:[.[]|$)/.test(path);
 
 /** Says what the record does not hold and is not as it was; null if nothing. */
-function findOtherNote(content: ConfigContent, config: Config, { config: today, offers }: Snapshot): string | null {
+function findOtherNote(
+  content: ConfigContent,
+  config: Config,
+  { config: today, offers }: Snapshot,
+): string | null {
   const notes = [
     ...(hashBasis(config, offers.presets) === content.basis
       ? []
-      : ["a variable of the environment that it uses, or a preset of a plugin, is not as it was then"]),
+      : [
+          "a variable of the environment that it uses, or a preset of a plugin, is not as it was then",
+        ]),
     ...(hashNames(today) === content.names
       ? []
-      : ["channels or models are not those of then, and recipients and models are checked by today's"]),
+      : [
+          "channels or models are not those of then, and recipients and models are checked by today's",
+        ]),
   ];
   return notes.length === 0 ? null : notes.join("; ");
 }
@@ -107,7 +141,10 @@ interface SideMappings {
 }
 
 /** Compiles mappings whose channels and models are today's. Issues about secrets are left out: nothing is verified by them. */
-async function compileBeside({ config, agents, presets, texts, modules }: SideMappings, deps: DecidedByDeps) {
+async function compileBeside(
+  { config, agents, presets, texts, modules }: SideMappings,
+  deps: DecidedByDeps,
+) {
   const { hooks } = config;
   const { configFile, offers } = deps.snapshot();
   const { set, issues } = await compileMappings({
@@ -137,16 +174,29 @@ async function compileRecorded(content: ConfigContent, deps: DecidedByDeps): Pro
   const today = deps.snapshot();
   const { offers, runtime } = today;
   const { name } = content.config;
-  const file = join(today.configFile === undefined ? deps.baseDir() : dirname(today.configFile), name ?? "config");
+  const file = join(
+    today.configFile === undefined ? deps.baseDir() : dirname(today.configFile),
+    name ?? "config",
+  );
   const texts = toTexts(content, file, today.config);
   const config = readConfig(file, texts, deps);
   if (!config) return { ok: false, reason: "this version of the program cannot read it" };
   const agents = createAgents(config, runtime.models.default.ref);
   const presets = withSettings(offers, config);
-  const { set, issues } = await compileBeside({ config, agents, presets, texts, modules: content.modules }, deps);
+  const { set, issues } = await compileBeside(
+    { config, agents, presets, texts, modules: content.modules },
+    deps,
+  );
   const [problem] = issues;
   if (problem) return { ok: false, reason: `${problem.path}: ${problem.message}` };
-  const snapshot: Snapshot = { ...today, config, configFile: name === null ? undefined : file, texts, agents, mappings: set };
+  const snapshot: Snapshot = {
+    ...today,
+    config,
+    configFile: name === null ? undefined : file,
+    texts,
+    agents,
+    mappings: set,
+  };
   return { ok: true, snapshot, note: findOtherNote(content, config, today) };
 }
 
@@ -154,20 +204,34 @@ async function compileRecorded(content: ConfigContent, deps: DecidedByDeps): Pro
  * Says how the drafts beside the mappings would decide about an event. None of their modules is run; a draft with a problem is
  * left out.
  */
-export async function traceDrafts(input: MappingInput, deps: DecidedByDeps): Promise<PlacedTrace[]> {
+export async function traceDrafts(
+  input: MappingInput,
+  deps: DecidedByDeps,
+): Promise<PlacedTrace[]> {
   const today = deps.snapshot();
   const folder = join(today.config.hooks.mappingsDir, "drafts");
   const files = listFiles(folder);
   if (files.length === 0) return [];
-  const config = { ...today.config, hooks: { ...today.config.hooks, mappingsDir: folder, mappings: [], presets: [] } };
-  const compile = (texts: FileTexts) => compileBeside({ config, agents: today.agents, presets: [], texts, modules: {} }, deps);
+  const config = {
+    ...today.config,
+    hooks: { ...today.config.hooks, mappingsDir: folder, mappings: [], presets: [] },
+  };
+  const compile = (texts: FileTexts) =>
+    compileBeside({ config, agents: today.agents, presets: [], texts, modules: {} }, deps);
   const first = await compile(new Map());
-  const isWrong = (name: string): boolean => first.issues.some(({ path }) => path.startsWith(`mappings/${name}`));
-  const wrong = files.filter(isWrong).map((name): [string, null] => [join(realPath(folder), name), null]);
+  const isWrong = (name: string): boolean =>
+    first.issues.some(({ path }) => path.startsWith(`mappings/${name}`));
+  const wrong = files
+    .filter(isWrong)
+    .map((name): [string, null] => [join(realPath(folder), name), null]);
   const { set, issues } = wrong.length === 0 ? first : await compile(new Map(wrong));
   if (issues.length > 0) return [];
   const { traces } = await testInput(input, { ...today, config, mappings: set });
-  return traces.map(({ by: _by, ...trace }) => ({ ...trace, verdict: "draft", place: `drafts/${trace.place}` }));
+  return traces.map(({ by: _by, ...trace }) => ({
+    ...trace,
+    verdict: "draft",
+    place: `drafts/${trace.place}`,
+  }));
 }
 
 /** Keeps the results of the last calls, which may be under way. */
@@ -197,13 +261,22 @@ export function createDecidedBy(deps: DecidedByDeps): (event: EventRecord) => Pr
     const snapshot = deps.snapshot();
     const todayId = snapshot.decidingConfig()?.id;
     const today = todayId === undefined ? undefined : await deps.store.get("config", todayId);
-    const record = id === undefined ? undefined : id === todayId ? today : await deps.store.get("config", id);
+    const record =
+      id === undefined ? undefined : id === todayId ? today : await deps.store.get("config", id);
     const found = { record, today, todaySince, snapshot };
     if (id !== undefined && id === todayId) return { ...found, isToday: true, note: null };
     const byToday = { ...found, isToday: false };
-    if (!record) return { ...byToday, note: "the config that decided was not recorded; it is explained by today's config" };
+    if (!record)
+      return {
+        ...byToday,
+        note: "the config that decided was not recorded; it is explained by today's config",
+      };
     const made = await rebuild(record, snapshot);
-    if (!made.ok) return { ...byToday, note: `config ${record.number} cannot be used (${made.reason}); it is explained by today's config` };
+    if (!made.ok)
+      return {
+        ...byToday,
+        note: `config ${record.number} cannot be used (${made.reason}); it is explained by today's config`,
+      };
     return { ...found, isToday: false, snapshot: made.snapshot, note: made.note };
   };
 }

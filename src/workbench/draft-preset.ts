@@ -24,14 +24,24 @@ const MAX_FIELDS = 12;
 const MAX_LEVELS = 5;
 const MAX_LENGTH = 2000;
 /** Fields that tell kinds of events apart, the most telling first. */
-const KINDS = ["type", "event", "event_type", "eventType", "action", "kind", "webhookEvent", "status"];
+const KINDS = [
+  "type",
+  "event",
+  "event_type",
+  "eventType",
+  "action",
+  "kind",
+  "webhookEvent",
+  "status",
+];
 /** Fields that name what the event is about. */
 const IDS = /(?:^|\.)(?:id|key|uuid|number|identifier)$/i;
 /** Names at the root of a template that come before the fields of the payload. */
 const ROOT = /^(?:payload|headers|query|path|now|item|index|events|count|first|last)\b/;
 
 /** A field of the payload as a template reads it. */
-export const toExpression = (field: string): string => (ROOT.test(field) ? `payload.${field}` : field);
+export const toExpression = (field: string): string =>
+  ROOT.test(field) ? `payload.${field}` : field;
 
 /** Whether templates can render a field by its name: a text, number or boolean that holds no credential. */
 export function isRendered({ name, types }: FieldShape): boolean {
@@ -63,14 +73,18 @@ function getKinds({ types, values }: FieldShape): unknown {
  */
 export function draftPreset(name: string, path: string, payloads: readonly unknown[]): PresetDraft {
   const isShort = (field: FieldShape): boolean =>
-    payloads.every((payload) => String(readPath(parsePath(field.name) ?? [], payload)).length <= MAX_LENGTH);
+    payloads.every(
+      (payload) => String(readPath(parsePath(field.name) ?? [], payload)).length <= MAX_LENGTH,
+    );
   // What is near the root comes first.
   const fields = countFields(path, payloads)
     .filter((field) => getLevel(field) <= MAX_LEVELS && isRendered(field))
     .toSorted((a, b) => getLevel(a) - getLevel(b));
   const common = fields.filter(({ share }) => share === 1);
   const kind = KINDS.flatMap((wanted) =>
-    common.filter((field) => field.name.split(".").at(-1) === wanted && getKinds(field) !== undefined),
+    common.filter(
+      (field) => field.name.split(".").at(-1) === wanted && getKinds(field) !== undefined,
+    ),
   )[0];
   const id = common.find((field) => IDS.test(field.name));
   const lines = [...common, ...fields.filter(({ share }) => share < 1)]
@@ -90,7 +104,12 @@ export function draftPreset(name: string, path: string, payloads: readonly unkno
         match: { path, payload: kind ? { [kind.name]: getKinds(kind) } : {} },
         name: kindExpression === undefined ? title : `${title}: ${kindExpression}`,
         ...(id ? { sessionKey: `hook:${name}:{{${toExpression(id.name)}}}` } : {}),
-        messageTemplate: [kindExpression === undefined ? `${title} sent an event.` : `${title} sent ${kindExpression}.`, ...lines],
+        messageTemplate: [
+          kindExpression === undefined
+            ? `${title} sent an event.`
+            : `${title} sent ${kindExpression}.`,
+          ...lines,
+        ],
       },
     ],
   };

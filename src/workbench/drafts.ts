@@ -6,7 +6,12 @@ import { configIssues } from "../config/issues.ts";
 import { readJson5 } from "../config/json5.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
-import { editMappings, listWrittenMappings, readMappingText, type MappingHome } from "./mapping-text.ts";
+import {
+  editMappings,
+  listWrittenMappings,
+  readMappingText,
+  type MappingHome,
+} from "./mapping-text.ts";
 
 /** A mapping file in the folder `drafts` of `hooks.mappingsDir`. It is never live. */
 export interface Draft {
@@ -63,7 +68,10 @@ function findProblem(file: string, text: string): string | undefined {
   const parsed = readJson5(file, new Map([[file, text]]));
   if (!parsed.ok) return parsed.message;
   const checked = mappingFileSchema.safeParse(parsed.value);
-  const issues = [...parsed.duplicates, ...(checked.success ? [] : configIssues(checked.error, mappingFileSchema))];
+  const issues = [
+    ...parsed.duplicates,
+    ...(checked.success ? [] : configIssues(checked.error, mappingFileSchema)),
+  ];
   return issues.length === 0 ? undefined : renderProblems(issues);
 }
 
@@ -73,14 +81,21 @@ function readDraft(folder: string, fileName: string): Draft {
   try {
     text = readFileSync(file, "utf8");
   } catch (error) {
-    return { name, file, text: "", problem: `cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})` };
+    return {
+      name,
+      file,
+      text: "",
+      problem: `cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})`,
+    };
   }
   return withDraftText({ name, file }, text);
 }
 
 /** A draft with another text. */
 export function withDraftText({ name, file }: Pick<Draft, "name" | "file">, text: string): Draft {
-  const problem = PRESET_NAME.test(name) ? findProblem(file, text) : 'its name may have lower-case letters, digits and "-" only';
+  const problem = PRESET_NAME.test(name)
+    ? findProblem(file, text)
+    : 'its name may have lower-case letters, digits and "-" only';
   return { name, file, text, ...(problem === undefined ? {} : { problem }) };
 }
 
@@ -90,9 +105,15 @@ export function readDrafts(mappingsDir: string): Draft[] {
   if (!existsSync(folder)) return [];
   const names = readdirSync(folder).filter((name) => FILE.test(name));
   const drafts = names.toSorted().map((name) => readDraft(folder, name));
-  const twice = (draft: Draft): boolean => drafts.some((other) => other !== draft && other.name === draft.name);
+  const twice = (draft: Draft): boolean =>
+    drafts.some((other) => other !== draft && other.name === draft.name);
   return drafts.map((draft) =>
-    twice(draft) ? { ...draft, problem: `there are two drafts of the name "${draft.name}": remove one of the files` } : draft,
+    twice(draft)
+      ? {
+          ...draft,
+          problem: `there are two drafts of the name "${draft.name}": remove one of the files`,
+        }
+      : draft,
   );
 }
 
@@ -104,7 +125,10 @@ export function findDraft(name: string, mappingsDir: string): Draft {
   const drafts = readDrafts(mappingsDir);
   const draft = drafts.find((one) => one.name === name);
   if (draft) return draft;
-  const known = drafts.length === 0 ? `${draftsDir(mappingsDir)} has none` : `there are ${drafts.map((one) => one.name).join(", ")}`;
+  const known =
+    drafts.length === 0
+      ? `${draftsDir(mappingsDir)} has none`
+      : `there are ${drafts.map((one) => one.name).join(", ")}`;
   throw new RouseError({ code: "not_found", message: `there is no draft "${name}"; ${known}` });
 }
 
@@ -134,7 +158,8 @@ export function refuseReplacing(draft: Draft, places: MappingPlaces): void {
   );
 }
 
-const readIfThere = (file: string): string | null => (existsSync(file) ? readFileSync(file, "utf8") : null);
+const readIfThere = (file: string): string | null =>
+  existsSync(file) ? readFileSync(file, "utf8") : null;
 
 /** A file that live mappings stand in. */
 interface LiveFile {
@@ -145,10 +170,14 @@ interface LiveFile {
 
 /** Reads the files that live mappings stand in; one that is not valid JSON5 has none. */
 function readLiveFiles({ mappingsDir, configFile }: MappingPlaces): LiveFile[] {
-  const names = existsSync(mappingsDir) ? readdirSync(mappingsDir).filter((name) => FILE.test(name)) : [];
+  const names = existsSync(mappingsDir)
+    ? readdirSync(mappingsDir).filter((name) => FILE.test(name))
+    : [];
   const files: [string, MappingHome][] = [
     ...(configFile === undefined ? [] : [[configFile, "config"] as [string, MappingHome]]),
-    ...names.toSorted().map((name): [string, MappingHome] => [livePath(mappingsDir, name), "mappings"]),
+    ...names
+      .toSorted()
+      .map((name): [string, MappingHome] => [livePath(mappingsDir, name), "mappings"]),
   ];
   return files.flatMap(([file, home]) => {
     const text = readIfThere(file);
@@ -165,7 +194,11 @@ function mergeInto({ file, home, text }: LiveFile, draft: Draft): DraftPlan {
     );
   const live = listWrittenMappings(text, home);
   const places = new Map(live.map((mapping, index) => [mapping.id, { ...mapping, index }]));
-  const [replaces, replaced, added]: [string[], Map<number, string>, string[]] = [[], new Map(), []];
+  const [replaces, replaced, added]: [string[], Map<number, string>, string[]] = [
+    [],
+    new Map(),
+    [],
+  ];
   for (const { id, value, text: written } of listWrittenMappings(draft.text, "mappings")) {
     const mapping = readMappingText(written, file);
     const place = id === undefined ? undefined : places.get(id);
@@ -181,15 +214,23 @@ function mergeInto({ file, home, text }: LiveFile, draft: Draft): DraftPlan {
 
 function readDocument(draft: Draft): Record<string, unknown> {
   const parsed = readJson5(draft.file, new Map([[draft.file, draft.text]]));
-  return parsed.ok && typeof parsed.value === "object" && parsed.value !== null ? (parsed.value as Record<string, unknown>) : {};
+  return parsed.ok && typeof parsed.value === "object" && parsed.value !== null
+    ? (parsed.value as Record<string, unknown>)
+    : {};
 }
 
 /** The live file that `--into` names: the config, or a file of `mappingsDir`. */
-function findNamed(into: string, live: readonly LiveFile[], { mappingsDir }: MappingPlaces): LiveFile {
+function findNamed(
+  into: string,
+  live: readonly LiveFile[],
+  { mappingsDir }: MappingPlaces,
+): LiveFile {
   const wanted = [into, isAbsolute(into) ? into : resolve(mappingsDir, into)];
   const found = live.find(({ file }) => wanted.includes(file) || basename(file) === into);
   if (found) return found;
-  return refuse(`${into} is no live mapping file: there are ${live.map(({ file }) => basename(file)).join(", ") || "none"}`);
+  return refuse(
+    `${into} is no live mapping file: there are ${live.map(({ file }) => basename(file)).join(", ") || "none"}`,
+  );
 }
 
 /**
@@ -201,17 +242,27 @@ export function planDraft(draft: Draft, places: MappingPlaces, into?: string): D
   const file = livePath(places.mappingsDir, basename(draft.file));
   const live = readLiveFiles(places);
   const same = live.find((one) => one.file === file);
-  if (same && same.text === draft.text) return { file, before: draft.text, after: draft.text, replaces: [], landed: true };
-  if (draft.problem !== undefined) return { file, before: readIfThere(file), after: draft.text, replaces: [], landed: false };
+  if (same && same.text === draft.text)
+    return { file, before: draft.text, after: draft.text, replaces: [], landed: true };
+  if (draft.problem !== undefined)
+    return { file, before: readIfThere(file), after: draft.text, replaces: [], landed: false };
   const ids = listWrittenMappings(draft.text, "mappings").flatMap(({ id }) => id ?? []);
-  const holders = live.filter((one) => listWrittenMappings(one.text, one.home).some(({ id }) => id !== undefined && ids.includes(id)));
+  const holders = live.filter((one) =>
+    listWrittenMappings(one.text, one.home).some(({ id }) => id !== undefined && ids.includes(id)),
+  );
   if (holders.length > 1)
-    refuse(`the draft "${draft.name}" replaces mappings of ${holders.map((one) => basename(one.file)).join(" and ")}: make one of each`);
+    refuse(
+      `the draft "${draft.name}" replaces mappings of ${holders.map((one) => basename(one.file)).join(" and ")}: make one of each`,
+    );
   const target = into === undefined ? holders[0] : findNamed(into, live, places);
   if (target && holders[0] && target !== holders[0])
-    refuse(`a mapping of the draft "${draft.name}" replaces one in ${basename(holders[0].file)}, so it cannot go into ${into}`);
+    refuse(
+      `a mapping of the draft "${draft.name}" replaces one in ${basename(holders[0].file)}, so it cannot go into ${into}`,
+    );
   if (target) return mergeInto(target, draft);
-  const namesake = live.find((one) => one.home === "mappings" && basename(one.file).replace(FILE, "") === draft.name);
+  const namesake = live.find(
+    (one) => one.home === "mappings" && basename(one.file).replace(FILE, "") === draft.name,
+  );
   if (namesake)
     refuse(
       `there is a live file ${basename(namesake.file)} with the name of the draft "${draft.name}", and other mappings in it: rename the draft, or name a file with --into`,
@@ -229,8 +280,15 @@ export function draftTexts(draft: Draft, mappingsDir: string, configFile?: strin
 }
 
 /** Whether a mapping of a snapshot that was built with a draft is the draft's. `at`: its place in the config. */
-export function isOfDraft({ id, at }: { id: string; at: string }, draft: Draft, { file, replaces }: DraftPlan): boolean {
+export function isOfDraft(
+  { id, at }: { id: string; at: string },
+  draft: Draft,
+  { file, replaces }: DraftPlan,
+): boolean {
   if (replaces.includes(id)) return true;
   if (basename(file) === basename(draft.file)) return at.startsWith(`mappings/${basename(file)}: `);
-  return draft.problem === undefined && listWrittenMappings(draft.text, "mappings").some((mapping) => mapping.id === id);
+  return (
+    draft.problem === undefined &&
+    listWrittenMappings(draft.text, "mappings").some((mapping) => mapping.id === id)
+  );
 }

@@ -30,7 +30,9 @@ export interface Effect {
 function toEffectAction(item: Item): EffectAction[] {
   if (!item.ok) return [];
   const { action, missing, key, batch } = item;
-  return [{ action, missing, ...(key && { dedupeKey: key.key }), ...(batch && { batchKey: batch.key }) }];
+  return [
+    { action, missing, ...(key && { dedupeKey: key.key }), ...(batch && { batchKey: batch.key }) },
+  ];
 }
 
 /** Names the items that are refused beside others that are done. */
@@ -47,7 +49,12 @@ function toEffect(resolution: Resolution): Effect {
     case "skipped":
       return { ...none, outcome: resolution.kind, reason: resolution.reason };
     case "refused":
-      return { ...none, outcome: resolution.outcome, reason: resolution.failure.message, missing: resolution.missing ?? [] };
+      return {
+        ...none,
+        outcome: resolution.outcome,
+        reason: resolution.failure.message,
+        missing: resolution.missing ?? [],
+      };
     case "work":
       return {
         ...none,
@@ -64,7 +71,13 @@ export async function getEffect(input: ParsedHook, snapshot: Snapshot): Promise<
 }
 
 /** What became of an event when it came in. */
-export function getRecordedEffect({ outcome, mapping, reason, actions, missing = [] }: EventRecord): Effect {
+export function getRecordedEffect({
+  outcome,
+  mapping,
+  reason,
+  actions,
+  missing = [],
+}: EventRecord): Effect {
   return {
     outcome,
     mapping: mapping ?? null,
@@ -95,7 +108,16 @@ export function getFields({ action, ...keys }: EffectAction): ComparedFields {
   if (action.kind === "wake") {
     const { text, agentId, mode, unsafe } = action;
     const message = plainText(text);
-    return { action: "wake", message, marked: markOutside(text), agent: agentId, wakeMode: mode, boundary: !unsafe, dedupeKey, batchKey };
+    return {
+      action: "wake",
+      message,
+      marked: markOutside(text),
+      agent: agentId,
+      wakeMode: mode,
+      boundary: !unsafe,
+      dedupeKey,
+      batchKey,
+    };
   }
   const { session, input, name, deliver, channel, unsafe, ...spec } = action.spec;
   return {

@@ -52,8 +52,12 @@ function parseVerdict(text: string): z.infer<typeof verdictSchema> | undefined {
 
 function buildInput({ rubric, task, recorded, reply }: JudgeRequest): TextPart[] {
   const own = (text: string): TextPart => ({ text, outside: false });
-  const outside = (text: string): TextPart => ({ text: text === "" ? "(empty)" : text, outside: true });
-  const compared = recorded === undefined ? [] : [own("\nThe recorded reply:\n"), outside(recorded)];
+  const outside = (text: string): TextPart => ({
+    text: text === "" ? "(empty)" : text,
+    outside: true,
+  });
+  const compared =
+    recorded === undefined ? [] : [own("\nThe recorded reply:\n"), outside(recorded)];
   return [
     own(`The rubric:\n${rubric}\n\nThe task that the agent was given:\n`),
     outside(task),
@@ -65,11 +69,26 @@ function buildInput({ rubric, task, recorded, reply }: JudgeRequest): TextPart[]
 }
 
 /** Asks a model whether a reply meets a rubric. All that came from outside or from the agent stands inside the boundary. */
-export async function judgeReply(request: JudgeRequest, runtime: AgentRuntime): Promise<JudgeVerdict> {
+export async function judgeReply(
+  request: JudgeRequest,
+  runtime: AgentRuntime,
+): Promise<JudgeVerdict> {
   const { model, boundaryId, signal } = request;
-  const fail = (reason: string, usage: Usage = {}): JudgeVerdict => ({ pass: false, reason, usage });
+  const fail = (reason: string, usage: Usage = {}): JudgeVerdict => ({
+    pass: false,
+    reason,
+    usage,
+  });
   const result = await runtime.runTurn({
-    agent: { id: "judge", name: "judge", instructions: INSTRUCTIONS, model: model.ref, tools: [], approve: [], knowledge: "off" },
+    agent: {
+      id: "judge",
+      name: "judge",
+      instructions: INSTRUCTIONS,
+      model: model.ref,
+      tools: [],
+      approve: [],
+      knowledge: "off",
+    },
     model,
     history: [],
     input: buildInput(request),
@@ -85,8 +104,17 @@ export async function judgeReply(request: JudgeRequest, runtime: AgentRuntime): 
     signal,
     boundaryId,
   });
-  if (!result.ok) return fail("message" in result ? `the judge gave no verdict: ${result.message}` : "the judge gave no verdict");
+  if (!result.ok)
+    return fail(
+      "message" in result
+        ? `the judge gave no verdict: ${result.message}`
+        : "the judge gave no verdict",
+    );
   const verdict = parseVerdict(result.text);
-  if (!verdict) return fail("the judge gave no verdict: its answer is not the JSON object that was asked for", result.usage);
+  if (!verdict)
+    return fail(
+      "the judge gave no verdict: its answer is not the JSON object that was asked for",
+      result.usage,
+    );
   return { ...verdict, usage: result.usage };
 }

@@ -32,7 +32,11 @@ interface PlanOptions {
   sandbox: string | undefined;
 }
 
-function estimate(cases: readonly EvalCase[], times: number, figure: "tokens" | "costUsd"): number | null {
+function estimate(
+  cases: readonly EvalCase[],
+  times: number,
+  figure: "tokens" | "costUsd",
+): number | null {
   const known = cases.flatMap(({ run }) => run[figure] ?? []);
   return known.length < cases.length ? null : times * known.reduce((sum, value) => sum + value, 0);
 }
@@ -41,7 +45,13 @@ function estimate(cases: readonly EvalCase[], times: number, figure: "tokens" | 
  * Plans an evaluation. Checks that all models and sandboxes exist.
  * @throws RouseError `usage` or `config_invalid` if one does not.
  */
-export async function planEvaluation({ cases, sides, repeat, judgeModel, sandbox }: PlanOptions): Promise<EvalPlan> {
+export async function planEvaluation({
+  cases,
+  sides,
+  repeat,
+  judgeModel,
+  sandbox,
+}: PlanOptions): Promise<EvalPlan> {
   const [{ snapshot }] = sides as [EvalSide];
   const resolve = (model: string | undefined) =>
     resolveEvalModel(model ?? judgeModel ?? snapshot.models.default.ref, "--judge-model", snapshot);
@@ -51,14 +61,17 @@ export async function planEvaluation({ cases, sides, repeat, judgeModel, sandbox
   for (const side of sides) {
     const { models } = side.snapshot;
     // Also if no case asks a model.
-    if (side.change.model !== undefined) resolveEvalModel(side.change.model, "--model", side.snapshot);
+    if (side.change.model !== undefined)
+      resolveEvalModel(side.change.model, "--model", side.snapshot);
     for (const evalCase of cases) {
       const name = evalCase.run.sandbox ?? sandbox;
       side.getSandbox(name);
       if (name !== undefined) sandboxes.add(name);
       const task = await buildTask(evalCase, side.snapshot, side.change);
       if (typeof task === "string") continue;
-      used.push(...[task.model, ...(task.model.fallbacks ?? [])].map((model) => ({ model, models })));
+      used.push(
+        ...[task.model, ...(task.model.fallbacks ?? [])].map((model) => ({ model, models })),
+      );
     }
   }
   const times = sides.length * repeat;
@@ -71,7 +84,9 @@ export async function planEvaluation({ cases, sides, repeat, judgeModel, sandbox
     tokens: estimate(cases, times, "tokens"),
     usd: estimate(cases, times, "costUsd"),
     isJudged: judges.length > 0,
-    unpriced: [...new Set(used.flatMap(({ model, models }) => (models.getPrice(model) ? [] : [model.ref])))],
+    unpriced: [
+      ...new Set(used.flatMap(({ model, models }) => (models.getPrice(model) ? [] : [model.ref]))),
+    ],
     providers: [...new Set(used.map(({ model }) => model.provider))],
     sandboxes: [...sandboxes],
   };
@@ -86,10 +101,16 @@ export function checkPlan({ tokens, usd, unpriced }: EvalPlan, budget: EvalBudge
     throw new RouseError({ code: "usage", message });
   };
   if (budget.usd !== undefined && unpriced.length > 0)
-    refuse(`--budget in USD: the price of ${unpriced.join(", ")} is unknown; set models.prices, or write tokens`);
+    refuse(
+      `--budget in USD: the price of ${unpriced.join(", ")} is unknown; set models.prices, or write tokens`,
+    );
   const more = "raise it, or name fewer cases; nothing was called";
   if (budget.tokens !== undefined && tokens !== null && tokens > budget.tokens)
-    refuse(`--budget: by the recordings this takes about ${tokens} tokens, more than ${budget.tokens}: ${more}`);
+    refuse(
+      `--budget: by the recordings this takes about ${tokens} tokens, more than ${budget.tokens}: ${more}`,
+    );
   if (budget.usd !== undefined && usd !== null && usd > budget.usd)
-    refuse(`--budget: by the recordings this costs about ${usd.toFixed(2)} USD, more than ${budget.usd}: ${more}`);
+    refuse(
+      `--budget: by the recordings this costs about ${usd.toFixed(2)} USD, more than ${budget.usd}: ${more}`,
+    );
 }

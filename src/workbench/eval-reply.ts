@@ -29,7 +29,11 @@ function parseJson(text: string): unknown {
   }
 }
 
-async function checkJsonata(source: string, { reply, calls, tokens }: AgentAnswer, { request, receivedAt }: EvalCase): Promise<Miss[]> {
+async function checkJsonata(
+  source: string,
+  { reply, calls, tokens }: AgentAnswer,
+  { request, receivedAt }: EvalCase,
+): Promise<Miss[]> {
   const json = parseJson(reply);
   const { json: body } = request ?? {};
   const input = {
@@ -43,7 +47,12 @@ async function checkJsonata(source: string, { reply, calls, tokens }: AgentAnswe
   const field = "expect.reply.jsonata";
   if (!evaluated.ok) return [{ field, reason: `${source}: ${evaluated.message}` }];
   if (evaluated.value === true) return [];
-  return [{ field, reason: `${source} is ${(JSON.stringify(evaluated.value) ?? "nothing").slice(0, MAX_SHOWN)}, not true` }];
+  return [
+    {
+      field,
+      reason: `${source} is ${(JSON.stringify(evaluated.value) ?? "nothing").slice(0, MAX_SHOWN)}, not true`,
+    },
+  ];
 }
 
 /** Compares a reply with all that a case expects of it but the judgement of a model. */
@@ -51,9 +60,14 @@ export async function checkReply(answer: AgentAnswer, evalCase: EvalCase): Promi
   const { contains = [], matches, jsonata } = evalCase.reply;
   const misses = contains
     .filter((words) => !answer.reply.includes(words))
-    .map((words) => ({ field: "expect.reply.contains", reason: `the reply does not have "${words}"` }));
+    .map((words) => ({
+      field: "expect.reply.contains",
+      reason: `the reply does not have "${words}"`,
+    }));
   const compiled = matches === undefined ? undefined : compileRegex(matches);
   if (compiled?.ok && !compiled.regex.test(answer.reply))
     misses.push({ field: "expect.reply.matches", reason: `the reply does not fit ${matches}` });
-  return jsonata === undefined ? misses : [...misses, ...(await checkJsonata(jsonata, answer, evalCase))];
+  return jsonata === undefined
+    ? misses
+    : [...misses, ...(await checkJsonata(jsonata, answer, evalCase))];
 }

@@ -52,7 +52,10 @@ const toBoundaryId = (...parts: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 32);
 
 /** A journal in memory, which notes what steps use and keeps the whole texts of results that are cut. */
-function createEvalJournal(results: Map<string, string>, onStep: (step: StepRecord) => void): Journal {
+function createEvalJournal(
+  results: Map<string, string>,
+  onStep: (step: StepRecord) => void,
+): Journal {
   return {
     steps: [],
     addStep(step) {
@@ -68,7 +71,12 @@ function createEvalJournal(results: Map<string, string>, onStep: (step: StepReco
 }
 
 /** The tool that reads on in results that were cut: those of this run alone. */
-function createReader(runId: string, agentId: string, results: ReadonlyMap<string, string>, maxBytes: number) {
+function createReader(
+  runId: string,
+  agentId: string,
+  results: ReadonlyMap<string, string>,
+  maxBytes: number,
+) {
   const get = (_kind: string, id: string) => {
     const text = results.get(id);
     return Promise.resolve(text === undefined ? undefined : { id, runId, text });
@@ -78,8 +86,15 @@ function createReader(runId: string, agentId: string, results: ReadonlyMap<strin
 }
 
 /** What an agent's documents add to a turn if they are searched as they are now. Notes the searches that the agent makes. */
-async function searchDocuments(agent: Agent, { change }: EvalSide, calls: MadeCall[]): Promise<TurnExtension[]> {
-  const { extensions } = await createTurnKnowledge({ agent, tenant: OPERATOR_TENANT }, change.documents);
+async function searchDocuments(
+  agent: Agent,
+  { change }: EvalSide,
+  calls: MadeCall[],
+): Promise<TurnExtension[]> {
+  const { extensions } = await createTurnKnowledge(
+    { agent, tenant: OPERATOR_TENANT },
+    change.documents,
+  );
   return extensions.map(({ tools, ...rest }) => ({
     ...rest,
     tools: tools.map((tool) => ({
@@ -104,7 +119,10 @@ const without = (reason: string, ms = 0): EvalRun => ({
   judge: null,
 });
 
-const toFigures = ({ totalTokens, costUsd }: Usage): { tokens: number | null; costUsd: number | null } => ({
+const toFigures = ({
+  totalTokens,
+  costUsd,
+}: Usage): { tokens: number | null; costUsd: number | null } => ({
   tokens: totalTokens ?? null,
   costUsd: costUsd ?? null,
 });
@@ -136,7 +154,12 @@ function toInput(task: EvalTask, boundaryId: string): Omit<TurnInput, "signal"> 
     isPlain: true,
     question: plainText(input),
     boundaryId,
-    info: { agentId: agent.id, sessionKey: "eval", runId, kind: mapping === undefined ? "api" : "hook" },
+    info: {
+      agentId: agent.id,
+      sessionKey: "eval",
+      runId,
+      kind: mapping === undefined ? "api" : "hook",
+    },
     ...(mapping === undefined ? { source: "user" } : { hook: mapping }),
     ...(instructions !== undefined && { instructions }),
     ...(thinking !== undefined && { thinking }),
@@ -144,7 +167,12 @@ function toInput(task: EvalTask, boundaryId: string): Omit<TurnInput, "signal"> 
 }
 
 /** Takes the agent's turn. The recording answers its tools. */
-async function takeTurn(evalCase: EvalCase, task: EvalTask, side: EvalSide, settings: RunSettings): Promise<Turn> {
+async function takeTurn(
+  evalCase: EvalCase,
+  task: EvalTask,
+  side: EvalSide,
+  settings: RunSettings,
+): Promise<Turn> {
   const { set, signal, onUsage, repetition } = settings;
   const { runtime, config } = side.snapshot;
   const stop = new AbortController();
@@ -170,7 +198,10 @@ async function takeTurn(evalCase: EvalCase, task: EvalTask, side: EvalSide, sett
     onUsage(usage);
     // The loop answers such a call itself, and the agent could go on.
     const unknown = calls.find(({ tool, name, output }) => output !== undefined && tool === name);
-    if (unknown) fail(`the agent called ${unknown.name}, a tool that no recording of the set has and that it was not offered`);
+    if (unknown)
+      fail(
+        `the agent called ${unknown.name}, a tool that no recording of the set has and that it was not offered`,
+      );
   });
   const input = toInput(task, toBoundaryId(evalCase.request, evalCase.run, repetition));
   const start = performance.now();
@@ -188,15 +219,34 @@ async function takeTurn(evalCase: EvalCase, task: EvalTask, side: EvalSide, sett
   const made = { calls: tools.calls, ms };
   if (problem === undefined && result.ok) {
     if (result.lastStep) onUsage(result.lastStep.usage);
-    return { ...made, isCut: false, text: result.text, failure: undefined, model: result.model, usage: result.usage };
+    return {
+      ...made,
+      isCut: false,
+      text: result.text,
+      failure: undefined,
+      model: result.model,
+      usage: result.usage,
+    };
   }
   const failure = problem ?? ("message" in result ? result.message : "the turn has not ended");
   const isCut = problem === undefined && signal.aborted;
-  return { ...made, isCut, text: undefined, failure, model: null, usage: usages.length === 0 ? {} : addUsage(usages) };
+  return {
+    ...made,
+    isCut,
+    text: undefined,
+    failure,
+    model: null,
+    usage: usages.length === 0 ? {} : addUsage(usages),
+  };
 }
 
 /** Asks the judge of a case, if it has one and all else is as expected. */
-async function judge(evalCase: EvalCase, task: EvalTask, reply: string, settings: RunSettings): Promise<JudgeVerdict | undefined> {
+async function judge(
+  evalCase: EvalCase,
+  task: EvalTask,
+  reply: string,
+  settings: RunSettings,
+): Promise<JudgeVerdict | undefined> {
   const { set, signal, onUsage } = settings;
   const { judge: asked } = evalCase.reply;
   if (!asked) return undefined;
@@ -224,17 +274,30 @@ async function judge(evalCase: EvalCase, task: EvalTask, reply: string, settings
  * @returns undefined if `signal` has cut the run, which says nothing about the case.
  * @throws RouseError if the model does not exist.
  */
-export async function runCase(evalCase: EvalCase, side: EvalSide, settings: RunSettings): Promise<EvalRun | undefined> {
+export async function runCase(
+  evalCase: EvalCase,
+  side: EvalSide,
+  settings: RunSettings,
+): Promise<EvalRun | undefined> {
   const task = await buildTask(evalCase, side.snapshot, side.change);
   if (typeof task === "string") return without(task);
-  const { text: reply, failure, usage, isCut, ...turn } = await takeTurn(evalCase, task, side, settings);
+  const {
+    text: reply,
+    failure,
+    usage,
+    isCut,
+    ...turn
+  } = await takeTurn(evalCase, task, side, settings);
   if (isCut) return undefined;
   const figures = { ...turn, ...toFigures(usage) };
   if (reply === undefined) return { ...without(failure ?? ""), ...figures };
   const misses = await checkReply({ reply, calls: turn.calls, tokens: figures.tokens }, evalCase);
   const verdict = misses.length === 0 ? await judge(evalCase, task, reply, settings) : undefined;
   if (verdict && !verdict.pass && settings.signal.aborted) return undefined;
-  if (verdict && !verdict.pass) misses.push({ field: "expect.reply.judge", reason: verdict.reason });
-  const judged = verdict ? { pass: verdict.pass, reason: verdict.reason, ...toFigures(verdict.usage) } : null;
+  if (verdict && !verdict.pass)
+    misses.push({ field: "expect.reply.judge", reason: verdict.reason });
+  const judged = verdict
+    ? { pass: verdict.pass, reason: verdict.reason, ...toFigures(verdict.usage) }
+    : null;
   return { passed: misses.length === 0, misses, reply, ...figures, judge: judged };
 }

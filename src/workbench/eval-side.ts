@@ -31,7 +31,12 @@ export interface EvalSet {
 type Environment = Pick<ToolBoxOptions, "clock" | "log" | "cwd" | "env" | "fetch">;
 
 /** Makes a side of an evaluation. Connects to a sandbox when a case first needs it. */
-export function createSide(name: SideName, snapshot: Snapshot, change: EvalChange, environment: Environment): EvalSide {
+export function createSide(
+  name: SideName,
+  snapshot: Snapshot,
+  change: EvalChange,
+  environment: Environment,
+): EvalSide {
   const boxes = new Map<string, ReturnType<typeof createToolBox>>();
   const { servers } = snapshot.config.mcp;
   return {
@@ -43,9 +48,14 @@ export function createSide(name: SideName, snapshot: Snapshot, change: EvalChang
       const found = Object.hasOwn(servers, server) ? servers[server] : undefined;
       if (!found) {
         const known = Object.keys(servers).join(", ") || "none";
-        throw new RouseError({ code: "usage", message: `the sandbox ${server} is not in mcp.servers; there is ${known}` });
+        throw new RouseError({
+          code: "usage",
+          message: `the sandbox ${server} is not in mcp.servers; there is ${known}`,
+        });
       }
-      const box = boxes.get(server) ?? createToolBox({ ...environment, servers: { [server]: found }, tools: [] });
+      const box =
+        boxes.get(server) ??
+        createToolBox({ ...environment, servers: { [server]: found }, tools: [] });
       boxes.set(server, box);
       return { name: server, box };
     },

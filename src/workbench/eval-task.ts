@@ -39,14 +39,22 @@ export interface EvalTask {
 }
 
 type Asked = Pick<RunSpec, "input" | "unsafe"> &
-  Partial<Pick<RunSpec, "instructions" | "thinking" | "timeoutSeconds" | "model">> & { agentId: string; mapping: string | undefined };
+  Partial<Pick<RunSpec, "instructions" | "thinking" | "timeoutSeconds" | "model">> & {
+    agentId: string;
+    mapping: string | undefined;
+  };
 
-async function readRequest(evalCase: EvalCase, request: NonNullable<EvalCase["request"]>, snapshot: Snapshot): Promise<Asked | string> {
+async function readRequest(
+  evalCase: EvalCase,
+  request: NonNullable<EvalCase["request"]>,
+  snapshot: Snapshot,
+): Promise<Asked | string> {
   const read = await readFixtureInput({ ...evalCase, request }, snapshot);
   if (!read.ok) return `the mappings reject the request: ${read.reason}`;
   const { outcome, reason, actions } = await getEffect(read.input, snapshot);
   const wanted = evalCase.run.action;
-  const found = wanted === undefined ? actions.find(({ action }) => action.kind === "run") : actions[wanted];
+  const found =
+    wanted === undefined ? actions.find(({ action }) => action.kind === "run") : actions[wanted];
   const made = `the mappings make no run of the request: the event is ${outcome}${reason === null ? "" : `, ${reason}`}`;
   if (found?.action.kind !== "run") return made;
   const { spec, mapping } = found.action;
@@ -72,21 +80,34 @@ function readPrompt({ run }: EvalCase, { agents }: Snapshot): Asked {
 export function checkAgentName(id: string, { agents }: Snapshot): void {
   if (agents.get(id)) return;
   const known = agents.list.map((agent) => agent.id).join(", ");
-  throw new RouseError({ code: "usage", message: `--agent ${id}: the config has no such agent; it has ${known}` });
+  throw new RouseError({
+    code: "usage",
+    message: `--agent ${id}: the config has no such agent; it has ${known}`,
+  });
 }
 
 /**
  * Resolves a model of an evaluation.
  * @throws RouseError `usage` if there is none of the name, or if it is the built-in echo.
  */
-export function resolveEvalModel(name: string, option: string, { models }: Snapshot): ResolvedModel {
+export function resolveEvalModel(
+  name: string,
+  option: string,
+  { models }: Snapshot,
+): ResolvedModel {
   const found = models.resolve(name);
-  if (!found.ok) throw new RouseError({ code: "usage", message: `${option} ${name}: ${found.message}` });
+  if (!found.ok)
+    throw new RouseError({ code: "usage", message: `${option} ${name}: ${found.message}` });
   if (found.model.ref !== ECHO.ref) return found.model;
   throw new RouseError({
     code: "config_invalid",
     message: "the config names no model: the built-in echo cannot be evaluated",
-    issues: [{ path: "agents.defaults.model", message: "name a model of models.providers, such as openai/gpt-5" }],
+    issues: [
+      {
+        path: "agents.defaults.model",
+        message: "name a model of models.providers, such as openai/gpt-5",
+      },
+    ],
   });
 }
 
@@ -94,18 +115,29 @@ export function resolveEvalModel(name: string, option: string, { models }: Snaps
  * Makes what an agent is asked in a case. A text says why there is nothing to ask.
  * @throws RouseError if the model does not exist or is the built-in echo.
  */
-export async function buildTask(evalCase: EvalCase, snapshot: Snapshot, change: EvalChange): Promise<EvalTask | string> {
+export async function buildTask(
+  evalCase: EvalCase,
+  snapshot: Snapshot,
+  change: EvalChange,
+): Promise<EvalTask | string> {
   const { request } = evalCase;
-  const asked = request ? await readRequest(evalCase, request, snapshot) : readPrompt(evalCase, snapshot);
+  const asked = request
+    ? await readRequest(evalCase, request, snapshot)
+    : readPrompt(evalCase, snapshot);
   if (typeof asked === "string") return asked;
   const { config, agents, models } = snapshot;
   const own = agents.get(change.agent ?? asked.agentId);
   if (!own) return `the config has no agent ${change.agent ?? asked.agentId}`;
   const agent = change.prompt === undefined ? own : { ...own, instructions: change.prompt };
   const name = change.model ?? asked.model ?? agent.model;
-  const model = resolveEvalModel(name, change.model === undefined ? "the model" : "--model", snapshot);
+  const model = resolveEvalModel(
+    name,
+    change.model === undefined ? "the model" : "--model",
+    snapshot,
+  );
   const { fallbacks } = agent;
-  const withFallbacks = name === agent.model && fallbacks ? models.resolve(name, fallbacks) : undefined;
+  const withFallbacks =
+    name === agent.model && fallbacks ? models.resolve(name, fallbacks) : undefined;
   const { mapping } = asked;
   const kind = request || mapping !== undefined ? "hook" : "api";
   return {

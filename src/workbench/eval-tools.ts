@@ -12,7 +12,8 @@ import { toResultText, type RecordedCall } from "./recorded-run.ts";
 
 /** The search in documents is an agent's own: no list names it. */
 export const SEARCH = "knowledge.knowledge_search";
-const SEARCH_WORDS = "Searches the documents that were uploaded for you. Give a question or a few telling words.";
+const SEARCH_WORDS =
+  "Searches the documents that were uploaded for you. Give a question or a few telling words.";
 const MAX_SHOWN = 300;
 const MAX_DESCRIPTION = 700;
 
@@ -40,23 +41,37 @@ function getJsonType(value: unknown): string {
 function inferSchema(inputs: readonly Record<string, unknown>[]): Record<string, unknown> {
   const names = [...new Set(inputs.flatMap((input) => Object.keys(input)))];
   const properties = names.map((name) => {
-    const types = [...new Set(inputs.flatMap((input) => (Object.hasOwn(input, name) ? getJsonType(input[name]) : [])))];
+    const types = [
+      ...new Set(
+        inputs.flatMap((input) => (Object.hasOwn(input, name) ? getJsonType(input[name]) : [])),
+      ),
+    ];
     return [name, types.length === 1 && types[0] !== "null" ? { type: types[0] } : {}];
   });
   const required = names.filter((name) => inputs.every((input) => Object.hasOwn(input, name)));
-  return { type: "object", properties: Object.fromEntries(properties), ...(required.length > 0 && { required }) };
+  return {
+    type: "object",
+    properties: Object.fromEntries(properties),
+    ...(required.length > 0 && { required }),
+  };
 }
 
 /** Collects the tools that the cases of a set call or describe: each case offers those that its agent may use. */
 export function collectTools(cases: readonly EvalCase[]): KnownTool[] {
-  const names = new Set(cases.flatMap(({ run }) => [...run.calls.map(({ tool }) => tool), ...Object.keys(run.tools)]));
+  const names = new Set(
+    cases.flatMap(({ run }) => [...run.calls.map(({ tool }) => tool), ...Object.keys(run.tools)]),
+  );
   return [...names].toSorted().map((tool) => {
     const calls = cases.flatMap(({ run }) => run.calls.filter((call) => call.tool === tool));
-    const described = cases.flatMap(({ run }) => (Object.hasOwn(run.tools, tool) ? (run.tools[tool] ?? []) : []));
+    const described = cases.flatMap(({ run }) =>
+      Object.hasOwn(run.tools, tool) ? (run.tools[tool] ?? []) : [],
+    );
     return {
       tool,
       description: described.find(({ description }) => description !== undefined)?.description,
-      schema: described.find(({ schema }) => schema !== undefined)?.schema ?? inferSchema(calls.map(({ input }) => input)),
+      schema:
+        described.find(({ schema }) => schema !== undefined)?.schema ??
+        inferSchema(calls.map(({ input }) => input)),
       readOnly: calls.length > 0 && calls.every(({ readOnly }) => readOnly === true),
     };
   });
@@ -77,7 +92,9 @@ class Recording {
   }
 
   #findEqual(tool: string, input: unknown): RecordedCall[] {
-    return this.#calls.filter((call) => call.tool === tool && isDeepStrictEqual(call.input, input ?? {}));
+    return this.#calls.filter(
+      (call) => call.tool === tool && isDeepStrictEqual(call.input, input ?? {}),
+    );
   }
 
   take(tool: string, input: unknown): RecordedCall | undefined {
@@ -92,16 +109,22 @@ class Recording {
   explain(tool: string, input: unknown): string {
     const called = `the agent called ${tool} with ${show(input)}`;
     const times = this.#findEqual(tool, input).length;
-    if (times > 0) return `${called} more often than it was recorded (${times === 1 ? "once" : `${times} times`})`;
+    if (times > 0)
+      return `${called} more often than it was recorded (${times === 1 ? "once" : `${times} times`})`;
     const others = this.#calls.filter((call) => call.tool === tool).map((call) => show(call.input));
-    const recorded = others.length === 0 ? "no call of this tool was" : `recorded with ${others.slice(0, 3).join(", ")}`;
+    const recorded =
+      others.length === 0
+        ? "no call of this tool was"
+        : `recorded with ${others.slice(0, 3).join(", ")}`;
     return `${called}, which was not recorded; ${recorded}`;
   }
 }
 
 const toModelName = (tool: string): string => {
   const [source = "", ...rest] = tool.split(".");
-  return tool === SEARCH ? "knowledge_search" : `${source.replaceAll(/[^\w-]/g, "_")}__${rest.join(".")}`;
+  return tool === SEARCH
+    ? "knowledge_search"
+    : `${source.replaceAll(/[^\w-]/g, "_")}__${rest.join(".")}`;
 };
 
 export interface CaseToolsOptions {
@@ -131,10 +154,19 @@ export class CaseTools {
   /** Returns the tools for a turn, in the form that the agent's own have. */
   async pick(turn: ToolTurn): Promise<PickedTools> {
     const { known, sandbox } = this.#options;
-    const picked = sandbox ? await sandbox.box.pick([[`${sandbox.name}.*`]], turn) : { tools: [], warnings: [] };
-    const ofSandbox = new Map(picked.tools.map((tool) => [tool.tool.slice((sandbox?.name.length ?? 0) + 1), tool]));
-    const offered = known.filter(({ tool }) => this.#isCovered(tool)).map((tool) => this.#offer(tool, ofSandbox, turn));
-    return { tools: [...(await Promise.all(offered)), ...this.#offerFurther(ofSandbox)], warnings: picked.warnings };
+    const picked = sandbox
+      ? await sandbox.box.pick([[`${sandbox.name}.*`]], turn)
+      : { tools: [], warnings: [] };
+    const ofSandbox = new Map(
+      picked.tools.map((tool) => [tool.tool.slice((sandbox?.name.length ?? 0) + 1), tool]),
+    );
+    const offered = known
+      .filter(({ tool }) => this.#isCovered(tool))
+      .map((tool) => this.#offer(tool, ofSandbox, turn));
+    return {
+      tools: [...(await Promise.all(offered)), ...this.#offerFurther(ofSandbox)],
+      warnings: picked.warnings,
+    };
   }
 
   #isCovered(tool: string): boolean {
@@ -142,11 +174,23 @@ export class CaseTools {
     return tool === SEARCH ? hasKnowledge : allCoverTool(patterns, tool);
   }
 
-  async #offer(known: KnownTool, ofSandbox: ReadonlyMap<string, OfferedTool>, { boundary }: ToolTurn): Promise<OfferedTool> {
+  async #offer(
+    known: KnownTool,
+    ofSandbox: ReadonlyMap<string, OfferedTool>,
+    { boundary }: ToolTurn,
+  ): Promise<OfferedTool> {
     const { jsonSchema } = await import("ai");
-    const { tool, schema, readOnly, description = tool === SEARCH ? SEARCH_WORDS : undefined } = known;
+    const {
+      tool,
+      schema,
+      readOnly,
+      description = tool === SEARCH ? SEARCH_WORDS : undefined,
+    } = known;
     const other = ofSandbox.get(tool.slice(tool.indexOf(".") + 1));
-    const words = description === undefined ? undefined : cutText(neutralise(description), MAX_DESCRIPTION).text;
+    const words =
+      description === undefined
+        ? undefined
+        : cutText(neutralise(description), MAX_DESCRIPTION).text;
     return {
       name: toModelName(tool),
       tool,
@@ -156,7 +200,8 @@ export class CaseTools {
         inputSchema: jsonSchema(schema as JSONSchema7),
         ...(words !== undefined && { description: boundary.wrap(words, `tool ${tool}`) }),
       },
-      execute: (input, call) => this.#answer(tool, input, other && (() => other.execute(input, call))),
+      execute: (input, call) =>
+        this.#answer(tool, input, other && (() => other.execute(input, call))),
     };
   }
 
@@ -164,7 +209,9 @@ export class CaseTools {
   #offerFurther(ofSandbox: ReadonlyMap<string, OfferedTool>): OfferedTool[] {
     const { known } = this.#options;
     const names = new Set(known.map(({ tool }) => tool));
-    const sources = new Set(known.flatMap(({ tool }) => (tool === SEARCH ? [] : (tool.split(".")[0] ?? []))));
+    const sources = new Set(
+      known.flatMap(({ tool }) => (tool === SEARCH ? [] : (tool.split(".")[0] ?? []))),
+    );
     return [...sources].flatMap((source) =>
       [...ofSandbox].flatMap(([name, other]) => {
         const tool = `${source}.${name}`;
@@ -181,7 +228,11 @@ export class CaseTools {
     );
   }
 
-  async #answer(tool: string, input: unknown, ask: (() => ReturnType<OfferedTool["execute"]>) | undefined) {
+  async #answer(
+    tool: string,
+    input: unknown,
+    ask: (() => ReturnType<OfferedTool["execute"]>) | undefined,
+  ) {
     const recorded = this.#recording.take(tool, input);
     const from = recorded ? "recording" : ask ? "sandbox" : "nowhere";
     this.calls.push({ tool, input, from });

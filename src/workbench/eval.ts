@@ -98,16 +98,21 @@ class Spending {
   }
 }
 
-const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length;
 
 function toSpread(values: readonly (number | null)[]): Spread | null {
   const known = values.filter((value) => value !== null);
-  return known.length === 0 ? null : { mean: mean(known), min: Math.min(...known), max: Math.max(...known) };
+  return known.length === 0
+    ? null
+    : { mean: mean(known), min: Math.min(...known), max: Math.max(...known) };
 }
 
 /** The sum of figures; null if one is unknown. */
 function sumKnown(values: readonly (number | null)[]): number | null {
-  return values.length === 0 || values.includes(null) ? null : values.reduce<number>((sum, value) => sum + (value ?? 0), 0);
+  return values.length === 0 || values.includes(null)
+    ? null
+    : values.reduce<number>((sum, value) => sum + (value ?? 0), 0);
 }
 
 function toCaseResult(runs: EvalRun[]): CaseResult {
@@ -136,15 +141,21 @@ function toSum(done: readonly Done[], repeat: number): SideSum {
   };
 }
 
-function toReport(done: readonly Done[], { cases, sides, repeat }: EvalOptions): Omit<EvalReport, "stopped" | "notRun"> {
+function toReport(
+  done: readonly Done[],
+  { cases, sides, repeat }: EvalOptions,
+): Omit<EvalReport, "stopped" | "notRun"> {
   const judged = done.flatMap(({ run }) => run.judge ?? []);
-  const on = (side: EvalSide): Done[] => done.filter((one) => one.side === side).toSorted((a, b) => a.repetition - b.repetition);
+  const on = (side: EvalSide): Done[] =>
+    done.filter((one) => one.side === side).toSorted((a, b) => a.repetition - b.repetition);
   const bySide = <T>(make: (side: EvalSide) => T): Partial<Record<SideName, T>> =>
     Object.fromEntries(sides.map((side) => [side.name, make(side)]));
   return {
     cases: cases.map((evalCase) => ({
       evalCase,
-      sides: bySide((side) => toCaseResult(on(side).flatMap((one) => (one.evalCase === evalCase ? one.run : [])))),
+      sides: bySide((side) =>
+        toCaseResult(on(side).flatMap((one) => (one.evalCase === evalCase ? one.run : []))),
+      ),
     })),
     sums: bySide((side) => toSum(on(side), repeat)),
     judge: {
@@ -172,7 +183,12 @@ export async function runEvaluation(options: EvalOptions): Promise<EvalReport> {
   const takeWork = async (): Promise<void> => {
     for (let one = work[next++]; one && !stop.aborted; one = work[next++]) {
       const { evalCase, side, repetition } = one;
-      const run = await runCase(evalCase, side, { set, repetition, signal: stop, onUsage: (usage) => spending.add(usage) });
+      const run = await runCase(evalCase, side, {
+        set,
+        repetition,
+        signal: stop,
+        onUsage: (usage) => spending.add(usage),
+      });
       if (!run) return;
       done.push({ ...one, run });
       onRun(done.length, done.filter(({ run: { passed } }) => passed).length);

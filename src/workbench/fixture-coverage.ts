@@ -24,13 +24,29 @@ interface Seen {
 class Coverage {
   readonly #reached = new Set<string>();
   readonly #conditions = new Map<string, Seen & { mapping: string; condition: string }>();
-  readonly #expressions = new Map<string, { mapping: string; field: string; expression: string; given: boolean }>();
+  readonly #expressions = new Map<
+    string,
+    { mapping: string; field: string; expression: string; given: boolean }
+  >();
 
-  #addCondition(mapping: string, { condition, wants, field, result, children = [] }: ConditionTrace): void {
-    const shown = wants === undefined || condition.endsWith(wants) ? condition : `${condition} ${wants}`;
+  #addCondition(
+    mapping: string,
+    { condition, wants, field, result, children = [] }: ConditionTrace,
+  ): void {
+    const shown =
+      wants === undefined || condition.endsWith(wants) ? condition : `${condition} ${wants}`;
     const key = JSON.stringify([mapping, condition, wants, field]);
-    const before = this.#conditions.get(key) ?? { mapping, condition: shown, held: false, failed: false };
-    this.#conditions.set(key, { ...before, held: before.held || result === true, failed: before.failed || result !== true });
+    const before = this.#conditions.get(key) ?? {
+      mapping,
+      condition: shown,
+      held: false,
+      failed: false,
+    };
+    this.#conditions.set(key, {
+      ...before,
+      held: before.held || result === true,
+      failed: before.failed || result !== true,
+    });
     for (const child of children) this.#addCondition(mapping, child);
   }
 
@@ -38,7 +54,8 @@ class Coverage {
     if (verdict === "disabled") return;
     if (verdict === "first" || verdict === "also") this.#reached.add(mapping);
     // The path alone brings a fixture to the mapping.
-    for (const condition of conditions) if (condition.condition !== "match.path") this.#addCondition(mapping, condition);
+    for (const condition of conditions)
+      if (condition.condition !== "match.path") this.#addCondition(mapping, condition);
     for (const { field, pieces } of fields)
       for (const { expression, missing } of pieces) {
         if (expression === undefined) continue;
@@ -56,7 +73,11 @@ class Coverage {
       unreached,
       conditions: [...this.#conditions.values()]
         .filter(({ held, failed }) => !held || !failed)
-        .map(({ mapping, condition, held }) => ({ mapping, condition, never: held ? ("fails" as const) : ("holds" as const) })),
+        .map(({ mapping, condition, held }) => ({
+          mapping,
+          condition,
+          never: held ? ("fails" as const) : ("holds" as const),
+        })),
       expressions: [...this.#expressions.values()]
         .filter(({ given }) => !given)
         .map(({ mapping, field, expression }) => ({ mapping, field, expression })),
@@ -65,7 +86,10 @@ class Coverage {
 }
 
 /** Finds mappings, conditions and expressions of templates that no fixture reaches. */
-export async function findCoverage(fixtures: readonly Fixture[], snapshot: Snapshot): Promise<FixtureCoverage> {
+export async function findCoverage(
+  fixtures: readonly Fixture[],
+  snapshot: Snapshot,
+): Promise<FixtureCoverage> {
   const coverage = new Coverage();
   for (const fixture of fixtures) {
     const read = await readFixtureInput(fixture, snapshot);

@@ -6,13 +6,19 @@ import { renderFixture, type FixtureFile } from "./fixture.ts";
 
 const refuse = (message: string): RouseError => new RouseError({ code: "usage", message });
 
-const toFileName = (text: string): string => text.replace(/[^\w.-]+/g, "-").replace(/^[.-]+|[.-]+$/g, "") || "event";
+const toFileName = (text: string): string =>
+  text.replace(/[^\w.-]+/g, "-").replace(/^[.-]+|[.-]+$/g, "") || "event";
 
 /** The folder for the fixtures of a hook, below `hooks.testsDir`. */
-export const getFixtureFolder = (testsDir: string, path: string): string => join(testsDir, ...path.split("/").map(toFileName));
+export const getFixtureFolder = (testsDir: string, path: string): string =>
+  join(testsDir, ...path.split("/").map(toFileName));
 
 /** A name that no file of the folder has, and none of `taken`: `base`, with a number if needed. */
-export function chooseFixtureName(folder: string, base: string, taken: ReadonlySet<string> = new Set()): string {
+export function chooseFixtureName(
+  folder: string,
+  base: string,
+  taken: ReadonlySet<string> = new Set(),
+): string {
   const first = toFileName(base);
   for (let count = 1; ; count++) {
     const name = count === 1 ? first : `${first}-${count}`;
@@ -24,7 +30,9 @@ export function chooseFixtureName(folder: string, base: string, taken: ReadonlyS
 /** @throws RouseError `usage` if a file cannot have this name. */
 export function checkFixtureName(name: string): string {
   if (/^\w[\w.-]*$/.test(name)) return name.replace(/\.json5?$/, "");
-  throw refuse(`the name ${name}: write letters, digits, \`.\`, \`_\` and \`-\`; the folder is that of the hook's path`);
+  throw refuse(
+    `the name ${name}: write letters, digits, \`.\`, \`_\` and \`-\`; the folder is that of the hook's path`,
+  );
 }
 
 /** Where a fixture goes: below `testsDir`, by the hook's path. `base` names it if the user has not. */
@@ -40,13 +48,19 @@ interface Place {
  * @returns the file.
  * @throws RouseError `usage` if the file is there already.
  */
-export async function writeFixture(content: FixtureFile, { testsDir, path, name, base }: Place): Promise<string> {
+export async function writeFixture(
+  content: FixtureFile,
+  { testsDir, path, name, base }: Place,
+): Promise<string> {
   const folder = getFixtureFolder(testsDir, path);
   const file = join(folder, `${name ?? chooseFixtureName(folder, base)}.json5`);
   await mkdir(dirname(file), { recursive: true });
-  await writeFile(file, renderFixture(content), { flag: "wx" }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "EEXIST") throw refuse(`${file} is there already: choose another name, or delete it`);
-    throw error;
-  });
+  await writeFile(file, renderFixture(content), { flag: "wx" }).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "EEXIST")
+        throw refuse(`${file} is there already: choose another name, or delete it`);
+      throw error;
+    },
+  );
   return file;
 }

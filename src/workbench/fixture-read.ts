@@ -26,7 +26,11 @@ export interface Fixtures {
 type Read = { fixture?: Fixture; evalCase?: EvalCase } | { issues: Issue[] };
 
 /** A `.http` file names the words and the session of one action. */
-function fromSample({ path, headers, body, expect }: HttpSample, name: string, file: string): Fixture {
+function fromSample(
+  { path, headers, body, expect }: HttpSample,
+  name: string,
+  file: string,
+): Fixture {
   const { "content-type": contentType, ...others } = headers;
   const session = expect.sessionKey === null ? {} : { session: expect.sessionKey };
   const type = contentType === undefined ? {} : { contentType };
@@ -60,14 +64,22 @@ function readFixture(name: string, file: string): Read {
     return { issues: [{ path: "", message, file, ...place }] };
   }
   const checked = fixtureSchema.safeParse(parsed.value);
-  const issues = [...parsed.duplicates, ...(checked.success ? [] : configIssues(checked.error, fixtureSchema))];
+  const issues = [
+    ...parsed.duplicates,
+    ...(checked.success ? [] : configIssues(checked.error, fixtureSchema)),
+  ];
   if (!checked.success || issues.length > 0) return { issues: locateIssues(issues, { file }) };
   const { credential, draft, request, run } = checked.data;
   const { reply, outcome, ...expect } = checked.data.expect;
   const common = { name, file, receivedAt: Date.parse(checked.data.receivedAt), credential };
   return {
-    ...(request && outcome !== undefined && { fixture: { ...common, draft, request, expect: { ...expect, outcome }, reply } }),
-    ...((run || reply) && { evalCase: { ...common, request, run: run ?? recordedRunSchema.parse({}), reply: reply ?? {} } }),
+    ...(request &&
+      outcome !== undefined && {
+        fixture: { ...common, draft, request, expect: { ...expect, outcome }, reply },
+      }),
+    ...((run || reply) && {
+      evalCase: { ...common, request, run: run ?? recordedRunSchema.parse({}), reply: reply ?? {} },
+    }),
   };
 }
 
@@ -81,11 +93,18 @@ function followLink(file: string, root: string): Found | undefined {
     const target = realpathSync(file);
     const isDirectory = statSync(target).isDirectory();
     if (!isInside(root, target) && (isDirectory || FIXTURE.test(file)))
-      return { issue: { ...place, message: "is a link out of the folder of fixtures: put what it leads to into the folder" } };
+      return {
+        issue: {
+          ...place,
+          message: "is a link out of the folder of fixtures: put what it leads to into the folder",
+        },
+      };
     return !isDirectory && FIXTURE.test(file) ? { file } : undefined;
   } catch (error) {
     const { code = "error" } = error as NodeJS.ErrnoException;
-    return FIXTURE.test(file) ? { issue: { ...place, message: `is a link that leads nowhere (${code})` } } : undefined;
+    return FIXTURE.test(file)
+      ? { issue: { ...place, message: `is a link that leads nowhere (${code})` } }
+      : undefined;
   }
 }
 
@@ -115,7 +134,13 @@ export function readFixtures(testsDir: string): Fixtures {
     return {
       fixtures: [],
       cases: [],
-      issues: [{ path: "", file: testsDir, message: "is no folder: name the folder, and the fixture with --filter" }],
+      issues: [
+        {
+          path: "",
+          file: testsDir,
+          message: "is no folder: name the folder, and the fixture with --filter",
+        },
+      ],
     };
   const found = existsSync(testsDir) ? findFiles(testsDir, realpathSync(testsDir)) : [];
   const files = found.flatMap((one) => ("file" in one ? [one.file] : [])).toSorted();
@@ -123,6 +148,9 @@ export function readFixtures(testsDir: string): Fixtures {
   return {
     fixtures: read.flatMap((one) => ("fixture" in one ? (one.fixture ?? []) : [])),
     cases: read.flatMap((one) => ("evalCase" in one ? (one.evalCase ?? []) : [])),
-    issues: [...found.flatMap((one) => ("issue" in one ? [one.issue] : [])), ...read.flatMap((one) => ("issues" in one ? one.issues : []))],
+    issues: [
+      ...found.flatMap((one) => ("issue" in one ? [one.issue] : [])),
+      ...read.flatMap((one) => ("issues" in one ? one.issues : [])),
+    ],
   };
 }

@@ -3,7 +3,13 @@ import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { bodyGone } from "../core/body-gone.ts";
 import { RouseError } from "../core/errors.ts";
-import { encodeBody, type Fixture, type FixtureExpectation, type FixtureFile, type FixtureRequest } from "./fixture.ts";
+import {
+  encodeBody,
+  type Fixture,
+  type FixtureExpectation,
+  type FixtureFile,
+  type FixtureRequest,
+} from "./fixture.ts";
 import { evaluateFixture, readFixtureInput } from "./fixture-run.ts";
 import { applyMasks, findMasks, getMaskable, type Mask, type MaskOptions } from "./masks.ts";
 
@@ -21,22 +27,32 @@ export interface RecordedFixture {
 
 /** What a person would call another outcome: all but the texts, which hold the masked values. */
 function summarize({ outcome, mapping, actions = [], missing }: FixtureExpectation): string {
-  const decided = actions.map(({ mapping: by, fields: { action, agent, model, deliver, channel, boundary } = {} }) => [
-    by,
-    action,
-    agent,
-    model,
-    deliver,
-    channel,
-    boundary,
-  ]);
+  const decided = actions.map(
+    ({ mapping: by, fields: { action, agent, model, deliver, channel, boundary } = {} }) => [
+      by,
+      action,
+      agent,
+      model,
+      deliver,
+      channel,
+      boundary,
+    ],
+  );
   return JSON.stringify([outcome, mapping, decided, missing]);
 }
 
 /** Finds the fields whose masks change what the mappings do. */
-async function findCulprits(recorded: Recorded, masks: readonly Mask[], before: string, snapshot: Snapshot): Promise<string[]> {
+async function findCulprits(
+  recorded: Recorded,
+  masks: readonly Mask[],
+  before: string,
+  snapshot: Snapshot,
+): Promise<string[]> {
   const isSame = async (some: readonly Mask[]): Promise<boolean> => {
-    const { actual } = await evaluateFixture({ ...recorded, request: applyMasks(recorded.request, some) }, snapshot);
+    const { actual } = await evaluateFixture(
+      { ...recorded, request: applyMasks(recorded.request, some) },
+      snapshot,
+    );
     return summarize(actual) === before;
   };
   /** Halves again and again, since a body may have thousands of values. Masks that change something only together stay together. */
@@ -59,7 +75,8 @@ function readEvent({ path, credential, receivedAt, request }: EventDetail): Reco
     });
   if (body === null) throw bodyGone();
   const type = contentType === null ? {} : { contentType };
-  const sent = method === "GET" ? {} : encodeBody(Buffer.from(body, encoding), contentType ?? undefined);
+  const sent =
+    method === "GET" ? {} : encodeBody(Buffer.from(body, encoding), contentType ?? undefined);
   return {
     request: { method: method as "POST" | "GET", path, query, headers, ...type, ...sent },
     receivedAt: Date.parse(receivedAt),
@@ -89,7 +106,12 @@ export async function maskEvent(
   const recorded = readEvent(event);
   const input = await readFixtureInput(recorded, snapshot);
   const masks =
-    options === false ? [] : findMasks({ ...getMaskable(recorded.request, input.ok ? input.input.payload : undefined), ...more }, options);
+    options === false
+      ? []
+      : findMasks(
+          { ...getMaskable(recorded.request, input.ok ? input.input.payload : undefined), ...more },
+          options,
+        );
   return { recorded, masks, request: applyMasks(recorded.request, masks) };
 }
 
@@ -106,7 +128,9 @@ export async function recordFixture(
   more: Record<string, unknown> = {},
 ): Promise<RecordedFixture> {
   const { recorded, masks, request } = await maskEvent(event, snapshot, options, more);
-  const credential = recorded.credential?.startsWith("path:") ? `path:${request.path}` : recorded.credential;
+  const credential = recorded.credential?.startsWith("path:")
+    ? `path:${request.path}`
+    : recorded.credential;
   const before = await evaluateFixture(recorded, snapshot);
   const { actual, reason } = await evaluateFixture({ ...recorded, request, credential }, snapshot);
   const isChanged = summarize(before.actual) !== summarize(actual);
@@ -114,6 +138,8 @@ export async function recordFixture(
     file: { request, receivedAt: event.receivedAt, credential, expect: actual },
     masks,
     reason,
-    changedBy: isChanged ? await findCulprits(recorded, masks, summarize(before.actual), snapshot) : null,
+    changedBy: isChanged
+      ? await findCulprits(recorded, masks, summarize(before.actual), snapshot)
+      : null,
   };
 }

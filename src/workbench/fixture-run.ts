@@ -3,7 +3,12 @@ import { readRecordedInput } from "../intake/recorded-input.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { MappingInput } from "../mapping/types.ts";
 import { UUID_END, getEffect, getFields, type EffectAction, type Effect } from "./effect.ts";
-import { toRecordedHook, type ExpectedAction, type Fixture, type FixtureExpectation } from "./fixture.ts";
+import {
+  toRecordedHook,
+  type ExpectedAction,
+  type Fixture,
+  type FixtureExpectation,
+} from "./fixture.ts";
 import { readDrafts, type Draft } from "./drafts.ts";
 import { diffWords, type DiffPart } from "./word-diff.ts";
 
@@ -38,7 +43,8 @@ function steadySession(session: string, given: string): string {
 }
 
 /** The text as a fixture has it: lines are easier to read and to compare in a file. */
-export const toTextLines = (text: string): string | string[] => (text.includes("\n") ? text.split("\n") : text);
+export const toTextLines = (text: string): string | string[] =>
+  text.includes("\n") ? text.split("\n") : text;
 
 function toExpected(effect: EffectAction, given: string): ExpectedAction {
   const { message: _message, marked, session, ...rest } = getFields(effect);
@@ -46,12 +52,21 @@ function toExpected(effect: EffectAction, given: string): ExpectedAction {
     ...rest,
     ...(typeof session === "string" && { session: steadySession(session, given) }),
   };
-  const set = Object.entries(fields).filter((entry): entry is [string, string | number | boolean] => entry[1] !== null);
+  const set = Object.entries(fields).filter(
+    (entry): entry is [string, string | number | boolean] => entry[1] !== null,
+  );
   const { mapping } = effect.action;
-  return { ...(mapping !== undefined && { mapping }), fields: Object.fromEntries(set), text: toTextLines(marked) };
+  return {
+    ...(mapping !== undefined && { mapping }),
+    fields: Object.fromEntries(set),
+    text: toTextLines(marked),
+  };
 }
 
-function toExpectation({ outcome, mapping, actions, missing }: Effect, { payload, headers, query }: MappingInput): FixtureExpectation {
+function toExpectation(
+  { outcome, mapping, actions, missing }: Effect,
+  { payload, headers, query }: MappingInput,
+): FixtureExpectation {
   const given = JSON.stringify([payload, headers, query]);
   return {
     // The mappings alone never call an event a duplicate.
@@ -81,13 +96,15 @@ export async function evaluateFixture(
   snapshot: Snapshot,
 ): Promise<{ actual: FixtureExpectation; reason: string | null }> {
   const read = await readFixtureInput(fixture, snapshot);
-  if (!read.ok) return { actual: { outcome: "rejected", actions: [], missing: [] }, reason: read.reason };
+  if (!read.ok)
+    return { actual: { outcome: "rejected", actions: [], missing: [] }, reason: read.reason };
   const effect = await getEffect(read.input, snapshot);
   return { actual: toExpectation(effect, read.input), reason: effect.reason };
 }
 
 /** The text of which a fixture has the lines. */
-export const joinText = (text: ExpectedAction["text"]): string | undefined => (Array.isArray(text) ? text.join("\n") : text);
+export const joinText = (text: ExpectedAction["text"]): string | undefined =>
+  Array.isArray(text) ? text.join("\n") : text;
 
 function compareValue(field: string, expected: unknown, actual: unknown): FixtureDifference[] {
   if (isDeepStrictEqual(expected, actual)) return [];
@@ -98,21 +115,40 @@ function compareValue(field: string, expected: unknown, actual: unknown): Fixtur
 /** Removes the marks of what came from outside: words are looked for without them. */
 const plain = (text: ExpectedAction["text"]): string => (joinText(text) ?? "").replace(/[⟦⟧]/g, "");
 
-function compareAction(at: string, expected: ExpectedAction, actual: ExpectedAction): FixtureDifference[] {
+function compareAction(
+  at: string,
+  expected: ExpectedAction,
+  actual: ExpectedAction,
+): FixtureDifference[] {
   const { mapping, fields, session, text, contains = [] } = expected;
-  const names = fields ? [...new Set([...Object.keys(fields), ...Object.keys(actual.fields ?? {})])] : [];
+  const names = fields
+    ? [...new Set([...Object.keys(fields), ...Object.keys(actual.fields ?? {})])]
+    : [];
   const missing = contains.filter((part) => !plain(actual.text).includes(part));
   return [
     ...(mapping === undefined ? [] : compareValue(`${at}.mapping`, mapping, actual.mapping)),
-    ...(session === undefined ? [] : compareValue(`${at}.session`, session, actual.fields?.["session"])),
-    ...names.flatMap((name) => compareValue(`${at}.fields.${name}`, fields?.[name], actual.fields?.[name])),
-    ...(text === undefined ? [] : compareValue(`${at}.text`, joinText(text), joinText(actual.text))),
-    ...missing.map((part) => ({ field: `${at}.contains`, expected: part, actual: plain(actual.text) })),
+    ...(session === undefined
+      ? []
+      : compareValue(`${at}.session`, session, actual.fields?.["session"])),
+    ...names.flatMap((name) =>
+      compareValue(`${at}.fields.${name}`, fields?.[name], actual.fields?.[name]),
+    ),
+    ...(text === undefined
+      ? []
+      : compareValue(`${at}.text`, joinText(text), joinText(actual.text))),
+    ...missing.map((part) => ({
+      field: `${at}.contains`,
+      expected: part,
+      actual: plain(actual.text),
+    })),
   ];
 }
 
 /** Compares what a fixture names with what the mappings make. */
-export function compareExpectations(expected: FixtureExpectation, actual: FixtureExpectation): FixtureDifference[] {
+export function compareExpectations(
+  expected: FixtureExpectation,
+  actual: FixtureExpectation,
+): FixtureDifference[] {
   const { outcome, mapping, actions, missing } = expected;
   const own = [
     ...compareValue("expect.outcome", outcome, actual.outcome),
@@ -134,16 +170,31 @@ async function runFixture(fixture: Fixture, snapshot: Snapshot): Promise<Fixture
   const start = performance.now();
   const { actual, reason } = await evaluateFixture(fixture, snapshot);
   const differences = compareExpectations(fixture.expect, actual);
-  return { fixture, ok: differences.length === 0, differences, actual, reason, ms: performance.now() - start };
+  return {
+    fixture,
+    ok: differences.length === 0,
+    differences,
+    actual,
+    reason,
+    ms: performance.now() - start,
+  };
 }
 
 /** The draft that must be in place for a fixture; undefined if the fixture names none, or one that is not there any more. */
-export function findFixtureDraft({ draft }: Pick<Fixture, "draft">, { config }: Snapshot): Draft | undefined {
-  return draft === undefined ? undefined : readDrafts(config.hooks.mappingsDir).find(({ name }) => name === draft);
+export function findFixtureDraft(
+  { draft }: Pick<Fixture, "draft">,
+  { config }: Snapshot,
+): Draft | undefined {
+  return draft === undefined
+    ? undefined
+    : readDrafts(config.hooks.mappingsDir).find(({ name }) => name === draft);
 }
 
 /** Runs fixtures by the mappings of a snapshot, one after the other. Starts nothing and stores nothing; never throws. */
-export async function runFixtures(fixtures: readonly Fixture[], snapshot: Snapshot): Promise<FixtureResult[]> {
+export async function runFixtures(
+  fixtures: readonly Fixture[],
+  snapshot: Snapshot,
+): Promise<FixtureResult[]> {
   const results: FixtureResult[] = [];
   for (const fixture of fixtures) results.push(await runFixture(fixture, snapshot));
   return results;

@@ -1,7 +1,13 @@
 import { z } from "zod";
 import { OUTCOMES } from "../core/outcomes.ts";
 import type { RecordedHook } from "../intake/recorded-input.ts";
-import { recordedRunSchema, replySchema, type RecordedRun, type ReplyExpectation, type WrittenRun } from "./recorded-run.ts";
+import {
+  recordedRunSchema,
+  replySchema,
+  type RecordedRun,
+  type ReplyExpectation,
+  type WrittenRun,
+} from "./recorded-run.ts";
 
 const names = z.record(z.string(), z.string()).default({});
 const words = z.array(z.string());
@@ -11,24 +17,34 @@ const actionSchema = z.strictObject({
   fields: z
     .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
     .optional()
-    .describe("All fields of the action. `<new>` at the end of a session stands for an id that is made for each event."),
+    .describe(
+      "All fields of the action. `<new>` at the end of a session stands for an id that is made for each event.",
+    ),
   text: z
     .union([z.string(), words])
     .optional()
-    .describe("The message or the text, or a list of its lines. What came from outside stands between ⟦ and ⟧."),
+    .describe(
+      "The message or the text, or a list of its lines. What came from outside stands between ⟦ and ⟧.",
+    ),
   session: z.string().optional().describe("The session key, in place of all fields."),
   contains: words.optional().describe("Words of the text, in place of the whole text."),
 });
 
 const expectSchema = z
   .strictObject({
-    outcome: z.enum(OUTCOMES).exclude(["duplicate"]).optional().describe("What becomes of the event. A fixture with a `request` needs it."),
+    outcome: z
+      .enum(OUTCOMES)
+      .exclude(["duplicate"])
+      .optional()
+      .describe("What becomes of the event. A fixture with a `request` needs it."),
     mapping: z.string().optional().describe("The mapping that takes it."),
     actions: z.array(actionSchema).optional().describe("What is done, in order."),
     missing: words.optional().describe("Template expressions that find nothing."),
     reply: replySchema.optional(),
   })
-  .describe("What the mappings make of the request, and the agent's reply. What is left out is not compared.");
+  .describe(
+    "What the mappings make of the request, and the agent's reply. What is left out is not compared.",
+  );
 
 const requestSchema = z
   .strictObject({
@@ -41,19 +57,28 @@ const requestSchema = z
     text: z.string().optional().describe("The body as text."),
     base64: z.base64().optional().describe("The body as bytes."),
   })
-  .refine(({ json, text, base64 }) => [json, text, base64].filter((body) => body !== undefined).length < 2, {
-    message: "has more than one body: keep one of `json`, `text` and `base64`",
-  });
+  .refine(
+    ({ json, text, base64 }) =>
+      [json, text, base64].filter((body) => body !== undefined).length < 2,
+    {
+      message: "has more than one body: keep one of `json`, `text` and `base64`",
+    },
+  );
 
 /** A file of `hooks.testsDir`. */
 export const fixtureSchema = z
   .strictObject({
     $schema: z.string().optional().describe("For editors."),
-    request: requestSchema.optional().describe("The recorded request. A case with `run.prompt` has none."),
+    request: requestSchema
+      .optional()
+      .describe("The recorded request. A case with `run.prompt` has none."),
     receivedAt: z.iso.datetime({ offset: true }).describe("The time that the mappings see."),
     credential: z
       .string()
-      .regex(/^(?:hooks\.token|path:.+)$/, 'write "hooks.token", or "path:" and the path that has its own credential')
+      .regex(
+        /^(?:hooks\.token|path:.+)$/,
+        'write "hooks.token", or "path:" and the path that has its own credential',
+      )
       .optional()
       .describe("What the request was authenticated with. Default: what the path needs."),
     run: recordedRunSchema.optional(),
@@ -66,17 +91,25 @@ export const fixtureSchema = z
     expect: expectSchema,
   })
   .superRefine(({ request, run, expect }, context) => {
-    const refuse = (path: string[], message: string): void => context.addIssue({ code: "custom", path, message });
-    if (request && expect.outcome === undefined) refuse(["expect"], "has no `outcome`: what becomes of the request");
+    const refuse = (path: string[], message: string): void =>
+      context.addIssue({ code: "custom", path, message });
+    if (request && expect.outcome === undefined)
+      refuse(["expect"], "has no `outcome`: what becomes of the request");
     if (request && run?.prompt !== undefined)
-      refuse(["run", "prompt"], "goes with no `request`: the request gives what the agent is asked");
-    if (!request && run?.prompt === undefined) refuse([], "needs a `request`, or a `run` with a `prompt`");
+      refuse(
+        ["run", "prompt"],
+        "goes with no `request`: the request gives what the agent is asked",
+      );
+    if (!request && run?.prompt === undefined)
+      refuse([], "needs a `request`, or a `run` with a `prompt`");
     if (!request && Object.keys(expect).some((name) => name !== "reply"))
       refuse(["expect"], "has more than `reply`: without a `request` no mapping decides");
   });
 
 /** A file of fixtures as it is written. */
-export type FixtureFile = Omit<z.infer<typeof fixtureSchema>, "run"> & { run?: WrittenRun | undefined };
+export type FixtureFile = Omit<z.infer<typeof fixtureSchema>, "run"> & {
+  run?: WrittenRun | undefined;
+};
 export type FixtureRequest = z.infer<typeof requestSchema>;
 /** What is expected of the mappings. */
 export type FixtureExpectation = Omit<FixtureFile["expect"], "outcome" | "reply"> & {
@@ -109,7 +142,8 @@ export interface EvalCase extends Pick<Fixture, "name" | "file" | "receivedAt" |
 }
 
 const isJsonType = (contentType: string | undefined): boolean =>
-  contentType === undefined || /^\s*(?:application\/(?:[\w.-]+\+)?json|text\/json)\s*(?:;|$)/i.test(contentType);
+  contentType === undefined ||
+  /^\s*(?:application\/(?:[\w.-]+\+)?json|text\/json)\s*(?:;|$)/i.test(contentType);
 
 /** Whether a number reads the same when it was written again; `12345678901234567890` does not. */
 function isExact(source: string, value: number): boolean {
@@ -136,7 +170,10 @@ function parseExact(text: string): { value: unknown } | undefined {
 }
 
 /** The body as a fixture has it: JSON as it reads, anything else byte for byte. */
-export function encodeBody(bytes: Buffer, contentType: string | undefined): Pick<FixtureRequest, "json" | "text" | "base64"> {
+export function encodeBody(
+  bytes: Buffer,
+  contentType: string | undefined,
+): Pick<FixtureRequest, "json" | "text" | "base64"> {
   const text = bytes.toString("utf8");
   if (!Buffer.from(text).equals(bytes)) return { base64: bytes.toString("base64") };
   const parsed = isJsonType(contentType) ? parseExact(text) : undefined;
@@ -150,11 +187,21 @@ export function decodeBody({ json, text, base64 }: FixtureRequest): Buffer {
 }
 
 /** A fixture's request as it would have been recorded. */
-export function toRecordedHook({ request, receivedAt }: Pick<Fixture, "request" | "receivedAt">, credential: string): RecordedHook {
+export function toRecordedHook(
+  { request, receivedAt }: Pick<Fixture, "request" | "receivedAt">,
+  credential: string,
+): RecordedHook {
   const { method, path, query, headers, contentType } = request;
-  const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const lower = Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+  );
   const type = contentType === undefined ? {} : { contentType };
-  return { path, credential, receivedAt, request: { method, headers: lower, query, body: decodeBody(request), ...type } };
+  return {
+    path,
+    credential,
+    receivedAt,
+    request: { method, headers: lower, query, body: decodeBody(request), ...type },
+  };
 }
 
 /** What an editor or a terminal would not show: it is written as an escape. */

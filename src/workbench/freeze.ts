@@ -57,10 +57,17 @@ export async function freezeEvent(
   const masked = [...new Set(masks.flatMap(({ fields }) => fields))];
   if (changedBy) return { written: null, masked, changedBy, reason, expect };
   const { testsDir } = snapshot.config.hooks;
-  const place = { testsDir, path: file.request.path, name: checked, base: expect.mapping ?? expect.outcome };
-  const written = await writeFixture(draft === undefined ? file : { ...file, draft }, place).catch((error: unknown) => {
-    throw toWriteError(error, testsDir);
-  });
+  const place = {
+    testsDir,
+    path: file.request.path,
+    name: checked,
+    base: expect.mapping ?? expect.outcome,
+  };
+  const written = await writeFixture(draft === undefined ? file : { ...file, draft }, place).catch(
+    (error: unknown) => {
+      throw toWriteError(error, testsDir);
+    },
+  );
   return { written, masked, changedBy: null, reason, expect };
 }
 
@@ -91,13 +98,19 @@ export function createFreezer({ getEvent, places, snapshot, withCandidate }: Fre
   return {
     async freeze({ event: id, change: wanted, ...options }) {
       const event = await getEvent(id);
-      if (!event) throw new RouseError({ code: "not_found", message: "there is no event with this id" });
+      if (!event)
+        throw new RouseError({ code: "not_found", message: "there is no event with this id" });
       const detail = eventDetail(event, new Map());
       if (!wanted) return freezeEvent(detail, snapshot(), options);
       const { change, draft } = await planTried(wanted, snapshot(), places());
       return withCandidate(new Map([[change.file, change.after]]), (found) => {
-        if (found.ok) return freezeEvent(detail, found.snapshot, { ...options, draft: draft?.name });
-        throw new RouseError({ code: "config_invalid", message: "the config has problems with this change", issues: found.issues });
+        if (found.ok)
+          return freezeEvent(detail, found.snapshot, { ...options, draft: draft?.name });
+        throw new RouseError({
+          code: "config_invalid",
+          message: "the config has problems with this change",
+          issues: found.issues,
+        });
       });
     },
   };

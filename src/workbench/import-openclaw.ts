@@ -29,7 +29,10 @@ const SETTINGS: Readonly<Record<string, readonly [Verdict, string]>> = {
   path: ["equal", "the same"],
   maxBodyBytes: ["equal", "the same"],
   allowedAgentIds: ["equal", "the same"],
-  allowRequestSessionKey: ["equal", "the same; Rouse asks for it only in requests, and templates of mappings always may make a key"],
+  allowRequestSessionKey: [
+    "equal",
+    "the same; Rouse asks for it only in requests, and templates of mappings always may make a key",
+  ],
   allowedSessionKeyPrefixes: ["differs", "Rouse compares upper and lower case, OpenClaw does not"],
   defaultSessionKey: [
     "differs",
@@ -40,7 +43,10 @@ const SETTINGS: Readonly<Record<string, readonly [Verdict, string]>> = {
 const SEPARATE: Readonly<Record<string, readonly [Verdict, string]>> = {
   token: ["differs", "a secret is not copied: put it into the variable HOOK_TOKEN"],
   presets: ["differs", "presets of these names are Rouse's own, with mappings of their own"],
-  transformsDir: ["differs", "copy the modules into hooks.transformsDir, which is `transforms` beside the config by default"],
+  transformsDir: [
+    "differs",
+    "copy the modules into hooks.transformsDir, which is `transforms` beside the config by default",
+  ],
   internal: ["missing", "hooks inside the agent are not webhooks; Rouse has no counterpart"],
   sessionRetention: ["missing", "Rouse keeps sessions of hooks for store.retention.hookSessions"],
 };
@@ -49,22 +55,47 @@ const SEPARATE: Readonly<Record<string, readonly [Verdict, string]>> = {
 const PLAIN: Readonly<Record<string, readonly [Verdict, string]>> = {
   action: ["equal", "the same"],
   wakeMode: ["equal", "the same"],
-  agentId: ["differs", "OpenClaw uses its default agent if there is no such agent, Rouse rejects the event"],
+  agentId: [
+    "differs",
+    "OpenClaw uses its default agent if there is no such agent, Rouse rejects the event",
+  ],
   deliver: ["equal", "the same"],
   channel: ["equal", "the same, if Rouse's config has this channel"],
   timeoutSeconds: ["equal", "the same"],
   allowUnsafeExternalContent: ["equal", "the same"],
 };
 
-const TEMPLATES = ["name", "sessionKey", "messageTemplate", "textTemplate", "to", "model", "thinking"] as const;
+const TEMPLATES = [
+  "name",
+  "sessionKey",
+  "messageTemplate",
+  "textTemplate",
+  "to",
+  "model",
+  "thinking",
+] as const;
 const EXPRESSION = /\{\{\s*([^}]+?)\s*\}\}/g;
 /** Names at the root of a template of Rouse; OpenClaw reads those that it does not know as fields of the payload. */
-const ROOTS = new Set(["payload", "headers", "query", "path", "now", "item", "index", "events", "count", "first", "last"]);
+const ROOTS = new Set([
+  "payload",
+  "headers",
+  "query",
+  "path",
+  "now",
+  "item",
+  "index",
+  "events",
+  "count",
+  "first",
+  "last",
+]);
 
 /** Translates an expression of a template: a path of OpenClaw. Undefined if it finds nothing there. */
 function translateExpression(written: string, each: string | undefined): string | undefined {
   if (written === "path" || written === "now") return written;
-  const steps = [...written.matchAll(/([^.[\]]+)|\[(\d+)\]/g)].map(([, name, position]) => name ?? Number(position));
+  const steps = [...written.matchAll(/([^.[\]]+)|\[(\d+)\]/g)].map(
+    ([, name, position]) => name ?? Number(position),
+  );
   const [root, ...rest] = steps;
   if (root === undefined) return undefined;
   const isNamed = rest.length > 0 && (root === "headers" || root === "query" || root === "payload");
@@ -78,10 +109,15 @@ function translateExpression(written: string, each: string | undefined): string 
 
 /** Writes a path as an expression of Rouse: names that are no plain words are quoted, as JSONata has it. */
 function toPath(steps: readonly (string | number)[]): string {
-  const text = steps.reduce<string>((at, step) => (typeof step === "number" ? `${at}[${step}]` : at === "" ? step : `${at}.${step}`), "");
+  const text = steps.reduce<string>(
+    (at, step) =>
+      typeof step === "number" ? `${at}[${step}]` : at === "" ? step : `${at}.${step}`,
+    "",
+  );
   if (parsePath(text)) return text;
   return steps.reduce<string>((at, step) => {
-    const name = typeof step === "number" ? `[${step}]` : /^[A-Za-z_]\w*$/.test(step) ? step : `\`${step}\``;
+    const name =
+      typeof step === "number" ? `[${step}]` : /^[A-Za-z_]\w*$/.test(step) ? step : `\`${step}\``;
     return typeof step === "number" || at === "" ? at + name : `${at}.${name}`;
   }, "");
 }
@@ -109,10 +145,17 @@ class MappingTranslation {
   #forEach(): string | undefined {
     const written = this.#written["forEach"];
     if (written === undefined) return undefined;
-    const text = isFields(written) ? (written["path"] ?? written["key"] ?? written["field"]) : written;
-    const name = typeof text === "string" ? /^(?:payload\.)?([^.[\]]+)$/.exec(text.trim())?.[1] : undefined;
+    const text = isFields(written)
+      ? (written["path"] ?? written["key"] ?? written["field"])
+      : written;
+    const name =
+      typeof text === "string" ? /^(?:payload\.)?([^.[\]]+)$/.exec(text.trim())?.[1] : undefined;
     if (name !== undefined) return name;
-    this.#tell("forEach", "missing", "only the name of a list at the top of the body can be translated; write it as JSONata");
+    this.#tell(
+      "forEach",
+      "missing",
+      "only the name of a list at the top of the body can be translated; write it as JSONata",
+    );
     return undefined;
   }
 
@@ -125,9 +168,15 @@ class MappingTranslation {
       if (translated === undefined) lost.push(expression);
       return translated === undefined ? "" : `{{${translated}}}`;
     });
-    if (lost.length > 0) this.#tell(field, "differs", `left out, since OpenClaw finds nothing either: ${lost.join(", ")}`);
+    if (lost.length > 0)
+      this.#tell(
+        field,
+        "differs",
+        `left out, since OpenClaw finds nothing either: ${lost.join(", ")}`,
+      );
     else if (field === "sessionKey") this.#sessionKey(written);
-    else if (written.includes("${")) this.#tell(field, "differs", "Rouse puts no variables of the environment into templates");
+    else if (written.includes("${"))
+      this.#tell(field, "differs", "Rouse puts no variables of the environment into templates");
     else if (this.made[field] === written) this.#tell(field, "equal", "the same");
     else this.#tell(field, "equal", `the same, written ${JSON.stringify(this.made[field])}`);
   }
@@ -135,7 +184,12 @@ class MappingTranslation {
   #sessionKey(written: string): void {
     const mode = this.#written["sessionMode"];
     const encoded = written.includes("{{") ? "; `:` in a value is encoded" : "";
-    if (mode === "persistent") this.#tell("sessionKey", encoded === "" ? "equal" : "differs", `one conversation with a history${encoded}`);
+    if (mode === "persistent")
+      this.#tell(
+        "sessionKey",
+        encoded === "" ? "equal" : "differs",
+        `one conversation with a history${encoded}`,
+      );
     else
       this.#tell(
         "sessionKey",
@@ -146,9 +200,11 @@ class MappingTranslation {
 
   #match(): void {
     const { match } = this.#written;
-    if (!isFields(match)) return this.#tell("match", "equal", "without conditions it matches every path");
+    if (!isFields(match))
+      return this.#tell("match", "equal", "without conditions it matches every path");
     const made: Fields = {};
-    if (typeof match["path"] === "string") made["path"] = match["path"].trim().replaceAll(/^\/+|\/+$/g, "");
+    if (typeof match["path"] === "string")
+      made["path"] = match["path"].trim().replaceAll(/^\/+|\/+$/g, "");
     if (typeof match["source"] === "string") made["source"] = match["source"].trim();
     for (const name of ["path", "source"]) if (made[name] === "") delete made[name];
     this.made["match"] = made;
@@ -163,7 +219,10 @@ class MappingTranslation {
     if (!isFields(transform)) return;
     const { module: file, export: name } = transform;
     this.made["transform"] = { module: file, ...(typeof name === "string" && { export: name }) };
-    const each = this.#each === undefined ? "" : `; with forEach the module gets the whole body and the item as \`item\``;
+    const each =
+      this.#each === undefined
+        ? ""
+        : `; with forEach the module gets the whole body and the item as \`item\``;
     this.#tell(
       "transform",
       "differs",
@@ -182,7 +241,11 @@ class MappingTranslation {
     const content = CONTENT_FIELD[action];
     if (this.made[content] !== undefined) return;
     this.made["enabled"] = false;
-    this.#tell(content, "differs", "is absent, so OpenClaw rejects every event; the mapping is imported with `enabled: false`");
+    this.#tell(
+      content,
+      "differs",
+      "is absent, so OpenClaw rejects every event; the mapping is imported with `enabled: false`",
+    );
     this.made[content] = "-";
   }
 
@@ -196,7 +259,8 @@ class MappingTranslation {
       this.#tell(field, verdict, text);
     }
     if (this.#each !== undefined) {
-      this.made["forEach"] = `$type(payload.\`${this.#each}\`) = 'array' ? payload.\`${this.#each}\` : []`;
+      this.made["forEach"] =
+        `$type(payload.\`${this.#each}\`) = 'array' ? payload.\`${this.#each}\` : []`;
       this.#tell(
         "forEach",
         "differs",
@@ -206,11 +270,24 @@ class MappingTranslation {
     for (const field of TEMPLATES) this.#template(field);
     this.#transform();
     if (written["action"] === "wake")
-      this.#tell("action", "differs", "Rouse marks the values in the text as text from outside, OpenClaw does not");
+      this.#tell(
+        "action",
+        "differs",
+        "Rouse marks the values in the text as text from outside, OpenClaw does not",
+      );
     this.#dropUnused(written["action"] === "wake" ? "wake" : "agent");
-    const known = ["id", "match", "forEach", "sessionMode", "transform", ...TEMPLATES, ...Object.keys(PLAIN)];
+    const known = [
+      "id",
+      "match",
+      "forEach",
+      "sessionMode",
+      "transform",
+      ...TEMPLATES,
+      ...Object.keys(PLAIN),
+    ];
     for (const field of Object.keys(written))
-      if (!known.includes(field)) this.#tell(field, "missing", "Rouse has no such setting of a mapping; it is left out");
+      if (!known.includes(field))
+        this.#tell(field, "missing", "Rouse has no such setting of a mapping; it is left out");
     return this.made;
   }
 }
@@ -256,7 +333,10 @@ export function importOpenClaw(config: unknown): ImportedHooks {
     const [verdict, text] =
       SETTINGS[name] ??
       SEPARATE[name] ??
-      (["missing", "hooks has no such setting; if a plugin has this name, `rouse webhooks --help` shows how it is set up"] as const);
+      ([
+        "missing",
+        "hooks has no such setting; if a plugin has this name, `rouse webhooks --help` shows how it is set up",
+      ] as const);
     note(`hooks.${name}`, verdict, text);
     if (name in SETTINGS) settings[name] = value;
     if (name === "token") settings["token"] = "${HOOK_TOKEN}";
@@ -264,15 +344,25 @@ export function importOpenClaw(config: unknown): ImportedHooks {
   }
   if (Object.keys(hooks).length > 0 && hooks["allowRequestSessionKey"] === undefined) {
     settings["allowRequestSessionKey"] = false;
-    note("hooks.allowRequestSessionKey", "differs", "OpenClaw allows no session keys of callers by default, Rouse does; it is written out");
+    note(
+      "hooks.allowRequestSessionKey",
+      "differs",
+      "OpenClaw allows no session keys of callers by default, Rouse does; it is written out",
+    );
   }
-  const written = Array.isArray(hooks["mappings"]) ? hooks["mappings"].filter((entry) => isFields(entry)) : [];
+  const written = Array.isArray(hooks["mappings"])
+    ? hooks["mappings"].filter((entry) => isFields(entry))
+    : [];
   const ids = toIds(written);
   const mappings = written.map((mapping, index) => {
     const id = ids[index] ?? "";
     const at = `hooks.mappings[${index}]`;
     if (mapping["id"] !== undefined && mapping["id"] !== id)
-      note(`${at}.id`, "differs", `written "${id}": an id has letters, digits, ".", "_" and "-", and is unique`);
+      note(
+        `${at}.id`,
+        "differs",
+        `written "${id}": an id has letters, digits, ".", "_" and "-", and is unique`,
+      );
     return new MappingTranslation(mapping, at, note).translate(id);
   });
   return { mappings, settings, notes };

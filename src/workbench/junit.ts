@@ -4,7 +4,15 @@ import type { FixtureResult } from "./fixture-run.ts";
 const FORBIDDEN =
   // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
   /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
-const NAMED: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;" };
+const NAMED: Record<string, string> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "\n": "&#10;",
+  "\r": "&#13;",
+  "\t": "&#9;",
+};
 
 const escapeXml = (text: string): string =>
   text
@@ -12,7 +20,8 @@ const escapeXml = (text: string): string =>
     .replace(/[&<>"\n\r\t]/g, (char) => NAMED[char] ?? char);
 
 const seconds = (ms: number): string => (ms / 1000).toFixed(3);
-const show = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value) ?? "nothing"));
+const show = (value: unknown): string =>
+  typeof value === "string" ? value : (JSON.stringify(value) ?? "nothing");
 
 /** A case of a suite. */
 export interface JunitCase {
@@ -27,7 +36,8 @@ export interface JunitCase {
 
 function renderCase({ group, name, ms, failure, skipped }: JunitCase): string {
   const head = `    <testcase classname="${escapeXml(group)}" name="${escapeXml(name)}" time="${seconds(ms)}"`;
-  if (skipped !== undefined) return `${head}>\n      <skipped message="${escapeXml(skipped)}"/>\n    </testcase>`;
+  if (skipped !== undefined)
+    return `${head}>\n      <skipped message="${escapeXml(skipped)}"/>\n    </testcase>`;
   if (!failure) return `${head}/>`;
   const { type, message, text } = failure;
   return `${head}>\n      <failure type="${type}" message="${escapeXml(message)}">${escapeXml(text)}</failure>\n    </testcase>`;
@@ -47,10 +57,19 @@ export function renderJunitSuite(suite: string, all: readonly JunitCase[]): stri
 function toJunitCase({ fixture: { name, request }, differences, ms }: FixtureResult): JunitCase {
   const message = differences.map(({ field }) => field).join(", ");
   const text = differences
-    .map(({ field, expected, actual }) => `${field}\nexpected: ${show(expected)}\nactual: ${show(actual)}`)
+    .map(
+      ({ field, expected, actual }) =>
+        `${field}\nexpected: ${show(expected)}\nactual: ${show(actual)}`,
+    )
     .join("\n\n");
-  return { group: request.path, name, ms, ...(differences.length > 0 && { failure: { type: "difference", message, text } }) };
+  return {
+    group: request.path,
+    name,
+    ms,
+    ...(differences.length > 0 && { failure: { type: "difference", message, text } }),
+  };
 }
 
 /** Results of fixtures in the form that CI systems read as JUnit's. */
-export const renderJunit = (results: readonly FixtureResult[]): string => renderJunitSuite("rouse test", results.map(toJunitCase));
+export const renderJunit = (results: readonly FixtureResult[]): string =>
+  renderJunitSuite("rouse test", results.map(toJunitCase));

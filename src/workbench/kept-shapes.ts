@@ -2,7 +2,16 @@ import { newestFirst } from "../admin/bulk-replay.ts";
 import { readRecordedInput } from "../intake/recorded-input.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { EventRecord, FencingToken, Ms, Store } from "../store/types.ts";
-import { addToShape, createShape, fromKeptShape, toHookShape, toKeptShape, type HookShape, type KeptShape, type Shape } from "./shape.ts";
+import {
+  addToShape,
+  createShape,
+  fromKeptShape,
+  toHookShape,
+  toKeptShape,
+  type HookShape,
+  type KeptShape,
+  type Shape,
+} from "./shape.ts";
 
 /** Events hold their bodies: pages are small. */
 const PAGE = 20;
@@ -27,7 +36,10 @@ interface ShapeProgress {
 }
 
 /** The keys of all that is kept about paths. */
-export const getFactKeys = (paths: readonly string[]): string[] => [PROGRESS_KEY, ...paths.map(toShapeKey)];
+export const getFactKeys = (paths: readonly string[]): string[] => [
+  PROGRESS_KEY,
+  ...paths.map(toShapeKey),
+];
 
 /** What recorded hooks say about mappings. */
 export interface RecordedFacts {
@@ -49,7 +61,11 @@ const readProgress = async (read: ReadValue): Promise<ShapeProgress> =>
   ((await read(PROGRESS_KEY)) as ShapeProgress | null | undefined) ?? { runs: [] };
 
 /** Reads what is kept about paths. */
-export async function readFacts(read: ReadValue, paths: readonly string[], now: Ms): Promise<RecordedFacts> {
+export async function readFacts(
+  read: ReadValue,
+  paths: readonly string[],
+  now: Ms,
+): Promise<RecordedFacts> {
   const shapes = new Map<string, Shape>();
   for (const path of paths) {
     const shape = await readShape(read, path);
@@ -57,7 +73,8 @@ export async function readFacts(read: ReadValue, paths: readonly string[], now: 
   }
   const { runs } = await readProgress(read);
   const since = Math.floor(now / DAY_MS) - WEEK_DAYS;
-  const sum = (days: [number, number][]): number => days.reduce((total, [day, count]) => total + (day > since ? count : 0), 0);
+  const sum = (days: [number, number][]): number =>
+    days.reduce((total, [day, count]) => total + (day > since ? count : 0), 0);
   return { shapes, weeklyRuns: new Map(runs.map(([mapping, days]) => [mapping, sum(days)])) };
 }
 
@@ -67,7 +84,10 @@ const getSize = ({ request: { body } }: EventRecord): number => body?.length ?? 
 
 /** Whether an event says something about what its sender sends: a replay has a body that was counted before. */
 const isCountable = ({ outcome, replayOf, request: { body } }: EventRecord): boolean =>
-  outcome !== "duplicate" && replayOf === undefined && body !== null && body.length <= MAX_BODY_BYTES;
+  outcome !== "duplicate" &&
+  replayOf === undefined &&
+  body !== null &&
+  body.length <= MAX_BODY_BYTES;
 
 /** Counts the body of an event. Returns false if there is none that can be read. */
 async function addEvent(shape: Shape, event: EventRecord): Promise<boolean> {
@@ -86,7 +106,12 @@ async function readNewEvents(store: Store, last: ShapeProgress["last"]): Promise
   let bodies = 0;
   let bytes = 0;
   for await (const event of newestFirst(store, {}, PAGE)) {
-    if (event.id === last?.id || event.receivedAt < (last?.at ?? 0) - DISORDER_MS || events.length === MAX_EVENTS) break;
+    if (
+      event.id === last?.id ||
+      event.receivedAt < (last?.at ?? 0) - DISORDER_MS ||
+      events.length === MAX_EVENTS
+    )
+      break;
     const isCounted = isCountable(event) && bodies < MAX_BODIES && bytes < MAX_BYTES;
     if (isCounted) bodies++;
     if (isCounted) bytes += getSize(event);
@@ -98,9 +123,15 @@ async function readNewEvents(store: Store, last: ShapeProgress["last"]): Promise
 }
 
 /** Adds the runs of events to those that were counted, without the days before the week. */
-function countRuns(counted: ShapeProgress["runs"], events: readonly EventRecord[], now: Ms): ShapeProgress["runs"] {
+function countRuns(
+  counted: ShapeProgress["runs"],
+  events: readonly EventRecord[],
+  now: Ms,
+): ShapeProgress["runs"] {
   const since = Math.floor(now / DAY_MS) - WEEK_DAYS;
-  const runs = new Map(counted.map(([mapping, days]) => [mapping, new Map(days.filter(([day]) => day > since))]));
+  const runs = new Map(
+    counted.map(([mapping, days]) => [mapping, new Map(days.filter(([day]) => day > since))]),
+  );
   for (const { mapping, actions, receivedAt, replayOf } of events) {
     // Events that are collected share a run.
     const count = actions.filter((action) => action.kind === "run" && !action.collect).length;
@@ -110,18 +141,30 @@ function countRuns(counted: ShapeProgress["runs"], events: readonly EventRecord[
     const day = Math.floor(receivedAt / DAY_MS);
     days.set(day, (days.get(day) ?? 0) + count);
   }
-  return [...runs].filter(([, days]) => days.size > 0).map(([mapping, days]) => [mapping, [...days]]);
+  return [...runs]
+    .filter(([, days]) => days.size > 0)
+    .map(([mapping, days]) => [mapping, [...days]]);
 }
 
-async function clearShapes(store: Store, paths: readonly string[], fencingToken: FencingToken | undefined): Promise<void> {
+async function clearShapes(
+  store: Store,
+  paths: readonly string[],
+  fencingToken: FencingToken | undefined,
+): Promise<void> {
   const kept: string[] = [];
-  for (const path of paths) if (await store.get("value", toShapeKey(path))) kept.push(toShapeKey(path));
-  const clear = (): Promise<boolean> => store.commit((tx) => kept.forEach((key) => tx.set("value", key, null)), fencingToken);
+  for (const path of paths)
+    if (await store.get("value", toShapeKey(path))) kept.push(toShapeKey(path));
+  const clear = (): Promise<boolean> =>
+    store.commit((tx) => kept.forEach((key) => tx.set("value", key, null)), fencingToken);
   if (kept.length > 0) await clear();
 }
 
 /** Counts the bodies of events, added to what is kept of their paths. */
-async function countBodies(events: readonly EventRecord[], paths: readonly string[], read: ReadValue): Promise<Map<string, Shape>> {
+async function countBodies(
+  events: readonly EventRecord[],
+  paths: readonly string[],
+  read: ReadValue,
+): Promise<Map<string, Shape>> {
   const known = new Set(paths);
   const shapes = new Map<string, Shape>();
   for (const event of events) {
@@ -139,7 +182,12 @@ async function countBodies(events: readonly EventRecord[], paths: readonly strin
  * taken the bodies. With retention 0 nothing is kept. One gateway at a time does this, beside its answers.
  * @returns whether there were new events
  */
-export async function updateShapes(store: Store, snapshot: Snapshot, now: Ms, fencingToken?: FencingToken): Promise<boolean> {
+export async function updateShapes(
+  store: Store,
+  snapshot: Snapshot,
+  now: Ms,
+  fencingToken?: FencingToken,
+): Promise<boolean> {
   const { config, mappings } = snapshot;
   const paths = mappings.paths.map(({ path }) => path);
   const read: ReadValue = (key) => store.get("value", key);
@@ -150,7 +198,10 @@ export async function updateShapes(store: Store, snapshot: Snapshot, now: Ms, fe
   const newest = events.at(-1);
   if (!newest) return false;
   const shapes = await countBodies(isKept ? events : [], paths, read);
-  const next: ShapeProgress = { last: { id: newest.id, at: newest.receivedAt }, runs: countRuns(progress.runs, events, now) };
+  const next: ShapeProgress = {
+    last: { id: newest.id, at: newest.receivedAt },
+    runs: countRuns(progress.runs, events, now),
+  };
   return store.commit((tx) => {
     for (const [path, shape] of shapes) tx.set("value", toShapeKey(path), toKeptShape(shape));
     tx.set("value", PROGRESS_KEY, next);
@@ -158,7 +209,11 @@ export async function updateShapes(store: Store, snapshot: Snapshot, now: Ms, fe
 }
 
 /** Shows the fields of the last bodies of a path, and the names of those that earlier bodies had. */
-export async function showShape(store: Store, path: string, last: number): Promise<{ shape: HookShape }> {
+export async function showShape(
+  store: Store,
+  path: string,
+  last: number,
+): Promise<{ shape: HookShape }> {
   const shape = createShape(path);
   let looked = 0;
   for await (const event of newestFirst(store, { path }, PAGE)) {

@@ -2,7 +2,12 @@ import type { Issue } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { Store } from "../store/types.ts";
-import { findFixtureDraft, readFixtures, runFixtures, type FixtureDifference } from "./fixture-run.ts";
+import {
+  findFixtureDraft,
+  readFixtures,
+  runFixtures,
+  type FixtureDifference,
+} from "./fixture-run.ts";
 import { readEvents } from "./selection.ts";
 import { whatIf, type WhatIfReport } from "./what-if.ts";
 
@@ -54,9 +59,15 @@ export function compareEvents(after: Snapshot, deps: ComparisonDeps): Promise<Wh
     deps.withStore(async (store) => {
       let last: WhatIfReport | null = null;
       const events = readEvents(store, { last: MAX_EVENTS });
-      for await (const report of whatIf(before, after, events, { period: { to: deps.now() }, store })) last = report;
+      for await (const report of whatIf(before, after, events, {
+        period: { to: deps.now() },
+        store,
+      }))
+        last = report;
       return last;
     });
   const today = deps.snapshot();
-  return today ? compare(today) : deps.withCandidate(new Map(), async (found) => (found.ok ? compare(found.snapshot) : null));
+  return today
+    ? compare(today)
+    : deps.withCandidate(new Map(), async (found) => (found.ok ? compare(found.snapshot) : null));
 }

@@ -23,7 +23,8 @@ export interface WriteDeps extends ComparisonDeps {
 /** What became of a change: the files have it, or it comes as a patch, with the reason. */
 export type Landed =
   /** `inUse`: a running gateway uses it. */
-  { landed: true; file: string; inUse: boolean } | { landed: false; file: string; reason: string; patch: string };
+  | { landed: true; file: string; inUse: boolean }
+  | { landed: false; file: string; reason: string; patch: string };
 
 /** The folder from which `git apply` names files: the top of the working tree, or the config's folder. */
 export function findTop(file: string, { places }: Pick<WriteDeps, "places">): string {
@@ -35,12 +36,18 @@ export function findTop(file: string, { places }: Pick<WriteDeps, "places">): st
   return dirname(configFile ?? mappingsDir);
 }
 
-const renderChange = (top: string, change: FileChange): string => renderFilePatch(relative(top, change.file).split(sep).join("/"), change);
+const renderChange = (top: string, change: FileChange): string =>
+  renderFilePatch(relative(top, change.file).split(sep).join("/"), change);
 
 /** The whole change as a patch: the live file, and the draft that goes away. */
-export function renderPatch({ change, draft }: PlannedChange, deps: Pick<WriteDeps, "places">): string {
+export function renderPatch(
+  { change, draft }: PlannedChange,
+  deps: Pick<WriteDeps, "places">,
+): string {
   const top = findTop(change.file, deps);
-  const gone = draft ? renderChange(top, { file: draft.file, before: draft.text, after: null }) : "";
+  const gone = draft
+    ? renderChange(top, { file: draft.file, before: draft.text, after: null })
+    : "";
   return renderChange(top, change) + gone;
 }
 
@@ -48,13 +55,24 @@ export function renderPatch({ change, draft }: PlannedChange, deps: Pick<WriteDe
  * Refuses a change whose file is no longer as it was when the change was shown. The details have both changes.
  * @param shown the text that the change was made for, if it is known.
  */
-export function refuseStale({ file, before, after }: FileChange, shown: string | null | undefined, deps: WriteDeps): never {
+export function refuseStale(
+  { file, before, after }: FileChange,
+  shown: string | null | undefined,
+  deps: WriteDeps,
+): never {
   const top = findTop(file, deps);
   const now = readNow(file);
   const theirs = shown === undefined ? "" : renderChange(top, { file, before: shown, after: now });
   const issues: Issue[] = [
-    ...(theirs === "" ? [] : [{ path: "", file, message: "has changed like this:", detail: theirs }]),
-    { path: "", file, message: "was to be changed like this:", detail: renderChange(top, { file, before, after }) },
+    ...(theirs === ""
+      ? []
+      : [{ path: "", file, message: "has changed like this:", detail: theirs }]),
+    {
+      path: "",
+      file,
+      message: "was to be changed like this:",
+      detail: renderChange(top, { file, before, after }),
+    },
   ];
   const what = theirs === "" ? "the change" : basename(file);
   const message = `${what} is not as it was shown any more; nothing was written. Look at it, and start again`;
@@ -62,20 +80,32 @@ export function refuseStale({ file, before, after }: FileChange, shown: string |
 }
 
 /** Why a running gateway does not use a file that was changed; undefined if it does. */
-async function findReloadProblem(expected: string, { reload }: WriteDeps): Promise<{ message: string; issues?: Issue[] } | undefined> {
+async function findReloadProblem(
+  expected: string,
+  { reload }: WriteDeps,
+): Promise<{ message: string; issues?: Issue[] } | undefined> {
   if (!reload) return undefined;
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<"late">((resolve) => (timer = setTimeout(() => resolve("late"), RELOAD_MS)));
+  const late = new Promise<"late">(
+    (resolve) => (timer = setTimeout(() => resolve("late"), RELOAD_MS)),
+  );
   const reloaded = await Promise.race([reload(), late]);
   clearTimeout(timer);
-  if (reloaded === "late") return { message: `the gateway did not use it within ${RELOAD_MS / 1000} seconds` };
+  if (reloaded === "late")
+    return { message: `the gateway did not use it within ${RELOAD_MS / 1000} seconds` };
   if (!reloaded.ok) return { message: "the gateway could not use it", issues: reloaded.issues };
-  return reloaded.hash === expected ? undefined : { message: "the gateway then used another config than the one that was checked" };
+  return reloaded.hash === expected
+    ? undefined
+    : { message: "the gateway then used another config than the one that was checked" };
 }
 
 /** Puts the file as it was, unless it has changed since. `isBack`: the change is not in it any more. */
-async function putBack({ file, before, after }: FileChange, deps: WriteDeps): Promise<{ isBack: boolean; result: string }> {
-  if (readNow(file) !== after) return { isBack: true, result: "it has changed since, so it was left as it is" };
+async function putBack(
+  { file, before, after }: FileChange,
+  deps: WriteDeps,
+): Promise<{ isBack: boolean; result: string }> {
+  if (readNow(file) !== after)
+    return { isBack: true, result: "it has changed since, so it was left as it is" };
   const problem = await replaceFile(file, before).then(
     () => undefined,
     (error: unknown) => renderCode(error),
@@ -83,13 +113,17 @@ async function putBack({ file, before, after }: FileChange, deps: WriteDeps): Pr
   const isBack = readNow(file) === before;
   if (isBack) await deps.reload?.();
   if (isBack) return { isBack, result: "it was put back as it was" };
-  return { isBack, result: `it could not be put back (${problem}): \`rouse config undo\` does so when it can be written` };
+  return {
+    isBack,
+    result: `it could not be put back (${problem}): \`rouse config undo\` does so when it can be written`,
+  };
 }
 
 /** Takes a draft away that has landed, or brings one back whose landing was undone. */
 export async function finish({ draft, broughtBack }: PlannedChange): Promise<void> {
   if (draft) await replaceFile(draft.file, null);
-  if (broughtBack && readNow(broughtBack.file) === null) await replaceFile(broughtBack.file, broughtBack.text);
+  if (broughtBack && readNow(broughtBack.file) === null)
+    await replaceFile(broughtBack.file, broughtBack.text);
 }
 
 const renderCode = (error: unknown): string =>
@@ -100,7 +134,10 @@ const renderCode = (error: unknown): string =>
  * @returns why it cannot be written; undefined if it was.
  * @throws RouseError `conflict`, or `not_landed` if the file has the change and may lose it when the power fails.
  */
-export async function writeFileOfChange(change: FileChange, deps: WriteDeps): Promise<string | undefined> {
+export async function writeFileOfChange(
+  change: FileChange,
+  deps: WriteDeps,
+): Promise<string | undefined> {
   const { file, before, after } = change;
   let link: string | undefined;
   const confirm = (): void => {
@@ -118,7 +155,10 @@ export async function writeFileOfChange(change: FileChange, deps: WriteDeps): Pr
     // The new file is in its place, and the folder could not be made durable.
     const { isBack, result } = await putBack(change, deps);
     if (isBack) return `${reason}; ${result}`;
-    throw new RouseError({ code: "not_landed", message: `${basename(file)} was changed, but ${reason}; ${result}` });
+    throw new RouseError({
+      code: "not_landed",
+      message: `${basename(file)} was changed, but ${reason}; ${result}`,
+    });
   }
 }
 
@@ -132,9 +172,16 @@ export async function writeChange(
   const { file } = change;
   const { stateDir } = deps.places();
   const from = deps.snapshot()?.hash;
-  const kept = { ...change, what: planned.what, by: deps.by, from, ...(draft && { draft: { file: draft.file, text: draft.text } }) };
+  const kept = {
+    ...change,
+    what: planned.what,
+    by: deps.by,
+    from,
+    ...(draft && { draft: { file: draft.file, text: draft.text } }),
+  };
   let id: string | undefined;
-  const forget = async (): Promise<void> => (id === undefined ? undefined : removeVersion(stateDir, id));
+  const forget = async (): Promise<void> =>
+    id === undefined ? undefined : removeVersion(stateDir, id);
   const notWritten = async (reason: string): Promise<Landed> => {
     await forget();
     return { landed: false, file, reason, patch: renderPatch(planned, deps) };
@@ -142,7 +189,9 @@ export async function writeChange(
   try {
     if (version === undefined) id = await keepVersion(stateDir, kept, deps.now());
   } catch (error) {
-    return notWritten(`the earlier version of it cannot be kept in ${stateDir} (${renderCode(error)})`);
+    return notWritten(
+      `the earlier version of it cannot be kept in ${stateDir} (${renderCode(error)})`,
+    );
   }
   try {
     const reason = await writeFileOfChange(change, deps);
@@ -155,7 +204,11 @@ export async function writeChange(
   if (problem) {
     const { isBack, result } = await putBack(change, deps);
     if (isBack) await forget();
-    throw new RouseError({ code: "not_landed", ...problem, message: `${basename(file)} was changed, but ${problem.message}; ${result}` });
+    throw new RouseError({
+      code: "not_landed",
+      ...problem,
+      message: `${basename(file)} was changed, but ${problem.message}; ${result}`,
+    });
   }
   if (version !== undefined) await removeVersion(stateDir, version);
   await finish(planned);

@@ -6,8 +6,21 @@ import type { FileTexts } from "../core/files.ts";
 import { renderOpenConfirmations, type Confirmation } from "./confirmation-names.ts";
 import { findConfirmations } from "./confirmations.ts";
 import type { FileChange } from "./drafts.ts";
-import { compareEvents, runTests, type ComparisonDeps, type TestSummary } from "./landing-checks.ts";
-import { finish, refuseStale, renderPatch, writeChange, writeFileOfChange, type Landed, type WriteDeps } from "./landing-write.ts";
+import {
+  compareEvents,
+  runTests,
+  type ComparisonDeps,
+  type TestSummary,
+} from "./landing-checks.ts";
+import {
+  finish,
+  refuseStale,
+  renderPatch,
+  writeChange,
+  writeFileOfChange,
+  type Landed,
+  type WriteDeps,
+} from "./landing-write.ts";
 import { planChange, planTried, type MappingChange, type PlannedChange } from "./planned-change.ts";
 import type { WhatIfReport } from "./what-if.ts";
 import { findWriteProblem, listVersions, readNow, type Version } from "./versions.ts";
@@ -67,11 +80,18 @@ const findReason = async ({ file }: FileChange, deps: LandingDeps): Promise<stri
 
 type ExamineDeps = ComparisonDeps & Pick<LandingDeps, "places">;
 
-const plan = (wanted: MappingChange, deps: ExamineDeps): Promise<PlannedChange> => planChange(wanted, deps.snapshot(), deps.places());
+const plan = (wanted: MappingChange, deps: ExamineDeps): Promise<PlannedChange> =>
+  planChange(wanted, deps.snapshot(), deps.places());
 
 type Tried = Pick<LandingCheck, "problems" | "warnings" | "tests" | "whatIf" | "replaces">;
 
-const failed = (problems: Issue[], replaces: string[]): Tried => ({ problems, warnings: [], tests: null, whatIf: null, replaces });
+const failed = (problems: Issue[], replaces: string[]): Tried => ({
+  problems,
+  warnings: [],
+  tests: null,
+  whatIf: null,
+  replaces,
+});
 
 /** Says what the config does with a change in place. */
 function tryChange({ change, draft, replaces }: PlannedChange, deps: ExamineDeps): Promise<Tried> {
@@ -103,12 +123,24 @@ async function tryDraftText(wanted: MappingChange, deps: ExamineDeps): Promise<T
  * @throws RouseError `not_found`, `usage` or `config_invalid` if the change cannot be made at all, or `conflict` if it was written
  * from another text than the file has by now.
  */
-export async function examineChange(wanted: MappingChange, deps: ExamineDeps): Promise<ExaminedChange> {
+export async function examineChange(
+  wanted: MappingChange,
+  deps: ExamineDeps,
+): Promise<ExaminedChange> {
   const planned = await plan(wanted, deps);
   const { change, home, isLive } = planned;
   const tried = await (isLive ? tryChange(planned, deps) : tryDraftText(wanted, deps));
   const confirm = isLive ? findConfirmations(change, home, tried.tests) : [];
-  return { change, found: { file: change.file, base: identify(change), diff: renderPatch(planned, deps), ...tried, confirm } };
+  return {
+    change,
+    found: {
+      file: change.file,
+      base: identify(change),
+      diff: renderPatch(planned, deps),
+      ...tried,
+      confirm,
+    },
+  };
 }
 
 /** Writes the text of a draft. Nothing that is live changes: no gateway has to use it, and no version of it is kept. */
@@ -116,21 +148,36 @@ async function writeDraft(planned: PlannedChange, deps: LandingDeps): Promise<La
   const { change } = planned;
   const { file } = change;
   // The first draft makes the folder of drafts.
-  if (change.before === null) await mkdir(dirname(file), { recursive: true }).catch(() => undefined);
+  if (change.before === null)
+    await mkdir(dirname(file), { recursive: true }).catch(() => undefined);
   const reason = (await findWriteProblem(file)) ?? (await writeFileOfChange(change, deps));
-  if (reason !== undefined) return { landed: false, file, reason, patch: renderPatch(planned, deps) };
+  if (reason !== undefined)
+    return { landed: false, file, reason, patch: renderPatch(planned, deps) };
   return { landed: true, file, inUse: false };
 }
 
 /** Builds the snapshot of a change, and makes sure of what is confirmed. Returns the snapshot's hash. */
-function buildConfirmed({ change, home, draft }: PlannedChange, confirm: readonly Confirmation[], deps: LandingDeps): Promise<string> {
+function buildConfirmed(
+  { change, home, draft }: PlannedChange,
+  confirm: readonly Confirmation[],
+  deps: LandingDeps,
+): Promise<string> {
   return deps.withCandidate(toTexts(change), async (candidate) => {
     if (!candidate.ok)
-      throw new RouseError({ code: "config_invalid", message: "the change has problems; nothing was written", issues: candidate.issues });
-    const tests = confirm.includes("failing-tests") ? null : await runTests(candidate.snapshot, draft?.name);
+      throw new RouseError({
+        code: "config_invalid",
+        message: "the change has problems; nothing was written",
+        issues: candidate.issues,
+      });
+    const tests = confirm.includes("failing-tests")
+      ? null
+      : await runTests(candidate.snapshot, draft?.name);
     const open = findConfirmations(change, home, tests).filter((name) => !confirm.includes(name));
     if (open.length === 0) return candidate.snapshot.hash;
-    throw new RouseError({ code: "not_confirmed", message: renderOpenConfirmations(open, confirm) });
+    throw new RouseError({
+      code: "not_confirmed",
+      message: renderOpenConfirmations(open, confirm),
+    });
   });
 }
 
@@ -144,7 +191,8 @@ async function land(
   const planned = await plan(wanted, deps);
   const { change } = planned;
   if (base !== undefined && base !== identify(change)) refuseStale(change, shown.get(base), deps);
-  if (wanted.kind === "undo" && readNow(change.file) !== change.before) refuseStale(change, change.before, deps);
+  if (wanted.kind === "undo" && readNow(change.file) !== change.before)
+    refuseStale(change, change.before, deps);
   if (change.before === change.after) {
     await finish(planned);
     return { landed: true, file: change.file, inUse: deps.reload !== undefined };
@@ -152,7 +200,8 @@ async function land(
   if (!planned.isLive) return writeDraft(planned, deps);
   const expected = await buildConfirmed(planned, confirm, deps);
   const reason = await findReason(change, deps);
-  if (reason !== undefined) return { landed: false, file: change.file, reason, patch: renderPatch(planned, deps) };
+  if (reason !== undefined)
+    return { landed: false, file: change.file, reason, patch: renderPatch(planned, deps) };
   return writeChange(planned, expected, { ...deps, by: options.by });
 }
 
@@ -182,7 +231,8 @@ export function createLanding(deps: LandingDeps): Landing {
   let last: Promise<unknown> = Promise.resolve();
   return {
     async check(wanted) {
-      const { change, found } = (await deps.examine?.(wanted)) ?? (await examineChange(wanted, deps));
+      const { change, found } =
+        (await deps.examine?.(wanted)) ?? (await examineChange(wanted, deps));
       shown.set(found.base, change.before);
       for (const hash of [...shown.keys()].slice(0, -MAX_SHOWN)) shown.delete(hash);
       return { ...found, obstacle: (await findReason(change, deps)) ?? null };

@@ -28,7 +28,9 @@ function isKnown({ types }: KnownFields, field: string): boolean {
   let above = [""];
   for (const name of field.split(".")) {
     const found = above.flatMap((before) =>
-      [name, "*"].map((one) => (before === "" ? one : `${before}.${one}`)).filter((one) => types.has(one)),
+      [name, "*"]
+        .map((one) => (before === "" ? one : `${before}.${one}`))
+        .filter((one) => types.has(one)),
     );
     if (found.some((one) => one.endsWith("*"))) return true;
     above = found;
@@ -66,7 +68,11 @@ function findNear({ near, types }: KnownFields, field: string): string | null {
 
 /** Whether a condition also holds, or is meant to hold, for a field that is not there. */
 function asksForPresence(condition: unknown): boolean {
-  return typeof condition === "object" && condition !== null && JSON.stringify(condition).includes('"$exists"');
+  return (
+    typeof condition === "object" &&
+    condition !== null &&
+    JSON.stringify(condition).includes('"$exists"')
+  );
 }
 
 function findUnknownFields(mapping: LintedMapping, known: KnownFields, isAlone: boolean): Issue[] {
@@ -77,7 +83,12 @@ function findUnknownFields(mapping: LintedMapping, known: KnownFields, isAlone: 
   return reads.flatMap(({ field, at }) => {
     if (isKnown(known, field)) return [];
     let missing = field;
-    for (let above = getAround(missing); above !== undefined && !known.types.has(above); above = getAround(missing)) missing = above;
+    for (
+      let above = getAround(missing);
+      above !== undefined && !known.types.has(above);
+      above = getAround(missing)
+    )
+      missing = above;
     const around = getAround(missing);
     const bodies = around === undefined ? known.events : (known.objects.get(around) ?? 0);
     if (bodies < ENOUGH) return [];
@@ -85,7 +96,12 @@ function findUnknownFields(mapping: LintedMapping, known: KnownFields, isAlone: 
     // Bodies of other kinds may be all that came so far.
     if (near === null && around === undefined && !isAlone) return [];
     const hint = near === null ? "" : ` Did you mean "${near}"?`;
-    return lintIssue(mapping, "unknown-field", at, `none of ${known.events} recorded bodies has the field "${field}".${hint}`);
+    return lintIssue(
+      mapping,
+      "unknown-field",
+      at,
+      `none of ${known.events} recorded bodies has the field "${field}".${hint}`,
+    );
   });
 }
 
@@ -111,15 +127,21 @@ const TYPE_NAMES: Record<FieldType, string> = {
   object: "an object",
   list: "a list",
 };
-const describe = (types: Iterable<FieldType>): string => [...types].map((type) => TYPE_NAMES[type]).join(" or ");
+const describe = (types: Iterable<FieldType>): string =>
+  [...types].map((type) => TYPE_NAMES[type]).join(" or ");
 
-function checkType(mapping: LintedMapping, { field, at, condition }: FieldRead, known: KnownFields): Issue[] {
+function checkType(
+  mapping: LintedMapping,
+  { field, at, condition }: FieldRead,
+  known: KnownFields,
+): Issue[] {
   const compared = getComparedTypes(condition);
   const found = known.types.get(field);
   if (!compared || compared.size === 0 || !found) return [];
   // Members of lists stand under the name of the list.
   const types = [...found].filter((type) => type !== "list" && type !== "null");
-  if (types.length === 0 || types.some((type) => compared.has(type)) || compared.has("null")) return [];
+  if (types.length === 0 || types.some((type) => compared.has(type)) || compared.has("null"))
+    return [];
   const message = `compares with ${describe(compared)}, and "${field}" was ${describe(types)} in all of ${known.events} recorded bodies`;
   return lintIssue(mapping, "wrong-type", at, message);
 }
@@ -128,13 +150,23 @@ const findWrongTypes = (mapping: LintedMapping, known: KnownFields): Issue[] =>
   getConditionReads(mapping.config).flatMap((read) => checkType(mapping, read, known));
 
 /** Limits that let fewer runs start than came in on average. */
-function findRates(mappings: readonly LintedMapping[], budgets: Budgets, weeklyRuns: ReadonlyMap<string, number>): Issue[] {
+function findRates(
+  mappings: readonly LintedMapping[],
+  budgets: Budgets,
+  weeklyRuns: ReadonlyMap<string, number>,
+): Issue[] {
   return budgets.all.flatMap(({ scope, limits: { runsPerHour } }) => {
     if (runsPerHour === undefined) return [];
-    const counted = mappings.filter(({ config }) => budgets.of(config.id).some((budget) => budget.scope === scope));
+    const counted = mappings.filter(({ config }) =>
+      budgets.of(config.id).some((budget) => budget.scope === scope),
+    );
     const total = counted.reduce((sum, { config }) => sum + (weeklyRuns.get(config.id) ?? 0), 0);
     const rate = total / WEEK_HOURS;
-    if (rate <= runsPerHour || counted.some(({ config }) => config.lint?.off.includes("rate-over-limit"))) return [];
+    if (
+      rate <= runsPerHour ||
+      counted.some(({ config }) => config.lint?.off.includes("rate-over-limit"))
+    )
+      return [];
     const path = `${limitsPath(
       scope,
       counted.map(({ info }) => info),
@@ -148,11 +180,18 @@ function findRates(mappings: readonly LintedMapping[], budgets: Budgets, weeklyR
  * Looks for what the mappings of a config probably do not mean, as far as recorded hooks show it. Fields of presets are left
  * out: senders leave out fields that presets allow for.
  */
-export function lintRecorded(mappings: readonly LintedMapping[], budgets: Budgets, { shapes, weeklyRuns }: RecordedFacts): Issue[] {
+export function lintRecorded(
+  mappings: readonly LintedMapping[],
+  budgets: Budgets,
+  { shapes, weeklyRuns }: RecordedFacts,
+): Issue[] {
   const onPath = new Map<string, number>();
-  for (const { info } of mappings) for (const path of info.paths) onPath.set(path, (onPath.get(path) ?? 0) + 1);
+  for (const { info } of mappings)
+    for (const path of info.paths) onPath.set(path, (onPath.get(path) ?? 0) + 1);
   const fields = new Map<string, KnownFields | undefined>();
-  const own = mappings.filter(({ config, info }) => config.enabled && !info.origin.startsWith("preset:"));
+  const own = mappings.filter(
+    ({ config, info }) => config.enabled && !info.origin.startsWith("preset:"),
+  );
   const found = own.flatMap((mapping) => {
     const { paths } = mapping.info;
     const key = paths.join("\n");

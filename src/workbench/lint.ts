@@ -5,9 +5,20 @@ import { CoveringIndex, type LintedMapping } from "./covering.ts";
 import { getConditionReads } from "./read-fields.ts";
 
 /** A warning of lint, if the mapping does not silence its rule. `field`: in the mapping; empty for the mapping itself. */
-export function lintIssue({ config, info }: LintedMapping, rule: LintRule, field: string, message: string): Issue[] {
+export function lintIssue(
+  { config, info }: LintedMapping,
+  rule: LintRule,
+  field: string,
+  message: string,
+): Issue[] {
   if (config.lint?.off.includes(rule)) return [];
-  return [{ path: field === "" ? info.at : `${info.at}.${field}`, message: `${message} (lint: ${rule})`, rule }];
+  return [
+    {
+      path: field === "" ? info.at : `${info.at}.${field}`,
+      message: `${message} (lint: ${rule})`,
+      rule,
+    },
+  ];
 }
 
 /** Mappings that get nothing, since an earlier one ends the search for all that they want. */
@@ -15,7 +26,13 @@ function findNeverReached(mappings: readonly LintedMapping[], index: CoveringInd
   return mappings.flatMap((mapping, order) => {
     const takers = index
       .paths(mapping)
-      .map((path) => index.find(path, mapping, ({ config }, before) => before < order && !config.continue && !config.shadow));
+      .map((path) =>
+        index.find(
+          path,
+          mapping,
+          ({ config }, before) => before < order && !config.continue && !config.shadow,
+        ),
+      );
     const [first] = takers;
     if (!first || takers.includes(undefined)) return [];
     const names = [...new Set(takers.map((taker) => `"${taker?.config.id}"`))].join(" and ");
@@ -33,11 +50,17 @@ function findShadows(mappings: readonly LintedMapping[], index: CoveringIndex): 
     const isShadow = mapping.config.shadow && !mapping.config.continue;
     for (const path of index.paths(mapping)) {
       // The later mapping takes more than the shadow, or the shadow takes all of the later one's.
-      const later = isShadow ? index.find(path, mapping, ({ config }, after) => after > order && !config.shadow) : undefined;
+      const later = isShadow
+        ? index.find(path, mapping, ({ config }, after) => after > order && !config.shadow)
+        : undefined;
       if (later) held.set(mapping, later);
       const shadow = mapping.config.shadow
         ? undefined
-        : index.find(path, mapping, ({ config }, before) => before < order && config.shadow && !config.continue);
+        : index.find(
+            path,
+            mapping,
+            ({ config }, before) => before < order && config.shadow && !config.continue,
+          );
       if (shadow && !held.has(shadow)) held.set(shadow, mapping);
     }
   }
@@ -55,17 +78,24 @@ function findShadows(mappings: readonly LintedMapping[], index: CoveringIndex): 
 const ORDERED = ["$gt", "$gte", "$lt", "$lte"];
 
 /** The comparisons of a condition with their operators, inside `$and`, `$or` and `$not` too. */
-function getOrdered(condition: unknown, at: string): { at: string; operator: string; operand: unknown }[] {
+function getOrdered(
+  condition: unknown,
+  at: string,
+): { at: string; operator: string; operand: unknown }[] {
   if (typeof condition !== "object" || condition === null) return [];
   return Object.entries(condition).flatMap(([operator, operand]: [string, unknown]) => {
     const here = Array.isArray(condition) ? `${at}[${operator}]` : `${at}.${operator}`;
-    return ORDERED.includes(operator) ? [{ at: here, operator, operand }] : getOrdered(operand, here);
+    return ORDERED.includes(operator)
+      ? [{ at: here, operator, operand }]
+      : getOrdered(operand, here);
   });
 }
 
 /** Numbers that are written as text: they are compared as text, and with texts only. */
 function findTextNumbers(mapping: LintedMapping): Issue[] {
-  const conditions = getConditionReads(mapping.config).flatMap(({ at, condition }) => getOrdered(condition, at));
+  const conditions = getConditionReads(mapping.config).flatMap(({ at, condition }) =>
+    getOrdered(condition, at),
+  );
   return conditions.flatMap(({ at, operator, operand }) => {
     if (typeof operand !== "string" || !/^-?\d+(?:\.\d+)?$/.test(operand)) return [];
     const message = `\`${operator}: "${operand}"\` compares texts sign by sign and holds for no number: write ${operand} without quotes`;
@@ -81,11 +111,15 @@ function findUnsafe(mapping: LintedMapping, hooksTools: readonly string[]): Issu
   if (!config.allowUnsafeExternalContent || config.action !== "agent" || !config.enabled) return [];
   const tools = (config.tools ?? hooksTools).filter((pattern) => !pattern.startsWith("!"));
   const routed = ROUTED.filter(
-    (field) => config[field]?.includes("{{") && (config.deliver !== false || field === "agentId" || field === "model"),
+    (field) =>
+      config[field]?.includes("{{") &&
+      (config.deliver !== false || field === "agentId" || field === "model"),
   );
   const beside = [
     ...(tools.length > 0 ? [`its runs may use tools (${tools.slice(0, 3).join(", ")})`] : []),
-    ...(routed.length > 0 ? [`${routed.map((field) => `\`${field}\``).join(", ")} may come out of the payload`] : []),
+    ...(routed.length > 0
+      ? [`${routed.map((field) => `\`${field}\``).join(", ")} may come out of the payload`]
+      : []),
   ];
   if (beside.length === 0) return [];
   const message = `lets senders instruct the model, and ${beside.join("; ")}: take it out, or remove what stands beside it`;
@@ -95,8 +129,14 @@ function findUnsafe(mapping: LintedMapping, hooksTools: readonly string[]): Issu
 /** A signature of the body alone does not cover the headers: a caller can send the same body with others. */
 function findUnsignedHeaders(mapping: LintedMapping, verifiers: Snapshot["verifiers"]): Issue[] {
   const { paths, headers } = mapping.info;
-  const signing = paths.flatMap((path) => verifiers.get(path) ?? []).filter((verifier) => !verifier.coversNothing);
-  const open = headers.filter((name) => name !== "content-type" && signing.some((verifier) => !verifier.coveredHeaders.includes(name)));
+  const signing = paths
+    .flatMap((path) => verifiers.get(path) ?? [])
+    .filter((verifier) => !verifier.coversNothing);
+  const open = headers.filter(
+    (name) =>
+      name !== "content-type" &&
+      signing.some((verifier) => !verifier.coveredHeaders.includes(name)),
+  );
   return open.flatMap((name) => {
     const message = `reads the header "${name}", which the signature of its path does not cover: decide by a field of the body`;
     return lintIssue(mapping, "unsigned-header", "", message);

@@ -42,24 +42,36 @@ export interface MappingText extends PlacedMapping {
   text: string;
 }
 
-const getPlaces = ({ config, configFile }: Snapshot) => ({ mappingsDir: config.hooks.mappingsDir, configFile });
+const getPlaces = ({ config, configFile }: Snapshot) => ({
+  mappingsDir: config.hooks.mappingsDir,
+  configFile,
+});
 
 const isOwn = ({ origin }: MappingInfo): boolean => !origin.startsWith("preset:");
 
 /** Lists the live mappings in the order in which they are tried. */
 export function listPlacedMappings(snapshot: Snapshot): PlacedMapping[] {
-  return place(snapshot.mappings.mappings, snapshot).map((mapping) => ({ ...mapping, own: isOwn(mapping) }));
+  return place(snapshot.mappings.mappings, snapshot).map((mapping) => ({
+    ...mapping,
+    own: isOwn(mapping),
+  }));
 }
 
 const listPaths = ({ match }: Record<string, unknown>): string[] =>
-  [(match as { path?: unknown } | undefined)?.path].flat().filter((path) => typeof path === "string");
+  [(match as { path?: unknown } | undefined)?.path]
+    .flat()
+    .filter((path) => typeof path === "string");
 
 /** Lists the drafts, by name. */
 export function listDrafts(snapshot: Snapshot): DraftView[] {
   const places = getPlaces(snapshot);
   return readDrafts(places.mappingsDir).map((draft): DraftView => {
     const { name, text, problem } = draft;
-    const view = { name, file: `${basename(draftsDir(places.mappingsDir))}/${basename(draft.file)}`, text };
+    const view = {
+      name,
+      file: `${basename(draftsDir(places.mappingsDir))}/${basename(draft.file)}`,
+      text,
+    };
     try {
       const { replaces } = planDraft(draft, places);
       const written = problem === undefined ? listWrittenMappings(text, "mappings") : [];
@@ -80,7 +92,8 @@ export function listDrafts(snapshot: Snapshot): DraftView[] {
 
 /** What a mapping of a preset says, without the secrets that its options bring. */
 function renderPreset(id: string, { mappings }: Snapshot): string {
-  const { auth: _auth, ...config } = mappings.configs.find(({ info }) => info.id === id)?.config ?? {};
+  const { auth: _auth, ...config } =
+    mappings.configs.find(({ info }) => info.id === id)?.config ?? {};
   return JSON5.stringify(config, null, 2);
 }
 
@@ -94,7 +107,11 @@ export function showMapping(id: string, snapshot: Snapshot): MappingText {
   if (!mapping.own) return { ...mapping, file: null, text: renderPreset(id, snapshot) };
   const { file, home, index } = findMapping(id, snapshot, getPlaces(snapshot));
   const written = listWrittenMappings(readNow(file) ?? "", home)[index];
-  if (!written) throw new RouseError({ code: "conflict", message: `${basename(file)} has changed: wait until the gateway has read it` });
+  if (!written)
+    throw new RouseError({
+      code: "conflict",
+      message: `${basename(file)} has changed: wait until the gateway has read it`,
+    });
   return { ...mapping, file, text: withoutIndent(written.text) };
 }
 
@@ -111,5 +128,10 @@ export interface MappingWords {
 /** Describes mappings for editors. */
 export function describeMapping(): MappingWords {
   const { $defs = {}, ...file } = mappingFileJsonSchema();
-  return { mapping: file.properties?.["mappings"]?.items ?? {}, file, $defs, functions: [...FUNCTIONS].toSorted() };
+  return {
+    mapping: file.properties?.["mappings"]?.items ?? {},
+    file,
+    $defs,
+    functions: [...FUNCTIONS].toSorted(),
+  };
 }

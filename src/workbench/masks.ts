@@ -33,7 +33,8 @@ const PHONE = /(?<![\w+])\+\d[\d ()./-]{5,18}\d(?!\w)/g;
 const SECRET =
   /(?<![A-Za-z0-9])(?:gh[opsur]_|github_pat_|glpat-|xox[abposr]-|[prs]k[-_](?:live|test|ant|proj)?[-_]?|whsec_|AKIA|eyJ)[\w.+/=-]{12,}|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END [A-Z ]*PRIVATE KEY-----/g;
 const PHONE_KEY = /phone|mobile|msisdn|^(?:tel|fax|cell)$/i;
-const NAME_KEY = /^(?:(?:first|last|full|middle|given|family|display|real|sur|user|nick|profile)[-_ ]?name|login)$/i;
+const NAME_KEY =
+  /^(?:(?:first|last|full|middle|given|family|display|real|sur|user|nick|profile)[-_ ]?name|login)$/i;
 const PERSON =
   /^(?:actor|assignee|attendee|author|committer|contact|creator|customer|employee|from|invitee|member|owner|patient|person|profile|pusher|recipient|reporter|requester|sender|user|billing\w*|shipping\w*)s?$/i;
 /** Shorter values are replaced only where they are the whole value: `Al` is part of many words. */
@@ -53,24 +54,32 @@ function parseText(text: string): object | undefined {
 function listLeaves(value: unknown, at: Omit<Leaf, "value">): Leaf[] {
   const parsed = typeof value === "string" ? parseText(value) : undefined;
   if (parsed) return [{ ...at, value: String(value) }, ...listLeaves(parsed, at)];
-  if (typeof value === "string" || typeof value === "number") return [{ ...at, value: String(value) }];
-  if (Array.isArray(value)) return value.flatMap((member) => listLeaves(member, { ...at, field: `${at.field}[]` }));
+  if (typeof value === "string" || typeof value === "number")
+    return [{ ...at, value: String(value) }];
+  if (Array.isArray(value))
+    return value.flatMap((member) => listLeaves(member, { ...at, field: `${at.field}[]` }));
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([key, member]) => {
     const field = `${at.field}.${key}`;
-    return [{ field, key: "", parent: "", value: key, isName: true }, ...listLeaves(member, { field, key, parent: at.key })];
+    return [
+      { field, key: "", parent: "", value: key, isName: true },
+      ...listLeaves(member, { field, key, parent: at.key }),
+    ];
   });
 }
 
 /** Without a sign a mail address would be looked for behind each letter of a long text. */
 const findPatterns = (text: string): string[] =>
-  [text.includes("@") ? MAIL : [], PHONE, SECRET].flat().flatMap((pattern) => text.match(pattern) ?? []);
+  [text.includes("@") ? MAIL : [], PHONE, SECRET]
+    .flat()
+    .flatMap((pattern) => text.match(pattern) ?? []);
 
 function findSecretParts({ key, parent, value }: Leaf): string[] {
   const digits = value.replace(/\D/g, "").length;
   if (isCredentialName(key) && value.length >= 6) return [value];
   if (PHONE_KEY.test(key) && digits >= 5) return [value];
-  if (NAME_KEY.test(key) || (/^name$/i.test(key) && PERSON.test(parent))) return value === "" ? [] : [value];
+  if (NAME_KEY.test(key) || (/^name$/i.test(key) && PERSON.test(parent)))
+    return value === "" ? [] : [value];
   return findPatterns(value);
 }
 
@@ -100,7 +109,12 @@ function checkNames(names: readonly string[], leaves: readonly Leaf[]): void {
  */
 export function getMaskable(request: FixtureRequest, payload: unknown): Record<string, unknown> {
   const { headers, query, path } = request;
-  return { payload: payload === undefined ? decodeBody(request).toString("utf8") : payload, headers, query, path };
+  return {
+    payload: payload === undefined ? decodeBody(request).toString("utf8") : payload,
+    headers,
+    query,
+    path,
+  };
 }
 
 /**
@@ -109,8 +123,13 @@ export function getMaskable(request: FixtureRequest, payload: unknown): Record<s
  * @param parts what is looked through, by the names with which fields begin.
  * @throws RouseError `usage` if a field of the options is in none of the parts.
  */
-export function findMasks(parts: Record<string, unknown>, { mask = [], keep = [] }: MaskOptions): Mask[] {
-  const leaves = Object.entries(parts).flatMap(([name, value]) => listLeaves(value, { field: name, key: "", parent: "" }));
+export function findMasks(
+  parts: Record<string, unknown>,
+  { mask = [], keep = [] }: MaskOptions,
+): Mask[] {
+  const leaves = Object.entries(parts).flatMap(([name, value]) =>
+    listLeaves(value, { field: name, key: "", parent: "" }),
+  );
   checkNames([...mask, ...keep], leaves);
   const kept = new Set(
     leaves
@@ -126,7 +145,11 @@ export function findMasks(parts: Record<string, unknown>, { mask = [], keep = []
     }
   }
   const standInFor = createStandIns(new Set(leaves.map(({ value }) => value)));
-  return [...found].map(([value, fields]) => ({ value, standIn: standInFor(value), fields: [...fields] }));
+  return [...found].map(([value, fields]) => ({
+    value,
+    standIn: standInFor(value),
+    fields: [...fields],
+  }));
 }
 
 const WORD = /[\p{L}\p{N}]+/gu;
@@ -150,9 +173,17 @@ function indexValues(values: Iterable<string>): Map<string, Sought[]> {
     const { length } = value;
     if (!first || length < MIN_INSIDE) continue;
     const sought = { length, lead: first.index };
-    byWord.set(first[0], (byWord.get(first[0]) ?? new Map<string, Sought>()).set(JSON.stringify(sought), sought));
+    byWord.set(
+      first[0],
+      (byWord.get(first[0]) ?? new Map<string, Sought>()).set(JSON.stringify(sought), sought),
+    );
   }
-  return new Map([...byWord].map(([word, all]) => [word, [...all.values()].toSorted((a, b) => b.length - a.length)]));
+  return new Map(
+    [...byWord].map(([word, all]) => [
+      word,
+      [...all.values()].toSorted((a, b) => b.length - a.length),
+    ]),
+  );
 }
 
 /** Whether a place of a text is neither in a word nor ends in one. */
@@ -162,7 +193,12 @@ function isWhole(text: string, start: number, end: number, tokens: RegExp): bool
   return !isInWord && !WORD_START.test(text.slice(end, end + 2));
 }
 
-function replaceWords(text: string, byValue: ReadonlyMap<string, string>, byWord: ReadonlyMap<string, Sought[]>, tokens: RegExp): string {
+function replaceWords(
+  text: string,
+  byValue: ReadonlyMap<string, string>,
+  byWord: ReadonlyMap<string, Sought[]>,
+  tokens: RegExp,
+): string {
   const parts: string[] = [];
   let done = 0;
   for (const { 0: word, index } of text.matchAll(tokens))
@@ -185,7 +221,9 @@ function createReplace(pairs: readonly (readonly [string, string])[]): Replace {
     const whole = byValue.get(text);
     if (whole !== undefined || byWord.size === 0) return whole ?? text;
     const replaced = replaceWords(text, byValue, byWord, WORD);
-    return /[\\%]/.test(replaced) ? replaceWords(replaced, byValue, byWord, WORD_OR_ESCAPE) : replaced;
+    return /[\\%]/.test(replaced)
+      ? replaceWords(replaced, byValue, byWord, WORD_OR_ESCAPE)
+      : replaced;
   };
 }
 
@@ -204,7 +242,9 @@ function replaceIn(value: unknown, replacing: Replacing): unknown {
   if (typeof value === "number") return Number(numbers.get(String(value)) ?? value);
   if (Array.isArray(value)) return value.map((member) => replaceIn(member, replacing));
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [inName(key), replaceIn(member, replacing)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [inName(key), replaceIn(member, replacing)]),
+  );
 }
 
 /** How a value can be written in a body that is no JSON. */
@@ -218,7 +258,9 @@ const WRITTEN: readonly ((value: string) => string)[] = [
 /** Replaces values in the bytes of a body. All other bytes stay. */
 function maskBytes(bytes: Buffer, masks: readonly Mask[]): Buffer {
   const toBytes = (text: string): string => Buffer.from(text).toString("latin1");
-  const pairs = masks.flatMap(({ value, standIn }) => WRITTEN.map((write) => [toBytes(write(value)), toBytes(write(standIn))] as const));
+  const pairs = masks.flatMap(({ value, standIn }) =>
+    WRITTEN.map((write) => [toBytes(write(value)), toBytes(write(standIn))] as const),
+  );
   return Buffer.from(createReplace(pairs)(bytes.toString("latin1")), "latin1");
 }
 
@@ -236,7 +278,11 @@ function createReplacing(masks: readonly Mask[]): Replacing {
 
 /** A text with stand-ins. One that is JSON stays JSON in the same layout. */
 function createReplaceText(masks: readonly Mask[], replacing: Replacing): Replace {
-  const written = createReplace(masks.flatMap(({ value, standIn }) => WRITTEN.map((write) => [write(value), write(standIn)] as const)));
+  const written = createReplace(
+    masks.flatMap(({ value, standIn }) =>
+      WRITTEN.map((write) => [write(value), write(standIn)] as const),
+    ),
+  );
   return (text) => {
     const parsed = parseText(text);
     if (!parsed) return replacing.inText(text);
@@ -255,11 +301,17 @@ export function maskValue<T>(value: T, masks: readonly Mask[]): T {
 /** The request with stand-ins in place of values. */
 export function applyMasks(request: FixtureRequest, masks: readonly Mask[]): FixtureRequest {
   // What is private elsewhere may by chance be the name of the path.
-  const inPath = createReplace(masks.flatMap(({ value, standIn, fields }) => (fields.includes("path") ? [[value, standIn] as const] : [])));
+  const inPath = createReplace(
+    masks.flatMap(({ value, standIn, fields }) =>
+      fields.includes("path") ? [[value, standIn] as const] : [],
+    ),
+  );
   const { json, text: _text, base64: _base64, headers, query, path, ...rest } = request;
   const replacing = createReplacing(masks);
   const body =
-    json === undefined ? encodeBody(maskBytes(decodeBody(request), masks), request.contentType) : { json: replaceIn(json, replacing) };
+    json === undefined
+      ? encodeBody(maskBytes(decodeBody(request), masks), request.contentType)
+      : { json: replaceIn(json, replacing) };
   return {
     ...rest,
     path: inPath(path),

@@ -14,7 +14,8 @@ import type { Samples } from "./proposal-samples.ts";
 import type { MappingEdit, MendedPlan } from "./proposal-types.ts";
 import { renderFilePatch } from "./unified-diff.ts";
 
-const countHeld = ({ conditions }: MappingTrace): number => conditions.filter(({ result }) => result === true).length;
+const countHeld = ({ conditions }: MappingTrace): number =>
+  conditions.filter(({ result }) => result === true).length;
 
 /**
  * Finds the mapping of the user's files that is nearest to taking an event: of those that do not match the one with the most
@@ -23,9 +24,12 @@ const countHeld = ({ conditions }: MappingTrace): number => conditions.filter(({
  */
 export async function findNearestMapping(event: EventRecord, snapshot: Snapshot): Promise<string> {
   const recorded = await readRecordedInput(event);
-  if (!recorded.ok) throw new RouseError({ code: "not_found", message: `${event.id}: ${recorded.reason}` });
+  if (!recorded.ok)
+    throw new RouseError({ code: "not_found", message: `${event.id}: ${recorded.reason}` });
   const { traces } = await testInput(recorded.input, snapshot);
-  const near = traces.filter(({ verdict, origin }) => verdict === "no" && !origin.startsWith("preset:"));
+  const near = traces.filter(
+    ({ verdict, origin }) => verdict === "no" && !origin.startsWith("preset:"),
+  );
   const [nearest] = near.toSorted((a, b) => countHeld(b) - countHeld(a));
   if (nearest) return nearest.mapping;
   throw new RouseError({
@@ -53,14 +57,30 @@ export async function traceConditions(
 }
 
 /** Says why a mapping does not take the events. */
-export async function planMending(fixed: FixedMapping, samples: Samples, snapshot: Snapshot): Promise<MendedPlan> {
+export async function planMending(
+  fixed: FixedMapping,
+  samples: Samples,
+  snapshot: Snapshot,
+): Promise<MendedPlan> {
   const failed = await traceConditions(fixed, samples, snapshot);
-  const reasons = [...failed].map(([condition, [first]]) => ({ condition, reason: first?.reason ?? "" }));
+  const reasons = [...failed].map(([condition, [first]]) => ({
+    condition,
+    reason: first?.reason ?? "",
+  }));
   return { mapping: fixed.id, reasons };
 }
 
 /** Renders what a proposal changes of the mapping that it mends. `plan`: what it changes of the live file once it is accepted. */
-export function renderEdit({ id, text }: FixedMapping, parts: MappingParts, plan: DraftPlan): MappingEdit {
+export function renderEdit(
+  { id, text }: FixedMapping,
+  parts: MappingParts,
+  plan: DraftPlan,
+): MappingEdit {
   const before = withoutIndent(text);
-  return { mapping: id, before, after: editText(before, listPartChanges(parts)), diff: renderFilePatch(basename(plan.file), plan) };
+  return {
+    mapping: id,
+    before,
+    after: editText(before, listPartChanges(parts)),
+    diff: renderFilePatch(basename(plan.file), plan),
+  };
 }

@@ -22,7 +22,11 @@ export interface MadeFixtures {
 }
 
 /** Makes a fixture of each event, with what the mappings do with the draft in place. */
-export async function makeFixtures(samples: readonly ProposalSample[], draft: string, snapshot: Snapshot): Promise<MadeFixtures> {
+export async function makeFixtures(
+  samples: readonly ProposalSample[],
+  draft: string,
+  snapshot: Snapshot,
+): Promise<MadeFixtures> {
   const made: MadeFixtures = { files: [], fixtures: [], notes: [] };
   const taken = new Set<string>();
   for (const { event } of samples) {
@@ -35,10 +39,18 @@ export async function makeFixtures(samples: readonly ProposalSample[], draft: st
     }
     const folder = getFixtureFolder(snapshot.config.hooks.testsDir, event.path);
     const { expect, ...rest } = recorded.file;
-    const file = join(folder, `${chooseFixtureName(folder, expect.mapping ?? expect.outcome, taken)}.json5`);
+    const file = join(
+      folder,
+      `${chooseFixtureName(folder, expect.mapping ?? expect.outcome, taken)}.json5`,
+    );
     taken.add(file);
     made.files.push({ file, text: renderFixture({ ...rest, draft, expect }) });
-    made.fixtures.push({ file, eventId: event.id, outcome: expect.outcome, mapping: expect.mapping ?? null });
+    made.fixtures.push({
+      file,
+      eventId: event.id,
+      outcome: expect.outcome,
+      mapping: expect.mapping ?? null,
+    });
   }
   return made;
 }
@@ -61,7 +73,9 @@ export async function writeProposal(
       await writeFile(file, text, { flag: "wx" });
     } catch (error) {
       reason ||= `${file} cannot be written (${(error as NodeJS.ErrnoException).code ?? "error"})`;
-      unwritten.push(renderFilePatch(relative(top, file).split(sep).join("/"), { before: null, after: text }));
+      unwritten.push(
+        renderFilePatch(relative(top, file).split(sep).join("/"), { before: null, after: text }),
+      );
     }
   }
   return unwritten.length === 0 ? null : { reason, patch: unwritten.join("") };

@@ -22,25 +22,44 @@ const isScalar = (value: unknown): boolean => value === null || typeof value !==
 
 type Widened = readonly [operator: string, operand: unknown];
 
-const without = (operator: string, operand: unknown, values: readonly unknown[]): Widened | null => {
+const without = (
+  operator: string,
+  operand: unknown,
+  values: readonly unknown[],
+): Widened | null => {
   const left = [operand].flat().filter((one) => !values.includes(one));
   return left.length === 0 ? null : [operator, operator === "$ne" ? left[0] : left];
 };
 
 /** The least or the greatest of values of the operand's type; undefined if there are others, or none. */
 function findBound(operand: unknown, values: readonly unknown[], isLess: boolean): unknown {
-  const same = [operand, ...values].filter((one) => typeof one === typeof operand) as (number | string)[];
+  const same = [operand, ...values].filter((one) => typeof one === typeof operand) as (
+    | number
+    | string
+  )[];
   if (same.length <= values.length || values.length === 0) return undefined;
   return same.toSorted((a, b) => (a < b ? -1 : 1)).at(isLess ? 0 : -1);
 }
 
-const least = (operator: string, operand: unknown, values: readonly unknown[]): Widened | undefined => {
+const least = (
+  operator: string,
+  operand: unknown,
+  values: readonly unknown[],
+): Widened | undefined => {
   const bound = findBound(operand, values, true);
-  return bound === undefined ? undefined : [bound === operand && !values.includes(bound) ? operator : "$gte", bound];
+  return bound === undefined
+    ? undefined
+    : [bound === operand && !values.includes(bound) ? operator : "$gte", bound];
 };
-const greatest = (operator: string, operand: unknown, values: readonly unknown[]): Widened | undefined => {
+const greatest = (
+  operator: string,
+  operand: unknown,
+  values: readonly unknown[],
+): Widened | undefined => {
   const bound = findBound(operand, values, false);
-  return bound === undefined ? undefined : [bound === operand && !values.includes(bound) ? operator : "$lte", bound];
+  return bound === undefined
+    ? undefined
+    : [bound === operand && !values.includes(bound) ? operator : "$lte", bound];
 };
 const oneOf = (operator: string, operand: unknown, values: readonly unknown[]): Widened => {
   const all = [...new Set([...[operand].flat(), ...values])];
@@ -48,7 +67,10 @@ const oneOf = (operator: string, operand: unknown, values: readonly unknown[]): 
 };
 
 /** What each operator becomes so that it also holds for values; null: it goes away. */
-const OPERATORS: Record<string, (operator: string, operand: unknown, values: readonly unknown[]) => Widened | null | undefined> = {
+const OPERATORS: Record<
+  string,
+  (operator: string, operand: unknown, values: readonly unknown[]) => Widened | null | undefined
+> = {
   $eq: oneOf,
   $in: oneOf,
   $ne: without,
@@ -73,7 +95,8 @@ function widenOperators(condition: object, values: readonly unknown[]): unknown 
 /** A condition that also takes the values that a field has; undefined if it cannot be widened, or the field has too many. */
 function widen(condition: unknown, values: readonly unknown[] | undefined): unknown {
   if (!values) return undefined;
-  if (typeof condition === "object" && condition !== null && !Array.isArray(condition)) return widenOperators(condition, values);
+  if (typeof condition === "object" && condition !== null && !Array.isArray(condition))
+    return widenOperators(condition, values);
   const written = Array.isArray(condition) ? condition : [condition];
   if (!written.every(isScalar)) return undefined;
   const all = [...new Set([...written, ...values])];
@@ -93,7 +116,11 @@ function mendCondition(
   if (near === undefined) return undefined;
   const values = fields.get(near)?.values?.filter((value) => !hidden.has(value));
   const written = [condition].flat();
-  if (near !== field && (!written.every(isScalar) || written.some((value) => values?.includes(value)))) return [near, condition];
+  if (
+    near !== field &&
+    (!written.every(isScalar) || written.some((value) => values?.includes(value)))
+  )
+    return [near, condition];
   const widened = values && values.length > 0 ? widen(condition, values) : undefined;
   return widened === undefined ? undefined : [near, widened];
 }
@@ -101,7 +128,9 @@ function mendCondition(
 /** A template in which plain paths that no event has name the nearest field that is there. */
 function mendTemplate(text: string, fields: Fields): string {
   return text.replace(EXPRESSION, (all, expression: string) => {
-    const [root = "", ...steps] = (parsePath(expression) ?? []).filter((step) => typeof step === "string");
+    const [root = "", ...steps] = (parsePath(expression) ?? []).filter(
+      (step) => typeof step === "string",
+    );
     const name = (root === "payload" ? steps : [root, ...steps]).join(".");
     if (name === "" || toExpression(name) !== name || fields.has(name)) return all;
     const [near] = nearest(name, fields.keys(), 1);
@@ -127,9 +156,15 @@ function mendTemplates({ value }: FixedMapping, fields: Fields): MappingParts {
  * Mends a mapping without a model: conditions on the payload get the name of the nearest field that is there, or the further
  * values that their field has, limits move as far as these values, and templates get the names of the nearest fields. Anything else is said, and left as it is.
  */
-export async function mendMapping(fixed: FixedMapping, samples: Samples, snapshot: Snapshot): Promise<Mended> {
+export async function mendMapping(
+  fixed: FixedMapping,
+  samples: Samples,
+  snapshot: Snapshot,
+): Promise<Mended> {
   const failed = await traceConditions(fixed, samples, snapshot);
-  const fields: Fields = new Map(samples.fields.map((field) => [field.name.replaceAll("[]", ""), field]));
+  const fields: Fields = new Map(
+    samples.fields.map((field) => [field.name.replaceAll("[]", ""), field]),
+  );
   const { payload = {} } = (fixed.value["match"] ?? {}) as { payload?: Record<string, unknown> };
   const notes: string[] = [];
   const entries = Object.entries(payload).map(([field, condition]): [string, unknown] => {
@@ -140,8 +175,17 @@ export async function mendMapping(fixed: FixedMapping, samples: Samples, snapsho
   const isChanged = JSON.stringify(entries) !== JSON.stringify(Object.entries(payload));
   for (const [condition, [first]] of failed) {
     const field = condition.replace(/^match\.payload\./, "");
-    const isMended = entries.some(([name, value]) => name !== field || JSON.stringify(value) !== JSON.stringify(payload[field]));
-    if (condition === field || !isChanged || !isMended) notes.push(`${condition} was left as it is: ${first?.reason}`);
+    const isMended = entries.some(
+      ([name, value]) => name !== field || JSON.stringify(value) !== JSON.stringify(payload[field]),
+    );
+    if (condition === field || !isChanged || !isMended)
+      notes.push(`${condition} was left as it is: ${first?.reason}`);
   }
-  return { parts: { ...(isChanged && { payload: Object.fromEntries(entries) }), ...mendTemplates(fixed, fields) }, notes };
+  return {
+    parts: {
+      ...(isChanged && { payload: Object.fromEntries(entries) }),
+      ...mendTemplates(fixed, fields),
+    },
+    notes,
+  };
 }

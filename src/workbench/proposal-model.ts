@@ -8,18 +8,30 @@ import { ANSWER_TOKENS, MAX_ROUNDS, MAX_TOKENS } from "./proposal-rounds.ts";
 import type { ProposalPlan, ProposalRequest } from "./proposal-types.ts";
 
 /** The model that is asked; null if none is wanted, or none is configured. */
-export function findModel(wanted: ProposalRequest["model"], { models, agents }: Snapshot, notes: string[]): ResolvedModel | null {
+export function findModel(
+  wanted: ProposalRequest["model"],
+  { models, agents }: Snapshot,
+  notes: string[],
+): ResolvedModel | null {
   if (wanted === false) return null;
   const { model, fallbacks } = agents.default;
   const found = wanted === undefined ? models.resolve(model, fallbacks) : models.resolve(wanted);
-  if (!found.ok) throw new RouseError({ code: "unknown_model", message: `the model "${wanted ?? model}": ${found.message}` });
+  if (!found.ok)
+    throw new RouseError({
+      code: "unknown_model",
+      message: `the model "${wanted ?? model}": ${found.message}`,
+    });
   if (found.model.ref !== ECHO.ref) return found.model;
   notes.push("no model is configured, so the proposal is made from the shape of the events alone");
   return null;
 }
 
 /** Says what a model gets and may cost. */
-export function planModel(model: ResolvedModel | null, context: AnswerContext, { models }: Snapshot): ProposalPlan["model"] {
+export function planModel(
+  model: ResolvedModel | null,
+  context: AnswerContext,
+  { models }: Snapshot,
+): ProposalPlan["model"] {
   if (!model) return null;
   const prompt = estimatePrompt(buildPrompt(context, undefined));
   const price = models.getPrice(model);

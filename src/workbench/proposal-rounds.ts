@@ -2,7 +2,14 @@ import type { AgentRuntime, ResolvedModel } from "../agent/types.ts";
 import { addUsage } from "../agent/usage.ts";
 import type { Usage } from "../store/types.ts";
 import { readAnswer, type AnswerContext, type MappingParts } from "./proposal-answer.ts";
-import { ANSWER_JSON_SCHEMA, buildPrompt, chooseShown, estimatePrompt, INSTRUCTIONS, type Feedback } from "./proposal-prompt.ts";
+import {
+  ANSWER_JSON_SCHEMA,
+  buildPrompt,
+  chooseShown,
+  estimatePrompt,
+  INSTRUCTIONS,
+  type Feedback,
+} from "./proposal-prompt.ts";
 import type { MappingTrial, Wanted } from "./proposal-trial.ts";
 
 export const MAX_ROUNDS = 4;
@@ -64,9 +71,13 @@ function getWanted({ samples, say }: AnswerContext, takes: readonly number[]): W
 }
 
 const countTokens = ({ totalTokens, inputTokens, outputTokens }: Usage): number | undefined =>
-  totalTokens ?? (inputTokens === undefined || outputTokens === undefined ? undefined : inputTokens + outputTokens);
+  totalTokens ??
+  (inputTokens === undefined || outputTokens === undefined
+    ? undefined
+    : inputTokens + outputTokens);
 
-const countTaken = ({ events }: MappingTrial): number => events.filter(({ isTaken }) => isTaken).length;
+const countTaken = ({ events }: MappingTrial): number =>
+  events.filter(({ isTaken }) => isTaken).length;
 
 /** Whether a mapping did better than the best before it. */
 function isBetter({ trial }: Candidate, best: Candidate | undefined): boolean {
@@ -90,7 +101,15 @@ class Rounds {
     const { context, model, runtime, runId, signal } = this.#options;
     const input = buildPrompt(context, this.#feedback);
     const result = await runtime.runTurn({
-      agent: { id: "propose", name: "Rouse", instructions: INSTRUCTIONS, model: model.ref, tools: [], approve: [], knowledge: "off" },
+      agent: {
+        id: "propose",
+        name: "Rouse",
+        instructions: INSTRUCTIONS,
+        model: model.ref,
+        tools: [],
+        approve: [],
+        knowledge: "off",
+      },
       history: [],
       input,
       info: { agentId: "propose", sessionKey: "propose", runId, kind: "api" },
@@ -102,7 +121,10 @@ class Rounds {
       model,
       timeoutMs: ROUND_MS,
       signal,
-      sampling: { maxOutputTokens: maxTokens, json: { name: "mapping", schema: ANSWER_JSON_SCHEMA, strict: true } },
+      sampling: {
+        maxOutputTokens: maxTokens,
+        json: { name: "mapping", schema: ANSWER_JSON_SCHEMA, strict: true },
+      },
     });
     if (result.ok) return { text: result.text, usage: result.usage };
     return "message" in result ? result.message : "the turn did not end";
@@ -112,10 +134,15 @@ class Rounds {
   async #judge(text: string): Promise<Candidate> {
     const { context, tryParts } = this.#options;
     const { parts, takes, problems, notes } = readAnswer(text, context);
-    const invalid = (all: string[]): Candidate => ({ parts, notes, trial: { isValid: false, problems: all, events: [], explanation: "" } });
+    const invalid = (all: string[]): Candidate => ({
+      parts,
+      notes,
+      trial: { isValid: false, problems: all, events: [], explanation: "" },
+    });
     if (problems.length > 0) return invalid(problems);
     const wanted = getWanted(context, takes);
-    if (wanted.takes.size === 0) return invalid(['"takes" names no event: the mapping must take one at least']);
+    if (wanted.takes.size === 0)
+      return invalid(['"takes" names no event: the mapping must take one at least']);
     return { parts, notes, trial: await tryParts(parts, wanted) };
   }
 
@@ -138,7 +165,13 @@ class Rounds {
       const candidate = await this.#judge(text);
       if (isBetter(candidate, this.#best)) this.#best = candidate;
       const { problems, explanation } = candidate.trial;
-      yield { round, problems, taken: countTaken(candidate.trial), events: context.samples.samples.length, usage };
+      yield {
+        round,
+        problems,
+        taken: countTaken(candidate.trial),
+        events: context.samples.samples.length,
+        usage,
+      };
       if (problems.length === 0) return this.#end("good", round);
       this.#feedback = { answer: text, problems, explanation };
     }
@@ -150,4 +183,5 @@ class Rounds {
  * Asks a model for a mapping, without tools: its answer is compiled and run on the masked events, and what came of it goes
  * back, until nothing is wrong or a limit is reached. Starts no run and stores nothing.
  */
-export const runRounds = (options: RoundsOptions): AsyncGenerator<RoundReport, RoundsEnd> => new Rounds(options).run();
+export const runRounds = (options: RoundsOptions): AsyncGenerator<RoundReport, RoundsEnd> =>
+  new Rounds(options).run();

@@ -56,10 +56,15 @@ async function maskSample(
  * @param match the conditions of the mapping that is mended, whose values stay.
  * @throws RouseError `usage` if they are of several hooks, or if the body of none can be read.
  */
-export async function readSamples(events: readonly EventDetail[], snapshot: Snapshot, match?: unknown): Promise<Samples> {
+export async function readSamples(
+  events: readonly EventDetail[],
+  snapshot: Snapshot,
+  match?: unknown,
+): Promise<Samples> {
   const paths = [...new Set(events.map(({ path }) => path))];
   const [path = ""] = paths;
-  if (paths.length > 1) refuse(`the events came to several hooks (${paths.join(", ")}): propose one mapping for each`);
+  if (paths.length > 1)
+    refuse(`the events came to several hooks (${paths.join(", ")}): propose one mapping for each`);
   const samples: ProposalSample[] = [];
   const leftOut: Samples["leftOut"] = [];
   const masks = new Map<string, readonly string[]>();
@@ -67,12 +72,16 @@ export async function readSamples(events: readonly EventDetail[], snapshot: Snap
     const { masked, masks: found } = await maskSample(event, snapshot, match);
     const read = await readFixtureInput(masked, snapshot);
     const payload = read.ok ? read.input.payload : undefined;
-    if (read.ok && typeof payload === "object" && payload !== null) samples.push({ event, masked, input: read.input });
-    else leftOut.push({ eventId: event.id, reason: read.ok ? "its body has no fields" : read.reason });
+    if (read.ok && typeof payload === "object" && payload !== null)
+      samples.push({ event, masked, input: read.input });
+    else
+      leftOut.push({ eventId: event.id, reason: read.ok ? "its body has no fields" : read.reason });
     for (const { standIn, fields } of found) masks.set(standIn, fields);
   }
   if (samples.length === 0)
-    refuse(`no event can be drafted from: ${leftOut.map(({ eventId, reason }) => `${eventId}: ${reason}`).join("; ")}`);
+    refuse(
+      `no event can be drafted from: ${leftOut.map(({ eventId, reason }) => `${eventId}: ${reason}`).join("; ")}`,
+    );
   return {
     path,
     samples,

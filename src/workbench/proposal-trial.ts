@@ -38,7 +38,10 @@ export interface Wanted {
 const MAX_EXPLAINED = 5;
 const MAX_TEXT = 1200;
 
-function renderCondition({ condition, wants, result, reason, children = [] }: ConditionTrace, indent = "  "): string {
+function renderCondition(
+  { condition, wants, result, reason, children = [] }: ConditionTrace,
+  indent = "  ",
+): string {
   const line = `${indent}${result === true ? "holds" : "does not hold"}: ${condition} ${wants ?? ""}: ${reason}`;
   return [line, ...children.map((child) => renderCondition(child, `${indent}  `))].join("\n");
 }
@@ -54,7 +57,11 @@ function renderEvent(tested: TestedHook, mapping: string, number: number): strin
       : action.failure.message,
   );
   const made = texts.map((text) => `  makes: ${cutText(text, MAX_TEXT).text}`);
-  return [`event ${number}: ${trace?.matched ? "taken" : "not taken"}`, ...conditions, ...made].join("\n");
+  return [
+    `event ${number}: ${trace?.matched ? "taken" : "not taken"}`,
+    ...conditions,
+    ...made,
+  ].join("\n");
 }
 
 async function tryEvent(
@@ -65,15 +72,31 @@ async function tryEvent(
   const tested = await testInput(input, snapshot);
   const trace = tested.traces.find((one) => one.mapping === mapping);
   const isTaken = trace?.matched ?? false;
-  const missing = tested.actions.flatMap((action) => (action.ok && action.mapping === mapping ? action.missing : []));
+  const missing = tested.actions.flatMap((action) =>
+    action.ok && action.mapping === mapping ? action.missing : [],
+  );
   const own = tested.mapping === mapping ? tested.missing : [];
-  return { tested, tried: { eventId: event.id, isTaken, takenBefore: trace?.by ?? null, missing: [...new Set([...missing, ...own])] } };
+  return {
+    tested,
+    tried: {
+      eventId: event.id,
+      isTaken,
+      takenBefore: trace?.by ?? null,
+      missing: [...new Set([...missing, ...own])],
+    },
+  };
 }
 
-function findProblem({ isTaken, missing }: TriedEvent, number: number, { takes, leaves }: Wanted): string[] {
+function findProblem(
+  { isTaken, missing }: TriedEvent,
+  number: number,
+  { takes, leaves }: Wanted,
+): string[] {
   if (takes.has(number) && !isTaken) return [`event ${number} is to be taken, and is not`];
   if (leaves.has(number) && isTaken) return [`event ${number} is not to be taken, and is`];
-  return isTaken && missing.length > 0 ? [`event ${number} does not have ${missing.join(", ")}`] : [];
+  return isTaken && missing.length > 0
+    ? [`event ${number} does not have ${missing.join(", ")}`]
+    : [];
 }
 
 /** Runs a proposed mapping on the masked events. Starts nothing and stores nothing. */
@@ -92,8 +115,14 @@ export async function tryMapping(
   for (const [index, sample] of samples.entries()) {
     const { tried, tested } = await tryEvent(sample, mapping, candidate.snapshot);
     events.push(tried);
-    if (findProblem(tried, index + 1, wanted).length > 0) explained.push(renderEvent(tested, mapping, index + 1));
+    if (findProblem(tried, index + 1, wanted).length > 0)
+      explained.push(renderEvent(tested, mapping, index + 1));
   }
   const problems = events.flatMap((tried, index) => findProblem(tried, index + 1, wanted));
-  return { isValid: true, problems, events, explanation: explained.slice(0, MAX_EXPLAINED).join("\n") };
+  return {
+    isValid: true,
+    problems,
+    events,
+    explanation: explained.slice(0, MAX_EXPLAINED).join("\n"),
+  };
 }

@@ -19,11 +19,14 @@ const WORD = /[\p{L}\p{N}]+(?:['’][\p{L}]+)?/gu;
 const PLAIN = /^[\p{L}\p{M}\p{N}\s.,:;!?'’"()/%+&–—-]*$/u;
 const ENDING = /(?:['’]s|s|es|d|ed|ing)$/;
 
-const listWords = (text: string): string[] => (text.match(WORD) ?? []).map((word) => word.toLowerCase());
+const listWords = (text: string): string[] =>
+  (text.match(WORD) ?? []).map((word) => word.toLowerCase());
 
 /** The words in names of fields, hooks and mappings: `pull_request.mergedBy` has four. One with digits may be data, and does not count. */
 const splitNames = (names: readonly string[]): string[] =>
-  names.flatMap((name) => listWords(name.replace(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " "))).filter((word) => !/\d/.test(word));
+  names
+    .flatMap((name) => listWords(name.replace(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ")))
+    .filter((word) => !/\d/.test(word));
 
 /** Which words a proposal may use outside the boundary. */
 export type Vocabulary = ReadonlySet<string>;
@@ -40,6 +43,7 @@ export function buildVocabulary(said: readonly string[], names: readonly string[
 
 /** Whether a text has only plain punctuation, and words of a vocabulary or forms of them. */
 export function isPlainText(text: string, vocabulary: Vocabulary): boolean {
-  const isKnown = (word: string): boolean => vocabulary.has(word) || (ENDING.test(word) && vocabulary.has(word.replace(ENDING, "")));
+  const isKnown = (word: string): boolean =>
+    vocabulary.has(word) || (ENDING.test(word) && vocabulary.has(word.replace(ENDING, "")));
   return PLAIN.test(text) && listWords(text).every(isKnown);
 }

@@ -10,12 +10,26 @@ import { compareEvents, type CandidateResult } from "./landing-checks.ts";
 import { findTop } from "./landing-write.ts";
 import type { LandingDeps } from "./landing.ts";
 import type { AnswerContext, MappingParts } from "./proposal-answer.ts";
-import { buildDraft, findFixed, getMappingId, getProposalFile, toFixName, type DraftFrame, type FixedMapping } from "./proposal-draft.ts";
+import {
+  buildDraft,
+  findFixed,
+  getMappingId,
+  getProposalFile,
+  toFixName,
+  type DraftFrame,
+  type FixedMapping,
+} from "./proposal-draft.ts";
 import { findNearestMapping, planMending, renderEdit } from "./proposal-edit.ts";
 import { makeFixtures, writeProposal } from "./proposal-files.ts";
 import { findModel, planModel } from "./proposal-model.ts";
 import { mendMapping } from "./proposal-mend.ts";
-import { MAX_ROUNDS, MAX_TOKENS, runRounds, type Candidate, type RoundsEnd } from "./proposal-rounds.ts";
+import {
+  MAX_ROUNDS,
+  MAX_TOKENS,
+  runRounds,
+  type Candidate,
+  type RoundsEnd,
+} from "./proposal-rounds.ts";
 import { MAX_EVENTS, readSamples, type Samples } from "./proposal-samples.ts";
 import { tryMapping, type MappingTrial, type Wanted } from "./proposal-trial.ts";
 import type { Proposal, ProposalLine, ProposalPlan, ProposalRequest } from "./proposal-types.ts";
@@ -47,14 +61,26 @@ const refuse = (message: string): never => {
 
 const WITHOUT_MODEL = "`--no-model` (`model: false`) drafts from the shape of the events alone";
 
-function checkRequest({ name, fix, write, events, say = "", agent, deliver }: ProposalRequest): void {
-  if (name === undefined && fix === undefined) refuse("name the draft, or the mapping that is to be mended");
+function checkRequest({
+  name,
+  fix,
+  write,
+  events,
+  say = "",
+  agent,
+  deliver,
+}: ProposalRequest): void {
+  if (name === undefined && fix === undefined)
+    refuse("name the draft, or the mapping that is to be mended");
   if (events.length === 0 || events.length > MAX_EVENTS) refuse(`name 1 to ${MAX_EVENTS} events`);
   if (say.length > MAX_SAID) refuse(`say what is wanted in at most ${MAX_SAID} characters`);
   const settings = [agent, ...(deliver ? [deliver.channel, deliver.to] : [])];
   if (settings.some((value) => value?.includes("{{")))
-    refuse("the agent, the channel and the recipient of a proposal are no templates: edit the draft if an event is to choose them");
-  if (write === false && fix === undefined) refuse("`write: false` goes with `fix`: a new mapping is proposed as a draft");
+    refuse(
+      "the agent, the channel and the recipient of a proposal are no templates: edit the draft if an event is to choose them",
+    );
+  if (write === false && fix === undefined)
+    refuse("`write: false` goes with `fix`: a new mapping is proposed as a draft");
   if (fix !== undefined && (agent !== undefined || deliver !== undefined))
     refuse("a mapping that is mended keeps its agent, channel and recipient");
 }
@@ -77,18 +103,28 @@ function draftFromShape({ name, path }: DraftFrame, { samples, standIns }: Sampl
   const [drafted] = draftPreset(name, path, payloads).mappings;
   const { match, id: _id, ...rest } = drafted as NonNullable<typeof drafted>;
   // Real events do not have a stand-in.
-  const conditions = Object.entries(match.payload ?? {}).filter(([, value]) => ![value].flat().some((one) => standIns.has(String(one))));
+  const conditions = Object.entries(match.payload ?? {}).filter(
+    ([, value]) => ![value].flat().some((one) => standIns.has(String(one))),
+  );
   return { payload: Object.fromEntries(conditions), ...rest };
 }
 
-function tryParts({ frame, samples }: Prepared, parts: MappingParts, wanted: Wanted, deps: ProposalDeps): Promise<MappingTrial> {
+function tryParts(
+  { frame, samples }: Prepared,
+  parts: MappingParts,
+  wanted: Wanted,
+  deps: ProposalDeps,
+): Promise<MappingTrial> {
   const { plan } = buildDraft(frame, parts, deps.places());
   return deps.withCandidate(new Map([[plan.file, plan.after]]), (candidate) =>
     tryMapping(candidate, getMappingId(frame), samples.samples, wanted),
   );
 }
 
-const takeAll = ({ samples }: Samples): Wanted => ({ takes: new Set(samples.map((_, index) => index + 1)), leaves: new Set() });
+const takeAll = ({ samples }: Samples): Wanted => ({
+  takes: new Set(samples.map((_, index) => index + 1)),
+  leaves: new Set(),
+});
 
 /** @throws RouseError `config_invalid` if the config has problems with the draft in place. */
 function requireSnapshot(candidate: CandidateResult): Snapshot {
@@ -101,7 +137,9 @@ function requireSnapshot(candidate: CandidateResult): Snapshot {
 async function checkSettings(prepared: Prepared, deps: ProposalDeps): Promise<void> {
   const parts = prepared.frame.fixed ? {} : draftFromShape(prepared.frame, prepared.samples);
   const { plan } = buildDraft(prepared.frame, parts, deps.places());
-  await deps.withCandidate(new Map([[plan.file, plan.after]]), async (candidate) => requireSnapshot(candidate));
+  await deps.withCandidate(new Map([[plan.file, plan.after]]), async (candidate) =>
+    requireSnapshot(candidate),
+  );
 }
 
 /** What a proposal may read and write of a mapping; the rest may hold secrets. */
@@ -127,15 +165,35 @@ async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Pre
   const fix = await findFix(wanted, snapshot, deps);
   const fixed = fix === undefined ? undefined : findFixed(fix, snapshot, places);
   const name = wanted.name ?? toFixName(fix ?? "");
-  const file = getProposalFile(name, { isFix: fix !== undefined, isWritten: wanted.write !== false }, places.mappingsDir);
-  const samples = await readSamples(await readEvents(wanted.events, deps), snapshot, fixed?.value["match"]);
+  const file = getProposalFile(
+    name,
+    { isFix: fix !== undefined, isWritten: wanted.write !== false },
+    places.mappingsDir,
+  );
+  const samples = await readSamples(
+    await readEvents(wanted.events, deps),
+    snapshot,
+    fixed?.value["match"],
+  );
   const { path, masked, leftOut } = samples;
   const paths = snapshot.mappings.mappings.find(({ id }) => id === fix)?.paths ?? [];
-  if (paths.length > 0 && !paths.includes(path)) refuse(`the events came to ${path}, and "${fix}" is a mapping of ${paths.join(", ")}`);
+  if (paths.length > 0 && !paths.includes(path))
+    refuse(`the events came to ${path}, and "${fix}" is a mapping of ${paths.join(", ")}`);
   const notes: string[] = [];
   const model = findModel(wanted.model, snapshot, notes);
-  if (!model && say !== undefined) notes.push("what you say is kept in the description alone: without a model nothing can follow it");
-  const frame: DraftFrame = { name, file, say, path, events: samples.samples.length, settings: { agent, deliver }, fixed };
+  if (!model && say !== undefined)
+    notes.push(
+      "what you say is kept in the description alone: without a model nothing can follow it",
+    );
+  const frame: DraftFrame = {
+    name,
+    file,
+    say,
+    path,
+    events: samples.samples.length,
+    settings: { agent, deliver },
+    fixed,
+  };
   const context: AnswerContext = { name, samples, say, ...(fixed && { fixed: pickParts(fixed) }) };
   const plan: ProposalPlan = {
     name,
@@ -148,7 +206,15 @@ async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Pre
     leftOut,
     notes,
   };
-  const prepared = { snapshot, frame, context, samples, model, plan, isWritten: wanted.write !== false };
+  const prepared = {
+    snapshot,
+    frame,
+    context,
+    samples,
+    model,
+    plan,
+    isWritten: wanted.write !== false,
+  };
   await checkSettings(prepared, deps);
   return prepared;
 }
@@ -169,13 +235,20 @@ async function proposeFromShape(prepared: Prepared, deps: ProposalDeps): Promise
 /** Why the rounds ended without a good answer. */
 function describeEnd({ ended, rounds, failure }: RoundsEnd): string {
   if (ended === "failed") return `the model gave no answer: ${failure}`;
-  const limit = ended === "tokens" ? `the limit of ${MAX_TOKENS.toLocaleString("en")} tokens` : `the limit of ${MAX_ROUNDS} rounds`;
+  const limit =
+    ended === "tokens"
+      ? `the limit of ${MAX_TOKENS.toLocaleString("en")} tokens`
+      : `the limit of ${MAX_ROUNDS} rounds`;
   return `no answer of the model was good enough in ${rounds} ${rounds === 1 ? "round" : "rounds"} (${limit})`;
 }
 
 /** @throws RouseError `model_failed` if no answer gave a mapping that takes an event. */
 function pickBest(end: RoundsEnd): Candidate {
-  if (!end.best) throw new RouseError({ code: "model_failed", message: `${describeEnd(end)}; nothing was written. ${WITHOUT_MODEL}` });
+  if (!end.best)
+    throw new RouseError({
+      code: "model_failed",
+      message: `${describeEnd(end)}; nothing was written. ${WITHOUT_MODEL}`,
+    });
   if (end.ended === "good") return end.best;
   return { ...end.best, notes: [...end.best.notes, `${describeEnd(end)}; this is the best one`] };
 }
@@ -186,18 +259,26 @@ async function writeCandidate(
   { draft, plan }: ReturnType<typeof buildDraft>,
   deps: ProposalDeps,
 ): Promise<Pick<Proposal, "fixtures" | "whatIf" | "unwritten" | "notes">> {
-  const { made, whatIf } = await deps.withCandidate(new Map([[plan.file, plan.after]]), async (candidate) => {
-    const snapshot = requireSnapshot(candidate);
-    return {
-      made: await makeFixtures(samples.samples, frame.name, snapshot),
-      whatIf: await compareEvents(snapshot, deps),
-    };
-  });
+  const { made, whatIf } = await deps.withCandidate(
+    new Map([[plan.file, plan.after]]),
+    async (candidate) => {
+      const snapshot = requireSnapshot(candidate);
+      return {
+        made: await makeFixtures(samples.samples, frame.name, snapshot),
+        whatIf: await compareEvents(snapshot, deps),
+      };
+    },
+  );
   const unwritten = await writeProposal(draft, made.files, findTop(draft.file, deps));
   return { fixtures: made.fixtures, whatIf, unwritten, notes: made.notes };
 }
 
-const UNWRITTEN: Pick<Proposal, "fixtures" | "whatIf" | "unwritten" | "notes"> = { fixtures: [], whatIf: null, unwritten: null, notes: [] };
+const UNWRITTEN: Pick<Proposal, "fixtures" | "whatIf" | "unwritten" | "notes"> = {
+  fixtures: [],
+  whatIf: null,
+  unwritten: null,
+  notes: [],
+};
 
 async function finish(
   prepared: Prepared,
@@ -224,11 +305,19 @@ async function finish(
   };
 }
 
-async function* run(prepared: Prepared, signal: AbortSignal, deps: ProposalDeps): AsyncGenerator<ProposalLine> {
+async function* run(
+  prepared: Prepared,
+  signal: AbortSignal,
+  deps: ProposalDeps,
+): AsyncGenerator<ProposalLine> {
   const { model, context, snapshot, plan } = prepared;
   yield { type: "plan", plan };
   if (!model) {
-    yield { type: "end", ok: true, proposal: await finish(prepared, await proposeFromShape(prepared, deps), null, deps) };
+    yield {
+      type: "end",
+      ok: true,
+      proposal: await finish(prepared, await proposeFromShape(prepared, deps), null, deps),
+    };
     return;
   }
   const rounds = runRounds({
@@ -268,7 +357,10 @@ export function createProposals(deps: ProposalDeps): Proposals {
   const toFailure = (error: unknown): Failure => {
     if (error instanceof RouseError) return error;
     deps.log.error({ err: safeError(error) }, "a proposal failed");
-    return { code: "internal", message: "something failed inside the gateway; its log has the details" };
+    return {
+      code: "internal",
+      message: "something failed inside the gateway; its log has the details",
+    };
   };
   async function* runSafely(prepared: Prepared, signal: AbortSignal): AsyncGenerator<ProposalLine> {
     try {

@@ -12,7 +12,18 @@ export interface FieldRead {
 }
 
 /** Names that mean something else than a field of the payload, or may. */
-const NOT_PAYLOAD = new Set(["headers", "query", "path", "now", "item", "index", "events", "count", "first", "last"]);
+const NOT_PAYLOAD = new Set([
+  "headers",
+  "query",
+  "path",
+  "now",
+  "item",
+  "index",
+  "events",
+  "count",
+  "first",
+  "last",
+]);
 
 /** A path of the payload as a field; undefined if it is no plain path, or leads elsewhere. */
 function toField(text: string, isCondition: boolean): string | undefined {
@@ -30,14 +41,21 @@ function readConditions(conditions: object, at: string): FieldRead[] {
       const field = toField(name, true);
       return field === undefined ? [] : [{ field, at: here, condition: condition as unknown }];
     }
-    const inner = [condition as unknown].flat().filter((one) => typeof one === "object" && one !== null);
-    return inner.flatMap((one, index) => readConditions(one, Array.isArray(condition) ? `${here}[${index}]` : here));
+    const inner = [condition as unknown]
+      .flat()
+      .filter((one) => typeof one === "object" && one !== null);
+    return inner.flatMap((one, index) =>
+      readConditions(one, Array.isArray(condition) ? `${here}[${index}]` : here),
+    );
   });
 }
 
 /** What the payload conditions of a mapping read. */
 export function getConditionReads({ match }: NamedMapping): FieldRead[] {
-  const source = match.source === undefined ? [] : [{ field: "source", at: "match.source", condition: match.source }];
+  const source =
+    match.source === undefined
+      ? []
+      : [{ field: "source", at: "match.source", condition: match.source }];
   return [...source, ...readConditions(match.payload ?? {}, "match.payload")];
 }
 
@@ -60,10 +78,13 @@ const EXPRESSION = /\{\{(.*?)\}\}/gs;
 function getTemplates(config: NamedMapping): { at: string; text: string }[] {
   const templates = TEMPLATES.flatMap((at) => {
     const text = config[at];
-    if (Array.isArray(text)) return text.map((line, index) => ({ at: `${at}[${index}]`, text: line }));
+    if (Array.isArray(text))
+      return text.map((line, index) => ({ at: `${at}[${index}]`, text: line }));
     return text === undefined ? [] : [{ at, text }];
   });
-  return config.coalesce ? [...templates, { at: "coalesce.key", text: config.coalesce.key }] : templates;
+  return config.coalesce
+    ? [...templates, { at: "coalesce.key", text: config.coalesce.key }]
+    : templates;
 }
 
 /** What the templates of a mapping render as it is: expressions that are more than a path are left out. */
@@ -82,10 +103,16 @@ const PATHS = /[A-Za-z_][\w-]*(?:\[-?\d+\])*(?:\.[A-Za-z_][\w-]*(?:\[-?\d+\])*)*
 /** All fields that a mapping reads: by conditions, templates, and as far as it can be seen expressions. */
 export function getReadFields(config: NamedMapping): Set<string> {
   const { match, forEach, transform } = config;
-  const whole = [match.when, forEach, transform && "jsonata" in transform ? transform.jsonata : undefined];
+  const whole = [
+    match.when,
+    forEach,
+    transform && "jsonata" in transform ? transform.jsonata : undefined,
+  ];
   const expressions = [
     ...whole.flatMap((text) => text ?? []),
-    ...getTemplates(config).flatMap(({ text }) => [...text.matchAll(EXPRESSION)].map(([, expression = ""]) => expression)),
+    ...getTemplates(config).flatMap(({ text }) =>
+      [...text.matchAll(EXPRESSION)].map(([, expression = ""]) => expression),
+    ),
   ];
   const paths = expressions.flatMap((text) => text.replaceAll(TEXTS, " ").match(PATHS) ?? []);
   const fields = paths.flatMap((path) => toField(path, false) ?? []);

@@ -38,12 +38,21 @@ export const getFolders = ({ hooks }: Config): { mappings: string; presets: stri
 });
 
 /** Fields of `hooks` that decide nothing, or are of the machine. */
-const NOT_KEPT = new Set(["enabled", "token", "mappingsDir", "transformsDir", "testsDir", "transformPermissions", "callbackHosts"]);
+const NOT_KEPT = new Set([
+  "enabled",
+  "token",
+  "mappingsDir",
+  "transformsDir",
+  "testsDir",
+  "transformPermissions",
+  "callbackHosts",
+]);
 /** What a plugin's section says of the mappings of its preset. */
 const SECTION_FIELDS = ["model", "thinking", "allowUnsafeExternalContent"];
 
 const isReference = (text: string): boolean => VARIABLE_REFERENCE.test(text);
-const isObject = (value: unknown): value is Values => typeof value === "object" && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is Values =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 const pick = (value: unknown, keep: (name: string) => boolean): Values =>
   isObject(value) ? Object.fromEntries(Object.entries(value).filter(([name]) => keep(name))) : {};
 
@@ -62,13 +71,19 @@ function withoutCredentials(conditions: unknown): unknown {
   if (Array.isArray(conditions)) return conditions.map(withoutCredentials);
   if (!isObject(conditions)) return conditions;
   return mapValues(conditions, (value, name) =>
-    isCredentialName(name) ? maskTexts(value) : name.startsWith("$") ? withoutCredentials(value) : value,
+    isCredentialName(name)
+      ? maskTexts(value)
+      : name.startsWith("$")
+        ? withoutCredentials(value)
+        : value,
   );
 }
 
 const keepMatch = (match: unknown): unknown =>
   isObject(match)
-    ? mapValues(match, (member, name) => (name === "headers" || name === "query" ? withoutCredentials(member) : member))
+    ? mapValues(match, (member, name) =>
+        name === "headers" || name === "query" ? withoutCredentials(member) : member,
+      )
     : match;
 
 /**
@@ -78,11 +93,15 @@ const keepMatch = (match: unknown): unknown =>
 function keepMapping(masked: unknown, written: unknown): unknown {
   if (!isObject(masked) || !isObject(written)) return masked;
   const { callback: _callback, ...kept } = masked;
-  return mapValues(kept, (member, name) => (name === "match" ? keepMatch(written[name]) : name === "validate" ? written[name] : member));
+  return mapValues(kept, (member, name) =>
+    name === "match" ? keepMatch(written[name]) : name === "validate" ? written[name] : member,
+  );
 }
 
 const keepMappings = (masked: unknown, written: unknown): unknown =>
-  Array.isArray(masked) && Array.isArray(written) ? masked.map((entry, index) => keepMapping(entry, written[index])) : masked;
+  Array.isArray(masked) && Array.isArray(written)
+    ? masked.map((entry, index) => keepMapping(entry, written[index]))
+    : masked;
 
 /** What a config's `hooks` decide by. */
 function keepHooks(written: unknown, isShown: (text: string) => boolean): Values {
@@ -91,7 +110,9 @@ function keepHooks(written: unknown, isShown: (text: string) => boolean): Values
   const kept = pick(masked, (name) => !NOT_KEPT.has(name));
   return mapValues(kept, (member, name) => {
     if (name === "mappings" || name === "presets") return keepMappings(member, written[name]);
-    return Object.hasOwn(hooksKeys, name) ? member : pick(written[name], (field) => SECTION_FIELDS.includes(field));
+    return Object.hasOwn(hooksKeys, name)
+      ? member
+      : pick(written[name], (field) => SECTION_FIELDS.includes(field));
   });
 }
 
@@ -104,7 +125,9 @@ function keepConfig(written: unknown): Values {
         pick(section, (field) => field === "list" || field === "defaults"),
         (member, field) => {
           if (field === "defaults") return pick(member, (field) => field === "maxTimeoutSeconds");
-          return Array.isArray(member) ? member.map((agent) => pick(agent, (field) => field === "id")) : member;
+          return Array.isArray(member)
+            ? member.map((agent) => pick(agent, (field) => field === "id"))
+            : member;
         },
       );
     },
@@ -124,21 +147,40 @@ function keepFile(file: string, texts: FileTexts | undefined): { value: unknown;
 }
 
 /** A hash of what decides besides the texts. */
-export function hashBasis({ hooks, agents }: Config, presets: Snapshot["offers"]["presets"]): string {
+export function hashBasis(
+  { hooks, agents }: Config,
+  presets: Snapshot["offers"]["presets"],
+): string {
   const enabled = new Set(hooks.presets.map(getPresetName));
-  const documents = presets.filter(({ document }) => enabled.has(document.id)).map(({ document }) => document);
+  const documents = presets
+    .filter(({ document }) => enabled.has(document.id))
+    .map(({ document }) => document);
   const values = keepHooks(hooks, () => false);
-  return sha256Hex(JSON.stringify([values, agents.list.map(({ id }) => id), agents.defaults.maxTimeoutSeconds, documents]));
+  return sha256Hex(
+    JSON.stringify([
+      values,
+      agents.list.map(({ id }) => id),
+      agents.defaults.maxTimeoutSeconds,
+      documents,
+    ]),
+  );
 }
 
 /** A hash of the names of the channels and models of a config. */
 export const hashNames = ({ channels, models }: Config): string =>
   sha256Hex(
-    JSON.stringify([Object.keys(channels).toSorted(), Object.keys(models.aliases).toSorted(), Object.keys(models.providers).toSorted()]),
+    JSON.stringify([
+      Object.keys(channels).toSorted(),
+      Object.keys(models.aliases).toSorted(),
+      Object.keys(models.providers).toSorted(),
+    ]),
   );
 
 /** Where a snapshot comes from: the config as it is written, and what was made of it. */
-export interface ConfigSource extends Pick<Snapshot, "config" | "configFile" | "mappings" | "offers" | "texts"> {
+export interface ConfigSource extends Pick<
+  Snapshot,
+  "config" | "configFile" | "mappings" | "offers" | "texts"
+> {
   written: unknown;
 }
 
@@ -146,15 +188,23 @@ function readContent({ written, config, configFile, mappings, offers, texts }: C
   const folders = getFolders(config);
   const named = mappings.documents.flatMap((file): [string, string][] => {
     const [name, folder] = Object.entries(folders).find(([, path]) => isInside(path, file)) ?? [];
-    return name === undefined || folder === undefined ? [] : [[join(name, relative(folder, file)), file]];
+    return name === undefined || folder === undefined
+      ? []
+      : [[join(name, relative(folder, file)), file]];
   });
   const files = named.map(([name, file]) => [name, keepFile(file, texts)] as const);
-  const modules = Object.fromEntries([...mappings.modules].map(([name, paths]) => [name, hashModule(paths)]));
+  const modules = Object.fromEntries(
+    [...mappings.modules].map(([name, paths]) => [name, hashModule(paths)]),
+  );
   const kept = keepConfig(written);
   const [basis, names] = [hashBasis(config, offers.presets), hashNames(config)];
-  const lines = configFile === undefined ? new Map<string, number>() : readFieldLines(configFile, texts);
+  const lines =
+    configFile === undefined ? new Map<string, number>() : readFieldLines(configFile, texts);
   const content: ConfigContent = {
-    config: { name: configFile === undefined ? null : basename(configFile), text: renderAtLines(kept, lines) },
+    config: {
+      name: configFile === undefined ? null : basename(configFile),
+      text: renderAtLines(kept, lines),
+    },
     files: Object.fromEntries(files.map(([name, { text }]) => [name, text])),
     modules,
     basis,
@@ -171,7 +221,10 @@ export function createDecidingConfig(source: ConfigSource): () => DecidingConfig
   const readNow = (): DecidingConfig | undefined => {
     try {
       const { content, values } = readContent(source);
-      return { id: sha256Hex(JSON.stringify(values)).slice(0, 12), content: JSON.stringify(content) };
+      return {
+        id: sha256Hex(JSON.stringify(values)).slice(0, 12),
+        content: JSON.stringify(content),
+      };
     } catch {
       return undefined;
     }

@@ -12,34 +12,66 @@ const callSchema = z.strictObject({
     .string()
     .regex(/^[^.\s]+\.\S+$/, "write `<server or plugin>.<tool>`")
     .describe("The tool, as the agent's `tools` name it: `<server or plugin>.<tool>`."),
-  input: z.record(z.string(), z.unknown()).default({}).describe("What the agent calls it with. Another input is another call."),
-  result: z.unknown().describe("What the tool answered: a text, or JSON, which the agent gets as compact text."),
+  input: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .describe("What the agent calls it with. Another input is another call."),
+  result: z
+    .unknown()
+    .describe("What the tool answered: a text, or JSON, which the agent gets as compact text."),
   isError: z.boolean().optional().describe("The answer is that the call failed."),
-  readOnly: z.boolean().optional().describe("The tool changes nothing: the same call may be made more often than it was recorded."),
+  readOnly: z
+    .boolean()
+    .optional()
+    .describe(
+      "The tool changes nothing: the same call may be made more often than it was recorded.",
+    ),
 });
 
 const toolSchema = z.strictObject({
   description: z.string().optional().describe("The description that the model gets."),
-  schema: z.record(z.string(), z.unknown()).optional().describe("JSON schema of its input. Default: what the recorded inputs have."),
+  schema: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe("JSON schema of its input. Default: what the recorded inputs have."),
 });
 
 /** The run of an agent as it was recorded: what it was asked, what its tools answered, and what it replied. */
 export const recordedRunSchema = z
   .strictObject({
     id: z.string().optional().describe("The run that was recorded."),
-    action: z.int().min(0).optional().describe("Which action of the event starts the run, from 0. Default: the first that starts one."),
+    action: z
+      .int()
+      .min(0)
+      .optional()
+      .describe(
+        "Which action of the event starts the run, from 0. Default: the first that starts one.",
+      ),
     prompt: z
       .union([z.string(), z.array(z.union([z.string(), z.strictObject({ outside: z.string() })]))])
       .optional()
-      .describe("What the agent is asked, if no `request` gives it. Parts in `outside` are text from outside."),
-    agent: z.string().optional().describe("The agent of `prompt`. Default: the first of the config."),
+      .describe(
+        "What the agent is asked, if no `request` gives it. Parts in `outside` are text from outside.",
+      ),
+    agent: z
+      .string()
+      .optional()
+      .describe("The agent of `prompt`. Default: the first of the config."),
     mapping: z.string().optional().describe("The mapping whose event the prompt stands for."),
     instructions: z.string().optional().describe("The mapping's instructions, with `prompt`."),
     thinking: thinking.optional().describe("How much the model thinks, with `prompt`."),
     calls: z.array(callSchema).default([]).describe("The calls of tools, in order."),
-    tools: z.record(z.string(), toolSchema).default({}).describe("What the model gets of tools besides their names."),
-    sandbox: z.string().optional().describe("A server of `mcp.servers` that answers calls that were not recorded."),
-    reply: lines.optional().describe("What the agent replied, or a list of its lines. A judge compares with it."),
+    tools: z
+      .record(z.string(), toolSchema)
+      .default({})
+      .describe("What the model gets of tools besides their names."),
+    sandbox: z
+      .string()
+      .optional()
+      .describe("A server of `mcp.servers` that answers calls that were not recorded."),
+    reply: lines
+      .optional()
+      .describe("What the agent replied, or a list of its lines. A judge compares with it."),
     model: z.string().optional().describe("The model that replied."),
     tokens: z.number().optional().describe("Tokens that the run used."),
     costUsd: z.number().optional().describe("What the run cost, in US dollars."),
@@ -70,16 +102,30 @@ export const replySchema = z
       .string()
       .superRefine(checkRegex)
       .optional()
-      .describe("A regular expression that the reply fits somewhere, without lookaround and backreferences."),
+      .describe(
+        "A regular expression that the reply fits somewhere, without lookaround and backreferences.",
+      ),
     jsonata: z
       .string()
       .superRefine(checkJsonata)
       .optional()
-      .describe("A JSONata expression that is true. It sees `reply`, `json` (the reply, if it is JSON), `calls`, `tokens` and `request`."),
+      .describe(
+        "A JSONata expression that is true. It sees `reply`, `json` (the reply, if it is JSON), `calls`, `tokens` and `request`.",
+      ),
     judge: z
       .strictObject({
-        rubric: z.string().min(1).describe("What makes a reply good. The judge sees the task, the recorded reply and the reply."),
-        model: z.string().optional().describe("The model that judges. Default: `--judge-model`, else `agents.defaults.model`."),
+        rubric: z
+          .string()
+          .min(1)
+          .describe(
+            "What makes a reply good. The judge sees the task, the recorded reply and the reply.",
+          ),
+        model: z
+          .string()
+          .optional()
+          .describe(
+            "The model that judges. Default: `--judge-model`, else `agents.defaults.model`.",
+          ),
       })
       .optional()
       .describe("A model decides, and gives its reason."),
@@ -91,8 +137,13 @@ export type ReplyExpectation = z.infer<typeof replySchema>;
 /** The parts of a prompt as a run has them. */
 export function toPromptParts(prompt: NonNullable<RecordedRun["prompt"]>): TextPart[] {
   const parts = typeof prompt === "string" ? [prompt] : prompt;
-  return parts.map((part) => (typeof part === "string" ? { text: part, outside: false } : { text: part.outside, outside: true }));
+  return parts.map((part) =>
+    typeof part === "string"
+      ? { text: part, outside: false }
+      : { text: part.outside, outside: true },
+  );
 }
 
 /** The text of a tool's answer: JSON is compact. */
-export const toResultText = (result: unknown): string => (typeof result === "string" ? result : (JSON.stringify(result) ?? ""));
+export const toResultText = (result: unknown): string =>
+  typeof result === "string" ? result : (JSON.stringify(result) ?? "");

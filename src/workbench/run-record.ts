@@ -3,7 +3,12 @@ import { RouseError } from "../core/errors.ts";
 import type { RunDetail, stepView } from "../admin/views.ts";
 import { findMasks, maskValue, type Mask, type MaskOptions } from "./masks.ts";
 import { toTextLines } from "./fixture-run.ts";
-import { toResultText, type RecordedCall, type WrittenRun, type ReplyExpectation } from "./recorded-run.ts";
+import {
+  toResultText,
+  type RecordedCall,
+  type WrittenRun,
+  type ReplyExpectation,
+} from "./recorded-run.ts";
 
 type StepView = ReturnType<typeof stepView>;
 type CallView = StepView["calls"][number];
@@ -24,7 +29,8 @@ const RUBRIC =
   "The reply states the same facts and comes to the same conclusion as the recorded reply, leaves out nothing that matters, and adds nothing that the task and the results of tools do not support. Its wording and its layout may differ.";
 
 /** Whether the call was one of a tool that the agent had, and has an answer. */
-const isAnswered = ({ tool, output }: CallView): boolean => output !== null && tool.includes(".") && tool !== READER;
+const isAnswered = ({ tool, output }: CallView): boolean =>
+  output !== null && tool.includes(".") && tool !== READER;
 
 /** The ids of results that were cut: their whole texts are asked for. */
 export const getCutResults = (steps: readonly StepView[]): string[] =>
@@ -34,14 +40,20 @@ function toText({ output, stored }: CallView, results: FinishedRun["results"]): 
   const whole = stored === null ? undefined : results.get(stored.id);
   const parts = output?.parts ?? [];
   if (whole !== undefined) return whole;
-  return parts.map((part) => (part.type === "text" ? part.text : `[a file, ${part.mediaType}: files are not recorded]`)).join("\n");
+  return parts
+    .map((part) =>
+      part.type === "text" ? part.text : `[a file, ${part.mediaType}: files are not recorded]`,
+    )
+    .join("\n");
 }
 
 /** A result as a file has it: JSON as it reads, if the agent gets the same text of it. */
 function toResult(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && JSON.stringify(value) === text ? value : text;
+    return typeof value === "object" && value !== null && JSON.stringify(value) === text
+      ? value
+      : text;
   } catch {
     return text;
   }
@@ -64,21 +76,36 @@ function toPrompt(input: readonly TextPart[]): NonNullable<WrittenRun["prompt"]>
 }
 
 function checkKept({ id, input, endedAt }: RunDetail, calls: readonly RecordedCall[]): void {
-  if (endedAt === null) throw new RouseError({ code: "usage", message: `${id} has not ended: record it when it has` });
+  if (endedAt === null)
+    throw new RouseError({ code: "usage", message: `${id} has not ended: record it when it has` });
   const texts = [...input.map(({ text }) => text), ...calls.map(({ input: given }) => given)];
   if (texts.some((text) => (text as unknown) === FORGOTTEN))
-    throw new RouseError({ code: "not_found", message: `what ${id} was given is no longer kept (hooks.retention)` });
+    throw new RouseError({
+      code: "not_found",
+      message: `what ${id} was given is no longer kept (hooks.retention)`,
+    });
 }
 
 /** What of a run may hold values to mask, by the names with which their fields begin. */
 export function getMaskableRun({ prompt, calls, reply }: WrittenRun): Record<string, unknown> {
-  return { run: { ...(prompt !== undefined && { prompt }), calls: calls.map(({ input, result }) => ({ input, result })), reply } };
+  return {
+    run: {
+      ...(prompt !== undefined && { prompt }),
+      calls: calls.map(({ input, result }) => ({ input, result })),
+      reply,
+    },
+  };
 }
 
 /** Masks a recorded run. Names of tools, agents and models stay. */
-export function maskRun({ prompt, instructions, calls, reply, ...rest }: WrittenRun, masks: readonly Mask[]): WrittenRun {
+export function maskRun(
+  { prompt, instructions, calls, reply, ...rest }: WrittenRun,
+  masks: readonly Mask[],
+): WrittenRun {
   const masked = maskValue({ prompt, instructions, reply }, masks);
-  const given = Object.fromEntries(Object.entries(masked).filter(([, value]) => value !== undefined));
+  const given = Object.fromEntries(
+    Object.entries(masked).filter(([, value]) => value !== undefined),
+  );
   const maskedCalls = calls.map((call) => {
     const result = toResult(maskValue(toResultText(call.result), masks));
     return { ...call, input: maskValue(call.input, masks), result };
@@ -95,8 +122,14 @@ export const findRunMasks = (run: WrittenRun, options: MaskOptions | false): Mas
  * @param hasRequest whether a recorded request gives what the agent is asked; else its prompt is part of the recording.
  * @throws RouseError `usage` if the run has not ended, `not_found` if what it was given is no longer kept.
  */
-export function recordRun({ run, steps, results }: FinishedRun, hasRequest: boolean, action: number | undefined): WrittenRun {
-  const calls = steps.flatMap((step) => step.calls.filter(isAnswered).map((call) => toCall(call, results)));
+export function recordRun(
+  { run, steps, results }: FinishedRun,
+  hasRequest: boolean,
+  action: number | undefined,
+): WrittenRun {
+  const calls = steps.flatMap((step) =>
+    step.calls.filter(isAnswered).map((call) => toCall(call, results)),
+  );
   checkKept(run, calls);
   const { startedAt, endedAt, usage, model, reply, thinking, mapping, instructions } = run;
   const asked = {
@@ -114,7 +147,8 @@ export function recordRun({ run, steps, results }: FinishedRun, hasRequest: bool
     ...(model !== null && { model }),
     ...(usage?.totalTokens !== undefined && { tokens: usage.totalTokens }),
     ...(usage?.costUsd !== undefined && { costUsd: usage.costUsd }),
-    ...(startedAt !== null && endedAt !== null && { seconds: (Date.parse(endedAt) - Date.parse(startedAt)) / 1000 }),
+    ...(startedAt !== null &&
+      endedAt !== null && { seconds: (Date.parse(endedAt) - Date.parse(startedAt)) / 1000 }),
   };
 }
 

@@ -21,9 +21,15 @@ export interface Selection {
 type Reader = Pick<Store, "list">;
 
 async function findEvent(store: Reader, id: string): Promise<EventRecord> {
-  const [found, more] = id.startsWith("evt_") ? await store.list("events", { idPrefix: id, limit: 2 }) : [];
+  const [found, more] = id.startsWith("evt_")
+    ? await store.list("events", { idPrefix: id, limit: 2 })
+    : [];
   if (!found) throw new RouseError({ code: "not_found", message: `there is no event ${id}` });
-  if (more) throw new RouseError({ code: "usage", message: `several events begin with ${id}; write more of the id` });
+  if (more)
+    throw new RouseError({
+      code: "usage",
+      message: `several events begin with ${id}; write more of the id`,
+    });
   return found;
 }
 
@@ -31,7 +37,10 @@ async function findEvent(store: Reader, id: string): Promise<EventRecord> {
  * Reads the selected events, newest first.
  * @throws RouseError `not_found` or `usage` if an id of `events` does not name one event.
  */
-export async function* readEvents(store: Reader, { since, last, events, path }: Selection): AsyncGenerator<EventRecord> {
+export async function* readEvents(
+  store: Reader,
+  { since, last, events, path }: Selection,
+): AsyncGenerator<EventRecord> {
   if (events) {
     for (const id of events) yield await findEvent(store, id);
     return;

@@ -57,19 +57,29 @@ const MAX_KEYS = 100;
 const MAX_VALUES = 8;
 const MAX_VALUE_LENGTH = 40;
 
-export const createShape = (path: string): Shape => ({ path, events: 0, fields: new Map(), isCut: false });
+export const createShape = (path: string): Shape => ({
+  path,
+  events: 0,
+  fields: new Map(),
+  isCut: false,
+});
 
 const UUID_OR_HEX = /^(?=.*\d)[0-9a-f-]{8,}$/i;
 
 /** Whether a key is data, such as an id, a date or an address, and no name. */
 function isIdKey(key: string): boolean {
-  if (key.length > 64 || /^\d+$/.test(key) || /[@/\s]/.test(key) || UUID_OR_HEX.test(key)) return true;
+  if (key.length > 64 || /^\d+$/.test(key) || /[@/\s]/.test(key) || UUID_OR_HEX.test(key))
+    return true;
   const digits = key.replace(/\D/g, "").length;
   return digits >= 4 && key.length >= 8;
 }
 
 function toName(around: string, key: string): string {
-  const name = isIdKey(key) ? "*" : /^[A-Za-z_][\w-]*$/.test(key) ? key : `\`${key.replaceAll("`", "")}\``;
+  const name = isIdKey(key)
+    ? "*"
+    : /^[A-Za-z_][\w-]*$/.test(key)
+      ? key
+      : `\`${key.replaceAll("`", "")}\``;
   return around === "" ? name : `${around}.${name}`;
 }
 
@@ -92,7 +102,8 @@ export function countAround({ events, fields }: Shape, name: string): number {
   return around === undefined ? events : (fields.get(around)?.types.object ?? 0);
 }
 
-const SECRET = /(?=\S*\d)(?=\S*[A-Za-z])\S{16,}|^(?:sk|pk|rk|gh[opsu]|xox\w|whsec|bearer|eyj)[-_ .]?/i;
+const SECRET =
+  /(?=\S*\d)(?=\S*[A-Za-z])\S{16,}|^(?:sk|pk|rk|gh[opsu]|xox\w|whsec|bearer|eyj)[-_ .]?/i;
 
 function addValue(field: Field, name: string, value: unknown): void {
   if (field.values === null) return;
@@ -119,13 +130,17 @@ function walkValue(walk: Walk, value: unknown, name: string, level: number): voi
     const field = walk.found.get(name) ?? { types: new Set(), values: new Set() };
     walk.found.set(name, field);
     field.types.add(type);
-    if (field.values.size <= MAX_VALUES && type !== "object" && type !== "list") field.values.add(value);
+    if (field.values.size <= MAX_VALUES && type !== "object" && type !== "list")
+      field.values.add(value);
   }
-  if (type === "list") for (const member of (value as unknown[]).slice(0, MAX_MEMBERS)) walkValue(walk, member, `${name}[]`, level + 1);
+  if (type === "list")
+    for (const member of (value as unknown[]).slice(0, MAX_MEMBERS))
+      walkValue(walk, member, `${name}[]`, level + 1);
   if (type !== "object") return;
   const entries = Object.entries(value as object);
   const isTable = entries.length > MAX_KEYS;
-  for (const [key, member] of entries) walkValue(walk, member, toName(name, isTable ? "0" : key), level + 1);
+  for (const [key, member] of entries)
+    walkValue(walk, member, toName(name, isTable ? "0" : key), level + 1);
 }
 
 /** Counts a body. Bodies are counted in the order in which they came. */
@@ -139,7 +154,14 @@ export function addToShape(shape: Shape, payload: unknown, receivedAt: Ms): void
       walk.isCut = true;
       continue;
     }
-    field ??= { types: {}, events: 0, around: 0, firstSeen: receivedAt, lastSeen: receivedAt, values: new Set() };
+    field ??= {
+      types: {},
+      events: 0,
+      around: 0,
+      firstSeen: receivedAt,
+      lastSeen: receivedAt,
+      values: new Set(),
+    };
     shape.fields.set(name, field);
     field.events++;
     for (const type of types) field.types[type] = (field.types[type] ?? 0) + 1;
@@ -157,7 +179,14 @@ export interface KeptShape {
   events: number;
   isCut: boolean;
   /** A list and no object, since a field may be named `__proto__`. */
-  fields: [name: string, types: TypeCounts, events: number, around: number, firstSeen: Ms, lastSeen: Ms][];
+  fields: [
+    name: string,
+    types: TypeCounts,
+    events: number,
+    around: number,
+    firstSeen: Ms,
+    lastSeen: Ms,
+  ][];
 }
 
 export function toKeptShape({ events, isCut, fields }: Shape): KeptShape {
@@ -169,10 +198,12 @@ export function toKeptShape({ events, isCut, fields }: Shape): KeptShape {
 }
 
 export function fromKeptShape(path: string, { events, isCut, fields }: KeptShape): Shape {
-  const restored = fields.map(([name, types, count, around, firstSeen, lastSeen]): [string, Field] => [
-    name,
-    { types, events: count, around, firstSeen, lastSeen, values: null },
-  ]);
+  const restored = fields.map(
+    ([name, types, count, around, firstSeen, lastSeen]): [string, Field] => [
+      name,
+      { types, events: count, around, firstSeen, lastSeen, values: null },
+    ],
+  );
   return { path, events, isCut, fields: new Map(restored) };
 }
 
@@ -180,14 +211,16 @@ const iso = (at: Ms): string => new Date(at).toISOString();
 
 /** Shows the fields of recorded bodies, and those of bodies before them that `earlier` has. */
 export function toHookShape({ path, events, fields }: Shape, earlier?: Shape): HookShape {
-  const shown = [...fields].map(([name, { types, events: count, values, firstSeen, lastSeen }]): FieldShape => ({
-    name,
-    types,
-    share: Math.round((count / events) * 1000) / 1000,
-    ...(values && values.size > 0 ? { values: [...values] } : {}),
-    firstSeen: iso(Math.min(firstSeen, earlier?.fields.get(name)?.firstSeen ?? firstSeen)),
-    lastSeen: iso(lastSeen),
-  }));
+  const shown = [...fields].map(
+    ([name, { types, events: count, values, firstSeen, lastSeen }]): FieldShape => ({
+      name,
+      types,
+      share: Math.round((count / events) * 1000) / 1000,
+      ...(values && values.size > 0 ? { values: [...values] } : {}),
+      firstSeen: iso(Math.min(firstSeen, earlier?.fields.get(name)?.firstSeen ?? firstSeen)),
+      lastSeen: iso(lastSeen),
+    }),
+  );
   const gone = [...(earlier?.fields ?? [])].filter(([name]) => !fields.has(name));
   const before = gone.map(([name, { types, firstSeen, lastSeen }]): FieldShape => ({
     name,

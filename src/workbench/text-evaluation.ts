@@ -48,10 +48,21 @@ export interface TextEvaluation {
 export interface EvaluationDeps {
   places: LandingDeps["places"];
   snapshot: Snapshot;
-  withCandidate<T>(file: string, text: string | null, use: (found: CandidateResult) => Promise<T>): Promise<T>;
+  withCandidate<T>(
+    file: string,
+    text: string | null,
+    use: (found: CandidateResult) => Promise<T>,
+  ): Promise<T>;
 }
 
-const NONE: Omit<TextEvaluation, "problems"> = { mapping: null, warnings: [], marks: [], tests: null, result: null, note: null };
+const NONE: Omit<TextEvaluation, "problems"> = {
+  mapping: null,
+  warnings: [],
+  marks: [],
+  tests: null,
+  result: null,
+  note: null,
+};
 
 /** Where the parts of a path lead in a text: `match.payload.data.total`, whose last part may be a key with dots. */
 function findValue(root: TextNode, path: string): { start: number; value: TextNode } | undefined {
@@ -60,12 +71,17 @@ function findValue(root: TextNode, path: string): { start: number; value: TextNo
   while (rest !== "") {
     const { value } = found;
     const index = /^\[(\d+)\]/.exec(rest);
-    const names = index || !value.isObject ? [] : (value.items ?? []).flatMap(({ key }) => key ?? []);
+    const names =
+      index || !value.isObject ? [] : (value.items ?? []).flatMap(({ key }) => key ?? []);
     // Keys of conditions have dots in them: the longest key that fits is meant.
     const key = names
       .filter((name) => rest === name || rest.startsWith(`${name}.`) || rest.startsWith(`${name}[`))
       .toSorted((a, b) => b.length - a.length)[0];
-    const item = index ? value.items?.[Number(index[1])] : key === undefined ? undefined : getMember(value, key);
+    const item = index
+      ? value.items?.[Number(index[1])]
+      : key === undefined
+        ? undefined
+        : getMember(value, key);
     if (!item) break;
     found = { start: item.start, value: item.value };
     rest = rest.slice(index ? index[0].length : (key as string).length).replace(/^\./, "");
@@ -87,7 +103,12 @@ function findCharacter(literal: string, offset: number): number {
 }
 
 /** Finds the field of a problem in a text; `offset` names a character of its value. */
-function locate(text: string, root: TextNode, path: string, offset?: number): TextRange | undefined {
+function locate(
+  text: string,
+  root: TextNode,
+  path: string,
+  offset?: number,
+): TextRange | undefined {
   const found = findValue(root, path);
   if (!found) return undefined;
   const { start, value } = found;
@@ -107,22 +128,35 @@ interface TextPlace {
 }
 
 /** Where the text of a change stands in the config; of a draft where each of its mappings stands once it is accepted. */
-function findPlaces({ change, home, draft }: PlannedChange, wanted: TextChange, { snapshot, places }: EvaluationDeps): TextPlace[] {
+function findPlaces(
+  { change, home, draft }: PlannedChange,
+  wanted: TextChange,
+  { snapshot, places }: EvaluationDeps,
+): TextPlace[] {
   const list = home === "config" ? "hooks.mappings" : `mappings/${basename(change.file)}: mappings`;
   const after = listWrittenMappings(change.after ?? "", home satisfies MappingHome);
-  if (wanted.kind === "replace") return [{ at: `${list}[${findMapping(wanted.mapping, snapshot, places()).index}]`, path: "" }];
+  if (wanted.kind === "replace")
+    return [{ at: `${list}[${findMapping(wanted.mapping, snapshot, places()).index}]`, path: "" }];
   if (wanted.kind === "add" || !draft) return [{ at: `${list}[${after.length - 1}]`, path: "" }];
   const isOwnFile = basename(change.file) === basename(draft.file);
-  const found = listWrittenMappings(wanted.text, "mappings").flatMap(({ id }, index): TextPlace[] => {
-    const at = isOwnFile ? index : after.findIndex((one) => one.id !== undefined && one.id === id);
-    return at === -1 ? [] : [{ at: `${list}[${at}]`, path: `mappings[${index}]` }];
-  });
+  const found = listWrittenMappings(wanted.text, "mappings").flatMap(
+    ({ id }, index): TextPlace[] => {
+      const at = isOwnFile
+        ? index
+        : after.findIndex((one) => one.id !== undefined && one.id === id);
+      return at === -1 ? [] : [{ at: `${list}[${at}]`, path: `mappings[${index}]` }];
+    },
+  );
   return isOwnFile ? [...found, { at: `mappings/${basename(change.file)}: `, path: "" }] : found;
 }
 
 /** The path in the text of a path in the config; undefined if it is about something else. */
 function toTextPath(path: string, places: readonly TextPlace[]): string | undefined {
-  const place = places.find(({ at }) => path === at || (path.startsWith(at) && (at.endsWith(" ") || /[.[]/.test(path[at.length] ?? ""))));
+  const place = places.find(
+    ({ at }) =>
+      path === at ||
+      (path.startsWith(at) && (at.endsWith(" ") || /[.[]/.test(path[at.length] ?? ""))),
+  );
   return place && `${place.path}${path.slice(place.at.length)}`.replace(/^\./, "");
 }
 
@@ -130,12 +164,19 @@ function toTextPath(path: string, places: readonly TextPlace[]): string | undefi
 const flatten = (conditions: readonly ConditionTrace[]): ConditionTrace[] =>
   conditions.flatMap((one) => [one, ...flatten(one.children ?? [])]);
 
-function findMarks(text: string, root: TextNode, places: readonly TextPlace[], traces: readonly MappingTrace[]): TextMark[] {
+function findMarks(
+  text: string,
+  root: TextNode,
+  places: readonly TextPlace[],
+  traces: readonly MappingTrace[],
+): TextMark[] {
   return places.flatMap(({ at: where, path }) =>
-    flatten(traces.find((one) => one.at === where)?.conditions ?? []).flatMap(({ condition, result, reason }) => {
-      const at = locate(text, root, `${path}.${condition}`);
-      return at ? [{ condition, result, reason, at }] : [];
-    }),
+    flatten(traces.find((one) => one.at === where)?.conditions ?? []).flatMap(
+      ({ condition, result, reason }) => {
+        const at = locate(text, root, `${path}.${condition}`);
+        return at ? [{ condition, result, reason, at }] : [];
+      },
+    ),
   );
 }
 
@@ -160,15 +201,21 @@ function toProblem(
 function findSyntaxProblem(text: string): TextProblem | undefined {
   const parsed = readJson5("mapping", new Map([["mapping", text]]));
   if (parsed.ok) {
-    const isObject = typeof parsed.value === "object" && parsed.value !== null && !Array.isArray(parsed.value);
+    const isObject =
+      typeof parsed.value === "object" && parsed.value !== null && !Array.isArray(parsed.value);
     const [twice] = parsed.duplicates;
-    if (!isObject) return { path: "", message: "is not a mapping: write an object, { … }", at: null };
+    if (!isObject)
+      return { path: "", message: "is not a mapping: write an object, { … }", at: null };
     return twice && { path: twice.path, message: twice.message, at: null };
   }
   const { message, line = 1, column = 1 } = parsed;
   const lines = text.split("\n");
   const start = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0) + column - 1;
-  return { path: "", message, at: { start: Math.min(start, text.length), end: Math.min(start + 1, text.length) } };
+  return {
+    path: "",
+    message,
+    at: { start: Math.min(start, text.length), end: Math.min(start + 1, text.length) },
+  };
 }
 
 /** The same of a change that cannot be made at all, such as one of a file that is gone. */
@@ -178,14 +225,25 @@ const toWholeProblem = (error: unknown): TextProblem[] => {
 };
 
 /** What mappings make of a recorded event; null with a note if its body is gone. */
-async function evaluate(event: EventRecord, snapshot: Snapshot): Promise<Pick<TextEvaluation, "result" | "note">> {
+async function evaluate(
+  event: EventRecord,
+  snapshot: Snapshot,
+): Promise<Pick<TextEvaluation, "result" | "note">> {
   const recorded = await readRecordedInput(event);
-  if (!recorded.ok) return { result: null, note: recorded.reason === BODY_GONE ? BODY_GONE_ADVICE : recorded.reason };
+  if (!recorded.ok)
+    return {
+      result: null,
+      note: recorded.reason === BODY_GONE ? BODY_GONE_ADVICE : recorded.reason,
+    };
   return { result: await testInput(recorded.input, snapshot), note: null };
 }
 
 /** Evaluates a text in its place among the other mappings against a recorded event. Sends nothing and stores nothing. */
-export async function evaluateText(wanted: TextChange, event: EventRecord | undefined, deps: EvaluationDeps): Promise<TextEvaluation> {
+export async function evaluateText(
+  wanted: TextChange,
+  event: EventRecord | undefined,
+  deps: EvaluationDeps,
+): Promise<TextEvaluation> {
   const { text } = wanted;
   const syntax = findSyntaxProblem(text);
   const root = syntax ? undefined : readTree(text);
@@ -199,13 +257,19 @@ export async function evaluateText(wanted: TextChange, event: EventRecord | unde
   const places = findPlaces(planned, wanted, deps);
   const { change, draft } = planned;
   return deps.withCandidate(change.file, change.after, async (found): Promise<TextEvaluation> => {
-    if (!found.ok) return { ...NONE, problems: found.issues.map((issue) => toProblem(text, root, places, issue)) };
+    if (!found.ok)
+      return {
+        ...NONE,
+        problems: found.issues.map((issue) => toProblem(text, root, places, issue)),
+      };
     const { mappings, warnings } = found.snapshot;
     const evaluated = event ? await evaluate(event, found.snapshot) : { result: null, note: null };
     return {
       mapping: mappings.mappings.find((one) => one.at === places[0]?.at)?.id ?? null,
       problems: [],
-      warnings: warnings.filter(({ path }) => toTextPath(path, places) !== undefined).map((issue) => toProblem(text, root, places, issue)),
+      warnings: warnings
+        .filter(({ path }) => toTextPath(path, places) !== undefined)
+        .map((issue) => toProblem(text, root, places, issue)),
       tests: await runTests(found.snapshot, draft?.name),
       marks: findMarks(text, root, places, evaluated.result?.traces ?? []),
       ...evaluated,

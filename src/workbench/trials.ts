@@ -1,4 +1,11 @@
-import { findDraft, isOfDraft, planDraft, type Draft, type DraftPlan, type MappingPlaces } from "./drafts.ts";
+import {
+  findDraft,
+  isOfDraft,
+  planDraft,
+  type Draft,
+  type DraftPlan,
+  type MappingPlaces,
+} from "./drafts.ts";
 import { RouseError, safeError, type Issue } from "../core/errors.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
 import type { FileTexts } from "../core/files.ts";
@@ -39,7 +46,9 @@ export interface Trial extends TrialCounts {
 }
 
 /** A snapshot with a draft in it, which goes away when the trial ends. */
-export type TrialSnapshot = { ok: true; snapshot: Snapshot; dispose(): Promise<void> } | { ok: false; issues: Issue[] };
+export type TrialSnapshot =
+  | { ok: true; snapshot: Snapshot; dispose(): Promise<void> }
+  | { ok: false; issues: Issue[] };
 
 export interface TrialDeps {
   places(): MappingPlaces;
@@ -82,18 +91,29 @@ interface Waiting {
 }
 
 /** Counts what the draft's own mappings make of a hook. Returns whether one of them would have taken it. */
-function count({ shown, ids }: RunningTrial, outcome: MappingOutcome, input: MappingInput, snapshot: Snapshot): boolean {
+function count(
+  { shown, ids }: RunningTrial,
+  outcome: MappingOutcome,
+  input: MappingInput,
+  snapshot: Snapshot,
+): boolean {
   if (outcome.kind === "unmatched") return false;
   if (outcome.kind !== "actions") {
     if (!ids.has(outcome.mapping)) return false;
     shown[outcome.kind === "skipped" ? "skipped" : "refused"]++;
     return true;
   }
-  const own = outcome.results.filter((result) => ids.has(result.ok ? result.draft.mapping : result.mapping));
+  const own = outcome.results.filter((result) =>
+    ids.has(result.ok ? result.draft.mapping : result.mapping),
+  );
   for (const result of own) {
     const draft = result.ok ? result.draft : undefined;
     const fields = draft?.fields as Record<string, unknown>;
-    if (!draft || !checkDraft({ ...draft, fields }, { hook: input.path, now: input.now }, snapshot).ok) shown.refused++;
+    if (
+      !draft ||
+      !checkDraft({ ...draft, fields }, { hook: input.path, now: input.now }, snapshot).ok
+    )
+      shown.refused++;
     else if (draft.shadow) shown.skipped++;
     else shown[draft.action === "agent" ? "runs" : "wakes"]++;
   }
@@ -122,14 +142,19 @@ class RunningTrials implements Trials {
     this.#deps = deps;
   }
 
-  async #build(name: string, draft: Draft): Promise<Pick<RunningTrial, "draft" | "plan" | "built" | "ids">> {
+  async #build(
+    name: string,
+    draft: Draft,
+  ): Promise<Pick<RunningTrial, "draft" | "plan" | "built" | "ids">> {
     const plan = planDraft(draft, this.#deps.places());
     const built = await this.#deps.build(new Map([[plan.file, plan.after]]));
     if (!built.ok) {
       const message = `the draft "${name}" cannot be tried: it has problems (\`rouse drafts list\`)`;
       throw new RouseError({ code: "config_invalid", message, issues: built.issues });
     }
-    const own = built.snapshot.mappings.mappings.filter((mapping) => isOfDraft(mapping, draft, plan));
+    const own = built.snapshot.mappings.mappings.filter((mapping) =>
+      isOfDraft(mapping, draft, plan),
+    );
     return { draft, plan, built, ids: new Set(own.map(({ id }) => id)) };
   }
 
@@ -137,7 +162,15 @@ class RunningTrials implements Trials {
     const draft = findDraft(name, this.#deps.places().mappingsDir);
     const parts = await this.#build(name, draft);
     await this.#dispose(this.#trials.get(name));
-    const counts: TrialCounts = { events: 0, matched: 0, runs: 0, wakes: 0, skipped: 0, refused: 0, dropped: 0 };
+    const counts: TrialCounts = {
+      events: 0,
+      matched: 0,
+      runs: 0,
+      wakes: 0,
+      skipped: 0,
+      refused: 0,
+      dropped: 0,
+    };
     const since = new Date(this.#deps.clock.now()).toISOString();
     const shown: Trial = { draft: name, since, ended: null, ...counts, last: null };
     this.#trials.set(name, { shown, ...parts });
@@ -146,7 +179,11 @@ class RunningTrials implements Trials {
 
   async stop(name: string): Promise<Trial> {
     const trial = this.#trials.get(name);
-    if (!trial) throw new RouseError({ code: "not_found", message: `the draft "${name}" is not being tried` });
+    if (!trial)
+      throw new RouseError({
+        code: "not_found",
+        message: `the draft "${name}" is not being tried`,
+      });
     this.#trials.delete(name);
     await this.#dispose(trial);
     return { ...trial.shown };
@@ -173,7 +210,9 @@ class RunningTrials implements Trials {
     for (let waiting = await this.#next(); waiting; waiting = await this.#next()) {
       const begun = readMonotonic(clock);
       for (const trial of this.#trials.values())
-        await evaluate(trial, waiting).catch((error: unknown) => log.warn({ err: safeError(error) }, "a draft could not be evaluated"));
+        await evaluate(trial, waiting).catch((error: unknown) =>
+          log.warn({ err: safeError(error) }, "a draft could not be evaluated"),
+        );
       const took = readMonotonic(clock) - begun;
       if (took > 0) await clock.sleep(REST * took, signal);
       if (signal.aborted) return;
@@ -196,9 +235,13 @@ class RunningTrials implements Trials {
     try {
       const draft = findDraft(shown.draft, this.#deps.places().mappingsDir);
       if (draft.text !== trial.draft.text)
-        throw new RouseError({ code: "conflict", message: "the draft was changed: start its trial again" });
+        throw new RouseError({
+          code: "conflict",
+          message: "the draft was changed: start its trial again",
+        });
       const parts = await this.#build(shown.draft, draft);
-      if (parts.plan.landed) throw new RouseError({ code: "conflict", message: "the draft has landed" });
+      if (parts.plan.landed)
+        throw new RouseError({ code: "conflict", message: "the draft has landed" });
       await this.#dispose(trial);
       Object.assign(trial, parts);
       if (this.#trials.get(shown.draft) !== trial) await this.#dispose(trial);

@@ -17,7 +17,9 @@ export interface WhatIfRequest {
 }
 
 /** A line of the answer. `error` is the last one: the comparison ended early. */
-export type AnswerLine = WhatIfLine | ({ type: "error" } & Pick<Failure, "code" | "message" | "issues">);
+export type AnswerLine =
+  | WhatIfLine
+  | ({ type: "error" } & Pick<Failure, "code" | "message" | "issues">);
 
 /** Compares what mappings do with recorded events, without the gateway's own process. */
 export interface WhatIf {

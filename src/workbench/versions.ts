@@ -56,7 +56,9 @@ export async function findWriteProblem(file: string): Promise<string | undefined
     return `${file} cannot be written (${(error as NodeJS.ErrnoException).code ?? "error"})`;
   }
   const uid = process.getuid?.() ?? 0;
-  return stats && uid !== 0 && stats.uid !== uid ? `${file} belongs to another user, and would then belong to this one` : undefined;
+  return stats && uid !== 0 && stats.uid !== uid
+    ? `${file} belongs to another user, and would then belong to this one`
+    : undefined;
 }
 
 const versionsDir = (stateDir: string): string => join(stateDir, "config-versions");
@@ -82,13 +84,18 @@ export async function removeVersion(stateDir: string, id: string): Promise<void>
 }
 
 /** Keeps a version (mode 0600), and forgets all but the last 20. Returns its id. */
-export async function keepVersion(stateDir: string, change: KeptChange, now: number): Promise<string> {
+export async function keepVersion(
+  stateDir: string,
+  change: KeptChange,
+  now: number,
+): Promise<string> {
   const folder = versionsDir(stateDir);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const at = new Date(now).toISOString();
   const id = `${at.replaceAll(/\D/g, "")}-${randomUUID().slice(0, 8)}`;
   await replaceFile(join(folder, `${id}.json`), JSON.stringify({ at, ...change }), { mode: 0o600 });
-  for (const old of (await listVersions(stateDir)).slice(MAX_VERSIONS)) await removeVersion(stateDir, old.id);
+  for (const old of (await listVersions(stateDir)).slice(MAX_VERSIONS))
+    await removeVersion(stateDir, old.id);
   return id;
 }
 

@@ -42,7 +42,9 @@ const FIELDS = {
 
 const MAX_TEXT = 2000;
 const cut = (value: unknown): unknown =>
-  typeof value === "string" && value.length > MAX_TEXT ? `${value.slice(0, MAX_TEXT)}… (${value.length} characters)` : value;
+  typeof value === "string" && value.length > MAX_TEXT
+    ? `${value.slice(0, MAX_TEXT)}… (${value.length} characters)`
+    : value;
 
 const getMapping = ({ action }: EffectAction): string | null => action.mapping ?? null;
 
@@ -66,19 +68,44 @@ const describeOutcome = ({ outcome, mapping, reason, missing }: Effect): ChangeV
 const isRefusal = ({ outcome }: Effect): boolean => outcome === "rejected" || outcome === "failed";
 
 /** Compares the fields of an action that one mapping makes before and after. `isSame` says of two session keys that they mean the same. */
-function compareFields(before: EffectAction, after: EffectAction, isSameSession: (a: string, b: string) => boolean): Change[] {
-  const [old, next]: [Partial<ComparedFields>, Partial<ComparedFields>] = [getFields(before), getFields(after)];
-  if (old["session"] && next["session"] && isSameSession(String(old["session"]), String(next["session"]))) next["session"] = old["session"];
+function compareFields(
+  before: EffectAction,
+  after: EffectAction,
+  isSameSession: (a: string, b: string) => boolean,
+): Change[] {
+  const [old, next]: [Partial<ComparedFields>, Partial<ComparedFields>] = [
+    getFields(before),
+    getFields(after),
+  ];
+  if (
+    old["session"] &&
+    next["session"] &&
+    isSameSession(String(old["session"]), String(next["session"]))
+  )
+    next["session"] = old["session"];
   // The marks are shown only if nothing else of the message differs.
   if (old.message !== next.message) next.marked = old.marked ?? "";
   const mapping = getMapping(after);
   const changes = Object.entries(FIELDS).flatMap(([kind, names]): Change[] => {
     const differing = names.filter((name) => (old[name] ?? null) !== (next[name] ?? null));
     if (differing.length === 0) return [];
-    return [{ kind: kind as ChangeKind, mapping, before: pick(old, differing), after: pick(next, differing) }];
+    return [
+      {
+        kind: kind as ChangeKind,
+        mapping,
+        before: pick(old, differing),
+        after: pick(next, differing),
+      },
+    ];
   });
   const holes = after.missing.filter((expression) => !before.missing.includes(expression));
-  if (holes.length > 0) changes.push({ kind: "missing", mapping, before: { missing: before.missing }, after: { missing: after.missing } });
+  if (holes.length > 0)
+    changes.push({
+      kind: "missing",
+      mapping,
+      before: { missing: before.missing },
+      after: { missing: after.missing },
+    });
   return changes;
 }
 
@@ -105,7 +132,11 @@ export interface CompareOptions {
 }
 
 /** Compares what becomes of an event. No change: an empty list. */
-export function compareEffects(before: Effect, after: Effect, { unchanged, isSameSession }: CompareOptions): Change[] {
+export function compareEffects(
+  before: Effect,
+  after: Effect,
+  { unchanged, isSameSession }: CompareOptions,
+): Change[] {
   const others = [...after.actions];
   const same = pair(before.actions, others, (a, b) => getMapping(a) === getMapping(b));
   const moved = pair(same.rest, others, () => true);
@@ -135,19 +166,36 @@ export function compareEffects(before: Effect, after: Effect, { unchanged, isSam
     })),
     ...fields,
   ];
-  return before.actions.length === 0 && after.actions.length === 0 ? compareOutcomes(before, after) : changes;
+  return before.actions.length === 0 && after.actions.length === 0
+    ? compareOutcomes(before, after)
+    : changes;
 }
 
 /** Compares two effects without actions. */
 function compareOutcomes(before: Effect, after: Effect): Change[] {
   const isOther = before.mapping !== after.mapping;
   if (!isOther && before.outcome === after.outcome) return compareHoles(before, after);
-  const kind = isRefusal(after) && !isRefusal(before) ? "rejected" : isOther ? "other-mapping" : "outcome";
-  return [{ kind, mapping: after.mapping, before: describeOutcome(before), after: describeOutcome(after) }];
+  const kind =
+    isRefusal(after) && !isRefusal(before) ? "rejected" : isOther ? "other-mapping" : "outcome";
+  return [
+    {
+      kind,
+      mapping: after.mapping,
+      before: describeOutcome(before),
+      after: describeOutcome(after),
+    },
+  ];
 }
 
 function compareHoles(before: Effect, after: Effect): Change[] {
   const isNew = after.missing.some((expression) => !before.missing.includes(expression));
   if (!isNew) return [];
-  return [{ kind: "missing", mapping: after.mapping, before: { missing: before.missing }, after: { missing: after.missing } }];
+  return [
+    {
+      kind: "missing",
+      mapping: after.mapping,
+      before: { missing: before.missing },
+      after: { missing: after.missing },
+    },
+  ];
 }

@@ -26,10 +26,21 @@ export interface WhatIfGroup {
 
 const MAX_EXAMPLES = 3;
 
-function toExample({ id, receivedAt, path }: EventRecord, { before, after, kind }: Change): WhatIfExample {
-  const example: WhatIfExample = { eventId: id, receivedAt: new Date(receivedAt).toISOString(), path, before, after };
+function toExample(
+  { id, receivedAt, path }: EventRecord,
+  { before, after, kind }: Change,
+): WhatIfExample {
+  const example: WhatIfExample = {
+    eventId: id,
+    receivedAt: new Date(receivedAt).toISOString(),
+    path,
+    before,
+    after,
+  };
   const [old, next] = [before["message"] ?? before["marked"], after["message"] ?? after["marked"]];
-  return kind === "text" && typeof old === "string" && typeof next === "string" ? { ...example, diff: diffWords(old, next) } : example;
+  return kind === "text" && typeof old === "string" && typeof next === "string"
+    ? { ...example, diff: diffWords(old, next) }
+    : example;
 }
 
 /** Collects changes by kind and mapping. Keeps the number of events and the first examples of each. */
@@ -63,6 +74,8 @@ export class ChangeGroups {
 
   /** The groups so far, largest first. */
   list(): WhatIfGroup[] {
-    return [...this.#groups.values()].map((group) => ({ ...group, examples: [...group.examples] })).toSorted((a, b) => b.count - a.count);
+    return [...this.#groups.values()]
+      .map((group) => ({ ...group, examples: [...group.examples] }))
+      .toSorted((a, b) => b.count - a.count);
   }
 }

@@ -3,7 +3,12 @@ import type { Store } from "../store/types.ts";
 import { examineChange, type ExaminedChange, type LandingDeps } from "./landing.ts";
 import type { CandidateResult, ComparisonDeps } from "./landing-checks.ts";
 import { RouseError } from "../core/errors.ts";
-import { planTried, type MappingChange, type ProposedChange, type TextChange } from "./planned-change.ts";
+import {
+  planTried,
+  type MappingChange,
+  type ProposedChange,
+  type TextChange,
+} from "./planned-change.ts";
 import { readEvents, type Selection } from "./selection.ts";
 import { evaluateText, type EvaluationDeps, type TextEvaluation } from "./text-evaluation.ts";
 import { toLines, type WhatIfLine } from "./what-if-lines.ts";
@@ -19,7 +24,10 @@ export type WhatIfJob =
   | { kind: "evaluate"; change: TextChange; event?: string | undefined };
 
 /** A line of a job's answer. */
-export type JobLine = WhatIfLine | ({ type: "examined" } & ExaminedChange) | ({ type: "evaluated" } & TextEvaluation);
+export type JobLine =
+  | WhatIfLine
+  | ({ type: "examined" } & ExaminedChange)
+  | ({ type: "evaluated" } & TextEvaluation);
 
 export interface JobDeps extends Pick<ComparisonDeps, "withCandidate" | "now"> {
   places: LandingDeps["places"];
@@ -31,10 +39,19 @@ export interface JobDeps extends Pick<ComparisonDeps, "withCandidate" | "now"> {
 }
 
 /** Builds the snapshot of a change that is only compared. */
-function withProposal<T>(file: string, text: string | null, deps: JobDeps, use: (after: Snapshot) => Promise<T>): Promise<T> {
+function withProposal<T>(
+  file: string,
+  text: string | null,
+  deps: JobDeps,
+  use: (after: Snapshot) => Promise<T>,
+): Promise<T> {
   return deps.withCandidate(new Map([[file, text]]), (found: CandidateResult) => {
     if (found.ok) return use(found.snapshot);
-    throw new RouseError({ code: "config_invalid", message: "the config has problems with this change", issues: found.issues });
+    throw new RouseError({
+      code: "config_invalid",
+      message: "the config has problems with this change",
+      issues: found.issues,
+    });
   });
 }
 
@@ -54,29 +71,63 @@ async function* whileWanted<T>(events: AsyncIterable<T>, signal: AbortSignal): A
   }
 }
 
-async function compare({ change: wanted, selection }: Extract<WhatIfJob, { kind: "compare" }>, deps: JobDeps, send: Send): Promise<void> {
+async function compare(
+  { change: wanted, selection }: Extract<WhatIfJob, { kind: "compare" }>,
+  deps: JobDeps,
+  send: Send,
+): Promise<void> {
   const { snapshot: before, places, now } = deps;
   const { change } = await planTried(wanted, before, places());
   const store = abortable(deps);
   await withProposal(change.file, change.after, deps, async (after) => {
-    await send({ type: "progress", events: 0, skipped: 0, changed: 0, wouldRun: 0, wouldNotRun: 0 });
-    const options = { period: { from: selection.since, to: now() }, store, repeats: selection.events !== undefined };
+    await send({
+      type: "progress",
+      events: 0,
+      skipped: 0,
+      changed: 0,
+      wouldRun: 0,
+      wouldNotRun: 0,
+    });
+    const options = {
+      period: { from: selection.since, to: now() },
+      store,
+      repeats: selection.events !== undefined,
+    };
     const events = whileWanted(readEvents(store, selection), deps.signal);
     for await (const line of toLines(whatIf(before, after, events, options))) await send(line);
   });
 }
 
-async function examine({ change }: Extract<WhatIfJob, { kind: "examine" }>, deps: JobDeps, send: Send): Promise<void> {
+async function examine(
+  { change }: Extract<WhatIfJob, { kind: "examine" }>,
+  deps: JobDeps,
+  send: Send,
+): Promise<void> {
   const store = abortable(deps);
   const { snapshot } = deps;
-  const examined = await examineChange(change, { ...deps, snapshot: () => snapshot, withStore: (use) => use(store) });
+  const examined = await examineChange(change, {
+    ...deps,
+    snapshot: () => snapshot,
+    withStore: (use) => use(store),
+  });
   await send({ type: "examined", ...examined });
 }
 
-async function evaluate({ change, event: id }: Extract<WhatIfJob, { kind: "evaluate" }>, deps: JobDeps, send: Send): Promise<void> {
-  const selected = id === undefined ? undefined : await readEvents(abortable(deps), { last: 1, events: [id] }).next();
-  const withCandidate: EvaluationDeps["withCandidate"] = (file, text, use) => deps.withCandidate(new Map([[file, text]]), use);
-  await send({ type: "evaluated", ...(await evaluateText(change, selected?.value ?? undefined, { ...deps, withCandidate })) });
+async function evaluate(
+  { change, event: id }: Extract<WhatIfJob, { kind: "evaluate" }>,
+  deps: JobDeps,
+  send: Send,
+): Promise<void> {
+  const selected =
+    id === undefined
+      ? undefined
+      : await readEvents(abortable(deps), { last: 1, events: [id] }).next();
+  const withCandidate: EvaluationDeps["withCandidate"] = (file, text, use) =>
+    deps.withCandidate(new Map([[file, text]]), use);
+  await send({
+    type: "evaluated",
+    ...(await evaluateText(change, selected?.value ?? undefined, { ...deps, withCandidate })),
+  });
 }
 
 type Send = (line: JobLine) => Promise<void>;

@@ -6,7 +6,10 @@ import type { WhatIfReport } from "./comparison.ts";
  * group has a larger count, and those of its examples that no earlier line has. For operators only: examples quote events.
  */
 export type WhatIfLine =
-  | ({ type: "progress" } & Pick<WhatIfReport, "events" | "skipped" | "changed" | "wouldRun" | "wouldNotRun">)
+  | ({ type: "progress" } & Pick<
+      WhatIfReport,
+      "events" | "skipped" | "changed" | "wouldRun" | "wouldNotRun"
+    >)
   | ({ type: "group" } & WhatIfGroup)
   | WhatIfEnd;
 
@@ -20,7 +23,9 @@ interface Shown {
 }
 
 /** Makes lines of reports, which come one after the other. */
-export async function* toLines(reports: AsyncIterable<WhatIfReport>): AsyncGenerator<WhatIfLine, void> {
+export async function* toLines(
+  reports: AsyncIterable<WhatIfReport>,
+): AsyncGenerator<WhatIfLine, void> {
   const shown = new Map<string, Shown>();
   for await (const report of reports) {
     const { events, skipped, changed, wouldRun, wouldNotRun } = report;
@@ -29,8 +34,14 @@ export async function* toLines(reports: AsyncIterable<WhatIfReport>): AsyncGener
       const before = shown.get(key);
       if (before?.count === group.count) continue;
       shown.set(key, { count: group.count, examples: new Set(group.examples) });
-      yield { type: "group", ...group, examples: group.examples.filter((example) => !before?.examples.has(example)) };
+      yield {
+        type: "group",
+        ...group,
+        examples: group.examples.filter((example) => !before?.examples.has(example)),
+      };
     }
-    yield report.complete ? { type: "end", ...report } : { type: "progress", events, skipped, changed, wouldRun, wouldNotRun };
+    yield report.complete
+      ? { type: "end", ...report }
+      : { type: "progress", events, skipped, changed, wouldRun, wouldNotRun };
   }
 }

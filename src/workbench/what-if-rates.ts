@@ -26,7 +26,10 @@ export type FindBudgets = (mapping: string | undefined) => readonly Budget[];
 
 /** Counts the runs of each budget on one side. */
 class RunRates {
-  readonly scopes = new Map<string, { budget: Budget; runs: number; hour: BusiestHour; mappings: Set<string> }>();
+  readonly scopes = new Map<
+    string,
+    { budget: Budget; runs: number; hour: BusiestHour; mappings: Set<string> }
+  >();
   readonly #find: FindBudgets;
 
   constructor(find: FindBudgets) {
@@ -37,7 +40,12 @@ class RunRates {
     for (const { action } of actions) {
       if (action.kind !== "run") continue;
       for (const budget of this.#find(action.mapping)) {
-        const known = this.scopes.get(budget.scope) ?? { budget, runs: 0, hour: new BusiestHour(), mappings: new Set() };
+        const known = this.scopes.get(budget.scope) ?? {
+          budget,
+          runs: 0,
+          hour: new BusiestHour(),
+          mappings: new Set(),
+        };
         this.scopes.set(budget.scope, known);
         known.runs++;
         known.hour.add(at);
@@ -76,12 +84,22 @@ export class Rates {
       const { runsPerHour, tokensPerDay } = budget.limits;
       const before = this.#before.scopes.get(scope);
       const found: string[] = [];
-      if (runsPerHour !== undefined && hour.most > runsPerHour && hour.most > (before?.hour.most ?? 0))
+      if (
+        runsPerHour !== undefined &&
+        hour.most > runsPerHour &&
+        hour.most > (before?.hour.most ?? 0)
+      )
         found.push(
           `${scope}: up to ${hour.most} runs would start within an hour; limits.runsPerHour is ${runsPerHour}, so further runs would wait`,
         );
-      const used = Math.max(0, ...[...mappings].map((mapping) => tokens(mapping) ?? 0)) * (runs / days);
-      if (tokensPerDay !== undefined && days >= 1 && used > tokensPerDay && runs > (before?.runs ?? 0))
+      const used =
+        Math.max(0, ...[...mappings].map((mapping) => tokens(mapping) ?? 0)) * (runs / days);
+      if (
+        tokensPerDay !== undefined &&
+        days >= 1 &&
+        used > tokensPerDay &&
+        runs > (before?.runs ?? 0)
+      )
         found.push(
           `${scope}: about ${Math.round(used)} tokens a day would be used; limits.tokensPerDay is ${tokensPerDay}, so further runs would wait`,
         );
@@ -94,7 +112,8 @@ const RUNS_PAGE = 500;
 const RUNS_PAGES = 6;
 const ENOUGH = 100;
 
-const median = (values: readonly number[]): number | undefined => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+const median = (values: readonly number[]): number | undefined =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 
 export interface TokenMedians {
   /** By mapping: the median of its recorded runs. */
@@ -104,12 +123,18 @@ export interface TokenMedians {
 }
 
 /** Reads the tokens of recorded runs, newest first, until each of the mappings has enough of them or 3,000 runs were read. */
-export async function readTokenMedians(store: Pick<Store, "list">, mappings: readonly string[]): Promise<TokenMedians> {
+export async function readTokenMedians(
+  store: Pick<Store, "list">,
+  mappings: readonly string[],
+): Promise<TokenMedians> {
   const used = new Map<string, number[]>();
   const all: number[] = [];
   let before: string | undefined;
   for (let page = 0; page < RUNS_PAGES; page++) {
-    const runs = await store.list("runs", { limit: RUNS_PAGE, ...(before !== undefined && { before }) });
+    const runs = await store.list("runs", {
+      limit: RUNS_PAGE,
+      ...(before !== undefined && { before }),
+    });
     for (const { mapping, usage, kind } of runs) {
       const tokens = usage?.totalTokens ?? (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0);
       if (kind !== "hook" || tokens === 0) continue;
@@ -120,7 +145,14 @@ export async function readTokenMedians(store: Pick<Store, "list">, mappings: rea
       list.push(tokens);
     }
     before = runs.at(-1)?.id;
-    if (runs.length < RUNS_PAGE || mappings.every((mapping) => (used.get(mapping)?.length ?? 0) >= ENOUGH)) break;
+    if (
+      runs.length < RUNS_PAGE ||
+      mappings.every((mapping) => (used.get(mapping)?.length ?? 0) >= ENOUGH)
+    )
+      break;
   }
-  return { of: new Map([...used].map(([mapping, values]) => [mapping, median(values) ?? 0])), all: median(all) };
+  return {
+    of: new Map([...used].map(([mapping, values]) => [mapping, median(values) ?? 0])),
+    all: median(all),
+  };
 }

@@ -32,7 +32,10 @@ const isSameSession =
 
 /** All of a config but the mappings. */
 const writeRest = ({ config }: Snapshot): string =>
-  JSON.stringify({ ...config, hooks: { ...config.hooks, mappings: undefined, presets: undefined } });
+  JSON.stringify({
+    ...config,
+    hooks: { ...config.hooks, mappings: undefined, presets: undefined },
+  });
 
 /** The mappings of a path on both sides. */
 interface PathPlan {
@@ -41,22 +44,28 @@ interface PathPlan {
 }
 
 /** Finds out once for each path whether its events can change at all. */
-function createPlans(before: Snapshot, after: Snapshot): (request: Pick<ParsedHook, "path" | "byHookToken">) => PathPlan {
+function createPlans(
+  before: Snapshot,
+  after: Snapshot,
+): (request: Pick<ParsedHook, "path" | "byHookToken">) => PathPlan {
   const isRestSame = writeRest(before) === writeRest(after);
   const plans = new Map<string, PathPlan>();
   return ({ path, byHookToken }) => {
     const key = `${byHookToken ? "*" : ""}${path}`;
     let plan = plans.get(key);
     if (!plan) {
-      const [old, next] = [before, after].map(({ mappings }) => [...mappings.written({ path, byHookToken })]) as [
-        [string, string][],
-        [string, string][],
-      ];
+      const [old, next] = [before, after].map(({ mappings }) => [
+        ...mappings.written({ path, byHookToken }),
+      ]) as [[string, string][], [string, string][]];
       const isNone = old.length === 0 && next.length === 0;
       const written = new Map(old);
       plan = {
-        isSame: WITHOUT_MAPPINGS.has(path) ? isRestSame : isNone || (isRestSame && JSON.stringify(old) === JSON.stringify(next)),
-        unchanged: new Set(isRestSame ? next.filter(([id, text]) => written.get(id) === text).map(([id]) => id) : []),
+        isSame: WITHOUT_MAPPINGS.has(path)
+          ? isRestSame
+          : isNone || (isRestSame && JSON.stringify(old) === JSON.stringify(next)),
+        unchanged: new Set(
+          isRestSame ? next.filter(([id, text]) => written.get(id) === text).map(([id]) => id) : [],
+        ),
       };
       plans.set(key, plan);
     }
@@ -75,20 +84,42 @@ const bySnapshots = (before: Snapshot, after: Snapshot): Compare => {
     // Expressions that both sides have are evaluated once.
     const input = { ...recorded.input, credential, results: new Map() };
     const options = { unchanged, isSameSession: isSameSession(input) };
-    return { kind: "compared", before: await getEffect(input, before), after: await getEffect(input, after), options };
+    return {
+      kind: "compared",
+      before: await getEffect(input, before),
+      after: await getEffect(input, after),
+      options,
+    };
   };
 };
 
 /** What a replay does with an event that has runs: those that failed start again, as they are. */
 async function restartRuns(event: EventRecord, store: Pick<Store, "list">): Promise<Compared> {
   const runs = await store.list("runs", { eventId: event.id, limit: MAX_RUNS });
-  const failed = runs.filter(({ status }) => status === "failed" || status === "timed_out").toReversed();
+  const failed = runs
+    .filter(({ status }) => status === "failed" || status === "timed_out")
+    .toReversed();
   const actions = failed.map(({ id, spec, mapping, warnings }) => ({
-    action: { kind: "run" as const, runId: id, spec, warnings, ...(mapping !== undefined && { mapping }) },
+    action: {
+      kind: "run" as const,
+      runId: id,
+      spec,
+      warnings,
+      ...(mapping !== undefined && { mapping }),
+    },
     missing: [],
   }));
-  const before = { ...getRecordedEffect(event), actions: [], reason: `${failed.length} failed, and would start again` };
-  return { kind: "compared", before, after: { ...before, reason: null, actions }, options: COMPARE_ALL };
+  const before = {
+    ...getRecordedEffect(event),
+    actions: [],
+    reason: `${failed.length} failed, and would start again`,
+  };
+  return {
+    kind: "compared",
+    before,
+    after: { ...before, reason: null, actions },
+    options: COMPARE_ALL,
+  };
 }
 
 const byRecord =
@@ -100,7 +131,12 @@ const byRecord =
     const effect = await getEffect({ ...recorded.input, credential: event.credential }, after);
     // A replay is meant: no earlier work holds it back, and it waits for no other events.
     const actions = effect.actions.map(({ action, missing }) => ({ action, missing }));
-    return { kind: "compared", before: getRecordedEffect(event), after: { ...effect, actions }, options: COMPARE_ALL };
+    return {
+      kind: "compared",
+      before: getRecordedEffect(event),
+      after: { ...effect, actions },
+      options: COMPARE_ALL,
+    };
   };
 
 /** Why an event is left out: the first of several that are the same is compared. */
@@ -119,7 +155,9 @@ async function* compareAll(
   let reported = performance.now();
   for await (const event of events) {
     const isLeftOut = !options.repeats && isRepeat(event);
-    const compared: Compared = isLeftOut ? { kind: "skipped", reason: "a repeat or a replay of another event" } : await compare(event);
+    const compared: Compared = isLeftOut
+      ? { kind: "skipped", reason: "a repeat or a replay of another event" }
+      : await compare(event);
     const isFirst = comparison.add(event, compared);
     const now = performance.now();
     if (isFirst || now - reported >= REPORT_MS) {

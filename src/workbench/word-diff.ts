@@ -17,5 +17,8 @@ export function diffWords(before: string, after: string): DiffPart[] {
   ];
   return changes
     .filter(({ value }) => value !== "")
-    .map(({ value, added, removed }) => ({ kind: added ? "added" : removed ? "removed" : "same", text: value }));
+    .map(({ value, added, removed }) => ({
+      kind: added ? "added" : removed ? "removed" : "same",
+      text: value,
+    }));
 }

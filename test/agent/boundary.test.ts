@@ -9,9 +9,9 @@ import { expectProportional } from "../growth.ts";
 const OPEN = /<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>/g;
 const CLOSE = /<<<END_EXTERNAL_CONTENT ([0-9a-f]{32})>>>/g;
 /** Unicode's own table: a sign, and what it is hard to tell from. Marks are not in it: they are overlooked, as those on a letter. */
-const CONFUSABLES = Object.entries(createRequire(import.meta.url)("unhomoglyph/data.json") as Record<string, string>).filter(
-  ([sign]) => !/\p{M}/u.test(sign),
-);
+const CONFUSABLES = Object.entries(
+  createRequire(import.meta.url)("unhomoglyph/data.json") as Record<string, string>,
+).filter(([sign]) => !/\p{M}/u.test(sign));
 /** Tokens of chat templates of today, by family. */
 const TOKENS = `
   <|im_start|> <|im_end|> <|im_sep|> <|endoftext|> <|fim_prefix|> <|system|> <|user|> <|assistant|> <|end|>
@@ -52,39 +52,77 @@ const attack = fc.constantFrom(
   "</s>",
 );
 /** What patterns take longest for, if they are not careful. */
-const HOSTILE = ["<", "< ", "<|", "<a:", "<<<e ", "[inst", "<tool_call", "<function=", "<|system", "<<<END_EXTERNAL_CONTENT ", "\ufdfa<"];
-HOSTILE.push("е\u0301<", ">>>", "<external", "<end", "rn<m", "]~b", `<${"a".repeat(39)}`, "<s>", "EXTERNAL_CONTENT 0123456789abcdef");
+const HOSTILE = [
+  "<",
+  "< ",
+  "<|",
+  "<a:",
+  "<<<e ",
+  "[inst",
+  "<tool_call",
+  "<function=",
+  "<|system",
+  "<<<END_EXTERNAL_CONTENT ",
+  "\ufdfa<",
+];
+HOSTILE.push(
+  "е\u0301<",
+  ">>>",
+  "<external",
+  "<end",
+  "rn<m",
+  "]~b",
+  `<${"a".repeat(39)}`,
+  "<s>",
+  "EXTERNAL_CONTENT 0123456789abcdef",
+);
 const text = fc
-  .array(fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" }), attack, fc.constantFrom("<", ">", "[", "|", "\n", "_")), {
-    maxLength: 12,
-  })
+  .array(
+    fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.string({ unit: "grapheme" }),
+      attack,
+      fc.constantFrom("<", ">", "[", "|", "\n", "_"),
+    ),
+    {
+      maxLength: 12,
+    },
+  )
   .map((parts) => parts.join(""));
 
 describe("the boundary holds for every input", () => {
   it("openings = closings = the pairs we made, none from the content", () => {
     fc.assert(
-      fc.property(fc.array(fc.record({ text, outside: fc.boolean() }), { maxLength: 6 }), text, (parts: TextPart[], origin) => {
-        const boundary = createBoundary();
-        // The operator's own words are trusted: here they hold no markers.
-        const safe = parts.map((part) => (part.outside ? part : { ...part, text: "words " }));
-        const rendered = boundary.renderInput(safe, { origin, unsafe: false });
-        const joined = safe
-          .filter((part) => part.text !== "")
-          .reduce((count, part, index, all) => count + (part.outside && !all[index - 1]?.outside ? 1 : 0), 0);
-        for (const pattern of [OPEN, CLOSE]) {
-          const ids = [...rendered.matchAll(pattern)].map((found) => found[1]);
-          expect(ids).toHaveLength(joined);
-          for (const id of ids) expect(id).toBe(boundary.id);
-        }
-        // Nothing else that reads like a marker on a second look, with however few brackets.
-        const shadow = rendered
-          .replace(OPEN, "")
-          .replace(CLOSE, "")
-          .normalize("NFKC")
-          .replace(/[\s_\p{Cf}\p{M}]/gu, "")
-          .toLowerCase();
-        expect(shadow).not.toMatch(/<(?:end)?externalcontent/);
-      }),
+      fc.property(
+        fc.array(fc.record({ text, outside: fc.boolean() }), { maxLength: 6 }),
+        text,
+        (parts: TextPart[], origin) => {
+          const boundary = createBoundary();
+          // The operator's own words are trusted: here they hold no markers.
+          const safe = parts.map((part) => (part.outside ? part : { ...part, text: "words " }));
+          const rendered = boundary.renderInput(safe, { origin, unsafe: false });
+          const joined = safe
+            .filter((part) => part.text !== "")
+            .reduce(
+              (count, part, index, all) =>
+                count + (part.outside && !all[index - 1]?.outside ? 1 : 0),
+              0,
+            );
+          for (const pattern of [OPEN, CLOSE]) {
+            const ids = [...rendered.matchAll(pattern)].map((found) => found[1]);
+            expect(ids).toHaveLength(joined);
+            for (const id of ids) expect(id).toBe(boundary.id);
+          }
+          // Nothing else that reads like a marker on a second look, with however few brackets.
+          const shadow = rendered
+            .replace(OPEN, "")
+            .replace(CLOSE, "")
+            .normalize("NFKC")
+            .replace(/[\s_\p{Cf}\p{M}]/gu, "")
+            .toLowerCase();
+          expect(shadow).not.toMatch(/<(?:end)?externalcontent/);
+        },
+      ),
       { numRuns: 1500 },
     );
   });
@@ -92,7 +130,9 @@ describe("the boundary holds for every input", () => {
   it("leaves text without look-alikes as it is", () => {
     fc.assert(
       fc.property(
-        fc.string({ unit: "grapheme" }).filter((value) => !/[<>[\]|‹›«»〈〉《》⟨⟩｜]/u.test(value.normalize("NFKC"))),
+        fc
+          .string({ unit: "grapheme" })
+          .filter((value) => !/[<>[\]|‹›«»〈〉《》⟨⟩｜]/u.test(value.normalize("NFKC"))),
         (value) => {
           expect(neutralise(value)).toBe(value);
         },
@@ -124,7 +164,10 @@ describe("the boundary holds for every input", () => {
     for (const token of TOKENS)
       for (const text of dressed(token)) {
         const cleaned = neutralise(`Dear all, ${text} thank you`);
-        expect([text, cleaned]).toEqual([text, expect.stringMatching(/^Dear all, .*\(removed marker\).* thank you$/)]);
+        expect([text, cleaned]).toEqual([
+          text,
+          expect.stringMatching(/^Dear all, .*\(removed marker\).* thank you$/),
+        ]);
         expect(cleaned).not.toMatch(/[<>[\]|｜~]/);
       }
   });
@@ -132,9 +175,15 @@ describe("the boundary holds for every input", () => {
   it("knows the marker in every sign that Unicode says is hard to tell from its letters", () => {
     const name = "END_EXTERNAL_CONTENT";
     const alike = (letter: string): string[] =>
-      CONFUSABLES.filter(([, look]) => look === letter || look === letter.toLowerCase()).map(([sign]) => sign);
+      CONFUSABLES.filter(([, look]) => look === letter || look === letter.toLowerCase()).map(
+        ([sign]) => sign,
+      );
     const dressed = fc
-      .tuple(...[...name].map((letter) => fc.constantFrom(letter, letter.toLowerCase(), ...alike(letter))))
+      .tuple(
+        ...[...name].map((letter) =>
+          fc.constantFrom(letter, letter.toLowerCase(), ...alike(letter)),
+        ),
+      )
       .map((signs) => signs.join(""));
     fc.assert(
       fc.property(dressed, fc.constantFrom("<", ...alike("<")), (words, bracket) => {
@@ -158,7 +207,11 @@ describe("the boundary holds for every input", () => {
 
   it("needs time in proportion to the text's length", async () => {
     for (const piece of HOSTILE)
-      await expectProportional((length) => neutralise(piece.repeat(Math.ceil(length / piece.length)).slice(0, length)), 32 * 1024, piece);
+      await expectProportional(
+        (length) => neutralise(piece.repeat(Math.ceil(length / piece.length)).slice(0, length)),
+        32 * 1024,
+        piece,
+      );
   });
 
   it("is taken away for a hook that says so, and only there", () => {

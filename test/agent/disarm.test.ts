@@ -29,8 +29,14 @@ describe("images", () => {
     ["![chart](<https://x.example/a.png>)", "chart (https://x.example/a.png)"],
     ["![chart](https://x.example/a_(1).png)", "chart (https://x.example/a_(1).png)"],
     ["![](https://x.example/a.png)", "https://x.example/a.png"],
-    ["[![build](https://x.example/b.svg)](https://x.example)", "[build (https://x.example/b.svg)](https://x.example)"],
-    ["a\n\n[r]: https://x.example/a.png\n\n![chart][r]", "a\n\n[r]: https://x.example/a.png\n\n[chart][r]"],
+    [
+      "[![build](https://x.example/b.svg)](https://x.example)",
+      "[build (https://x.example/b.svg)](https://x.example)",
+    ],
+    [
+      "a\n\n[r]: https://x.example/a.png\n\n![chart][r]",
+      "a\n\n[r]: https://x.example/a.png\n\n[chart][r]",
+    ],
     ["![chart][r]\n\n[r]: https://x.example/a.png", "[chart][r]\n\n[r]: https://x.example/a.png"],
     ["![r][]\n\n[r]: https://x.example/a.png", "[r][]\n\n[r]: https://x.example/a.png"],
     ["![r]\n\n[r]: https://x.example/a.png", "[r]\n\n[r]: https://x.example/a.png"],
@@ -53,7 +59,10 @@ describe("HTML", () => {
     ["> a <img\n> src=x> b", "> a &lt;img\n> src=x> b"],
     ["<div\n![a](https://x.example/p)", "&lt;div\na (https://x.example/p)"],
     ["- <script>\n  alert(1)", "- &lt;script>\n  alert(1)"],
-    ["a <!-- b --> c <?php d ?> e <![CDATA[f]]>", "a &lt;!-- b --> c &lt;?php d ?> e &lt;!\\[CDATA[f]]>"],
+    [
+      "a <!-- b --> c <?php d ?> e <![CDATA[f]]>",
+      "a &lt;!-- b --> c &lt;?php d ?> e &lt;!\\[CDATA[f]]>",
+    ],
     ["List<String> is a type", "List&lt;String> is a type"],
     ["\\\\<b>", "\\\\&lt;b>"],
     ["`a\n<div>\nb`", "`a\n&lt;div>\nb`"],
@@ -141,12 +150,29 @@ describe("text without images and HTML", () => {
     "🙂",
     "`x`",
   );
-  const code = fc.constantFrom("`<div>`", "`![a](b)`", "``a ` <b>``", "`List<A>`", "`<!-- c -->`", "`</p>`");
-  const link = fc.constantFrom("[doc](https://x.example/a)", "<https://x.example>", "https://x.example/b", '[t](/u "v")', "[r][1]");
+  const code = fc.constantFrom(
+    "`<div>`",
+    "`![a](b)`",
+    "``a ` <b>``",
+    "`List<A>`",
+    "`<!-- c -->`",
+    "`</p>`",
+  );
+  const link = fc.constantFrom(
+    "[doc](https://x.example/a)",
+    "<https://x.example>",
+    "https://x.example/b",
+    '[t](/u "v")',
+    "[r][1]",
+  );
   const line = fc
     .array(fc.oneof({ weight: 4, arbitrary: word }, code, link), { minLength: 1, maxLength: 8 })
     .map((words) => `Then ${words.join(" ")}.`);
-  const fence = fc.constantFrom("```html\n<div>\n![a](b)\n\n</div>\n```", "~~~\n<img src=x>\n~~~", "````\n```\n<b>\n```\n````");
+  const fence = fc.constantFrom(
+    "```html\n<div>\n![a](b)\n\n</div>\n```",
+    "~~~\n<img src=x>\n~~~",
+    "````\n```\n<b>\n```\n````",
+  );
   const quote = (text: string): string => text.replaceAll(/^/gm, "> ");
   const item = (text: string): string => `- ${text.replaceAll("\n", "\n  ")}`;
   const { block } = fc.letrec<{ block: string }>((tie) => ({
@@ -156,8 +182,12 @@ describe("text without images and HTML", () => {
       fence,
       line.map((text) => `## ${text}`),
       fc.constantFrom("---", "    <div>\n    ![a](b)", "| a | b |\n|---|---|\n| `<c>` | d |"),
-      fc.array(tie("block"), { minLength: 1, maxLength: 2 }).map((blocks) => quote(blocks.join("\n\n"))),
-      fc.array(tie("block"), { minLength: 1, maxLength: 2 }).map((blocks) => item(blocks.join("\n\n"))),
+      fc
+        .array(tie("block"), { minLength: 1, maxLength: 2 })
+        .map((blocks) => quote(blocks.join("\n\n"))),
+      fc
+        .array(tie("block"), { minLength: 1, maxLength: 2 })
+        .map((blocks) => item(blocks.join("\n\n"))),
     ),
   }));
 
@@ -183,7 +213,8 @@ describe("any text", () => {
     "` `` ![a](u) ![ ]( ) [ ] <b> <img_src=x> < > \\ | \n _ a ! <http://x`y> https://a.b/ \" ' ( <b_ ]: [x]:_y [^1]:_ ![r] ![a][r] * <!-- --> \n--|--\n &lt; <b_c> \n\n [` `<b>` \r\n";
   const BLOCKS =
     "-_ 1._ 2._ >_ ____ __ \t _ ``` ~~~ <img> ` a \n \n \n\n #_ --- === [a]:_b [^1]:_x <div ![a](b) |_a_|_b_| --|-- | `` <b> - 1. * +_ ___ \r";
-  const parts = (text: string) => fc.constantFrom(...text.split(" ").map((part) => part.replaceAll("_", " ")));
+  const parts = (text: string) =>
+    fc.constantFrom(...text.split(" ").map((part) => part.replaceAll("_", " ")));
   const noise = fc
     .oneof(
       fc.array(parts(INLINE), { maxLength: 24 }),
@@ -212,7 +243,9 @@ describe("any text", () => {
   });
 
   it("has no image and no HTML left when links to other hosts are gone", () => {
-    const links = parts(`${INLINE} !https://evil.example [b](https://evil.example) ![c](//evil.example/d) [r]:_https://evil.example`);
+    const links = parts(
+      `${INLINE} !https://evil.example [b](https://evil.example) ![c](//evil.example/d) [r]:_https://evil.example`,
+    );
     fc.assert(
       fc.property(fc.array(links, { maxLength: 20 }), (all) => {
         expect(findLive(cleanReply(all.join(""), ["ok.example"]).text)).toEqual([]);
@@ -247,7 +280,24 @@ describe("a stream", () => {
   });
 
   it("holds a sign back only until it is clear what it becomes", () => {
-    expect(inPieces(["a <", "b ", "c, d ", "<", "i", ">e ", "!", "[f", "](", "g", ") h", " `<", "i>", "` j"])).toEqual([
+    expect(
+      inPieces([
+        "a <",
+        "b ",
+        "c, d ",
+        "<",
+        "i",
+        ">e ",
+        "!",
+        "[f",
+        "](",
+        "g",
+        ") h",
+        " `<",
+        "i>",
+        "` j",
+      ]),
+    ).toEqual([
       "a ",
       "",
       "<b c, d ",

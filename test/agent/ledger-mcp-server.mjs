@@ -2,11 +2,17 @@
 import { appendFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-const write = (entry) => appendFileSync(process.env.LEDGER, `${JSON.stringify({ pid: process.pid, ...entry })}\n`);
-const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+const write = (entry) =>
+  appendFileSync(process.env.LEDGER, `${JSON.stringify({ pid: process.pid, ...entry })}\n`);
+const send = (message) =>
+  process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
 const inputSchema = { type: "object", properties: {} };
 const names = ["mark", "hang", "die", "grow", "text", "picture", "sound"];
-const tools = names.map((name) => ({ name, inputSchema, annotations: { readOnlyHint: name === "text" } }));
+const tools = names.map((name) => ({
+  name,
+  inputSchema,
+  annotations: { readOnlyHint: name === "text" },
+}));
 const text = (words) => ({ content: [{ type: "text", text: words }] });
 
 const calls = {
@@ -23,7 +29,11 @@ const calls = {
   picture: () => ({
     content: [
       { type: "text", text: "a picture" },
-      { type: "image", mimeType: "image/png", data: Buffer.alloc(Number(process.env.BYTES ?? 12), 7).toString("base64") },
+      {
+        type: "image",
+        mimeType: "image/png",
+        data: Buffer.alloc(Number(process.env.BYTES ?? 12), 7).toString("base64"),
+      },
     ],
   }),
   sound: () => ({ content: [{ type: "audio", mimeType: "audio/wav", data: "AAAA" }] }),

@@ -32,22 +32,28 @@ const say = async (text: string): Promise<void> => {
   await world.until(async () => sentOn(world).length > before);
 };
 
-it("a turn in a session of 120,000 turns, and hooks meanwhile, need little memory", { timeout: 300_000 }, async () => {
-  world = await approvalWorld({ contextTokens: 64_000 });
-  world.model.handler = () => ({ text: "noted" });
-  await say("hello");
-  seed(TURNS);
-  globalThis.gc?.();
-  const before = process.memoryUsage.rss();
-  let most = before;
-  for (let round = 0; round < ROUNDS; round++) {
-    const accepts = Array.from({ length: 5 }, async (_, n) => {
-      await sleep(n * 5);
-      expect((await world.post("/hooks/wake", { text: "later", mode: "next-heartbeat" })).status).toBe(200);
-    });
-    await Promise.all([say(`next-${round}`), ...accepts]);
-    most = Math.max(most, process.memoryUsage.rss());
-  }
-  // All of the turns would be 140 MB of text, and several times as much once it is read.
-  expect(most - before).toBeLessThan(150e6);
-});
+it(
+  "a turn in a session of 120,000 turns, and hooks meanwhile, need little memory",
+  { timeout: 300_000 },
+  async () => {
+    world = await approvalWorld({ contextTokens: 64_000 });
+    world.model.handler = () => ({ text: "noted" });
+    await say("hello");
+    seed(TURNS);
+    globalThis.gc?.();
+    const before = process.memoryUsage.rss();
+    let most = before;
+    for (let round = 0; round < ROUNDS; round++) {
+      const accepts = Array.from({ length: 5 }, async (_, n) => {
+        await sleep(n * 5);
+        expect(
+          (await world.post("/hooks/wake", { text: "later", mode: "next-heartbeat" })).status,
+        ).toBe(200);
+      });
+      await Promise.all([say(`next-${round}`), ...accepts]);
+      most = Math.max(most, process.memoryUsage.rss());
+    }
+    // All of the turns would be 140 MB of text, and several times as much once it is read.
+    expect(most - before).toBeLessThan(150e6);
+  },
+);

@@ -40,8 +40,14 @@ interface Setup {
 
 const journalOf = ({ steps = [], decisions = {}, held = () => true }: Setup = {}): Journal => ({
   steps,
-  addStep: ({ calls }) => (happened.push(`step ${calls.map(({ state }) => state).join(" ")}`), Promise.resolve(held())),
-  updateCalls: (changes) => (happened.push(changes.map(({ id, change }) => `${id}: ${change.state}`).join(", ")), Promise.resolve(held())),
+  addStep: ({ calls }) => (
+    happened.push(`step ${calls.map(({ state }) => state).join(" ")}`),
+    Promise.resolve(held())
+  ),
+  updateCalls: (changes) => (
+    happened.push(changes.map(({ id, change }) => `${id}: ${change.state}`).join(", ")),
+    Promise.resolve(held())
+  ),
   getDecision: (id) => Promise.resolve(decisions[id]),
 });
 
@@ -67,7 +73,9 @@ const step = (state: StepRecord["calls"][number]["state"], more: object = {}): S
   ...said([]),
   runId: "run",
   index: 0,
-  calls: [{ id: "run.0.0", modelCallId: "c0", tool: "box.a", name: "a", input: {}, state, ...more }],
+  calls: [
+    { id: "run.0.0", modelCallId: "c0", tool: "box.a", name: "a", input: {}, state, ...more },
+  ],
 });
 
 describe("the loop of a turn", () => {
@@ -85,24 +93,35 @@ describe("the loop of a turn", () => {
     await run(calls, [tool("a"), tool("b"), tool("alone", { exclusive: true })]);
     expect(happened[0]).toBe("step planned started started");
     expect(happened.slice(1, 3)).toEqual(["begin run.0.1", "begin run.0.2"]);
-    expect(happened.slice(-4)).toEqual(["run.0.0: started", "begin run.0.0", "end run.0.0", "run.0.0: done"]);
+    expect(happened.slice(-4)).toEqual([
+      "run.0.0: started",
+      "begin run.0.0",
+      "end run.0.0",
+      "run.0.0: done",
+    ]);
   });
 
   it("starts no tool once another gateway has the run", async () => {
-    expect(await run([["a", {}]], [tool("a")], { journal: journalOf({ held: () => false }) })).toEqual({ kind: "lost" });
+    expect(
+      await run([["a", {}]], [tool("a")], { journal: journalOf({ held: () => false }) }),
+    ).toEqual({ kind: "lost" });
     expect(happened).toEqual(["step started"]);
   });
 
   it("calls no tool, and repeats none, unless the run surely is still this gateway's", async () => {
     const commits: boolean[] = [true, false];
     const journal = journalOf({ held: () => commits.shift() as boolean });
-    expect(await run([["a", {}]], [tool("a")], { journal, ready: () => Promise.resolve(false) })).toEqual({ kind: "lost" });
+    expect(
+      await run([["a", {}]], [tool("a")], { journal, ready: () => Promise.resolve(false) }),
+    ).toEqual({ kind: "lost" });
     expect(happened).toEqual(["step started", "run.0.0: unknown"]);
 
     const answers = [true, false];
     const cut = vi.fn(() => Promise.reject(new OutcomeUnknownError("cut")));
     const hints = { readOnly: true, idempotent: true, destructive: false };
-    await run([["a", {}]], [tool("a", { hints, execute: cut })], { ready: () => Promise.resolve(answers.shift() ?? true) });
+    await run([["a", {}]], [tool("a", { hints, execute: cut })], {
+      ready: () => Promise.resolve(answers.shift() ?? true),
+    });
     expect([cut.mock.calls.length, answers]).toEqual([1, []]);
   });
 
@@ -114,10 +133,15 @@ describe("the loop of a turn", () => {
 
   it("asks a person about a call that was started and has no answer, and repeats it only if the tool is safe to repeat", async () => {
     const asked = await run([], [tool("a")], { journal: journalOf({ steps: [step("started")] }) });
-    expect(asked).toMatchObject({ kind: "waiting", asks: [{ callId: "run.0.0", reason: "outcome_unknown" }] });
+    expect(asked).toMatchObject({
+      kind: "waiting",
+      asks: [{ callId: "run.0.0", reason: "outcome_unknown" }],
+    });
     expect(happened).toEqual([]);
     const hints = { readOnly: false, idempotent: true, destructive: false };
-    expect(await run([], [tool("a", { hints })], { journal: journalOf({ steps: [step("started")] }) })).toMatchObject({ kind: "done" });
+    expect(
+      await run([], [tool("a", { hints })], { journal: journalOf({ steps: [step("started")] }) }),
+    ).toMatchObject({ kind: "done" });
     expect(happened).toEqual(["run.0.0: started", "begin run.0.0", "end run.0.0", "run.0.0: done"]);
   });
 
@@ -125,8 +149,13 @@ describe("the loop of a turn", () => {
     const warnings: string[] = [];
     const cut = tool("a", { execute: () => Promise.reject(new OutcomeUnknownError("cut")) });
     const end = await run([["a", {}]], [cut], { onUnknown: "tell", warnings });
-    expect(end).toMatchObject({ kind: "done", steps: [{ calls: [{ state: "unknown", output: { isError: true } }] }, {}] });
-    expect(warnings).toEqual(["the outcome of a call of box.a is not known: this was reported to the model"]);
+    expect(end).toMatchObject({
+      kind: "done",
+      steps: [{ calls: [{ state: "unknown", output: { isError: true } }] }, {}],
+    });
+    expect(warnings).toEqual([
+      "the outcome of a call of box.a is not known: this was reported to the model",
+    ]);
   });
 
   it("waits for a person where the judge says so, while the other calls of the step are made", async () => {
@@ -139,10 +168,23 @@ describe("the loop of a turn", () => {
     const end = await run(calls, [tool("a"), tool("b")], { judge });
     expect(end).toEqual({
       kind: "waiting",
-      asks: [{ callId: "run.0.1", tool: "box.b", input: { to: "x" }, reason: "rule", why: "the rule asks" }],
+      asks: [
+        {
+          callId: "run.0.1",
+          tool: "box.b",
+          input: { to: "x" },
+          reason: "rule",
+          why: "the rule asks",
+        },
+      ],
       open: [],
     });
-    expect(happened).toEqual(["step started planned", "begin run.0.0", "end run.0.0", "run.0.0: done"]);
+    expect(happened).toEqual([
+      "step started planned",
+      "begin run.0.0",
+      "end run.0.0",
+      "run.0.0: done",
+    ]);
   });
 
   it("makes no call that the judge withholds, and tells the model why", async () => {
@@ -160,8 +202,18 @@ describe("the loop of a turn", () => {
       { kind: "done" },
       ["run.0.0: started", "begin run.0.0", "end run.0.0", "run.0.0: done"],
     ],
-    ["denied", { verdict: "deny", by: "operator", at, note: "too much" }, { kind: "done" }, ["run.0.0: denied"]],
-    ["not decided in time", { verdict: "deny", by: "timeout", at }, { kind: "done" }, ["run.0.0: denied"]],
+    [
+      "denied",
+      { verdict: "deny", by: "operator", at, note: "too much" },
+      { kind: "done" },
+      ["run.0.0: denied"],
+    ],
+    [
+      "not decided in time",
+      { verdict: "deny", by: "timeout", at },
+      { kind: "done" },
+      ["run.0.0: denied"],
+    ],
     ["open", undefined, { kind: "waiting", asks: [], open: ["apr_1"] }, []],
   ])("follows a decision: %s", async (_name, decision, end, expected) => {
     const steps = [step("waiting", { approvalId: "apr_1" })];
@@ -173,8 +225,14 @@ describe("the loop of a turn", () => {
 
   it("asks again about a call that was started after its decision and has no answer", async () => {
     const steps = [step("unknown", { approvalId: "apr_1", startedFor: "apr_1", startedAt: 6 })];
-    const journal = journalOf({ steps, decisions: { apr_1: { verdict: "repeat", by: "operator", at } } });
-    expect(await run([], [tool("a")], { journal })).toMatchObject({ kind: "waiting", asks: [{ reason: "outcome_unknown" }] });
+    const journal = journalOf({
+      steps,
+      decisions: { apr_1: { verdict: "repeat", by: "operator", at } },
+    });
+    expect(await run([], [tool("a")], { journal })).toMatchObject({
+      kind: "waiting",
+      asks: [{ reason: "outcome_unknown" }],
+    });
     expect(happened).toEqual([]);
   });
 });

@@ -4,7 +4,10 @@ import { fromMarkdown } from "mdast-util-from-markdown";
 import { gfmFromMarkdown } from "mdast-util-gfm";
 import { gfm } from "micromark-extension-gfm";
 
-const PARSERS = [new MarkdownIt({ html: true, linkify: false }), new MarkdownIt("commonmark", { html: true })];
+const PARSERS = [
+  new MarkdownIt({ html: true, linkify: false }),
+  new MarkdownIt("commonmark", { html: true }),
+];
 const DIALECTS = [{ extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] }, {}];
 const IS_LIVE = /^(?:html|image)/;
 
@@ -15,9 +18,13 @@ function liveNodes(node: Nodes): string[] {
 
 /** The images and the HTML that any of four readers finds in a markdown text: two parsers, each of CommonMark and of GFM. */
 export function findLive(text: string): string[] {
-  const tokens = PARSERS.flatMap((parser) => parser.parse(text, {}).flatMap((token) => [token, ...(token.children ?? [])]));
+  const tokens = PARSERS.flatMap((parser) =>
+    parser.parse(text, {}).flatMap((token) => [token, ...(token.children ?? [])]),
+  );
   return [
-    ...tokens.filter(({ type }) => IS_LIVE.test(type)).map(({ type, content }) => `${type} ${content}`),
+    ...tokens
+      .filter(({ type }) => IS_LIVE.test(type))
+      .map(({ type, content }) => `${type} ${content}`),
     ...DIALECTS.flatMap((dialect) => liveNodes(fromMarkdown(text, dialect))),
   ];
 }

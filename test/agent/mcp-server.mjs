@@ -16,7 +16,11 @@ const tools = [
   },
 ];
 const answers = {
-  initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "town", version: "1" } }),
+  initialize: ({ protocolVersion }) => ({
+    protocolVersion,
+    capabilities: { tools: {} },
+    serverInfo: { name: "town", version: "1" },
+  }),
   "tools/list": () => ({ tools }),
   "tools/call": ({ name, arguments: given }) => ({
     content: [
@@ -34,6 +38,8 @@ createInterface({ input: process.stdin }).on("line", (line) => {
   const { id, method, params } = JSON.parse(line);
   if (id === undefined) return;
   const answer = answers[method];
-  const body = answer ? { result: answer(params) } : { error: { code: -32601, message: "no such method" } };
+  const body = answer
+    ? { result: answer(params) }
+    : { error: { code: -32601, message: "no such method" } };
   process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, ...body })}\n`);
 });

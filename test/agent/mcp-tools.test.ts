@@ -90,7 +90,11 @@ const SERVED: [transport: string, open: () => Promise<Served>][] = [
       const made = await createHttpServer(transport);
       http = made;
       await made.start();
-      return { config: { url: made.url, type: transport === "sse" ? "sse" : "http", headers: {} }, kill: made.kill, restart: made.start };
+      return {
+        config: { url: made.url, type: transport === "sse" ? "sse" : "http", headers: {} },
+        kill: made.kill,
+        restart: made.start,
+      };
     },
   ]),
 ];
@@ -100,7 +104,9 @@ const echo = (message: string): Said => ({ tool: "all__echo", input: { message }
 describe.each(SERVED)("the reference server over %s", (_transport, open) => {
   it("is used again after it was killed and started anew between two turns", async () => {
     const served = await open();
-    world = await createMcpWorld({ all: served.config }, (call) => (call % 2 === 0 ? echo(`word-${call}`) : done));
+    world = await createMcpWorld({ all: served.config }, (call) =>
+      call % 2 === 0 ? echo(`word-${call}`) : done,
+    );
     expect(await world.run()).toMatchObject({ status: "succeeded", warnings: [] });
     expect(lastSeen(world.model)).toContain("Echo: word-0");
     await served.kill();
@@ -137,7 +143,11 @@ describe.each(SERVED)("the reference server over %s", (_transport, open) => {
     const server = createServer(served.config);
     await server.tools(AbortSignal.timeout(20_000));
     // Much longer than the test may take.
-    const call = { tool: "trigger-long-running-operation", input: { duration: 600, steps: 2 }, callId: "c1" };
+    const call = {
+      tool: "trigger-long-running-operation",
+      input: { duration: 600, steps: 2 },
+      callId: "c1",
+    };
     const made = server.call({ ...call, signal: new AbortController().signal });
     setTimeout(() => void served.kill(), 500);
     await expect(made).rejects.toBeInstanceOf(OutcomeUnknownError);
@@ -151,10 +161,16 @@ describe("a server", () => {
       if (call === 0) return { tool: "book__mark", input: {} };
       return call === 1 ? { tool: "book__hang", input: {} } : done;
     });
-    const { body } = await world.post("/hooks/agent", { message: "Go.", wakeMode: "next-heartbeat", deliver: false });
+    const { body } = await world.post("/hooks/agent", {
+      message: "Go.",
+      wakeMode: "next-heartbeat",
+      deliver: false,
+    });
     await world.until(async () => calls().length === 2);
     await world.admin(`/admin/v1/runs/${body.runId}/cancel`, { method: "POST" });
-    await world.until(async () => readLedger(ledger).some(({ cancelled }) => cancelled !== undefined));
+    await world.until(async () =>
+      readLedger(ledger).some(({ cancelled }) => cancelled !== undefined),
+    );
     expect(calls().map(({ call, key }) => [call, key])).toEqual([
       ["mark", `${body.runId}.0.0`],
       ["hang", `${body.runId}.1.0`],
@@ -163,7 +179,8 @@ describe("a server", () => {
 
   it("that dies in a call is started again, the call is not repeated, and its next call works", async () => {
     const server = createServer(ledgerServer());
-    const call = (tool: string, callId: string) => server.call({ tool, input: {}, callId, signal: AbortSignal.timeout(60_000) });
+    const call = (tool: string, callId: string) =>
+      server.call({ tool, input: {}, callId, signal: AbortSignal.timeout(60_000) });
     await expect(call("die", "c1")).rejects.toBeInstanceOf(OutcomeUnknownError);
     expect(await call("mark", "c2")).toEqual({ parts: [{ type: "text", text: "marked" }] });
     expect(calls().map(({ call, key }) => [call, key])).toEqual([
@@ -177,7 +194,8 @@ describe("a server", () => {
 
   it("that does not answer in time is told so, and the outcome of the call is unknown", async () => {
     const server = createServer({ ...ledgerServer(), callTimeout: 300 });
-    const call = (tool: string) => server.call({ tool, input: {}, callId: tool, signal: AbortSignal.timeout(60_000) });
+    const call = (tool: string) =>
+      server.call({ tool, input: {}, callId: tool, signal: AbortSignal.timeout(60_000) });
     await expect(call("hang")).rejects.toBeInstanceOf(OutcomeUnknownError);
     expect(await call("mark")).toEqual({ parts: [{ type: "text", text: "marked" }] });
     expect(readLedger(ledger).filter(({ cancelled }) => cancelled !== undefined)).toHaveLength(1);
@@ -186,15 +204,29 @@ describe("a server", () => {
   });
 
   it("that is not there is not called: the error says so, and nothing is unknown", async () => {
-    const server = createServer({ url: `http://127.0.0.1:${await findPort()}/mcp`, type: "http", headers: {} });
-    const made = server.call({ tool: "mark", input: {}, callId: "c1", signal: AbortSignal.timeout(1_500) });
+    const server = createServer({
+      url: `http://127.0.0.1:${await findPort()}/mcp`,
+      type: "http",
+      headers: {},
+    });
+    const made = server.call({
+      tool: "mark",
+      input: {},
+      callId: "c1",
+      signal: AbortSignal.timeout(1_500),
+    });
     await expect(made).rejects.toThrow("mcp.servers.all is not connected; the tool was not called");
-    expect(server.state).toMatchObject({ state: "failing", error: expect.stringContaining("ECONNREFUSED") });
+    expect(server.state).toMatchObject({
+      state: "failing",
+      error: expect.stringContaining("ECONNREFUSED"),
+    });
     await server.close();
   });
 
   it("whose list of tools has changed offers the new ones to the next turn", async () => {
-    world = await createMcpWorld({ book: ledgerServer() }, (call) => (call === 0 ? { tool: "book__grow", input: {} } : done));
+    world = await createMcpWorld({ book: ledgerServer() }, (call) =>
+      call === 0 ? { tool: "book__grow", input: {} } : done,
+    );
     const { model, vendor } = world;
     await world.run();
     expect(vendor.toolNames(model.requests[0] as never)).not.toContain("book__grown");
@@ -209,7 +241,10 @@ describe("a server", () => {
     const secret = "canary-secret-4711";
     const servers = {
       book: ledgerServer({ TOKEN: secret }),
-      gone: { url: `http://127.0.0.1:${await findPort()}/${secret}`, headers: { authorization: secret } },
+      gone: {
+        url: `http://127.0.0.1:${await findPort()}/${secret}`,
+        headers: { authorization: secret },
+      },
       lost: { command: "/nowhere/mcp", args: [secret] },
     };
     world = await createMcpWorld(servers, () => done);
@@ -217,7 +252,11 @@ describe("a server", () => {
     // Nobody has run a turn: an agent names the servers.
     const states = await until(async () => {
       const { mcpServers } = (await admin("/readyz?detail")).body;
-      return mcpServers.every(({ state }: { state: string }) => state === "connected" || state === "failing") && mcpServers;
+      return (
+        mcpServers.every(
+          ({ state }: { state: string }) => state === "connected" || state === "failing",
+        ) && mcpServers
+      );
     });
     expect(states).toEqual([
       { name: "book", state: "connected", tools: 7, losses: 0, since: expect.any(Number) },
@@ -229,7 +268,14 @@ describe("a server", () => {
         error: expect.stringContaining("ECONNREFUSED"),
         nextTryAt: expect.any(Number),
       },
-      { name: "lost", state: "failing", tools: 0, losses: 0, error: expect.stringContaining("ENOENT"), nextTryAt: expect.any(Number) },
+      {
+        name: "lost",
+        state: "failing",
+        tools: 0,
+        losses: 0,
+        error: expect.stringContaining("ENOENT"),
+        nextTryAt: expect.any(Number),
+      },
     ]);
     const { body: metrics } = await admin("/metrics");
     expect(metrics).toContain('rouse_mcp_server_up{server="book"} 1');
@@ -237,16 +283,28 @@ describe("a server", () => {
     expect(metrics).toContain('rouse_mcp_server_up{server="gone"} 0');
     const { checks } = (await admin("/admin/v1/doctor")).body;
     const found = checks.find(({ id }: { id: string }) => id === "mcp-servers");
-    expect(found).toMatchObject({ status: "fail", message: expect.stringMatching(/gone: .*ECONNREFUSED.*lost: .*ENOENT/) });
+    expect(found).toMatchObject({
+      status: "fail",
+      message: expect.stringMatching(/gone: .*ECONNREFUSED.*lost: .*ENOENT/),
+    });
     const { warnings } = await world.run();
-    expect(warnings).toEqual(["the tools of mcp.servers.gone could not be reached", "the tools of mcp.servers.lost could not be reached"]);
+    expect(warnings).toEqual([
+      "the tools of mcp.servers.gone could not be reached",
+      "the tools of mcp.servers.lost could not be reached",
+    ]);
     expect(JSON.stringify([states, metrics, checks, warnings])).not.toContain(secret);
   });
 
   it("ends with the gateway, and with the config that names it once no turn uses it", async () => {
-    world = await createMcpWorld({ book: ledgerServer() }, (call) => (call === 0 ? { tool: "book__hang", input: {} } : done));
+    world = await createMcpWorld({ book: ledgerServer() }, (call) =>
+      call === 0 ? { tool: "book__hang", input: {} } : done,
+    );
     const { write, admin, until } = world;
-    const { body } = await world.post("/hooks/agent", { message: "Go.", wakeMode: "next-heartbeat", deliver: false });
+    const { body } = await world.post("/hooks/agent", {
+      message: "Go.",
+      wakeMode: "next-heartbeat",
+      deliver: false,
+    });
     await until(async () => calls().length === 1);
     const [first] = findChildren(LEDGER_SERVER);
     const written = JSON.parse(readFileSync(join(world.dir, "rouse.json5"), "utf8")) as object;

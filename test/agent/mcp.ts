@@ -6,7 +6,9 @@ import { join } from "node:path";
 import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
 import { startVendor, VENDORS, type ModelServer, type Said, type Vendor } from "./vendors.ts";
 
-export const EVERYTHING = createRequire(import.meta.url).resolve("@modelcontextprotocol/server-everything/dist/index.js");
+export const EVERYTHING = createRequire(import.meta.url).resolve(
+  "@modelcontextprotocol/server-everything/dist/index.js",
+);
 export const LEDGER_SERVER = join(import.meta.dirname, "ledger-mcp-server.mjs");
 
 /** Programs that this process, or one that it started, has started and that run, by their command line. */
@@ -45,7 +47,10 @@ export async function createHttpServer(transport: "streamableHttp" | "sse"): Pro
   return {
     url: `${origin}/${transport === "sse" ? "sse" : "mcp"}`,
     async start() {
-      child = spawn(process.execPath, [EVERYTHING, transport], { env: { ...process.env, PORT: String(port) }, stdio: "ignore" });
+      child = spawn(process.execPath, [EVERYTHING, transport], {
+        env: { ...process.env, PORT: String(port) },
+        stdio: "ignore",
+      });
       for (let i = 0; i < 500; i++) {
         if (
           await fetch(`${origin}/none`).then(
@@ -80,7 +85,11 @@ export interface McpWorld extends World {
 export async function createMcpWorld(
   servers: object,
   says: (call: number, model: ModelServer) => Said | Promise<Said>,
-  { vendor: chosen, config = {}, ...options }: Omit<WorldOptions, "config"> & { vendor?: Vendor; config?: object } = {},
+  {
+    vendor: chosen,
+    config = {},
+    ...options
+  }: Omit<WorldOptions, "config"> & { vendor?: Vendor; config?: object } = {},
 ): Promise<McpWorld> {
   const [first] = VENDORS;
   const vendor = chosen ?? first;
@@ -89,13 +98,21 @@ export async function createMcpWorld(
   let asked = 0;
   model.handler = () => says(asked++, model);
   const names = Object.keys(servers).map((name) => `${name}.*`);
-  const { agents = {}, models = {}, ...rest } = config as { agents?: { defaults?: object }; models?: object };
+  const {
+    agents = {},
+    models = {},
+    ...rest
+  } = config as { agents?: { defaults?: object }; models?: object };
   const world = await createWorld({
     ...options,
     config: {
       hooks: { tools: names },
       mcp: { servers },
-      models: { providers: { local: { type: vendor.type, baseUrl: model.baseUrl, apiKey: "k-0123456789", ...models } } },
+      models: {
+        providers: {
+          local: { type: vendor.type, baseUrl: model.baseUrl, apiKey: "k-0123456789", ...models },
+        },
+      },
       agents: {
         defaults: { model: "local/big", heartbeat: { every: 0 }, ...agents.defaults },
         list: [{ id: "ops", tools: names }],
@@ -108,7 +125,12 @@ export async function createMcpWorld(
     model,
     vendor,
     async run(more: object = {}) {
-      const { body } = await world.post("/hooks/agent", { message: "Go.", wakeMode: "next-heartbeat", deliver: false, ...more });
+      const { body } = await world.post("/hooks/agent", {
+        message: "Go.",
+        wakeMode: "next-heartbeat",
+        deliver: false,
+        ...more,
+      });
       return world.until(async () => {
         const { run: found } = (await world.get(`/hooks/runs/${body.runId}`)).body;
         return found.endedAt !== null && found;

@@ -8,7 +8,10 @@ const word = (delta: string, id = "1"): Part => ({ type: "text-delta", id, delta
 const turn = (): Promise<void> => new Promise((done) => setTimeout(done, 5));
 
 /** Gives each group at one moment, and the groups one after the other. */
-function sourceOf(groups: readonly Part[][], end: (controller: ReadableStreamDefaultController<Part>) => void): Parts {
+function sourceOf(
+  groups: readonly Part[][],
+  end: (controller: ReadableStreamDefaultController<Part>) => void,
+): Parts {
   return new ReadableStream<Part>({
     async start(controller) {
       for (const group of groups) {
@@ -24,7 +27,8 @@ const pieces = createPieces();
 async function read(source: Parts): Promise<unknown[]> {
   const seen: unknown[] = [];
   try {
-    for await (const part of mergeText(source, pieces)) seen.push(part.type === "text-delta" ? part.delta : part.type);
+    for await (const part of mergeText(source, pieces))
+      seen.push(part.type === "text-delta" ? part.delta : part.type);
   } catch (error) {
     seen.push(error);
   }
@@ -33,23 +37,36 @@ async function read(source: Parts): Promise<unknown[]> {
 
 it("makes one piece of those that are there together, and keeps apart what comes apart", async () => {
   const finish: Part = { type: "text-end", id: "1" };
-  const groups = [[word("a"), word("b"), word("c")], [word("d")], [word("e"), word("f", "2"), word("g", "2"), finish, word("h")]];
-  expect(await read(sourceOf(groups, (controller) => controller.close()))).toEqual(["abc", "d", "e", "fg", "text-end", "h"]);
-  // The same pieces come out, also where the way between has cut the text otherwise.
-  expect([pieces.split("abc"), pieces.split("de"), pieces.split("f"), pieces.split("gh"), pieces.split("rest")]).toEqual([
-    ["a", "b", "c"],
-    ["d", "e"],
-    ["f"],
-    ["g", "h"],
-    ["rest"],
+  const groups = [
+    [word("a"), word("b"), word("c")],
+    [word("d")],
+    [word("e"), word("f", "2"), word("g", "2"), finish, word("h")],
+  ];
+  expect(await read(sourceOf(groups, (controller) => controller.close()))).toEqual([
+    "abc",
+    "d",
+    "e",
+    "fg",
+    "text-end",
+    "h",
   ]);
+  // The same pieces come out, also where the way between has cut the text otherwise.
+  expect([
+    pieces.split("abc"),
+    pieces.split("de"),
+    pieces.split("f"),
+    pieces.split("gh"),
+    pieces.split("rest"),
+  ]).toEqual([["a", "b", "c"], ["d", "e"], ["f"], ["g", "h"], ["rest"]]);
   pieces.add(4);
   expect([pieces.split("ab"), pieces.split("cde")]).toEqual([["ab"], ["cd", "e"]]);
 });
 
 it("says what came before a failure, and then fails", async () => {
   const broken = new Error("gone");
-  expect(await read(sourceOf([[word("a"), word("b")]], (controller) => controller.error(broken)))).toEqual(["ab", broken]);
+  expect(
+    await read(sourceOf([[word("a"), word("b")]], (controller) => controller.error(broken))),
+  ).toEqual(["ab", broken]);
 });
 
 it("ends the source where its reader goes", async () => {

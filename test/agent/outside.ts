@@ -15,13 +15,18 @@ function textsOf(value: unknown): string[] {
  * What of a request to a model stands inside the boundary, and what outside. All markers must be pairs of the id of one of its
  * `turns`: a past turn keeps its own.
  */
-export function divide(body: unknown, turns = 1): { inside: string; outside: string; ids: Set<string> } {
+export function divide(
+  body: unknown,
+  turns = 1,
+): { inside: string; outside: string; ids: Set<string> } {
   const texts = textsOf(body);
   const ids = new Set<string>();
   let inside = "";
   let outside = "";
   for (const text of texts) {
-    const [opened, closed] = [OPEN, CLOSE].map((pattern) => [...text.matchAll(pattern)].map((found) => found[1] as string));
+    const [opened, closed] = [OPEN, CLOSE].map((pattern) =>
+      [...text.matchAll(pattern)].map((found) => found[1] as string),
+    );
     expect(opened).toEqual(closed);
     for (const id of opened ?? []) ids.add(id);
     for (const found of text.matchAll(PAIR)) inside += `${found[2]}\n`;
@@ -29,6 +34,8 @@ export function divide(body: unknown, turns = 1): { inside: string; outside: str
   }
   expect(ids.size).toBeLessThanOrEqual(turns);
   // The rule in the instructions names the markers with the word "id".
-  expect(inside + outside.replace(/<<<(?:END_)?EXTERNAL_CONTENT id>>>/g, "")).not.toMatch(/<(?:END_)?EXTERNAL_CONTENT|\[SYSTEM_PROMPT\]/);
+  expect(inside + outside.replace(/<<<(?:END_)?EXTERNAL_CONTENT id>>>/g, "")).not.toMatch(
+    /<(?:END_)?EXTERNAL_CONTENT|\[SYSTEM_PROMPT\]/,
+  );
   return { inside, outside, ids };
 }

@@ -2,7 +2,13 @@ import { afterEach, expect, it } from "vitest";
 import { z } from "zod";
 import { definePlugin, type ContextProvider } from "../../src/plugin/api.ts";
 import { createWorld, type World } from "../e2e/world.ts";
-import { startVendor, VENDORS, type ModelRequest, type ModelServer, type Vendor } from "./vendors.ts";
+import {
+  startVendor,
+  VENDORS,
+  type ModelRequest,
+  type ModelServer,
+  type Vendor,
+} from "./vendors.ts";
 
 const VENDOR = VENDORS[0] as Vendor;
 
@@ -34,15 +40,39 @@ interface Options {
   retention?: string;
 }
 
-async function start(contextTokens: number, withTool: boolean, options: Options = {}): Promise<void> {
+async function start(
+  contextTokens: number,
+  withTool: boolean,
+  options: Options = {},
+): Promise<void> {
   const { vendor = VENDOR, withContext = false, checkpoints = true, retention } = options;
   server = await startVendor(vendor);
-  server.handler = ({ body }) => (withTool && isInput(body.messages.at(-1)) ? { tool: "shop__stock", input: {} } : { text: "noted" });
+  server.handler = ({ body }) =>
+    withTool && isInput(body.messages.at(-1))
+      ? { tool: "shop__stock", input: {} }
+      : { text: "noted" };
   world = await createWorld({
-    plugins: [definePlugin({ id: "shop", setup: () => ({ tools: [stock], ...(withContext && { context: passages }) }) })],
+    plugins: [
+      definePlugin({
+        id: "shop",
+        setup: () => ({ tools: [stock], ...(withContext && { context: passages }) }),
+      }),
+    ],
     config: {
-      models: { providers: { local: { type: vendor.type, baseUrl: server.baseUrl, apiKey: "k-0123456789", contextTokens } } },
-      agents: { defaults: { model: "local/big", heartbeat: { every: 0 }, checkpoints }, list: [{ id: "ops", tools: ["shop.*"] }] },
+      models: {
+        providers: {
+          local: {
+            type: vendor.type,
+            baseUrl: server.baseUrl,
+            apiKey: "k-0123456789",
+            contextTokens,
+          },
+        },
+      },
+      agents: {
+        defaults: { model: "local/big", heartbeat: { every: 0 }, checkpoints },
+        list: [{ id: "ops", tools: ["shop.*"] }],
+      },
       hooks: { tools: ["shop.*"], ...(retention !== undefined && { retention }) },
     },
   });
@@ -53,7 +83,12 @@ const isInput = ({ role, content }: { role: string; content: unknown }): boolean
   role === "user" && !JSON.stringify(content).includes('"tool_result"');
 
 async function run(message: string): Promise<void> {
-  const { body } = await world.post("/hooks/agent", { message, sessionKey: "hook:cache", wakeMode: "next-heartbeat", deliver: false });
+  const { body } = await world.post("/hooks/agent", {
+    message,
+    sessionKey: "hook:cache",
+    wakeMode: "next-heartbeat",
+    deliver: false,
+  });
   const { status } = await world.until(async () => {
     const found = (await world.admin(`/admin/v1/runs/${body.runId}`)).body.run;
     return found.endedAt !== null && found;
@@ -63,7 +98,9 @@ async function run(message: string): Promise<void> {
 
 /** How many messages at the beginning of two requests are byte for byte the same. */
 function countCommon(before: readonly unknown[], after: readonly unknown[]): number {
-  const first = before.findIndex((message, at) => JSON.stringify(message) !== JSON.stringify(after[at]));
+  const first = before.findIndex(
+    (message, at) => JSON.stringify(message) !== JSON.stringify(after[at]),
+  );
   return first < 0 ? before.length : first;
 }
 
@@ -72,10 +109,13 @@ it("each request of a session begins with all of the request before it, tool res
   for (let n = 1; n <= 4; n++) await run(`order ${n} from outside`);
   const requests = server.requests.map(({ body }) => body.messages as unknown[]);
   expect(requests).toHaveLength(8);
-  for (const [at, request] of requests.slice(1).entries()) expect(countCommon(requests[at] ?? [], request)).toBe(requests[at]?.length);
+  for (const [at, request] of requests.slice(1).entries())
+    expect(countCommon(requests[at] ?? [], request)).toBe(requests[at]?.length);
   expect(JSON.stringify(requests.at(-1)).split("three left")).toHaveLength(5);
   // Each turn keeps a boundary of its own, around its input and around what its tool has said.
-  const ids = [...JSON.stringify(requests.at(-1)).matchAll(/<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>/g)].map(([, id]) => id);
+  const ids = [
+    ...JSON.stringify(requests.at(-1)).matchAll(/<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>/g),
+  ].map(([, id]) => id);
   expect([ids.length, new Set(ids).size]).toEqual([8, 4]);
 });
 
@@ -85,13 +125,19 @@ it.each([true, false])(
     await start(12_000, false, { checkpoints });
     for (let n = 1; n <= 16; n++) await run(`order-${n} ${"word ".repeat(150)}`);
     const all = server.requests.map(({ body }) => body.messages as unknown[]);
-    const requests = all.filter((messages) => !JSON.stringify(messages[0]).includes("You summarise"));
+    const requests = all.filter(
+      (messages) => !JSON.stringify(messages[0]).includes("You summarise"),
+    );
     expect(all.length > requests.length).toBe(checkpoints);
-    const whole = requests.slice(1).filter((request, at) => countCommon(requests[at] ?? [], request) === requests[at]?.length);
+    const whole = requests
+      .slice(1)
+      .filter((request, at) => countCommon(requests[at] ?? [], request) === requests[at]?.length);
     const cut = requests.findIndex((request) => !JSON.stringify(request).includes("order-1 "));
     expect(cut).toBeGreaterThan(5);
     // From the first cut on every turn would begin otherwise if only what does not fit were left out.
-    expect(requests.length - 1 - whole.length).toBeLessThanOrEqual(Math.ceil((requests.length - cut) / 3));
+    expect(requests.length - 1 - whole.length).toBeLessThanOrEqual(
+      Math.ceil((requests.length - cut) / 3),
+    );
   },
 );
 
@@ -100,9 +146,11 @@ it("passages of past turns stay as they were rendered, inside the boundary of th
   for (let n = 1; n <= 3; n++) await run(`order ${n} from outside`);
   const requests = server.requests.map(({ body }) => body.messages as unknown[]);
   expect(requests).toHaveLength(6);
-  for (const [at, request] of requests.slice(1).entries()) expect(countCommon(requests[at] ?? [], request)).toBe(requests[at]?.length);
+  for (const [at, request] of requests.slice(1).entries())
+    expect(countCommon(requests[at] ?? [], request)).toBe(requests[at]?.length);
   const last = JSON.stringify(requests.at(-1));
-  for (let n = 1; n <= 3; n++) expect(last.split(`Passage about order ${n} from outside`)).toHaveLength(2);
+  for (let n = 1; n <= 3; n++)
+    expect(last.split(`Passage about order ${n} from outside`)).toHaveLength(2);
   const ids = [...last.matchAll(/<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>/g)].map(([, id]) => id);
   expect([ids.length, new Set(ids).size]).toEqual([9, 3]);
 });
@@ -116,11 +164,17 @@ it("passages of past turns are not kept if bodies are not", async () => {
 });
 
 it("marks the instructions, the turn's message and the last message for a provider that keeps what is marked", async () => {
-  await start(128_000, true, { vendor: VENDORS.find(({ type }) => type === "anthropic") as Vendor });
+  await start(128_000, true, {
+    vendor: VENDORS.find(({ type }) => type === "anthropic") as Vendor,
+  });
   for (let n = 1; n <= 2; n++) await run(`order ${n}`);
   const marked = server.requests.map(({ body }) => {
-    const found = (value: unknown): boolean => JSON.stringify(value).includes('"cache_control":{"type":"ephemeral"}');
-    return { system: found(body.system), messages: (body.messages as unknown[]).flatMap((one, at) => (found(one) ? [at] : [])) };
+    const found = (value: unknown): boolean =>
+      JSON.stringify(value).includes('"cache_control":{"type":"ephemeral"}');
+    return {
+      system: found(body.system),
+      messages: (body.messages as unknown[]).flatMap((one, at) => (found(one) ? [at] : [])),
+    };
   });
   expect(marked).toEqual([
     { system: true, messages: [0] },
@@ -130,16 +184,25 @@ it("marks the instructions, the turn's message and the last message for a provid
   ]);
   // Without the marks each request begins with all of the one before it.
   const bare = server.requests.map(
-    ({ body }) => JSON.parse(JSON.stringify(body.messages).replaceAll(',"cache_control":{"type":"ephemeral"}', "")) as unknown[],
+    ({ body }) =>
+      JSON.parse(
+        JSON.stringify(body.messages).replaceAll(',"cache_control":{"type":"ephemeral"}', ""),
+      ) as unknown[],
   );
-  for (const [at, request] of bare.slice(1).entries()) expect(countCommon(bare[at] ?? [], request)).toBe(bare[at]?.length);
+  for (const [at, request] of bare.slice(1).entries())
+    expect(countCommon(bare[at] ?? [], request)).toBe(bare[at]?.length);
 });
 
 it("marks nothing but the instructions where no later request begins with what is sent", async () => {
   const vendor = VENDORS.find(({ type }) => type === "anthropic") as Vendor;
   server = await startVendor(vendor);
   server.handler = ({ body }, response) => {
-    const usage = { input_tokens: 100, cache_creation_input_tokens: 2000, cache_read_input_tokens: 500, output_tokens: 10 };
+    const usage = {
+      input_tokens: 100,
+      cache_creation_input_tokens: 2000,
+      cache_read_input_tokens: 500,
+      output_tokens: 10,
+    };
     response.setHeader("content-type", "application/json");
     response.end(JSON.stringify({ ...vendor.answer({ text: "noted" }, body.model), usage }));
     return undefined;
@@ -147,7 +210,9 @@ it("marks nothing but the instructions where no later request begins with what i
   world = await createWorld({
     config: {
       models: {
-        providers: { local: { type: vendor.type, baseUrl: server.baseUrl, apiKey: "k-0123456789" } },
+        providers: {
+          local: { type: vendor.type, baseUrl: server.baseUrl, apiKey: "k-0123456789" },
+        },
         prices: { "local/big": { input: 4, cachedInput: 1, cacheWrite: 5, output: 20 } },
       },
       agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } },
@@ -158,6 +223,11 @@ it("marks nothing but the instructions where no later request begins with what i
   expect(JSON.stringify(body.system)).toContain("cache_control");
   expect(JSON.stringify(body.messages)).not.toContain("cache_control");
   const [{ usage }] = (await world.admin("/admin/v1/runs")).body.runs;
-  expect(usage).toMatchObject({ inputTokens: 2600, cachedInputTokens: 500, cacheWriteTokens: 2000, outputTokens: 10 });
+  expect(usage).toMatchObject({
+    inputTokens: 2600,
+    cachedInputTokens: 500,
+    cacheWriteTokens: 2000,
+    outputTokens: 10,
+  });
   expect(usage.costUsd).toBeCloseTo((100 * 4 + 500 * 1 + 2000 * 5 + 10 * 20) / 1e6, 8);
 });

@@ -37,9 +37,9 @@ describe("heartbeat acknowledgements", () => {
 
 describe("replies", () => {
   it("have images as addresses", () => {
-    expect(cleanReply("see ![chart](https://x.example/a.png) and ![](https://y.example/?q=secret)").text).toBe(
-      "see chart (https://x.example/a.png) and https://y.example/?q=secret",
-    );
+    expect(
+      cleanReply("see ![chart](https://x.example/a.png) and ![](https://y.example/?q=secret)").text,
+    ).toBe("see chart (https://x.example/a.png) and https://y.example/?q=secret");
   });
   it("keep links to listed hosts only, and count the others", () => {
     const { text, removedLinks } = cleanReply(
@@ -55,25 +55,40 @@ describe("replies", () => {
 
 describe("models", () => {
   const kinds = [openai, anthropic, google, compatible].flatMap(({ providers }) => providers);
-  const models = (config: object, env = {}) => createModels({ config: configSchema.parse(config), env, kinds });
+  const models = (config: object, env = {}) =>
+    createModels({ config: configSchema.parse(config), env, kinds });
   const local = {
-    models: { providers: { local: { type: "openai-compatible", baseUrl: "http://127.0.0.1:1/v1" } }, aliases: { quick: "local/small" } },
+    models: {
+      providers: { local: { type: "openai-compatible", baseUrl: "http://127.0.0.1:1/v1" } },
+      aliases: { quick: "local/small" },
+    },
   };
 
   it("come from the config, then from keys in the environment, then there is the echo", () => {
     expect(models({}).models.default.ref).toBe("builtin/echo");
     expect(models({}, { ANTHROPIC_API_KEY: "k" }).models.default.provider).toBe("anthropic");
-    expect(models({ ...local, agents: { defaults: { model: "quick" } } }, { OPENAI_API_KEY: "k" }).models.default.ref).toBe("local/small");
+    expect(
+      models({ ...local, agents: { defaults: { model: "quick" } } }, { OPENAI_API_KEY: "k" }).models
+        .default.ref,
+    ).toBe("local/small");
   });
   it("are compared with the allow-list once both are resolved", () => {
     const { models: set } = models({ ...local, agents: { defaults: { models: ["quick"] } } });
     expect(set.resolveRequested("local/small")).toMatchObject({ ok: true });
-    expect(set.resolveRequested("local/big")).toMatchObject({ ok: false, code: "model_not_allowed" });
-    expect(set.resolve("local/big")).toMatchObject({ ok: true });
-    expect(models({ ...local, agents: { defaults: { models: [] } } }).models.resolveRequested("quick")).toMatchObject({
+    expect(set.resolveRequested("local/big")).toMatchObject({
+      ok: false,
       code: "model_not_allowed",
     });
-    expect(set.resolveRequested("locla/x")).toMatchObject({ code: "unknown_model", message: expect.stringContaining('"local"') });
+    expect(set.resolve("local/big")).toMatchObject({ ok: true });
+    expect(
+      models({ ...local, agents: { defaults: { models: [] } } }).models.resolveRequested("quick"),
+    ).toMatchObject({
+      code: "model_not_allowed",
+    });
+    expect(set.resolveRequested("locla/x")).toMatchObject({
+      code: "unknown_model",
+      message: expect.stringContaining('"local"'),
+    });
     expect(set.resolveRequested("local/a/b:c")).toMatchObject({ code: "model_not_allowed" });
   });
   it("that the config names wrongly are problems with their paths", () => {
@@ -170,8 +185,12 @@ describe("a reply that comes in pieces", () => {
   const cuts = fc.array(fc.nat(60), { maxLength: 12 });
   const inPieces = (text: string, at: readonly number[], hosts?: readonly string[]): string[] => {
     const cleaner = createReplyCleaner(hosts);
-    const places = [...new Set(at.map((place) => Math.min(place, text.length)))].toSorted((a, b) => a - b);
-    const pieces = [...places, text.length].map((end, index) => text.slice(places[index - 1] ?? 0, end));
+    const places = [...new Set(at.map((place) => Math.min(place, text.length)))].toSorted(
+      (a, b) => a - b,
+    );
+    const pieces = [...places, text.length].map((end, index) =>
+      text.slice(places[index - 1] ?? 0, end),
+    );
     return [...pieces.map((one) => cleaner.push(one)), cleaner.end()];
   };
 
@@ -198,19 +217,19 @@ describe("a reply that comes in pieces", () => {
 
   it("goes out at once but for what may become a picture", () => {
     const cleaner = createReplyCleaner();
-    expect(["Hel", "lo ", "![al", "t](", "https://x.example/p.png", ") you"].map((delta) => cleaner.push(delta))).toEqual([
-      "Hel",
-      "lo ",
-      "",
-      "",
-      "",
-      "alt (https://x.example/p.png) you",
-    ]);
+    expect(
+      ["Hel", "lo ", "![al", "t](", "https://x.example/p.png", ") you"].map((delta) =>
+        cleaner.push(delta),
+      ),
+    ).toEqual(["Hel", "lo ", "", "", "", "alt (https://x.example/p.png) you"]);
   });
 
   it("is not held up without end, and is no picture for that", () => {
     const cleaner = createReplyCleaner();
-    const said = [`![${"x".repeat(5000)}`, "](https://x.example/p.png)"].map((delta) => cleaner.push(delta)).join("") + cleaner.end();
+    const said =
+      [`![${"x".repeat(5000)}`, "](https://x.example/p.png)"]
+        .map((delta) => cleaner.push(delta))
+        .join("") + cleaner.end();
     expect(said).toBe(`!\\[${"x".repeat(5000)}](https://x.example/p.png)`);
   });
 });

@@ -18,17 +18,33 @@ afterEach(async () => {
 });
 
 const NAMES = ["lookup", "list_open", "list_all", "delete_one", "delete_all"];
-const tools = NAMES.map((name): Tool => ({ name, description: "Does it.", input: z.object({}), execute: () => "done" }));
+const tools = NAMES.map((name): Tool => ({
+  name,
+  description: "Does it.",
+  input: z.object({}),
+  execute: () => "done",
+}));
 
-async function start(own: string[], hooks: object, files: Record<string, object> = {}): Promise<void> {
+async function start(
+  own: string[],
+  hooks: object,
+  files: Record<string, object> = {},
+): Promise<void> {
   model = await startVendor(COMPATIBLE);
   world = await createWorld({
     plugins: [definePlugin({ id: "crm", tools: () => tools })],
     files,
     config: {
       hooks,
-      models: { providers: { local: { type: COMPATIBLE.type, baseUrl: model.baseUrl, apiKey: "k-0123456789" } } },
-      agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, list: [{ id: "ops", tools: own }] },
+      models: {
+        providers: {
+          local: { type: COMPATIBLE.type, baseUrl: model.baseUrl, apiKey: "k-0123456789" },
+        },
+      },
+      agents: {
+        defaults: { model: "local/big", heartbeat: { every: 0 } },
+        list: [{ id: "ops", tools: own }],
+      },
     },
   });
 }
@@ -39,10 +55,17 @@ async function offered(path: string): Promise<string[]> {
   const before = asked.requests.length;
   await of.post(path, { message: "Go.", wakeMode: "next-heartbeat", deliver: false });
   await of.until(async () => asked.requests.length > before);
-  return COMPATIBLE.toolNames(asked.requests[before] as never).map((name) => name.replace("crm__", ""));
+  return COMPATIBLE.toolNames(asked.requests[before] as never).map((name) =>
+    name.replace("crm__", ""),
+  );
 }
 
-const mapping = { match: { path: "shop" }, messageTemplate: "{{payload}}", deliver: false, wakeMode: "next-heartbeat" };
+const mapping = {
+  match: { path: "shop" },
+  messageTemplate: "{{payload}}",
+  deliver: false,
+  wakeMode: "next-heartbeat",
+};
 
 describe("patterns of tools", () => {
   it.each<[own: string[], hookTools: string[], names: string[]]>([
@@ -90,13 +113,25 @@ describe("patterns of tools", () => {
   });
 
   it("of a mapping that no agent has are a warning", async () => {
-    await start(["crm.list_*"], { mappings: [{ ...mapping, tools: ["crm.*_all", "crm.delete_*"] }] });
+    await start(["crm.list_*"], {
+      mappings: [{ ...mapping, tools: ["crm.*_all", "crm.delete_*"] }],
+    });
     const { warnings } = (await (world as World).admin("/readyz?detail")).body;
-    expect(warnings).toEqual([{ path: "hooks.mappings[0].tools[1]", message: expect.stringMatching(/^no agent has "crm\.delete_\*"/) }]);
+    expect(warnings).toEqual([
+      {
+        path: "hooks.mappings[0].tools[1]",
+        message: expect.stringMatching(/^no agent has "crm\.delete_\*"/),
+      },
+    ]);
   });
 
   it("of a preset are refused: it comes from others", async () => {
-    const preset = { id: "acme", version: 1, preset: true, mappings: [{ ...mapping, tools: ["crm.*"] }] };
+    const preset = {
+      id: "acme",
+      version: 1,
+      preset: true,
+      mappings: [{ ...mapping, tools: ["crm.*"] }],
+    };
     model = await startVendor(COMPATIBLE);
     const started = createWorld({
       plugins: [definePlugin({ id: "crm", tools: () => tools })],
@@ -109,7 +144,9 @@ describe("patterns of tools", () => {
   });
 
   it("of an entry of hooks.presets take the place of hooks.tools for the runs of that preset alone", async () => {
-    const files = { "mappings/acme.json": { id: "acme", version: 1, preset: true, mappings: [mapping] } };
+    const files = {
+      "mappings/acme.json": { id: "acme", version: 1, preset: true, mappings: [mapping] },
+    };
     const presets = [{ use: "acme", tools: ["crm.*", "!crm.lookup"] }];
     await start(["crm.lookup", "crm.list_*"], { tools: ["crm.lookup"], presets }, files);
     expect(await offered("/hooks/shop")).toEqual(["list_open", "list_all"]);
@@ -117,16 +154,28 @@ describe("patterns of tools", () => {
   });
 
   it("fit as a regular expression of theirs does, and meet if a name fits both", () => {
-    const pattern = fc.array(fc.constantFrom("a", "b", "*"), { maxLength: 6 }).map((signs) => `s.${signs.join("")}`);
-    const name = fc.array(fc.constantFrom("a", "b"), { maxLength: 8 }).map((signs) => `s.${signs.join("")}`);
-    const toRegex = (text: string): RegExp => new RegExp(`^${text.replace(".", "\\.").replaceAll(/\*+/g, ".*")}$`);
+    const pattern = fc
+      .array(fc.constantFrom("a", "b", "*"), { maxLength: 6 })
+      .map((signs) => `s.${signs.join("")}`);
+    const name = fc
+      .array(fc.constantFrom("a", "b"), { maxLength: 8 })
+      .map((signs) => `s.${signs.join("")}`);
+    const toRegex = (text: string): RegExp =>
+      new RegExp(`^${text.replace(".", "\\.").replaceAll(/\*+/g, ".*")}$`);
     fc.assert(
       fc.property(pattern, pattern, name, (one, other, tool) => {
         expect(coversTool([one], tool)).toBe(toRegex(one).test(tool));
-        expect(coversTool([one, `!${other}`], tool)).toBe(toRegex(one).test(tool) && !toRegex(other).test(tool));
-        if (toRegex(one).test(tool) && toRegex(other).test(tool)) expect(patternsMeet(one, other)).toBe(true);
+        expect(coversTool([one, `!${other}`], tool)).toBe(
+          toRegex(one).test(tool) && !toRegex(other).test(tool),
+        );
+        if (toRegex(one).test(tool) && toRegex(other).test(tool))
+          expect(patternsMeet(one, other)).toBe(true);
       }),
     );
-    expect([patternsMeet("s.a*", "s.*b"), patternsMeet("s.a*", "s.b*"), patternsMeet("s.ab", "s.a")]).toEqual([true, false, false]);
+    expect([
+      patternsMeet("s.a*", "s.*b"),
+      patternsMeet("s.a*", "s.b*"),
+      patternsMeet("s.ab", "s.a"),
+    ]).toEqual([true, false, false]);
   });
 });

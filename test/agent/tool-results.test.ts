@@ -49,8 +49,15 @@ const byVendor = VENDORS.map((vendor) => [vendor.type, vendor] as const);
 
 describe.each(byVendor)("by %s", (type, vendor) => {
   it("an image of a tool is an image for the model, inside the boundary, in its turn alone", async () => {
-    world = await createMcpWorld({ book: book({ BYTES: "600000" }) }, then(call("book__picture"), done, done), { vendor });
-    expect(await world.run({ sessionKey: "hook:one" })).toMatchObject({ status: "succeeded", warnings: [] });
+    world = await createMcpWorld(
+      { book: book({ BYTES: "600000" }) },
+      then(call("book__picture"), done, done),
+      { vendor },
+    );
+    expect(await world.run({ sessionKey: "hook:one" })).toMatchObject({
+      status: "succeeded",
+      warnings: [],
+    });
     const { images, text } = takeImages(world.model.requests[1] as ModelRequest);
     expect(images).toEqual([picture]);
     expect(text.length).toBeLessThan(100_000);
@@ -65,9 +72,13 @@ describe.each(byVendor)("by %s", (type, vendor) => {
     expect(opened).toBeGreaterThan(closed);
     expect(whole.slice(at)).toContain(`<<<END_EXTERNAL_CONTENT ${id}>>>`);
     if (type === "openai-compatible") {
-      const { messages } = (world.model.requests[1] as ModelRequest).body as { messages: { role: string; content: unknown }[] };
+      const { messages } = (world.model.requests[1] as ModelRequest).body as {
+        messages: { role: string; content: unknown }[];
+      };
       expect(messages.slice(-3).map(({ role }) => role)).toEqual(["assistant", "tool", "user"]);
-      expect(messages.at(-2)?.content).toMatch(/a picture[^<]*a file, image\/png, 600000 bytes: it is shown after the results/);
+      expect(messages.at(-2)?.content).toMatch(
+        /a picture[^<]*a file, image\/png, 600000 bytes: it is shown after the results/,
+      );
     }
     // The next turn of the session knows of it, and is not given it again.
     await world.run({ sessionKey: "hook:one" });
@@ -83,9 +94,12 @@ describe.each(byVendor)("by %s", (type, vendor) => {
       { book: book({ LINES }) },
       (number, { requests }) => {
         if (number === 0) return call("book__text");
-        const found = /read on with read_result, id \\+"([^\\]+)\\+", offset (\d+)/.exec(JSON.stringify(requests.at(-1)?.body));
+        const found = /read on with read_result, id \\+"([^\\]+)\\+", offset (\d+)/.exec(
+          JSON.stringify(requests.at(-1)?.body),
+        );
         if (found) id.current = found[1] as string;
-        if (number === 1) return call("read_result", { id: id.current, offset: Number(found?.[2]) });
+        if (number === 1)
+          return call("read_result", { id: id.current, offset: Number(found?.[2]) });
         return number === 2 ? call("read_result", { id: id.current, offset: 2_900_000 }) : done;
       },
       { vendor },
@@ -124,12 +138,16 @@ describe("results", () => {
       "Error: Operation failed",
     ])
       expect(inside).toContain(words);
-    expect(inside).toMatch(/\[a file, text\/plain, \d+ bytes: models cannot read this kind of file\]/);
+    expect(inside).toMatch(
+      /\[a file, text\/plain, \d+ bytes: models cannot read this kind of file\]/,
+    );
   });
 
   it("that a model cannot be shown are named: sounds, and images if the config says that it cannot see", async () => {
     const steps = then(call("book__picture"), call("book__sound"));
-    world = await createMcpWorld({ book: book({ BYTES: "600000" }) }, steps, { config: { models: { images: ["other"] } } });
+    world = await createMcpWorld({ book: book({ BYTES: "600000" }) }, steps, {
+      config: { models: { images: ["other"] } },
+    });
     expect(await world.run()).toMatchObject({ status: "succeeded", warnings: [] });
     const { images } = takeImages(world.model.requests.at(-1) as ModelRequest);
     const { inside } = divide(world.model.requests.at(-1)?.body);
@@ -140,13 +158,23 @@ describe("results", () => {
 
   it("are cut where the config says, and are read by runs of the same session alone", async () => {
     let id = "";
-    const steps: Said[] = [call("book__text"), done, call("read_result"), done, call("book__text"), call("read_result"), done];
+    const steps: Said[] = [
+      call("book__text"),
+      done,
+      call("read_result"),
+      done,
+      call("book__text"),
+      call("read_result"),
+      done,
+    ];
     const config = { agents: { defaults: { toolResultBytes: 1_000 } } };
     world = await createMcpWorld(
       { book: book({ LINES: "300" }) },
       (number) => {
         const said = steps[number] as Exclude<Said, undefined>;
-        return "tool" in said && said.tool === "read_result" ? { ...said, input: { id, offset: 4_000 } } : said;
+        return "tool" in said && said.tool === "read_result"
+          ? { ...said, input: { id, offset: 4_000 } }
+          : said;
       },
       { config },
     );
@@ -154,18 +182,32 @@ describe("results", () => {
     const first = divide(world.model.requests[1]?.body).inside;
     expect(first.split("0123456789").length).toBeLessThan(60);
     await world.run({ sessionKey: "hook:one" });
-    expect(divide(world.model.requests[3]?.body, 2).inside).toMatch(/0123456789 ä 😀[^<]*read on with read_result/);
+    expect(divide(world.model.requests[3]?.body, 2).inside).toMatch(
+      /0123456789 ä 😀[^<]*read on with read_result/,
+    );
     await world.run({ sessionKey: "hook:two" });
-    const { messages } = (world.model.requests[6] as ModelRequest).body as { messages: { content: string }[] };
+    const { messages } = (world.model.requests[6] as ModelRequest).body as {
+      messages: { content: string }[];
+    };
     expect(messages.at(-1)?.content).toContain("no stored result with this id");
   });
 
   it("keep files up to a limit, and errors keep their words", () => {
     const large = Buffer.alloc(4_000_000).toString("base64");
     const file = { type: "file" as const, mediaType: "image/png", data: large };
-    const { output } = cutOutput("c", { parts: [file, file, { type: "text", text: "end" }] }, 1_000);
+    const { output } = cutOutput(
+      "c",
+      { parts: [file, file, { type: "text", text: "end" }] },
+      1_000,
+    );
     expect(output.parts.map(({ type }) => type)).toEqual(["file", "text", "text"]);
-    const [message] = toToolMessage([{ modelCallId: "1", name: "t", output: { parts: [{ type: "text", text: "no" }], isError: true } }]);
+    const [message] = toToolMessage([
+      {
+        modelCallId: "1",
+        name: "t",
+        output: { parts: [{ type: "text", text: "no" }], isError: true },
+      },
+    ]);
     expect(message?.content).toMatchObject([{ output: { type: "error-text", value: "no" } }]);
   });
 });

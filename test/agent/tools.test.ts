@@ -8,7 +8,11 @@ import { startVendor, VENDORS, type ModelServer, type Said, type Vendor } from "
 
 /** Lies beside the config: relative paths of a server's command start there. */
 const MCP_SERVER = readFileSync(join(import.meta.dirname, "mcp-server.mjs"), "utf8");
-const STDIO = { command: process.execPath, args: ["mcp-server.mjs"], env: { TOWN_KEY: "key-of-the-town" } };
+const STDIO = {
+  command: process.execPath,
+  args: ["mcp-server.mjs"],
+  env: { TOWN_KEY: "key-of-the-town" },
+};
 
 let world: World;
 let server: ModelServer;
@@ -36,7 +40,11 @@ async function start(
     config: {
       hooks: { tools },
       mcp: { servers },
-      models: { providers: { local: { type: vendor.type, baseUrl: server.baseUrl, apiKey: "k-0123456789" } } },
+      models: {
+        providers: {
+          local: { type: vendor.type, baseUrl: server.baseUrl, apiKey: "k-0123456789" },
+        },
+      },
       agents: {
         defaults: { model: "local/big", heartbeat: { every: 0 } },
         list: [{ id: "ops", tools: own }],
@@ -45,15 +53,23 @@ async function start(
   });
 }
 
-async function run(more: object = {}): Promise<{ status: string; reply: string; warnings: string[] }> {
-  const { body } = await world.post("/hooks/agent", { message: "Umbrella?", wakeMode: "next-heartbeat", deliver: false, ...more });
+async function run(
+  more: object = {},
+): Promise<{ status: string; reply: string; warnings: string[] }> {
+  const { body } = await world.post("/hooks/agent", {
+    message: "Umbrella?",
+    wakeMode: "next-heartbeat",
+    deliver: false,
+    ...more,
+  });
   return world.until(async () => {
     const { run: found } = (await world.get(`/hooks/runs/${body.runId}`)).body;
     return found.endedAt !== null && found;
   });
 }
 
-const weather = (call: number): Said => (call === 0 ? { tool: "town__weather", input: { town: "Ulm" } } : { text: "Take one." });
+const weather = (call: number): Said =>
+  call === 0 ? { tool: "town__weather", input: { town: "Ulm" } } : { text: "Take one." };
 
 /** The same server over HTTP: one answer in JSON for each request. */
 async function overHttp(): Promise<string> {
@@ -74,9 +90,21 @@ async function overHttp(): Promise<string> {
           capabilities: { tools: {} },
           serverInfo: { name: "town", version: "1" },
         }),
-        "tools/list": () => ({ tools: [{ name: "weather", inputSchema: { type: "object", properties: { town: { type: "string" } } } }] }),
+        "tools/list": () => ({
+          tools: [
+            {
+              name: "weather",
+              inputSchema: { type: "object", properties: { town: { type: "string" } } },
+            },
+          ],
+        }),
         "tools/call": () => ({
-          content: [{ type: "text", text: `Rain in ${params.arguments.town}, said to ${String(request.headers["x-key"])}` }],
+          content: [
+            {
+              type: "text",
+              text: `Rain in ${params.arguments.town}, said to ${String(request.headers["x-key"])}`,
+            },
+          ],
         }),
       };
       response.setHeader("content-type", "application/json");
@@ -98,9 +126,13 @@ describe("tools of MCP servers", () => {
       if (!first || !second) throw new Error("the tool's result did not go back");
       expect(vendor.toolNames(first)).toEqual(["town__weather"]);
       const text = JSON.stringify(second.body);
-      const boundary = /<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>/.exec(JSON.stringify(first.body))?.[1];
+      const boundary = /<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>/.exec(
+        JSON.stringify(first.body),
+      )?.[1];
       expect(text).toMatch(
-        new RegExp(`<<<EXTERNAL_CONTENT ${boundary}>>>[^<]*Rain in Ulm[^<]*key-of-the-town[^<]*<<<END_EXTERNAL_CONTENT ${boundary}>>>`),
+        new RegExp(
+          `<<<EXTERNAL_CONTENT ${boundary}>>>[^<]*Rain in Ulm[^<]*key-of-the-town[^<]*<<<END_EXTERNAL_CONTENT ${boundary}>>>`,
+        ),
       );
       // A server gets the variables that the config names, not the gateway's own.
       expect(text).not.toContain("canary-environment");
@@ -109,7 +141,12 @@ describe("tools of MCP servers", () => {
 
   it("come over HTTP as well, with the headers of the config", async () => {
     const vendor = VENDORS[0] as Vendor;
-    await start(vendor, { town: { url: await overHttp(), headers: { "x-key": "key-4711" } } }, ["town.*"], weather);
+    await start(
+      vendor,
+      { town: { url: await overHttp(), headers: { "x-key": "key-4711" } } },
+      ["town.*"],
+      weather,
+    );
     expect(await run()).toMatchObject({ status: "succeeded", reply: "Take one." });
     expect(JSON.stringify(server.requests[1]?.body)).toContain("Rain in Ulm, said to key-4711");
   });
@@ -126,16 +163,19 @@ describe("tools of MCP servers", () => {
     [["town.*"], ["town.weather"], ["town__weather"]],
     [["town.erase"], ["town.weather"], []],
     [["town.*"], ["town.*"], ["town__weather", "town__erase"]],
-  ])("of an agent with %j are narrowed by hooks.tools %j to %j, and none is added", async (own, hookTools, offered) => {
-    const vendor = VENDORS[0] as Vendor;
-    await start(vendor, { town: STDIO }, hookTools, () => ({ text: "Done." }), own);
-    await run();
-    expect(vendor.toolNames(server.requests[0] as never).toSorted()).toEqual(offered.toSorted());
-    // A heartbeat of the same agent.
-    await world.post("/hooks/wake", { text: "x" });
-    await world.until(async () => server.requests.length === 2);
-    expect(vendor.toolNames(server.requests[1] as never).toSorted()).toEqual(offered.toSorted());
-  });
+  ])(
+    "of an agent with %j are narrowed by hooks.tools %j to %j, and none is added",
+    async (own, hookTools, offered) => {
+      const vendor = VENDORS[0] as Vendor;
+      await start(vendor, { town: STDIO }, hookTools, () => ({ text: "Done." }), own);
+      await run();
+      expect(vendor.toolNames(server.requests[0] as never).toSorted()).toEqual(offered.toSorted());
+      // A heartbeat of the same agent.
+      await world.post("/hooks/wake", { text: "x" });
+      await world.until(async () => server.requests.length === 2);
+      expect(vendor.toolNames(server.requests[1] as never).toSorted()).toEqual(offered.toSorted());
+    },
+  );
 
   it("that the model makes up are not run, and the turn goes on", async () => {
     await start(VENDORS[0] as Vendor, { town: STDIO }, ["town.weather"], (call) =>
@@ -146,12 +186,20 @@ describe("tools of MCP servers", () => {
   });
 
   it("whose server cannot be reached are missed in a warning, and the turn goes on without", async () => {
-    const missing = { town: { command: "/nowhere/mcp-server" }, far: { url: "http://127.0.0.1:9/mcp" } };
-    await start(VENDORS[0] as Vendor, missing, ["town.*", "far.*"], () => ({ text: "I do not know." }));
+    const missing = {
+      town: { command: "/nowhere/mcp-server" },
+      far: { url: "http://127.0.0.1:9/mcp" },
+    };
+    await start(VENDORS[0] as Vendor, missing, ["town.*", "far.*"], () => ({
+      text: "I do not know.",
+    }));
     expect(await run()).toMatchObject({
       status: "succeeded",
       reply: "I do not know.",
-      warnings: [expect.stringContaining("mcp.servers.town"), expect.stringContaining("mcp.servers.far")],
+      warnings: [
+        expect.stringContaining("mcp.servers.town"),
+        expect.stringContaining("mcp.servers.far"),
+      ],
     });
   });
 
@@ -161,6 +209,10 @@ describe("tools of MCP servers", () => {
     const url = `http://127.0.0.1:${(mcp.address() as AddressInfo).port}/mcp`;
     await start(VENDORS[0] as Vendor, { slow: { url } }, ["slow.*"], () => ({ text: "Without." }));
     const ended = await run({ timeoutSeconds: 1 });
-    expect(ended).toMatchObject({ status: "succeeded", reply: "Without.", warnings: [expect.stringContaining("mcp.servers.slow")] });
+    expect(ended).toMatchObject({
+      status: "succeeded",
+      reply: "Without.",
+      warnings: [expect.stringContaining("mcp.servers.slow")],
+    });
   });
 });

@@ -12,7 +12,9 @@ interface Recorded {
   expected: { code: string; message?: string; vendor: object };
 }
 
-const RECORDED = JSON.parse(readFileSync(new URL("../fixtures/provider-errors.json", import.meta.url), "utf8")) as Recorded[];
+const RECORDED = JSON.parse(
+  readFileSync(new URL("../fixtures/provider-errors.json", import.meta.url), "utf8"),
+) as Recorded[];
 const KEY = "the-configured-key-of-the-provider";
 const HEADER = "header-value-4711";
 
@@ -28,7 +30,8 @@ async function runInto(type: string, status: number, body: string, message = "He
   const vendor = VENDORS.find((one) => one.type === type);
   if (!vendor) throw new Error(`no vendor ${type}`);
   server = await startVendor(vendor);
-  server.handler = (_request, response) => void response.writeHead(status, { "content-type": "application/json" }).end(body);
+  server.handler = (_request, response) =>
+    void response.writeHead(status, { "content-type": "application/json" }).end(body);
   const provider = { type, baseUrl: server.baseUrl, apiKey: KEY, headers: { "x-gate": HEADER } };
   world = await createWorld({
     logLevel: "trace",
@@ -41,7 +44,11 @@ async function runInto(type: string, status: number, body: string, message = "He
       },
     },
   });
-  const { body: answer } = await world.post("/hooks/agent", { message, wakeMode: "next-heartbeat", deliver: false });
+  const { body: answer } = await world.post("/hooks/agent", {
+    message,
+    wakeMode: "next-heartbeat",
+    deliver: false,
+  });
   const run = await world.until(async () => {
     const { run: found } = (await world.admin(`/admin/v1/runs/${answer.runId}`)).body;
     return found.error !== null && found;
@@ -70,13 +77,16 @@ describe("a provider's recorded error", () => {
 
 describe("what is kept of a provider's message", () => {
   const keep = async (message: string, sent?: string): Promise<string> =>
-    (await runInto("openai-compatible", 400, JSON.stringify({ error: { message } }), sent)).run.error.vendor.message;
+    (await runInto("openai-compatible", 400, JSON.stringify({ error: { message } }), sent)).run
+      .error.vendor.message;
 
   it("has no key: neither the configured one nor what looks like one", async () => {
     const told = await keep(
       `Incorrect API key provided: sk-5f6ce***********************acdb, not ${KEY} and ${HEADER}. Bearer abcdefghijklmnop1234 or A1b2C3d4E5f6A7b8C9d0E1f2A3b4C5d6 failed.`,
     );
-    expect(told).toBe("Incorrect API key provided: [redacted], not [redacted] and [redacted]. [redacted] or [redacted] failed.");
+    expect(told).toBe(
+      "Incorrect API key provided: [redacted], not [redacted] and [redacted]. [redacted] or [redacted] failed.",
+    );
     expect(world.logged.join("")).not.toContain("acdb");
   });
 

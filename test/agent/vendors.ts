@@ -32,7 +32,11 @@ export interface Vendor {
 }
 
 const textOf = (content: unknown): string =>
-  typeof content === "string" ? content : content === undefined ? "" : JSON.stringify(content, (_key, value: unknown) => value);
+  typeof content === "string"
+    ? content
+    : content === undefined
+      ? ""
+      : JSON.stringify(content, (_key, value: unknown) => value);
 const bearer = (secret: string): [string, string] => ["authorization", `Bearer ${secret}`];
 
 const compatible: Vendor = {
@@ -55,18 +59,29 @@ const compatible: Vendor = {
             : {
                 role: "assistant",
                 content: null,
-                tool_calls: [{ id: "call_1", type: "function", function: { name: said.tool, arguments: JSON.stringify(said.input) } }],
+                tool_calls: [
+                  {
+                    id: "call_1",
+                    type: "function",
+                    function: { name: said.tool, arguments: JSON.stringify(said.input) },
+                  },
+                ],
               },
       },
     ],
     usage: { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 },
   }),
-  instructions: ({ body }) => textOf(body.messages.find((message: { role: string }) => message.role === "system")?.content),
+  instructions: ({ body }) =>
+    textOf(body.messages.find((message: { role: string }) => message.role === "system")?.content),
   turns: ({ body }) =>
     body.messages
       .filter((message: { role: string }) => message.role !== "system")
-      .map((message: { role: string; content: unknown }) => ({ role: message.role, text: textOf(message.content) })),
-  toolNames: ({ body }) => (body.tools ?? []).map((tool: { function: { name: string } }) => tool.function.name),
+      .map((message: { role: string; content: unknown }) => ({
+        role: message.role,
+        text: textOf(message.content),
+      })),
+  toolNames: ({ body }) =>
+    (body.tools ?? []).map((tool: { function: { name: string } }) => tool.function.name),
   thinking: ({ body }) => body.reasoning_effort,
 };
 
@@ -111,7 +126,11 @@ const openai: Vendor = {
   }),
   instructions: ({ body }) =>
     textOf(body.instructions) +
-    textOf(body.input.find((item: { role?: string }) => item.role === "system" || item.role === "developer")?.content),
+    textOf(
+      body.input.find(
+        (item: { role?: string }) => item.role === "system" || item.role === "developer",
+      )?.content,
+    ),
   turns: ({ body }) =>
     body.input
       .filter((item: { role?: string }) => item.role !== "system" && item.role !== "developer")
@@ -133,14 +152,21 @@ const anthropic: Vendor = {
     type: "message",
     role: "assistant",
     model,
-    content: ["text" in said ? { type: "text", text: said.text } : { type: "tool_use", id: "toolu_1", name: said.tool, input: said.input }],
+    content: [
+      "text" in said
+        ? { type: "text", text: said.text }
+        : { type: "tool_use", id: "toolu_1", name: said.tool, input: said.input },
+    ],
     stop_reason: "text" in said ? "end_turn" : "tool_use",
     stop_sequence: null,
     usage: { input_tokens: 11, output_tokens: 3 },
   }),
   instructions: ({ body }) => textOf(body.system),
   turns: ({ body }) =>
-    body.messages.map((message: { role: string; content: unknown }) => ({ role: message.role, text: textOf(message.content) })),
+    body.messages.map((message: { role: string; content: unknown }) => ({
+      role: message.role,
+      text: textOf(message.content),
+    })),
   toolNames: ({ body }) => (body.tools ?? []).map((tool: { name: string }) => tool.name),
   thinking: ({ body }) => body.thinking ?? body.output_config,
 };
@@ -155,7 +181,11 @@ const google: Vendor = {
       {
         content: {
           role: "model",
-          parts: ["text" in said ? { text: said.text } : { functionCall: { name: said.tool, args: said.input } }],
+          parts: [
+            "text" in said
+              ? { text: said.text }
+              : { functionCall: { name: said.tool, args: said.input } },
+          ],
         },
         finishReason: "STOP",
         index: 0,
@@ -167,7 +197,10 @@ const google: Vendor = {
   }),
   instructions: ({ body }) => textOf(body.systemInstruction),
   turns: ({ body }) =>
-    body.contents.map((content: { role: string; parts: unknown }) => ({ role: content.role, text: textOf(content.parts) })),
+    body.contents.map((content: { role: string; parts: unknown }) => ({
+      role: content.role,
+      text: textOf(content.parts),
+    })),
   toolNames: ({ body }) =>
     (body.tools ?? []).flatMap((tool: { functionDeclarations?: { name: string }[] }) =>
       (tool.functionDeclarations ?? []).map((declared) => declared.name),

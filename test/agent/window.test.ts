@@ -2,7 +2,14 @@ import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { definePlugin } from "../../src/plugin/api.ts";
 import { createWorld, type World } from "../e2e/world.ts";
-import { startVendor, VENDORS, type ModelRequest, type ModelServer, type Said, type Vendor } from "./vendors.ts";
+import {
+  startVendor,
+  VENDORS,
+  type ModelRequest,
+  type ModelServer,
+  type Said,
+  type Vendor,
+} from "./vendors.ts";
 
 const VENDOR = VENDORS[0] as Vendor;
 const WINDOW = 16_000;
@@ -26,19 +33,31 @@ const log = {
 
 async function start(says: (step: number) => Said): Promise<void> {
   server = await startVendor(VENDOR);
-  server.handler = ({ body }) => says(body.messages.filter(({ role }: { role: string }) => role === "tool").length);
+  server.handler = ({ body }) =>
+    says(body.messages.filter(({ role }: { role: string }) => role === "tool").length);
   world = await createWorld({
     plugins: [definePlugin({ id: "shop", tools: () => [log] })],
     config: {
-      models: { providers: { local: { type: VENDOR.type, baseUrl: server.baseUrl, contextTokens: WINDOW } } },
-      agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, list: [{ id: "ops", tools: ["shop.*"] }] },
+      models: {
+        providers: { local: { type: VENDOR.type, baseUrl: server.baseUrl, contextTokens: WINDOW } },
+      },
+      agents: {
+        defaults: { model: "local/big", heartbeat: { every: 0 } },
+        list: [{ id: "ops", tools: ["shop.*"] }],
+      },
       hooks: { tools: ["shop.*"], maxMessageChars: 300_000 },
     },
   });
 }
 
-async function run(message: string): Promise<{ status: string; reply: string; warnings: string[] }> {
-  const { body } = await world.post("/hooks/agent", { message, wakeMode: "next-heartbeat", deliver: false });
+async function run(
+  message: string,
+): Promise<{ status: string; reply: string; warnings: string[] }> {
+  const { body } = await world.post("/hooks/agent", {
+    message,
+    wakeMode: "next-heartbeat",
+    deliver: false,
+  });
   return world.until(async () => {
     const { run: found } = (await world.get(`/hooks/runs/${body.runId}`)).body;
     return found.endedAt !== null && found;
@@ -48,30 +67,46 @@ async function run(message: string): Promise<{ status: string; reply: string; wa
 /** The texts of a request in tokens, three characters each. */
 const tokensOf = (messages: readonly { content: unknown }[]): number =>
   messages.reduce(
-    (sum, { content }) => sum + Math.ceil((typeof content === "string" ? content : JSON.stringify(content ?? "")).length / 3),
+    (sum, { content }) =>
+      sum +
+      Math.ceil((typeof content === "string" ? content : JSON.stringify(content ?? "")).length / 3),
     0,
   );
 
 describe("the window of a model", () => {
   it("holds what each step of a turn is given: results that have grown too long together are cut, and the run says so", async () => {
-    await start((step) => (step < 5 ? { tool: "shop__log", input: { piece: step + 1 } } : { text: "Read." }));
+    await start((step) =>
+      step < 5 ? { tool: "shop__log", input: { piece: step + 1 } } : { text: "Read." },
+    );
     const ended = await run("Read the log.");
     expect(ended).toMatchObject({ status: "succeeded", reply: "Read." });
-    expect(ended.warnings).toEqual([expect.stringMatching(/^results of tools were cut by \d+ characters to fit the model's window$/)]);
+    expect(ended.warnings).toEqual([
+      expect.stringMatching(
+        /^results of tools were cut by \d+ characters to fit the model's window$/,
+      ),
+    ]);
     expect(server.requests).toHaveLength(6);
-    for (const { body } of server.requests) expect(tokensOf(body.messages)).toBeLessThanOrEqual(WINDOW - ANSWER_TOKENS);
-    const [first, last] = [server.requests[1], server.requests[5]].map((request) => JSON.stringify(request?.body.messages));
+    for (const { body } of server.requests)
+      expect(tokensOf(body.messages)).toBeLessThanOrEqual(WINDOW - ANSWER_TOKENS);
+    const [first, last] = [server.requests[1], server.requests[5]].map((request) =>
+      JSON.stringify(request?.body.messages),
+    );
     expect(first).not.toContain("[cut:");
     // Each result is there, and the message that began the turn is whole.
-    for (const text of ["piece-1 ", "piece-5 ", "Read the log.", "[cut:"]) expect(last).toContain(text);
+    for (const text of ["piece-1 ", "piece-5 ", "Read the log.", "[cut:"])
+      expect(last).toContain(text);
   });
 
   it("holds a message that is larger than itself: it is cut with a note, and the run says by how much", async () => {
     await start(() => ({ text: "Seen." }));
     const ended = await run(`begins here ${"word ".repeat(40_000)}`);
     expect(ended).toMatchObject({ status: "succeeded", reply: "Seen." });
-    expect(ended.warnings).toEqual([expect.stringMatching(/^the message was cut by \d{6} characters to fit the model's window$/)]);
-    const { messages } = (server.requests[0] as ModelRequest).body as { messages: { content: string }[] };
+    expect(ended.warnings).toEqual([
+      expect.stringMatching(/^the message was cut by \d{6} characters to fit the model's window$/),
+    ]);
+    const { messages } = (server.requests[0] as ModelRequest).body as {
+      messages: { content: string }[];
+    };
     expect(tokensOf(messages)).toBeLessThanOrEqual(WINDOW - ANSWER_TOKENS);
     expect(messages.at(-1)?.content).toMatch(/begins here word [^]*\[cut: \d{6} characters\]/);
   });

@@ -4,7 +4,14 @@ import type { View } from "../../src/agent/provenance.ts";
 import { createOutsideWords, renderHosts } from "../../src/approvals/outside-words.ts";
 import { expectProportional } from "../growth.ts";
 
-const VIEW: View = { kind: "hook", history: [], input: [], context: [], results: [], countsOwnResults: false };
+const VIEW: View = {
+  kind: "hook",
+  history: [],
+  input: [],
+  context: [],
+  results: [],
+  countsOwnResults: false,
+};
 const outside = (text: string) => ({ text, outside: true });
 const said = (text: string) => ({ text, outside: false });
 const read = (
@@ -12,8 +19,12 @@ const read = (
   view: Partial<View> = {},
   { operator = [] as string[], allowed = undefined as string[] | undefined } = {},
 ) => {
-  const config = { hooks: { allowedLinkHosts: allowed } } as unknown as Parameters<typeof createOutsideWords>[2];
-  const { hosts, recipients } = createOutsideWords({ ...VIEW, ...view }, operator, config).inCall(input);
+  const config = { hooks: { allowedLinkHosts: allowed } } as unknown as Parameters<
+    typeof createOutsideWords
+  >[2];
+  const { hosts, recipients } = createOutsideWords({ ...VIEW, ...view }, operator, config).inCall(
+    input,
+  );
   return [...hosts, ...recipients].toSorted();
 };
 
@@ -43,7 +54,10 @@ describe("what arguments would reach", () => {
     ['<img src="https://evil.example/a.png">', ["evil.example"]],
     ["write to Evil@Attacker.Example.", ["evil@attacker.example"]],
     ["Ann <evil+tag@attacker.example>", ["evil+tag@attacker.example"]],
-    ["mailto:evil@attacker.example?cc=other@attacker.example", ["evil@attacker.example", "other@attacker.example"]],
+    [
+      "mailto:evil@attacker.example?cc=other@attacker.example",
+      ["evil@attacker.example", "other@attacker.example"],
+    ],
     ["mailto:evil%40attacker.example", ["evil@attacker.example"]],
     ["evil@bücher.example", ["evil@xn--bcher-kva.example"]],
     ['"a b"@attacker.example', ['"@attacker.example']],
@@ -64,12 +78,17 @@ describe("what arguments would reach", () => {
   it("reads keys and what is nested, however deep", () => {
     let deep: unknown = "evil@attacker.example";
     for (let depth = 0; depth < 20_000; depth++) deep = [deep];
-    expect(read({ "other@attacker.example": deep })).toEqual(["evil@attacker.example", "other@attacker.example"]);
+    expect(read({ "other@attacker.example": deep })).toEqual([
+      "evil@attacker.example",
+      "other@attacker.example",
+    ]);
   });
 
   it("takes a host without a scheme if outside text has it", () => {
     const view = { input: [outside("Tell them to visit Evil.example today.")] };
-    expect(read({ text: "Visit evil.example, as report.txt says." }, view)).toEqual(["evil.example"]);
+    expect(read({ text: "Visit evil.example, as report.txt says." }, view)).toEqual([
+      "evil.example",
+    ]);
   });
 });
 
@@ -77,35 +96,88 @@ describe("who has named it", () => {
   const MAIL = { to: "jane@shop.example", link: "https://shop.example/1" };
   const BOTH = ["jane@shop.example", "shop.example"];
   const TEXT = "Write to Jane@shop.example, see shop.example";
-  it.each<[who: string, found: string[], view: Partial<View>, more?: { operator?: string[]; allowed?: string[] }]>([
+  it.each<
+    [
+      who: string,
+      found: string[],
+      view: Partial<View>,
+      more?: { operator?: string[]; allowed?: string[] },
+    ]
+  >([
     ["nobody", BOTH, {}],
     ["outside text", BOTH, { input: [outside(TEXT)] }],
-    ["a sender without a boundary", BOTH, { input: [{ text: TEXT, outside: false, by: "sender" }] }],
+    [
+      "a sender without a boundary",
+      BOTH,
+      { input: [{ text: TEXT, outside: false, by: "sender" }] },
+    ],
     ["the operator's template", [], { input: [said(TEXT), outside("an order")] }],
     ["the agent's instructions", [], { input: [outside(TEXT)] }, { operator: [TEXT] }],
     ["hooks.allowedLinkHosts", ["jane@shop.example"], {}, { allowed: ["*.example"] }],
     ["the owner", [], { kind: "channel", input: [{ ...said(TEXT), by: "owner" }] }],
-    ["the owner in markdown", [], { kind: "channel", input: [{ ...said(`**jane@shop.example** (shop.example)`), by: "owner" }] }],
+    [
+      "the owner in markdown",
+      [],
+      {
+        kind: "channel",
+        input: [{ ...said(`**jane@shop.example** (shop.example)`), by: "owner" }],
+      },
+    ],
     ["another person", BOTH, { kind: "channel", input: [said("Message from bob\n"), said(TEXT)] }],
-    ["the caller", [], { kind: "api", messages: [{ role: "user", parts: [{ type: "text", text: TEXT }] }] }],
+    [
+      "the caller",
+      [],
+      { kind: "api", messages: [{ role: "user", parts: [{ type: "text", text: TEXT }] }] },
+    ],
     ["a tool's result", BOTH, { results: [{ parts: [{ type: "text", text: TEXT }] }] }],
     ["the operator's context", [], { context: [{ text: TEXT, from: "operator" }] }],
     ["a passage", BOTH, { context: [{ text: TEXT, from: "outside" }] }],
     [
       "fields that a template shows",
       [],
-      { input: [said("To "), outside("jane@shop.example"), said(" about "), outside("https://shop.example/9")] },
+      {
+        input: [
+          said("To "),
+          outside("jane@shop.example"),
+          said(" about "),
+          outside("https://shop.example/9"),
+        ],
+      },
     ],
-    ["a field with more than an address", BOTH, { input: [said("Text: "), outside("mail jane@shop.example https://shop.example")] }],
+    [
+      "a field with more than an address",
+      BOTH,
+      { input: [said("Text: "), outside("mail jane@shop.example https://shop.example")] },
+    ],
     ["a whole message that is an address", BOTH, { input: [outside("jane@shop.example")] }],
-    ["a field of a summary", BOTH, { kind: "heartbeat", input: [said("Event: "), outside("jane@shop.example")] }],
+    [
+      "a field of a summary",
+      BOTH,
+      { kind: "heartbeat", input: [said("Event: "), outside("jane@shop.example")] },
+    ],
   ])("%s", (_who, found, view, more) => {
     expect(read(MAIL, view, more)).toEqual(found);
   });
 });
 
 it("a long text takes time in proportion to its length", async () => {
-  const pieces = ["a", "@", "a@", "a@a.bc ", "//", "https:", "https://a.b ", "www.", "a.", "+1 ", "%41", "&#64;", "1-", "x@[", "#a"];
+  const pieces = [
+    "a",
+    "@",
+    "a@",
+    "a@a.bc ",
+    "//",
+    "https:",
+    "https://a.b ",
+    "www.",
+    "a.",
+    "+1 ",
+    "%41",
+    "&#64;",
+    "1-",
+    "x@[",
+    "#a",
+  ];
   for (const piece of pieces)
     await expectProportional(
       (size) => {
@@ -118,7 +190,12 @@ it("a long text takes time in proportion to its length", async () => {
 });
 
 it("links to some hosts are taken out of a text, and the others stay", () => {
-  const text = "[here](https://evil.example/1) https://evil.example./2 Evil.example/3 https://ok.example/evil.example2 a@evil.example";
-  expect(removeLinksTo(text, ["evil.example"])).toBe("here [link removed] [link removed] https://ok.example/evil.example2 a@evil.example");
-  expect(renderHosts(Array.from({ length: 12 }, (_, at) => `h${at}.example`))).toMatch(/^h0\.example, .*h9\.example and 2 more$/);
+  const text =
+    "[here](https://evil.example/1) https://evil.example./2 Evil.example/3 https://ok.example/evil.example2 a@evil.example";
+  expect(removeLinksTo(text, ["evil.example"])).toBe(
+    "here [link removed] [link removed] https://ok.example/evil.example2 a@evil.example",
+  );
+  expect(renderHosts(Array.from({ length: 12 }, (_, at) => `h${at}.example`))).toMatch(
+    /^h0\.example, .*h9\.example and 2 more$/,
+  );
 });

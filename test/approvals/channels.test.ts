@@ -20,12 +20,19 @@ afterEach(async () => {
 
 const AGENT = { approve: ["bank.transfer"] };
 const order = async (): Promise<string> =>
-  (await world.post("/hooks/agent", { message: "Pay the order.", wakeMode: "next-heartbeat", deliver: false })).body.runId;
+  (
+    await world.post("/hooks/agent", {
+      message: "Pay the order.",
+      wakeMode: "next-heartbeat",
+      deliver: false,
+    })
+  ).body.runId;
 const sent = () => sentOn(world);
 const PIPE_CHANNEL = { pipe: { allowFrom: ["ann", "bob"], defaultTo: "ann" } };
 
 describe("in text, on a channel without buttons", () => {
-  const open = (approvers = ["pipe:zoe"]) => approvalWorld({ agent: AGENT, config: { tools: { approvers } } });
+  const open = (approvers = ["pipe:zoe"]) =>
+    approvalWorld({ agent: AGENT, config: { tools: { approvers } } });
 
   it("asks the approver directly, takes the decision without a model, and answers what happened", async () => {
     world = await open();
@@ -33,18 +40,26 @@ describe("in text, on a channel without buttons", () => {
     const [asked] = await world.open();
     const code = asked?.code ?? "";
     await world.until(async () => sent().length === 1);
-    expect(sent()[0]).toMatchObject({ to: "zoe", text: expect.stringContaining(`Reply "approve ${code}" or "deny ${code}".`) as unknown });
+    expect(sent()[0]).toMatchObject({
+      to: "zoe",
+      text: expect.stringContaining(`Reply "approve ${code}" or "deny ${code}".`) as unknown,
+    });
     expect(sent()[0]?.["text"]).toContain('"amount": 50');
     const before = world.model.requests.length;
     // Zoe may decide, but not speak to the agent.
     await sayOn(world, message(`approve ${code}`, { from: "zoe", to: "dm-zoe" }));
     await world.until(async () => sent().length === 2);
-    expect(sent()[1]).toMatchObject({ to: "dm-zoe", text: `Approved: \`bank.transfer\` is called. (${code})` });
+    expect(sent()[1]).toMatchObject({
+      to: "dm-zoe",
+      text: `Approved: \`bank.transfer\` is called. (${code})`,
+    });
     expect(await world.runEnded(runId)).toMatchObject({ status: "succeeded" });
     expect(world.bank.calls).toHaveLength(1);
     // The run's own second step alone.
     expect(world.model.requests).toHaveLength(before + 1);
-    expect(JSON.stringify(world.model.requests.map(({ body }) => body))).not.toContain(`approve ${code}`);
+    expect(JSON.stringify(world.model.requests.map(({ body }) => body))).not.toContain(
+      `approve ${code}`,
+    );
     await sayOn(world, message(`/deny ${code}: no`, { from: "zoe", to: "dm-zoe" }));
     await world.until(async () => sent().length === 3);
     expect(sent()[2]?.["text"]).toMatch(/was decided before \(approved by pipe:zoe at /);
@@ -57,7 +72,8 @@ describe("in text, on a channel without buttons", () => {
     const [asked] = await world.open();
     await world.until(async () => sent().length === 1);
     const before = world.model.requests.length;
-    for (const code of [asked?.code, "999"]) await sayOn(world, message(`approve ${code}`, { from: "bob", to: "dm-bob" }));
+    for (const code of [asked?.code, "999"])
+      await sayOn(world, message(`approve ${code}`, { from: "bob", to: "dm-bob" }));
     await world.until(async () => sent().length === 3);
     const [right, wrong] = sent()
       .slice(1)
@@ -66,7 +82,10 @@ describe("in text, on a channel without buttons", () => {
     expect(right).toContain("You are not one of the approvers");
     await sayOn(world, message(`approve ${asked?.code}`, { from: "eve", to: "dm-eve" }));
     const { events } = (await world.admin("/admin/v1/events")).body;
-    expect(events[0]).toMatchObject({ outcome: "skipped", reason: expect.stringContaining("allowFrom") as unknown });
+    expect(events[0]).toMatchObject({
+      outcome: "skipped",
+      reason: expect.stringContaining("allowFrom") as unknown,
+    });
     expect(sent()).toHaveLength(3);
     expect(world.model.requests).toHaveLength(before);
     expect(world.bank.calls).toEqual([]);
@@ -77,17 +96,27 @@ describe("in text, on a channel without buttons", () => {
     world = await open();
     const runId = await order();
     const [asked] = await world.open();
-    await sayOn(world, message(`deny ${asked?.code}: ask Ann first`, { from: "zoe", to: "dm-zoe" }));
+    await sayOn(
+      world,
+      message(`deny ${asked?.code}: ask Ann first`, { from: "zoe", to: "dm-zoe" }),
+    );
     await world.runEnded(runId);
     expect(world.lastRequest()).toContain("ask Ann first");
     expect(world.bank.calls).toEqual([]);
   });
 
   it("asks an approver in the conversation that the run came from", async () => {
-    world = await approvalWorld({ agent: AGENT, config: { tools: { approvers: ["pipe:zoe", "pipe:ann"] } } });
+    world = await approvalWorld({
+      agent: AGENT,
+      config: { tools: { approvers: ["pipe:zoe", "pipe:ann"] } },
+    });
     await sayOn(world, message("Pay ACME.", { to: "room-7", thread: "t9" }));
     await world.until(async () => sent().length === 1);
-    expect(sent()[0]).toMatchObject({ to: "room-7", thread: "t9", text: expect.stringContaining("bank.transfer") as unknown });
+    expect(sent()[0]).toMatchObject({
+      to: "room-7",
+      thread: "t9",
+      text: expect.stringContaining("bank.transfer") as unknown,
+    });
     const [asked] = await world.open();
     await sayOn(world, message(`approve ${asked?.code}`, { to: "room-7", thread: "t9" }));
     await world.until(async () => sent().length === 3);
@@ -108,14 +137,22 @@ describe("in text, on a channel without buttons", () => {
 });
 
 describe("with buttons", () => {
-  const startWith = async (approvers: string[], options: { clock?: ReturnType<typeof createFastClock> } = {}) => {
+  const startWith = async (
+    approvers: string[],
+    options: { clock?: ReturnType<typeof createFastClock> } = {},
+  ) => {
     const telegram = await startTelegram();
     ends.push(() => telegram.close());
     const channels = { ...PIPE_CHANNEL, telegram: { token: telegram.token, apiUrl: telegram.url } };
-    world = await approvalWorld({ agent: AGENT, config: { channels, tools: { approvers, approvalTimeout: "1d" } }, ...options });
+    world = await approvalWorld({
+      agent: AGENT,
+      config: { channels, tools: { approvers, approvalTimeout: "1d" } },
+      ...options,
+    });
     return telegram;
   };
-  const buttons = (telegram: TelegramServer): string[] => telegram.messages.at(-1)?.buttons.map(({ text }) => text) ?? [];
+  const buttons = (telegram: TelegramServer): string[] =>
+    telegram.messages.at(-1)?.buttons.map(({ text }) => text) ?? [];
 
   it("asks once over restarts; a stranger's press, the approver's and a second one are answered exactly", async () => {
     const telegram = await startWith(["telegram:42"]);
@@ -137,9 +174,14 @@ describe("with buttons", () => {
     expect(telegram.notices[2]).toMatch(/was decided before \(approved by telegram:42/);
     await world.until(async () => buttons(telegram).length === 0);
     expect(telegram.messages[0]?.text).toMatch(/bank\.transfer[^]*Approved by telegram:42/);
-    expect([telegram.calls.filter(({ method }) => method === "editMessageText").length, world.bank.calls.length]).toEqual([1, 1]);
+    expect([
+      telegram.calls.filter(({ method }) => method === "editMessageText").length,
+      world.bank.calls.length,
+    ]).toEqual([1, 1]);
     const { events } = (await world.admin("/admin/v1/events")).body;
-    const reasons = events.map(({ outcome, reason }: { outcome: string; reason: string }) => `${outcome} ${reason}`);
+    const reasons = events.map(
+      ({ outcome, reason }: { outcome: string; reason: string }) => `${outcome} ${reason}`,
+    );
     expect(reasons.filter((text: string) => text.includes("by a button of"))).toEqual([
       expect.stringMatching(/^skipped deny .* of "42": .* decided before/),
       expect.stringMatching(/^accepted approve .* of "42": Approved/),
@@ -193,26 +235,44 @@ describe("with buttons", () => {
       const { pathname } = new URL(request.url);
       const body = await request.arrayBuffer();
       const answer = await world.gateway.fetch(
-        new Request(`http://127.0.0.1${pathname}`, { method: "POST", headers: request.headers, body }),
+        new Request(`http://127.0.0.1${pathname}`, {
+          method: "POST",
+          headers: request.headers,
+          body,
+        }),
       );
       expect(answer.status).toBe(200);
     };
     const runId = await order();
     await world.until(async () => whatsapp.arrived.length === 1);
-    await world.until(async () => (await world.admin("/admin/v1/deliveries")).body.deliveries[0]?.status === "delivered");
+    await world.until(
+      async () =>
+        (await world.admin("/admin/v1/deliveries")).body.deliveries[0]?.status === "delivered",
+    );
     expect(telegram.messages).toEqual([]);
     const key = whatsapp.bodies[0]?.["biz_opaque_callback_data"];
-    const status = { id: "wamid.00000001", status: "failed", biz_opaque_callback_data: key, errors: [{ code: 131047 }] };
+    const status = {
+      id: "wamid.00000001",
+      status: "failed",
+      biz_opaque_callback_data: key,
+      errors: [{ code: 131047 }],
+    };
     for (let times = 0; times < 2; times++) await post(notification([[valueOf([], [status])]]));
     await world.until(async () => telegram.messages.length === 1);
     const { deliveries } = (await world.admin("/admin/v1/deliveries")).body;
-    expect(deliveries.find((one: { channel: string }) => one.channel === "whatsapp")).toMatchObject({
-      status: "failed",
-      error: { code: "not_delivered", message: expect.stringContaining("24 hours") as unknown },
-    });
+    expect(deliveries.find((one: { channel: string }) => one.channel === "whatsapp")).toMatchObject(
+      {
+        status: "failed",
+        error: { code: "not_delivered", message: expect.stringContaining("24 hours") as unknown },
+      },
+    );
     // A button that is pressed after all counts: it is a message of its person.
     const reply = whatsapp.arrived[0]?.buttons.find(({ title }) => title === "Approve");
-    const press = { ...textMessage("wamid.p1", ""), type: "interactive", interactive: { type: "button_reply", button_reply: reply } };
+    const press = {
+      ...textMessage("wamid.p1", ""),
+      type: "interactive",
+      interactive: { type: "button_reply", button_reply: reply },
+    };
     await post(notification([[valueOf([press])]]));
     expect(await world.runEnded(runId)).toMatchObject({ status: "succeeded" });
     await world.until(async () => whatsapp.arrived.at(-1)?.text.startsWith("Approved"));
@@ -260,6 +320,8 @@ it("posts the question to the callback, signed, and again until it is taken", as
   expect(new Set(got.map(({ headers }) => headers["webhook-id"])).size).toBe(1);
   for (const { headers, body } of got) {
     const signed = `${String(headers["webhook-id"])}.${String(headers["webhook-timestamp"])}.${body}`;
-    expect(headers["webhook-signature"]).toBe(`v1,${createHmac("sha256", key).update(signed).digest("base64")}`);
+    expect(headers["webhook-signature"]).toBe(
+      `v1,${createHmac("sha256", key).update(signed).digest("base64")}`,
+    );
   }
 });

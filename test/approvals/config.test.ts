@@ -11,16 +11,27 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-const MCP = { servers: { bank: { url: "http://127.0.0.1:1/mcp" }, shop: { url: "http://127.0.0.1:1/mcp" } } };
-const TELEGRAM = { telegram: { token: "1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", allowFrom: ["42"] } };
+const MCP = {
+  servers: { bank: { url: "http://127.0.0.1:1/mcp" }, shop: { url: "http://127.0.0.1:1/mcp" } },
+};
+const TELEGRAM = {
+  telegram: { token: "1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", allowFrom: ["42"] },
+};
 
 /** What a gateway would say of the config when it starts. */
-async function check(config: object): Promise<{ issues: Record<string, string>; warnings: Record<string, string> }> {
-  writeFileSync(join(dir, "rouse.json5"), JSON.stringify({ mcp: MCP, hooks: { enabled: true, token: "0123456789abcdef" }, ...config }));
+async function check(
+  config: object,
+): Promise<{ issues: Record<string, string>; warnings: Record<string, string> }> {
+  writeFileSync(
+    join(dir, "rouse.json5"),
+    JSON.stringify({ mcp: MCP, hooks: { enabled: true, token: "0123456789abcdef" }, ...config }),
+  );
   const found = await checkSnapshot({ cwd: dir, env: {}, ...SYSTEM });
   const byPath = (list: readonly { path: string; message: string }[]) =>
     Object.fromEntries(list.map(({ path, message }) => [path, message]));
-  return found.ok ? { issues: {}, warnings: byPath(found.warnings) } : { issues: byPath(found.issues), warnings: {} };
+  return found.ok
+    ? { issues: {}, warnings: byPath(found.warnings) }
+    : { issues: byPath(found.issues), warnings: {} };
 }
 
 it("a config names calls that wait by agent, by mapping and by preset", async () => {
@@ -29,7 +40,9 @@ it("a config names calls that wait by agent, by mapping and by preset", async ()
     channels: TELEGRAM,
     agents: {
       defaults: { approve: ["*:destructive"] },
-      list: [{ id: "main", tools: ["bank.*"], approve: ["bank.*", "!bank.balance", "shop.*:changing"] }],
+      list: [
+        { id: "main", tools: ["bank.*"], approve: ["bank.*", "!bank.balance", "shop.*:changing"] },
+      ],
     },
     hooks: {
       enabled: true,
@@ -43,11 +56,21 @@ it("a config names calls that wait by agent, by mapping and by preset", async ()
 
 it("entries that name no tool are problems with their place", async () => {
   const { issues } = await check({
-    agents: { defaults: { approve: ["bnak.*"] }, list: [{ id: "main", approve: ["*:destuctive", "bank"] }] },
+    agents: {
+      defaults: { approve: ["bnak.*"] },
+      list: [{ id: "main", approve: ["*:destuctive", "bank"] }],
+    },
     hooks: {
       enabled: true,
       token: "0123456789abcdef",
-      mappings: [{ match: { path: "x" }, messageTemplate: "x", tools: ["shopp.*"], approve: ["bank.*", "shpo.*:changing"] }],
+      mappings: [
+        {
+          match: { path: "x" },
+          messageTemplate: "x",
+          tools: ["shopp.*"],
+          approve: ["bank.*", "shpo.*:changing"],
+        },
+      ],
     },
   });
   expect(Object.keys(issues).toSorted()).toEqual([
@@ -65,13 +88,19 @@ it("entries that name no tool are problems with their place", async () => {
 });
 
 it("approvers that are none are problems; those that cannot decide are warnings", async () => {
-  expect((await check({ tools: { approvers: ["opertor", "telegrm:42", "api:", "nobody"] } })).issues).toEqual({
+  expect(
+    (await check({ tools: { approvers: ["opertor", "telegrm:42", "api:", "nobody"] } })).issues,
+  ).toEqual({
     "tools.approvers[0]": expect.stringContaining('Did you mean "operator"?'),
     "tools.approvers[1]": expect.stringContaining('Did you mean "telegram"?'),
     "tools.approvers[2]": expect.stringContaining("names no key"),
-    "tools.approvers[3]": expect.stringContaining('write "operator", "api:<key id>" or "<channel>:<id of the person>"'),
+    "tools.approvers[3]": expect.stringContaining(
+      'write "operator", "api:<key id>" or "<channel>:<id of the person>"',
+    ),
   });
-  expect((await check({ tools: { approvers: [] } })).issues["tools.approvers"]).toContain('name at least one, such as "operator"');
+  expect((await check({ tools: { approvers: [] } })).issues["tools.approvers"]).toContain(
+    'name at least one, such as "operator"',
+  );
   const { warnings } = await check({
     tools: { approvers: ["telegram:43", "slack:U1", "api:wbe", "telegram:42", "api:web"] },
     channels: TELEGRAM,

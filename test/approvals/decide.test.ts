@@ -12,7 +12,11 @@ const NOW = Date.now();
 const INPUT = { to: "ACME", amount: 50, note: "rent <b>" };
 
 /** A run that waits for a decision about one call. */
-async function wait(change: Partial<ApprovalRecord> = {}, run: Partial<RunRecord> = {}, input: unknown = INPUT): Promise<ApprovalRecord> {
+async function wait(
+  change: Partial<ApprovalRecord> = {},
+  run: Partial<RunRecord> = {},
+  input: unknown = INPUT,
+): Promise<ApprovalRecord> {
   const id = change.runId ?? `run_${Math.random().toString(32).slice(2)}`;
   const approval: ApprovalRecord = {
     id: `apr_${id.slice(4)}`,
@@ -81,7 +85,10 @@ async function wait(change: Partial<ApprovalRecord> = {}, run: Partial<RunRecord
 
 // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
 async function decide(idOrCode: string, body: object): Promise<{ status: number; body: any }> {
-  const response = await world.app.request(`/approvals/${idOrCode}`, { method: "POST", body: JSON.stringify(body) });
+  const response = await world.app.request(`/approvals/${idOrCode}`, {
+    method: "POST",
+    body: JSON.stringify(body),
+  });
   return { status: response.status, body: await response.json() };
 }
 const read = async (path: string) => (await world.app.request(path)).json();
@@ -105,19 +112,35 @@ describe("decisions", () => {
       /^the approval 7f3 was decided before \(denied by operator at .*\): a decision cannot be changed$/,
     );
     expect(await read(`/approvals/${id}`)).toMatchObject({
-      approval: { ...decided, refused: [{ verdict: "approve", by: "operator", code: "approval_decided", at: expect.any(String) }] },
+      approval: {
+        ...decided,
+        refused: [
+          { verdict: "approve", by: "operator", code: "approval_decided", at: expect.any(String) },
+        ],
+      },
     });
   });
 
   it("of two at the same time one counts", async () => {
     const { id } = await wait();
-    const both = await Promise.all([decide(id, { verdict: "approve" }), decide(id, { verdict: "deny" })]);
+    const both = await Promise.all([
+      decide(id, { verdict: "approve" }),
+      decide(id, { verdict: "deny" }),
+    ]);
     expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409]);
     expect(both.find(({ status }) => status === 409)?.body.error.code).toBe("approval_decided");
   });
 
   it.each<
-    [why: string, change: Partial<ApprovalRecord>, run: Partial<RunRecord>, input: unknown, status: number, code: string, words: string]
+    [
+      why: string,
+      change: Partial<ApprovalRecord>,
+      run: Partial<RunRecord>,
+      input: unknown,
+      status: number,
+      code: string,
+      words: string,
+    ]
   >([
     ["late", { expiresAt: NOW - 1 }, {}, INPUT, 409, "approval_expired", "expired at"],
     [
@@ -129,8 +152,24 @@ describe("decisions", () => {
       "run_ended",
       "the run of the approval 7f3 has ended",
     ],
-    ["about other arguments", {}, {}, { ...INPUT, amount: 51 }, 409, "approval_changed", "its arguments have changed"],
-    ["that do not fit", { reason: "outcome_unknown" }, {}, INPUT, 400, "usage", "it takes repeat, done, give_up"],
+    [
+      "about other arguments",
+      {},
+      {},
+      { ...INPUT, amount: 51 },
+      409,
+      "approval_changed",
+      "its arguments have changed",
+    ],
+    [
+      "that do not fit",
+      { reason: "outcome_unknown" },
+      {},
+      INPUT,
+      400,
+      "usage",
+      "it takes repeat, done, give_up",
+    ],
   ])("%s are refused", async (_why, change, run, input, ...[status, code, words]) => {
     const { id } = await wait(change, run, input);
     const refused = await decide(id, { verdict: "approve" });
@@ -138,7 +177,9 @@ describe("decisions", () => {
     expect(refused.body.error.message).toContain(words);
     const kept = await world.store.get("approval", id);
     expect(kept).not.toHaveProperty("decision");
-    expect(kept?.refused).toEqual([{ verdict: "approve", by: "operator", at: expect.any(Number), code }]);
+    expect(kept?.refused).toEqual([
+      { verdict: "approve", by: "operator", at: expect.any(Number), code },
+    ]);
   });
 
   it("of the operator are refused if tools.approvers does not name the operator", async () => {
@@ -146,21 +187,38 @@ describe("decisions", () => {
     Object.assign(world.deps.snapshot(), { approvers: ["telegram:42"] });
     expect(await decide(id, { verdict: "approve" })).toMatchObject({
       status: 403,
-      body: { error: { code: "not_approver", message: expect.stringContaining("operator is not in tools.approvers") } },
+      body: {
+        error: {
+          code: "not_approver",
+          message: expect.stringContaining("operator is not in tools.approvers"),
+        },
+      },
     });
     expect(await world.store.get("approval", id)).not.toHaveProperty("decision");
   });
 
   it("about nothing are refused", async () => {
-    expect(await decide("7f3", { verdict: "approve" })).toMatchObject({ status: 404, body: { error: { code: "not_found" } } });
+    expect(await decide("7f3", { verdict: "approve" })).toMatchObject({
+      status: 404,
+      body: { error: { code: "not_found" } },
+    });
     expect(await decide("apr_nothing", { verdict: "approve" })).toMatchObject({ status: 404 });
-    expect(await decide("7f3", { verdict: "maybe" })).toMatchObject({ status: 400, body: { error: { code: "usage" } } });
+    expect(await decide("7f3", { verdict: "maybe" })).toMatchObject({
+      status: 400,
+      body: { error: { code: "usage" } },
+    });
   });
 
   it("about a call of unknown outcome repeat it, treat it as done, or give up", async () => {
     for (const verdict of ["repeat", "done", "give_up"]) {
-      const { id } = await wait({ reason: "outcome_unknown", code: verdict === "done" ? "222" : verdict === "repeat" ? "223" : "224" });
-      expect(await decide(id, { verdict })).toMatchObject({ status: 200, body: { approval: { decision: { verdict, by: "operator" } } } });
+      const { id } = await wait({
+        reason: "outcome_unknown",
+        code: verdict === "done" ? "222" : verdict === "repeat" ? "223" : "224",
+      });
+      expect(await decide(id, { verdict })).toMatchObject({
+        status: 200,
+        body: { approval: { decision: { verdict, by: "operator" } } },
+      });
     }
   });
 });
@@ -168,16 +226,24 @@ describe("decisions", () => {
 describe("rules", () => {
   it("are shown before they are saved, listed, and removed", async () => {
     const { id } = await wait();
-    const preview = await world.app.request(`/approvals/${id}/rule`, { method: "POST", body: JSON.stringify({ any: ["amount"] }) });
-    const text = 'bank.transfer by the agent main, if to is "ACME" and note is "rent <b>" and amount is anything';
+    const preview = await world.app.request(`/approvals/${id}/rule`, {
+      method: "POST",
+      body: JSON.stringify({ any: ["amount"] }),
+    });
+    const text =
+      'bank.transfer by the agent main, if to is "ACME" and note is "rent <b>" and amount is anything';
     expect(await preview.json()).toMatchObject({ rule: text });
     expect(await read("/approvals/rules")).toMatchObject({ rules: [] });
     const { body } = await decide(id, { verdict: "approve", always: { any: ["amount"] } });
     expect(body).toMatchObject({ rule: { text, by: "operator", approvalId: id } });
     expect(await read("/approvals/rules")).toMatchObject({ rules: [{ id: body.rule.id, text }] });
-    expect((await world.app.request(`/approvals/rules/${body.rule.id}`, { method: "DELETE" })).status).toBe(200);
+    expect(
+      (await world.app.request(`/approvals/rules/${body.rule.id}`, { method: "DELETE" })).status,
+    ).toBe(200);
     expect(await read("/approvals/rules")).toMatchObject({ rules: [] });
-    expect((await world.app.request(`/approvals/rules/${body.rule.id}`, { method: "DELETE" })).status).toBe(404);
+    expect(
+      (await world.app.request(`/approvals/rules/${body.rule.id}`, { method: "DELETE" })).status,
+    ).toBe(404);
   });
 
   it("of arguments that the call does not have are refused, and nothing is decided", async () => {

@@ -11,8 +11,16 @@ afterEach(async () => {
 const DAY = 86_400_000;
 const AGENT = { approve: ["bank.transfer"] };
 const order = async (more: object = {}): Promise<string> =>
-  (await world.post("/hooks/agent", { message: "Pay the order.", wakeMode: "next-heartbeat", deliver: false, ...more })).body.runId;
-const decide = (code: string, body: object) => world.admin(`/admin/v1/approvals/${code}`, { method: "POST", body: JSON.stringify(body) });
+  (
+    await world.post("/hooks/agent", {
+      message: "Pay the order.",
+      wakeMode: "next-heartbeat",
+      deliver: false,
+      ...more,
+    })
+  ).body.runId;
+const decide = (code: string, body: object) =>
+  world.admin(`/admin/v1/approvals/${code}`, { method: "POST", body: JSON.stringify(body) });
 const showRun = async (id: string) => (await world.admin(`/admin/v1/runs/${id}`)).body.run;
 
 describe("a hook whose agent calls a tool in `approve`", () => {
@@ -20,7 +28,12 @@ describe("a hook whose agent calls a tool in `approve`", () => {
     world = await approvalWorld({ agent: AGENT });
     const runId = await order();
     const [asked] = await world.open();
-    expect(asked).toMatchObject({ runId, tool: "bank.transfer", reason: "rule", input: { to: "ACME", amount: 50 } });
+    expect(asked).toMatchObject({
+      runId,
+      tool: "bank.transfer",
+      reason: "rule",
+      input: { to: "ACME", amount: 50 },
+    });
     expect(asked?.code).toMatch(/^[2-9a-f]{3,}$/);
     expect((await showRun(runId)).status).toBe("waiting");
     await world.restart();
@@ -31,11 +44,22 @@ describe("a hook whose agent calls a tool in `approve`", () => {
     expect(shown).toContain('Calls of bank.transfer need approval: `approve` has "bank.transfer".');
     expect(world.bank.calls).toEqual([]);
     const approved = await world.rouse("approvals", "approve", asked?.code as string);
-    expect(approved).toMatchObject({ code: 0, out: expect.stringContaining("approve by operator") });
-    expect(await world.runEnded(runId)).toMatchObject({ status: "succeeded", reply: expect.stringContaining("It was sent.") });
-    expect(world.bank.calls).toEqual([{ tool: "transfer", input: { to: "ACME", amount: 50 }, callId: asked?.callId }]);
+    expect(approved).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("approve by operator"),
+    });
+    expect(await world.runEnded(runId)).toMatchObject({
+      status: "succeeded",
+      reply: expect.stringContaining("It was sent."),
+    });
+    expect(world.bank.calls).toEqual([
+      { tool: "transfer", input: { to: "ACME", amount: 50 }, callId: asked?.callId },
+    ]);
     const again = await world.rouse("approvals", "deny", asked?.code as string);
-    expect(again).toMatchObject({ code: 1, err: expect.stringContaining("was decided before (approved by operator") });
+    expect(again).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("was decided before (approved by operator"),
+    });
     expect(world.bank.calls).toHaveLength(1);
   });
 
@@ -43,7 +67,10 @@ describe("a hook whose agent calls a tool in `approve`", () => {
     world = await approvalWorld({ agent: AGENT });
     const runId = await order();
     const [asked] = await world.open();
-    expect((await world.rouse("approvals", "deny", asked?.code as string, "--note", "Ask Ann first.")).code).toBe(0);
+    expect(
+      (await world.rouse("approvals", "deny", asked?.code as string, "--note", "Ask Ann first."))
+        .code,
+    ).toBe(0);
     expect(await world.runEnded(runId)).toMatchObject({ status: "succeeded" });
     expect(world.lastRequest()).toContain("a person denied it. Their words: Ask Ann first.");
     expect(world.bank.calls).toEqual([]);
@@ -51,7 +78,11 @@ describe("a hook whose agent calls a tool in `approve`", () => {
 
   it("that nobody decides about for three days is told to the model, and waiting has no maximum", async () => {
     const clock = createFastClock();
-    world = await approvalWorld({ agent: AGENT, clock, config: { tools: { approvalTimeout: "3d" }, delivery: { maxAge: "1h" } } });
+    world = await approvalWorld({
+      agent: AGENT,
+      clock,
+      config: { tools: { approvalTimeout: "3d" }, delivery: { maxAge: "1h" } },
+    });
     const runId = await order();
     const [asked] = await world.open();
     // The queue's timer is a real one: a gateway that starts looks at the clock.
@@ -88,7 +119,9 @@ describe("a hook whose agent calls a tool in `approve`", () => {
       `calls that wait for approval: 1; ${asked?.code} (bank.transfer by the agent main)`,
     );
     const ready = await world.admin("/readyz?detail");
-    expect(ready.body.approvals).toMatchObject([{ code: asked?.code, tool: "bank.transfer", agentId: "main" }]);
+    expect(ready.body.approvals).toMatchObject([
+      { code: asked?.code, tool: "bank.transfer", agentId: "main" },
+    ]);
   });
 });
 
@@ -97,12 +130,29 @@ describe("what needs no approval", () => {
     world = await approvalWorld({ agent: AGENT });
     const first = await order();
     const [asked] = await world.open();
-    const refused = await world.rouse("approvals", "approve", asked?.code as string, "--always", "--any", "amount");
+    const refused = await world.rouse(
+      "approvals",
+      "approve",
+      asked?.code as string,
+      "--always",
+      "--any",
+      "amount",
+    );
     expect(refused).toMatchObject({
       code: 2,
-      err: expect.stringContaining('bank.transfer by the agent main, if to is "ACME" and amount is anything'),
+      err: expect.stringContaining(
+        'bank.transfer by the agent main, if to is "ACME" and amount is anything',
+      ),
     });
-    const { out } = await world.rouse("approvals", "approve", asked?.code as string, "--always", "--any", "amount", "--yes");
+    const { out } = await world.rouse(
+      "approvals",
+      "approve",
+      asked?.code as string,
+      "--always",
+      "--any",
+      "amount",
+      "--yes",
+    );
     expect(out).toContain("saved: bank.transfer by the agent main");
     await world.runEnded(first);
     await world.restart();
@@ -127,14 +177,22 @@ describe("what needs no approval", () => {
       hooks: {
         tools: [],
         mappings: [
-          { match: { path: "pay" }, messageTemplate: "{{order}}", deliver: false, wakeMode: "next-heartbeat", tools: ["bank.transfer"] },
+          {
+            match: { path: "pay" },
+            messageTemplate: "{{order}}",
+            deliver: false,
+            wakeMode: "next-heartbeat",
+            tools: ["bank.transfer"],
+          },
         ],
       },
     });
     const { body } = await world.post("/hooks/pay", { order: "7" });
     expect(await world.runEnded(body.runId)).toMatchObject({ status: "succeeded" });
     expect(world.bank.calls).toHaveLength(1);
-    const tools = (world.model.requests[0]?.body.tools ?? []).map((tool: { function: { name: string } }) => tool.function.name);
+    const tools = (world.model.requests[0]?.body.tools ?? []).map(
+      (tool: { function: { name: string } }) => tool.function.name,
+    );
     expect(tools).toEqual(["bank__transfer"]);
     // A hook without a mapping of its own has what hooks.tools names: nothing.
     world.model.handler = () => ({ text: "No." });
@@ -146,12 +204,20 @@ describe("what needs no approval", () => {
     world = await approvalWorld({
       hooks: {
         mappings: [
-          { match: { path: "pay" }, messageTemplate: "{{order}}", deliver: false, wakeMode: "next-heartbeat", approve: ["*:changing"] },
+          {
+            match: { path: "pay" },
+            messageTemplate: "{{order}}",
+            deliver: false,
+            wakeMode: "next-heartbeat",
+            approve: ["*:changing"],
+          },
         ],
       },
     });
     await world.post("/hooks/pay", { order: "7" });
-    expect(await world.open()).toMatchObject([{ reason: "rule", why: expect.stringContaining('"*:changing"') }]);
+    expect(await world.open()).toMatchObject([
+      { reason: "rule", why: expect.stringContaining('"*:changing"') },
+    ]);
     expect(world.bank.calls).toEqual([]);
   });
 });

@@ -7,7 +7,13 @@ import { planQuestion, planQuestionEnd, recordLost } from "../../src/approvals/n
 import { createChannels } from "../../src/delivery/channels.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "../../src/delivery/deliver.ts";
 import { writeDelivery } from "../../src/delivery/plan.ts";
-import type { ApprovalQuestion, Channel, EndedQuestion, OutgoingMessage, SendResult } from "../../src/plugin/api.ts";
+import type {
+  ApprovalQuestion,
+  Channel,
+  EndedQuestion,
+  OutgoingMessage,
+  SendResult,
+} from "../../src/plugin/api.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { ApprovalRecord, DeliveryRecord, RunSpec, Store } from "../../src/store/types.ts";
 import { keptLog, manualClock, settle, type ManualClock } from "../delivery/support.ts";
@@ -19,18 +25,35 @@ let worker: DeliveryWorker;
 let poke: () => void;
 let logged: string[];
 /** What each channel saw: truth is there, not in the store. */
-let seen: { channel: string; to: string; kind: "ask" | "end" | "text"; what: ApprovalQuestion | EndedQuestion | OutgoingMessage }[];
+let seen: {
+  channel: string;
+  to: string;
+  kind: "ask" | "end" | "text";
+  what: ApprovalQuestion | EndedQuestion | OutgoingMessage;
+}[];
 let answers: Record<string, SendResult[]>;
 let decided: boolean;
 
 function channel(id: string, kind: "buttons" | "text"): Channel {
-  const take = (what: ApprovalQuestion | EndedQuestion | OutgoingMessage, form: "ask" | "end" | "text"): Promise<SendResult> => {
+  const take = (
+    what: ApprovalQuestion | EndedQuestion | OutgoingMessage,
+    form: "ask" | "end" | "text",
+  ): Promise<SendResult> => {
     seen.push({ channel: id, to: what.to, kind: form, what });
-    return Promise.resolve(answers[id]?.shift() ?? { status: "sent", messageIds: [`${id}-${seen.length}`] });
+    return Promise.resolve(
+      answers[id]?.shift() ?? { status: "sent", messageIds: [`${id}-${seen.length}`] },
+    );
   };
-  const base: Channel = { send: (message) => take(message, "text"), directRecipient: (person) => `user:${person}` };
+  const base: Channel = {
+    send: (message) => take(message, "text"),
+    directRecipient: (person) => `user:${person}`,
+  };
   if (kind === "text") return base;
-  return { ...base, ask: (question) => take(question, "ask"), endQuestion: (ended) => take(ended, "end") };
+  return {
+    ...base,
+    ask: (question) => take(question, "ask"),
+    endQuestion: (ended) => take(ended, "end"),
+  };
 }
 
 const channels = () =>
@@ -43,7 +66,11 @@ const channels = () =>
     ]),
   );
 
-const SPEC = { session: { agentId: "main", origin: "hook", key: "h" }, channel: "last", input: [] } as unknown as RunSpec;
+const SPEC = {
+  session: { agentId: "main", origin: "hook", key: "h" },
+  channel: "last",
+  input: [],
+} as unknown as RunSpec;
 const APPROVERS = ["operator", "tg:42", "api:ann", "wa:1", "mm:rosa", "tg:42", "gone:1"];
 
 const approval = (id = "apr_1"): ApprovalRecord => ({
@@ -61,7 +88,12 @@ const approval = (id = "apr_1"): ApprovalRecord => ({
 });
 
 async function ask(spec: RunSpec = SPEC, approvers: readonly string[] = APPROVERS): Promise<void> {
-  const planned = planQuestion(approval(), { run: { id: "run_1", spec }, approvers, channels: channels(), now: clock.now() });
+  const planned = planQuestion(approval(), {
+    run: { id: "run_1", spec },
+    approvers,
+    channels: channels(),
+    now: clock.now(),
+  });
   await store.commit((tx) => planned.forEach((one) => writeDelivery(tx, one)));
   await pass(0);
 }
@@ -72,7 +104,8 @@ async function pass(ms: number): Promise<void> {
   await settle();
 }
 
-const deliveries = async (): Promise<DeliveryRecord[]> => (await store.list("deliveries", { limit: 100 })).toReversed();
+const deliveries = async (): Promise<DeliveryRecord[]> =>
+  (await store.list("deliveries", { limit: 100 })).toReversed();
 const told = () => seen.map(({ channel: id, to, kind }) => `${kind} ${id} ${to}`);
 
 beforeEach(async () => {
@@ -140,7 +173,10 @@ it("asks where the run came from if an approver wrote it, before all others", as
 });
 
 it("goes on to the next approver if a question fails, each once, and says so if none is left", async () => {
-  answers = { tg: [{ status: "failed", reason: "blocked" }], wa: [{ status: "failed", reason: "more than 24 hours" }] };
+  answers = {
+    tg: [{ status: "failed", reason: "blocked" }],
+    wa: [{ status: "failed", reason: "more than 24 hours" }],
+  };
   await ask();
   expect(told()).toEqual(["ask tg user:42", "ask wa user:1", "text mm user:rosa"]);
   expect((await deliveries()).map(({ status, error }) => [status, error?.message])).toEqual([
@@ -154,7 +190,12 @@ it("goes on to the next approver if a question fails, each once, and says so if 
   const [first] = await deliveries();
   await worker.retry(first?.id as string);
   await pass(0);
-  expect(told()).toEqual(["ask tg user:42", "ask wa user:1", "text mm user:rosa", "ask tg user:42"]);
+  expect(told()).toEqual([
+    "ask tg user:42",
+    "ask wa user:1",
+    "text mm user:rosa",
+    "ask tg user:42",
+  ]);
   expect(await deliveries()).toHaveLength(3);
 });
 
@@ -166,7 +207,9 @@ it("says that nobody could be asked", async () => {
 });
 
 it("asks the next approver within a minute if the first one's channel is down", async () => {
-  answers = { tg: Array.from({ length: 12 }, () => ({ status: "retry", reason: "busy" }) as const) };
+  answers = {
+    tg: Array.from({ length: 12 }, () => ({ status: "retry", reason: "busy" }) as const),
+  };
   await ask();
   for (let seconds = 0; seconds < 60; seconds++) await pass(1_000);
   expect(told()).toEqual([...Array.from({ length: 5 }, () => "ask tg user:42"), "ask wa user:1"]);
@@ -178,13 +221,19 @@ it("does not ask about what was decided meanwhile, and no one after it", async (
   decided = true;
   await pass(5_000);
   expect(told()).toEqual(["ask tg user:42"]);
-  expect((await deliveries()).map(({ status, error }) => [status, error?.code])).toEqual([["failed", "decided"]]);
+  expect((await deliveries()).map(({ status, error }) => [status, error?.code])).toEqual([
+    ["failed", "decided"],
+  ]);
 });
 
 it("takes the buttons away once, after the question, by the message that asked", async () => {
   await ask();
   const decision = { verdict: "approve", by: "operator", at: clock.now() } as const;
-  const ends = await planQuestionEnd("apr_1", decision, { store, channels: channels(), now: clock.now() });
+  const ends = await planQuestionEnd("apr_1", decision, {
+    store,
+    channels: channels(),
+    now: clock.now(),
+  });
   await store.commit((tx) => ends.forEach((end) => writeDelivery(tx, end)));
   await pass(0);
   expect(told()).toEqual(["ask tg user:42", "end tg user:42"]);
@@ -193,15 +242,25 @@ it("takes the buttons away once, after the question, by the message that asked",
     text: expect.stringMatching(/bank\.transfer[^]*\*\*Approved\*\* by `operator`/) as unknown,
   });
   // The end is a delivery of its own id: the same decision cannot plan it a second time.
-  const again = await planQuestionEnd("apr_1", decision, { store, channels: channels(), now: clock.now() });
-  await expect(store.commit((tx) => again.forEach((end) => writeDelivery(tx, end)))).rejects.toThrow();
+  const again = await planQuestionEnd("apr_1", decision, {
+    store,
+    channels: channels(),
+    now: clock.now(),
+  });
+  await expect(
+    store.commit((tx) => again.forEach((end) => writeDelivery(tx, end))),
+  ).rejects.toThrow();
 });
 
 it("takes the buttons away of a question that was on its way when it was decided", async () => {
   answers = { tg: [{ status: "retry", reason: "busy" }] };
   await ask();
   const decision = { verdict: "deny", by: "operator", at: clock.now() } as const;
-  const ends = await planQuestionEnd("apr_1", decision, { store, channels: channels(), now: clock.now() });
+  const ends = await planQuestionEnd("apr_1", decision, {
+    store,
+    channels: channels(),
+    now: clock.now(),
+  });
   await store.commit((tx) => ends.forEach((end) => writeDelivery(tx, end)));
   await pass(5_000);
   expect(told()).toEqual(["ask tg user:42", "ask tg user:42", "end tg user:42"]);
@@ -226,5 +285,8 @@ it("asks the next approver if the vendor reports later that the question did not
   await recordLost("tg", lost, deps);
   await pass(0);
   expect(told()).toEqual(["ask tg user:42", "ask wa user:1"]);
-  expect((await deliveries())[0]).toMatchObject({ status: "failed", error: { code: "not_delivered", message: "error 131047" } });
+  expect((await deliveries())[0]).toMatchObject({
+    status: "failed",
+    error: { code: "not_delivered", message: "error 131047" },
+  });
 });

@@ -26,7 +26,9 @@ describe("a question", () => {
     const text = renderQuestion(approval());
     expect(text).toContain("**Approval 7f3**: the agent `main` wants to call `bank.transfer`.");
     expect(text).toContain('```\n{\n  "to": "ACME",\n  "amount": 50\n}\n```');
-    expect(text).toContain('Why it asks: Calls of bank.transfer need approval: `approve` has "bank.*".');
+    expect(text).toContain(
+      'Why it asks: Calls of bank.transfer need approval: `approve` has "bank.*".',
+    );
     expect(text).toContain("It waits until 2026-02-01 08:00 UTC.");
     expect(renderInstruction(approval())).toBe('Reply "approve 7f3" or "deny 7f3".');
     const unknown = approval({ reason: "outcome_unknown" });
@@ -42,7 +44,9 @@ describe("a question", () => {
     expect(text.split(`\n${fence}`)).toHaveLength(3);
     expect(text).toContain("\\u{202e}gnp\\u{200b}\\u{e0041}");
     expect(text).not.toMatch(/[\u202E\u200B\u{E0041}]/u);
-    expect(renderQuestion(approval({ tool: "x`\n**Approved**" }))).toContain("call `x' **Approved**`.");
+    expect(renderQuestion(approval({ tool: "x`\n**Approved**" }))).toContain(
+      "call `x' **Approved**`.",
+    );
   });
 
   it("fits one message of each channel, however long the arguments are, and says what was cut", () => {
@@ -58,39 +62,50 @@ describe("a question", () => {
     expect(text).toMatch(/\[cut: \d+ characters; `rouse approvals show 7f3` shows them\]/);
   });
 
-  it.each(LANGUAGES)("in the language %s says the same, fits one message, and has labels for all buttons", (language) => {
-    const worst = approval({
-      // Half of a character must not be left where the text is cut.
-      input: { text: "<&*_`🙂".repeat(2000) },
-      tool: "t".repeat(500),
-      why: "w".repeat(2000),
-      agentId: "a".repeat(64),
-    });
-    const by = "telegram:1234567890";
-    for (const verdict of VERDICTS) {
-      const end = renderEnd({ verdict, by, at: 0 }, language);
-      expect(end).toMatch(/^\*\*\p{L}[^*]+\*\*.*`telegram:1234567890`.*1970-01-01 00:00 UTC/u);
-      const text = `${renderQuestion(worst, language)}\n\n${end}`;
-      expect(text.isWellFormed()).toBe(true);
-      expect(toDiscord(text).length).toBeLessThanOrEqual(2000);
-      expect(text).toContain("`rouse approvals show 7f3`");
-      const label = getPhrases(language).questions.labels[verdict];
-      expect(label.length).toBeGreaterThan(0);
-      expect(label.length).toBeLessThanOrEqual(20);
-    }
-    for (const reason of ["rule", "outcome_unknown"] as const) {
-      const text = renderQuestion(approval({ reason }), language);
-      expect(text).toMatch(/^\*\*[^*]+ 7f3\*\*.*`main`.*`bank\.transfer`/);
-      expect(text).toContain("2026-02-01 08:00 UTC");
-      expect(text).toContain('Calls of bank.transfer need approval: `approve` has "bank.*".');
-      const forms = [...renderInstruction(approval({ reason }), language).matchAll(/"([^"]+)"/g)].map(([, form = ""]) => form);
-      expect(forms.map((form) => parseDecision(form)?.code)).toEqual(reason === "rule" ? ["7f3", "7f3"] : ["7f3", "7f3", "7f3"]);
-    }
-    expect(renderEnd({ verdict: "deny", by: "timeout", at: 0 }, language)).toContain("1970-01-01 00:00 UTC");
-    const english = renderQuestion(approval(), "en");
-    if (language !== "en") expect(renderQuestion(approval(), language)).not.toBe(english);
-    expect(new Set(VERDICTS.map((verdict) => getPhrases(language).questions.labels[verdict])).size).toBe(VERDICTS.length);
-  });
+  it.each(LANGUAGES)(
+    "in the language %s says the same, fits one message, and has labels for all buttons",
+    (language) => {
+      const worst = approval({
+        // Half of a character must not be left where the text is cut.
+        input: { text: "<&*_`🙂".repeat(2000) },
+        tool: "t".repeat(500),
+        why: "w".repeat(2000),
+        agentId: "a".repeat(64),
+      });
+      const by = "telegram:1234567890";
+      for (const verdict of VERDICTS) {
+        const end = renderEnd({ verdict, by, at: 0 }, language);
+        expect(end).toMatch(/^\*\*\p{L}[^*]+\*\*.*`telegram:1234567890`.*1970-01-01 00:00 UTC/u);
+        const text = `${renderQuestion(worst, language)}\n\n${end}`;
+        expect(text.isWellFormed()).toBe(true);
+        expect(toDiscord(text).length).toBeLessThanOrEqual(2000);
+        expect(text).toContain("`rouse approvals show 7f3`");
+        const label = getPhrases(language).questions.labels[verdict];
+        expect(label.length).toBeGreaterThan(0);
+        expect(label.length).toBeLessThanOrEqual(20);
+      }
+      for (const reason of ["rule", "outcome_unknown"] as const) {
+        const text = renderQuestion(approval({ reason }), language);
+        expect(text).toMatch(/^\*\*[^*]+ 7f3\*\*.*`main`.*`bank\.transfer`/);
+        expect(text).toContain("2026-02-01 08:00 UTC");
+        expect(text).toContain('Calls of bank.transfer need approval: `approve` has "bank.*".');
+        const forms = [
+          ...renderInstruction(approval({ reason }), language).matchAll(/"([^"]+)"/g),
+        ].map(([, form = ""]) => form);
+        expect(forms.map((form) => parseDecision(form)?.code)).toEqual(
+          reason === "rule" ? ["7f3", "7f3"] : ["7f3", "7f3", "7f3"],
+        );
+      }
+      expect(renderEnd({ verdict: "deny", by: "timeout", at: 0 }, language)).toContain(
+        "1970-01-01 00:00 UTC",
+      );
+      const english = renderQuestion(approval(), "en");
+      if (language !== "en") expect(renderQuestion(approval(), language)).not.toBe(english);
+      expect(
+        new Set(VERDICTS.map((verdict) => getPhrases(language).questions.labels[verdict])).size,
+      ).toBe(VERDICTS.length);
+    },
+  );
 });
 
 describe("which messages are decisions", () => {
@@ -115,7 +130,9 @@ describe("which messages are decisions", () => {
     "denied 7f3",
     "approve 7f3g",
   ])("%j is none", (text) => expect(parseDecision(text)).toBeUndefined());
-  it.each(["approve", "deny", "repeat", "done", "give_up"] as const)("reads what a button for %s carries", (verdict) =>
-    expect(parseDecision(renderVerdict(verdict, "7f3"))).toEqual({ verdict, code: "7f3" }),
+  it.each(["approve", "deny", "repeat", "done", "give_up"] as const)(
+    "reads what a button for %s carries",
+    (verdict) =>
+      expect(parseDecision(renderVerdict(verdict, "7f3"))).toEqual({ verdict, code: "7f3" }),
   );
 });

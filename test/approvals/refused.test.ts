@@ -14,12 +14,17 @@ afterEach(async () => {
 const READABLE = ["deny by pipe:bob: not_approver", "deny by operator: approval_decided"];
 
 it("a decision that was refused is shown with its approval, by the command line and in the console", async () => {
-  world = await approvalWorld({ agent: { approve: ["bank.*"] }, config: { tools: { approvers: ["operator", "pipe:zoe"] } } });
+  world = await approvalWorld({
+    agent: { approve: ["bank.*"] },
+    config: { tools: { approvers: ["operator", "pipe:zoe"] } },
+  });
   await world.post("/hooks/agent", { message: "Pay.", wakeMode: "next-heartbeat", deliver: false });
   const [asked] = await world.open();
   const [id, code] = [asked?.id as string, asked?.code as string];
   await sayOn(world, message(`deny ${code}`, { from: "bob", to: "dm-bob" }));
-  await world.until(async () => (await world.admin(`/admin/v1/approvals/${id}`)).body.approval.refused.length === 1);
+  await world.until(
+    async () => (await world.admin(`/admin/v1/approvals/${id}`)).body.approval.refused.length === 1,
+  );
   expect(world.bank.calls).toEqual([]);
   expect((await world.rouse("approvals", "approve", code)).code).toBe(0);
   expect((await world.rouse("approvals", "deny", code)).code).not.toBe(0);

@@ -3,7 +3,13 @@ import type { Clock } from "../../src/core/clock.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { runCommandLine } from "../../src/cli/run.ts";
 import { definePlugin, type Plugin, type Tool } from "../../src/plugin/api.ts";
-import { startVendor, VENDORS, type ModelServer, type Said, type Vendor } from "../agent/vendors.ts";
+import {
+  startVendor,
+  VENDORS,
+  type ModelServer,
+  type Said,
+  type Vendor,
+} from "../agent/vendors.ts";
 import { PIPE } from "../channels/pipe.ts";
 import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
 
@@ -28,7 +34,10 @@ export function createBank(): Bank {
     },
     ...more,
   });
-  const tools = [tool("balance", { readOnly: true }, "You have 100."), tool("transfer", {}, "It was sent.")];
+  const tools = [
+    tool("balance", { readOnly: true }, "You have 100."),
+    tool("transfer", {}, "It was sent."),
+  ];
   return { calls, plugin: definePlugin({ id: "bank", setup: () => ({ tools }) }) };
 }
 
@@ -39,8 +48,20 @@ export interface ApprovalWorld extends World {
   lastRequest(): string;
   rouse(...args: string[]): Promise<{ code: number; out: string; err: string }>;
   /** Open approvals, once there are as many. */
-  open(count?: number): Promise<{ id: string; code: string; runId: string; tool: string; why: string; reason: string; callId: string }[]>;
-  runEnded(id: string): Promise<{ status: string; reply: string; warnings: string[]; error: { code: string } | null }>;
+  open(count?: number): Promise<
+    {
+      id: string;
+      code: string;
+      runId: string;
+      tool: string;
+      why: string;
+      reason: string;
+      callId: string;
+    }[]
+  >;
+  runEnded(
+    id: string,
+  ): Promise<{ status: string; reply: string; warnings: string[]; error: { code: string } | null }>;
   restart(): Promise<void>;
   close(): Promise<void>;
 }
@@ -60,7 +81,9 @@ export const transferOnce =
   (input: object = { to: "ACME", amount: 50 }, tool = "bank__transfer") =>
   (request: { body: { messages: { role: string; content: unknown }[] } }): Said => {
     const last = request.body.messages.at(-1);
-    return last?.role === "tool" ? { text: `Done: ${JSON.stringify(last.content)}` } : { tool, input };
+    return last?.role === "tool"
+      ? { text: `Done: ${JSON.stringify(last.content)}` }
+      : { tool, input };
   };
 
 /** A gateway whose agent has the tools of a bank, with a channel that Ann, the owner, and Bob write on. */
@@ -92,7 +115,10 @@ export async function approvalWorld({
         channels: { pipe: { allowFrom: ["ann", "bob"], defaultTo: "ann" } },
         owner: { pipe: "ann" },
         models: { providers: { local: provider }, ...(prices && { prices }) },
-        agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, list: [{ id: "main", tools: ["bank.*"], ...agent }] },
+        agents: {
+          defaults: { model: "local/big", heartbeat: { every: 0 } },
+          list: [{ id: "main", tools: ["bank.*"], ...agent }],
+        },
         ...config,
       },
     });
@@ -148,7 +174,8 @@ export function createFastClock(): Clock & { advance(ms: number): void } {
     now,
     async sleep(ms, signal) {
       const until = now() + ms;
-      while (now() < until && !signal?.aborted) await systemClock.sleep(Math.min(20, until - now()), signal);
+      while (now() < until && !signal?.aborted)
+        await systemClock.sleep(Math.min(20, until - now()), signal);
     },
     advance: (ms) => void (ahead += ms),
   };

@@ -23,15 +23,28 @@ const readRecords = (file: string): Stored[] =>
     .slice(0, -1)
     .map((line) => JSON.parse(line) as Stored);
 
-async function post(url: string, number: number, token = TOKEN): Promise<{ status: number; id?: string }> {
+async function post(
+  url: string,
+  number: number,
+  token = TOKEN,
+): Promise<{ status: number; id?: string }> {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  const answer = await fetch(`${url}/echo`, { method: "POST", headers, body: JSON.stringify({ number }) });
+  const answer = await fetch(`${url}/echo`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ number }),
+  });
   const text = await answer.text();
-  return { status: answer.status, ...(answer.ok && { id: (JSON.parse(text) as { id: string }).id }) };
+  return {
+    status: answer.status,
+    ...(answer.ok && { id: (JSON.parse(text) as { id: string }).id }),
+  };
 }
 
 async function start(file: string): Promise<{ child: ChildProcess; url: string }> {
-  const child = spawn(process.execPath, [join(ROOT, "bench/durable-echo.ts"), file], { stdio: ["ignore", "pipe", "ignore"] });
+  const child = spawn(process.execPath, [join(ROOT, "bench/durable-echo.ts"), file], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
   const [line] = (await once(child.stdout, "data")) as [Buffer];
   return { child, url: /http:\S+/.exec(line.toString())?.[0] ?? "" };
 }
@@ -54,9 +67,9 @@ describe("the durable echo", () => {
     };
     // Each ends with the connection.
     const callers = await Promise.allSettled(Array.from({ length: 16 }, caller));
-    expect(callers.map(({ status, ...rest }) => [status, String("reason" in rest && rest.reason)])).toEqual(
-      callers.map(() => ["rejected", expect.stringMatching(/fetch failed|terminated/)]),
-    );
+    expect(
+      callers.map(({ status, ...rest }) => [status, String("reason" in rest && rest.reason)]),
+    ).toEqual(callers.map(() => ["rejected", expect.stringMatching(/fetch failed|terminated/)]));
     const stored = new Map(readRecords(file).map(({ id, body }) => [id, body.number]));
     expect(answered.size).toBeGreaterThanOrEqual(500);
     expect([...answered].filter(([id, number]) => stored.get(id) !== number)).toEqual([]);
@@ -80,7 +93,8 @@ describe("the durable echo", () => {
     };
     const append = createGroupLog({ appendFile: (data) => file.appendFile(data), datasync: hold });
     const done: number[] = [];
-    const add = (number: number): Promise<void> => append({ number }).then(() => void done.push(number));
+    const add = (number: number): Promise<void> =>
+      append({ number }).then(() => void done.push(number));
     const settle = async (count: number): Promise<void> => {
       while (syncs.length < count) await nextTurn();
     };

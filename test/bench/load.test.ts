@@ -6,7 +6,10 @@ import { load } from "../../bench/servers.ts";
 
 const JOB = { path: "/", body: "{}", token: "t", connections: 4, ms: 1000 };
 
-async function withServer<T>(answer: RequestListener, work: (port: number) => Promise<T>): Promise<T> {
+async function withServer<T>(
+  answer: RequestListener,
+  work: (port: number) => Promise<T>,
+): Promise<T> {
   const server = createServer(answer);
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   try {

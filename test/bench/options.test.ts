@@ -7,7 +7,11 @@ import { ROOT } from "../../bench/servers.ts";
 /** As `npm run bench` starts it. */
 const bench = (...args: string[]): Promise<{ code: number; out: string; err: string }> =>
   new Promise((resolve) => {
-    const node = ["--conditions=rouse-source", "--disable-warning=ExperimentalWarning", join(ROOT, "bench/main.ts")];
+    const node = [
+      "--conditions=rouse-source",
+      "--disable-warning=ExperimentalWarning",
+      join(ROOT, "bench/main.ts"),
+    ];
     execFile(process.execPath, [...node, ...args], { cwd: ROOT }, (error, out, err) =>
       resolve({ code: error === null ? 0 : Number(error.code), out, err }),
     );
@@ -17,7 +21,15 @@ describe("npm run bench", () => {
   it("--help lists the options, the rows and examples", async () => {
     const { code, out, err } = await bench("--help");
     expect([code, err]).toEqual([0, ""]);
-    for (const word of ["--row <text>", "--table", "--write", "--peers", "open-loop", "limits-2m", "npm run bench -- --table --write"])
+    for (const word of [
+      "--row <text>",
+      "--table",
+      "--write",
+      "--peers",
+      "open-loop",
+      "limits-2m",
+      "npm run bench -- --table --write",
+    ])
       expect(out).toContain(word);
   });
 
@@ -25,12 +37,15 @@ describe("npm run bench", () => {
     [["--tabel"], "Unknown option '--tabel'."],
     [["agent"], "Unexpected argument 'agent'."],
     [["--row", "nothing"], 'No row has "nothing" in its name. The rows are agent, wake,'],
-  ])("%j says what is wrong and where the options are, and measures nothing", async (args, message) => {
-    const { code, out, err } = await bench(...args);
-    expect([code, out]).toEqual([2, ""]);
-    expect(err).toContain(message);
-    expect(err).toContain("npm run bench -- --help");
-  });
+  ])(
+    "%j says what is wrong and where the options are, and measures nothing",
+    async (args, message) => {
+      const { code, out, err } = await bench(...args);
+      expect([code, out]).toEqual([2, ""]);
+      expect(err).toContain(message);
+      expect(err).toContain("npm run bench -- --help");
+    },
+  );
 
   it.each([
     [["--rounds", "0"], /--rounds is "0"/],
@@ -45,8 +60,18 @@ describe("npm run bench", () => {
   });
 
   it("--table has its own rounds, and measures other programs", () => {
-    expect(parseOptions(["--table"], [])).toMatchObject({ ms: 1000, rounds: 5, peers: true, task: "measure" });
+    expect(parseOptions(["--table"], [])).toMatchObject({
+      ms: 1000,
+      rounds: 5,
+      peers: true,
+      task: "measure",
+    });
     expect(parseOptions(["--table", "--rounds", "2"], [])).toMatchObject({ ms: 1000, rounds: 2 });
-    expect(parseOptions([], [])).toMatchObject({ ms: 3000, rounds: 3, peers: false, task: "measure" });
+    expect(parseOptions([], [])).toMatchObject({
+      ms: 3000,
+      rounds: 3,
+      peers: false,
+      task: "measure",
+    });
   });
 });

@@ -4,7 +4,14 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { getLoads, planFor, price, buildScenario } from "../../bench/simulate/arithmetic.ts";
 import { getCost, COSTS_FILE, parseCosts, type CostsFile } from "../../bench/simulate/costs.ts";
-import { createArrivals, createCalendar, createFlusher, createStation, createTimes, type Times } from "../../bench/simulate/engine.ts";
+import {
+  createArrivals,
+  createCalendar,
+  createFlusher,
+  createStation,
+  createTimes,
+  type Times,
+} from "../../bench/simulate/engine.ts";
 import { overfullKeys, simulate, type Scenario } from "../../bench/simulate/model.ts";
 import { createRandom, createZipf, toPartition } from "../../bench/simulate/random.ts";
 import { main } from "../../bench/simulate.ts";
@@ -12,7 +19,12 @@ import { main } from "../../bench/simulate.ts";
 const SEED = 7;
 
 /** A line before `servers`: arrivals at random, service as drawn. How long each customer waits, and is there in all. */
-function queue(rate: number, service: () => number, servers = 1, customers = 400_000): { waits: Times; stays: Times } {
+function queue(
+  rate: number,
+  service: () => number,
+  servers = 1,
+  customers = 400_000,
+): { waits: Times; stays: Times } {
   const random = createRandom(SEED);
   const arrivals = createArrivals(rate, undefined, random);
   const station = createStation(servers);
@@ -51,7 +63,10 @@ describe("stations wait as theory says", () => {
     const random = createRandom(SEED + 2);
     const { waits } = queue(300, () => random.exponential(0.01), 4);
     const offered = 3;
-    const terms = [1, offered, offered ** 2 / 2, offered ** 3 / 6].reduce((sum, term) => sum + term, 0);
+    const terms = [1, offered, offered ** 2 / 2, offered ** 3 / 6].reduce(
+      (sum, term) => sum + term,
+      0,
+    );
     const last = offered ** 4 / 24 / (1 - offered / 4);
     within(waits.mean(), last / (terms + last) / (400 - 300), 0.05);
   });
@@ -77,7 +92,11 @@ describe("the log", () => {
     const FLUSHED = -1;
     calendar.at(arrivals.next(0), 0);
     let flushes = 0;
-    for (let item = calendar.next(); item !== undefined && came.length < 50_000; item = calendar.next()) {
+    for (
+      let item = calendar.next();
+      item !== undefined && came.length < 50_000;
+      item = calendar.next()
+    ) {
       if (item === FLUSHED) {
         const { items, next } = log.ended(calendar.now);
         flushes++;
@@ -108,7 +127,10 @@ describe("randomness", () => {
       for (let now = arrivals.next(0); now < 2_000; now = arrivals.next(now))
         bySecond[Math.floor(now)] = (bySecond[Math.floor(now)] as number) + 1;
       const mean = bySecond.reduce((sum, one) => sum + one, 0) / 2_000;
-      return { mean, spread: bySecond.reduce((sum, one) => sum + (one - mean) ** 2, 0) / 2_000 / mean };
+      return {
+        mean,
+        spread: bySecond.reduce((sum, one) => sum + (one - mean) ** 2, 0) / 2_000 / mean,
+      };
     };
     const even = counts(undefined);
     within(even.mean, 1_000, 0.01);
@@ -121,16 +143,21 @@ describe("randomness", () => {
   it("keys are as frequent as Zipf's law says, and partitions share them evenly but for the hottest", () => {
     const zipf = createZipf(10_000, 1);
     const random = createRandom(SEED);
-    const harmonic = Array.from({ length: 10_000 }, (_, rank) => 1 / (rank + 1)).reduce((sum, one) => sum + one, 0);
+    const harmonic = Array.from({ length: 10_000 }, (_, rank) => 1 / (rank + 1)).reduce(
+      (sum, one) => sum + one,
+      0,
+    );
     for (const rank of [0, 1, 9]) within(zipf.share(rank), 1 / (rank + 1) / harmonic, 1e-9);
     const direct = new Float64Array(10);
     for (let n = 0; n < 500_000; n++) {
       const key = zipf.draw(random);
       if (key < 10) direct[key] = (direct[key] as number) + 1;
     }
-    for (const rank of [0, 1, 9]) within((direct[rank] as number) / 500_000, zipf.share(rank), 0.05);
+    for (const rank of [0, 1, 9])
+      within((direct[rank] as number) / 500_000, zipf.share(rank), 0.05);
     const parts = new Float64Array(16);
-    for (let key = 0; key < 160_000; key++) parts[toPartition(key, 16)] = (parts[toPartition(key, 16)] as number) + 1;
+    for (let key = 0; key < 160_000; key++)
+      parts[toPartition(key, 16)] = (parts[toPartition(key, 16)] as number) + 1;
     for (const count of parts) within(count, 10_000, 0.04);
   });
 });
@@ -170,27 +197,61 @@ describe("the whole", () => {
     const outcome = simulate(SMALL);
     const { rate, partitions, cores } = SMALL;
     within(outcome.gatewayBusy, rate * SMALL.acceptCpu, 0.05);
-    const database = (rate / partitions) * (SMALL.commitCpu + 0.75 * SMALL.keyCpu + 0.2 * SMALL.runCpu);
-    within(outcome.databaseBusy.reduce((sum, one) => sum + one, 0) / partitions, database / cores, 0.05);
-    const log = (rate / partitions) * (SMALL.commitBytes + 0.75 * SMALL.keyBytes + 0.2 * SMALL.runBytes);
-    within(outcome.logBusy.reduce((sum, one) => sum + one, 0) / partitions, log / SMALL.logBytesPerSecond, 0.05);
-    expect([outcome.arrived, outcome.disorder, outcome.refusals]).toEqual([outcome.accepted + outcome.underWay, 0, 0]);
+    const database =
+      (rate / partitions) * (SMALL.commitCpu + 0.75 * SMALL.keyCpu + 0.2 * SMALL.runCpu);
+    within(
+      outcome.databaseBusy.reduce((sum, one) => sum + one, 0) / partitions,
+      database / cores,
+      0.05,
+    );
+    const log =
+      (rate / partitions) * (SMALL.commitBytes + 0.75 * SMALL.keyBytes + 0.2 * SMALL.runBytes);
+    within(
+      outcome.logBusy.reduce((sum, one) => sum + one, 0) / partitions,
+      log / SMALL.logBytesPerSecond,
+      0.05,
+    );
+    expect([outcome.arrived, outcome.disorder, outcome.refusals]).toEqual([
+      outcome.accepted + outcome.underWay,
+      0,
+      0,
+    ]);
     expect(outcome.runsStarted).toBeGreaterThan(10_000);
   });
 
   it("a gateway in front of a database that costs nothing is M/M/1", () => {
-    const free = { commitCpu: 0, keyCpu: 0, runCpu: 0, commitBytes: 0, keyBytes: 0, runBytes: 0, flushSeconds: 0, roundTrip: 0 };
+    const free = {
+      commitCpu: 0,
+      keyCpu: 0,
+      runCpu: 0,
+      commitBytes: 0,
+      keyBytes: 0,
+      runBytes: 0,
+      flushSeconds: 0,
+      roundTrip: 0,
+    };
     const outcome = simulate({ ...SMALL, ...free, partitions: 1, rate: 700, seconds: 600 });
     within(outcome.accept.mean(), 1 / (1000 - 700), 0.06);
-    const fixed = simulate({ ...SMALL, ...free, partitions: 1, rate: 700, seconds: 600, service: "fixed" });
+    const fixed = simulate({
+      ...SMALL,
+      ...free,
+      partitions: 1,
+      rate: 700,
+      seconds: 600,
+      service: "fixed",
+    });
     within(fixed.accept.mean(), 0.001 + (0.7 * 0.001) / (2 * 0.3), 0.06);
   });
 
   it("a database that costs twice as much shows in its load and in the answers", () => {
-    const [once, twice] = [0.004, 0.008].map((commitCpu) => simulate({ ...SMALL, commitCpu, runsPerHook: 0 }));
+    const [once, twice] = [0.004, 0.008].map((commitCpu) =>
+      simulate({ ...SMALL, commitCpu, runsPerHook: 0 }),
+    );
     const busy = (list: readonly number[] = []): number => list.reduce((sum, one) => sum + one, 0);
     within(busy(twice?.databaseBusy) / busy(once?.databaseBusy), 8.375 / 4.375, 0.03);
-    expect(twice?.accept.quantile(0.99)).toBeGreaterThan((once?.accept.quantile(0.99) ?? Infinity) * 1.7);
+    expect(twice?.accept.quantile(0.99)).toBeGreaterThan(
+      (once?.accept.quantile(0.99) ?? Infinity) * 1.7,
+    );
   });
 
   it("refuses while a partition is away what is its own or has its event's key there, and takes all of it later", () => {
@@ -204,7 +265,13 @@ describe("the whole", () => {
   });
 
   it("a key with more turns than one after the other can be has a line that grows; others do not", () => {
-    const crowded: Scenario = { ...SMALL, skew: 1.2, runsPerHook: 1, turnSeconds: 0.05, places: 200 };
+    const crowded: Scenario = {
+      ...SMALL,
+      skew: 1.2,
+      runsPerHook: 1,
+      turnSeconds: 0.05,
+      places: 200,
+    };
     const overfull = overfullKeys(crowded, createZipf(crowded.keys, crowded.skew));
     const outcome = simulate(crowded);
     expect(overfull).toBeGreaterThan(0);
@@ -217,7 +284,14 @@ describe("the whole", () => {
     const short = { ...SMALL, seconds: 10, warmUp: 1 };
     const shown = (seed: number): unknown => {
       const { accept, start, startOfOthers, ...rest } = simulate({ ...short, seed });
-      return { ...rest, times: [accept, start, startOfOthers].map((times) => [times.count(), times.mean(), times.quantile(0.9)]) };
+      return {
+        ...rest,
+        times: [accept, start, startOfOthers].map((times) => [
+          times.count(),
+          times.mean(),
+          times.quantile(0.9),
+        ]),
+      };
     };
     expect(shown(1)).toEqual(shown(1));
     expect(shown(1)).not.toEqual(shown(2));
@@ -229,10 +303,16 @@ describe("costs", () => {
 
   it("the file says of each how it was measured and where, or that it was not", () => {
     for (const [name, cost] of Object.entries(known.costs)) {
-      if (cost.value === null) expect([name, cost.how.startsWith("not meas"), cost.estimate !== undefined]).toEqual([name, true, true]);
+      if (cost.value === null)
+        expect([name, cost.how.startsWith("not meas"), cost.estimate !== undefined]).toEqual([
+          name,
+          true,
+          true,
+        ]);
       else expect([name, cost.on ?? ""]).toEqual([name, expect.stringMatching(/./)]);
     }
-    for (const cost of Object.values(price(known))) expect([cost.name, cost.kind]).not.toEqual([cost.name, "missing"]);
+    for (const cost of Object.values(price(known)))
+      expect([cost.name, cost.kind]).not.toEqual([cost.name, "missing"]);
   });
 
   it("tells measured, estimated and missing apart", () => {
@@ -254,9 +334,11 @@ describe("costs", () => {
       ["missing", 0],
       ["missing", 0],
     ]);
-    expect(() => parseCosts('{"note":"","costs":{"x":{"unit":"µs","value":"5","how":"twenty letters at the least"}}}')).toThrow(
-      /costs\.json/,
-    );
+    expect(() =>
+      parseCosts(
+        '{"note":"","costs":{"x":{"unit":"µs","value":"5","how":"twenty letters at the least"}}}',
+      ),
+    ).toThrow(/costs\.json/);
   });
 
   it("a plan keeps every database as full as it may be, and the first break is the least rate", () => {
@@ -266,7 +348,11 @@ describe("costs", () => {
     for (const { breaksAt } of others) expect(breaksAt).toBeGreaterThanOrEqual(one?.breaksAt ?? 0);
     const processors = getLoads(plan, priced).find(({ part }) => part.startsWith("processors"));
     expect(processors?.load).toBeLessThanOrEqual(0.6);
-    expect(getLoads(planFor(100_000, priced, 1), priced).find(({ part }) => part.startsWith("processors"))?.load).toBeGreaterThan(1);
+    expect(
+      getLoads(planFor(100_000, priced, 1), priced).find(({ part }) =>
+        part.startsWith("processors"),
+      )?.load,
+    ).toBeGreaterThan(1);
     expect(buildScenario(plan, priced, 1, 60, undefined).partitions).toBe(plan.partitions);
   });
 });
@@ -278,9 +364,15 @@ it("docs/scaling.md says what these costs give, and which of it is estimated", (
   const loads = getLoads(planFor(1_000, priced, 1), priced);
   expect(told.length).toBe(loads.length);
   for (const [, number = "", sign, words = ""] of told) {
-    const [word = ""] = /session key|main session|disk|connections|processors|counter|log/.exec(words) ?? [];
-    const found = loads.find(({ part }) => new RegExp(`\\b${word}\\b`).test(part.split(":")[0] ?? ""));
-    expect([words, sign !== undefined]).toEqual([words, found?.from.some(({ kind }) => kind === "estimate")]);
+    const [word = ""] =
+      /session key|main session|disk|connections|processors|counter|log/.exec(words) ?? [];
+    const found = loads.find(({ part }) =>
+      new RegExp(`\\b${word}\\b`).test(part.split(":")[0] ?? ""),
+    );
+    expect([words, sign !== undefined]).toEqual([
+      words,
+      found?.from.some(({ kind }) => kind === "estimate"),
+    ]);
     within(Number(number.replaceAll(",", "")), found?.breaksAt ?? 0, 0.2);
   }
 });
@@ -289,7 +381,9 @@ describe("what is printed", () => {
   function printed(costs: CostsFile["costs"]): string {
     const dir = mkdtempSync(join(tmpdir(), "rouse-simulate-"));
     const lines: string[] = [];
-    const log = vi.spyOn(console, "log").mockImplementation((line: string) => void lines.push(line));
+    const log = vi
+      .spyOn(console, "log")
+      .mockImplementation((line: string) => void lines.push(line));
     try {
       writeFileSync(join(dir, "costs.json"), JSON.stringify({ note: "", costs }));
       main({ seed: 1, rates: [50], file: join(dir, "costs.json") });
@@ -300,15 +394,23 @@ describe("what is printed", () => {
     return lines.join("\n");
   }
   const { costs } = parseCosts(readFileSync(COSTS_FILE, "utf8"));
-  const all = (change: (cost: CostsFile["costs"][string]) => CostsFile["costs"][string]): CostsFile["costs"] =>
+  const all = (
+    change: (cost: CostsFile["costs"][string]) => CostsFile["costs"][string],
+  ): CostsFile["costs"] =>
     Object.fromEntries(Object.entries(costs).map(([name, cost]) => [name, change(cost)]));
 
   it("marks what rests on an estimate, and only that", () => {
     const measured = printed(all((cost) => ({ ...cost, value: cost.value ?? cost.estimate ?? 1 })));
     expect(measured.replace("≈ behind a figure: it rests on an estimate.", "")).not.toContain("≈");
-    const estimated = printed(all((cost) => ({ ...cost, value: null, estimate: cost.value ?? cost.estimate ?? 1 })));
-    expect(estimated.match(/≈ ESTIMATE/g)?.length).toBe(Object.keys(price(parseCosts(readFileSync(COSTS_FILE, "utf8")))).length);
-    for (const line of estimated.split("\n").filter((one) => /^\| (?:accept|processors|log of|enqueue)/.test(one)))
+    const estimated = printed(
+      all((cost) => ({ ...cost, value: null, estimate: cost.value ?? cost.estimate ?? 1 })),
+    );
+    expect(estimated.match(/≈ ESTIMATE/g)?.length).toBe(
+      Object.keys(price(parseCosts(readFileSync(COSTS_FILE, "utf8")))).length,
+    );
+    for (const line of estimated
+      .split("\n")
+      .filter((one) => /^\| (?:accept|processors|log of|enqueue)/.test(one)))
       expect(line).toContain("≈");
   });
 

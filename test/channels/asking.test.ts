@@ -28,13 +28,18 @@ const ask = async (channel: Channel, asked: ApprovalQuestion): Promise<SendResul
   if (!result) throw new Error("the channel does not ask");
   return result;
 };
-const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 30_000, interval: 10 });
+const until = (check: () => void): Promise<void> =>
+  vi.waitFor(check, { timeout: 30_000, interval: 10 });
 
 describe("telegram", () => {
   const open = async (more: object = {}) => {
     const server = await startTelegram();
     onTestFinished(() => server.close());
-    const { channel } = await openChannel("telegram", { token: server.token, apiUrl: server.url, ...more });
+    const { channel } = await openChannel("telegram", {
+      token: server.token,
+      apiUrl: server.url,
+      ...more,
+    });
     return { server, channel };
   };
 
@@ -73,7 +78,10 @@ describe("telegram", () => {
     const { server, channel } = await open({ mode: "webhook", webhookSecret: "s3cret" });
     server.allowed = ["message"];
     await ask(channel, question("42"));
-    expect(server.messages[0]).toMatchObject({ text: expect.stringContaining('Reply "approve 7f3"') as unknown, buttons: [] });
+    expect(server.messages[0]).toMatchObject({
+      text: expect.stringContaining('Reply "approve 7f3"') as unknown,
+      buttons: [],
+    });
     server.allowed = ["message", "callback_query"];
     await ask(channel, question("42"));
     expect(server.messages[1]?.buttons).toHaveLength(2);
@@ -82,7 +90,11 @@ describe("telegram", () => {
     const [update] = await new Api(server.token, { apiRoot: server.url }).getUpdates();
     const host = testHost();
     const headers = { "x-telegram-bot-api-secret-token": "s3cret" };
-    const request = new Request("http://rouse.test/channels/telegram", { method: "POST", headers, body: JSON.stringify(update) });
+    const request = new Request("http://rouse.test/channels/telegram", {
+      method: "POST",
+      headers,
+      body: JSON.stringify(update),
+    });
     expect((await channel.request?.(request, host))?.status).toBe(200);
     expect([host.presses.length, server.notices]).toEqual([1, ["Approved."]]);
   });
@@ -92,7 +104,11 @@ describe("discord", () => {
   const open = async () => {
     const server = await startDiscord();
     onTestFinished(() => server.close());
-    const { channel } = await openChannel("discord", { token: server.token, apiUrl: server.url, gatewayUrl: server.gatewayUrl });
+    const { channel } = await openChannel("discord", {
+      token: server.token,
+      apiUrl: server.url,
+      gatewayUrl: server.gatewayUrl,
+    });
     return { server, channel };
   };
 
@@ -113,7 +129,9 @@ describe("discord", () => {
     const { server, channel } = await open();
     server.interactionsUrl = "https://elsewhere.example.com";
     expect(await ask(channel, question(CHANNEL))).toMatchObject({ status: "sent" });
-    expect(server.messages).toMatchObject([{ content: expect.stringContaining('Reply "approve 7f3"') as unknown, buttons: [] }]);
+    expect(server.messages).toMatchObject([
+      { content: expect.stringContaining('Reply "approve 7f3"') as unknown, buttons: [] },
+    ]);
   });
 
   it("does not ask twice if the first try was cut", async () => {
@@ -142,7 +160,10 @@ describe("slack", () => {
     expect(server.posts[0]?.fields["blocks"]).toContain('Reply \\"approve 7f3\\"');
     server.press("Approve", "U0ANN00001");
     await until(() => expect(server.notices).toEqual([{ user: "U0ANN00001", text: "Approved." }]));
-    expect([host.presses, server.acknowledged]).toMatchObject([[{ from: "U0ANN00001", verdict: "approve", code: "7f3" }], 1]);
+    expect([host.presses, server.acknowledged]).toMatchObject([
+      [{ from: "U0ANN00001", verdict: "approve", code: "7f3" }],
+      1,
+    ]);
   });
 
   it("takes signed presses at its public address, and no others", async () => {
@@ -153,7 +174,11 @@ describe("slack", () => {
     expect((await channel.request?.(request as Request, host))?.status).toBe(200);
     await until(() => expect(server.notices).toHaveLength(1));
     expect(host.presses).toMatchObject([{ from: "U0ANN00001", verdict: "deny" }]);
-    const payload = { type: "block_actions", user: { id: "U0ANN00001" }, actions: [{ value: "approve 7f3" }] };
+    const payload = {
+      type: "block_actions",
+      user: { id: "U0ANN00001" },
+      actions: [{ value: "approve 7f3" }],
+    };
     const now = Math.floor(Date.now() / 1000);
     for (const forged of [pressRequest(payload, now, "another"), pressRequest(payload, now - 3600)])
       expect((await channel.request?.(forged, host))?.status).toBe(401);
@@ -170,19 +195,36 @@ describe("whatsapp", () => {
   it("asks in text if the text is too long for buttons", async () => {
     const { channel, server } = await openWhatsApp();
     await ask(channel, question(TO, { text: "x".repeat(1100) }));
-    expect(server.arrived).toMatchObject([{ buttons: [], text: expect.stringContaining('Reply "approve 7f3"') as unknown }]);
+    expect(server.arrived).toMatchObject([
+      { buttons: [], text: expect.stringContaining('Reply "approve 7f3"') as unknown },
+    ]);
   });
 
   it("fails visibly outside of 24 hours, at once or by a later report", async () => {
     const { channel, server, host, post } = await openWhatsApp();
     server.fail({ status: 400, code: 131047 }, 1);
-    expect(await ask(channel, question(TO))).toMatchObject({ status: "failed", reason: expect.stringContaining("24 hours") as unknown });
+    expect(await ask(channel, question(TO))).toMatchObject({
+      status: "failed",
+      reason: expect.stringContaining("24 hours") as unknown,
+    });
     await ask(channel, question(TO));
     const key = server.bodies[0]?.["biz_opaque_callback_data"];
     expect(key).toBe("dlv_q0.0");
-    const failed = { id: "wamid.1", status: "failed", recipient_id: "1", biz_opaque_callback_data: key, errors: [{ code: 131047 }] };
+    const failed = {
+      id: "wamid.1",
+      status: "failed",
+      recipient_id: "1",
+      biz_opaque_callback_data: key,
+      errors: [{ code: 131047 }],
+    };
     expect(await post(notification([[valueOf([], [failed])]]))).toBe(200);
-    expect(host.lost).toEqual([{ idempotencyKey: "dlv_q0.0", reason: expect.stringContaining("131047") as unknown, resend: false }]);
+    expect(host.lost).toEqual([
+      {
+        idempotencyKey: "dlv_q0.0",
+        reason: expect.stringContaining("131047") as unknown,
+        resend: false,
+      },
+    ]);
   });
 });
 

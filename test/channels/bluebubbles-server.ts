@@ -65,7 +65,13 @@ export const PASSWORD = "pass word&4711";
 export interface BlueBubblesServer {
   url: string;
   /** What reached Messages, oldest first. */
-  sent: { chatGuid: string; text: string; tempGuid: string; method: string | undefined; selectedMessageGuid: string | undefined }[];
+  sent: {
+    chatGuid: string;
+    text: string;
+    tempGuid: string;
+    method: string | undefined;
+    selectedMessageGuid: string | undefined;
+  }[];
   /** Paths that were asked, without their query. */
   asked: string[];
   /** Chats that exist. */
@@ -76,7 +82,10 @@ export interface BlueBubblesServer {
   /** Makes the next sends fail, `times` of them or all; a wrong password and being away meet everything. */
   fail(fault: BlueBubblesFault | undefined, times?: number): void;
   /** A message that arrives; returns what a webhook of it carries. */
-  arrive(text: string | null, more?: Partial<ServerMessage>): { type: "new-message"; data: ServerMessage };
+  arrive(
+    text: string | null,
+    more?: Partial<ServerMessage>,
+  ): { type: "new-message"; data: ServerMessage };
   close(): void;
 }
 
@@ -94,9 +103,21 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
   let count = 0;
 
   const write = (response: ServerResponse, status: number, body: object): void =>
-    void response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify({ status, ...body }));
-  const refuse = (response: ServerResponse, status: number, type: string, said: string, data?: object): void =>
-    write(response, status, { message: said, error: { type, error: said, message: said }, ...(data ? { data } : {}) });
+    void response
+      .writeHead(status, { "content-type": "application/json" })
+      .end(JSON.stringify({ status, ...body }));
+  const refuse = (
+    response: ServerResponse,
+    status: number,
+    type: string,
+    said: string,
+    data?: object,
+  ): void =>
+    write(response, status, {
+      message: said,
+      error: { type, error: said, message: said },
+      ...(data ? { data } : {}),
+    });
   const add = (more: Partial<ServerMessage>): ServerMessage => {
     const guid = `GUID-${++count}`;
     const message: ServerMessage = {
@@ -115,7 +136,10 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
     return message;
   };
 
-  const take = (chatGuid: string, body: z.output<typeof TEXT> | z.output<typeof NEW_CHAT>): ServerMessage => {
+  const take = (
+    chatGuid: string,
+    body: z.output<typeof TEXT> | z.output<typeof NEW_CHAT>,
+  ): ServerMessage => {
     const { message: text, tempGuid, method } = body;
     sent.push({
       chatGuid,
@@ -128,7 +152,12 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
   };
   const takeFault = (): BlueBubblesFault | undefined => (left-- > 0 ? fault : undefined);
   /** Whether a fault has answered. Like the server's, the texts quote what they should not. */
-  const failed = (request: IncomingMessage, response: ServerResponse, text: string, accept: () => void): boolean => {
+  const failed = (
+    request: IncomingMessage,
+    response: ServerResponse,
+    text: string,
+    accept: () => void,
+  ): boolean => {
     const quote = `${request.url} ${text}`;
     switch (takeFault()) {
       case "hang":
@@ -159,7 +188,12 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
         refuse(response, 500, "iMessage Error", `iMessage Private API is not enabled! ${quote}`);
         return true;
       case "already-queued":
-        refuse(response, 400, "Validation Error", `Message is already queued to be sent! (Temp GUID: ${quote})`);
+        refuse(
+          response,
+          400,
+          "Validation Error",
+          `Message is already queued to be sent! (Temp GUID: ${quote})`,
+        );
         return true;
       case "timed-out":
         refuse(response, 500, "iMessage Error", `Transaction timeout ${quote}`);
@@ -185,38 +219,59 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
     for await (const chunk of request) text += String(chunk);
     if (searchParams.get("password") !== PASSWORD || (fault === "bad-credential" && left > 0))
       return refuse(response, 401, "Authentication Error", `Unauthorized ${request.url}`);
-    if (request.method === "GET" && pathname === "/api/v1/ping") return write(response, 200, { message: "Ping received!", data: "pong" });
+    if (request.method === "GET" && pathname === "/api/v1/ping")
+      return write(response, 200, { message: "Ping received!", data: "pong" });
     if (request.method !== "POST") return give(pathname, request, response);
     const body: unknown = JSON.parse(text);
     if (pathname === "/api/v1/chat/query") {
       const { guid } = CHAT_QUERY.parse(body);
-      return write(response, 200, { message: "Success", data: chats.has(guid) ? [{ guid, participants: [] }] : [] });
+      return write(response, 200, {
+        message: "Success",
+        data: chats.has(guid) ? [{ guid, participants: [] }] : [],
+      });
     }
     if (pathname === "/api/v1/message/query") {
       if (fault === "unavailable" && takeFault()) return void response.writeHead(503).end();
       const { chatGuid, after, sort, limit, offset } = MESSAGE_QUERY.parse(body);
       const found = messages
-        .filter((message) => message.dateCreated >= after && (chatGuid === undefined || message.chats[0]?.guid === chatGuid))
-        .toSorted((a, b) => (sort === "ASC" ? a.dateCreated - b.dateCreated : b.dateCreated - a.dateCreated));
-      return write(response, 200, { message: "Success", data: found.slice(offset, offset + limit) });
+        .filter(
+          (message) =>
+            message.dateCreated >= after &&
+            (chatGuid === undefined || message.chats[0]?.guid === chatGuid),
+        )
+        .toSorted((a, b) =>
+          sort === "ASC" ? a.dateCreated - b.dateCreated : b.dateCreated - a.dateCreated,
+        );
+      return write(response, 200, {
+        message: "Success",
+        data: found.slice(offset, offset + limit),
+      });
     }
     if (pathname === "/api/v1/message/text") {
       const given = TEXT.parse(body);
       if (failed(request, response, text, () => take(given.chatGuid, given))) return;
-      return write(response, 200, { message: "Message sent!", data: { ...take(given.chatGuid, given), tempGuid: given.tempGuid } });
+      return write(response, 200, {
+        message: "Message sent!",
+        data: { ...take(given.chatGuid, given), tempGuid: given.tempGuid },
+      });
     }
     if (pathname === "/api/v1/chat/new") {
       const given = NEW_CHAT.parse(body);
       const guid = `${given.service};-;${given.addresses[0]}`;
       if (failed(request, response, text, () => take(guid, given))) return;
       chats.add(guid);
-      return write(response, 200, { message: "Successfully created chat!", data: { guid, messages: [take(guid, given)] } });
+      return write(response, 200, {
+        message: "Successfully created chat!",
+        data: { guid, messages: [take(guid, given)] },
+      });
     }
     return refuse(response, 404, "Database Error", "not found");
   };
 
   const server = createServer((request, response) => {
-    answer(request, response).catch(() => refuse(response, 400, "Validation Error", `bad request ${request.url}`));
+    answer(request, response).catch(() =>
+      refuse(response, 400, "Validation Error", `bad request ${request.url}`),
+    );
   });
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   return {

@@ -12,7 +12,12 @@ describe("how long further messages are waited for", () => {
     ["one message", [1000], 1000, 1800],
     ["the newest counts", [1000, 1500, 2100], 2200, 2900],
     ["one that waited long", [1000], 90_000, 1800],
-    ["after ten quiet times without a pause the turn begins", [0, ...Array.from({ length: 20 }, (_, at) => at * 700)], 13_300, 8000],
+    [
+      "after ten quiet times without a pause the turn begins",
+      [0, ...Array.from({ length: 20 }, (_, at) => at * 700)],
+      13_300,
+      8000,
+    ],
     ["what came before a pause does not count", [0, 60_000, 60_500], 60_600, 61_300],
     ["the clock was set back", [5000], 1000, 1000],
   ])("%s", (_what, times, now, until) => {
@@ -52,12 +57,18 @@ async function sayQuickly(...said: readonly Parameters<typeof sayOn>[1][]): Prom
 }
 const sent = () => sentOn(world);
 const whenSent = (count: number) => world.until(async () => sent().length === count);
-const runs = async (): Promise<{ id: string; status: string }[]> => (await world.admin("/admin/v1/runs")).body.runs;
+const runs = async (): Promise<{ id: string; status: string }[]> =>
+  (await world.admin("/admin/v1/runs")).body.runs;
 const newest = (): string => String(provider.requests.at(-1)?.body.messages.at(-1)?.content);
 const idle = () =>
   world.until(async () => {
     const { counts } = (await world.admin("/admin/v1/status")).body.status;
-    return !counts["jobs.turn"] && !counts["jobs.delivery"] && !counts["runs.queued"] && !counts["runs.running"];
+    return (
+      !counts["jobs.turn"] &&
+      !counts["jobs.delivery"] &&
+      !counts["runs.queued"] &&
+      !counts["runs.running"]
+    );
   });
 
 function collectTests(storeConfig: () => object): void {
@@ -85,10 +96,16 @@ function collectTests(storeConfig: () => object): void {
     expect(sent()).toHaveLength(1);
     expect(sent()[0]).toMatchObject({ text: "done", replyTo: said.at(-1)?.id });
     expect(provider.requests).toHaveLength(1);
-    expect(newest()).toMatch(/from ann[^]*one[^]*from ann[^]*two[^]*from ann[^]*three[^]*from ann[^]*four[^]*from ann[^]*five/);
+    expect(newest()).toMatch(
+      /from ann[^]*one[^]*from ann[^]*two[^]*from ann[^]*three[^]*from ann[^]*four[^]*from ann[^]*five/,
+    );
     const { events } = (await world.admin("/admin/v1/events")).body;
-    expect(events.map(({ outcome }: { outcome: string }) => outcome)).toEqual(Array.from({ length: 5 }, () => "accepted"));
-    expect((await runs()).map(({ status }) => status)).toEqual(Array.from({ length: 5 }, () => "succeeded"));
+    expect(events.map(({ outcome }: { outcome: string }) => outcome)).toEqual(
+      Array.from({ length: 5 }, () => "accepted"),
+    );
+    expect((await runs()).map(({ status }) => status)).toEqual(
+      Array.from({ length: 5 }, () => "succeeded"),
+    );
     const { turns } = (await world.admin("/admin/v1/sessions/show?key=main")).body;
     expect(turns).toHaveLength(1);
   });
@@ -96,11 +113,16 @@ function collectTests(storeConfig: () => object): void {
   it("messages of several people of a room keep their authors, and the answer goes to the room", async () => {
     await open();
     const lounge = { to: "lounge", direct: false };
-    await sayQuickly(message("Lunch?", { from: "ann", ...lounge }), message("Pizza!", { from: "bob", ...lounge }));
+    await sayQuickly(
+      message("Lunch?", { from: "ann", ...lounge }),
+      message("Pizza!", { from: "bob", ...lounge }),
+    );
     await whenSent(1);
     await idle();
     expect(sent()).toMatchObject([{ to: "lounge" }]);
-    expect(newest()).toMatch(/from ann \(the owner\), in the group lounge[^]*Lunch\?[^]*from bob, in the group lounge[^]*Pizza!/);
+    expect(newest()).toMatch(
+      /from ann \(the owner\), in the group lounge[^]*Lunch\?[^]*from bob, in the group lounge[^]*Pizza!/,
+    );
   });
 
   it("what comes while a turn runs makes the next turn", async () => {

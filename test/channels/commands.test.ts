@@ -6,19 +6,29 @@ import { gate } from "../platform/model.ts";
 import { message, PIPE, sayOn, sentOn } from "./pipe.ts";
 
 describe("which messages are commands", () => {
-  it.each(["/new", "!new", " /NEW\n", "/new@rouse_bot", "@rouse /new", "@rouse: !New"])("%j is one", (text) =>
-    expect(parseCommand(text)).toEqual({ command: "new" }),
+  it.each(["/new", "!new", " /NEW\n", "/new@rouse_bot", "@rouse /new", "@rouse: !New"])(
+    "%j is one",
+    (text) => expect(parseCommand(text)).toEqual({ command: "new" }),
   );
-  it.each(["/stop", "!stop", "/Stop@rouse_bot"])("%j is one", (text) => expect(parseCommand(text)).toEqual({ command: "stop" }));
+  it.each(["/stop", "!stop", "/Stop@rouse_bot"])("%j is one", (text) =>
+    expect(parseCommand(text)).toEqual({ command: "stop" }),
+  );
   it("`/agent` may have a word behind it", () => {
     expect(parseCommand("/agent@rouse_bot")).toEqual({ command: "agent" });
     expect(parseCommand("!Agent desk")).toEqual({ command: "agent", argument: "desk" });
     expect(parseCommand("/agent desk please")).toBeUndefined();
     expect(parseCommand("/help me")).toBeUndefined();
   });
-  it.each(["new", "/new order", "please /stop", "/newer", "//new", "/new /stop", "@rouse", "/start"])("%j is none", (text) =>
-    expect(parseCommand(text)).toBeUndefined(),
-  );
+  it.each([
+    "new",
+    "/new order",
+    "please /stop",
+    "/newer",
+    "//new",
+    "/new /stop",
+    "@rouse",
+    "/start",
+  ])("%j is none", (text) => expect(parseCommand(text)).toBeUndefined());
 });
 
 let world: World;
@@ -53,7 +63,8 @@ const close = async (): Promise<void> => {
 const say = (text: string, more: object = {}): Promise<void> => sayOn(world, message(text, more));
 const sent = () => sentOn(world);
 const whenSent = (count: number) => world.until(async () => sent().length === count);
-const runs = async (): Promise<{ name: string; status: string; sessionKey: string }[]> => (await world.admin("/admin/v1/runs")).body.runs;
+const runs = async (): Promise<{ name: string; status: string; sessionKey: string }[]> =>
+  (await world.admin("/admin/v1/runs")).body.runs;
 const CONFIRMED = "A new conversation begins with your next message.";
 
 describe("/new", () => {
@@ -66,7 +77,12 @@ describe("/new", () => {
     const command = message("/new", { to: "dm-ann", thread: "t1" });
     await sayOn(world, command);
     await whenSent(2);
-    expect(sent()[1]).toMatchObject({ to: "dm-ann", thread: "t1", replyTo: command.id, text: CONFIRMED });
+    expect(sent()[1]).toMatchObject({
+      to: "dm-ann",
+      thread: "t1",
+      replyTo: command.id,
+      text: CONFIRMED,
+    });
     expect(provider.requests).toHaveLength(1);
     await world.until(async () => (await runs())[0]?.status === "succeeded");
     const { events } = (await world.admin("/admin/v1/events")).body;
@@ -133,7 +149,9 @@ describe("/stop", () => {
     await say("/stop");
     await whenSent(1);
     expect(sent()[0]?.["text"]).toBe("Nothing to stop.");
-    expect((await runs()).map(({ name, status }) => [name, status])).toEqual([["/stop on pipe", "succeeded"]]);
+    expect((await runs()).map(({ name, status }) => [name, status])).toEqual([
+      ["/stop on pipe", "succeeded"],
+    ]);
   });
 
   it("leaves a `/new` that waits alone", async () => {
@@ -154,7 +172,10 @@ describe("/stop", () => {
     await world.until(async () => provider.requests.length === 1);
     await say("/stop", { from: "eve" });
     const { events } = (await world.admin("/admin/v1/events")).body;
-    expect(events[0]).toMatchObject({ outcome: "skipped", reason: expect.stringContaining("allowFrom") as unknown });
+    expect(events[0]).toMatchObject({
+      outcome: "skipped",
+      reason: expect.stringContaining("allowFrom") as unknown,
+    });
     const command = message("/stop");
     await Promise.all([sayOn(world, command), sayOn(world, command)]);
     await whenSent(1);
@@ -174,9 +195,13 @@ describe("/help, /status and /agent", () => {
   };
 
   it("`/help` lists the commands in the language of the sender, and asks no model", async () => {
-    expect(await answer("/help")).toMatch(/`\/new`: begin a new conversation[^]*`\/status`[^]*`\/agent`[^]*`\/approve …`/);
+    expect(await answer("/help")).toMatch(
+      /`\/new`: begin a new conversation[^]*`\/status`[^]*`\/agent`[^]*`\/approve …`/,
+    );
     expect(await answer("/help", { language: "de" })).toContain("eine neue Unterhaltung beginnen");
-    expect(await answer("/new", { language: "ja-JP" })).toBe("次のメッセージから新しい会話が始まります。");
+    expect(await answer("/new", { language: "ja-JP" })).toBe(
+      "次のメッセージから新しい会話が始まります。",
+    );
     expect(await answer("/stop", { language: "pt-br" })).toBe("Não há nada para parar.");
     expect(provider.requests).toHaveLength(0);
   });
@@ -188,17 +213,26 @@ describe("/help, /status and /agent", () => {
     await say("gamma");
     await world.until(async () => provider.requests.length === 2);
     expect(await answer("/status")).toBe(
-      ["- Agent: main", "- Model: local/big", "- Session: `main`", "- Running turns: 1", "- Waiting turns: 1", "- Tokens today: 0"].join(
-        "\n",
-      ),
+      [
+        "- Agent: main",
+        "- Model: local/big",
+        "- Session: `main`",
+        "- Running turns: 1",
+        "- Waiting turns: 1",
+        "- Tokens today: 0",
+      ].join("\n"),
     );
-    expect(await answer("/status", { from: "bob", to: "dm-bob" })).toMatch(/direct:bob`[^]*Running turns: 0[^]*Tokens today: 14$/);
+    expect(await answer("/status", { from: "bob", to: "dm-bob" })).toMatch(
+      /direct:bob`[^]*Running turns: 0[^]*Tokens today: 14$/,
+    );
     expect(provider.requests).toHaveLength(2);
   });
 
   it("`/agent` only shows the agent unless the config lists choices", async () => {
     expect(await answer("/agent")).toBe("The agent of this conversation is main.");
-    expect(await answer("/agent desk")).toBe("The agent of this conversation cannot be changed here.");
+    expect(await answer("/agent desk")).toBe(
+      "The agent of this conversation cannot be changed here.",
+    );
   });
 });
 
@@ -225,7 +259,9 @@ describe("/agent with choices", () => {
     await bob("alpha");
     await bob("/agent vault");
     await whenSent(2);
-    expect(sent().map(({ text }) => text)).toContain("There is no such agent here. You can choose: `/agent main`, `/agent desk`.");
+    expect(sent().map(({ text }) => text)).toContain(
+      "There is no such agent here. You can choose: `/agent main`, `/agent desk`.",
+    );
     await bob("/agent desk");
     await whenSent(3);
     await bob("beta");

@@ -18,18 +18,31 @@ describe("files of messages", () => {
       { images: false },
     );
     const { far, provider } = opened;
-    expect(await ask(opened, far.sends.file(IMAGE, "what is this?"))).toBe("I was given: text alone");
+    expect(await ask(opened, far.sends.file(IMAGE, "what is this?"))).toBe(
+      "I was given: text alone",
+    );
     expect(lastText(provider)).toContain("(this model cannot see images)");
     await ask(opened, far.sends.file(VOICE, ""));
-    expect(lastText(provider)).toContain("[voice or audio, its words are not known, because `transcription` is not set]");
+    expect(lastText(provider)).toContain(
+      "[voice or audio, its words are not known, because `transcription` is not set]",
+    );
     // The vendor states a size that is not allowed: nothing is fetched.
     const before = far.sends.shelf.asked.length;
     await ask(opened, far.sends.file({ ...REPORT, bytes: Buffer.alloc(20_001) }, "large"));
     expect(lastText(provider)).toContain("[file: report.pdf, it has more than 20000 bytes]");
     expect(far.sends.shelf.asked).toHaveLength(before);
-    await ask(opened, far.sends.file({ ...REPORT, name: "a.pdf", bytes: Buffer.from("%PDF-1.7 and no more") }, "broken"));
+    await ask(
+      opened,
+      far.sends.file(
+        { ...REPORT, name: "a.pdf", bytes: Buffer.from("%PDF-1.7 and no more") },
+        "broken",
+      ),
+    );
     expect(lastText(provider)).toMatch(/\[file: a\.pdf, it cannot be read: [^\]]+\]/);
-    await ask(opened, far.sends.file({ ...IMAGE, bytes: Buffer.from("<svg onload=alert(1)>") }, "no picture"));
+    await ask(
+      opened,
+      far.sends.file({ ...IMAGE, bytes: Buffer.from("<svg onload=alert(1)>") }, "no picture"),
+    );
     expect(lastText(provider)).toContain("it is no PNG, JPEG, GIF or WebP image");
   });
 
@@ -37,7 +50,13 @@ describe("files of messages", () => {
     const opened = await openWorld(vendor("msteams"), { attachments: { maxBytes: 5000 } });
     const { far, provider, world } = opened;
     // Teams states no size.
-    await ask(opened, far.sends.file({ ...REPORT, name: "notes.txt", mime: "text/plain", bytes: Buffer.alloc(50_000, "a") }, "long"));
+    await ask(
+      opened,
+      far.sends.file(
+        { ...REPORT, name: "notes.txt", mime: "text/plain", bytes: Buffer.alloc(50_000, "a") },
+        "long",
+      ),
+    );
     expect(lastText(provider)).toContain("[file: notes.txt, it has more than 5000 bytes]");
     expect(readdirSync(join(world.dir, ".rouse", "tmp"))).toEqual([]);
   });
@@ -46,7 +65,10 @@ describe("files of messages", () => {
     const opened = await openWorld(telegram, { attachments: { maxChars: 1000 } });
     const { far, provider } = opened;
     const bytes = Buffer.from(`${"word ".repeat(5000)}the-end`);
-    await ask(opened, far.sends.file({ kind: "document", name: "notes.txt", mime: "text/plain", bytes }, "long"));
+    await ask(
+      opened,
+      far.sends.file({ kind: "document", name: "notes.txt", mime: "text/plain", bytes }, "long"),
+    );
     expect(lastText(provider)).toContain("[cut: the text has more than 1000 characters]");
     expect(lastText(provider)).not.toContain("the-end");
     expect(lastText(provider).length).toBeLessThan(2000);
@@ -55,11 +77,14 @@ describe("files of messages", () => {
   it("give so many pages at most: a document with more is told of", async () => {
     const opened = await openWorld(telegram, { attachments: { maxPages: 2 } });
     const { far, provider } = opened;
-    const send = (name: string, ...pages: string[]) => far.sends.file({ ...REPORT, name, bytes: pdf(...pages) }, "read this");
+    const send = (name: string, ...pages: string[]) =>
+      far.sends.file({ ...REPORT, name, bytes: pdf(...pages) }, "read this");
     await ask(opened, send("short.pdf", "marker-1", "marker-2"));
     expect(lastText(provider)).toMatch(/What \[file: short\.pdf\] says:[^]*marker-1[^]*marker-2/);
     await ask(opened, send("long.pdf", "marker-1", "marker-2", "marker-3"));
-    expect(lastText(provider)).toMatch(/\[file: long\.pdf, it cannot be read: the document has more than 2 pages[^\]]*\]/);
+    expect(lastText(provider)).toMatch(
+      /\[file: long\.pdf, it cannot be read: the document has more than 2 pages[^\]]*\]/,
+    );
     expect(lastText(provider)).not.toContain("marker-");
   });
 
@@ -90,7 +115,9 @@ describe("files of messages", () => {
     const gone = await far.sends.file(REPORT, "gone");
     far.sends.shelf.clear();
     await ask(opened, Promise.resolve(gone));
-    expect(lastText(provider)).toContain("[file: report.pdf, it could not be fetched: the file is gone]");
+    expect(lastText(provider)).toContain(
+      "[file: report.pdf, it could not be fetched: the file is gone]",
+    );
   });
 
   it("that were sent one quickly after the other are answered together", async () => {
@@ -104,25 +131,37 @@ describe("files of messages", () => {
     // All three are there, and no turn has begun.
     await world.until(async () => (await world.admin("/admin/v1/runs")).body.runs.length === 3);
     clock.release();
-    expect((await world.until(async () => far.arrived()[0])).text).toBe("I was given: an image, spoken words, a document");
+    expect((await world.until(async () => far.arrived()[0])).text).toBe(
+      "I was given: an image, spoken words, a document",
+    );
     expect(provider.requests).toHaveLength(1);
     expect(lastText(provider)).toMatch(/first[^]*third/);
   });
 
   it("do not hold other conversations up", async () => {
-    const opened = await openWorld(telegram, {}, { more: { allowFrom: ["42", "43"] }, config: { owner: { telegram: "42" } } });
+    const opened = await openWorld(
+      telegram,
+      {},
+      { more: { allowFrom: ["42", "43"] }, config: { owner: { telegram: "42" } } },
+    );
     const { far, world, provider } = opened;
     far.sends.shelf.failing = 3;
     await pass(world, await far.sends.file(IMAGE, "slow"));
     await pass(world, await far.writes.stranger("quick"));
     await world.until(async () => provider.requests.length === 2);
     // The tries for the file take longer than it takes to ask the model about the other person's message.
-    expect(provider.requests.map((request) => provider.text(request).includes("quick"))).toEqual([true, false]);
+    expect(provider.requests.map((request) => provider.text(request).includes("quick"))).toEqual([
+      true,
+      false,
+    ]);
   });
 });
 
 describe("addresses of files", () => {
-  const hosts = { api: "http://127.0.0.1:8080/api/", hosts: ["files.slack.com", "*.sharepoint.com"] };
+  const hosts = {
+    api: "http://127.0.0.1:8080/api/",
+    hosts: ["files.slack.com", "*.sharepoint.com"],
+  };
   it.each([
     "http://files.slack.com/a",
     "https://files.slack.com:8443/a",
@@ -138,7 +177,11 @@ describe("addresses of files", () => {
     expect(() => checkFileUrl(address, hosts)).toThrow("the file is not on a host of the vendor");
   });
   it("of the vendor and of the API in the config are taken", () => {
-    for (const address of ["https://files.slack.com/a", "https://tenant.sharepoint.com/a", "http://127.0.0.1:8080/files/a"])
+    for (const address of [
+      "https://files.slack.com/a",
+      "https://tenant.sharepoint.com/a",
+      "http://127.0.0.1:8080/files/a",
+    ])
       expect(checkFileUrl(address, hosts).href).toBe(address);
   });
 
@@ -149,7 +192,9 @@ describe("addresses of files", () => {
     const { url } = elsewhere.far;
     const asked = elsewhere.far.sends.shelf.asked.length;
     await ask(opened, far.sends.file({ ...REPORT, url: `${url}/steal` }, "mine"));
-    expect(lastText(provider)).toContain("the file is not on a host of the vendor: it was not fetched");
+    expect(lastText(provider)).toContain(
+      "the file is not on a host of the vendor: it was not fetched",
+    );
     expect(elsewhere.far.sends.shelf.asked).toHaveLength(asked);
     expect(far.sends.shelf.asked).toEqual([]);
   });
@@ -160,7 +205,9 @@ describe("addresses of files", () => {
     const said = await far.sends.file(REPORT, "moved");
     far.sends.shelf.redirect = "http://127.0.0.1:1/elsewhere";
     await ask(opened, Promise.resolve(said));
-    expect(lastText(provider)).toContain("it could not be fetched: slack has no file at the address (302)");
+    expect(lastText(provider)).toContain(
+      "it could not be fetched: slack has no file at the address (302)",
+    );
     report(provider);
   });
 });

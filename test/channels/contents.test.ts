@@ -1,7 +1,17 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { ask, IMAGE, lastText, openWorld, PICTURE, report, REPORT, SPEECH, VOICE } from "./contents.ts";
+import {
+  ask,
+  IMAGE,
+  lastText,
+  openWorld,
+  PICTURE,
+  report,
+  REPORT,
+  SPEECH,
+  VOICE,
+} from "./contents.ts";
 import { VENDORS } from "./vendors.ts";
 
 for (const vendor of VENDORS) {
@@ -12,8 +22,13 @@ for (const vendor of VENDORS) {
     expect(await ask(opened, far.speak("hello"))).toBe("I was given: text alone");
 
     expect(await ask(opened, sends.file(IMAGE, "what is this?"))).toBe("I was given: an image");
-    const content = provider.requests.at(-1)?.body.messages.at(-1)?.content as { type: string; image_url?: { url: string } }[];
-    expect(content.find(({ type }) => type === "image_url")?.image_url?.url).toBe(`data:image/png;base64,${PICTURE.toString("base64")}`);
+    const content = provider.requests.at(-1)?.body.messages.at(-1)?.content as {
+      type: string;
+      image_url?: { url: string };
+    }[];
+    expect(content.find(({ type }) => type === "image_url")?.image_url?.url).toBe(
+      `data:image/png;base64,${PICTURE.toString("base64")}`,
+    );
 
     expect(await ask(opened, sends.file(REPORT, "sum it up"))).toBe("I was given: a document");
     const document = lastText(provider);
@@ -26,7 +41,11 @@ for (const vendor of VENDORS) {
     const { form, authorization } = voice.forms[0] ?? {};
     const file = form?.get("file") as File;
     expect(Buffer.from(await file.arrayBuffer())).toEqual(SPEECH);
-    expect([form?.get("model"), authorization, file.name]).toEqual(["whisper-1", "Bearer canary-speech-key", "audio.ogg"]);
+    expect([form?.get("model"), authorization, file.name]).toEqual([
+      "whisper-1",
+      "Bearer canary-speech-key",
+      "audio.ogg",
+    ]);
 
     const quoted = { author: "Vera", text: "the meeting is moved to noon" };
     provider.answer = () => quoted.text;

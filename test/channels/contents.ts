@@ -12,9 +12,24 @@ import { type FarSide, type SentFile, type Vendor } from "./vendors.ts";
 const PDF = readFileSync(resolve(import.meta.dirname, "../fixtures/knowledge/libreoffice.pdf"));
 export const PICTURE = png(64, 48);
 export const SPEECH = Buffer.from("OggS-a-recording-of-words");
-export const IMAGE: SentFile = { kind: "image", name: "photo.png", mime: "image/png", bytes: PICTURE };
-export const VOICE: SentFile = { kind: "voice", name: "voice.ogg", mime: "audio/ogg", bytes: SPEECH };
-export const REPORT: SentFile = { kind: "document", name: "report.pdf", mime: "application/pdf", bytes: PDF };
+export const IMAGE: SentFile = {
+  kind: "image",
+  name: "photo.png",
+  mime: "image/png",
+  bytes: PICTURE,
+};
+export const VOICE: SentFile = {
+  kind: "voice",
+  name: "voice.ogg",
+  mime: "audio/ogg",
+  bytes: SPEECH,
+};
+export const REPORT: SentFile = {
+  kind: "document",
+  name: "report.pdf",
+  mime: "application/pdf",
+  bytes: PDF,
+};
 
 /** An endpoint that says how many bytes it was given to transcribe. */
 async function startTranscriber() {
@@ -31,7 +46,9 @@ async function startTranscriber() {
         return void response.writeHead(503).end();
       }
       forms.push({ authorization: request.headers.authorization, form });
-      response.setHeader("content-type", "application/json").end(JSON.stringify({ text: "please water the orchids" }));
+      response
+        .setHeader("content-type", "application/json")
+        .end(JSON.stringify({ text: "please water the orchids" }));
     })();
   });
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
@@ -45,7 +62,10 @@ type Provider = Awaited<ReturnType<typeof createProvider>>;
 export function report(provider: Provider): void {
   provider.answer = ({ body }) => {
     const { content } = body.messages.at(-1) ?? { content: "" };
-    const parts = typeof content === "string" ? [{ type: "text", text: content }] : (content as { type: string; text?: string }[]);
+    const parts =
+      typeof content === "string"
+        ? [{ type: "text", text: content }]
+        : (content as { type: string; text?: string }[]);
     const text = parts.map((part) => part.text ?? "").join("\n");
     const seen = [
       parts.some(({ type }) => type === "image_url") && "an image",
@@ -98,7 +118,8 @@ export async function openWorld(
   onTestFinished(() => world.stop());
   await world.until(async () =>
     (await world.admin("/admin/v1/status")).body.status.services.find(
-      (one: { id: string; ok: boolean; message: string }) => one.id === id && one.ok && one.message !== "starting",
+      (one: { id: string; ok: boolean; message: string }) =>
+        one.id === id && one.ok && one.message !== "starting",
     ),
   );
   return { far, provider, world, voice };
@@ -109,12 +130,17 @@ export async function pass(world: World, request: Request | undefined): Promise<
   if (!request) return;
   const { method, headers } = request;
   const url = request.url.replace(/^https?:\/\/[^/]+/, "http://127.0.0.1");
-  const response = await world.gateway.fetch(new Request(url, { method, headers, body: await request.arrayBuffer() }));
+  const response = await world.gateway.fetch(
+    new Request(url, { method, headers, body: await request.arrayBuffer() }),
+  );
   expect(response.status).toBeLessThan(300);
 }
 
 /** Sends something, and gives the reply that arrives. */
-export async function ask({ far, world }: { far: FarSide; world: World }, said: Promise<Request | undefined>): Promise<string> {
+export async function ask(
+  { far, world }: { far: FarSide; world: World },
+  said: Promise<Request | undefined>,
+): Promise<string> {
   const before = far.arrived().length;
   await pass(world, await said);
   const reply = await world.until(async () => far.arrived()[before]);
@@ -124,24 +150,39 @@ export async function ask({ far, world }: { far: FarSide; world: World }, said: 
 /** The user's last message, as the model got it. */
 export const lastText = (provider: Provider): string => {
   const { content } = provider.requests.at(-1)?.body.messages.at(-1) ?? { content: "" };
-  return typeof content === "string" ? content : (content as { text?: string }[]).map(({ text = "" }) => text).join("");
+  return typeof content === "string"
+    ? content
+    : (content as { text?: string }[]).map(({ text = "" }) => text).join("");
 };
 
 /** Has the model call `send_file`, and then say something. */
 export function callOnce(
   input: object,
   reply: string,
-): (request: { body: { messages: { role: string }[] } }, response: ServerResponse) => string | undefined {
+): (
+  request: { body: { messages: { role: string }[] } },
+  response: ServerResponse,
+) => string | undefined {
   return ({ body }, response) => {
     if (body.messages.at(-1)?.role === "tool") return reply;
-    const call = { id: "call_1", type: "function", function: { name: "send_file", arguments: JSON.stringify(input) } };
+    const call = {
+      id: "call_1",
+      type: "function",
+      function: { name: "send_file", arguments: JSON.stringify(input) },
+    };
     response.setHeader("content-type", "application/json").end(
       JSON.stringify({
         id: "c1",
         object: "chat.completion",
         created: 1,
         model: "big",
-        choices: [{ index: 0, finish_reason: "tool_calls", message: { role: "assistant", content: null, tool_calls: [call] } }],
+        choices: [
+          {
+            index: 0,
+            finish_reason: "tool_calls",
+            message: { role: "assistant", content: null, tool_calls: [call] },
+          },
+        ],
         usage: { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 },
       }),
     );

@@ -12,9 +12,23 @@ const DIALECTS: [string, (text: string) => string][] = [
 const word = fc.stringMatching(/^[a-zA-Z0-9äé。]{1,10}$/);
 const phrase = fc.oneof(
   word,
-  fc.constantFrom("日本語", "👩‍👩‍👧‍👦", "e\u0301", "2 * 3", "snake_case_x", "\\*x\\*", "1 < 2", "a & b", "<https://a.example/q>"),
-  fc.tuple(fc.constantFrom("**", "*", "_", "~~", "`", "***"), word).map(([mark, text]) => mark + text + mark),
-  fc.tuple(fc.constantFrom("", "!"), word, word).map(([mark, text, path]) => `${mark}[${text}](https://a.example/${path}_(x))`),
+  fc.constantFrom(
+    "日本語",
+    "👩‍👩‍👧‍👦",
+    "e\u0301",
+    "2 * 3",
+    "snake_case_x",
+    "\\*x\\*",
+    "1 < 2",
+    "a & b",
+    "<https://a.example/q>",
+  ),
+  fc
+    .tuple(fc.constantFrom("**", "*", "_", "~~", "`", "***"), word)
+    .map(([mark, text]) => mark + text + mark),
+  fc
+    .tuple(fc.constantFrom("", "!"), word, word)
+    .map(([mark, text, path]) => `${mark}[${text}](https://a.example/${path}_(x))`),
 );
 const line = fc.array(phrase, { minLength: 1, maxLength: 8 }).map((parts) => parts.join(" "));
 const table = fc
@@ -23,15 +37,22 @@ const table = fc
 const block = fc.oneof(
   line,
   line.map((text) => `## ${text}`),
-  fc.array(line, { minLength: 1, maxLength: 4 }).map((lines) => lines.map((text, at) => `${"  ".repeat(at)}- ${text}`).join("\n")),
-  fc.array(line, { minLength: 1, maxLength: 3 }).map((lines) => `\`\`\`\`\n${lines.join("\n")}\n\`\`\`\``),
+  fc
+    .array(line, { minLength: 1, maxLength: 4 })
+    .map((lines) => lines.map((text, at) => `${"  ".repeat(at)}- ${text}`).join("\n")),
+  fc
+    .array(line, { minLength: 1, maxLength: 3 })
+    .map((lines) => `\`\`\`\`\n${lines.join("\n")}\n\`\`\`\``),
   table,
   fc.oneof(line, table).map((text) => text.replace(/^/gm, "> ")),
 );
-const document = fc.array(block, { minLength: 1, maxLength: 8 }).map((blocks) => blocks.join("\n\n"));
+const document = fc
+  .array(block, { minLength: 1, maxLength: 8 })
+  .map((blocks) => blocks.join("\n\n"));
 
 /** Letters, digits and pictures: what every dialect has to carry over as it is. */
-const essence = (text: string): string => (text.match(/[\p{L}\p{N}\p{M}\p{Extended_Pictographic}]/gu) ?? []).join("");
+const essence = (text: string): string =>
+  (text.match(/[\p{L}\p{N}\p{M}\p{Extended_Pictographic}]/gu) ?? []).join("");
 
 describe.each(DIALECTS)("the dialect of %s, for every text", (_name, render) => {
   it("loses no word and changes no order", () => {
@@ -45,7 +66,26 @@ describe.each(DIALECTS)("the dialect of %s, for every text", (_name, render) => 
 
   it("ends on any input, and makes something of whatever is something", () => {
     const marks = fc.string({
-      unit: fc.constantFrom("`", "*", "_", "~", "|", "-", "\n", " ", "a", "<", ">", "[", "]", "(", ")", "!", "\\", "👍"),
+      unit: fc.constantFrom(
+        "`",
+        "*",
+        "_",
+        "~",
+        "|",
+        "-",
+        "\n",
+        " ",
+        "a",
+        "<",
+        ">",
+        "[",
+        "]",
+        "(",
+        ")",
+        "!",
+        "\\",
+        "👍",
+      ),
     });
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: "binary" }), marks), (text) => {

@@ -49,9 +49,17 @@ export interface DiscordServer {
   /** Somebody presses a button of the last message, in a guild or in direct messages. */
   press(label: string, user: string, where?: "guild", locale?: string): void;
   /** Somebody chooses a command of the app. */
-  command(name: string, options: { user: string; channel: string; words?: string[]; where?: "guild" }): void;
+  command(
+    name: string,
+    options: { user: string; channel: string; words?: string[]; where?: "guild" },
+  ): void;
   /** The commands that the app has registered. */
-  commands: { name: string; description: string; description_localizations?: Record<string, string>; options?: object[] }[];
+  commands: {
+    name: string;
+    description: string;
+    description_localizations?: Record<string, string>;
+    options?: object[];
+  }[];
   typing: TypingLog;
   /** What pressers were shown. */
   notices: string[];
@@ -81,7 +89,10 @@ export const RETRY_AFTER = 0.6;
 const CHANNELS = [CHANNEL, THREAD, DIRECT];
 const CONTENT_INTENT = 1 << 15;
 
-const error = (status: number, code: number, message: string, more: object = {}): Answer => ({ status, json: { message, code, ...more } });
+const error = (status: number, code: number, message: string, more: object = {}): Answer => ({
+  status,
+  json: { message, code, ...more },
+});
 
 interface Row {
   type: number;
@@ -92,8 +103,16 @@ interface Row {
 function readButtons({ components = [] }: Call["body"]): DiscordMessage["buttons"] | undefined {
   const rows = components as Row[];
   const fits = ({ type, style, label, custom_id }: Row["components"][number]): boolean =>
-    type === 2 && style >= 1 && style <= 4 && label !== "" && label.length <= 80 && custom_id !== "" && custom_id.length <= 100;
-  const whole = rows.every((row) => row.type === 1 && row.components.length <= 5 && row.components.every(fits));
+    type === 2 &&
+    style >= 1 &&
+    style <= 4 &&
+    label !== "" &&
+    label.length <= 80 &&
+    custom_id !== "" &&
+    custom_id.length <= 100;
+  const whole = rows.every(
+    (row) => row.type === 1 && row.components.length <= 5 && row.components.every(fits),
+  );
   return whole ? rows.flatMap((row) => row.components) : undefined;
 }
 
@@ -108,9 +127,15 @@ interface Pushed {
 function showTo({ intents }: Session, event: string, message: Pushed): object {
   if (!event.startsWith("MESSAGE_")) return message;
   const { guild_id, channel_id, author, mentions = [] } = message;
-  const shown = { ...message, channel_type: guild_id === undefined ? 1 : channel_id === THREAD ? 11 : 0 };
-  const isOpen = guild_id === undefined || author?.id === BOT_ID || mentions.some(({ id }) => id === BOT_ID);
-  return isOpen || (intents & CONTENT_INTENT) !== 0 ? shown : { ...shown, content: "", attachments: [] };
+  const shown = {
+    ...message,
+    channel_type: guild_id === undefined ? 1 : channel_id === THREAD ? 11 : 0,
+  };
+  const isOpen =
+    guild_id === undefined || author?.id === BOT_ID || mentions.some(({ id }) => id === BOT_ID);
+  return isOpen || (intents & CONTENT_INTENT) !== 0
+    ? shown
+    : { ...shown, content: "", attachments: [] };
 }
 
 /** The HTTP API and the gateway of Discord, as far as a bot that reads and writes messages needs them. */
@@ -136,19 +161,38 @@ export async function startDiscord(): Promise<DiscordServer> {
     if (content === "") return error(400, 50006, "Cannot send an empty message");
     if ([...content].length > 2000) {
       const problem = { code: "BASE_TYPE_MAX_LENGTH", message: "Must be 2000 or fewer in length." };
-      return error(400, 50035, "Invalid Form Body", { errors: { content: { _errors: [problem] } } });
+      return error(400, 50035, "Invalid Form Body", {
+        errors: { content: { _errors: [problem] } },
+      });
     }
-    if (typeof body.nonce === "string" && body.nonce.length > 25) return error(400, 50035, "Invalid Form Body");
-    const nonce = body.enforce_nonce === true && typeof body.nonce === "string" ? `${channel}/${body.nonce}` : undefined;
+    if (typeof body.nonce === "string" && body.nonce.length > 25)
+      return error(400, 50035, "Invalid Form Body");
+    const nonce =
+      body.enforce_nonce === true && typeof body.nonce === "string"
+        ? `${channel}/${body.nonce}`
+        : undefined;
     const known = nonce === undefined ? undefined : nonces.get(nonce);
     const buttons = readButtons(body);
     if (!buttons) return error(400, 50035, "Invalid Form Body");
-    const message = known ?? { id: `1${String(++posted).padStart(17, "0")}`, channel, content, request: body, buttons };
+    const message = known ?? {
+      id: `1${String(++posted).padStart(17, "0")}`,
+      channel,
+      content,
+      request: body,
+      buttons,
+    };
     if (!known) messages.push(message);
     if (nonce !== undefined) nonces.set(nonce, message);
     return {
       status: 200,
-      json: { id: message.id, channel_id: channel, content, nonce: body.nonce, type: 0, author: { id: BOT_ID, bot: true } },
+      json: {
+        id: message.id,
+        channel_id: channel,
+        content,
+        nonce: body.nonce,
+        type: 0,
+        author: { id: BOT_ID, bot: true },
+      },
     };
   };
 
@@ -170,9 +214,13 @@ export async function startDiscord(): Promise<DiscordServer> {
 
   const putCommands = (body: unknown): Answer => {
     const commands = body as DiscordServer["commands"];
-    const texts = commands.flatMap(({ description, description_localizations: others = {} }) => [description, ...Object.values(others)]);
+    const texts = commands.flatMap(({ description, description_localizations: others = {} }) => [
+      description,
+      ...Object.values(others),
+    ]);
     const isWrong =
-      commands.some(({ name }) => !/^[-_a-z0-9]{1,32}$/.test(name)) || texts.some((text) => text.length < 1 || text.length > 100);
+      commands.some(({ name }) => !/^[-_a-z0-9]{1,32}$/.test(name)) ||
+      texts.some((text) => text.length < 1 || text.length > 100);
     if (isWrong) return error(400, 50035, "Invalid Form Body");
     self.commands = commands;
     return { status: 200, json: commands };
@@ -188,15 +236,31 @@ export async function startDiscord(): Promise<DiscordServer> {
 
   const injected = (fault: DiscordFault, path: string, body: Call["body"]): Answer => {
     if (fault === "429") {
-      const headers = { "retry-after": "1", "x-ratelimit-scope": "shared", "x-ratelimit-bucket": "b", "x-ratelimit-limit": "5" };
-      return { status: 429, json: { message: "You are being rate limited.", retry_after: RETRY_AFTER, global: false }, headers };
+      const headers = {
+        "retry-after": "1",
+        "x-ratelimit-scope": "shared",
+        "x-ratelimit-bucket": "b",
+        "x-ratelimit-limit": "5",
+      };
+      return {
+        status: 429,
+        json: { message: "You are being rate limited.", retry_after: RETRY_AFTER, global: false },
+        headers,
+      };
     }
-    if (fault === "502") return { status: 502, text: "<html>Bad Gateway</html>", headers: { "content-type": "text/html" } };
+    if (fault === "502")
+      return {
+        status: 502,
+        text: "<html>Bad Gateway</html>",
+        headers: { "content-type": "text/html" },
+      };
     if (fault === "401") return error(401, 0, "401: Unauthorized");
     if (fault === "unknown channel") return error(404, 10003, "Unknown Channel");
     if (fault === "no access") return error(403, 50001, "Missing Access");
-    if (fault === "no history") return error(400, 160002, "Cannot reply without permission to read message history");
-    if (fault === "no direct messages") return error(403, 50007, "Cannot send messages to this user");
+    if (fault === "no history")
+      return error(400, 160002, "Cannot reply without permission to read message history");
+    if (fault === "no direct messages")
+      return error(403, 50007, "Cannot send messages to this user");
     const [, channel] = /^\/channels\/(\d+)\/messages$/.exec(path) ?? [];
     if (fault === "cut" && channel !== undefined) post(channel, body);
     return fault === "hang" ? "hang" : "cut";
@@ -210,7 +274,11 @@ export async function startDiscord(): Promise<DiscordServer> {
 
   const describeApplication = (): Answer => ({
     status: 200,
-    json: { id: "1", flags: self.givesContent ? 1 << 19 : 0, interactions_endpoint_url: self.interactionsUrl },
+    json: {
+      id: "1",
+      flags: self.givesContent ? 1 << 19 : 0,
+      interactions_endpoint_url: self.interactionsUrl,
+    },
   });
 
   const api = (method: string, route: string, body: Call["body"]): Answer => {
@@ -224,11 +292,19 @@ export async function startDiscord(): Promise<DiscordServer> {
     if (method === "PUT" && route === "/applications/1/commands") return putCommands(body);
     if (route === "/applications/@me") return describeApplication();
     if (method === "POST" && route === "/users/@me/channels") {
-      return body.recipient_id === USER ? { status: 200, json: { id: DIRECT, type: 1 } } : error(400, 50033, "Invalid Recipient(s)");
+      return body.recipient_id === USER
+        ? { status: 200, json: { id: DIRECT, type: 1 } }
+        : error(400, 50033, "Invalid Recipient(s)");
     }
-    if (route === "/users/@me") return { status: 200, json: { id: BOT_ID, username: "rouse", bot: true } };
+    if (route === "/users/@me")
+      return { status: 200, json: { id: BOT_ID, username: "rouse", bot: true } };
     if (route === "/gateway/bot") {
-      const session_start_limit = { total: 1000, remaining: 999, reset_after: 14_400_000, max_concurrency: 1 };
+      const session_start_limit = {
+        total: 1000,
+        remaining: 999,
+        reset_after: 14_400_000,
+        max_concurrency: 1,
+      };
       return { status: 200, json: { url: gatewayUrl, shards: 1, session_start_limit } };
     }
     return error(404, 0, "404: Not Found");
@@ -271,22 +347,32 @@ export async function startDiscord(): Promise<DiscordServer> {
       if (session && (code === 1000 || code === 1001)) sessions.delete(session.id);
     });
     socket.on("message", (data) => {
-      const { op, d } = JSON.parse((data as Buffer).toString()) as { op: number; d: Record<string, unknown> };
+      const { op, d } = JSON.parse((data as Buffer).toString()) as {
+        op: number;
+        d: Record<string, unknown>;
+      };
       if (op === 1) return say({ op: 11 });
       if (op !== 2 && op !== 6) return socket.close(4001);
       gateway.push({ op: op === 2 ? "identify" : "resume", path: request.url ?? "", d });
       if (d.token !== token) return socket.close(4004, "Authentication failed.");
       if (op === 2) {
         const intents = Number(d["intents"]);
-        if ((intents & CONTENT_INTENT) !== 0 && !self.givesContent) return socket.close(4014, "Disallowed intent(s).");
+        if ((intents & CONTENT_INTENT) !== 0 && !self.givesContent)
+          return socket.close(4014, "Disallowed intent(s).");
         session = { id: `session-${gateway.length}`, intents, events: [], socket };
         sessions.set(session.id, session);
-        return emit(session, "READY", { v: 10, user: { id: BOT_ID }, session_id: session.id, resume_gateway_url: `${gatewayUrl}/resume` });
+        return emit(session, "READY", {
+          v: 10,
+          user: { id: BOT_ID },
+          session_id: session.id,
+          resume_gateway_url: `${gatewayUrl}/resume`,
+        });
       }
       session = sessions.get(d.session_id as string);
       if (!session) return say({ op: 9, d: false });
       session.socket = socket;
-      for (const event of session.events.filter(({ s }) => s > Number(d.seq))) say({ op: 0, ...event });
+      for (const event of session.events.filter(({ s }) => s > Number(d.seq)))
+        say({ op: 0, ...event });
       return say({ op: 0, t: "RESUMED", s: sequence, d: {} });
     });
   });
@@ -300,7 +386,10 @@ export async function startDiscord(): Promise<DiscordServer> {
     command(name, { user, channel, words = [], where }) {
       const id = `71${sequence}`;
       presses.add(id);
-      const who = where === "guild" ? { guild_id: "1", member: { user: { id: user } } } : { user: { id: user } };
+      const who =
+        where === "guild"
+          ? { guild_id: "1", member: { user: { id: user } } }
+          : { user: { id: user } };
       const options = words.map((value) => ({ type: 3, name: "word", value }));
       self.push(
         {
@@ -321,10 +410,25 @@ export async function startDiscord(): Promise<DiscordServer> {
       const message = messages.at(-1);
       const id = `70${sequence}`;
       presses.add(id);
-      const who = where === "guild" ? { guild_id: "1", member: { user: { id: user } } } : { user: { id: user } };
+      const who =
+        where === "guild"
+          ? { guild_id: "1", member: { user: { id: user } } }
+          : { user: { id: user } };
       const custom_id = message?.buttons.find((button) => button.label === label)?.custom_id;
-      const about = { id, application_id: "1", token: "token", type: 3, version: 1, channel_id: message?.channel, locale, ...who };
-      self.push({ ...about, data: { component_type: 2, custom_id }, message: { id: message?.id } }, "INTERACTION_CREATE");
+      const about = {
+        id,
+        application_id: "1",
+        token: "token",
+        type: 3,
+        version: 1,
+        channel_id: message?.channel,
+        locale,
+        ...who,
+      };
+      self.push(
+        { ...about, data: { component_type: 2, custom_id }, message: { id: message?.id } },
+        "INTERACTION_CREATE",
+      );
     },
     url: `${url}/api`,
     gatewayUrl,
@@ -335,9 +439,11 @@ export async function startDiscord(): Promise<DiscordServer> {
     attempts,
     refuse: (times) => void (refusals = times),
     gateway,
-    fail: (fault, { times = 1, path = "" } = {}) => void faults.push(...Array.from({ length: times }, () => ({ fault, path }))),
+    fail: (fault, { times = 1, path = "" } = {}) =>
+      void faults.push(...Array.from({ length: times }, () => ({ fault, path }))),
     push(message, event = "MESSAGE_CREATE") {
-      for (const session of sessions.values()) emit(session, event, showTo(session, event, message));
+      for (const session of sessions.values())
+        emit(session, event, showTo(session, event, message));
     },
     disconnect(code) {
       for (const socket of wss.clients) {

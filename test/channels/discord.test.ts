@@ -10,7 +10,15 @@ import { createChannel, createClient } from "../../plugins/discord/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
-import { BOT_ID, CHANNEL, DIRECT, startDiscord, USER, type DiscordFault, type DiscordServer } from "./discord-server.ts";
+import {
+  BOT_ID,
+  CHANNEL,
+  DIRECT,
+  startDiscord,
+  USER,
+  type DiscordFault,
+  type DiscordServer,
+} from "./discord-server.ts";
 import { testHost, type TestHost } from "./gateway.ts";
 import { configsOf, markdown } from "./wire.ts";
 
@@ -43,11 +51,18 @@ testChannel("discord", async () => {
     buttons: () => server.messages.at(-1)?.buttons.map(({ label }) => label) ?? [],
     async press(label, by) {
       await vi.waitFor(() => expect(server.gateway.length).toBeGreaterThan(0));
-      server.press(label, by === "approver" ? USER : "600000000000000002", by === "approver" ? undefined : "guild");
+      server.press(
+        label,
+        by === "approver" ? USER : "600000000000000002",
+        by === "approver" ? undefined : "guild",
+      );
       return undefined;
     },
     // One cut alone is cleared up by asking again.
-    fail: (fault) => (fault === "cut-connection" ? server.fail("cut before", { times: 100 }) : server.fail(FAULTS[fault])),
+    fail: (fault) =>
+      fault === "cut-connection"
+        ? server.fail("cut before", { times: 100 })
+        : server.fail(FAULTS[fault]),
     retryAfterMs: 600,
     secrets: [server.token],
     close: () => server.close(),
@@ -63,7 +78,11 @@ describe("discord", () => {
 
   describe("the test server, through the SDK alone", () => {
     it("takes messages and refuses them as Discord does", async () => {
-      const rest = new REST({ api: server.url, retries: 0, rejectOnRateLimit: () => true }).setToken(server.token);
+      const rest = new REST({
+        api: server.url,
+        retries: 0,
+        rejectOnRateLimit: () => true,
+      }).setToken(server.token);
       const post = (body: object, channel = CHANNEL): Promise<unknown> =>
         rest.post(`/channels/${channel}/messages`, { body }).catch((error: unknown) => error);
       expect(await post({ content: "hi" })).toMatchObject({ content: "hi", channel_id: CHANNEL });
@@ -71,20 +90,30 @@ describe("discord", () => {
       const long = await post({ content: "x".repeat(2001) });
       expect(long).toBeInstanceOf(DiscordAPIError);
       expect((long as DiscordAPIError).message).toContain("BASE_TYPE_MAX_LENGTH");
-      expect(await post({ content: "x" }, "800000000000000009")).toMatchObject({ status: 404, code: 10003 });
+      expect(await post({ content: "x" }, "800000000000000009")).toMatchObject({
+        status: 404,
+        code: 10003,
+      });
       const one = await post({ content: "once", nonce: "n", enforce_nonce: true });
       expect(await post({ content: "once", nonce: "n", enforce_nonce: true })).toEqual(one);
       expect(server.messages.filter(({ content }) => content === "once")).toHaveLength(1);
       const at = `/channels/${CHANNEL}/messages/${(one as { id: string }).id}` as const;
-      expect(await rest.patch(at, { body: { content: "changed" } })).toMatchObject({ id: (one as { id: string }).id });
+      expect(await rest.patch(at, { body: { content: "changed" } })).toMatchObject({
+        id: (one as { id: string }).id,
+      });
       await rest.delete(at);
       expect(server.messages.filter(({ content }) => content === "changed")).toEqual([]);
-      expect(await rest.delete(at).catch((error: unknown) => error)).toMatchObject({ status: 404, code: 10008 });
+      expect(await rest.delete(at).catch((error: unknown) => error)).toMatchObject({
+        status: 404,
+        code: 10008,
+      });
       server.fail("429");
       const limited = await post({ content: "x" });
       expect(limited).toBeInstanceOf(RateLimitError);
       expect((limited as RateLimitError).retryAfter).toBeGreaterThanOrEqual(1000);
-      expect(await rest.post("/users/@me/channels", { body: { recipient_id: USER } })).toMatchObject({ id: DIRECT });
+      expect(
+        await rest.post("/users/@me/channels", { body: { recipient_id: USER } }),
+      ).toMatchObject({ id: DIRECT });
     });
 
     it("has a gateway that resumes", async () => {
@@ -105,7 +134,11 @@ describe("discord", () => {
 
   describe("its dialect", () => {
     const cases: [string, string, string][] = [
-      ["marks", "**bold** _italic_ __also bold__ ~~gone~~ `code`", "**bold** *italic* **also bold** ~~gone~~ `code`"],
+      [
+        "marks",
+        "**bold** _italic_ __also bold__ ~~gone~~ `code`",
+        "**bold** *italic* **also bold** ~~gone~~ `code`",
+      ],
       [
         "what is no mark in the text",
         "a_b_c \\_x\\_ \\_\\_init\\_\\_ 2*3*4 ||x|| ~~~y \\o/",
@@ -119,24 +152,60 @@ describe("discord", () => {
       ["HTML in a text", "a <b>x</b> & 1 < 2", "a <b>x\\</b> & 1 < 2"],
       ["entities", "&amp; &copy;", "& ©"],
       ["headings", "# One\n\n### Three\n\n#### Four", "# One\n\n### Three\n\n**Four**"],
-      ["what only looks like a block", "\\# a\n\\- b\n1\\. c\n\\> d", "\\# a\n\\- b\n1\\. c\n\\> d"],
+      [
+        "what only looks like a block",
+        "\\# a\n\\- b\n1\\. c\n\\> d",
+        "\\# a\n\\- b\n1\\. c\n\\> d",
+      ],
       ["what looks like a block inside marks", "*\\# a* ~~b\\~~~", "*\\# a* ~~b\\~\u200b~~"],
       ["an address inside a word", "(x.yhttps://x.example/a_)", "(x.yhttps://x.example/a_)"],
-      ["nested lists", "* a\n  * b\n    1. c\n    2. d\n* e", "- a\n  - b\n    1. c\n    2. d\n- e"],
+      [
+        "nested lists",
+        "* a\n  * b\n    1. c\n    2. d\n* e",
+        "- a\n  - b\n    1. c\n    2. d\n- e",
+      ],
       ["tasks", "- [x] done\n- [ ] open", "- ☑ done\n- ☐ open"],
       ["code in a list", "- run\n\n  ```sh\n  a\n    b\n  ```", "- run\n\n```sh\na\n  b\n```"],
-      ["code with backticks", "````md\n```js\nx\n```\n````", "```md\n`\u200b`\u200b`js\nx\n`\u200b`\u200b`\n```"],
+      [
+        "code with backticks",
+        "````md\n```js\nx\n```\n````",
+        "```md\n`\u200b`\u200b`js\nx\n`\u200b`\u200b`\n```",
+      ],
       ["indented code", "    a_b", "```\na_b\n```"],
       ["inline code with a backtick", "`` a`b ``", "`` a`b ``"],
-      ["a link with parentheses", "[a](https://x.example/A_(b)?c=1)", "[a](https://x.example/A_%28b%29?c=1)"],
-      ["a link whose text is an address", "[https://a.example](https://b.example)", "https://a.example (https://b.example)"],
-      ["a link that Discord knows not", "[a](./f.md) [b](javascript:x)", "a (./f.md) b (javascript:x)"],
-      ["a link's title", '[a](https://x.example "the title")', "[a](https://x.example) (the title)"],
-      ["bare links", "see https://x.example/a_b_c and <https://x.example/d_e>", "see https://x.example/a_b_c and https://x.example/d_e"],
+      [
+        "a link with parentheses",
+        "[a](https://x.example/A_(b)?c=1)",
+        "[a](https://x.example/A_%28b%29?c=1)",
+      ],
+      [
+        "a link whose text is an address",
+        "[https://a.example](https://b.example)",
+        "https://a.example (https://b.example)",
+      ],
+      [
+        "a link that Discord knows not",
+        "[a](./f.md) [b](javascript:x)",
+        "a (./f.md) b (javascript:x)",
+      ],
+      [
+        "a link's title",
+        '[a](https://x.example "the title")',
+        "[a](https://x.example) (the title)",
+      ],
+      [
+        "bare links",
+        "see https://x.example/a_b_c and <https://x.example/d_e>",
+        "see https://x.example/a_b_c and https://x.example/d_e",
+      ],
       ["text that only looks like a link", "\\[a](https://x.example)", "\\[a](https://x.example)"],
       ["a reference", "[a][r]\n\n[r]: https://x.example", "[a](https://x.example)"],
       ["a definition on its own", "[r]: https://x.example", "[r]: https://x.example"],
-      ["an image", "![a chart](https://x.example/c_d_e.png)", "a chart https://x.example/c_d_e.png"],
+      [
+        "an image",
+        "![a chart](https://x.example/c_d_e.png)",
+        "a chart https://x.example/c_d_e.png",
+      ],
       ["a quote in a quote", "> a\n>\n> > b", "> a\n> \n> » b"],
       ["a footnote", "a[^1]\n\n[^1]: note", "a[1]\n\n[1] note"],
       [
@@ -167,7 +236,9 @@ describe("discord", () => {
       expect(channel.lengthOf?.("a _b")).toBe(5);
       const text = "a|".repeat(1000);
       expect(channel.lengthOf?.(text)).toBe(3000);
-      expect(await channel.send({ to: CHANNEL, text, idempotencyKey: "k" }, signal())).toMatchObject({ status: "sent" });
+      expect(
+        await channel.send({ to: CHANNEL, text, idempotencyKey: "k" }, signal()),
+      ).toMatchObject({ status: "sent" });
       expect(server.messages[0]?.content).toBe(text);
     });
   });
@@ -182,29 +253,42 @@ describe("discord", () => {
         const found = channel.parseRecipient?.(to);
         return found?.ok ? found.to : undefined;
       };
-      expect([` ${CHANNEL} `, `channel:${CHANNEL}`, `<#${CHANNEL}>`, `user:${USER}`, `<@${USER}>`, `<@!${USER}>`].map(parse)).toEqual([
-        CHANNEL,
-        CHANNEL,
-        CHANNEL,
-        `user:${USER}`,
-        `user:${USER}`,
-        `user:${USER}`,
-      ]);
+      expect(
+        [
+          ` ${CHANNEL} `,
+          `channel:${CHANNEL}`,
+          `<#${CHANNEL}>`,
+          `user:${USER}`,
+          `<@${USER}>`,
+          `<@!${USER}>`,
+        ].map(parse),
+      ).toEqual([CHANNEL, CHANNEL, CHANNEL, `user:${USER}`, `user:${USER}`, `user:${USER}`]);
     });
 
     it("opens direct messages, once", async () => {
       const channel = await open(server);
       for (const idempotencyKey of ["a", "b"])
-        expect(await channel.send({ to: `user:${USER}`, text: "hi", idempotencyKey }, signal())).toMatchObject({ status: "sent" });
+        expect(
+          await channel.send({ to: `user:${USER}`, text: "hi", idempotencyKey }, signal()),
+        ).toMatchObject({ status: "sent" });
       expect(server.messages.map(({ channel: where }) => where)).toEqual([DIRECT, DIRECT]);
       expect(server.calls.filter((call) => call.endsWith("/users/@me/channels"))).toHaveLength(1);
-      expect(await send("user:600000000000000009")).toEqual({ status: "failed", reason: "discord answered 400" });
+      expect(await send("user:600000000000000009")).toEqual({
+        status: "failed",
+        reason: "discord answered 400",
+      });
       server.fail("cut before", { path: "/users/@me/channels" });
       expect(await send(`user:${USER}`)).toMatchObject({ status: "retry" });
     });
 
     it("answers in a thread and as a reply; calls nobody and shows no preview", async () => {
-      expect(await send("800000000000000005", { thread: CHANNEL, replyTo: "990000000000000001" }, "@everyone look")).toEqual({
+      expect(
+        await send(
+          "800000000000000005",
+          { thread: CHANNEL, replyTo: "990000000000000001" },
+          "@everyone look",
+        ),
+      ).toEqual({
         status: "sent",
         messageIds: [server.messages[0]?.id],
       });
@@ -220,23 +304,31 @@ describe("discord", () => {
 
     it("answers without pointing where it may not read what came before", async () => {
       server.fail("no history");
-      expect(await send(CHANNEL, { replyTo: "990000000000000001" })).toMatchObject({ status: "sent" });
+      expect(await send(CHANNEL, { replyTo: "990000000000000001" })).toMatchObject({
+        status: "sent",
+      });
       expect(server.messages[0]?.request).not.toHaveProperty("message_reference");
       server.fail("no history", { times: 2 });
-      expect(await send(CHANNEL, { replyTo: "990000000000000001" })).toMatchObject({ status: "failed" });
+      expect(await send(CHANNEL, { replyTo: "990000000000000001" })).toMatchObject({
+        status: "failed",
+      });
     });
 
     it("clears up by its nonce what became of a send that was cut", async () => {
       for (const fault of ["cut", "cut before"] as const) {
         server.fail(fault);
         const text = `after ${fault}`;
-        expect(await send(CHANNEL, { idempotencyKey: fault }, text)).toMatchObject({ status: "sent" });
+        expect(await send(CHANNEL, { idempotencyKey: fault }, text)).toMatchObject({
+          status: "sent",
+        });
         expect(server.messages.filter(({ content }) => content === text)).toHaveLength(1);
       }
       server.fail("cut");
       server.fail("502");
       server.fail("429");
-      expect(await send(CHANNEL, { idempotencyKey: "mixed" }, "mixed")).toMatchObject({ status: "sent" });
+      expect(await send(CHANNEL, { idempotencyKey: "mixed" }, "mixed")).toMatchObject({
+        status: "sent",
+      });
       expect(server.messages.filter(({ content }) => content === "mixed")).toHaveLength(1);
     });
 
@@ -246,8 +338,14 @@ describe("discord", () => {
       expect(await send(CHANNEL)).toMatchObject({ status: "unknown" });
       server.fail("cut before", { times: 100 });
       const channel = await open(server);
-      const result = await channel.send({ to: CHANNEL, text: "x", idempotencyKey: "z" }, signal(700));
-      expect(result).toMatchObject({ status: "unknown", reason: expect.stringMatching(/^discord gave no answer/) as unknown });
+      const result = await channel.send(
+        { to: CHANNEL, text: "x", idempotencyKey: "z" },
+        signal(700),
+      );
+      expect(result).toMatchObject({
+        status: "unknown",
+        reason: expect.stringMatching(/^discord gave no answer/) as unknown,
+      });
     });
 
     it("tells what was not sent, and why", async () => {
@@ -261,26 +359,42 @@ describe("discord", () => {
       const gone = await startDiscord();
       await gone.close();
       const channel = await open(server, { apiUrl: gone.url });
-      expect(await channel.send({ to: CHANNEL, text: "x", idempotencyKey: "k" }, signal())).toMatchObject({ status: "retry" });
+      expect(
+        await channel.send({ to: CHANNEL, text: "x", idempotencyKey: "k" }, signal()),
+      ).toMatchObject({ status: "retry" });
     });
 
     it("goes on after a 401 that passed, and asks no more than the number of tries that the gateway makes", async () => {
       const channel = await open(server);
-      const once = (idempotencyKey: string): Promise<SendResult> => channel.send({ to: CHANNEL, text: "x", idempotencyKey }, signal());
+      const once = (idempotencyKey: string): Promise<SendResult> =>
+        channel.send({ to: CHANNEL, text: "x", idempotencyKey }, signal());
       server.fail("401");
       expect(await once("a")).toMatchObject({ status: "failed" });
       expect(await once("b")).toMatchObject({ status: "sent" });
       server.fail("429", { times: 2 });
       const before = server.calls.length;
-      expect(await once("c")).toMatchObject({ status: "retry", afterMs: expect.any(Number) as unknown });
+      expect(await once("c")).toMatchObject({
+        status: "retry",
+        afterMs: expect.any(Number) as unknown,
+      });
       expect(server.calls.length - before).toBe(1);
     });
 
     it("says which package to install where the SDK is missing", async () => {
-      const missing = Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
-      const client = createClient({ config: { token: "a", apiUrl: server.url }, fetch }, () => Promise.reject(missing));
-      const result = await createChannel(client, () => Date.now()).send({ to: CHANNEL, text: "x", idempotencyKey: "k" }, signal());
-      expect(result).toEqual({ status: "failed", reason: "install @discordjs/rest (npm install @discordjs/rest)" });
+      const missing = Object.assign(new Error("Cannot find package"), {
+        code: "ERR_MODULE_NOT_FOUND",
+      });
+      const client = createClient({ config: { token: "a", apiUrl: server.url }, fetch }, () =>
+        Promise.reject(missing),
+      );
+      const result = await createChannel(client, () => Date.now()).send(
+        { to: CHANNEL, text: "x", idempotencyKey: "k" },
+        signal(),
+      );
+      expect(result).toEqual({
+        status: "failed",
+        reason: "install @discordjs/rest (npm install @discordjs/rest)",
+      });
     });
   });
 
@@ -298,7 +412,10 @@ describe("discord", () => {
       return end;
     };
     const connected = (host: TestHost): Promise<void> =>
-      vi.waitFor(() => expect(host.states.at(-1)).toEqual({ ok: true, message: "receiving" }), 8000);
+      vi.waitFor(
+        () => expect(host.states.at(-1)).toEqual({ ok: true, message: "receiving" }),
+        8000,
+      );
     const texts = (host: TestHost): string[] => host.received.map(({ text }) => text);
 
     it("hands over direct messages and mentions with ids that stay, and nothing of bots", async () => {
@@ -314,16 +431,36 @@ describe("discord", () => {
       server.push(message("of a webhook", { webhook_id: "6" }));
       server.push(message("a pin", { type: 6 }));
       server.push(message("not for the bot", inGuild));
-      server.push(message(`<@${BOT_ID}> look`, { ...inGuild, mentions: [{ id: BOT_ID }], type: 19 }));
-      server.push(message("", { attachments: [{ filename: "a.png", url: "https://cdn.example/a.png" }] }));
+      server.push(
+        message(`<@${BOT_ID}> look`, { ...inGuild, mentions: [{ id: BOT_ID }], type: 19 }),
+      );
+      server.push(
+        message("", { attachments: [{ filename: "a.png", url: "https://cdn.example/a.png" }] }),
+      );
       server.push(message(""));
-      server.push({ ...message("edited"), id: "77", edited_timestamp: "2026-10-09T10:00:00Z" }, "MESSAGE_UPDATE");
+      server.push(
+        { ...message("edited"), id: "77", edited_timestamp: "2026-10-09T10:00:00Z" },
+        "MESSAGE_UPDATE",
+      );
       server.push({ ...message("with a preview"), edited_timestamp: null }, "MESSAGE_UPDATE");
       server.push(message("last", { author: { id: USER, username: "ada", global_name: "Ada" } }));
       await vi.waitFor(() => expect(texts(host)).toContain("last"), 5000);
       expect(host.received).toEqual([
-        { id: expect.stringMatching(/^\d+$/) as unknown, from: USER, to: DIRECT, direct: true, text: "hello" },
-        { id: expect.any(String) as unknown, from: USER, to: CHANNEL, direct: false, room: { kind: "channel" }, text: "look" },
+        {
+          id: expect.stringMatching(/^\d+$/) as unknown,
+          from: USER,
+          to: DIRECT,
+          direct: true,
+          text: "hello",
+        },
+        {
+          id: expect.any(String) as unknown,
+          from: USER,
+          to: CHANNEL,
+          direct: false,
+          room: { kind: "channel" },
+          text: "look",
+        },
         {
           id: expect.any(String) as unknown,
           from: USER,
@@ -332,8 +469,22 @@ describe("discord", () => {
           text: "",
           attachments: [{ kind: "document", name: "a.png", ref: "https://cdn.example/a.png" }],
         },
-        { id: "77 2026-10-09T10:00:00Z", edits: "77", from: USER, to: DIRECT, direct: true, text: "edited" },
-        { id: expect.any(String) as unknown, from: USER, name: "Ada", to: DIRECT, direct: true, text: "last" },
+        {
+          id: "77 2026-10-09T10:00:00Z",
+          edits: "77",
+          from: USER,
+          to: DIRECT,
+          direct: true,
+          text: "edited",
+        },
+        {
+          id: expect.any(String) as unknown,
+          from: USER,
+          name: "Ada",
+          to: DIRECT,
+          direct: true,
+          text: "last",
+        },
       ]);
       expect(host.skipped.map(({ skipped }) => skipped)).toEqual([
         "the message was written by a bot",
@@ -380,7 +531,8 @@ describe("discord", () => {
       await connected(before);
       server.push(message("one"));
       await vi.waitFor(() => expect(texts(before)).toEqual(["one"]), 5000);
-      const place = (): unknown => (JSON.parse(saved.cursor ?? "{}") as { sequence?: unknown }).sequence;
+      const place = (): unknown =>
+        (JSON.parse(saved.cursor ?? "{}") as { sequence?: unknown }).sequence;
       await vi.waitFor(() => expect(place()).toBe(2));
       server.push(message("for others", { guild_id: "1" }));
       await sleep(100);
@@ -404,7 +556,11 @@ describe("discord", () => {
       server.push(message("one"));
       server.push(message("two"));
       await vi.waitFor(
-        () => expect(before.states.at(-1)).toEqual({ ok: false, message: "not receiving: a message could not be written down" }),
+        () =>
+          expect(before.states.at(-1)).toEqual({
+            ok: false,
+            message: "not receiving: a message could not be written down",
+          }),
         5000,
       );
       await stop();
@@ -427,7 +583,13 @@ describe("discord", () => {
 
     it("begins a new session where the old one is forgotten", async () => {
       const host = testHost({
-        cursor: JSON.stringify({ sessionId: "old", sequence: 3, resumeURL: server.gatewayUrl, shardId: 0, shardCount: 1 }),
+        cursor: JSON.stringify({
+          sessionId: "old",
+          sequence: 3,
+          resumeURL: server.gatewayUrl,
+          shardId: 0,
+          shardCount: 1,
+        }),
       });
       await listen(host);
       await connected(host);
@@ -444,9 +606,15 @@ describe("discord", () => {
       await listen(host);
       await connected(host);
       server.disconnect(4007);
-      await vi.waitFor(() => expect(server.gateway.map(({ op }) => op)).toEqual(["identify", "identify"]), 8000);
+      await vi.waitFor(
+        () => expect(server.gateway.map(({ op }) => op)).toEqual(["identify", "identify"]),
+        8000,
+      );
       await connected(host);
-      expect(host.states).toContainEqual({ ok: false, message: "not receiving: the connection was closed (4007)" });
+      expect(host.states).toContainEqual({
+        ok: false,
+        message: "not receiving: the connection was closed (4007)",
+      });
     });
 
     it("keeps trying while the API is away, and reports it", async () => {
@@ -461,7 +629,10 @@ describe("discord", () => {
       const host = testHost();
       await listen(host, { token: "wrong.token" });
       await vi.waitFor(() => expect(host.states).toHaveLength(1), 5000);
-      expect(host.states[0]).toEqual({ ok: false, message: "not receiving: discord does not know the bot token (401)" });
+      expect(host.states[0]).toEqual({
+        ok: false,
+        message: "not receiving: discord does not know the bot token (401)",
+      });
     });
 
     it("says why the gateway refuses it", async () => {
@@ -470,7 +641,11 @@ describe("discord", () => {
       await connected(host);
       server.disconnect(4014);
       await vi.waitFor(
-        () => expect(host.states).toContainEqual({ ok: false, message: "not receiving: discord does not give the bot these intents" }),
+        () =>
+          expect(host.states).toContainEqual({
+            ok: false,
+            message: "not receiving: discord does not give the bot these intents",
+          }),
         5000,
       );
       await connected(host);

@@ -7,7 +7,9 @@ import { createWorld } from "../e2e/world.ts";
 
 const PAGE = readFileSync(join(resolve(import.meta.dirname, "../.."), "docs/plugins.md"), "utf8");
 const CODE =
-  [...PAGE.matchAll(/```ts\n([^]*?)```/g)].map((found) => found[1] ?? "").find((code) => code.includes("plugins/knock.ts")) ?? "";
+  [...PAGE.matchAll(/```ts\n([^]*?)```/g)]
+    .map((found) => found[1] ?? "")
+    .find((code) => code.includes("plugins/knock.ts")) ?? "";
 
 it("the page's channel hears, answers where it was spoken to, and knows its place after a restart", async () => {
   const written = [
@@ -29,7 +31,10 @@ it("the page's channel hears, answers where it was spoken to, and knows its plac
       const after = Number(searchParams.get("after"));
       asked.push(String(after));
       const messages = written.slice(after);
-      setTimeout(() => response.end(JSON.stringify({ messages, next: String(after + messages.length) })), messages.length > 0 ? 0 : 20);
+      setTimeout(
+        () => response.end(JSON.stringify({ messages, next: String(after + messages.length) })),
+        messages.length > 0 ? 0 : 20,
+      );
     });
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
@@ -39,10 +44,15 @@ it("the page's channel hears, answers where it was spoken to, and knows its plac
   let world = await createWorld({ files, config });
   const { dir } = world;
   await world.until(async () => answered.length > 0);
-  expect(answered).toMatchObject([{ room: "kitchen", text: expect.stringContaining("[no model]") as unknown }]);
+  expect(answered).toMatchObject([
+    { room: "kitchen", text: expect.stringContaining("[no model]") as unknown },
+  ]);
   await world.until(async () => asked.at(-1) === "2");
   const { events } = (await world.admin("/admin/v1/events")).body;
-  expect(events.map((event: { outcome: string }) => event.outcome)).toEqual(["skipped", "accepted"]);
+  expect(events.map((event: { outcome: string }) => event.outcome)).toEqual([
+    "skipped",
+    "accepted",
+  ]);
   await world.gateway.stop();
   asked.length = 0;
   world = await createWorld({ dir, files, config });

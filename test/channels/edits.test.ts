@@ -32,7 +32,10 @@ beforeEach(async () => {
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "", "http://localhost");
     const before = vendor.thread.findIndex(({ id }) => id === url.searchParams.get("before"));
-    if (url.pathname === "/thread") return void response.end(JSON.stringify(vendor.thread.slice(0, before < 0 ? undefined : before)));
+    if (url.pathname === "/thread")
+      return void response.end(
+        JSON.stringify(vendor.thread.slice(0, before < 0 ? undefined : before)),
+      );
     vendor.asked++;
     void vendor.file.passed.then(() => response.end(png(8, 8)));
   });
@@ -48,7 +51,8 @@ afterEach(async () => {
 });
 
 const say = (text: string, more: object = {}): Promise<void> => sayOn(world, message(text, more));
-const events = async (): Promise<{ outcome: string; reason: string | null }[]> => (await world.admin("/admin/v1/events")).body.events;
+const events = async (): Promise<{ outcome: string; reason: string | null }[]> =>
+  (await world.admin("/admin/v1/events")).body.events;
 const texts = (): string => JSON.stringify(provider.requests.at(-1)?.body.messages.at(-1));
 const whenSent = (count: number) => world.until(async () => sentOn(world).length === count);
 
@@ -71,7 +75,9 @@ function editTests(storeConfig: () => object): void {
 
   it("an edit replaces one of the messages that a turn has collected, and leaves the others and their files", async () => {
     const [first, last] = [message("alpha typo"), message("gamma typo")];
-    const attachments = [{ kind: "image", name: "photo.png", mime: "image/png", ref: `${vendor.url}/photo` }];
+    const attachments = [
+      { kind: "image", name: "photo.png", mime: "image/png", ref: `${vendor.url}/photo` },
+    ];
     await sayOn(world, first);
     await say("beta with a picture", { attachments });
     await sayOn(world, last);
@@ -94,7 +100,11 @@ function editTests(storeConfig: () => object): void {
   });
 
   it("an edit of another person's message changes nothing", async () => {
-    const said = message("in the lounge", { to: "lounge", direct: false, attachments: [{ kind: "image", ref: `${vendor.url}/photo` }] });
+    const said = message("in the lounge", {
+      to: "lounge",
+      direct: false,
+      attachments: [{ kind: "image", ref: `${vendor.url}/photo` }],
+    });
     await sayOn(world, said);
     await world.until(async () => vendor.asked === 1);
     await say("not mine", { from: "bob", to: "lounge", direct: false, edits: said.id });
@@ -109,9 +119,14 @@ function editTests(storeConfig: () => object): void {
     provider.answer = (_, response) => void response.writeHead(503).end();
     const said = message("order ten tons");
     await sayOn(world, said);
-    await world.until(async () => (await world.admin("/admin/v1/runs")).body.runs[0]?.status === "parked");
+    await world.until(
+      async () => (await world.admin("/admin/v1/runs")).body.runs[0]?.status === "parked",
+    );
     await say("order ten tins", { edits: said.id });
-    expect((await events())[0]).toMatchObject({ outcome: "accepted", reason: expect.stringMatching(/^an edit: /) as unknown });
+    expect((await events())[0]).toMatchObject({
+      outcome: "accepted",
+      reason: expect.stringMatching(/^an edit: /) as unknown,
+    });
     provider.answer = () => "done";
     await whenSent(1);
     expect(texts()).toContain("order ten tins");
@@ -127,13 +142,19 @@ function editTests(storeConfig: () => object): void {
     expect(texts()).toContain("what is for lunch?");
     expect(sentOn(world)[0]).toMatchObject({ to: "lounge", replyTo: id });
     await say("Rouse, what is for dinner?", edit);
-    expect((await events())[0]).toMatchObject({ outcome: "skipped", reason: expect.stringContaining("has begun") as unknown });
+    expect((await events())[0]).toMatchObject({
+      outcome: "skipped",
+      reason: expect.stringContaining("has begun") as unknown,
+    });
     expect(provider.requests).toHaveLength(1);
   });
 
   it("an edit of a direct message that is not known is no message", async () => {
     await say("from long ago", { edits: "msg-of-last-year" });
-    expect((await events())[0]).toMatchObject({ outcome: "skipped", reason: "an edit of an earlier message that is not known" });
+    expect((await events())[0]).toMatchObject({
+      outcome: "skipped",
+      reason: "an edit of an earlier message that is not known",
+    });
   });
 
   it("what others write in a thread while a turn runs reaches the next turn, and no message comes twice", async () => {
@@ -143,7 +164,8 @@ function editTests(storeConfig: () => object): void {
       return "my own answer";
     };
     const place = { to: "lounge", direct: false, thread: `${vendor.url}/thread` };
-    const write = (id: string, text: string, author = "carol") => vendor.thread.push({ id, at: Date.now() - 3_600_000, author, text });
+    const write = (id: string, text: string, author = "carol") =>
+      vendor.thread.push({ id, at: Date.now() - 3_600_000, author, text });
     write("t1", "before the call");
     write("t2", "first question", "ann");
     await say("first question", { ...place, id: "t2" });

@@ -1,5 +1,12 @@
 import { onTestFinished } from "vitest";
-import type { ApprovalPress, Channel, ChannelHost, IncomingMessage, ServiceState, SkippedMessage } from "../../src/plugin/api.ts";
+import type {
+  ApprovalPress,
+  Channel,
+  ChannelHost,
+  IncomingMessage,
+  ServiceState,
+  SkippedMessage,
+} from "../../src/plugin/api.ts";
 
 /** The gateway as a channel sees it, with what outlasts a restart. */
 export interface TestHost extends ChannelHost {
@@ -50,7 +57,8 @@ export function testHost(saved: { cursor?: string } = {}, { once = false } = {})
     },
     async receive(message) {
       if ("skipped" in message) return void skipped.push(message);
-      if ((refused === undefined || refused === message.text) && refusals-- > 0) throw new Error(`the disk is full of ${message.text}`);
+      if ((refused === undefined || refused === message.text) && refusals-- > 0)
+        throw new Error(`the disk is full of ${message.text}`);
       if (!once || !received.some((known) => known.id === message.id)) received.push(message);
     },
     report: (state) => void states.push(state),
@@ -64,10 +72,14 @@ export function testHost(saved: { cursor?: string } = {}, { once = false } = {})
 /** Lets a channel listen until `stop`, which ends with the test at the latest. */
 export function listening(channel: Channel, host: ChannelHost): { stop(): Promise<void> } {
   const abort = new AbortController();
-  const done = channel.listen?.(abort.signal, host) ?? Promise.reject(new Error("the channel does not listen"));
+  const done =
+    channel.listen?.(abort.signal, host) ??
+    Promise.reject(new Error("the channel does not listen"));
   const stop = async (): Promise<void> => {
     abort.abort();
-    const late = new Promise<never>((_, reject) => setTimeout(reject, 3_000, new Error("the channel does not stop")).unref());
+    const late = new Promise<never>((_, reject) =>
+      setTimeout(reject, 3_000, new Error("the channel does not stop")).unref(),
+    );
     await Promise.race([done, late]);
   };
   onTestFinished(stop);

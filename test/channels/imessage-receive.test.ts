@@ -11,9 +11,17 @@ const SECRET = "0123456789abcdef-secret";
 // What the plugin's clock says where it is loaded for a test.
 const NOW = 1;
 
-async function open(config: Record<string, unknown> = {}): Promise<{ channel: Channel; server: BlueBubblesServer; logged: string[] }> {
+async function open(
+  config: Record<string, unknown> = {},
+): Promise<{ channel: Channel; server: BlueBubblesServer; logged: string[] }> {
   const server = await blueBubblesServer(() => NOW);
-  const section = { url: server.url, password: PASSWORD, allowFrom: ["+1 555 123 4567", "Ada@A.example"], defaultTo: OWNER, ...config };
+  const section = {
+    url: server.url,
+    password: PASSWORD,
+    allowFrom: ["+1 555 123 4567", "Ada@A.example"],
+    defaultTo: OWNER,
+    ...config,
+  };
   return { ...(await openChannel("imessage", section)), server };
 }
 
@@ -26,10 +34,17 @@ describe("the webhook of imessage", () => {
     host = testHost({}, { once: true });
   });
   afterEach(() => server.close());
-  const post = async (body: unknown, path = `/channels/imessage/${SECRET}`, method = "POST"): Promise<number | undefined> => {
+  const post = async (
+    body: unknown,
+    path = `/channels/imessage/${SECRET}`,
+    method = "POST",
+  ): Promise<number | undefined> => {
     const text = typeof body === "string" ? body : JSON.stringify(body);
     const response = await channel.request?.(
-      new Request(`http://gateway.example${path}`, { method, ...(method === "POST" ? { body: text } : {}) }),
+      new Request(`http://gateway.example${path}`, {
+        method,
+        ...(method === "POST" ? { body: text } : {}),
+      }),
       host,
     );
     expect(await response?.text()).toBe("");
@@ -38,7 +53,9 @@ describe("the webhook of imessage", () => {
 
   it("hands over a direct message, and its answer goes to the same chat", async () => {
     expect(await post(server.arrive("hello"))).toBe(204);
-    expect(host.received).toEqual([{ id: "GUID-1", from: OWNER, to: `chat:${CHAT}`, direct: true, text: "hello" }]);
+    expect(host.received).toEqual([
+      { id: "GUID-1", from: OWNER, to: `chat:${CHAT}`, direct: true, text: "hello" },
+    ]);
     expect(channel.parseRecipient?.(`chat:${CHAT}`)).toEqual({ ok: true, to: `chat:${CHAT}` });
     expect(channel.allowFrom).toEqual([OWNER, "ada@a.example"]);
     await post(server.arrive("from a mail address", { handle: { address: "Ada@a.example" } }));
@@ -50,12 +67,19 @@ describe("the webhook of imessage", () => {
     await post(server.arrive("among us", { chats }));
     await post(server.arrive("hey @Rouse, look", { chats }));
     await post(server.arrive("@rouse: /new", { chats }));
-    const place = { from: OWNER, to: `chat:${GROUP}`, direct: false, room: { kind: "group", name: "Friday" } };
+    const place = {
+      from: OWNER,
+      to: `chat:${GROUP}`,
+      direct: false,
+      room: { kind: "group", name: "Friday" },
+    };
     expect(host.received).toEqual([
       { id: "GUID-2", ...place, text: "hey @Rouse, look" },
       { id: "GUID-3", ...place, text: "/new" },
     ]);
-    expect(host.skipped).toEqual([{ id: "GUID-1", skipped: "the message is not addressed to the agent" }]);
+    expect(host.skipped).toEqual([
+      { id: "GUID-1", skipped: "the message is not addressed to the agent" },
+    ]);
   });
 
   it("passes over its own messages, reactions and changes of a group, and tells edits from changes that are none", async () => {
@@ -133,8 +157,10 @@ describe("asking the server of imessage", () => {
     await done;
   };
   const texts = (): string[] => host.received.map((message) => message.text);
-  const arrived = (...expected: string[]): Promise<void> => vi.waitFor(() => expect(texts()).toEqual(expected), { timeout: 30_000 });
-  const arrive = (text: string, more: object = {}): void => void server.arrive(text, { dateCreated: (at += 1000), ...more });
+  const arrived = (...expected: string[]): Promise<void> =>
+    vi.waitFor(() => expect(texts()).toEqual(expected), { timeout: 30_000 });
+  const arrive = (text: string, more: object = {}): void =>
+    void server.arrive(text, { dateCreated: (at += 1000), ...more });
 
   it("makes up for what came while nobody listened, without loss and without doubling", async () => {
     arrive("before the channel was there", { dateCreated: 0 });

@@ -19,9 +19,17 @@ const SECRET = "0123456789abcdef-secret";
 // What the plugin's clock says where it is loaded for a test.
 const NOW = 1;
 
-async function open(config: Record<string, unknown> = {}): Promise<{ channel: Channel; server: BlueBubblesServer; logged: string[] }> {
+async function open(
+  config: Record<string, unknown> = {},
+): Promise<{ channel: Channel; server: BlueBubblesServer; logged: string[] }> {
   const server = await blueBubblesServer(() => NOW);
-  const section = { url: server.url, password: PASSWORD, allowFrom: ["+1 555 123 4567", "Ada@A.example"], defaultTo: OWNER, ...config };
+  const section = {
+    url: server.url,
+    password: PASSWORD,
+    allowFrom: ["+1 555 123 4567", "Ada@A.example"],
+    defaultTo: OWNER,
+    ...config,
+  };
   return { ...(await openChannel("imessage", section)), server };
 }
 
@@ -30,8 +38,19 @@ testChannel("imessage", async () => {
   return {
     channel,
     to: OWNER,
-    malformed: ["", "5551234567", "+0123", "chat:", "chat:abc", "chat:iMessage;+;a b", "ada@", "@a.example", "Ada"],
-    sent: () => server.sent.map(({ chatGuid, text }) => ({ to: chatGuid.replace(/^.*;-;/, ""), text })),
+    malformed: [
+      "",
+      "5551234567",
+      "+0123",
+      "chat:",
+      "chat:abc",
+      "chat:iMessage;+;a b",
+      "ada@",
+      "@a.example",
+      "Ada",
+    ],
+    sent: () =>
+      server.sent.map(({ chatGuid, text }) => ({ to: chatGuid.replace(/^.*;-;/, ""), text })),
     fail: (fault: Fault) => server.fail(fault),
     retryAfterMs: 5000,
     secrets: [PASSWORD, encodeURIComponent(PASSWORD), OWNER],
@@ -68,7 +87,10 @@ describe("sending on imessage", () => {
   });
 
   it("begins the chat with somebody new by the message itself", async () => {
-    expect(await send("ben@b.example", "hello")).toEqual({ status: "sent", messageIds: ["GUID-1"] });
+    expect(await send("ben@b.example", "hello")).toEqual({
+      status: "sent",
+      messageIds: ["GUID-1"],
+    });
     expect(server.asked.at(-1)).toBe("/api/v1/chat/new");
     expect((await send("ben@b.example", "again")).status).toBe("sent");
     expect(server.asked.at(-1)).toBe("/api/v1/message/text");
@@ -77,10 +99,19 @@ describe("sending on imessage", () => {
 
   it("quotes only where the server's Private API can", async () => {
     await send(OWNER, "x", { replyTo: "GUID-77" });
-    expect(server.sent[0]).toMatchObject({ method: "apple-script", selectedMessageGuid: undefined });
+    expect(server.sent[0]).toMatchObject({
+      method: "apple-script",
+      selectedMessageGuid: undefined,
+    });
     const other = await open({ privateApi: true });
-    await other.channel.send({ to: OWNER, text: "x", replyTo: "GUID-77", idempotencyKey: "k" }, AbortSignal.timeout(5000));
-    expect(other.server.sent[0]).toMatchObject({ method: "private-api", selectedMessageGuid: "GUID-77" });
+    await other.channel.send(
+      { to: OWNER, text: "x", replyTo: "GUID-77", idempotencyKey: "k" },
+      AbortSignal.timeout(5000),
+    );
+    expect(other.server.sent[0]).toMatchObject({
+      method: "private-api",
+      selectedMessageGuid: "GUID-77",
+    });
     other.server.close();
   });
 
@@ -111,14 +142,23 @@ describe("sending on imessage", () => {
 
   it("finds the first message of a new chat too", async () => {
     server.fail("cut-after-taking", 1);
-    expect(await send("ben@b.example", "hello")).toEqual({ status: "sent", messageIds: ["GUID-1"] });
+    expect(await send("ben@b.example", "hello")).toEqual({
+      status: "sent",
+      messageIds: ["GUID-1"],
+    });
     server.fail("cut-after-taking", 1);
-    expect(await send(`chat:${GROUP}`, "hello")).toEqual({ status: "sent", messageIds: ["GUID-2"] });
+    expect(await send(`chat:${GROUP}`, "hello")).toEqual({
+      status: "sent",
+      messageIds: ["GUID-2"],
+    });
   });
 
   it("tries again where nothing listens", async () => {
     server.close();
-    expect(await send(OWNER, "x")).toEqual({ status: "retry", reason: "the server cannot be reached (ECONNREFUSED)" });
+    expect(await send(OWNER, "x")).toEqual({
+      status: "retry",
+      reason: "the server cannot be reached (ECONNREFUSED)",
+    });
   });
 
   it("comes through a rate limit on the next try", async () => {
@@ -131,7 +171,10 @@ describe("sending on imessage", () => {
 
   it("tells a wrong password without showing it", async () => {
     const other = await open({ password: "wrong-8812" });
-    const message = { ok: false, message: "the server does not take the password: check channels.imessage.password" };
+    const message = {
+      ok: false,
+      message: "the server does not take the password: check channels.imessage.password",
+    };
     expect(await other.channel.probe?.(AbortSignal.timeout(5000))).toEqual(message);
     other.server.close();
     const gone = await other.channel.probe?.(AbortSignal.timeout(5000));
@@ -141,7 +184,8 @@ describe("sending on imessage", () => {
 
   it("sends each piece of a long text whole and in order", async () => {
     const { limit = 0, lengthOf: measure } = channel;
-    const row = (index: number): string => `| ${index} | 日本語 | [link](https://a.example/${index}_(x)) |`;
+    const row = (index: number): string =>
+      `| ${index} | 日本語 | [link](https://a.example/${index}_(x)) |`;
     const text = `| a | b | c |\n|---|---|---|\n${Array.from({ length: 20 }, (_, index) => row(index)).join("\n")}\n\n${"Some *words* 👩‍👩‍👧‍👦. ".repeat(600)}`;
     const pieces = splitText(text, limit);
     expect(pieces.length).toBeGreaterThan(2);
@@ -151,14 +195,21 @@ describe("sending on imessage", () => {
     }
     const arrived = server.sent.map((entry) => entry.text).join(" ");
     expect(arrived.match(/Some words 👩‍👩‍👧‍👦\./g)).toHaveLength(600);
-    for (let index = 0; index < 20; index++) expect(arrived).toContain(`link (https://a.example/${index}_(x))`);
+    for (let index = 0; index < 20; index++)
+      expect(arrived).toContain(`link (https://a.example/${index}_(x))`);
   });
 });
 
 describe("the page on imessage", () => {
-  const blocks = readFileSync(join(import.meta.dirname, "../../docs/channels/imessage.md"), "utf8").matchAll(/^```json5\n([^]*?)^```$/gm);
+  const blocks = readFileSync(
+    join(import.meta.dirname, "../../docs/channels/imessage.md"),
+    "utf8",
+  ).matchAll(/^```json5\n([^]*?)^```$/gm);
   it.each([...blocks].map(([, text = ""]) => [text]))("%s", async (text) => {
-    const { issues, channels } = await load(userFolder({}).dir, JSON5.parse(text.replace(/\$\{\w+\}/g, SECRET)));
+    const { issues, channels } = await load(
+      userFolder({}).dir,
+      JSON5.parse(text.replace(/\$\{\w+\}/g, SECRET)),
+    );
     expect(issues).toEqual([]);
     expect(channels.get("imessage")).toBeDefined();
   });
@@ -178,7 +229,13 @@ describe("recipients of imessage", () => {
   });
 
   it("checks the config's", async () => {
-    const wrong = { url: "ftp://a.example", password: "x", allowFrom: ["Ada"], defaultTo: "somebody", webhookSecret: "short" };
+    const wrong = {
+      url: "ftp://a.example",
+      password: "x",
+      allowFrom: ["Ada"],
+      defaultTo: "somebody",
+      webhookSecret: "short",
+    };
     const { issues } = await load(userFolder({}).dir, { channels: { imessage: wrong } });
     expect(issues.map(({ path }) => path).toSorted()).toEqual([
       "channels.imessage.allowFrom[0]",
@@ -212,7 +269,10 @@ describe("markdown on imessage", () => {
     ["- > a\n  > b", "• > a\n  > b"],
     ["a <b>x</b> &amp; y", "a <b>x</b> & y"],
     ["note[^1]\n\n[^1]: the note", "note[^1]\n\n[^1] the note"],
-    ["| Name | n |\n|:--|--:|\n| 日本 | 7 |\n| **b** | 100 |", "Name |   n\n-----+----\n日本 |   7\nb    | 100"],
+    [
+      "| Name | n |\n|:--|--:|\n| 日本 | 7 |\n| **b** | 100 |",
+      "Name |   n\n-----+----\n日本 |   7\nb    | 100",
+    ],
     ["a\n\n---\n\nb", "a\n\n———\n\nb"],
     ["#", "#"],
   ])("%j", (markdown, text) => {
@@ -222,7 +282,9 @@ describe("markdown on imessage", () => {
   it("loses no word, and keeps their order, whatever is nested in what", () => {
     fc.assert(
       fc.property(numbered, ({ markdown, count }) => {
-        expect(numbersOf(render(markdown))).toEqual(Array.from({ length: count }, (_, index) => index));
+        expect(numbersOf(render(markdown))).toEqual(
+          Array.from({ length: count }, (_, index) => index),
+        );
       }),
       { numRuns: 500 },
     );

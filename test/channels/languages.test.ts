@@ -31,21 +31,32 @@ it("`/status` and `/agent` answer in the language of the sender", async () => {
   world.model.handler = () => ({ text: "I see." });
   expect(await answer("hello", { language: "de" })).toBe("I see.");
   const status = await answer("/status", { language: "de-AT" });
-  expect(status).toMatch(/^- Agent: main\n- Modell: local\/big\n- Sitzung: `main`\n- Laufende Antworten: 0\n- Wartende Antworten: 0\n/);
+  expect(status).toMatch(
+    /^- Agent: main\n- Modell: local\/big\n- Sitzung: `main`\n- Laufende Antworten: 0\n- Wartende Antworten: 0\n/,
+  );
   expect(status).toMatch(/- Tokens heute: \d+$/);
   expect(await answer("/status", { language: "zh-CN" })).toContain("- 模型：local/big\n");
-  expect(await answer("/agent", { language: "fr" })).toBe("L'agent de cette conversation est main.");
-  expect(await answer("/agent desk", { language: "ja" })).toBe("この会話のエージェントはここでは変更できません。");
+  expect(await answer("/agent", { language: "fr" })).toBe(
+    "L'agent de cette conversation est main.",
+  );
+  expect(await answer("/agent desk", { language: "ja" })).toBe(
+    "この会話のエージェントはここでは変更できません。",
+  );
 });
 
 it("a turn that fails says so in the language of the sender, with the error as it is", async () => {
   world = await approvalWorld();
   world.model.handler = (_request, response) => void response.writeHead(400).end("{}");
-  expect(await answer("hello", { language: "es" })).toMatch(/^No he podido responder: .*\w.* \(run_\w+\)$/);
+  expect(await answer("hello", { language: "es" })).toMatch(
+    /^No he podido responder: .*\w.* \(run_\w+\)$/,
+  );
 });
 
 it("who waits for a decision, and who decides, is answered in the own language", async () => {
-  world = await approvalWorld({ agent: { approve: ["*"] }, config: { tools: { approvers: ["pipe:zoe"] } } });
+  world = await approvalWorld({
+    agent: { approve: ["*"] },
+    config: { tools: { approvers: ["pipe:zoe"] } },
+  });
   await sayOn(world, message("Pay.", { from: "bob", to: "dm-bob", language: "de" }));
   const [asked] = await world.open();
   const code = asked?.code ?? "";
@@ -72,31 +83,47 @@ it("who waits for a decision, and who decides, is answered in the own language",
 
 it("a decision about a person is confirmed in the language of the approver", async () => {
   world = await approvalWorld({
-    config: { tools: { approvers: ["pipe:ann"] }, channels: { pipe: { allowFrom: ["ann"], dmPolicy: "pairing" } } },
+    config: {
+      tools: { approvers: ["pipe:ann"] },
+      channels: { pipe: { allowFrom: ["ann"], dmPolicy: "pairing" } },
+    },
   });
   const codes = [];
   for (const from of ["eve", "kim"]) {
     const text = await answer("hello", { from, to: `dm-${from}`, language: "de" });
     codes.push(/[A-Z\d]{8}/.exec(text)?.[0]);
   }
-  expect(await answer(`deny ${codes[1]}`, { language: "ar" })).toBe("تم الرفض: لن يتلقى «kim» ردودًا على pipe.");
-  expect(await answer(`approve ${codes[0]}`, { language: "es" })).toBe("Aprobado: «eve» puede escribir en pipe.");
+  expect(await answer(`deny ${codes[1]}`, { language: "ar" })).toBe(
+    "تم الرفض: لن يتلقى «kim» ردودًا على pipe.",
+  );
+  expect(await answer(`approve ${codes[0]}`, { language: "es" })).toBe(
+    "Aprobado: «eve» puede escribir en pipe.",
+  );
 });
 
 it("who presses a button sees the answer in the language of the app, and the event has it in English", async () => {
   const telegram = await startTelegram();
   ends.push(() => telegram.close());
   const channels = { telegram: { token: telegram.token, apiUrl: telegram.url } };
-  world = await approvalWorld({ agent: { approve: ["*"] }, config: { owner: {}, channels, tools: { approvers: ["telegram:42"] } } });
+  world = await approvalWorld({
+    agent: { approve: ["*"] },
+    config: { owner: {}, channels, tools: { approvers: ["telegram:42"] } },
+  });
   await world.post("/hooks/agent", { message: "Pay.", wakeMode: "next-heartbeat", deliver: false });
   const [asked] = await world.open();
   await world.until(async () => telegram.messages.length === 1);
   telegram.press("Deny", 42, undefined, "ja");
   await world.until(async () => telegram.notices.length === 1);
-  expect(telegram.notices[0]).toBe(`拒否しました：\`bank.transfer\` は呼び出されません。 (${asked?.code})`);
+  expect(telegram.notices[0]).toBe(
+    `拒否しました：\`bank.transfer\` は呼び出されません。 (${asked?.code})`,
+  );
   const { events } = await world.until(async () => {
     const { body } = await world.admin("/admin/v1/events");
-    return body.events.some(({ reason }: { reason: string | null }) => reason?.includes("by a button")) && body;
+    return (
+      body.events.some(({ reason }: { reason: string | null }) =>
+        reason?.includes("by a button"),
+      ) && body
+    );
   });
   expect(events[0].reason).toContain("Denied: `bank.transfer` is not called.");
 });
@@ -107,15 +134,30 @@ it("an approver whose message it is about is asked in the language of the app, w
   const channels = { telegram: { token: telegram.token, apiUrl: telegram.url, allowFrom: ["42"] } };
   world = await approvalWorld({
     agent: { approve: ["*"] },
-    config: { owner: {}, channels, language: "de", tools: { approvers: ["operator", "telegram:42"] } },
+    config: {
+      owner: {},
+      channels,
+      language: "de",
+      tools: { approvers: ["operator", "telegram:42"] },
+    },
   });
   const from = { id: 42, is_bot: false, first_name: "A", language_code: "ja" };
-  telegram.push({ message: { message_id: 1, date: 1, chat: { id: 42, type: "private", first_name: "A" }, from, text: "Pay." } });
+  telegram.push({
+    message: {
+      message_id: 1,
+      date: 1,
+      chat: { id: 42, type: "private", first_name: "A" },
+      from,
+      text: "Pay.",
+    },
+  });
   const [asked] = await world.open();
   const code = asked?.code ?? "";
   await world.until(async () => telegram.messages.length === 1);
   const question = telegram.messages[0];
-  expect(question?.text).toContain(`承認 ${code}: エージェント main が bank.transfer の呼び出しを求めています。`);
+  expect(question?.text).toContain(
+    `承認 ${code}: エージェント main が bank.transfer の呼び出しを求めています。`,
+  );
   expect(question?.text).toContain("確認の理由: ");
   expect(question?.text).toMatch(/期限は \d{4}-\d\d-\d\d \d\d:\d\d UTC です。/);
   expect(question?.text).not.toMatch(/wants to call|Why it asks|It waits until|möchte/);
@@ -136,20 +178,41 @@ it("the next approver is asked in `language` of the config, and so are all whose
   };
   world = await approvalWorld({
     agent: { approve: ["*"] },
-    config: { owner: {}, channels, language: "de", tools: { approvers: ["telegram:42", "pipe:zoe"] } },
+    config: {
+      owner: {},
+      channels,
+      language: "de",
+      tools: { approvers: ["telegram:42", "pipe:zoe"] },
+    },
   });
   // The bot was blocked in the meantime.
   telegram.fail("blocked", { method: "sendMessage" });
   const from = { id: 42, is_bot: false, first_name: "A", language_code: "ar" };
-  telegram.push({ message: { message_id: 1, date: 1, chat: { id: 42, type: "private", first_name: "A" }, from, text: "Pay." } });
+  telegram.push({
+    message: {
+      message_id: 1,
+      date: 1,
+      chat: { id: 42, type: "private", first_name: "A" },
+      from,
+      text: "Pay.",
+    },
+  });
   const [asked] = await world.open();
   const code = asked?.code ?? "";
-  const { text } = await world.until(async () => sentOn(world).find(({ to }) => to === "zoe") as { text: string } | undefined);
-  expect(text).toContain(`**Freigabe ${code}**: der Agent \`main\` möchte \`bank.transfer\` aufrufen.`);
+  const { text } = await world.until(
+    async () => sentOn(world).find(({ to }) => to === "zoe") as { text: string } | undefined,
+  );
+  expect(text).toContain(
+    `**Freigabe ${code}**: der Agent \`main\` möchte \`bank.transfer\` aufrufen.`,
+  );
   expect(text).toContain(`Antworte "approve ${code}" oder "deny ${code}".`);
   expect(text).not.toMatch(/wants to call|Why it asks|الوكيل/);
-  expect(await answer(`approve ${code}`, { from: "zoe", to: "dm-zoe" })).toBe(`Freigegeben: \`bank.transfer\` wird aufgerufen. (${code})`);
+  expect(await answer(`approve ${code}`, { from: "zoe", to: "dm-zoe" })).toBe(
+    `Freigegeben: \`bank.transfer\` wird aufgerufen. (${code})`,
+  );
   // With a language of the app that one counts.
-  expect(await answer("/agent", { to: "dm-ann", language: "fr" })).toBe("L'agent de cette conversation est main.");
+  expect(await answer("/agent", { to: "dm-ann", language: "fr" })).toBe(
+    "L'agent de cette conversation est main.",
+  );
   expect(await answer("/agent", { to: "dm-ann" })).toBe("Der Agent dieser Unterhaltung ist main.");
 });

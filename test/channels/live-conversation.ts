@@ -8,7 +8,8 @@ const A_WHILE_MS = 400;
 export const settle = (): Promise<void> => new Promise((passed) => setTimeout(passed, A_WHILE_MS));
 
 /** The far side of a conversation, as far as it is needed. */
-export type FarEnd = Pick<FarSide, "url" | "arrived" | "speak" | "typing" | "close"> & Partial<Pick<FarSide, "writes">>;
+export type FarEnd = Pick<FarSide, "url" | "arrived" | "speak" | "typing" | "close"> &
+  Partial<Pick<FarSide, "writes">>;
 export type Place = Omit<Vendor, "start"> & { start(): Promise<FarEnd> };
 
 /** A conversation on a channel, with a clock that the test sets forward. */
@@ -31,11 +32,16 @@ export async function openConversation(
   const far = await start();
   close.push(async () => far.close());
   const clock = createFastClock();
-  const world = await createWorld({ ...rest, clock, config: { ...config, channels: { [id]: { ...section(far.url), ...settings } } } });
+  const world = await createWorld({
+    ...rest,
+    clock,
+    config: { ...config, channels: { [id]: { ...section(far.url), ...settings } } },
+  });
   close.push(() => world.stop());
   await world.until(async () =>
     (await world.admin("/admin/v1/status")).body.status.services.some(
-      (one: { id: string; ok: boolean; message: string }) => one.id === id && one.ok && one.message !== "starting",
+      (one: { id: string; ok: boolean; message: string }) =>
+        one.id === id && one.ok && one.message !== "starting",
     ),
   );
   const write = async (text: string): Promise<void> => {
@@ -43,7 +49,9 @@ export async function openConversation(
     if (!request) return;
     const url = request.url.replace(/^https?:\/\/[^/]+/, "http://127.0.0.1");
     const { method, headers } = request;
-    const response = await world.gateway.fetch(new Request(url, { method, headers, body: await request.arrayBuffer() }));
+    const response = await world.gateway.fetch(
+      new Request(url, { method, headers, body: await request.arrayBuffer() }),
+    );
     expect(response.status).toBeLessThan(300);
   };
   return { far, world, clock, write, before: far.arrived().length };

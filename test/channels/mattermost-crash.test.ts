@@ -5,7 +5,11 @@ import { openPlugin } from "./open.ts";
 
 it.each([
   ["finds a post of a killed process behind newer ones", 900, "sent"],
-  ["does not know what became of a post if the server does not list all newer ones", 1_000, "unknown"],
+  [
+    "does not know what became of a post if the server does not list all newer ones",
+    1_000,
+    "unknown",
+  ],
 ])("mattermost: %s", async (_, newer, status) => {
   const server = await startMattermost();
   onTestFinished(() => server.close());
@@ -15,6 +19,8 @@ it.each([
   for (let index = 0; index < newer; index++) server.write({ message: "newer", channel_id: TOWN });
   // The server has forgotten what it would know a repeat by.
   server.forgetPending();
-  expect(await channel.resend?.(message, clock.time - 40_000, AbortSignal.timeout(60_000))).toMatchObject({ status });
+  expect(
+    await channel.resend?.(message, clock.time - 40_000, AbortSignal.timeout(60_000)),
+  ).toMatchObject({ status });
   expect(server.posts).toHaveLength(1);
 });

@@ -34,7 +34,10 @@ export interface MattermostPost {
   delete_at: number;
   pending_post_id: string;
   props: Record<string, unknown>;
-  metadata: { files?: { id?: string; name: string; mime_type?: string; size?: number }[]; embeds?: object[] };
+  metadata: {
+    files?: { id?: string; name: string; mime_type?: string; size?: number }[];
+    embeds?: object[];
+  };
 }
 
 export type WebsocketMode = "open" | "closed" | "refusing" | "mute";
@@ -92,9 +95,17 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
   const users = { ...USERS };
 
   const answer = (response: ServerResponse, status: number, body: unknown): void =>
-    void response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+    void response
+      .writeHead(status, { "content-type": "application/json" })
+      .end(JSON.stringify(body));
   const refuse = (response: ServerResponse, status: number, error: string): void =>
-    answer(response, status, { id: error, message: "Quotes body-mark-7f3a.", detailed_error: "", request_id: "r1", status_code: status });
+    answer(response, status, {
+      id: error,
+      message: "Quotes body-mark-7f3a.",
+      detailed_error: "",
+      request_id: "r1",
+      status_code: status,
+    });
 
   const publish = (event: string, data: object, broadcast: object): void => {
     for (const [socket, seq] of sockets) {
@@ -135,32 +146,53 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
     const { channel_id = "", message = "", root_id = "", pending_post_id = "", props } = given;
     if (!channels.has(channel_id)) return [403, "api.context.permissions.app_error"];
     if (message.trim() === "") return [400, "api.context.invalid_body_param.app_error"];
-    if ([...message].length > MAX_RUNES) return [400, "model.post.is_valid.message_length.app_error"];
-    if (root_id !== "" && !all.some((post) => post.id === root_id && post.channel_id === channel_id))
+    if ([...message].length > MAX_RUNES)
+      return [400, "model.post.is_valid.message_length.app_error"];
+    if (
+      root_id !== "" &&
+      !all.some((post) => post.id === root_id && post.channel_id === channel_id)
+    )
       return [400, "api.post.create_post.root_id.app_error"];
     const seen = pending.get(pending_post_id);
     if (seen && seen.until > Date.now()) return seen.post;
-    const post = make({ channel_id, message, root_id, pending_post_id, user_id: ME, props: { ...props, from_bot: "true" } });
-    if (pending_post_id !== "") pending.set(pending_post_id, { post, until: Date.now() + DEDUPLICATION_MS });
+    const post = make({
+      channel_id,
+      message,
+      root_id,
+      pending_post_id,
+      user_id: ME,
+      props: { ...props, from_bot: "true" },
+    });
+    if (pending_post_id !== "")
+      pending.set(pending_post_id, { post, until: Date.now() + DEDUPLICATION_MS });
     return post;
   };
 
   const typing = createTypingLog();
-  const showTyping = ({ channel_id = "", parent_id }: Record<string, string>, response: ServerResponse): void => {
-    if (!channels.has(channel_id)) return refuse(response, 403, "api.context.permissions.app_error");
+  const showTyping = (
+    { channel_id = "", parent_id }: Record<string, string>,
+    response: ServerResponse,
+  ): void => {
+    if (!channels.has(channel_id))
+      return refuse(response, 403, "api.context.permissions.app_error");
     const mode = keepSign(typing, channel_id, parent_id);
     if (mode === "ok") return answer(response, 200, { status: "OK" });
-    if (mode === "unavailable") return void response.writeHead(502).end("<html>body-mark-7f3a</html>");
+    if (mode === "unavailable")
+      return void response.writeHead(502).end("<html>body-mark-7f3a</html>");
   };
 
   const lookUp = (path: string, body: unknown): object | undefined => {
     const channel = /^channels\/(\w+)$/.exec(path)?.[1] ?? "";
     if (channels.has(channel)) return { id: channel, type: channels.get(channel) };
-    if (path === "users/ids") return (body as string[]).map((user) => ({ id: user, username: users[user] }));
+    if (path === "users/ids")
+      return (body as string[]).map((user) => ({ id: user, username: users[user] }));
     const root = /^posts\/(\w+)\/thread$/.exec(path)?.[1];
     if (root === undefined) return undefined;
     const found = all.filter((post) => post.id === root || post.root_id === root);
-    return { order: found.map(({ id }) => id), posts: Object.fromEntries(found.map((post) => [post.id, post])) };
+    return {
+      order: found.map(({ id }) => id),
+      posts: Object.fromEntries(found.map((post) => [post.id, post])),
+    };
   };
 
   /** Changes a post of the bot, or deletes it. */
@@ -174,13 +206,22 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
     answer(response, 200, message === undefined ? { status: "OK" } : found);
   };
 
-  const route = (method: string, path: string, query: URLSearchParams, body: unknown, response: ServerResponse): void => {
+  const route = (
+    method: string,
+    path: string,
+    query: URLSearchParams,
+    body: unknown,
+    response: ServerResponse,
+  ): void => {
     if (path === "users/me") return answer(response, 200, { id: ME, username: users[ME] });
-    if (method === "DELETE" || method === "PUT") return change(path, method === "PUT" ? body : undefined, response);
+    if (method === "DELETE" || method === "PUT")
+      return change(path, method === "PUT" ? body : undefined, response);
     const name = /^users\/username\/(.+)$/.exec(path)?.[1];
     if (name !== undefined) {
       const user = Object.entries(users).find(([, username]) => username === name);
-      return user ? answer(response, 200, { id: user[0], username: name }) : refuse(response, 404, "app.user.missing_account.const");
+      return user
+        ? answer(response, 200, { id: user[0], username: name })
+        : refuse(response, 404, "app.user.missing_account.const");
     }
     const known = lookUp(path, body);
     if (known) return answer(response, 200, known);
@@ -196,16 +237,25 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
     }
     if (path === `users/${ME}/channels`) {
       const last = (channel: string): number =>
-        Math.max(0, ...all.filter((post) => post.channel_id === channel).map((post) => post.create_at));
+        Math.max(
+          0,
+          ...all.filter((post) => post.channel_id === channel).map((post) => post.create_at),
+        );
       return answer(
         response,
         200,
-        [...channels].map(([channel, type]) => ({ id: channel, type, last_post_at: last(channel) })),
+        [...channels].map(([channel, type]) => ({
+          id: channel,
+          type,
+          last_post_at: last(channel),
+        })),
       );
     }
     const since = /^channels\/(\w+)\/posts$/.exec(path)?.[1];
     if (since !== undefined) {
-      const found = all.filter((post) => post.channel_id === since && post.update_at > Number(query.get("since"))).slice(-1_000);
+      const found = all
+        .filter((post) => post.channel_id === since && post.update_at > Number(query.get("since")))
+        .slice(-1_000);
       return answer(response, 200, {
         order: found.map((post) => post.id).toReversed(),
         posts: Object.fromEntries(found.map((post) => [post.id, post])),
@@ -221,18 +271,30 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
       calls.push(`${request.method} ${path}`);
       const failing = left > 0 ? fault : undefined;
       left--;
-      if (failing === "cut-after-taking" || failing === "hang-after-taking") create(body as Partial<MattermostPost>);
+      if (failing === "cut-after-taking" || failing === "hang-after-taking")
+        create(body as Partial<MattermostPost>);
       if (failing === "hang" || failing === "hang-after-taking") return;
-      if (failing === "cut-connection" || failing === "cut-after-taking") return void request.socket.destroy();
+      if (failing === "cut-connection" || failing === "cut-after-taking")
+        return void request.socket.destroy();
       if (failing === "rate-limited") {
-        const headers = { "x-ratelimit-limit": "10", "x-ratelimit-remaining": "0", "x-ratelimit-reset": String(RATE_RESET_S) };
+        const headers = {
+          "x-ratelimit-limit": "10",
+          "x-ratelimit-remaining": "0",
+          "x-ratelimit-reset": String(RATE_RESET_S),
+        };
         return void response.writeHead(429, headers).end("limit exceeded");
       }
-      if (failing === "unavailable") return void response.writeHead(502).end("<html>body-mark-7f3a</html>");
-      if (failing === "in-flight") return refuse(response, 500, "api.post.deduplicate_create_post.pending");
-      if (failing === "bad-credential" || request.headers.authorization?.replace(/^bearer /i, "") !== TOKEN)
+      if (failing === "unavailable")
+        return void response.writeHead(502).end("<html>body-mark-7f3a</html>");
+      if (failing === "in-flight")
+        return refuse(response, 500, "api.post.deduplicate_create_post.pending");
+      if (
+        failing === "bad-credential" ||
+        request.headers.authorization?.replace(/^bearer /i, "") !== TOKEN
+      )
         return refuse(response, 401, "api.context.session_expired.app_error");
-      if (failing === "no-such-recipient") return refuse(response, 403, "api.context.permissions.app_error");
+      if (failing === "no-such-recipient")
+        return refuse(response, 403, "api.context.permissions.app_error");
       const file = /^files\/(\w+)$/.exec(path)?.[1];
       if (file !== undefined) return handOver(shelf, file, request, response);
       if (path === "users/me/typing") return showTyping(body as Record<string, string>, response);
@@ -251,16 +313,29 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
     socket.on("close", () => sockets.delete(socket));
     socket.on("message", (data: Buffer) => {
       if (mode === "mute") return;
-      const { action, seq, data: given } = JSON.parse(data.toString("utf8")) as { action: string; seq: number; data?: { token?: string } };
+      const {
+        action,
+        seq,
+        data: given,
+      } = JSON.parse(data.toString("utf8")) as {
+        action: string;
+        seq: number;
+        data?: { token?: string };
+      };
       if (action === "authentication_challenge") {
         if (given?.token !== TOKEN || mode === "refusing") {
-          const error = { id: "api.web_socket_router.not_authenticated.app_error", message: "", status_code: 401 };
+          const error = {
+            id: "api.web_socket_router.not_authenticated.app_error",
+            message: "",
+            status_code: 401,
+          };
           socket.send(JSON.stringify({ status: "FAIL", error, seq_reply: seq }));
           return socket.close();
         }
         socket.send(JSON.stringify({ status: "OK", seq_reply: seq }));
         enter();
-      } else if (action === "ping") socket.send(JSON.stringify({ status: "OK", data: { text: "pong" }, seq_reply: seq }));
+      } else if (action === "ping")
+        socket.send(JSON.stringify({ status: "OK", data: { text: "pong" }, seq_reply: seq }));
     });
   });
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
@@ -280,7 +355,11 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
     write: make,
     edit(post, message) {
       Object.assign(post, { message, update_at: ++clock });
-      publish("post_edited", { post: JSON.stringify({ ...post, edit_at: clock }) }, { channel_id: post.channel_id });
+      publish(
+        "post_edited",
+        { post: JSON.stringify({ ...post, edit_at: clock }) },
+        { channel_id: post.channel_id },
+      );
     },
     sockets: () => sockets.size,
     dropSockets: () => {

@@ -24,19 +24,30 @@ import { issuesOfPage } from "./docs.ts";
 import { listening, testHost } from "./gateway.ts";
 import { openChannel, piecesOf } from "./open.ts";
 
-const open = (url: string, section: Record<string, unknown> = {}) => openChannel("mattermost", { token: TOKEN, url, ...section });
+const open = (url: string, section: Record<string, unknown> = {}) =>
+  openChannel("mattermost", { token: TOKEN, url, ...section });
 
-async function world(section: Record<string, unknown> = {}): Promise<{ server: MattermostServer; channel: Channel; logged: string[] }> {
+async function world(
+  section: Record<string, unknown> = {},
+): Promise<{ server: MattermostServer; channel: Channel; logged: string[] }> {
   const server = await startMattermost();
   onTestFinished(() => server.close());
   return { server, ...(await open(server.url, section)) };
 }
 
 let count = 0;
-const send = (channel: Channel, text: string, more: { to?: string; thread?: string; idempotencyKey?: string } = {}): Promise<SendResult> =>
-  channel.send({ to: TOWN, text, idempotencyKey: `dlv_${count++}.0`, ...more }, AbortSignal.timeout(20_000));
+const send = (
+  channel: Channel,
+  text: string,
+  more: { to?: string; thread?: string; idempotencyKey?: string } = {},
+): Promise<SendResult> =>
+  channel.send(
+    { to: TOWN, text, idempotencyKey: `dlv_${count++}.0`, ...more },
+    AbortSignal.timeout(20_000),
+  );
 
-const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 30_000, interval: 10 });
+const until = (check: () => void): Promise<void> =>
+  vi.waitFor(check, { timeout: 30_000, interval: 10 });
 
 testChannel("mattermost", async () => {
   const server = await startMattermost();
@@ -72,7 +83,12 @@ describe("recipients", () => {
     expect((await world()).channel.allowFrom).toEqual([]);
     const section = { url: "https://chat.example.com", token: TOKEN, allowFrom: ["@rosa"] };
     const { issues } = await load(userFolder({}).dir, { channels: { mattermost: section } });
-    expect(issues).toMatchObject([{ path: "channels.mattermost.allowFrom[0]", message: expect.stringContaining("26") as unknown }]);
+    expect(issues).toMatchObject([
+      {
+        path: "channels.mattermost.allowFrom[0]",
+        message: expect.stringContaining("26") as unknown,
+      },
+    ]);
   });
 
   it("takes the address of a server with a path and a slash", async () => {
@@ -91,7 +107,13 @@ describe("sending to Mattermost", () => {
       [DIRECT, "one"],
       [DIRECT, "two"],
     ]);
-    expect(server.calls).toEqual(["GET users/username/rosa", "GET users/me", "POST channels/direct", "POST posts", "POST posts"]);
+    expect(server.calls).toEqual([
+      "GET users/username/rosa",
+      "GET users/me",
+      "POST channels/direct",
+      "POST posts",
+      "POST posts",
+    ]);
     expect(await send(channel, "x", { to: "@nobody" })).toEqual({
       status: "failed",
       reason: "mattermost answered 404 (app.user.missing_account.const)",
@@ -101,16 +123,31 @@ describe("sending to Mattermost", () => {
   it("answers in a thread, and tells of one that is not there", async () => {
     const { server, channel } = await world();
     const root = server.write({ message: "question" });
-    expect(await send(channel, "answer", { thread: root.id })).toEqual({ status: "sent", messageIds: [server.posts[0]?.id] });
+    expect(await send(channel, "answer", { thread: root.id })).toEqual({
+      status: "sent",
+      messageIds: [server.posts[0]?.id],
+    });
     expect(server.posts[0]).toMatchObject({ root_id: root.id, message: "answer" });
     expect(await send(channel, "answer", { thread: "gone" })).toMatchObject({ status: "failed" });
   });
 
   it.each([
-    ["rate-limited", { status: "retry", reason: "mattermost answered 429", afterMs: RATE_RESET_S * 1000 }],
+    [
+      "rate-limited",
+      { status: "retry", reason: "mattermost answered 429", afterMs: RATE_RESET_S * 1000 },
+    ],
     ["unavailable", { status: "retry", reason: "mattermost answered 502" }],
-    ["bad-credential", { status: "failed", reason: "mattermost answered 401 (api.context.session_expired.app_error)" }],
-    ["no-such-recipient", { status: "failed", reason: "mattermost answered 403 (api.context.permissions.app_error)" }],
+    [
+      "bad-credential",
+      {
+        status: "failed",
+        reason: "mattermost answered 401 (api.context.session_expired.app_error)",
+      },
+    ],
+    [
+      "no-such-recipient",
+      { status: "failed", reason: "mattermost answered 403 (api.context.permissions.app_error)" },
+    ],
   ] as [MattermostFault, object][])("sorts %s", async (fault, expected) => {
     const { server, channel } = await world();
     server.fail(fault);
@@ -153,7 +190,13 @@ describe("sending to Mattermost", () => {
 
   it("posts everything once and in order among limits and cuts", async () => {
     const { server, channel } = await world();
-    const faults: MattermostFault[] = ["cut-after-taking", "rate-limited", "cut-connection", "unavailable", "in-flight"];
+    const faults: MattermostFault[] = [
+      "cut-after-taking",
+      "rate-limited",
+      "cut-connection",
+      "unavailable",
+      "in-flight",
+    ];
     const texts = Array.from({ length: 20 }, (_, index) => `text ${index}`);
     for (const [index, text] of texts.entries()) {
       server.fail(faults[index % faults.length] ?? "hang", 1);
@@ -177,7 +220,10 @@ describe("sending to Mattermost", () => {
     server.fail("cut-connection", 1);
     expect(await send(channel, "text", { to: "@rosa" })).toMatchObject({ status: "retry" });
     await server.close();
-    expect(await send(channel, "text")).toEqual({ status: "retry", reason: "mattermost cannot be reached (ECONNREFUSED)" });
+    expect(await send(channel, "text")).toEqual({
+      status: "retry",
+      reason: "mattermost cannot be reached (ECONNREFUSED)",
+    });
   });
 
   it("fills a message to the last character, as the server counts", async () => {
@@ -192,10 +238,13 @@ describe("sending to Mattermost", () => {
     const { server, channel } = await world();
     const block =
       "# Überschrift\n\nText mit `a < b` & 👩‍👩‍👧‍👦, 日本語のテキスト。 [link](https://a.example/b_(c))\n\n```ts\nif (a < b) run();\n```\n\n| a | b |\n| - | - |\n| 1 | <2> |";
-    const text = Array.from({ length: 400 }, (_, index) => `${block}\n\nPart ${index}.`).join("\n\n");
+    const text = Array.from({ length: 400 }, (_, index) => `${block}\n\nPart ${index}.`).join(
+      "\n\n",
+    );
     const pieces = piecesOf(channel, text);
     expect(pieces.length).toBeGreaterThan(3);
-    for (const piece of pieces) expect(await send(channel, piece)).toMatchObject({ status: "sent" });
+    for (const piece of pieces)
+      expect(await send(channel, piece)).toMatchObject({ status: "sent" });
     const squeeze = (given: string): string => given.replace(/\s+/g, "");
     expect(squeeze(server.posts.map(({ message }) => message).join(""))).toBe(squeeze(text));
   });
@@ -215,7 +264,10 @@ describe("the dialect", () => {
     ["a ![](https://a.example/c.png) b", "a https://a.example/c.png b"],
     ["![a](<https://a.example/c d.png>)", "a: <https://a.example/c d.png>"],
     ["![b][1]\n\n[1]: https://a.example/c", "b: https://a.example/c\n\n[1]: https://a.example/c"],
-    ["[![x](https://a.example/i)](https://b.example)", "[x: https://a.example/i](https://b.example)"],
+    [
+      "[![x](https://a.example/i)](https://b.example)",
+      "[x: https://a.example/i](https://b.example)",
+    ],
     ["hi @all, @Channel and **@here**", "hi @\u2060all, @\u2060Channel and **@\u2060here**"],
     ["> @all\n> @here", "> @\u2060all\n> @\u2060here"],
   ])("writes %j as %j", (text, expected) => {
@@ -223,13 +275,36 @@ describe("the dialect", () => {
   });
 
   it("changes no other text, whatever it is", () => {
-    const sign = fc.constantFrom("<", ">", "[", "]", "(", ")", "*", "_", "`", "\\", "|", "-", "#", " ", "\n", "a", "@", "&", "👍");
-    fc.assert(fc.property(fc.string({ unit: sign, maxLength: 80 }), (text) => toMattermost(text) === text));
+    const sign = fc.constantFrom(
+      "<",
+      ">",
+      "[",
+      "]",
+      "(",
+      ")",
+      "*",
+      "_",
+      "`",
+      "\\",
+      "|",
+      "-",
+      "#",
+      " ",
+      "\n",
+      "a",
+      "@",
+      "&",
+      "👍",
+    );
+    fc.assert(
+      fc.property(fc.string({ unit: sign, maxLength: 80 }), (text) => toMattermost(text) === text),
+    );
   });
 });
 
 describe("receiving from Mattermost", () => {
-  const texts = (gateway: ReturnType<typeof testHost>): string[] => gateway.received.map(({ text }) => text);
+  const texts = (gateway: ReturnType<typeof testHost>): string[] =>
+    gateway.received.map(({ text }) => text);
 
   it("takes direct messages and mentions, and answers them where they were written", async () => {
     const { server, channel } = await world();
@@ -241,10 +316,20 @@ describe("receiving from Mattermost", () => {
     const mention = server.write({ message: "@Rouse.bot: look at @rosa" });
     const reply = server.write({ message: "and @rouse.bot.", root_id: mention.id });
     const bare = server.write({ message: "@rouse.bot" });
-    const file = server.write({ message: "", channel_id: DIRECT, metadata: { files: [{ name: "plan.pdf" }] } });
+    const file = server.write({
+      message: "",
+      channel_id: DIRECT,
+      metadata: { files: [{ name: "plan.pdf" }] },
+    });
     await until(() => expect(gateway.received).toHaveLength(6));
     const inDirect = { from: ROSA, name: "display", to: DIRECT, direct: true };
-    const inTown = { from: ROSA, name: "display", to: TOWN, direct: false, room: { kind: "channel", name: "Town Square" } };
+    const inTown = {
+      from: ROSA,
+      name: "display",
+      to: TOWN,
+      direct: false,
+      room: { kind: "channel", name: "Town Square" },
+    };
     expect(gateway.received).toEqual([
       { id: direct.id, ...inDirect, text: "hello" },
       { id: inThread.id, ...inDirect, thread: direct.id, text: "more" },
@@ -344,7 +429,12 @@ describe("receiving from Mattermost", () => {
     await until(() => expect(texts(gateway)).toEqual(["one"]));
     await first.stop();
     Object.assign(old, { message: "@rouse.bot look", update_at: one.create_at + 1_000 });
-    server.write({ message: "two", channel_id: DIRECT, create_at: one.create_at, update_at: one.create_at });
+    server.write({
+      message: "two",
+      channel_id: DIRECT,
+      create_at: one.create_at,
+      update_at: one.create_at,
+    });
     server.write({ message: "taken back", channel_id: DIRECT, delete_at: 1 });
     server.write({ message: "@rouse.bot three" });
     listening(channel, gateway);
@@ -355,7 +445,10 @@ describe("receiving from Mattermost", () => {
     const { server } = await world();
     const channel: Channel = {
       send: async () => ({ status: "sent" }),
-      ...createListener({ config: { url: server.url, token: TOKEN }, fetch }, { pingMs: 100, helloMs: 200 }),
+      ...createListener(
+        { config: { url: server.url, token: TOKEN }, fetch },
+        { pingMs: 100, helloMs: 200 },
+      ),
     };
     const gateway = testHost();
     listening(channel, gateway);
@@ -373,7 +466,10 @@ describe("receiving from Mattermost", () => {
 
   it("connects again at once where a good connection ends", async () => {
     const { server, channel } = await world();
-    const patient = { ...channel, ...createListener({ config: { url: server.url, token: TOKEN }, fetch }, { stableMs: 50 }) };
+    const patient = {
+      ...channel,
+      ...createListener({ config: { url: server.url, token: TOKEN }, fetch }, { stableMs: 50 }),
+    };
     const gateway = testHost();
     listening(patient, gateway);
     await until(() => expect(gateway.states).toHaveLength(1));
@@ -388,14 +484,20 @@ describe("receiving from Mattermost", () => {
     server.websocket("refusing");
     const gateway = testHost();
     listening(channel, gateway);
-    await until(() => expect(gateway.states).toEqual([{ ok: false, message: "mattermost refused the token" }]));
+    await until(() =>
+      expect(gateway.states).toEqual([{ ok: false, message: "mattermost refused the token" }]),
+    );
   });
 
   it("tells of a token that is refused", async () => {
     const { server } = await world();
     const gateway = testHost();
     listening((await open(server.url, { token: "wrong-token" })).channel, gateway);
-    await until(() => expect(gateway.states).toEqual([{ ok: false, message: expect.stringContaining("401") as unknown }]));
+    await until(() =>
+      expect(gateway.states).toEqual([
+        { ok: false, message: expect.stringContaining("401") as unknown },
+      ]),
+    );
     expect(JSON.stringify(gateway.states)).not.toContain("wrong-token");
   });
 
@@ -425,14 +527,21 @@ describe("the test server", () => {
     expect(await client.createPost(post)).toMatchObject({ id: made.id, message: "hi" });
     expect(server.posts).toHaveLength(1);
     expect((await client.getPostsSince(TOWN, made.create_at - 1)).order).toEqual([made.id]);
-    expect(await client.patchPost({ id: made.id, message: "changed" })).toMatchObject({ id: made.id, message: "changed" });
+    expect(await client.patchPost({ id: made.id, message: "changed" })).toMatchObject({
+      id: made.id,
+      message: "changed",
+    });
     expect(await client.deletePost(made.id)).toEqual({ status: "OK" });
     await expect(client.deletePost(made.id)).rejects.toMatchObject({ status_code: 404 });
-    await expect(client.createPost({ channel_id: "nowhere", message: "hi" })).rejects.toMatchObject({
-      status_code: 403,
-      server_error_id: "api.context.permissions.app_error",
-    });
-    await expect(client.createPost({ channel_id: TOWN, message: "x".repeat(16_384) })).rejects.toMatchObject({ status_code: 400 });
+    await expect(client.createPost({ channel_id: "nowhere", message: "hi" })).rejects.toMatchObject(
+      {
+        status_code: 403,
+        server_error_id: "api.context.permissions.app_error",
+      },
+    );
+    await expect(
+      client.createPost({ channel_id: TOWN, message: "x".repeat(16_384) }),
+    ).rejects.toMatchObject({ status_code: 400 });
   });
 
   it("tells the vendor's own client of posts through the websocket", async () => {
@@ -444,7 +553,12 @@ describe("the test server", () => {
     socket.initialize(`${server.url.replace("http", "ws")}/api/v4/websocket`, TOKEN);
     await until(() => expect(server.sockets()).toBe(1));
     server.write({ message: "hello", channel_id: DIRECT });
-    await until(() => expect(heard).toMatchObject([{ event: "hello" }, { event: "posted", data: { channel_type: "D" } }]));
+    await until(() =>
+      expect(heard).toMatchObject([
+        { event: "hello" },
+        { event: "posted", data: { channel_type: "D" } },
+      ]),
+    );
     socket.close();
     await until(() => expect(server.sockets()).toBe(0));
     vi.restoreAllMocks();

@@ -1,5 +1,14 @@
 import { execFile } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -17,15 +26,20 @@ let signal: SignalServer;
 
 /** The program as it is after `npm install --omit=optional`: with every package but those of `optionalDependencies`. */
 function withoutOptional(tree: string): void {
-  const { optionalDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { optionalDependencies: object };
+  const { optionalDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+    optionalDependencies: object;
+  };
   const gone = new Set(Object.keys(optionalDependencies));
   for (const name of ["bin", "src", "plugins", "mappings", "transforms", "package.json"])
     cpSync(join(ROOT, name), join(tree, name), { recursive: true });
   const packages = join(ROOT, "node_modules");
   for (const entry of readdirSync(packages).filter((name) => !name.startsWith("."))) {
-    const names = entry.startsWith("@") ? readdirSync(join(packages, entry)).map((name) => `${entry}/${name}`) : [entry];
+    const names = entry.startsWith("@")
+      ? readdirSync(join(packages, entry)).map((name) => `${entry}/${name}`)
+      : [entry];
     if (entry.startsWith("@")) mkdirSync(join(tree, "node_modules", entry), { recursive: true });
-    for (const name of names) if (!gone.has(name)) symlinkSync(join(packages, name), join(tree, "node_modules", name));
+    for (const name of names)
+      if (!gone.has(name)) symlinkSync(join(packages, name), join(tree, "node_modules", name));
   }
 }
 
@@ -39,16 +53,27 @@ beforeAll(async () => {
   const channels = {
     telegram: { token: "1:a", apiUrl: nowhere, allowFrom: [42] },
     discord: { token: "a", apiUrl: nowhere, allowFrom: ["600000000000000001"] },
-    slack: { botToken: BOT_TOKEN, appToken: APP_TOKEN, apiUrl: `${nowhere}/`, allowFrom: ["U0123ABC"] },
+    slack: {
+      botToken: BOT_TOKEN,
+      appToken: APP_TOKEN,
+      apiUrl: `${nowhere}/`,
+      allowFrom: ["U0123ABC"],
+    },
     signal: { url: signal.url, account: ACCOUNT, allowFrom: ["+15551234567"] },
     mattermost: { url: mattermost.url, token: TOKEN, allowFrom: [ROSA] },
   };
   mkdirSync(join(dir, "home"));
   writeFileSync(
     join(dir, "home", "rouse.json"),
-    JSON.stringify({ gateway: { port: 0 }, hooks: { enabled: true, token: "t".repeat(32) }, channels }),
+    JSON.stringify({
+      gateway: { port: 0 },
+      hooks: { enabled: true, token: "t".repeat(32) },
+      channels,
+    }),
   );
-  program = await startProgram(process.execPath, [join(dir, "bin/rouse.js"), "start"], { cwd: join(dir, "home") });
+  program = await startProgram(process.execPath, [join(dir, "bin/rouse.js"), "start"], {
+    cwd: join(dir, "home"),
+  });
 });
 afterAll(async () => {
   await program.stop();
@@ -58,8 +83,12 @@ afterAll(async () => {
 });
 
 async function rouse(...args: string[]): Promise<string> {
-  const run = promisify(execFile)(process.execPath, [join(dir, "bin/rouse.js"), ...args], { cwd: join(dir, "home") });
-  const { stdout, stderr } = await run.catch((error: unknown) => error as { stdout: string; stderr: string });
+  const run = promisify(execFile)(process.execPath, [join(dir, "bin/rouse.js"), ...args], {
+    cwd: join(dir, "home"),
+  });
+  const { stdout, stderr } = await run.catch(
+    (error: unknown) => error as { stdout: string; stderr: string },
+  );
   return stdout + stderr;
 }
 
@@ -73,12 +102,25 @@ describe("without the optional packages", { timeout: 60_000 }, () => {
   });
 
   it("what listens says it too, and the channels that need none go on", async () => {
-    const tested = await rouse("channels", "test", "mattermost", "--to", TOWN, "--text", "still here");
+    const tested = await rouse(
+      "channels",
+      "test",
+      "mattermost",
+      "--to",
+      TOWN,
+      "--text",
+      "still here",
+    );
     expect(tested).toContain("sent to");
     expect(mattermost.posts.map(({ message }) => message)).toEqual(["still here"]);
     expect(await rouse("channels", "test", "signal", "--to", "+15551234567")).toContain("sent to");
     const status = await rouse("channels", "status");
-    for (const told of ["install grammy", "install @discordjs/rest", "install @slack/socket-mode", "install eventsource-parser"])
+    for (const told of [
+      "install grammy",
+      "install @discordjs/rest",
+      "install @slack/socket-mode",
+      "install eventsource-parser",
+    ])
       expect(status).toContain(told);
     expect(status).toMatch(/mattermost .*connected/);
     expect((await fetch(`${program.url}/readyz`)).status).toBe(200);

@@ -2,7 +2,17 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { exportPKCS8, generateKeyPair, importPKCS8, SignJWT } from "jose";
 import { describe, expect, it } from "vitest";
-import { activityRequest, APP_ID, BOT, CHANNEL, channelMessage, directMessage, ENTRA, PERSONAL, USER } from "./teams-server.ts";
+import {
+  activityRequest,
+  APP_ID,
+  BOT,
+  CHANNEL,
+  channelMessage,
+  directMessage,
+  ENTRA,
+  PERSONAL,
+  USER,
+} from "./teams-server.ts";
 import { openTeams } from "./teams-world.ts";
 
 const now = (): number => Math.floor(Date.now() / 1000);
@@ -12,9 +22,18 @@ describe("receiving from Teams", () => {
     const { server, post, received, send } = await openTeams();
     expect(await post(directMessage(server.url))).toBe(200);
     expect(received).toEqual([
-      { id: "1760000000001", from: ENTRA, name: "Ada Lovelace", to: PERSONAL, direct: true, text: "How is the build?" },
+      {
+        id: "1760000000001",
+        from: ENTRA,
+        name: "Ada Lovelace",
+        to: PERSONAL,
+        direct: true,
+        text: "How is the build?",
+      },
     ]);
-    expect(await send({ to: received[0]?.to ?? "", replyTo: received[0]?.id ?? "" })).toMatchObject({ status: "sent" });
+    expect(await send({ to: received[0]?.to ?? "", replyTo: received[0]?.id ?? "" })).toMatchObject(
+      { status: "sent" },
+    );
     expect(server.arrived).toMatchObject([{ to: PERSONAL, replyToId: "1760000000001" }]);
   });
 
@@ -22,8 +41,15 @@ describe("receiving from Teams", () => {
     const { server, post, received } = await openTeams();
     expect(await post(channelMessage(server.url))).toBe(200);
     const from = { from: ENTRA, name: "Ada Lovelace" };
-    const place = { to: CHANNEL, thread: "1759999999999", direct: false, room: { kind: "channel" } };
-    expect(received).toEqual([{ id: "1760000000001", ...from, language: "en-GB", ...place, text: "how is the build?" }]);
+    const place = {
+      to: CHANNEL,
+      thread: "1759999999999",
+      direct: false,
+      room: { kind: "channel" },
+    };
+    expect(received).toEqual([
+      { id: "1760000000001", ...from, language: "en-GB", ...place, text: "how is the build?" },
+    ]);
   });
 
   it.each<[string, Record<string, unknown>, RegExp?]>([
@@ -43,7 +69,9 @@ describe("receiving from Teams", () => {
     const { server, post, received, host } = await openTeams();
     expect(await post(channelMessage(server.url, more))).toBe(200);
     expect(received).toEqual([]);
-    expect(host.skipped).toEqual(reason ? [{ id: "1760000000001", skipped: expect.stringMatching(reason) as unknown }] : []);
+    expect(host.skipped).toEqual(
+      reason ? [{ id: "1760000000001", skipped: expect.stringMatching(reason) as unknown }] : [],
+    );
   });
 
   it("hands over the language of the sender's app", async () => {
@@ -55,11 +83,15 @@ describe("receiving from Teams", () => {
   it("hands an edit over as a message that replaces another", async () => {
     const { server, post, received } = await openTeams();
     await post(directMessage(server.url, { type: "messageUpdate", text: "changed" }));
-    expect(received).toMatchObject([{ id: "1760000000001 2026-10-09T10:00:00.000Z", edits: "1760000000001", text: "changed" }]);
+    expect(received).toMatchObject([
+      { id: "1760000000001 2026-10-09T10:00:00.000Z", edits: "1760000000001", text: "changed" },
+    ]);
   });
 
   it("knows who writes by an id that stays: Entra's where there is one, else that of Teams", async () => {
-    const { server, post, received, channel } = await openTeams({ allowFrom: [`user:${ENTRA.toUpperCase()}`, USER] });
+    const { server, post, received, channel } = await openTeams({
+      allowFrom: [`user:${ENTRA.toUpperCase()}`, USER],
+    });
     await post(directMessage(server.url, { from: { id: USER, name: ENTRA } }));
     await post(
       directMessage(server.url, {
@@ -120,24 +152,46 @@ describe("who may post to the bot", () => {
     expect(await post(message, await server.sign({}, { key: other.privateKey }))).toBe(403);
     expect(await post(message, await server.sign({}, { kid: "unknown" }))).toBe(403);
     const [, payload] = (await server.sign()).split(".");
-    expect(await post(message, `${Buffer.from('{"alg":"none"}').toString("base64url")}.${payload}.`)).toBe(403);
+    expect(
+      await post(message, `${Buffer.from('{"alg":"none"}').toString("base64url")}.${payload}.`),
+    ).toBe(403);
     const { keys } = (await (await fetch(`${server.url}/keys`)).json()) as { keys: unknown[] };
-    const claims = { iss: "https://api.botframework.com", aud: APP_ID, serviceurl: server.url, exp: now() + 60 };
+    const claims = {
+      iss: "https://api.botframework.com",
+      aud: APP_ID,
+      serviceurl: server.url,
+      exp: now() + 60,
+    };
     const secret = new TextEncoder().encode(JSON.stringify(keys[0]));
-    expect(await post(message, await new SignJWT(claims).setProtectedHeader({ alg: "HS256", kid: "one" }).sign(secret))).toBe(403);
+    expect(
+      await post(
+        message,
+        await new SignJWT(claims).setProtectedHeader({ alg: "HS256", kid: "one" }).sign(secret),
+      ),
+    ).toBe(403);
     const key = await importPKCS8(await exportPKCS8(server.key), "PS256");
-    expect(await post(message, await server.sign({}, { key, kid: "of-any-kind", alg: "PS256" }))).toBe(403);
+    expect(
+      await post(message, await server.sign({}, { key, kid: "of-any-kind", alg: "PS256" })),
+    ).toBe(403);
     expect(await post(message, await server.sign({}, { kid: "of-any-kind" }))).toBe(200);
     received.length = 0;
-    for (const token of ["x", "a.b.c", "..", "x".repeat(9000), "a b"]) expect([401, 403]).toContain(await post(message, token));
+    for (const token of ["x", "a.b.c", "..", "x".repeat(9000), "a b"])
+      expect([401, 403]).toContain(await post(message, token));
     expect((await channel.request?.(activityRequest(message, undefined), host))?.status).toBe(401);
     expect(received).toEqual([]);
   });
 
   it("only keys that vouch for Teams, and only for Teams", async () => {
     const { server, post } = await openTeams();
-    expect(await post(directMessage(server.url), await server.sign({}, { kid: "of-another-channel" }))).toBe(403);
-    expect(await post(directMessage(server.url, { channelId: "webchat" }), await server.sign({}, { kid: "of-another-channel" }))).toBe(403);
+    expect(
+      await post(directMessage(server.url), await server.sign({}, { kid: "of-another-channel" })),
+    ).toBe(403);
+    expect(
+      await post(
+        directMessage(server.url, { channelId: "webchat" }),
+        await server.sign({}, { kid: "of-another-channel" }),
+      ),
+    ).toBe(403);
     expect(await post(directMessage(server.url))).toBe(200);
   });
 
@@ -150,17 +204,27 @@ describe("who may post to the bot", () => {
     "https://token:x@smba.trafficmanager.net/",
     "http://smba.trafficmanager.net/teams/",
     "nonsense",
-  ])("no service at %s, whatever its token says: the bot's own token would go there", async (serviceUrl) => {
-    const { server, post, received, dir } = await openTeams();
-    expect(await post(directMessage(serviceUrl), await server.sign({ serviceurl: serviceUrl }))).toBe(403);
-    expect(received).toEqual([]);
-    expect(readdirSync(dir)).toEqual([]);
-  });
+  ])(
+    "no service at %s, whatever its token says: the bot's own token would go there",
+    async (serviceUrl) => {
+      const { server, post, received, dir } = await openTeams();
+      expect(
+        await post(directMessage(serviceUrl), await server.sign({ serviceurl: serviceUrl })),
+      ).toBe(403);
+      expect(received).toEqual([]);
+      expect(readdirSync(dir)).toEqual([]);
+    },
+  );
 
   it("every service of Teams", async () => {
     const { server, post } = await openTeams();
-    for (const serviceUrl of ["https://smba.trafficmanager.net/emea/", "https://smba.infra.gcc.teams.microsoft.com/teams"])
-      expect(await post(directMessage(serviceUrl), await server.sign({ serviceurl: serviceUrl }))).toBe(200);
+    for (const serviceUrl of [
+      "https://smba.trafficmanager.net/emea/",
+      "https://smba.infra.gcc.teams.microsoft.com/teams",
+    ])
+      expect(
+        await post(directMessage(serviceUrl), await server.sign({ serviceurl: serviceUrl })),
+      ).toBe(200);
   });
 
   it("fetches metadata and keys once, and says so where they cannot be had", async () => {
@@ -170,12 +234,16 @@ describe("who may post to the bot", () => {
     expect(await post(directMessage(server.url), token)).toBe(503);
     expect(logged.join()).toContain("openIdUrl");
     server.fail("hang", 0);
-    expect(await Promise.all([1, 2, 3].map(() => post(directMessage(server.url), token)))).toEqual([200, 200, 200]);
+    expect(await Promise.all([1, 2, 3].map(() => post(directMessage(server.url), token)))).toEqual([
+      200, 200, 200,
+    ]);
     expect(server.asked).toMatchObject({ metadata: 1, keys: 1 });
     clock.time += 25 * 3_600_000;
     server.fail("metadata-down");
     // The metadata that are held go on to hold; a new token is needed, since a day has passed for it too.
-    expect(await post(directMessage(server.url), await server.sign({ exp: now() + 2 * 86_400 }))).toBe(200);
+    expect(
+      await post(directMessage(server.url), await server.sign({ exp: now() + 2 * 86_400 })),
+    ).toBe(200);
   });
 
   it("refuses nobody for good while the keys cannot be had", async () => {
@@ -194,8 +262,11 @@ describe("who may post to the bot", () => {
     expect((await ask("/api/messages"))?.status).toBe(405);
     const token = await server.sign();
     const post = async (body: unknown) => channel.request?.(activityRequest(body, token), host);
-    expect((await post(directMessage(server.url, { text: "x".repeat(256 * 1024) })))?.status).toBe(413);
-    for (const body of ["", "no json", "null", "[]", '"x"']) expect([400, 403]).toContain((await post(body))?.status);
+    expect((await post(directMessage(server.url, { text: "x".repeat(256 * 1024) })))?.status).toBe(
+      413,
+    );
+    for (const body of ["", "no json", "null", "[]", '"x"'])
+      expect([400, 403]).toContain((await post(body))?.status);
   });
 });
 
@@ -204,7 +275,8 @@ describe("the conversations that are known", () => {
     const world = await openTeams();
     await world.post(directMessage(world.server.url));
     const later = await openTeams({}, world);
-    for (const to of [`user:${ENTRA}`, `user:${USER}`]) expect(await later.send({ to })).toMatchObject({ status: "sent" });
+    for (const to of [`user:${ENTRA}`, `user:${USER}`])
+      expect(await later.send({ to })).toMatchObject({ status: "sent" });
     expect(world.server.arrived.map(({ to }) => to)).toEqual([PERSONAL, PERSONAL]);
     expect(world.server.opened).toEqual([]);
     const file = join(world.dir, `${APP_ID}.json`);
@@ -221,7 +293,9 @@ describe("the conversations that are known", () => {
       return { opened: server.opened.length, to: server.arrived[0]?.to };
     };
     expect(await learnt({ type: "installationUpdate" })).toEqual({ opened: 0, to: PERSONAL });
-    expect(await learnt({ type: "conversationUpdate", from: { id: BOT, aadObjectId: ENTRA } })).toEqual({ opened: 1, to: "a:opened-1" });
+    expect(
+      await learnt({ type: "conversationUpdate", from: { id: BOT, aadObjectId: ENTRA } }),
+    ).toEqual({ opened: 1, to: "a:opened-1" });
   });
 
   it("are not used where their service is no longer trusted, and not at all where the file is broken", async () => {
@@ -246,9 +320,15 @@ describe("the conversations that are known", () => {
   });
 
   it("hold until the gateway stops where they cannot be written", async () => {
-    const { server, post, send, logged } = await openTeams({}, { server: (await openTeams()).server, dir: "/dev/null/state" });
+    const { server, post, send, logged } = await openTeams(
+      {},
+      { server: (await openTeams()).server, dir: "/dev/null/state" },
+    );
     expect(await post(directMessage(server.url))).toBe(200);
-    expect(logged).toEqual([expect.stringContaining("cannot be read"), expect.stringContaining("could not be written")]);
+    expect(logged).toEqual([
+      expect.stringContaining("cannot be read"),
+      expect.stringContaining("could not be written"),
+    ]);
     expect(await send({ to: `user:${USER}` })).toMatchObject({ status: "sent" });
     expect(server.opened).toEqual([]);
   });
@@ -256,7 +336,11 @@ describe("the conversations that are known", () => {
   it("are all kept where many are learnt at once", async () => {
     const { server, post, dir, logged } = await openTeams();
     const posts = Array.from({ length: 20 }, (_, n) =>
-      post(channelMessage(server.url, { conversation: { id: `19:c${n}@thread.tacv2`, conversationType: "channel" } })),
+      post(
+        channelMessage(server.url, {
+          conversation: { id: `19:c${n}@thread.tacv2`, conversationType: "channel" },
+        }),
+      ),
     );
     expect(new Set(await Promise.all(posts))).toEqual(new Set([200]));
     expect(JSON.parse(readFileSync(join(dir, `${APP_ID}.json`), "utf8"))).toHaveLength(20);

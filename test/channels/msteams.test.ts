@@ -29,14 +29,31 @@ testChannel("msteams", async () => {
   return {
     channel,
     to: PERSONAL,
-    malformed: ["", "Ada", "ada@example.com", "user:Ada", "user:", "19:abc", "29:1-Ada", "a:", "a:x y", `user:${USER}/../x`],
+    malformed: [
+      "",
+      "Ada",
+      "ada@example.com",
+      "user:Ada",
+      "user:",
+      "19:abc",
+      "29:1-Ada",
+      "a:",
+      "a:x y",
+      `user:${USER}/../x`,
+    ],
     sent: () => server.arrived,
     typing: { signs: () => server.typing.signs },
     buttons: () => server.arrived.at(-1)?.buttons.map(({ title }) => title) ?? [],
     async press(label, by) {
       const value = server.arrived.at(-1)?.buttons.find(({ title }) => title === label)?.data;
       const from = by === "approver" ? {} : { from: { id: "29:1-Eve", name: "Eve" } };
-      const press = directMessage(server.url, { id: `press-${label}`, text: undefined, value, replyToId: "1", ...from });
+      const press = directMessage(server.url, {
+        id: `press-${label}`,
+        text: undefined,
+        value,
+        replyToId: "1",
+        ...from,
+      });
       return activityRequest(press, await server.sign());
     },
     fail: server.fail,
@@ -67,7 +84,10 @@ describe("sending to Teams", () => {
     expect(await send({ text: "again" })).toMatchObject({ status: "sent" });
     expect(server.asked.token).toBe(2);
     server.fail({ status: 401, code: "Unauthorized" });
-    expect(await send({})).toMatchObject({ status: "failed", reason: expect.stringContaining("appId") as unknown });
+    expect(await send({})).toMatchObject({
+      status: "failed",
+      reason: expect.stringContaining("appId") as unknown,
+    });
     expect(server.asked.token).toBe(3);
     expect(server.arrived.map(({ text }) => text)).toEqual(["Hello", "again"]);
   });
@@ -75,14 +95,33 @@ describe("sending to Teams", () => {
   it("tries later where no token can be had now, and says what is wrong where none will be", async () => {
     const { send, server } = await openTeams();
     server.fail("sign-in-down");
-    expect(await send({})).toMatchObject({ status: "retry", reason: expect.stringContaining("503") as unknown });
-    const wrong = await openTeams({ appSecret: "another~secret" }, { server, dir: "/dev/null/state" });
+    expect(await send({})).toMatchObject({
+      status: "retry",
+      reason: expect.stringContaining("503") as unknown,
+    });
+    const wrong = await openTeams(
+      { appSecret: "another~secret" },
+      { server, dir: "/dev/null/state" },
+    );
     server.fail("hang", 0);
-    expect(await wrong.send({})).toMatchObject({ status: "failed", reason: expect.stringContaining("appSecret") as unknown });
+    expect(await wrong.send({})).toMatchObject({
+      status: "failed",
+      reason: expect.stringContaining("appSecret") as unknown,
+    });
   });
 
-  it.each<[string, { status: number; code: string; headers?: Record<string, string> }, Partial<SendResult>]>([
-    ["429 with a wait", { status: 429, code: "Throttled", headers: { "retry-after": "17" } }, { status: "retry", afterMs: 17_000 }],
+  it.each<
+    [
+      string,
+      { status: number; code: string; headers?: Record<string, string> },
+      Partial<SendResult>,
+    ]
+  >([
+    [
+      "429 with a wait",
+      { status: 429, code: "Throttled", headers: { "retry-after": "17" } },
+      { status: "retry", afterMs: 17_000 },
+    ],
     ["412", { status: 412, code: "PreconditionFailed" }, { status: "retry" }],
     ["500", { status: 500, code: "ServiceError" }, { status: "retry" }],
     ["502", { status: 502, code: "BadGateway" }, { status: "retry" }],
@@ -103,7 +142,11 @@ describe("sending to Teams", () => {
       { status: 413, code: "MessageSizeTooBig" },
       { status: "failed", reason: expect.stringContaining("too long") as never },
     ],
-    ["a redirect", { status: 307, code: "", headers: { location: "http://127.0.0.1:9/" } }, { status: "failed" }],
+    [
+      "a redirect",
+      { status: 307, code: "", headers: { location: "http://127.0.0.1:9/" } },
+      { status: "failed" },
+    ],
   ])("sorts %s", async (_name, failure, expected) => {
     const { send, server } = await openTeams();
     server.fail(failure, 1);
@@ -128,7 +171,13 @@ describe("sending to Teams", () => {
       messageIds: [expect.stringMatching(/^\d+$/)],
     });
     expect(server.arrived).toEqual([
-      { to: `${CHANNEL};messageid=1759999999999`, text: "Hello", buttons: [], textFormat: "markdown", replyToId: "1760000000001" },
+      {
+        to: `${CHANNEL};messageid=1759999999999`,
+        text: "Hello",
+        buttons: [],
+        textFormat: "markdown",
+        replyToId: "1760000000001",
+      },
     ]);
   });
 
@@ -139,11 +188,24 @@ describe("sending to Teams", () => {
     const later = await openTeams({}, world);
     expect(await later.send({ to: `user:${ENTRA}` })).toMatchObject({ status: "sent" });
     expect(world.server.opened).toEqual([
-      { isGroup: false, bot: { id: `28:${APP_ID}` }, members: [{ id: ENTRA }], tenantId: TENANT, channelData: { tenant: { id: TENANT } } },
+      {
+        isGroup: false,
+        bot: { id: `28:${APP_ID}` },
+        members: [{ id: ENTRA }],
+        tenantId: TENANT,
+        channelData: { tenant: { id: TENANT } },
+      },
     ]);
-    expect(world.server.arrived.map(({ to }) => to)).toEqual(["a:opened-1", "a:opened-1", "a:opened-1"]);
+    expect(world.server.arrived.map(({ to }) => to)).toEqual([
+      "a:opened-1",
+      "a:opened-1",
+      "a:opened-1",
+    ]);
     expect(await later.send({ to: `user:${USER}` })).toMatchObject({ status: "failed" });
-    const nobody = await openTeams({ tenantId: undefined }, { server: world.server, dir: later.dir });
+    const nobody = await openTeams(
+      { tenantId: undefined },
+      { server: world.server, dir: later.dir },
+    );
     expect(await nobody.send({ to: `user:${USER}` })).toMatchObject({
       status: "failed",
       reason: expect.stringMatching(/tenantId/) as unknown,
@@ -158,10 +220,13 @@ describe("sending to Teams", () => {
 
   it("counts the bytes of an activity: what fits as it counts, the Connector takes", async () => {
     const { channel, send, server } = await openTeams();
-    const text = Array.from({ length: 3000 }, (_, n) => `Zeile ${n}: "日本語" 👩‍👩‍👧‍👦 <b>\\o/</b>`).join("\n");
+    const text = Array.from({ length: 3000 }, (_, n) => `Zeile ${n}: "日本語" 👩‍👩‍👧‍👦 <b>\\o/</b>`).join(
+      "\n",
+    );
     const pieces = piecesOf(channel, text);
     expect(pieces.length).toBeGreaterThan(3);
-    for (const piece of pieces) expect(await send({ text: piece })).toMatchObject({ status: "sent" });
+    for (const piece of pieces)
+      expect(await send({ text: piece })).toMatchObject({ status: "sent" });
     expect(
       server.arrived
         .map(({ text: piece }) => piece)
@@ -177,7 +242,10 @@ describe("Teams' recipients", () => {
   it.each([
     [PERSONAL, PERSONAL],
     [` ${CHANNEL} `, CHANNEL],
-    ["19:0123456789abcdef0123456789abcdef@thread.v2", "19:0123456789abcdef0123456789abcdef@thread.v2"],
+    [
+      "19:0123456789abcdef0123456789abcdef@thread.v2",
+      "19:0123456789abcdef0123456789abcdef@thread.v2",
+    ],
     ["19:aaaa_bbbb@unq.gbl.spaces", "19:aaaa_bbbb@unq.gbl.spaces"],
     [`user:${USER}`, `user:${USER}`],
     [`USER: ${ENTRA.toUpperCase()}`, `user:${ENTRA}`],
@@ -193,7 +261,11 @@ describe("Teams' markdown", () => {
       "# Title\n\n1. **a** _b_ ~~c~~\n   - `x`\n     - [y](https://a.example/b_(c))\n\n> 1 \\* 2",
       "",
     ],
-    ["leaves code as it is", "````md\n```\n| a |\n|---|\n<b> ![x](y)\n```\n````\n\n`` a`b <i> ``", ""],
+    [
+      "leaves code as it is",
+      "````md\n```\n| a |\n|---|\n<b> ![x](y)\n```\n````\n\n`` a`b <i> ``",
+      "",
+    ],
     [
       "makes an image its address",
       "See ![a *b* \\_c](https://a.example/x.png) and ![](https://a.example/y.png)",
@@ -204,7 +276,11 @@ describe("Teams' markdown", () => {
       "![alt][pic]\n\n[pic]: https://a.example/x.png",
       "alt https://a.example/x.png\n\n[pic]: https://a.example/x.png",
     ],
-    ["shows HTML", 'a <b class="x_y">b</b> c<!-- *d* -->', 'a &lt;b class="x\\_y">b&lt;/b> c&lt;!-- \\*d\\* -->'],
+    [
+      "shows HTML",
+      'a <b class="x_y">b</b> c<!-- *d* -->',
+      'a &lt;b class="x\\_y">b&lt;/b> c&lt;!-- \\*d\\* -->',
+    ],
     [
       "takes an address out of its brackets",
       "<https://a.example/?a=1&b=2> <ada@example.com>",
@@ -254,9 +330,17 @@ describe("the official client of Teams", () => {
     });
     expect(opened.id).toBe("a:opened-1");
     const activities = client.conversations.activities(PERSONAL);
-    const sent = await activities.create({ type: "message", text: "Hello", textFormat: "markdown" });
+    const sent = await activities.create({
+      type: "message",
+      text: "Hello",
+      textFormat: "markdown",
+    });
     expect(sent.id).toMatch(/^\d+$/);
-    await activities.reply("1760000000001", { type: "message", text: "Hello again", textFormat: "markdown" });
+    await activities.reply("1760000000001", {
+      type: "message",
+      text: "Hello again",
+      textFormat: "markdown",
+    });
     const { send } = await openTeams({}, { server, dir: "/dev/null/state" });
     await send({ text: "Hello" });
     await send({ text: "Hello again", replyTo: "1760000000001" });
@@ -277,13 +361,20 @@ describe("the official client of Teams", () => {
 
 it("the page's config is one that the plugin takes, and its recipients are such", async () => {
   const page = readFileSync(new URL("../../docs/channels/msteams.md", import.meta.url), "utf8");
-  const { channels } = JSON5.parse<{ channels: Record<string, object> }>(/```json5\n([^]*?)```/.exec(page)?.[1] ?? "");
+  const { channels } = JSON5.parse<{ channels: Record<string, object> }>(
+    /```json5\n([^]*?)```/.exec(page)?.[1] ?? "",
+  );
   const { channel } = openPlugin(plugin, channels["msteams"] as never);
-  expect(channel.parseRecipient?.(channel.defaultTo ?? "")).toEqual({ ok: true, to: channel.defaultTo });
+  expect(channel.parseRecipient?.(channel.defaultTo ?? "")).toEqual({
+    ok: true,
+    to: channel.defaultTo,
+  });
   expect(channel.allowFrom).toHaveLength(1);
   const loaded = await load(userFolder({}).dir, { channels });
   expect(loaded.issues).toEqual([]);
   expect(loaded.channels.resolve("teams")).toEqual({ id: "msteams", loaded: true });
-  const wrong = await load(userFolder({}).dir, { channels: { msteams: { ...channels["msteams"], defaultTo: "Ada" } } });
+  const wrong = await load(userFolder({}).dir, {
+    channels: { msteams: { ...channels["msteams"], defaultTo: "Ada" } },
+  });
   expect(wrong.issues).toMatchObject([{ path: "channels.msteams.defaultTo" }]);
 });

@@ -24,19 +24,29 @@ describe("telegram", () => {
     onTestFinished(() => server.close());
     const host = testHost();
     listening(await open("telegram", { token: server.token, apiUrl: server.url }), host);
-    const set = () => server.calls.filter(({ method }) => method === "setMyCommands").map(({ body }) => body);
+    const set = () =>
+      server.calls.filter(({ method }) => method === "setMyCommands").map(({ body }) => body);
     await vi.waitFor(() => expect(set()).toHaveLength(9), 5000);
     const byLanguage = new Map(
-      set().map(({ commands, language_code: language = "" }) => [language, commands as { command: string; description: string }[]]),
+      set().map(({ commands, language_code: language = "" }) => [
+        language,
+        commands as { command: string; description: string }[],
+      ]),
     );
-    expect(new Set(byLanguage.keys())).toEqual(new Set(["", "ar", "de", "es", "fr", "ja", "pt", "ru", "zh"]));
-    for (const commands of byLanguage.values()) expect(commands.map(({ command }) => command)).toEqual(NAMES);
+    expect(new Set(byLanguage.keys())).toEqual(
+      new Set(["", "ar", "de", "es", "fr", "ja", "pt", "ru", "zh"]),
+    );
+    for (const commands of byLanguage.values())
+      expect(commands.map(({ command }) => command)).toEqual(NAMES);
     expect(byLanguage.get("")?.[0]?.description).toBe("begin a new conversation");
     expect(byLanguage.get("de")?.[0]?.description).toBe("eine neue Unterhaltung beginnen");
     const chat = { id: 7, type: "private" as const, first_name: "A" };
     const from = { id: 7, is_bot: false, first_name: "A", language_code: "de" };
     server.push({ message: { message_id: 1, date: 1, chat, from, text: "/help" } });
-    await vi.waitFor(() => expect(host.received).toMatchObject([{ from: "7", text: "/help", language: "de" }]), 5000);
+    await vi.waitFor(
+      () => expect(host.received).toMatchObject([{ from: "7", text: "/help", language: "de" }]),
+      5000,
+    );
   });
 
   it("receives also if Telegram refuses the commands", async () => {
@@ -46,7 +56,15 @@ describe("telegram", () => {
     const host = testHost();
     listening(await open("telegram", { token: server.token, apiUrl: server.url }), host);
     const chat = { id: 7, type: "private" as const, first_name: "A" };
-    server.push({ message: { message_id: 1, date: 1, chat, from: { id: 7, is_bot: false, first_name: "A" }, text: "hello" } });
+    server.push({
+      message: {
+        message_id: 1,
+        date: 1,
+        chat,
+        from: { id: 7, is_bot: false, first_name: "A" },
+        text: "hello",
+      },
+    });
     await vi.waitFor(() => expect(host.received).toHaveLength(1), 5000);
     expect(host.states.every(({ ok }) => ok)).toBe(true);
   });
@@ -55,20 +73,42 @@ describe("telegram", () => {
     const server = await startTelegram();
     onTestFinished(() => server.close());
     server.fail("502", { method: "setMyCommands" });
-    const section = { token: server.token, apiUrl: server.url, mode: "webhook", webhookSecret: "s3cret", allowFrom: ["42"] };
+    const section = {
+      token: server.token,
+      apiUrl: server.url,
+      mode: "webhook",
+      webhookSecret: "s3cret",
+      allowFrom: ["42"],
+    };
     const world = await createWorld({ config: { channels: { telegram: section } } });
     onTestFinished(() => world.stop());
-    const set = () => server.calls.filter(({ method }) => method === "setMyCommands").map(({ body }) => body["language_code"] ?? "");
-    await vi.waitFor(() => expect(set()).toEqual(["", "", "de", "fr", "es", "ru", "zh", "ar", "pt", "ja"]), 8000);
+    const set = () =>
+      server.calls
+        .filter(({ method }) => method === "setMyCommands")
+        .map(({ body }) => body["language_code"] ?? "");
+    await vi.waitFor(
+      () => expect(set()).toEqual(["", "", "de", "fr", "es", "ru", "zh", "ar", "pt", "ja"]),
+      8000,
+    );
     expect(server.calls.map(({ method }) => method)).not.toContain("getUpdates");
     const { services } = (await world.admin("/admin/v1/status")).body.status;
     expect(services).toMatchObject([{ id: "telegram", ok: true, message: "waits for requests" }]);
     const update = {
       update_id: 1,
-      message: { message_id: 1, date: 1, chat: { id: 42, type: "private" }, from: { id: 42 }, text: "/help" },
+      message: {
+        message_id: 1,
+        date: 1,
+        chat: { id: 42, type: "private" },
+        from: { id: 42 },
+        text: "/help",
+      },
     };
     const headers = { "x-telegram-bot-api-secret-token": "s3cret" };
-    const request = new Request("http://127.0.0.1/channels/telegram", { method: "POST", headers, body: JSON.stringify(update) });
+    const request = new Request("http://127.0.0.1/channels/telegram", {
+      method: "POST",
+      headers,
+      body: JSON.stringify(update),
+    });
     expect((await world.gateway.fetch(request)).status).toBe(200);
     await vi.waitFor(() => expect(server.messages).toHaveLength(1), 8000);
     expect(set()).toHaveLength(10);
@@ -80,10 +120,21 @@ describe("discord", () => {
     const server = await startDiscord();
     onTestFinished(() => server.close());
     const host = testHost();
-    listening(await open("discord", { token: server.token, apiUrl: server.url, gatewayUrl: server.gatewayUrl }), host);
+    listening(
+      await open("discord", {
+        token: server.token,
+        apiUrl: server.url,
+        gatewayUrl: server.gatewayUrl,
+      }),
+      host,
+    );
     await vi.waitFor(() => expect(server.commands.map(({ name }) => name)).toEqual(NAMES), 5000);
-    expect(server.commands[0]?.description_localizations).toMatchObject({ de: "eine neue Unterhaltung beginnen" });
-    expect(server.commands.find(({ name }) => name === "approve")?.options).toMatchObject([{ name: "code", required: true, type: 3 }]);
+    expect(server.commands[0]?.description_localizations).toMatchObject({
+      de: "eine neue Unterhaltung beginnen",
+    });
+    expect(server.commands.find(({ name }) => name === "approve")?.options).toMatchObject([
+      { name: "code", required: true, type: 3 },
+    ]);
     server.command("new", { user: USER, channel: DIRECT });
     server.command("approve", { user: USER, channel: CHANNEL, words: ["7f3"], where: "guild" });
     await vi.waitFor(() => expect(host.received).toHaveLength(2), 5000);
@@ -110,14 +161,19 @@ describe("slack", () => {
       "x-slack-request-timestamp": "1531420618",
       "x-slack-signature": "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
     };
-    const response = await request(new Request("http://rouse.test/channels/slack/commands", { method: "POST", headers, body }), host);
+    const response = await request(
+      new Request("http://rouse.test/channels/slack/commands", { method: "POST", headers, body }),
+      host,
+    );
     return { status: response.status, text: await response.text(), host };
   };
 
   it("takes a slash command whose signature holds, and no other", async () => {
     const { status, text, host } = await post(BODY);
     expect([status, text]).toEqual([200, ""]);
-    expect(host.received).toMatchObject([{ from: "U2CERLKJA", to: "G8PSS9T3V", direct: false, text: "/webhook-collect" }]);
+    expect(host.received).toMatchObject([
+      { from: "U2CERLKJA", to: "G8PSS9T3V", direct: false, text: "/webhook-collect" },
+    ]);
     const forged = await post(BODY.replace("U2CERLKJA", "U0OTHER"));
     expect([forged.status, forged.host.received]).toEqual([401, []]);
     const failing = testHost();
@@ -136,8 +192,17 @@ describe("slack", () => {
           ["/rouse", "agent desk"],
           ["/rouse", ""],
         ]) {
-          const body = { command, text, user_id: "U0ROSA", channel_id: "D0ROSA", trigger_id: `t${command}${text}` };
-          this.emit("slack_event", { body, ack: async () => void acknowledged.push(`${command} ${text}`) });
+          const body = {
+            command,
+            text,
+            user_id: "U0ROSA",
+            channel_id: "D0ROSA",
+            trigger_id: `t${command}${text}`,
+          };
+          this.emit("slack_event", {
+            body,
+            ack: async () => void acknowledged.push(`${command} ${text}`),
+          });
         }
       }
       async disconnect(): Promise<void> {
@@ -145,10 +210,18 @@ describe("slack", () => {
       }
     }
     const host = testHost();
-    const socket = createSocket(context, "xapp-1", async () => ({ SocketModeClient: Client }) as never);
+    const socket = createSocket(
+      context,
+      "xapp-1",
+      async () => ({ SocketModeClient: Client }) as never,
+    );
     listening(socket as Channel, host);
     await vi.waitFor(() => expect(acknowledged).toHaveLength(3), 5000);
-    expect(host.received).toMatchObject([{ direct: true, to: "D0ROSA", text: "/new" }, { text: "/agent desk" }, { text: "/help" }]);
+    expect(host.received).toMatchObject([
+      { direct: true, to: "D0ROSA", text: "/new" },
+      { text: "/agent desk" },
+      { text: "/help" },
+    ]);
     expect(host.received.every(({ text }) => parseCommand(text) !== undefined)).toBe(true);
   });
 });

@@ -30,14 +30,17 @@ const block = fc.oneof(
 );
 
 /** Markdown in which `w0`, `w1`, … stand one after the other, wherever text can stand. */
-export const numbered: fc.Arbitrary<{ markdown: string; count: number }> = fc.array(block, { minLength: 1, maxLength: 6 }).map((blocks) => {
-  let count = 0;
-  const markdown = blocks
-    .map((text, index) => text.replaceAll(/\[(r|unused)\]/g, `[$1${index}]`))
-    .join("\n\n")
-    .replaceAll("§", () => `w${count++}.`);
-  return { markdown, count };
-});
+export const numbered: fc.Arbitrary<{ markdown: string; count: number }> = fc
+  .array(block, { minLength: 1, maxLength: 6 })
+  .map((blocks) => {
+    let count = 0;
+    const markdown = blocks
+      .map((text, index) => text.replaceAll(/\[(r|unused)\]/g, `[$1${index}]`))
+      .join("\n\n")
+      .replaceAll("§", () => `w${count++}.`);
+    return { markdown, count };
+  });
 
 /** The numbers in the order in which they stand in a text. */
-export const numbersOf = (text: string): number[] => [...text.matchAll(/w(\d+)\./g)].map((match) => Number(match[1]));
+export const numbersOf = (text: string): number[] =>
+  [...text.matchAll(/w(\d+)\./g)].map((match) => Number(match[1]));

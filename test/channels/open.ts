@@ -10,8 +10,13 @@ import { load, userFolder } from "../plugin/support.ts";
 import { testHost, type TestHost } from "./gateway.ts";
 
 /** One of Rouse's own channels with this section, as a gateway loads it. */
-export async function openChannel(id: string, section: Record<string, unknown>): Promise<{ channel: Channel; logged: string[] }> {
-  const { channels, issues, logged } = await load(userFolder({}).dir, { channels: { [id]: section } });
+export async function openChannel(
+  id: string,
+  section: Record<string, unknown>,
+): Promise<{ channel: Channel; logged: string[] }> {
+  const { channels, issues, logged } = await load(userFolder({}).dir, {
+    channels: { [id]: section },
+  });
   expect(issues).toEqual([]);
   const channel = channels.get(id)?.channel;
   if (!channel) throw new Error("the plugin is not there");
@@ -30,7 +35,11 @@ export interface OpenChannel {
 }
 
 /** Opens a channel from its section of the config without a gateway. `dir` makes it one after a restart. */
-export function openPlugin<S extends z.ZodType>(plugin: Plugin<S>, section: z.input<S>, dir?: string): OpenChannel {
+export function openPlugin<S extends z.ZodType>(
+  plugin: Plugin<S>,
+  section: z.input<S>,
+  dir?: string,
+): OpenChannel {
   if (!plugin.config || !plugin.channel) throw new Error("the plugin offers no channel");
   let folder = dir;
   if (folder === undefined) {
@@ -60,7 +69,10 @@ export function openPlugin<S extends z.ZodType>(plugin: Plugin<S>, section: z.in
 }
 
 /** A text in pieces that each fit as the channel counts. */
-export function piecesOf({ limit = Infinity, lengthOf: measure = ({ length }) => length }: Channel, text: string): string[] {
+export function piecesOf(
+  { limit = Infinity, lengthOf: measure = ({ length }) => length }: Channel,
+  text: string,
+): string[] {
   for (let most = Math.min(limit, text.length); most >= 20; most = Math.floor(most * 0.9)) {
     const pieces = splitText(text, most);
     if (pieces.every((piece) => measure(piece) <= limit)) return pieces;

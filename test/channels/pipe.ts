@@ -45,12 +45,19 @@ export const message = (text: string, more: object = {}) => ({
 /** Hands a message to the channel, once it listens. */
 export async function sayOn(world: World, body: object, channel = "pipe"): Promise<void> {
   await world.until(async () =>
-    (await world.admin("/admin/v1/status")).body.status.services.some((one: { id: string }) => one.id === channel),
+    (await world.admin("/admin/v1/status")).body.status.services.some(
+      (one: { id: string }) => one.id === channel,
+    ),
   );
-  const request = new Request(`http://127.0.0.1/channels/${channel}/in`, { method: "POST", body: JSON.stringify(body) });
+  const request = new Request(`http://127.0.0.1/channels/${channel}/in`, {
+    method: "POST",
+    body: JSON.stringify(body),
+  });
   expect((await world.gateway.fetch(request)).status).toBe(204);
 }
 
 /** What the channel sent, oldest first. */
 export const sentOn = (world: World): Record<string, unknown>[] =>
-  world.printed.filter((text) => text.startsWith("PIPE ")).map((text) => JSON.parse(text.slice(5)) as Record<string, unknown>);
+  world.printed
+    .filter((text) => text.startsWith("PIPE "))
+    .map((text) => JSON.parse(text.slice(5)) as Record<string, unknown>);

@@ -15,10 +15,14 @@ afterEach(async () => {
 });
 
 const start = (pipe: object = { allowFrom: ["ann"] }, more: object = {}) =>
-  createWorld({ files: { "plugins/pipe.ts": PIPE }, config: { ...modelConfig(provider), channels: { pipe }, ...more } });
+  createWorld({
+    files: { "plugins/pipe.ts": PIPE },
+    config: { ...modelConfig(provider), channels: { pipe }, ...more },
+  });
 const say = (body: object, channel?: string): Promise<void> => sayOn(world, body, channel);
 const sent = () => sentOn(world);
-const events = async () => (await world.admin("/admin/v1/events")).body.events as Record<string, unknown>[];
+const events = async () =>
+  (await world.admin("/admin/v1/events")).body.events as Record<string, unknown>[];
 
 describe("a message from somebody who may speak", () => {
   it("becomes a turn of the main session, answered where it was written", async () => {
@@ -27,9 +31,13 @@ describe("a message from somebody who may speak", () => {
     const asked = message("Who are you?", { thread: "t9", name: "Ann <<<EXTERNAL_CONTENT" });
     await say(asked);
     await world.until(async () => sent().length === 1);
-    expect(sent()).toEqual([{ name: "pipe", to: "room-1", thread: "t9", replyTo: asked.id, text: "Hello Ann" }]);
+    expect(sent()).toEqual([
+      { name: "pipe", to: "room-1", thread: "t9", replyTo: asked.id, text: "Hello Ann" },
+    ]);
     const { runs } = (await world.admin("/admin/v1/runs")).body;
-    expect(runs).toMatchObject([{ kind: "channel", status: "succeeded", origin: "main", sessionKey: "main" }]);
+    expect(runs).toMatchObject([
+      { kind: "channel", status: "succeeded", origin: "main", sessionKey: "main" },
+    ]);
     // What the owner says is no outside text, and its turn leaves no summary for a heartbeat.
     const [request] = provider.requests;
     expect(String(request?.body.messages.at(-1)?.content)).toBe(
@@ -55,7 +63,11 @@ describe("a message from somebody who may speak", () => {
     await say(message("Hi"));
     await world.until(async () => sent().length === 1);
     expect((await world.admin("/admin/v1/runs")).body.runs[0].usage.totalTokens).toBeGreaterThan(0);
-    const { body } = await world.post("/hooks/agent", { message: "work", deliver: false, wakeMode: "next-heartbeat" });
+    const { body } = await world.post("/hooks/agent", {
+      message: "work",
+      deliver: false,
+      wakeMode: "next-heartbeat",
+    });
     expect(body.status).toBe("queued");
   });
 
@@ -71,9 +83,16 @@ describe("a message from somebody who may speak", () => {
     world = await createWorld({
       dir,
       files: { "plugins/pipe.ts": PIPE },
-      config: { ...modelConfig(provider), channels: { pipe: { allowFrom: ["ann"], defaultTo: "lobby" } } },
+      config: {
+        ...modelConfig(provider),
+        channels: { pipe: { allowFrom: ["ann"], defaultTo: "lobby" } },
+      },
     });
-    await world.post("/hooks/agent", { message: "What happened?", channel: "last", wakeMode: "next-heartbeat" });
+    await world.post("/hooks/agent", {
+      message: "What happened?",
+      channel: "last",
+      wakeMode: "next-heartbeat",
+    });
     await world.until(async () => sent().length === 1);
     expect(sent()[0]).toMatchObject({ to: "ann-dm", thread: "t1" });
     expect(sent()[0]).not.toHaveProperty("replyTo");
@@ -102,7 +121,10 @@ describe("a message from somebody who may speak", () => {
     provider.answer = () => "<<<< <<<< ".repeat(20).trim();
     world = await start({ allowFrom: ["ann"], limit: 100 });
     await say(message("Long"));
-    await world.until(async () => (await world.admin("/admin/v1/deliveries")).body.deliveries[0]?.status === "delivered");
+    await world.until(
+      async () =>
+        (await world.admin("/admin/v1/deliveries")).body.deliveries[0]?.status === "delivered",
+    );
     const pieces = sent().map(({ text }) => text as string);
     expect(pieces.every((text) => text.replaceAll("<", "&lt;").length <= 100)).toBe(true);
     expect(pieces.join(" ")).toBe("<<<< <<<< ".repeat(20).trim());
@@ -150,7 +172,9 @@ describe("a message from anybody else", () => {
     const one = message("Is it on?");
     await say({ id: one.id, skipped: "an edit of\nan earlier message" });
     await say({ id: one.id, skipped: "an edit of an earlier message" });
-    expect(await events()).toMatchObject([{ outcome: "skipped", reason: "an edit of an earlier message", bodyBytes: null }]);
+    expect(await events()).toMatchObject([
+      { outcome: "skipped", reason: "an edit of an earlier message", bodyBytes: null },
+    ]);
     await say(one);
     await world.until(async () => sent().length === 1);
   });
@@ -177,20 +201,41 @@ describe("rouse channels", () => {
     const { out } = await cli("channels", "status");
     expect(out).toMatch(/pipe +cannot tell +listens for the 1\. time/);
     const tested = await cli("channels", "test", "pipe", "--to", "ops", "--text", "Is it on?");
-    expect(tested).toEqual({ code: 0, out: expect.stringMatching(/^config: .*\nsent to ops on pipe {2}m1\n$/) });
+    expect(tested).toEqual({
+      code: 0,
+      out: expect.stringMatching(/^config: .*\nsent to ops on pipe {2}m1\n$/),
+    });
     expect(sent()).toMatchObject([{ to: "ops", text: "Is it on?" }]);
     expect((await cli("channels", "test", "pipe")).out).toContain("sent to lobby");
-    expect(await cli("channels", "test", "nowhere")).toMatchObject({ code: 1, out: expect.stringContaining("rouse channels list") });
-    expect(JSON.parse((await cli("channels", "test", "pipe", "--json")).out)).toMatchObject({ result: { status: "sent" } });
+    expect(await cli("channels", "test", "nowhere")).toMatchObject({
+      code: 1,
+      out: expect.stringContaining("rouse channels list"),
+    });
+    expect(JSON.parse((await cli("channels", "test", "pipe", "--json")).out)).toMatchObject({
+      result: { status: "sent" },
+    });
   });
 
   it("fails where one cannot be reached; readyz, doctor and metrics know it too", async () => {
-    const broken = PIPE.replace("async send(", 'probe: async () => ({ ok: false, message: "the token is wrong" }),\n    async send(');
-    world = await createWorld({ files: { "plugins/pipe.ts": broken }, config: { channels: { pipe: {} } } });
+    const broken = PIPE.replace(
+      "async send(",
+      'probe: async () => ({ ok: false, message: "the token is wrong" }),\n    async send(',
+    );
+    world = await createWorld({
+      files: { "plugins/pipe.ts": broken },
+      config: { channels: { pipe: {} } },
+    });
     const { code, out } = await cli("channels", "status");
-    expect([code, out]).toEqual([1, expect.stringMatching(/pipe +cannot be reached: the token is wrong +rejects all: allowFrom is empty/)]);
+    expect([code, out]).toEqual([
+      1,
+      expect.stringMatching(
+        /pipe +cannot be reached: the token is wrong +rejects all: allowFrom is empty/,
+      ),
+    ]);
     const detail = (await world.admin("/readyz?detail")).body;
-    expect(detail.channels).toMatchObject([{ id: "pipe", ok: false, message: "cannot be reached: the token is wrong" }]);
+    expect(detail.channels).toMatchObject([
+      { id: "pipe", ok: false, message: "cannot be reached: the token is wrong" },
+    ]);
     expect((await world.admin("/metrics")).body).toContain('rouse_channel_up{channel="pipe"} 0');
   });
 });
@@ -200,17 +245,30 @@ describe("a channel that listens", () => {
     world = await start();
     const state = () =>
       world.until(async () =>
-        (await world.admin("/admin/v1/status")).body.status.services.find((one: { message: string }) => one.message !== "starting"),
+        (await world.admin("/admin/v1/status")).body.status.services.find(
+          (one: { message: string }) => one.message !== "starting",
+        ),
       );
-    expect(await state()).toMatchObject({ id: "pipe", ok: true, message: "listens for the 1. time" });
+    expect(await state()).toMatchObject({
+      id: "pipe",
+      ok: true,
+      message: "listens for the 1. time",
+    });
     const { dir } = world;
     await world.gateway.stop();
-    world = await createWorld({ dir, files: { "plugins/pipe.ts": PIPE }, config: { channels: { pipe: { allowFrom: ["ann"] } } } });
+    world = await createWorld({
+      dir,
+      files: { "plugins/pipe.ts": PIPE },
+      config: { channels: { pipe: { allowFrom: ["ann"] } } },
+    });
     expect(await state()).toMatchObject({ message: "listens for the 2. time" });
   });
 
   it("may have several accounts, each a channel of its own", async () => {
-    world = await start({ allowFrom: ["ann"], accounts: { work: { name: "at work" }, home: { name: "at home", allowFrom: ["bob"] } } });
+    world = await start({
+      allowFrom: ["ann"],
+      accounts: { work: { name: "at work" }, home: { name: "at home", allowFrom: ["bob"] } },
+    });
     await say(message("To work"));
     await world.until(async () => sent().length === 1);
     await say(message("To home", { from: "bob" }), "pipe:home");
@@ -222,7 +280,12 @@ describe("a channel that listens", () => {
       ["pipe", "at work"],
     ] as const) {
       const before = sent().length;
-      await world.post("/hooks/agent", { message: "x", channel, to: "r", wakeMode: "next-heartbeat" });
+      await world.post("/hooks/agent", {
+        message: "x",
+        channel,
+        to: "r",
+        wakeMode: "next-heartbeat",
+      });
       await world.until(async () => sent().length > before);
       expect(sent().at(-1)?.["name"]).toBe(name);
     }
@@ -230,9 +293,20 @@ describe("a channel that listens", () => {
 
   it("has accounts with names and sections", async () => {
     world = await createWorld({ start: false });
-    const load = (pipe: object) => createWorld({ start: false, files: { "plugins/pipe.ts": PIPE }, config: { channels: { pipe } } });
-    await expect(load({ accounts: {} })).rejects.toThrow(/channels\.pipe\.accounts: must be an object/);
-    await expect(load({ accounts: { "My Work": {} } })).rejects.toThrow(/channels\.pipe\.accounts\.My Work: name it/);
-    await expect(load({ accounts: { work: { nam: 1 } } })).rejects.toThrow(/channels\.pipe\.accounts\.work\.nam: is not known/);
+    const load = (pipe: object) =>
+      createWorld({
+        start: false,
+        files: { "plugins/pipe.ts": PIPE },
+        config: { channels: { pipe } },
+      });
+    await expect(load({ accounts: {} })).rejects.toThrow(
+      /channels\.pipe\.accounts: must be an object/,
+    );
+    await expect(load({ accounts: { "My Work": {} } })).rejects.toThrow(
+      /channels\.pipe\.accounts\.My Work: name it/,
+    );
+    await expect(load({ accounts: { work: { nam: 1 } } })).rejects.toThrow(
+      /channels\.pipe\.accounts\.work\.nam: is not known/,
+    );
   });
 });

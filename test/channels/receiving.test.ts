@@ -8,7 +8,9 @@ const PLUGINS = resolve(import.meta.dirname, "../../plugins");
 
 it("every channel that receives is here", () => {
   const catalog = JSON.parse(readFileSync(`${PLUGINS}/catalog.json`, "utf8")) as { id: string }[];
-  const receiving = catalog.filter(({ id }) => existsSync(`${PLUGINS}/${id}/receive.ts`)).map(({ id }) => id);
+  const receiving = catalog
+    .filter(({ id }) => existsSync(`${PLUGINS}/${id}/receive.ts`))
+    .map(({ id }) => id);
   expect(VENDORS.map(({ id }) => id).toSorted()).toEqual(receiving.toSorted());
 });
 

@@ -51,18 +51,28 @@ function reply(chars: number, from: number): { text: string; next: number } {
     if (!one) continue;
     const base = next;
     // Each sample has its own references.
-    const own = one.markdown.replaceAll(/\[(r|unused)(\d+)\]/g, (_, name: string, n: string) => `[${name}${base}n${n}]`);
+    const own = one.markdown.replaceAll(
+      /\[(r|unused)(\d+)\]/g,
+      (_, name: string, n: string) => `[${name}${base}n${n}]`,
+    );
     text += `${text === "" ? "" : "\n\n"}${own.replaceAll(/w(\d+)\./g, (_, n: string) => `w${base + Number(n)}.`)}`;
     next += one.count;
   }
   return { text, next };
 }
 
-async function soak({ id, section, start, realTime }: Vendor): Promise<{ replies: number; pieces: number; faults: number }> {
+async function soak({
+  id,
+  section,
+  start,
+  realTime,
+}: Vendor): Promise<{ replies: number; pieces: number; faults: number }> {
   const count = realTime ? Math.ceil(REPLIES / 4) : REPLIES;
   const far = await start();
   onTestFinished(() => far.close());
-  const { channels, issues } = await load(userFolder({}).dir, { channels: { [id]: section(far.url) } });
+  const { channels, issues } = await load(userFolder({}).dir, {
+    channels: { [id]: section(far.url) },
+  });
   expect(issues).toEqual([]);
   const channel = channels.get(id)?.channel;
   if (!channel) throw new Error("the channel is not there");
@@ -70,7 +80,10 @@ async function soak({ id, section, start, realTime }: Vendor): Promise<{ replies
   const passing: Fault[] = [];
   for (const fault of FAULTS) {
     far.fail(fault, 1);
-    const result = await channel.send({ to: far.to[0] as string, text: "x", idempotencyKey: "probe.0" }, AbortSignal.timeout(5000));
+    const result = await channel.send(
+      { to: far.to[0] as string, text: "x", idempotencyKey: "probe.0" },
+      AbortSignal.timeout(5000),
+    );
     if (result.status === "retry") passing.push(fault);
   }
   expect(passing).toContain("rate-limited");
@@ -98,7 +111,13 @@ async function soak({ id, section, start, realTime }: Vendor): Promise<{ replies
     const to = far.to[n % Math.min(RECIPIENTS, far.to.length)] as string;
     const { text, next } = reply(1 + random(n % 10 === 0 ? MAX_CHARS : 1500), meant.get(to) ?? 0);
     meant.set(to, next);
-    const planned = planDelivery({ runId: `run_${n}`, route: { channel: id, to }, text, channels, now: clock.now() });
+    const planned = planDelivery({
+      runId: `run_${n}`,
+      route: { channel: id, to },
+      text,
+      channels,
+      now: clock.now(),
+    });
     await store.commit((tx) => {
       tx.add("delivery", planned.delivery);
       tx.add("job", planned.job);
@@ -114,20 +133,34 @@ async function soak({ id, section, start, realTime }: Vendor): Promise<{ replies
     faults++;
   }, 5);
   // The store's timers go by the real time: a look brings up what is due by the quick one.
-  const looking = setInterval(() => void store.commit((tx) => tx.update("job", "delivery", "none", 0)), 20);
+  const looking = setInterval(
+    () => void store.commit((tx) => tx.update("job", "delivery", "none", 0)),
+    20,
+  );
   worker.start();
   while (outcomes.length < count) await new Promise((done) => setTimeout(done, 20));
   clearInterval(trouble);
   clearInterval(looking);
   await worker.stop();
-  const failed = [...(await store.list("deliveries", { status: "failed" })), ...(await store.list("deliveries", { status: "unknown" }))];
+  const failed = [
+    ...(await store.list("deliveries", { status: "failed" })),
+    ...(await store.list("deliveries", { status: "unknown" })),
+  ];
   await store.close();
-  expect(failed.map(({ attempts, error, chunks, nextChunk }) => [attempts, error?.message, chunks[nextChunk]])).toEqual([]);
+  expect(
+    failed.map(({ attempts, error, chunks, nextChunk }) => [
+      attempts,
+      error?.message,
+      chunks[nextChunk],
+    ]),
+  ).toEqual([]);
   const arrived = far.arrived().slice(before);
   for (const [to, numbersMeant] of meant) {
     const messages = arrived.filter((message) => message.to === far.arrivesAs(to));
     // Once each, in order, nothing missing. An address may stand twice, as its own text.
-    const numbers = messages.flatMap(({ text }) => numbersOf(text).filter((number, index, all) => number !== all[index - 1]));
+    const numbers = messages.flatMap(({ text }) =>
+      numbersOf(text).filter((number, index, all) => number !== all[index - 1]),
+    );
     expect([to, numbers]).toEqual([to, Array.from({ length: numbersMeant }, (_, index) => index)]);
   }
   return { replies: count, pieces: arrived.length, faults };

@@ -23,12 +23,16 @@ interface VendorWire {
   expects(calls: readonly Call[]): Promise<void> | void;
 }
 
-const readForm = async (form: FormData | undefined, name: string): Promise<{ name: string; type: string; text: string }> => {
+const readForm = async (
+  form: FormData | undefined,
+  name: string,
+): Promise<{ name: string; type: string; text: string }> => {
   const file = form?.get(name) as File;
   return { name: file.name, type: file.type.split(";")[0] ?? "", text: await file.text() };
 };
 const WHOLE = { name: "report.txt", type: "text/plain", text: "all is well" };
-const find = (calls: readonly Call[], path: RegExp): Call => calls.find((call) => path.test(call.path)) as Call;
+const find = (calls: readonly Call[], path: RegExp): Call =>
+  calls.find((call) => path.test(call.path)) as Call;
 
 const VENDORS: VendorWire[] = [
   {
@@ -39,7 +43,10 @@ const VENDORS: VendorWire[] = [
     async expects(calls) {
       const { form } = find(calls, /messages$/);
       expect(await readForm(form, "files[0]")).toEqual(WHOLE);
-      expect(JSON.parse(form?.get("payload_json") as string)).toMatchObject({ enforce_nonce: true, allowed_mentions: { parse: [] } });
+      expect(JSON.parse(form?.get("payload_json") as string)).toMatchObject({
+        enforce_nonce: true,
+        allowed_mentions: { parse: [] },
+      });
     },
   },
   {
@@ -54,7 +61,10 @@ const VENDORS: VendorWire[] = [
       const asked = new URLSearchParams(find(calls, /getUploadURLExternal/).bytes.toString());
       expect([asked.get("filename"), asked.get("length")]).toEqual(["report.txt", "11"]);
       const uploaded = find(calls, /upload\/v1/);
-      expect([uploaded.bytes.toString(), uploaded.headers.authorization]).toEqual(["all is well", undefined]);
+      expect([uploaded.bytes.toString(), uploaded.headers.authorization]).toEqual([
+        "all is well",
+        undefined,
+      ]);
       const shared = new URLSearchParams(find(calls, /completeUploadExternal/).bytes.toString());
       expect([shared.get("channel_id"), JSON.parse(shared.get("files") ?? "")]).toEqual([
         "C0123ABC",
@@ -71,7 +81,10 @@ const VENDORS: VendorWire[] = [
       const { form } = find(calls, /\/files$/);
       expect(await readForm(form, "files")).toEqual(WHOLE);
       expect(form?.get("channel_id")).toBe(CHANNEL);
-      expect(find(calls, /\/posts$/).body).toMatchObject({ file_ids: ["f1"], pending_post_id: "rouse:dlv_1.1" });
+      expect(find(calls, /\/posts$/).body).toMatchObject({
+        file_ids: ["f1"],
+        pending_post_id: "rouse:dlv_1.1",
+      });
     },
   },
   {
@@ -81,7 +94,9 @@ const VENDORS: VendorWire[] = [
     answer: () => ({ jsonrpc: "2.0", id: "dlv_1.1", result: { timestamp: 1 } }),
     expects(calls) {
       const params = find(calls, /rpc$/).body["params"] as { attachments: string[] };
-      expect(params.attachments).toEqual([`data:text/plain;filename=report.txt;base64,${Buffer.from("all is well").toString("base64")}`]);
+      expect(params.attachments).toEqual([
+        `data:text/plain;filename=report.txt;base64,${Buffer.from("all is well").toString("base64")}`,
+      ]);
     },
   },
   {
@@ -102,14 +117,28 @@ const VENDORS: VendorWire[] = [
   },
   {
     id: "whatsapp",
-    section: (url) => ({ phoneNumberId: "123", accessToken: "t", appSecret: "0".repeat(32), verifyToken: "verify-token", apiUrl: url }),
+    section: (url) => ({
+      phoneNumberId: "123",
+      accessToken: "t",
+      appSecret: "0".repeat(32),
+      verifyToken: "verify-token",
+      apiUrl: url,
+    }),
     to: "+15557654321",
-    answer: ({ path }) => (path.endsWith("/media") ? { id: "m1" } : { messages: [{ id: "wamid.1" }] }),
+    answer: ({ path }) =>
+      path.endsWith("/media") ? { id: "m1" } : { messages: [{ id: "wamid.1" }] },
     async expects(calls) {
       const { form } = find(calls, /\/media$/);
       expect(await readForm(form, "file")).toEqual(WHOLE);
-      expect([form?.get("messaging_product"), form?.get("type")]).toEqual(["whatsapp", "text/plain"]);
-      const document = { type: "document", document: { id: "m1", filename: "report.txt" }, biz_opaque_callback_data: "dlv_1.1" };
+      expect([form?.get("messaging_product"), form?.get("type")]).toEqual([
+        "whatsapp",
+        "text/plain",
+      ]);
+      const document = {
+        type: "document",
+        document: { id: "m1", filename: "report.txt" },
+        biz_opaque_callback_data: "dlv_1.1",
+      };
       expect(find(calls, /\/messages$/).body).toMatchObject(document);
     },
   },
@@ -124,7 +153,10 @@ const VENDORS: VendorWire[] = [
     }),
     to: "19:abc@thread.tacv2",
     file: IMAGE,
-    answer: ({ path }) => (path.endsWith("/token") ? { access_token: "t", token_type: "Bearer", expires_in: 3600 } : { id: "1" }),
+    answer: ({ path }) =>
+      path.endsWith("/token")
+        ? { access_token: "t", token_type: "Bearer", expires_in: 3600 }
+        : { id: "1" },
     expects(calls) {
       const [attachment] = find(calls, /activities$/).body["attachments"] as object[];
       const contentUrl = `data:image/png;base64,${PICTURE.toString("base64")}`;

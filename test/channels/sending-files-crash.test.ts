@@ -22,18 +22,29 @@ async function openGateway() {
     await Promise.all([server.close(), provider.close()]);
     rmSync(dir, { recursive: true, force: true });
   });
-  provider.answer = callOnce({ name: "table.csv", text: "day,rain\nMonday,3\n" }, "Here is the table.");
+  provider.answer = callOnce(
+    { name: "table.csv", text: "day,rain\nMonday,3\n" },
+    "Here is the table.",
+  );
   const config = {
     ...modelConfig(provider),
     gateway: { port: 0, drainSeconds: 1, token: OPERATOR },
-    agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, list: [{ id: "main", tools: ["rouse.send_file"] }] },
+    agents: {
+      defaults: { model: "local/big", heartbeat: { every: 0 } },
+      list: [{ id: "main", tools: ["rouse.send_file"] }],
+    },
     tools: { untrusted: "allow" },
     sessions: { quietTime: "30ms" },
     channels: { telegram: { token: server.token, apiUrl: server.url, allowFrom: ["42"] } },
   };
   writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
   const from = { id: 42, is_bot: false, first_name: "Ann" };
-  const message = { message_id: 1, date: Math.floor(Date.now() / 1000), from, chat: { ...from, type: "private" as const } };
+  const message = {
+    message_id: 1,
+    date: Math.floor(Date.now() / 1000),
+    from,
+    chat: { ...from, type: "private" as const },
+  };
   return {
     dir,
     server,
@@ -41,7 +52,10 @@ async function openGateway() {
     speak: () => void server.push({ message: { ...message, text: "as a table, please" } }),
     start: async (): Promise<Program> => {
       const env = { ROUSE_LOG_LEVEL: "silent" };
-      const program = await startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], { cwd: dir, env });
+      const program = await startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], {
+        cwd: dir,
+        env,
+      });
       onTestFinished(() => program.kill());
       return program;
     },
@@ -56,7 +70,10 @@ interface Delivery {
 }
 
 async function askGateway<T>({ url }: Program, path: string, method = "GET"): Promise<T> {
-  const response = await fetch(`${url}/admin/v1${path}`, { method, headers: { authorization: `Bearer ${OPERATOR}` } });
+  const response = await fetch(`${url}/admin/v1${path}`, {
+    method,
+    headers: { authorization: `Bearer ${OPERATOR}` },
+  });
   return (await response.json()) as T;
 }
 
@@ -64,7 +81,8 @@ async function askGateway<T>({ url }: Program, path: string, method = "GET"): Pr
 const readEnd = (program: Program): Promise<Delivery> =>
   vi.waitFor(
     async () => {
-      const [delivery] = (await askGateway<{ deliveries: Delivery[] }>(program, "/deliveries")).deliveries;
+      const [delivery] = (await askGateway<{ deliveries: Delivery[] }>(program, "/deliveries"))
+        .deliveries;
       if (!delivery || delivery.status === "pending") throw new Error("it has not ended");
       return delivery;
     },
@@ -85,7 +103,11 @@ async function holdAnswers({ server }: Gateway, method: string): Promise<void> {
 }
 
 /** Waits at the point of the kill, which the test has prepared before the message is sent. */
-const POINTS: [name: string, prepare: (gateway: Gateway) => Promise<void>, expected: { status: string; files: number }][] = [
+const POINTS: [
+  name: string,
+  prepare: (gateway: Gateway) => Promise<void>,
+  expected: { status: string; files: number },
+][] = [
   [
     "after the agent has attached it, before the model has answered",
     async ({ provider }) => {
@@ -132,16 +154,25 @@ it.each(POINTS)(
     });
     const ended = await readEnd(second);
     expect(ended.status).toBe(expected.status);
-    expect(sent()).toEqual({ texts: ["Here is the table."], files: expected.files === 1 ? [table] : [] });
+    expect(sent()).toEqual({
+      texts: ["Here is the table."],
+      files: expected.files === 1 ? [table] : [],
+    });
     if (ended.status === "delivered") return;
     // Somebody looks into the chat: the message in doubt is there, and what follows it is sent.
     const retry = [join(ROOT, "bin/rouse.js"), "deliveries", "retry", ended.id, "--arrived"];
     expect((await run(process.execPath, retry, { cwd: gateway.dir })).stdout).toContain(ended.id);
-    expect(await readEnd(second)).toMatchObject({ status: "delivered", sentChunks: 1, sentFiles: 1 });
+    expect(await readEnd(second)).toMatchObject({
+      status: "delivered",
+      sentChunks: 1,
+      sentFiles: 1,
+    });
     expect(sent()).toEqual({ texts: ["Here is the table."], files: [table] });
     expect(await askGateway(second, `/deliveries/${ended.id}`)).toMatchObject({
       delivery: { warnings: [expect.stringContaining("an operator said that it had arrived")] },
     });
-    expect(await askGateway(second, `/deliveries/${ended.id}/retry?arrived=1`, "POST")).toMatchObject({ error: { code: "not_retryable" } });
+    expect(
+      await askGateway(second, `/deliveries/${ended.id}/retry?arrived=1`, "POST"),
+    ).toMatchObject({ error: { code: "not_retryable" } });
   },
 );

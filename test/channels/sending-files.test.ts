@@ -3,7 +3,12 @@ import { ask, callOnce, openWorld, pass } from "./contents.ts";
 import { VENDORS } from "./vendors.ts";
 import { startTelegram } from "./telegram-server.ts";
 
-const TOOLS = { agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, list: [{ id: "main", tools: ["rouse.send_file"] }] } };
+const TOOLS = {
+  agents: {
+    defaults: { model: "local/big", heartbeat: { every: 0 } },
+    list: [{ id: "main", tools: ["rouse.send_file"] }],
+  },
+};
 
 async function openTelegram(more: object = {}) {
   const vendor = VENDORS.find(({ id }) => id === "telegram");
@@ -14,10 +19,21 @@ async function openTelegram(more: object = {}) {
   let count = 0;
   const speak = async (text: string, message: object = {}): Promise<undefined> => {
     server.push({
-      message: { message_id: ++count, date: 1_760_000_000, from, chat: { ...from, type: "private" as const }, text, ...message },
+      message: {
+        message_id: ++count,
+        date: 1_760_000_000,
+        from,
+        chat: { ...from, type: "private" as const },
+        text,
+        ...message,
+      },
     });
   };
-  const far = { arrived: () => server.messages.map(({ chat, text }) => ({ to: chat, text })), url: server.url, close: server.close };
+  const far = {
+    arrived: () => server.messages.map(({ chat, text }) => ({ to: chat, text })),
+    url: server.url,
+    close: server.close,
+  };
   const opened = await openWorld(
     { ...vendor, section: () => section, start: async () => far as never },
     {},
@@ -29,10 +45,20 @@ async function openTelegram(more: object = {}) {
 it("a text that the agent writes arrives as a file, behind the reply, and the delivery shows it", async () => {
   const opened = await openTelegram();
   const { provider, server, speak, world } = opened;
-  provider.answer = callOnce({ name: "../../a:b\u202e.csv", text: "day,rain\nMonday,3\n" }, "Here is the table.");
+  provider.answer = callOnce(
+    { name: "../../a:b\u202e.csv", text: "day,rain\nMonday,3\n" },
+    "Here is the table.",
+  );
   expect(await ask(opened, speak("as a table, please"))).toBe("Here is the table.");
-  const [file] = await world.until(async () => (server.files.length > 0 ? server.files : undefined));
-  expect(file).toMatchObject({ method: "sendDocument", chat: "42", name: "a b.csv", type: "text/csv" });
+  const [file] = await world.until(async () =>
+    server.files.length > 0 ? server.files : undefined,
+  );
+  expect(file).toMatchObject({
+    method: "sendDocument",
+    chat: "42",
+    name: "a b.csv",
+    type: "text/csv",
+  });
   expect(file?.bytes.toString()).toBe("day,rain\nMonday,3\n");
   expect(JSON.parse(String(file?.fields["reply_parameters"]))).toMatchObject({ message_id: 1 });
   const [sent] = await world.until(async () => {
@@ -41,23 +67,40 @@ it("a text that the agent writes arrives as a file, behind the reply, and the de
   });
   expect(sent).toMatchObject({ chunks: 1, sentChunks: 1, files: 1, sentFiles: 1 });
   const { delivery } = (await world.admin(`/admin/v1/deliveries/${sent.id}`)).body;
-  expect(delivery).toMatchObject({ attached: [{ name: file?.name, mediaType: "text/csv", bytes: 18 }], warnings: [] });
+  expect(delivery).toMatchObject({
+    attached: [{ name: file?.name, mediaType: "text/csv", bytes: 18 }],
+    warnings: [],
+  });
   expect(delivery.messageIds).toHaveLength(2);
 });
 
 it("a file that the person has sent is sent on, and one that is too large is refused in words for the model", async () => {
   const opened = await openTelegram({ attachments: { outgoing: { maxBytes: 40 } } });
   const { provider, server, speak, world } = opened;
-  const put = server.shelf.put({ name: "notes.txt", mime: "text/plain", bytes: Buffer.from("a note of the person") });
-  const document = { file_id: put.id, file_unique_id: "u1", file_name: "notes.txt", mime_type: "text/plain", file_size: 20 };
+  const put = server.shelf.put({
+    name: "notes.txt",
+    mime: "text/plain",
+    bytes: Buffer.from("a note of the person"),
+  });
+  const document = {
+    file_id: put.id,
+    file_unique_id: "u1",
+    file_name: "notes.txt",
+    mime_type: "text/plain",
+    file_size: 20,
+  };
   provider.answer = callOnce({ name: "copy.txt", received: "notes.txt" }, "Sent back.");
-  expect(await ask(opened, speak("", { text: undefined, caption: "send it back", document }))).toBe("Sent back.");
+  expect(await ask(opened, speak("", { text: undefined, caption: "send it back", document }))).toBe(
+    "Sent back.",
+  );
   await world.until(async () => server.files.length > 0);
   expect(server.files[0]).toMatchObject({ name: "copy.txt", type: "text/plain" });
   expect(server.files[0]?.bytes.toString()).toBe("a note of the person");
   provider.answer = callOnce({ name: "long.txt", text: "x".repeat(41) }, "It is too long.");
   expect(await ask(opened, speak("and a long one"))).toBe("It is too long.");
-  expect(JSON.stringify(provider.requests.at(-1)?.body.messages)).toContain("41 bytes, and 40 are allowed");
+  expect(JSON.stringify(provider.requests.at(-1)?.body.messages)).toContain(
+    "41 bytes, and 40 are allowed",
+  );
   expect(server.files).toHaveLength(1);
 });
 
@@ -77,11 +120,15 @@ it("a file that a channel cannot send is told of in words, and the delivery has 
   const { far, provider, world } = await openWorld(vendor, {}, { config: TOOLS });
   provider.answer = callOnce({ name: "a.txt", text: "content" }, "Here.");
   await pass(world, await far.speak("a file, please"));
-  const note = await world.until(async () => far.arrived().find(({ text }) => text.includes("could not be sent")));
+  const note = await world.until(async () =>
+    far.arrived().find(({ text }) => text.includes("could not be sent")),
+  );
   expect(note.text).toContain("a.txt");
   const delivery = await world.until(async () => {
     const [{ id, status }] = (await world.admin("/admin/v1/deliveries")).body.deliveries;
-    return status === "delivered" ? (await world.admin(`/admin/v1/deliveries/${id}`)).body.delivery : undefined;
+    return status === "delivered"
+      ? (await world.admin(`/admin/v1/deliveries/${id}`)).body.delivery
+      : undefined;
   });
   expect(delivery.warnings).toEqual([expect.stringContaining("only PNG, JPEG and GIF images")]);
 });
@@ -92,10 +139,20 @@ it("the picture of a quoted message reaches the model, with and without words in
   const { PICTURE, report } = await import("./contents.ts");
   report(provider);
   const put = server.shelf.put({ name: "photo.png", mime: "image/png", bytes: PICTURE });
-  const photo = [{ file_id: put.id, file_unique_id: "u", width: 64, height: 48, file_size: PICTURE.length }];
+  const photo = [
+    { file_id: put.id, file_unique_id: "u", width: 64, height: 48, file_size: PICTURE.length },
+  ];
   const chat = { id: 42, type: "private", first_name: "Ann" };
-  const answered = { message_id: 77, date: 1_760_000_000, chat, from: { id: 43, is_bot: false, first_name: "Vera" }, photo };
-  expect(await ask(opened, speak("what is this?", { reply_to_message: answered }))).toBe("I was given: an image");
+  const answered = {
+    message_id: 77,
+    date: 1_760_000_000,
+    chat,
+    from: { id: 43, is_bot: false, first_name: "Vera" },
+    photo,
+  };
+  expect(await ask(opened, speak("what is this?", { reply_to_message: answered }))).toBe(
+    "I was given: an image",
+  );
   expect(JSON.stringify(provider.requests.at(-1)?.body.messages.at(-1))).toContain("Vera: [image]");
 });
 
@@ -109,8 +166,16 @@ it(
     report(provider);
     voice.busy.times = 2;
     const put = server.shelf.put({ name: "voice.ogg", mime: "audio/ogg", bytes: SPEECH });
-    const said = { file_id: put.id, file_unique_id: "u", duration: 2, mime_type: "audio/ogg", file_size: SPEECH.length };
-    expect(await ask(opened, speak("", { text: undefined, voice: said }))).toBe("I was given: spoken words");
+    const said = {
+      file_id: put.id,
+      file_unique_id: "u",
+      duration: 2,
+      mime_type: "audio/ogg",
+      file_size: SPEECH.length,
+    };
+    expect(await ask(opened, speak("", { text: undefined, voice: said }))).toBe(
+      "I was given: spoken words",
+    );
     expect(voice.forms).toHaveLength(1);
   },
 );

@@ -45,20 +45,31 @@ export function createShelf(): Shelf {
 }
 
 /** Answers a request for bytes. */
-export function handOver(shelf: Shelf, id: string, request: IncomingMessage, response: ServerResponse): void {
+export function handOver(
+  shelf: Shelf,
+  id: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
   const { pathname } = new URL(request.url ?? "/", "http://local");
   const given = bytesAnswer(shelf, id, pathname, request.headers.authorization);
   response.writeHead(given.status, given.headers).end(given.bytes ?? given.text);
 }
 
 /** What a server answers to a request for bytes. */
-export function bytesAnswer(shelf: Shelf, id: string, path: string, authorization: string | undefined) {
+export function bytesAnswer(
+  shelf: Shelf,
+  id: string,
+  path: string,
+  authorization: string | undefined,
+) {
   const file = shelf.take(id, path, authorization);
   if (shelf.failing > 0) {
     shelf.failing--;
     return { status: 503, text: "busy" };
   }
-  if (shelf.redirect !== undefined) return { status: 302, text: "", headers: { location: shelf.redirect } };
+  if (shelf.redirect !== undefined)
+    return { status: 302, text: "", headers: { location: shelf.redirect } };
   if (!file) return { status: 404, text: "gone" };
   return { status: 200, bytes: file.bytes, headers: { "content-type": file.mime } };
 }

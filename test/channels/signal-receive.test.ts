@@ -10,9 +10,17 @@ const OWNER_ID = "11111111-2222-4333-8444-555555555555";
 const OTHER_ID = "66666666-2222-4333-8444-555555555555";
 const GROUP = "Pmpi+EfPWmsxiomLe9Nx2XF9HOE483p6iKiFj65iMwI=";
 
-async function open(config: Record<string, unknown> = {}): Promise<{ channel: Channel; server: SignalServer; logged: string[] }> {
+async function open(
+  config: Record<string, unknown> = {},
+): Promise<{ channel: Channel; server: SignalServer; logged: string[] }> {
   const server = await signalServer();
-  const section = { url: server.url, account: ACCOUNT, allowFrom: [OWNER], defaultTo: OWNER, ...config };
+  const section = {
+    url: server.url,
+    account: ACCOUNT,
+    allowFrom: [OWNER],
+    defaultTo: OWNER,
+    ...config,
+  };
   return { ...(await openChannel("signal", section)), server };
 }
 
@@ -55,24 +63,37 @@ describe("receiving on signal", () => {
     await vi.waitFor(() => expect(server.streams()).toBe(1));
   };
   const texts = (): string[] => host.received.map((message) => message.text);
-  const arrived = (...expected: string[]): Promise<void> => vi.waitFor(() => expect(texts()).toEqual(expected), { timeout: 30_000 });
+  const arrived = (...expected: string[]): Promise<void> =>
+    vi.waitFor(() => expect(texts()).toEqual(expected), { timeout: 30_000 });
 
   it("hands over direct messages, with an id that a reply can quote", async () => {
     await listen();
     server.emit(text("hello"));
     await arrived("hello");
     const [message] = host.received;
-    expect(message).toEqual({ id: `${clock}:${OWNER_ID}`, from: OWNER, name: "Ada", to: `uuid:${OWNER_ID}`, direct: true, text: "hello" });
+    expect(message).toEqual({
+      id: `${clock}:${OWNER_ID}`,
+      from: OWNER,
+      name: "Ada",
+      to: `uuid:${OWNER_ID}`,
+      direct: true,
+      text: "hello",
+    });
     expect(channel.allowFrom).toEqual([OWNER]);
     expect(channel.parseRecipient?.(message?.to ?? "")).toEqual({ ok: true, to: message?.to });
-    await channel.send({ to: OWNER, text: "x", replyTo: message?.id ?? "", idempotencyKey: "k" }, AbortSignal.timeout(5000));
+    await channel.send(
+      { to: OWNER, text: "x", replyTo: message?.id ?? "", idempotencyKey: "k" },
+      AbortSignal.timeout(5000),
+    );
     expect(server.sent[0]).toMatchObject({ quoteTimestamp: clock, quoteAuthor: OWNER_ID });
     expect(host.states).toEqual([{ ok: true, message: "listening" }]);
   });
 
   it("names people by their account id, never by their name", async () => {
     await listen();
-    server.emit(text("from another", {}, { sourceUuid: OTHER_ID, sourceNumber: null, sourceName: OWNER }));
+    server.emit(
+      text("from another", {}, { sourceUuid: OTHER_ID, sourceNumber: null, sourceName: OWNER }),
+    );
     server.emit(text("with a number", {}, { sourceUuid: OTHER_ID, sourceNumber: "+15557654321" }));
     await arrived("from another", "with a number");
     expect(host.received.map(({ from }) => from)).toEqual([`uuid:${OTHER_ID}`, `uuid:${OTHER_ID}`]);
@@ -82,37 +103,73 @@ describe("receiving on signal", () => {
     await listen();
     const groupInfo = { groupId: GROUP, groupName: "Friday", type: "DELIVER" };
     const self = { name: ACCOUNT, number: ACCOUNT, uuid: ACCOUNT_ID, start: 3, length: 1 };
-    const other = { name: "+15557654321", number: "+15557654321", uuid: OTHER_ID, start: 0, length: 1 };
+    const other = {
+      name: "+15557654321",
+      number: "+15557654321",
+      uuid: OTHER_ID,
+      start: 0,
+      length: 1,
+    };
     server.emit(text("among us", { groupInfo }));
     server.emit(text("\uFFFC, hi", { groupInfo, mentions: [other] }));
     server.emit(text("\uFFFC, \uFFFC look", { groupInfo, mentions: [other, self] }));
     server.emit(
-      text("as you said", { groupInfo, quote: { id: 1, author: ACCOUNT, authorNumber: ACCOUNT, authorUuid: ACCOUNT_ID, text: "x" } }),
+      text("as you said", {
+        groupInfo,
+        quote: { id: 1, author: ACCOUNT, authorNumber: ACCOUNT, authorUuid: ACCOUNT_ID, text: "x" },
+      }),
     );
     await arrived("@+15557654321,  look", "as you said");
-    expect(host.received[0]).toMatchObject({ from: OWNER, to: `group:${GROUP}`, direct: false, room: { kind: "group", name: "Friday" } });
-    expect(host.skipped.map(({ skipped }) => skipped)).toEqual(Array(2).fill("the message is not addressed to the agent"));
+    expect(host.received[0]).toMatchObject({
+      from: OWNER,
+      to: `group:${GROUP}`,
+      direct: false,
+      room: { kind: "group", name: "Friday" },
+    });
+    expect(host.skipped.map(({ skipped }) => skipped)).toEqual(
+      Array(2).fill("the message is not addressed to the agent"),
+    );
     expect(channel.parseRecipient?.(`group:${GROUP}`)).toEqual({ ok: true, to: `group:${GROUP}` });
   });
 
   it("passes over everything that is not a text of somebody else", async () => {
     await listen();
     const envelope = { sourceNumber: OWNER, sourceUuid: OWNER_ID, timestamp: 1 };
-    server.emit({ envelope: { ...envelope, receiptMessage: { when: 1, isRead: true, timestamps: [1] } } });
+    server.emit({
+      envelope: { ...envelope, receiptMessage: { when: 1, isRead: true, timestamps: [1] } },
+    });
     server.emit({ envelope: { ...envelope, typingMessage: { action: "STARTED", timestamp: 1 } } });
-    server.emit({ envelope: { ...envelope, syncMessage: { sentMessage: { destination: OWNER, message: "sync", timestamp: 1 } } } });
-    server.emit({ envelope: { ...envelope, editMessage: { targetSentTimestamp: 1, dataMessage: { message: "edit", timestamp: 2 } } } });
+    server.emit({
+      envelope: {
+        ...envelope,
+        syncMessage: { sentMessage: { destination: OWNER, message: "sync", timestamp: 1 } },
+      },
+    });
+    server.emit({
+      envelope: {
+        ...envelope,
+        editMessage: { targetSentTimestamp: 1, dataMessage: { message: "edit", timestamp: 2 } },
+      },
+    });
     server.emit(text("", { reaction: { emoji: "👍" } }));
     server.emit(text("👍", { reaction: { emoji: "👍" } }));
     server.emit(text("own", {}, { sourceNumber: ACCOUNT, sourceUuid: ACCOUNT_ID }));
-    server.emit({ envelope: { ...envelope, dataMessage: { timestamp: 1, message: null, attachments: [] } } });
-    server.emit({ envelope, exception: { type: "UntrustedIdentityException", message: "key of secret-77" } });
+    server.emit({
+      envelope: { ...envelope, dataMessage: { timestamp: 1, message: null, attachments: [] } },
+    });
+    server.emit({
+      envelope,
+      exception: { type: "UntrustedIdentityException", message: "key of secret-77" },
+    });
     server.emit(text("real"));
     await arrived("edit", "real");
     expect(host.received[0]).toMatchObject({ id: `2:${OWNER_ID}`, edits: `1:${OWNER_ID}` });
     expect(host.skipped).toEqual([
       { id: `1:${OWNER_ID}`, skipped: "the message has no text" },
-      { id: `1:${OWNER_ID}`, skipped: "the daemon could not read the message (UntrustedIdentityException)" },
+      {
+        id: `1:${OWNER_ID}`,
+        skipped: "the daemon could not read the message (UntrustedIdentityException)",
+      },
     ]);
     expect(logged.join("")).toContain("UntrustedIdentityException");
     expect(logged.join("")).not.toContain("secret-77");
@@ -189,7 +246,9 @@ describe("receiving on signal", () => {
     await arrived("alive", "still");
     expect(host.states).toHaveLength(1);
     vi.advanceTimersByTime(61_000);
-    await vi.waitFor(() => expect(host.states[1]?.message).toBe("the stream fell silent; trying again in 1 s"));
+    await vi.waitFor(() =>
+      expect(host.states[1]?.message).toBe("the stream fell silent; trying again in 1 s"),
+    );
   });
 
   it("says which package is missing", async () => {
@@ -201,7 +260,9 @@ describe("receiving on signal", () => {
     const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
     const daemon = { url: server.url, account: ACCOUNT, fetch, allowFrom: [], log, now: () => 1 };
     done = listenTo(daemon, stop.signal, host);
-    await vi.waitFor(() => expect(host.states[0]?.message).toContain("npm install eventsource-parser"));
+    await vi.waitFor(() =>
+      expect(host.states[0]?.message).toContain("npm install eventsource-parser"),
+    );
   });
 
   it("says why it cannot listen", async () => {

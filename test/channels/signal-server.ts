@@ -29,7 +29,9 @@ const REQUEST = z.strictObject({
     groupId: z.string().optional(),
     message: z.string().optional(),
     id: z.string().optional(),
-    textStyle: z.array(z.string().regex(/^\d+:\d+:(?:BOLD|ITALIC|STRIKETHROUGH|MONOSPACE|SPOILER)$/)).optional(),
+    textStyle: z
+      .array(z.string().regex(/^\d+:\d+:(?:BOLD|ITALIC|STRIKETHROUGH|MONOSPACE|SPOILER)$/))
+      .optional(),
     quoteTimestamp: z.number().optional(),
     quoteAuthor: z.string().optional(),
   }),
@@ -90,7 +92,8 @@ export async function signalServer(): Promise<SignalServer> {
     left--;
     return fault;
   };
-  const frame = (event: { sequence: number; text: string }): string => `id:${run}-${event.sequence}\nevent:receive\ndata:${event.text}\n\n`;
+  const frame = (event: { sequence: number; text: string }): string =>
+    `id:${run}-${event.sequence}\nevent:receive\ndata:${event.text}\n\n`;
   const keep = (data: object): { sequence: number; text: string } => {
     const event = { sequence: ++sequence, text: JSON.stringify({ account: ACCOUNT, ...data }) };
     events = [...events, event].slice(-KEPT);
@@ -107,16 +110,29 @@ export async function signalServer(): Promise<SignalServer> {
     if (now === "not-json") return void response.end("<html>");
     const parsed = REQUEST.safeParse(JSON.parse(text));
     const answer = (body: object, id: unknown = parsed.data?.id ?? null): void =>
-      void response.setHeader("content-type", "application/json").end(JSON.stringify({ jsonrpc: "2.0", id, ...body }));
+      void response
+        .setHeader("content-type", "application/json")
+        .end(JSON.stringify({ jsonrpc: "2.0", id, ...body }));
     // Like the daemon's, the messages quote what they should not: none of it may reach a reason.
     const error = (code: number, results?: object[]): void =>
-      answer({ error: { code, message: `failed: ${text}`, data: results ? { response: { timestamp: 1, results } } : null } });
-    if (!parsed.success || request.headers["content-type"] !== "application/json") return error(-32600);
+      answer({
+        error: {
+          code,
+          message: `failed: ${text}`,
+          data: results ? { response: { timestamp: 1, results } } : null,
+        },
+      });
+    if (!parsed.success || request.headers["content-type"] !== "application/json")
+      return error(-32600);
     const { method, params } = parsed.data;
-    if (now === "bad-credential" || ![ACCOUNT, ACCOUNT_ID].includes(params.account)) return error(-32602);
+    if (now === "bad-credential" || ![ACCOUNT, ACCOUNT_ID].includes(params.account))
+      return error(-32602);
     if (method === "listContacts") return answer({ result: [] });
     if (method === "getAttachment") {
-      const file = params.recipient || params.groupId ? bytesAnswer(shelf, params.id ?? "", method, undefined) : undefined;
+      const file =
+        params.recipient || params.groupId
+          ? bytesAnswer(shelf, params.id ?? "", method, undefined)
+          : undefined;
       if (file?.status === 503) return void response.writeHead(503).end();
       return file?.bytes ? answer({ result: { data: file.bytes.toString("base64") } }) : error(-1);
     }
@@ -124,8 +140,10 @@ export async function signalServer(): Promise<SignalServer> {
     const recipientAddress = { uuid: null, number: params.recipient?.[0] ?? null };
     const failed = (type: string, more: object = {}): void =>
       error(type === "IDENTITY_FAILURE" ? -4 : -1, [{ recipientAddress, type, ...more }]);
-    if (now === "rate-limited") return error(-5, [{ recipientAddress, type: "RATE_LIMIT_FAILURE", retryAfterSeconds: 7 }]);
-    if (now === "captcha") return failed("RATE_LIMIT_FAILURE", { retryAfterSeconds: 3600, token: "challenge-token-1" });
+    if (now === "rate-limited")
+      return error(-5, [{ recipientAddress, type: "RATE_LIMIT_FAILURE", retryAfterSeconds: 7 }]);
+    if (now === "captcha")
+      return failed("RATE_LIMIT_FAILURE", { retryAfterSeconds: 3600, token: "challenge-token-1" });
     if (now === "no-such-recipient") return failed("UNREGISTERED_FAILURE");
     if (now === "untrusted-key") return failed("IDENTITY_FAILURE");
     if (now === "network") return failed("NETWORK_FAILURE");
@@ -134,13 +152,21 @@ export async function signalServer(): Promise<SignalServer> {
       if ((params.recipient === undefined) === (params.groupId === undefined)) return error(-1);
       const mode = keepSign(typing, params.recipient?.[0] ?? params.groupId ?? "");
       if (mode === "unavailable") return void response.writeHead(503).end();
-      return mode === "ok" ? answer({ result: { timestamp: 1_700_000_000_000, results: [] } }) : undefined;
+      return mode === "ok"
+        ? answer({ result: { timestamp: 1_700_000_000_000, results: [] } })
+        : undefined;
     }
-    if (!params.message || (params.recipient === undefined) === (params.groupId === undefined)) return error(-1);
+    if (!params.message || (params.recipient === undefined) === (params.groupId === undefined))
+      return error(-1);
     // What no app would show is not taken here.
     if (Buffer.byteLength(params.message) > LONGEST) return error(-1);
     sent.push(params);
-    answer({ result: { timestamp: 1_700_000_000_000 + sent.length, results: [{ recipientAddress, type: "SUCCESS" }] } });
+    answer({
+      result: {
+        timestamp: 1_700_000_000_000 + sent.length,
+        results: [{ recipientAddress, type: "SUCCESS" }],
+      },
+    });
   };
 
   const stream = (request: IncomingMessage, response: ServerResponse): void => {
@@ -162,7 +188,8 @@ export async function signalServer(): Promise<SignalServer> {
     const path = (request.url ?? "").replace(/\?.*/, "");
     asked.push(`${request.method} ${path}`);
     if (request.method === "POST" && path === "/api/v1/rpc") return void rpc(request, response);
-    if (request.method === "GET" && path === "/api/v1/check") return void response.writeHead(200).end();
+    if (request.method === "GET" && path === "/api/v1/check")
+      return void response.writeHead(200).end();
     if (request.method === "GET" && path === "/api/v1/events") return stream(request, response);
     response.writeHead(404).end();
   });
@@ -187,7 +214,8 @@ export async function signalServer(): Promise<SignalServer> {
     },
     emitCut: (data) => {
       const text = frame(keep(data));
-      for (const response of open) response.write(text.slice(0, text.length / 2), () => response.socket?.destroy());
+      for (const response of open)
+        response.write(text.slice(0, text.length / 2), () => response.socket?.destroy());
     },
     emitInTwo: (data, letter) => {
       const bytes = Buffer.from(frame(keep(data)));

@@ -16,9 +16,17 @@ const OWNER = "+15551234567";
 const OWNER_ID = "11111111-2222-4333-8444-555555555555";
 const GROUP = "Pmpi+EfPWmsxiomLe9Nx2XF9HOE483p6iKiFj65iMwI=";
 
-async function open(config: Record<string, unknown> = {}): Promise<{ channel: Channel; server: SignalServer; logged: string[] }> {
+async function open(
+  config: Record<string, unknown> = {},
+): Promise<{ channel: Channel; server: SignalServer; logged: string[] }> {
   const server = await signalServer();
-  const section = { url: server.url, account: ACCOUNT, allowFrom: [OWNER], defaultTo: OWNER, ...config };
+  const section = {
+    url: server.url,
+    account: ACCOUNT,
+    allowFrom: [OWNER],
+    defaultTo: OWNER,
+    ...config,
+  };
   return { ...(await openChannel("signal", section)), server };
 }
 
@@ -27,8 +35,22 @@ testChannel("signal", async () => {
   return {
     channel,
     to: OWNER,
-    malformed: ["", "5551234567", "+0123", "+1555123456789012", "group:abc", "uuid:123", "u:name", "someone", "group:" + "a".repeat(44)],
-    sent: () => server.sent.map((params) => ({ to: params.recipient?.[0] ?? params.groupId ?? "", text: params.message ?? "" })),
+    malformed: [
+      "",
+      "5551234567",
+      "+0123",
+      "+1555123456789012",
+      "group:abc",
+      "uuid:123",
+      "u:name",
+      "someone",
+      "group:" + "a".repeat(44),
+    ],
+    sent: () =>
+      server.sent.map((params) => ({
+        to: params.recipient?.[0] ?? params.groupId ?? "",
+        text: params.message ?? "",
+      })),
     fail: (fault: Fault) => server.fail(fault),
     typing: { signs: () => server.typing.signs },
     retryAfterMs: 7000,
@@ -48,12 +70,21 @@ describe("sending on signal", () => {
     channel.send({ to, text, idempotencyKey: "dlv_1.0", ...more }, AbortSignal.timeout(5000));
 
   it("writes each kind of recipient as the daemon takes it", async () => {
-    for (const to of [OWNER, `uuid:${OWNER_ID}`, "u:name.01", `group:${GROUP}`]) expect((await send(to, "x")).status).toBe("sent");
-    expect(server.sent.map(({ recipient, groupId }) => recipient ?? groupId)).toEqual([[OWNER], [OWNER_ID], ["u:name.01"], GROUP]);
+    for (const to of [OWNER, `uuid:${OWNER_ID}`, "u:name.01", `group:${GROUP}`])
+      expect((await send(to, "x")).status).toBe("sent");
+    expect(server.sent.map(({ recipient, groupId }) => recipient ?? groupId)).toEqual([
+      [OWNER],
+      [OWNER_ID],
+      ["u:name.01"],
+      GROUP,
+    ]);
   });
 
   it("gives the message's time as its id, and quotes what it answers", async () => {
-    expect(await send(OWNER, "x", { replyTo: `1631458508784:${OWNER_ID}` })).toEqual({ status: "sent", messageIds: ["1700000000001"] });
+    expect(await send(OWNER, "x", { replyTo: `1631458508784:${OWNER_ID}` })).toEqual({
+      status: "sent",
+      messageIds: ["1700000000001"],
+    });
     expect(server.sent[0]).toMatchObject({ quoteTimestamp: 1631458508784, quoteAuthor: OWNER_ID });
     await send(OWNER, "x", { replyTo: "not one of ours" });
     expect(server.sent[1]).not.toHaveProperty("quoteTimestamp");
@@ -69,7 +100,10 @@ describe("sending on signal", () => {
     ["hang", "unknown", undefined],
   ] as const)("answers %s with %s", async (fault, status, afterMs) => {
     server.fail(fault);
-    const result = await channel.send({ to: OWNER, text: "mark-1", idempotencyKey: "k" }, AbortSignal.timeout(300));
+    const result = await channel.send(
+      { to: OWNER, text: "mark-1", idempotencyKey: "k" },
+      AbortSignal.timeout(300),
+    );
     expect(result).toMatchObject({ status, ...(afterMs === undefined ? {} : { afterMs }) });
     expect(JSON.stringify(result)).not.toMatch(/mark-1|challenge-token|\+1555/);
   });
@@ -85,12 +119,19 @@ describe("sending on signal", () => {
 
   it("tries again where nothing listens", async () => {
     server.close();
-    expect(await send(OWNER, "x")).toEqual({ status: "retry", reason: "the daemon cannot be reached (ECONNREFUSED)" });
+    expect(await send(OWNER, "x")).toEqual({
+      status: "retry",
+      reason: "the daemon cannot be reached (ECONNREFUSED)",
+    });
   });
 
   it("comes through a rate limit on the next try", async () => {
     server.fail("rate-limited", 2);
-    expect(await send(OWNER, "x")).toEqual({ status: "retry", reason: "Signal limits the rate", afterMs: 7000 });
+    expect(await send(OWNER, "x")).toEqual({
+      status: "retry",
+      reason: "Signal limits the rate",
+      afterMs: 7000,
+    });
     expect((await send(OWNER, "x")).status).toBe("retry");
     expect((await send(OWNER, "x")).status).toBe("sent");
     expect(server.sent).toHaveLength(1);
@@ -108,7 +149,10 @@ describe("sending on signal", () => {
   it("counts bytes, so that no piece is longer than Signal's apps take", async () => {
     const { limit = 0, lengthOf: measure } = channel;
     expect(measure?.("**日本** 👍")).toBe(11);
-    const text = Array.from({ length: 400 }, (_, index) => `${index} 日本語のテキスト、**太字**と👩‍👩‍👧‍👦。`).join("\n");
+    const text = Array.from(
+      { length: 400 },
+      (_, index) => `${index} 日本語のテキスト、**太字**と👩‍👩‍👧‍👦。`,
+    ).join("\n");
     // Three bytes a letter at most, but for what stands in pairs: a third of the limit always fits.
     for (const piece of splitText(text, Math.floor(limit / 3))) {
       expect(measure?.(piece)).toBeLessThanOrEqual(limit);
@@ -120,7 +164,10 @@ describe("sending on signal", () => {
 });
 
 describe("the page on signal", () => {
-  const blocks = readFileSync(join(import.meta.dirname, "../../docs/channels/signal.md"), "utf8").matchAll(/^```json5\n([^]*?)^```$/gm);
+  const blocks = readFileSync(
+    join(import.meta.dirname, "../../docs/channels/signal.md"),
+    "utf8",
+  ).matchAll(/^```json5\n([^]*?)^```$/gm);
   it.each([...blocks].map(([, text = ""]) => [text]))("%s", async (text) => {
     const { issues, channels } = await load(userFolder({}).dir, JSON5.parse(text));
     expect(issues).toEqual([]);

@@ -20,7 +20,11 @@ async function openAfterCrash(thread?: string) {
     server,
     /** What the killed process had handed over. */
     post: (text: string, key: string) =>
-      client.apiCall("chat.postMessage", { ...place, text, metadata: { event_type: "rouse_reply", event_payload: { key } } }),
+      client.apiCall("chat.postMessage", {
+        ...place,
+        text,
+        metadata: { event_type: "rouse_reply", event_payload: { key } },
+      }),
     /** What others have posted since. */
     async addNewer(count: number): Promise<void> {
       await client.apiCall("chat.postMessage", { ...place, text: "newer" });
@@ -29,7 +33,12 @@ async function openAfterCrash(thread?: string) {
     },
     /** Sends what may have been posted `ago` milliseconds ago. */
     async resend(ago: number): Promise<SendResult | undefined> {
-      const message = { to: "C0123ABC", text: "reply", idempotencyKey: KEY, ...(thread !== undefined && { thread }) };
+      const message = {
+        to: "C0123ABC",
+        text: "reply",
+        idempotencyKey: KEY,
+        ...(thread !== undefined && { thread }),
+      };
       return channel.resend?.(message, clock.time - ago, AbortSignal.timeout(60_000));
     },
     replies: () => server.posts.filter(({ text }) => text === "reply").length,
@@ -37,15 +46,18 @@ async function openAfterCrash(thread?: string) {
 }
 
 describe("Slack after a crash", () => {
-  it.each([undefined, THREAD])("finds a post behind many newer ones (thread: %s)", async (thread) => {
-    const { post, addNewer, resend, replies } = await openAfterCrash(thread);
-    if (thread === undefined) await post("reply", KEY);
-    await addNewer(700);
-    // A thread is read from its oldest message on.
-    if (thread !== undefined) await post("reply", KEY);
-    expect(await resend(30_000)).toMatchObject({ status: "sent" });
-    expect(replies()).toBe(1);
-  });
+  it.each([undefined, THREAD])(
+    "finds a post behind many newer ones (thread: %s)",
+    async (thread) => {
+      const { post, addNewer, resend, replies } = await openAfterCrash(thread);
+      if (thread === undefined) await post("reply", KEY);
+      await addNewer(700);
+      // A thread is read from its oldest message on.
+      if (thread !== undefined) await post("reply", KEY);
+      expect(await resend(30_000)).toMatchObject({ status: "sent" });
+      expect(replies()).toBe(1);
+    },
+  );
 
   it("does not know what became of a post if too many newer ones are to be read", async () => {
     const { post, addNewer, resend, replies } = await openAfterCrash();
@@ -69,7 +81,9 @@ describe("Slack after a crash", () => {
     const late = sleep(2_500).then(() => post("reply", KEY));
     expect(await resend(4_000)).toMatchObject({ status: "sent" });
     await late;
-    expect(server.calls.filter((call) => call === "conversations.history").length).toBeGreaterThan(1);
+    expect(server.calls.filter((call) => call === "conversations.history").length).toBeGreaterThan(
+      1,
+    );
     expect(replies()).toBe(1);
   });
 });

@@ -1,7 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { createEvents } from "../../plugins/slack/receive.ts";
 import { testHost, type TestHost } from "./gateway.ts";
-import { BOT_TOKEN, BOT_USER, eventCallback, signedRequest, SIGNING_SECRET } from "./slack-server.ts";
+import {
+  BOT_TOKEN,
+  BOT_USER,
+  eventCallback,
+  signedRequest,
+  SIGNING_SECRET,
+} from "./slack-server.ts";
 
 /** Seconds since 1970 in the tests. */
 const NOW = 1_700_000_000;
@@ -13,11 +19,27 @@ const at = (seconds: number) => ({
 });
 const { request } = createEvents(SIGNING_SECRET, at(NOW));
 
-const post = (payload: object, options: Parameters<typeof signedRequest>[1] = {}, gateway = testHost()): Promise<Response> =>
-  request(signedRequest(payload, { at: NOW, ...options }), gateway);
+const post = (
+  payload: object,
+  options: Parameters<typeof signedRequest>[1] = {},
+  gateway = testHost(),
+): Promise<Response> => request(signedRequest(payload, { at: NOW, ...options }), gateway);
 
-const dm = { type: "message", channel_type: "im", channel: "D0ROSA", user: "U0ROSA", text: "hello", ts: "1700000001.000001" };
-const mention = { type: "app_mention", channel: "C0TOWN", user: "U0ROSA", text: `<@${BOT_USER}> look`, ts: "1700000001.000002" };
+const dm = {
+  type: "message",
+  channel_type: "im",
+  channel: "D0ROSA",
+  user: "U0ROSA",
+  text: "hello",
+  ts: "1700000001.000001",
+};
+const mention = {
+  type: "app_mention",
+  channel: "C0TOWN",
+  user: "U0ROSA",
+  text: `<@${BOT_USER}> look`,
+  ts: "1700000001.000002",
+};
 
 async function receive(event: object): Promise<TestHost["received"]> {
   const gateway = testHost();
@@ -44,7 +66,14 @@ describe("the Events API", () => {
     };
     const events = createEvents("8f742231b10e8888abcd99yyyzzz85a5", at(1_531_420_618));
     const ask = (text: string): Promise<Response> =>
-      events.request(new Request("http://rouse.test/channels/slack/events", { method: "POST", headers, body: text }), testHost());
+      events.request(
+        new Request("http://rouse.test/channels/slack/events", {
+          method: "POST",
+          headers,
+          body: text,
+        }),
+        testHost(),
+      );
     expect((await ask(body)).status).toBe(400);
     expect((await ask(`${body}x`)).status).toBe(401);
   });
@@ -64,7 +93,8 @@ describe("the Events API", () => {
 
   it("refuses a request without a signature, one that is too long, and other paths and methods", async () => {
     const url = "http://rouse.test/channels/slack/events";
-    const ask = async (path: string, init: RequestInit): Promise<number> => (await request(new Request(path, init), testHost())).status;
+    const ask = async (path: string, init: RequestInit): Promise<number> =>
+      (await request(new Request(path, init), testHost())).status;
     expect(await ask(url, { method: "POST", body: "{}" })).toBe(401);
     expect(await ask(url, { method: "POST", body: "x".repeat(1_048_577) })).toBe(413);
     expect(await ask(url, { method: "GET" })).toBe(405);
@@ -87,7 +117,10 @@ describe("the Events API", () => {
     const gateway = testHost();
     await post(eventCallback(dm, "Ev1"), {}, gateway);
     await post(eventCallback(dm, "Ev1"), {}, gateway);
-    expect(gateway.received.map(({ id }) => id)).toEqual(["D0ROSA:1700000001.000001", "D0ROSA:1700000001.000001"]);
+    expect(gateway.received.map(({ id }) => id)).toEqual([
+      "D0ROSA:1700000001.000001",
+      "D0ROSA:1700000001.000001",
+    ]);
   });
 
   it("takes other signed payloads without a word", async () => {
@@ -103,8 +136,12 @@ const NOT_ADDRESSED = "the message is not addressed to the agent";
 
 describe("what is for the agent", () => {
   it("a direct message, answered where it was written", async () => {
-    expect(await receive(dm)).toEqual([{ id: "D0ROSA:1700000001.000001", from: "U0ROSA", to: "D0ROSA", direct: true, text: "hello" }]);
-    expect(await receive({ ...dm, thread_ts: "1700000000.000009" })).toMatchObject([{ thread: "1700000000.000009" }]);
+    expect(await receive(dm)).toEqual([
+      { id: "D0ROSA:1700000001.000001", from: "U0ROSA", to: "D0ROSA", direct: true, text: "hello" },
+    ]);
+    expect(await receive({ ...dm, thread_ts: "1700000000.000009" })).toMatchObject([
+      { thread: "1700000000.000009" },
+    ]);
   });
 
   it("a mention, answered in a thread", async () => {
@@ -122,17 +159,40 @@ describe("what is for the agent", () => {
     // An app that is subscribed to all messages gets the mention as one of them too.
     const twin = { ...mention, type: "message", channel_type: "channel" };
     expect(await receive(twin)).toEqual(await receive(mention));
-    expect(await receive({ ...mention, thread_ts: "1700000000.000009" })).toMatchObject([{ thread: "1700000000.000009" }]);
+    expect(await receive({ ...mention, thread_ts: "1700000000.000009" })).toMatchObject([
+      { thread: "1700000000.000009" },
+    ]);
   });
 
   it.each([
     ["bots", { ...dm, bot_id: "B1" }, "the message was written by a bot"],
     ["itself", { ...dm, user: BOT_USER }, undefined],
-    ["itself, edited", { ...dm, user: undefined, subtype: "message_changed", message: { user: BOT_USER, bot_id: "B0" } }, undefined],
-    ["itself, deleted", { ...dm, user: undefined, subtype: "message_deleted", previous_message: { user: BOT_USER } }, undefined],
+    [
+      "itself, edited",
+      {
+        ...dm,
+        user: undefined,
+        subtype: "message_changed",
+        message: { user: BOT_USER, bot_id: "B0" },
+      },
+      undefined,
+    ],
+    [
+      "itself, deleted",
+      { ...dm, user: undefined, subtype: "message_deleted", previous_message: { user: BOT_USER } },
+      undefined,
+    ],
     ["edits", { ...dm, subtype: "message_changed" }, "an edit of an earlier message"],
-    ["joins", { ...dm, subtype: "channel_join" }, "a notice of slack (channel_join), not a message of a person"],
-    ["channels without a mention", { ...dm, channel: "C0TOWN", channel_type: "channel" }, NOT_ADDRESSED],
+    [
+      "joins",
+      { ...dm, subtype: "channel_join" },
+      "a notice of slack (channel_join), not a message of a person",
+    ],
+    [
+      "channels without a mention",
+      { ...dm, channel: "C0TOWN", channel_type: "channel" },
+      NOT_ADDRESSED,
+    ],
     ["groups of members", { ...dm, channel: "G0GROUP", channel_type: "mpim" }, NOT_ADDRESSED],
     ["nobody", { ...dm, user: undefined }, "the message names no sender or no channel"],
     ["reactions", { type: "reaction_added", user: "U0ROSA" }, undefined],
@@ -140,7 +200,9 @@ describe("what is for the agent", () => {
     const gateway = testHost();
     await post(eventCallback(event), {}, gateway);
     expect(gateway.received).toEqual([]);
-    expect(gateway.skipped.map(({ skipped }) => skipped)).toEqual(reason === undefined ? [] : [reason]);
+    expect(gateway.skipped.map(({ skipped }) => skipped)).toEqual(
+      reason === undefined ? [] : [reason],
+    );
   });
 
   it("reads the vendor's marks as people do", async () => {
@@ -149,7 +211,9 @@ describe("what is for the agent", () => {
       "ask @ole or @U0EVA in #town, @here: https://a.example/?a=1&b=2 [this](https://a.example) 1 < 2 &lt; @ops",
     );
     expect((await receive({ ...mention, text: `<@${BOT_USER}>` }))[0]?.text).toBe("[no text]");
-    expect((await receive({ ...dm, subtype: "file_share", text: "", files: [{ name: "plan.pdf" }] }))[0]).toMatchObject({
+    expect(
+      (await receive({ ...dm, subtype: "file_share", text: "", files: [{ name: "plan.pdf" }] }))[0],
+    ).toMatchObject({
       text: "",
       files: ["[file: plan.pdf]"],
     });

@@ -8,7 +8,13 @@ import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 import type { Fault } from "../../src/testing/channel.ts";
 
 /** Ways to fail beyond those that all channels know: a cut or no answer after the message was taken, a 429 that names no wait, an answer that takes 300 ms, one of the vendor's errors. */
-export type SlackFault = Fault | "cut-after-taking" | "hang-after-taking" | "rate-limited-bare" | "slow" | { error: string };
+export type SlackFault =
+  | Fault
+  | "cut-after-taking"
+  | "hang-after-taking"
+  | "rate-limited-bare"
+  | "slow"
+  | { error: string };
 
 export const BOT_TOKEN = "xoxb-test-4711";
 export const APP_TOKEN = "xapp-test-4712";
@@ -72,53 +78,93 @@ export function signedRequest(
   payload: object,
   options: { at?: number; secret?: string; path?: string; change?: (body: string) => string } = {},
 ): Request {
-  const { at = 0, secret = SIGNING_SECRET, path = "/channels/slack/events", change = (body) => body } = options;
+  const {
+    at = 0,
+    secret = SIGNING_SECRET,
+    path = "/channels/slack/events",
+    change = (body) => body,
+  } = options;
   const body = JSON.stringify(payload);
   const signature = `v0=${createHmac("sha256", secret).update(`v0:${at}:${body}`).digest("hex")}`;
-  const headers = { "x-slack-request-timestamp": String(at), "x-slack-signature": signature, "content-type": "application/json" };
+  const headers = {
+    "x-slack-request-timestamp": String(at),
+    "x-slack-signature": signature,
+    "content-type": "application/json",
+  };
   return new Request(`http://rouse.test${path}`, { method: "POST", headers, body: change(body) });
 }
 
 /** A press of a button as the vendor posts it: a form. */
-export function pressRequest(payload: object, at = Math.floor(Date.now() / 1000), secret = SIGNING_SECRET): Request {
+export function pressRequest(
+  payload: object,
+  at = Math.floor(Date.now() / 1000),
+  secret = SIGNING_SECRET,
+): Request {
   const body = new URLSearchParams({ payload: JSON.stringify(payload) }).toString();
   const signature = `v0=${createHmac("sha256", secret).update(`v0:${at}:${body}`).digest("hex")}`;
   const type = "application/x-www-form-urlencoded";
-  const headers = { "x-slack-request-timestamp": String(at), "x-slack-signature": signature, "content-type": type };
-  return new Request("http://rouse.test/channels/slack/interactions", { method: "POST", headers, body });
+  const headers = {
+    "x-slack-request-timestamp": String(at),
+    "x-slack-signature": signature,
+    "content-type": type,
+  };
+  return new Request("http://rouse.test/channels/slack/interactions", {
+    method: "POST",
+    headers,
+    body,
+  });
 }
 
 interface Block {
   type: string;
   text?: { type: string; text: string };
-  elements?: { type: string; text: { type: string; text: string }; action_id?: string; value?: string; style?: string }[];
+  elements?: {
+    type: string;
+    text: { type: string; text: string };
+    action_id?: string;
+    value?: string;
+    style?: string;
+  }[];
 }
 
 /** The buttons of a message's blocks; undefined if a block is not as the vendor wants it. */
 function readBlocks(given: string | undefined): SlackPost["buttons"] | undefined {
   const blocks = given === undefined ? [] : (JSON.parse(given) as Block[]);
   const fits = ({ type, text, elements = [] }: Block): boolean => {
-    if (type === "section") return text?.type === "mrkdwn" && text.text !== "" && text.text.length <= 3000;
+    if (type === "section")
+      return text?.type === "mrkdwn" && text.text !== "" && text.text.length <= 3000;
     const ids = elements.map(({ action_id }) => action_id);
     if (type === "actions")
-      return new Set(ids).size === elements.length && elements.every((one) => one.type === "button" && one.text.text.length <= 75);
+      return (
+        new Set(ids).size === elements.length &&
+        elements.every((one) => one.type === "button" && one.text.text.length <= 75)
+      );
     return type === "context" && elements.length <= 10;
   };
   if (!blocks.every(fits)) return undefined;
-  const actions = blocks.filter(({ type }) => type === "actions").flatMap(({ elements = [] }) => elements);
+  const actions = blocks
+    .filter(({ type }) => type === "actions")
+    .flatMap(({ elements = [] }) => elements);
   return actions.map(({ text, value = "" }) => ({ label: text.text, value }));
 }
 
 /** What the vendor puts around an event. */
 export function eventCallback(event: object, event_id = "Ev1"): object {
-  return { type: "event_callback", team_id: "T1", event_id, authorizations: [{ user_id: BOT_USER, is_bot: true }], event };
+  return {
+    type: "event_callback",
+    team_id: "T1",
+    event_id,
+    authorizations: [{ user_id: BOT_USER, is_bot: true }],
+    event,
+  };
 }
 
 async function parametersOf(request: IncomingMessage): Promise<Record<string, string>> {
   const parts: Buffer[] = [];
   for await (const part of request as AsyncIterable<Buffer>) parts.push(part);
   const text = Buffer.concat(parts).toString("utf8");
-  if (request.headers["content-type"]?.includes("json") === true) return JSON.parse(text) as Record<string, string>;
+  if (request.headers["content-type"]?.includes("json") === true)
+    return JSON.parse(text) as Record<string, string>;
   return Object.fromEntries(new URLSearchParams(text));
 }
 
@@ -141,7 +187,8 @@ export async function startSlack(): Promise<SlackServer> {
 
   const answer = (response: ServerResponse, body: object): void =>
     void response.setHeader("content-type", "application/json").end(JSON.stringify(body));
-  const refuse = (response: ServerResponse, error: string): void => answer(response, { ok: false, error });
+  const refuse = (response: ServerResponse, error: string): void =>
+    answer(response, { ok: false, error });
 
   const post = (fields: Record<string, string>): { error: string } | SlackPost => {
     const { channel = "", text = "", markdown_text = "", thread_ts } = fields;
@@ -150,11 +197,21 @@ export async function startSlack(): Promise<SlackServer> {
     if (!/^(?:[CDG]0\w+|#general)$/.test(channel)) return { error: "channel_not_found" };
     if (channel === "C0ARCHIVED") return { error: "is_archived" };
     if (content === "") return { error: "no_text" };
-    if (content.length > (kind === "text" ? MAX_TEXT : MAX_MARKDOWN)) return { error: "msg_too_long" };
+    if (content.length > (kind === "text" ? MAX_TEXT : MAX_MARKDOWN))
+      return { error: "msg_too_long" };
     const buttons = readBlocks(fields["blocks"]);
     if (!buttons) return { error: "invalid_blocks" };
     const ts = `1700000000.${String(++count).padStart(6, "0")}`;
-    const made = { channel, text: content, kind, thread_ts, fields, buttons, ts, at: Date.now() / 1000 } as const;
+    const made = {
+      channel,
+      text: content,
+      kind,
+      thread_ts,
+      fields,
+      buttons,
+      ts,
+      at: Date.now() / 1000,
+    } as const;
     posts.push(made);
     return made;
   };
@@ -167,7 +224,12 @@ export async function startSlack(): Promise<SlackServer> {
     people?: readonly { ts: string }[],
   ): void => {
     if (!scopes) return refuse(response, "missing_scope");
-    const found = posts.filter((made) => made.channel === fields["channel"] && made.at >= Number(fields["oldest"] ?? 0) && wanted(made));
+    const found = posts.filter(
+      (made) =>
+        made.channel === fields["channel"] &&
+        made.at >= Number(fields["oldest"] ?? 0) &&
+        wanted(made),
+    );
     const messages = found.map(({ ts, text, fields: given }) => ({
       type: "message",
       ts,
@@ -176,7 +238,9 @@ export async function startSlack(): Promise<SlackServer> {
         given["metadata"] !== undefined && { metadata: JSON.parse(given["metadata"]) as unknown }),
     }));
     // A thread begins with its oldest message, a conversation with its newest.
-    const all = people ? [...people.map((one) => ({ type: "message", ...one })), ...messages] : messages.toReversed();
+    const all = people
+      ? [...people.map((one) => ({ type: "message", ...one })), ...messages]
+      : messages.toReversed();
     const [from, limit] = [Number(fields["cursor"] ?? 0), Number(fields["limit"] ?? 100)];
     const next_cursor = from + limit < all.length ? String(from + limit) : "";
     answer(response, {
@@ -187,15 +251,25 @@ export async function startSlack(): Promise<SlackServer> {
     });
   };
 
-  const methods: Record<string, (fields: Record<string, string>, response: ServerResponse) => void> = {
+  const methods: Record<
+    string,
+    (fields: Record<string, string>, response: ServerResponse) => void
+  > = {
     "auth.test": (_, response) => answer(response, { ok: true, user_id: BOT_USER, team_id: "T1" }),
     "conversations.open": ({ users = "" }, response) =>
-      /^[UW]0\w+$/.test(users) ? answer(response, { ok: true, channel: { id: `D0${users}` } }) : refuse(response, "user_not_found"),
+      /^[UW]0\w+$/.test(users)
+        ? answer(response, { ok: true, channel: { id: `D0${users}` } })
+        : refuse(response, "user_not_found"),
     "chat.postMessage": (fields, response) => {
       const made = post(fields);
       if ("error" in made) return refuse(response, made.error);
       const { ts, channel, text } = made;
-      answer(response, { ok: true, ts, channel: channel === "#general" ? "C0GENERAL" : channel, message: { text, ts } });
+      answer(response, {
+        ok: true,
+        ts,
+        channel: channel === "#general" ? "C0GENERAL" : channel,
+        message: { text, ts },
+      });
     },
     "chat.delete": ({ channel, ts }, response) => {
       const at = posts.findIndex((one) => one.channel === channel && one.ts === ts);
@@ -216,7 +290,10 @@ export async function startSlack(): Promise<SlackServer> {
       if (!self.locales) return refuse(response, "missing_scope");
       const locale = self.locales[user];
       if (locale === undefined) return refuse(response, "user_not_found");
-      const info: UsersInfoResponse = { ok: true, user: { id: user, ...(include_locale === "true" && { locale }) } };
+      const info: UsersInfoResponse = {
+        ok: true,
+        user: { id: user, ...(include_locale === "true" && { locale }) },
+      };
       answer(response, info);
     },
     "chat.postEphemeral": ({ user = "", text = "" }, response) => {
@@ -225,29 +302,43 @@ export async function startSlack(): Promise<SlackServer> {
     },
     "assistant.threads.setStatus": ({ channel_id = "", thread_ts = "", status }, response) => {
       if (!/^[CDG]0\w+$/.test(channel_id)) return refuse(response, "channel_not_found");
-      if (!/^\d+\.\d+$/.test(thread_ts) || status === undefined) return refuse(response, "invalid_arguments");
+      if (!/^\d+\.\d+$/.test(thread_ts) || status === undefined)
+        return refuse(response, "invalid_arguments");
       if (status === "") self.typing.hidden++;
       const mode = status === "" ? self.typing.mode : keepSign(self.typing, channel_id, thread_ts);
       if (mode === "ok") answer(response, { ok: true });
       else if (mode === "unavailable") response.writeHead(503).end("<html>body-mark-7f3a</html>");
     },
-    "conversations.history": (fields, response) => history(fields, response, (made) => made.thread_ts === undefined),
+    "conversations.history": (fields, response) =>
+      history(fields, response, (made) => made.thread_ts === undefined),
     "conversations.replies": (fields, response) => {
       const { channel: asked, ts: thread, latest = "9" } = fields;
-      const people = written.filter(({ thread_ts, ts, channel = asked }) => thread_ts === thread && ts < latest && channel === asked);
+      const people = written.filter(
+        ({ thread_ts, ts, channel = asked }) =>
+          thread_ts === thread && ts < latest && channel === asked,
+      );
       // As the vendor's pages: the oldest first, with what the app has posted.
       history(fields, response, (made) => made.thread_ts === thread, people);
     },
-    "apps.connections.open": (_, response) => answer(response, { ok: true, url: `ws://127.0.0.1:${port()}/link?ticket=${++count}` }),
+    "apps.connections.open": (_, response) =>
+      answer(response, { ok: true, url: `ws://127.0.0.1:${port()}/link?ticket=${++count}` }),
   };
 
-  const misbehave = (failing: SlackFault, fields: Record<string, string>, request: IncomingMessage, response: ServerResponse): void => {
+  const misbehave = (
+    failing: SlackFault,
+    fields: Record<string, string>,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): void => {
     if (failing === "cut-after-taking" || failing === "hang-after-taking") post(fields);
     if (failing === "hang-after-taking") return;
-    if (failing === "cut-connection" || failing === "cut-after-taking") return void request.socket.destroy();
-    if (failing === "rate-limited") return void response.writeHead(429, { "retry-after": String(RETRY_AFTER_S) }).end();
+    if (failing === "cut-connection" || failing === "cut-after-taking")
+      return void request.socket.destroy();
+    if (failing === "rate-limited")
+      return void response.writeHead(429, { "retry-after": String(RETRY_AFTER_S) }).end();
     if (failing === "rate-limited-bare") return void response.writeHead(429).end();
-    if (failing === "unavailable") return void response.writeHead(503).end("<html>body-mark-7f3a</html>");
+    if (failing === "unavailable")
+      return void response.writeHead(503).end("<html>body-mark-7f3a</html>");
     if (failing === "bad-credential") return refuse(response, "invalid_auth");
     refuse(response, typeof failing === "object" ? failing.error : "channel_not_found");
   };
@@ -259,7 +350,9 @@ export async function startSlack(): Promise<SlackServer> {
       const given = bytesAnswer(shelf, file[1] ?? "", request.url ?? "", authorization);
       // Without a good token the vendor sends its sign-in page.
       if (authorization !== `Bearer ${BOT_TOKEN}`)
-        return void response.setHeader("content-type", "text/html; charset=utf-8").end("<html>sign in</html>");
+        return void response
+          .setHeader("content-type", "text/html; charset=utf-8")
+          .end("<html>sign in</html>");
       return void response.writeHead(given.status, given.headers).end(given.bytes ?? given.text);
     }
     const serve = async (fields: Record<string, string>): Promise<void> => {
@@ -271,7 +364,8 @@ export async function startSlack(): Promise<SlackServer> {
       if (failing === "slow") await new Promise((passed) => setTimeout(passed, 300));
       else if (failing) return misbehave(failing, fields, request, response);
       const token = method === "apps.connections.open" ? APP_TOKEN : BOT_TOKEN;
-      if (request.headers.authorization !== `Bearer ${token}`) return refuse(response, "invalid_auth");
+      if (request.headers.authorization !== `Bearer ${token}`)
+        return refuse(response, "invalid_auth");
       const run = methods[method];
       if (run) run(fields, response);
       else refuse(response, "unknown_method");
@@ -283,7 +377,15 @@ export async function startSlack(): Promise<SlackServer> {
 
   const push = (socket: WebSocket, envelope_id: string, payload: { type?: string }): void => {
     const type = payload.type === "block_actions" ? "interactive" : "events_api";
-    socket.send(JSON.stringify({ type, envelope_id, payload, accepts_response_payload: false, retry_attempt: 0 }));
+    socket.send(
+      JSON.stringify({
+        type,
+        envelope_id,
+        payload,
+        accepts_response_payload: false,
+        retry_attempt: 0,
+      }),
+    );
   };
   const link = new WebSocketServer({ server, path: "/link" });
   link.on("connection", (socket) => {
@@ -295,7 +397,9 @@ export async function startSlack(): Promise<SlackServer> {
       const { envelope_id = "" } = JSON.parse(data.toString("utf8")) as { envelope_id?: string };
       if (waiting.delete(envelope_id)) acknowledged++;
     });
-    socket.send(JSON.stringify({ type: "hello", num_connections: 1, connection_info: { app_id: "A1" } }));
+    socket.send(
+      JSON.stringify({ type: "hello", num_connections: 1, connection_info: { app_id: "A1" } }),
+    );
     for (const [id, payload] of waiting) push(socket, id, payload);
   });
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
@@ -308,8 +412,22 @@ export async function startSlack(): Promise<SlackServer> {
       const made = posts.at(-1);
       const value = made?.buttons.find((button) => button.label === label)?.value;
       const container = { type: "message", message_ts: made?.ts, channel_id: made?.channel };
-      const actions = [{ type: "button", action_id: "any", block_id: "b", value, action_ts: `${Date.now()}.${++count}` }];
-      const payload = { type: "block_actions", user: { id: user, team_id: "T1" }, container, channel: { id: made?.channel }, actions };
+      const actions = [
+        {
+          type: "button",
+          action_id: "any",
+          block_id: "b",
+          value,
+          action_ts: `${Date.now()}.${++count}`,
+        },
+      ];
+      const payload = {
+        type: "block_actions",
+        user: { id: user, team_id: "T1" },
+        container,
+        channel: { id: made?.channel },
+        actions,
+      };
       if (sockets.size === 0) return pressRequest(payload);
       const id = `envelope-${++count}`;
       waiting.set(id, payload);
@@ -352,7 +470,8 @@ export async function startSlack(): Promise<SlackServer> {
     mute() {
       mute = true;
       // A peer that is gone agrees to no end either.
-      for (const { _socket } of [...sockets] as (WebSocket & { _socket: Socket })[]) _socket.pause();
+      for (const { _socket } of [...sockets] as (WebSocket & { _socket: Socket })[])
+        _socket.pause();
     },
     async close() {
       for (const socket of link.clients) socket.terminate();

@@ -21,25 +21,44 @@ import {
   type SlackServer,
 } from "./slack-server.ts";
 
-const open = (apiUrl: string, section: Record<string, unknown> = {}) => openChannel("slack", { botToken: BOT_TOKEN, apiUrl, ...section });
+const open = (apiUrl: string, section: Record<string, unknown> = {}) =>
+  openChannel("slack", { botToken: BOT_TOKEN, apiUrl, ...section });
 
-async function world(section: Record<string, unknown> = {}): Promise<{ server: SlackServer; channel: Channel; logged: string[] }> {
+async function world(
+  section: Record<string, unknown> = {},
+): Promise<{ server: SlackServer; channel: Channel; logged: string[] }> {
   const server = await startSlack();
   onTestFinished(() => server.close());
   return { server, ...(await open(server.url, section)) };
 }
 
-const send = (channel: Channel, text: string, more: { to?: string; thread?: string; idempotencyKey?: string } = {}): Promise<SendResult> =>
-  channel.send({ to: "C0123ABC", text, idempotencyKey: "dlv_1.0", ...more }, AbortSignal.timeout(5_000));
+const send = (
+  channel: Channel,
+  text: string,
+  more: { to?: string; thread?: string; idempotencyKey?: string } = {},
+): Promise<SendResult> =>
+  channel.send(
+    { to: "C0123ABC", text, idempotencyKey: "dlv_1.0", ...more },
+    AbortSignal.timeout(5_000),
+  );
 
-const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 30_000, interval: 10 });
+const until = (check: () => void): Promise<void> =>
+  vi.waitFor(check, { timeout: 30_000, interval: 10 });
 
 testChannel("slack", async () => {
   const server = await startSlack();
   return {
     channel: (await open(server.url, { defaultTo: "#general", appToken: APP_TOKEN })).channel,
     to: "C0123ABC",
-    malformed: ["general", "c0123abc", "@rosa", "user:rosa", "#", "#two words", "https://example.com"],
+    malformed: [
+      "general",
+      "c0123abc",
+      "@rosa",
+      "user:rosa",
+      "#",
+      "#two words",
+      "https://example.com",
+    ],
     sent: () => server.posts.map(({ channel, text }) => ({ to: channel, text })),
     typing: { place: { thread: "1760000000.000001" }, signs: () => server.typing.signs },
     buttons: () => server.posts.at(-1)?.buttons.map(({ label }) => label) ?? [],
@@ -73,15 +92,22 @@ describe("recipients", () => {
 
   it("says what to write instead of a name", async () => {
     const { channel } = await world();
-    expect(channel.parseRecipient?.("@rosa")).toMatchObject({ ok: false, message: expect.stringContaining("member ID") as unknown });
+    expect(channel.parseRecipient?.("@rosa")).toMatchObject({
+      ok: false,
+      message: expect.stringContaining("member ID") as unknown,
+    });
   });
 
   it("takes only ids that stay in the allow-list, and hands them on", async () => {
     const { channel } = await world({ allowFrom: ["U0123ABC"] });
     expect(channel.allowFrom).toEqual(["U0123ABC"]);
     expect((await world()).channel.allowFrom).toEqual([]);
-    const { issues } = await load(userFolder({}).dir, { channels: { slack: { botToken: BOT_TOKEN, allowFrom: ["rosa"] } } });
-    expect(issues).toMatchObject([{ path: "channels.slack.allowFrom[0]", message: "must be a member's ID, as U0123ABC" }]);
+    const { issues } = await load(userFolder({}).dir, {
+      channels: { slack: { botToken: BOT_TOKEN, allowFrom: ["rosa"] } },
+    });
+    expect(issues).toMatchObject([
+      { path: "channels.slack.allowFrom[0]", message: "must be a member's ID, as U0123ABC" },
+    ]);
   });
 });
 
@@ -108,26 +134,49 @@ describe("sending to Slack", () => {
     const { server, channel } = await world();
     const growing = "<".repeat(9_000);
     expect(await send(channel, growing)).toMatchObject({ status: "sent" });
-    expect(server.posts).toMatchObject([{ kind: "text", text: expect.stringMatching(/^\u2060?(?:&lt;){9000}$/) as unknown }]);
+    expect(server.posts).toMatchObject([
+      { kind: "text", text: expect.stringMatching(/^\u2060?(?:&lt;){9000}$/) as unknown },
+    ]);
     server.withoutMarkdown();
     expect(await send(channel, "**bold**")).toMatchObject({ status: "sent" });
     expect(server.posts[1]).toMatchObject({ kind: "text", text: "*bold*" });
     // Nothing is cut: what would be is not sent.
-    expect(await send(channel, "<".repeat(11_999))).toEqual({ status: "failed", reason: "the text is too long for slack" });
+    expect(await send(channel, "<".repeat(11_999))).toEqual({
+      status: "failed",
+      reason: "the text is too long for slack",
+    });
     expect(server.posts).toHaveLength(2);
   });
 
   it.each([
     [{ error: "not_in_channel" }, { status: "failed", reason: "slack answered not_in_channel" }],
     [{ error: "msg_too_long" }, { status: "failed", reason: "slack answered msg_too_long" }],
-    [{ error: "account_inactive" }, { status: "failed", reason: "slack answered account_inactive" }],
-    [{ error: "ratelimited" }, { status: "retry", reason: "slack answered ratelimited", afterMs: 1000 }],
+    [
+      { error: "account_inactive" },
+      { status: "failed", reason: "slack answered account_inactive" },
+    ],
+    [
+      { error: "ratelimited" },
+      { status: "retry", reason: "slack answered ratelimited", afterMs: 1000 },
+    ],
     [{ error: "internal_error" }, { status: "unknown", reason: "slack answered internal_error" }],
-    [{ error: "<p>body-mark-7f3a</p>" }, { status: "unknown", reason: "slack answered what is not its format" }],
-    ["rate-limited", { status: "retry", reason: "slack answered 429", afterMs: RETRY_AFTER_S * 1000 }],
+    [
+      { error: "<p>body-mark-7f3a</p>" },
+      { status: "unknown", reason: "slack answered what is not its format" },
+    ],
+    [
+      "rate-limited",
+      { status: "retry", reason: "slack answered 429", afterMs: RETRY_AFTER_S * 1000 },
+    ],
     ["rate-limited-bare", { status: "retry", reason: "slack answered 429", afterMs: 1000 }],
     ["unavailable", { status: "retry", reason: "slack answered 503" }],
-    ["cut-after-taking", { status: "unknown", reason: expect.stringContaining("ended before slack answered") as unknown }],
+    [
+      "cut-after-taking",
+      {
+        status: "unknown",
+        reason: expect.stringContaining("ended before slack answered") as unknown,
+      },
+    ],
   ] as [SlackFault, object][])("sorts %o", async (fault, expected) => {
     const { server, channel } = await world();
     server.fail(fault);
@@ -160,7 +209,10 @@ describe("sending to Slack", () => {
     const late = new WebClient(BOT_TOKEN, { slackApiUrl: server.url });
     const metadata = { event_type: "rouse_reply", event_payload: { key: "dlv_1.0" } };
     await late.apiCall("chat.postMessage", { channel: "C0123ABC", text: "late", metadata });
-    expect(await send(channel, "late")).toEqual({ status: "sent", messageIds: ["C0123ABC:1700000000.000001"] });
+    expect(await send(channel, "late")).toEqual({
+      status: "sent",
+      messageIds: ["C0123ABC:1700000000.000001"],
+    });
     expect(server.posts).toHaveLength(1);
   });
 
@@ -170,8 +222,14 @@ describe("sending to Slack", () => {
     const first = send(channel, "taken");
     await until(() => expect(server.posts).toHaveLength(1));
     server.fail("rate-limited", 3);
-    expect(await first).toMatchObject({ status: "retry", reason: "the connection ended before slack answered (UND_ERR_SOCKET)" });
-    expect(await send(channel, "taken")).toEqual({ status: "sent", messageIds: ["C0123ABC:1700000000.000001"] });
+    expect(await first).toMatchObject({
+      status: "retry",
+      reason: "the connection ended before slack answered (UND_ERR_SOCKET)",
+    });
+    expect(await send(channel, "taken")).toEqual({
+      status: "sent",
+      messageIds: ["C0123ABC:1700000000.000001"],
+    });
     expect(server.posts).toHaveLength(1);
   });
 
@@ -189,14 +247,18 @@ describe("sending to Slack", () => {
     server.fail("cut-connection", 1);
     expect(await send(channel, "text", { to: "user:U0ROSA" })).toMatchObject({ status: "retry" });
     await server.close();
-    expect(await send(channel, "text")).toEqual({ status: "retry", reason: "slack cannot be reached (ECONNREFUSED)" });
+    expect(await send(channel, "text")).toEqual({
+      status: "retry",
+      reason: "slack cannot be reached (ECONNREFUSED)",
+    });
   });
 
   it("goes on with the same recipient when a limit has passed", async () => {
     const { server, channel } = await world();
     server.fail("rate-limited", 3);
     const results = [];
-    for (let index = 0; index < 5; index++) results.push((await send(channel, `text ${index}`)).status);
+    for (let index = 0; index < 5; index++)
+      results.push((await send(channel, `text ${index}`)).status);
     expect(results).toEqual(["retry", "retry", "retry", "sent", "sent"]);
     expect(server.posts.map(({ text }) => text)).toEqual(["text 3", "text 4"]);
   });
@@ -205,27 +267,44 @@ describe("sending to Slack", () => {
     const { server, channel } = await world();
     const block =
       "# Überschrift\n\nText mit `a < b` & 👩‍👩‍👧‍👦, 日本語のテキスト。 [link](https://a.example/b_(c))\n\n```ts\nif (a < b) run();\n```\n\n| a | b |\n| - | - |\n| 1 | <2> |";
-    const text = Array.from({ length: 300 }, (_, index) => `${block}\n\nPart ${index}.`).join("\n\n");
+    const text = Array.from({ length: 300 }, (_, index) => `${block}\n\nPart ${index}.`).join(
+      "\n\n",
+    );
     const pieces = piecesOf(channel, text);
     expect(pieces.length).toBeGreaterThan(3);
-    for (const piece of pieces) expect(await send(channel, piece)).toMatchObject({ status: "sent" });
+    for (const piece of pieces)
+      expect(await send(channel, piece)).toMatchObject({ status: "sent" });
     expect(new Set(server.posts.map(({ kind }) => kind))).toEqual(new Set(["markdown_text"]));
     const squeeze = (given: string): string => given.replace(/\s+/g, "");
-    expect(squeeze(server.posts.map((post) => post.text.replaceAll("&lt;", "<")).join(""))).toBe(squeeze(text));
+    expect(squeeze(server.posts.map((post) => post.text.replaceAll("&lt;", "<")).join(""))).toBe(
+      squeeze(text),
+    );
   });
 
   it("says which package is missing", async () => {
-    const context = { config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:9/" }, fetch, clock: systemClock, log: console };
-    const sender = createChannel(context, () => Promise.reject(Object.assign(new Error("no"), { code: "ERR_MODULE_NOT_FOUND" })));
+    const context = {
+      config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:9/" },
+      fetch,
+      clock: systemClock,
+      log: console,
+    };
+    const sender = createChannel(context, () =>
+      Promise.reject(Object.assign(new Error("no"), { code: "ERR_MODULE_NOT_FOUND" })),
+    );
     const signal = AbortSignal.timeout(1000);
     const told = "install @slack/web-api: the channel needs it";
-    expect(await sender.send({ to: "C0123ABC", text: "x", idempotencyKey: "k" }, signal)).toEqual({ status: "failed", reason: told });
+    expect(await sender.send({ to: "C0123ABC", text: "x", idempotencyKey: "k" }, signal)).toEqual({
+      status: "failed",
+      reason: told,
+    });
     expect(await sender.probe?.(signal)).toEqual({ ok: false, message: told });
   });
 
   it("logs neither token nor text", async () => {
     const { server, channel, logged } = await world();
-    const printed = ["log", "info", "warn", "error", "debug"].map((name) => vi.spyOn(console, name as "log").mockReturnValue());
+    const printed = ["log", "info", "warn", "error", "debug"].map((name) =>
+      vi.spyOn(console, name as "log").mockReturnValue(),
+    );
     server.fail({ error: "channel_not_found" }, 1);
     await send(channel, "text-mark");
     server.fail("cut-connection", 1);
@@ -258,7 +337,9 @@ describe("Socket Mode", () => {
     expect(JSON.stringify(gateway.states)).not.toContain("hello");
     server.redeliver();
     await until(() => expect(server.acknowledged).toBe(1));
-    expect(gateway.received).toEqual([{ id: "D0ROSA:1700000001.000001", from: "U0ROSA", to: "D0ROSA", direct: true, text: "hello" }]);
+    expect(gateway.received).toEqual([
+      { id: "D0ROSA:1700000001.000001", from: "U0ROSA", to: "D0ROSA", direct: true, text: "hello" },
+    ]);
     expect(gateway.states.at(-1)).toEqual({ ok: true, message: "connected" });
   });
 
@@ -282,13 +363,16 @@ describe("Socket Mode", () => {
     const slow = {
       ...gateway,
       receive: async (message: Parameters<typeof gateway.receive>[0]) => {
-        await new Promise((resolve) => setTimeout(resolve, "text" in message && message.text === "0" ? 50 : 0));
+        await new Promise((resolve) =>
+          setTimeout(resolve, "text" in message && message.text === "0" ? 50 : 0),
+        );
         await gateway.receive(message);
       },
     };
     listening(channel, slow);
     await until(() => expect(server.sockets()).toBe(1));
-    for (let index = 0; index < 5; index++) server.emit(dm(String(index), `1700000001.00000${index}`));
+    for (let index = 0; index < 5; index++)
+      server.emit(dm(String(index), `1700000001.00000${index}`));
     await until(() => expect(server.acknowledged).toBe(5));
     expect(gateway.received.map(({ text }) => text)).toEqual(["0", "1", "2", "3", "4"]);
   });
@@ -307,8 +391,16 @@ describe("Socket Mode", () => {
 
   it("connects again at once when the vendor asks for it after a good while", async () => {
     const { server } = await world();
-    const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, clock: systemClock, log: console };
-    const channel = { send: createChannel(context).send, ...createSocket(context, APP_TOKEN, undefined, { stableMs: 50 }) };
+    const context = {
+      config: { botToken: BOT_TOKEN, apiUrl: server.url },
+      fetch,
+      clock: systemClock,
+      log: console,
+    };
+    const channel = {
+      send: createChannel(context).send,
+      ...createSocket(context, APP_TOKEN, undefined, { stableMs: 50 }),
+    };
     const gateway = testHost();
     listening(channel, gateway);
     await until(() => expect(gateway.states).toHaveLength(1));
@@ -344,22 +436,44 @@ describe("Socket Mode", () => {
   });
 
   it("says which package is missing", async () => {
-    const context = { config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:9/" }, fetch, clock: systemClock, log: console };
+    const context = {
+      config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:9/" },
+      fetch,
+      clock: systemClock,
+      log: console,
+    };
     const missing = Object.assign(new Error("no"), { code: "ERR_MODULE_NOT_FOUND" });
-    const channel = { send: createChannel(context).send, ...createSocket(context, APP_TOKEN, () => Promise.reject(missing)) };
+    const channel = {
+      send: createChannel(context).send,
+      ...createSocket(context, APP_TOKEN, () => Promise.reject(missing)),
+    };
     const gateway = testHost();
     listening(channel, gateway);
-    await until(() => expect(gateway.states).toEqual([{ ok: false, message: "install @slack/socket-mode: the channel needs it" }]));
+    await until(() =>
+      expect(gateway.states).toEqual([
+        { ok: false, message: "install @slack/socket-mode: the channel needs it" },
+      ]),
+    );
   });
 
   it("notices where nobody greets it, and waits as long as it is told to", async () => {
     const { server } = await world();
-    const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, clock: systemClock, log: console };
-    const channel = { send: createChannel(context).send, ...createSocket(context, APP_TOKEN, undefined, { helloMs: 200 }) };
+    const context = {
+      config: { botToken: BOT_TOKEN, apiUrl: server.url },
+      fetch,
+      clock: systemClock,
+      log: console,
+    };
+    const channel = {
+      send: createChannel(context).send,
+      ...createSocket(context, APP_TOKEN, undefined, { helloMs: 200 }),
+    };
     server.mute();
     const gateway = testHost();
     const { stop } = listening(channel, gateway);
-    await until(() => expect(gateway.states).toEqual([{ ok: false, message: "the socket cannot be opened" }]));
+    await until(() =>
+      expect(gateway.states).toEqual([{ ok: false, message: "the socket cannot be opened" }]),
+    );
     await stop();
     server.calls.length = 0;
     server.fail("rate-limited");
@@ -383,8 +497,16 @@ describe("Socket Mode", () => {
     const { stop } = listening(channel, testHost());
     await until(() => expect(server.calls).toHaveLength(1));
     await stop();
-    const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, clock: systemClock, log: console };
-    const hasty = { send: createChannel(context).send, ...createSocket(context, APP_TOKEN, undefined, { helloMs: 100 }) };
+    const context = {
+      config: { botToken: BOT_TOKEN, apiUrl: server.url },
+      fetch,
+      clock: systemClock,
+      log: console,
+    };
+    const hasty = {
+      send: createChannel(context).send,
+      ...createSocket(context, APP_TOKEN, undefined, { helloMs: 100 }),
+    };
     const { stop: stopHasty } = listening(hasty, testHost());
     await new Promise((resolve) => setTimeout(resolve, 700));
     await stopHasty();
@@ -414,21 +536,41 @@ describe("the test server", () => {
     expect(await client.auth.test()).toMatchObject({ ok: true, user_id: BOT_USER });
     const { channel } = await client.conversations.open({ users: "U0ROSA" });
     const chat = client.apiCall.bind(client, "chat.postMessage");
-    expect(await chat({ channel: channel?.id, text: "hi", thread_ts: "1.1" })).toMatchObject({ ok: true, channel: "D0U0ROSA" });
-    expect(server.posts).toMatchObject([{ channel: "D0U0ROSA", text: "hi", thread_ts: "1.1", kind: "text" }]);
+    expect(await chat({ channel: channel?.id, text: "hi", thread_ts: "1.1" })).toMatchObject({
+      ok: true,
+      channel: "D0U0ROSA",
+    });
+    expect(server.posts).toMatchObject([
+      { channel: "D0U0ROSA", text: "hi", thread_ts: "1.1", kind: "text" },
+    ]);
     const { channel: at = "", ts = "" } = server.posts[0] ?? {};
-    expect(await client.chat.update({ channel: at, ts, markdown_text: "**changed**" })).toMatchObject({ ok: true, ts });
+    expect(
+      await client.chat.update({ channel: at, ts, markdown_text: "**changed**" }),
+    ).toMatchObject({ ok: true, ts });
     expect(server.posts[0]?.text).toBe("**changed**");
     expect(await client.chat.delete({ channel: at, ts })).toMatchObject({ ok: true });
-    await expect(client.chat.delete({ channel: at, ts })).rejects.toMatchObject({ data: { error: "message_not_found" } });
-    await expect(chat({ channel: "nowhere", text: "hi" })).rejects.toMatchObject({ data: { error: "channel_not_found" } });
-    await expect(chat({ channel: "C0123ABC", markdown_text: "x".repeat(12_001) })).rejects.toMatchObject({
+    await expect(client.chat.delete({ channel: at, ts })).rejects.toMatchObject({
+      data: { error: "message_not_found" },
+    });
+    await expect(chat({ channel: "nowhere", text: "hi" })).rejects.toMatchObject({
+      data: { error: "channel_not_found" },
+    });
+    await expect(
+      chat({ channel: "C0123ABC", markdown_text: "x".repeat(12_001) }),
+    ).rejects.toMatchObject({
       data: { error: "msg_too_long" },
     });
-    await expect(chat({ channel: "C0123ABC" })).rejects.toMatchObject({ data: { error: "no_text" } });
+    await expect(chat({ channel: "C0123ABC" })).rejects.toMatchObject({
+      data: { error: "no_text" },
+    });
     server.fail("rate-limited", 1);
-    await expect(client.auth.test()).rejects.toMatchObject({ code: "slack_webapi_rate_limited_error", retryAfter: RETRY_AFTER_S });
-    await expect(new WebClient("xoxb-other", { slackApiUrl: server.url }).auth.test()).rejects.toMatchObject({
+    await expect(client.auth.test()).rejects.toMatchObject({
+      code: "slack_webapi_rate_limited_error",
+      retryAfter: RETRY_AFTER_S,
+    });
+    await expect(
+      new WebClient("xoxb-other", { slackApiUrl: server.url }).auth.test(),
+    ).rejects.toMatchObject({
       data: { error: "invalid_auth" },
     });
   });
@@ -437,10 +579,17 @@ describe("the test server", () => {
 describe("an emulator that others wrote", () => {
   it("takes what is sent to a channel, to a member and into a thread", async () => {
     const token = "xoxb-emulate";
-    const seed = { users: [{ name: "rosa" }], channels: [{ name: "ops" }], tokens: [{ token, user: "admin" }] };
+    const seed = {
+      users: [{ name: "rosa" }],
+      channels: [{ name: "ops" }],
+      tokens: [{ token, user: "admin" }],
+    };
     const emulator = await createEmulator({ service: "slack", port: 0, seed: { slack: seed } });
     onTestFinished(() => emulator.close());
-    const client = new WebClient(token, { slackApiUrl: `${emulator.url}/api/`, retryConfig: { retries: 0 } });
+    const client = new WebClient(token, {
+      slackApiUrl: `${emulator.url}/api/`,
+      retryConfig: { retries: 0 },
+    });
     const { members = [] } = await client.users.list({});
     const { channels = [] } = await client.conversations.list({});
     const rosa = members.find(({ name }) => name === "rosa")?.id ?? "";
@@ -450,10 +599,16 @@ describe("an emulator that others wrote", () => {
     await idsOf(send(channel, "in the thread", { to: ops, thread: ts }));
     const [direct = ""] = await idsOf(send(channel, "to you", { to: `user:${rosa}` }));
     const { messages = [] } = await client.conversations.replies({ channel: ops, ts });
-    expect(messages.map(({ text }) => text)).toEqual(["*Hello* &lt;!channel&gt; &amp; all", "in the thread"]);
+    expect(messages.map(({ text }) => text)).toEqual([
+      "*Hello* &lt;!channel&gt; &amp; all",
+      "in the thread",
+    ]);
     const own = await client.conversations.history({ channel: direct });
     expect(own.messages?.map(({ text }) => text)).toEqual(["to you"]);
-    expect(await send(channel, "x", { to: "C0NOWHERE" })).toEqual({ status: "failed", reason: "slack answered channel_not_found" });
+    expect(await send(channel, "x", { to: "C0NOWHERE" })).toEqual({
+      status: "failed",
+      reason: "slack answered channel_not_found",
+    });
     expect(await channel.probe?.(AbortSignal.timeout(5_000))).toEqual({ ok: true });
   });
 

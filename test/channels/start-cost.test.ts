@@ -11,43 +11,91 @@ registerHooks({ load: (url, context, next) => (appendFileSync(process.env.LOADED
 `;
 
 /** The modules that a gateway with this config loads until it listens, as paths in the repository. */
-async function loadedWith(channels: object, config: object = {}, variables: Record<string, string> = {}): Promise<string[]> {
+async function loadedWith(
+  channels: object,
+  config: object = {},
+  variables: Record<string, string> = {},
+): Promise<string[]> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-loaded-"));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   const loaded = join(dir, "loaded.txt");
   writeFileSync(join(dir, "hook.mjs"), HOOK);
   writeFileSync(
     join(dir, "rouse.json"),
-    JSON.stringify({ gateway: { port: 0 }, hooks: { enabled: true, token: "t".repeat(32) }, channels, ...config }),
+    JSON.stringify({
+      gateway: { port: 0 },
+      hooks: { enabled: true, token: "t".repeat(32) },
+      channels,
+      ...config,
+    }),
   );
   const env = { ...variables, LOADED: loaded, NODE_OPTIONS: `--import ${join(dir, "hook.mjs")}` };
-  const program = await startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], { cwd: dir, env });
+  const program = await startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], {
+    cwd: dir,
+    env,
+  });
   await program.stop();
   const urls = readFileSync(loaded, "utf8").trim().split("\n");
-  return urls.filter((url) => url.startsWith("file:")).map((url) => relative(ROOT, new URL(url).pathname));
+  return urls
+    .filter((url) => url.startsWith("file:"))
+    .map((url) => relative(ROOT, new URL(url).pathname));
 }
 
 const ofPlugins = (files: string[]): string[] =>
-  files.filter((file) => file.startsWith("plugins/") || /mdast|micromark|node_modules\/(?:@slack|@discordjs|grammy|jose)\b/.test(file));
+  files.filter(
+    (file) =>
+      file.startsWith("plugins/") ||
+      /mdast|micromark|node_modules\/(?:@slack|@discordjs|grammy|jose)\b/.test(file),
+  );
 
-it("a gateway without channels loads nothing of what plugins are made with", { timeout: 60_000 }, async () => {
-  const files = await loadedWith({});
-  expect(ofPlugins(files)).toEqual(["plugins/console/index.ts"]);
-  expect(files).toContain("src/plugin/host.ts");
-  expect(files.filter((file) => /^src\/plugin\/(?:api|dialect|connection|failure|rest|stream|oauth)\.ts$/.test(file))).toEqual([]);
-});
+it(
+  "a gateway without channels loads nothing of what plugins are made with",
+  { timeout: 60_000 },
+  async () => {
+    const files = await loadedWith({});
+    expect(ofPlugins(files)).toEqual(["plugins/console/index.ts"]);
+    expect(files).toContain("src/plugin/host.ts");
+    expect(
+      files.filter((file) =>
+        /^src\/plugin\/(?:api|dialect|connection|failure|rest|stream|oauth)\.ts$/.test(file),
+      ),
+    ).toEqual([]);
+  },
+);
 
-it("one with a channel loads its plugin and no package before it is needed", { timeout: 60_000 }, async () => {
-  const files = await loadedWith({ telegram: { token: "1:a", apiUrl: "http://127.0.0.1:9", mode: "webhook", webhookSecret: "s" } });
-  expect(files).toContain("src/channel-kit/dialect.ts");
-  expect(files).toContain("plugins/telegram/index.ts");
-  expect(ofPlugins(files).filter((file) => !file.startsWith("plugins/telegram/") && !file.includes("grammy"))).toEqual([]);
-});
+it(
+  "one with a channel loads its plugin and no package before it is needed",
+  { timeout: 60_000 },
+  async () => {
+    const files = await loadedWith({
+      telegram: { token: "1:a", apiUrl: "http://127.0.0.1:9", mode: "webhook", webhookSecret: "s" },
+    });
+    expect(files).toContain("src/channel-kit/dialect.ts");
+    expect(files).toContain("plugins/telegram/index.ts");
+    expect(
+      ofPlugins(files).filter(
+        (file) => !file.startsWith("plugins/telegram/") && !file.includes("grammy"),
+      ),
+    ).toEqual([]);
+  },
+);
 
-it("one with models loads their plugins, and no vendor's package before a turn needs it", { timeout: 60_000 }, async () => {
-  const models = { providers: { local: { type: "openai-compatible", baseUrl: "http://127.0.0.1:9/v1" } } };
-  const files = await loadedWith({}, { models, agents: { defaults: { model: "local/big" } } }, { ANTHROPIC_API_KEY: "k" });
-  expect(ofPlugins(files)).toEqual(expect.arrayContaining(["plugins/anthropic/index.ts", "plugins/openai-compatible/index.ts"]));
-  expect(ofPlugins(files)).not.toContain("plugins/google/index.ts");
-  expect(files.filter((file) => /node_modules\/(?:@ai-sdk|ai)\//.test(file))).toEqual([]);
-});
+it(
+  "one with models loads their plugins, and no vendor's package before a turn needs it",
+  { timeout: 60_000 },
+  async () => {
+    const models = {
+      providers: { local: { type: "openai-compatible", baseUrl: "http://127.0.0.1:9/v1" } },
+    };
+    const files = await loadedWith(
+      {},
+      { models, agents: { defaults: { model: "local/big" } } },
+      { ANTHROPIC_API_KEY: "k" },
+    );
+    expect(ofPlugins(files)).toEqual(
+      expect.arrayContaining(["plugins/anthropic/index.ts", "plugins/openai-compatible/index.ts"]),
+    );
+    expect(ofPlugins(files)).not.toContain("plugins/google/index.ts");
+    expect(files.filter((file) => /node_modules\/(?:@ai-sdk|ai)\//.test(file))).toEqual([]);
+  },
+);

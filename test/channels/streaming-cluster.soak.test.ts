@@ -23,20 +23,30 @@ async function openCluster({ onTestFinished }: TestContext) {
   model.says = (_asked, call) => ({
     text: ["Half of ", "the ", "answer."],
     // The other gateway takes long enough to show its text, too.
-    wait: async (piece) => (piece === 0 ? undefined : call === 0 ? gates[piece - 1]?.passed : pause(2_000)),
+    wait: async (piece) =>
+      piece === 0 ? undefined : call === 0 ? gates[piece - 1]?.passed : pause(2_000),
   });
   const config = {
     gateway: { port: 0 },
     store: { url: schema.url },
-    models: { providers: { local: { type: "openai-compatible", baseUrl: model.url, apiKey: "k-0123456789" } } },
+    models: {
+      providers: {
+        local: { type: "openai-compatible", baseUrl: model.url, apiKey: "k-0123456789" },
+      },
+    },
     agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } },
-    channels: { telegram: { token: server.token, apiUrl: server.url, allowFrom: ["42"], streaming: true } },
+    channels: {
+      telegram: { token: server.token, apiUrl: server.url, allowFrom: ["42"], streaming: true },
+    },
   };
   const start = async (): Promise<Program> => {
     const dir = mkdtempSync(join(tmpdir(), "rouse-streaming-"));
     onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
     writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
-    const program = await startProgram(process.execPath, [ROUSE, "start"], { cwd: dir, env: { ROUSE_LOG_LEVEL: "silent" } });
+    const program = await startProgram(process.execPath, [ROUSE, "start"], {
+      cwd: dir,
+      env: { ROUSE_LOG_LEVEL: "silent" },
+    });
     onTestFinished(() => program.kill());
     return program;
   };
@@ -44,45 +54,61 @@ async function openCluster({ onTestFinished }: TestContext) {
   return { server, model, gates, start, texts };
 }
 
-describePostgres("one of two gateways on PostgreSQL that is killed while it edits a message", () => {
-  // Most of the time they wait for a lease that ends: both at the same time.
-  it.concurrent.for([
-    ["with a part of the text", "Half of the …"],
-    ["with the answer", "Half of the answer."],
-  ] as const)("leaves the answer once, and nothing beside it: %s", { timeout: 240_000 }, async ([, killedAt], context) => {
-    const { server, model, gates, start, texts } = await openCluster(context);
-    const first = await start();
-    const chat = { id: 42, type: "private" as const, first_name: "Ann" };
-    server.push({ message: { message_id: 7000, date: 1_760_000_000, chat, from: { ...chat, is_bot: false }, text: "tell me" } });
-    await expect.poll(texts, { timeout: 60_000 }).toEqual(["Half of …"]);
-    const half = server.messages[0]?.message_id;
-    const second = await start();
-    const reached = new Promise<void>((done) => {
-      // The vendor has done what it was asked, and its answer does not come any more.
-      server.watch = (method) => {
-        if (method !== "editMessageText" || texts()[0] !== killedAt) return undefined;
-        done();
-        return first.kill();
-      };
-    });
-    gates[0]?.open();
-    if (killedAt === "Half of the answer.") gates[1]?.open();
-    await reached;
-    await first.kill();
-    server.watch = () => undefined;
-    const before = server.calls.length;
-    expect(texts()).toEqual([killedAt]);
-    // Nobody starts a gateway: the one that is left takes the turn, and all that the other has left.
-    const isAnswered = killedAt === "Half of the answer.";
-    const methods = () => server.calls.slice(before).map(({ method }) => method);
-    // The answer is on disk before it is sent: the other gateway sends it again, and Telegram says that the message has it.
-    if (isAnswered) await expect.poll(methods, { timeout: 120_000 }).toContain("editMessageText");
-    await expect.poll(texts, { timeout: 120_000 }).toEqual(["Half of the answer."]);
-    await pause(5_000);
-    expect(texts()).toEqual(["Half of the answer."]);
-    expect(second.child.exitCode).toBeNull();
-    expect(server.messages.map(({ message_id }) => message_id === half)).toEqual([isAnswered]);
-    expect(model.asked).toHaveLength(isAnswered ? 1 : 2);
-    expect(methods().includes("deleteMessage")).toBe(!isAnswered);
-  });
-});
+describePostgres(
+  "one of two gateways on PostgreSQL that is killed while it edits a message",
+  () => {
+    // Most of the time they wait for a lease that ends: both at the same time.
+    it.concurrent.for([
+      ["with a part of the text", "Half of the …"],
+      ["with the answer", "Half of the answer."],
+    ] as const)(
+      "leaves the answer once, and nothing beside it: %s",
+      { timeout: 240_000 },
+      async ([, killedAt], context) => {
+        const { server, model, gates, start, texts } = await openCluster(context);
+        const first = await start();
+        const chat = { id: 42, type: "private" as const, first_name: "Ann" };
+        server.push({
+          message: {
+            message_id: 7000,
+            date: 1_760_000_000,
+            chat,
+            from: { ...chat, is_bot: false },
+            text: "tell me",
+          },
+        });
+        await expect.poll(texts, { timeout: 60_000 }).toEqual(["Half of …"]);
+        const half = server.messages[0]?.message_id;
+        const second = await start();
+        const reached = new Promise<void>((done) => {
+          // The vendor has done what it was asked, and its answer does not come any more.
+          server.watch = (method) => {
+            if (method !== "editMessageText" || texts()[0] !== killedAt) return undefined;
+            done();
+            return first.kill();
+          };
+        });
+        gates[0]?.open();
+        if (killedAt === "Half of the answer.") gates[1]?.open();
+        await reached;
+        await first.kill();
+        server.watch = () => undefined;
+        const before = server.calls.length;
+        expect(texts()).toEqual([killedAt]);
+        // Nobody starts a gateway: the one that is left takes the turn, and all that the other has left.
+        const isAnswered = killedAt === "Half of the answer.";
+        const methods = () => server.calls.slice(before).map(({ method }) => method);
+        // The answer is on disk before it is sent: the other gateway sends it again, and Telegram says that the message has it.
+        if (isAnswered)
+          await expect.poll(methods, { timeout: 120_000 }).toContain("editMessageText");
+        await expect.poll(texts, { timeout: 120_000 }).toEqual(["Half of the answer."]);
+        await pause(5_000);
+        expect(texts()).toEqual(["Half of the answer."]);
+        expect(second.child.exitCode).toBeNull();
+        expect(server.messages.map(({ message_id }) => message_id === half)).toEqual([isAnswered]);
+        expect(model.asked).toHaveLength(isAnswered ? 1 : 2);
+        expect(methods().includes("deleteMessage")).toBe(!isAnswered);
+      },
+    );
+  },
+);

@@ -11,7 +11,13 @@ import { startTelegram, type TelegramServer } from "./telegram-server.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
 /** How often each vendor takes an edit. */
-const EVERY_MS: Record<string, number> = { msteams: 3_000, slack: 3_000, mattermost: 2_000, telegram: 3_000, discord: 2_000 };
+const EVERY_MS: Record<string, number> = {
+  msteams: 3_000,
+  slack: 3_000,
+  mattermost: 2_000,
+  telegram: 3_000,
+  discord: 2_000,
+};
 const STREAMERS = VENDORS.filter(({ id }) => id in EVERY_MS);
 const telegram = STREAMERS.find(({ id }) => id === "telegram") as Vendor;
 
@@ -22,7 +28,11 @@ afterEach(async () => {
 });
 
 /** A conversation with an agent whose model says each piece of its text when the test lets it. */
-async function open(vendor: Place, pieces: readonly string[], { says = {}, settings = {}, ...more }: OpenOptions = {}) {
+async function open(
+  vendor: Place,
+  pieces: readonly string[],
+  { says = {}, settings = {}, ...more }: OpenOptions = {},
+) {
   const model = await startModel();
   close.push(model.close);
   const gates = pieces.map(() => gate());
@@ -34,8 +44,15 @@ async function open(vendor: Place, pieces: readonly string[], { says = {}, setti
   });
   const bank = createBank();
   const config = {
-    models: { providers: { local: { type: "openai-compatible", baseUrl: model.url, apiKey: "k-0123456789" } } },
-    agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, list: [{ id: "main", ...more.agent }] },
+    models: {
+      providers: {
+        local: { type: "openai-compatible", baseUrl: model.url, apiKey: "k-0123456789" },
+      },
+    },
+    agents: {
+      defaults: { model: "local/big", heartbeat: { every: 0 } },
+      list: [{ id: "main", ...more.agent }],
+    },
     ...more.config,
   };
   const all = { plugins: [bank.plugin], settings: { streaming: true, ...settings }, config };
@@ -47,7 +64,8 @@ async function open(vendor: Place, pieces: readonly string[], { says = {}, setti
       .slice(before)
       .map(({ text }) => text);
   const everyMs = EVERY_MS[vendor.id] ?? 0;
-  const whenTexts = (check: (found: string[]) => boolean) => world.until(async () => check(texts()));
+  const whenTexts = (check: (found: string[]) => boolean) =>
+    world.until(async () => check(texts()));
   /** Lets the model say the first piece, and waits until it is shown. */
   const begin = async (): Promise<void> => {
     await conversation.write("tell me");
@@ -59,13 +77,33 @@ async function open(vendor: Place, pieces: readonly string[], { says = {}, setti
     await whenTexts(([text = ""]) => text.includes((pieces[0] ?? "").trim()));
     expect(texts()).toHaveLength(1);
   };
-  const deliveries = async () => (await world.admin("/admin/v1/deliveries")).body.deliveries as { status: string; warnings?: string[] }[];
+  const deliveries = async () =>
+    (await world.admin("/admin/v1/deliveries")).body.deliveries as {
+      status: string;
+      warnings?: string[];
+    }[];
   const idle = () =>
     world.until(async () => {
       const { counts } = (await world.admin("/admin/v1/status")).body.status;
-      return !counts["jobs.turn"] && !counts["jobs.delivery"] && !counts["runs.queued"] && !counts["runs.running"];
+      return (
+        !counts["jobs.turn"] &&
+        !counts["jobs.delivery"] &&
+        !counts["runs.queued"] &&
+        !counts["runs.running"]
+      );
     });
-  return { ...conversation, model, gates, bank, texts, whenTexts, begin, everyMs, deliveries, idle };
+  return {
+    ...conversation,
+    model,
+    gates,
+    bank,
+    texts,
+    whenTexts,
+    begin,
+    everyMs,
+    deliveries,
+    idle,
+  };
 }
 interface OpenOptions {
   says?: Says | ((call: number) => Says);
@@ -76,7 +114,10 @@ interface OpenOptions {
 
 describe.each(STREAMERS)("the text of a turn on $id", (vendor) => {
   it("is shown in a message that is edited at the vendor's pace, and that the answer replaces", async () => {
-    const { gates, texts, whenTexts, begin, clock, everyMs, deliveries, idle, world } = await open(vendor, ["Hello ", "dear ", "reader."]);
+    const { gates, texts, whenTexts, begin, clock, everyMs, deliveries, idle, world } = await open(
+      vendor,
+      ["Hello ", "dear ", "reader."],
+    );
     await begin();
     gates[1]?.open();
     await settle();
@@ -105,7 +146,9 @@ describe.each(STREAMERS)("the text of a turn on $id", (vendor) => {
 });
 
 const whenCalled = (server: TelegramServer, method: string, times: number) =>
-  expect.poll(() => server.calls.filter((call) => call.method === method).length, { timeout: 30_000 }).toBe(times);
+  expect
+    .poll(() => server.calls.filter((call) => call.method === method).length, { timeout: 30_000 })
+    .toBe(times);
 
 /** The same on Telegram, with its server. */
 async function openTelegram(pieces: readonly string[]) {
@@ -124,14 +167,26 @@ async function openTelegram(pieces: readonly string[]) {
 
 function pushMessage(server: TelegramServer, text: string): void {
   const chat = { id: 42, type: "private" as const, first_name: "Ann" };
-  server.push({ message: { message_id: 7000, date: 1_760_000_000, chat, from: { ...chat, is_bot: false }, text } });
+  server.push({
+    message: {
+      message_id: 7000,
+      date: 1_760_000_000,
+      chat,
+      from: { ...chat, is_bot: false },
+      text,
+    },
+  });
 }
 
 describe("the text of a turn", () => {
   it("is not shown without `streaming: true`", async () => {
-    const { write, gates, model, world, clock, texts, whenTexts } = await open(telegram, ["Hello ", "reader."], {
-      settings: { streaming: false },
-    });
+    const { write, gates, model, world, clock, texts, whenTexts } = await open(
+      telegram,
+      ["Hello ", "reader."],
+      {
+        settings: { streaming: false },
+      },
+    );
     await write("tell me");
     await world.until(async () => model.asked.length > 0);
     clock.advance(5_000);
@@ -144,17 +199,26 @@ describe("the text of a turn", () => {
 
   it("is deleted while the turn waits for an approval, and the answer is a message of its own", async () => {
     const says = (call: number): Says =>
-      call === 0 ? { calls: [{ id: "c1", name: "bank__transfer", arguments: '{"to":"ACME"}' }] } : { text: ["It ", "was paid."] };
-    const { gates, begin, whenTexts, world, bank, texts, idle } = await open(telegram, ["Let me ", "pay."], {
-      says,
-      agent: { tools: ["bank.*"], approve: ["bank.transfer"] },
-      config: { owner: { telegram: "42" }, tools: { approvers: ["telegram:42", "operator"] } },
-    });
+      call === 0
+        ? { calls: [{ id: "c1", name: "bank__transfer", arguments: '{"to":"ACME"}' }] }
+        : { text: ["It ", "was paid."] };
+    const { gates, begin, whenTexts, world, bank, texts, idle } = await open(
+      telegram,
+      ["Let me ", "pay."],
+      {
+        says,
+        agent: { tools: ["bank.*"], approve: ["bank.transfer"] },
+        config: { owner: { telegram: "42" }, tools: { approvers: ["telegram:42", "operator"] } },
+      },
+    );
     await begin();
     gates[1]?.open();
     await whenTexts((found) => found.length === 1 && found[0]?.includes("Approval") === true);
     const { approvals } = (await world.admin("/admin/v1/approvals?state=open")).body;
-    await world.admin(`/admin/v1/approvals/${approvals[0].id}`, { method: "POST", body: JSON.stringify({ verdict: "approve" }) });
+    await world.admin(`/admin/v1/approvals/${approvals[0].id}`, {
+      method: "POST",
+      body: JSON.stringify({ verdict: "approve" }),
+    });
     await whenTexts((found) => found.includes("It was paid."));
     await idle();
     expect(bank.calls).toHaveLength(1);
@@ -162,9 +226,13 @@ describe("the text of a turn", () => {
   });
 
   it("is taken back if the model's stream breaks off, and the answer is the text of the next call", async () => {
-    const { gates, begin, whenTexts, texts, idle, model, clock, world } = await open(telegram, ["Wrong ", "words"], {
-      says: (call) => (call === 0 ? { cut: true } : { text: ["Right."] }),
-    });
+    const { gates, begin, whenTexts, texts, idle, model, clock, world } = await open(
+      telegram,
+      ["Wrong ", "words"],
+      {
+        says: (call) => (call === 0 ? { cut: true } : { text: ["Right."] }),
+      },
+    );
     await begin();
     gates[1]?.open();
     await settle();
@@ -177,7 +245,10 @@ describe("the text of a turn", () => {
   });
 
   it("is deleted if there is nothing to send", async () => {
-    const { gates, begin, whenTexts, idle, texts, deliveries } = await open(telegram, ["HEARTBEAT", "_OK"]);
+    const { gates, begin, whenTexts, idle, texts, deliveries } = await open(telegram, [
+      "HEARTBEAT",
+      "_OK",
+    ]);
     await begin();
     gates[1]?.open();
     await whenTexts((found) => found.length === 0);
@@ -187,7 +258,11 @@ describe("the text of a turn", () => {
   });
 
   it("is deleted, and the answer sent, if an edit hangs that could still overwrite it", async () => {
-    const { server, gates, begin, whenTexts, idle, texts, clock, everyMs } = await openTelegram(["Hello ", "dear ", "reader."]);
+    const { server, gates, begin, whenTexts, idle, texts, clock, everyMs } = await openTelegram([
+      "Hello ",
+      "dear ",
+      "reader.",
+    ]);
     await begin();
     server.fail("hang", { method: "editMessageText" });
     gates[1]?.open();
@@ -212,18 +287,27 @@ describe("the text of a turn", () => {
   });
 
   it("is sent as a message if a person has deleted the one that showed it", async () => {
-    const { server, gates, begin, idle, texts, deliveries, whenTexts } = await openTelegram(["Hello ", "reader."]);
+    const { server, gates, begin, idle, texts, deliveries, whenTexts } = await openTelegram([
+      "Hello ",
+      "reader.",
+    ]);
     await begin();
     server.messages.length = 0;
     gates[1]?.open();
     await whenTexts((found) => found.length === 1);
     await idle();
     expect(texts()).toEqual(["Hello reader."]);
-    expect((await deliveries()).map(({ status, warnings = [] }) => [status, warnings])).toEqual([["delivered", []]]);
+    expect((await deliveries()).map(({ status, warnings = [] }) => [status, warnings])).toEqual([
+      ["delivered", []],
+    ]);
   });
 
   it("waits as long as the vendor says, and the answer replaces it all the same", async () => {
-    const { server, gates, begin, idle, texts, clock, everyMs, whenTexts } = await openTelegram(["Hello ", "dear ", "reader."]);
+    const { server, gates, begin, idle, texts, clock, everyMs, whenTexts } = await openTelegram([
+      "Hello ",
+      "dear ",
+      "reader.",
+    ]);
     await begin();
     server.fail("429", { method: "editMessageText" });
     gates[1]?.open();
@@ -240,8 +324,14 @@ describe("the text of a turn", () => {
   });
 
   it("is replaced by the first of several messages", async () => {
-    const long = Array.from({ length: 120 }, (_, line) => `Line ${line} of a long answer, which fills more than one message.`).join("\n");
-    const { gates, begin, whenTexts, texts, idle } = await open(telegram, ["Line 0 ", long.slice(7)]);
+    const long = Array.from(
+      { length: 120 },
+      (_, line) => `Line ${line} of a long answer, which fills more than one message.`,
+    ).join("\n");
+    const { gates, begin, whenTexts, texts, idle } = await open(telegram, [
+      "Line 0 ",
+      long.slice(7),
+    ]);
     await begin();
     gates[1]?.open();
     await whenTexts((found) => found.at(-1)?.includes("Line 119 ") === true);
@@ -263,54 +353,72 @@ describe("a gateway that is killed", () => {
     ["while the text is shown", "Half of", []],
     ["while the answer replaces the text", "Half of the answer.", []],
     ["before the id of the message is on disk", "…", ["…"]],
-  ] as const)("leaves no text beside the answer: %s", { timeout: 120_000 }, async (_moment, killedAt, left) => {
-    const dir = mkdtempSync(join(tmpdir(), "rouse-streaming-"));
-    close.push(() => rmSync(dir, { recursive: true, force: true }));
-    const server = await startTelegram();
-    const model = await startModel();
-    close.push(server.close, model.close);
-    const slow = gate();
-    model.says = (_asked, call) => ({
-      text: ["Half of ", "the answer."],
-      // The next try takes long enough to show its text, too.
-      wait: async (piece) => (piece === 0 ? undefined : call === 0 ? slow.passed : pause(2_000)),
-    });
-    const config = {
-      gateway: { port: 0 },
-      hooks: { enabled: true, token: "hook-token-0123456789" },
-      models: { providers: { local: { type: "openai-compatible", baseUrl: model.url, apiKey: "k-0123456789" } } },
-      agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } },
-      channels: { telegram: { token: server.token, apiUrl: server.url, allowFrom: ["42"], streaming: true } },
-    };
-    writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
-    const start = async (): Promise<Program> => {
-      const options = { cwd: dir, env: { ROUSE_LOG_LEVEL: "silent" } };
-      const program = await startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], options);
-      close.push(() => program.kill());
-      return program;
-    };
-    const texts = (): string[] => server.messages.map(({ text }) => text);
-    const first = await start();
-    const reached = new Promise<void>((done) => {
-      // The vendor has done what it was asked, and its answer does not come any more.
-      server.watch = (method) => {
-        const isMessage = method === "sendMessage" || method === "editMessageText";
-        if (!isMessage || (killedAt === "Half of" ? !texts()[0]?.startsWith(killedAt) : texts()[0] !== killedAt)) return undefined;
-        done();
-        return first.kill();
+  ] as const)(
+    "leaves no text beside the answer: %s",
+    { timeout: 120_000 },
+    async (_moment, killedAt, left) => {
+      const dir = mkdtempSync(join(tmpdir(), "rouse-streaming-"));
+      close.push(() => rmSync(dir, { recursive: true, force: true }));
+      const server = await startTelegram();
+      const model = await startModel();
+      close.push(server.close, model.close);
+      const slow = gate();
+      model.says = (_asked, call) => ({
+        text: ["Half of ", "the answer."],
+        // The next try takes long enough to show its text, too.
+        wait: async (piece) => (piece === 0 ? undefined : call === 0 ? slow.passed : pause(2_000)),
+      });
+      const config = {
+        gateway: { port: 0 },
+        hooks: { enabled: true, token: "hook-token-0123456789" },
+        models: {
+          providers: {
+            local: { type: "openai-compatible", baseUrl: model.url, apiKey: "k-0123456789" },
+          },
+        },
+        agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } },
+        channels: {
+          telegram: { token: server.token, apiUrl: server.url, allowFrom: ["42"], streaming: true },
+        },
       };
-    });
-    pushMessage(server, "tell me");
-    if (killedAt === "Half of the answer.") {
-      await expect.poll(texts, { timeout: 60_000 }).toEqual(["Half of …"]);
-      slow.open();
-    }
-    await reached;
-    await first.kill();
-    server.watch = () => undefined;
-    await start();
-    await expect.poll(texts, { timeout: 60_000 }).toEqual([...left, "Half of the answer."]);
-    await settle();
-    expect(texts()).toEqual([...left, "Half of the answer."]);
-  });
+      writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
+      const start = async (): Promise<Program> => {
+        const options = { cwd: dir, env: { ROUSE_LOG_LEVEL: "silent" } };
+        const program = await startProgram(
+          process.execPath,
+          [join(ROOT, "bin/rouse.js"), "start"],
+          options,
+        );
+        close.push(() => program.kill());
+        return program;
+      };
+      const texts = (): string[] => server.messages.map(({ text }) => text);
+      const first = await start();
+      const reached = new Promise<void>((done) => {
+        // The vendor has done what it was asked, and its answer does not come any more.
+        server.watch = (method) => {
+          const isMessage = method === "sendMessage" || method === "editMessageText";
+          if (
+            !isMessage ||
+            (killedAt === "Half of" ? !texts()[0]?.startsWith(killedAt) : texts()[0] !== killedAt)
+          )
+            return undefined;
+          done();
+          return first.kill();
+        };
+      });
+      pushMessage(server, "tell me");
+      if (killedAt === "Half of the answer.") {
+        await expect.poll(texts, { timeout: 60_000 }).toEqual(["Half of …"]);
+        slow.open();
+      }
+      await reached;
+      await first.kill();
+      server.watch = () => undefined;
+      await start();
+      await expect.poll(texts, { timeout: 60_000 }).toEqual([...left, "Half of the answer."]);
+      await settle();
+      expect(texts()).toEqual([...left, "Half of the answer."]);
+    },
+  );
 });

@@ -54,9 +54,15 @@ export interface TeamsServer {
   /** From now on no token that was given holds. */
   revoke(): void;
   /** The next `times` requests to the Connector fail. */
-  fail(fault: Fault | Failure | "cut-before-answer" | "sign-in-down" | "metadata-down" | "keys-down", times?: number): void;
+  fail(
+    fault: Fault | Failure | "cut-before-answer" | "sign-in-down" | "metadata-down" | "keys-down",
+    times?: number,
+  ): void;
   /** A token as the Bot Framework signs it for an activity. */
-  sign(claims?: Record<string, unknown>, options?: { key?: CryptoKey; kid?: string; alg?: string }): Promise<string>;
+  sign(
+    claims?: Record<string, unknown>,
+    options?: { key?: CryptoKey; kid?: string; alg?: string },
+  ): Promise<string>;
   /** The private key. */
   key: CryptoKey;
   close(): void;
@@ -68,8 +74,15 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function answer(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
-  response.writeHead(status, { "content-type": "application/json; charset=utf-8", ...headers }).end(JSON.stringify(body));
+function answer(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
+  response
+    .writeHead(status, { "content-type": "application/json; charset=utf-8", ...headers })
+    .end(JSON.stringify(body));
 }
 
 /** An error of the Connector. Its message quotes the request. */
@@ -99,7 +112,13 @@ function readCard({ attachments = [] }: Record<string, unknown>): Arrived["butto
 /** Starts the server. */
 export async function teamsServer(): Promise<TeamsServer> {
   const { privateKey, publicKey } = await generateKeyPair("RS256", { extractable: true });
-  const jwk = { ...(await exportJWK(publicKey)), kid: "one", alg: "RS256", use: "sig", endorsements: ["msteams"] };
+  const jwk = {
+    ...(await exportJWK(publicKey)),
+    kid: "one",
+    alg: "RS256",
+    use: "sig",
+    endorsements: ["msteams"],
+  };
   const conversations = new Map<string, string>([[ENTRA, "a:opened-1"]]);
   const tokens = new Set<string>();
   const ids = new WeakMap<Arrived, string>();
@@ -111,20 +130,39 @@ export async function teamsServer(): Promise<TeamsServer> {
     self.asked.token++;
     const form = Object.fromEntries(new URLSearchParams(body));
     if (failing?.fault === "sign-in-down") return answer(response, 503, {});
-    const known = form["client_id"] === APP_ID && form["client_secret"] === APP_SECRET && path.startsWith(`/${TENANT}/`);
-    if (failing?.fault === "bad-credential" || !known) return answer(response, 401, { error: "invalid_client", error_description: body });
+    const known =
+      form["client_id"] === APP_ID &&
+      form["client_secret"] === APP_SECRET &&
+      path.startsWith(`/${TENANT}/`);
+    if (failing?.fault === "bad-credential" || !known)
+      return answer(response, 401, { error: "invalid_client", error_description: body });
     if (form["grant_type"] !== "client_credentials" || form["scope"] !== `${ISSUER}/.default`)
       return answer(response, 400, { error: "invalid_scope" });
     const token = `connector-token-${++given}`;
     tokens.add(token);
-    answer(response, 200, { token_type: "Bearer", expires_in: self.lasts, ext_expires_in: self.lasts, access_token: token });
+    answer(response, 200, {
+      token_type: "Bearer",
+      expires_in: self.lasts,
+      ext_expires_in: self.lasts,
+      access_token: token,
+    });
   };
 
-  const hand = (response: ServerResponse, id: string, path: string, authorization: string | undefined): void => {
+  const hand = (
+    response: ServerResponse,
+    id: string,
+    path: string,
+    authorization: string | undefined,
+  ): void => {
     const given = bytesAnswer(self.shelf, id, path, authorization);
     response.writeHead(given.status, given.headers).end(given.bytes ?? given.text);
   };
-  const connector = (request: IncomingMessage, response: ServerResponse, path: string, raw: string): void => {
+  const connector = (
+    request: IncomingMessage,
+    response: ServerResponse,
+    path: string,
+    raw: string,
+  ): void => {
     const fault = failing && failing.times-- > 0 ? failing.fault : undefined;
     if (fault === "hang") return;
     if (fault === "cut-connection") return void request.socket.destroy();
@@ -155,22 +193,35 @@ export async function teamsServer(): Promise<TeamsServer> {
       return refuse(response, { status: 404, code: "ConversationNotFound" }, raw);
     if (request.method === "DELETE") {
       const at = self.arrived.findIndex((one) => ids.get(one) === found[2]);
-      if (at < 0) return refuse(response, { status: 404, code: "ActivityNotFoundInConversation" }, raw);
+      if (at < 0)
+        return refuse(response, { status: 404, code: "ActivityNotFoundInConversation" }, raw);
       self.arrived.splice(at, 1);
       return void response.writeHead(200).end();
     }
-    if (Buffer.byteLength(raw) > MAX_ACTIVITY) return refuse(response, { status: 413, code: "MessageSizeTooBig" }, raw);
+    if (Buffer.byteLength(raw) > MAX_ACTIVITY)
+      return refuse(response, { status: 413, code: "MessageSizeTooBig" }, raw);
     if (request.method === "POST" && body["type"] === "typing") {
       const [conversation = "", thread] = to.split(";messageid=");
       const mode = keepSign(self.typing, conversation, thread);
-      if (mode === "unavailable") refuse(response, { status: 503, code: "ServiceUnavailable" }, raw);
+      if (mode === "unavailable")
+        refuse(response, { status: 503, code: "ServiceUnavailable" }, raw);
       return mode === "ok" ? answer(response, 201, { id: "1700000000000" }) : undefined;
     }
-    if (body["type"] !== "message" || typeof body["text"] !== "string" || body["text"].trim() === "")
+    if (
+      body["type"] !== "message" ||
+      typeof body["text"] !== "string" ||
+      body["text"].trim() === ""
+    )
       return refuse(response, { status: 400, code: "BadSyntax" }, raw);
     const buttons = readCard(body);
     if (!buttons) return refuse(response, { status: 400, code: "BadSyntax" }, raw);
-    const activity = { to, text: body["text"], buttons, textFormat: body["textFormat"], replyToId: body["replyToId"] };
+    const activity = {
+      to,
+      text: body["text"],
+      buttons,
+      textFormat: body["textFormat"],
+      replyToId: body["replyToId"],
+    };
     if (request.method === "PUT") {
       const known = self.arrived.find((one) => ids.get(one) === found[2]);
       if (!known) return refuse(response, { status: 404, code: "NotFound" }, raw);
@@ -188,16 +239,26 @@ export async function teamsServer(): Promise<TeamsServer> {
     void bodyOf(request).then((raw) => {
       const path = new URL(request.url ?? "/", "http://localhost").pathname;
       if (path.endsWith("/oauth2/v2.0/token")) return signIn(response, path, raw);
-      const down = (failing?.fault === "metadata-down" && path === "/openid") || (failing?.fault === "keys-down" && path === "/keys");
+      const down =
+        (failing?.fault === "metadata-down" && path === "/openid") ||
+        (failing?.fault === "keys-down" && path === "/keys");
       if (down) return answer(response, 500, {});
       if (path === "/openid") {
         self.asked.metadata++;
-        return answer(response, 200, { issuer: ISSUER, jwks_uri: `${self.url}/keys`, id_token_signing_alg_values_supported: ["RS256"] });
+        return answer(response, 200, {
+          issuer: ISSUER,
+          jwks_uri: `${self.url}/keys`,
+          id_token_signing_alg_values_supported: ["RS256"],
+        });
       }
       if (path === "/keys") {
         self.asked.keys++;
         return answer(response, 200, {
-          keys: [jwk, { ...jwk, kid: "of-another-channel", endorsements: ["webchat"] }, { ...jwk, kid: "of-any-kind", alg: undefined }],
+          keys: [
+            jwk,
+            { ...jwk, kid: "of-another-channel", endorsements: ["webchat"] },
+            { ...jwk, kid: "of-any-kind", alg: undefined },
+          ],
         });
       }
       // The share, whose addresses are signed.
@@ -221,7 +282,14 @@ export async function teamsServer(): Promise<TeamsServer> {
     fail: (fault, times = Infinity) => void (failing = { fault, times }),
     sign(claims = {}, { key = privateKey, kid = "one", alg = "RS256" } = {}) {
       const now = Math.floor(Date.now() / 1000);
-      const all = { iss: ISSUER, aud: APP_ID, serviceurl: url, nbf: now - 10, exp: now + 3600, ...claims };
+      const all = {
+        iss: ISSUER,
+        aud: APP_ID,
+        serviceurl: url,
+        nbf: now - 10,
+        exp: now + 3600,
+        ...claims,
+      };
       return new SignJWT(all).setProtectedHeader({ alg, kid, typ: "JWT" }).sign(key);
     },
     close() {
@@ -233,7 +301,10 @@ export async function teamsServer(): Promise<TeamsServer> {
 }
 
 /** A direct message, as Teams posts it. */
-export function directMessage(serviceUrl: string, more: Record<string, unknown> = {}): Record<string, unknown> {
+export function directMessage(
+  serviceUrl: string,
+  more: Record<string, unknown> = {},
+): Record<string, unknown> {
   return {
     type: "message",
     id: "1760000000001",
@@ -251,9 +322,17 @@ export function directMessage(serviceUrl: string, more: Record<string, unknown> 
 }
 
 /** A message of a channel that mentions the bot. */
-export function channelMessage(serviceUrl: string, more: Record<string, unknown> = {}): Record<string, unknown> {
+export function channelMessage(
+  serviceUrl: string,
+  more: Record<string, unknown> = {},
+): Record<string, unknown> {
   return directMessage(serviceUrl, {
-    conversation: { isGroup: true, conversationType: "channel", tenantId: TENANT, id: `${CHANNEL};messageid=1759999999999` },
+    conversation: {
+      isGroup: true,
+      conversationType: "channel",
+      tenantId: TENANT,
+      id: `${CHANNEL};messageid=1759999999999`,
+    },
     text: "<at>Rouse</at>&nbsp;how is the build?",
     entities: [
       { type: "mention", mentioned: { id: BOT, name: "Rouse" }, text: "<at>Rouse</at>" },
@@ -265,7 +344,14 @@ export function channelMessage(serviceUrl: string, more: Record<string, unknown>
 
 /** A request to the bot's address. */
 export function activityRequest(activity: unknown, token: string | undefined): Request {
-  const headers = { "content-type": "application/json", ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+  const headers = {
+    "content-type": "application/json",
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  };
   const body = typeof activity === "string" ? activity : JSON.stringify(activity);
-  return new Request("http://gateway.example/channels/msteams/api/messages", { method: "POST", headers, body });
+  return new Request("http://gateway.example/channels/msteams/api/messages", {
+    method: "POST",
+    headers,
+    body,
+  });
 }

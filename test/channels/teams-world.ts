@@ -2,7 +2,16 @@ import { onTestFinished } from "vitest";
 import plugin from "../../plugins/msteams/index.ts";
 import type { OutgoingMessage, SendResult } from "../../src/plugin/api.ts";
 import { openPlugin, type OpenChannel } from "./open.ts";
-import { activityRequest, APP_ID, APP_SECRET, ENTRA, PERSONAL, teamsServer, TENANT, type TeamsServer } from "./teams-server.ts";
+import {
+  activityRequest,
+  APP_ID,
+  APP_SECRET,
+  ENTRA,
+  PERSONAL,
+  teamsServer,
+  TENANT,
+  type TeamsServer,
+} from "./teams-server.ts";
 
 /** The section of the config that leads to a local server. */
 export const section = (url: string) => ({
@@ -25,7 +34,10 @@ export interface World extends OpenChannel {
 }
 
 /** Opens the channel beside a server of its own, or beside one that is there, with what was kept: after a restart. */
-export async function openTeams(more: Record<string, unknown> = {}, from?: { server: TeamsServer; dir: string }): Promise<World> {
+export async function openTeams(
+  more: Record<string, unknown> = {},
+  from?: { server: TeamsServer; dir: string },
+): Promise<World> {
   const server = from?.server ?? (await teamsServer());
   if (!from) onTestFinished(server.close);
   const opened = openPlugin(plugin, { ...section(server.url), ...more }, from?.dir);
@@ -34,7 +46,13 @@ export async function openTeams(more: Record<string, unknown> = {}, from?: { ser
   return {
     ...opened,
     server,
-    send: (message) => opened.channel.send({ to: PERSONAL, text: "Hello", idempotencyKey: "k", ...message }, AbortSignal.timeout(5000)),
-    post: async (activity, token) => (await request(activityRequest(activity, token ?? (await server.sign())), opened.host)).status,
+    send: (message) =>
+      opened.channel.send(
+        { to: PERSONAL, text: "Hello", idempotencyKey: "k", ...message },
+        AbortSignal.timeout(5000),
+      ),
+    post: async (activity, token) =>
+      (await request(activityRequest(activity, token ?? (await server.sign())), opened.host))
+        .status,
   };
 }

@@ -10,7 +10,14 @@ import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { splitText } from "../../src/delivery/split.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
-import { BOT, parseHtml, RETRY_AFTER, startTelegram, type TelegramFault, type TelegramServer } from "./telegram-server.ts";
+import {
+  BOT,
+  parseHtml,
+  RETRY_AFTER,
+  startTelegram,
+  type TelegramFault,
+  type TelegramServer,
+} from "./telegram-server.ts";
 import { testHost, type TestHost } from "./gateway.ts";
 import { configsOf, markdown } from "./wire.ts";
 
@@ -24,9 +31,14 @@ const FAULTS: Record<Fault, TelegramFault> = {
 };
 const SECRET = "s3cret-of-the-webhook";
 
-async function open(server: TelegramServer, settings: object = {}): Promise<{ channel: Channel; logged: string[] }> {
+async function open(
+  server: TelegramServer,
+  settings: object = {},
+): Promise<{ channel: Channel; logged: string[] }> {
   const section = { token: server.token, apiUrl: `${server.url}/`, ...settings };
-  const { channels, issues, logged } = await load(userFolder({}).dir, { channels: { telegram: section } });
+  const { channels, issues, logged } = await load(userFolder({}).dir, {
+    channels: { telegram: section },
+  });
   const found = channels.get("telegram");
   if (!found) throw new Error(`telegram is not there: ${JSON.stringify(issues)}`);
   return { channel: found.channel, logged };
@@ -67,60 +79,109 @@ describe("telegram", () => {
     it("takes messages and refuses them as Telegram does", async () => {
       const api = new Api(server.token, { apiRoot: server.url });
       expect(await api.getMe()).toMatchObject({ username: BOT.username });
-      expect(await api.sendMessage(42, "<b>1 &lt; 2</b>", { parse_mode: "HTML" })).toMatchObject({ message_id: 1, text: "1 < 2" });
+      expect(await api.sendMessage(42, "<b>1 &lt; 2</b>", { parse_mode: "HTML" })).toMatchObject({
+        message_id: 1,
+        text: "1 < 2",
+      });
       const refused = async (...call: Parameters<Api["sendMessage"]>): Promise<string> =>
         api.sendMessage(...call).then(
           () => "taken",
-          (error: unknown) => (error instanceof GrammyError ? error.description : "no answer of Telegram"),
+          (error: unknown) =>
+            error instanceof GrammyError ? error.description : "no answer of Telegram",
         );
-      expect(await refused(42, "<b>open", { parse_mode: "HTML" })).toMatch(/^Bad Request: can't parse entities: /);
+      expect(await refused(42, "<b>open", { parse_mode: "HTML" })).toMatch(
+        /^Bad Request: can't parse entities: /,
+      );
       expect(await refused(43, "x")).toBe("Bad Request: chat not found");
       expect(await refused(42, "x".repeat(4097))).toBe("Bad Request: message is too long");
-      expect(await refused(42, `<b>${"&lt;".repeat(4096)}</b>`, { parse_mode: "HTML" })).toBe("taken");
+      expect(await refused(42, `<b>${"&lt;".repeat(4096)}</b>`, { parse_mode: "HTML" })).toBe(
+        "taken",
+      );
       server.fail("429");
       const limited = await api.sendMessage(42, "x").catch((error: unknown) => error);
       expect((limited as GrammyError).parameters).toEqual({ retry_after: RETRY_AFTER });
       server.fail("cut");
-      expect(await api.sendMessage(42, "x").catch((error: unknown) => error)).toBeInstanceOf(HttpError);
+      expect(await api.sendMessage(42, "x").catch((error: unknown) => error)).toBeInstanceOf(
+        HttpError,
+      );
       expect(await api.editMessageText(42, 1, "changed")).toBe(true);
       expect(await api.deleteMessage(42, 1)).toBe(true);
       expect(server.messages.map(({ message_id }) => message_id)).not.toContain(1);
-      expect(await api.deleteMessage(42, 1).catch((error: unknown) => (error as GrammyError).description)).toMatch(
-        /message to delete not found/,
-      );
-      expect(await new Api("1:wrong", { apiRoot: server.url }).getMe().catch((error: unknown) => (error as GrammyError).error_code)).toBe(
-        401,
-      );
+      expect(
+        await api
+          .deleteMessage(42, 1)
+          .catch((error: unknown) => (error as GrammyError).description),
+      ).toMatch(/message to delete not found/);
+      expect(
+        await new Api("1:wrong", { apiRoot: server.url })
+          .getMe()
+          .catch((error: unknown) => (error as GrammyError).error_code),
+      ).toBe(401);
     });
 
     it("keeps updates until a later offset is asked for", async () => {
       const api = new Api(server.token, { apiRoot: server.url });
       const first = server.push(text("one"));
       server.push(text("two"));
-      expect((await api.getUpdates()).map((update) => update.message?.text)).toEqual(["one", "two"]);
-      expect((await api.getUpdates({ offset: first + 1 })).map((update) => update.message?.text)).toEqual(["two"]);
+      expect((await api.getUpdates()).map((update) => update.message?.text)).toEqual([
+        "one",
+        "two",
+      ]);
+      expect(
+        (await api.getUpdates({ offset: first + 1 })).map((update) => update.message?.text),
+      ).toEqual(["two"]);
       await api.setWebhook("https://a.example");
-      expect(await api.getUpdates().catch((error: unknown) => (error as GrammyError).error_code)).toBe(409);
+      expect(
+        await api.getUpdates().catch((error: unknown) => (error as GrammyError).error_code),
+      ).toBe(409);
     });
   });
 
   describe("its dialect", () => {
     const cases: [string, string, string][] = [
-      ["marks", "**bold** _italic_ ~~gone~~ `code`", "<b>bold</b> <i>italic</i> <s>gone</s> <code>code</code>"],
+      [
+        "marks",
+        "**bold** _italic_ ~~gone~~ `code`",
+        "<b>bold</b> <i>italic</i> <s>gone</s> <code>code</code>",
+      ],
       ["HTML in a text", "a <b>x</b> & 1 < 2", "a &lt;b&gt;x&lt;/b&gt; &amp; 1 &lt; 2"],
       ["a block of HTML", "<div>\nx\n</div>", "&lt;div&gt;\nx\n&lt;/div&gt;"],
       ["headings", "# One\n\n###### Six", "<b>One</b>\n\n<b>Six</b>"],
-      ["nested lists", "- a\n  - b\n    1. c\n    2. d\n- e", "• a\n  • b\n    1. c\n    2. d\n• e"],
+      [
+        "nested lists",
+        "- a\n  - b\n    1. c\n    2. d\n- e",
+        "• a\n  • b\n    1. c\n    2. d\n• e",
+      ],
       ["a list that starts later", "9. a\n10. b\n    - c", "9. a\n10. b\n    • c"],
       ["tasks", "- [x] done\n- [ ] open", "• ☑ done\n• ☐ open"],
-      ["code in a list", "- run\n\n  ```sh\n  a\n    b\n  ```", '• run\n\n<pre><code class="language-sh">a\n  b</code></pre>'],
+      [
+        "code in a list",
+        "- run\n\n  ```sh\n  a\n    b\n  ```",
+        '• run\n\n<pre><code class="language-sh">a\n  b</code></pre>',
+      ],
       ["code with backticks and tags", "````\n```\n<b>\n````", "<pre>```\n&lt;b&gt;</pre>"],
       ["inline code with a backtick", "`` a`b ``", "<code>a`b</code>"],
-      ["a link with parentheses", "[a](https://x.example/A_(b)?c=1&d=2)", '<a href="https://x.example/A_(b)?c=1&amp;d=2">a</a>'],
-      ["a link with quotes in it", '[a](<https://x.example/"q">)', '<a href="https://x.example/&quot;q&quot;">a</a>'],
-      ["a link's title", '[a](https://x.example "the title")', '<a href="https://x.example">a</a> (the title)'],
+      [
+        "a link with parentheses",
+        "[a](https://x.example/A_(b)?c=1&d=2)",
+        '<a href="https://x.example/A_(b)?c=1&amp;d=2">a</a>',
+      ],
+      [
+        "a link with quotes in it",
+        '[a](<https://x.example/"q">)',
+        '<a href="https://x.example/&quot;q&quot;">a</a>',
+      ],
+      [
+        "a link's title",
+        '[a](https://x.example "the title")',
+        '<a href="https://x.example">a</a> (the title)',
+      ],
       ["a bare link", "see https://x.example/a_b_c", "see https://x.example/a_b_c"],
-      ["a link Telegram would drop", "[a](./file.md) [b](javascript:x)", "a (./file.md) b (javascript:x)"],
+      [
+        "a link Telegram would drop",
+        "[a](./file.md) [b](javascript:x)",
+        "a (./file.md) b (javascript:x)",
+      ],
       ["a reference", "[a][r]\n\n[r]: https://x.example", '<a href="https://x.example">a</a>'],
       ["a definition on its own", "[r]: https://x.example", "[r]: https://x.example"],
       ["an image", "![a chart](https://x.example/c.png)", "a chart https://x.example/c.png"],
@@ -140,7 +201,11 @@ describe("telegram", () => {
     });
 
     it("writes addresses out once Telegram would leave out the entities", () => {
-      const html = toHtml(Array.from({ length: 120 }, (_, index) => `[l${index}](https://x.example/${index})`).join("\n"));
+      const html = toHtml(
+        Array.from({ length: 120 }, (_, index) => `[l${index}](https://x.example/${index})`).join(
+          "\n",
+        ),
+      );
       expect(html.match(/<a /g)).toHaveLength(100);
       expect(html).toContain("l119 (https://x.example/119)");
       expect(toHtml("**b** ".repeat(120)).match(/<b>/g)).toHaveLength(100);
@@ -170,9 +235,14 @@ describe("telegram", () => {
       const measure = (given: string): number => channel.lengthOf?.(given) ?? -1;
       expect(measure("**a** & [b](https://x.example/long)")).toBe(5);
       expect(measure("<".repeat(4096))).toBe(4096);
-      const long = Array.from({ length: 300 }, (_, i) => `- <${i}> & **bold** "[x](https://x.example/${i})"`).join("\n");
+      const long = Array.from(
+        { length: 300 },
+        (_, i) => `- <${i}> & **bold** "[x](https://x.example/${i})"`,
+      ).join("\n");
       for (const piece of splitText(long, 3000)) {
-        expect(await channel.send({ to: "42", text: piece, idempotencyKey: "k" }, signal())).toMatchObject({ status: "sent" });
+        expect(
+          await channel.send({ to: "42", text: piece, idempotencyKey: "k" }, signal()),
+        ).toMatchObject({ status: "sent" });
         expect(measure(piece)).toBe(server.messages.at(-1)?.text.length);
       }
     });
@@ -180,7 +250,10 @@ describe("telegram", () => {
 
   describe("sending", () => {
     const send = async (to: string, more: object = {}, message = "**hi**"): Promise<SendResult> =>
-      (await open(server)).channel.send({ to, text: message, idempotencyKey: "k", ...more }, signal());
+      (await open(server)).channel.send(
+        { to, text: message, idempotencyKey: "k", ...more },
+        signal(),
+      );
 
     it("normalises recipients", async () => {
       const { channel } = await open(server);
@@ -188,13 +261,9 @@ describe("telegram", () => {
         const found = channel.parseRecipient?.(to);
         return found?.ok ? found.to : undefined;
       };
-      expect([" @SomeWhere ", "-1001234567890", "42", "-1001234567890:7", "@somewhere:7"].map(parse)).toEqual([
-        "@somewhere",
-        "-1001234567890",
-        "42",
-        "-1001234567890:7",
-        "@somewhere:7",
-      ]);
+      expect(
+        [" @SomeWhere ", "-1001234567890", "42", "-1001234567890:7", "@somewhere:7"].map(parse),
+      ).toEqual(["@somewhere", "-1001234567890", "42", "-1001234567890:7", "@somewhere:7"]);
     });
 
     it("answers in the topic and as a reply, and shows no preview", async () => {
@@ -202,8 +271,15 @@ describe("telegram", () => {
       await send("-1001234567890", { thread: "9", replyTo: "-1001234567890:55" });
       await send("-1001234567890", { thread: "1" });
       const [first, second, third] = server.messages.map(({ request }) => request);
-      expect(first).toMatchObject({ message_thread_id: 7, parse_mode: "HTML", link_preview_options: { is_disabled: true } });
-      expect(second).toMatchObject({ message_thread_id: 9, reply_parameters: { message_id: 55, allow_sending_without_reply: true } });
+      expect(first).toMatchObject({
+        message_thread_id: 7,
+        parse_mode: "HTML",
+        link_preview_options: { is_disabled: true },
+      });
+      expect(second).toMatchObject({
+        message_thread_id: 9,
+        reply_parameters: { message_id: 55, allow_sending_without_reply: true },
+      });
       expect(third).not.toHaveProperty("message_thread_id");
       expect(third).not.toHaveProperty("reply_parameters");
     });
@@ -226,11 +302,17 @@ describe("telegram", () => {
     it("follows a group that has become a supergroup, once, and says so", async () => {
       server.moved.set("-500", -1009);
       const { channel, logged } = await open(server);
-      expect(await channel.send({ to: "-500", text: "hi", idempotencyKey: "k" }, signal())).toMatchObject({ status: "sent" });
+      expect(
+        await channel.send({ to: "-500", text: "hi", idempotencyKey: "k" }, signal()),
+      ).toMatchObject({ status: "sent" });
       expect(server.messages[0]?.chat).toBe("-1009");
-      expect(logged.join("\n")).toContain("the telegram group -500 is now -1009: change the recipient");
+      expect(logged.join("\n")).toContain(
+        "the telegram group -500 is now -1009: change the recipient",
+      );
       server.moved.set("-1009", -1010);
-      expect(await channel.send({ to: "-500", text: "hi", idempotencyKey: "k" }, signal())).toMatchObject({ status: "failed" });
+      expect(
+        await channel.send({ to: "-500", text: "hi", idempotencyKey: "k" }, signal()),
+      ).toMatchObject({ status: "failed" });
     });
 
     it("tells what was surely not sent from what may have been", async () => {
@@ -241,12 +323,17 @@ describe("telegram", () => {
       expect(server.messages).toHaveLength(1);
       for (const fault of ["blocked", "too long"] as const) {
         server.fail(fault);
-        expect(await send("42")).toMatchObject({ status: "failed", reason: expect.stringMatching(/blocked|too long/) as unknown });
+        expect(await send("42")).toMatchObject({
+          status: "failed",
+          reason: expect.stringMatching(/blocked|too long/) as unknown,
+        });
       }
       const gone = await startTelegram();
       await gone.close();
       const { channel } = await open(server, { apiUrl: gone.url });
-      expect(await channel.send({ to: "42", text: "x", idempotencyKey: "k" }, signal())).toMatchObject({ status: "retry" });
+      expect(
+        await channel.send({ to: "42", text: "x", idempotencyKey: "k" }, signal()),
+      ).toMatchObject({ status: "retry" });
     });
 
     it("asks no more than the number of tries that the gateway makes", async () => {
@@ -256,9 +343,16 @@ describe("telegram", () => {
     });
 
     it("says which package to install where the SDK is missing", async () => {
-      const missing = Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
-      const client = createClient({ config: { token: "1:a", apiUrl: server.url }, fetch }, () => Promise.reject(missing));
-      const result = await createChannel(client, { warn: () => undefined }).send({ to: "42", text: "x", idempotencyKey: "k" }, signal());
+      const missing = Object.assign(new Error("Cannot find package"), {
+        code: "ERR_MODULE_NOT_FOUND",
+      });
+      const client = createClient({ config: { token: "1:a", apiUrl: server.url }, fetch }, () =>
+        Promise.reject(missing),
+      );
+      const result = await createChannel(client, { warn: () => undefined }).send(
+        { to: "42", text: "x", idempotencyKey: "k" },
+        signal(),
+      );
       expect(result).toEqual({ status: "failed", reason: "install grammy (npm install grammy)" });
     });
   });
@@ -283,13 +377,30 @@ describe("telegram", () => {
       server.push(text("hello"));
       server.push(text("from a bot", { from: { id: 5, is_bot: true, first_name: "B" } }));
       server.push(text("not for the bot", group()));
-      server.push(text("@Rouse_Test_Bot look", { ...group(), entities: [{ type: "mention", offset: 0, length: 15 }] }));
-      server.push(text("/go@rouse_test_bot", { ...group(), entities: [{ type: "bot_command", offset: 0, length: 18 }] }));
-      server.push(text("@another_bot look", { ...group(), entities: [{ type: "mention", offset: 0, length: 12 }] }));
+      server.push(
+        text("@Rouse_Test_Bot look", {
+          ...group(),
+          entities: [{ type: "mention", offset: 0, length: 15 }],
+        }),
+      );
+      server.push(
+        text("/go@rouse_test_bot", {
+          ...group(),
+          entities: [{ type: "bot_command", offset: 0, length: 18 }],
+        }),
+      );
+      server.push(
+        text("@another_bot look", {
+          ...group(),
+          entities: [{ type: "mention", offset: 0, length: 12 }],
+        }),
+      );
       server.push(
         text("yes", {
           ...group(),
-          reply_to_message: { ...message("q"), from: BOT } as unknown as NonNullable<Message["reply_to_message"]>,
+          reply_to_message: { ...message("q"), from: BOT } as unknown as NonNullable<
+            Message["reply_to_message"]
+          >,
         }),
       );
       server.push(
@@ -301,7 +412,12 @@ describe("telegram", () => {
         }),
       );
       server.push({
-        message: { ...message(""), text: undefined, caption: "what is it?", photo: [] } as unknown as NonNullable<Update["message"]>,
+        message: {
+          ...message(""),
+          text: undefined,
+          caption: "what is it?",
+          photo: [],
+        } as unknown as NonNullable<Update["message"]>,
       });
       server.push({ edited_message: message("edited") as NonNullable<Update["edited_message"]> });
       await vi.waitFor(() => expect(server.pending()).toBe(0), 5000);
@@ -327,7 +443,12 @@ describe("telegram", () => {
         "the message is not addressed to the agent",
         "the message is not addressed to the agent",
       ]);
-      expect(host.received[4]).toMatchObject({ to: "-1001234567890", thread: "7", from: "42", room: { kind: "group" } });
+      expect(host.received[4]).toMatchObject({
+        to: "-1001234567890",
+        thread: "7",
+        from: "42",
+        room: { kind: "group" },
+      });
       expect(host.states.at(-1)).toEqual({ ok: true, message: "receiving as @rouse_test_bot" });
     });
 
@@ -343,7 +464,11 @@ describe("telegram", () => {
       const after = testHost(saved);
       await listen(after);
       await vi.waitFor(() => expect(after.received).toHaveLength(2), 5000);
-      expect([...before.received, ...after.received].map((given) => given.text)).toEqual(["one", "two", "three"]);
+      expect([...before.received, ...after.received].map((given) => given.text)).toEqual([
+        "one",
+        "two",
+        "three",
+      ]);
     });
 
     it("gives again what could not be written, and asks for nothing later before", async () => {
@@ -352,8 +477,14 @@ describe("telegram", () => {
       server.push(text("one"));
       server.push(text("two"));
       await listen(host);
-      await vi.waitFor(() => expect(host.received.map((given) => given.text)).toEqual(["one", "two"]), 8000);
-      expect(host.states).toContainEqual({ ok: false, message: "not receiving: a message could not be written down" });
+      await vi.waitFor(
+        () => expect(host.received.map((given) => given.text)).toEqual(["one", "two"]),
+        8000,
+      );
+      expect(host.states).toContainEqual({
+        ok: false,
+        message: "not receiving: a message could not be written down",
+      });
       expect(host.states.at(-1)).toMatchObject({ ok: true });
     });
 
@@ -369,7 +500,10 @@ describe("telegram", () => {
       await stop();
       const after = testHost(saved);
       await listen(after);
-      await vi.waitFor(() => expect(after.received.map((given) => given.text)).toEqual(["two"]), 5000);
+      await vi.waitFor(
+        () => expect(after.received.map((given) => given.text)).toEqual(["two"]),
+        5000,
+      );
       expect(before.received.map((given) => given.text)).toEqual(["one"]);
     });
 
@@ -381,7 +515,10 @@ describe("telegram", () => {
       server.push(text("late"));
       await vi.waitFor(() => expect(host.received).toHaveLength(1), 8000);
       expect(performance.now() - begun).toBeGreaterThanOrEqual(RETRY_AFTER * 1000);
-      expect(host.states[0]).toEqual({ ok: false, message: "not receiving: telegram answered 429" });
+      expect(host.states[0]).toEqual({
+        ok: false,
+        message: "not receiving: telegram answered 429",
+      });
     });
 
     it("takes a webhook away that stands in its way, and names another poller", async () => {
@@ -391,17 +528,28 @@ describe("telegram", () => {
       await listen(host);
       server.push(text("kept"));
       await vi.waitFor(() => expect(host.received).toHaveLength(1), 8000);
-      expect(server.calls.find(({ method }) => method === "deleteWebhook")?.body).not.toHaveProperty("drop_pending_updates");
+      expect(
+        server.calls.find(({ method }) => method === "deleteWebhook")?.body,
+      ).not.toHaveProperty("drop_pending_updates");
       await vi.waitFor(() => expect(server.pending()).toBe(0), 5000);
       await api.getUpdates({ timeout: 0, offset: 1 });
-      await vi.waitFor(() => expect(host.states.at(-1)?.message).toMatch(/409 \(terminated by other getUpdates request\)/), 5000);
+      await vi.waitFor(
+        () =>
+          expect(host.states.at(-1)?.message).toMatch(
+            /409 \(terminated by other getUpdates request\)/,
+          ),
+        5000,
+      );
     });
 
     it("says that the token is wrong, without showing it", async () => {
       const host = testHost();
       await listen(host, { token: "777000111:wrong" });
       await vi.waitFor(() => expect(host.states).toHaveLength(1), 5000);
-      expect(host.states[0]).toEqual({ ok: false, message: "not receiving: telegram does not know the bot token (401)" });
+      expect(host.states[0]).toEqual({
+        ok: false,
+        message: "not receiving: telegram does not know the bot token (401)",
+      });
     });
   });
 
@@ -410,10 +558,15 @@ describe("telegram", () => {
       new Request("http://gateway/channels/telegram", {
         method,
         headers: secret === undefined ? {} : { "x-telegram-bot-api-secret-token": secret },
-        ...(method === "POST" ? { body: typeof body === "string" ? body : JSON.stringify(body) } : {}),
+        ...(method === "POST"
+          ? { body: typeof body === "string" ? body : JSON.stringify(body) }
+          : {}),
       });
     const update = { update_id: 1, message: message("hello") };
-    const ask = async (request: Request, host = testHost()): Promise<{ status: number | undefined; host: TestHost }> => {
+    const ask = async (
+      request: Request,
+      host = testHost(),
+    ): Promise<{ status: number | undefined; host: TestHost }> => {
       const { channel } = await open(server, { mode: "webhook", webhookSecret: SECRET });
       return { status: (await channel.request?.(request, host))?.status, host };
     };
@@ -476,4 +629,6 @@ function text(body: string, more: Partial<Message> = {}): Omit<Update, "update_i
   return { message: { ...message(body), ...more } as NonNullable<Update["message"]> };
 }
 
-const group = (): Partial<Message> => ({ chat: { id: -1001234567890, type: "supergroup", title: "Team" } });
+const group = (): Partial<Message> => ({
+  chat: { id: -1001234567890, type: "supergroup", title: "Team" },
+});

@@ -10,7 +10,10 @@ import { openChannel } from "./open.ts";
 import { BOT, startTelegram } from "./telegram-server.ts";
 import { VENDORS } from "./vendors.ts";
 
-const events = async (world: World, id: string): Promise<{ outcome: string; reason: string | null; bodyBytes: number | null }[]> =>
+const events = async (
+  world: World,
+  id: string,
+): Promise<{ outcome: string; reason: string | null; bodyBytes: number | null }[]> =>
   (await world.admin(`/admin/v1/events?path=channels/${id}`)).body.events;
 
 for (const vendor of VENDORS) {
@@ -47,7 +50,8 @@ for (const vendor of VENDORS) {
     await world.until(async () => (await events(world, vendor.id)).length === 5);
     expect((await events(world, vendor.id))[0]).toMatchObject({
       outcome: "skipped",
-      reason: "an edit of an earlier message: the turn of that message has begun, so it keeps its text",
+      reason:
+        "an edit of an earlier message: the turn of that message has begun, so it keeps its text",
       bodyBytes: null,
     });
     expect(provider.requests).toHaveLength(3);
@@ -55,7 +59,9 @@ for (const vendor of VENDORS) {
   });
 }
 
-for (const vendor of VENDORS.filter(({ id }) => ["slack", "mattermost", "telegram", "discord"].includes(id))) {
+for (const vendor of VENDORS.filter(({ id }) =>
+  ["slack", "mattermost", "telegram", "discord"].includes(id),
+)) {
   it(`${vendor.id}: a thread goes on without a mention once the agent has answered in it, after a restart too`, async () => {
     const dir = mkdtempSync(join(tmpdir(), "rouse-thread-"));
     onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
@@ -81,7 +87,9 @@ for (const vendor of VENDORS.filter(({ id }) => ["slack", "mattermost", "telegra
     if (vendor.id === "slack") before?.("the server room is too warm");
     await ask(opened, far.writes.thread("what do you say?"));
     if (vendor.id === "slack")
-      expect(lastText(opened.provider)).toMatch(/What was written in this thread before:\nU0VERA0001: the server room is too warm/);
+      expect(lastText(opened.provider)).toMatch(
+        /What was written in this thread before:\nU0VERA0001: the server room is too warm/,
+      );
     expect(await ask(opened, inThread("and now?"))).toBe("I was given: text alone");
     expect(lastText(opened.provider)).toContain("and now?");
     // What the model has seen already does not come again.
@@ -103,7 +111,8 @@ for (const vendor of VENDORS.filter(({ id }) => id === "slack" || id === "matter
   it(`${vendor.id}: a reply that is still being sent is not given to the model as what others wrote in the thread`, async () => {
     const { far, provider, world } = await openWorld(vendor);
     const { inThread, loseAnswer } = far.sends;
-    if (!inThread || !loseAnswer || !far.writes.thread) throw new Error("the channel follows no threads");
+    if (!inThread || !loseAnswer || !far.writes.thread)
+      throw new Error("the channel follows no threads");
     provider.answer = () => {
       loseAnswer();
       return "canary-own-reply";
@@ -115,7 +124,9 @@ for (const vendor of VENDORS.filter(({ id }) => id === "slack" || id === "matter
     await world.until(async () => provider.requests.length === 2);
     expect(lastText(provider)).toContain("and now?");
     // It is in the history, once.
-    expect(JSON.stringify(provider.requests[1]?.body.messages).match(/canary-own-reply/g)).toHaveLength(1);
+    expect(
+      JSON.stringify(provider.requests[1]?.body.messages).match(/canary-own-reply/g),
+    ).toHaveLength(1);
     expect(lastText(provider)).not.toContain("canary-own-reply");
   });
 }
@@ -130,7 +141,9 @@ for (const vendor of VENDORS.filter(({ id }) => id === "slack" || id === "matter
       await ask(opened, far.writes.thread?.("what now?") ?? Promise.resolve(undefined));
       expect(lastText(provider)).toContain("what now?");
       // The thread is followed all the same.
-      expect(await ask(opened, far.sends.inThread?.("and now?") ?? Promise.resolve(undefined))).toBe("I was given: text alone");
+      expect(
+        await ask(opened, far.sends.inThread?.("and now?") ?? Promise.resolve(undefined)),
+      ).toBe("I was given: text alone");
       return JSON.stringify(provider.requests.map(({ body }) => body));
     };
     const none = await called(0);
@@ -150,7 +163,9 @@ it("mattermost: what others wrote in a thread comes along when the agent is call
   await pass(world, await far.writes.chatter("unrelated words"));
   far.sends.before?.("the pump is loud");
   await ask(opened, far.writes.thread?.("what now?") ?? Promise.resolve(undefined));
-  expect(lastText(provider)).toMatch(/<<<EXTERNAL_CONTENT \w+>>>[^]*What was written in this thread before:\nother: the pump is loud/);
+  expect(lastText(provider)).toMatch(
+    /<<<EXTERNAL_CONTENT \w+>>>[^]*What was written in this thread before:\nother: the pump is loud/,
+  );
   expect(lastText(provider)).not.toContain("unrelated words");
 });
 
@@ -164,10 +179,16 @@ it("telegram: each topic of a forum is a thread, General too, and nothing else i
   const write = (text: string, more: object): number => {
     const from = { id: 42, is_bot: false, first_name: "Ann" };
     const chat = { id: -1001234567890, type: "supergroup" as const, title: "Friday" };
-    const entities = text.startsWith("/") ? [{ type: "bot_command" as const, offset: 0, length: text.length }] : [];
-    return server.push({ message: { message_id: ++count, date: 1_760_000_000, from, chat, text, entities, ...more } });
+    const entities = text.startsWith("/")
+      ? [{ type: "bot_command" as const, offset: 0, length: text.length }]
+      : [];
+    return server.push({
+      message: { message_id: ++count, date: 1_760_000_000, from, chat, text, entities, ...more },
+    });
   };
-  const forum = { chat: { id: -1009876543210, type: "supergroup", title: "Forum", is_forum: true } };
+  const forum = {
+    chat: { id: -1009876543210, type: "supergroup", title: "Forum", is_forum: true },
+  };
   const topic = { ...forum, is_topic_message: true, message_thread_id: 7 };
   write("in a topic", topic);
   write("in General", forum);
@@ -190,7 +211,11 @@ it("telegram: each topic of a forum is a thread, General too, and nothing else i
   expect(host.received.filter(({ addressed }) => addressed === undefined)).toHaveLength(1);
   expect(host.received.slice(1, 3).every((message) => !("thread" in message))).toBe(true);
   const reason = "the message is not addressed to the agent";
-  expect(host.skipped).toMatchObject([{ skipped: reason }, { skipped: reason }, { skipped: reason }]);
+  expect(host.skipped).toMatchObject([
+    { skipped: reason },
+    { skipped: reason },
+    { skipped: reason },
+  ]);
 });
 
 it("discord: threads are followed if the application may have the text of messages, from the next start on", async () => {
@@ -198,8 +223,16 @@ it("discord: threads are followed if the application may have the text of messag
   onTestFinished(() => server.close());
   const { channel } = await openChannel("discord", { token: server.token, apiUrl: server.url });
   const host = testHost();
-  const written = { type: 0, author: { id: USER }, mentions: [], attachments: [], guild_id: "1", channel_id: THREAD };
-  const isUp = () => expect.poll(() => host.states.at(-1)).toEqual({ ok: true, message: "receiving" });
+  const written = {
+    type: 0,
+    author: { id: USER },
+    mentions: [],
+    attachments: [],
+    guild_id: "1",
+    channel_id: THREAD,
+  };
+  const isUp = () =>
+    expect.poll(() => host.states.at(-1)).toEqual({ ok: true, message: "receiving" });
 
   const first = listening(channel, host);
   await isUp();
@@ -220,7 +253,10 @@ it("discord: threads are followed if the application may have the text of messag
     { id: "14", to: DIRECT, text: "direct", direct: true },
   ]);
   expect(host.received[1]).not.toHaveProperty("addressed");
-  expect(host.skipped[1]).toEqual({ id: "13", skipped: "the message is not addressed to the agent" });
+  expect(host.skipped[1]).toEqual({
+    id: "13",
+    skipped: "the message is not addressed to the agent",
+  });
   await second.stop();
 
   // Nothing has changed: the session goes on, and then the application may not have texts any more.
@@ -234,7 +270,12 @@ it("discord: threads are followed if the application may have the text of messag
   host.states.length = 0;
   listening(channel, host);
   await isUp();
-  expect(server.gateway.map(({ op }) => op)).toEqual(["identify", "identify", "resume", "identify"]);
+  expect(server.gateway.map(({ op }) => op)).toEqual([
+    "identify",
+    "identify",
+    "resume",
+    "identify",
+  ]);
   const intents = server.gateway.filter(({ op }) => op === "identify").map(({ d }) => d["intents"]);
   expect(intents).toEqual([4608, 4608 + 32_768, 4608]);
 });

@@ -9,7 +9,12 @@ export interface TypingLog {
 export const createTypingLog = (): TypingLog => ({ signs: [], hidden: 0, mode: "ok" });
 
 /** Keeps a sign. Returns how it is to be answered. */
-export function keepSign(log: TypingLog, to: string, thread?: string, message?: unknown): TypingLog["mode"] {
+export function keepSign(
+  log: TypingLog,
+  to: string,
+  thread?: string,
+  message?: unknown,
+): TypingLog["mode"] {
   log.signs.push({ to, thread, message, at: performance.now() });
   return log.mode;
 }

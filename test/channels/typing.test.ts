@@ -41,7 +41,11 @@ async function open(vendor: Vendor, settings: object = {}) {
     return "done";
   };
   const inThread = vendor.id === "slack";
-  const conversation = await openConversation(vendor, { config: modelConfig(provider), settings, inThread }, close);
+  const conversation = await openConversation(
+    vendor,
+    { config: modelConfig(provider), settings, inThread },
+    close,
+  );
   const { typing } = conversation.far;
   if (!typing) throw new Error(`${vendor.id} shows no signs`);
   /** Begins a turn, and waits for its model call. */
@@ -53,7 +57,8 @@ async function open(vendor: Vendor, settings: object = {}) {
   return { ...conversation, typing, slow, begin, everyMs: EVERY_MS[vendor.id] ?? 0, arrived };
 }
 
-const whenShown = (world: World, typing: TypingLog, count: number) => world.until(async () => typing.signs.length >= count);
+const whenShown = (world: World, typing: TypingLog, count: number) =>
+  world.until(async () => typing.signs.length >= count);
 
 describe.each(SIGNERS)("the typing sign on $id", (vendor) => {
   it("is shown while a turn runs, again before it ends, and not after the answer", async () => {
@@ -74,7 +79,10 @@ describe.each(SIGNERS)("the typing sign on $id", (vendor) => {
     expect(answer.text).toContain("done");
     const { length } = typing.signs;
     // WhatsApp's sign names a message in place of a recipient.
-    const expected = vendor.id === "whatsapp" ? { message: expect.stringMatching(/^wamid\./) as unknown } : { to: answer.to };
+    const expected =
+      vendor.id === "whatsapp"
+        ? { message: expect.stringMatching(/^wamid\./) as unknown }
+        : { to: answer.to };
     for (const sign of typing.signs) expect(sign).toMatchObject(expected);
     if (vendor.id === "slack") {
       expect(typing.signs[0]?.thread).toBe("1760000000.000001");
@@ -86,37 +94,42 @@ describe.each(SIGNERS)("the typing sign on $id", (vendor) => {
     expect(arrived()).toBe(before + 1);
   });
 
-  it.each(["hang", "unavailable"] as const)("changes nothing about the answer if the vendor's endpoint is: %s", async (mode) => {
-    const { far, typing, slow, clock, world, begin, everyMs, before } = await open(vendor);
-    typing.mode = mode;
-    await begin();
-    await whenShown(world, typing, 1);
-    if (mode === "unavailable") {
-      // After an error it is asked less often.
-      await settle();
-      clock.advance(Math.min(everyMs, 9_000));
-      await settle();
-      expect(typing.signs).toHaveLength(1);
-      clock.advance(Math.max(everyMs, 11_000));
-      await whenShown(world, typing, 2);
-    }
-    slow.open();
-    const opened = performance.now();
-    expect((await world.until(async () => far.arrived()[before])).text).toContain("done");
-    // A call that hangs is given 5 seconds, and nothing waits for its end.
-    expect(performance.now() - opened).toBeLessThan(3_500);
-    await world.until(async () => (await lastRun(world)).status === "succeeded");
-    const { id } = await lastRun(world);
-    const { run } = (await world.admin(`/admin/v1/runs/${id}`)).body;
-    expect([run.attempts, run.warnings]).toEqual([1, []]);
-  });
+  it.each(["hang", "unavailable"] as const)(
+    "changes nothing about the answer if the vendor's endpoint is: %s",
+    async (mode) => {
+      const { far, typing, slow, clock, world, begin, everyMs, before } = await open(vendor);
+      typing.mode = mode;
+      await begin();
+      await whenShown(world, typing, 1);
+      if (mode === "unavailable") {
+        // After an error it is asked less often.
+        await settle();
+        clock.advance(Math.min(everyMs, 9_000));
+        await settle();
+        expect(typing.signs).toHaveLength(1);
+        clock.advance(Math.max(everyMs, 11_000));
+        await whenShown(world, typing, 2);
+      }
+      slow.open();
+      const opened = performance.now();
+      expect((await world.until(async () => far.arrived()[before])).text).toContain("done");
+      // A call that hangs is given 5 seconds, and nothing waits for its end.
+      expect(performance.now() - opened).toBeLessThan(3_500);
+      await world.until(async () => (await lastRun(world)).status === "succeeded");
+      const { id } = await lastRun(world);
+      const { run } = (await world.admin(`/admin/v1/runs/${id}`)).body;
+      expect([run.attempts, run.warnings]).toEqual([1, []]);
+    },
+  );
 });
 
 describe("the typing sign", () => {
   const telegram = SIGNERS.find(({ id }) => id === "telegram") as Vendor;
 
   it("is not shown if the channel's section says `typing: false`", async () => {
-    const { far, typing, slow, clock, world, begin, before } = await open(telegram, { typing: false });
+    const { far, typing, slow, clock, world, begin, before } = await open(telegram, {
+      typing: false,
+    });
     await begin();
     clock.advance(10_000);
     await settle();
@@ -164,7 +177,11 @@ describe("the typing sign", () => {
     const world = await approvalWorld({
       clock,
       agent: { approve: ["bank.transfer"] },
-      config: { channels: { telegram: section }, owner: { telegram: "42" }, tools: { approvers: ["telegram:42"] } },
+      config: {
+        channels: { telegram: section },
+        owner: { telegram: "42" },
+        tools: { approvers: ["telegram:42"] },
+      },
     });
     close.push(() => server.close(), world.close);
     const slow = gate();
@@ -174,7 +191,15 @@ describe("the typing sign", () => {
       return handler(...request);
     };
     const chat = { id: 42, type: "private" as const, first_name: "Ann" };
-    server.push({ message: { message_id: 7, date: 1_760_000_000, chat, from: { ...chat, is_bot: false }, text: "pay" } });
+    server.push({
+      message: {
+        message_id: 7,
+        date: 1_760_000_000,
+        chat,
+        from: { ...chat, is_bot: false },
+        text: "pay",
+      },
+    });
     await whenShown(world, server.typing, 1);
     slow.open();
     await world.open();
@@ -192,7 +217,11 @@ describe("the vendors' own clients", () => {
     const discord = await startDiscord();
     const slack = await startSlack();
     close.push(telegram.close, discord.close, slack.close);
-    expect(await new Api(telegram.token, { apiRoot: telegram.url }).sendChatAction(42, "typing", { message_thread_id: 7 })).toBe(true);
+    expect(
+      await new Api(telegram.token, { apiRoot: telegram.url }).sendChatAction(42, "typing", {
+        message_thread_id: 7,
+      }),
+    ).toBe(true);
     expect(telegram.typing.signs).toMatchObject([{ to: "42", thread: "7" }]);
     expect(telegram.messages).toEqual([]);
     const rest = new REST({ api: discord.url, version: "10" }).setToken(discord.token);
@@ -203,6 +232,9 @@ describe("the vendors' own clients", () => {
       const about = { channel_id: "D0ANN00001", thread_ts: "1760000000.000001", status };
       expect(await threads.setStatus(about)).toMatchObject({ ok: true });
     }
-    expect(slack.typing).toMatchObject({ signs: [{ to: "D0ANN00001", thread: "1760000000.000001" }], hidden: 1 });
+    expect(slack.typing).toMatchObject({
+      signs: [{ to: "D0ANN00001", thread: "1760000000.000001" }],
+      hidden: 1,
+    });
   });
 });

@@ -12,12 +12,32 @@ import {
 } from "./discord-server.ts";
 import { DIRECT, OTHER_BOT, ROSA, startMattermost, TOKEN, TOWN } from "./mattermost-server.ts";
 import { ACCOUNT, signalServer } from "./signal-server.ts";
-import { BOT_TOKEN, BOT_USER as SLACK_BOT, eventCallback, signedRequest, SIGNING_SECRET, startSlack } from "./slack-server.ts";
+import {
+  BOT_TOKEN,
+  BOT_USER as SLACK_BOT,
+  eventCallback,
+  signedRequest,
+  SIGNING_SECRET,
+  startSlack,
+} from "./slack-server.ts";
 import { BOT as TELEGRAM_BOT, startTelegram } from "./telegram-server.ts";
 import { section as teamsSection } from "./teams-world.ts";
-import { activityRequest, CHANNEL, channelMessage, directMessage, PERSONAL, teamsServer } from "./teams-server.ts";
+import {
+  activityRequest,
+  CHANNEL,
+  channelMessage,
+  directMessage,
+  PERSONAL,
+  teamsServer,
+} from "./teams-server.ts";
 import type { TypingLog } from "./typing-log.ts";
-import { ACCESS_TOKEN, notification, textMessage, valueOf, whatsappServer } from "./whatsapp-server.ts";
+import {
+  ACCESS_TOKEN,
+  notification,
+  textMessage,
+  valueOf,
+  whatsappServer,
+} from "./whatsapp-server.ts";
 import { section as whatsappSection } from "./whatsapp-world.ts";
 
 /** Writes a message: a request that the vendor sends to the gateway, or what its stream says. */
@@ -153,13 +173,24 @@ export const VENDORS: Vendor[] = [
           const { id, mime } = server.shelf.put({ name, ...given });
           const about = { id, mime_type: mime, sha256: "AA==" };
           if (kind === "voice")
-            return write("", { type: "audio", text: undefined, audio: { ...about, mime_type: `${mime}; codecs=opus`, voice: true } });
+            return write("", {
+              type: "audio",
+              text: undefined,
+              audio: { ...about, mime_type: `${mime}; codecs=opus`, voice: true },
+            });
           const caption = { ...about, caption: text };
-          const content = kind === "image" ? { image: caption } : { document: { ...caption, filename: name } };
+          const content =
+            kind === "image" ? { image: caption } : { document: { ...caption, filename: name } };
           return write("", { type: kind, text: undefined, ...content });
         },
         // Only the id of what is quoted comes: here the last message that the number has sent.
-        quote: (text) => write(text, { context: { from: "15550001111", id: `wamid.${String(server.arrived.length).padStart(8, "0")}` } }),
+        quote: (text) =>
+          write(text, {
+            context: {
+              from: "15550001111",
+              id: `wamid.${String(server.arrived.length).padStart(8, "0")}`,
+            },
+          }),
       };
       return {
         sends,
@@ -186,7 +217,9 @@ export const VENDORS: Vendor[] = [
       const write = async (make: typeof directMessage, more: Record<string, unknown>) =>
         activityRequest(make(server.url, { id: String(++spoken), ...more }), await server.sign());
       const speak: Say = (text) => write(directMessage, { text });
-      const inGroup = { conversation: { isGroup: true, conversationType: "groupChat", id: CHANNEL } };
+      const inGroup = {
+        conversation: { isGroup: true, conversationType: "groupChat", id: CHANNEL },
+      };
       const writes: Writes = {
         group: CHANNEL,
         mention: (text) => write(channelMessage, { text: `<at>Rouse</at> ${text}`, ...inGroup }),
@@ -204,17 +237,31 @@ export const VENDORS: Vendor[] = [
         authorization: "Bearer connector-token-1",
         file({ kind, name, ...given }, text) {
           const { id } = server.shelf.put({ name, ...given });
-          const picture = { contentType: "image/*", contentUrl: `${server.url}/v3/attachments/${id}/views/original` };
+          const picture = {
+            contentType: "image/*",
+            contentUrl: `${server.url}/v3/attachments/${id}/views/original`,
+          };
           const [fileType] = name.split(".").slice(-1);
           const downloadUrl = `${server.url}/personal/${id}`;
           const content = { downloadUrl, uniqueId: id, fileType };
-          const shared = { contentType: "application/vnd.microsoft.teams.file.download.info", contentUrl: downloadUrl, name, content };
+          const shared = {
+            contentType: "application/vnd.microsoft.teams.file.download.info",
+            contentUrl: downloadUrl,
+            name,
+            content,
+          };
           const html = { contentType: "text/html", content: `<p>${text}</p>` };
-          return write(directMessage, { text, attachments: [kind === "image" ? picture : shared, html] });
+          return write(directMessage, {
+            text,
+            attachments: [kind === "image" ? picture : shared, html],
+          });
         },
         quote(text, { author, text: before }) {
           const content = `<blockquote itemscope itemtype="http://schema.skype.com/Reply" itemid="1"><strong itemprop="mri" itemid="8:orgid:1">${author}</strong><span itemprop="time" itemid="1"></span><p itemprop="preview">${before}</p></blockquote><p>${text}</p>`;
-          return write(directMessage, { text, attachments: [{ contentType: "text/html", content }] });
+          return write(directMessage, {
+            text,
+            attachments: [{ contentType: "text/html", content }],
+          });
         },
       };
       const { fail, close } = server;
@@ -239,12 +286,26 @@ export const VENDORS: Vendor[] = [
     async start() {
       const server = await signalServer();
       const arrived = () =>
-        server.sent.map(({ recipient, groupId, message }) => ({ to: recipient?.[0] ?? groupId ?? "", text: message ?? "" }));
-      const owner = { sourceNumber: OWNER, sourceUuid: OWNER_ID, sourceName: "Ada", sourceDevice: 1 };
-      const write = async (message: string, more: object = {}, from: object = owner): Promise<undefined> => {
+        server.sent.map(({ recipient, groupId, message }) => ({
+          to: recipient?.[0] ?? groupId ?? "",
+          text: message ?? "",
+        }));
+      const owner = {
+        sourceNumber: OWNER,
+        sourceUuid: OWNER_ID,
+        sourceName: "Ada",
+        sourceDevice: 1,
+      };
+      const write = async (
+        message: string,
+        more: object = {},
+        from: object = owner,
+      ): Promise<undefined> => {
         const timestamp = 1_760_000_000_000 + ++spoken;
         const dataMessage = { timestamp, message, expiresInSeconds: 0, viewOnce: false, ...more };
-        server.emit({ envelope: { ...from, timestamp, serverReceivedTimestamp: timestamp, dataMessage } });
+        server.emit({
+          envelope: { ...from, timestamp, serverReceivedTimestamp: timestamp, dataMessage },
+        });
       };
       const speak: Say = (text) => write(text);
       const groupInfo = { groupId: SIGNAL_GROUP, groupName: "Friday", type: "DELIVER" };
@@ -254,7 +315,12 @@ export const VENDORS: Vendor[] = [
         mention: (text) => write(`\uFFFC ${text}`, { groupInfo, mentions }),
         thread: null,
         chatter: (text) => write(text, { groupInfo }),
-        stranger: (text) => write(text, {}, { ...owner, sourceNumber: null, sourceUuid: OWNER_ID.replaceAll("1", "9") }),
+        stranger: (text) =>
+          write(
+            text,
+            {},
+            { ...owner, sourceNumber: null, sourceUuid: OWNER_ID.replaceAll("1", "9") },
+          ),
         unreadable: () => write(""),
         reasons: { chatter: NOT_ADDRESSED, unreadable: /no text/ },
       };
@@ -264,7 +330,9 @@ export const VENDORS: Vendor[] = [
           const target = 1_760_000_000_000 + spoken;
           const timestamp = 1_760_000_000_000 + ++spoken;
           const editMessage = { targetSentTimestamp: target, dataMessage: { timestamp, message } };
-          server.emit({ envelope: { ...owner, timestamp, serverReceivedTimestamp: timestamp, editMessage } });
+          server.emit({
+            envelope: { ...owner, timestamp, serverReceivedTimestamp: timestamp, editMessage },
+          });
           return undefined;
         },
         inThread: null,
@@ -273,22 +341,60 @@ export const VENDORS: Vendor[] = [
         file({ name, kind: _kind, ...given }, text) {
           const { id, mime, bytes } = server.shelf.put({ name, ...given });
           return write(text, {
-            attachments: [{ contentType: mime, filename: name, id, size: bytes.length, width: null, height: null, caption: null }],
+            attachments: [
+              {
+                contentType: mime,
+                filename: name,
+                id,
+                size: bytes.length,
+                width: null,
+                height: null,
+                caption: null,
+              },
+            ],
           });
         },
         quote: (text, { author, text: before }) =>
-          write(text, { quote: { id: 1, author, authorNumber: author, authorUuid: null, text: before, attachments: [] } }),
+          write(text, {
+            quote: {
+              id: 1,
+              author,
+              authorNumber: author,
+              authorUuid: null,
+              text: before,
+              attachments: [],
+            },
+          }),
       };
       const { url, fail, close } = server;
-      return { sends, url, to: NUMBERS, arrivesAs: same, arrived, fail, speak, writes, answersTo: OWNER_ID, typing: server.typing, close };
+      return {
+        sends,
+        url,
+        to: NUMBERS,
+        arrivesAs: same,
+        arrived,
+        fail,
+        speak,
+        writes,
+        answersTo: OWNER_ID,
+        typing: server.typing,
+        close,
+      };
     },
   },
   {
     id: "imessage",
-    section: (url) => ({ url, password: PASSWORD, webhookSecret: WEBHOOK_SECRET, allowFrom: [OWNER], mentions: ["rouse"] }),
+    section: (url) => ({
+      url,
+      password: PASSWORD,
+      webhookSecret: WEBHOOK_SECRET,
+      allowFrom: [OWNER],
+      mentions: ["rouse"],
+    }),
     async start() {
       const server = await blueBubblesServer(() => Date.now());
-      const arrived = () => server.sent.map(({ chatGuid, text }) => ({ to: chatGuid.replace(/^.*;-;/, ""), text }));
+      const arrived = () =>
+        server.sent.map(({ chatGuid, text }) => ({ to: chatGuid.replace(/^.*;-;/, ""), text }));
       const write = async (text: string | null, more: Parameters<typeof server.arrive>[1] = {}) =>
         new Request(`http://rouse.test/channels/imessage/${WEBHOOK_SECRET}`, {
           method: "POST",
@@ -308,16 +414,25 @@ export const VENDORS: Vendor[] = [
       const sends: Sends = {
         shelf: server.shelf,
         async edit(text) {
-          const data = { ...server.messages.findLast(({ isFromMe }) => !isFromMe), text, dateEdited: Date.now() };
+          const data = {
+            ...server.messages.findLast(({ isFromMe }) => !isFromMe),
+            text,
+            dateEdited: Date.now(),
+          };
           const url = `http://rouse.test/channels/imessage/${WEBHOOK_SECRET}`;
-          return new Request(url, { method: "POST", body: JSON.stringify({ type: "updated-message", data }) });
+          return new Request(url, {
+            method: "POST",
+            body: JSON.stringify({ type: "updated-message", data }),
+          });
         },
         inThread: null,
         before: null,
         authorization: undefined,
         file({ name, kind: _kind, ...given }, text) {
           const { id: guid, mime: mimeType, bytes } = server.shelf.put({ name, ...given });
-          return write(`\uFFFC${text}`, { attachments: [{ guid, mimeType, transferName: name, totalBytes: bytes.length }] });
+          return write(`\uFFFC${text}`, {
+            attachments: [{ guid, mimeType, transferName: name, totalBytes: bytes.length }],
+          });
         },
         quote(text, { author, text: before }) {
           const { guid } = server.arrive(before, { handle: { address: author } }).data;
@@ -325,12 +440,28 @@ export const VENDORS: Vendor[] = [
         },
       };
       const { url, fail, close } = server;
-      return { sends, url, to: NUMBERS, arrivesAs: same, arrived, fail, speak, writes, answersTo: OWNER, close };
+      return {
+        sends,
+        url,
+        to: NUMBERS,
+        arrivesAs: same,
+        arrived,
+        fail,
+        speak,
+        writes,
+        answersTo: OWNER,
+        close,
+      };
     },
   },
   {
     id: "slack",
-    section: (apiUrl) => ({ botToken: BOT_TOKEN, signingSecret: SIGNING_SECRET, apiUrl, allowFrom: ["U0ANN00001"] }),
+    section: (apiUrl) => ({
+      botToken: BOT_TOKEN,
+      signingSecret: SIGNING_SECRET,
+      apiUrl,
+      allowFrom: ["U0ANN00001"],
+    }),
     async start() {
       const server = await startSlack();
       const arrived = () => server.posts.map(({ channel, text }) => ({ to: channel, text }));
@@ -357,31 +488,75 @@ export const VENDORS: Vendor[] = [
         },
         chatter: (text) => write({ channel_type: "channel", channel: "C0123ABC", text }),
         stranger: (text) => write({ ...direct, user: "U0EVE00001", text }),
-        unreadable: (text) => write({ ...direct, user: undefined, subtype: "message_changed", message: { user: "U0ANN00001", text } }),
+        unreadable: (text) =>
+          write({
+            ...direct,
+            user: undefined,
+            subtype: "message_changed",
+            message: { user: "U0ANN00001", text },
+          }),
         reasons: { chatter: NOT_ADDRESSED, unreadable: EDIT },
       };
       const sends: Sends = {
         shelf: server.shelf,
         edit(text) {
-          const message = { type: "message", user: "U0ANN00001", text, ts: last, edited: { user: "U0ANN00001", ts: `${last}9` } };
+          const message = {
+            type: "message",
+            user: "U0ANN00001",
+            text,
+            ts: last,
+            edited: { user: "U0ANN00001", ts: `${last}9` },
+          };
           return write({ ...direct, user: undefined, subtype: "message_changed", message });
         },
-        inThread: (text) => write({ channel_type: "channel", channel: "C0123ABC", text, thread_ts: "1760000000.000001" }),
-        before: (text) => void server.written.push({ ts: "1760000000.000002", thread_ts: "1760000000.000001", user: "U0VERA0001", text }),
+        inThread: (text) =>
+          write({
+            channel_type: "channel",
+            channel: "C0123ABC",
+            text,
+            thread_ts: "1760000000.000001",
+          }),
+        before: (text) =>
+          void server.written.push({
+            ts: "1760000000.000002",
+            thread_ts: "1760000000.000001",
+            user: "U0VERA0001",
+            text,
+          }),
         loseAnswer: () => server.fail("hang-after-taking", 1),
         authorization: `Bearer ${BOT_TOKEN}`,
         file({ name, kind: _kind, url: elsewhere, ...given }, text) {
           const { id, mime: mimetype, bytes } = server.shelf.put({ name, ...given });
           const url = elsewhere ?? `${server.url.replace(/api\/$/, "")}files-pri/T1-${id}`;
-          const about = { id, name, mimetype, size: bytes.length, mode: "hosted", file_access: "visible" };
-          const file = { ...about, url_private: `${url}/${name}`, url_private_download: `${url}/download/${name}` };
+          const about = {
+            id,
+            name,
+            mimetype,
+            size: bytes.length,
+            mode: "hosted",
+            file_access: "visible",
+          };
+          const file = {
+            ...about,
+            url_private: `${url}/${name}`,
+            url_private_download: `${url}/download/${name}`,
+          };
           return write({ ...direct, subtype: "file_share", text, files: [file] });
         },
         quote: (text, { author: author_name, text: before }) =>
           write({
             ...direct,
             text,
-            attachments: [{ is_msg_unfurl: true, is_share: true, author_name, text: before, ts: "1.1", channel_id: "C1" }],
+            attachments: [
+              {
+                is_msg_unfurl: true,
+                is_share: true,
+                author_name,
+                text: before,
+                ts: "1.1",
+                channel_id: "C1",
+              },
+            ],
           }),
       };
       const { fail, close } = server;
@@ -405,9 +580,13 @@ export const VENDORS: Vendor[] = [
     section: (url) => ({ url, token: TOKEN, allowFrom: [ROSA] }),
     async start() {
       const server = await startMattermost();
-      const arrived = () => server.posts.map(({ channel_id, message }) => ({ to: channel_id, text: message }));
+      const arrived = () =>
+        server.posts.map(({ channel_id, message }) => ({ to: channel_id, text: message }));
       let last: ReturnType<typeof server.write> | undefined;
-      const write = async (message: string, more: Parameters<typeof server.write>[0] | object = {}): Promise<undefined> =>
+      const write = async (
+        message: string,
+        more: Parameters<typeof server.write>[0] | object = {},
+      ): Promise<undefined> =>
         void (last = server.write({ message, channel_id: TOWN, user_id: ROSA, ...more }));
       const speak: Say = (text) => write(text, { channel_id: DIRECT });
       const root = { id: "root".padEnd(26, "0"), message: "What about this?" };
@@ -420,23 +599,41 @@ export const VENDORS: Vendor[] = [
         },
         chatter: (text) => write(text),
         stranger: (text) => write(text, { channel_id: DIRECT, user_id: OTHER_BOT }),
-        unreadable: (text) => write(text, { channel_id: DIRECT, user_id: OTHER_BOT, props: { from_bot: "true" } }),
+        unreadable: (text) =>
+          write(text, { channel_id: DIRECT, user_id: OTHER_BOT, props: { from_bot: "true" } }),
         reasons: { chatter: NOT_ADDRESSED, unreadable: BOT },
       };
       const sends: Sends = {
         shelf: server.shelf,
         edit: async (text) => (last && server.edit(last, text), undefined),
         inThread: (text) => write(text, { root_id: "root".padEnd(26, "0") }),
-        before: (text) => void server.write({ message: text, channel_id: TOWN, user_id: OTHER_BOT, root_id: "root".padEnd(26, "0") }),
+        before: (text) =>
+          void server.write({
+            message: text,
+            channel_id: TOWN,
+            user_id: OTHER_BOT,
+            root_id: "root".padEnd(26, "0"),
+          }),
         loseAnswer: () => server.fail("hang-after-taking", 1),
         authorization: `Bearer ${TOKEN}`,
         file({ name, kind: _kind, ...given }, text) {
           const { id, mime: mime_type, bytes } = server.shelf.put({ name, ...given });
-          return write(text, { channel_id: DIRECT, metadata: { files: [{ id, name, mime_type, size: bytes.length }] } });
+          return write(text, {
+            channel_id: DIRECT,
+            metadata: { files: [{ id, name, mime_type, size: bytes.length }] },
+          });
         },
         quote(text, { author, text: message }) {
-          const data = { post_id: "p", post: { user_id: author, message }, team_name: "t", channel_display_name: "c" };
-          return write(text, { channel_id: DIRECT, metadata: { embeds: [{ type: "permalink", url: "", data }] } });
+          const data = {
+            post_id: "p",
+            post: { user_id: author, message },
+            team_name: "t",
+            channel_display_name: "c",
+          };
+          return write(text, {
+            channel_id: DIRECT,
+            metadata: { embeds: [{ type: "permalink", url: "", data }] },
+          });
         },
       };
       const { fail, close } = server;
@@ -461,20 +658,28 @@ export const VENDORS: Vendor[] = [
     async start() {
       const server = await startTelegram();
       // As people read a link: its text, then where it leads.
-      const read = (html: string): string => html.replaceAll(/<a href="([^"]*)">(.*?)<\/a>/gs, "$2 ($1)");
+      const read = (html: string): string =>
+        html.replaceAll(/<a href="([^"]*)">(.*?)<\/a>/gs, "$2 ($1)");
       const arrived = () => server.messages.map(({ chat, raw }) => ({ to: chat, text: read(raw) }));
-      const fail = (fault: Fault, times: number) => server.fail(TELEGRAM_FAULTS[fault] ?? "502", { times, method: "sendMessage" });
+      const fail = (fault: Fault, times: number) =>
+        server.fail(TELEGRAM_FAULTS[fault] ?? "502", { times, method: "sendMessage" });
       const write = async (text: string, more: object = {}, id = 42): Promise<undefined> => {
         const from = { id, is_bot: false, first_name: "Ann" };
         const chat = { id, type: "private" as const, first_name: "Ann" };
-        server.push({ message: { message_id: ++spoken, date: 1_760_000_000, from, chat, text, ...more } });
+        server.push({
+          message: { message_id: ++spoken, date: 1_760_000_000, from, chat, text, ...more },
+        });
       };
       const speak: Say = (text) => write(text);
       const group = { chat: { id: -1001234567890, type: "supergroup", title: "Friday" } };
       const name = `@${TELEGRAM_BOT.username}`;
       const entities = [{ type: "mention", offset: 0, length: name.length }];
       const mention = { ...group, entities };
-      const topic = { chat: { ...group.chat, id: -1009876543210, is_forum: true }, is_topic_message: true, message_thread_id: 7 };
+      const topic = {
+        chat: { ...group.chat, id: -1009876543210, is_forum: true },
+        is_topic_message: true,
+        message_thread_id: 7,
+      };
       const writes: Writes = {
         group: "-1001234567890",
         mention: (text) => write(`${name} ${text}`, mention),
@@ -489,14 +694,27 @@ export const VENDORS: Vendor[] = [
         async edit(text) {
           const from = { id: 42, is_bot: false, first_name: "Ann" };
           const chat = { id: 42, type: "private" as const, first_name: "Ann" };
-          server.push({ edited_message: { message_id: spoken, date: 1_760_000_000, edit_date: 1_760_000_001, from, chat, text } });
+          server.push({
+            edited_message: {
+              message_id: spoken,
+              date: 1_760_000_000,
+              edit_date: 1_760_000_001,
+              from,
+              chat,
+              text,
+            },
+          });
           return undefined;
         },
         inThread: (text) => write(text, topic),
         before: null,
         authorization: undefined,
         file({ kind, name: file_name, ...given }, caption) {
-          const { id: file_id, mime: mime_type, bytes } = server.shelf.put({ name: file_name, ...given });
+          const {
+            id: file_id,
+            mime: mime_type,
+            bytes,
+          } = server.shelf.put({ name: file_name, ...given });
           const about = { file_id, file_unique_id: `u${file_id}`, file_size: bytes.length };
           const size = { ...about, width: 800, height: 600 };
           const small = { ...size, file_id: "small", file_unique_id: "us", width: 90, height: 60 };
@@ -512,7 +730,13 @@ export const VENDORS: Vendor[] = [
           const chat = { id: 42, type: "private" as const, first_name: "Ann" };
           const from = { id: 5, is_bot: false, first_name };
           return write(text, {
-            reply_to_message: { message_id: 1, date: 1_760_000_000, chat, from, text: before } satisfies Partial<Message>,
+            reply_to_message: {
+              message_id: 1,
+              date: 1_760_000_000,
+              chat,
+              from,
+              text: before,
+            } satisfies Partial<Message>,
           });
         },
       };
@@ -539,8 +763,10 @@ export const VENDORS: Vendor[] = [
     async start() {
       const server = await startDiscord();
       server.givesContent = true;
-      const arrived = () => server.messages.map(({ channel, content }) => ({ to: channel, text: content }));
-      const fail = (fault: Fault, times: number) => server.fail(DISCORD_FAULTS[fault] ?? "502", { times });
+      const arrived = () =>
+        server.messages.map(({ channel, content }) => ({ to: channel, text: content }));
+      const fail = (fault: Fault, times: number) =>
+        server.fail(DISCORD_FAULTS[fault] ?? "502", { times });
       let last: object = {};
       const write = async (content: string, more: object = {}): Promise<undefined> => {
         last = {
@@ -562,7 +788,8 @@ export const VENDORS: Vendor[] = [
         group: DISCORD_CHANNEL,
         mention: (text) => write(`<@${DISCORD_BOT}> ${text}`, { ...inGuild, mentions }),
         // A thread is a channel of its own.
-        thread: (text) => write(`<@${DISCORD_BOT}> ${text}`, { ...inGuild, channel_id: DISCORD_THREAD, mentions }),
+        thread: (text) =>
+          write(`<@${DISCORD_BOT}> ${text}`, { ...inGuild, channel_id: DISCORD_THREAD, mentions }),
         chatter: (text) => write(text, inGuild),
         stranger: (text) => write(text, { author: { id: "600000000000000002" } }),
         unreadable: (text) => write(text, { author: { id: "5", bot: true } }),
@@ -571,7 +798,10 @@ export const VENDORS: Vendor[] = [
       const sends: Sends = {
         shelf: server.shelf,
         async edit(content) {
-          server.push({ ...last, content, edited_timestamp: "2026-10-09T10:00:00+00:00" }, "MESSAGE_UPDATE");
+          server.push(
+            { ...last, content, edited_timestamp: "2026-10-09T10:00:00+00:00" },
+            "MESSAGE_UPDATE",
+          );
           return undefined;
         },
         inThread: (text) => write(text, { ...inGuild, channel_id: DISCORD_THREAD }),
@@ -580,7 +810,14 @@ export const VENDORS: Vendor[] = [
         file({ name: filename, kind: _kind, ...given }, text) {
           const { id, mime: content_type, bytes } = server.shelf.put({ name: filename, ...given });
           const url = `${server.url.replace(/api$/, "")}attachments/1/2/${id}?ex=1&is=1&hm=a`;
-          const attachment = { id, filename, content_type, size: bytes.length, url, proxy_url: url };
+          const attachment = {
+            id,
+            filename,
+            content_type,
+            size: bytes.length,
+            url,
+            proxy_url: url,
+          };
           return write(text, { attachments: [attachment] });
         },
         quote: (text, { author: username, text: content }) =>

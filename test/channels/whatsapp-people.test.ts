@@ -3,14 +3,20 @@ import { notification, textMessage, valueOf } from "./whatsapp-server.ts";
 import { openWhatsApp, TO } from "./whatsapp-world.ts";
 
 const USER_ID = "US.13491208655302741918";
-const byId = (id: string, text: string) => ({ ...textMessage(id, text), from: undefined, from_user_id: USER_ID });
+const byId = (id: string, text: string) => ({
+  ...textMessage(id, text),
+  from: undefined,
+  from_user_id: USER_ID,
+});
 
 describe("people without a phone number", () => {
   it("are known by their business-scoped user id, with their name", async () => {
     const { post, received } = await openWhatsApp({ allowFrom: [USER_ID] });
     const contacts = [{ profile: { name: "Rosa" }, user_id: USER_ID }];
     expect(await post(notification([[{ ...valueOf([byId("1", "hi")]), contacts }]]))).toBe(200);
-    expect(received).toEqual([{ id: "1", from: USER_ID, name: "Rosa", to: USER_ID, direct: true, text: "hi" }]);
+    expect(received).toEqual([
+      { id: "1", from: USER_ID, name: "Rosa", to: USER_ID, direct: true, text: "hi" },
+    ]);
   });
 
   it("are answered by that id, which stands where WhatsApp wants it", async () => {
@@ -43,7 +49,10 @@ describe("more than 24 hours after the recipient wrote", () => {
     server.fail(LATE, 1);
     expect(await send({ text: "**Two** lines\n\nof text" })).toMatchObject({ status: "sent" });
     expect(server.arrived).toMatchObject([{ to: TO, text: "*Two* lines of text" }]);
-    expect(server.bodies[0]).toMatchObject({ type: "template", template: { name: "news", language: { code: "en_US" } } });
+    expect(server.bodies[0]).toMatchObject({
+      type: "template",
+      template: { name: "news", language: { code: "en_US" } },
+    });
     // Within the 24 hours free text is sent.
     expect(await send({ text: "again" })).toMatchObject({ status: "sent" });
     expect(server.bodies[1]).toMatchObject({ type: "text" });
@@ -53,7 +62,10 @@ describe("more than 24 hours after the recipient wrote", () => {
     const { send, server } = await openWhatsApp({ template });
     server.fail(LATE, 1);
     const result = await send({ text: "x".repeat(1025) });
-    expect(result).toMatchObject({ status: "failed", reason: expect.stringMatching(/24 hours/) as unknown });
+    expect(result).toMatchObject({
+      status: "failed",
+      reason: expect.stringMatching(/24 hours/) as unknown,
+    });
     expect(server.arrived).toEqual([]);
   });
 

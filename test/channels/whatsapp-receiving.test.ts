@@ -1,13 +1,24 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { APP_SECRET, notification, signedRequest, textMessage, valueOf, VERIFY_TOKEN } from "./whatsapp-server.ts";
+import {
+  APP_SECRET,
+  notification,
+  signedRequest,
+  textMessage,
+  valueOf,
+  VERIFY_TOKEN,
+} from "./whatsapp-server.ts";
 import { openWhatsApp, TO } from "./whatsapp-world.ts";
 
 describe("receiving from WhatsApp", () => {
   it("hands over a message, and the answer goes back to who wrote it", async () => {
     const { post, received, send, server } = await openWhatsApp();
-    expect(await post(notification([[valueOf([textMessage("wamid.1", "How is the build?")])]]))).toBe(200);
-    expect(received).toEqual([{ id: "wamid.1", from: TO, name: "Ada", to: TO, direct: true, text: "How is the build?" }]);
+    expect(
+      await post(notification([[valueOf([textMessage("wamid.1", "How is the build?")])]])),
+    ).toBe(200);
+    expect(received).toEqual([
+      { id: "wamid.1", from: TO, name: "Ada", to: TO, direct: true, text: "How is the build?" },
+    ]);
     await send({ to: received[0]?.to ?? "", replyTo: received[0]?.id ?? "" });
     expect(server.arrived).toMatchObject([{ to: TO, replyTo: "wamid.1" }]);
   });
@@ -15,13 +26,16 @@ describe("receiving from WhatsApp", () => {
   it("hands over every message of a batch, in order: entries, changes and messages", async () => {
     const { post, received } = await openWhatsApp();
     const value = (...ids: string[]) => valueOf(ids.map((id) => textMessage(id, `text of ${id}`)));
-    expect(await post(notification([[value("1", "2"), value("3")], [value("4")], [], [value()]]))).toBe(200);
+    expect(
+      await post(notification([[value("1", "2"), value("3")], [value("4")], [], [value()]])),
+    ).toBe(200);
     expect(received.map(({ id }) => id)).toEqual(["1", "2", "3", "4"]);
   });
 
   it("hands over what strangers write and the same message twice: the gateway decides", async () => {
     const { post, received, channel } = await openWhatsApp();
-    for (let n = 0; n < 2; n++) await post(notification([[valueOf([textMessage("wamid.1", "hi", "4915112345678")])]]));
+    for (let n = 0; n < 2; n++)
+      await post(notification([[valueOf([textMessage("wamid.1", "hi", "4915112345678")])]]));
     expect(received.map(({ id, from }) => [id, from])).toEqual([
       ["wamid.1", "+4915112345678"],
       ["wamid.1", "+4915112345678"],
@@ -31,17 +45,40 @@ describe("receiving from WhatsApp", () => {
 
   it("reads what people answer with besides text, and the files that come with it", async () => {
     const { post, received } = await openWhatsApp();
-    const message = (id: string, more: Record<string, unknown>) => ({ ...textMessage(id, ""), text: undefined, ...more });
+    const message = (id: string, more: Record<string, unknown>) => ({
+      ...textMessage(id, ""),
+      text: undefined,
+      ...more,
+    });
     const messages = [
       message("1", { type: "button", button: { payload: "p", text: "Yes" } }),
-      message("2", { type: "interactive", interactive: { type: "button_reply", button_reply: { id: "x", title: "No" } } }),
-      message("3", { type: "interactive", interactive: { type: "list_reply", list_reply: { id: "x", title: "Later", description: "d" } } }),
-      message("4", { type: "image", image: { id: "m", mime_type: "image/jpeg", caption: "Look at this" } }),
+      message("2", {
+        type: "interactive",
+        interactive: { type: "button_reply", button_reply: { id: "x", title: "No" } },
+      }),
+      message("3", {
+        type: "interactive",
+        interactive: {
+          type: "list_reply",
+          list_reply: { id: "x", title: "Later", description: "d" },
+        },
+      }),
+      message("4", {
+        type: "image",
+        image: { id: "m", mime_type: "image/jpeg", caption: "Look at this" },
+      }),
       message("5", { type: "audio", audio: { id: "m", voice: true } }),
       message("6", { type: "unsupported", errors: [{ code: 131051 }] }),
     ];
     await post(notification([[valueOf(messages)]]));
-    expect(received.map(({ text }) => text)).toEqual(["Yes", "No", "Later", "Look at this", "", "[unsupported]"]);
+    expect(received.map(({ text }) => text)).toEqual([
+      "Yes",
+      "No",
+      "Later",
+      "Look at this",
+      "",
+      "[unsupported]",
+    ]);
     expect(received.map(({ attachments }) => attachments?.[0]?.kind)).toEqual([
       undefined,
       undefined,
@@ -54,12 +91,33 @@ describe("receiving from WhatsApp", () => {
 
   it("passes over what is nothing to answer, and what is another's", async () => {
     const { post, received, host } = await openWhatsApp();
-    const reaction = { ...textMessage("1", ""), type: "reaction", reaction: { message_id: "wamid.0", emoji: "👍" } };
-    const system = { ...textMessage("2", ""), type: "system", system: { body: "changed their number" } };
+    const reaction = {
+      ...textMessage("1", ""),
+      type: "reaction",
+      reaction: { message_id: "wamid.0", emoji: "👍" },
+    };
+    const system = {
+      ...textMessage("2", ""),
+      type: "system",
+      system: { body: "changed their number" },
+    };
     const own = textMessage("3", "own", "15550001111");
     const group = { ...textMessage("8", "x"), group_id: "Y2FwaV9ncm91cA" };
     await post(
-      notification([[valueOf([reaction, system, own, { id: "4" }, null, "x", { ...textMessage("5", "x"), from: undefined }, group])]]),
+      notification([
+        [
+          valueOf([
+            reaction,
+            system,
+            own,
+            { id: "4" },
+            null,
+            "x",
+            { ...textMessage("5", "x"), from: undefined },
+            group,
+          ]),
+        ],
+      ]),
     );
     const text = valueOf([textMessage("6", "x")]);
     await post(notification([[valueOf([textMessage("7", "x")], [], "999")]]));
@@ -69,7 +127,10 @@ describe("receiving from WhatsApp", () => {
     expect(host.skipped).toEqual([
       { id: "4", skipped: "the message comes without a phone number and without a user id" },
       { id: "5", skipped: "the message comes without a phone number and without a user id" },
-      { id: "8", skipped: "the message was written in a group, and this channel answers people alone" },
+      {
+        id: "8",
+        skipped: "the message was written in a group, and this channel answers people alone",
+      },
     ]);
   });
 
@@ -79,13 +140,25 @@ describe("receiving from WhatsApp", () => {
       id: "wamid.9",
       status: name,
       recipient_id: "15557654321",
-      ...(code !== undefined && { errors: [{ code, title: "Re-engagement message", message: "text of the message" }] }),
+      ...(code !== undefined && {
+        errors: [{ code, title: "Re-engagement message", message: "text of the message" }],
+      }),
     });
     await post(
-      notification([[valueOf([textMessage("1", "hi")], [status("sent"), status("read"), status("failed", 131047), status("failed")])]]),
+      notification([
+        [
+          valueOf(
+            [textMessage("1", "hi")],
+            [status("sent"), status("read"), status("failed", 131047), status("failed")],
+          ),
+        ],
+      ]),
     );
     expect(received).toHaveLength(1);
-    expect(logged).toEqual([expect.stringMatching(/131047 \(more than 24 hours/), expect.stringContaining("without a code")]);
+    expect(logged).toEqual([
+      expect.stringMatching(/131047 \(more than 24 hours/),
+      expect.stringContaining("without a code"),
+    ]);
     expect(logged.join()).not.toMatch(/5557654321|text of/);
   });
 
@@ -94,7 +167,10 @@ describe("receiving from WhatsApp", () => {
     const request = notification([[valueOf([textMessage("1", "a"), textMessage("2", "b")])]]);
     const failing = {
       ...host,
-      receive: (message: { id: string }) => (message.id === "2" ? Promise.reject(new Error("disk full")) : host.receive(message as never)),
+      receive: (message: { id: string }) =>
+        message.id === "2"
+          ? Promise.reject(new Error("disk full"))
+          : host.receive(message as never),
     };
     await expect(channel.request?.(request, failing)).rejects.toThrow("disk full");
     expect(received).toHaveLength(1);
@@ -104,9 +180,12 @@ describe("receiving from WhatsApp", () => {
 describe("who may post to the webhook", () => {
   const body = JSON.stringify({
     object: "whatsapp_business_account",
-    entry: [{ id: "1", changes: [{ field: "messages", value: valueOf([textMessage("1", "hi")]) }] }],
+    entry: [
+      { id: "1", changes: [{ field: "messages", value: valueOf([textMessage("1", "hi")]) }] },
+    ],
   });
-  const hmac = (text: string, secret = APP_SECRET): string => createHmac("sha256", secret).update(text).digest("hex");
+  const hmac = (text: string, secret = APP_SECRET): string =>
+    createHmac("sha256", secret).update(text).digest("hex");
 
   it.each<[string, string | undefined]>([
     ["no signature", undefined],
@@ -140,18 +219,36 @@ describe("who may post to the webhook", () => {
     const { post } = await openWhatsApp();
     const large = "x".repeat(256 * 1024 + 1);
     expect(await post(signedRequest(large, `sha256=${hmac(large)}`))).toBe(413);
-    for (const text of ["", "no json"]) expect(await post(signedRequest(text, `sha256=${hmac(text)}`))).toBe(400);
+    for (const text of ["", "no json"])
+      expect(await post(signedRequest(text, `sha256=${hmac(text)}`))).toBe(400);
     for (const text of ["null", "[]", "1", '{"object":"whatsapp_business_account","entry":{}}'])
       expect(await post(signedRequest(text, `sha256=${hmac(text)}`))).toBe(200);
-    expect(await post(new Request("http://gateway.example/channels/whatsapp/webhook", { method: "DELETE" }))).toBe(405);
-    expect(await post(new Request("http://gateway.example/channels/whatsapp/other", { method: "POST", body: "{}" }))).toBe(404);
+    expect(
+      await post(
+        new Request("http://gateway.example/channels/whatsapp/webhook", { method: "DELETE" }),
+      ),
+    ).toBe(405);
+    expect(
+      await post(
+        new Request("http://gateway.example/channels/whatsapp/other", {
+          method: "POST",
+          body: "{}",
+        }),
+      ),
+    ).toBe(404);
   });
 });
 
 describe("the handshake", () => {
   const ask = (query: Record<string, string>): Request =>
-    new Request(`http://gateway.example/channels/whatsapp/webhook?${String(new URLSearchParams(query))}`);
-  const good = { "hub.mode": "subscribe", "hub.verify_token": VERIFY_TOKEN, "hub.challenge": "<1158201444>" };
+    new Request(
+      `http://gateway.example/channels/whatsapp/webhook?${String(new URLSearchParams(query))}`,
+    );
+  const good = {
+    "hub.mode": "subscribe",
+    "hub.verify_token": VERIFY_TOKEN,
+    "hub.challenge": "<1158201444>",
+  };
 
   it("gives the challenge back as plain text", async () => {
     const { channel, host } = await openWhatsApp();

@@ -52,12 +52,23 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function answer(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
-  response.writeHead(status, { "content-type": "application/json; charset=UTF-8", ...headers }).end(JSON.stringify(body));
+function answer(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
+  response
+    .writeHead(status, { "content-type": "application/json; charset=UTF-8", ...headers })
+    .end(JSON.stringify(body));
 }
 
 /** An error of the Graph API. Its message quotes the request, as Meta's may. */
-function refuse(response: ServerResponse, { status, code, headers, transient }: Failure, quoted = ""): void {
+function refuse(
+  response: ServerResponse,
+  { status, code, headers, transient }: Failure,
+  quoted = "",
+): void {
   const details = { messaging_product: "whatsapp", details: `about ${quoted}` };
   const error = {
     message: `(#${code}) refused: ${quoted}`,
@@ -66,7 +77,12 @@ function refuse(response: ServerResponse, { status, code, headers, transient }: 
     error_data: details,
     fbtrace_id: "Az8or2yhqkZfEZ",
   };
-  answer(response, status, { error: { ...error, ...(transient !== undefined && { is_transient: transient }) } }, headers);
+  answer(
+    response,
+    status,
+    { error: { ...error, ...(transient !== undefined && { is_transient: transient }) } },
+    headers,
+  );
 }
 
 interface Interactive {
@@ -78,9 +94,13 @@ interface Interactive {
 /** What is wrong with a message of buttons, as error codes have it. */
 function problemOfButtons({ type, body, action }: Interactive = {}): Failure | undefined {
   const buttons = action?.buttons ?? [];
-  const fits = buttons.every(({ type: kind, reply: { id, title } }) => kind === "reply" && id.length <= 256 && title.length <= 20);
+  const fits = buttons.every(
+    ({ type: kind, reply: { id, title } }) =>
+      kind === "reply" && id.length <= 256 && title.length <= 20,
+  );
   const apart = new Set(buttons.map(({ reply }) => reply.title)).size === buttons.length;
-  if (type !== "button" || buttons.length < 1 || buttons.length > 3 || !fits || !apart) return { status: 400, code: 131009 };
+  if (type !== "button" || buttons.length < 1 || buttons.length > 3 || !fits || !apart)
+    return { status: 400, code: 131009 };
   return body?.text && body.text.length <= 1024 ? undefined : { status: 400, code: 131009 };
 }
 
@@ -95,7 +115,9 @@ function problemOfTemplate({ name, language, components = [] }: Template): Failu
   if (name !== "news" || language?.code !== "en_US") return { status: 404, code: 132001 };
   const parameters = components[0]?.parameters ?? [];
   if (parameters.length !== 1) return { status: 400, code: 132000 };
-  return /[\n\t]| {5}/.test(parameters[0]?.text ?? "\n") ? { status: 400, code: 132018 } : undefined;
+  return /[\n\t]| {5}/.test(parameters[0]?.text ?? "\n")
+    ? { status: 400, code: 132018 }
+    : undefined;
 }
 
 /** What is wrong with a message, as error codes have it. */
@@ -103,14 +125,19 @@ function problemOf(body: Record<string, unknown>): Failure | undefined {
   const text = body["text"] as { body?: unknown } | undefined;
   // What is in `recipient` is a user id, and what is in `to` a number.
   const { to, recipient } = body as { to?: string; recipient?: string };
-  if (body["messaging_product"] !== "whatsapp" || (to === undefined) === (recipient === undefined)) return { status: 400, code: 100 };
-  if (recipient !== undefined && !/^[A-Z]{2}\.[A-Za-z0-9]{1,128}$/.test(recipient)) return { status: 400, code: 131009 };
+  if (body["messaging_product"] !== "whatsapp" || (to === undefined) === (recipient === undefined))
+    return { status: 400, code: 100 };
+  if (recipient !== undefined && !/^[A-Z]{2}\.[A-Za-z0-9]{1,128}$/.test(recipient))
+    return { status: 400, code: 131009 };
   if (body["type"] === "template") return problemOfTemplate(body["template"] as Template);
   if (body["type"] === "interactive") return problemOfButtons(body["interactive"] as Interactive);
   if (body["type"] !== "text") return { status: 400, code: 131051 };
-  if (typeof text?.body !== "string" || text.body.trim() === "") return { status: 400, code: 131008 };
+  if (typeof text?.body !== "string" || text.body.trim() === "")
+    return { status: 400, code: 131008 };
   if (text.body.length > 4096) return { status: 400, code: 100 };
-  return to === undefined || /^\+?[1-9]\d{6,14}$/.test(to) ? undefined : { status: 400, code: 131009 };
+  return to === undefined || /^\+?[1-9]\d{6,14}$/.test(to)
+    ? undefined
+    : { status: 400, code: 131009 };
 }
 
 function toArrived(body: Record<string, unknown>): Arrived {
@@ -151,8 +178,12 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
   const typing = createTypingLog();
   const showTyping = (body: Record<string, unknown>, response: ServerResponse): void => {
     const { messaging_product, status, message_id, typing_indicator: indicator } = body;
-    const isRight = messaging_product === "whatsapp" && status === "read" && JSON.stringify(indicator) === '{"type":"text"}';
-    if (!isRight || typeof message_id !== "string" || !message_id.startsWith("wamid.")) return refuse(response, { status: 400, code: 100 });
+    const isRight =
+      messaging_product === "whatsapp" &&
+      status === "read" &&
+      JSON.stringify(indicator) === '{"type":"text"}';
+    if (!isRight || typeof message_id !== "string" || !message_id.startsWith("wamid."))
+      return refuse(response, { status: 400, code: 100 });
     const mode = keepSign(typing, "", undefined, message_id);
     if (mode === "ok") answer(response, 200, { success: true });
     else if (mode === "unavailable") refuse(response, { status: 503, code: 131016 });
@@ -166,10 +197,13 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
     const failure = typeof fault === "object" ? fault : FAILURES[fault as Fault];
     if (failure) return refuse(response, failure, raw);
     const path = new URL(request.url ?? "/", "http://localhost").pathname;
-    if (request.headers.authorization !== `Bearer ${ACCESS_TOKEN}`) return refuse(response, { status: 401, code: 190 });
-    if (request.method === "GET" && path === `/v25.0/${PHONE_NUMBER_ID}`) return answer(response, 200, { id: PHONE_NUMBER_ID });
+    if (request.headers.authorization !== `Bearer ${ACCESS_TOKEN}`)
+      return refuse(response, { status: 401, code: 190 });
+    if (request.method === "GET" && path === `/v25.0/${PHONE_NUMBER_ID}`)
+      return answer(response, 200, { id: PHONE_NUMBER_ID });
     if (request.method === "GET") return giveMedia(path, request, response);
-    if (request.method !== "POST" || path !== `/v25.0/${PHONE_NUMBER_ID}/messages`) return refuse(response, { status: 400, code: 100 });
+    if (request.method !== "POST" || path !== `/v25.0/${PHONE_NUMBER_ID}/messages`)
+      return refuse(response, { status: 400, code: 100 });
     const body = JSON.parse(raw) as Record<string, unknown>;
     if (body["typing_indicator"] !== undefined) return showTyping(body, response);
     const problem = problemOf(body);
@@ -178,7 +212,11 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
     const { to = "", recipient } = body as { to?: string; recipient?: string };
     bodies.push(body);
     if (fault === "cut-before-answer") return void request.socket.destroy();
-    const contacts = [recipient === undefined ? { input: to, wa_id: to.replace("+", "") } : { input: recipient, user_id: recipient }];
+    const contacts = [
+      recipient === undefined
+        ? { input: to, wa_id: to.replace("+", "") }
+        : { input: recipient, user_id: recipient },
+    ];
     answer(response, 200, {
       messaging_product: "whatsapp",
       contacts,
@@ -202,12 +240,20 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
 }
 
 /** A text message as a notification carries it. */
-export function textMessage(id: string, body: string, from = "15557654321"): Record<string, unknown> {
+export function textMessage(
+  id: string,
+  body: string,
+  from = "15557654321",
+): Record<string, unknown> {
   return { from, id, timestamp: "1760000000", type: "text", text: { body } };
 }
 
 /** The `value` of a change. */
-export function valueOf(messages: unknown[], statuses: unknown[] = [], phoneNumberId = PHONE_NUMBER_ID): Record<string, unknown> {
+export function valueOf(
+  messages: unknown[],
+  statuses: unknown[] = [],
+  phoneNumberId = PHONE_NUMBER_ID,
+): Record<string, unknown> {
   return {
     messaging_product: "whatsapp",
     metadata: { display_phone_number: "15550001111", phone_number_id: phoneNumberId },
@@ -222,13 +268,23 @@ export function notification(
   entries: Record<string, unknown>[][],
   { secret = APP_SECRET, field = "messages", object = "whatsapp_business_account" } = {},
 ): Request {
-  const entry = entries.map((values, index) => ({ id: `10229012628${index}`, changes: values.map((value) => ({ field, value })) }));
+  const entry = entries.map((values, index) => ({
+    id: `10229012628${index}`,
+    changes: values.map((value) => ({ field, value })),
+  }));
   const body = JSON.stringify({ object, entry });
   return signedRequest(body, `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`);
 }
 
 /** A request to the webhook with any body and signature. */
 export function signedRequest(body: string, signature: string | undefined): Request {
-  const headers = { "content-type": "application/json", ...(signature !== undefined && { "x-hub-signature-256": signature }) };
-  return new Request("http://gateway.example/channels/whatsapp/webhook", { method: "POST", headers, body });
+  const headers = {
+    "content-type": "application/json",
+    ...(signature !== undefined && { "x-hub-signature-256": signature }),
+  };
+  return new Request("http://gateway.example/channels/whatsapp/webhook", {
+    method: "POST",
+    headers,
+    body,
+  });
 }

@@ -10,7 +10,21 @@ const TEMPLATE = { template: { name: "news", language: "en_US" } };
 
 /** What Meta reports about a message that it took: the 24 hours were over. */
 const refused = (key: unknown) =>
-  notification([[valueOf([], [{ id: "wamid.1", status: "failed", errors: [{ code: 131047 }], biz_opaque_callback_data: key }])]]);
+  notification([
+    [
+      valueOf(
+        [],
+        [
+          {
+            id: "wamid.1",
+            status: "failed",
+            errors: [{ code: 131047 }],
+            biz_opaque_callback_data: key,
+          },
+        ],
+      ),
+    ],
+  ]);
 
 it("sends the template once if WhatsApp takes free text and reports later that the 24 hours are over", async () => {
   const { far, world } = await openWorld(vendor, {}, { more: TEMPLATE });

@@ -2,7 +2,14 @@ import { onTestFinished } from "vitest";
 import plugin from "../../plugins/whatsapp/index.ts";
 import type { OutgoingMessage, SendResult } from "../../src/plugin/api.ts";
 import { openPlugin, type OpenChannel } from "./open.ts";
-import { ACCESS_TOKEN, APP_SECRET, PHONE_NUMBER_ID, VERIFY_TOKEN, whatsappServer, type WhatsAppServer } from "./whatsapp-server.ts";
+import {
+  ACCESS_TOKEN,
+  APP_SECRET,
+  PHONE_NUMBER_ID,
+  VERIFY_TOKEN,
+  whatsappServer,
+  type WhatsAppServer,
+} from "./whatsapp-server.ts";
 
 /** Whom the tests write to. */
 export const TO = "+15557654321";
@@ -35,7 +42,11 @@ export async function openWhatsApp(more: Record<string, unknown> = {}): Promise<
   return {
     ...opened,
     server,
-    send: (message) => opened.channel.send({ to: TO, text: "Hello", idempotencyKey: "k", ...message }, AbortSignal.timeout(5000)),
+    send: (message) =>
+      opened.channel.send(
+        { to: TO, text: "Hello", idempotencyKey: "k", ...message },
+        AbortSignal.timeout(5000),
+      ),
     post: async (incoming) => (await answer(incoming, opened.host)).status,
   };
 }

@@ -6,7 +6,15 @@ import plugin from "../../plugins/whatsapp/index.ts";
 import { testChannel } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { openPlugin, piecesOf } from "./open.ts";
-import { ACCESS_TOKEN, APP_SECRET, notification, PHONE_NUMBER_ID, textMessage, valueOf, whatsappServer } from "./whatsapp-server.ts";
+import {
+  ACCESS_TOKEN,
+  APP_SECRET,
+  notification,
+  PHONE_NUMBER_ID,
+  textMessage,
+  valueOf,
+  whatsappServer,
+} from "./whatsapp-server.ts";
 import { openWhatsApp, section, TO } from "./whatsapp-world.ts";
 
 testChannel("whatsapp", async () => {
@@ -22,8 +30,14 @@ testChannel("whatsapp", async () => {
     async press(label, by) {
       const reply = server.arrived.at(-1)?.buttons.find(({ title }) => title === label);
       const from = by === "approver" ? "15557654321" : "4915112345678";
-      const press = { ...textMessage(`wamid.press-${label}`, "", from), type: "interactive", text: undefined };
-      return notification([[valueOf([{ ...press, interactive: { type: "button_reply", button_reply: reply } }])]]);
+      const press = {
+        ...textMessage(`wamid.press-${label}`, "", from),
+        type: "interactive",
+        text: undefined,
+      };
+      return notification([
+        [valueOf([{ ...press, interactive: { type: "button_reply", button_reply: reply } }])],
+      ]);
     },
     fail: server.fail,
     retryAfterMs: 2000,
@@ -35,7 +49,10 @@ testChannel("whatsapp", async () => {
 describe("sending to WhatsApp", () => {
   it("sends what the Cloud API takes, as an answer where there is something to answer", async () => {
     const { send, server } = await openWhatsApp();
-    expect(await send({ text: "**Hello**", replyTo: "wamid.q" })).toEqual({ status: "sent", messageIds: ["wamid.00000001"] });
+    expect(await send({ text: "**Hello**", replyTo: "wamid.q" })).toEqual({
+      status: "sent",
+      messageIds: ["wamid.00000001"],
+    });
     expect(server.bodies).toEqual([
       {
         messaging_product: "whatsapp",
@@ -54,7 +71,10 @@ describe("sending to WhatsApp", () => {
     async (code) => {
       const { send, server } = await openWhatsApp();
       server.fail({ status: 400, code }, 1);
-      expect(await send({})).toEqual({ status: "retry", reason: expect.stringContaining(String(code)) });
+      expect(await send({})).toEqual({
+        status: "retry",
+        reason: expect.stringContaining(String(code)),
+      });
       expect(await send({})).toMatchObject({ status: "sent" });
     },
   );
@@ -63,7 +83,9 @@ describe("sending to WhatsApp", () => {
     const { send, server } = await openWhatsApp();
     server.fail({ status: 429, code: 130429, headers: { "retry-after": "17" } });
     expect(await send({})).toMatchObject({ status: "retry", afterMs: 17_000 });
-    const use = JSON.stringify({ 1: [{ type: "whatsapp", call_count: 100, estimated_time_to_regain_access: 19 }] });
+    const use = JSON.stringify({
+      1: [{ type: "whatsapp", call_count: 100, estimated_time_to_regain_access: 19 }],
+    });
     server.fail({ status: 400, code: 80007, headers: { "x-business-use-case-usage": use } });
     expect(await send({})).toMatchObject({ status: "retry", afterMs: 19 * 60_000 });
   });
@@ -110,10 +132,14 @@ describe("sending to WhatsApp", () => {
 
   it("cuts a long text into pieces that fit once they are in the dialect", async () => {
     const { channel, send, server } = await openWhatsApp();
-    const text = Array.from({ length: 400 }, (_, n) => `Line ${n}: [日本語](https://a.example/${n}) 👩‍👩‍👧‍👦 \\*x\\* **b**`).join("\n");
+    const text = Array.from(
+      { length: 400 },
+      (_, n) => `Line ${n}: [日本語](https://a.example/${n}) 👩‍👩‍👧‍👦 \\*x\\* **b**`,
+    ).join("\n");
     const pieces = piecesOf(channel, text);
     expect(pieces.length).toBeGreaterThan(3);
-    for (const piece of pieces) expect(await send({ text: piece })).toMatchObject({ status: "sent" });
+    for (const piece of pieces)
+      expect(await send({ text: piece })).toMatchObject({ status: "sent" });
     expect(server.arrived.map((entry) => entry.text).join("\n")).toBe(toWhatsApp(text));
     const table = `| a | b |\n|---|---|\n| ${"x".repeat(200)} | y |\n${"| x | y |\n".repeat(30)}`;
     expect(table.length).toBeLessThan(1000);
@@ -123,17 +149,20 @@ describe("sending to WhatsApp", () => {
 });
 
 describe("WhatsApp's recipients", () => {
-  it.each(["+15557654321", "15557654321", "+1 (555) 765-4321", "0015557654321", "+1.555.765.4321"])("reads %s", async (written) => {
-    const { channel } = await openWhatsApp();
-    expect(channel.parseRecipient?.(written)).toEqual({ ok: true, to: TO });
-  });
+  it.each(["+15557654321", "15557654321", "+1 (555) 765-4321", "0015557654321", "+1.555.765.4321"])(
+    "reads %s",
+    async (written) => {
+      const { channel } = await openWhatsApp();
+      expect(channel.parseRecipient?.(written)).toEqual({ ok: true, to: TO });
+    },
+  );
 
   it("reads those of the config in the same way", async () => {
     const { channel } = await openWhatsApp();
     expect(channel).toMatchObject({ allowFrom: [TO], defaultTo: "+491701234567", fallback: true });
-    expect(plugin.config?.safeParse({ ...section("http://x"), allowFrom: ["Ada"] }).error?.issues).toMatchObject([
-      { path: ["allowFrom", 0] },
-    ]);
+    expect(
+      plugin.config?.safeParse({ ...section("http://x"), allowFrom: ["Ada"] }).error?.issues,
+    ).toMatchObject([{ path: ["allowFrom", 0] }]);
   });
 });
 
@@ -155,7 +184,11 @@ describe("WhatsApp's dialect", () => {
       "![a](https://a.example/x.png) ![](https://a.example/y.png) [![b](https://a.example/z.png)](https://c.example)",
       "a (https://a.example/x.png) https://a.example/y.png b (https://a.example/z.png) (https://c.example)",
     ],
-    ["nested lists", "1. a\n2. b\n   - c\n     - [x] d\n   - e\n\n     f", "1. a\n2. b\n   - c\n     - [x] d\n   - e\n\n     f"],
+    [
+      "nested lists",
+      "1. a\n2. b\n   - c\n     - [x] d\n   - e\n\n     f",
+      "1. a\n2. b\n   - c\n     - [x] d\n   - e\n\n     f",
+    ],
     ["a quote", "> a **b**\n>\n> > c", "> a *b*\n>\n> > c"],
     [
       "code with backticks",
@@ -172,8 +205,16 @@ describe("WhatsApp's dialect", () => {
       "\\*a\\* \\_b\\_ \\~c\\~ \\`d\\` 2 * 3 * 4 snake_case_name",
       `*${Z}a* _${Z}b_ ~${Z}c~ \`${Z}d\` 2 * 3 * 4 snake_case_name`,
     ],
-    ["what only looks like markdown", "1 < 2 && 3 > 2\n\n\\> x &lt;b&gt; &amp; #5 100%", `1 < 2 && 3 > 2\n\n${Z}> x <b> & #5 100%`],
-    ["HTML, rules and breaks", "a <b>b</b>  \nc\n\n---\n\n<div>\nx\n</div>", "a <b>b</b>\nc\n\n---\n\n<div>\nx\n</div>"],
+    [
+      "what only looks like markdown",
+      "1 < 2 && 3 > 2\n\n\\> x &lt;b&gt; &amp; #5 100%",
+      `1 < 2 && 3 > 2\n\n${Z}> x <b> & #5 100%`,
+    ],
+    [
+      "HTML, rules and breaks",
+      "a <b>b</b>  \nc\n\n---\n\n<div>\nx\n</div>",
+      "a <b>b</b>\nc\n\n---\n\n<div>\nx\n</div>",
+    ],
     ["a footnote", "a[^1]\n\n[^1]: b", "a[1]\n\n[1]: b"],
     ["East Asian text and emoji", "**日本語**、_中文_ 👩‍👩‍👧‍👦 **👍**", "*日本語*、_中文_ 👩‍👩‍👧‍👦 *👍*"],
     ["nothing that can be seen", "&#32;", "&#32;"],
@@ -195,7 +236,11 @@ describe("Meta's own client", () => {
     // It knows HTTPS on port 443 alone: its requests are carried to the server as they are.
     const carry = vi.spyOn(client.requester.client, "sendRequest");
     carry.mockImplementation(async (_host, _port, path, _method, headers, _timeout, data) => {
-      const response = await fetch(server.url + path, { method: "POST", headers: headers as Record<string, string>, body: data as string });
+      const response = await fetch(server.url + path, {
+        method: "POST",
+        headers: headers as Record<string, string>,
+        body: data as string,
+      });
       const body = (await response.json()) as Record<string, unknown>;
       return {
         statusCode: () => response.status,
@@ -204,20 +249,35 @@ describe("Meta's own client", () => {
         responseBodyToJSON: async () => body,
       };
     });
-    const first = await client.messages.text({ preview_url: false, body: "Hello" }, 15557654321, "wamid.q");
+    const first = await client.messages.text(
+      { preview_url: false, body: "Hello" },
+      15557654321,
+      "wamid.q",
+    );
     vi.unstubAllEnvs();
     expect(first.statusCode()).toBe(200);
-    expect(await first.responseBodyToJSON()).toMatchObject({ messages: [{ id: "wamid.00000001" }] });
+    expect(await first.responseBodyToJSON()).toMatchObject({
+      messages: [{ id: "wamid.00000001" }],
+    });
     expect(await send({ replyTo: "wamid.q" })).toMatchObject({ status: "sent" });
-    expect(server.bodies[1]).toEqual({ ...server.bodies[0], to: TO, biz_opaque_callback_data: "k" });
+    expect(server.bodies[1]).toEqual({
+      ...server.bodies[0],
+      to: TO,
+      biz_opaque_callback_data: "k",
+    });
   });
 });
 
 it("the page's config is one that the plugin takes, and its recipients are such", async () => {
   const page = readFileSync(new URL("../../docs/channels/whatsapp.md", import.meta.url), "utf8");
-  const { channels } = JSON5.parse<{ channels: Record<string, object> }>(/```json5\n([^]*?)```/.exec(page)?.[1] ?? "");
+  const { channels } = JSON5.parse<{ channels: Record<string, object> }>(
+    /```json5\n([^]*?)```/.exec(page)?.[1] ?? "",
+  );
   const { channel } = openPlugin(plugin, channels["whatsapp"] as never);
-  expect(channel.parseRecipient?.(channel.defaultTo ?? "")).toEqual({ ok: true, to: channel.defaultTo });
+  expect(channel.parseRecipient?.(channel.defaultTo ?? "")).toEqual({
+    ok: true,
+    to: channel.defaultTo,
+  });
   expect(channel.allowFrom).toHaveLength(1);
   const loaded = await load(userFolder({}).dir, { channels });
   expect(loaded.issues).toEqual([]);

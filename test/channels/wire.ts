@@ -19,7 +19,16 @@ export interface Call {
 }
 
 /** What a test server answers; `hang` and `cut` answer nothing. */
-export type Answer = { status: number; json?: unknown; text?: string; bytes?: Buffer; headers?: Record<string, string> } | "hang" | "cut";
+export type Answer =
+  | {
+      status: number;
+      json?: unknown;
+      text?: string;
+      bytes?: Buffer;
+      headers?: Record<string, string>;
+    }
+  | "hang"
+  | "cut";
 
 /** A server on the loopback interface that reads JSON and answers what `answer` says. */
 export async function serve(
@@ -39,16 +48,28 @@ export async function serve(
     response.once("close", () => gone.abort());
     const body = /^[{[]/.test(text) ? (JSON.parse(text) as Record<string, unknown>) : {};
     const given = await answer(
-      { method: request.method ?? "", path: pathname, query: searchParams, headers: request.headers, body, bytes, ...form },
+      {
+        method: request.method ?? "",
+        path: pathname,
+        query: searchParams,
+        headers: request.headers,
+        body,
+        bytes,
+        ...form,
+      },
       gone.signal,
     );
     if (given === "hang") return;
     if (given === "cut") return void request.socket.destroy();
     const json = given.json === undefined ? {} : { "content-type": "application/json" };
     response.writeHead(given.status, { ...json, ...given.headers });
-    response.end(given.json === undefined ? (given.bytes ?? given.text ?? "") : JSON.stringify(given.json));
+    response.end(
+      given.json === undefined ? (given.bytes ?? given.text ?? "") : JSON.stringify(given.json),
+    );
   };
-  const server = createServer((request, response) => void handle(request, response).catch(() => request.socket.destroy()));
+  const server = createServer(
+    (request, response) => void handle(request, response).catch(() => request.socket.destroy()),
+  );
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const close = async (): Promise<void> => {
@@ -62,8 +83,13 @@ export async function serve(
 
 /** The configs in the page of a channel, each `${NAME}` replaced by its name. */
 export function configsOf(channel: string): string[] {
-  const page = readFileSync(resolve(import.meta.dirname, `../../docs/channels/${channel}.md`), "utf8");
-  const found = [...page.matchAll(/^```json5\n([^]*?)^```$/gm)].map((match) => (match[1] ?? "").replace(/\$\{(\w+)\}/g, "$1"));
+  const page = readFileSync(
+    resolve(import.meta.dirname, `../../docs/channels/${channel}.md`),
+    "utf8",
+  );
+  const found = [...page.matchAll(/^```json5\n([^]*?)^```$/gm)].map((match) =>
+    (match[1] ?? "").replace(/\$\{(\w+)\}/g, "$1"),
+  );
   if (found.length === 0) throw new Error(`the page of ${channel} shows no config`);
   return found;
 }
@@ -88,8 +114,10 @@ const KINDS = [
 ];
 
 /** Markdown texts and the words that must arrive, in their order. */
-export const markdown = fc.array(fc.constantFrom(...KINDS), { minLength: 1, maxLength: 8 }).map((kinds) => {
-  let count = 0;
-  const text = kinds.join("\n\n").replaceAll("W", () => `w${count++}w`);
-  return { text, words: Array.from({ length: count }, (_, index) => `w${index}w`) };
-});
+export const markdown = fc
+  .array(fc.constantFrom(...KINDS), { minLength: 1, maxLength: 8 })
+  .map((kinds) => {
+    let count = 0;
+    const text = kinds.join("\n\n").replaceAll("W", () => `w${count++}w`);
+    return { text, words: Array.from({ length: count }, (_, index) => `w${index}w`) };
+  });

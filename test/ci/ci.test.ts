@@ -22,11 +22,26 @@ describe(".ci/run", () => {
   });
   afterEach(() => rmSync(cwd, { recursive: true, force: true }));
 
-  async function ci(tests: Record<string, string>, checks: Record<string, readonly [string, ...string[]]> = {}) {
-    for (const [name, text] of Object.entries(tests)) writeFileSync(join(cwd, "test", `${name}.test.ts`), text);
+  async function ci(
+    tests: Record<string, string>,
+    checks: Record<string, readonly [string, ...string[]]> = {},
+  ) {
+    for (const [name, text] of Object.entries(tests))
+      writeFileSync(join(cwd, "test", `${name}.test.ts`), text);
     let output = "";
-    const vitest = ["node", join(ROOT, "node_modules/vitest/vitest.mjs"), "run", "--globals", "--passWithNoTests"] as const;
-    const code = await runCi({ suites: { tests: vitest }, checks, cwd, write: (text) => (output += text) });
+    const vitest = [
+      "node",
+      join(ROOT, "node_modules/vitest/vitest.mjs"),
+      "run",
+      "--globals",
+      "--passWithNoTests",
+    ] as const;
+    const code = await runCi({
+      suites: { tests: vitest },
+      checks,
+      cwd,
+      write: (text) => (output += text),
+    });
     return { code, output, lastLine: output.trimEnd().split("\n").at(-1) };
   }
   const countRuns = (name: string): number => readFileSync(join(cwd, `${name}.log`), "utf8").length;
@@ -34,7 +49,10 @@ describe(".ci/run", () => {
   it("names a file as unsteady that fails once and passes alone, and counts it as passed", async () => {
     const { code, output, lastLine } = await ci({
       good: GOOD,
-      half: first("half", `it("stays", () => {}); it("fails the first time", () => expect(isFirst ? "first" : "").toBe(""));`),
+      half: first(
+        "half",
+        `it("stays", () => {}); it("fails the first time", () => expect(isFirst ? "first" : "").toBe(""));`,
+      ),
       late: first(
         "late",
         `it("throws outside", async () => {
@@ -54,7 +72,10 @@ describe(".ci/run", () => {
   });
 
   it("fails for a file that fails again, and for a check", async () => {
-    const { code, output, lastLine } = await ci({ good: GOOD, never: first("never", NEVER) }, { lint: ["false"], types: ["true"] });
+    const { code, output, lastLine } = await ci(
+      { good: GOOD, never: first("never", NEVER) },
+      { lint: ["false"], types: ["true"] },
+    );
     expect(lastLine).toBe("3 passed, 2 failed");
     expect(code).toBe(1);
     expect(output).toContain("✗ test/never.test.ts\n    always fails");
@@ -66,7 +87,12 @@ describe(".ci/run", () => {
   it("does not run thirteen failed files again", async () => {
     const names = Array.from({ length: 13 }, (_, at) => `half${at}`);
     const { code, lastLine } = await ci(
-      Object.fromEntries(names.map((name) => [name, first(name, `it("fails the first time", () => expect(isFirst).toBe(false));`)])),
+      Object.fromEntries(
+        names.map((name) => [
+          name,
+          first(name, `it("fails the first time", () => expect(isFirst).toBe(false));`),
+        ]),
+      ),
     );
     expect(lastLine).toBe("0 passed, 13 failed");
     expect(code).toBe(1);
@@ -75,7 +101,10 @@ describe(".ci/run", () => {
 
   it("fails if no test ran, and if a process ends in the middle", async () => {
     expect(await ci({})).toMatchObject({ code: 1, lastLine: "0 passed, 1 failed" });
-    const { code, lastLine } = await ci({ gone: `it("ends the process", () => process.kill(process.pid, "SIGKILL"));`, good: GOOD });
+    const { code, lastLine } = await ci({
+      gone: `it("ends the process", () => process.kill(process.pid, "SIGKILL"));`,
+      good: GOOD,
+    });
     expect(code).toBe(1);
     expect(lastLine).toMatch(/^2 passed, [1-9] failed$/);
   });

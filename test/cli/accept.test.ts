@@ -16,13 +16,26 @@ const configOf = (secret: unknown) => ({
   hooks: {
     enabled: true,
     token: TOKEN,
-    mappings: [{ id: "notion", match: { path: "team/notion" }, auth: { scheme: "notion", secret }, messageTemplate: "{{type}}" }],
+    mappings: [
+      {
+        id: "notion",
+        match: { path: "team/notion" },
+        auth: { scheme: "notion", secret },
+        messageTemplate: "{{type}}",
+      },
+    ],
   },
 });
 beforeEach(async () => {
   cli = await createCli();
   await cli.write("rouse.json5", configOf("pending"));
-  gateway = await createGateway({ cwd: cli.dir, env: {}, workers: false, log: createLogger("silent"), print: () => undefined });
+  gateway = await createGateway({
+    cwd: cli.dir,
+    env: {},
+    workers: false,
+    log: createLogger("silent"),
+    print: () => undefined,
+  });
   await gateway.start();
 });
 afterEach(async () => {
@@ -39,10 +52,15 @@ const post = (body: string, headers: Record<string, string>): Promise<Response> 
     }),
   );
 const bring = async (secret: string, address: string): Promise<number> =>
-  (await post(JSON.stringify({ verification_token: secret }), { "x-forwarded-for": address })).status;
+  (await post(JSON.stringify({ verification_token: secret }), { "x-forwarded-for": address }))
+    .status;
 const signed = async (secret: string): Promise<number> => {
   const body = JSON.stringify({ type: "page.created" });
-  return (await post(body, { "x-notion-signature": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}` })).status;
+  return (
+    await post(body, {
+      "x-notion-signature": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
+    })
+  ).status;
 };
 interface Candidate {
   id: number;
@@ -51,14 +69,22 @@ interface Candidate {
   secret: string;
 }
 const listed = async (): Promise<Candidate[]> =>
-  (JSON.parse((await cli.rouse(["hooks", "accept", "team/notion", "--json"])).out) as { candidates: Candidate[] }).candidates;
+  (
+    JSON.parse((await cli.rouse(["hooks", "accept", "team/notion", "--json"])).out) as {
+      candidates: Candidate[];
+    }
+  ).candidates;
 const check = async (id: string): Promise<CheckView | undefined> => {
-  const { checks } = JSON.parse((await cli.rouse(["doctor", "--json"])).out) as { checks: CheckView[] };
+  const { checks } = JSON.parse((await cli.rouse(["doctor", "--json"])).out) as {
+    checks: CheckView[];
+  };
   return checks.find((one) => one.id === id);
 };
 
 it("lists every secret that a request brought, with address and time; the one that is accepted counts, and no other", async () => {
-  expect((await cli.rouse(["hooks", "accept", "team/notion"])).out).toContain("no request has brought a secret");
+  expect((await cli.rouse(["hooks", "accept", "team/notion"])).out).toContain(
+    "no request has brought a secret",
+  );
   for (const [secret, address] of [
     [SENDER, "192.0.2.1"],
     [OTHER, "198.51.100.9"],
@@ -72,10 +98,13 @@ it("lists every secret that a request brought, with address and time; the one th
   ]);
   const doctor = await check("signatures");
   expect(doctor?.status).toBe("warn");
-  for (const { address, at, id } of found) expect(doctor?.message).toContain(`${id} from ${address} at ${at}`);
+  for (const { address, at, id } of found)
+    expect(doctor?.message).toContain(`${id} from ${address} at ${at}`);
   expect(doctor?.message).toContain("rouse hooks accept team/notion");
   expect(doctor?.message).not.toContain("secret_of");
-  expect([await signed(SENDER), await signed(OTHER), await signed("pending")]).toEqual([401, 401, 401]);
+  expect([await signed(SENDER), await signed(OTHER), await signed("pending")]).toEqual([
+    401, 401, 401,
+  ]);
 
   expect((await cli.rouse(["hooks", "accept", "team/notion", "99"])).code).toBe(1);
   const accepted = await cli.rouse(["hooks", "accept", "team/notion", String(found[0]?.id)]);
@@ -97,7 +126,12 @@ it("lists every secret that a request brought, with address and time; the one th
 it("keeps a few of each address and ten in all: one address cannot push out another's", async () => {
   await bring(SENDER, "192.0.2.1");
   for (let n = 0; n < 12; n++) await bring(`${OTHER}-${n}`, "198.51.100.9");
-  expect((await listed()).map(({ secret }) => secret)).toEqual([SENDER, `${OTHER}-9`, `${OTHER}-10`, `${OTHER}-11`]);
+  expect((await listed()).map(({ secret }) => secret)).toEqual([
+    SENDER,
+    `${OTHER}-9`,
+    `${OTHER}-10`,
+    `${OTHER}-11`,
+  ]);
   for (let n = 0; n < 12; n++) await bring(`${OTHER}-from-${n}`, `203.0.113.${n}`);
   expect(await listed()).toHaveLength(10);
   await bring("x".repeat(600), "192.0.2.7");
@@ -108,13 +142,30 @@ it("doctor says what it does not like, and what to change", async () => {
   const oidc = {
     algorithm: "oidc",
     signature: { header: "authorization", prefix: "Bearer " },
-    oidc: { issuers: ["https://id.example.com"], jwks: "https://id.example.com/keys", privateIssuer: true },
+    oidc: {
+      issuers: ["https://id.example.com"],
+      jwks: "https://id.example.com/keys",
+      privateIssuer: true,
+    },
   };
   const mappings = [
-    { id: "raw", match: { path: "raw" }, messageTemplate: "{{text}}", allowUnsafeExternalContent: true },
-    { id: "pushed", match: { path: "pushed" }, messageTemplate: "{{text}}", auth: { scheme: oidc, audience: "me" } },
+    {
+      id: "raw",
+      match: { path: "raw" },
+      messageTemplate: "{{text}}",
+      allowUnsafeExternalContent: true,
+    },
+    {
+      id: "pushed",
+      match: { path: "pushed" },
+      messageTemplate: "{{text}}",
+      auth: { scheme: oidc, audience: "me" },
+    },
   ];
-  await cli.write("rouse.json5", { gateway: { port: 0 }, hooks: { enabled: true, token: TOKEN, mappings } });
+  await cli.write("rouse.json5", {
+    gateway: { port: 0 },
+    hooks: { enabled: true, token: TOKEN, mappings },
+  });
   await gateway.reload();
   for (const [id, ...words] of [
     ["hook-token", "hooks.allowRequestSessionKey", "hooks.allowRequestRecipient"],
@@ -130,7 +181,13 @@ it("doctor says what it does not like, and what to change", async () => {
     { ...mappings[0], allowUnsafeExternalContent: false },
     { ...mappings[1], auth: { scheme: oidc, audience: "me", email: "push@example.com" } },
   ];
-  const hooks = { enabled: true, token: TOKEN, allowRequestRecipient: false, limits: { runsPerHour: 100 }, mappings: better };
+  const hooks = {
+    enabled: true,
+    token: TOKEN,
+    allowRequestRecipient: false,
+    limits: { runsPerHour: 100 },
+    mappings: better,
+  };
   await cli.write("rouse.json5", { gateway: { port: 0 }, hooks });
   await gateway.reload();
   for (const id of ["hook-token", "unsafe-content", "token-accounts", "limits"])

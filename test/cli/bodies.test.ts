@@ -15,7 +15,11 @@ beforeEach(async () => {
     { id: "small", match: { path: "small" }, messageTemplate: "x", maxBodyBytes: 262_144 },
     { id: "any", match: { path: "any" }, messageTemplate: "Got {{payload}}" },
   ];
-  world = await createWorld({ dir: cli.dir, workers: false, config: { hooks: { maxBodyBytes: 12_000_000, mappings } } });
+  world = await createWorld({
+    dir: cli.dir,
+    workers: false,
+    config: { hooks: { maxBodyBytes: 12_000_000, mappings } },
+  });
 });
 afterEach(async () => {
   await world.stop();
@@ -45,21 +49,60 @@ const CASES: [name: string, Case][] = [
   ["of 10 MB", { body: rows(10_000_000), outcome: "accepted", field: null }],
   [
     "of 2 MB of what looks private",
-    { body: JSON.stringify({ text: "+44 ada@ -----BEGIN ".repeat(100_000) }), outcome: "accepted", field: null },
+    {
+      body: JSON.stringify({ text: "+44 ada@ -----BEGIN ".repeat(100_000) }),
+      outcome: "accepted",
+      field: null,
+    },
   ],
   ["of 200 levels", { body: nested(200), outcome: "accepted", field: "[]" }],
   ["of too many levels", { body: nested(201), outcome: "rejected", field: null, kept: "json" }],
   [
     "of invalid UTF-8",
-    { body: Buffer.from([0x7b, 0x22, 0x61, 0x22, 0x3a, 0x22, 0xff, 0xfe, 0x22, 0x7d]), outcome: "accepted", field: "a", kept: "base64" },
+    {
+      body: Buffer.from([0x7b, 0x22, 0x61, 0x22, 0x3a, 0x22, 0xff, 0xfe, 0x22, 0x7d]),
+      outcome: "accepted",
+      field: "a",
+      kept: "base64",
+    },
   ],
-  ["of a form", { body: "a=1&a=2&mail=ada%40shop.example&b=x+y", type: FORM, outcome: "accepted", field: "mail", kept: "text" }],
-  ["of a broken form", { body: "a=%zz&=&&b=%", type: FORM, outcome: "accepted", field: "b", kept: "text" }],
-  ["of XML", { body: "<order><id>7</id></order>", type: "text/xml", outcome: "accepted", field: null, kept: "text" }],
-  ["of XML that is not read", { body: "<order/>", type: "application/xml", outcome: "rejected", field: null, kept: "text" }],
+  [
+    "of a form",
+    {
+      body: "a=1&a=2&mail=ada%40shop.example&b=x+y",
+      type: FORM,
+      outcome: "accepted",
+      field: "mail",
+      kept: "text",
+    },
+  ],
+  [
+    "of a broken form",
+    { body: "a=%zz&=&&b=%", type: FORM, outcome: "accepted", field: "b", kept: "text" },
+  ],
+  [
+    "of XML",
+    {
+      body: "<order><id>7</id></order>",
+      type: "text/xml",
+      outcome: "accepted",
+      field: null,
+      kept: "text",
+    },
+  ],
+  [
+    "of XML that is not read",
+    { body: "<order/>", type: "application/xml", outcome: "rejected", field: null, kept: "text" },
+  ],
   ["that is empty", { body: "", outcome: "accepted", field: null, kept: "text" }],
-  ["with __proto__", { body: '{"__proto__":{"type":"order"},"a":1}', outcome: "accepted", field: "__proto__.type" }],
-  ["with a number that JavaScript changes", { body: '{"id":12345678901234567890}', outcome: "accepted", field: "id", kept: "text" }],
+  [
+    "with __proto__",
+    { body: '{"__proto__":{"type":"order"},"a":1}', outcome: "accepted", field: "__proto__.type" },
+  ],
+  [
+    "with a number that JavaScript changes",
+    { body: '{"id":12345678901234567890}', outcome: "accepted", field: "id", kept: "text" },
+  ],
   [
     "with markup and control characters",
     {
@@ -74,58 +117,83 @@ const CASES: [name: string, Case][] = [
 // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
 const CONTROLS = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/;
 
-it.each(CASES)("a body %s is shown as text and decided the same everywhere", { timeout: 120_000 }, async (_name, given) => {
-  const { body, type = JSON_TYPE, outcome, field, kept = "json" } = given;
-  const answer = await world.post("/hooks/any", body, { "content-type": type });
-  const id = answer.headers.get("x-request-id") ?? (answer.body.eventId as string);
-  /** Runs a command that must work, and whose output a terminal must show as it is. */
-  const rouse = async (...args: string[]): Promise<string> => {
-    const { code, out, err } = await cli.rouse(args);
-    expect([args.join(" "), code, err]).toEqual([args.join(" "), 0, expect.any(String)]);
-    if (!args.includes("--json")) expect(CONTROLS.exec(out + err)).toBeNull();
-    return out;
-  };
-  expect(await rouse("events", "show", id)).toContain(outcome);
+it.each(CASES)(
+  "a body %s is shown as text and decided the same everywhere",
+  { timeout: 120_000 },
+  async (_name, given) => {
+    const { body, type = JSON_TYPE, outcome, field, kept = "json" } = given;
+    const answer = await world.post("/hooks/any", body, { "content-type": type });
+    const id = answer.headers.get("x-request-id") ?? (answer.body.eventId as string);
+    /** Runs a command that must work, and whose output a terminal must show as it is. */
+    const rouse = async (...args: string[]): Promise<string> => {
+      const { code, out, err } = await cli.rouse(args);
+      expect([args.join(" "), code, err]).toEqual([args.join(" "), 0, expect.any(String)]);
+      if (!args.includes("--json")) expect(CONTROLS.exec(out + err)).toBeNull();
+      return out;
+    };
+    expect(await rouse("events", "show", id)).toContain(outcome);
 
-  const { explanation } = JSON.parse(await rouse("explain", id, "--json")) as { explanation: Explanation };
-  expect(explanation.event.outcome).toBe(outcome);
-  if (outcome === "accepted") expect(explanation).toMatchObject({ note: null, evaluation: { mapping: "any", outcome: "actions" } });
-  else expect([explanation.evaluation, explanation.note]).toEqual([null, expect.stringContaining("the body cannot be read: ")]);
-  await rouse("explain", id);
+    const { explanation } = JSON.parse(await rouse("explain", id, "--json")) as {
+      explanation: Explanation;
+    };
+    expect(explanation.event.outcome).toBe(outcome);
+    if (outcome === "accepted")
+      expect(explanation).toMatchObject({
+        note: null,
+        evaluation: { mapping: "any", outcome: "actions" },
+      });
+    else
+      expect([explanation.evaluation, explanation.note]).toEqual([
+        null,
+        expect.stringContaining("the body cannot be read: "),
+      ]);
+    await rouse("explain", id);
 
-  await rouse("fixtures", "add", id, "--name", "body");
-  const file = join(cli.dir, "tests/any/body.json5");
-  const text = await readFile(file, "utf8");
-  expect(CONTROLS.exec(text)).toBeNull();
-  const fixture = JSON.parse(text) as RecordedFixture["file"];
-  expect([fixture.expect.outcome, fixture.request[kept] === undefined]).toEqual([outcome, false]);
-  if (kept === "text" && !text.includes("user1")) expect(fixture.request.text).toBe(body);
-  if (kept === "base64") expect(fixture.request.base64).toBe(Buffer.from(body).toString("base64"));
-  expect(await rouse("test")).toBe("1 fixture: 1 as expected\n");
-  await writeFile(file, text.replace(`"outcome": "${outcome}"`, '"outcome": "skipped"'));
-  const red = await cli.rouse(["test"]);
-  expect([red.code, red.out, CONTROLS.exec(red.out)]).toEqual([1, expect.stringContaining("expect.outcome"), null]);
+    await rouse("fixtures", "add", id, "--name", "body");
+    const file = join(cli.dir, "tests/any/body.json5");
+    const text = await readFile(file, "utf8");
+    expect(CONTROLS.exec(text)).toBeNull();
+    const fixture = JSON.parse(text) as RecordedFixture["file"];
+    expect([fixture.expect.outcome, fixture.request[kept] === undefined]).toEqual([outcome, false]);
+    if (kept === "text" && !text.includes("user1")) expect(fixture.request.text).toBe(body);
+    if (kept === "base64")
+      expect(fixture.request.base64).toBe(Buffer.from(body).toString("base64"));
+    expect(await rouse("test")).toBe("1 fixture: 1 as expected\n");
+    await writeFile(file, text.replace(`"outcome": "${outcome}"`, '"outcome": "skipped"'));
+    const red = await cli.rouse(["test"]);
+    expect([red.code, red.out, CONTROLS.exec(red.out)]).toEqual([
+      1,
+      expect.stringContaining("expect.outcome"),
+      null,
+    ]);
 
-  const { shape } = JSON.parse(await rouse("hooks", "shape", "any", "--json")) as { shape: HookShape };
-  const names = shape.fields.map(({ name }) => name);
-  if (field === null) expect(names.filter((name) => !name.endsWith("[]"))).toEqual([]);
-  else expect(names).toContain(field);
-  await rouse("hooks", "shape", "any");
+    const { shape } = JSON.parse(await rouse("hooks", "shape", "any", "--json")) as {
+      shape: HookShape;
+    };
+    const names = shape.fields.map(({ name }) => name);
+    if (field === null) expect(names.filter((name) => !name.endsWith("[]"))).toEqual([]);
+    else expect(names).toContain(field);
+    await rouse("hooks", "shape", "any");
 
-  await writeFile(join(cli.dir, "body"), body);
-  for (const input of [
-    ["--event", id],
-    ["--payload", "body", "--content-type", type],
-  ]) {
-    const { code, out, err } = await cli.rouse(["hooks", "test", "any", ...input]);
-    expect(CONTROLS.exec(out + err)).toBeNull();
-    if (outcome === "accepted") expect([code, out]).toEqual([0, expect.stringContaining("action 1: agent by any")]);
-    else expect([code > 0, err]).toEqual([true, expect.stringMatching(/body|JSON|levels|type/)]);
-  }
-});
+    await writeFile(join(cli.dir, "body"), body);
+    for (const input of [
+      ["--event", id],
+      ["--payload", "body", "--content-type", type],
+    ]) {
+      const { code, out, err } = await cli.rouse(["hooks", "test", "any", ...input]);
+      expect(CONTROLS.exec(out + err)).toBeNull();
+      if (outcome === "accepted")
+        expect([code, out]).toEqual([0, expect.stringContaining("action 1: agent by any")]);
+      else expect([code > 0, err]).toEqual([true, expect.stringMatching(/body|JSON|levels|type/)]);
+    }
+  },
+);
 
 it("a body larger than its path takes is refused with what the limit is, and nothing of it is kept", async () => {
   const answer = await world.post("/hooks/small", rows(10_000_000));
-  expect([answer.status, answer.body.error]).toMatchObject([413, { code: "body_too_large", message: expect.stringContaining("262") }]);
+  expect([answer.status, answer.body.error]).toMatchObject([
+    413,
+    { code: "body_too_large", message: expect.stringContaining("262") },
+  ]);
   expect((await cli.rouse(["events", "list", "--json"])).out).not.toContain("row 7");
 });

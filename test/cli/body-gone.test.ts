@@ -6,10 +6,18 @@ import { BODY_GONE } from "../../src/core/body-gone.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { createCli, type CliWorld } from "./world.ts";
 
-const MAPPING = { id: "shop.order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "Order {{id}}", deliver: false };
+const MAPPING = {
+  id: "shop.order",
+  match: { path: "shop", payload: { type: "order" } },
+  messageTemplate: "Order {{id}}",
+  deliver: false,
+};
 
 /** Bodies are removed every few minutes: here ten times a second. */
-const clock = { ...systemClock, sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(Math.min(ms, 100), signal) };
+const clock = {
+  ...systemClock,
+  sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(Math.min(ms, 100), signal),
+};
 
 let cli: CliWorld;
 let world: World;
@@ -17,11 +25,20 @@ let id: string;
 /** An event that was in a list, and whose body `hooks.retention` removed before it was chosen. */
 beforeAll(async () => {
   cli = await createCli();
-  world = await createWorld({ dir: cli.dir, clock, config: { hooks: { mappings: [MAPPING], retention: "1s" } } });
+  world = await createWorld({
+    dir: cli.dir,
+    clock,
+    config: { hooks: { mappings: [MAPPING], retention: "1s" } },
+  });
   mkdirSync(join(cli.dir, "mappings/drafts"), { recursive: true });
-  await cli.write("mappings/drafts/next.json5", { id: "next", mappings: [{ ...MAPPING, messageTemplate: "Changed {{id}}" }] });
+  await cli.write("mappings/drafts/next.json5", {
+    id: "next",
+    mappings: [{ ...MAPPING, messageTemplate: "Changed {{id}}" }],
+  });
   await world.post("/hooks/shop", { type: "refund", id: 1 });
-  const { events } = JSON.parse((await cli.rouse(["events", "list", "--json"])).out) as { events: { id: string }[] };
+  const { events } = JSON.parse((await cli.rouse(["events", "list", "--json"])).out) as {
+    events: { id: string }[];
+  };
   id = events[0]?.id ?? "";
   await world.until(async () => {
     const { body } = await world.admin(`/admin/v1/events/${id}`);
@@ -48,10 +65,14 @@ describe("an event whose body was removed between list and click", () => {
     ["events replay --path shop --dry-run", 1],
     ["events show EVENT", 0],
   ])("rouse %s says so, and what to do", async (command, expected) => {
-    const { code, out, err } = await cli.rouse(command.split(" ").map((word) => (word === "EVENT" ? id : word)));
+    const { code, out, err } = await cli.rouse(
+      command.split(" ").map((word) => (word === "EVENT" ? id : word)),
+    );
     expect([code, out + err]).toEqual([expected, expect.stringMatching(/no longer kept/)]);
     if (!command.includes("diff") && !/--dry-run|events show/.test(command))
-      expect(out + err).toContain(`${BODY_GONE}: choose a newer event, or raise hooks.retention for events to come`);
+      expect(out + err).toContain(
+        `${BODY_GONE}: choose a newer event, or raise hooks.retention for events to come`,
+      );
     expect(readdirSync(cli.dir)).not.toContain("tests");
     expect(readdirSync(join(cli.dir, "mappings/drafts"))).toEqual(["next.json5"]);
   });

@@ -17,7 +17,11 @@ beforeEach(async () => {
 afterEach(() => cli.close());
 
 const open = () =>
-  openStore({ url: `sqlite:${join(cli.dir, ".rouse", "rouse.db")}`, clock: { now: () => Date.now() }, log: createLogger("silent") });
+  openStore({
+    url: `sqlite:${join(cli.dir, ".rouse", "rouse.db")}`,
+    clock: { now: () => Date.now() },
+    log: createLogger("silent"),
+  });
 
 /** Puts events into the store that the next command will open. */
 async function keep(...events: Partial<EventRecord>[]): Promise<string[]> {
@@ -25,7 +29,12 @@ async function keep(...events: Partial<EventRecord>[]): Promise<string[]> {
   const ids: string[] = [];
   for (const [index, event] of events.entries()) {
     const id = event.id ?? newId("evt", Date.now() - 1000 + index);
-    const request = { method: "POST", headers: {}, query: {}, body: Buffer.from('{"type":"order","id":7}') };
+    const request = {
+      method: "POST",
+      headers: {},
+      query: {},
+      body: Buffer.from('{"type":"order","id":7}'),
+    };
     await store.accept({
       id,
       receivedAt: Date.now() - 1000 + index,
@@ -72,12 +81,16 @@ describe("help", () => {
   it("names every command", async () => {
     const { code, out } = await cli.rouse(["--help"]);
     expect(code).toBe(0);
-    for (const command of COMMANDS) expect(out).toMatch(new RegExp(`^  ${command.split(" ")[0]} `, "m"));
+    for (const command of COMMANDS)
+      expect(out).toMatch(new RegExp(`^  ${command.split(" ")[0]} `, "m"));
   });
 
   it("prints the version of the package", async () => {
-    const { version } = JSON.parse(await readFile(new URL("../../package.json", import.meta.url), "utf8")) as { version: string };
-    for (const flag of ["--version", "-v", "-V"]) expect(await cli.rouse([flag])).toEqual({ code: 0, out: `${version}\n`, err: "" });
+    const { version } = JSON.parse(
+      await readFile(new URL("../../package.json", import.meta.url), "utf8"),
+    ) as { version: string };
+    for (const flag of ["--version", "-v", "-V"])
+      expect(await cli.rouse([flag])).toEqual({ code: 0, out: `${version}\n`, err: "" });
   });
 });
 
@@ -119,7 +132,10 @@ describe("a wrong config", () => {
   });
 
   it("ends with 3 where the named file is not there", async () => {
-    expect(await cli.rouse(["doctor", "--config", "nope.json5"])).toMatchObject({ code: 3, err: expect.stringContaining("nope.json5") });
+    expect(await cli.rouse(["doctor", "--config", "nope.json5"])).toMatchObject({
+      code: 3,
+      err: expect.stringContaining("nope.json5"),
+    });
   });
 });
 
@@ -127,7 +143,13 @@ describe("hooks test", () => {
   it("shows conditions, the rendered action, and what is missing", async () => {
     await cli.write("rouse.json5", shopConfig());
     await cli.write("order.json", { type: "order", id: 7 });
-    const { code, out } = await cli.rouse(["hooks", "test", "shop.order", "--payload", "order.json"]);
+    const { code, out } = await cli.rouse([
+      "hooks",
+      "test",
+      "shop.order",
+      "--payload",
+      "order.json",
+    ]);
     expect(code).toBe(0);
     expect(out).toContain("✓ match.payload.type");
     expect(out).toMatch(/sessionKey\s+hook:shop:7/);
@@ -138,10 +160,26 @@ describe("hooks test", () => {
   it("says which condition fails, and ends with 1", async () => {
     await cli.write("rouse.json5", shopConfig());
     await cli.write("refund.json", { type: "refund" });
-    const { code, out } = await cli.rouse(["hooks", "test", "shop.order", "--payload", "refund.json"]);
+    const { code, out } = await cli.rouse([
+      "hooks",
+      "test",
+      "shop.order",
+      "--payload",
+      "refund.json",
+    ]);
     expect(code).toBe(1);
-    expect(out).toMatch(/✗ match\.payload\.type {2}\$eq "order" +type is the text "refund", which does not equal "order"\n/);
-    const json = await cli.rouse(["hooks", "test", "--path", "shop", "--payload", "refund.json", "--json"]);
+    expect(out).toMatch(
+      /✗ match\.payload\.type {2}\$eq "order" +type is the text "refund", which does not equal "order"\n/,
+    );
+    const json = await cli.rouse([
+      "hooks",
+      "test",
+      "--path",
+      "shop",
+      "--payload",
+      "refund.json",
+      "--json",
+    ]);
     expect(JSON.parse(json.out)).toMatchObject({
       outcome: "unmatched",
       nearest: { mapping: "shop.order", condition: "match.payload.type" },
@@ -152,16 +190,26 @@ describe("hooks test", () => {
     const mapping = {
       id: "alarm",
       match: { path: "alarm", payload: { "labels.name": { $contains: "bug" } } },
-      messageTemplate: ["Incident {{ $parseJson(Message).detail.id }}", "Owner: {{owner}}", "Labels: {{labels.name}}"],
+      messageTemplate: [
+        "Incident {{ $parseJson(Message).detail.id }}",
+        "Owner: {{owner}}",
+        "Labels: {{labels.name}}",
+      ],
     };
-    await cli.write("rouse.json5", shopConfig({ hooks: { enabled: true, token: TOKEN, mappings: [mapping] } }));
+    await cli.write(
+      "rouse.json5",
+      shopConfig({ hooks: { enabled: true, token: TOKEN, mappings: [mapping] } }),
+    );
     const Message = JSON.stringify({ detail: { id: "i-1" } });
     await cli.write("alarm.json", { labels: [{ name: "bug" }], Message });
     await cli.write("other.json", { labels: [{ name: "debugging" }], Message });
     const { code, out } = await cli.rouse(["hooks", "test", "alarm", "--payload", "alarm.json"]);
     expect([code, out]).toEqual([0, expect.stringMatching(/Incident ⟦i-1⟧\n *Labels: ⟦bug⟧/)]);
     const other = await cli.rouse(["hooks", "test", "alarm", "--payload", "other.json"]);
-    expect([other.code, other.out]).toEqual([1, expect.stringContaining("✗ match.payload.labels.name")]);
+    expect([other.code, other.out]).toEqual([
+      1,
+      expect.stringContaining("✗ match.payload.labels.name"),
+    ]);
   });
 
   it("needs no secret and no store, and leaves no file", async () => {
@@ -187,19 +235,38 @@ describe("hooks test", () => {
     };
     await cli.write("rouse.json5", shopConfig(secrets));
     await cli.write("order.json", { type: "order", id: 7 });
-    const { code, out, err } = await cli.rouse(["hooks", "test", "shop.order", "--payload", "order.json"]);
+    const { code, out, err } = await cli.rouse([
+      "hooks",
+      "test",
+      "shop.order",
+      "--payload",
+      "order.json",
+    ]);
     expect([code, out]).toEqual([0, expect.stringContaining("New order ⟦7⟧ from")]);
     expect(err).toBe(`config: ${join(cli.dir, "rouse.json5")} (as it is in the file)\n`);
     expect((await readdir(cli.dir)).toSorted()).toEqual(["order.json", "rouse.json5"]);
     // All else still wants them.
-    expect(await cli.rouse(["config", "validate"])).toMatchObject({ code: 3, err: expect.stringContaining("HOOK_TOKEN") });
+    expect(await cli.rouse(["config", "validate"])).toMatchObject({
+      code: 3,
+      err: expect.stringContaining("HOOK_TOKEN"),
+    });
   });
 
   it("names what is wrong with the config, secrets aside", async () => {
     await cli.write("rouse.json5", { hooks: { enabled: true, token: "${HOOK_TOKEN}", pth: [] } });
     await cli.write("order.json", {});
-    const { code, err } = await cli.rouse(["hooks", "test", "--path", "shop", "--payload", "order.json"]);
-    expect([code, err]).toEqual([3, expect.stringMatching(/rouse\.json5:1:\d+ {2}hooks\.pth: is not known/)]);
+    const { code, err } = await cli.rouse([
+      "hooks",
+      "test",
+      "--path",
+      "shop",
+      "--payload",
+      "order.json",
+    ]);
+    expect([code, err]).toEqual([
+      3,
+      expect.stringMatching(/rouse\.json5:1:\d+ {2}hooks\.pth: is not known/),
+    ]);
     expect(err).not.toContain("HOOK_TOKEN");
   });
 
@@ -212,15 +279,34 @@ describe("hooks test", () => {
       body: Buffer.from("type=order&id=8"),
     };
     const [id = "", gone = ""] = await keep({ request }, { request: { ...request, body: null } });
-    const match = { path: "shop", headers: { "x-kind": "a" }, query: { q: "b" }, payload: { type: "order" } };
+    const match = {
+      path: "shop",
+      headers: { "x-kind": "a" },
+      query: { q: "b" },
+      payload: { type: "order" },
+    };
     const mapping = { id: "draft", match, messageTemplate: "order {{payload.id}}" };
-    const draft = await cli.write("draft.json5", shopConfig({ hooks: { enabled: true, token: "${NOT_SET_HERE}", mappings: [mapping] } }));
-    const { code, out } = await cli.rouse(["hooks", "test", "-c", draft, "--event", id, "--json"], { env: { NOT_SET_HERE: TOKEN } });
+    const draft = await cli.write(
+      "draft.json5",
+      shopConfig({ hooks: { enabled: true, token: "${NOT_SET_HERE}", mappings: [mapping] } }),
+    );
+    const { code, out } = await cli.rouse(["hooks", "test", "-c", draft, "--event", id, "--json"], {
+      env: { NOT_SET_HERE: TOKEN },
+    });
     expect(code).toBe(0);
-    expect(JSON.parse(out)).toMatchObject({ outcome: "actions", answeredBy: { config: draft }, actions: [{ mapping: "draft" }] });
+    expect(JSON.parse(out)).toMatchObject({
+      outcome: "actions",
+      answeredBy: { config: draft },
+      actions: [{ mapping: "draft" }],
+    });
     expect(out).toContain('"8"');
-    expect(await cli.rouse(["hooks", "test", "--event", gone])).toMatchObject({ code: 1, err: expect.stringContaining("hooks.retention") });
-    expect(await cli.rouse(["hooks", "test", "--event", id, "--payload", "x"])).toMatchObject({ code: 2 });
+    expect(await cli.rouse(["hooks", "test", "--event", gone])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("hooks.retention"),
+    });
+    expect(await cli.rouse(["hooks", "test", "--event", id, "--payload", "x"])).toMatchObject({
+      code: 2,
+    });
   });
 });
 
@@ -229,7 +315,9 @@ describe("runs show", () => {
     await keep({});
     await cli.write("rouse.json5", shopConfig());
     const replayed = await cli.rouse(["events", "replay", "latest", "--json"]);
-    const run = (JSON.parse(replayed.out) as { result: { actions: { id: string }[] } }).result.actions[0]?.id ?? "";
+    const run =
+      (JSON.parse(replayed.out) as { result: { actions: { id: string }[] } }).result.actions[0]
+        ?.id ?? "";
     expect((await cli.rouse(["runs", "show", run])).out).not.toContain("step 1");
     const { store } = await open();
     await actIn(store, run);
@@ -238,8 +326,13 @@ describe("runs show", () => {
     const { code, out, err } = await cli.rouse(["runs", "show", run]);
     expect([code, err]).toEqual([0, ""]);
     const local = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`;
-    expect(out).toMatch(new RegExp(`waits for +a person, until ${local}: .rouse approvals list. \\(apr_${run}_2\\)`));
-    const shown = out.slice(out.indexOf("\nstep 1")).replaceAll(new RegExp(local, "g"), "<time>").replaceAll(run, "<run>");
+    expect(out).toMatch(
+      new RegExp(`waits for +a person, until ${local}: .rouse approvals list. \\(apr_${run}_2\\)`),
+    );
+    const shown = out
+      .slice(out.indexOf("\nstep 1"))
+      .replaceAll(new RegExp(local, "g"), "<time>")
+      .replaceAll(run, "<run>");
     expect(shown).toBe(`
 step 1: acme/large, 1.2 s, 1,200 in (800 cached), 30 out (10 reasoning), tool-calls
   failed: acme/small: rate_limited: slow down (429 too_fast); tried again after 2 s
@@ -265,14 +358,19 @@ step 2: acme/large, 1.0 s, 1,400 in, 12 out, tool-calls
     arguments: {"amount":100}
     approval 8a1 (apr_<run>_2), asked <time>: the rule "bank.*" names the tool; open until <time>
 `);
-    const answer = JSON.parse((await cli.rouse(["runs", "show", run, "--json"])).out) as { steps: StepView[] };
+    const answer = JSON.parse((await cli.rouse(["runs", "show", run, "--json"])).out) as {
+      steps: StepView[];
+    };
     expect(answer).toMatchObject({ run: { id: run, status: "waiting" }, steps: shownSteps(run) });
   });
 });
 
 describe("an id", () => {
   it("may be the beginning of one alone, or `latest`", async () => {
-    const [one = "", two = ""] = await keep({ id: "evt_1k80aaaa" + "1".repeat(27) }, { id: "evt_1k80bbbb" + "2".repeat(27) });
+    const [one = "", two = ""] = await keep(
+      { id: "evt_1k80aaaa" + "1".repeat(27) },
+      { id: "evt_1k80bbbb" + "2".repeat(27) },
+    );
     const show = async (id: string) => {
       const { code, out, err } = await cli.rouse(["events", "show", id]);
       return [code, /^event +(\S+)/.exec(out)?.[1] ?? err];
@@ -284,20 +382,31 @@ describe("an id", () => {
     expect(await show("evt_1k8")).toEqual([1, "rouse: there is no event with this id\n"]);
     const [code, err] = await show("evt_1k80");
     expect(code).toBe(2);
-    expect(err).toMatch(new RegExp(`several events begin with evt_1k80[^]*${two} +\\d\\d:\\d\\d:\\d\\d  shop[^]*${one}`));
+    expect(err).toMatch(
+      new RegExp(
+        `several events begin with evt_1k80[^]*${two} +\\d\\d:\\d\\d:\\d\\d  shop[^]*${one}`,
+      ),
+    );
     await cli.write("rouse.json5", shopConfig());
     const replayed = await cli.rouse(["events", "replay", "evt_1k80a", "--json"]);
-    const run = (JSON.parse(replayed.out) as { result: { actions: { id: string }[] } }).result.actions[0]?.id ?? "";
+    const run =
+      (JSON.parse(replayed.out) as { result: { actions: { id: string }[] } }).result.actions[0]
+        ?.id ?? "";
     expect((await cli.rouse(["runs", "show", "latest", "--json"])).out).toContain(run);
     expect((await cli.rouse(["runs", "list", "--event", "latest"])).out).toContain(run);
     expect((await cli.rouse(["runs", "cancel", run.slice(0, 12)])).out).toBe(`${run}  cancelled\n`);
     expect((await cli.rouse(["hooks", "test", "--event", "evt_1k80b"])).code).toBe(0);
-    expect(await cli.rouse(["deliveries", "retry", "latest"])).toMatchObject({ code: 1, err: "rouse: there is no delivery yet\n" });
+    expect(await cli.rouse(["deliveries", "retry", "latest"])).toMatchObject({
+      code: 1,
+      err: "rouse: there is no delivery yet\n",
+    });
   });
 
   it("stands beside a local time in 24 hours", async () => {
     await keep({ receivedAt: new Date(2026, 0, 2, 15, 4, 5).getTime() });
-    expect((await cli.rouse(["events", "show", "latest"])).out).toMatch(/received +2026-01-02 15:04:05\n/);
+    expect((await cli.rouse(["events", "show", "latest"])).out).toMatch(
+      /received +2026-01-02 15:04:05\n/,
+    );
   });
 });
 
@@ -311,7 +420,9 @@ describe("completion", () => {
   }
 
   it("of bash offers commands, subcommands and options", async () => {
-    expect(await complete("")).toEqual(expect.arrayContaining(["start", "hooks", "events", "tail", "completion", "--version"]));
+    expect(await complete("")).toEqual(
+      expect.arrayContaining(["start", "hooks", "events", "tail", "completion", "--version"]),
+    );
     expect(await complete("ev")).toEqual(["eval", "events"]);
     expect(await complete("events", "re")).toEqual(["refused", "replay"]);
     expect(await complete("events", "list", "--out")).toEqual(["--outcome"]);
@@ -322,21 +433,33 @@ describe("completion", () => {
     const { code, out } = await cli.rouse(["completion", shell]);
     expect([code, out.includes("presets")]).toEqual([0, true]);
     const file = await cli.write(`rouse.${shell}`, out);
-    if (spawnSync(shell, ["--version"]).status === 0) expect(spawnSync(shell, ["-n", file], { encoding: "utf8" }).stderr).toBe("");
+    if (spawnSync(shell, ["--version"]).status === 0)
+      expect(spawnSync(shell, ["-n", file], { encoding: "utf8" }).stderr).toBe("");
   });
 });
 
 describe("without a running gateway", () => {
   it("lists and shows events, without letting a body steer the terminal", async () => {
-    const request = { method: "POST", headers: { "x-a": "b\u001b[31m" }, query: {}, body: Buffer.from('{"a":"\u001b]0;owned\u0007"}') };
-    const [id = ""] = await keep({ outcome: "failed", reason: "a transform failed\u001b[2J", request });
+    const request = {
+      method: "POST",
+      headers: { "x-a": "b\u001b[31m" },
+      query: {},
+      body: Buffer.from('{"a":"\u001b]0;owned\u0007"}'),
+    };
+    const [id = ""] = await keep({
+      outcome: "failed",
+      reason: "a transform failed\u001b[2J",
+      request,
+    });
     const listed = await cli.rouse(["events", "list"]);
     expect(listed.out).toContain(id);
     expect(listed.out).toContain("a transform failed");
     const shown = await cli.rouse(["events", "show", id]);
     expect(shown.out).toContain('"a":"]0;owned"');
     expect(listed.out + shown.out).not.toContain("\u001b");
-    const { event } = JSON.parse((await cli.rouse(["events", "show", id, "--json"])).out) as { event: { request: { body: string } } };
+    const { event } = JSON.parse((await cli.rouse(["events", "show", id, "--json"])).out) as {
+      event: { request: { body: string } };
+    };
     expect(event.request.body).toBe(request.body.toString());
   });
 
@@ -356,28 +479,43 @@ describe("without a running gateway", () => {
       { outcome: "accepted" },
     );
     await cli.write("rouse.json5", shopConfig());
-    const check = async (): Promise<string> => /^\S+ +events .*$/m.exec((await cli.rouse(["doctor"])).out)?.[0] ?? "";
+    const check = async (): Promise<string> =>
+      /^\S+ +events .*$/m.exec((await cli.rouse(["doctor"])).out)?.[0] ?? "";
     expect(await check()).toContain(broken);
-    expect(await cli.rouse(["events", "discard", broken])).toMatchObject({ code: 2, err: expect.stringContaining("--reason") });
-    expect((await cli.rouse(["events", "discard", broken, "--reason", "ordered again"])).out).toContain(`${broken}  discarded`);
+    expect(await cli.rouse(["events", "discard", broken])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--reason"),
+    });
+    expect(
+      (await cli.rouse(["events", "discard", broken, "--reason", "ordered again"])).out,
+    ).toContain(`${broken}  discarded`);
     expect(await check()).not.toContain(broken);
     expect((await cli.rouse(["events", "replay", "--failed"])).out).toBe("0 replayed\n");
-    expect((await cli.rouse(["events", "show", broken])).out).toMatch(/handled +discarded .*: ordered again/);
+    expect((await cli.rouse(["events", "show", broken])).out).toMatch(
+      /handled +discarded .*: ordered again/,
+    );
     const refused = await cli.rouse(["events", "discard", accepted, "--reason", "wrong"]);
-    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("only an event that failed can be discarded") });
+    expect(refused).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("only an event that failed can be discarded"),
+    });
   });
 
   it("replays all that matched nothing, once, with a bar on a terminal only", async () => {
     await keep({}, {});
     await cli.write("rouse.json5", shopConfig());
-    const dry = await cli.rouse(["events", "replay", "--unmatched", "--dry-run"], { terminal: true });
+    const dry = await cli.rouse(["events", "replay", "--unmatched", "--dry-run"], {
+      terminal: true,
+    });
     expect(dry.out).toContain("2 would be replayed");
     expect(dry.err).toContain("2/2");
     const done = await cli.rouse(["events", "replay", "--unmatched"]);
     expect([done.code, done.err]).toEqual([0, ""]);
     expect(done.out).toContain("2 replayed: 2 accepted\n");
     expect((await cli.rouse(["events", "replay", "--unmatched"])).out).toBe("0 replayed\n");
-    const { runs } = JSON.parse((await cli.rouse(["runs", "list", "--json"])).out) as { runs: { sessionKey: string; status: string }[] };
+    const { runs } = JSON.parse((await cli.rouse(["runs", "list", "--json"])).out) as {
+      runs: { sessionKey: string; status: string }[];
+    };
     expect(runs.map((run) => [run.sessionKey, run.status])).toEqual([
       ["hook:shop:7", "queued"],
       ["hook:shop:7", "queued"],
@@ -385,17 +523,32 @@ describe("without a running gateway", () => {
   });
 
   it("replays the unmatched events of one path, and counts what became of them", async () => {
-    const refund = { method: "POST", headers: {}, query: {}, body: Buffer.from('{"type":"refund"}') };
-    const [shop = "", other = "", still = ""] = await keep({}, { path: "other" }, { request: refund });
+    const refund = {
+      method: "POST",
+      headers: {},
+      query: {},
+      body: Buffer.from('{"type":"refund"}'),
+    };
+    const [shop = "", other = "", still = ""] = await keep(
+      {},
+      { path: "other" },
+      { request: refund },
+    );
     await cli.write("rouse.json5", shopConfig());
     const dry = await cli.rouse(["events", "replay", "--unmatched", "--path", "shop", "--dry-run"]);
     expect(dry.out).toContain("2 would be replayed: 1 accepted, 1 unmatched\n");
     expect(dry.out).not.toContain(other);
     const done = await cli.rouse(["events", "replay", "--unmatched", "--path", "shop"]);
     expect(done.out).toMatch(
-      new RegExp(`${shop} → evt_\\w+  accepted[^]*${still} → evt_\\w+  unmatched[^]*2 replayed: 1 accepted, 1 unmatched\n$`),
+      new RegExp(
+        `${shop} → evt_\\w+  accepted[^]*${still} → evt_\\w+  unmatched[^]*2 replayed: 1 accepted, 1 unmatched\n$`,
+      ),
     );
-    const shown = await cli.rouse(["events", "show", /(evt_\w+)  unmatched/.exec(done.out)?.[1] ?? ""]);
+    const shown = await cli.rouse([
+      "events",
+      "show",
+      /(evt_\w+)  unmatched/.exec(done.out)?.[1] ?? "",
+    ]);
     expect(shown.out).toMatch(/nearest\s+shop\.order \(match\.payload\.type does not hold\)/);
   });
 
@@ -403,10 +556,17 @@ describe("without a running gateway", () => {
     const [id = ""] = await keep({});
     await cli.write("rouse.json5", shopConfig());
     const { out } = await cli.rouse(["events", "replay", id, "--json"]);
-    const run = (JSON.parse(out) as { result: { actions: { id: string }[] } }).result.actions[0]?.id ?? "";
-    const [cancelled, listed] = await Promise.all([cli.rouse(["runs", "cancel", run]), cli.rouse(["agents", "list"])]);
+    const run =
+      (JSON.parse(out) as { result: { actions: { id: string }[] } }).result.actions[0]?.id ?? "";
+    const [cancelled, listed] = await Promise.all([
+      cli.rouse(["runs", "cancel", run]),
+      cli.rouse(["agents", "list"]),
+    ]);
     expect([cancelled.code, cancelled.out, listed.code]).toEqual([0, `${run}  cancelled\n`, 0]);
-    expect(await cli.rouse(["runs", "cancel", run])).toMatchObject({ code: 1, err: expect.stringContaining("ended") });
+    expect(await cli.rouse(["runs", "cancel", run])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("ended"),
+    });
     const instead = `the run has ended already (cancelled), so it cannot be cancelled; to start it again, use \`rouse runs retry ${run}\``;
     expect((await cli.rouse(["runs", "cancel", run])).err).toBe(`rouse: ${instead}\n`);
   });
@@ -439,7 +599,8 @@ describe("without a running gateway", () => {
       "config show",
       "config schema",
     ]) {
-      const args = command === "config schema" ? command.split(" ") : [...command.split(" "), "--json"];
+      const args =
+        command === "config schema" ? command.split(" ") : [...command.split(" "), "--json"];
       const { code, out, err } = await cli.rouse(args);
       expect([command, code, err]).toEqual([command, 0, ""]);
       expect([command, typeof JSON.parse(out)]).toEqual([command, "object"]);
@@ -452,7 +613,10 @@ describe("without a running gateway", () => {
     const { code, out } = await cli.rouse(["store", "backup", "copy.db"]);
     expect([code, out.startsWith(join(cli.dir, "copy.db"))]).toEqual([0, true]);
     expect((await readFile(join(cli.dir, "copy.db"))).includes(String(id))).toBe(true);
-    expect(await cli.rouse(["store", "backup", "copy.db"])).toMatchObject({ code: 2, err: expect.stringContaining("already") });
+    expect(await cli.rouse(["store", "backup", "copy.db"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("already"),
+    });
   });
 });
 

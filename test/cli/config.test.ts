@@ -61,16 +61,27 @@ describe("config validate", () => {
       /^mappings\/ci\.json:4:34 {2}mappings\[0\]\.messageTemplate: .*JSONata/,
       /^mappings\/torn\.json:2:17 {2}is not valid JSON5/,
     ];
-    for (const one of expected) expect(lines).toEqual(expect.arrayContaining([expect.stringMatching(one)]));
-    for (const line of lines) expect(line).toMatch(/^(?:rouse\.json5|mappings\/\w+\.json):\d+:\d+ {2}/);
+    for (const one of expected)
+      expect(lines).toEqual(expect.arrayContaining([expect.stringMatching(one)]));
+    for (const line of lines)
+      expect(line).toMatch(/^(?:rouse\.json5|mappings\/\w+\.json):\d+:\d+ {2}/);
     expect(lines.filter((line) => line.includes("names no agent"))).toHaveLength(1);
     // What is there only because of a field that is wrong is no problem of its own.
     expect(err).not.toContain("hooks.mappings[0].messageTemplate:");
-    expect(lines.filter((line) => line.includes("gateway.token") || line.includes("hooks.token"))).toHaveLength(2);
-    const json = JSON.parse((await cli.rouse(["config", "validate", "--json"])).out) as { issues: object[] };
+    expect(
+      lines.filter((line) => line.includes("gateway.token") || line.includes("hooks.token")),
+    ).toHaveLength(2);
+    const json = JSON.parse((await cli.rouse(["config", "validate", "--json"])).out) as {
+      issues: object[];
+    };
     expect(json.issues).toEqual(
       expect.arrayContaining([
-        expect.objectContaining({ path: "hooks.mappings[1].match.when", file: join(cli.dir, "rouse.json5"), line: 14, column: 29 }),
+        expect.objectContaining({
+          path: "hooks.mappings[1].match.when",
+          file: join(cli.dir, "rouse.json5"),
+          line: 14,
+          column: 29,
+        }),
       ]),
     );
   });
@@ -95,7 +106,9 @@ describe("config validate", () => {
     ["a file that holds no object", "[]", [""]],
   ])("names the problem alone: %s", async (_name, text, wanted) => {
     await cli.write("rouse.json5", text);
-    const { issues } = JSON.parse((await cli.rouse(["config", "validate", "--json"])).out) as { issues: { path: string }[] };
+    const { issues } = JSON.parse((await cli.rouse(["config", "validate", "--json"])).out) as {
+      issues: { path: string }[];
+    };
     expect(issues.map(({ path }) => path).toSorted()).toEqual(wanted.toSorted());
   });
 
@@ -105,14 +118,21 @@ describe("config validate", () => {
       `{\n  hooks: {\n    enabled: true, token: "${TOKEN}",\n    tools: ["town.*"],\n  },\n  mcp: { servers: { town: { command: "true" } } },\n}`,
     );
     const { code, out } = await cli.rouse(["config", "validate"]);
-    expect([code, out]).toEqual([0, expect.stringMatching(/warning: rouse\.json5:4:13 {2}hooks\.tools\[0\]: no agent has/)]);
+    expect([code, out]).toEqual([
+      0,
+      expect.stringMatching(/warning: rouse\.json5:4:13 {2}hooks\.tools\[0\]: no agent has/),
+    ]);
   });
 
   it("shows the same form on every command that reads the config", async () => {
     await cli.write("rouse.json5", "{\n  gatway: {} }");
     for (const command of [["agents", "list"], ["config", "show"], ["start"]]) {
       const { code, err } = await cli.rouse(command);
-      expect([command, code, err]).toEqual([command, 3, expect.stringContaining("rouse.json5:2:3  gatway: is not known.")]);
+      expect([command, code, err]).toEqual([
+        command,
+        3,
+        expect.stringContaining("rouse.json5:2:3  gatway: is not known."),
+      ]);
     }
   });
 });

@@ -7,7 +7,9 @@ import { createCli, shopConfig, type CliWorld } from "./world.ts";
 
 const page = await readFile(new URL("../../docs/cli.md", import.meta.url), "utf8");
 const blocks = (language: string): string[] =>
-  [...page.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\``, "gm"))].map((found) => found[1] ?? "");
+  [...page.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\``, "gm"))].map(
+    (found) => found[1] ?? "",
+  );
 /** `rouse start` runs until it is stopped; `live.test.ts` starts it. */
 const lines = blocks("sh")
   .flatMap((block) => block.trim().split("\n"))
@@ -23,7 +25,12 @@ beforeAll(async () => {
     hooks: {
       enabled: true,
       token: "documentation-token",
-      mappings: [{ ...JSON5.parse<object>(blocks("json5")[0] ?? ""), sessionKey: "hook:shop:{{payload.id}}" }],
+      mappings: [
+        {
+          ...JSON5.parse<object>(blocks("json5")[0] ?? ""),
+          sessionKey: "hook:shop:{{payload.id}}",
+        },
+      ],
     },
   });
   await cli.write("rouse.json5", config);
@@ -32,15 +39,27 @@ beforeAll(async () => {
   await cli.write("refund.json", { type: "refund", id: 8 });
   await cli.write("order.txt", "type=order&id=7");
   await cli.write("hello.json", { message: "Hello" });
-  gateway = await createGateway({ cwd: cli.dir, env: {}, workers: true, log: createLogger("silent"), print: () => undefined });
+  gateway = await createGateway({
+    cwd: cli.dir,
+    env: {},
+    workers: true,
+    log: createLogger("silent"),
+    print: () => undefined,
+  });
   await gateway.start();
   const { out } = await cli.rouse(["hooks", "send", "shop", "--payload", "order.json", "--json"]);
   const { answer } = JSON.parse(out) as { answer: { eventId: string; runId: string } };
   await cli.rouse(["hooks", "send", "shop", "--payload", "refund.json"]);
-  const { failures } = JSON.parse((await cli.rouse(["failures", "list", "--json"])).out) as { failures: { id: string }[] };
+  const { failures } = JSON.parse((await cli.rouse(["failures", "list", "--json"])).out) as {
+    failures: { id: string }[];
+  };
   Object.assign(ids, { $FAILURE: failures[0]?.id, $EVENT: answer.eventId, $RUN: answer.runId });
   while (
-    (JSON.parse((await cli.rouse(["runs", "show", answer.runId, "--json"])).out) as { run: { status: string } }).run.status !== "succeeded"
+    (
+      JSON.parse((await cli.rouse(["runs", "show", answer.runId, "--json"])).out) as {
+        run: { status: string };
+      }
+    ).run.status !== "succeeded"
   ) {
     await new Promise((done) => setTimeout(done, 20));
   }

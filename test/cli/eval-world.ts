@@ -3,7 +3,13 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createWorld, type World } from "../e2e/world.ts";
-import { startVendor, VENDORS, type ModelRequest, type ModelServer, type Said } from "../agent/vendors.ts";
+import {
+  startVendor,
+  VENDORS,
+  type ModelRequest,
+  type ModelServer,
+  type Said,
+} from "../agent/vendors.ts";
 import { createCli, type CliWorld } from "./world.ts";
 
 /** A server of tools over HTTP that counts what reaches it. */
@@ -28,12 +34,29 @@ type Answers = Record<string, (input: Record<string, unknown>) => string>;
 /** Starts a server of tools (MCP, streamable HTTP) on loopback. Each tool takes an `id`. */
 export async function startTools(answers: Answers): Promise<ToolServer> {
   const made: ToolServer = { url: "", requests: 0, calls: [], close: async () => undefined };
-  const answer = (method: unknown, params: { name: string; arguments?: Record<string, unknown>; protocolVersion?: string }): object => {
+  const answer = (
+    method: unknown,
+    params: { name: string; arguments?: Record<string, unknown>; protocolVersion?: string },
+  ): object => {
     if (method === "initialize")
-      return { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "shop", version: "1.0.0" } };
+      return {
+        protocolVersion: params.protocolVersion,
+        capabilities: { tools: {} },
+        serverInfo: { name: "shop", version: "1.0.0" },
+      };
     if (method !== "tools/call") {
-      const inputSchema = { type: "object", properties: { id: { type: "number" } }, required: ["id"] };
-      return { tools: Object.keys(answers).map((name) => ({ name, description: `Knows ${name}.`, inputSchema })) };
+      const inputSchema = {
+        type: "object",
+        properties: { id: { type: "number" } },
+        required: ["id"],
+      };
+      return {
+        tools: Object.keys(answers).map((name) => ({
+          name,
+          description: `Knows ${name}.`,
+          inputSchema,
+        })),
+      };
     }
     const input = params.arguments ?? {};
     made.calls.push({ name: params.name, input });
@@ -45,7 +68,13 @@ export async function startTools(answers: Answers): Promise<ToolServer> {
     void readBody(incoming).then(({ id, method, params }) => {
       if (id === undefined) return void response.writeHead(202).end();
       response.setHeader("content-type", "application/json");
-      response.end(JSON.stringify({ jsonrpc: "2.0", id, result: answer(method, params as Parameters<typeof answer>[1]) }));
+      response.end(
+        JSON.stringify({
+          jsonrpc: "2.0",
+          id,
+          result: answer(method, params as Parameters<typeof answer>[1]),
+        }),
+      );
     });
   });
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
@@ -84,7 +113,11 @@ function toAsked(request: ModelRequest): Asked {
 
 const ORDER_TOOLS: Answers = {
   get_order: ({ id }) =>
-    JSON.stringify({ id, total: Number(id) * 10, customer: { name: `Ada ${String(id)}`, email: `ada${String(id)}@shop.example` } }),
+    JSON.stringify({
+      id,
+      total: Number(id) * 10,
+      customer: { name: `Ada ${String(id)}`, email: `ada${String(id)}@shop.example` },
+    }),
   get_stock: ({ id }) => `stock of ${String(id)}: 3`,
   get_history: ({ id }) => `orders before ${String(id)}: none`,
 };
@@ -116,7 +149,10 @@ export interface EvalWorld {
 const HOOK = "test-hook-token-0123456789";
 
 /** A folder with a shop's config, a fake model and a fake server of tools. */
-export async function createEvalWorld(says: (asked: Asked) => Said = sumUp, answers: Answers = ORDER_TOOLS): Promise<EvalWorld> {
+export async function createEvalWorld(
+  says: (asked: Asked) => Said = sumUp,
+  answers: Answers = ORDER_TOOLS,
+): Promise<EvalWorld> {
   const cli = await createCli();
   const tools = await startTools(answers);
   const model = await startVendor(compatible);
@@ -139,7 +175,9 @@ export async function createEvalWorld(says: (asked: Asked) => Said = sumUp, answ
     },
     mcp: { servers: { shop: { url: tools.url } } },
     models: {
-      providers: { local: { type: "openai-compatible", baseUrl: model.baseUrl, apiKey: "k-0123456789" } },
+      providers: {
+        local: { type: "openai-compatible", baseUrl: model.baseUrl, apiKey: "k-0123456789" },
+      },
       prices: { "local/big": { input: 1, output: 2 } },
     },
     agents: {
@@ -162,7 +200,10 @@ export async function createEvalWorld(says: (asked: Asked) => Said = sumUp, answ
       const runs: string[] = [];
       for (const id of ids) {
         const body = { type: "order", id, customer: { email: `ada${id}@shop.example` } };
-        const asked = path === "/hooks/agent" ? { message: `Order ${id}: is it fine?`, deliver: false, wakeMode: "next-heartbeat" } : body;
+        const asked =
+          path === "/hooks/agent"
+            ? { message: `Order ${id}: is it fine?`, deliver: false, wakeMode: "next-heartbeat" }
+            : body;
         const { body: answer } = await post(path, asked);
         const run = (answer.runId ?? answer.results?.[0]?.runId) as string;
         await until(async () => (await get(`/hooks/runs/${run}`)).body.run.endedAt !== null);
@@ -197,21 +238,36 @@ interface EvalSide {
 }
 export interface Report {
   cases: { name: string; now?: EvalSide; before?: EvalSide; after?: EvalSide }[];
-  sums: Record<string, { passed: number; runs: number; tokens: number; perRepetition: { min: number; max: number } }>;
+  sums: Record<
+    string,
+    { passed: number; runs: number; tokens: number; perRepetition: { min: number; max: number } }
+  >;
   judge: { runs: number };
   stopped: string | null;
   notRun: number;
 }
 
 export const readCase = async ({ cli }: EvalWorld, name: string) =>
-  JSON.parse(await readFile(join(cli.dir, "tests", `${name}.json5`), "utf8")) as Record<string, never> & {
-    run: { calls: { tool: string; input: unknown; result: unknown }[]; prompt?: unknown; reply?: unknown; tools?: object };
+  JSON.parse(await readFile(join(cli.dir, "tests", `${name}.json5`), "utf8")) as Record<
+    string,
+    never
+  > & {
+    run: {
+      calls: { tool: string; input: unknown; result: unknown }[];
+      prompt?: unknown;
+      reply?: unknown;
+      tools?: object;
+    };
     expect: { reply: object };
     request?: { json: { customer: { email: string } } };
   };
 
 /** Records runs as cases, and stops the gateway: what follows needs none. `reply` takes the place of what is expected. */
-export async function recordCases(of: EvalWorld, ids: readonly number[], reply?: (id: number) => object): Promise<void> {
+export async function recordCases(
+  of: EvalWorld,
+  ids: readonly number[],
+  reply?: (id: number) => object,
+): Promise<void> {
   const runs = await of.record(ids);
   for (const [index, run] of runs.entries()) {
     const id = ids[index] ?? 0;
@@ -230,8 +286,13 @@ export async function recordCases(of: EvalWorld, ids: readonly number[], reply?:
   of.model.requests.length = 0;
 }
 
-export const all = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
+export const all = (count: number): number[] =>
+  Array.from({ length: count }, (_, index) => index + 1);
 /** What is the same in each evaluation. */
 export const steady = ({ cases, ...report }: Report): unknown =>
-  JSON.parse(JSON.stringify({ ...report, cases }, (key, value: unknown) => (key === "ms" ? undefined : value)));
+  JSON.parse(
+    JSON.stringify({ ...report, cases }, (key, value: unknown) =>
+      key === "ms" ? undefined : value,
+    ),
+  );
 export const json = (text: string): Report => JSON.parse(text) as Report;

@@ -59,10 +59,18 @@ it("searches events by words and by fields of their bodies", async () => {
   });
 });
 
-it.each(["", "  ", "x".repeat(501)])("refuses the search %j and says what to write", async (search) => {
-  const { status, body } = await world.admin(`/admin/v1/events?search=${encodeURIComponent(search)}`);
-  expect([status, body.error.issues]).toEqual([400, [{ path: "search", message: "write words or field:value, in 1 to 500 characters" }]]);
-});
+it.each(["", "  ", "x".repeat(501)])(
+  "refuses the search %j and says what to write",
+  async (search) => {
+    const { status, body } = await world.admin(
+      `/admin/v1/events?search=${encodeURIComponent(search)}`,
+    );
+    expect([status, body.error.issues]).toEqual([
+      400,
+      [{ path: "search", message: "write words or field:value, in 1 to 500 characters" }],
+    ]);
+  },
+);
 
 it("bookmarks an event, lists it, explains and replays it, and removes the bookmark", async () => {
   const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
@@ -72,20 +80,38 @@ it("bookmarks an event, lists it, explains and replays it, and removes the bookm
     out: expect.stringContaining("bookmarked"),
   });
   expect(await ids("--bookmarked")).toEqual([order]);
-  expect((await cli.rouse(["events", "show", order])).out).toMatch(/bookmarked +\S.*: the large one/);
+  expect((await cli.rouse(["events", "show", order])).out).toMatch(
+    /bookmarked +\S.*: the large one/,
+  );
   const explained = await world.admin(`/admin/v1/events/${order}/explain`);
-  expect(explained.body.explanation.bookmark).toEqual({ at: expect.any(String), note: "the large one" });
+  expect(explained.body.explanation.bookmark).toEqual({
+    at: expect.any(String),
+    note: "the large one",
+  });
   expect((await cli.rouse(["events", "unbookmark", order])).out).toContain("bookmark removed");
   expect(await ids("--bookmarked")).toEqual([]);
   const again = await cli.rouse(["events", "unbookmark", order]);
-  expect([again.code, again.err]).toEqual([1, expect.stringContaining("the event has no bookmark")]);
-  const missing = await world.admin("/admin/v1/events/evt_nothing/bookmark", { method: "PUT", body: "{}" });
-  expect([missing.status, missing.body.error.message]).toEqual([404, "there is no event with this id"]);
+  expect([again.code, again.err]).toEqual([
+    1,
+    expect.stringContaining("the event has no bookmark"),
+  ]);
+  const missing = await world.admin("/admin/v1/events/evt_nothing/bookmark", {
+    method: "PUT",
+    body: "{}",
+  });
+  expect([missing.status, missing.body.error.message]).toEqual([
+    404,
+    "there is no event with this id",
+  ]);
 });
 
 it("freezes an event as a test over HTTP as `rouse fixtures add` does", async () => {
   const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
-  const freeze = (body: object) => world.admin("/admin/v1/fixtures", { method: "POST", body: JSON.stringify({ event: order, ...body }) });
+  const freeze = (body: object) =>
+    world.admin("/admin/v1/fixtures", {
+      method: "POST",
+      body: JSON.stringify({ event: order, ...body }),
+    });
   const { body } = await freeze({ name: "large" });
   expect(body.fixture).toMatchObject({
     written: expect.stringMatching(/tests\/shop\/large\.json5$/),
@@ -97,27 +123,57 @@ it("freezes an event as a test over HTTP as `rouse fixtures add` does", async ()
   const tested = await cli.rouse(["test"]);
   expect([tested.code, tested.err]).toEqual([0, ""]);
   const twice = await freeze({ name: "large" });
-  expect([twice.status, twice.body.error.message]).toEqual([400, expect.stringContaining("is there already: choose another name")]);
+  expect([twice.status, twice.body.error.message]).toEqual([
+    400,
+    expect.stringContaining("is there already: choose another name"),
+  ]);
   const outside = await freeze({ name: "../../x" });
-  expect([outside.status, outside.body.error.message]).toEqual([400, expect.stringContaining("write letters, digits")]);
+  expect([outside.status, outside.body.error.message]).toEqual([
+    400,
+    expect.stringContaining("write letters, digits"),
+  ]);
   const unknown = await freeze({ mask: ["payload.nothing"] });
-  expect([unknown.status, unknown.body.error.message]).toEqual([400, expect.stringContaining("the request has no such field")]);
-  expect((await freeze({ mask: ["payload.type"] })).body.fixture).toMatchObject({ written: null, changedBy: ["payload.type"] });
+  expect([unknown.status, unknown.body.error.message]).toEqual([
+    400,
+    expect.stringContaining("the request has no such field"),
+  ]);
+  expect((await freeze({ mask: ["payload.type"] })).body.fixture).toMatchObject({
+    written: null,
+    changedBy: ["payload.type"],
+  });
 });
 
 it("replays a bookmarked event whose record and body retention has deleted", async () => {
   const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
   await cli.rouse(["events", "bookmark", order]);
-  await world.until(async () => (await world.admin(`/admin/v1/events/${order}`)).body.event.actions[0].status === "succeeded");
+  await world.until(
+    async () =>
+      (await world.admin(`/admin/v1/events/${order}`)).body.event.actions[0].status === "succeeded",
+  );
   await world.stop();
-  const { store } = await openStore({ url: `sqlite:${join(cli.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
-  const keep = { bodies: 0, events: 0, runs: 0, hookSessions: 0, apiSessions: 0, deliveries: 0, sessionTurns: 100 };
+  const { store } = await openStore({
+    url: `sqlite:${join(cli.dir, ".rouse", "rouse.db")}`,
+    clock: systemClock,
+    log: silent,
+  });
+  const keep = {
+    bodies: 0,
+    events: 0,
+    runs: 0,
+    hookSessions: 0,
+    apiSessions: 0,
+    deliveries: 0,
+    sessionTurns: 100,
+  };
   await store.sweep(Date.now() + 1000, keep);
   await store.close();
   const mappings = [{ id: "shop.now", match: { path: "shop" }, messageTemplate: "Order {{id}}" }];
   world = await createWorld({ dir: cli.dir, config: { hooks: { mappings } } });
   expect(await ids()).toEqual([]);
   expect((await cli.rouse(["explain", order])).out).toContain("Order ⟦7⟧ of ⟦ann@shop.example⟧");
-  const { body } = await world.admin(`/admin/v1/events/${order}/replay`, { method: "POST", body: "{}" });
+  const { body } = await world.admin(`/admin/v1/events/${order}/replay`, {
+    method: "POST",
+    body: "{}",
+  });
   expect(body.result).toMatchObject({ outcome: "accepted", mapping: "shop.now" });
 });

@@ -28,7 +28,11 @@ async function start(cli: CliWorld, config: object): Promise<World> {
   return world;
 }
 
-const mapping = (id: string): object => ({ id, match: { path: "shop" }, messageTemplate: `by ${id}` });
+const mapping = (id: string): object => ({
+  id,
+  match: { path: "shop" },
+  messageTemplate: `by ${id}`,
+});
 
 async function explain(cli: CliWorld, id: string): Promise<Explanation> {
   const { code, out, err } = await cli.rouse(["explain", id, "--json"]);
@@ -36,55 +40,91 @@ async function explain(cli: CliWorld, id: string): Promise<Explanation> {
   return (JSON.parse(out) as { explanation: Explanation }).explanation;
 }
 
-const postTo = async (world: World): Promise<string> => (await world.post("/hooks/shop", { id: 1 })).body.eventId as string;
+const postTo = async (world: World): Promise<string> =>
+  (await world.post("/hooks/shop", { id: 1 })).body.eventId as string;
 
 describe("the recorded config", () => {
-  it("is there after a kill -9 and a start with another config, and without a gateway", { timeout: 60_000 }, async () => {
-    const cli = await open();
-    const write = (id: string): Promise<string> =>
-      cli.write("rouse.json5", { gateway: { port: 0 }, hooks: { enabled: true, token: TOKEN, mappings: [mapping(id)] } });
-    const run = async (): Promise<Program> => {
-      const program = await startProgram(process.execPath, [ROUSE, "start"], { cwd: cli.dir, env: { ROUSE_LOG_LEVEL: "warn" } });
-      ended.push(() => program.kill().catch(() => undefined));
-      return program;
-    };
-    await write("first");
-    const killed = await run();
-    const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
-    const answer = await fetch(`${killed.url}/hooks/shop`, { method: "POST", headers, body: "{}" });
-    const { eventId } = (await answer.json()) as { eventId: string };
-    await killed.kill();
-    await write("second");
-    expect(await explain(cli, eventId)).toMatchObject({ config: { number: 1, todaySince: null }, evaluation: { mapping: "first" } });
-    expect((await cli.rouse(["explain", eventId])).out).toMatch(/decided by +config 1, .*; today's is a config without a number\n/);
-    await run();
-    const { config, evaluation, note } = await explain(cli, eventId);
-    expect({ config, evaluation, note }).toMatchObject({
-      config: { number: 1, today: 2, note: null },
-      evaluation: { mapping: "first" },
-      note: null,
-    });
-  });
+  it(
+    "is there after a kill -9 and a start with another config, and without a gateway",
+    { timeout: 60_000 },
+    async () => {
+      const cli = await open();
+      const write = (id: string): Promise<string> =>
+        cli.write("rouse.json5", {
+          gateway: { port: 0 },
+          hooks: { enabled: true, token: TOKEN, mappings: [mapping(id)] },
+        });
+      const run = async (): Promise<Program> => {
+        const program = await startProgram(process.execPath, [ROUSE, "start"], {
+          cwd: cli.dir,
+          env: { ROUSE_LOG_LEVEL: "warn" },
+        });
+        ended.push(() => program.kill().catch(() => undefined));
+        return program;
+      };
+      await write("first");
+      const killed = await run();
+      const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+      const answer = await fetch(`${killed.url}/hooks/shop`, {
+        method: "POST",
+        headers,
+        body: "{}",
+      });
+      const { eventId } = (await answer.json()) as { eventId: string };
+      await killed.kill();
+      await write("second");
+      expect(await explain(cli, eventId)).toMatchObject({
+        config: { number: 1, todaySince: null },
+        evaluation: { mapping: "first" },
+      });
+      expect((await cli.rouse(["explain", eventId])).out).toMatch(
+        /decided by +config 1, .*; today's is a config without a number\n/,
+      );
+      await run();
+      const { config, evaluation, note } = await explain(cli, eventId);
+      expect({ config, evaluation, note }).toMatchObject({
+        config: { number: 1, today: 2, note: null },
+        evaluation: { mapping: "first" },
+        note: null,
+      });
+    },
+  );
 
   it("does not hold drafts: these are shown as what they are, with how they would decide today", async () => {
     const cli = await open();
     const world = await start(cli, { hooks: { mappings: [mapping("live")] } });
     const id = await postTo(world);
     const draft = (name: string, more: object): void =>
-      world.write(`mappings/drafts/${name}.json5`, { id: name, mappings: [{ id: `${name}.one`, messageTemplate: "d {{id}}", ...more }] });
-    draft("takes", { match: { path: "shop", payload: { id: 1 } }, transform: { module: "gone.js" } });
+      world.write(`mappings/drafts/${name}.json5`, {
+        id: name,
+        mappings: [{ id: `${name}.one`, messageTemplate: "d {{id}}", ...more }],
+      });
+    draft("takes", {
+      match: { path: "shop", payload: { id: 1 } },
+      transform: { module: "gone.js" },
+    });
     draft("leaves", { match: { path: "shop", payload: { id: 2 } } });
     draft("elsewhere", { match: { path: "other" } });
     world.write("mappings/drafts/broken.json5", "{ id: ");
     const { evaluation, drafts } = await explain(cli, id);
-    expect(evaluation?.traces.map((trace) => [trace.mapping, trace.verdict])).toEqual([["live", "first"]]);
+    expect(evaluation?.traces.map((trace) => [trace.mapping, trace.verdict])).toEqual([
+      ["live", "first"],
+    ]);
     expect(drafts).toMatchObject([
       { mapping: "leaves.one", verdict: "draft", matched: false, place: "drafts/leaves.json5:1" },
-      { mapping: "takes.one", verdict: "draft", matched: true, place: "drafts/takes.json5:1", fields: expect.any(Array) as unknown[] },
+      {
+        mapping: "takes.one",
+        verdict: "draft",
+        matched: true,
+        place: "drafts/takes.json5:1",
+        fields: expect.any(Array) as unknown[],
+      },
     ]);
     const { out } = await cli.rouse(["explain", id]);
     expect(out).toContain("takes.one  (drafts/takes.json5:1)  draft, not live: it would match\n");
-    expect(out).toContain("leaves.one  (drafts/leaves.json5:1)  draft, not live: it would not match\n");
+    expect(out).toContain(
+      "leaves.one  (drafts/leaves.json5:1)  draft, not live: it would not match\n",
+    );
     expect((await world.admin("/admin/v1/events")).body.events).toHaveLength(1);
   });
 
@@ -99,7 +139,9 @@ describe("the recorded config", () => {
     await first.stop();
     const edit = (change: (content: { files: Record<string, string> }) => void): void => {
       const db = new DatabaseSync(join(cli.dir, ".rouse/rouse.db"));
-      const { seq, content } = db.prepare("SELECT seq, content FROM configs ORDER BY seq").get() as { seq: number; content: string };
+      const { seq, content } = db
+        .prepare("SELECT seq, content FROM configs ORDER BY seq")
+        .get() as { seq: number; content: string };
       const changed = JSON.parse(content) as { files: Record<string, string> };
       change(changed);
       db.prepare("UPDATE configs SET content = ? WHERE seq = ?").run(JSON.stringify(changed), seq);
@@ -107,13 +149,17 @@ describe("the recorded config", () => {
     };
     // As an earlier version of the program would have brought it.
     edit(({ files }) => {
-      const document = JSON5.parse<{ mappings: { id: string }[] }>(files["presets/alertmanager.json"] ?? "");
+      const document = JSON5.parse<{ mappings: { id: string }[] }>(
+        files["presets/alertmanager.json"] ?? "",
+      );
       for (const one of document.mappings) one.id = one.id.replace("alertmanager.", "older.");
       files["presets/alertmanager.json"] = JSON.stringify(document);
     });
     const config = { hooks: { mappings: [mapping("today")] } };
     const second = await createWorld({ dir: cli.dir, config, workers: false });
-    expect((await explain(cli, id)).evaluation?.traces.map((trace) => trace.mapping)).toContainEqual(expect.stringMatching(/^older\./));
+    expect(
+      (await explain(cli, id)).evaluation?.traces.map((trace) => trace.mapping),
+    ).toContainEqual(expect.stringMatching(/^older\./));
     await second.stop();
     edit(({ files }) => void (files["presets/alertmanager.json"] = "{"));
     const third = await createWorld({ dir: cli.dir, config, workers: false });
@@ -135,7 +181,9 @@ describe("the recorded config", () => {
       number: null,
       note: "the config that decided was not recorded; it is explained by today's config",
     });
-    expect((await cli.rouse(["explain", id])).out).toMatch(/decided by +a config that was not recorded; config \d has been in use since /);
+    expect((await cli.rouse(["explain", id])).out).toMatch(
+      /decided by +a config that was not recorded; config \d has been in use since /,
+    );
   });
 });
 
@@ -148,36 +196,59 @@ describePostgres("recorded configs on PostgreSQL", () => {
     return { store: { url: schema.url } };
   };
 
-  it("of two gateways that differ decide each their own events, at whichever gateway is asked", { timeout: 30_000 }, async () => {
-    const store = newStore();
-    const [one, two] = [await open(), await open()];
-    const first = await start(one, { ...store, hooks: { mappings: [mapping("of.one")] } });
-    const second = await start(two, { ...store, hooks: { mappings: [mapping("of.two")] } });
-    const events = [await postTo(first), await postTo(second)];
-    for (const cli of [one, two])
-      for (const [n, id] of events.entries()) {
-        const { config, evaluation, note } = await explain(cli, id);
-        expect([config?.isToday, evaluation?.mapping, note]).toEqual([cli === [one, two][n], ["of.one", "of.two"][n], null]);
-      }
-    // The same config on another machine is the same.
-    const three = await open();
-    await start(three, { ...store, hooks: { mappings: [mapping("of.two")] } });
-    expect((await explain(three, events[1] as string)).config).toMatchObject({
-      isToday: true,
-      number: (await explain(two, events[1] as string)).config?.number,
-    });
-  });
+  it(
+    "of two gateways that differ decide each their own events, at whichever gateway is asked",
+    { timeout: 30_000 },
+    async () => {
+      const store = newStore();
+      const [one, two] = [await open(), await open()];
+      const first = await start(one, { ...store, hooks: { mappings: [mapping("of.one")] } });
+      const second = await start(two, { ...store, hooks: { mappings: [mapping("of.two")] } });
+      const events = [await postTo(first), await postTo(second)];
+      for (const cli of [one, two])
+        for (const [n, id] of events.entries()) {
+          const { config, evaluation, note } = await explain(cli, id);
+          expect([config?.isToday, evaluation?.mapping, note]).toEqual([
+            cli === [one, two][n],
+            ["of.one", "of.two"][n],
+            null,
+          ]);
+        }
+      // The same config on another machine is the same.
+      const three = await open();
+      await start(three, { ...store, hooks: { mappings: [mapping("of.two")] } });
+      expect((await explain(three, events[1] as string)).config).toMatchObject({
+        isToday: true,
+        number: (await explain(two, events[1] as string)).config?.number,
+      });
+    },
+  );
 
   it("are copied with their events", { timeout: 30_000 }, async () => {
     const [cli, target] = [await open(), await open()];
     mkdirSync(join(cli.dir, ".rouse"), { recursive: true });
-    const world = await createWorld({ dir: cli.dir, config: { hooks: { mappings: [mapping("then")] } }, workers: false });
+    const world = await createWorld({
+      dir: cli.dir,
+      config: { hooks: { mappings: [mapping("then")] } },
+      workers: false,
+    });
     const id = await postTo(world);
     await world.stop();
     const { store } = newStore();
-    const { code, err } = await cli.rouse(["store", "copy", "--from", `sqlite:${join(cli.dir, ".rouse/rouse.db")}`, "--to", store.url]);
+    const { code, err } = await cli.rouse([
+      "store",
+      "copy",
+      "--from",
+      `sqlite:${join(cli.dir, ".rouse/rouse.db")}`,
+      "--to",
+      store.url,
+    ]);
     expect([code, err]).toEqual([0, expect.any(String)]);
     await start(target, { store, hooks: { mappings: [mapping("now")] } });
-    expect(await explain(target, id)).toMatchObject({ config: { number: 1, today: 2 }, evaluation: { mapping: "then" }, note: null });
+    expect(await explain(target, id)).toMatchObject({
+      config: { number: 1, today: 2 },
+      evaluation: { mapping: "then" },
+      note: null,
+    });
   });
 });

@@ -24,7 +24,10 @@ async function explain(id: string): Promise<Explanation> {
 
 describe("rouse explain shows what came of an event:", () => {
   it("tool calls with arguments and results, tokens, the reply, and its delivery with message ids", async () => {
-    const server = { command: process.execPath, args: [join(import.meta.dirname, "../agent/mcp-server.mjs")] };
+    const server = {
+      command: process.execPath,
+      args: [join(import.meta.dirname, "../agent/mcp-server.mjs")],
+    };
     const mapping = {
       id: "town.visit",
       match: { path: "town" },
@@ -36,26 +39,50 @@ describe("rouse explain shows what came of an event:", () => {
     };
     world = await createMcpWorld(
       { town: server },
-      (call) => (call === 0 ? { tool: "town__weather", input: { town: "Bath\u001b[31m" } } : { text: "Take a coat." }),
+      (call) =>
+        call === 0
+          ? { tool: "town__weather", input: { town: "Bath\u001b[31m" } }
+          : { text: "Take a coat." },
       {
         dir: cli.dir,
         files: { "plugins/rooms.ts": roomsPlugin("rooms") },
-        config: { hooks: { tools: ["town.*"], mappings: [mapping] }, channels: { rooms: { folder: cli.dir } } },
+        config: {
+          hooks: { tools: ["town.*"], mappings: [mapping] },
+          channels: { rooms: { folder: cli.dir } },
+        },
       },
     );
-    const { eventId } = (await world.post("/hooks/town", { town: "Bath" })).body as { eventId: string };
+    const { eventId } = (await world.post("/hooks/town", { town: "Bath" })).body as {
+      eventId: string;
+    };
     const { runs } = await world.until(async () => {
       const found = await explain(eventId);
       return found.runs[0]?.delivery?.status === "delivered" && found;
     });
     const [{ run, steps, delivery } = {}] = runs;
-    expect(run).toMatchObject({ status: "succeeded", reply: "Take a coat.", mapping: "town.visit" });
-    expect(steps?.[0]?.calls).toMatchObject([{ tool: "town.weather", state: "done", input: { town: "Bath\u001b[31m" } }]);
-    const tokens = steps?.reduce((sum, { usage }) => sum + (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0), 0);
+    expect(run).toMatchObject({
+      status: "succeeded",
+      reply: "Take a coat.",
+      mapping: "town.visit",
+    });
+    expect(steps?.[0]?.calls).toMatchObject([
+      { tool: "town.weather", state: "done", input: { town: "Bath\u001b[31m" } },
+    ]);
+    const tokens = steps?.reduce(
+      (sum, { usage }) => sum + (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0),
+      0,
+    );
     expect(run?.usage?.totalTokens).toBe(tokens);
-    expect(delivery).toMatchObject({ status: "delivered", channel: "rooms", to: "ops", messageIds: ["m-12"] });
+    expect(delivery).toMatchObject({
+      status: "delivered",
+      channel: "rooms",
+      to: "ops",
+      messageIds: ["m-12"],
+    });
     const { out } = await cli.rouse(["explain", eventId]);
-    expect(out).toMatch(/\n {2}call town\.weather: done, .*\n {4}arguments: \{"town":"Bath\\u001b\[31m"\}\n/m);
+    expect(out).toMatch(
+      /\n {2}call town\.weather: done, .*\n {4}arguments: \{"town":"Bath\\u001b\[31m"\}\n/m,
+    );
     expect(out).toContain("Rain in Bath");
     expect(out).toMatch(new RegExp(`\\ntokens +${tokens}\\n`));
     expect(out).toMatch(/\nstep 1: .*\d+ in.*\d+ out/);
@@ -74,9 +101,14 @@ describe("rouse explain shows what came of an event:", () => {
       wakeMode: "next-heartbeat",
       coalesce: { windowSeconds: 2 },
     });
-    world = await createWorld({ dir: cli.dir, config: { hooks: { mappings: [mapping("orders")] } } });
+    world = await createWorld({
+      dir: cli.dir,
+      config: { hooks: { mappings: [mapping("orders")] } },
+    });
     const { eventId } = (await world.post("/hooks/orders", { id: 1 })).body as { eventId: string };
-    expect((await explain(eventId)).runs).toMatchObject([{ run: { status: "collecting", combinedBy: null } }]);
+    expect((await explain(eventId)).runs).toMatchObject([
+      { run: { status: "collecting", combinedBy: null } },
+    ]);
     const hooks = { enabled: true, token: "t-0123456789-0123456789", mappings: [mapping("sales")] };
     world.write("rouse.json5", { gateway: { port: 0 }, hooks });
     expect(await world.gateway.reload()).toMatchObject({ ok: true });
@@ -84,7 +116,9 @@ describe("rouse explain shows what came of an event:", () => {
       const one = await explain(eventId);
       return one.runs[0]?.run.endedAt !== null && one;
     });
-    expect([found.config?.number, found.config?.today, found.runs[0]?.run.combinedBy]).toEqual([1, 2, 2]);
+    expect([found.config?.number, found.config?.today, found.runs[0]?.run.combinedBy]).toEqual([
+      1, 2, 2,
+    ]);
     const { out } = await cli.rouse(["explain", eventId]);
     expect(out).toMatch(/\nmade of +1 event of a batch, by config 2\n/);
     expect(out).toContain("\nmessage of the events together\n  ⟦1⟧ sales\n");
@@ -98,9 +132,16 @@ describe("rouse explain shows what came of an event:", () => {
       wakeMode: "next-heartbeat",
       coalesce: { windowSeconds: 0.4, key: "{{shop}}" },
     });
-    world = await createWorld({ dir: cli.dir, config: { hooks: { mappings: [mapping("orders")] } } });
+    world = await createWorld({
+      dir: cli.dir,
+      config: { hooks: { mappings: [mapping("orders")] } },
+    });
     const ids: string[] = [];
-    for (const id of [1, 2, 3]) ids.push(((await world.post("/hooks/orders", { shop: "a", id })).body as { eventId: string }).eventId);
+    for (const id of [1, 2, 3])
+      ids.push(
+        ((await world.post("/hooks/orders", { shop: "a", id })).body as { eventId: string })
+          .eventId,
+      );
     const ended = async (): Promise<Explanation | false> => {
       const found = await explain(ids[1] ?? "");
       return found.runs[0]?.run.endedAt !== null && found;
@@ -112,7 +153,12 @@ describe("rouse explain shows what came of an event:", () => {
     });
     expect(await world.gateway.reload()).toMatchObject({ ok: true });
     const { config, evaluation, runs } = await explain(ids[1] ?? "");
-    expect([config?.number, config?.today, evaluation?.mapping, evaluation?.outcome]).toEqual([1, 2, "orders", "actions"]);
+    expect([config?.number, config?.today, evaluation?.mapping, evaluation?.outcome]).toEqual([
+      1,
+      2,
+      "orders",
+      "actions",
+    ]);
     expect(runs).toMatchObject([{ run: { collected: 3, status: "succeeded" } }]);
     const { out } = await cli.rouse(["explain", ids[1] ?? ""]);
     expect(out).toMatch(/\nmade of +3 events together, by config 1\n/);

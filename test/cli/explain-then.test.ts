@@ -23,10 +23,12 @@ afterEach(async () => {
 
 async function begin(options: WorldOptions): Promise<Both> {
   const cli = await createCli();
-  const world = await createWorld({ workers: false, ...options, dir: cli.dir }).catch(async (error: unknown) => {
-    await cli.close();
-    throw error;
-  });
+  const world = await createWorld({ workers: false, ...options, dir: cli.dir }).catch(
+    async (error: unknown) => {
+      await cli.close();
+      throw error;
+    },
+  );
   const both = { world, cli };
   open.push(both);
   return both;
@@ -53,7 +55,11 @@ async function explain({ cli }: Both, id: string, ...more: string[]): Promise<Ex
 
 /** Changes the config and waits until it is in use. */
 async function change({ world }: Both, hooks: object, more: object = {}): Promise<void> {
-  world.write("rouse.json5", { gateway: { port: 0 }, hooks: { enabled: true, token: TOKEN, ...hooks }, ...more });
+  world.write("rouse.json5", {
+    gateway: { port: 0 },
+    hooks: { enabled: true, token: TOKEN, ...hooks },
+    ...more,
+  });
   expect(await world.gateway.reload()).toMatchObject({ ok: true });
 }
 
@@ -93,19 +99,31 @@ const postgres: Kind = {
 function explainsThen({ store, written }: Kind): void {
   const start = (hooks: object, options: WorldOptions = {}): Promise<Both> => {
     const own = store();
-    return begin({ ...options, config: { ...options.config, hooks, ...(own ? { store: own } : {}) } });
+    return begin({
+      ...options,
+      config: { ...options.config, hooks, ...(own ? { store: own } : {}) },
+    });
   };
   const reload = (both: Both, hooks: object, more: object = {}): Promise<void> => {
     const schema = schemas.at(-1);
-    return change(both, hooks, { ...more, ...(store === postgres.store && schema ? { store: { url: schema.url } } : {}) });
+    return change(both, hooks, {
+      ...more,
+      ...(store === postgres.store && schema ? { store: { url: schema.url } } : {}),
+    });
   };
 
   it("gives the answer of the config that decided, and today's beside it with --now", async () => {
     const both = await start({ mappings: [mapping(100)] });
     const id = await postTo(both, { data: { id: 7, total: 50 } });
-    await reload(both, { mappings: [{ id: "first", match: { path: "other" }, messageTemplate: "x" }, mapping(10)] });
+    await reload(both, {
+      mappings: [{ id: "first", match: { path: "other" }, messageTemplate: "x" }, mapping(10)],
+    });
     const then = await explain(both, id);
-    expect(then).toMatchObject({ config: { number: 1, isToday: false, today: 2, note: null }, note: null, now: null });
+    expect(then).toMatchObject({
+      config: { number: 1, isToday: false, today: 2, note: null },
+      note: null,
+      now: null,
+    });
     expect(then.evaluation).toMatchObject({
       outcome: "unmatched",
       traces: [{ mapping: "order.big", verdict: "no", place: "rouse.json5:1" }],
@@ -113,15 +131,23 @@ function explainsThen({ store, written }: Kind): void {
     const { now } = await explain(both, id, "--now");
     expect(now).toMatchObject({ evaluation: { outcome: "actions", mapping: "order.big" } });
     const { out } = await both.cli.rouse(["explain", id, "--now"]);
-    expect(out).toMatch(/decided by +config 1, in use from .+ to at least .+; config 2 has been in use since /);
+    expect(out).toMatch(
+      /decided by +config 1, in use from .+ to at least .+; config 2 has been in use since /,
+    );
     expect(out).toContain("data.total is the number 50, which is less than 100");
     expect(out).toContain("── today, by config 2: nothing of this was done ──");
     expect(out).toContain("it was unmatched; today it would be accepted by order.big");
     const other = await postTo(both, { data: { id: 8, total: 50 } });
-    expect(await explain(both, other)).toMatchObject({ config: { number: 2, isToday: true }, note: null });
+    expect(await explain(both, other)).toMatchObject({
+      config: { number: 2, isToday: true },
+      note: null,
+    });
     // A config that comes back is the one that it was.
     await reload(both, { mappings: [mapping(100)] });
-    expect(await explain(both, id, "--now")).toMatchObject({ config: { number: 1, isToday: true }, now: null });
+    expect(await explain(both, id, "--now")).toMatchObject({
+      config: { number: 1, isToday: true },
+      now: null,
+    });
   });
 
   it("names the file and line in which a mapping stood, and explains mapping files that are gone", async () => {
@@ -147,12 +173,22 @@ function explainsThen({ store, written }: Kind): void {
     }`);
     const both = await begin({
       config: {},
-      files: { "rouse.json5": text, "mappings/extra.json5": file, "mappings/k.schema.json": { required: ["kind"] } },
+      files: {
+        "rouse.json5": text,
+        "mappings/extra.json5": file,
+        "mappings/k.schema.json": { required: ["kind"] },
+      },
     });
     const id = await postTo(both, { kind: "k", issue: { key: "D" } });
     const second = await postTo(both, { issue: { key: "C" } });
-    both.world.write("mappings/extra.json5", { id: "extra", mappings: [{ match: { path: "else" }, messageTemplate: "-" }] });
-    both.world.write("mappings/added.json5", { id: "added", mappings: [{ match: { path: "shop" }, messageTemplate: "all" }] });
+    both.world.write("mappings/extra.json5", {
+      id: "extra",
+      mappings: [{ match: { path: "else" }, messageTemplate: "-" }],
+    });
+    both.world.write("mappings/added.json5", {
+      id: "added",
+      mappings: [{ match: { path: "shop" }, messageTemplate: "all" }],
+    });
     both.world.write("mappings/k.schema.json", { required: ["never"] });
     both.world.write("rouse.json5", text.replace('"one"', '"uno"'));
     await both.world.gateway.reload();
@@ -163,7 +199,10 @@ function explainsThen({ store, written }: Kind): void {
       { mapping: "two", place: "rouse.json5:9", verdict: expect.any(String) },
       { mapping: "three", place: "extra.json5:5", verdict: "first" },
     ]);
-    expect((await explain(both, second)).evaluation).toMatchObject({ mapping: "two", outcome: "actions" });
+    expect((await explain(both, second)).evaluation).toMatchObject({
+      mapping: "two",
+      outcome: "actions",
+    });
     expect(await written(both)).not.toContain("hush-0001");
   });
 
@@ -175,9 +214,19 @@ function explainsThen({ store, written }: Kind): void {
         token: ["${HOOK_TOKEN}", secret(1), TOKEN],
         callbackHosts: ["example.com"],
         mappings: [
-          mapping(1, { auth: { token: secret(2) }, callback: { url: `https://example.com/${secret(6)}`, secret: callback } }),
-          { match: { path: "basic" }, auth: { user: "u", password: secret(3) }, messageTemplate: "-" },
-          { match: { path: "named", headers: { "x-shop-token": secret(8) } }, messageTemplate: "-" },
+          mapping(1, {
+            auth: { token: secret(2) },
+            callback: { url: `https://example.com/${secret(6)}`, secret: callback },
+          }),
+          {
+            match: { path: "basic" },
+            auth: { user: "u", password: secret(3) },
+            messageTemplate: "-",
+          },
+          {
+            match: { path: "named", headers: { "x-shop-token": secret(8) } },
+            messageTemplate: "-",
+          },
         ],
         presets: [{ use: "github", secret: [secret(4), "${PRESET_SECRET}"] }],
       },
@@ -199,7 +248,11 @@ function explainsThen({ store, written }: Kind): void {
         config: { channels: { telegram: { token: `123456:${secret(12)}-abcdefghijkl` } } },
       },
     );
-    const answer = await both.world.post("/hooks/shop", { data: { total: 5, id: 1 } }, { authorization: `Bearer ${secret(2)}` });
+    const answer = await both.world.post(
+      "/hooks/shop",
+      { data: { total: 5, id: 1 } },
+      { authorization: `Bearer ${secret(2)}` },
+    );
     expect(answer.status).toBe(202);
     const id = answer.body.eventId as string;
     await reload(both, { mappings: [] });
@@ -218,12 +271,29 @@ function explainsThen({ store, written }: Kind): void {
       console.log("loaded ${word}");
       export default ({ payload }) => (payload.skip ? null : { message: "${word} " + payload.id });`;
     const both = await start(
-      { mappings: [{ id: "made", match: { path: "shop" }, messageTemplate: "-", transform: { module: "shop.js" } }] },
+      {
+        mappings: [
+          {
+            id: "made",
+            match: { path: "shop" },
+            messageTemplate: "-",
+            transform: { module: "shop.js" },
+          },
+        ],
+      },
       { files: { "transforms/shop.js": module("earlier") } },
     );
-    const [id, skipped] = [await postTo(both, { id: 7 }), (await both.world.post("/hooks/shop", { id: 8, skip: true })).headers];
-    expect((await explain(both, id)).evaluation).toMatchObject({ outcome: "actions", actions: [{ content: [{ text: "earlier 7" }] }] });
-    await reload(both, { mappings: [{ id: "made", match: { path: "elsewhere" }, messageTemplate: "-" }] });
+    const [id, skipped] = [
+      await postTo(both, { id: 7 }),
+      (await both.world.post("/hooks/shop", { id: 8, skip: true })).headers,
+    ];
+    expect((await explain(both, id)).evaluation).toMatchObject({
+      outcome: "actions",
+      actions: [{ content: [{ text: "earlier 7" }] }],
+    });
+    await reload(both, {
+      mappings: [{ id: "made", match: { path: "elsewhere" }, messageTemplate: "-" }],
+    });
     // The same file still runs: only the mapping has changed.
     expect(await explain(both, id)).toMatchObject({
       note: null,
@@ -233,18 +303,32 @@ function explainsThen({ store, written }: Kind): void {
     const changed = await explain(both, id);
     expect(changed).toMatchObject({
       note: "the transform's module has changed since, and was not run: the result is the one that was recorded",
-      evaluation: { outcome: "actions", mapping: "made", actions: [{ content: [{ text: "earlier 7" }] }] },
+      evaluation: {
+        outcome: "actions",
+        mapping: "made",
+        actions: [{ content: [{ text: "earlier 7" }] }],
+      },
     });
     const { body } = await both.world.admin("/admin/v1/events?outcome=skipped");
     const gone = await explain(both, (body.events as { id: string }[])[0]?.id as string);
-    expect(gone).toMatchObject({ evaluation: { outcome: "skipped", reason: "the transform gave null" } });
+    expect(gone).toMatchObject({
+      evaluation: { outcome: "skipped", reason: "the transform gave null" },
+    });
     expect(JSON.stringify([changed, gone, skipped])).not.toContain("later");
   });
 
   it("explains then while the config is broken now, and says so of a variable that has changed", async () => {
     const env: Record<string, string> = { LEAST: "A" };
     const both = await start(
-      { mappings: [{ id: "named", match: { path: "shop", payload: { kind: "${LEAST}" } }, messageTemplate: "-" }] },
+      {
+        mappings: [
+          {
+            id: "named",
+            match: { path: "shop", payload: { kind: "${LEAST}" } },
+            messageTemplate: "-",
+          },
+        ],
+      },
       { env },
     );
     const id = await postTo(both, { kind: "A" });
@@ -252,7 +336,8 @@ function explainsThen({ store, written }: Kind): void {
     both.world.write("rouse.json5", "{ hooks: { mappings: [{ match: ");
     expect(await both.world.gateway.reload()).toMatchObject({ ok: false });
     const answer = async (): Promise<Explanation> =>
-      (await both.world.admin(`/admin/v1/events/${id}/explain?now=1`)).body.explanation as Explanation;
+      (await both.world.admin(`/admin/v1/events/${id}/explain?now=1`)).body
+        .explanation as Explanation;
     expect(await answer()).toMatchObject({
       evaluation: { mapping: "named", outcome: "actions" },
       now: { evaluation: { outcome: "unmatched" } },
@@ -260,7 +345,10 @@ function explainsThen({ store, written }: Kind): void {
     env["LEAST"] = "B";
     await reload(both, { mappings: [mapping(2)] });
     expect(await answer()).toMatchObject({
-      config: { number: 1, note: expect.stringContaining("a variable of the environment") as string },
+      config: {
+        number: 1,
+        note: expect.stringContaining("a variable of the environment") as string,
+      },
       evaluation: { outcome: "unmatched" },
       note: "it was accepted by named; by that config it would be unmatched",
     });
@@ -268,13 +356,25 @@ function explainsThen({ store, written }: Kind): void {
 
   it("keeps the nearest mapping of unmatched and of skipped events as the reason, and answers senders as before", async () => {
     const both = await start({
-      mappings: [mapping(100), { id: "none", match: { path: "shop", payload: { kind: "each" } }, forEach: "list", messageTemplate: "-" }],
+      mappings: [
+        mapping(100),
+        {
+          id: "none",
+          match: { path: "shop", payload: { kind: "each" } },
+          forEach: "list",
+          messageTemplate: "-",
+        },
+      ],
     });
     const [unmatched, skipped] = [
       await both.world.post("/hooks/shop", { kind: "x" }),
       await both.world.post("/hooks/shop", { kind: "each" }),
     ];
-    expect([unmatched.body.nearest, skipped.status, skipped.body]).toEqual([expect.any(Object), 204, ""]);
+    expect([unmatched.body.nearest, skipped.status, skipped.body]).toEqual([
+      expect.any(Object),
+      204,
+      "",
+    ]);
     const reasons = [
       'no mapping matched; the closest is "order.big", whose match.payload.data.total does not hold',
       'forEach found no items; the closest other mapping is "order.big", whose match.payload.data.total does not hold',
@@ -282,13 +382,21 @@ function explainsThen({ store, written }: Kind): void {
     const { body } = await both.world.admin("/admin/v1/events");
     const events = (body.events as { reason: string; nearest: object }[]).toReversed();
     for (const [n, reason] of reasons.entries()) expect(events[n]?.reason).toContain(reason);
-    expect(events[1]?.nearest).toEqual({ mapping: "order.big", condition: "match.payload.data.total" });
+    expect(events[1]?.nearest).toEqual({
+      mapping: "order.big",
+      condition: "match.payload.data.total",
+    });
     const { out } = await both.cli.rouse(["events", "list"]);
     for (const reason of reasons) expect(out).toContain(reason);
   });
 
   it("says of each action what the gateway would refuse, by the agents of then", async () => {
-    const shop = (id: string, more: object): object => ({ id, match: { path: `by-${id}` }, messageTemplate: "m", ...more });
+    const shop = (id: string, more: object): object => ({
+      id,
+      match: { path: `by-${id}` },
+      messageTemplate: "m",
+      ...more,
+    });
     const hooks = {
       allowedSessionKeyPrefixes: ["hook:"],
       mappings: [
@@ -309,21 +417,33 @@ function explainsThen({ store, written }: Kind): void {
       ["model", { model: "no/model" }, "unknown_model"],
     ];
     const ids: string[] = [];
-    for (const [path, body] of bodies) ids.push((await both.world.post(`/hooks/by-${path}`, body)).body.requestId as string);
+    for (const [path, body] of bodies)
+      ids.push((await both.world.post(`/hooks/by-${path}`, body)).body.requestId as string);
     const fine = await postTo(both, { agent: "ops" }, "by-agent");
     await reload(both, hooks, { channels });
     for (const [n, id] of ids.entries()) {
       const { evaluation, note } = await explain(both, id);
-      expect([note, evaluation?.actions]).toMatchObject([null, [{ ok: true, problem: { code: bodies[n]?.[2] } }]]);
+      expect([note, evaluation?.actions]).toMatchObject([
+        null,
+        [{ ok: true, problem: { code: bodies[n]?.[2] } }],
+      ]);
       expect((await both.cli.rouse(["explain", id])).out).toContain("the gateway would reject it");
     }
-    expect((await explain(both, fine)).evaluation?.actions).toMatchObject([{ ok: true, problem: null, fields: { agentId: "ops" } }]);
-    expect((await explain(both, fine, "--now")).now?.evaluation?.actions).toMatchObject([{ problem: { code: "unknown_agent" } }]);
+    expect((await explain(both, fine)).evaluation?.actions).toMatchObject([
+      { ok: true, problem: null, fields: { agentId: "ops" } },
+    ]);
+    expect((await explain(both, fine, "--now")).now?.evaluation?.actions).toMatchObject([
+      { problem: { code: "unknown_agent" } },
+    ]);
     await reload(both, hooks);
     const { config } = await explain(both, ids[3] as string);
-    expect(config?.note).toBe("channels or models are not those of then, and recipients and models are checked by today's");
+    expect(config?.note).toBe(
+      "channels or models are not those of then, and recipients and models are checked by today's",
+    );
   });
 }
 
 describe("rouse explain by the config of then", () => explainsThen(sqlite));
-describePostgres("rouse explain by the config of then, on PostgreSQL", () => explainsThen(postgres));
+describePostgres("rouse explain by the config of then, on PostgreSQL", () =>
+  explainsThen(postgres),
+);

@@ -18,7 +18,13 @@ const MAPPINGS = [
     match: { path: "shop", payload: { type: "order.created", "data.total": { $gte: 100 } } },
     messageTemplate: "Order {{data.id}} over {{data.total}}",
   },
-  { id: "order.any", match: { path: "shop" }, messageTemplate: "Order {{data.id}} of {{data.customer}}", deliver: true, to: "room" },
+  {
+    id: "order.any",
+    match: { path: "shop" },
+    messageTemplate: "Order {{data.id}} of {{data.customer}}",
+    deliver: true,
+    to: "room",
+  },
   { id: "order.late", match: { path: "shop" }, messageTemplate: "late" },
 ];
 
@@ -29,11 +35,18 @@ interface Both {
 
 async function begin(config: object): Promise<Both> {
   const cli = await createCli();
-  return { cli, world: await createWorld({ dir: cli.dir, config: { hooks: { mappings: MAPPINGS }, ...config } }) };
+  return {
+    cli,
+    world: await createWorld({
+      dir: cli.dir,
+      config: { hooks: { mappings: MAPPINGS }, ...config },
+    }),
+  };
 }
 
 function explainTests(both: () => Both): void {
-  const post = async (path: string, payload: unknown): Promise<Answer> => both().world.post(`/hooks/${path}`, payload);
+  const post = async (path: string, payload: unknown): Promise<Answer> =>
+    both().world.post(`/hooks/${path}`, payload);
   const idOf = ({ body: answer }: Answer): string => (answer.requestId ?? answer.eventId) as string;
   const explain = async (id: string): Promise<Explanation> => {
     const { code, out, err } = await both().cli.rouse(["explain", id, "--json"]);
@@ -44,8 +57,13 @@ function explainTests(both: () => Both): void {
   it("names value, type and reason of every operator's cases", async () => {
     const id = idOf(await post("cases", body));
     const { evaluation, note } = await explain(id);
-    const found = evaluation?.traces.map(({ conditions }) => conditions.find(({ field }) => field?.startsWith("f")));
-    const expected = EXPLAIN_CASES.map(([, , result, reason], index) => ({ result, reason: reason.replace("FIELD", `f${index}`) }));
+    const found = evaluation?.traces.map(({ conditions }) =>
+      conditions.find(({ field }) => field?.startsWith("f")),
+    );
+    const expected = EXPLAIN_CASES.map(([, , result, reason], index) => ({
+      result,
+      reason: reason.replace("FIELD", `f${index}`),
+    }));
     expect(found).toMatchObject(expected);
     expect(note).toBeNull();
     const { out } = await both().cli.rouse(["explain", id]);
@@ -61,13 +79,18 @@ function explainTests(both: () => Both): void {
     expect(out).toMatch(/order\.any {2}\(rouse\.json5:1\) {2}took it/);
     expect(out).toContain('{{ data.id }}  gave "7"');
     expect(out).toContain("{{ data.customer }}  is missing");
-    expect(out).toMatch(/order\.late {2}\(.*\) {2}would have matched, but order\.any took it before/);
+    expect(out).toMatch(
+      /order\.late {2}\(.*\) {2}would have matched, but order\.any took it before/,
+    );
     expect(out).toMatch(/\nrun +run_\w+\nstatus +succeeded\n/);
     expect(out).toContain("\nreply\n");
   });
 
   it("takes `latest` and the beginning of an id, and shows control characters to nobody's terminal", async () => {
-    const { body: answer } = await post("shop", { type: "\u001b[31mred\u0007", data: { id: "\u202eevil\u001b]0;x" } });
+    const { body: answer } = await post("shop", {
+      type: "\u001b[31mred\u0007",
+      data: { id: "\u202eevil\u001b]0;x" },
+    });
     const { code, out } = await both().cli.rouse(["explain", "latest"]);
     expect([code, out]).toEqual([0, expect.stringContaining(answer.eventId as string)]);
     // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
@@ -76,7 +99,10 @@ function explainTests(both: () => Both): void {
 
   it("says of the built-in paths that no mapping decides there, and of an unknown event that there is none", async () => {
     const { evaluation, note } = await explain(idOf(await post("wake", { text: "hello" })));
-    expect([evaluation, note]).toEqual([null, "no mapping decides about /wake: its body names the work"]);
+    expect([evaluation, note]).toEqual([
+      null,
+      "no mapping decides about /wake: its body names the work",
+    ]);
     expect(await both().cli.rouse(["explain", "evt_0000000000000000000000000"])).toMatchObject({
       code: 1,
       err: expect.stringContaining("no event"),
@@ -98,17 +124,29 @@ describe("rouse explain", () => {
   it("starts no run, keeps no event, and sends nothing", async () => {
     const { body: answer } = await both.world.post("/hooks/shop", { type: "x", data: { id: 1 } });
     const list = async (what: string): Promise<string[]> =>
-      ((await both.world.admin(`/admin/v1/${what}?limit=500`)).body[what] as { id: string }[]).map(({ id }) => id);
+      ((await both.world.admin(`/admin/v1/${what}?limit=500`)).body[what] as { id: string }[]).map(
+        ({ id }) => id,
+      );
     const before = [await list("events"), await list("runs"), await list("deliveries")];
-    for (let n = 0; n < 5; n++) expect((await both.world.admin(`/admin/v1/events/${answer.eventId}/explain`)).status).toBe(200);
+    for (let n = 0; n < 5; n++)
+      expect((await both.world.admin(`/admin/v1/events/${answer.eventId}/explain`)).status).toBe(
+        200,
+      );
     expect([await list("events"), await list("runs"), await list("deliveries")]).toEqual(before);
   });
 
   it("says in what today's mappings differ from what was done", async () => {
-    const { body: answer } = await both.world.post("/hooks/shop", { type: "order.created", data: { id: 7, total: 5 } });
+    const { body: answer } = await both.world.post("/hooks/shop", {
+      type: "order.created",
+      data: { id: 7, total: 5 },
+    });
     const config = JSON.stringify({
       gateway: { port: 0 },
-      hooks: { enabled: true, token: "test-hook-token-0123456789", mappings: MAPPINGS.filter(({ id }) => id !== "order.any") },
+      hooks: {
+        enabled: true,
+        token: "test-hook-token-0123456789",
+        mappings: MAPPINGS.filter(({ id }) => id !== "order.any"),
+      },
     });
     both.world.write("rouse.json5", config);
     await both.world.until(async () => {

@@ -6,13 +6,39 @@ import { describePostgres, newSchema } from "../store/postgres.ts";
 import { createCli, type CliWorld } from "./world.ts";
 
 const MAPPINGS = [
-  { id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "{{id}}", deliver: false },
-  { id: "broken", match: { path: "billing" }, messageTemplate: "{{ $number(id) }}", deliver: false },
-  { id: "pager", match: { path: "pager" }, messageTemplate: "{{id}}", model: "acme/large", deliver: false },
-  { id: "lost", match: { path: "lost" }, messageTemplate: "{{id}}", channel: "rooms", model: "builtin/echo" },
+  {
+    id: "order",
+    match: { path: "shop", payload: { type: "order" } },
+    messageTemplate: "{{id}}",
+    deliver: false,
+  },
+  {
+    id: "broken",
+    match: { path: "billing" },
+    messageTemplate: "{{ $number(id) }}",
+    deliver: false,
+  },
+  {
+    id: "pager",
+    match: { path: "pager" },
+    messageTemplate: "{{id}}",
+    model: "acme/large",
+    deliver: false,
+  },
+  {
+    id: "lost",
+    match: { path: "lost" },
+    messageTemplate: "{{id}}",
+    channel: "rooms",
+    model: "builtin/echo",
+  },
 ];
 
-const PROVIDER = { type: "openai-compatible", baseUrl: "http://127.0.0.1:9/v1", apiKey: "k-0123456789" };
+const PROVIDER = {
+  type: "openai-compatible",
+  baseUrl: "http://127.0.0.1:9/v1",
+  apiKey: "k-0123456789",
+};
 
 interface Answer {
   failures: FailureGroup[];
@@ -21,7 +47,9 @@ interface Answer {
   isComplete: boolean;
 }
 
-function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end(): Promise<void> }>): void {
+function failureTests(
+  begin: () => Promise<{ world: World; cli: CliWorld; end(): Promise<void> }>,
+): void {
   let world: World;
   let cli: CliWorld;
   let end: () => Promise<void>;
@@ -32,13 +60,15 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
   });
   afterAll(() => end?.());
 
-  const list = async (query = ""): Promise<Answer> => (await world.admin(`/admin/v1/failures${query}`)).body;
+  const list = async (query = ""): Promise<Answer> =>
+    (await world.admin(`/admin/v1/failures${query}`)).body;
   const find = async (path: string): Promise<FailureGroup> => {
     const group = (await list()).failures.find((one) => one.path === path);
     if (!group) throw new Error(`nothing of ${path} has failed`);
     return group;
   };
-  const post = (id: string, body: object) => world.admin(`/admin/v1/failures/${id}`, { method: "POST", body: JSON.stringify(body) });
+  const post = (id: string, body: object) =>
+    world.admin(`/admin/v1/failures/${id}`, { method: "POST", body: JSON.stringify(body) });
   const rouse = async (...args: string[]) => {
     const { code, out, err } = await cli.rouse(["failures", ...args]);
     return { code, out: out.replaceAll(/[ \t]+/g, " "), err };
@@ -46,13 +76,21 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
 
   it("groups failures by cause, with their count, their hours, and an example that leads on", async () => {
     const { failures, counts, isComplete } = await list();
-    expect(failures.map(({ path, state, mapping, count }) => [path, state, mapping, count])).toEqual([
+    expect(
+      failures.map(({ path, state, mapping, count }) => [path, state, mapping, count]),
+    ).toEqual([
       ["billing", "failed", "broken", 2],
       ["shop", "unmatched", "order", 3],
     ]);
     expect([counts, isComplete]).toEqual([{ open: 2, snoozed: 0, resolved: 0 }, true]);
     const shop = await find("shop");
-    expect(shop).toMatchObject({ kind: "event", status: "open", assignee: null, isReopened: false, resolved: null });
+    expect(shop).toMatchObject({
+      kind: "event",
+      status: "open",
+      assignee: null,
+      isReopened: false,
+      resolved: null,
+    });
     expect(shop.title).toMatch(/^Hooks on shop: .*type.* of order does not hold$/);
     expect(shop.hours).toHaveLength(24);
     expect(shop.hours.reduce((sum, count) => sum + count)).toBe(3);
@@ -66,13 +104,23 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
 
   it("keeps a name, snoozes until a time, and says what is wrong with a change", async () => {
     const { id } = await find("shop");
-    expect((await post(id, { action: "assign", assignee: " ann " })).body.failure).toMatchObject({ assignee: "ann", status: "open" });
-    const snoozed = (await post(id, { action: "snooze", until: "4h" })).body.failure as FailureGroup;
+    expect((await post(id, { action: "assign", assignee: " ann " })).body.failure).toMatchObject({
+      assignee: "ann",
+      status: "open",
+    });
+    const snoozed = (await post(id, { action: "snooze", until: "4h" })).body
+      .failure as FailureGroup;
     expect(snoozed).toMatchObject({ assignee: "ann", status: "snoozed" });
     expect(Date.parse(snoozed.snoozedUntil ?? "") - Date.now()).toBeGreaterThan(3.9 * 3_600_000);
     expect((await list("?status=open")).failures.map(({ path }) => path)).toEqual(["billing"]);
-    expect((await list("?status=snoozed&assignee=ann")).failures.map(({ path }) => path)).toEqual(["shop"]);
-    expect((await post(id, { action: "reopen" })).body.failure).toMatchObject({ assignee: "ann", status: "open", snoozedUntil: null });
+    expect((await list("?status=snoozed&assignee=ann")).failures.map(({ path }) => path)).toEqual([
+      "shop",
+    ]);
+    expect((await post(id, { action: "reopen" })).body.failure).toMatchObject({
+      assignee: "ann",
+      status: "open",
+      snoozedUntil: null,
+    });
     for (const [body, message] of [
       [{ action: "snooze" }, /^until: write a time from now on/],
       [{ action: "snooze", until: "2020-01-01" }, /^until: name a time in the future/],
@@ -88,13 +136,22 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
   it("resolves a group in the config in use, and opens it again when it comes back", async () => {
     const { id } = await find("billing");
     const resolved = (await post(id, { action: "resolve" })).body.failure as FailureGroup;
-    expect(resolved).toMatchObject({ status: "resolved", isReopened: false, resolved: { version: expect.any(Number) } });
+    expect(resolved).toMatchObject({
+      status: "resolved",
+      isReopened: false,
+      resolved: { version: expect.any(Number) },
+    });
     expect((await list("?status=resolved")).failures.map(({ path }) => path)).toEqual(["billing"]);
     // Times are of milliseconds: the next one comes later.
     await new Promise((done) => setTimeout(done, 5));
     await world.post("/hooks/billing", { id: "c19" });
     const back = (await world.admin(`/admin/v1/failures/${id}`)).body.failure as FailureGroup;
-    expect(back).toMatchObject({ status: "open", isReopened: true, count: 3, resolved: { version: resolved.resolved?.version } });
+    expect(back).toMatchObject({
+      status: "open",
+      isReopened: true,
+      count: 3,
+      resolved: { version: resolved.resolved?.version },
+    });
     expect((await post(id, { action: "resolve", version: 7 })).body.failure).toMatchObject({
       status: "resolved",
       resolved: { version: 7 },
@@ -103,7 +160,8 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
 
   it("refuses a change of what someone else has changed, says what that was, and takes the last change back", async () => {
     const { id } = await find("shop");
-    const { revision, ...before } = (await post(id, { action: "reopen" })).body.failure as FailureGroup;
+    const { revision, ...before } = (await post(id, { action: "reopen" })).body
+      .failure as FailureGroup;
     const answers = await Promise.all([
       post(id, { action: "assign", assignee: "cy", revision }),
       post(id, { action: "resolve", version: 3, revision }),
@@ -113,11 +171,19 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
     expect(made?.body.failure.revision).toBe(revision + 1);
     expect(refused?.body.error).toMatchObject({
       code: "conflict",
-      message: expect.stringMatching(/it is now open, and assigned to cy\.|it is now resolved in config version 3, and assigned to/),
+      message: expect.stringMatching(
+        /it is now open, and assigned to cy\.|it is now resolved in config version 3, and assigned to/,
+      ),
     });
     expect((await post(id, { action: "undo", revision })).body.error.code).toBe("conflict");
-    const undone = (await post(id, { action: "undo", revision: revision + 1 })).body.failure as FailureGroup;
-    expect(undone).toMatchObject({ status: before.status, assignee: before.assignee, resolved: before.resolved, revision: revision + 2 });
+    const undone = (await post(id, { action: "undo", revision: revision + 1 })).body
+      .failure as FailureGroup;
+    expect(undone).toMatchObject({
+      status: before.status,
+      assignee: before.assignee,
+      resolved: before.resolved,
+      revision: revision + 2,
+    });
     expect((await post(id, { action: "undo" })).body.error).toMatchObject({
       code: "usage",
       message: "the group has no change that could be undone",
@@ -133,19 +199,35 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
       return rest.length >= 2 && rest;
     });
     const run = found.find(({ kind }) => kind === "run");
-    expect(run).toMatchObject({ state: "failed", mapping: "pager", path: "pager", code: expect.any(String), count: 1 });
+    expect(run).toMatchObject({
+      state: "failed",
+      mapping: "pager",
+      path: "pager",
+      code: expect.any(String),
+      count: 1,
+    });
     expect((await world.admin(`/admin/v1/runs/${run?.example}`)).body.run.status).toBe("failed");
-    expect(found.find(({ kind }) => kind === "delivery")).toMatchObject({ state: "no_route", title: "Replies have no route" });
+    expect(found.find(({ kind }) => kind === "delivery")).toMatchObject({
+      state: "no_route",
+      title: "Replies have no route",
+    });
   });
 
   it("lists, shows and changes groups from the command line, by the beginning of their id", async () => {
     const { id, example } = await find("shop");
     const listed = await rouse("list", "--path", "shop");
     expect(listed.out).toMatch(
-      new RegExp(`FAILURE COUNT LAST 24 HOURS STATUS SENDER CAUSE\n${id} 3 \\S+ ·+█ open, ann hooks.token Hooks on shop`),
+      new RegExp(
+        `FAILURE COUNT LAST 24 HOURS STATUS SENDER CAUSE\n${id} 3 \\S+ ·+█ open, ann hooks.token Hooks on shop`,
+      ),
     );
     expect((await rouse("show", id.slice(0, 12))).out).toMatch(
-      new RegExp(`status open, ann\n count 3\n[^]*example ${example} \\(rouse explain`.replaceAll("\n ", "\n")),
+      new RegExp(
+        `status open, ann\n count 3\n[^]*example ${example} \\(rouse explain`.replaceAll(
+          "\n ",
+          "\n",
+        ),
+      ),
     );
     expect((await rouse("assign", id, "bob")).out).toMatch(/open, bob/);
     expect((await rouse("assign", id)).out).toMatch(/ open Hooks/);
@@ -153,10 +235,15 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
     expect((await rouse("reopen", id)).out).toMatch(/ open Hooks/);
     expect((await rouse("resolve", id, "--in", "4")).out).toMatch(/ resolved Hooks/);
     expect((await rouse("show", id)).out).toMatch(/resolved \S.* in config version 4/);
-    expect(JSON.parse((await rouse("list", "--status", "resolved", "--json")).out).failures.map((one: FailureGroup) => one.id)).toContain(
-      id,
-    );
-    expect(await rouse("resolve", id, "--in", "x")).toMatchObject({ code: 2, err: expect.stringMatching(/--in x: write the number/) });
+    expect(
+      JSON.parse((await rouse("list", "--status", "resolved", "--json")).out).failures.map(
+        (one: FailureGroup) => one.id,
+      ),
+    ).toContain(id);
+    expect(await rouse("resolve", id, "--in", "x")).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/--in x: write the number/),
+    });
     expect((await rouse("show", "fgr_none")).code).toBe(1);
     expect((await rouse("list", "--sender", "hooks.token", "--path", "shop")).out).toContain(id);
     expect((await rouse("list", "--sender", "path:shop")).out).toBe("no failures\n");
@@ -167,8 +254,14 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
     await rouse("reopen", id);
     await rouse("assign", id, "dee");
     await rouse("snooze", id, "1d");
-    expect(await rouse("undo", id.slice(0, 12))).toMatchObject({ code: 0, out: expect.stringMatching(/ open, dee Hooks on shop/) });
-    expect(await rouse("undo", id)).toMatchObject({ code: 2, err: expect.stringContaining("has no change that could be undone") });
+    expect(await rouse("undo", id.slice(0, 12))).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/ open, dee Hooks on shop/),
+    });
+    expect(await rouse("undo", id)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("has no change that could be undone"),
+    });
     await rouse("resolve", id);
     const { revision } = await find("shop");
     expect((await rouse("show", id)).out).toMatch(new RegExp(`\\n ?revision ${revision}\\n`));
@@ -186,7 +279,12 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
       err: expect.stringMatching(/--revision x: write the number/),
     });
     const undone = JSON.parse((await rouse("undo", id, "--json")).out).failure as FailureGroup;
-    expect(undone).toMatchObject({ id, status: "resolved", assignee: "dee", revision: revision + 2 });
+    expect(undone).toMatchObject({
+      id,
+      status: "resolved",
+      assignee: "dee",
+      revision: revision + 2,
+    });
   });
 
   it("shows how the gateway does from the command line", async () => {
@@ -202,7 +300,9 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
   });
 }
 
-async function begin(config: object): Promise<{ world: World; cli: CliWorld; end(): Promise<void> }> {
+async function begin(
+  config: object,
+): Promise<{ world: World; cli: CliWorld; end(): Promise<void> }> {
   const cli = await createCli();
   const world = await createWorld({
     dir: cli.dir,

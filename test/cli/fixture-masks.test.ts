@@ -18,8 +18,16 @@ afterEach(async () => {
 });
 
 /** Posts a body to a gateway that has these mappings, and returns the id of its event. */
-async function send(mappings: object[], body: unknown, { path = "shop", headers = {}, hooks = {} } = {}): Promise<string> {
-  world ??= await createWorld({ dir: cli.dir, workers: false, config: { hooks: { mappings, ...hooks } } });
+async function send(
+  mappings: object[],
+  body: unknown,
+  { path = "shop", headers = {}, hooks = {} } = {},
+): Promise<string> {
+  world ??= await createWorld({
+    dir: cli.dir,
+    workers: false,
+    config: { hooks: { mappings, ...hooks } },
+  });
   const answer = await world.post(`/hooks/${path}`, body, headers);
   return answer.headers.get("x-request-id") ?? (answer.body.eventId as string);
 }
@@ -32,14 +40,24 @@ async function add(id: string, ...args: string[]): Promise<RecordedFixture["file
   return JSON.parse(await readFile(written, "utf8")) as RecordedFixture["file"];
 }
 
-const any = (change: object = {}): object => ({ id: "any", messageTemplate: "Got {{payload}}", keepHeaders: ["x-sender"], ...change });
+const any = (change: object = {}): object => ({
+  id: "any",
+  messageTemplate: "Got {{payload}}",
+  keepHeaders: ["x-sender"],
+  ...change,
+});
 
 describe("masks of a fixture", () => {
   it("are equal for equal values in path, query, headers and body", async () => {
     const mail = "ada@shop.example";
     const id = await send(
       [any({ messageTemplate: "{{query.who}} {{payload}}" })],
-      { customer: { email: mail }, note: `by ${mail}`, [mail]: 1, byMail: { "bea@shop.example": 2 } },
+      {
+        customer: { email: mail },
+        note: `by ${mail}`,
+        [mail]: 1,
+        byMail: { "bea@shop.example": 2 },
+      },
       { path: `in/${mail}?who=${encodeURIComponent(mail)}`, headers: { "x-sender": `<${mail}>` } },
     );
     const { request } = await add(id);
@@ -57,22 +75,35 @@ describe("masks of a fixture", () => {
   });
 
   it("leave a path alone that is by chance a value of the body", async () => {
-    const id = await send([any({ match: { path: "github" } })], { sender: { login: "github" } }, { path: "github" });
+    const id = await send(
+      [any({ match: { path: "github" } })],
+      { sender: { login: "github" } },
+      { path: "github" },
+    );
     const { request } = await add(id);
-    expect(request).toMatchObject({ path: "github", json: { sender: { login: expect.not.stringContaining("github") } } });
+    expect(request).toMatchObject({
+      path: "github",
+      json: { sender: { login: expect.not.stringContaining("github") } },
+    });
   });
 
-  it.each(["run.calls[].result.name", "payload.run.calls[].result.name", "run.calls[0].result.name", "run.calls.result.name"])(
-    "reach into lists: --mask %s",
-    async (field) => {
-      const calls = ["Lovelace", "Hopper", "Lovelace"].map((name) => ({ result: { name, ok: true } }));
-      const id = await send([any({ match: { path: "shop" } })], { run: { calls, by: "Hopper" } });
-      const { json } = (await add(id, "--mask", field)).request as { json: { run: { calls: { result: { name: string } }[]; by: string } } };
-      const names = json.run.calls.map(({ result }) => result.name);
-      expect(new Set([...names, "Lovelace", "Hopper"]).size).toBe(4);
-      expect([names[0], names[1]]).toEqual([names[2], json.run.by]);
-    },
-  );
+  it.each([
+    "run.calls[].result.name",
+    "payload.run.calls[].result.name",
+    "run.calls[0].result.name",
+    "run.calls.result.name",
+  ])("reach into lists: --mask %s", async (field) => {
+    const calls = ["Lovelace", "Hopper", "Lovelace"].map((name) => ({
+      result: { name, ok: true },
+    }));
+    const id = await send([any({ match: { path: "shop" } })], { run: { calls, by: "Hopper" } });
+    const { json } = (await add(id, "--mask", field)).request as {
+      json: { run: { calls: { result: { name: string } }[]; by: string } };
+    };
+    const names = json.run.calls.map(({ result }) => result.name);
+    expect(new Set([...names, "Lovelace", "Hopper"]).size).toBe(4);
+    expect([names[0], names[1]]).toEqual([names[2], json.run.by]);
+  });
 
   it("name the fields that a condition needs, also of two that change the outcome only together", async () => {
     const payload = { $or: [{ "a.email": "ada@shop.example" }, { "b.email": "bea@shop.example" }] };
@@ -82,18 +113,30 @@ describe("masks of a fixture", () => {
       others: Array.from({ length: 40 }, (_, n) => `c${n}@shop.example`),
     });
     const { code, err } = await cli.rouse(["fixtures", "add", id]);
-    expect([code, err]).toEqual([1, expect.stringContaining("by payload.a.email, payload.b.email; nothing was written")]);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining("by payload.a.email, payload.b.email; nothing was written"),
+    ]);
     expect(await readdir(cli.dir)).not.toContain("tests");
     const { request, expect: wanted } = await add(id, "--keep", "a.email");
     expect(wanted).toMatchObject({ outcome: "accepted", mapping: "any" });
-    expect(request.json).toMatchObject({ a: { email: "ada@shop.example" }, b: { email: expect.stringMatching(/^user\d/) } });
+    expect(request.json).toMatchObject({
+      a: { email: "ada@shop.example" },
+      b: { email: expect.stringMatching(/^user\d/) },
+    });
   });
 
   it("find values behind escapes of bodies that are no plain JSON", async () => {
     const mail = "ada@shop.example";
     const bodies = [
-      [`{"id":12345678901234567890,"email":"${mail}","note":"x\\n${mail}\\u0020${mail}"}`, "application/json"],
-      [`email=${encodeURIComponent(mail)}&note=a%20ada%40shop.example%2C`, "application/x-www-form-urlencoded"],
+      [
+        `{"id":12345678901234567890,"email":"${mail}","note":"x\\n${mail}\\u0020${mail}"}`,
+        "application/json",
+      ],
+      [
+        `email=${encodeURIComponent(mail)}&note=a%20ada%40shop.example%2C`,
+        "application/x-www-form-urlencoded",
+      ],
     ] as const;
     for (const [body, type] of bodies) {
       const id = await send([any()], body, { headers: { "content-type": type } });
@@ -104,8 +147,20 @@ describe("masks of a fixture", () => {
   });
 
   it("give different values different stand-ins, however short, and never a value itself", async () => {
-    const short = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZ", ..."abcdefghijklmnopqrstuvwxyz", ..."ÄÖÜäöü", "***", "—", "7", "8", "-3.5"];
-    const id = await send([any({ match: { path: "shop" } })], { users: short.map((login) => ({ login })), sum: { n: 9, m: 9, o: 1.5 } });
+    const short = [
+      ..."ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+      ..."abcdefghijklmnopqrstuvwxyz",
+      ..."ÄÖÜäöü",
+      "***",
+      "—",
+      "7",
+      "8",
+      "-3.5",
+    ];
+    const id = await send([any({ match: { path: "shop" } })], {
+      users: short.map((login) => ({ login })),
+      sum: { n: 9, m: 9, o: 1.5 },
+    });
     const { json } = (await add(id, "--mask", "sum.n", "sum.o")).request as {
       json: { users: { login: string }[]; sum: { n: number; m: number; o: number } };
     };
@@ -118,8 +173,15 @@ describe("masks of a fixture", () => {
 
   it("take no more time for each value of a body with many of them", async () => {
     await expectProportional(async (count) => {
-      const rows = Array.from({ length: count }, (_, n) => ({ email: `user.${n}@shop.example`, note: `mail of user.${n}@shop.example` }));
-      const id = await send([any({ match: { path: "shop" } })], { rows }, { hooks: { maxBodyBytes: 10_000_000 } });
+      const rows = Array.from({ length: count }, (_, n) => ({
+        email: `user.${n}@shop.example`,
+        note: `mail of user.${n}@shop.example`,
+      }));
+      const id = await send(
+        [any({ match: { path: "shop" } })],
+        { rows },
+        { hooks: { maxBodyBytes: 10_000_000 } },
+      );
       const { request } = await add(id);
       expect(JSON.stringify(request)).not.toContain("shop.example");
     }, 2500);

@@ -29,14 +29,24 @@ const SHOP = {
   id: "shop.order",
   match: { path: "shop", payload: { type: "order" } },
   sessionKey: "hook:shop:{{payload.id}}",
-  messageTemplate: "New order {{payload.id}} from {{payload.customer.name}} ({{payload.customer.email}})",
+  messageTemplate:
+    "New order {{payload.id}} from {{payload.customer.name}} ({{payload.customer.email}})",
 };
 const withShop = (change: object = {}, ...more: object[]): object =>
-  shopConfig({ hooks: { enabled: true, token: TOKEN, mappings: [{ ...SHOP, ...change }, ...more] } });
+  shopConfig({
+    hooks: { enabled: true, token: TOKEN, mappings: [{ ...SHOP, ...change }, ...more] },
+  });
 
 /** Posts a body to a gateway on the folder, and returns the id of its event. */
-async function send(body: unknown, { path = "shop", type = "application/json" } = {}): Promise<string> {
-  world ??= await createWorld({ dir: cli.dir, workers: false, config: { hooks: { mappings: [SHOP, ANY] } } });
+async function send(
+  body: unknown,
+  { path = "shop", type = "application/json" } = {},
+): Promise<string> {
+  world ??= await createWorld({
+    dir: cli.dir,
+    workers: false,
+    config: { hooks: { mappings: [SHOP, ANY] } },
+  });
   const answer = await world.post(`/hooks/${path}`, body, { "content-type": type });
   return answer.headers.get("x-request-id") ?? (answer.body.eventId as string);
 }
@@ -53,15 +63,23 @@ const fixture = (change: object = {}): object => ({
 
 async function writeFixture(name: string, content: unknown): Promise<void> {
   await mkdir(join(cli.dir, "tests", "shop"), { recursive: true });
-  await writeFile(join(cli.dir, "tests", "shop", name), typeof content === "string" ? content : JSON.stringify(content));
+  await writeFile(
+    join(cli.dir, "tests", "shop", name),
+    typeof content === "string" ? content : JSON.stringify(content),
+  );
 }
 
 describe("from an event to a test", () => {
   it("writes a fixture, fails with the field named after the mapping has changed, and expects the change after --update", async () => {
     const id = await send(ORDER);
     const added = await cli.rouse(["fixtures", "add", id]);
-    expect(added).toMatchObject({ code: 0, out: expect.stringContaining("tests/shop/shop.order.json5") });
-    expect(added.out).toContain("payload.customer.name, payload.customer.email, payload.customer.phone");
+    expect(added).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("tests/shop/shop.order.json5"),
+    });
+    expect(added.out).toContain(
+      "payload.customer.name, payload.customer.email, payload.customer.phone",
+    );
     const text = await read("tests/shop/shop.order.json5");
     for (const value of ["Ada", "Lovelace", "ada@", "7946"]) expect(text).not.toContain(value);
     expect(await cli.rouse(["test"])).toMatchObject({ code: 0, out: "1 fixture: 1 as expected\n" });
@@ -70,7 +88,13 @@ describe("from an event to a test", () => {
 
     await cli.write(
       "rouse.json5",
-      withShop({ messageTemplate: "An order {{payload.id}} from {{payload.customer.name}} ({{payload.customer.email}})" }, ANY),
+      withShop(
+        {
+          messageTemplate:
+            "An order {{payload.id}} from {{payload.customer.name}} ({{payload.customer.email}})",
+        },
+        ANY,
+      ),
     );
     const red = await cli.rouse(["test"]);
     expect(red.code).toBe(1);
@@ -78,7 +102,9 @@ describe("from an event to a test", () => {
     expect(red.out).toContain("1 fixture: 1 differs\n");
     expect(await cli.rouse(["test", "--update"])).toMatchObject({ code: 2 });
     const answers = ["no", "yes"];
-    const prompts = { select: async () => answers.shift() } as unknown as NonNullable<Parameters<CliWorld["rouse"]>[1]>["prompts"];
+    const prompts = { select: async () => answers.shift() } as unknown as NonNullable<
+      Parameters<CliWorld["rouse"]>[1]
+    >["prompts"];
     const options = prompts ? { prompts } : {};
     expect((await cli.rouse(["test", "--update"], options)).code).toBe(1);
     expect(await read("tests/shop/shop.order.json5")).toBe(text);
@@ -88,32 +114,60 @@ describe("from an event to a test", () => {
   });
 
   it("gives equal values equal stand-ins, wherever they stand, and keeps and masks what the options name", async () => {
-    const id = await send({ ...ORDER, note: "Call +44 20 7946 0000 or ada@shop.example", key: "ghp_0123456789abcdefABCDEF", ref: "R-1" });
-    const { out } = await cli.rouse(["fixtures", "add", id, "--json", "--mask", "ref", "--keep", "payload.customer.name"]);
+    const id = await send({
+      ...ORDER,
+      note: "Call +44 20 7946 0000 or ada@shop.example",
+      key: "ghp_0123456789abcdefABCDEF",
+      ref: "R-1",
+    });
+    const { out } = await cli.rouse([
+      "fixtures",
+      "add",
+      id,
+      "--json",
+      "--mask",
+      "ref",
+      "--keep",
+      "payload.customer.name",
+    ]);
     const { written } = JSON.parse(out) as { written: string };
-    const { request } = JSON.parse(await readFile(written, "utf8")) as { request: { json: Record<string, unknown> & typeof ORDER } };
+    const { request } = JSON.parse(await readFile(written, "utf8")) as {
+      request: { json: Record<string, unknown> & typeof ORDER };
+    };
     const { email, phone, name } = request.json.customer;
     expect(name).toBe("Ada Lovelace");
-    expect([email, phone]).toEqual([expect.stringMatching(/^user1\w*@example\.com$/), "+00 00 0000 0001"]);
+    expect([email, phone]).toEqual([
+      expect.stringMatching(/^user1\w*@example\.com$/),
+      "+00 00 0000 0001",
+    ]);
     expect(request.json["note"]).toBe(`Call ${phone} or ${email}`);
     expect(request.json["key"]).toMatch(/^ghp_0{10}[xX]{9,}/);
     expect(request.json["ref"]).toMatch(/^X-\d$/);
     expect(await cli.rouse(["fixtures", "add", id, "--keep", "customer.nmae"])).toMatchObject({
       code: 2,
-      err: expect.stringContaining('customer.nmae: the request has no such field. Did you mean "customer.name"?'),
+      err: expect.stringContaining(
+        'customer.nmae: the request has no such field. Did you mean "customer.name"?',
+      ),
     });
   });
 
   it("says which field changed the outcome by being masked, and writes nothing until it is kept", async () => {
-    const strict = { match: { path: "shop", payload: { "customer.email": { $regex: "@shop\\.example$" } } } };
+    const strict = {
+      match: { path: "shop", payload: { "customer.email": { $regex: "@shop\\.example$" } } },
+    };
     const id = await send(ORDER);
     await world?.stop();
     world = undefined;
     await cli.write("rouse.json5", withShop(strict));
     const refused = await cli.rouse(["fixtures", "add", id]);
-    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("by payload.customer.email; nothing was written") });
+    expect(refused).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("by payload.customer.email; nothing was written"),
+    });
     expect(await readdir(cli.dir)).not.toContain("tests");
-    expect((await cli.rouse(["fixtures", "add", id, "--keep", "payload.customer.email"])).code).toBe(0);
+    expect(
+      (await cli.rouse(["fixtures", "add", id, "--keep", "payload.customer.email"])).code,
+    ).toBe(0);
     expect((await cli.rouse(["fixtures", "add", id, "--no-mask", "--name", "all"])).code).toBe(0);
     expect((await cli.rouse(["test"])).out).toBe("2 fixtures: 2 as expected\n");
   });
@@ -144,28 +198,61 @@ describe("a fresh checkout", () => {
         },
       ],
     },
-    channels: { telegram: { token: "${TELEGRAM}" }, slack: { botToken: { file: "secrets/slack" }, signingSecret: "${SLACK}" } },
-    mcp: { servers: { files: { url: "${MCP_URL}", headers: { authorization: "Bearer ${MCP}" } }, other: { command: "${MCP_COMMAND}" } } },
-    models: { providers: { own: { type: "openai-compatible", baseUrl: "${MODEL_URL}", apiKey: { file: "secrets/model" } } } },
+    channels: {
+      telegram: { token: "${TELEGRAM}" },
+      slack: { botToken: { file: "secrets/slack" }, signingSecret: "${SLACK}" },
+    },
+    mcp: {
+      servers: {
+        files: { url: "${MCP_URL}", headers: { authorization: "Bearer ${MCP}" } },
+        other: { command: "${MCP_COMMAND}" },
+      },
+    },
+    models: {
+      providers: {
+        own: {
+          type: "openai-compatible",
+          baseUrl: "${MODEL_URL}",
+          apiKey: { file: "secrets/model" },
+        },
+      },
+    },
     store: { url: "${DATABASE_URL}" },
     platform: { apiKeys: [{ id: "web", key: "${WEB_KEY}" }] },
   };
 
   /** Runs a program that ends when it uses the network. */
   function runAlone(args: string[], env: Record<string, string> = {}) {
-    const preload = ["--conditions=rouse-source", "--import", join(import.meta.dirname, "no-network-child.ts")];
+    const preload = [
+      "--conditions=rouse-source",
+      "--import",
+      join(import.meta.dirname, "no-network-child.ts"),
+    ];
     const all = { PATH: process.env["PATH"], ...env };
-    const { status, stdout, stderr } = spawnSync(process.execPath, [...preload, ...args], { cwd: cli.dir, env: all, encoding: "utf8" });
+    const { status, stdout, stderr } = spawnSync(process.execPath, [...preload, ...args], {
+      cwd: cli.dir,
+      env: all,
+      encoding: "utf8",
+    });
     return { status, out: stdout, err: stderr };
   }
 
   it("runs 200 fixtures without secrets, network and state, and leaves no file behind", async () => {
     const module = { id: "made", match: { path: "made" }, transform: { module: "a.ts" } };
-    await cli.write("rouse.json5", { ...secrets, hooks: { ...secrets.hooks, mappings: [...secrets.hooks.mappings, module] } });
+    await cli.write("rouse.json5", {
+      ...secrets,
+      hooks: { ...secrets.hooks, mappings: [...secrets.hooks.mappings, module] },
+    });
     for (const folder of ["transforms", ".home", ".temp"]) await mkdir(join(cli.dir, folder));
-    await cli.write("transforms/a.ts", 'export default (): { message: string } => ({ message: "made" });');
+    await cli.write(
+      "transforms/a.ts",
+      'export default (): { message: string } => ({ message: "made" });',
+    );
     for (let index = 0; index < 199; index++) await writeFixture(`order-${index}.json5`, fixture());
-    const made = { request: { path: "made", json: {} }, expect: { outcome: "accepted", actions: [{ text: "⟦made⟧" }] } };
+    const made = {
+      request: { path: "made", json: {} },
+      expect: { outcome: "accepted", actions: [{ text: "⟦made⟧" }] },
+    };
     await writeFixture("made.json5", fixture(made));
     const copy = `${cli.dir}-copy`;
     await cp(cli.dir, copy, { recursive: true });
@@ -178,7 +265,12 @@ describe("a fresh checkout", () => {
     };
     const before = await list();
     const home = join(cli.dir, ".home");
-    const places = { HOME: home, XDG_STATE_HOME: home, XDG_CACHE_HOME: home, TMPDIR: join(cli.dir, ".temp") };
+    const places = {
+      HOME: home,
+      XDG_STATE_HOME: home,
+      XDG_CACHE_HOME: home,
+      TMPDIR: join(cli.dir, ".temp"),
+    };
     const ended = runAlone([join(import.meta.dirname, "../../bin/rouse.js"), "test"], places);
     expect(ended).toEqual({ status: 0, out: "200 fixtures: 200 as expected\n", err: "" });
     expect(await list()).toEqual(before);
@@ -200,11 +292,17 @@ describe("a fresh checkout", () => {
       auth: { scheme: "standard-webhooks", secret: { file: "absent" } },
       mappings: [{ id: "m", match: { path: "m" }, transform: { module: "a.ts" } }],
     });
-    await cli.write("transforms/a.ts", 'export default (): { message: string } => ({ message: "made" });');
+    await cli.write(
+      "transforms/a.ts",
+      'export default (): { message: string } => ({ message: "made" });',
+    );
     await cli.write("rouse.json5", withShop());
     await writeFixture(
       "m.json5",
-      fixture({ request: { path: "m", json: {} }, expect: { outcome: "accepted", actions: [{ text: "⟦made⟧" }] } }),
+      fixture({
+        request: { path: "m", json: {} },
+        expect: { outcome: "accepted", actions: [{ text: "⟦made⟧" }] },
+      }),
     );
     const before = (await readdir(cli.dir, { recursive: true })).toSorted();
     expect(await cli.rouse(["test"])).toMatchObject({ code: 0, err: "" });
@@ -222,11 +320,16 @@ describe("fixtures by hand", () => {
     );
     const { code, err } = await cli.rouse(["test"]);
     expect(code).toBe(3);
-    expect(err).toContain('tests/shop/wrong.json5:2:28  request.haeders: is not known. Did you mean "headers"?');
+    expect(err).toContain(
+      'tests/shop/wrong.json5:2:28  request.haeders: is not known. Did you mean "headers"?',
+    );
     expect(err).toContain("tests/shop/wrong.json5:3:3  receivedAt: ");
     expect(err).toContain("tests/shop/wrong.json5:4:13  expect.outcome: ");
     await writeFixture("wrong.json5", "{ request: ");
-    expect(await cli.rouse(["test"])).toMatchObject({ code: 3, err: expect.stringContaining("is not valid JSON5") });
+    expect(await cli.rouse(["test"])).toMatchObject({
+      code: 3,
+      err: expect.stringContaining("is not valid JSON5"),
+    });
   });
 
   it("reads links to files of the folder, as a ConfigMap is mounted, and names links out of it", async () => {
@@ -238,25 +341,39 @@ describe("fixtures by hand", () => {
     await writeFixture("b.json5", fixture());
     await symlink("../shop", join(tests, "shop", "again"));
     const { out } = await cli.rouse(["test", "--json"]);
-    expect((JSON.parse(out) as { fixtures: { name: string }[] }).fixtures.map(({ name }) => name)).toEqual(["a", "shop/b"]);
+    expect(
+      (JSON.parse(out) as { fixtures: { name: string }[] }).fixtures.map(({ name }) => name),
+    ).toEqual(["a", "shop/b"]);
     await cli.write("outside.json5", fixture());
     await symlink("../../outside.json5", join(tests, "shop", "out.json5"));
     await symlink("gone.json5", join(tests, "shop", "lost.json5"));
     await symlink("/etc", join(tests, "etc"));
     const { code, err } = await cli.rouse(["test"]);
     expect(code).toBe(3);
-    for (const name of ["etc", "shop/out.json5"]) expect(err).toContain(`tests/${name}  is a link out of the folder of fixtures: put what`);
+    for (const name of ["etc", "shop/out.json5"])
+      expect(err).toContain(`tests/${name}  is a link out of the folder of fixtures: put what`);
     expect(err).toContain("tests/shop/lost.json5  is a link that leads nowhere (ENOENT)");
-    expect(await cli.rouse(["test", "tests/a.json5"])).toMatchObject({ code: 3, err: expect.stringContaining("is no folder") });
+    expect(await cli.rouse(["test", "tests/a.json5"])).toMatchObject({
+      code: 3,
+      err: expect.stringContaining("is no folder"),
+    });
   });
 
   it("ends with 3 if the config has problems, and with 1 if there is no fixture or none of that name", async () => {
-    expect(await cli.rouse(["test"])).toMatchObject({ code: 1, err: expect.stringContaining("there are no fixtures in tests") });
+    expect(await cli.rouse(["test"])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("there are no fixtures in tests"),
+    });
     await writeFixture("a.json5", fixture());
     expect(await cli.rouse(["test", "--filter", "b"])).toMatchObject({ code: 1 });
-    expect((await cli.rouse(["test", "--filter", "shop/a"])).out).toBe("1 fixture: 1 as expected\n");
+    expect((await cli.rouse(["test", "--filter", "shop/a"])).out).toBe(
+      "1 fixture: 1 as expected\n",
+    );
     await cli.write("rouse.json5", withShop({ matsch: 1 }));
-    expect(await cli.rouse(["test"])).toMatchObject({ code: 3, err: expect.stringContaining("matsch") });
+    expect(await cli.rouse(["test"])).toMatchObject({
+      code: 3,
+      err: expect.stringContaining("matsch"),
+    });
   });
 
   it("keeps comments at --update, and evaluates at the time of the fixture", async () => {
@@ -271,12 +388,21 @@ describe("fixtures by hand", () => {
   });
 
   it("lists what no fixture reaches", async () => {
-    const rest = { id: "shop.rest", match: { path: "shop", payload: { type: { $in: ["refund"] } } }, messageTemplate: "x" };
-    await cli.write("rouse.json5", withShop({ messageTemplate: "{{payload.id}} {{payload.gone}}" }, rest));
+    const rest = {
+      id: "shop.rest",
+      match: { path: "shop", payload: { type: { $in: ["refund"] } } },
+      messageTemplate: "x",
+    };
+    await cli.write(
+      "rouse.json5",
+      withShop({ messageTemplate: "{{payload.id}} {{payload.gone}}" }, rest),
+    );
     await writeFixture("a.json5", fixture({ expect: { outcome: "accepted" } }));
     const { code, out } = await cli.rouse(["test", "--coverage"]);
     expect(code).toBe(0);
-    expect(out).toContain("fixtures reach 1 of 2 mappings\nmappings that take no fixture\n  shop.rest\n");
+    expect(out).toContain(
+      "fixtures reach 1 of 2 mappings\nmappings that take no fixture\n  shop.rest\n",
+    );
     expect(out).toContain('  shop.order match.payload.type $eq "order" never fails\n');
     expect(out).toContain('  shop.rest match.payload.type $in "refund" never holds\n');
     expect(out).toContain("  shop.order messageTemplate {{ payload.gone }}\n");
@@ -287,14 +413,28 @@ describe("fixtures by hand", () => {
     await writeFixture("a.json5", fixture());
     await writeFixture(
       "bad <&>.json5",
-      fixture({ request: { path: "shop", json }, expect: { outcome: "accepted", actions: [{ text: "other" }] } }),
+      fixture({
+        request: { path: "shop", json },
+        expect: { outcome: "accepted", actions: [{ text: "other" }] },
+      }),
     );
     expect((await cli.rouse(["test", "--junit", "out.xml"])).code).toBe(1);
     const found = readJunit(await read("out.xml"));
-    expect(found.map(({ name }) => name)).toEqual(["testsuites", "testsuite", "testcase", "testcase", "failure"]);
+    expect(found.map(({ name }) => name)).toEqual([
+      "testsuites",
+      "testsuite",
+      "testcase",
+      "testcase",
+      "failure",
+    ]);
     const [all, suite, first, second, failure] = found;
-    for (const one of [all, suite]) expect(one?.attributes).toMatchObject({ tests: "2", failures: "1", errors: "0" });
-    expect(first?.attributes).toMatchObject({ classname: "shop", name: "shop/a", time: expect.stringMatching(/^\d+\.\d{3}$/) });
+    for (const one of [all, suite])
+      expect(one?.attributes).toMatchObject({ tests: "2", failures: "1", errors: "0" });
+    expect(first?.attributes).toMatchObject({
+      classname: "shop",
+      name: "shop/a",
+      time: expect.stringMatching(/^\d+\.\d{3}$/),
+    });
     expect(second?.attributes["name"]).toBe("shop/bad <&>");
     expect(failure?.attributes["message"]).toBe("expect.actions[0].text");
     expect(failure).toMatchObject({ attributes: { type: "difference" }, within: "testcase" });
@@ -303,7 +443,9 @@ describe("fixtures by hand", () => {
 });
 
 it("runs the requests that are kept for the presets, with what they expect", async () => {
-  await cli.write("rouse.json5", { hooks: { enabled: true, token: TOKEN, presets: byHookToken(presetNames) } });
+  await cli.write("rouse.json5", {
+    hooks: { enabled: true, token: TOKEN, presets: byHookToken(presetNames) },
+  });
   let count = 0;
   for (const preset of presetNames)
     for (const [name, { path, headers, body, expect: wanted }] of readSamples(preset)) {
@@ -314,7 +456,11 @@ it("runs the requests that are kept for the presets, with what they expect", asy
         `# mapping: ${mapping}`,
         ...(sessionKey === null ? [] : [`# session: ${sessionKey}`]),
       ];
-      const head = [...comments, ...text.map((words) => `# text: ${JSON.stringify(words)}`), `POST /hooks/${path} HTTP/1.1`];
+      const head = [
+        ...comments,
+        ...text.map((words) => `# text: ${JSON.stringify(words)}`),
+        `POST /hooks/${path} HTTP/1.1`,
+      ];
       const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}`);
       await mkdir(join(cli.dir, "tests", preset), { recursive: true });
       await cli.write(`tests/${preset}/${name}`, `${[...head, ...lines].join("\n")}\n\n${body}\n`);
@@ -323,23 +469,46 @@ it("runs the requests that are kept for the presets, with what they expect", asy
   const { code, out, err } = await cli.rouse(["test"]);
   expect([code, out, err]).toEqual([0, `${count} fixtures: ${count} as expected\n`, ""]);
   await cli.write("rouse.json5", {
-    hooks: { enabled: true, token: TOKEN, presets: byHookToken(presetNames.filter((name) => name !== "twilio")) },
+    hooks: {
+      enabled: true,
+      token: TOKEN,
+      presets: byHookToken(presetNames.filter((name) => name !== "twilio")),
+    },
   });
-  expect(await cli.rouse(["test", "tests/twilio"])).toMatchObject({ code: 1, out: expect.stringContaining("expect.mapping") });
+  expect(await cli.rouse(["test", "tests/twilio"])).toMatchObject({
+    code: 1,
+    out: expect.stringContaining("expect.mapping"),
+  });
 });
 
 describe("rouse hooks test", () => {
   it("takes bodies that are not JSON, and says when an earlier mapping would take the hook", async () => {
     await cli.write(
       "rouse.json5",
-      withShop({ match: { path: "shop" } }, { id: "late", match: { path: "shop" }, messageTemplate: "{{payload.name}}" }),
+      withShop(
+        { match: { path: "shop" } },
+        { id: "late", match: { path: "shop" }, messageTemplate: "{{payload.name}}" },
+      ),
     );
     await cli.write("body.txt", "name=Ada+L&type=order");
-    const args = ["hooks", "test", "late", "--payload", "body.txt", "--content-type", "application/x-www-form-urlencoded"];
+    const args = [
+      "hooks",
+      "test",
+      "late",
+      "--payload",
+      "body.txt",
+      "--content-type",
+      "application/x-www-form-urlencoded",
+    ];
     const { code, out } = await cli.rouse(args);
     expect([code, out]).toEqual([0, expect.stringContaining("⟦Ada L⟧")]);
     expect(out).toContain("shop.order (rouse.json5:1) stands before it and would take this hook\n");
-    expect((await cli.rouse(["hooks", "test", "shop.order", ...args.slice(3)])).out).not.toContain("stands before it");
-    expect(await cli.rouse(args.slice(0, 5))).toMatchObject({ code: 2, err: expect.stringContaining("--content-type says what it is") });
+    expect((await cli.rouse(["hooks", "test", "shop.order", ...args.slice(3)])).out).not.toContain(
+      "stands before it",
+    );
+    expect(await cli.rouse(args.slice(0, 5))).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--content-type says what it is"),
+    });
   });
 });

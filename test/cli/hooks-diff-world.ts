@@ -27,11 +27,17 @@ export default { id: "own", channel: () => ({ send: async () => { appendFileSync
 export interface DiffWorld {
   cli: CliWorld;
   /** The config with these mappings, as an object. */
-  config(mappings: readonly object[], more?: { hooks?: object; [section: string]: unknown }): object;
+  config(
+    mappings: readonly object[],
+    more?: { hooks?: object; [section: string]: unknown },
+  ): object;
   /** Records events, oldest first, as a gateway would; returns their ids. */
   keep(...events: Kept[]): Promise<string[]>;
   /** Writes `next.json5` and compares it with `rouse.json5`. */
-  diff(mappings: readonly object[], ...args: string[]): Promise<{ code: number; out: string; err: string }>;
+  diff(
+    mappings: readonly object[],
+    ...args: string[]
+  ): Promise<{ code: number; out: string; err: string }>;
   /** The same as a report. */
   report(mappings: readonly object[], ...args: string[]): Promise<WhatIfReport>;
   /** How many messages the channel has sent. */
@@ -46,7 +52,10 @@ const toBytes = (body: unknown): Uint8Array | null => {
   return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
 };
 
-function toEvent({ body = { type: "order", id: 7, customer: { name: "Ann" } }, ...event }: Kept): EventRecord {
+function toEvent({
+  body = { type: "order", id: 7, customer: { name: "Ann" } },
+  ...event
+}: Kept): EventRecord {
   const receivedAt = event.receivedAt ?? Date.now() - 60_000;
   return {
     id: newId("evt", receivedAt),
@@ -56,7 +65,13 @@ function toEvent({ body = { type: "order", id: 7, customer: { name: "Ann" } }, .
     outcome: "unmatched",
     actions: [],
     ...event,
-    request: { method: "POST", contentType: "application/json", headers: {}, query: {}, body: toBytes(body) },
+    request: {
+      method: "POST",
+      contentType: "application/json",
+      headers: {},
+      query: {},
+      body: toBytes(body),
+    },
   };
 }
 
@@ -85,7 +100,11 @@ export async function createDiffWorld(url?: string): Promise<DiffWorld> {
     async keep(...events) {
       const file = join(cli.dir, ".rouse", "rouse.db");
       await mkdir(dirname(file), { recursive: true });
-      const { store } = await openStore({ url: url ?? `sqlite:${file}`, clock: systemClock, log: silent });
+      const { store } = await openStore({
+        url: url ?? `sqlite:${file}`,
+        clock: systemClock,
+        log: silent,
+      });
       const records = events.map(toEvent);
       for (const record of records) await store.accept(record);
       await store.close();

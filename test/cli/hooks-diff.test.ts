@@ -11,13 +11,26 @@ import type { WhatIfLine } from "../../src/workbench/what-if-lines.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
 import { createDiffWorld, ORDER, type DiffWorld, type Kept } from "./hooks-diff-world.ts";
 
-const order = (id: unknown, more: object = {}): Kept => ({ body: { type: "order", id, customer: { name: "Ann" }, ...more } });
+const order = (id: unknown, more: object = {}): Kept => ({
+  body: { type: "order", id, customer: { name: "Ann" }, ...more },
+});
 const refund = (id: unknown): Kept => ({ body: { type: "refund", id } });
-const REFUND = { id: "shop.refund", match: { path: "shop", payload: { type: "refund" } }, messageTemplate: "Refund {{id}}" };
+const REFUND = {
+  id: "shop.refund",
+  match: { path: "shop", payload: { type: "refund" } },
+  messageTemplate: "Refund {{id}}",
+};
 const STRICT = { ...REFUND, strict: true, messageTemplate: "Refund {{id}} of {{absent.there}}" };
 const changed = (change: object): object[] => [{ ...ORDER, ...change }];
 
-type Case = [kind: string, before: object[], after: object[], group: string, count: number, said: string[]];
+type Case = [
+  kind: string,
+  before: object[],
+  after: object[],
+  group: string,
+  count: number,
+  said: string[],
+];
 
 /** Each over three orders and two refunds. */
 const CASES: Case[] = [
@@ -66,12 +79,54 @@ const CASES: Case[] = [
     3,
     ["message   [-Order-]{+Sale+} 3 of Ann"],
   ],
-  ["text without the boundary", [ORDER], changed({ allowUnsafeExternalContent: true }), "text:shop.order", 3, ["boundary  true → false"]],
-  ["session", [ORDER], changed({ sessionKey: "hook:till:{{id}}" }), "session:shop.order", 3, ["session   hook:shop:3 → hook:till:3"]],
-  ["recipient", [ORDER], changed({ to: "room-2" }), "recipient:shop.order", 3, ["to        room-1 → room-2"]],
-  ["no recipient", [ORDER], changed({ deliver: false }), "recipient:shop.order", 3, ["channel   own → none"]],
-  ["agent", [ORDER], changed({ agentId: "other" }), "agent:shop.order", 3, ["agent     main → other"]],
-  ["model", [ORDER], changed({ thinking: "high" }), "model:shop.order", 3, ["thinking  none → high"]],
+  [
+    "text without the boundary",
+    [ORDER],
+    changed({ allowUnsafeExternalContent: true }),
+    "text:shop.order",
+    3,
+    ["boundary  true → false"],
+  ],
+  [
+    "session",
+    [ORDER],
+    changed({ sessionKey: "hook:till:{{id}}" }),
+    "session:shop.order",
+    3,
+    ["session   hook:shop:3 → hook:till:3"],
+  ],
+  [
+    "recipient",
+    [ORDER],
+    changed({ to: "room-2" }),
+    "recipient:shop.order",
+    3,
+    ["to        room-1 → room-2"],
+  ],
+  [
+    "no recipient",
+    [ORDER],
+    changed({ deliver: false }),
+    "recipient:shop.order",
+    3,
+    ["channel   own → none"],
+  ],
+  [
+    "agent",
+    [ORDER],
+    changed({ agentId: "other" }),
+    "agent:shop.order",
+    3,
+    ["agent     main → other"],
+  ],
+  [
+    "model",
+    [ORDER],
+    changed({ thinking: "high" }),
+    "model:shop.order",
+    3,
+    ["thinking  none → high"],
+  ],
   ["key", [ORDER], changed({ dedupeKey: "{{id}}" }), "key:shop.order", 3, ["dedupeKey  none → 3"]],
   [
     "rejected",
@@ -81,7 +136,14 @@ const CASES: Case[] = [
     3,
     ["is refused  shop.order  3", "missing: absent", "3 would not run."],
   ],
-  ["rejected before it ran", [ORDER], [ORDER, STRICT], "rejected:shop.refund", 2, ["is refused  shop.refund  2"]],
+  [
+    "rejected before it ran",
+    [ORDER],
+    [ORDER, STRICT],
+    "rejected:shop.refund",
+    2,
+    ["is refused  shop.refund  2"],
+  ],
   [
     "missing",
     [ORDER],
@@ -112,14 +174,21 @@ function diffTests(getWorld: () => DiffWorld, before: () => Promise<void>): void
     it.each(CASES)("%s", async (...[, today, next, group, count, said]) => {
       await world().cli.write("rouse.json5", world().config(today));
       const report = await world().report(next);
-      const groups = report.groups.map(({ kind, mapping, count: events }) => [`${kind}:${mapping}`, events]);
+      const groups = report.groups.map(({ kind, mapping, count: events }) => [
+        `${kind}:${mapping}`,
+        events,
+      ]);
       expect(groups).toContainEqual([group, count]);
       expect(report).toMatchObject({ complete: true, events: 5, skipped: 0, changed: count });
       const { code, out, err } = await world().diff(next);
       expect([code, err]).toEqual([0, ""]);
-      expect(out.split("\n")[0]).toMatch(new RegExp(`^5 events of \\d+ minutes?: ${count} change\\.`));
+      expect(out.split("\n")[0]).toMatch(
+        new RegExp(`^5 events of \\d+ minutes?: ${count} change\\.`),
+      );
       for (const text of said) expect(out).toContain(text);
-      expect(out.trimEnd().split("\n").at(-1)).toMatch(/^not simulated: duplicates, limits and windows of `coalesce`/);
+      expect(out.trimEnd().split("\n").at(-1)).toMatch(
+        /^not simulated: duplicates, limits and windows of `coalesce`/,
+      );
     });
 
     it("says that nothing changes, also if the session of a run is its own", async () => {
@@ -129,7 +198,10 @@ function diffTests(getWorld: () => DiffWorld, before: () => Promise<void>): void
         { kind: "text", examples: [{ after: { name: "Shop" } }, {}, {}] },
       ]);
       const { code, out } = await world().diff([own], "--expect-same");
-      expect([code, out.split("\n")[0]?.replace(/of .*:/, "of:")]).toEqual([0, "5 events of: none changes."]);
+      expect([code, out.split("\n")[0]?.replace(/of .*:/, "of:")]).toEqual([
+        0,
+        "5 events of: none changes.",
+      ]);
     });
 
     it("ends with 1 under --expect-same if anything differs, or if nothing was compared", async () => {
@@ -137,20 +209,38 @@ function diffTests(getWorld: () => DiffWorld, before: () => Promise<void>): void
       expect((await world().diff([ORDER, REFUND], "--expect-same")).code).toBe(1);
       expect((await world().diff([ORDER, REFUND], "--path", "shop")).code).toBe(0);
       const none = await world().diff([ORDER], "--expect-same", "--path", "other");
-      expect([none.code, none.err]).toEqual([1, "rouse: --expect-same: no event could be compared\n"]);
+      expect([none.code, none.err]).toEqual([
+        1,
+        "rouse: --expect-same: no event could be compared\n",
+      ]);
     });
 
     it("lists every event of a group, and names the command that does", async () => {
-      const most = await world().diff([{ id: "any", match: { path: "shop" }, messageTemplate: "any" }], "--last", "4");
+      const most = await world().diff(
+        [{ id: "any", match: { path: "shop" }, messageTemplate: "any" }],
+        "--last",
+        "4",
+      );
       expect(most.out).toMatch(/^4 events/);
-      const { out } = await world().diff([{ ...ORDER, to: "room-2" }, REFUND, { id: "any", match: {}, messageTemplate: "any" }]);
+      const { out } = await world().diff([
+        { ...ORDER, to: "room-2" },
+        REFUND,
+        { id: "any", match: {}, messageTemplate: "any" },
+      ]);
       expect(out).not.toContain("--group");
       await world().keep(order(6));
       const next = [{ ...ORDER, to: "room-2" }];
-      expect((await world().diff(next)).out).toContain("  all: rouse hooks diff --config next.json5 --group recipient:shop.order\n");
+      expect((await world().diff(next)).out).toContain(
+        "  all: rouse hooks diff --config next.json5 --group recipient:shop.order\n",
+      );
       const all = await world().diff(next, "--group", "recipient:shop.order");
       expect(all.out.match(/room-1 → room-2/g)).toHaveLength(4);
-      const { out: json } = await world().diff([...next, REFUND], "--json", "--group", "recipient:shop.order");
+      const { out: json } = await world().diff(
+        [...next, REFUND],
+        "--json",
+        "--group",
+        "recipient:shop.order",
+      );
       const lines = json
         .trimEnd()
         .split("\n")
@@ -159,7 +249,10 @@ function diffTests(getWorld: () => DiffWorld, before: () => Promise<void>): void
       expect(groups.map(({ kind, count, examples }) => [kind, count, examples.length])).toEqual(
         [1, 2, 3, 4].map((n) => ["recipient", n, 1]),
       );
-      expect(lines.at(-1)).toMatchObject({ type: "end", groups: [{ kind: "recipient", count: 4 }] });
+      expect(lines.at(-1)).toMatchObject({
+        type: "end",
+        groups: [{ kind: "recipient", count: 4 }],
+      });
     });
 
     it("takes events by their ids, by time and by path", async () => {
@@ -168,9 +261,14 @@ function diffTests(getWorld: () => DiffWorld, before: () => Promise<void>): void
         { ...order(9), path: "other" },
       );
       const next = [{ ...ORDER, to: "room-2" }];
-      const ids = (await world().report(next, "--events", `${old},${other.slice(0, 30)}`)).groups.flatMap(({ examples }) => examples);
+      const ids = (
+        await world().report(next, "--events", `${old},${other.slice(0, 30)}`)
+      ).groups.flatMap(({ examples }) => examples);
       expect(ids.map(({ eventId }) => eventId)).toEqual([old]);
-      expect(await world().report(next, "--since", "1h", "--path", "other")).toMatchObject({ events: 1, changed: 0 });
+      expect(await world().report(next, "--since", "1h", "--path", "other")).toMatchObject({
+        events: 1,
+        changed: 0,
+      });
       expect((await world().report(next, "--since", "1h")).events).toBe(7);
       expect((await world().report(next, "--since", "3d")).events).toBe(8);
     });
@@ -180,8 +278,16 @@ function diffTests(getWorld: () => DiffWorld, before: () => Promise<void>): void
     beforeEach(before);
 
     it("counts those whose body is gone, that are repeats, or cannot be read, each with its reason", async () => {
-      const [first] = await world().keep(order(1), { body: null }, { ...order(1), outcome: "duplicate" }, { body: "{" });
-      await world().keep({ ...order(1), replayOf: first as string }, { path: "elsewhere", body: null });
+      const [first] = await world().keep(
+        order(1),
+        { body: null },
+        { ...order(1), outcome: "duplicate" },
+        { body: "{" },
+      );
+      await world().keep(
+        { ...order(1), replayOf: first as string },
+        { path: "elsewhere", body: null },
+      );
       const { skipped, skippedFor, changed: count } = await world().report([ORDER, REFUND]);
       expect([skipped, count]).toEqual([4, 0]);
       expect(Object.entries(skippedFor).toSorted(([a], [b]) => a.localeCompare(b))).toEqual([
@@ -199,7 +305,10 @@ function diffTests(getWorld: () => DiffWorld, before: () => Promise<void>): void
         '{"type":"order","id":1,"what":"\\u001b[31mred\\u0007\\u202eevil","customer":{"name":"a\\nb"},"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}';
       await world().keep({ body });
       const { code, out } = await world().diff(
-        changed({ messageTemplate: "Sale {{what}} of\n{{customer.name}} {{__proto__.polluted}}", to: "x\u001b[2J" }),
+        changed({
+          messageTemplate: "Sale {{what}} of\n{{customer.name}} {{__proto__.polluted}}",
+          to: "x\u001b[2J",
+        }),
       );
       expect([code, out]).toEqual([0, expect.stringContaining("Sale")]);
       // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
@@ -209,39 +318,70 @@ function diffTests(getWorld: () => DiffWorld, before: () => Promise<void>): void
 
     it("names the key that would collect", async () => {
       await world().keep(order(1), order(2));
-      const { out } = await world().diff(changed({ coalesce: { key: "{{customer.name}}", windowSeconds: 60 } }));
-      expect(out).toContain('windows of `coalesce` (shop.order would collect its events into runs by "Ann")');
+      const { out } = await world().diff(
+        changed({ coalesce: { key: "{{customer.name}}", windowSeconds: 60 } }),
+      );
+      expect(out).toContain(
+        'windows of `coalesce` (shop.order would collect its events into runs by "Ann")',
+      );
       expect(out).toContain("batchKey  none → ");
     });
 
     it("sees no change in what a module makes by chance, if its mapping is as it was", async () => {
       mkdirSync(join(world().cli.dir, "transforms"));
-      writeFileSync(join(world().cli.dir, "transforms", "dice.js"), "export default () => ({ message: String(Math.random()) });");
-      const dice = { id: "dice", match: { path: "shop", payload: { type: "order" } }, transform: { module: "dice.js" } };
+      writeFileSync(
+        join(world().cli.dir, "transforms", "dice.js"),
+        "export default () => ({ message: String(Math.random()) });",
+      );
+      const dice = {
+        id: "dice",
+        match: { path: "shop", payload: { type: "order" } },
+        transform: { module: "dice.js" },
+      };
       await world().cli.write("rouse.json5", world().config([dice]));
       await world().keep(order(1), refund(2));
-      expect((await world().report([dice, REFUND])).groups.map(({ kind }) => kind)).toEqual(["starts"]);
-      expect((await world().report([{ ...dice, to: "room-2" }])).groups.map(({ kind }) => kind)).toContain("text");
+      expect((await world().report([dice, REFUND])).groups.map(({ kind }) => kind)).toEqual([
+        "starts",
+      ]);
+      expect(
+        (await world().report([{ ...dice, to: "room-2" }])).groups.map(({ kind }) => kind),
+      ).toContain("text");
     });
 
     it("compares the built-in paths if more than the mappings changes", async () => {
-      await world().keep({ path: "agent", body: { message: "Hello", name: "Me" } }, { path: "wake", body: { text: "Hello" } });
+      await world().keep(
+        { path: "agent", body: { message: "Hello", name: "Me" } },
+        { path: "wake", body: { text: "Hello" } },
+      );
       expect((await world().report([ORDER, REFUND])).groups).toEqual([]);
-      await world().cli.write("next.json5", world().config([ORDER], { agents: { list: [{ id: "other" }, { id: "main" }] } }));
+      await world().cli.write(
+        "next.json5",
+        world().config([ORDER], { agents: { list: [{ id: "other" }, { id: "main" }] } }),
+      );
       const { out } = await world().cli.rouse(["hooks", "diff", "--config", "next.json5"]);
       expect(out).toContain("agent     main → other");
     });
 
     it("says how much more a day would take, and which limit would be passed", async () => {
       const at = Date.now() - 7 * 86_400_000 + 60_000;
-      await world().keep(...Array.from({ length: 14 }, (_, index) => ({ ...refund(index), receivedAt: at + index * 1000 })));
+      await world().keep(
+        ...Array.from({ length: 14 }, (_, index) => ({
+          ...refund(index),
+          receivedAt: at + index * 1000,
+        })),
+      );
       const next = [ORDER, { ...REFUND, limits: { runsPerHour: 10, tokensPerDay: 1 } }];
       const { out } = await world().diff(next, "--since", "7d");
-      expect(out.split("\n")[0]).toBe("14 events of 7 days: 14 change. 14 would run that did not (+2 runs a day).");
+      expect(out.split("\n")[0]).toBe(
+        "14 events of 7 days: 14 change. 14 would run that did not (+2 runs a day).",
+      );
       expect(out).toContain(
         "warning: mapping:shop.refund: up to 14 runs would start within an hour; limits.runsPerHour is 10, so further runs would wait\n",
       );
-      expect((await world().diff([ORDER, { ...REFUND, limits: { runsPerHour: 14 } }], "--since", "7d")).out).not.toContain("warning");
+      expect(
+        (await world().diff([ORDER, { ...REFUND, limits: { runsPerHour: 14 } }], "--since", "7d"))
+          .out,
+      ).not.toContain("warning");
     });
   });
 
@@ -256,10 +396,15 @@ function diffTests(getWorld: () => DiffWorld, before: () => Promise<void>): void
       ]);
       expect(broken).toMatchObject({ code: 3, out: "" });
       expect(broken.err).toContain("the proposed config has problems");
-      expect(broken.err).toMatch(/hooks\.mappings\[0\]\.agentId[^]*hooks\.mappings\[1\]\.messageTemplate/);
+      expect(broken.err).toMatch(
+        /hooks\.mappings\[0\]\.agentId[^]*hooks\.mappings\[1\]\.messageTemplate/,
+      );
       expect((await world().cli.rouse(["hooks", "diff", "--config", "none.json5"])).code).toBe(3);
       await world().cli.write("rouse.json5", "{ hooks: ");
-      expect(await world().diff([ORDER])).toMatchObject({ code: 3, err: expect.stringContaining("today's config has problems") });
+      expect(await world().diff([ORDER])).toMatchObject({
+        code: 3,
+        err: expect.stringContaining("today's config has problems"),
+      });
     });
 
     it("may be a draft, as if it were live", async () => {
@@ -271,28 +416,50 @@ function diffTests(getWorld: () => DiffWorld, before: () => Promise<void>): void
       draft("refunds.json5", [REFUND]);
       draft("broken.json5", [{ ...REFUND, agentId: "absent" }]);
       const run = (name: string) => world().cli.rouse(["hooks", "diff", "--draft", name]);
-      expect(await run("refunds")).toMatchObject({ code: 0, out: expect.stringContaining("starts a run  shop.refund  1") });
+      expect(await run("refunds")).toMatchObject({
+        code: 0,
+        out: expect.stringContaining("starts a run  shop.refund  1"),
+      });
       expect(readdirSync(folder)).toEqual(["drafts"]);
       // The live file of the same name gives way, whatever its ending is.
-      writeFileSync(join(folder, "refunds.json"), JSON.stringify({ id: "refunds", mappings: [REFUND] }));
+      writeFileSync(
+        join(folder, "refunds.json"),
+        JSON.stringify({ id: "refunds", mappings: [REFUND] }),
+      );
       draft("refunds.json5", [{ ...REFUND, messageTemplate: "Money back for {{id}}" }]);
       expect((await run("refunds")).out).toContain("[-Refund-]{+Money+} {+back for +}1");
-      expect(await run("broken")).toMatchObject({ code: 3, err: expect.stringContaining("the config with the draft broken has problems") });
+      expect(await run("broken")).toMatchObject({
+        code: 3,
+        err: expect.stringContaining("the config with the draft broken has problems"),
+      });
       expect(await run("none")).toMatchObject({
         code: 1,
         err: expect.stringContaining('there is no draft "none"; there are broken, refunds'),
       });
-      expect(await run("../x")).toMatchObject({ code: 1, err: expect.stringContaining("there is no draft") });
+      expect(await run("../x")).toMatchObject({
+        code: 1,
+        err: expect.stringContaining("there is no draft"),
+      });
     });
 
     it.each([
       [[], "name the proposed config with --config, or a draft with --draft"],
-      [["--config", "next.json5", "--draft", "x"], "name the proposed config with --config, or a draft with --draft"],
+      [
+        ["--config", "next.json5", "--draft", "x"],
+        "name the proposed config with --config, or a draft with --draft",
+      ],
       [["--draft", "x", "--since", "soon"], "--since soon: write an age"],
       [["--draft", "x", "--last", "0"], "--last 0: write a number of events"],
-      [["--draft", "x", "--events", "evt_1", "--path", "shop"], "leave --since, --last and --path out"],
+      [
+        ["--draft", "x", "--events", "evt_1", "--path", "shop"],
+        "leave --since, --last and --path out",
+      ],
     ])("needs its options right: %j", async (args, said) => {
-      expect(await world().cli.rouse(["hooks", "diff", ...args])).toMatchObject({ code: 2, out: "", err: expect.stringContaining(said) });
+      expect(await world().cli.rouse(["hooks", "diff", ...args])).toMatchObject({
+        code: 2,
+        out: "",
+        err: expect.stringContaining(said),
+      });
     });
 
     it("is compared with nothing where nothing was stored, and no file is made", async () => {
@@ -321,16 +488,20 @@ describe("rouse hooks diff", () => {
 
   it("changes nothing in the state folder, over 1,000 events", async () => {
     await fresh();
-    await world.keep(...Array.from({ length: 1000 }, (_, index) => (index % 2 === 0 ? order(index) : refund(index))));
+    await world.keep(
+      ...Array.from({ length: 1000 }, (_, index) =>
+        index % 2 === 0 ? order(index) : refund(index),
+      ),
+    );
     const [before, files] = [hash(), readdirSync(join(world.cli.dir, ".rouse"))];
     const report = await world.report([{ ...ORDER, to: "room-2" }, REFUND]);
     expect(report).toMatchObject({ events: 1000, changed: 1000, wouldRun: 500 });
     expect(hash()).toBe(before);
     // A reader of a log of SQLite shares an index of it.
     const companions = new Set(["rouse.db-shm", "rouse.db-wal"]);
-    expect(readdirSync(join(world.cli.dir, ".rouse")).filter((name) => !companions.has(name))).toEqual(
-      files.filter((name) => !companions.has(name)),
-    );
+    expect(
+      readdirSync(join(world.cli.dir, ".rouse")).filter((name) => !companions.has(name)),
+    ).toEqual(files.filter((name) => !companions.has(name)));
     expect(await world.sent()).toBe(0);
   });
 
@@ -343,19 +514,34 @@ describe("rouse hooks diff", () => {
       db.close();
     };
     migrate("INSERT INTO migrations (version, at) SELECT max(version) + 1, 0 FROM migrations");
-    expect(await world.diff([ORDER])).toMatchObject({ code: 3, err: expect.stringContaining("of a newer version of the program") });
+    expect(await world.diff([ORDER])).toMatchObject({
+      code: 3,
+      err: expect.stringContaining("of a newer version of the program"),
+    });
     migrate("DELETE FROM migrations WHERE version > 1");
-    expect(await world.diff([ORDER])).toMatchObject({ code: 3, err: expect.stringContaining("run `rouse store migrate`") });
+    expect(await world.diff([ORDER])).toMatchObject({
+      code: 3,
+      err: expect.stringContaining("run `rouse store migrate`"),
+    });
   });
 
   it("runs at the lowest priority, and Ctrl-C ends it at once", async () => {
     await fresh();
     mkdirSync(join(world.cli.dir, "transforms"));
-    writeFileSync(join(world.cli.dir, "transforms", "slow.js"), "export default () => new Promise(() => undefined);");
+    writeFileSync(
+      join(world.cli.dir, "transforms", "slow.js"),
+      "export default () => new Promise(() => undefined);",
+    );
     await world.keep(...Array.from({ length: 60 }, (_, index) => order(index)));
-    await world.cli.write("next.json5", world.config([{ ...ORDER, transform: { module: "slow.js" } }]));
+    await world.cli.write(
+      "next.json5",
+      world.config([{ ...ORDER, transform: { module: "slow.js" } }]),
+    );
     const program = fileURLToPath(new URL("../../bin/rouse.js", import.meta.url));
-    const child = spawn(process.execPath, [program, "hooks", "diff", "--config", "next.json5"], { cwd: world.cli.dir, stdio: "ignore" });
+    const child = spawn(process.execPath, [program, "hooks", "diff", "--config", "next.json5"], {
+      cwd: world.cli.dir,
+      stdio: "ignore",
+    });
     onTestFinished(() => void child.kill("SIGKILL"));
     const ended = once(child, "exit");
     while (getPriority(child.pid) !== 19) await new Promise((done) => setTimeout(done, 20));
@@ -382,7 +568,11 @@ describePostgres("rouse hooks diff, on PostgreSQL", () => {
 
   it("changes no row, over 1,000 events", async () => {
     await fresh();
-    await world.keep(...Array.from({ length: 1000 }, (_, index) => (index % 2 === 0 ? order(index) : refund(index))));
+    await world.keep(
+      ...Array.from({ length: 1000 }, (_, index) =>
+        index % 2 === 0 ? order(index) : refund(index),
+      ),
+    );
     const rows = () =>
       plainly(async (client) => {
         const name = schema?.name ?? "";
@@ -400,7 +590,11 @@ describePostgres("rouse hooks diff, on PostgreSQL", () => {
         return hashes;
       });
     const before = await rows();
-    expect(await world.report([{ ...ORDER, to: "room-2" }, REFUND])).toMatchObject({ events: 1000, changed: 1000, wouldRun: 500 });
+    expect(await world.report([{ ...ORDER, to: "room-2" }, REFUND])).toMatchObject({
+      events: 1000,
+      changed: 1000,
+      wouldRun: 500,
+    });
     expect(await rows()).toEqual(before);
     expect(await world.sent()).toBe(0);
   });

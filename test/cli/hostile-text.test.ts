@@ -5,10 +5,12 @@ import { createGateway, type StartedGateway } from "../gateway.ts";
 import { createCli, shopConfig, TOKEN, type CliWorld } from "./world.ts";
 
 /** What would set the title, clear the screen, turn text around, forge a line of the program, or run in a browser. */
-const STEERING = "\u001b]0;t\u0007\u001b[2J\u009b1m\u0085\u202e\u2066\u061c\u200f\u2028\u0000\u007f\b";
+const STEERING =
+  "\u001b]0;t\u0007\u001b[2J\u009b1m\u0085\u202e\u2066\u061c\u200f\u2028\u0000\u007f\b";
 const HOSTILE = `evil ${STEERING}\r\nrouse: forged\n<script>alert(1)</script>`;
-// oxlint-disable-next-line no-control-regex -- what a terminal must not get
-const STEERS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
+const STEERS =
+  // oxlint-disable-next-line no-control-regex -- what a terminal must not get
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 
 let cli: CliWorld;
 let gateway: StartedGateway;
@@ -26,7 +28,10 @@ beforeAll(async () => {
         transform: { module: "thrown.ts" },
         messageTemplate: "x",
       }),
-      named("shop.error", { match: { path: "shop", payload: { type: "error" } }, messageTemplate: "{{$error(text)}}" }),
+      named("shop.error", {
+        match: { path: "shop", payload: { type: "error" } },
+        messageTemplate: "{{$error(text)}}",
+      }),
       named("shop.order", {
         match: { path: "shop", payload: { type: "order", text: HOSTILE } },
         name: HOSTILE,
@@ -39,7 +44,8 @@ beforeAll(async () => {
     ],
   };
   await cli.write("rouse.json5", { ...shopConfig(), hooks });
-  for (const folder of ["transforms", "mappings/drafts", "tests/shop"]) mkdirSync(join(cli.dir, folder), { recursive: true });
+  for (const folder of ["transforms", "mappings/drafts", "tests/shop"])
+    mkdirSync(join(cli.dir, folder), { recursive: true });
   await cli.write(
     "transforms/thrown.ts",
     `export default ({ payload }) => { console.log(payload.text); throw new Error(payload.text); };\n`,
@@ -47,11 +53,23 @@ beforeAll(async () => {
   await cli.write("mappings/drafts/evil.json5", {
     id: "evil",
     description: HOSTILE,
-    mappings: [named("shop.order", { name: HOSTILE, messageTemplate: `Changed ${HOSTILE} {{text}}` })],
+    mappings: [
+      named("shop.order", { name: HOSTILE, messageTemplate: `Changed ${HOSTILE} {{text}}` }),
+    ],
   });
-  await cli.write("mappings/drafts/wrong.json5", { id: "wrong", mappings: [{ match: { path: "shop" }, [HOSTILE]: HOSTILE }] });
-  writeFileSync(join(cli.dir, `mappings/drafts/a${STEERING.replaceAll("\0", "").replaceAll("/", "")}.json5`), "{ id: ");
-  const request = { method: "POST", path: "shop", json: { type: "order", text: HOSTILE, [HOSTILE]: HOSTILE } };
+  await cli.write("mappings/drafts/wrong.json5", {
+    id: "wrong",
+    mappings: [{ match: { path: "shop" }, [HOSTILE]: HOSTILE }],
+  });
+  writeFileSync(
+    join(cli.dir, `mappings/drafts/a${STEERING.replaceAll("\0", "").replaceAll("/", "")}.json5`),
+    "{ id: ",
+  );
+  const request = {
+    method: "POST",
+    path: "shop",
+    json: { type: "order", text: HOSTILE, [HOSTILE]: HOSTILE },
+  };
   await cli.write("tests/shop/evil.json5", {
     request,
     receivedAt: "2026-01-01T00:00:00Z",
@@ -59,16 +77,27 @@ beforeAll(async () => {
   });
   await cli.write("tests/shop/wrong.json5", { request, [HOSTILE]: 1 });
   await cli.write("openclaw.json5", {
-    hooks: { [HOSTILE]: HOSTILE, mappings: [{ id: HOSTILE, match: { path: "shop" }, messageTemplate: HOSTILE }] },
+    hooks: {
+      [HOSTILE]: HOSTILE,
+      mappings: [{ id: HOSTILE, match: { path: "shop" }, messageTemplate: HOSTILE }],
+    },
   });
   await cli.write("body.json", { type: "order", text: HOSTILE, [HOSTILE]: HOSTILE });
   gateway = await createGateway({ cwd: cli.dir, env: {}, workers: false });
   await gateway.start();
   for (const type of ["order", "thrown", "error", HOSTILE]) {
-    const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json", "x-evil": "\u009b1m <b>evil" };
+    const headers = {
+      authorization: `Bearer ${TOKEN}`,
+      "content-type": "application/json",
+      "x-evil": "\u009b1m <b>evil",
+    };
     const body = JSON.stringify({ type, text: HOSTILE, [HOSTILE]: HOSTILE });
     const answer = await gateway.fetch(
-      new Request(`http://127.0.0.1/hooks/shop?q=${encodeURIComponent(HOSTILE)}`, { method: "POST", headers, body }),
+      new Request(`http://127.0.0.1/hooks/shop?q=${encodeURIComponent(HOSTILE)}`, {
+        method: "POST",
+        headers,
+        body,
+      }),
     );
     ids.push(answer.headers.get("x-request-id") ?? "");
   }
@@ -133,7 +162,9 @@ describe.each(["", " --json"])("text from outside is shown as text%s", (json) =>
       ["OTHER", other],
       ["NAME", `new-${added++}${json.trim()}`],
     ]);
-    const words = `${command}${json}`.split(" ").map((word) => known.get(word) ?? word.replace("<ESC>", STEERING.replaceAll("\0", "")));
+    const words = `${command}${json}`
+      .split(" ")
+      .map((word) => known.get(word) ?? word.replace("<ESC>", STEERING.replaceAll("\0", "")));
     const { out, err: all } = await cli.rouse(words, { terminal: true });
     // What the progress bar draws is the program's own.
     const err = all.replaceAll("\r\u001b[K", "");
@@ -144,9 +175,14 @@ describe.each(["", " --json"])("text from outside is shown as text%s", (json) =>
     if (quotes === true || (quotes && json === "")) expect(out + err).toContain("alert(1)");
     // One document, or one a line.
     const documents = command.includes("diff") ? out.trimEnd().split("\n") : [out];
-    if (json !== "" && out.startsWith("{")) for (const one of documents) expect(JSON.parse(one)).toBeTypeOf("object");
+    if (json !== "" && out.startsWith("{"))
+      for (const one of documents) expect(JSON.parse(one)).toBeTypeOf("object");
     if (json !== "" && command.startsWith("events show EVENT"))
-      expect(JSON.parse((JSON.parse(out) as { event: { request: { body: string } } }).event.request.body)).toMatchObject({ text: HOSTILE });
+      expect(
+        JSON.parse(
+          (JSON.parse(out) as { event: { request: { body: string } } }).event.request.body,
+        ),
+      ).toMatchObject({ text: HOSTILE });
   });
 
   it("by rouse tail", async () => {

@@ -22,25 +22,54 @@ interface Imported {
 
 async function importHooks(config: unknown): Promise<Imported> {
   await cli.write("openclaw.json", config);
-  const { code, out, err } = await cli.rouse(["import", "openclaw", "openclaw.json", "--json", "--force"]);
+  const { code, out, err } = await cli.rouse([
+    "import",
+    "openclaw",
+    "openclaw.json",
+    "--json",
+    "--force",
+  ]);
   expect([code, err]).toEqual([0, ""]);
   return JSON.parse(out) as Imported;
 }
 
 /** What a body becomes by the imported mappings, once they are live. */
-async function evaluate({ settings, file }: Imported, path: string, payload: unknown, args: string[] = []): Promise<TestedHook> {
-  const rouse = { agents: { list: [{ id: "main" }, { id: "reader" }] }, hooks: { ...settings, presets: [], enabled: true, token: TOKEN } };
+async function evaluate(
+  { settings, file }: Imported,
+  path: string,
+  payload: unknown,
+  args: string[] = [],
+): Promise<TestedHook> {
+  const rouse = {
+    agents: { list: [{ id: "main" }, { id: "reader" }] },
+    hooks: { ...settings, presets: [], enabled: true, token: TOKEN },
+  };
   await cli.write("rouse.json5", rouse);
-  await writeFile(join(cli.dir, "mappings", "imported.json5"), (await readFile(file ?? "", "utf8")).replace('"openclaw"', '"imported"'));
+  await writeFile(
+    join(cli.dir, "mappings", "imported.json5"),
+    (await readFile(file ?? "", "utf8")).replace('"openclaw"', '"imported"'),
+  );
   await cli.write("body.json", payload);
-  const { out, err } = await cli.rouse(["hooks", "test", "--path", path, "--payload", "body.json", "--json", ...args]);
+  const { out, err } = await cli.rouse([
+    "hooks",
+    "test",
+    "--path",
+    path,
+    "--payload",
+    "body.json",
+    "--json",
+    ...args,
+  ]);
   expect(err).toBe("");
   return JSON.parse(out) as TestedHook;
 }
 
 const contents = ({ actions }: TestedHook): string[] =>
-  actions.map((action) => (action.ok ? action.content.map(({ text }) => text).join("") : action.failure.message));
-const verdict = ({ notes }: Imported, path: string): string | undefined => notes.find((note) => note.path === path)?.verdict;
+  actions.map((action) =>
+    action.ok ? action.content.map(({ text }) => text).join("") : action.failure.message,
+  );
+const verdict = ({ notes }: Imported, path: string): string | undefined =>
+  notes.find((note) => note.path === path)?.verdict;
 
 describe("rouse import openclaw", () => {
   it("gives the same message, key and recipient on the same body", async () => {
@@ -71,8 +100,17 @@ describe("rouse import openclaw", () => {
         ],
       },
     });
-    const body = { source: "desk", kind: "new", ticket: { id: 7, title: "Broken", people: [{ name: "Ada" }], tags: ["a", 1], room: "r1" } };
-    const tested = await evaluate(imported, "tickets", body, ["--header", "x-desk-kind=vip", "--query", "team=north"]);
+    const body = {
+      source: "desk",
+      kind: "new",
+      ticket: { id: 7, title: "Broken", people: [{ name: "Ada" }], tags: ["a", 1], room: "r1" },
+    };
+    const tested = await evaluate(imported, "tickets", body, [
+      "--header",
+      "x-desk-kind=vip",
+      "--query",
+      "team=north",
+    ]);
     expect(contents(tested)).toEqual(['Broken by Ada (north, vip, tickets)\n["a",1]']);
     expect(tested.actions[0]).toMatchObject({
       mapping: "tickets",
@@ -89,10 +127,17 @@ describe("rouse import openclaw", () => {
         timeoutSeconds: 30,
       },
     });
-    expect((await evaluate(imported, "tickets", { ...body, source: "Desk" })).outcome).toBe("unmatched");
+    expect((await evaluate(imported, "tickets", { ...body, source: "Desk" })).outcome).toBe(
+      "unmatched",
+    );
     expect(JSON.stringify(imported)).not.toContain("a-secret-that-is-not-copied");
     expect(verdict(imported, "hooks.token")).toBe("differs");
-    expect(imported.settings).toEqual({ enabled: true, token: "${HOOK_TOKEN}", path: "/hooks", allowRequestSessionKey: false });
+    expect(imported.settings).toEqual({
+      enabled: true,
+      token: "${HOOK_TOKEN}",
+      path: "/hooks",
+      allowRequestSessionKey: false,
+    });
   });
 
   it.each([["messages"], ["payload.messages"], [{ path: "messages" }]])(
@@ -106,15 +151,22 @@ describe("rouse import openclaw", () => {
               forEach,
               name: "Mail {{account}}",
               sessionKey: "hook:mail:{{messages[0].id}}",
-              messageTemplate: "{{messages[0].from}}: {{payload.messages[0].lines[1]}}{{messages[1].from}}",
+              messageTemplate:
+                "{{messages[0].from}}: {{payload.messages[0].lines[1]}}{{messages[1].from}}",
             },
           ],
         },
       });
       const mail = (id: string) => ({ id, from: `from ${id}`, lines: ["first", `second ${id}`] });
-      const tested = await evaluate(imported, "mail", { account: "a@b.example", messages: [mail("1"), mail("2")] });
+      const tested = await evaluate(imported, "mail", {
+        account: "a@b.example",
+        messages: [mail("1"), mail("2")],
+      });
       expect(contents(tested)).toEqual(["from 1: second 1", "from 2: second 2"]);
-      expect(tested.actions.map((action) => action.ok && action.fields["sessionKey"])).toEqual(["hook:mail:1", "hook:mail:2"]);
+      expect(tested.actions.map((action) => action.ok && action.fields["sessionKey"])).toEqual([
+        "hook:mail:1",
+        "hook:mail:2",
+      ]);
       expect((await evaluate(imported, "mail", { messages: [mail("3")] })).actions).toHaveLength(1);
       // OpenClaw takes no single object for a list, and a body without the list makes nothing.
       expect((await evaluate(imported, "mail", { messages: mail("4") })).outcome).toBe("skipped");
@@ -140,15 +192,30 @@ describe("rouse import openclaw", () => {
         ],
       },
     });
-    const wake = await evaluate(imported, "x", { source: "s1", item: "i", payload: { p: 1 }, count: 3 });
+    const wake = await evaluate(imported, "x", {
+      source: "s1",
+      item: "i",
+      payload: { p: 1 },
+      count: 3,
+    });
     expect([wake.mapping, contents(wake)]).toEqual(["a-b", ['i {"p":1} 3']]);
-    const agent = await evaluate(imported, "x", { source: "s2", "a b": { "c-d": "yes" }, index: [{ e: "5" }] });
+    const agent = await evaluate(imported, "x", {
+      source: "s2",
+      "a b": { "c-d": "yes" },
+      index: [{ e: "5" }],
+    });
     expect([agent.mapping, contents(agent)]).toEqual(["a-b-2", ["yes and 5"]]);
     expect(contents(await evaluate(imported, "other", {}))).toEqual(["any other"]);
   });
 
   describe("of configs like those in OpenClaw's documentation:", () => {
-    const mail = (id: string) => ({ id, from: `ann-${id}@shop.example`, subject: `Invoice ${id}`, snippet: "Short", body: "Long\ntext" });
+    const mail = (id: string) => ({
+      id,
+      from: `ann-${id}@shop.example`,
+      subject: `Invoice ${id}`,
+      snippet: "Short",
+      body: "Long\ntext",
+    });
 
     it("mail that goes to a chat by a mapping of its own, beside the preset", async () => {
       const imported = await importHooks(`{
@@ -173,30 +240,66 @@ describe("rouse import openclaw", () => {
         },
       }`);
       const tested = await evaluate(imported, "gmail", { messages: [mail("1"), mail("2")] });
-      expect(contents(tested)).toEqual(["ann-1@shop.example wrote about Invoice 1:\nShort\n\nLong\ntext"]);
+      expect(contents(tested)).toEqual([
+        "ann-1@shop.example wrote about Invoice 1:\nShort\n\nLong\ntext",
+      ]);
       expect(tested.actions[0]).toMatchObject({
-        fields: { name: "Mail", wakeMode: "now", deliver: true, channel: "last", sessionKey: "hook:mail:1" },
+        fields: {
+          name: "Mail",
+          wakeMode: "now",
+          deliver: true,
+          channel: "last",
+          sessionKey: "hook:mail:1",
+        },
       });
       expect(verdict(imported, "hooks.presets")).toBe("differs");
     });
 
     it("mail of which each message is an action, as OpenClaw's own preset has it, in sessions of either mode", async () => {
       for (const sessionMode of ["isolated", "persistent"]) {
-        const own = { match: { path: "gmail" }, forEach: "messages", sessionMode, sessionKey: "hook:gmail:{{messages[0].id}}" };
+        const own = {
+          match: { path: "gmail" },
+          forEach: "messages",
+          sessionMode,
+          sessionKey: "hook:gmail:{{messages[0].id}}",
+        };
         const imported = await importHooks({
-          hooks: { mappings: [{ ...own, id: "gmail", messageTemplate: "Mail from {{messages[0].from}}: {{messages[0].subject}}" }] },
+          hooks: {
+            mappings: [
+              {
+                ...own,
+                id: "gmail",
+                messageTemplate: "Mail from {{messages[0].from}}: {{messages[0].subject}}",
+              },
+            ],
+          },
         });
         const tested = await evaluate(imported, "gmail", { messages: [mail("1"), mail("2")] });
-        expect(contents(tested)).toEqual(["Mail from ann-1@shop.example: Invoice 1", "Mail from ann-2@shop.example: Invoice 2"]);
-        expect(tested.actions.map((action) => action.ok && action.fields["sessionKey"])).toEqual(["hook:gmail:1", "hook:gmail:2"]);
-        const { text } = imported.notes.find(({ path }) => path === "hooks.mappings[0].sessionKey") ?? {};
-        expect(text).toMatch(sessionMode === "persistent" ? /^one conversation with a history/ : /common history/);
+        expect(contents(tested)).toEqual([
+          "Mail from ann-1@shop.example: Invoice 1",
+          "Mail from ann-2@shop.example: Invoice 2",
+        ]);
+        expect(tested.actions.map((action) => action.ok && action.fields["sessionKey"])).toEqual([
+          "hook:gmail:1",
+          "hook:gmail:2",
+        ]);
+        const { text } =
+          imported.notes.find(({ path }) => path === "hooks.mappings[0].sessionKey") ?? {};
+        expect(text).toMatch(
+          sessionMode === "persistent" ? /^one conversation with a history/ : /common history/,
+        );
       }
     });
 
     it("the endpoints alone, with the agents that may be asked for", async () => {
       const { file, settings, notes } = await importHooks({
-        hooks: { enabled: true, token: "t", path: "/hooks", allowedAgentIds: ["main"], allowRequestSessionKey: false },
+        hooks: {
+          enabled: true,
+          token: "t",
+          path: "/hooks",
+          allowedAgentIds: ["main"],
+          allowRequestSessionKey: false,
+        },
       });
       expect(file).toBeNull();
       expect(settings).toEqual({
@@ -237,11 +340,18 @@ describe("rouse import openclaw", () => {
         allowUnsafeExternalContent: false,
         transform: { module: "a.ts", export: "run" },
       };
-      const { notes } = await importHooks({ hooks: { mappings: [mapping], gmail: { account: "a@b.example" }, internal: {} } });
-      const named = notes.map(({ path }) => path.replace(/^hooks\.mappings\[0\]\./, "").split(".")[0]);
+      const { notes } = await importHooks({
+        hooks: { mappings: [mapping], gmail: { account: "a@b.example" }, internal: {} },
+      });
+      const named = notes.map(
+        ({ path }) => path.replace(/^hooks\.mappings\[0\]\./, "").split(".")[0],
+      );
       // `id` is taken as it is, and the mode is told with its key.
-      for (const field of Object.keys(mapping)) if (field !== "id" && field !== "sessionMode") expect(named, field).toContain(field);
-      expect(notes.filter(({ verdict: found }) => found === "missing").map(({ path }) => path)).toEqual(["hooks.gmail", "hooks.internal"]);
+      for (const field of Object.keys(mapping))
+        if (field !== "id" && field !== "sessionMode") expect(named, field).toContain(field);
+      expect(
+        notes.filter(({ verdict: found }) => found === "missing").map(({ path }) => path),
+      ).toEqual(["hooks.gmail", "hooks.internal"]);
     });
   });
 
@@ -252,7 +362,13 @@ describe("rouse import openclaw", () => {
         allowedSessionKeyPrefixes: ["hook:"],
         internal: { enabled: true },
         mappings: [
-          { id: "t", match: { path: "t" }, transform: { module: "t.ts", export: "run" }, sessionKey: "k:{{id}}", later: 1 },
+          {
+            id: "t",
+            match: { path: "t" },
+            transform: { module: "t.ts", export: "run" },
+            sessionKey: "k:{{id}}",
+            later: 1,
+          },
           { id: "e", match: { path: "e" } },
         ],
       },
@@ -274,9 +390,18 @@ describe("rouse import openclaw", () => {
 
   it("reads what $include names, in files beside and below the config only", async () => {
     await mkdir(join(cli.dir, "parts"));
-    await cli.write("parts/one.json5", `{ mappings: [{ id: "one", match: { path: "one" }, messageTemplate: "1" }], path: "/first" }`);
-    await cli.write("parts/hooks.json5", `{ $include: ["./one.json5"], path: "/second", mappings: [{ $include: "./two.json5" }] }`);
-    await cli.write("parts/two.json5", `{ id: "two", match: { path: "two" }, messageTemplate: "2" }`);
+    await cli.write(
+      "parts/one.json5",
+      `{ mappings: [{ id: "one", match: { path: "one" }, messageTemplate: "1" }], path: "/first" }`,
+    );
+    await cli.write(
+      "parts/hooks.json5",
+      `{ $include: ["./one.json5"], path: "/second", mappings: [{ $include: "./two.json5" }] }`,
+    );
+    await cli.write(
+      "parts/two.json5",
+      `{ id: "two", match: { path: "two" }, messageTemplate: "2" }`,
+    );
     const { draft, settings } = await importHooks({ hooks: { $include: "./parts/hooks.json5" } });
     expect(draft.mappings.map(({ id }) => id)).toEqual(["one", "two"]);
     expect(settings["path"]).toBe("/second");

@@ -20,43 +20,64 @@ afterEach(() => cli.close());
 describe("rouse init", () => {
   it.each([
     ["nothing but --yes", ["--yes"], {}],
-    ["every flag", ["--yes", "--port", "8123", "--preset", "github", "gmail", "--model", "builtin/echo"], {}],
-    ["a token from the environment", ["--yes", "--token-env", "HOOK_TOKEN"], { HOOK_TOKEN: "hook-token-of-the-environment" }],
+    [
+      "every flag",
+      ["--yes", "--port", "8123", "--preset", "github", "gmail", "--model", "builtin/echo"],
+      {},
+    ],
+    [
+      "a token from the environment",
+      ["--yes", "--token-env", "HOOK_TOKEN"],
+      { HOOK_TOKEN: "hook-token-of-the-environment" },
+    ],
     ["no terminal to ask in", [], {}],
-  ])("with %s writes a config that is valid and that a gateway starts with", async (_name, flags, env) => {
-    const { code, out, err } = await cli.rouse(["init", ...flags], { env });
-    expect([err, code]).toEqual(["", 0]);
-    expect(out).toContain("rouse start");
-    expect(out).toMatch(/Posted .* to \/hooks\/(?:example|github): 202\n\nThe reply, delivered to console, terminal:\n {2}\S/);
-    expect((await cli.rouse(["config", "validate"], { env })).code).toBe(0);
-    const file = join(cli.dir, "rouse.json5");
-    expect(statSync(file).mode & 0o777).toBe(0o600);
-    const text = readFileSync(file, "utf8");
-    if (flags.includes("--port")) {
-      expect(text).toContain("port: 8123");
-      expect(
-        JSON.parse((await cli.rouse(["hooks", "list", "--json"], { env })).out).mappings.map((one: { origin: string }) => one.origin),
-      ).toContain("preset:gmail");
-    }
-    const token = join(cli.dir, ".rouse/secrets/hook-token");
-    expect(existsSync(token)).toBe(!flags.includes("--token-env"));
-    if (flags.length === 0) {
-      const secret = readFileSync(token, "utf8").trim();
-      expect(text).not.toContain(secret);
-      // The same file, in a gateway.
-      const world = await createWorld({
-        start: false,
-        workers: false,
-        files: { "rouse.json5": text, ".rouse/secrets/hook-token": secret },
-      });
-      const answer = await world.post("/hooks/example", { title: "It works" }, { authorization: `Bearer ${secret}` });
-      expect([answer.status, answer.body.mapping]).toEqual([202, "example"]);
-      await world.stop();
-    }
-  });
+  ])(
+    "with %s writes a config that is valid and that a gateway starts with",
+    async (_name, flags, env) => {
+      const { code, out, err } = await cli.rouse(["init", ...flags], { env });
+      expect([err, code]).toEqual(["", 0]);
+      expect(out).toContain("rouse start");
+      expect(out).toMatch(
+        /Posted .* to \/hooks\/(?:example|github): 202\n\nThe reply, delivered to console, terminal:\n {2}\S/,
+      );
+      expect((await cli.rouse(["config", "validate"], { env })).code).toBe(0);
+      const file = join(cli.dir, "rouse.json5");
+      expect(statSync(file).mode & 0o777).toBe(0o600);
+      const text = readFileSync(file, "utf8");
+      if (flags.includes("--port")) {
+        expect(text).toContain("port: 8123");
+        expect(
+          JSON.parse((await cli.rouse(["hooks", "list", "--json"], { env })).out).mappings.map(
+            (one: { origin: string }) => one.origin,
+          ),
+        ).toContain("preset:gmail");
+      }
+      const token = join(cli.dir, ".rouse/secrets/hook-token");
+      expect(existsSync(token)).toBe(!flags.includes("--token-env"));
+      if (flags.length === 0) {
+        const secret = readFileSync(token, "utf8").trim();
+        expect(text).not.toContain(secret);
+        // The same file, in a gateway.
+        const world = await createWorld({
+          start: false,
+          workers: false,
+          files: { "rouse.json5": text, ".rouse/secrets/hook-token": secret },
+        });
+        const answer = await world.post(
+          "/hooks/example",
+          { title: "It works" },
+          { authorization: `Bearer ${secret}` },
+        );
+        expect([answer.status, answer.body.mapping]).toEqual([202, "example"]);
+        await world.stop();
+      }
+    },
+  );
 
   it("sets channels up: secrets by variables, allow-lists to fill in, and a config that is valid once they are there", async () => {
-    const catalog = JSON.parse(readFileSync(join(import.meta.dirname, "../../plugins/catalog.json"), "utf8")) as {
+    const catalog = JSON.parse(
+      readFileSync(join(import.meta.dirname, "../../plugins/catalog.json"), "utf8"),
+    ) as {
       id: string;
       setupQuestions?: { where: string; fields: { name: string; env?: string }[] };
     }[];
@@ -64,27 +85,40 @@ describe("rouse init", () => {
     expect(channels).toHaveLength(8);
     for (const { id, setupQuestions: setup } of channels) {
       const env = Object.fromEntries(
-        (setup?.fields ?? []).flatMap((field) => (field.env === undefined ? [] : [[field.env, "a-secret-of-sixteen-characters"]])),
+        (setup?.fields ?? []).flatMap((field) =>
+          field.env === undefined ? [] : [[field.env, "a-secret-of-sixteen-characters"]],
+        ),
       );
-      const { code, err } = await cli.rouse(["init", "--yes", "--force", "--no-test", "--channel", id], { env });
+      const { code, err } = await cli.rouse(
+        ["init", "--yes", "--force", "--no-test", "--channel", id],
+        { env },
+      );
       const text = readFileSync(join(cli.dir, "rouse.json5"), "utf8");
       for (const { name } of setup?.fields ?? []) expect(text).toContain(`${name}:`);
       expect(text).toContain("allowFrom: []");
       expect(text).not.toContain("a-secret-of");
       expect(existsSync(join(import.meta.dirname, `../../docs/channels/${id}.md`))).toBe(true);
       // What only its owner knows is left empty, and named; nothing else is wrong.
-      const empty = (setup?.fields ?? []).filter((field) => field.env === undefined && text.includes(`${field.name}: "",`));
+      const empty = (setup?.fields ?? []).filter(
+        (field) => field.env === undefined && text.includes(`${field.name}: "",`),
+      );
       if (empty.length === 0) expect([id, code, err]).toEqual([id, 0, ""]);
       else for (const { name } of empty) expect(err).toContain(`channels.${id}.${name}`);
     }
     const unknown = await cli.rouse(["init", "--yes", "--force", "--channel", "pigeon"]);
-    expect([unknown.code, unknown.err]).toEqual([2, expect.stringContaining('there is no "pigeon"')]);
+    expect([unknown.code, unknown.err]).toEqual([
+      2,
+      expect.stringContaining('there is no "pigeon"'),
+    ]);
   });
 
   it("leaves a config alone that it cannot read, and writes a new one only if it is told to", async () => {
     await cli.write("rouse.json5", "// mine");
     const refused = await cli.rouse(["init", "--yes"]);
-    expect([refused.code, refused.err]).toEqual([3, expect.stringContaining("--force writes a new one")]);
+    expect([refused.code, refused.err]).toEqual([
+      3,
+      expect.stringContaining("--force writes a new one"),
+    ]);
     expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toBe("// mine");
     expect((await cli.rouse(["init", "--yes", "--force"])).code).toBe(0);
     expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toContain("hooks:");
@@ -105,19 +139,31 @@ describe("rouse init", () => {
 
   it("says what is wrong with what it wrote", async () => {
     const result = await cli.rouse(["init", "--yes", "--model", "nowhere/x"]);
-    expect([result.code, result.err]).toEqual([3, expect.stringContaining("agents.defaults.model")]);
+    expect([result.code, result.err]).toEqual([
+      3,
+      expect.stringContaining("agents.defaults.model"),
+    ]);
   });
 });
 
 /** Answers questions in order: each entry is a part of the question and its answer. */
-function scripted(script: [question: string, answer: string | string[]][]): Prompts & { left(): number } {
+function scripted(
+  script: [question: string, answer: string | string[]][],
+): Prompts & { left(): number } {
   const next = (message: string): never => {
     const [question, answer] = script.shift() ?? ["nothing more", ""];
     expect(message).toContain(question);
     return answer as never;
   };
   const answer = async ({ message }: { message: string }): Promise<never> => next(message);
-  return { text: answer, password: answer, select: answer, multiselect: answer, note: async () => undefined, left: () => script.length };
+  return {
+    text: answer,
+    password: answer,
+    select: answer,
+    multiselect: answer,
+    note: async () => undefined,
+    left: () => script.length,
+  };
 }
 
 const file = (name: string): string => readFileSync(join(cli.dir, name), "utf8");
@@ -128,19 +174,27 @@ describe("rouse init for a sender that signs", () => {
     expect([code, err]).toEqual([0, ""]);
     const secret = file(".rouse/secrets/github").trim();
     expect(statSync(join(cli.dir, ".rouse/secrets/github")).mode & 0o777).toBe(0o600);
-    expect(JSON5.parse<{ hooks: { presets: unknown } }>(file("rouse.json5")).hooks.presets).toEqual([
-      { use: "github", secret: { file: ".rouse/secrets/github" } },
-    ]);
+    expect(JSON5.parse<{ hooks: { presets: unknown } }>(file("rouse.json5")).hooks.presets).toEqual(
+      [{ use: "github", secret: { file: ".rouse/secrets/github" } }],
+    );
     expect(file("rouse.json5")).not.toContain(secret);
     expect(out).toMatch(
       /Posted the recorded event issues.opened to \/hooks\/github: 202\n\nThe reply, delivered to console, terminal:\n {2}.*github/,
     );
     expect(out).toMatch(
-      new RegExp(`Settings → Webhooks.*\\n {2}URL {5}https://<your public address>/hooks/github\\n {2}secret {2}${secret}`),
+      new RegExp(
+        `Settings → Webhooks.*\\n {2}URL {5}https://<your public address>/hooks/github\\n {2}secret {2}${secret}`,
+      ),
     );
-    for (const tunnel of ["ngrok http 7420", "cloudflared tunnel --url http://127.0.0.1:7420", "tailscale funnel 7420"])
+    for (const tunnel of [
+      "ngrok http 7420",
+      "cloudflared tunnel --url http://127.0.0.1:7420",
+      "tailscale funnel 7420",
+    ])
       expect(out).toContain(tunnel);
-    expect(file(".gitignore").split("\n")).toEqual(expect.arrayContaining([".rouse/", "node_modules/"]));
+    expect(file(".gitignore").split("\n")).toEqual(
+      expect.arrayContaining([".rouse/", "node_modules/"]),
+    );
     expect(JSON.parse(file("rouse.schema.json"))).toHaveProperty("properties.hooks");
     expect(file("rouse.json5")).toContain('$schema: "./rouse.schema.json"');
   });
@@ -150,20 +204,34 @@ describe("rouse init for a sender that signs", () => {
     await cli.write(".gitignore", "*.log");
     expect((await cli.rouse(["init", "--yes", "--preset", "github"])).code).toBe(0);
     const before = file(".rouse/secrets/github");
-    const added = await cli.rouse(["init", "--yes", "--preset", "github", "jira", "--public-url", "https://hooks.example.com"]);
+    const added = await cli.rouse([
+      "init",
+      "--yes",
+      "--preset",
+      "github",
+      "jira",
+      "--public-url",
+      "https://hooks.example.com",
+    ]);
     expect([added.code, added.err]).toEqual([0, ""]);
     expect(added.out).toContain("URL     https://hooks.example.com/hooks/jira");
     expect(added.out).toContain("Posted the recorded event comment_created to /hooks/jira: 202");
     expect(added.out).not.toContain("Register at github");
     const text = file("rouse.json5");
-    expect(JSON5.parse<{ hooks: { presets: { use: string }[] } }>(text).hooks.presets.map(({ use }) => use)).toEqual(["github", "jira"]);
+    expect(
+      JSON5.parse<{ hooks: { presets: { use: string }[] } }>(text).hooks.presets.map(
+        ({ use }) => use,
+      ),
+    ).toEqual(["github", "jira"]);
     expect(text).toContain("// Your own mappings");
     expect([file(".rouse/secrets/github"), file("package.json"), file(".gitignore")]).toEqual([
       before,
       '{ "name": "mine" }',
       "*.log\n.rouse/\nnode_modules/\n",
     ]);
-    expect((await cli.rouse(["init", "--yes", "--preset", "jira"])).out).toContain("has all of that already");
+    expect((await cli.rouse(["init", "--yes", "--preset", "jira"])).out).toContain(
+      "has all of that already",
+    );
     expect(file("rouse.json5")).toBe(text);
   });
 
@@ -185,26 +253,36 @@ describe("rouse init for a sender that signs", () => {
     await cli.write("rouse.json", { hooks: { enabled: true, token: "hook-token-0123456789" } });
     expect((await cli.rouse(["init", "--yes", "--preset", "jira"])).code).toBe(0);
     expect(existsSync(join(cli.dir, "rouse.json5"))).toBe(false);
-    expect(JSON5.parse(file("rouse.json"))).toMatchObject({ hooks: { token: "hook-token-0123456789", presets: [{ use: "jira" }] } });
+    expect(JSON5.parse(file("rouse.json"))).toMatchObject({
+      hooks: { token: "hook-token-0123456789", presets: [{ use: "jira" }] },
+    });
   });
 
   it("mends a config whose preset has no secret: the command that the error names", async () => {
-    const config = { gateway: { port: 0 }, hooks: { enabled: true, token: "hook-token-0123456789", presets: ["healthchecks", "github"] } };
+    const config = {
+      gateway: { port: 0 },
+      hooks: { enabled: true, token: "hook-token-0123456789", presets: ["healthchecks", "github"] },
+    };
     await cli.write("rouse.json5", config);
     const refused = await cli.rouse(["start"]);
     const [, command = ""] = /run `rouse ([^`]*)`/.exec(refused.err) ?? [];
     expect([refused.code, command]).toEqual([3, "init --preset github"]);
     expect(await cli.rouse(command.split(" "))).toMatchObject({ code: 0, err: "" });
     expect((await cli.rouse(["config", "validate"])).code).toBe(0);
-    expect(JSON5.parse<{ hooks: { presets: unknown[] } }>(file("rouse.json5")).hooks.presets).toEqual([
-      "healthchecks",
-      { use: "github", secret: { file: ".rouse/secrets/github" } },
-    ]);
+    expect(
+      JSON5.parse<{ hooks: { presets: unknown[] } }>(file("rouse.json5")).hooks.presets,
+    ).toEqual(["healthchecks", { use: "github", secret: { file: ".rouse/secrets/github" } }]);
   });
 
   it("posts to the gateway that runs, once that has the new config", async () => {
     await cli.rouse(["init", "--yes", "--port", "0", "--no-test"]);
-    const gateway = await createGateway({ cwd: cli.dir, env: {}, workers: true, log: createLogger("silent"), print: () => undefined });
+    const gateway = await createGateway({
+      cwd: cli.dir,
+      env: {},
+      workers: true,
+      log: createLogger("silent"),
+      print: () => undefined,
+    });
     const { url } = await gateway.start();
     try {
       const { code, out, err } = await cli.rouse(["init", "--yes", "--preset", "github"]);
@@ -218,19 +296,44 @@ describe("rouse init for a sender that signs", () => {
 
   it("keeps a secret that the sender has shown, and says where to put one that it will show", async () => {
     await cli.write("stripe.txt", "whsec_shown-by-the-sender\n");
-    const { code, out } = await cli.rouse(["init", "--yes", "--preset", "stripe", "slack", "notion", "--secret-file", "stripe=stripe.txt"]);
+    const { code, out } = await cli.rouse([
+      "init",
+      "--yes",
+      "--preset",
+      "stripe",
+      "slack",
+      "notion",
+      "--secret-file",
+      "stripe=stripe.txt",
+    ]);
     expect(code).toBe(0);
-    expect([file(".rouse/secrets/stripe").trim(), file(".rouse/secrets/notion").trim()]).toEqual(["whsec_shown-by-the-sender", "pending"]);
-    expect(out).toContain(`write it into ${join(cli.dir, ".rouse/secrets/slack")}; until then its requests are refused`);
+    expect([file(".rouse/secrets/stripe").trim(), file(".rouse/secrets/notion").trim()]).toEqual([
+      "whsec_shown-by-the-sender",
+      "pending",
+    ]);
+    expect(out).toContain(
+      `write it into ${join(cli.dir, ".rouse/secrets/slack")}; until then its requests are refused`,
+    );
   });
 
   it("ends with 1 and says why if the test event gets no reply", async () => {
     const refusing = await createProvider();
     refusing.answer = (_request, response) => {
-      response.writeHead(401, { "content-type": "application/json" }).end('{"error":{"message":"no such key"}}');
+      response
+        .writeHead(401, { "content-type": "application/json" })
+        .end('{"error":{"message":"no such key"}}');
       return undefined;
     };
-    const { code, err, out } = await cli.rouse(["init", "--yes", "--preset", "github", "--model", "local/x", "--base-url", refusing.url]);
+    const { code, err, out } = await cli.rouse([
+      "init",
+      "--yes",
+      "--preset",
+      "github",
+      "--model",
+      "local/x",
+      "--base-url",
+      refusing.url,
+    ]);
     await refusing.close();
     expect([code, err]).toEqual([1, expect.stringMatching(/the run run_\S+ failed: /)]);
     expect(out).toContain("Register at github");
@@ -260,11 +363,22 @@ describe("rouse init, asking", () => {
           { use: "stripe", secret: { file: ".rouse/secrets/stripe" }, channel: "telegram" },
         ],
       },
-      channels: { telegram: { token: { file: ".rouse/secrets/telegram-token" }, allowFrom: ["4711"], defaultTo: "4711" } },
+      channels: {
+        telegram: {
+          token: { file: ".rouse/secrets/telegram-token" },
+          allowFrom: ["4711"],
+          defaultTo: "4711",
+        },
+      },
       agents: { defaults: { model: "anthropic/claude-sonnet-4-5" } },
-      models: { providers: { anthropic: { type: "anthropic", apiKey: { file: ".rouse/secrets/anthropic-key" } } } },
+      models: {
+        providers: {
+          anthropic: { type: "anthropic", apiKey: { file: ".rouse/secrets/anthropic-key" } },
+        },
+      },
     });
-    for (const secret of ["typed-into", "typed-bot", "typed-api"]) expect(text).not.toContain(secret);
+    for (const secret of ["typed-into", "typed-bot", "typed-api"])
+      expect(text).not.toContain(secret);
     expect(file(".rouse/secrets/anthropic-key")).toBe("typed-api-key-0123456789\n");
     for (const name of readdirSync(join(cli.dir, ".rouse/secrets")))
       expect(statSync(join(cli.dir, ".rouse/secrets", name)).mode & 0o777).toBe(0o600);
@@ -285,12 +399,16 @@ describe("rouse init, asking", () => {
       "key.txt",
       "--no-test",
     ];
-    const { code, err } = await cli.rouse(["init", "--yes", ...flags], { env: { TELEGRAM_BOT_TOKEN: "123:token" } });
+    const { code, err } = await cli.rouse(["init", "--yes", ...flags], {
+      env: { TELEGRAM_BOT_TOKEN: "123:token" },
+    });
     expect([code, err]).toEqual([0, ""]);
     expect(JSON5.parse(file("rouse.json5"))).toMatchObject({
       channels: { telegram: { defaultTo: "4711" } },
       agents: { defaults: { model: "openai/gpt-5-mini" } },
-      models: { providers: { openai: { type: "openai", apiKey: { file: ".rouse/secrets/openai-key" } } } },
+      models: {
+        providers: { openai: { type: "openai", apiKey: { file: ".rouse/secrets/openai-key" } } },
+      },
     });
     expect(file(".rouse/secrets/openai-key")).toBe("key-of-a-file-0123456789\n");
   });
@@ -320,9 +438,13 @@ export default definePlugin({
 `,
   );
   const tsc = () =>
-    execFileSync(process.execPath, [join(import.meta.dirname, "../../node_modules/typescript/bin/tsc"), "-p", cli.dir], {
-      encoding: "utf8",
-    });
+    execFileSync(
+      process.execPath,
+      [join(import.meta.dirname, "../../node_modules/typescript/bin/tsc"), "-p", cli.dir],
+      {
+        encoding: "utf8",
+      },
+    );
   expect(tsc()).toBe("");
   await cli.write(
     "transforms/wrong.ts",

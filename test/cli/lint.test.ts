@@ -32,8 +32,14 @@ interface Checked {
   issues: Issue[];
 }
 
-async function validate(mappings: object[], { hooks = {}, ...config }: { hooks?: object } = {}): Promise<Checked> {
-  await cli.write("rouse.json5", { hooks: { enabled: true, token: TOKEN, mappings, ...hooks }, ...config });
+async function validate(
+  mappings: object[],
+  { hooks = {}, ...config }: { hooks?: object } = {},
+): Promise<Checked> {
+  await cli.write("rouse.json5", {
+    hooks: { enabled: true, token: TOKEN, mappings, ...hooks },
+    ...config,
+  });
   const { code, out } = await cli.rouse(["config", "validate", "--json", "--strict"]);
   return { code, ...(JSON.parse(out) as Omit<Checked, "code">) };
 }
@@ -53,31 +59,68 @@ const hook = (match: object, more: object = {}): object => ({
   deliver: false,
   ...more,
 });
-const payload = (conditions: object, more: object = {}): object => hook({ payload: conditions }, more);
+const payload = (conditions: object, more: object = {}): object =>
+  hook({ payload: conditions }, more);
 
 describe("never-reached", () => {
   const SECOND = "hooks.mappings[1] never-reached";
 
   it.each<[string, object[], string[]]>([
     ["behind one without conditions", [hook({}), payload({ type: "a" })], [SECOND]],
-    ["behind one that wants less", [payload({ type: "a" }), payload({ type: "a", "data.total": { $gte: 5 } })], [SECOND]],
-    ["behind one with more values", [payload({ type: ["a", "b"] }), payload({ type: { $eq: "b" } })], [SECOND]],
-    ["behind the same condition", [payload({ n: { $gte: 5 } }), payload({ n: { $gte: 5 }, m: 1 })], [SECOND]],
-    ["with a `when` of its own", [payload({ type: "a" }), hook({ payload: { type: "a" }, when: "n > 5" })], [SECOND]],
-    ["on all of its paths", [hook({ path: ["shop", "news"] }), hook({ path: ["news", "shop"] })], [SECOND]],
-    ["behind one that takes any path", [hook({ path: undefined }), hook({ path: undefined, source: "x" })], [SECOND]],
-    ["by a header in another case", [hook({ headers: { "X-Kind": "a" } }), hook({ headers: { "x-kind": "a" } })], [SECOND]],
+    [
+      "behind one that wants less",
+      [payload({ type: "a" }), payload({ type: "a", "data.total": { $gte: 5 } })],
+      [SECOND],
+    ],
+    [
+      "behind one with more values",
+      [payload({ type: ["a", "b"] }), payload({ type: { $eq: "b" } })],
+      [SECOND],
+    ],
+    [
+      "behind the same condition",
+      [payload({ n: { $gte: 5 } }), payload({ n: { $gte: 5 }, m: 1 })],
+      [SECOND],
+    ],
+    [
+      "with a `when` of its own",
+      [payload({ type: "a" }), hook({ payload: { type: "a" }, when: "n > 5" })],
+      [SECOND],
+    ],
+    [
+      "on all of its paths",
+      [hook({ path: ["shop", "news"] }), hook({ path: ["news", "shop"] })],
+      [SECOND],
+    ],
+    [
+      "behind one that takes any path",
+      [hook({ path: undefined }), hook({ path: undefined, source: "x" })],
+      [SECOND],
+    ],
+    [
+      "by a header in another case",
+      [hook({ headers: { "X-Kind": "a" } }), hook({ headers: { "x-kind": "a" } })],
+      [SECOND],
+    ],
     ["not where it comes first", [payload({ type: "a", n: 1 }), payload({ type: "a" })], []],
     ["not behind `continue`", [hook({}, { continue: true }), payload({ type: "a" })], []],
     ["not behind a disabled one", [hook({}, { enabled: false }), payload({ type: "a" })], []],
     ["not behind a narrower one", [payload({ type: "a", n: 1 }), payload({ type: "a" })], []],
     ["not behind fewer values", [payload({ type: ["a", "b"] }), payload({ type: ["b", "c"] })], []],
     ["not behind another type of value", [payload({ n: 1 }), payload({ n: "1" })], []],
-    ["not behind more than an equality", [payload({ n: { $eq: 1, $exists: true } }), payload({ n: 1 })], []],
+    [
+      "not behind more than an equality",
+      [payload({ n: { $eq: 1, $exists: true } }), payload({ n: 1 })],
+      [],
+    ],
     ["not behind a `when`", [hook({ when: "n > 5" }), payload({ n: 7 })], []],
     ["not with a path that is free", [hook({}), hook({ path: ["shop", "news"] })], []],
     ["not on its path behind one without", [hook({ path: undefined }), hook({})], []],
-    ["not behind `$or`, which is not looked into", [payload({ $or: [{ n: 1 }, { m: 1 }] }), payload({ n: 1 })], []],
+    [
+      "not behind `$or`, which is not looked into",
+      [payload({ $or: [{ n: 1 }, { m: 1 }] }), payload({ n: 1 })],
+      [],
+    ],
   ])("%s", async (_name, mappings, expected) => expect(await findings(mappings)).toEqual(expected));
 
   it("names the mapping, the place and the exit code, and is silenced", async () => {
@@ -86,13 +129,16 @@ describe("never-reached", () => {
     expect(code).toBe(1);
     expect(warnings).toMatchObject([
       {
-        message: 'can never match: "all" before it takes all that it wants; put it first, or set `continue` there (lint: never-reached)',
+        message:
+          'can never match: "all" before it takes all that it wants; put it first, or set `continue` there (lint: never-reached)',
         file: join(cli.dir, "rouse.json5"),
         line: 1,
       },
     ]);
     expect((await cli.rouse(["config", "validate"])).code).toBe(0);
-    expect(await findings([mappings[0] as object, { ...mappings[1], lint: { off: ["never-reached"] } }])).toEqual([]);
+    expect(
+      await findings([mappings[0] as object, { ...mappings[1], lint: { off: ["never-reached"] } }]),
+    ).toEqual([]);
     expect((await validate([mappings[0] as object])).code).toBe(0);
   });
 });
@@ -101,9 +147,17 @@ describe("shadow-holds-back", () => {
   const HOLDS = "hooks.mappings[0].shadow shadow-holds-back";
 
   it.each<[string, object[], string[]]>([
-    ["a later one that wants more", [payload({ type: "a", n: 1 }, { shadow: true }), payload({ type: "a" })], [HOLDS]],
+    [
+      "a later one that wants more",
+      [payload({ type: "a", n: 1 }, { shadow: true }), payload({ type: "a" })],
+      [HOLDS],
+    ],
     ["a later one that wants less", [hook({}, { shadow: true }), payload({ type: "a" })], [HOLDS]],
-    ["not with `continue`", [hook({}, { shadow: true, continue: true }), payload({ type: "a" })], []],
+    [
+      "not with `continue`",
+      [hook({}, { shadow: true, continue: true }), payload({ type: "a" })],
+      [],
+    ],
     [
       "not a later one that wants less, with `continue`",
       [payload({ type: "a", n: 1 }, { shadow: true, continue: true }), payload({ type: "a" })],
@@ -115,48 +169,104 @@ describe("shadow-holds-back", () => {
       ["hooks.mappings[1] never-reached"],
     ],
     ["not what comes first", [payload({ type: "a" }), hook({}, { shadow: true })], []],
-    ["not what wants other events", [payload({ type: "a" }, { shadow: true }), payload({ type: "b" })], []],
-    ["not another shadow", [payload({ type: "a" }, { shadow: true }), hook({}, { shadow: true })], []],
+    [
+      "not what wants other events",
+      [payload({ type: "a" }, { shadow: true }), payload({ type: "b" })],
+      [],
+    ],
+    [
+      "not another shadow",
+      [payload({ type: "a" }, { shadow: true }), hook({}, { shadow: true })],
+      [],
+    ],
     ["not on another path", [hook({}, { shadow: true }), hook({ path: "news" })], []],
-    ["not where it is off", [hook({}, { shadow: true, lint: { off: ["shadow-holds-back"] } }), payload({ type: "a" })], []],
+    [
+      "not where it is off",
+      [hook({}, { shadow: true, lint: { off: ["shadow-holds-back"] } }), payload({ type: "a" })],
+      [],
+    ],
   ])("%s", async (_name, mappings, expected) => expect(await findings(mappings)).toEqual(expected));
 });
 
 describe("wrong-type", () => {
   it.each<[string, object, string[]]>([
-    ["a number as text", { n: { $gte: "5" } }, ["hooks.mappings[0].match.payload.n.$gte wrong-type"]],
-    ["in a group", { $or: [{ n: { $not: { $lt: "-1.5" } } }] }, ["hooks.mappings[0].match.payload.$or[0].n.$not.$lt wrong-type"]],
+    [
+      "a number as text",
+      { n: { $gte: "5" } },
+      ["hooks.mappings[0].match.payload.n.$gte wrong-type"],
+    ],
+    [
+      "in a group",
+      { $or: [{ n: { $not: { $lt: "-1.5" } } }] },
+      ["hooks.mappings[0].match.payload.$or[0].n.$not.$lt wrong-type"],
+    ],
     ["not a number", { n: { $gte: 5 } }, []],
     ["not a date", { at: { $gte: "2026-01-01" } }, []],
     ["not an equality, as ids are texts", { n: "5" }, []],
-  ])("%s", async (_name, conditions, expected) => expect(await findings([payload(conditions)])).toEqual(expected));
+  ])("%s", async (_name, conditions, expected) =>
+    expect(await findings([payload(conditions)])).toEqual(expected),
+  );
 });
 
 describe("unsigned-header", () => {
-  const signed = (match: object, more: object = {}): object => hook(match, { auth: { scheme: "github", secret: SECRET }, ...more });
+  const signed = (match: object, more: object = {}): object =>
+    hook(match, { auth: { scheme: "github", secret: SECRET }, ...more });
 
   it.each<[string, object, string[]]>([
-    ["a condition", signed({ headers: { "x-github-event": "push" } }), ["hooks.mappings[0] unsigned-header"]],
+    [
+      "a condition",
+      signed({ headers: { "x-github-event": "push" } }),
+      ["hooks.mappings[0] unsigned-header"],
+    ],
     ["not without a signature", hook({ headers: { "x-github-event": "push" } }), []],
     ["not the content type", signed({ headers: { "content-type": { $contains: "json" } } }), []],
-    ["not where it is off", signed({ headers: { "x-github-event": "push" } }, { lint: { off: ["unsigned-header"] } }), []],
+    [
+      "not where it is off",
+      signed({ headers: { "x-github-event": "push" } }, { lint: { off: ["unsigned-header"] } }),
+      [],
+    ],
   ])("%s", async (_name, mapping, expected) => expect(await findings([mapping])).toEqual(expected));
 });
 
 describe("unsafe-content", () => {
   const UNSAFE = ["hooks.mappings[0].allowUnsafeExternalContent unsafe-content"];
-  const mcp = { mcp: { servers: { shop: { command: "shop" } } }, agents: { list: [{ id: "main", tools: ["shop.*"] }] } };
+  const mcp = {
+    mcp: { servers: { shop: { command: "shop" } } },
+    agents: { list: [{ id: "main", tools: ["shop.*"] }] },
+  };
   const unsafe = (more: object): object => hook({}, { allowUnsafeExternalContent: true, ...more });
 
   it.each<[string, object, object, string[]]>([
     ["beside tools", unsafe({ tools: ["shop.find"] }), mcp, UNSAFE],
-    ["beside the tools of all hooks", unsafe({}), { ...mcp, hooks: { tools: ["shop.find"] } }, UNSAFE],
-    ["beside a recipient out of the payload", unsafe({ deliver: true, channel: "console", to: "{{ from }}" }), {}, UNSAFE],
+    [
+      "beside the tools of all hooks",
+      unsafe({}),
+      { ...mcp, hooks: { tools: ["shop.find"] } },
+      UNSAFE,
+    ],
+    [
+      "beside a recipient out of the payload",
+      unsafe({ deliver: true, channel: "console", to: "{{ from }}" }),
+      {},
+      UNSAFE,
+    ],
     ["not alone", unsafe({}), {}, []],
-    ["not beside the tools of all hooks that it takes away", unsafe({ tools: [] }), { ...mcp, hooks: { tools: ["shop.find"] } }, []],
-    ["not beside a recipient of the config", unsafe({ deliver: true, channel: "console", to: "room" }), {}, []],
+    [
+      "not beside the tools of all hooks that it takes away",
+      unsafe({ tools: [] }),
+      { ...mcp, hooks: { tools: ["shop.find"] } },
+      [],
+    ],
+    [
+      "not beside a recipient of the config",
+      unsafe({ deliver: true, channel: "console", to: "room" }),
+      {},
+      [],
+    ],
     ["not with the boundary", hook({}, { tools: ["shop.find"] }), mcp, []],
-  ])("%s", async (_name, mapping, config, expected) => expect(await findings([mapping], config)).toEqual(expected));
+  ])("%s", async (_name, mapping, config, expected) =>
+    expect(await findings([mapping], config)).toEqual(expected),
+  );
 });
 
 describe("each rule names the file and the line, ends --strict with 1, and can be silenced:", () => {
@@ -165,8 +275,18 @@ describe("each rule names the file and the line, ends --strict with 1, and can b
   const cases: [rule: LintRule, first: string, second: string, line: number][] = [
     ["never-reached", "", "", 6],
     ["shadow-holds-back", "", "shadow: true,", 9],
-    ["wrong-type", 'match: { path: "other" },', 'match: { path: "shop", payload: { n: { $gte: "5" } } },', 8],
-    ["unsigned-header", `match: { path: "other" }, ${auth}`, `match: { path: "shop", headers: { "x-a": "b" } }, ${auth}`, 6],
+    [
+      "wrong-type",
+      'match: { path: "other" },',
+      'match: { path: "shop", payload: { n: { $gte: "5" } } },',
+      8,
+    ],
+    [
+      "unsigned-header",
+      `match: { path: "other" }, ${auth}`,
+      `match: { path: "shop", headers: { "x-a": "b" } }, ${auth}`,
+      6,
+    ],
     [
       "unsafe-content",
       'match: { path: "other" },',
@@ -175,7 +295,8 @@ describe("each rule names the file and the line, ends --strict with 1, and can b
     ],
   ];
   const render = (first: string, second: string, off: string): string => {
-    const match = (more: string): string => (more.includes("match:") ? "" : 'match: { path: "shop" },');
+    const match = (more: string): string =>
+      more.includes("match:") ? "" : 'match: { path: "shop" },';
     return `{
   id: "own",
   // Orders.
@@ -205,7 +326,10 @@ describe("each rule names the file and the line, ends --strict with 1, and can b
       return { code, found: warnings.filter((warning) => warning.rule !== undefined) };
     };
     const { code, found } = await check("");
-    expect([code, found]).toMatchObject([1, [{ rule, file: join(own.dir, "mappings", "own.json5"), line }]]);
+    expect([code, found]).toMatchObject([
+      1,
+      [{ rule, file: join(own.dir, "mappings", "own.json5"), line }],
+    ]);
     expect((await own.rouse(["config", "validate"])).out).toContain(`mappings/own.json5:${line}:`);
     expect(await check(`lint: { off: ["${rule}"] },`)).toEqual({ code: 0, found: [] });
     await own.close();
@@ -213,7 +337,9 @@ describe("each rule names the file and the line, ends --strict with 1, and can b
 
   it("and those that need recorded bodies are tested with them", () => {
     const recorded = ["unknown-field", "rate-over-limit"];
-    expect([...cases.map(([rule]) => rule), ...recorded].toSorted()).toEqual(Object.keys(LINT_RULES).toSorted());
+    expect([...cases.map(([rule]) => rule), ...recorded].toSorted()).toEqual(
+      Object.keys(LINT_RULES).toSorted(),
+    );
   });
 });
 
@@ -221,7 +347,12 @@ it("an unknown rule is a problem of the config, with the name that was meant", a
   const { code, issues } = await validate([hook({}, { lint: { off: ["never-reach"] } })]);
   expect([code, issues]).toEqual([
     3,
-    [expect.objectContaining({ path: "hooks.mappings[0].lint.off[0]", message: 'is no rule of lint. Did you mean "never-reached"?' })],
+    [
+      expect.objectContaining({
+        path: "hooks.mappings[0].lint.off[0]",
+        message: 'is no rule of lint. Did you mean "never-reached"?',
+      }),
+    ],
   ]);
 });
 
@@ -230,29 +361,55 @@ it("the options of a preset silence rules for its mappings", async () => {
   const before = hook({ path: "github" }, { id: "all" });
   const found = await findings([before], { hooks: { presets } });
   expect(found.length).toBeGreaterThan(1);
-  expect(found.every((one) => one.startsWith("preset github: mappings[") && one.endsWith(" never-reached"))).toBe(true);
-  expect(await findings([before], { hooks: { presets: [{ ...presets[0], lint: { off: ["never-reached"] } }] } })).toEqual([]);
+  expect(
+    found.every(
+      (one) => one.startsWith("preset github: mappings[") && one.endsWith(" never-reached"),
+    ),
+  ).toBe(true);
+  expect(
+    await findings([before], {
+      hooks: { presets: [{ ...presets[0], lint: { off: ["never-reached"] } }] },
+    }),
+  ).toEqual([]);
 });
 
 describe("what ships is without warnings of lint:", () => {
   const lint = async (hooks: { tools?: string[] }): Promise<Issue[]> => {
     const { set } = await compile(hooks);
-    const signed = set.paths.flatMap(({ path, auth, authAt }) => (auth && "scheme" in auth ? [{ path, auth, at: authAt ?? path }] : []));
-    const { verifiers } = createVerifiers(signed, { dir: SCHEMES_DIR, plugins: new Map() }, "https://hooks.example", fetch);
+    const signed = set.paths.flatMap(({ path, auth, authAt }) =>
+      auth && "scheme" in auth ? [{ path, auth, at: authAt ?? path }] : [],
+    );
+    const { verifiers } = createVerifiers(
+      signed,
+      { dir: SCHEMES_DIR, plugins: new Map() },
+      "https://hooks.example",
+      fetch,
+    );
     return lintMappings(set.configs, { verifiers, hooksTools: hooks.tools ?? [] });
   };
 
   it.each(presetNames)("the preset %s", async (use) => {
     const { set } = await compile({ presets: [{ use, auth: "token" }] });
     expect(set.configs.length).toBeGreaterThan(0);
-    expect(await lint({ presets: [{ use, secret: `whsec_${Buffer.alloc(32).toString("base64")}` }] } as object)).toEqual([]);
+    expect(
+      await lint({
+        presets: [{ use, secret: `whsec_${Buffer.alloc(32).toString("base64")}` }],
+      } as object),
+    ).toEqual([]);
   });
 
-  const pages = ["README.md", ...readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" }).map((name) => `docs/${name}`)];
+  const pages = [
+    "README.md",
+    ...readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" }).map(
+      (name) => `docs/${name}`,
+    ),
+  ];
   const blocks = pages
     .filter((name) => name.endsWith(".md"))
     .flatMap((page) =>
-      [...readFileSync(join(ROOT, page), "utf8").matchAll(/^```json5\n([^]*?)^```$/gm)].map(([, text = ""]) => [page, text]),
+      [...readFileSync(join(ROOT, page), "utf8").matchAll(/^```json5\n([^]*?)^```$/gm)].map(
+        ([, text = ""]) => [page, text],
+      ),
     )
     .map(([page, text = ""]) => [page, JSON5.parse<Record<string, unknown>>(text)] as const);
   const configs = blocks.flatMap(([page, value]): [string, object][] => {
@@ -269,29 +426,51 @@ describe("what ships is without warnings of lint:", () => {
 describe("many mappings on a path take time in proportion to their number:", () => {
   const many = (count: number, make: (n: number) => object): object[] =>
     Array.from({ length: count }, (_, n) => hook({ payload: make(n) }));
-  const shadow = (mappings: object[]): object[] => mappings.map((one) => ({ ...one, shadow: true }));
+  const shadow = (mappings: object[]): object[] =>
+    mappings.map((one) => ({ ...one, shadow: true }));
 
   it.each<[string, (count: number) => object[], expected: (count: number) => number]>([
     ["with an equality each", (count) => many(count, (n) => ({ type: `t${n}` })), () => 0],
-    ["of which all want the same", (count) => many(count, () => ({ type: "t" })), (count) => count - 1],
-    ["about a field of their own", (count) => many(count, (n) => ({ [`f${n}`]: 1, type: "t" })), () => 0],
+    [
+      "of which all want the same",
+      (count) => many(count, () => ({ type: "t" })),
+      (count) => count - 1,
+    ],
+    [
+      "about a field of their own",
+      (count) => many(count, (n) => ({ [`f${n}`]: 1, type: "t" })),
+      () => 0,
+    ],
     [
       "about a field of their own, and a last one about all",
       (count) => [...many(count, (n) => ({ [`f${n}`]: 1 })), payload({ f7: 1, z: 2 })],
       () => 1,
     ],
-    ["with lists of values that overlap", (count) => many(count, (n) => ({ type: ["t", `t${n}`] })), () => 0],
+    [
+      "with lists of values that overlap",
+      (count) => many(count, (n) => ({ type: ["t", `t${n}`] })),
+      () => 0,
+    ],
     [
       "with more values than are combined",
-      (count) => many(count, (n) => ({ a: [...Array(20).keys(), n + 50], b: [...Array(20).keys(), n + 50] })),
+      (count) =>
+        many(count, (n) => ({
+          a: [...Array(20).keys(), n + 50],
+          b: [...Array(20).keys(), n + 50],
+        })),
       () => 0,
     ],
     ["in shadow", (count) => shadow(many(count, (n) => ({ type: ["t", `t${n}`] }))), () => 0],
   ])("%s", async (_name, make, expected) => {
     const sets = new Map(
-      await Promise.all([125, 1000].map(async (count) => [count, (await compile({ mappings: make(count) })).set] as const)),
+      await Promise.all(
+        [125, 1000].map(
+          async (count) => [count, (await compile({ mappings: make(count) })).set] as const,
+        ),
+      ),
     );
-    const lint = (count: number): Issue[] => lintMappings(sets.get(count)?.configs ?? [], { verifiers: new Map(), hooksTools: [] });
+    const lint = (count: number): Issue[] =>
+      lintMappings(sets.get(count)?.configs ?? [], { verifiers: new Map(), hooksTools: [] });
     expect(lint(1000)).toHaveLength(expected(1000));
     await expectProportional(lint, 125);
   });
@@ -299,14 +478,20 @@ describe("many mappings on a path take time in proportion to their number:", () 
 
 it("many mappings are compared with three thousand fields in time in proportion to their number", async () => {
   const shape = createShape("shop");
-  const group = (n: number): object => Object.fromEntries(Array.from({ length: 90 }, (_, field) => [`field${n}_${field}`, 1]));
-  const body = { by: { 4711: 1 }, ...Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`group${n}`, group(n)])) };
+  const group = (n: number): object =>
+    Object.fromEntries(Array.from({ length: 90 }, (_, field) => [`field${n}_${field}`, 1]));
+  const body = {
+    by: { 4711: 1 },
+    ...Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`group${n}`, group(n)])),
+  };
   for (let n = 0; n < 20; n++) addToShape(shape, body, n);
   const facts = { shapes: new Map([["shop", shape]]), weeklyRuns: new Map<string, number>() };
   const sets = new Map(
     await Promise.all(
       [125, 1000].map(async (count) => {
-        const mappings = Array.from({ length: count }, (_, n) => payload({ [`group7.fieldx${n}`]: 1, [`by.key${n}`]: 1 }));
+        const mappings = Array.from({ length: count }, (_, n) =>
+          payload({ [`group7.fieldx${n}`]: 1, [`by.key${n}`]: 1 }),
+        );
         return [count, (await compile({ mappings })).set] as const;
       }),
     ),
@@ -317,11 +502,14 @@ it("many mappings are compared with three thousand fields in time in proportion 
   };
   const found = lint(1000);
   expect(found).toHaveLength(1000);
-  expect(found.filter(({ message }) => message.includes("Did you mean")).length).toBeLessThanOrEqual(50);
+  expect(
+    found.filter(({ message }) => message.includes("Did you mean")).length,
+  ).toBeLessThanOrEqual(50);
   await expectProportional(lint, 125);
 });
 
 it("each rule is described in the documentation", () => {
   const page = readFileSync(join(ROOT, "docs/mappings.md"), "utf8");
-  for (const rule of Object.keys(LINT_RULES)) expect(page.includes(`\n| \`${rule}\``), rule).toBe(true);
+  for (const rule of Object.keys(LINT_RULES))
+    expect(page.includes(`\n| \`${rule}\``), rule).toBe(true);
 });

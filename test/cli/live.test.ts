@@ -10,7 +10,8 @@ import { createGateway, type StartedGateway } from "../gateway.ts";
 import { PRESETS_DIR, presetNames } from "../../src/mapping/presets.ts";
 import { createCli, shopConfig, type CliWorld } from "./world.ts";
 
-const signs = (preset: string): boolean => "auth" in (JSON.parse(readFileSync(join(PRESETS_DIR, `${preset}.json`), "utf8")) as object);
+const signs = (preset: string): boolean =>
+  "auth" in (JSON.parse(readFileSync(join(PRESETS_DIR, `${preset}.json`), "utf8")) as object);
 
 let cli: CliWorld;
 beforeEach(async () => {
@@ -23,14 +24,29 @@ describe("with a running gateway", () => {
   let url: string;
   beforeEach(async () => {
     await cli.write("rouse.json5", shopConfig({ log: { level: "silent" } }));
-    gateway = await createGateway({ cwd: cli.dir, env: {}, workers: true, log: createLogger("silent"), print: () => undefined });
+    gateway = await createGateway({
+      cwd: cli.dir,
+      env: {},
+      workers: true,
+      log: createLogger("silent"),
+      print: () => undefined,
+    });
     ({ url } = await gateway.start());
   });
   afterEach(() => gateway.stop());
 
   it("posts a hook with the path's token, and then finds its event and its run", async () => {
     await cli.write("order.json", { type: "order", id: 7, customer: { name: "Ada" } });
-    const sent = await cli.rouse(["hooks", "send", "shop", "--payload", "order.json", "--idempotency-key", "k1", "--json"]);
+    const sent = await cli.rouse([
+      "hooks",
+      "send",
+      "shop",
+      "--payload",
+      "order.json",
+      "--idempotency-key",
+      "k1",
+      "--json",
+    ]);
     expect([sent.code, sent.err]).toEqual([0, ""]);
     const { status, answer, requestId } = JSON.parse(sent.out) as {
       status: number;
@@ -38,7 +54,15 @@ describe("with a running gateway", () => {
       answer: { runId: string; mapping: string };
     };
     expect([status, answer.mapping]).toEqual([202, "shop.order"]);
-    const again = await cli.rouse(["hooks", "send", "shop", "--payload", "order.json", "--idempotency-key", "k1"]);
+    const again = await cli.rouse([
+      "hooks",
+      "send",
+      "shop",
+      "--payload",
+      "order.json",
+      "--idempotency-key",
+      "k1",
+    ]);
     expect(again.out).toContain("answered before");
     expect(again.out).toContain(answer.runId);
     expect((await cli.rouse(["events", "show", requestId])).out).toContain(answer.runId);
@@ -54,9 +78,21 @@ describe("with a running gateway", () => {
 
   it("waits for the reply of an agent run", async () => {
     await cli.write("hello.json", { message: "Hello" });
-    const { code, out } = await cli.rouse(["hooks", "send", "agent", "--payload", "hello.json", "--wait", "20", "--json"]);
+    const { code, out } = await cli.rouse([
+      "hooks",
+      "send",
+      "agent",
+      "--payload",
+      "hello.json",
+      "--wait",
+      "20",
+      "--json",
+    ]);
     expect(code).toBe(0);
-    expect(JSON.parse(out)).toMatchObject({ status: 200, answer: { status: "succeeded", reply: expect.stringContaining("[no model]") } });
+    expect(JSON.parse(out)).toMatchObject({
+      status: 200,
+      answer: { status: "succeeded", reply: expect.stringContaining("[no model]") },
+    });
   });
 
   it("is still reached, and told of, while the config on disk is broken", async () => {
@@ -70,14 +106,27 @@ describe("with a running gateway", () => {
 
   it("says whose config answers, and tests the file that is named instead", async () => {
     const config = join(cli.dir, "rouse.json5");
-    expect(await cli.rouse(["runs", "list"])).toMatchObject({ code: 0, err: `config: ${config} (the running gateway)\n` });
+    expect(await cli.rouse(["runs", "list"])).toMatchObject({
+      code: 0,
+      err: `config: ${config} (the running gateway)\n`,
+    });
     const json = await cli.rouse(["runs", "list", "--json"]);
-    expect([json.err, JSON.parse(json.out)]).toEqual(["", { runs: [], next: null, searchedTo: null, answeredBy: { config } }]);
+    expect([json.err, JSON.parse(json.out)]).toEqual([
+      "",
+      { runs: [], next: null, searchedTo: null, answeredBy: { config } },
+    ]);
     await cli.write("hello.json", { message: "Hello" });
     const sent = await cli.rouse(["hooks", "send", "agent", "--payload", "hello.json", "--json"]);
     const { requestId } = JSON.parse(sent.out) as { requestId: string };
-    const mapping = { id: "draft", match: { payload: { message: "Hello" } }, messageTemplate: "by the draft" };
-    const draft = await cli.write("draft.json5", shopConfig({ hooks: { enabled: true, token: "${UNSET}", mappings: [mapping] } }));
+    const mapping = {
+      id: "draft",
+      match: { payload: { message: "Hello" } },
+      messageTemplate: "by the draft",
+    };
+    const draft = await cli.write(
+      "draft.json5",
+      shopConfig({ hooks: { enabled: true, token: "${UNSET}", mappings: [mapping] } }),
+    );
     const tested = await cli.rouse(["hooks", "test", "draft", "-c", draft, "--event", requestId]);
     expect(tested).toMatchObject({ code: 0, out: expect.stringContaining("by the draft") });
     expect(tested.err).toContain(`config: ${draft} (as it is in the file)`);
@@ -100,7 +149,11 @@ describe("with a running gateway", () => {
     const { code, out } = await follow([], 3);
     expect(code).toBe(0);
     const lines = out.trimEnd().split("\n");
-    expect(lines.map((line) => /^\d\d:\d\d:\d\d {2}evt_\w+ {2}(\w+) +shop {2}(\S+)/.exec(line)?.slice(1))).toEqual([
+    expect(
+      lines.map((line) =>
+        /^\d\d:\d\d:\d\d {2}evt_\w+ {2}(\w+) +shop {2}(\S+)/.exec(line)?.slice(1),
+      ),
+    ).toEqual([
       ["accepted", "shop.order"],
       ["accepted", "shop.order"],
       ["unmatched", expect.any(String)],
@@ -115,7 +168,13 @@ describe("with a running gateway", () => {
 
   it("continues to follow without a gap after the gateway was away", async () => {
     const start = async (): Promise<void> => {
-      gateway = await createGateway({ cwd: cli.dir, env: {}, workers: true, log: createLogger("silent"), print: () => undefined });
+      gateway = await createGateway({
+        cwd: cli.dir,
+        env: {},
+        workers: true,
+        log: createLogger("silent"),
+        print: () => undefined,
+      });
       await gateway.start();
     };
     const post = async (): Promise<string> => {
@@ -145,7 +204,10 @@ describe("with a running gateway", () => {
   it("ends with a clear error if there are too many readers, or if a filter means nothing", async () => {
     const ended = new AbortController();
     const open = (query = "") =>
-      fetch(`${url}/admin/v1/stream${query}`, { headers: { authorization: `Bearer ${gateway.operatorToken}` }, signal: ended.signal });
+      fetch(`${url}/admin/v1/stream${query}`, {
+        headers: { authorization: `Bearer ${gateway.operatorToken}` },
+        signal: ended.signal,
+      });
     expect((await open("?after=evt_absent")).status).toBe(404);
     expect((await open("?after=../../x")).status).toBe(404);
     expect((await open("?lines=51")).status).toBe(400);
@@ -162,7 +224,12 @@ describe("with a running gateway", () => {
       ["--outcome", "done"],
     ]) {
       const { code, out, err } = await cli.rouse(["tail", ...args]);
-      expect([args.join(" "), code > 0, out, err]).toEqual([args.join(" "), true, "", expect.stringMatching(/lines|outcome/)]);
+      expect([args.join(" "), code > 0, out, err]).toEqual([
+        args.join(" "),
+        true,
+        "",
+        expect.stringMatching(/lines|outcome/),
+      ]);
     }
   });
 
@@ -178,7 +245,12 @@ describe("hooks send to senders that sign", () => {
     notion: "secret_of-the-sender-0123456789",
     "standard-webhooks": "c2VjcmV0LW9mLXRoZS1zZW5kZXItMDE=",
   };
-  const own = (id: string, auth: object) => ({ id, match: { path: id }, auth, messageTemplate: "{{n}}" });
+  const own = (id: string, auth: object) => ({
+    id,
+    match: { path: id },
+    auth,
+    messageTemplate: "{{n}}",
+  });
   let gateway: StartedGateway;
   beforeEach(async () => {
     const presets = presetNames(PRESETS_DIR).map((use) =>
@@ -196,7 +268,13 @@ describe("hooks send to senders that sign", () => {
         hooks: { enabled: true, token: "hook-token-0123456789", presets, mappings },
       }),
     );
-    gateway = await createGateway({ cwd: cli.dir, env: {}, workers: false, log: createLogger("silent"), print: () => undefined });
+    gateway = await createGateway({
+      cwd: cli.dir,
+      env: {},
+      workers: false,
+      log: createLogger("silent"),
+      print: () => undefined,
+    });
     await gateway.start();
   });
   afterEach(() => gateway.stop());
@@ -217,20 +295,37 @@ describe("hooks send to senders that sign", () => {
             requestId: string;
           };
           events.add(requestId);
-          if (status !== 202 || !(answer.results || answer.mapping?.startsWith(preset))) problems.push(`${preset} ${sample}: ${sent.out}`);
+          if (status !== 202 || !(answer.results || answer.mapping?.startsWith(preset)))
+            problems.push(`${preset} ${sample}: ${sent.out}`);
         }
-        if (events.size !== 2) problems.push(`${preset} ${sample}: the second one was answered as a repeat`);
+        if (events.size !== 2)
+          problems.push(`${preset} ${sample}: the second one was answered as a repeat`);
       }
     }
     expect(problems).toEqual([]);
   });
 
   it("sets the headers by which the sender names its event", async () => {
-    await cli.write("issue.json", { action: "opened", issue: { number: 1, title: "t" }, repository: { full_name: "a/b" } });
-    const { code, out } = await cli.rouse(["hooks", "send", "github", "--payload", "issue.json", "--event", "issues.opened", "--json"]);
+    await cli.write("issue.json", {
+      action: "opened",
+      issue: { number: 1, title: "t" },
+      repository: { full_name: "a/b" },
+    });
+    const { code, out } = await cli.rouse([
+      "hooks",
+      "send",
+      "github",
+      "--payload",
+      "issue.json",
+      "--event",
+      "issues.opened",
+      "--json",
+    ]);
     expect(code).toBe(0);
     const { requestId } = JSON.parse(out) as { requestId: string };
-    const { event } = JSON.parse((await cli.rouse(["events", "show", requestId, "--json"])).out) as {
+    const { event } = JSON.parse(
+      (await cli.rouse(["events", "show", requestId, "--json"])).out,
+    ) as {
       event: { request: { headers: Record<string, string> } };
     };
     expect(event.request.headers).toMatchObject({ "x-github-event": "issues" });
@@ -248,13 +343,22 @@ describe("hooks send to senders that sign", () => {
   it("says what it cannot do", async () => {
     await cli.write("n.json", { n: 1 });
     for (const [args, message] of [
-      [["discord", "--payload", "n.json"], "its sender signs with a private key, and the config holds only the public one"],
+      [
+        ["discord", "--payload", "n.json"],
+        "its sender signs with a private key, and the config holds only the public one",
+      ],
       [["teams", "--payload", "n.json"], "the body has no place for the secret"],
       [["basic", "--payload", "n.json", "--event", "x"], "no preset on the path"],
-      [["github", "--sample", "issues.open"], 'has no sample "issues.open". Did you mean "issues.opened"?'],
+      [
+        ["github", "--sample", "issues.open"],
+        'has no sample "issues.open". Did you mean "issues.opened"?',
+      ],
       [["github"], "--payload, or a recorded one with --sample"],
     ] as const)
-      expect(await cli.rouse(["hooks", "send", ...args])).toMatchObject({ code: 2, err: expect.stringContaining(message) });
+      expect(await cli.rouse(["hooks", "send", ...args])).toMatchObject({
+        code: 2,
+        err: expect.stringContaining(message),
+      });
   });
 
   it("lists the samples as commands to paste", async () => {
@@ -276,7 +380,8 @@ it("rotates the token of a running gateway: the new one counts at once, the old 
   const file = join(cli.dir, ".rouse", "hook-token");
   const wake = async (token: string): Promise<number> => {
     const headers = { authorization: `Bearer ${token.trim()}`, "content-type": "application/json" };
-    return (await fetch(`${url}/hooks/wake`, { method: "POST", headers, body: '{"text":"hi"}' })).status;
+    return (await fetch(`${url}/hooks/wake`, { method: "POST", headers, body: '{"text":"hi"}' }))
+      .status;
   };
   const before = await readFile(file, "utf8");
   expect(await wake(before)).toBe(200);
@@ -292,7 +397,10 @@ it("works without a running gateway also where adminPort separates the operator'
 });
 
 it("tells that no gateway runs where nothing can be followed", async () => {
-  expect(await cli.rouse(["tail"])).toMatchObject({ code: 1, err: expect.stringContaining("rouse start") });
+  expect(await cli.rouse(["tail"])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("rouse start"),
+  });
 });
 
 it("tells that no gateway runs where a hook is to be sent", async () => {
@@ -309,7 +417,9 @@ describe("rouse start", () => {
   let child: ChildProcess | undefined;
   afterEach(() => void child?.kill("SIGKILL"));
 
-  async function start(...args: string[]): Promise<{ out: () => string; until(text: string): Promise<void> }> {
+  async function start(
+    ...args: string[]
+  ): Promise<{ out: () => string; until(text: string): Promise<void> }> {
     const started = spawn(process.execPath, [bin, "start", "--port", "0", ...args], {
       cwd: cli.dir,
       env: { PATH: process.env["PATH"], ROUSE_LOG_LEVEL: "silent" },
@@ -317,7 +427,8 @@ describe("rouse start", () => {
     });
     child = started;
     let out = "";
-    for (const stream of [started.stdout, started.stderr]) stream.on("data", (chunk: Buffer) => void (out += chunk.toString()));
+    for (const stream of [started.stdout, started.stderr])
+      stream.on("data", (chunk: Buffer) => void (out += chunk.toString()));
     const until = async (text: string): Promise<void> => {
       while (!out.includes(text)) {
         if (started.exitCode !== null) throw new Error(`ended early: ${out}`);

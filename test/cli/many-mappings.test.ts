@@ -8,7 +8,8 @@ const COUNT = 1000;
 
 const mapping = (n: number, text: string): string =>
   `      // Number ${n}.\n      {\n        id: "shop.m${n}",\n        match: { path: "shop", payload: { type: "t${n}", "customer.age": { $gte: ${n} } } },\n        messageTemplate: "${text} ${n} of {{customer.name}}: {{id}}",\n      },\n`;
-const file = (text: string): string => Array.from({ length: COUNT }, (_, n) => mapping(n, text)).join("");
+const file = (text: string): string =>
+  Array.from({ length: COUNT }, (_, n) => mapping(n, text)).join("");
 const CONFIG = `{\n  gateway: { port: 0 },\n  hooks: {\n    enabled: true,\n    token: "${TOKEN}",\n    mappings: [\n${file("Order")}    ],\n  },\n}\n`;
 
 let cli: CliWorld;
@@ -16,16 +17,31 @@ let gateway: StartedGateway | undefined;
 beforeAll(async () => {
   cli = await createCli();
   await cli.write("rouse.json5", CONFIG);
-  for (const folder of ["mappings/drafts", "tests/shop"]) mkdirSync(join(cli.dir, folder), { recursive: true });
+  for (const folder of ["mappings/drafts", "tests/shop"])
+    mkdirSync(join(cli.dir, folder), { recursive: true });
   const ordered = (n: number) => ({ type: `t${n}`, id: n, customer: { name: "Ann", age: n } });
   for (let n = 0; n < 200; n++) {
     const request = { method: "POST", path: "shop", json: ordered(n * 5) };
-    const expected = { outcome: "accepted", mapping: `shop.m${n * 5}`, actions: [{ contains: [`${n * 5} of Ann`] }] };
-    await cli.write(`tests/shop/t${n}.json5`, { request, receivedAt: "2026-01-01T00:00:00Z", expect: expected });
+    const expected = {
+      outcome: "accepted",
+      mapping: `shop.m${n * 5}`,
+      actions: [{ contains: [`${n * 5} of Ann`] }],
+    };
+    await cli.write(`tests/shop/t${n}.json5`, {
+      request,
+      receivedAt: "2026-01-01T00:00:00Z",
+      expect: expected,
+    });
   }
-  await cli.write("mappings/drafts/one.json5", `{ id: "one", mappings: [\n${mapping(999, "Changed")}] }`);
+  await cli.write(
+    "mappings/drafts/one.json5",
+    `{ id: "one", mappings: [\n${mapping(999, "Changed")}] }`,
+  );
   await cli.write("mappings/drafts/all.json5", `{ id: "all", mappings: [\n${file("All")}] }`);
-  await cli.write("mappings/drafts/new.json5", `{ id: "new", mappings: [\n${mapping(1000, "New")}] }`);
+  await cli.write(
+    "mappings/drafts/new.json5",
+    `{ id: "new", mappings: [\n${mapping(1000, "New")}] }`,
+  );
 });
 afterAll(async () => {
   await gateway?.stop();
@@ -51,13 +67,21 @@ it("1,000 mappings on a path stay usable for commands, without and with a gatewa
   await gateway.start();
   for (let n = 0; n < 300; n++) {
     const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
-    const body = JSON.stringify({ type: `t${n * 3}`, id: n, customer: { name: "Ann", age: n * 3 } });
-    await gateway.fetch(new Request("http://127.0.0.1/hooks/shop", { method: "POST", headers, body }));
+    const body = JSON.stringify({
+      type: `t${n * 3}`,
+      id: n,
+      customer: { name: "Ann", age: n * 3 },
+    });
+    await gateway.fetch(
+      new Request("http://127.0.0.1/hooks/shop", { method: "POST", headers, body }),
+    );
   }
   expect(await run("explain", "latest")).toContain("shop.m897");
   expect(await run("drafts", "diff", "one")).toContain("300 events");
   expect(await run("drafts", "accept", "all", "--yes")).toMatch(/^300 events of .* 300 change\./m);
-  expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toBe(CONFIG.replaceAll('"Order ', '"All '));
+  expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toBe(
+    CONFIG.replaceAll('"Order ', '"All '),
+  );
   await run("drafts", "accept", "new", "--yes");
   await run("config", "undo", "--yes");
 }, 180_000);
@@ -69,7 +93,13 @@ const readCpu = (): number => {
 };
 
 it("hooks get their turns while a config with 1,000 mappings is read", async () => {
-  await cli.write("rouse.json5", CONFIG.replaceAll('"Order ', '"{{ $uppercase(id) & $join(rows.name) }} {{ $count(rows[price > 1]) }} '));
+  await cli.write(
+    "rouse.json5",
+    CONFIG.replaceAll(
+      '"Order ',
+      '"{{ $uppercase(id) & $join(rows.name) }} {{ $count(rows[price > 1]) }} ',
+    ),
+  );
   let longest = 0;
   let last = readCpu();
   const begun = last;

@@ -16,20 +16,32 @@ const CONFIG = `{
   channels: { acme: {} },
 }
 `;
-const OWN = 'export default { id: "own", channel: () => ({ send: async () => ({ status: "sent" }) }) };\n';
+const OWN =
+  'export default { id: "own", channel: () => ({ send: async () => ({ status: "sent" }) }) };\n';
 let packages: string;
 let cli: CliWorld;
-const env = { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", npm_config_update_notifier: "false" };
+const env = {
+  PATH: process.env["PATH"] ?? "",
+  HOME: process.env["HOME"] ?? "",
+  npm_config_update_notifier: "false",
+};
 
 /** Packs a plugin as `npm publish` would. */
 function pack(version: string, code: string): string {
-  const manifest = { name: "rouse-plugin-acme", version, type: "module", exports: "./index.js", files: ["index.js"] };
+  const manifest = {
+    name: "rouse-plugin-acme",
+    version,
+    type: "module",
+    exports: "./index.js",
+    files: ["index.js"],
+  };
   writeFileSync(join(packages, "package.json"), JSON.stringify(manifest));
   writeFileSync(join(packages, "index.js"), code);
   execFileSync("npm", ["pack", "--silent"], { cwd: packages });
   return join(packages, `rouse-plugin-acme-${version}.tgz`);
 }
-const plugin = (text: string): string => `export default { id: "acme", channel: () => ({ send: async () => ({ status: "${text}" }) }) };\n`;
+const plugin = (text: string): string =>
+  `export default { id: "acme", channel: () => ({ send: async () => ({ status: "${text}" }) }) };\n`;
 
 let first: string;
 let second: string;
@@ -55,18 +67,29 @@ describe("rouse plugins add", () => {
   it("installs a package, pins it in the config with its comments kept, and takes both away again", async () => {
     const added = await rouse("plugins", "add", first, "--json");
     expect([added.code, added.err]).toEqual([0, ""]);
-    const pinned = { package: "rouse-plugin-acme", version: "1.0.0", integrity: expect.stringMatching(/^sha512-/) as unknown };
+    const pinned = {
+      package: "rouse-plugin-acme",
+      version: "1.0.0",
+      integrity: expect.stringMatching(/^sha512-/) as unknown,
+    };
     expect(JSON.parse(added.out)).toMatchObject({ plugin: pinned });
     expect(listed()).toEqual(["./own.js", pinned]);
     expect(readConfig()).toContain("// Where the gateway listens.");
     expect(readConfig()).toContain('"./own.js", // made by hand');
-    expect(JSON.parse(readFileSync(join(cli.dir, "package.json"), "utf8"))).toHaveProperty("dependencies.rouse-plugin-acme");
+    expect(JSON.parse(readFileSync(join(cli.dir, "package.json"), "utf8"))).toHaveProperty(
+      "dependencies.rouse-plugin-acme",
+    );
     expect(await rouse("config", "validate")).toMatchObject({ code: 0 });
 
-    expect(await rouse("plugins", "remove", "rouse-plugin-acme")).toMatchObject({ code: 0, err: "" });
+    expect(await rouse("plugins", "remove", "rouse-plugin-acme")).toMatchObject({
+      code: 0,
+      err: "",
+    });
     expect(listed()).toEqual(["./own.js"]);
     expect(readConfig()).toContain("// made by hand");
-    expect(JSON.parse(readFileSync(join(cli.dir, "package.json"), "utf8"))).not.toHaveProperty("dependencies.rouse-plugin-acme");
+    expect(JSON.parse(readFileSync(join(cli.dir, "package.json"), "utf8"))).not.toHaveProperty(
+      "dependencies.rouse-plugin-acme",
+    );
     expect((await rouse("config", "validate")).err).toContain("channels.acme");
   });
 
@@ -86,21 +109,33 @@ describe("rouse plugins add", () => {
 
     writeFileSync(lock, asRecorded.replace(/sha512-[^"]*/, "sha512-AAAA"));
     const otherContent = await rouse("config", "validate");
-    expect([otherContent.code, otherContent.err]).toEqual([3, expect.stringContaining("npm recorded the integrity sha512-AAAA")]);
+    expect([otherContent.code, otherContent.err]).toEqual([
+      3,
+      expect.stringContaining("npm recorded the integrity sha512-AAAA"),
+    ]);
     await rm(lock);
     expect((await rouse("config", "validate")).err).toContain("npm has recorded no integrity");
     writeFileSync(lock, asRecorded);
     expect(await rouse("config", "validate")).toMatchObject({ code: 0 });
 
     // An update beside Rouse is refused, too, until it is accepted.
-    execFileSync("npm", ["install", "--save-exact", "--no-audit", "--no-fund", "--prefix", cli.dir, second], { cwd: cli.dir });
+    execFileSync(
+      "npm",
+      ["install", "--save-exact", "--no-audit", "--no-fund", "--prefix", cli.dir, second],
+      { cwd: cli.dir },
+    );
     expect((await rouse("config", "validate")).err).toContain("1.1.0, and the config pins 1.0.0");
-    expect(await rouse("plugins", "add", second)).toMatchObject({ code: 0, out: expect.stringContaining("1.1.0") as unknown });
+    expect(await rouse("plugins", "add", second)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("1.1.0") as unknown,
+    });
     expect(listed()).toMatchObject(["./own.js", { version: "1.1.0" }]);
     expect(await rouse("config", "validate")).toMatchObject({ code: 0 });
 
     await rm(installed("rouse-plugin-acme"), { recursive: true });
-    expect((await rouse("config", "validate")).err).toContain('the package "rouse-plugin-acme" is not installed');
+    expect((await rouse("config", "validate")).err).toContain(
+      'the package "rouse-plugin-acme" is not installed',
+    );
   });
 
   it.each([

@@ -12,7 +12,13 @@ let gateway: StartedGateway;
 beforeEach(async () => {
   cli = await createCli();
   await cli.write("rouse.json5", shopConfig());
-  gateway = await createGateway({ cwd: cli.dir, env: {}, workers: false, log: createLogger("silent"), print: () => undefined });
+  gateway = await createGateway({
+    cwd: cli.dir,
+    env: {},
+    workers: false,
+    log: createLogger("silent"),
+    print: () => undefined,
+  });
   await gateway.start();
 });
 afterEach(async () => {
@@ -20,7 +26,11 @@ afterEach(async () => {
   await cli.close();
 });
 
-const post = async (path: string, body: object, headers: Record<string, string> = { authorization: `Bearer ${TOKEN}` }) => {
+const post = async (
+  path: string,
+  body: object,
+  headers: Record<string, string> = { authorization: `Bearer ${TOKEN}` },
+) => {
   const answer = await gateway.fetch(
     new Request(`http://127.0.0.1/hooks/${path}`, {
       method: "POST",
@@ -55,12 +65,22 @@ describe("rouse presets", () => {
     expect(gitlab.out).toContain("// GitLab disables a hook after 4 failures in a row");
     // As it is, in mappings/.
     await mkdir(join(cli.dir, "mappings"));
-    await cli.write("mappings/gitlab.json", gitlab.out.replaceAll('"gitlab.', '"own.').replace(/,?\s*"auth": \{[^}]*\}/, ""));
+    await cli.write(
+      "mappings/gitlab.json",
+      gitlab.out.replaceAll('"gitlab.', '"own.').replace(/,?\s*"auth": \{[^}]*\}/, ""),
+    );
     expect(await gateway.reload()).toMatchObject({ ok: true });
-    expect(JSON.parse((await cli.rouse(["presets", "show", "slack", "--json"])).out)).toMatchObject({
-      preset: { id: "slack" },
-      sender: { name: "Slack", retries: 3, disablesAfter: { failedShare: 0.95, withinMinutes: 60 }, docs: expect.any(String) },
-    });
+    expect(JSON.parse((await cli.rouse(["presets", "show", "slack", "--json"])).out)).toMatchObject(
+      {
+        preset: { id: "slack" },
+        sender: {
+          name: "Slack",
+          retries: 3,
+          disablesAfter: { failedShare: 0.95, withinMinutes: 60 },
+          docs: expect.any(String),
+        },
+      },
+    );
     expect(await cli.rouse(["presets", "show", "githbu"])).toMatchObject({
       code: 2,
       err: expect.stringContaining('Did you mean "github"?'),
@@ -77,29 +97,53 @@ describe("rouse presets", () => {
       auth: { scheme: "github" },
       mappings,
     });
-    await cli.write("mappings/plain.json", { id: "plain", mappings: [{ match: { path: "plain" }, messageTemplate: "x" }] });
+    await cli.write("mappings/plain.json", {
+      id: "plain",
+      mappings: [{ match: { path: "plain" }, messageTemplate: "x" }],
+    });
     await cli.write("rouse.json5", { ...(shopConfig() as object), typo: 1 });
     const { out } = await cli.rouse(["presets", "list"]);
     expect(out).toMatch(/mine\s+mappings\/mine\.json\s+mine\s+github\s+Orders of mine/);
     expect(out).not.toContain("plain");
-    const { presets } = JSON.parse((await cli.rouse(["presets", "list", "--json"])).out) as { presets: { name: string }[] };
-    expect(presets.find(({ name }) => name === "mine")).toMatchObject({ origin: "mappings/mine.json", signature: "github" });
+    const { presets } = JSON.parse((await cli.rouse(["presets", "list", "--json"])).out) as {
+      presets: { name: string }[];
+    };
+    expect(presets.find(({ name }) => name === "mine")).toMatchObject({
+      origin: "mappings/mine.json",
+      signature: "github",
+    });
     expect((await cli.rouse(["presets", "show", "mine"])).out).toContain("// GitHub waits");
     expect(JSON.parse((await cli.rouse(["presets", "show", "mine", "--json"])).out)).toMatchObject({
       origin: "mappings/mine.json",
       preset: { id: "mine", mappings },
     });
-    expect(await cli.rouse(["presets", "show", "mnie"])).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean "mine"?') });
+    expect(await cli.rouse(["presets", "show", "mnie"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('Did you mean "mine"?'),
+    });
   });
 
   it("lists, prints and sends to what a plugin brings", async () => {
     await mkdir(join(cli.dir, "plugins"));
     const mappings = [{ match: { path: "orders" }, messageTemplate: "x" }];
-    const document = { id: "orders", description: "Orders of the shop.", auth: { scheme: "github" }, mappings };
-    await cli.write("plugins/shop.mjs", `export default { id: "shop", presets: [${JSON.stringify(document)}] };`);
+    const document = {
+      id: "orders",
+      description: "Orders of the shop.",
+      auth: { scheme: "github" },
+      mappings,
+    };
+    await cli.write(
+      "plugins/shop.mjs",
+      `export default { id: "shop", presets: [${JSON.stringify(document)}] };`,
+    );
     const { hooks, ...rest } = shopConfig() as { hooks: object };
-    await cli.write("rouse.json5", { ...rest, hooks: { ...hooks, presets: [{ use: "orders", secret: "a-long-enough-secret" }] } });
-    expect((await cli.rouse(["presets", "list"])).out).toMatch(/orders\s+plugin shop\s+orders\s+github\s+Orders of the shop/);
+    await cli.write("rouse.json5", {
+      ...rest,
+      hooks: { ...hooks, presets: [{ use: "orders", secret: "a-long-enough-secret" }] },
+    });
+    expect((await cli.rouse(["presets", "list"])).out).toMatch(
+      /orders\s+plugin shop\s+orders\s+github\s+Orders of the shop/,
+    );
     const { out } = await cli.rouse(["presets", "show", "orders"]);
     expect(JSON5.parse<object>(out)).toMatchObject({ id: "orders", mappings });
     expect(out).toContain("// GitHub waits");
@@ -109,7 +153,9 @@ describe("rouse presets", () => {
     });
     expect(await gateway.reload()).toMatchObject({ ok: true });
     await cli.write("body.json", { id: 1 });
-    expect((await cli.rouse(["hooks", "send", "orders", "--payload", "body.json", "--json"])).out).toContain('"status": 202');
+    expect(
+      (await cli.rouse(["hooks", "send", "orders", "--payload", "body.json", "--json"])).out,
+    ).toContain('"status": 202');
     await cli.write("rouse.json5", { ...rest, hooks, channels: { shop: { enabled: false } } });
     expect((await cli.rouse(["presets", "list"])).out).not.toContain("plugin shop");
   });
@@ -117,13 +163,23 @@ describe("rouse presets", () => {
   it("sends to a preset of one's own as its sender would", async () => {
     await mkdir(join(cli.dir, "mappings"));
     const mappings = [{ match: { path: "mine" }, messageTemplate: "x" }];
-    await cli.write("mappings/mine.json", { id: "mine", preset: true, auth: { scheme: "github" }, mappings });
+    await cli.write("mappings/mine.json", {
+      id: "mine",
+      preset: true,
+      auth: { scheme: "github" },
+      mappings,
+    });
     const { hooks, ...rest } = shopConfig() as { hooks: object };
-    await cli.write("rouse.json5", { ...rest, hooks: { ...hooks, presets: [{ use: "mine", secret: "a-long-enough-secret" }] } });
+    await cli.write("rouse.json5", {
+      ...rest,
+      hooks: { ...hooks, presets: [{ use: "mine", secret: "a-long-enough-secret" }] },
+    });
     expect(await gateway.reload()).toMatchObject({ ok: true });
     expect((await cli.rouse(["config", "validate"])).code).toBe(0);
     await cli.write("body.json", { id: 1 });
-    expect((await cli.rouse(["hooks", "send", "mine", "--payload", "body.json", "--json"])).out).toContain('"status": 202');
+    expect(
+      (await cli.rouse(["hooks", "send", "mine", "--payload", "body.json", "--json"])).out,
+    ).toContain('"status": 202');
   });
 
   it("drafts one from an event that nothing matched: not live, and said so first, until it is accepted", async () => {
@@ -148,13 +204,17 @@ describe("rouse presets", () => {
     expect(draft.mappings[0]).not.toHaveProperty("shadow");
     expect(await gateway.reload()).toMatchObject({ ok: true });
     expect((await post("acme", order)).status).toBe(404);
-    for (const line of out.match(/(?<=^ {2}rouse ).*/gm) ?? []) expect((await cli.rouse([...line.split(" "), "--help"])).code).toBe(0);
+    for (const line of out.match(/(?<=^ {2}rouse ).*/gm) ?? [])
+      expect((await cli.rouse([...line.split(" "), "--help"])).code).toBe(0);
     expect(await cli.rouse(["presets", "new", "acme", "--event", unmatched.id])).toMatchObject({
       code: 2,
       err: expect.stringContaining("is there already"),
     });
     expect((await cli.rouse(["drafts", "accept", "acme", "--yes"])).code).toBe(0);
-    expect(await post("acme", order)).toMatchObject({ status: 202, body: { mapping: "acme.event" } });
+    expect(await post("acme", order)).toMatchObject({
+      status: 202,
+      body: { mapping: "acme.event" },
+    });
     expect((await cli.rouse(["events", "replay", unmatched.id, "--dry-run"])).out).toContain("Ann");
     // It is yours now.
     expect(await cli.rouse(["presets", "new", "acme", "--event", unmatched.id])).toMatchObject({
@@ -168,7 +228,10 @@ describe("rouse presets", () => {
     [["new", "Acme!", "--event", "evt_x"], 2, "lower-case"],
     [["new", "acme", "--event", "evt_nothing"], 1, "no event"],
   ])("says what is missing in %j", async (args, code, message) => {
-    expect(await cli.rouse(["presets", ...args])).toMatchObject({ code, err: expect.stringContaining(message) });
+    expect(await cli.rouse(["presets", ...args])).toMatchObject({
+      code,
+      err: expect.stringContaining(message),
+    });
     expect(existsSync(join(cli.dir, "mappings"))).toBe(false);
   });
 });
@@ -178,7 +241,9 @@ it("rouse events refused tells who was not believed, and why", async () => {
   await post("shop", {}, { authorization: "Bearer wrong" });
   const { out } = await cli.rouse(["events", "refused"]);
   expect(out).toMatch(/127\.0\.0\.1\s+shop\s+wrong_token\n.*127\.0\.0\.1\s+shop\s+no_token/);
-  const { refusals } = JSON.parse((await cli.rouse(["events", "refused", "--json", "--limit", "1"])).out) as {
+  const { refusals } = JSON.parse(
+    (await cli.rouse(["events", "refused", "--json", "--limit", "1"])).out,
+  ) as {
     refusals: { reason: string }[];
   };
   expect(refusals.map(({ reason }) => reason)).toEqual(["wrong_token"]);

@@ -4,11 +4,20 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { Proposal, ProposalLine } from "../../src/workbench/proposal-types.ts";
 import { createProposeWorld, type ProposeWorld } from "./propose-world.ts";
 
-const SMALL = { id: "other", match: { path: "shop", payload: { type: "refund", total: { $lt: 0 } } }, messageTemplate: "Other {{id}}" };
-const BIG = { id: "big", match: { path: "shop", payload: { type: "order", total: { $gte: 100 } } }, messageTemplate: "Big order {{id}}" };
+const SMALL = {
+  id: "other",
+  match: { path: "shop", payload: { type: "refund", total: { $lt: 0 } } },
+  messageTemplate: "Other {{id}}",
+};
+const BIG = {
+  id: "big",
+  match: { path: "shop", payload: { type: "order", total: { $gte: 100 } } },
+  messageTemplate: "Big order {{id}}",
+};
 
 let world: ProposeWorld;
-const open = async (...mappings: object[]): Promise<ProposeWorld> => (world = await createProposeWorld(mappings));
+const open = async (...mappings: object[]): Promise<ProposeWorld> =>
+  (world = await createProposeWorld(mappings));
 afterEach(() => world.close());
 
 async function propose(body: object): Promise<{ reasons: unknown; proposal: Proposal }> {
@@ -27,7 +36,9 @@ describe("a proposal that mends the nearest mapping", () => {
     await open(SMALL, BIG);
     const events = await world.post("shop", { type: "order", id: 7, total: 40 });
     const { reasons, proposal } = await propose({ fix: true, write: false, events });
-    expect(reasons).toEqual([{ condition: "match.payload.total", reason: expect.stringContaining("40") }]);
+    expect(reasons).toEqual([
+      { condition: "match.payload.total", reason: expect.stringContaining("40") },
+    ]);
     expect(proposal).toMatchObject({
       mapping: "big",
       problems: [],
@@ -37,9 +48,15 @@ describe("a proposal that mends the nearest mapping", () => {
     });
     const { before = "", after = "", diff = "" } = proposal.edit ?? {};
     expect(JSON.parse(before)).toEqual(BIG);
-    expect(JSON.parse(after)).toEqual({ ...BIG, match: { path: "shop", payload: { type: "order", total: { $gte: 40 } } } });
+    expect(JSON.parse(after)).toEqual({
+      ...BIG,
+      match: { path: "shop", payload: { type: "order", total: { $gte: 40 } } },
+    });
     expect(diff).toMatch(/^diff --git a\/rouse\.json5[^]*\n\+/);
-    expect([world.hasDraft("big-fix"), await world.listFixtures("shop").catch(() => [])]).toEqual([false, []]);
+    expect([world.hasDraft("big-fix"), await world.listFixtures("shop").catch(() => [])]).toEqual([
+      false,
+      [],
+    ]);
     // The name of a draft that is not written is not taken.
     await propose({ fix: "big", write: false, events });
   });
@@ -48,7 +65,10 @@ describe("a proposal that mends the nearest mapping", () => {
     await open({ id: "all", match: { path: "shop" }, messageTemplate: "Any {{id}}" }, BIG);
     const events = await world.post("shop", { type: "order", id: 7, total: 40 });
     const { proposal } = await propose({ fix: true, write: false, events });
-    expect(proposal).toMatchObject({ mapping: "big", events: [{ isTaken: true, takenBefore: "all" }] });
+    expect(proposal).toMatchObject({
+      mapping: "big",
+      events: [{ isTaken: true, takenBefore: "all" }],
+    });
   });
 
   it.each([
@@ -86,15 +106,35 @@ describe("a proposal that mends the nearest mapping", () => {
   it("is refused with the reason if nothing can be mended, or no mapping is near", async () => {
     await open({ ...BIG, match: { path: "shop", payload: { type: { $regex: "^x" } } } });
     const [event = ""] = await world.post("shop", { type: "order", id: 7 });
-    const lines = await (await world.admin("/proposals", { fix: true, write: false, model: false, events: [event] })).text();
+    const lines = await (
+      await world.admin("/proposals", { fix: true, write: false, model: false, events: [event] })
+    ).text();
     expect(JSON.parse(lines.trim().split("\n").at(-1) ?? "")).toMatchObject({
       ok: false,
-      message: expect.stringMatching(/nothing of "big" can be mended .*match\.payload\.type was left as it is/),
+      message: expect.stringMatching(
+        /nothing of "big" can be mended .*match\.payload\.type was left as it is/,
+      ),
     });
-    const draft = await world.admin("/proposals", { name: "x", write: false, model: false, events: [event] });
-    expect([draft.status, await draft.text()]).toEqual([400, expect.stringContaining("goes with `fix`")]);
+    const draft = await world.admin("/proposals", {
+      name: "x",
+      write: false,
+      model: false,
+      events: [event],
+    });
+    expect([draft.status, await draft.text()]).toEqual([
+      400,
+      expect.stringContaining("goes with `fix`"),
+    ]);
     const taken = await world.post("shop", { type: "x1", id: 8 });
-    const near = await world.admin("/proposals", { fix: true, write: false, model: false, events: taken });
-    expect([near.status, await near.text()]).toEqual([400, expect.stringContaining("no mapping of your files is near")]);
+    const near = await world.admin("/proposals", {
+      fix: true,
+      write: false,
+      model: false,
+      events: taken,
+    });
+    expect([near.status, await near.text()]).toEqual([
+      400,
+      expect.stringContaining("no mapping of your files is near"),
+    ]);
   });
 });

@@ -43,7 +43,11 @@ export interface ProposeWorld {
   post(path: string, ...bodies: unknown[]): Promise<string[]>;
   propose(...args: string[]): ReturnType<CliWorld["rouse"]>;
   /** Sends a request to the admin API. */
-  admin(path: string, body: unknown, options?: { token?: string; signal?: AbortSignal }): Promise<Response>;
+  admin(
+    path: string,
+    body: unknown,
+    options?: { token?: string; signal?: AbortSignal },
+  ): Promise<Response>;
   readDraft(name: string): Promise<MappingFile>;
   hasDraft(name: string): boolean;
   listFixtures(path: string): Promise<string[]>;
@@ -58,10 +62,15 @@ export async function createProposeWorld(mappings: object[] = []): Promise<Propo
     gateway: { port: 0 },
     hooks: { enabled: true, token: TOKEN, mappings },
     models: {
-      providers: { local: { type: "openai-compatible", baseUrl: model.url, apiKey: "provider-key-0123456789" } },
+      providers: {
+        local: { type: "openai-compatible", baseUrl: model.url, apiKey: "provider-key-0123456789" },
+      },
       prices: { "local/big": { input: 1, output: 4 } },
     },
-    agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, list: [{ id: "main" }, { id: "ops" }] },
+    agents: {
+      defaults: { model: "local/big", heartbeat: { every: 0 } },
+      list: [{ id: "main" }, { id: "ops" }],
+    },
     channels: { slack: { botToken: BOT_TOKEN, apiUrl: slack.url } },
   });
   const gateway = await createGateway({ cwd: cli.dir, env: {}, workers: true });
@@ -69,7 +78,8 @@ export async function createProposeWorld(mappings: object[] = []): Promise<Propo
   const answers: unknown[] = [ANSWER];
   let asked = 0;
   model.says = ({ body }) => {
-    if ((body as { response_format?: unknown }).response_format === undefined) return { text: ["On it."] };
+    if ((body as { response_format?: unknown }).response_format === undefined)
+      return { text: ["On it."] };
     const answer = answers[Math.min(asked++, answers.length - 1)];
     return { text: [typeof answer === "string" ? answer : JSON.stringify(answer)] };
   };
@@ -84,7 +94,9 @@ export async function createProposeWorld(mappings: object[] = []): Promise<Propo
       const ids: string[] = [];
       for (const body of bodies) {
         const sent = typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body);
-        const answer = await gateway.fetch(new Request(`http://127.0.0.1/hooks/${path}`, { method: "POST", headers, body: sent }));
+        const answer = await gateway.fetch(
+          new Request(`http://127.0.0.1/hooks/${path}`, { method: "POST", headers, body: sent }),
+        );
         ids.push(answer.headers.get("x-request-id") ?? "");
       }
       return ids;
@@ -101,7 +113,9 @@ export async function createProposeWorld(mappings: object[] = []): Promise<Propo
         ...(signal && { signal }),
       }),
     async readDraft(name) {
-      const file = ["json", "json5"].map((end) => join(cli.dir, `mappings/drafts/${name}.${end}`)).find((one) => existsSync(one));
+      const file = ["json", "json5"]
+        .map((end) => join(cli.dir, `mappings/drafts/${name}.${end}`))
+        .find((one) => existsSync(one));
       expect(file).toBeDefined();
       return JSON5.parse<MappingFile>(await readFile(file ?? "", "utf8"));
     },

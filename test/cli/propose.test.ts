@@ -8,10 +8,14 @@ import { TOKEN } from "./world.ts";
 import { ANSWER, createProposeWorld, TICKET, type ProposeWorld } from "./propose-world.ts";
 
 let world: ProposeWorld;
-const open = async (...mappings: object[]): Promise<ProposeWorld> => (world = await createProposeWorld(mappings));
+const open = async (...mappings: object[]): Promise<ProposeWorld> =>
+  (world = await createProposeWorld(mappings));
 afterEach(() => world.close());
 
-const ticket = (id: number, more: object = {}) => ({ ...TICKET, ticket: { ...TICKET.ticket, id, ...more } });
+const ticket = (id: number, more: object = {}) => ({
+  ...TICKET,
+  ticket: { ...TICKET.ticket, id, ...more },
+});
 
 async function proposal(...args: string[]): Promise<Proposal> {
   const { code, out, err } = await world.propose(...args, "--json");
@@ -37,8 +41,12 @@ describe("rouse propose with a model", () => {
       "ops",
     );
     expect(code).toBe(0);
-    expect(out).toMatch(/at most 4 rounds and 60,000 tokens; a round takes about [\d,]+ \(about \$0\.\d+, and at most \$0\.24 in all\)/);
-    expect(out.indexOf("at most 4 rounds")).toBeLessThan(out.indexOf("round 1: takes 2 of 2 events"));
+    expect(out).toMatch(
+      /at most 4 rounds and 60,000 tokens; a round takes about [\d,]+ \(about \$0\.\d+, and at most \$0\.24 in all\)/,
+    );
+    expect(out.indexOf("at most 4 rounds")).toBeLessThan(
+      out.indexOf("round 1: takes 2 of 2 events"),
+    );
     expect(out).toContain("masked: payload.customer.email, payload.customer.name");
     expect(out).toContain("The draft is not live: hooks are handled as before.");
     expect(out).toContain("Wrote tests/desk/tickets.event.json5: accepted by tickets.event");
@@ -53,28 +61,50 @@ describe("rouse propose with a model", () => {
         to: "C0123ABC",
         name: "Ticket {{ticket.id}}",
         sessionKey: "hook:tickets:{{ticket.id}}",
-        messageTemplate: ["A ticket was opened: {{ticket.subject}}", "Priority: {{ticket.priority}}"],
+        messageTemplate: [
+          "A ticket was opened: {{ticket.subject}}",
+          "Priority: {{ticket.priority}}",
+        ],
       },
     ]);
-    expect((await world.cli.rouse(["drafts", "list"])).out).toMatch(/^tickets +mappings\/tickets\.json +fine$/m);
-    expect(await world.cli.rouse(["test"])).toMatchObject({ code: 0, out: expect.stringContaining("2 ") });
+    expect((await world.cli.rouse(["drafts", "list"])).out).toMatch(
+      /^tickets +mappings\/tickets\.json +fine$/m,
+    );
+    expect(await world.cli.rouse(["test"])).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("2 "),
+    });
     await world.post("desk", ticket(9));
-    expect([await world.countRuns(), world.model.asked.length, world.slack.posts]).toEqual([0, 1, []]);
+    expect([await world.countRuns(), world.model.asked.length, world.slack.posts]).toEqual([
+      0,
+      1,
+      [],
+    ]);
 
     // Fixtures of another draft say nothing about this one.
     await proposal("others", "--no-model", "--event", first);
     const accepted = await world.cli.rouse(["drafts", "accept", "tickets", "--yes"]);
-    expect(accepted).toMatchObject({ code: 0, out: expect.stringContaining("tests: 2 pass, 0 fail") });
+    expect(accepted).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("tests: 2 pass, 0 fail"),
+    });
     await world.cli.rouse(["drafts", "drop", "others"]);
     expect((await world.cli.rouse(["test"])).code).toBe(0);
     await world.post("desk", ticket(10));
-    await vi.waitFor(() => expect(world.slack.posts).toMatchObject([{ channel: "C0123ABC", text: "On it." }]), { timeout: 15_000 });
+    await vi.waitFor(
+      () => expect(world.slack.posts).toMatchObject([{ channel: "C0123ABC", text: "On it." }]),
+      { timeout: 15_000 },
+    );
     expect(await world.countRuns("tickets.event")).toBe(1);
   });
 
   it("shows the model the fields, 5 bodies with masked values inside the boundary, and the operator's words; no tools", async () => {
     await open();
-    const bodies = Array.from({ length: 8 }, (_, id) => ({ ...ticket(id), api_token: "tok-canary-4711", note: `body-${id}` }));
+    const bodies = Array.from({ length: 8 }, (_, id) => ({
+      ...ticket(id),
+      api_token: "tok-canary-4711",
+      note: `body-${id}`,
+    }));
     const events = await world.post("desk", ...bodies);
     await proposal("tickets", "--event", ...events);
     const [{ body, text }] = world.model.asked as [(typeof world.model.asked)[number]];
@@ -83,7 +113,10 @@ describe("rouse propose with a model", () => {
     expect(text).not.toMatch(/canary-4711|ann\.smith|"Ann"/);
     const OUTSIDE = /<<<EXTERNAL_CONTENT \w+>>>[^]*?<<<END_EXTERNAL_CONTENT \w+>>>/g;
     const outside = text.match(OUTSIDE)?.join("") ?? "";
-    expect([outside.includes("body-0"), text.replaceAll(OUTSIDE, "").includes("body-0")]).toEqual([true, false]);
+    expect([outside.includes("body-0"), text.replaceAll(OUTSIDE, "").includes("body-0")]).toEqual([
+      true,
+      false,
+    ]);
     expect(outside).toContain("ticket.priority: text, values");
   });
 
@@ -91,23 +124,43 @@ describe("rouse propose with a model", () => {
     ["no JSON", "I would love to help."],
     ["another schema", { mapping: {} }],
     ["a field that is not there", { ...ANSWER, message: ["{{ticket.subjet}}"] }],
-    ["a condition that holds for none", { ...ANSWER, conditions: [{ in: "payload", field: "ticket.id", operator: "less", values: [0] }] }],
+    [
+      "a condition that holds for none",
+      {
+        ...ANSWER,
+        conditions: [{ in: "payload", field: "ticket.id", operator: "less", values: [0] }],
+      },
+    ],
     ["an expression that is no path", { ...ANSWER, message: ["{{$uppercase(ticket.subject)}}"] }],
   ])("gives what is wrong back, and takes the mended answer: %s", async (_what, broken) => {
     await open();
     world.answers.splice(0, 1, broken, broken, broken, ANSWER);
     const events = await world.post("desk", ticket(7));
     const made = await proposal("tickets", "--event", ...events);
-    expect(made).toMatchObject({ problems: [], model: { rounds: 4 }, events: [{ isTaken: true, missing: [] }] });
+    expect(made).toMatchObject({
+      problems: [],
+      model: { rounds: 4 },
+      events: [{ isTaken: true, missing: [] }],
+    });
     expect(world.model.asked).toHaveLength(4);
     expect(world.model.asked[1]?.text).toContain("problem: ");
   });
 
   it("gives the explanation of conditions and texts back", async () => {
     await open();
-    world.answers.splice(0, 1, { ...ANSWER, conditions: [{ in: "payload", field: "ticket.id", operator: "less", values: [5] }] }, ANSWER);
+    world.answers.splice(
+      0,
+      1,
+      {
+        ...ANSWER,
+        conditions: [{ in: "payload", field: "ticket.id", operator: "less", values: [5] }],
+      },
+      ANSWER,
+    );
     await proposal("tickets", "--event", ...(await world.post("desk", ticket(7))));
-    expect(world.model.asked[1]?.text).toMatch(/does not hold: match\.payload\.ticket\.id \$lt 5: ticket\.id is the number 7/);
+    expect(world.model.asked[1]?.text).toMatch(
+      /does not hold: match\.payload\.ticket\.id \$lt 5: ticket\.id is the number 7/,
+    );
   });
 
   it("follows the operator's words about which events it takes", async () => {
@@ -117,7 +170,11 @@ describe("rouse propose with a model", () => {
     world.answers.splice(0, 1, { ...ANSWER, takes: [1] }, { ...ANSWER, takes: [1], conditions });
     const events = await world.post("desk", ticket(7), ticket(8, { priority: "P3" }));
     const made = await proposal("tickets", "--event", ...events, "--say", "only P1 tickets");
-    expect(made).toMatchObject({ problems: [], model: { rounds: 2 }, events: [{ isTaken: true }, { isTaken: false }] });
+    expect(made).toMatchObject({
+      problems: [],
+      model: { rounds: 2 },
+      events: [{ isTaken: true }, { isTaken: false }],
+    });
     expect(made.fixtures.map(({ outcome }) => outcome)).toEqual(["accepted", "unmatched"]);
     expect((await world.cli.rouse(["test"])).code).toBe(0);
   });
@@ -128,11 +185,16 @@ describe("rouse propose with a model", () => {
     const events = await world.post("desk", ticket(7), ticket(8, { subject: undefined }));
     const made = await proposal("tickets", "--event", ...events);
     expect(made.problems).toEqual(["event 2 does not have ticket.subject"]);
-    expect(made.notes).toEqual([expect.stringContaining("(the limit of 4 rounds); this is the best one")]);
+    expect(made.notes).toEqual([
+      expect.stringContaining("(the limit of 4 rounds); this is the best one"),
+    ]);
     expect(world.model.asked).toHaveLength(4);
     world.answers.splice(0, 1, "no");
     const failed = await world.propose("others", "--event", ...events);
-    expect(failed).toMatchObject({ code: 1, err: expect.stringMatching(/limit of 4 rounds\); nothing was written\. `--no-model`/) });
+    expect(failed).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/limit of 4 rounds\); nothing was written\. `--no-model`/),
+    });
     expect([world.hasDraft("others"), world.model.asked.length]).toEqual([false, 8]);
   });
 
@@ -141,10 +203,19 @@ describe("rouse propose with a model", () => {
     const says = world.model.says;
     const usage = { prompt_tokens: 50_000, completion_tokens: 8_500, total_tokens: 58_500 };
     world.model.says = (asked, call) => ({ ...says(asked, call), text: ["no"], usage });
-    const failed = await world.propose("tickets", "--event", ...(await world.post("desk", ticket(7))));
-    expect(failed).toMatchObject({ code: 1, err: expect.stringContaining("in 1 round (the limit of 60,000 tokens)") });
+    const failed = await world.propose(
+      "tickets",
+      "--event",
+      ...(await world.post("desk", ticket(7))),
+    );
+    expect(failed).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("in 1 round (the limit of 60,000 tokens)"),
+    });
     expect(world.model.asked).toHaveLength(1);
-    expect((world.model.asked[0] as { body: { max_tokens: number } }).body.max_tokens).toBeLessThanOrEqual(8_000);
+    expect(
+      (world.model.asked[0] as { body: { max_tokens: number } }).body.max_tokens,
+    ).toBeLessThanOrEqual(8_000);
   });
 
   it("says that the model is down, and offers the draft without it", async () => {
@@ -152,11 +223,18 @@ describe("rouse propose with a model", () => {
     world.model.says = () => ({ status: 401 });
     const events = await world.post("desk", ticket(7));
     const failed = await world.propose("tickets", "--event", ...events);
-    expect(failed).toMatchObject({ code: 1, err: expect.stringMatching(/the model gave no answer: .*nothing was written\. `--no-model`/) });
+    expect(failed).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/the model gave no answer: .*nothing was written\. `--no-model`/),
+    });
     expect(world.hasDraft("tickets")).toBe(false);
     const prompts = { select: async () => "yes" } as unknown as Prompts;
-    expect(await world.cli.rouse(["propose", "tickets", "--event", ...events], { prompts })).toMatchObject({ code: 0 });
-    expect((await world.readDraft("tickets")).mappings[0]?.match.payload).toEqual({ type: "ticket.opened" });
+    expect(
+      await world.cli.rouse(["propose", "tickets", "--event", ...events], { prompts }),
+    ).toMatchObject({ code: 0 });
+    expect((await world.readDraft("tickets")).mappings[0]?.match.payload).toEqual({
+      type: "ticket.opened",
+    });
   });
 
   it("keeps what is masked out of conditions, since real events do not have it", async () => {
@@ -164,8 +242,15 @@ describe("rouse propose with a model", () => {
     const standIn = (text: string): string => /"name":\s*"([^"]+)"/.exec(text)?.[1] ?? "none";
     const says = world.model.says;
     world.model.says = (asked, call) => {
-      const byName = { in: "payload", field: "customer.name", operator: "equals", values: [standIn(asked.text)] };
-      return call === 0 ? { text: [JSON.stringify({ ...ANSWER, conditions: [byName] })] } : says(asked, call);
+      const byName = {
+        in: "payload",
+        field: "customer.name",
+        operator: "equals",
+        values: [standIn(asked.text)],
+      };
+      return call === 0
+        ? { text: [JSON.stringify({ ...ANSWER, conditions: [byName] })] }
+        : says(asked, call);
     };
     const made = await proposal("tickets", "--event", ...(await world.post("desk", ticket(7))));
     expect(made).toMatchObject({ problems: [], notes: [], model: { rounds: 2 } });
@@ -185,23 +270,44 @@ describe("rouse propose --fix", () => {
   it("mends what the model may, and leaves recipient, channel and all else as they are", async () => {
     const live = { ...LIVE, auth: { token: TOKEN } };
     await open(live);
-    world.answers.splice(0, 1, { ...ANSWER, name: null, sessionField: null, message: null, channel: "evil", to: "C0EVIL" });
+    world.answers.splice(0, 1, {
+      ...ANSWER,
+      name: null,
+      sessionField: null,
+      message: null,
+      channel: "evil",
+      to: "C0EVIL",
+    });
     const events = await world.post("desk", ticket(7));
     const made = await proposal("--fix", "desk.ticket", "--event", ...events);
-    expect(made).toMatchObject({ name: "desk-ticket-fix", replaces: ["desk.ticket"], problems: [] });
+    expect(made).toMatchObject({
+      name: "desk-ticket-fix",
+      replaces: ["desk.ticket"],
+      problems: [],
+    });
     expect((await world.readDraft("desk-ticket-fix")).mappings).toEqual([
       { ...live, match: { path: "desk", payload: { type: "ticket.opened" } } },
     ]);
     // The model sees what it may write, and not who may call.
-    expect([world.model.asked[0]?.text.includes("ticket.created"), world.model.asked[0]?.text.includes(TOKEN)]).toEqual([true, false]);
+    expect([
+      world.model.asked[0]?.text.includes("ticket.created"),
+      world.model.asked[0]?.text.includes(TOKEN),
+    ]).toEqual([true, false]);
     expect((await world.cli.rouse(["test"])).code).toBe(0);
     expect((await world.cli.rouse(["drafts", "accept", "desk-ticket-fix", "--yes"])).code).toBe(0);
     await world.post("desk", ticket(8));
-    await vi.waitFor(() => expect(world.slack.posts).toMatchObject([{ channel: "C0LIVE" }]), { timeout: 15_000 });
+    await vi.waitFor(() => expect(world.slack.posts).toMatchObject([{ channel: "C0LIVE" }]), {
+      timeout: 15_000,
+    });
   });
 
   it.each([
-    ["a further value", { type: "ticket.created" }, "ticket.subject", { type: ["ticket.created", "ticket.opened"] }],
+    [
+      "a further value",
+      { type: "ticket.created" },
+      "ticket.subject",
+      { type: ["ticket.created", "ticket.opened"] },
+    ],
     [
       "a field that is called otherwise",
       { type: "ticket.opened", "ticket.prioritty": "P1" },
@@ -209,19 +315,52 @@ describe("rouse propose --fix", () => {
       { type: "ticket.opened", "ticket.priority": "P1" },
     ],
   ])("does without a model: %s", async (_what, payload, field, mended) => {
-    await open({ ...LIVE, match: { path: "desk", payload }, messageTemplate: `Opened: {{${field}}}` });
-    const made = await proposal("mended", "--fix", "desk.ticket", "--no-model", "--event", ...(await world.post("desk", ticket(7))));
-    expect(made).toMatchObject({ name: "mended", problems: [], model: null, events: [{ isTaken: true, missing: [] }] });
+    await open({
+      ...LIVE,
+      match: { path: "desk", payload },
+      messageTemplate: `Opened: {{${field}}}`,
+    });
+    const made = await proposal(
+      "mended",
+      "--fix",
+      "desk.ticket",
+      "--no-model",
+      "--event",
+      ...(await world.post("desk", ticket(7))),
+    );
+    expect(made).toMatchObject({
+      name: "mended",
+      problems: [],
+      model: null,
+      events: [{ isTaken: true, missing: [] }],
+    });
     const [mapping] = (await world.readDraft("mended")).mappings;
-    expect([mapping?.match.payload, [mapping?.messageTemplate].flat()]).toEqual([mended, ["Opened: {{ticket.subject}}"]]);
+    expect([mapping?.match.payload, [mapping?.messageTemplate].flat()]).toEqual([
+      mended,
+      ["Opened: {{ticket.subject}}"],
+    ]);
     expect(world.model.asked).toHaveLength(0);
   });
 
   it("keeps values that the mapping compares with, and writes no fixture that masking would change", async () => {
-    await open({ ...LIVE, match: { path: "desk", payload: { type: "ticket.created", "customer.email": TICKET.customer.email } } });
-    const made = await proposal("--fix", "desk.ticket", "--no-model", "--event", ...(await world.post("desk", ticket(7))));
+    await open({
+      ...LIVE,
+      match: {
+        path: "desk",
+        payload: { type: "ticket.created", "customer.email": TICKET.customer.email },
+      },
+    });
+    const made = await proposal(
+      "--fix",
+      "desk.ticket",
+      "--no-model",
+      "--event",
+      ...(await world.post("desk", ticket(7))),
+    );
     expect(made).toMatchObject({ problems: [], events: [{ isTaken: true }], fixtures: [] });
-    expect(made.notes).toEqual([expect.stringMatching(/has no fixture: masking payload\.customer\.email changes/)]);
+    expect(made.notes).toEqual([
+      expect.stringMatching(/has no fixture: masking payload\.customer\.email changes/),
+    ]);
   });
 
   it("keeps the comments of the mapping", async () => {
@@ -231,18 +370,31 @@ describe("rouse propose --fix", () => {
     await mkdir(join(world.cli.dir, "mappings"), { recursive: true });
     await world.cli.write("mappings/desk.json5", text);
     expect(await world.gateway.reload()).toMatchObject({ ok: true });
-    const made = await proposal("--fix", "desk.ticket", "--no-model", "--event", ...(await world.post("desk", ticket(7))));
+    const made = await proposal(
+      "--fix",
+      "desk.ticket",
+      "--no-model",
+      "--event",
+      ...(await world.post("desk", ticket(7))),
+    );
     expect(made.text).toMatch(/\/\/ ours\n[^]*'?ticket\.opened[^]*\/\/ kept\n/);
   });
 
   it.each([
     [["--fix", "gone"], 1, 'there is no mapping "gone"'],
-    [["--fix", "desk.ticket", "--deliver", "slack:C1"], 2, "keeps its agent, channel and recipient"],
+    [
+      ["--fix", "desk.ticket", "--deliver", "slack:C1"],
+      2,
+      "keeps its agent, channel and recipient",
+    ],
     [["--fix", "shop.order"], 2, 'the events came to desk, and "shop.order" is a mapping of shop'],
   ])("refuses %j", async (args, code, message) => {
     await open(LIVE, { id: "shop.order", match: { path: "shop" }, messageTemplate: "x" });
     const events = await world.post("desk", ticket(7));
-    expect(await world.propose(...args, "--event", ...events)).toMatchObject({ code, err: expect.stringContaining(message) });
+    expect(await world.propose(...args, "--event", ...events)).toMatchObject({
+      code,
+      err: expect.stringContaining(message),
+    });
     expect(world.model.asked).toHaveLength(0);
   });
 });
@@ -254,8 +406,17 @@ describe("rouse propose --no-model", () => {
       { type: "a", id: 1, path: "/x", state: "new", extra: true, token: "canary-token-1" },
       { type: "b", id: 2, path: "/y", state: "old", deep: { title: "T" }, token: "canary-token-2" },
     ];
-    const made = await proposal("acme", "--no-model", "--event", ...(await world.post("acme", ...bodies)));
-    expect(made).toMatchObject({ model: null, problems: [], events: [{ isTaken: true }, { isTaken: true }] });
+    const made = await proposal(
+      "acme",
+      "--no-model",
+      "--event",
+      ...(await world.post("acme", ...bodies)),
+    );
+    expect(made).toMatchObject({
+      model: null,
+      problems: [],
+      events: [{ isTaken: true }, { isTaken: true }],
+    });
     expect((await world.readDraft("acme")).mappings).toEqual([
       {
         id: "acme.event",
@@ -291,10 +452,19 @@ describe("rouse propose --no-model", () => {
     const { code, out } = await world.propose("acme", "--no-model", "--event", ...events);
     expect([code, out.match(/^left out: /gm)?.length]).toEqual([0, 2]);
     expect((await world.cli.rouse(["test"])).code).toBe(0);
-    world.answers.splice(0, 1, { ...ANSWER, conditions: [], name: null, sessionField: null, message: ["{{id}}"] });
+    world.answers.splice(0, 1, {
+      ...ANSWER,
+      conditions: [],
+      name: null,
+      sessionField: null,
+      message: ["{{id}}"],
+    });
     expect(await proposal("deep", "--event", events[0] ?? "")).toMatchObject({ problems: [] });
     const broken = await world.propose("broken", "--no-model", "--event", ...events.slice(1));
-    expect(broken).toMatchObject({ code: 2, err: expect.stringContaining("no event can be drafted from: evt_") });
+    expect(broken).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("no event can be drafted from: evt_"),
+    });
   });
 });
 
@@ -306,10 +476,16 @@ describe("what a proposal refuses", () => {
     const before = readFileSync(join(world.cli.dir, "mappings/drafts/tickets.json"), "utf8");
     for (const [name, message] of [
       ["tickets", "tickets.json is there already"],
-      ["other", 'there is a live mapping "other.event" in rouse.json5, which the draft "other" would replace'],
+      [
+        "other",
+        'there is a live mapping "other.event" in rouse.json5, which the draft "other" would replace',
+      ],
       ["../x", 'use lower-case letters, digits and "-"'],
     ] as const)
-      expect(await world.propose(name, "--event", ...events)).toMatchObject({ code: 2, err: expect.stringContaining(message) });
+      expect(await world.propose(name, "--event", ...events)).toMatchObject({
+        code: 2,
+        err: expect.stringContaining(message),
+      });
     // A mapping may have a draft's name.
     await proposal("other-tickets", "--no-model", "--event", ...events);
     expect(readFileSync(join(world.cli.dir, "mappings/drafts/tickets.json"), "utf8")).toBe(before);
@@ -320,7 +496,10 @@ describe("what a proposal refuses", () => {
 
   it("templates as recipients, unknown agents and channels, events of several hooks: before a model is asked", async () => {
     await open();
-    const [first = "", second = ""] = [...(await world.post("desk", ticket(7))), ...(await world.post("shop", ticket(8)))];
+    const [first = "", second = ""] = [
+      ...(await world.post("desk", ticket(7))),
+      ...(await world.post("shop", ticket(8))),
+    ];
     for (const [args, message] of [
       [["--event", first, "--deliver", "slack:{{reply_to}}"], "are no templates"],
       [["--event", first, "--agent", "{{agent}}"], "are no templates"],
@@ -343,9 +522,19 @@ describe("what a proposal refuses", () => {
       models: unknown;
       agents: { defaults: { model?: string } };
     };
-    await world.cli.write("rouse.json5", { ...config, models: {}, agents: { list: [{ id: "main" }] } });
+    await world.cli.write("rouse.json5", {
+      ...config,
+      models: {},
+      agents: { list: [{ id: "main" }] },
+    });
     expect(await world.gateway.reload()).toMatchObject({ ok: true });
-    const made = await proposal("tickets", "--say", "page me", "--event", ...(await world.post("desk", ticket(7))));
+    const made = await proposal(
+      "tickets",
+      "--say",
+      "page me",
+      "--event",
+      ...(await world.post("desk", ticket(7))),
+    );
     expect(made.notes).toEqual([
       expect.stringContaining("no model is configured"),
       expect.stringContaining("without a model nothing can follow it"),
@@ -361,7 +550,12 @@ describe("where files go", () => {
     await world.cli.write("mappings/drafts", "no folder");
     const events = await world.post("desk", ticket(7));
     const { code, out, err } = await world.propose("tickets", "--no-model", "--event", ...events);
-    expect([code, err]).toEqual([0, expect.stringMatching(/drafts\/tickets\.json cannot be written \(E\w+\)\nThe files as a patch/)]);
+    expect([code, err]).toEqual([
+      0,
+      expect.stringMatching(
+        /drafts\/tickets\.json cannot be written \(E\w+\)\nThe files as a patch/,
+      ),
+    ]);
     expect(out).toMatch(/^\+\+\+ b\/mappings\/drafts\/tickets\.json$/m);
     expect(await world.listFixtures("desk")).toEqual(["tickets.event.json5"]);
   });
@@ -369,7 +563,12 @@ describe("where files go", () => {
   it("never compares with a stand-in, which real events do not have", async () => {
     await open();
     const body = { type: "ann.smith@shop.test", id: 1 };
-    const made = await proposal("mails", "--no-model", "--event", ...(await world.post("mails", body)));
+    const made = await proposal(
+      "mails",
+      "--no-model",
+      "--event",
+      ...(await world.post("mails", body)),
+    );
     expect((await world.readDraft("mails")).mappings[0]?.match.payload).toEqual({});
     expect(made.text).not.toContain("ann.smith");
     expect(await world.listFixtures("mails")).toEqual(["mails.event.json5"]);
@@ -379,7 +578,10 @@ describe("where files go", () => {
     await open();
     const events = await world.post("desk", ticket(7));
     await world.gateway.stop();
-    expect(await proposal("tickets", "--event", ...events)).toMatchObject({ problems: [], model: { ref: "local/big", rounds: 1 } });
+    expect(await proposal("tickets", "--event", ...events)).toMatchObject({
+      problems: [],
+      model: { ref: "local/big", rounds: 1 },
+    });
     expect(world.hasDraft("tickets")).toBe(true);
   });
 });
@@ -405,7 +607,9 @@ describe("POST /admin/v1/proposals", () => {
         expect.objectContaining({ error: expect.objectContaining({ code }) }),
       ]);
     }
-    const { plan } = (await (await world.admin("/proposals/check", wanted)).json()) as { plan: ProposalPlan };
+    const { plan } = (await (await world.admin("/proposals/check", wanted)).json()) as {
+      plan: ProposalPlan;
+    };
     expect(plan).toMatchObject({
       name: "tickets",
       path: "desk",
@@ -424,25 +628,43 @@ describe("POST /admin/v1/proposals", () => {
       { type: "end", ok: true, proposal: { whatIf: { changed: 1 } } },
     ]);
     world.answers.splice(0, 1, "no");
-    const failed = (await (await world.admin("/proposals", { ...wanted, name: "second" })).text()).trim().split("\n");
-    expect(JSON.parse(failed.at(-1) ?? "")).toMatchObject({ type: "end", ok: false, code: "model_failed" });
+    const failed = (await (await world.admin("/proposals", { ...wanted, name: "second" })).text())
+      .trim()
+      .split("\n");
+    expect(JSON.parse(failed.at(-1) ?? "")).toMatchObject({
+      type: "end",
+      ok: false,
+      code: "model_failed",
+    });
     expect(existsSync(join(world.cli.dir, "mappings/drafts/second.json"))).toBe(false);
   });
 
   it("writes nothing for a caller that has left, and ends the call of the model", async () => {
     await open();
-    const [first = "", second = ""] = await world.post("desk", ticket(7), ticket(8, { subject: undefined }));
+    const [first = "", second = ""] = await world.post(
+      "desk",
+      ticket(7),
+      ticket(8, { subject: undefined }),
+    );
     const left = new AbortController();
     const [half, says] = [{ ...ANSWER, name: "Ticket {{ticket.subject}}" }, world.model.says];
     world.answers.splice(0, 1, half);
     world.model.says = (asked, call) =>
-      call === 0 ? says(asked, call) : { ...says(asked, call), wait: () => new Promise(() => undefined) };
-    const answer = await world.admin("/proposals", { name: "tickets", events: [first, second] }, { signal: left.signal });
+      call === 0
+        ? says(asked, call)
+        : { ...says(asked, call), wait: () => new Promise(() => undefined) };
+    const answer = await world.admin(
+      "/proposals",
+      { name: "tickets", events: [first, second] },
+      { signal: left.signal },
+    );
     const read = answer.text().catch(() => "left");
     await vi.waitFor(() => expect(world.model.asked).toHaveLength(2), { timeout: 30_000 });
     left.abort();
     expect(await read).toBe("left");
-    await vi.waitFor(() => expect(world.model.asked[1]?.gone.aborted).toBe(true), { timeout: 30_000 });
+    await vi.waitFor(() => expect(world.model.asked[1]?.gone.aborted).toBe(true), {
+      timeout: 30_000,
+    });
     await new Promise((done) => setTimeout(done, 1500));
     expect([world.hasDraft("tickets"), await world.listFixtures("desk")]).toEqual([false, []]);
   });

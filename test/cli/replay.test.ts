@@ -11,7 +11,11 @@ beforeAll(async () => {
   cli = await createCli();
   const mappings = [
     { id: "items", match: { path: "cart" }, forEach: "items", messageTemplate: "Item {{item}}" },
-    { id: "note", match: { path: "note", payload: { kind: "good" } }, messageTemplate: "Note {{text}}" },
+    {
+      id: "note",
+      match: { path: "note", payload: { kind: "good" } },
+      messageTemplate: "Note {{text}}",
+    },
   ];
   world = await createWorld({ dir: cli.dir, workers: false, config: { hooks: { mappings } } });
 });
@@ -35,9 +39,18 @@ describe("rouse events replay", () => {
     expect((await cli.rouse(["events", "show", made])).out).toContain(`${id}, with an edited body`);
     expect((await cli.rouse(["events", "show", id])).out).toContain('"kind":"bad"');
     const same = await cli.rouse(["events", "replay", id, "--edit"], { env: { EDITOR: "true" } });
-    expect([same.code, same.out, same.err]).toEqual([0, "", expect.stringContaining("not changed; nothing was replayed")]);
-    const failed = await cli.rouse(["events", "replay", id, "--edit"], { env: { EDITOR: "false" } });
-    expect([failed.code, failed.err]).toEqual([2, expect.stringContaining("ended with 1; nothing was replayed")]);
+    expect([same.code, same.out, same.err]).toEqual([
+      0,
+      "",
+      expect.stringContaining("not changed; nothing was replayed"),
+    ]);
+    const failed = await cli.rouse(["events", "replay", id, "--edit"], {
+      env: { EDITOR: "false" },
+    });
+    expect([failed.code, failed.err]).toEqual([
+      2,
+      expect.stringContaining("ended with 1; nothing was replayed"),
+    ]);
     expect(readdirSync(tmpdir()).filter((name) => name.startsWith("rouse-edit-"))).toEqual([]);
   });
 
@@ -54,8 +67,19 @@ describe("rouse events replay", () => {
   it("replays what filters leave, at a rate, and asks before work is done twice", async () => {
     for (let n = 0; n < 3; n++) await send("note", { kind: "other", n });
     const refused = await cli.rouse(["events", "replay", "--path", "note"]);
-    expect([refused.code, refused.err]).toEqual([2, expect.stringContaining("do their work a second time")]);
-    const tried = await cli.rouse(["events", "replay", "--path", "note", "--outcome", "unmatched", "--dry-run"]);
+    expect([refused.code, refused.err]).toEqual([
+      2,
+      expect.stringContaining("do their work a second time"),
+    ]);
+    const tried = await cli.rouse([
+      "events",
+      "replay",
+      "--path",
+      "note",
+      "--outcome",
+      "unmatched",
+      "--dry-run",
+    ]);
     expect(tried.out).toMatch(/^3 would be replayed: 3 unmatched/);
     const { code, out } = await cli.rouse([
       "events",
@@ -70,7 +94,9 @@ describe("rouse events replay", () => {
       "20/s",
     ]);
     expect([code, out.trimEnd().split("\n").at(-1)]).toEqual([0, "2 replayed: 2 unmatched"]);
-    expect((await cli.rouse(["events", "replay", "--path", "cart", "--yes"])).out).toContain("Item a");
+    expect((await cli.rouse(["events", "replay", "--path", "cart", "--yes"])).out).toContain(
+      "Item a",
+    );
   });
 
   it("takes the events of a path, a mapping, an outcome and a time, the newest first where there are too many", async () => {
@@ -78,26 +104,59 @@ describe("rouse events replay", () => {
     const start = Date.UTC(2026, 0, 1);
     let at = start;
     const own = await createCli();
-    const mappings = ["a", "b"].map((kind) => ({ id: kind, match: { path: "t", payload: { kind } }, messageTemplate: "{{n}}" }));
+    const mappings = ["a", "b"].map((kind) => ({
+      id: kind,
+      match: { path: "t", payload: { kind } },
+      messageTemplate: "{{n}}",
+    }));
     const other = { id: "other", match: { path: "o" }, messageTemplate: "{{n}}" };
-    const timed = await createWorld({ dir: own.dir, workers: false, clock, config: { hooks: { mappings: [...mappings, other] } } });
+    const timed = await createWorld({
+      dir: own.dir,
+      workers: false,
+      clock,
+      config: { hooks: { mappings: [...mappings, other] } },
+    });
     try {
       for (let n = 0; n < 6; n++) {
         at = start + n * 3_600_000;
         await timed.post(n === 5 ? "/hooks/o" : "/hooks/t", { kind: "abc"[n % 3], n });
       }
       const texts = async (...args: string[]): Promise<string[]> => {
-        const { code, out, err } = await own.rouse(["events", "replay", "--dry-run", "--json", ...args]);
+        const { code, out, err } = await own.rouse([
+          "events",
+          "replay",
+          "--dry-run",
+          "--json",
+          ...args,
+        ]);
         expect([code, err]).toEqual([0, expect.any(String)]);
-        const { events, outcomes } = JSON.parse(out) as { events: number; outcomes: Record<string, number> };
-        return [String(events), ...Object.entries(outcomes).map(([outcome, count]) => `${count} ${outcome}`)];
+        const { events, outcomes } = JSON.parse(out) as {
+          events: number;
+          outcomes: Record<string, number>;
+        };
+        return [
+          String(events),
+          ...Object.entries(outcomes).map(([outcome, count]) => `${count} ${outcome}`),
+        ];
       };
       expect(await texts("--path", "t")).toEqual(["5", "4 accepted", "1 unmatched"]);
       expect(await texts("--mapping", "a")).toEqual(["2", "2 accepted"]);
       expect(await texts("--outcome", "unmatched")).toEqual(["1", "1 unmatched"]);
-      expect(await texts("--since", "2026-01-01T01:30Z", "--until", "2026-01-01T04:30Z")).toEqual(["3", "1 unmatched", "2 accepted"]);
+      expect(await texts("--since", "2026-01-01T01:30Z", "--until", "2026-01-01T04:30Z")).toEqual([
+        "3",
+        "1 unmatched",
+        "2 accepted",
+      ]);
       // Done: two of b's at 01:00 and 04:00; the limit keeps the newer one.
-      const { out } = await own.rouse(["events", "replay", "--mapping", "b", "--limit", "1", "--yes"]);
+      const { out } = await own.rouse([
+        "events",
+        "replay",
+        "--mapping",
+        "b",
+        "--limit",
+        "1",
+        "--yes",
+      ]);
       expect(out).toContain("run  ");
       const replayed = /^(evt_\w+) → /m.exec(out)?.[1] ?? "";
       expect((await own.rouse(["events", "show", replayed])).out).toContain('"n":4');
@@ -109,15 +168,28 @@ describe("rouse events replay", () => {
   });
 
   it("replays several events that are named, the oldest first, and each once", async () => {
-    const [first, second] = [await send("note", { kind: "first" }), await send("note", { kind: "second" })];
+    const [first, second] = [
+      await send("note", { kind: "first" }),
+      await send("note", { kind: "second" }),
+    ];
     const named = ["events", "replay", second, first];
     const tried = await cli.rouse([...named, "--dry-run"]);
-    const expected = new RegExp(`^${first}  unmatched[^]*\n${second}  unmatched[^]*\n2 would be replayed: 2 unmatched\n$`);
+    const expected = new RegExp(
+      `^${first}  unmatched[^]*\n${second}  unmatched[^]*\n2 would be replayed: 2 unmatched\n$`,
+    );
     expect([tried.code, tried.out]).toEqual([0, expect.stringMatching(expected)]);
     const { code, out } = await cli.rouse([...named, "--rate", "20/s"]);
-    expect([code, out]).toEqual([0, expect.stringMatching(new RegExp(`^${first} → [^]*\n${second} → [^]*\n2 replayed: 2 unmatched\n$`))]);
+    expect([code, out]).toEqual([
+      0,
+      expect.stringMatching(
+        new RegExp(`^${first} → [^]*\n${second} → [^]*\n2 replayed: 2 unmatched\n$`),
+      ),
+    ]);
     const again = await cli.rouse(named);
-    expect([again.code, again.out]).toEqual([1, expect.stringContaining(`${first}  not replayed: it was replayed before, as evt_`)]);
+    expect([again.code, again.out]).toEqual([
+      1,
+      expect.stringContaining(`${first}  not replayed: it was replayed before, as evt_`),
+    ]);
   });
 
   it("says which options do not go together", async () => {
@@ -133,12 +205,18 @@ describe("rouse events replay", () => {
     expect(await fails("--failed", "--edit")).toContain("--edit goes with one event");
     expect(await fails("--outcome", "unmatched", "--rate", "fast")).toContain("such as 5/s");
     for (const dryRun of [[], ["--dry-run"]]) {
-      const wrong = (...args: string[]): Promise<string> => fails("--outcome", "unmatched", ...args, ...dryRun);
-      for (const limit of ["0", "many", "-1", "1.5", "1e9"]) expect(await wrong("--limit", limit)).toContain("write a number from 1");
+      const wrong = (...args: string[]): Promise<string> =>
+        fails("--outcome", "unmatched", ...args, ...dryRun);
+      for (const limit of ["0", "many", "-1", "1.5", "1e9"])
+        expect(await wrong("--limit", limit)).toContain("write a number from 1");
       for (const name of ["since", "until"])
         for (const time of ["yesterday", "7", "2026-13-01", "1y", ""])
-          expect(await wrong(`--${name}`, time)).toContain(`--${name} ${time}: write an age such as "90m" or "7d", or a date`);
-      expect(await wrong("--since", "1h", "--until", "2h")).toContain("--since 1h is not before --until 2h");
+          expect(await wrong(`--${name}`, time)).toContain(
+            `--${name} ${time}: write an age such as "90m" or "7d", or a date`,
+          );
+      expect(await wrong("--since", "1h", "--until", "2h")).toContain(
+        "--since 1h is not before --until 2h",
+      );
       expect(await wrong("--rate", "0")).toContain("such as 5/s");
       expect(await fails("--outcome", "done", ...dryRun)).toContain(
         "--outcome done: write accepted, skipped, unmatched, duplicate, rejected, failed",

@@ -15,7 +15,11 @@ function createGateway(count: number) {
       asked.push(before);
       const row = before === undefined ? count : Number(before);
       const isLast = row === 1;
-      return { rows: [row], next: isLast ? null : String(row - 1), searchedTo: isLast ? null : "2026-01-05T12:00:00.000Z" };
+      return {
+        rows: [row],
+        next: isLast ? null : String(row - 1),
+        searchedTo: isLast ? null : "2026-01-05T12:00:00.000Z",
+      };
     },
   };
 }
@@ -52,7 +56,12 @@ it("continues a search that the gateway ended, until the page is full", async ()
 
 it("continues until there are no older rows", async () => {
   const gateway = createGateway(3);
-  const answer = await readListPage(createIo(), { before: undefined, limit: undefined }, gateway.ask, getRows);
+  const answer = await readListPage(
+    createIo(),
+    { before: undefined, limit: undefined },
+    gateway.ask,
+    getRows,
+  );
   expect(answer).toEqual({ rows: [3, 2, 1], next: null, searchedTo: null });
 });
 

@@ -9,17 +9,34 @@ import { describePostgres, newSchema } from "../store/postgres.ts";
 import { createCli, type CliWorld } from "./world.ts";
 
 /** Bodies are counted every two minutes: here ten times a second. */
-const clock = { ...systemClock, sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(Math.min(ms, 100), signal) };
+const clock = {
+  ...systemClock,
+  sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(Math.min(ms, 100), signal),
+};
 
 const MAPPINGS = [
   {
     id: "order.big",
-    match: { path: "shop", payload: { type: "order", "data.total": { $gte: 100 }, "data.custmer.name": "Ada" } },
+    match: {
+      path: "shop",
+      payload: { type: "order", "data.total": { $gte: 100 }, "data.custmer.name": "Ada" },
+    },
     messageTemplate: "Order {{ data.id }} of {{ data.customer.name }}",
     deliver: false,
   },
-  { id: "order.any", match: { path: "shop" }, messageTemplate: "Order {{ $uppercase(data.customer.name) }}", deliver: false },
-  { id: "order.count", match: { path: "busy" }, messageTemplate: "{{ id }}", deliver: false, limits: { runsPerHour: 1 } },
+  {
+    id: "order.any",
+    match: { path: "shop" },
+    messageTemplate: "Order {{ $uppercase(data.customer.name) }}",
+    deliver: false,
+  },
+  {
+    id: "order.count",
+    match: { path: "busy" },
+    messageTemplate: "{{ id }}",
+    deliver: false,
+    limits: { runsPerHour: 1 },
+  },
 ];
 
 interface Both {
@@ -29,28 +46,51 @@ interface Both {
 
 async function begin(config: object, hooks: object = {}): Promise<Both> {
   const cli = await createCli();
-  return { cli, world: await createWorld({ dir: cli.dir, clock, config: { hooks: { mappings: MAPPINGS, ...hooks }, ...config } }) };
+  return {
+    cli,
+    world: await createWorld({
+      dir: cli.dir,
+      clock,
+      config: { hooks: { mappings: MAPPINGS, ...hooks }, ...config },
+    }),
+  };
 }
 
 const order = (n: number, data: object = {}) => ({
   type: "order",
   secret: `s${n % 2}`,
-  data: { id: n, total: String(n), customer: { name: "Ada", ref: "sk_live_4242" }, lines: [{ sku: n % 2 === 0 ? "tea" : "pot" }], ...data },
+  data: {
+    id: n,
+    total: String(n),
+    customer: { name: "Ada", ref: "sk_live_4242" },
+    lines: [{ sku: n % 2 === 0 ? "tea" : "pot" }],
+    ...data,
+  },
 });
 
 function shapeTests(both: () => Both): void {
   const post = async (path: string, count: number, make: (n: number) => unknown): Promise<void> => {
-    for (let n = 0; n < count; n++) expect((await both().world.post(`/hooks/${path}`, make(n))).status).toBeLessThan(300);
+    for (let n = 0; n < count; n++)
+      expect((await both().world.post(`/hooks/${path}`, make(n))).status).toBeLessThan(300);
   };
   const shape = async (path: string, ...options: string[]): Promise<HookShape> => {
-    const { code, out, err } = await both().cli.rouse(["hooks", "shape", path, "--json", ...options]);
+    const { code, out, err } = await both().cli.rouse([
+      "hooks",
+      "shape",
+      path,
+      "--json",
+      ...options,
+    ]);
     expect([code, err]).toEqual([0, expect.any(String)]);
     return (JSON.parse(out) as { shape: HookShape }).shape;
   };
-  const validate = async (...options: string[]) => both().cli.rouse(["config", "validate", ...options]);
+  const validate = async (...options: string[]) =>
+    both().cli.rouse(["config", "validate", ...options]);
   const doctor = async (id: string): Promise<{ status: string; message: string } | undefined> => {
     const { out } = await both().cli.rouse(["doctor", "--json"]);
-    return (JSON.parse(out) as { checks: { id: string; status: string; message: string }[] }).checks.find((check) => check.id === id);
+    return (
+      JSON.parse(out) as { checks: { id: string; status: string; message: string }[] }
+    ).checks.find((check) => check.id === id);
   };
 
   it("shows fields with types, shares and values, and no value that may be a secret", async () => {
@@ -59,9 +99,13 @@ function shapeTests(both: () => Both): void {
     const byName = new Map(fields.map((field) => [field.name, field]));
     expect(events).toBe(25);
     expect(byName.get("type")).toMatchObject({ types: { text: 25 }, share: 1, values: ["order"] });
-    expect(byName.get("data.lines[].sku")).toMatchObject({ types: { text: 25 }, values: expect.arrayContaining(["tea", "pot"]) });
+    expect(byName.get("data.lines[].sku")).toMatchObject({
+      types: { text: 25 },
+      values: expect.arrayContaining(["tea", "pot"]),
+    });
     expect(byName.get("data.note")).toMatchObject({ types: { null: 5 }, share: 0.2 });
-    for (const hidden of ["secret", "data.customer.ref", "data.id"]) expect(byName.get(hidden)).not.toHaveProperty("values");
+    for (const hidden of ["secret", "data.customer.ref", "data.id"])
+      expect(byName.get(hidden)).not.toHaveProperty("values");
     expect((await shape("shop", "--last", "3")).events).toBe(3);
     expect((await both().cli.rouse(["events", "replay", "latest"])).code).toBe(0);
     expect((await shape("shop")).events).toBe(25);
@@ -69,25 +113,36 @@ function shapeTests(both: () => Both): void {
     expect(out).toMatch(/^shop: fields of 25 recorded bodies\n/);
     expect(out).toMatch(/\ndata\.lines\[\]\.sku +text +100% .*"tea"/);
     expect((await both().cli.rouse(["hooks", "shape", "shop", "--last", "0"])).code).toBe(2);
-    expect((await both().world.admin("/admin/v1/hooks/shape?path=shop&last=9999")).status).toBe(400);
+    expect((await both().world.admin("/admin/v1/hooks/shape?path=shop&last=9999")).status).toBe(
+      400,
+    );
   });
 
   it("compares mappings with recorded bodies: in validate, in doctor, and where the gateway warns", async () => {
-    await both().world.until(async () => (await validate()).out.includes("none of 25 recorded bodies"));
+    await both().world.until(async () =>
+      (await validate()).out.includes("none of 25 recorded bodies"),
+    );
     const { code, out } = await validate();
     expect([code, out]).toEqual([
       0,
-      expect.stringMatching(/rouse\.json5:1:\d+ {2}hooks\.mappings\[0\]\.match\.payload\.data\.custmer\.name: /),
+      expect.stringMatching(
+        /rouse\.json5:1:\d+ {2}hooks\.mappings\[0\]\.match\.payload\.data\.custmer\.name: /,
+      ),
     ]);
     expect(out).toContain(
       'none of 25 recorded bodies has the field "data.custmer.name". Did you mean "data.customer.name"? (lint: unknown-field)',
     );
-    expect(out).toContain('compares with a number, and "data.total" was text in all of 25 recorded bodies (lint: wrong-type)');
+    expect(out).toContain(
+      'compares with a number, and "data.total" was text in all of 25 recorded bodies (lint: wrong-type)',
+    );
     expect(out.match(/warning: /g)).toHaveLength(2);
     expect((await validate("--strict")).code).toBe(1);
     const { warnings } = both().world.gateway.status();
     expect(warnings.map(({ rule }) => rule)).toEqual(["unknown-field", "wrong-type"]);
-    expect(await doctor("warnings")).toMatchObject({ status: "warn", message: expect.stringContaining("and 1 more") });
+    expect(await doctor("warnings")).toMatchObject({
+      status: "warn",
+      message: expect.stringContaining("and 1 more"),
+    });
   });
 
   it("says when a field is gone from all bodies, and how many mappings read it", async () => {
@@ -101,7 +156,11 @@ function shapeTests(both: () => Both): void {
       const check = await doctor("shapes");
       return check?.status === "warn" && check;
     });
-    const today = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", timeZone: "UTC" }).format(Date.now());
+    const today = new Intl.DateTimeFormat("en-GB", {
+      day: "numeric",
+      month: "long",
+      timeZone: "UTC",
+    }).format(Date.now());
     expect(found.message).toBe(
       `shop: data.customer.name is gone since ${today}, 2 mappings read it: the sender's bodies have changed, see \`rouse hooks shape <path>\``,
     );
@@ -116,7 +175,9 @@ function shapeTests(both: () => Both): void {
     );
     const { fields } = await shape("busy");
     const names = fields.map(({ name }) => name);
-    expect(names).toEqual(expect.arrayContaining(["__proto__.x", "constructor", "by.*", "deep[][]"]));
+    expect(names).toEqual(
+      expect.arrayContaining(["__proto__.x", "constructor", "by.*", "deep[][]"]),
+    );
     expect(names.length).toBeLessThan(40);
     expect(({} as { x?: unknown }).x).toBeUndefined();
     const { out } = await both().cli.rouse(["hooks", "shape", "busy"]);
@@ -152,19 +213,28 @@ describePostgres("rouse hooks shape, on PostgreSQL", () => {
 
 describe("what is kept of bodies", () => {
   const bodies = async ({ world }: Both): Promise<boolean> => {
-    const { events } = (await world.admin("/admin/v1/events?limit=1")).body as { events: { id: string }[] };
-    const { event } = (await world.admin(`/admin/v1/events/${events[0]?.id}`)).body as { event: { request: { body: unknown } } };
+    const { events } = (await world.admin("/admin/v1/events?limit=1")).body as {
+      events: { id: string }[];
+    };
+    const { event } = (await world.admin(`/admin/v1/events/${events[0]?.id}`)).body as {
+      event: { request: { body: unknown } };
+    };
     return event.request.body !== null;
   };
   const names = async ({ world }: Both): Promise<string[]> =>
-    ((await world.admin("/admin/v1/hooks/shape?path=shop")).body as { shape: HookShape }).shape.fields.map(({ name }) => name);
+    (
+      (await world.admin("/admin/v1/hooks/shape?path=shop")).body as { shape: HookShape }
+    ).shape.fields.map(({ name }) => name);
 
   it("are names and types after hooks.retention, and nothing with retention 0", async () => {
     const kept = await begin({}, { retention: "1s" });
     await kept.world.post("/hooks/shop", order(1));
     await kept.world.until(async () => !(await bodies(kept)));
     expect(await names(kept)).toContain("data.lines[].sku");
-    expect(((await kept.world.admin("/admin/v1/hooks/shape?path=shop")).body as { shape: HookShape }).shape).toMatchObject({ events: 0 });
+    expect(
+      ((await kept.world.admin("/admin/v1/hooks/shape?path=shop")).body as { shape: HookShape })
+        .shape,
+    ).toMatchObject({ events: 0 });
     kept.world.write("rouse.json5", {
       gateway: { port: 0 },
       hooks: { enabled: true, token: TOKEN, retention: 0, mappings: MAPPINGS },
@@ -181,32 +251,48 @@ describe("what is kept of bodies", () => {
   it.each<[retention: string | number, hasNames: boolean]>([
     ["1s", true],
     [0, false],
-  ])("is no value of a body, wherever in the store: with retention %s", async (retention, hasNames) => {
-    const kept = await begin({}, { retention });
-    const canary = "canary-4711-of-a-body";
-    const send = (n: number) =>
-      kept.world.post("/hooks/shop", order(n, { [`${canary}@shop.example`]: 1, note: canary, deep: [{ canary }] }));
-    for (let n = 0; n < 3; n++) await send(n);
-    await kept.world.until(async () => !(await bodies(kept)));
-    if (hasNames) expect(await names(kept)).toEqual(expect.arrayContaining(["data.note", "data.*", "data.deep[].canary"]));
-    else expect(await names(kept)).toEqual([]);
-    await kept.world.stop();
-    const db = new DatabaseSync(join(kept.cli.dir, ".rouse/rouse.db"), { readOnly: true });
-    const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all() as { name: string }[];
-    const rows = tables.flatMap(({ name }) =>
-      db
-        .prepare(`SELECT * FROM "${name}"`)
-        .all()
-        .map((row) => ({ name, row })),
-    );
-    db.close();
-    const text = (value: unknown): string => (value instanceof Uint8Array ? Buffer.from(value).toString("latin1") : String(value));
-    const found = rows.filter(({ row }) => Object.values(row).some((value) => text(value).includes(canary)));
-    expect([rows.length > 5, found.map(({ name }) => name)]).toEqual([true, []]);
-    const shapes = rows.filter(({ row }) => Object.values(row).some((value) => text(value).startsWith("shape:")));
-    expect(shapes.length).toBe(hasNames ? 1 : 0);
-    await kept.cli.close();
-  });
+  ])(
+    "is no value of a body, wherever in the store: with retention %s",
+    async (retention, hasNames) => {
+      const kept = await begin({}, { retention });
+      const canary = "canary-4711-of-a-body";
+      const send = (n: number) =>
+        kept.world.post(
+          "/hooks/shop",
+          order(n, { [`${canary}@shop.example`]: 1, note: canary, deep: [{ canary }] }),
+        );
+      for (let n = 0; n < 3; n++) await send(n);
+      await kept.world.until(async () => !(await bodies(kept)));
+      if (hasNames)
+        expect(await names(kept)).toEqual(
+          expect.arrayContaining(["data.note", "data.*", "data.deep[].canary"]),
+        );
+      else expect(await names(kept)).toEqual([]);
+      await kept.world.stop();
+      const db = new DatabaseSync(join(kept.cli.dir, ".rouse/rouse.db"), { readOnly: true });
+      const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all() as {
+        name: string;
+      }[];
+      const rows = tables.flatMap(({ name }) =>
+        db
+          .prepare(`SELECT * FROM "${name}"`)
+          .all()
+          .map((row) => ({ name, row })),
+      );
+      db.close();
+      const text = (value: unknown): string =>
+        value instanceof Uint8Array ? Buffer.from(value).toString("latin1") : String(value);
+      const found = rows.filter(({ row }) =>
+        Object.values(row).some((value) => text(value).includes(canary)),
+      );
+      expect([rows.length > 5, found.map(({ name }) => name)]).toEqual([true, []]);
+      const shapes = rows.filter(({ row }) =>
+        Object.values(row).some((value) => text(value).startsWith("shape:")),
+      );
+      expect(shapes.length).toBe(hasNames ? 1 : 0);
+      await kept.cli.close();
+    },
+  );
 
   it("is read by `config validate` without making a file, and the lack of a store is said", async () => {
     const cli = await createCli();
@@ -214,7 +300,11 @@ describe("what is kept of bodies", () => {
     const { out } = await cli.rouse(["config", "validate"]);
     expect(out).toContain("not compared with recorded hooks: there is no store yet\n");
     expect(readdirSync(cli.dir)).toEqual(["rouse.json5"]);
-    const world = await createWorld({ dir: cli.dir, clock, config: { hooks: { mappings: MAPPINGS } } });
+    const world = await createWorld({
+      dir: cli.dir,
+      clock,
+      config: { hooks: { mappings: MAPPINGS } },
+    });
     for (let n = 0; n < 20; n++) await world.post("/hooks/shop", order(n));
     await world.until(async () => world.gateway.status().warnings.length > 0);
     await world.stop();
@@ -239,7 +329,9 @@ describe("what is kept of bodies", () => {
     );
     expect([path, message]).toEqual([
       "hooks.mappings[2].limits.runsPerHour",
-      expect.stringMatching(/^169 runs came in over the last 7 days, 1\.0 an hour, and 1 an hour may start/),
+      expect.stringMatching(
+        /^169 runs came in over the last 7 days, 1\.0 an hour, and 1 an hour may start/,
+      ),
     ]);
     await busy.world.stop();
     await busy.cli.close();
@@ -260,7 +352,11 @@ describe("mappings are compared with the bodies that a store has:", () => {
   });
   beforeAll(async () => {
     cli = await createCli();
-    const mappings = ["few", "shop"].map((path) => ({ match: { path }, messageTemplate: "m", deliver: false }));
+    const mappings = ["few", "shop"].map((path) => ({
+      match: { path },
+      messageTemplate: "m",
+      deliver: false,
+    }));
     const world = await createWorld({ dir: cli.dir, clock, config: { hooks: { mappings } } });
     for (let n = 0; n < 19; n++) await world.post("/hooks/few", body(n));
     for (let n = 0; n < 40; n++) await world.post("/hooks/shop", body(n));
@@ -270,9 +366,20 @@ describe("mappings are compared with the bodies that a store has:", () => {
   afterAll(() => cli.close());
 
   const [FIELD, TYPE] = ["unknown-field", "wrong-type"];
-  const at = (payload: object, more: object = {}): object => ({ match: { path: "shop", payload }, messageTemplate: "m", ...more });
-  const text = (messageTemplate: unknown, path: unknown = "shop"): object => ({ match: { path }, messageTemplate });
-  const other = { id: "other", match: { path: "shop", payload: { kind: "x" } }, messageTemplate: "m" };
+  const at = (payload: object, more: object = {}): object => ({
+    match: { path: "shop", payload },
+    messageTemplate: "m",
+    ...more,
+  });
+  const text = (messageTemplate: unknown, path: unknown = "shop"): object => ({
+    match: { path },
+    messageTemplate,
+  });
+  const other = {
+    id: "other",
+    match: { path: "shop", payload: { kind: "x" } },
+    messageTemplate: "m",
+  };
 
   it.each<[string, object[], string[]]>([
     ["a condition on a field below one that is there", [at({ "order.idd": 1 })], [FIELD]],
@@ -283,12 +390,24 @@ describe("mappings are compared with the bodies that a store has:", () => {
     ["not a name of bodies that may not have come yet", [at({ colour: "red" }), other], []],
     ["not a field that some bodies have", [at({ "order.id": 1 })], []],
     ["not one below an object that a few bodies had", [other, text("{{ order.id }}")], []],
-    ["not members of lists", [at({ "labels.name": "bug", tags: "a", "labels[0].name": "bug" })], []],
+    [
+      "not members of lists",
+      [at({ "labels.name": "bug", tags: "a", "labels[0].name": "bug" })],
+      [],
+    ],
     ["not keys that are data", [at({ "by.evt_1234560.score": 1 })], []],
     ["not what asks whether a field is there", [at({ "order.idd": { $exists: false } })], []],
-    ["not expressions, nor names that are no fields", [text("{{ order.nunber ? 1 : 2 }} {{ now }} {{ headers.x }} {{ item.x }}")], []],
+    [
+      "not expressions, nor names that are no fields",
+      [text("{{ order.nunber ? 1 : 2 }} {{ now }} {{ headers.x }} {{ item.x }}")],
+      [],
+    ],
     ["not with fewer than 20 bodies", [text("{{ order.nunber }}", "few")], []],
-    ["not with a path of which few bodies are known", [text("{{ order.nunber }}", ["few", "shop"])], []],
+    [
+      "not with a path of which few bodies are known",
+      [text("{{ order.nunber }}", ["few", "shop"])],
+      [],
+    ],
     ["not where it is off", [at({ "order.idd": 1 }, { lint: { off: [FIELD] } })], []],
     ["not a disabled mapping", [at({ "order.idd": 1 }, { enabled: false })], []],
     ["a number where text came", [at({ kind: { $gte: 5 } })], [TYPE]],
@@ -302,7 +421,11 @@ describe("mappings are compared with the bodies that a store has:", () => {
   ])("%s", async (_name, mappings, expected) => {
     await cli.write("rouse.json5", { hooks: { enabled: true, token: TOKEN, mappings } });
     const { out } = await cli.rouse(["config", "validate", "--json"]);
-    const { ok, warnings, notLinted } = JSON.parse(out) as { ok: boolean; warnings: { rule?: string }[]; notLinted: string | null };
+    const { ok, warnings, notLinted } = JSON.parse(out) as {
+      ok: boolean;
+      warnings: { rule?: string }[];
+      notLinted: string | null;
+    };
     expect([ok, notLinted]).toEqual([true, null]);
     expect(warnings.flatMap(({ rule }) => rule ?? [])).toEqual(expected);
   });

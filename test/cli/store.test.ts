@@ -19,7 +19,12 @@ describe("rouse store on SQLite", () => {
   it("says what is there and changes nothing, and brings it up to date", async () => {
     await cli.write("rouse.json5", shopConfig());
     const before = await status();
-    expect(before).toMatchObject({ driver: "sqlite", where: join(cli.dir, ".rouse", "rouse.db"), schema: 0, bytes: 0 });
+    expect(before).toMatchObject({
+      driver: "sqlite",
+      where: join(cli.dir, ".rouse", "rouse.db"),
+      schema: 0,
+      bytes: 0,
+    });
     expect(await status()).toEqual(before);
     const migrated = await cli.rouse(["store", "migrate"]);
     expect(migrated).toMatchObject({ code: 0, out: `schema 0 → ${String(before["known"])}\n` });
@@ -40,9 +45,16 @@ describePostgres("rouse store on PostgreSQL", () => {
 
   it("says what is there and changes nothing, and brings it up to date", async () => {
     const before = await status();
-    expect(before).toMatchObject({ driver: "postgres", where: expect.stringContaining(schema.name), schema: 0 });
+    expect(before).toMatchObject({
+      driver: "postgres",
+      where: expect.stringContaining(schema.name),
+      schema: 0,
+    });
     expect(await status()).toEqual(before);
-    expect(await cli.rouse(["store", "migrate"])).toMatchObject({ code: 0, out: `schema 0 → ${String(before["known"])}\n` });
+    expect(await cli.rouse(["store", "migrate"])).toMatchObject({
+      code: 0,
+      out: `schema 0 → ${String(before["known"])}\n`,
+    });
     const after = await status();
     expect(after).toMatchObject({ schema: before["known"] });
     expect(after["bytes"]).toBeGreaterThan(0);
@@ -50,9 +62,14 @@ describePostgres("rouse store on PostgreSQL", () => {
       from: before["known"],
       schema: before["known"],
     });
-    await plainly((client) => client.query(`INSERT INTO ${schema.name}.migrations (version) VALUES (99)`));
+    await plainly((client) =>
+      client.query(`INSERT INTO ${schema.name}.migrations (version) VALUES (99)`),
+    );
     expect((await cli.rouse(["store", "status"])).out).toContain("newer program");
-    expect(await cli.rouse(["events", "list"])).toMatchObject({ code: 1, err: expect.stringContaining("newer version") });
+    expect(await cli.rouse(["events", "list"])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("newer version"),
+    });
   });
 
   it("has pg_dump make copies, and makes no file itself", async () => {
@@ -63,7 +80,11 @@ describePostgres("rouse store on PostgreSQL", () => {
   });
 
   it("lets commands work on what gateways elsewhere keep there", async () => {
-    const { store, queue } = await openStore({ url: schema.url, clock: { now: () => Date.now() }, log: silent });
+    const { store, queue } = await openStore({
+      url: schema.url,
+      clock: { now: () => Date.now() },
+      log: silent,
+    });
     const action = runAction();
     const given = event({ receivedAt: Date.now(), actions: [action] });
     await store.accept(given);

@@ -11,16 +11,22 @@ import { createCli, TOKEN, type CliWorld } from "./world.ts";
 let cli: CliWorld;
 beforeEach(async () => {
   cli = await createCli();
-  for (const folder of ["tests/shop", "mappings", "transforms"]) await mkdir(join(cli.dir, folder), { recursive: true });
+  for (const folder of ["tests/shop", "mappings", "transforms"])
+    await mkdir(join(cli.dir, folder), { recursive: true });
 });
 afterEach(() => cli.close());
 
-const config = (hooks: object = {}): object => ({ hooks: { enabled: true, token: TOKEN, ...hooks } });
+const config = (hooks: object = {}): object => ({
+  hooks: { enabled: true, token: TOKEN, ...hooks },
+});
 const mapping = (messageTemplate: string): object => ({
   id: "own",
   mappings: [{ id: "own.order", match: { path: "shop" }, messageTemplate }],
 });
-const byModule = { id: "own", mappings: [{ id: "own.order", match: { path: "shop" }, transform: { module: "a.ts" } }] };
+const byModule = {
+  id: "own",
+  mappings: [{ id: "own.order", match: { path: "shop" }, transform: { module: "a.ts" } }],
+};
 const toModule = (message: string): string =>
   `import { prefix } from "./lib.ts";\nexport default (): { message: string } => ({ message: prefix + ${JSON.stringify(message)} });`;
 const fixture = (text: string): object => ({
@@ -33,7 +39,10 @@ const fixture = (text: string): object => ({
 const SUM = /^(?:\d+ fixtures?: .*)$/gm;
 const WAITING = "waiting for changes; Ctrl-C ends\n";
 
-async function goOn(change: (() => Promise<unknown>) | undefined, interrupt: () => void): Promise<void> {
+async function goOn(
+  change: (() => Promise<unknown>) | undefined,
+  interrupt: () => void,
+): Promise<void> {
   // What a wrong watcher would run again on its own has time to do so before the end.
   await sleep(change ? 50 : 700);
   if (change) await change();
@@ -75,7 +84,10 @@ describe("rouse test --watch", () => {
       () => cli.write("transforms/a.ts", toModule("another")),
       () => cli.write("transforms/lib.ts", 'export const prefix = "By module, ";'),
       () => cli.write("rouse.json5", config({ testsDir: "other" })),
-      () => mkdir(join(cli.dir, "other", "deep"), { recursive: true }).then(() => cli.write("other/deep/b.json5", fixture("another"))),
+      () =>
+        mkdir(join(cli.dir, "other", "deep"), { recursive: true }).then(() =>
+          cli.write("other/deep/b.json5", fixture("another")),
+        ),
     ]);
     expect(sums).toEqual([PASSED, FAILED, PASSED, FAILED, PASSED, FAILED, PASSED, PASSED]);
     expect(err).toContain("there are no fixtures in other");
@@ -96,7 +108,12 @@ describe("rouse test --watch", () => {
     ]);
     // Without a config file its defaults count, which read `mappings` too.
     expect([code, sums]).toEqual([0, [PASSED, PASSED, PASSED]]);
-    for (const problem of ["rouse.json5", "mappings/own.json5", "tests/shop/a.json5", 'Did you mean "token"?'])
+    for (const problem of [
+      "rouse.json5",
+      "mappings/own.json5",
+      "tests/shop/a.json5",
+      'Did you mean "token"?',
+    ])
       expect(err).toContain(problem);
   });
 
@@ -121,7 +138,10 @@ describe("rouse test --watch", () => {
 
   it("sees what changes while it runs, also in a folder that it has only just found", async () => {
     let press = (): void => undefined;
-    const io = { err: () => undefined, onInterrupt: (listener: () => void) => ((press = listener), () => undefined) } as unknown as CliIo;
+    const io = {
+      err: () => undefined,
+      onInterrupt: (listener: () => void) => ((press = listener), () => undefined),
+    } as unknown as CliIo;
     const seen: string[] = [];
     await mkdir(join(cli.dir, "found"));
     await watchPlaces({ dirs: [join(cli.dir, "tests")], files: [] }, io, async (watch) => {
@@ -129,25 +149,36 @@ describe("rouse test --watch", () => {
       const now = seen.length;
       if (now < 2) await cli.write(now === 0 ? "tests/a.txt" : "found/b.txt", "x");
       await sleep(300);
-      seen.push((await readdir(cli.dir, { recursive: true })).filter((name) => name.endsWith(".txt")).join());
+      seen.push(
+        (await readdir(cli.dir, { recursive: true }))
+          .filter((name) => name.endsWith(".txt"))
+          .join(),
+      );
       if (now === 2) press();
       return true;
     });
     expect(seen).toEqual(["tests/a.txt", "tests/a.txt,found/b.txt", "tests/a.txt,found/b.txt"]);
   });
 
-  it("ends with Ctrl-C as a process, with the exit code of the last run and without a trace", { timeout: 60_000 }, async () => {
-    await cli.write("rouse.json5", config());
-    await cli.write("mappings/own.json5", mapping("Order {{id}}"));
-    await cli.write("tests/shop/a.json5", fixture("Order 8"));
-    const bin = join(import.meta.dirname, "../../bin/rouse.js");
-    const child = spawn(process.execPath, [bin, "test", "--watch"], { cwd: cli.dir, env: { PATH: process.env["PATH"] } });
-    let err = "";
-    child.stderr.on("data", (chunk: Buffer) => {
-      err += chunk.toString();
-      if (err.includes(WAITING)) child.kill("SIGINT");
-    });
-    expect(await once(child, "exit")).toEqual([1, null]);
-    expect(err).toBe(WAITING);
-  });
+  it(
+    "ends with Ctrl-C as a process, with the exit code of the last run and without a trace",
+    { timeout: 60_000 },
+    async () => {
+      await cli.write("rouse.json5", config());
+      await cli.write("mappings/own.json5", mapping("Order {{id}}"));
+      await cli.write("tests/shop/a.json5", fixture("Order 8"));
+      const bin = join(import.meta.dirname, "../../bin/rouse.js");
+      const child = spawn(process.execPath, [bin, "test", "--watch"], {
+        cwd: cli.dir,
+        env: { PATH: process.env["PATH"] },
+      });
+      let err = "";
+      child.stderr.on("data", (chunk: Buffer) => {
+        err += chunk.toString();
+        if (err.includes(WAITING)) child.kill("SIGINT");
+      });
+      expect(await once(child, "exit")).toEqual([1, null]);
+      expect(err).toBe(WAITING);
+    },
+  );
 });

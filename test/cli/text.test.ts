@@ -4,10 +4,21 @@ import type { CliIo } from "../../src/cli/io.ts";
 import { ownOptions, pairs } from "../../src/cli/options.ts";
 import { printTable } from "../../src/cli/print.ts";
 import { createProgress } from "../../src/cli/progress.ts";
-import { renderDuration, bytes, cell, fit, printable, shellWord, shortTime, width } from "../../src/cli/text.ts";
+import {
+  renderDuration,
+  bytes,
+  cell,
+  fit,
+  printable,
+  shellWord,
+  shortTime,
+  width,
+} from "../../src/cli/text.ts";
 import { RouseError } from "../../src/core/errors.ts";
 
-function fakeIo(terminal: Partial<CliIo["terminal"]> = {}): CliIo & { written: { out: string; err: string } } {
+function fakeIo(
+  terminal: Partial<CliIo["terminal"]> = {},
+): CliIo & { written: { out: string; err: string } } {
   const written = { out: "", err: "" };
   return {
     written,
@@ -23,7 +34,9 @@ function fakeIo(terminal: Partial<CliIo["terminal"]> = {}): CliIo & { written: {
 
 describe("text of unknown origin", () => {
   it("cannot steer the terminal", () => {
-    expect(printable("a\u001b[2Jb\u009b1mc\u0007\u202ed\r\nnext\ttab\rend")).toBe("a[2Jb1mcd\nnext\ttab\nend");
+    expect(printable("a\u001b[2Jb\u009b1mc\u0007\u202ed\r\nnext\ttab\rend")).toBe(
+      "a[2Jb1mcd\nnext\ttab\nend",
+    );
     expect(cell("a\nb\u001b]0;title\u0007c")).not.toMatch(/[^\u0020-\u007e]/);
   });
 
@@ -52,8 +65,16 @@ describe("times", () => {
 
   it("have the unit that fits", () => {
     const took = (seconds: number): string =>
-      renderDuration("2026-01-01T00:00:00Z", new Date(Date.UTC(2026, 0, 1) + seconds * 1000).toISOString());
-    expect([took(1.24), took(59), took(300), took(9000)]).toEqual(["1.2 s", "59 s", "5 min", "3 h"]);
+      renderDuration(
+        "2026-01-01T00:00:00Z",
+        new Date(Date.UTC(2026, 0, 1) + seconds * 1000).toISOString(),
+      );
+    expect([took(1.24), took(59), took(300), took(9000)]).toEqual([
+      "1.2 s",
+      "59 s",
+      "5 min",
+      "3 h",
+    ]);
     expect([bytes(999), bytes(12_345), bytes(2_500_000)]).toEqual(["999 B", "12.3 kB", "2.5 MB"]);
   });
 });
@@ -124,6 +145,8 @@ describe("options", () => {
   it("collect pairs, and those of all commands can be left out", () => {
     expect(pairs("x-a=1=2", { b: "3" })).toEqual({ b: "3", "x-a": "1=2" });
     expect(() => pairs("nothing")).toThrow(/name=value/);
-    expect(ownOptions({ config: "a.json5", json: true, verbose: true, limit: "5" })).toEqual({ limit: "5" });
+    expect(ownOptions({ config: "a.json5", json: true, verbose: true, limit: "5" })).toEqual({
+      limit: "5",
+    });
   });
 });

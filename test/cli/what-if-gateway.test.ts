@@ -4,7 +4,12 @@ import { createWorld, type World } from "../e2e/world.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 import { createDiffWorld, ORDER, type DiffWorld } from "./hooks-diff-world.ts";
 
-const QUIET = { id: "shop.quiet", match: { path: "quiet" }, messageTemplate: "Order {{id}}", deliver: false };
+const QUIET = {
+  id: "shop.quiet",
+  match: { path: "quiet" },
+  messageTemplate: "Order {{id}}",
+  deliver: false,
+};
 const REFUND = {
   id: "shop.refund",
   match: { path: "shop", payload: { type: "refund" } },
@@ -19,7 +24,10 @@ function gatewayTests(url: () => string | undefined): void {
   let world: World;
   // Without summaries no heartbeat follows a run: nothing happens by itself while the test counts.
   const config = (...mappings: object[]): object =>
-    files.config(mappings, { hooks: { summary: "quiet" }, ...modelConfig(provider, { list: [{ id: "main" }, { id: "other" }] }) });
+    files.config(mappings, {
+      hooks: { summary: "quiet" },
+      ...modelConfig(provider, { list: [{ id: "main" }, { id: "other" }] }),
+    });
   beforeEach(async () => {
     provider = await createProvider();
     files = await createDiffWorld(url());
@@ -32,22 +40,42 @@ function gatewayTests(url: () => string | undefined): void {
   });
 
   const post = async (type: string, count: number, path = "shop"): Promise<void> => {
-    for (let id = 0; id < count; id++) await world.post(`/hooks/${path}`, { type, id, customer: { name: "Ann" } });
+    for (let id = 0; id < count; id++)
+      await world.post(`/hooks/${path}`, { type, id, customer: { name: "Ann" } });
   };
   const list = async (what: string): Promise<{ id: string; status: string }[]> =>
-    (await world.admin(`/admin/v1/${what}?limit=500`)).body[what] as { id: string; status: string }[];
-  const idle = () => world.until(async () => (await list("runs")).every(({ status }) => ["succeeded", "failed"].includes(status)));
-  const next = async (...mappings: object[]): Promise<void> => void (await files.cli.write("next.json5", config(...mappings)));
+    (await world.admin(`/admin/v1/${what}?limit=500`)).body[what] as {
+      id: string;
+      status: string;
+    }[];
+  const idle = () =>
+    world.until(async () =>
+      (await list("runs")).every(({ status }) => ["succeeded", "failed"].includes(status)),
+    );
+  const next = async (...mappings: object[]): Promise<void> =>
+    void (await files.cli.write("next.json5", config(...mappings)));
 
   it("starts no run and sends nothing while a gateway runs, and counts tokens by what was used", async () => {
     await post("order", 5);
     await post("refund", 14);
     await idle();
-    await world.until(async () => (await list("deliveries")).every(({ status }) => status === "delivered"));
+    await world.until(async () =>
+      (await list("deliveries")).every(({ status }) => status === "delivered"),
+    );
     expect(await files.sent()).toBe(5);
-    const before = [await list("events"), await list("runs"), await list("deliveries"), provider.requests.length, await files.sent()];
-    await next({ ...ORDER, match: { path: "shop", payload: { type: { $in: ["order", "refund"] } } } }, QUIET);
-    const diff = (...args: string[]) => files.cli.rouse(["hooks", "diff", "--config", "next.json5", "--since", "7d", ...args]);
+    const before = [
+      await list("events"),
+      await list("runs"),
+      await list("deliveries"),
+      provider.requests.length,
+      await files.sent(),
+    ];
+    await next(
+      { ...ORDER, match: { path: "shop", payload: { type: { $in: ["order", "refund"] } } } },
+      QUIET,
+    );
+    const diff = (...args: string[]) =>
+      files.cli.rouse(["hooks", "diff", "--config", "next.json5", "--since", "7d", ...args]);
     const { code, out, err } = await diff();
     expect([code, err]).toEqual([0, ""]);
     // The fake model counts 14 tokens a call.
@@ -56,11 +84,19 @@ function gatewayTests(url: () => string | undefined): void {
     );
     await next(ORDER, QUIET, { ...REFUND, limits: { tokensPerDay: 27 } });
     const other = await diff();
-    expect(other.out).toContain("(+2 runs a day, about 28 tokens a day at the median of all hooks)");
-    expect(other.out).toContain("warning: mapping:shop.refund: about 28 tokens a day would be used; limits.tokensPerDay is 27");
-    expect([await list("events"), await list("runs"), await list("deliveries"), provider.requests.length, await files.sent()]).toEqual(
-      before,
+    expect(other.out).toContain(
+      "(+2 runs a day, about 28 tokens a day at the median of all hooks)",
     );
+    expect(other.out).toContain(
+      "warning: mapping:shop.refund: about 28 tokens a day would be used; limits.tokensPerDay is 27",
+    );
+    expect([
+      await list("events"),
+      await list("runs"),
+      await list("deliveries"),
+      provider.requests.length,
+      await files.sent(),
+    ]).toEqual(before);
   });
 
   it("groups what a replay of many events would do, and does none of it", async () => {
@@ -76,16 +112,31 @@ function gatewayTests(url: () => string | undefined): void {
     const requests = provider.requests.length;
     world.write("rouse.json5", config(ORDER, REFUND, QUIET));
     const events = await list("events");
-    const replay = (...args: string[]) => files.cli.rouse(["events", "replay", "--dry-run", ...args]);
+    const replay = (...args: string[]) =>
+      files.cli.rouse(["events", "replay", "--dry-run", ...args]);
     const unmatched = await replay("--unmatched");
-    expect([unmatched.code, unmatched.out.split("\n")[0]]).toEqual([0, "4 would be replayed: 3 accepted, 1 unmatched"]);
+    expect([unmatched.code, unmatched.out.split("\n")[0]]).toEqual([
+      0,
+      "4 would be replayed: 3 accepted, 1 unmatched",
+    ]);
     expect(unmatched.out).toContain("\nstarts a run  shop.refund  3\n");
     expect(unmatched.out).toContain("would be  agent by shop.refund (agent main, session hook:");
     const failed = await replay("--failed");
-    expect(failed.out).toMatch(/^1 would be replayed: 1 accepted\n\nstarts a run {2}shop\.quiet {2}1\n/);
-    expect(failed.out).toContain("was       accepted by shop.quiet: 1 failed, and would start again");
-    const json = JSON.parse((await replay("--unmatched", "--path", "shop", "--json")).out) as object;
-    expect(json).toMatchObject({ complete: true, events: 4, perDay: null, groups: [{ kind: "starts", mapping: "shop.refund", count: 3 }] });
+    expect(failed.out).toMatch(
+      /^1 would be replayed: 1 accepted\n\nstarts a run {2}shop\.quiet {2}1\n/,
+    );
+    expect(failed.out).toContain(
+      "was       accepted by shop.quiet: 1 failed, and would start again",
+    );
+    const json = JSON.parse(
+      (await replay("--unmatched", "--path", "shop", "--json")).out,
+    ) as object;
+    expect(json).toMatchObject({
+      complete: true,
+      events: 4,
+      perDay: null,
+      groups: [{ kind: "starts", mapping: "shop.refund", count: 3 }],
+    });
     expect((await replay("--unmatched", "--since", "never")).code).toBe(2);
     expect([await list("events"), provider.requests.length]).toEqual([events, requests]);
   });
@@ -94,8 +145,13 @@ function gatewayTests(url: () => string | undefined): void {
     await world.stop();
     await files.keep({ body: null }, { body: { type: "order", id: 1, customer: { name: "Ann" } } });
     const { code, out } = await files.cli.rouse(["events", "replay", "--dry-run", "--unmatched"]);
-    expect([code, out.split("\n")[0]]).toEqual([1, "1 would be replayed: 1 accepted; 1 could not be replayed"]);
-    expect(out).toContain("not compared: 1 (the body of this event is no longer kept (hooks.retention))\n");
+    expect([code, out.split("\n")[0]]).toEqual([
+      1,
+      "1 would be replayed: 1 accepted; 1 could not be replayed",
+    ]);
+    expect(out).toContain(
+      "not compared: 1 (the body of this event is no longer kept (hooks.retention))\n",
+    );
   });
 }
 

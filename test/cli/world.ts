@@ -80,5 +80,9 @@ export function shopConfig(change: Record<string, unknown> = {}): Record<string,
     sessionKey: "hook:shop:{{payload.id}}",
     messageTemplate: "New order {{payload.id}} from {{payload.customer.name}}",
   };
-  return { gateway: { port: 0 }, hooks: { enabled: true, token: TOKEN, mappings: [mapping] }, ...change };
+  return {
+    gateway: { port: 0 },
+    hooks: { enabled: true, token: TOKEN, mappings: [mapping] },
+    ...change,
+  };
 }

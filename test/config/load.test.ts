@@ -1,4 +1,12 @@
-import { mkdtempSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync, readFileSync } from "node:fs";
+import {
+  mkdtempSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  readFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -42,12 +50,23 @@ interface Schema {
 }
 
 /** The paths of all fields that are a number or a boolean and nothing else; `0` is a list's entry, `a` one of any name. */
-function scalarFields(schema: Schema, path: (string | number)[] = []): (Schema & { path: (string | number)[] })[] {
+function scalarFields(
+  schema: Schema,
+  path: (string | number)[] = [],
+): (Schema & { path: (string | number)[] })[] {
   const { type, properties = {}, items, additionalProperties, anyOf = [] } = schema;
   const kinds = anyOf.map((option) => option.type);
-  if (type === undefined && kinds.length === 2 && kinds[1] === "string" && /^(?:number|integer|boolean)$/.test(kinds[0] ?? ""))
+  if (
+    type === undefined &&
+    kinds.length === 2 &&
+    kinds[1] === "string" &&
+    /^(?:number|integer|boolean)$/.test(kinds[0] ?? "")
+  )
     return [{ ...anyOf[0], path }];
-  const rest = typeof additionalProperties === "object" ? scalarFields(additionalProperties, [...path, "a"]) : [];
+  const rest =
+    typeof additionalProperties === "object"
+      ? scalarFields(additionalProperties, [...path, "a"])
+      : [];
   return [
     ...Object.entries(properties).flatMap(([name, inner]) => scalarFields(inner, [...path, name])),
     ...(items ? scalarFields(items, [...path, 0]) : []),
@@ -57,14 +76,19 @@ function scalarFields(schema: Schema, path: (string | number)[] = []): (Schema &
 }
 
 it("warns of an entry of hooks.tools that no agent has", async () => {
-  const mcp = { servers: { town: { url: "http://127.0.0.1:1/mcp" }, shop: { url: "http://127.0.0.1:1/mcp" } } };
+  const mcp = {
+    servers: { town: { url: "http://127.0.0.1:1/mcp" }, shop: { url: "http://127.0.0.1:1/mcp" } },
+  };
   const warningsOf = async (tools: string[], agents: string[][]) => {
     const list = agents.map((own, index) => ({ id: `a${index}`, tools: own }));
     const loaded = await load(JSON.stringify({ hooks: { tools }, agents: { list }, mcp }));
     return loaded.ok ? loaded.warnings.map(({ path }) => path) : loaded.issues;
   };
   expect(await warningsOf(["town.weather", "shop.*"], [["town.*"], ["shop.buy"]])).toEqual([]);
-  expect(await warningsOf(["town.weather", "shop.*"], [["town.erase"], []])).toEqual(["hooks.tools[0]", "hooks.tools[1]"]);
+  expect(await warningsOf(["town.weather", "shop.*"], [["town.erase"], []])).toEqual([
+    "hooks.tools[0]",
+    "hooks.tools[1]",
+  ]);
   expect(await warningsOf(["town.*"], [])).toEqual(["hooks.tools[0]"]);
 });
 
@@ -76,12 +100,20 @@ describe("where the config is", () => {
       stateDir: join(dir, ".rouse"),
     });
     writeFileSync(join(dir, "rouse.json"), "{ gateway: { port: 1 } }");
-    expect(await loadConfig({ cwd: dir, env: {} })).toMatchObject({ config: { gateway: { port: 1 }, hooks: { enabled: false } } });
+    expect(await loadConfig({ cwd: dir, env: {} })).toMatchObject({
+      config: { gateway: { port: 1 }, hooks: { enabled: false } },
+    });
     writeFileSync(join(dir, "rouse.json5"), "{ gateway: { port: 2 } }");
-    expect(await loadConfig({ cwd: dir, env: {} })).toMatchObject({ config: { gateway: { port: 2 } } });
+    expect(await loadConfig({ cwd: dir, env: {} })).toMatchObject({
+      config: { gateway: { port: 2 } },
+    });
     writeFileSync(join(dir, "other.json5"), "{ gateway: { port: 3 } }");
-    expect(await loadConfig({ cwd: dir, env: { ROUSE_CONFIG: "other.json5" } })).toMatchObject({ config: { gateway: { port: 3 } } });
-    expect(await loadConfig({ cwd: dir, env: { ROUSE_CONFIG: "other.json5" }, file: "missing.json5" })).toMatchObject({
+    expect(await loadConfig({ cwd: dir, env: { ROUSE_CONFIG: "other.json5" } })).toMatchObject({
+      config: { gateway: { port: 3 } },
+    });
+    expect(
+      await loadConfig({ cwd: dir, env: { ROUSE_CONFIG: "other.json5" }, file: "missing.json5" }),
+    ).toMatchObject({
       ok: false,
       issues: [{ message: expect.stringContaining("ENOENT") }],
     });
@@ -100,9 +132,20 @@ describe("what it says", () => {
   it("takes variables and files, and names what is missing", async () => {
     writeFileSync(join(dir, "token"), `${TOKEN}\n`);
     expect(
-      await load('{ hooks: { enabled: true, token: { file: "token" }, defaultSessionKey: "hook:${TEAM}:$${x}" } }', { TEAM: "a" }),
-    ).toMatchObject({ ok: true, config: { hooks: { token: TOKEN, defaultSessionKey: "hook:a:${x}" } } });
-    expect(await issuesOf({ hooks: { enabled: true, token: "${NOT_THERE}" }, gateway: { token: { file: "gone" } } })).toEqual(
+      await load(
+        '{ hooks: { enabled: true, token: { file: "token" }, defaultSessionKey: "hook:${TEAM}:$${x}" } }',
+        { TEAM: "a" },
+      ),
+    ).toMatchObject({
+      ok: true,
+      config: { hooks: { token: TOKEN, defaultSessionKey: "hook:a:${x}" } },
+    });
+    expect(
+      await issuesOf({
+        hooks: { enabled: true, token: "${NOT_THERE}" },
+        gateway: { token: { file: "gone" } },
+      }),
+    ).toEqual(
       expect.arrayContaining([
         { path: "hooks.token", message: expect.stringContaining("NOT_THERE") },
         { path: "gateway.token", message: expect.stringContaining("ENOENT") },
@@ -128,7 +171,10 @@ describe("what it says", () => {
           path: "hooks.mappings[1].id",
           message: "is there twice: at line 4, column 53 and at line 4, column 84; keep one",
         }),
-        expect.objectContaining({ path: "gateway", message: "is there twice: at line 3, column 3 and at line 5, column 3; keep one" }),
+        expect.objectContaining({
+          path: "gateway",
+          message: "is there twice: at line 3, column 3 and at line 5, column 3; keep one",
+        }),
       ]),
     });
     const { issues } = (await load(text)) as { issues: { message: string }[] };
@@ -163,10 +209,18 @@ describe("what it says", () => {
     for (const { path, type, minimum, maximum = 5 } of scalarFields(configJsonSchema() as Schema)) {
       const env = { NUMBER: String(Math.max(Math.min(5, maximum), minimum ?? 0)), BOOLEAN: "true" };
       const value = type === "boolean" ? "${BOOLEAN}" : "${NUMBER}";
-      const config = path.toReversed().reduce<unknown>((inner, key) => (key === 0 ? [inner] : { [key]: inner }), value);
+      const config = path
+        .toReversed()
+        .reduce<unknown>((inner, key) => (key === 0 ? [inner] : { [key]: inner }), value);
       const at = renderPath(path);
-      expect((await issuesOf(config as object, env)).filter((issue) => issue.path === at)).toEqual([]);
-      expect((await issuesOf(config as object, { NUMBER: "x", BOOLEAN: "1" })).filter((issue) => issue.path === at)).toEqual([
+      expect((await issuesOf(config as object, env)).filter((issue) => issue.path === at)).toEqual(
+        [],
+      );
+      expect(
+        (await issuesOf(config as object, { NUMBER: "x", BOOLEAN: "1" })).filter(
+          (issue) => issue.path === at,
+        ),
+      ).toEqual([
         { path: at, message: expect.stringContaining(type === "boolean" ? "BOOLEAN" : "NUMBER") },
       ]);
       tried.push(at);
@@ -185,13 +239,22 @@ describe("what it says", () => {
 
   it("leaves text as it is where text is wanted, and a number in quotes is still none", async () => {
     const env = { PORT: "8080", DIGITS: "1234567890123456", EMPTY: "", A: "80" };
-    const config = { gateway: { port: "${PORT}", token: "${DIGITS}", host: "${A}" }, agents: { defaults: { maxConcurrent: "${A}" } } };
+    const config = {
+      gateway: { port: "${PORT}", token: "${DIGITS}", host: "${A}" },
+      agents: { defaults: { maxConcurrent: "${A}" } },
+    };
     expect(await load(JSON.stringify(config), env)).toMatchObject({
       ok: true,
-      config: { gateway: { port: 8080, token: "1234567890123456", host: "80" }, agents: { defaults: { maxConcurrent: 80 } } },
+      config: {
+        gateway: { port: 8080, token: "1234567890123456", host: "80" },
+        agents: { defaults: { maxConcurrent: 80 } },
+      },
     });
     for (const port of ["8080", "${A}${A}", "${A} ", "$${A}", "${EMPTY}"])
-      expect([port, (await issuesOf({ gateway: { port } }, env)).map(({ path }) => path)]).toEqual([port, ["gateway.port"]]);
+      expect([port, (await issuesOf({ gateway: { port } }, env)).map(({ path }) => path)]).toEqual([
+        port,
+        ["gateway.port"],
+      ]);
     expect(await issuesOf({ gateway: { port: "${PORT}" } })).toEqual([
       { path: "gateway.port", message: expect.stringContaining("has no variable PORT") },
     ]);
@@ -205,29 +268,50 @@ describe("what it says", () => {
     [{ hooks: { enabled: true, token: "short" } }, "hooks.token"],
     [{ hooks: { enabled: true, token: [TOKEN, "short"] } }, "hooks.token[1]"],
     [{ hooks: { enabled: true, token: TOKEN }, gateway: { token: TOKEN } }, "hooks.token"],
-    [{ hooks: { enabled: true, token: TOKEN }, platform: { apiKeys: [{ id: "k", key: TOKEN }] } }, "hooks.token"],
+    [
+      { hooks: { enabled: true, token: TOKEN }, platform: { apiKeys: [{ id: "k", key: TOKEN }] } },
+      "hooks.token",
+    ],
     [{ hooks: { path: "/" } }, "hooks.path"],
     [{ hooks: { path: "/v1/hooks" } }, "hooks.path"],
     [{ hooks: { path: "/a:b" } }, "hooks.path"],
     [{ hooks: { defaultSessionKey: "main" } }, "hooks.defaultSessionKey"],
-    [{ hooks: { defaultSessionKey: "x", allowedSessionKeyPrefixes: ["hook:"] } }, "hooks.defaultSessionKey"],
-    [{ hooks: { allowedSessionKeyPrefixes: ["hook:", "api:"] } }, "hooks.allowedSessionKeyPrefixes[1]"],
+    [
+      { hooks: { defaultSessionKey: "x", allowedSessionKeyPrefixes: ["hook:"] } },
+      "hooks.defaultSessionKey",
+    ],
+    [
+      { hooks: { allowedSessionKeyPrefixes: ["hook:", "api:"] } },
+      "hooks.allowedSessionKeyPrefixes[1]",
+    ],
     [{ hooks: { allowedSessionKeyPrefixes: ["main:"] } }, "hooks.allowedSessionKeyPrefixes[0]"],
-    [{ hooks: { allowedSessionKeyPrefixes: ["k".repeat(101)] } }, "hooks.allowedSessionKeyPrefixes[0]"],
+    [
+      { hooks: { allowedSessionKeyPrefixes: ["k".repeat(101)] } },
+      "hooks.allowedSessionKeyPrefixes[0]",
+    ],
     [{ hooks: { allowedSessionKeyPrefixes: [] } }, "hooks.allowedSessionKeyPrefixes"],
     [{ hooks: { allowedAgentIds: ["nobody"] } }, "hooks.allowedAgentIds[0]"],
     [{ agents: { list: [{ id: "a" }, { id: "a" }] } }, "agents.list[1].id"],
-    [{ agents: { defaults: { timeoutSeconds: 10, maxTimeoutSeconds: 5 } } }, "agents.defaults.timeoutSeconds"],
-  ])("%j is refused at %s", async (config, path) => expect((await issuesOf(config)).map((issue) => issue.path)).toContain(path));
+    [
+      { agents: { defaults: { timeoutSeconds: 10, maxTimeoutSeconds: 5 } } },
+      "agents.defaults.timeoutSeconds",
+    ],
+  ])("%j is refused at %s", async (config, path) =>
+    expect((await issuesOf(config)).map((issue) => issue.path)).toContain(path),
+  );
 
   it("has its base path in one form", async () =>
-    expect(await load('{ hooks: { path: "in/hooks//" } }')).toMatchObject({ config: { hooks: { path: "/in/hooks" } } }));
+    expect(await load('{ hooks: { path: "in/hooks//" } }')).toMatchObject({
+      config: { hooks: { path: "/in/hooks" } },
+    }));
 
   it.each(["main", "MAIN", "main:x", "api:a", "channel:x", " ", "k".repeat(201)])(
     "a default session key obeys the rules of requests: %s",
     async (key) => {
       expect(sessionKeyProblem(key, undefined)).toBeDefined();
-      expect((await issuesOf({ hooks: { defaultSessionKey: key } })).map((issue) => issue.path)).toEqual(["hooks.defaultSessionKey"]);
+      expect(
+        (await issuesOf({ hooks: { defaultSessionKey: key } })).map((issue) => issue.path),
+      ).toEqual(["hooks.defaultSessionKey"]);
     },
   );
 });
@@ -239,9 +323,15 @@ describe("what is shown", () => {
         gateway: { token: "canary-gateway-token-1" },
         hooks: {
           token: ["canary-hook-token-12345"],
-          mappings: [{ id: "m", match: { path: "p" }, auth: { user: "u", password: "canary-password-123" } }],
+          mappings: [
+            { id: "m", match: { path: "p" }, auth: { user: "u", password: "canary-password-123" } },
+          ],
         },
-        models: { providers: { p: { type: "openai", apiKey: "canary-key", headers: { "x-org": "canary-header" } } } },
+        models: {
+          providers: {
+            p: { type: "openai", apiKey: "canary-key", headers: { "x-org": "canary-header" } },
+          },
+        },
         channels: { x: { token: "canary-channel", nested: { botToken: "canary-nested" } } },
         mcp: { servers: { s: { command: "c", env: { A: "canary-env" } } } },
         platform: { apiKeys: [{ id: "k", key: "canary-api-key-12345" }] },
@@ -254,10 +344,14 @@ describe("what is shown", () => {
   });
 
   it("has a schema for editors, and a reference that is up to date", () => {
-    const schema = configJsonSchema() as { properties: { hooks: { properties: { token: unknown } } } };
+    const schema = configJsonSchema() as {
+      properties: { hooks: { properties: { token: unknown } } };
+    };
     expect(JSON.stringify(schema.properties.hooks.properties.token)).toContain('"file"');
     expect(readFileSync(resolve(import.meta.dirname, "../../docs/config.md"), "utf8")).toBe(
-      configReference(readProviders(resolve(import.meta.dirname, "../../plugins")).map(({ type }) => type)),
+      configReference(
+        readProviders(resolve(import.meta.dirname, "../../plugins")).map(({ type }) => type),
+      ),
     );
   });
 });
@@ -265,7 +359,9 @@ describe("what is shown", () => {
 describe("secrets in the state folder", () => {
   it("are made once, for their owner alone, and agreed on", async () => {
     const state = join(dir, "state");
-    const tokens = await Promise.all(Array.from({ length: 8 }, () => stateSecret(state, "hook-token")));
+    const tokens = await Promise.all(
+      Array.from({ length: 8 }, () => stateSecret(state, "hook-token")),
+    );
     expect(new Set(tokens).size).toBe(1);
     expect(statSync(secretFile(state, "hook-token")).mode & 0o777).toBe(0o600);
     expect(statSync(state).mode & 0o777).toBe(0o700);
@@ -280,7 +376,9 @@ describe("suggest", () => {
     ["prot", "port"],
     ["$regx", "$regex"],
     ["zzzzzz", undefined],
-  ])("%s → %s", (word, expected) => expect(suggest(word, ["messageTemplate", "port", "$regex", "path"])).toBe(expected));
+  ])("%s → %s", (word, expected) =>
+    expect(suggest(word, ["messageTemplate", "port", "$regex", "path"])).toBe(expected),
+  );
 });
 
 describe("watching", () => {

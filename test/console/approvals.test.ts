@@ -5,10 +5,15 @@ import { NO_BROWSER } from "./browser.ts";
 import { shoot } from "./shots.ts";
 import { useConsole } from "./use-console.ts";
 
-const AGENT = { approve: ["bank.*"], schedules: [{ id: "daily", cron: "0 8 1 1 *", prompt: "Pay the rent.", deliver: false }] };
+const AGENT = {
+  approve: ["bank.*"],
+  schedules: [{ id: "daily", cron: "0 8 1 1 *", prompt: "Pay the rent.", deliver: false }],
+};
 
 describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
-  const { world, page, problems } = useConsole(() => approvalWorld({ agent: AGENT }), { each: true });
+  const { world, page, problems } = useConsole(() => approvalWorld({ agent: AGENT }), {
+    each: true,
+  });
   beforeEach(async () => {
     world.model.handler = transferOnce({ to: "<img src=x onerror=alert(1)>", amount: 50 });
     await page.goto(`${world.url}/console#/approvals`);
@@ -17,9 +22,15 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
 
   const detail = () => page.locator(".detail");
   const asked = async (count = 1) => {
-    const before = (await world.admin("/admin/v1/approvals?state=open")).body.approvals.length as number;
+    const before = (await world.admin("/admin/v1/approvals?state=open")).body.approvals
+      .length as number;
     for (let n = before; n < count; n++)
-      await world.post("/hooks/agent", { message: "Pay.", sessionKey: `hook:pay:${n}`, wakeMode: "next-heartbeat", deliver: false });
+      await world.post("/hooks/agent", {
+        message: "Pay.",
+        sessionKey: `hook:pay:${n}`,
+        wakeMode: "next-heartbeat",
+        deliver: false,
+      });
     return world.open(count);
   };
 
@@ -58,15 +69,25 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     await sayOn(world, message("Pay.", { from: "ann", to: "dm-ann" }));
     await world.admin("/admin/v1/schedules/main/daily/run", { method: "POST" });
     const table = page.getByRole("region", { name: "Approvals" });
-    for (const asker of ["hook agent (hooks.token)", "bob on pipe", "ann (the owner) on pipe", "schedule main/daily"]) {
+    for (const asker of [
+      "hook agent (hooks.token)",
+      "bob on pipe",
+      "ann (the owner) on pipe",
+      "schedule main/daily",
+    ]) {
       await table
         .getByRole("row")
         .filter({ hasText: asker })
         .click({ position: { x: 20, y: 10 } });
-      await expect.poll(async () => (await detail().innerText()).replaceAll(/\s+/g, " ")).toContain(`Asked by ${asker}`);
+      await expect
+        .poll(async () => (await detail().innerText()).replaceAll(/\s+/g, " "))
+        .toContain(`Asked by ${asker}`);
     }
     for (const { id } of await world.open(4))
-      await world.admin(`/admin/v1/approvals/${id}`, { method: "POST", body: JSON.stringify({ verdict: "deny" }) });
+      await world.admin(`/admin/v1/approvals/${id}`, {
+        method: "POST",
+        body: JSON.stringify({ verdict: "deny" }),
+      });
     expect(problems).toEqual([]);
   });
 
@@ -74,46 +95,64 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     ["r", "repeat", "Repeat the call"],
     ["t", "done", null],
     ["x", "give_up", "Give up"],
-  ] as const)("%s decides %s about a call whose outcome is unknown, with the keys alone", async (key, verdict, confirm) => {
-    const [one] = await asked();
-    const posted: unknown[] = [];
-    // The gateway stopped in the middle of the call: it answers so then.
-    await page.route(`**/admin/v1/approvals/${one?.id}`, async (route) => {
-      const response = await route.fetch({ method: "GET", postData: "" });
-      const { approval } = (await response.json()) as { approval: object };
-      const unknown = { ...approval, reason: "outcome_unknown", verdicts: ["repeat", "done", "give_up"] };
-      if (route.request().method() === "POST") posted.push(route.request().postDataJSON());
-      const decision = { verdict, by: "operator", at: new Date().toISOString(), note: null };
-      await route.fulfill({
-        json: { ok: true, approval: posted.length === 0 ? unknown : { ...unknown, state: "decided", decision, verdicts: [] } },
+  ] as const)(
+    "%s decides %s about a call whose outcome is unknown, with the keys alone",
+    async (key, verdict, confirm) => {
+      const [one] = await asked();
+      const posted: unknown[] = [];
+      // The gateway stopped in the middle of the call: it answers so then.
+      await page.route(`**/admin/v1/approvals/${one?.id}`, async (route) => {
+        const response = await route.fetch({ method: "GET", postData: "" });
+        const { approval } = (await response.json()) as { approval: object };
+        const unknown = {
+          ...approval,
+          reason: "outcome_unknown",
+          verdicts: ["repeat", "done", "give_up"],
+        };
+        if (route.request().method() === "POST") posted.push(route.request().postDataJSON());
+        const decision = { verdict, by: "operator", at: new Date().toISOString(), note: null };
+        await route.fulfill({
+          json: {
+            ok: true,
+            approval:
+              posted.length === 0
+                ? unknown
+                : { ...unknown, state: "decided", decision, verdicts: [] },
+          },
+        });
       });
-    });
-    await page.getByRole("row", { name: /bank\.transfer/ }).waitFor();
-    await page.keyboard.press("j");
-    await detail().getByText("and no answer came").waitFor();
-    await page.keyboard.press(key);
-    if (confirm !== null) {
-      await page.getByRole("dialog").getByRole("button", { name: confirm }).waitFor();
-      // Closing the question decides nothing.
-      await page.keyboard.press("Escape");
-      await page.getByRole("dialog").waitFor({ state: "detached" });
-      expect(posted).toEqual([]);
-      const button = page.getByRole("dialog").getByRole("button", { name: confirm });
-      // The keys of the page rest for a moment yet, which is long on a busy machine.
-      for (let presses = 0; presses < 100 && !(await button.isVisible()); presses++) {
-        await page.keyboard.press(key);
-        await page.waitForTimeout(100);
+      await page.getByRole("row", { name: /bank\.transfer/ }).waitFor();
+      await page.keyboard.press("j");
+      await detail().getByText("and no answer came").waitFor();
+      await page.keyboard.press(key);
+      if (confirm !== null) {
+        await page.getByRole("dialog").getByRole("button", { name: confirm }).waitFor();
+        // Closing the question decides nothing.
+        await page.keyboard.press("Escape");
+        await page.getByRole("dialog").waitFor({ state: "detached" });
+        expect(posted).toEqual([]);
+        const button = page.getByRole("dialog").getByRole("button", { name: confirm });
+        // The keys of the page rest for a moment yet, which is long on a busy machine.
+        for (let presses = 0; presses < 100 && !(await button.isVisible()); presses++) {
+          await page.keyboard.press(key);
+          await page.waitForTimeout(100);
+        }
+        await button.waitFor();
+        for (
+          let tabs = 0;
+          tabs < 5 &&
+          !(await button.evaluate((element) => element === element.ownerDocument.activeElement));
+          tabs++
+        )
+          await page.keyboard.press("Tab");
+        await page.keyboard.press("Enter");
       }
-      await button.waitFor();
-      for (let tabs = 0; tabs < 5 && !(await button.evaluate((element) => element === element.ownerDocument.activeElement)); tabs++)
-        await page.keyboard.press("Tab");
-      await page.keyboard.press("Enter");
-    }
-    await detail().getByText("by operator").waitFor();
-    expect(posted).toEqual([{ verdict }]);
-    await page.unrouteAll({ behavior: "wait" });
-    expect(problems).toEqual([]);
-  });
+      await detail().getByText("by operator").waitFor();
+      expect(posted).toEqual([{ verdict }]);
+      await page.unrouteAll({ behavior: "wait" });
+      expect(problems).toEqual([]);
+    },
+  );
 
   it("denies with a reason by the keys alone, and the button approves the next one", async () => {
     const both = await asked(2);
@@ -127,8 +166,14 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     await page.getByLabel("Reason").fill("Ask Ann first.");
     await page.keyboard.press("Enter");
     await detail().getByText("Ask Ann first.").waitFor();
-    const decided = await Promise.all(both.map(async ({ id }) => (await world.admin(`/admin/v1/approvals/${id}`)).body.approval.decision));
-    expect(decided.filter(Boolean)).toMatchObject([{ verdict: "deny", by: "operator", note: "Ask Ann first." }]);
+    const decided = await Promise.all(
+      both.map(
+        async ({ id }) => (await world.admin(`/admin/v1/approvals/${id}`)).body.approval.decision,
+      ),
+    );
+    expect(decided.filter(Boolean)).toMatchObject([
+      { verdict: "deny", by: "operator", note: "Ask Ann first." },
+    ]);
     expect(world.bank.calls).toEqual([]);
     await page.keyboard.press("j");
     await detail().getByRole("button", { name: "Approve", exact: false }).first().click();
@@ -148,7 +193,11 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     await shoot(page, "approvals-always");
     await dialog.getByRole("button", { name: "Approve and save the rule" }).click();
     await detail().getByText("by operator").waitFor();
-    const rules = async () => (await world.admin("/admin/v1/approvals/rules")).body.rules as { any: string[]; tool: string }[];
+    const rules = async () =>
+      (await world.admin("/admin/v1/approvals/rules")).body.rules as {
+        any: string[];
+        tool: string;
+      }[];
     expect(await rules()).toMatchObject([{ tool: "bank.transfer", any: ["amount"] }]);
     await page.goto(`${world.url}/console#/approvals?show=rules`);
     await page

@@ -44,7 +44,10 @@ const readSelection = (element: { getRootNode(): unknown }): string =>
 
 /** A gateway with the config above, in whose folder the mappings are. */
 export async function createBenchWorld(): Promise<
-  World & { readConfig(): string; order(total: number): Promise<{ eventId: string; runId?: string }> }
+  World & {
+    readConfig(): string;
+    order(total: number): Promise<{ eventId: string; runId?: string }>;
+  }
 > {
   const world = await createWorld({});
   world.write("rouse.json5", CONFIG);
@@ -53,7 +56,11 @@ export async function createBenchWorld(): Promise<
   return {
     ...world,
     readConfig: () => readFileSync(join(world.dir, "rouse.json5"), "utf8"),
-    order: async (total) => (await world.post("/hooks/shop", { type: "order", id: 7, total })).body as { eventId: string; runId?: string },
+    order: async (total) =>
+      (await world.post("/hooks/shop", { type: "order", id: 7, total })).body as {
+        eventId: string;
+        runId?: string;
+      },
   };
 }
 

@@ -13,7 +13,11 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
   const mapping = { id: "any", match: { path: "any" }, messageTemplate: "Got {{payload.text}}" };
   // Headers are kept that a mapping reads.
   const names = [...Array.from({ length: MANY }, (_, n) => `x${n}`), "x-long", "x-last"];
-  const reader = { id: "many", match: { path: "many" }, messageTemplate: names.map((name) => `{{headers.${name}}}`) };
+  const reader = {
+    id: "many",
+    match: { path: "many" },
+    messageTemplate: names.map((name) => `{{headers.${name}}}`),
+  };
   const { world, page, problems } = useConsole({
     config: { hooks: { maxBodyBytes: 16_000_000, mappings: [mapping, reader] } },
     workers: false,
@@ -22,7 +26,8 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
   /** Sends a body, and opens its event. */
   const show = async (body: string | Uint8Array, type: string): Promise<string> => {
     const answer = await world.post("/hooks/any", body, { "content-type": type });
-    const id = (answer.body.eventId as string | undefined) ?? (answer.headers.get("x-request-id") as string);
+    const id =
+      (answer.body.eventId as string | undefined) ?? (answer.headers.get("x-request-id") as string);
     problems.length = 0;
     await page.goto(`${world.url}/console#/events/${id}`);
     await page.getByRole("region", { name: "Request" }).waitFor();
@@ -32,7 +37,10 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
   const text = async (): Promise<string> => (await request().innerText()).replaceAll(/\s+/g, " ");
 
   it("JSON as a tree, with markup, control and bidi characters as text, also in the result", async () => {
-    await show(JSON.stringify({ text: `${MARKUP}\u202e\u0007\u061c`, "<b>key</b>": 1 }), "application/json");
+    await show(
+      JSON.stringify({ text: `${MARKUP}\u202e\u0007\u061c`, "<b>key</b>": 1 }),
+      "application/json",
+    );
     expect(await text()).toContain("<img src=x");
     expect(await text()).toContain("\\u202e");
     expect(await text()).toContain("<b>key</b>");
@@ -70,7 +78,9 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
 
   it("10 MB, as text in steps at first, with the page usable", async () => {
     const id = await show(
-      JSON.stringify({ lines: Array.from({ length: 100_000 }, (_, n) => ({ n, filler: "x".repeat(80) })) }),
+      JSON.stringify({
+        lines: Array.from({ length: 100_000 }, (_, n) => ({ n, filler: "x".repeat(80) })),
+      }),
       "application/json",
     );
     await request().getByText("It is shown as text.").waitFor();
@@ -92,7 +102,9 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
   });
 
   it("all headers that the server takes beside 10 MB, and answers keys meanwhile", async () => {
-    const many = Object.fromEntries(Array.from({ length: MANY }, (_, n) => [`x${n}`, n === 700 ? "needle" : "v"]));
+    const many = Object.fromEntries(
+      Array.from({ length: MANY }, (_, n) => [`x${n}`, n === 700 ? "needle" : "v"]),
+    );
     const body = JSON.stringify({ filler: "x".repeat(10_000_000) });
     for (const headers of [many, { "x-long": "v".repeat(10_000), "x-last": "needle" }]) {
       const answer = await sendRaw(
@@ -122,7 +134,11 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
 });
 
 /** Sends a request with exactly these headers. */
-const sendRaw = (url: string, headers: Record<string, string>, body: string): Promise<{ status: number | undefined; eventId: string }> =>
+const sendRaw = (
+  url: string,
+  headers: Record<string, string>,
+  body: string,
+): Promise<{ status: number | undefined; eventId: string }> =>
   new Promise((resolve, reject) => {
     const sent = httpRequest(url, { method: "POST", headers }, (response) => {
       let text = "";

@@ -10,8 +10,12 @@ const EXECUTABLE = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
  * Whether tests in a browser are left out because there is none. Where all checks run (`TEST_CHROMIUM_REQUIRED`) they are
  * not: they fail there.
  */
-export const NO_BROWSER = !existsSync(EXECUTABLE) && process.env["TEST_CHROMIUM_REQUIRED"] === undefined;
-if (NO_BROWSER) console.log(`tests in a browser are left out: there is no ${EXECUTABLE} (apt-get install chromium)`);
+export const NO_BROWSER =
+  !existsSync(EXECUTABLE) && process.env["TEST_CHROMIUM_REQUIRED"] === undefined;
+if (NO_BROWSER)
+  console.log(
+    `tests in a browser are left out: there is no ${EXECUTABLE} (apt-get install chromium)`,
+  );
 
 let browser: Promise<Browser> | undefined;
 

@@ -1,11 +1,29 @@
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startProgram, type Program } from "../e2e/program.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const PARTS = ["bin", "src", "plugins", "mappings", "transforms", "console", "package.json", "tsconfig.json"];
+const PARTS = [
+  "bin",
+  "src",
+  "plugins",
+  "mappings",
+  "transforms",
+  "console",
+  "package.json",
+  "tsconfig.json",
+];
 let dir: string;
 const programs: Program[] = [];
 
@@ -15,7 +33,8 @@ beforeAll(() => {
   for (const part of PARTS) cpSync(join(ROOT, part), join(dir, "clone", part), { recursive: true });
   mkdirSync(join(dir, "clone/node_modules"));
   for (const name of readdirSync(join(ROOT, "node_modules")))
-    if (name !== ".cache") symlinkSync(join(ROOT, "node_modules", name), join(dir, "clone/node_modules", name));
+    if (name !== ".cache")
+      symlinkSync(join(ROOT, "node_modules", name), join(dir, "clone/node_modules", name));
 });
 afterAll(async () => {
   await Promise.all(programs.map((program) => program.stop()));
@@ -23,24 +42,35 @@ afterAll(async () => {
 });
 
 /** Starts a gateway of the clone in a folder of its own. Returns how to ask for the page as its operator. */
-async function startGateway(name: string): Promise<(path: string) => Promise<{ status: number; text: string }>> {
+async function startGateway(
+  name: string,
+): Promise<(path: string) => Promise<{ status: number; text: string }>> {
   const cwd = join(dir, name);
   mkdirSync(cwd);
   writeFileSync(
     join(cwd, "rouse.json5"),
-    JSON.stringify({ gateway: { port: 0 }, hooks: { enabled: true, token: "a-hook-token-0123456789" } }),
+    JSON.stringify({
+      gateway: { port: 0 },
+      hooks: { enabled: true, token: "a-hook-token-0123456789" },
+    }),
   );
-  const program = await startProgram(process.execPath, [join(dir, "clone/bin/rouse.js"), "start"], { cwd });
+  const program = await startProgram(process.execPath, [join(dir, "clone/bin/rouse.js"), "start"], {
+    cwd,
+  });
   programs.push(program);
   const token = readFileSync(join(cwd, ".rouse/gateway-token"), "utf8").trim();
   return async (path) => {
-    const response = await fetch(program.url + path, { headers: { authorization: `Bearer ${token}` } });
+    const response = await fetch(program.url + path, {
+      headers: { authorization: `Bearer ${token}` },
+    });
     return { status: response.status, text: await response.text() };
   };
 }
 
 /** Asks until the page is there or cannot be, as the browser does that is shown the notice. */
-async function visit(ask: (path: string) => Promise<{ status: number; text: string }>): Promise<{ status: number; text: string }> {
+async function visit(
+  ask: (path: string) => Promise<{ status: number; text: string }>,
+): Promise<{ status: number; text: string }> {
   for (let n = 0; n < 240; n++) {
     const answer = await ask("/console");
     if (answer.status !== 503) return answer;
@@ -55,11 +85,15 @@ it("builds the page at the first visit, also of two gateways at once, and says w
   const [one, other] = await Promise.all([startGateway("one"), startGateway("other")]);
   const first = await Promise.all([one("/console"), other("/console")]);
   for (const { status, text } of first) {
-    expect([status, text]).toEqual([503, expect.stringContaining("Building the console from its sources.")]);
+    expect([status, text]).toEqual([
+      503,
+      expect.stringContaining("Building the console from its sources."),
+    ]);
     expect(text).toContain('http-equiv="refresh"');
   }
   const shown = await Promise.all([visit(one), visit(other)]);
-  for (const { status, text } of shown) expect([status, text]).toEqual([200, expect.stringContaining('<div id="app">')]);
+  for (const { status, text } of shown)
+    expect([status, text]).toEqual([200, expect.stringContaining('<div id="app">')]);
   // Both built. What the first of them put in place serves both, and nothing is left of the other's once that has ended.
   await expect.poll(builds, { timeout: 60_000 }).toHaveLength(1);
   const script = /src="(\/console\/assets\/[^"]+\.js)"/.exec(shown[0].text)?.[1] ?? "";

@@ -13,14 +13,25 @@ describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
   const { world, page, problems } = useConsole(createModelWorld);
 
   async function change(write: (store: Store) => Promise<unknown>): Promise<void> {
-    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    const { store } = await openStore({
+      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
+      clock: systemClock,
+      log: silent,
+    });
     await write(store);
     await store.close();
   }
   async function ran(): Promise<{ runId: string; eventId: string }> {
-    const body = { message: "Hello", sessionKey: "hook:s", wakeMode: "next-heartbeat", deliver: false };
+    const body = {
+      message: "Hello",
+      sessionKey: "hook:s",
+      wakeMode: "next-heartbeat",
+      deliver: false,
+    };
     const sent = (await world.post("/hooks/agent", body)).body;
-    await world.until(async () => (await world.get(`/hooks/runs/${sent.runId}`)).body.run.status === "succeeded");
+    await world.until(
+      async () => (await world.get(`/hooks/runs/${sent.runId}`)).body.run.status === "succeeded",
+    );
     return sent;
   }
   const error = { code: "provider_error", message: "out of order" } as const;
@@ -33,7 +44,11 @@ describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
         const { runId } = await ran();
         await change((store) =>
           store.commit((tx) =>
-            tx.update("run", runId, { status: "parked", parked: { scope: "hooks", limit: "concurrent" }, endedAt: null }),
+            tx.update("run", runId, {
+              status: "parked",
+              parked: { scope: "hooks", limit: "concurrent" },
+              endedAt: null,
+            }),
           ),
         );
         return `#/runs/${runId}`;
@@ -43,7 +58,9 @@ describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
       "Retry",
       async () => {
         const { runId } = await ran();
-        await change((store) => store.commit((tx) => tx.update("run", runId, { status: "failed", error })));
+        await change((store) =>
+          store.commit((tx) => tx.update("run", runId, { status: "failed", error })),
+        );
         return `#/runs/${runId}`;
       },
     ],
@@ -59,14 +76,22 @@ describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
     [
       "Revoke",
       async () => {
-        await world.admin("/admin/v1/keys", { method: "POST", body: JSON.stringify({ id: "web" }) });
+        await world.admin("/admin/v1/keys", {
+          method: "POST",
+          body: JSON.stringify({ id: "web" }),
+        });
         return "#/system/keys";
       },
     ],
     [
       "Delete",
       async () => {
-        const { document } = (await world.admin("/admin/v1/knowledge/documents?filename=a.md", { method: "POST", body: "# A" })).body;
+        const { document } = (
+          await world.admin("/admin/v1/knowledge/documents?filename=a.md", {
+            method: "POST",
+            body: "# A",
+          })
+        ).body;
         return `#/documents/${document.id}`;
       },
     ],
@@ -75,7 +100,11 @@ describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
   it.each(actions)("is asked about before it is done: %s", async (button, prepare) => {
     const address = await prepare();
     const written: string[] = [];
-    page.on("request", (request) => request.method() !== "GET" && written.push(`${request.method()} ${request.url()}`));
+    page.on(
+      "request",
+      (request) =>
+        request.method() !== "GET" && written.push(`${request.method()} ${request.url()}`),
+    );
     await page.goto(`${world.url}/console${address}`);
     await page.reload();
     const opener = page.locator("main").getByRole("button", { name: button, exact: true }).first();
@@ -87,7 +116,9 @@ describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
       await close();
       await dialog.waitFor({ state: "detached" });
       // The keyboard goes on where it was.
-      expect(await opener.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true);
+      expect(
+        await opener.evaluate((element) => element === element.ownerDocument.activeElement),
+      ).toBe(true);
     }
     expect(written).toEqual([]);
     expect(problems).toEqual([]);

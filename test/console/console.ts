@@ -20,6 +20,10 @@ export async function openConsole(
   await page.press('input[name="token"]', "Enter");
   await page.getByRole("navigation", { name: "Pages" }).waitFor();
   page.on("pageerror", (error) => problems.push(error.message));
-  page.on("console", (message) => message.type() === "error" && !SIGN_IN.test(message.text()) && problems.push(message.text()));
+  page.on(
+    "console",
+    (message) =>
+      message.type() === "error" && !SIGN_IN.test(message.text()) && problems.push(message.text()),
+  );
   return { page, problems };
 }

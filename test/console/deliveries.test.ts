@@ -11,7 +11,8 @@ import { useConsole } from "./use-console.ts";
 describe.skipIf(NO_BROWSER)("the deliveries in the console", () => {
   /** Sends a hook and waits until its reply is delivered. */
   async function delivered(message: string): Promise<{ id: string; runId: string }> {
-    const { runId } = (await world.post("/hooks/agent", { message, wakeMode: "next-heartbeat" })).body;
+    const { runId } = (await world.post("/hooks/agent", { message, wakeMode: "next-heartbeat" }))
+      .body;
     const id = await world.until(async () => {
       const { run } = (await world.admin(`/admin/v1/runs/${runId}`)).body;
       return run.delivery === "delivered" && (run.deliveryId as string);
@@ -19,11 +20,16 @@ describe.skipIf(NO_BROWSER)("the deliveries in the console", () => {
     return { id, runId };
   }
   async function change(id: string, delivery: DeliveryChange): Promise<void> {
-    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    const { store } = await openStore({
+      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
+      clock: systemClock,
+      log: silent,
+    });
     await store.commit((tx) => tx.update("delivery", id, delivery));
     await store.close();
   }
-  const status = async (id: string): Promise<string> => (await world.admin(`/admin/v1/deliveries/${id}`)).body.delivery.status;
+  const status = async (id: string): Promise<string> =>
+    (await world.admin(`/admin/v1/deliveries/${id}`)).body.delivery.status;
   const fail = (id: string): Promise<void> =>
     change(id, {
       status: "failed",
@@ -63,7 +69,8 @@ describe.skipIf(NO_BROWSER)("the deliveries in the console", () => {
   });
 
   it("sends one again from the first message that was not sent, after a question if it may have arrived", async () => {
-    const id = (await world.admin("/admin/v1/deliveries?status=failed")).body.deliveries[0].id as string;
+    const id = (await world.admin("/admin/v1/deliveries?status=failed")).body.deliveries[0]
+      .id as string;
     await change(id, { status: "unknown" });
     await show(`#/deliveries/${id}`, "second part");
     await detail().getByText("unknown").first().waitFor();
@@ -112,7 +119,10 @@ describe.skipIf(NO_BROWSER)("the deliveries in the console", () => {
     await page.getByRole("button", { name: "Retry many…" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("button", { name: "Retry 1 delivery" }).click();
-    await dialog.getByText("1 of 1 deliveries retried.").or(dialog.getByText("1 of 1 delivery retried.")).waitFor();
+    await dialog
+      .getByText("1 of 1 deliveries retried.")
+      .or(dialog.getByText("1 of 1 delivery retried."))
+      .waitFor();
     await world.until(async () => (await status(meant.id)) === "delivered");
     expect(await status(other.id)).toBe("failed");
     await dialog.getByRole("button", { name: "Close" }).last().click();

@@ -6,12 +6,19 @@ import { useConsole } from "./use-console.ts";
 const MANY = 60;
 
 describe.skipIf(NO_BROWSER)("details of the console that all pages share", () => {
-  const { world, page, context, problems } = useConsole(() => approvalWorld({ agent: { approve: ["bank.*"] } }));
+  const { world, page, context, problems } = useConsole(() =>
+    approvalWorld({ agent: { approve: ["bank.*"] } }),
+  );
   beforeAll(async () => {
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
-    for (let n = 0; n < MANY; n++) await world.post("/hooks/shop", { data: { items: [{ id: n }] }, "odd name": 1 });
+    for (let n = 0; n < MANY; n++)
+      await world.post("/hooks/shop", { data: { items: [{ id: n }] }, "odd name": 1 });
     world.model.handler = transferOnce({ to: { "odd name": [{ iban: "DE1" }] }, amount: 50 });
-    await world.post("/hooks/agent", { message: "Pay.", wakeMode: "next-heartbeat", deliver: false });
+    await world.post("/hooks/agent", {
+      message: "Pay.",
+      wakeMode: "next-heartbeat",
+      deliver: false,
+    });
     await world.open();
   });
 
@@ -37,13 +44,17 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
     expect([after.y, after.height]).toEqual([before.y, before.height]);
     expect(after.y).toBeGreaterThanOrEqual(table.y);
     // Rows do not shine through it.
-    expect(await style("th", "backgroundColor")).not.toMatch(/^rgba\(.*, 0(?:\.\d+)?\)$|transparent/);
+    expect(await style("th", "backgroundColor")).not.toMatch(
+      /^rgba\(.*, 0(?:\.\d+)?\)$|transparent/,
+    );
     await page.setViewportSize({ width: 1280, height: 800 });
     expect(problems).toEqual([]);
   });
 
   it("sets the width of the detail with the mouse and the arrow keys, and remembers it for each page", async () => {
-    const [event] = (await world.admin("/admin/v1/events?path=shop&limit=1")).body.events as { id: string }[];
+    const [event] = (await world.admin("/admin/v1/events?path=shop&limit=1")).body.events as {
+      id: string;
+    }[];
     await page.goto(`${world.url}/console#/events/${event?.id}`);
     const divider = page.getByRole("separator", { name: "Width of the list" });
     await divider.waitFor();
@@ -53,7 +64,9 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
     await page.mouse.down();
     await page.mouse.move(split.x + split.width * 0.35, y, { steps: 4 });
     await page.mouse.up();
-    await expect.poll(async () => Math.round(((await box(".split > .list")).width / split.width) * 100)).toBeLessThan(37);
+    await expect
+      .poll(async () => Math.round(((await box(".split > .list")).width / split.width) * 100))
+      .toBeLessThan(37);
     // It lets go.
     await page.mouse.move(split.x + split.width * 0.7, y);
     expect((await box(".split > .list")).width / split.width).toBeLessThan(0.37);
@@ -78,7 +91,9 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
   });
 
   it("copies an id, and says so", async () => {
-    const [event] = (await world.admin("/admin/v1/events?path=shop&limit=1")).body.events as { id: string }[];
+    const [event] = (await world.admin("/admin/v1/events?path=shop&limit=1")).body.events as {
+      id: string;
+    }[];
     await page.goto(`${world.url}/console#/events/${event?.id}`);
     await detail()
       .getByRole("button", { name: `Copy ${event?.id}` })
@@ -108,7 +123,9 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
     await page.locator("tr[data-id] time").first().waitFor();
     const times = await page
       .locator("main time")
-      .evaluateAll((found) => found.map((time) => [time.getAttribute("datetime"), time.getAttribute("title")]));
+      .evaluateAll((found) =>
+        found.map((time) => [time.getAttribute("datetime"), time.getAttribute("title")]),
+      );
     expect(times.length).toBeGreaterThan(40);
     for (const [iso, title] of times) {
       // The second and the year: the relative time has neither.
@@ -121,7 +138,8 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
   it("sets numbers to the right, with figures of one width", async () => {
     await page.goto(`${world.url}/console#/failures`);
     await page.locator("td.number").first().waitFor();
-    for (const selector of ["td.number", "th.number"]) expect(await style(selector, "textAlign")).toMatch(/^(?:right|end)$/);
+    for (const selector of ["td.number", "th.number"])
+      expect(await style(selector, "textAlign")).toMatch(/^(?:right|end)$/);
     expect(await style("td.number", "fontVariantNumeric")).toBe("tabular-nums");
     const [head, cell] = [await box("th.number"), await box("td.number")];
     expect(Math.round(head.x + head.width)).toBe(Math.round(cell.x + cell.width));

@@ -8,8 +8,12 @@ import { useConsole } from "./use-console.ts";
 
 const GUIDE = [
   "# Coffee machine",
-  ...["Descaling takes twenty minutes and needs one sachet of citric acid.", "Milk is frothed at sixty-five degrees."].map(
-    (text, index) => `## Part ${index + 1}\n\n${text} ${"The blue cabinet is next to the door and holds the cups. ".repeat(40)}`,
+  ...[
+    "Descaling takes twenty minutes and needs one sachet of citric acid.",
+    "Milk is frothed at sixty-five degrees.",
+  ].map(
+    (text, index) =>
+      `## Part ${index + 1}\n\n${text} ${"The blue cabinet is next to the door and holds the cups. ".repeat(40)}`,
   ),
   `## Part 3\n\nReturns are taken within thirty days. ${"The shelf holds the filters of paper. ".repeat(40)}`,
 ].join("\n\n");
@@ -68,7 +72,9 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
   });
 
   it("says why a file was not taken, and why a document could not be read", async () => {
-    await page.getByLabel("Files to upload").setInputFiles([file("large.txt"), file("broken.pdf"), file("guide.md")]);
+    await page
+      .getByLabel("Files to upload")
+      .setInputFiles([file("large.txt"), file("broken.pdf"), file("guide.md")]);
     const list = page.getByRole("list", { name: "Uploads" });
     await list.getByText("is there already").waitFor();
     const large = list.getByRole("listitem").filter({ hasText: "large.txt" });
@@ -120,9 +126,15 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
   });
 
   it("talks to any agent, shows its steps, and links what it cites to the passage", async () => {
-    const search = { id: "call_1", name: "knowledge_search", arguments: JSON.stringify({ query: "returns thirty days" }) };
+    const search = {
+      id: "call_1",
+      name: "knowledge_search",
+      arguments: JSON.stringify({ query: "returns thirty days" }),
+    };
     world.model.says = (_asked, call) =>
-      call === 0 ? { calls: [search] } : { text: ["Within thirty ", "days [1]. In `list[1]` it is code."] };
+      call === 0
+        ? { calls: [search] }
+        : { text: ["Within thirty ", "days [1]. In `list[1]` it is code."] };
     await show("#/chat?agent=sales");
     await page.getByText("Write to an agent to see what it answers").waitFor();
     await page.getByLabel("Message").fill("How long are returns taken?");
@@ -147,7 +159,10 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
   });
 
   it("stops a turn, says why one fails, and keeps what was not sent over a reload", async () => {
-    world.model.says = () => ({ text: ["slow"], wait: () => new Promise((resolve) => setTimeout(resolve, 20_000)) });
+    world.model.says = () => ({
+      text: ["slow"],
+      wait: () => new Promise((resolve) => setTimeout(resolve, 20_000)),
+    });
     await show("#/chat");
     await page.reload();
     await page.getByLabel("Message").fill("Take your time");
@@ -158,7 +173,9 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
     await page.getByLabel("Message").fill("And now?");
     await page.keyboard.press("Enter");
     await page.locator(".status", { hasText: "failed" }).waitFor();
-    expect(await page.getByRole("list", { name: "Conversation" }).getByRole("alert").last().innerText()).not.toBe("");
+    expect(
+      await page.getByRole("list", { name: "Conversation" }).getByRole("alert").last().innerText(),
+    ).not.toBe("");
     await page.getByLabel("Message").fill("half a thought");
     await page.reload();
     expect(await page.getByLabel("Message").inputValue()).toBe("half a thought");

@@ -56,31 +56,45 @@ describe.skipIf(NO_BROWSER)("the line that an empty page says to paste", () => {
     expect(commands.length).toBeGreaterThan(10);
     for (const command of commands) {
       const { line, status, output } = await run(command);
-      expect({ line, status, output: status === 0 ? "" : output }).toEqual({ line, status: 0, output: "" });
+      expect({ line, status, output: status === 0 ? "" : output }).toEqual({
+        line,
+        status: 0,
+        output: "",
+      });
       if (line.startsWith("curl")) expect(JSON.parse(output)).toMatchObject({ ok: true });
     }
-    const events = async () => ((await world.admin("/admin/v1/events")).body.events as { path: string }[]).map(({ path }) => path);
+    const events = async () =>
+      ((await world.admin("/admin/v1/events")).body.events as { path: string }[]).map(
+        ({ path }) => path,
+      );
     expect(await events()).toEqual(["agent"]);
   }, 300_000);
 });
 
-describe.skipIf(NO_BROWSER)("an empty page of a gateway behind a public address, or without hooks", () => {
-  const open = async (config: object) => createWorld({ config });
+describe.skipIf(NO_BROWSER)(
+  "an empty page of a gateway behind a public address, or without hooks",
+  () => {
+    const open = async (config: object) => createWorld({ config });
 
-  describe("with gateway.publicUrl", () => {
-    const { world, page } = useConsole(() => open({ gateway: { publicUrl: "https://hooks.example.com" } }));
-    it("names the address that senders use", async () => {
-      await page.goto(`${world.url}/console#/live`);
-      await page.locator("pre.command", { hasText: "curl -sS https://hooks.example.com/hooks/agent " }).waitFor();
+    describe("with gateway.publicUrl", () => {
+      const { world, page } = useConsole(() =>
+        open({ gateway: { publicUrl: "https://hooks.example.com" } }),
+      );
+      it("names the address that senders use", async () => {
+        await page.goto(`${world.url}/console#/live`);
+        await page
+          .locator("pre.command", { hasText: "curl -sS https://hooks.example.com/hooks/agent " })
+          .waitFor();
+      });
     });
-  });
 
-  describe("with hooks.enabled false", () => {
-    const { world, page } = useConsole(() => open({ hooks: { enabled: false } }));
-    it("says that hooks are turned off", async () => {
-      await page.goto(`${world.url}/console#/events`);
-      await page.getByText("Hooks are turned off: set hooks.enabled").waitFor();
-      expect(await page.locator("main pre.command").count()).toBe(0);
+    describe("with hooks.enabled false", () => {
+      const { world, page } = useConsole(() => open({ hooks: { enabled: false } }));
+      it("says that hooks are turned off", async () => {
+        await page.goto(`${world.url}/console#/events`);
+        await page.getByText("Hooks are turned off: set hooks.enabled").waitFor();
+        expect(await page.locator("main pre.command").count()).toBe(0);
+      });
     });
-  });
-});
+  },
+);

@@ -7,11 +7,16 @@ import { silent } from "../store/home.ts";
 import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
-const MAPPING = { id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "Order {{id}} of {{total}}" };
+const MAPPING = {
+  id: "order",
+  match: { path: "shop", payload: { type: "order" } },
+  messageTemplate: "Order {{id}} of {{total}}",
+};
 
 describe.skipIf(NO_BROWSER)("events in the console, further on", () => {
   const { world, page, problems } = useConsole({ config: { hooks: { mappings: [MAPPING] } } });
-  const send = async (id: number): Promise<string> => (await world.post("/hooks/shop", { type: "order", id, total: 240 })).body.eventId;
+  const send = async (id: number): Promise<string> =>
+    (await world.post("/hooks/shop", { type: "order", id, total: 240 })).body.eventId;
 
   it("compares an event with another one on Live without leaving it", async () => {
     const [first, second] = [await send(7), await send(8)];
@@ -36,17 +41,23 @@ describe.skipIf(NO_BROWSER)("events in the console, further on", () => {
   });
 
   it("says how far a search has looked, and goes on from there", async () => {
-    const { events } = (await world.admin("/admin/v1/events?limit=2")).body as { events: { receivedAt: string }[] };
+    const { events } = (await world.admin("/admin/v1/events?limit=2")).body as {
+      events: { receivedAt: string }[];
+    };
     const [newest, older] = events;
     let searches = 0;
     await page.route("**/admin/v1/events?*search=needle*", (route) => {
       searches++;
       const isMore = route.request().url().includes("before=");
-      const rest = isMore ? { next: null, searchedTo: null, looked: 3 } : { next: "2", searchedTo: older?.receivedAt, looked: 10_000 };
+      const rest = isMore
+        ? { next: null, searchedTo: null, looked: 3 }
+        : { next: "2", searchedTo: older?.receivedAt, looked: 10_000 };
       return route.fulfill({ json: { ok: true, events: isMore ? [newest] : [], ...rest } });
     });
     await page.goto(`${world.url}/console#/events?search=needle`);
-    const reach = page.getByText(/Looked back to .*, through 10,000 events\. There are older ones\./);
+    const reach = page.getByText(
+      /Looked back to .*, through 10,000 events\. There are older ones\./,
+    );
     await reach.waitFor();
     await page.getByRole("button", { name: "Search older events" }).click();
     await page.locator("tbody tr[data-id]").first().waitFor();
@@ -63,7 +74,11 @@ describe.skipIf(NO_BROWSER)("events in the console, further on", () => {
     await page.goto(`${world.url}/console#/events/${kept}`);
     await page.getByRole("button", { name: "☆ Bookmark" }).click();
     await page.getByRole("button", { name: "★ Remove the bookmark" }).waitFor();
-    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    const { store } = await openStore({
+      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
+      clock: systemClock,
+      log: silent,
+    });
     await store.sweep(Date.now() + 100 * KEEP.events, KEEP);
     await store.close();
     expect((await world.admin(`/admin/v1/events/${gone}`)).status).toBe(404);

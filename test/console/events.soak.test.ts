@@ -19,10 +19,12 @@ const AT_ONCE = 20;
 function fill(file: string): void {
   const db = new DatabaseSync(file);
   const now = Date.now();
-  const insert = db.prepare(`INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head, actions, body)
+  const insert =
+    db.prepare(`INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head, actions, body)
     SELECT ?, ?, ?, ?, credential, 'unmatched', NULL, head, NULL, body FROM events WHERE seq = 1`);
   db.exec("BEGIN");
-  for (let seq = 2; seq <= EVENTS; seq++) insert.run(seq, newId("evt", now - EVENTS + seq), now - EVENTS + seq, `path-${seq % 23}`);
+  for (let seq = 2; seq <= EVENTS; seq++)
+    insert.run(seq, newId("evt", now - EVENTS + seq), now - EVENTS + seq, `path-${seq % 23}`);
   db.exec(`UPDATE marks SET seq = ${EVENTS} WHERE name = 'intake'; COMMIT`);
   db.close();
 }
@@ -32,7 +34,11 @@ describe.skipIf(NO_BROWSER)(`the console with ${EVENTS} events`, () => {
   let browser: Awaited<ReturnType<typeof openBrowser>>;
   let page: Page;
   let problems: string[];
-  const config = { hooks: { mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "Order {{id}}" }] } };
+  const config = {
+    hooks: {
+      mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "Order {{id}}" }],
+    },
+  };
   beforeAll(async () => {
     world = await createWorld({ config, workers: false });
     await world.post("/hooks/path-0", { id: 1 });
@@ -49,13 +55,17 @@ describe.skipIf(NO_BROWSER)(`the console with ${EVENTS} events`, () => {
     await world?.stop();
   });
 
-  const rows = (name: string) => page.getByRole("region", { name, exact: true }).locator("tbody tr[data-id]");
+  const rows = (name: string) =>
+    page.getByRole("region", { name, exact: true }).locator("tbody tr[data-id]");
 
   it("opens the list with the newest page of events alone", async () => {
     await page.goto(`${world.url}/console#/refusals`);
     await page.getByRole("heading", { name: "Refused" }).waitFor();
     const asked: string[] = [];
-    page.on("request", (request) => void (/\/admin\/v1\/events\?/.test(request.url()) && asked.push(request.url())));
+    page.on(
+      "request",
+      (request) => void (/\/admin\/v1\/events\?/.test(request.url()) && asked.push(request.url())),
+    );
     // A text: the types of the tests know no window.
     await page.evaluate('location.hash = "#/events"');
     await expect.poll(() => rows("Events").count()).toBeGreaterThanOrEqual(50);
@@ -66,7 +76,8 @@ describe.skipIf(NO_BROWSER)(`the console with ${EVENTS} events`, () => {
 
   it("scrolls to older events without a gap", async () => {
     const table = page.getByRole("region", { name: "Events", exact: true });
-    const count = async (): Promise<number> => Number(await table.locator("table").getAttribute("aria-rowcount"));
+    const count = async (): Promise<number> =>
+      Number(await table.locator("table").getAttribute("aria-rowcount"));
     await expect
       .poll(async () => {
         await table.evaluate((box) => box.scrollTo(0, box.scrollHeight));
@@ -88,7 +99,10 @@ describe.skipIf(NO_BROWSER)(`the console with ${EVENTS} events`, () => {
           await new Promise((painted) => setTimeout(painted, 10));
           const made = [...box.querySelectorAll("tbody tr[data-id]")];
           const area = box.getBoundingClientRect();
-          const [first, last] = [made[0]?.getBoundingClientRect().top, made.at(-1)?.getBoundingClientRect().bottom];
+          const [first, last] = [
+            made[0]?.getBoundingClientRect().top,
+            made.at(-1)?.getBoundingClientRect().bottom,
+          ];
           if (last >= area.bottom && (first <= area.top || box.scrollTop === 0))
             return made.map((row) => row.getAttribute("data-id") as string);
         }

@@ -15,7 +15,13 @@ const MAPPINGS = [
   { id: "issue", match: { path: "tracker" }, messageTemplate: "{{title}} and {{missing}}" },
   { id: "prints", match: { path: "prints" }, transform: { module: "prints.js" } },
   { id: "sums", match: { path: "sums" }, transform: { jsonata: "{ 'message': 1 + a }" } },
-  { id: "shadowed", shadow: true, match: { path: "shadowed" }, messageTemplate: "{{a}} and {{missing}}", name: "{{a}}" },
+  {
+    id: "shadowed",
+    shadow: true,
+    match: { path: "shadowed" },
+    messageTemplate: "{{a}} and {{missing}}",
+    name: "{{a}}",
+  },
 ];
 const order = (id: number, total: number | string) => ({
   type: "order.created",
@@ -23,7 +29,8 @@ const order = (id: number, total: number | string) => ({
 });
 
 describe.skipIf(NO_BROWSER)("the console's events", () => {
-  const prints = "export default ({ payload }) => { console.warn(payload.a); throw new Error('no ' + payload.a); };";
+  const prints =
+    "export default ({ payload }) => { console.warn(payload.a); throw new Error('no ' + payload.a); };";
   const { world, page, context, problems } = useConsole({
     config: { hooks: { mappings: MAPPINGS } },
     files: { "transforms/prints.js": prints },
@@ -31,9 +38,15 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
   let accepted: string;
   let second: string;
   let unmatched: string;
-  const post = async (path: string, body: unknown, headers?: Record<string, string>): Promise<string> => {
+  const post = async (
+    path: string,
+    body: unknown,
+    headers?: Record<string, string>,
+  ): Promise<string> => {
     const answer = await world.post(`/hooks/${path}`, body, headers);
-    return (answer.body.eventId as string | undefined) ?? (answer.headers.get("x-request-id") as string);
+    return (
+      (answer.body.eventId as string | undefined) ?? (answer.headers.get("x-request-id") as string)
+    );
   };
   beforeAll(async () => {
     accepted = await post("shop", order(7, 240));
@@ -42,7 +55,11 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     await post("tracker", { title: "It is broken" });
     await post("nowhere", {});
     await post("shadowed", { a: 1 });
-    await world.until(async () => (await world.admin(`/admin/v1/events/${accepted}`)).body.event.actions[0].status === "succeeded");
+    await world.until(
+      async () =>
+        (await world.admin(`/admin/v1/events/${accepted}`)).body.event.actions[0].status ===
+        "succeeded",
+    );
     await page.setViewportSize({ width: 1280, height: 800 });
   });
 
@@ -51,7 +68,8 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     await page.goto(`${world.url}/console${hash}`);
   };
   const section = (name: string) => page.getByRole("region", { name, exact: true });
-  const words = async (name: string): Promise<string> => (await section(name).innerText()).replaceAll(/\s+/g, " ");
+  const words = async (name: string): Promise<string> =>
+    (await section(name).innerText()).replaceAll(/\s+/g, " ");
   const rows = () => page.getByRole("region", { name: "Events" }).locator("tbody tr[data-id]");
   const shot = async (name: string): Promise<void> => {
     const folder = process.env["ROUSE_SHOTS"];
@@ -69,7 +87,10 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
   it("lists what came in, with outcome, mapping, names of work and reason", async () => {
     await open("#/events");
     await rows().nth(5).waitFor();
-    const text = (await page.getByRole("region", { name: "Events" }).innerText()).replaceAll(/\s+/g, " ");
+    const text = (await page.getByRole("region", { name: "Events" }).innerText()).replaceAll(
+      /\s+/g,
+      " ",
+    );
     expect(text).toMatch(/✓ accepted order\.big shop Order of Ann/);
     expect(text).toMatch(/● unmatched shop .*data\.total/);
     expect(text).not.toMatch(/\[object |undefined|NaN|\bHook\b/);
@@ -127,7 +148,9 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     await section("Result").waitFor();
     expect(await section("Result").locator("mark").allInnerTexts()).toEqual(["7", "240", "Ann"]);
     expect(await words("Runs")).toMatch(/succeeded Order of Ann run_…/);
-    expect(await section("Runs").getByRole("link").first().getAttribute("href")).toMatch(/^#\/runs\/run_/);
+    expect(await section("Runs").getByRole("link").first().getAttribute("href")).toMatch(
+      /^#\/runs\/run_/,
+    );
     await section("Request").getByRole("button", { name: "Unfold data.customer" }).click();
     expect(await words("Request")).toContain('"Ann"');
     await section("Request")
@@ -153,7 +176,9 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     await dialog.getByRole("button", { name: "Replay with this body" }).click();
     await dialog.getByText("by order.big").waitFor();
     await dialog.getByRole("link", { name: "Open the new event" }).click();
-    await expect.poll(() => page.getByText("edited by an operator before the replay").count()).toBe(1);
+    await expect
+      .poll(() => page.getByText("edited by an operator before the replay").count())
+      .toBe(1);
     expect(problems).toEqual([]);
   });
 
@@ -271,9 +296,13 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
       return notes.innerText();
     };
     const code = await printed("prints");
-    expect(code).toMatch(/transform\.module of prints\s+Error: no <img src=x onerror=alert\(1\)>\n {2}at prints\.js:1:/);
+    expect(code).toMatch(
+      /transform\.module of prints\s+Error: no <img src=x onerror=alert\(1\)>\n {2}at prints\.js:1:/,
+    );
     expect(code).toContain(`\nconsole (stderr): ${markup}`);
-    expect(await printed("sums")).toContain("line 1, column 16:\n{ 'message': 1 + a }\n               ^");
+    expect(await printed("sums")).toContain(
+      "line 1, column 16:\n{ 'message': 1 + a }\n               ^",
+    );
     await page.getByRole("button", { name: "Discard" }).click();
     await page.getByRole("dialog").getByLabel("Reason").fill("it was a test");
     await page.getByRole("dialog").getByRole("button", { name: "Discard" }).click();

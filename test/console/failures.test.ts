@@ -7,8 +7,18 @@ import { shoot } from "./shots.ts";
 import { useConsole } from "./use-console.ts";
 
 const MAPPINGS = [
-  { id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "{{id}}", deliver: false },
-  { id: "broken", match: { path: "billing" }, messageTemplate: "{{ $number(id) }}", deliver: false },
+  {
+    id: "order",
+    match: { path: "shop", payload: { type: "order" } },
+    messageTemplate: "{{id}}",
+    deliver: false,
+  },
+  {
+    id: "broken",
+    match: { path: "billing" },
+    messageTemplate: "{{ $number(id) }}",
+    deliver: false,
+  },
 ];
 
 describe.skipIf(NO_BROWSER)("failures", () => {
@@ -34,7 +44,9 @@ describe.skipIf(NO_BROWSER)("failures", () => {
     await world.post("/hooks/billing", { id: "<b>a17</b>" });
     await page.reload();
     await row(/Hooks on shop: .* does not hold 3/).waitFor();
-    expect((await row(/Hooks of broken on billing failed/).innerText()).replaceAll(/\s+/g, " ")).toMatch(/ 1 .* ✗ open/);
+    expect(
+      (await row(/Hooks of broken on billing failed/).innerText()).replaceAll(/\s+/g, " "),
+    ).toMatch(/ 1 .* ✗ open/);
     // The list is walked with the keyboard, and the address names the row.
     await page.keyboard.press("j");
     await page.keyboard.press("j");
@@ -51,8 +63,12 @@ describe.skipIf(NO_BROWSER)("failures", () => {
       /Failures an hour/,
     ])
       expect(text).toMatch(words);
-    expect(await page.locator(".detail").getByRole("link", { name: /^evt_/ }).getAttribute("href")).toMatch(/^#\/events\/evt_/);
-    expect(await page.getByRole("link", { name: "All events like it" }).getAttribute("href")).toBe("#/events?outcome=unmatched&path=shop");
+    expect(
+      await page.locator(".detail").getByRole("link", { name: /^evt_/ }).getAttribute("href"),
+    ).toMatch(/^#\/events\/evt_/);
+    expect(await page.getByRole("link", { name: "All events like it" }).getAttribute("href")).toBe(
+      "#/events?outcome=unmatched&path=shop",
+    );
     expect(await page.innerText("body")).not.toMatch(/\[object |undefined|NaN/);
     await shoot(page, "failures");
     expect(problems).toEqual([]);
@@ -75,7 +91,8 @@ describe.skipIf(NO_BROWSER)("failures", () => {
     expect(problems).toEqual([]);
   });
 
-  const shop = async (): Promise<FailureGroup> => (await world.admin("/admin/v1/failures?path=shop")).body.failures[0] as FailureGroup;
+  const shop = async (): Promise<FailureGroup> =>
+    (await world.admin("/admin/v1/failures?path=shop")).body.failures[0] as FailureGroup;
 
   it("takes each of these back with the button of its toast", async () => {
     const id = (await shop()).id;
@@ -115,7 +132,10 @@ describe.skipIf(NO_BROWSER)("failures", () => {
       return group.status === "resolved" && group;
     });
     await press("Reopen");
-    await page.locator(".toast", { hasText: "Open again." }).getByRole("button", { name: "Undo" }).click();
+    await page
+      .locator(".toast", { hasText: "Open again." })
+      .getByRole("button", { name: "Undo" })
+      .click();
     await expect.poll(shop).toMatchObject({ status: "resolved", resolved });
     await press("Reopen");
     await expect.poll(shop).toMatchObject({ status: "open", resolved: null });
@@ -127,10 +147,19 @@ describe.skipIf(NO_BROWSER)("failures", () => {
     await page.goto(`${world.url}/console#/failures/${id}?status=all`);
     await page.locator(".detail").getByRole("button", { name: "Resolve", exact: true }).waitFor();
     // The page does not ask again before the button is pressed.
-    await page.route(`**/admin/v1/failures/${id}`, (route) => (route.request().method() === "GET" ? route.abort() : route.continue()));
-    await world.admin(`/admin/v1/failures/${id}`, { method: "POST", body: JSON.stringify({ action: "assign", assignee: "Cy" }) });
+    await page.route(`**/admin/v1/failures/${id}`, (route) =>
+      route.request().method() === "GET" ? route.abort() : route.continue(),
+    );
+    await world.admin(`/admin/v1/failures/${id}`, {
+      method: "POST",
+      body: JSON.stringify({ action: "assign", assignee: "Cy" }),
+    });
     await page.locator(".detail").getByRole("button", { name: "Resolve", exact: true }).click();
-    await page.getByText("someone else has changed this group of failures: it is now open, and assigned to Cy.").waitFor();
+    await page
+      .getByText(
+        "someone else has changed this group of failures: it is now open, and assigned to Cy.",
+      )
+      .waitFor();
     expect(await shop()).toMatchObject({ status: "open", assignee: "Cy", resolved: null });
     await page.unrouteAll({ behavior: "wait" });
     await page.locator(".detail").getByText("Cy", { exact: true }).waitFor();
@@ -150,8 +179,14 @@ describe.skipIf(NO_BROWSER)("failures", () => {
       .getByText(/in config version \d+/)
       .waitFor();
     // A later config changes nothing about it.
-    const mappings = [...MAPPINGS, { id: "other", match: { path: "other" }, messageTemplate: "{{id}}", deliver: false }];
-    world.write("rouse.json5", { gateway: { port: 0 }, hooks: { enabled: true, token: TOKEN, mappings } });
+    const mappings = [
+      ...MAPPINGS,
+      { id: "other", match: { path: "other" }, messageTemplate: "{{id}}", deliver: false },
+    ];
+    world.write("rouse.json5", {
+      gateway: { port: 0 },
+      hooks: { enabled: true, token: TOKEN, mappings },
+    });
     await world.admin("/admin/v1/reload", { method: "POST" });
     await world.post("/hooks/shop", { type: "refund" });
     await page.reload();
@@ -161,7 +196,10 @@ describe.skipIf(NO_BROWSER)("failures", () => {
       .getByText(/came back in config version \d+ after it was resolved in config version \d+/)
       .waitFor();
     const text = await page.locator(".detail").innerText();
-    const [, back, resolved] = /came back in config version (\d+) after it was resolved in config version (\d+)/.exec(text) ?? [];
+    const [, back, resolved] =
+      /came back in config version (\d+) after it was resolved in config version (\d+)/.exec(
+        text,
+      ) ?? [];
     expect(Number(back)).toBe(Number(resolved) + 1);
     expect(problems).toEqual([]);
   });

@@ -12,7 +12,11 @@ describe.skipIf(NO_BROWSER)("what the overview has found about mappings", () => 
       hooks: {
         mappings: [
           { id: "all", match: { path: "shop" }, messageTemplate: "{{id}}" },
-          { id: "never", match: { path: "shop", payload: { type: "never" } }, messageTemplate: "{{id}}" },
+          {
+            id: "never",
+            match: { path: "shop", payload: { type: "never" } },
+            messageTemplate: "{{id}}",
+          },
         ],
       },
     },

@@ -29,11 +29,21 @@ it("keeps a text valid wherever the path of a field is inserted", () => {
 
 it("writes a condition that holds for the value, or an expression where a value is missing", () => {
   expect(insert("{ payload: {|} }", "data.total", 240)).toBe('{ payload: {"data.total": 240} }');
-  expect(insert('{ payload: { type: "a"| } }', "data.total", 240)).toBe('{ payload: { type: "a", "data.total": 240 } }');
-  expect(insert('{ payload: { |type: "a" } }', "id", "x")).toBe('{ payload: { id: "x", type: "a" } }');
-  expect(insert('{ payload: { type: "a", | } }', "data", { id: 1 })).toBe('{ payload: { type: "a", data: { $exists: true } } }');
+  expect(insert('{ payload: { type: "a"| } }', "data.total", 240)).toBe(
+    '{ payload: { type: "a", "data.total": 240 } }',
+  );
+  expect(insert('{ payload: { |type: "a" } }', "id", "x")).toBe(
+    '{ payload: { id: "x", type: "a" } }',
+  );
+  expect(insert('{ payload: { type: "a", | } }', "data", { id: 1 })).toBe(
+    '{ payload: { type: "a", data: { $exists: true } } }',
+  );
   expect(insert("{ messageTemplate: | }", "data.id", 7)).toBe('{ messageTemplate: "{{data.id}}" }');
-  expect(insert("{ messageTemplate:|, a: 1 }", "id", 7)).toBe('{ messageTemplate: "{{id}}", a: 1 }');
+  expect(insert("{ messageTemplate:|, a: 1 }", "id", 7)).toBe(
+    '{ messageTemplate: "{{id}}", a: 1 }',
+  );
   expect(insert('{ match: { when: "|" } }', "data.id", 7)).toBe('{ match: { when: "data.id" } }');
-  expect(insert('{ messageTemplate: "{{$sum(|)}}" }', "data.id", 7)).toBe('{ messageTemplate: "{{$sum(data.id)}}" }');
+  expect(insert('{ messageTemplate: "{{$sum(|)}}" }', "data.id", 7)).toBe(
+    '{ messageTemplate: "{{$sum(data.id)}}" }',
+  );
 });

@@ -2,7 +2,11 @@ import { describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
-const MAPPING = { id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "{{id}}" };
+const MAPPING = {
+  id: "order",
+  match: { path: "shop", payload: { type: "order" } },
+  messageTemplate: "{{id}}",
+};
 
 describe.skipIf(NO_BROWSER)("the keys of the console", () => {
   const { world, page } = useConsole({ config: { hooks: { mappings: [MAPPING] } } });
@@ -16,11 +20,19 @@ describe.skipIf(NO_BROWSER)("the keys of the console", () => {
     await box.uncheck();
     await page.locator("tbody tr[data-id]").nth(1).waitFor();
     await page.keyboard.press("j");
-    await page.locator("tbody tr[data-id]").first().and(page.locator("[aria-selected=true]")).waitFor();
+    await page
+      .locator("tbody tr[data-id]")
+      .first()
+      .and(page.locator("[aria-selected=true]"))
+      .waitFor();
     await page.getByLabel("Outcome").click();
     await page.keyboard.press("Escape");
     await page.keyboard.press("j");
-    await page.locator("tbody tr[data-id]").nth(1).and(page.locator("[aria-selected=true]")).waitFor();
+    await page
+      .locator("tbody tr[data-id]")
+      .nth(1)
+      .and(page.locator("[aria-selected=true]"))
+      .waitFor();
     await page.getByRole("searchbox", { name: "Search events" }).focus();
     await page.keyboard.press("Tab");
     await page.keyboard.press("f");

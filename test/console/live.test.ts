@@ -5,7 +5,11 @@ import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the console's live list", () => {
   const { world, page, problems } = useConsole({
-    config: { hooks: { mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "Order {{id}}" }] } },
+    config: {
+      hooks: {
+        mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "Order {{id}}" }],
+      },
+    },
   });
 
   const rows = () => page.getByRole("region", { name: "Live events" }).locator("tbody tr[data-id]");
@@ -22,11 +26,13 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
     await rows().first().waitFor();
     const second = await post("nowhere");
     await expect.poll(() => rows().count()).toBe(2);
-    expect(await rows().evaluateAll((all) => all.map((row) => (row as unknown as { dataset: { id: string } }).dataset.id))).toEqual([
-      second,
-      first,
-    ]);
-    if (process.env["ROUSE_SHOTS"]) await page.screenshot({ path: join(process.env["ROUSE_SHOTS"], "live.png") });
+    expect(
+      await rows().evaluateAll((all) =>
+        all.map((row) => (row as unknown as { dataset: { id: string } }).dataset.id),
+      ),
+    ).toEqual([second, first]);
+    if (process.env["ROUSE_SHOTS"])
+      await page.screenshot({ path: join(process.env["ROUSE_SHOTS"], "live.png") });
     expect(problems).toEqual([]);
   });
 
@@ -42,7 +48,9 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
     expect(await rows().count()).toBe(before);
     await page.getByRole("button", { name: "Go on" }).click();
     await expect.poll(() => rows().count()).toBe(before + 2);
-    await expect.poll(() => announcer().innerText()).toBe("2 new events. The newest: shop, accepted.");
+    await expect
+      .poll(() => announcer().innerText())
+      .toBe("2 new events. The newest: shop, accepted.");
     expect(problems).toEqual([]);
   });
 
@@ -61,14 +69,18 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
   });
 
   it("goes on behind the last event, without a gap, after the stream has ended", async () => {
-    const { events } = (await world.admin("/admin/v1/events?limit=1")).body as { events: { id: string }[] };
+    const { events } = (await world.admin("/admin/v1/events?limit=1")).body as {
+      events: { id: string }[];
+    };
     const [last] = events;
     const missed = [await post("shop"), await post("shop")];
     const asked: string[] = [];
     await page.route("**/admin/v1/stream?**", async (route) => {
       asked.push(new URL(route.request().url()).search);
       const body = `${JSON.stringify({ type: "event", event: last })}\n`;
-      await (asked.length === 1 ? route.fulfill({ contentType: "application/x-ndjson", body }) : route.continue());
+      await (asked.length === 1
+        ? route.fulfill({ contentType: "application/x-ndjson", body })
+        : route.continue());
     });
     await page.goto(`${world.url}/console#/events`);
     await page.goto(`${world.url}/console#/live`);
@@ -117,7 +129,9 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
     await page.goto(`${world.url}/console#/events`);
     await page.goto(`${world.url}/console#/live?path=shop`);
     await page.getByText("1,234 events came in faster than they are shown here.").first().waitFor();
-    expect(await page.getByRole("link", { name: "Events has all of them." }).getAttribute("href")).toBe("#/events?path=shop");
+    expect(
+      await page.getByRole("link", { name: "Events has all of them." }).getAttribute("href"),
+    ).toBe("#/events?path=shop");
     await page.unroute("**/admin/v1/stream?**");
   });
 });

@@ -13,10 +13,20 @@ describe.skipIf(NO_BROWSER)("a long list in the console", () => {
   const ids: string[] = [];
 
   const write = async (): Promise<void> => {
-    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
-    const actions = Array.from({ length: MANY }, (_, n) => runAction(n === 0 ? "hook:needle" : `hook:hay:${n}`));
+    const { store } = await openStore({
+      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
+      clock: systemClock,
+      log: silent,
+    });
+    const actions = Array.from({ length: MANY }, (_, n) =>
+      runAction(n === 0 ? "hook:needle" : `hook:hay:${n}`),
+    );
     await store.accept(event_("many", { outcome: "accepted", actions }));
-    await store.commit((tx) => actions.forEach(({ runId }) => tx.update("run", runId, { status: "succeeded", endedAt: Date.now() })));
+    await store.commit((tx) =>
+      actions.forEach(({ runId }) =>
+        tx.update("run", runId, { status: "succeeded", endedAt: Date.now() }),
+      ),
+    );
     ids.push(...actions.map(({ runId }) => runId));
     await store.close();
   };
@@ -31,7 +41,9 @@ describe.skipIf(NO_BROWSER)("a long list in the console", () => {
     await page.getByText("100 rows").waitFor();
     const seen = new Set<string>();
     const collect = async (): Promise<void> => {
-      const shown = await page.locator("tr[data-id]").evaluateAll((rows) => rows.map((row) => row.getAttribute("data-id") ?? ""));
+      const shown = await page
+        .locator("tr[data-id]")
+        .evaluateAll((rows) => rows.map((row) => row.getAttribute("data-id") ?? ""));
       expect(new Set(shown).size).toBe(shown.length);
       for (const id of shown) seen.add(id);
     };

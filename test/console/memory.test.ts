@@ -15,14 +15,18 @@ async function addNotes({ store, cluster }: StoreHandle): Promise<void> {
     ["channel:pipe:direct:bob", "Bob eats no meat.", "people"],
     ["channel:pipe:room-7", ODD, "outside"],
   ] as const)
-    await memory.add({ agentId: "main", origin: "channel", key }, { text, origin, runId: "run_1", callId: key });
+    await memory.add(
+      { agentId: "main", origin: "channel", key },
+      { text, origin, runId: "run_1", callId: key },
+    );
 }
 
 describe.skipIf(NO_BROWSER)("notes of agents in the console", () => {
   const { world, page, problems } = useConsole(() => createFilledWorld(addNotes));
   const notes = async (): Promise<{ text: string; words: string; by: string | null }[]> =>
     (await world.admin("/admin/v1/memory")).body.notes;
-  const row = (name: RegExp) => page.getByRole("region", { name: "List of notes" }).getByRole("row", { name });
+  const row = (name: RegExp) =>
+    page.getByRole("region", { name: "List of notes" }).getByRole("row", { name });
 
   it("are listed with their conversations, and searched", async () => {
     await page.goto(`${world.url}/console#/system/memory`);
@@ -44,7 +48,10 @@ describe.skipIf(NO_BROWSER)("notes of agents in the console", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
     await page.getByText("The note is changed.").waitFor();
     await row(/Bob eats no fish\. .* owner or operator/).waitFor();
-    expect((await notes()).find(({ text }) => text === "Bob eats no fish.")).toMatchObject({ words: "trusted", by: "operator" });
+    expect((await notes()).find(({ text }) => text === "Bob eats no fish.")).toMatchObject({
+      words: "trusted",
+      by: "operator",
+    });
     await row(/likes tea/)
       .getByRole("button", { name: "Delete" })
       .click();

@@ -11,7 +11,15 @@ export async function createModelWorld(): Promise<ModelWorld> {
   const model = await startModel();
   const world = await createWorld({
     config: {
-      models: { providers: { local: { type: "openai-compatible", baseUrl: model.url, apiKey: "provider-key-0123456789" } } },
+      models: {
+        providers: {
+          local: {
+            type: "openai-compatible",
+            baseUrl: model.url,
+            apiKey: "provider-key-0123456789",
+          },
+        },
+      },
       agents: {
         defaults: { model: "local/big", heartbeat: { every: 0 } },
         list: [{ id: "ops", name: "Operations" }, { id: "sales" }],

@@ -31,7 +31,8 @@ async function createFront(target: string): Promise<Front> {
     }
   };
   let server: Server = createServer(join);
-  const listen = async (port: number): Promise<void> => void (await once(server.listen(port, "127.0.0.1"), "listening"));
+  const listen = async (port: number): Promise<void> =>
+    void (await once(server.listen(port, "127.0.0.1"), "listening"));
   await listen(0);
   const { port } = server.address() as AddressInfo;
   return {
@@ -49,76 +50,89 @@ async function createFront(target: string): Promise<Front> {
   };
 }
 
-describe.skipIf(NO_BROWSER)("the console when the gateway has been away, and when calls wait", () => {
-  let world: ApprovalWorld;
-  let front: Front;
-  let browser: Awaited<ReturnType<typeof openBrowser>>;
-  let page: Page;
-  beforeAll(async () => {
-    world = await approvalWorld({ agent: { approve: ["bank.*"] } });
-    front = await createFront(world.url);
-    browser = await openBrowser();
-    ({ page } = await openConsole(browser.context, { ...world, url: front.url }));
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await front?.leave();
-    await world?.close();
-  });
+describe.skipIf(NO_BROWSER)(
+  "the console when the gateway has been away, and when calls wait",
+  () => {
+    let world: ApprovalWorld;
+    let front: Front;
+    let browser: Awaited<ReturnType<typeof openBrowser>>;
+    let page: Page;
+    beforeAll(async () => {
+      world = await approvalWorld({ agent: { approve: ["bank.*"] } });
+      front = await createFront(world.url);
+      browser = await openBrowser();
+      ({ page } = await openConsole(browser.context, { ...world, url: front.url }));
+    });
+    afterAll(async () => {
+      await browser?.close();
+      await front?.leave();
+      await world?.close();
+    });
 
-  /** Lets the gateway be away for a while. After its return `words` go away. */
-  async function goAway(words: string, meanwhile?: () => Promise<void>): Promise<void> {
-    const shown = page.getByText(words).first();
-    await front.leave();
-    await shown.waitFor();
-    await (meanwhile?.() ?? page.waitForTimeout(1500));
-    await front.comeBack();
-    await shown.waitFor({ state: "detached" });
-  }
+    /** Lets the gateway be away for a while. After its return `words` go away. */
+    async function goAway(words: string, meanwhile?: () => Promise<void>): Promise<void> {
+      const shown = page.getByText(words).first();
+      await front.leave();
+      await shown.waitFor();
+      await (meanwhile?.() ?? page.waitForTimeout(1500));
+      await front.comeBack();
+      await shown.waitFor({ state: "detached" });
+    }
 
-  it("says that Live is connected again, though no event comes", async () => {
-    await page.goto(`${front.url}/console#/live`);
-    const state = page.locator(".page-head .status");
-    await expect.poll(() => state.innerText()).toMatch(/live/);
-    await goAway("not connected");
-    await expect.poll(() => state.innerText()).toMatch(/live/);
-  });
+    it("says that Live is connected again, though no event comes", async () => {
+      await page.goto(`${front.url}/console#/live`);
+      const state = page.locator(".page-head .status");
+      await expect.poll(() => state.innerText()).toMatch(/live/);
+      await goAway("not connected");
+      await expect.poll(() => state.innerText()).toMatch(/live/);
+    });
 
-  it("asks again for what could not be shown, also on a page that does not refresh itself", async () => {
-    await page.goto(`${front.url}/console#/system/agents`);
-    await page.getByText("builtin/").or(page.getByText("local/big")).first().waitFor();
-    const open = async (): Promise<void> => {
-      await page.getByRole("tab", { name: "Keys" }).click();
-      await page.getByText("does not answer").waitFor();
-    };
-    await goAway("The gateway has not answered since", open);
-    await page.getByText("No key has been made").waitFor();
-  });
+    it("asks again for what could not be shown, also on a page that does not refresh itself", async () => {
+      await page.goto(`${front.url}/console#/system/agents`);
+      await page.getByText("builtin/").or(page.getByText("local/big")).first().waitFor();
+      const open = async (): Promise<void> => {
+        await page.getByRole("tab", { name: "Keys" }).click();
+        await page.getByText("does not answer").waitFor();
+      };
+      await goAway("The gateway has not answered since", open);
+      await page.getByText("No key has been made").waitFor();
+    });
 
-  it("counts calls that wait as they come, and one less as soon as the operator has decided", async () => {
-    const badge = page.getByRole("link", { name: "Approvals" }).locator(".count");
-    // No page refreshes itself by a timer: what its refreshes would show, it has heard.
-    await page.addInitScript("{ const start = setInterval; setInterval = (work, ms) => start(work, ms >= 5000 ? 1e9 : ms); }");
-    await page.goto(`${front.url}/console#/approvals`);
-    await page.reload();
-    await page.getByText("No call waits for approval").waitFor();
-    for (const key of ["one", "two"])
-      await world.post("/hooks/agent", { message: "Pay.", sessionKey: `hook:${key}`, wakeMode: "next-heartbeat", deliver: false });
-    await world.open(2);
-    await expect.poll(() => badge.innerText()).toBe("2");
-    await page.reload();
-    await page
-      .getByRole("row", { name: /bank\.transfer/ })
-      .first()
-      .click();
-    await page
-      .locator(".detail")
-      .getByRole("button", { name: /^Approve/ })
-      .click();
-    await expect.poll(() => badge.innerText()).toBe("1");
-    // Decided elsewhere.
-    const [left] = await world.open();
-    await world.admin(`/admin/v1/approvals/${left?.id}`, { method: "POST", body: JSON.stringify({ verdict: "deny" }) });
-    await expect.poll(() => badge.count()).toBe(0);
-  });
-});
+    it("counts calls that wait as they come, and one less as soon as the operator has decided", async () => {
+      const badge = page.getByRole("link", { name: "Approvals" }).locator(".count");
+      // No page refreshes itself by a timer: what its refreshes would show, it has heard.
+      await page.addInitScript(
+        "{ const start = setInterval; setInterval = (work, ms) => start(work, ms >= 5000 ? 1e9 : ms); }",
+      );
+      await page.goto(`${front.url}/console#/approvals`);
+      await page.reload();
+      await page.getByText("No call waits for approval").waitFor();
+      for (const key of ["one", "two"])
+        await world.post("/hooks/agent", {
+          message: "Pay.",
+          sessionKey: `hook:${key}`,
+          wakeMode: "next-heartbeat",
+          deliver: false,
+        });
+      await world.open(2);
+      await expect.poll(() => badge.innerText()).toBe("2");
+      await page.reload();
+      await page
+        .getByRole("row", { name: /bank\.transfer/ })
+        .first()
+        .click();
+      await page
+        .locator(".detail")
+        .getByRole("button", { name: /^Approve/ })
+        .click();
+      await expect.poll(() => badge.innerText()).toBe("1");
+      // Decided elsewhere.
+      const [left] = await world.open();
+      await world.admin(`/admin/v1/approvals/${left?.id}`, {
+        method: "POST",
+        body: JSON.stringify({ verdict: "deny" }),
+      });
+      await expect.poll(() => badge.count()).toBe(0);
+    });
+  },
+);

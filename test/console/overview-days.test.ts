@@ -31,7 +31,9 @@ async function addRuns({ store }: StoreHandle): Promise<void> {
           id: newId("run", at(made)),
           createdAt: at(made),
           usage: { inputTokens: 10, outputTokens: 1 },
-          ...(ended === undefined ? { status: "parked" } : { status: "succeeded", endedAt: at(ended) }),
+          ...(ended === undefined
+            ? { status: "parked" }
+            : { status: "succeeded", endedAt: at(ended) }),
         }),
       );
   });
@@ -44,13 +46,27 @@ describe.skipIf(NO_BROWSER)("the days of the overview", () => {
     const { rows: usage } = (await world.admin("/admin/v1/usage?by=day&since=14d")).body as {
       rows: { key: string; runs: number; inputTokens: number; outputTokens: number }[];
     };
-    expect(Object.fromEntries(usage.map(({ key, runs }) => [key, runs]))).toEqual({ [toDay(-1)]: 1, [toDay(0)]: 3, [toDay(1)]: 1 });
+    expect(Object.fromEntries(usage.map(({ key, runs }) => [key, runs]))).toEqual({
+      [toDay(-1)]: 1,
+      [toDay(0)]: 3,
+      [toDay(1)]: 1,
+    });
     for (const { key, runs, inputTokens, outputTokens } of usage) {
       await page.goto(`${world.url}/console#/overview`);
-      const day = page.getByRole("region", { name: "Tokens and cost a day" }).getByRole("row", { name: key });
-      expect((await day.innerText()).split("\t").slice(0, 5)).toEqual([key, `${runs}`, `${inputTokens}`, "0", `${outputTokens}`]);
+      const day = page
+        .getByRole("region", { name: "Tokens and cost a day" })
+        .getByRole("row", { name: key });
+      expect((await day.innerText()).split("\t").slice(0, 5)).toEqual([
+        key,
+        `${runs}`,
+        `${inputTokens}`,
+        "0",
+        `${outputTokens}`,
+      ]);
       await day.getByRole("link", { name: key }).click();
-      const rows = page.getByRole("region", { name: "Runs", exact: true }).locator("tbody tr[data-id]");
+      const rows = page
+        .getByRole("region", { name: "Runs", exact: true })
+        .locator("tbody tr[data-id]");
       await expect.poll(() => rows.count()).toBe(runs);
       const next = new Date(Date.parse(key) + DAY).toISOString().slice(0, 10);
       await page.getByRole("button", { name: `ended since ${key}, before ${next}` }).waitFor();

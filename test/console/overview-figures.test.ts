@@ -16,17 +16,30 @@ import { useConsole } from "./use-console.ts";
 async function createRefusedWorld() {
   const dir = mkdtempSync(join(tmpdir(), "rouse-test-"));
   mkdirSync(join(dir, ".rouse"));
-  const { store } = await openStore({ url: `sqlite:${join(dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+  const { store } = await openStore({
+    url: `sqlite:${join(dir, ".rouse", "rouse.db")}`,
+    clock: systemClock,
+    log: silent,
+  });
   const receivedAt = Date.now() - 2 * 3_600_000;
   await store.accept(event_("earlier", { id: newId("evt", receivedAt), receivedAt }));
   await store.close();
   const model = await startModel();
   let isRefused = false;
-  model.says = () => (isRefused ? { status: 503, error: { message: "overloaded" } } : { text: ["Done."] });
+  model.says = () =>
+    isRefused ? { status: 503, error: { message: "overloaded" } } : { text: ["Done."] };
   const world = await createWorld({
     dir,
     config: {
-      models: { providers: { local: { type: "openai-compatible", baseUrl: model.url, apiKey: "provider-key-0123456789" } } },
+      models: {
+        providers: {
+          local: {
+            type: "openai-compatible",
+            baseUrl: model.url,
+            apiKey: "provider-key-0123456789",
+          },
+        },
+      },
       agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } },
     },
   });
@@ -63,15 +76,25 @@ describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
   const { world, page, problems } = useConsole(createRefusedWorld);
   beforeAll(async () => {
     const send = async (name: string): Promise<string> =>
-      (await world.post("/hooks/agent", { message: name, name, sessionKey: `hook:${name}`, wakeMode: "next-heartbeat" })).body
-        .runId as string;
+      (
+        await world.post("/hooks/agent", {
+          message: name,
+          name,
+          sessionKey: `hook:${name}`,
+          wakeMode: "next-heartbeat",
+        })
+      ).body.runId as string;
     const first = await send("first");
-    await world.until(async () => (await world.get(`/hooks/runs/${first}`)).body.run?.status === "succeeded");
+    await world.until(
+      async () => (await world.get(`/hooks/runs/${first}`)).body.run?.status === "succeeded",
+    );
     await world.post("/hooks/nowhere", {});
     world.refuse();
     await send("second");
     await world.until(async () => {
-      const { breakers } = (await world.admin("/admin/v1/status")).body.status as { breakers: { state: string; waiting: number }[] };
+      const { breakers } = (await world.admin("/admin/v1/status")).body.status as {
+        breakers: { state: string; waiting: number }[];
+      };
       return breakers.some(({ state, waiting }) => state !== "closed" && waiting > 0);
     });
     await page.goto("about:blank");
@@ -121,12 +144,19 @@ describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
     ])
       expect(shown).toEqual(expect.arrayContaining([expect.stringMatching(figure)]));
     for (const name of ["Newest hooks", "Doctor", "Mappings", "Channels"])
-      for (const item of await region(name).getByRole("listitem").all()) expect(await item.getByRole("link").count()).toBeGreaterThan(0);
+      for (const item of await region(name).getByRole("listitem").all())
+        expect(await item.getByRole("link").count()).toBeGreaterThan(0);
     for (const href of new Set(figures.map(([, to]) => to))) {
       await page.goto(`${world.url}/console${href}`);
       await page.locator("main .page-head h1", { hasNotText: "Overview" }).waitFor();
-      await page.locator("main .table, main .empty, main .facts, main .detail, main pre").first().waitFor();
-      expect({ href, failed: await page.locator("main [role=alert]").allInnerTexts() }).toEqual({ href, failed: [] });
+      await page
+        .locator("main .table, main .empty, main .facts, main .detail, main pre")
+        .first()
+        .waitFor();
+      expect({ href, failed: await page.locator("main [role=alert]").allInnerTexts() }).toEqual({
+        href,
+        failed: [],
+      });
     }
     expect(problems).toEqual([]);
   }, 180_000);
@@ -138,7 +168,8 @@ describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
     // Tab stops at the last of them only.
     expect(await page.locator('.chart svg > a[tabindex="0"]').count()).toBe(1);
     await bars.last().focus();
-    for (let left = (await bars.count()) - 1; left > 0; left--) await page.keyboard.press("ArrowLeft");
+    for (let left = (await bars.count()) - 1; left > 0; left--)
+      await page.keyboard.press("ArrowLeft");
     await page.keyboard.press("Enter");
     const events = page.getByRole("region", { name: "Events", exact: true });
     await events.getByRole("row", { name: /earlier/ }).waitFor();

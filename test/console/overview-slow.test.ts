@@ -6,7 +6,11 @@ import { useConsole } from "./use-console.ts";
 const PANELS = [
   ["/admin/v1/activity?since=1h", "Waiting", "Nothing waits."],
   ["/admin/v1/events?limit=6", "Newest hooks", "No hook has come in yet."],
-  ["/admin/v1/failures?status=open&limit=5", "Failures", "Nothing has failed in the last seven days"],
+  [
+    "/admin/v1/failures?status=open&limit=5",
+    "Failures",
+    "Nothing has failed in the last seven days",
+  ],
   ["/admin/v1/channels", "Channels", "configured"],
   ["/admin/v1/findings", "Mappings", "show no problem"],
   ["/admin/v1/doctor", "Doctor", "no model for main"],
@@ -16,37 +20,43 @@ const PANELS = [
 describe.skipIf(NO_BROWSER)("the overview while one answer is slow", () => {
   const { world, page, problems } = useConsole({ config: { channels: { console: {} } } });
 
-  it.each([...PANELS.map(([path, name]) => [path, name] as const), ["/admin/v1/status", "Channels"] as const])(
-    "shows all but what waits for %s",
-    async (slow, held) => {
-      let answer = (): void => {};
-      const answered = new Promise<void>((resolve) => (answer = resolve));
-      await page.route(
-        (url) => `${url.pathname}${url.search}` === slow,
-        async (route) => {
-          await answered;
-          await route.continue().catch(() => undefined);
-        },
-      );
-      try {
-        await page.goto("about:blank");
-        await page.goto(`${world.url}/console#/overview`);
-        const shown = ([, name, words]: (typeof PANELS)[number]) =>
-          page.getByRole("region", { name, exact: true }).getByText(words).first().waitFor();
-        await Promise.all(PANELS.filter(([, name]) => name !== held).map(shown));
-        if (slow !== "/admin/v1/status") await page.getByText("all that it needs can be reached").waitFor();
-        // The slow one says that it loads; what is there does not move when it comes.
-        const box = held === "Waiting" ? page.locator("main") : page.getByRole("region", { name: held, exact: true });
-        await box.locator(".skeleton").waitFor();
-        for (const [, name, words] of PANELS) if (name === held) expect(await page.locator("main").getByText(words).count(), name).toBe(0);
-        answer();
-        await Promise.all(PANELS.map(shown));
-        await expect.poll(() => page.locator("main .skeleton").count()).toBe(0);
-        expect(problems).toEqual([]);
-      } finally {
-        answer();
-        await page.unrouteAll({ behavior: "wait" });
-      }
-    },
-  );
+  it.each([
+    ...PANELS.map(([path, name]) => [path, name] as const),
+    ["/admin/v1/status", "Channels"] as const,
+  ])("shows all but what waits for %s", async (slow, held) => {
+    let answer = (): void => {};
+    const answered = new Promise<void>((resolve) => (answer = resolve));
+    await page.route(
+      (url) => `${url.pathname}${url.search}` === slow,
+      async (route) => {
+        await answered;
+        await route.continue().catch(() => undefined);
+      },
+    );
+    try {
+      await page.goto("about:blank");
+      await page.goto(`${world.url}/console#/overview`);
+      const shown = ([, name, words]: (typeof PANELS)[number]) =>
+        page.getByRole("region", { name, exact: true }).getByText(words).first().waitFor();
+      await Promise.all(PANELS.filter(([, name]) => name !== held).map(shown));
+      if (slow !== "/admin/v1/status")
+        await page.getByText("all that it needs can be reached").waitFor();
+      // The slow one says that it loads; what is there does not move when it comes.
+      const box =
+        held === "Waiting"
+          ? page.locator("main")
+          : page.getByRole("region", { name: held, exact: true });
+      await box.locator(".skeleton").waitFor();
+      for (const [, name, words] of PANELS)
+        if (name === held)
+          expect(await page.locator("main").getByText(words).count(), name).toBe(0);
+      answer();
+      await Promise.all(PANELS.map(shown));
+      await expect.poll(() => page.locator("main .skeleton").count()).toBe(0);
+      expect(problems).toEqual([]);
+    } finally {
+      answer();
+      await page.unrouteAll({ behavior: "wait" });
+    }
+  });
 });

@@ -9,13 +9,27 @@ import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the overview", () => {
   const { world, page, problems } = useConsole({
-    config: { hooks: { mappings: [{ id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "{{id}}" }] } },
+    config: {
+      hooks: {
+        mappings: [
+          {
+            id: "order",
+            match: { path: "shop", payload: { type: "order" } },
+            messageTemplate: "{{id}}",
+          },
+        ],
+      },
+    },
   });
   beforeAll(async () => {
     // The page is open before the first hook comes in: all that it shows of it came later.
     await page.getByText("No run has ended in the last 14 days.").waitFor();
-    const { runId } = (await world.post("/hooks/agent", { message: "An order of 240", name: "Shop" })).body;
-    await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded");
+    const { runId } = (
+      await world.post("/hooks/agent", { message: "An order of 240", name: "Shop" })
+    ).body;
+    await world.until(
+      async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded",
+    );
     await world.post("/hooks/shop", { type: "refund" });
     await world.post("/hooks/shop", { type: "refund" });
     await page.goto(`${world.url}/console#/overview`);
@@ -29,8 +43,12 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
     const text = await page.innerText("main");
     expect(text).toMatch(/all that it needs can be reached/);
     expect(text).toMatch(/Version \S+, config \S*rouse\.json5, since/);
-    expect(await page.getByRole("link", { name: "accepted 1", exact: true }).getAttribute("href")).toBe("#/events?outcome=accepted");
-    expect(await page.getByRole("link", { name: "unmatched 2", exact: true }).getAttribute("href")).toBe("#/events?outcome=unmatched");
+    expect(
+      await page.getByRole("link", { name: "accepted 1", exact: true }).getAttribute("href"),
+    ).toBe("#/events?outcome=accepted");
+    expect(
+      await page.getByRole("link", { name: "unmatched 2", exact: true }).getAttribute("href"),
+    ).toBe("#/events?outcome=unmatched");
     for (const name of [
       "rejected",
       "failed events",
@@ -50,10 +68,14 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
     await chart.getByText("Hooks a minute by outcome: 3 in all").waitFor();
     const legend = await chart.locator(".legend").innerText();
     expect(legend.split(/\s+/)).toEqual(["accepted", "unmatched"]);
-    expect(await region("Latency")).toMatch(/Answer to a hook [\d.]+ (ms|s) [\d.]+ (ms|s) [\d.]+ (ms|s) 3/);
+    expect(await region("Latency")).toMatch(
+      /Answer to a hook [\d.]+ (ms|s) [\d.]+ (ms|s) [\d.]+ (ms|s) 3/,
+    );
     expect(await region("Latency")).toMatch(/Run [\d.]+ (ms|s)/);
     expect(await region("Waiting")).toMatch(/Nothing waits/);
-    await expect.poll(() => region("Tokens and cost a day"), { timeout: 45_000 }).toMatch(/for 0 tokens in \d runs? Day \(UTC\) Runs/);
+    await expect
+      .poll(() => region("Tokens and cost a day"), { timeout: 45_000 })
+      .toMatch(/for 0 tokens in \d runs? Day \(UTC\) Runs/);
     await page.getByLabel("Time").selectOption("24h");
     await expect.poll(() => page.url()).toContain("since=24h");
     await page.getByText("Hooks a minute by outcome: 3 in all").waitFor();
@@ -77,21 +99,39 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
   });
 
   it("says what runs are parked for, and until when", async () => {
-    const { runId: held } = (await world.post("/hooks/agent", { message: "Hold it", sessionKey: "hook:held", name: "Held" })).body;
-    await world.until(async () => (await world.get(`/hooks/runs/${held}`)).body.run.status === "succeeded");
-    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    const { runId: held } = (
+      await world.post("/hooks/agent", {
+        message: "Hold it",
+        sessionKey: "hook:held",
+        name: "Held",
+      })
+    ).body;
+    await world.until(
+      async () => (await world.get(`/hooks/runs/${held}`)).body.run.status === "succeeded",
+    );
+    const { store } = await openStore({
+      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
+      clock: systemClock,
+      log: silent,
+    });
     const parked = { reason: "provider", of: "acme/large", until: Date.now() + 3_600_000 } as const;
     await store.commit((tx) => tx.update("run", held, { status: "parked", parked, endedAt: null }));
     await store.close();
     await page.goto(`${world.url}/console#/overview`);
     await page.getByText("waiting for the model acme/large").waitFor();
-    expect(await region("Waiting")).toMatch(/1 run waiting for the model acme\/large, which does not answer · next try in (1 h|60 min)/);
+    expect(await region("Waiting")).toMatch(
+      /1 run waiting for the model acme\/large, which does not answer · next try in (1 h|60 min)/,
+    );
     expect(problems).toEqual([]);
   });
 
   it("says of a next try whose time has passed that it is due", async () => {
     const { runs } = (await world.admin("/admin/v1/runs?status=parked")).body;
-    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    const { store } = await openStore({
+      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
+      clock: systemClock,
+      log: silent,
+    });
     const parked = { reason: "provider", of: "acme/large", until: Date.now() - 420_000 } as const;
     await store.commit((tx) => tx.update("run", runs[0].id, { parked }));
     await store.close();
@@ -106,8 +146,13 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
     await world.admin("/admin/v1/reload", { method: "POST" });
     await page.reload();
     await page.getByRole("region", { name: "Problems of the config on disk" }).waitFor();
-    expect(await region("Problems of the config on disk")).toMatch(/the one before it is in use .*hooks\.enabled: /);
-    await page.getByRole("region", { name: "Doctor" }).getByRole("link", { name: "model" }).waitFor();
+    expect(await region("Problems of the config on disk")).toMatch(
+      /the one before it is in use .*hooks\.enabled: /,
+    );
+    await page
+      .getByRole("region", { name: "Doctor" })
+      .getByRole("link", { name: "model" })
+      .waitFor();
     expect((await page.innerText("main")).match(/hooks\.enabled/g)).toHaveLength(1);
     await shoot(page, "overview");
     expect(problems).toEqual([]);

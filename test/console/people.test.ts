@@ -13,7 +13,9 @@ describe.skipIf(NO_BROWSER)("linked channels in the console", () => {
     config: {
       owner: {},
       people: [{ id: "bob", pipe: "bob" }],
-      channels: Object.fromEntries(["pipe", "tube"].map((name) => [name, { name, allowFrom: ["bob", ODD] }])),
+      channels: Object.fromEntries(
+        ["pipe", "tube"].map((name) => [name, { name, allowFrom: ["bob", ODD] }]),
+      ),
     },
   });
 
@@ -22,9 +24,13 @@ describe.skipIf(NO_BROWSER)("linked channels in the console", () => {
     const section = page.getByRole("region", { name: "Linked channels", exact: true });
     await section.getByRole("row", { name: /bob pipe bob .*unlinked/ }).waitFor();
     expect(await section.getByRole("button", { name: "Unlink" }).count()).toBe(0);
-    const say = (channel: "pipe" | "tube", text: string) => sayOn(world, message(text, { from: ODD, to: "dm-odd" }), channel);
+    const say = (channel: "pipe" | "tube", text: string) =>
+      sayOn(world, message(text, { from: ODD, to: "dm-odd" }), channel);
     await say("pipe", "/link");
-    const [code] = await world.until(async () => sentTo(world, "odd", "pipe").length > 0 && sentTo(world, "odd", "pipe").map(codeIn));
+    const [code] = await world.until(
+      async () =>
+        sentTo(world, "odd", "pipe").length > 0 && sentTo(world, "odd", "pipe").map(codeIn),
+    );
     await say("tube", `/link ${code}`);
     await section.getByRole("row", { name: /person-\w{8} tube .*linked/ }).waitFor();
     expect(await page.locator("main img").count()).toBe(0);
@@ -37,7 +43,9 @@ describe.skipIf(NO_BROWSER)("linked channels in the console", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Unlink" }).click();
     await page.getByText(/is unlinked\.$/).waitFor();
     await section.getByText("person-").first().waitFor({ state: "detached" });
-    expect((await world.admin("/admin/v1/people")).body.addresses).toMatchObject([{ channel: "pipe", person: "bob", personId: null }]);
+    expect((await world.admin("/admin/v1/people")).body.addresses).toMatchObject([
+      { channel: "pipe", person: "bob", personId: null },
+    ]);
     expect(problems).toEqual([]);
   });
 });

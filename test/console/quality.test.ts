@@ -3,12 +3,30 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
 import { NO_BROWSER, openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
-import { EVERY_LOOK, examine, expectSound, fillWorld, hasFolder, MAPPINGS, readRegistry, TWO_LOOKS } from "./quality.ts";
+import {
+  EVERY_LOOK,
+  examine,
+  expectSound,
+  fillWorld,
+  hasFolder,
+  MAPPINGS,
+  readRegistry,
+  TWO_LOOKS,
+} from "./quality.ts";
 
 const REGISTRY = await readRegistry();
 const PAGES = REGISTRY.filter((entry) => hasFolder(entry) && entry.section !== "Development");
 /** The pages whose rows have a detail. */
-const DETAILED = new Set(["live", "events", "failures", "runs", "approvals", "documents", "sessions", "deliveries"]);
+const DETAILED = new Set([
+  "live",
+  "events",
+  "failures",
+  "runs",
+  "approvals",
+  "documents",
+  "sessions",
+  "deliveries",
+]);
 /** Longer than the time after which a page asks again. */
 const REFRESH_MS = 6000;
 const FIRST_LOAD_BYTES = 45 * 1024;
@@ -20,8 +38,19 @@ it("every page of the registry is there", () => {
 });
 
 /** A gateway, a browser that is signed in to it, and a clock that the test moves. */
-function useConsole(fill: boolean): { world: World; page: Page; context: BrowserContext; problems: string[] } {
-  const opened = {} as { world: World; page: Page; context: BrowserContext; problems: string[]; close(): Promise<void> };
+function useConsole(fill: boolean): {
+  world: World;
+  page: Page;
+  context: BrowserContext;
+  problems: string[];
+} {
+  const opened = {} as {
+    world: World;
+    page: Page;
+    context: BrowserContext;
+    problems: string[];
+    close(): Promise<void>;
+  };
   beforeAll(async () => {
     opened.world = await createWorld({ config: { hooks: { mappings: fill ? MAPPINGS : [] } } });
     if (fill) await fillWorld(opened.world);
@@ -67,8 +96,12 @@ function watchRequests(page: Page): { settled(): Promise<void>; forget(): void }
     // Requests of a page that was left do not always end for the browser.
     forget: () => open.clear(),
     async settled() {
-      for (const begun = performance.now(); open.size > 0 || performance.now() - changedAt < IDLE_MS;) {
-        if (performance.now() - begun > 20_000) throw new Error(`no answer to ${[...open].map((request) => request.url()).join(", ")}`);
+      for (
+        const begun = performance.now();
+        open.size > 0 || performance.now() - changedAt < IDLE_MS;
+      ) {
+        if (performance.now() - begun > 20_000)
+          throw new Error(`no answer to ${[...open].map((request) => request.url()).join(", ")}`);
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     },
@@ -90,7 +123,8 @@ async function open(page: Page, world: World, hash: string): Promise<void> {
   await page.clock.runFor(isLive ? 1500 : 300);
   if (isLive) await page.locator(".page-head .status", { hasNotText: "connecting" }).waitFor();
   // The page of the components always shows one.
-  if (hash !== "#/components") await page.locator("main .skeleton").first().waitFor({ state: "detached" });
+  if (hash !== "#/components")
+    await page.locator("main .skeleton").first().waitFor({ state: "detached" });
 }
 
 describe.skipIf(NO_BROWSER)("an empty store", () => {
@@ -108,10 +142,17 @@ describe.skipIf(NO_BROWSER)("an empty store", () => {
     problems.length = 0;
     await open(page, world, "#/components");
     await examine(page, "components", TWO_LOOKS);
-    expect(await page.getByRole("navigation", { name: "Pages" }).innerText()).not.toContain("Components");
+    expect(await page.getByRole("navigation", { name: "Pages" }).innerText()).not.toContain(
+      "Components",
+    );
     const background = (theme: string) =>
-      page.evaluate(`getComputedStyle(document.querySelector('[aria-label="${theme} theme"]')).backgroundColor`);
-    expect([await background("light"), await background("dark")]).toEqual(["rgb(255, 255, 255)", "rgb(15, 17, 21)"]);
+      page.evaluate(
+        `getComputedStyle(document.querySelector('[aria-label="${theme} theme"]')).backgroundColor`,
+      );
+    expect([await background("light"), await background("dark")]).toEqual([
+      "rgb(255, 255, 255)",
+      "rgb(15, 17, 21)",
+    ]);
     for (const theme of ["light", "dark"]) {
       const group = page.getByRole("group", { name: `${theme} theme` });
       await group.getByRole("button", { name: "Show a toast" }).click();
@@ -168,27 +209,43 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
 
   it.each(PAGES)("$name says what failed, and recovers from it", async ({ name, section }) => {
     const { page, world, problems } = console;
-    const answer = { error: { code: "store_unavailable", message: "The store does not answer. Look at store.url." } };
+    const answer = {
+      error: {
+        code: "store_unavailable",
+        message: "The store does not answer. Look at store.url.",
+      },
+    };
     await page.route("**/admin/v1/**", (route) => route.fulfill({ status: 503, json: answer }));
     try {
       problems.length = 0;
       await open(page, world, `#/${name}`);
       await examine(page, `${name}-failed`, TWO_LOOKS);
       if (section !== "Development") {
-        const reason = page.locator("main").getByText("The store does not answer. Look at store.url.");
+        const reason = page
+          .locator("main")
+          .getByText("The store does not answer. Look at store.url.");
         const said = reason.or(page.locator("main").getByText("Not loaded, for the same reason."));
         await said.first().waitFor();
         // One cause is stated once, however many panels it fails.
         expect(await reason.count()).toBe(1);
-        if (name !== "live") expect(await page.locator("main .failed").first().innerText()).toContain("The store does not answer.");
+        if (name !== "live")
+          expect(await page.locator("main .failed").first().innerText()).toContain(
+            "The store does not answer.",
+          );
         const failed = await said.count();
-        if (name === "live") await page.getByText("It tries again by itself every second.").waitFor();
+        if (name === "live")
+          await page.getByText("It tries again by itself every second.").waitFor();
         await page.unrouteAll({ behavior: "wait" });
         // Live goes on by itself. Elsewhere the button is for its panel, and a page may have more of them that failed.
         if (name !== "live") await page.getByRole("button", { name: "Try again" }).first().click();
         await page.locator("main h1").first().waitFor();
         await expect.poll(() => said.count()).toBeLessThan(failed);
-        if (name === "live") await page.getByRole("region", { name: "Live events" }).locator("tbody tr[data-id]").first().waitFor();
+        if (name === "live")
+          await page
+            .getByRole("region", { name: "Live events" })
+            .locator("tbody tr[data-id]")
+            .first()
+            .waitFor();
       }
       expect(problems.filter((text) => !OWN_FAILURE.test(text))).toEqual([]);
     } finally {
@@ -196,30 +253,34 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
     }
   });
 
-  it.each(PAGES)("$name keeps what it shows while the gateway is away, and goes on by itself", async ({ name }) => {
-    const { page, world, problems } = console;
-    problems.length = 0;
-    await open(page, world, `#/${name}`);
-    const before = await page.locator("main").innerText();
-    await page.route("**/admin/v1/**", (route) => route.abort());
-    try {
-      await page.clock.fastForward(REFRESH_MS);
-      const banner = page.getByText("The gateway has not answered since");
-      await banner.waitFor();
-      // Times go on, so words are compared without them.
-      const words = (text: string) => new Set(text.split(/[\s\d]+/).filter((word) => word.length > 3));
-      const shown = words(await page.locator("main").innerText());
-      expect([...words(before)].filter((word) => !shown.has(word))).toEqual([]);
-      // The banner is the same on each page.
-      await (name === "overview" ? examine(page, `${name}-away`, TWO_LOOKS) : expectSound(page));
-      await page.unrouteAll({ behavior: "wait" });
-      await page.clock.fastForward(REFRESH_MS);
-      await banner.waitFor({ state: "detached" });
-      expect(problems.filter((text) => !OWN_FAILURE.test(text))).toEqual([]);
-    } finally {
-      await page.unrouteAll({ behavior: "wait" });
-    }
-  });
+  it.each(PAGES)(
+    "$name keeps what it shows while the gateway is away, and goes on by itself",
+    async ({ name }) => {
+      const { page, world, problems } = console;
+      problems.length = 0;
+      await open(page, world, `#/${name}`);
+      const before = await page.locator("main").innerText();
+      await page.route("**/admin/v1/**", (route) => route.abort());
+      try {
+        await page.clock.fastForward(REFRESH_MS);
+        const banner = page.getByText("The gateway has not answered since");
+        await banner.waitFor();
+        // Times go on, so words are compared without them.
+        const words = (text: string) =>
+          new Set(text.split(/[\s\d]+/).filter((word) => word.length > 3));
+        const shown = words(await page.locator("main").innerText());
+        expect([...words(before)].filter((word) => !shown.has(word))).toEqual([]);
+        // The banner is the same on each page.
+        await (name === "overview" ? examine(page, `${name}-away`, TWO_LOOKS) : expectSound(page));
+        await page.unrouteAll({ behavior: "wait" });
+        await page.clock.fastForward(REFRESH_MS);
+        await banner.waitFor({ state: "detached" });
+        expect(problems.filter((text) => !OWN_FAILURE.test(text))).toEqual([]);
+      } finally {
+        await page.unrouteAll({ behavior: "wait" });
+      }
+    },
+  );
 });
 
 describe.skipIf(NO_BROWSER)("while somebody writes", () => {
@@ -249,7 +310,10 @@ describe.skipIf(NO_BROWSER)("while somebody writes", () => {
     await page.getByLabel("Message").fill("another thought");
     await page.route("**/admin/v1/**", async (route) => {
       const response = await route.fetch({ url: getShortWait(route.request().url()) });
-      await route.fulfill({ response, headers: { ...response.headers(), "x-rouse-version": "99.0.0" } });
+      await route.fulfill({
+        response,
+        headers: { ...response.headers(), "x-rouse-version": "99.0.0" },
+      });
     });
     await page.clock.fastForward(REFRESH_MS);
     await page.getByText("The gateway runs version 99.0.0 now").waitFor();

@@ -23,23 +23,38 @@ interface RegistryEntry {
 
 /** The pages of the console's own registry. It is loaded at run time: its types are a browser's. */
 export async function readRegistry(): Promise<readonly RegistryEntry[]> {
-  const registry = (await import(join(ROOT, "console/src/pages.ts"))) as { PAGES: readonly RegistryEntry[] };
+  const registry = (await import(join(ROOT, "console/src/pages.ts"))) as {
+    PAGES: readonly RegistryEntry[];
+  };
   return registry.PAGES;
 }
 
-export const hasFolder = ({ name }: RegistryEntry): boolean => existsSync(join(ROOT, "console/src/pages", name, "index.tsx"));
+export const hasFolder = ({ name }: RegistryEntry): boolean =>
+  existsSync(join(ROOT, "console/src/pages", name, "index.tsx"));
 
-const ORDER = { type: "order.created", data: { id: 7, total: 240, note: HOSTILE }, lines: [{ sku: "cup", count: 2 }] };
+const ORDER = {
+  type: "order.created",
+  data: { id: 7, total: 240, note: HOSTILE },
+  lines: [{ sku: "cup", count: 2 }],
+};
 
 /** Fills a store with one of everything: each outcome, a run with steps and approvals, sessions, deliveries, a document. */
 export async function fillWorld(world: World): Promise<void> {
   const message = (body: object) => world.post("/hooks/agent", { name: HOSTILE, ...body });
-  const { body: first } = await message({ message: `An order of 240 ${HOSTILE}`, sessionKey: "hook:shop:7" });
+  const { body: first } = await message({
+    message: `An order of 240 ${HOSTILE}`,
+    sessionKey: "hook:shop:7",
+  });
   await message({ message: "And again", sessionKey: "hook:shop:7" });
   const { body: acted } = await message({ message: "Refund the order", sessionKey: "hook:bank" });
-  const ended = async (id: string) => (await world.get(`/hooks/runs/${id}`)).body.run.status === "succeeded";
+  const ended = async (id: string) =>
+    (await world.get(`/hooks/runs/${id}`)).body.run.status === "succeeded";
   for (const { runId } of [first, acted]) await world.until(() => ended(runId as string));
-  const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+  const { store } = await openStore({
+    url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
+    clock: systemClock,
+    log: silent,
+  });
   await actIn(store, acted.runId as string);
   await store.close();
   await world.post("/hooks/shadowed", ORDER);
@@ -59,7 +74,13 @@ export async function fillWorld(world: World): Promise<void> {
 
 /** Mappings by which `fillWorld` gets each outcome. */
 export const MAPPINGS = [
-  { id: "shadowed", shadow: true, match: { path: "shadowed" }, messageTemplate: "{{type}} and {{missing}}", name: "{{data.note}}" },
+  {
+    id: "shadowed",
+    shadow: true,
+    match: { path: "shadowed" },
+    messageTemplate: "{{type}} and {{missing}}",
+    name: "{{data.note}}",
+  },
   {
     id: "order.big",
     match: { path: "shop", payload: { "data.total": { $gte: 100 } } },
@@ -108,14 +129,19 @@ export async function expectAccessible(page: Page): Promise<void> {
 }
 
 /** Holds a page to all of it in a width and a theme, and leaves a screenshot in `ROUSE_SHOTS`. */
-export async function examine(page: Page, name: string, looks: readonly { width: number; theme: "light" | "dark" }[]): Promise<void> {
+export async function examine(
+  page: Page,
+  name: string,
+  looks: readonly { width: number; theme: "light" | "dark" }[],
+): Promise<void> {
   for (const { width, theme } of looks) {
     await page.setViewportSize({ width, height: 800 });
     await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
     await expectSound(page);
     await expectAccessible(page);
     const folder = process.env["ROUSE_SHOTS"];
-    if (folder !== undefined) await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`) });
+    if (folder !== undefined)
+      await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`) });
   }
   await page.setViewportSize({ width: 1280, height: 800 });
 }

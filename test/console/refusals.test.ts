@@ -15,12 +15,19 @@ describe.skipIf(NO_BROWSER)("refused requests", () => {
 
   it("lists requests with their time, address, path and reason as text, and which sender fails most", async () => {
     await fetch(`${world.url}/hooks/wake`, { method: "POST" });
-    await fetch(`${world.url}/hooks/shop%3Cb%3E`, { method: "POST", headers: { authorization: "Bearer wrong" } });
+    await fetch(`${world.url}/hooks/shop%3Cb%3E`, {
+      method: "POST",
+      headers: { authorization: "Bearer wrong" },
+    });
     await page.getByRole("region", { name: "Refused requests" }).getByText("no_token").waitFor();
-    const rows = (await page.getByRole("region", { name: "Refused requests" }).innerText()).replaceAll(/\s+/g, " ");
+    const rows = (
+      await page.getByRole("region", { name: "Refused requests" }).innerText()
+    ).replaceAll(/\s+/g, " ");
     expect(rows).toMatch(/When Address Reason Credential Path/);
     expect(rows).toMatch(/ago \S*127\.0\.0\.1 no_token missing or wrong wake/);
-    const senders = (await page.getByRole("region", { name: "Refused most often", exact: true }).innerText()).replaceAll(/\s+/g, " ");
+    const senders = (
+      await page.getByRole("region", { name: "Refused most often", exact: true }).innerText()
+    ).replaceAll(/\s+/g, " ");
     expect(senders).toMatch(/127\.0\.0\.1 2 /);
     expect(await page.innerText("body")).not.toMatch(/\[object |undefined|NaN/);
     await shoot(page, "refusals");
@@ -36,7 +43,9 @@ describe.skipIf(NO_BROWSER)("refused requests", () => {
     await page.getByText("None of the 2 refused requests match the filters").waitFor();
     await page.goto(`${world.url}/console#/refusals?reason=wrong_token`);
     await page.reload();
-    await expect.poll(() => page.getByRole("region", { name: "Refused requests" }).getByRole("row").count()).toBe(2);
+    await expect
+      .poll(() => page.getByRole("region", { name: "Refused requests" }).getByRole("row").count())
+      .toBe(2);
     expect(problems).toEqual([]);
   });
 });

@@ -8,10 +8,17 @@ describe.skipIf(NO_BROWSER)("the replay of many events in the console", () => {
     config: { hooks: { mappings: [{ id: "a", match: { path: "a" }, messageTemplate: "{{x}}" }] } },
   });
 
-  const unmatched = async (): Promise<number> => (await world.admin("/admin/v1/events?outcome=unmatched")).body.events.length;
+  const unmatched = async (): Promise<number> =>
+    (await world.admin("/admin/v1/events?outcome=unmatched")).body.events.length;
 
   it("shows what would become of each, and then replays what the filters leave", async () => {
-    const mappings = [{ id: "a", match: { path: "shop", payload: { kind: "order" } }, messageTemplate: "Order {{n}}" }];
+    const mappings = [
+      {
+        id: "a",
+        match: { path: "shop", payload: { kind: "order" } },
+        messageTemplate: "Order {{n}}",
+      },
+    ];
     world.write("rouse.json5", {
       gateway: { port: 0 },
       hooks: {
@@ -22,7 +29,10 @@ describe.skipIf(NO_BROWSER)("the replay of many events in the console", () => {
     });
     expect(await world.gateway.reload()).toMatchObject({ ok: true });
     for (const n of [1, 2]) await world.post("/hooks/shop", { kind: "order", n });
-    world.write("rouse.json5", { gateway: { port: 0 }, hooks: { enabled: true, token: "test-hook-token-0123456789", mappings } });
+    world.write("rouse.json5", {
+      gateway: { port: 0 },
+      hooks: { enabled: true, token: "test-hook-token-0123456789", mappings },
+    });
     expect(await world.gateway.reload()).toMatchObject({ ok: true });
     await page.goto(`${world.url}/console#/events?outcome=unmatched&path=shop`);
     await page.getByRole("button", { name: "Replay many…" }).click();
@@ -33,7 +43,9 @@ describe.skipIf(NO_BROWSER)("the replay of many events in the console", () => {
     await dialog.getByRole("button", { name: "Replay 2 events" }).click();
     await dialog.getByText("2 of 2 events replayed.").waitFor();
     await page.keyboard.press("Escape");
-    expect((await world.admin("/admin/v1/events?outcome=accepted&path=shop")).body.events).toHaveLength(2);
+    expect(
+      (await world.admin("/admin/v1/events?outcome=accepted&path=shop")).body.events,
+    ).toHaveLength(2);
     expect(problems).toEqual([]);
   });
 
@@ -53,12 +65,22 @@ describe.skipIf(NO_BROWSER)("the replay of many events in the console", () => {
     await dialog.getByRole("button", { name: "Replay 2 events" }).click();
     await dialog.getByText("2 of 2 events replayed.").waitFor();
     await page.keyboard.press("Escape");
-    const { events } = (await world.admin("/admin/v1/events?outcome=unmatched&path=shop&limit=100")).body as {
+    const { events } = (await world.admin("/admin/v1/events?outcome=unmatched&path=shop&limit=100"))
+      .body as {
       events: { id: string; replayOf: string | null }[];
     };
-    const replayed = events.flatMap(({ replayOf }) => replayOf ?? []).filter((id) => events.some((one) => one.id === id));
-    const bodies = await Promise.all(replayed.map(async (id) => (await world.admin(`/admin/v1/events/${id}`)).body.event.request.body));
-    expect(bodies.map((body) => (JSON.parse(body as string) as { word: string }).word)).toEqual(["tea", "tea"]);
+    const replayed = events
+      .flatMap(({ replayOf }) => replayOf ?? [])
+      .filter((id) => events.some((one) => one.id === id));
+    const bodies = await Promise.all(
+      replayed.map(
+        async (id) => (await world.admin(`/admin/v1/events/${id}`)).body.event.request.body,
+      ),
+    );
+    expect(bodies.map((body) => (JSON.parse(body as string) as { word: string }).word)).toEqual([
+      "tea",
+      "tea",
+    ]);
     expect(problems).toEqual([]);
   });
 
@@ -66,7 +88,10 @@ describe.skipIf(NO_BROWSER)("the replay of many events in the console", () => {
     await page.goto(`${world.url}/console#/events?outcome=unmatched&path=shop`);
     await page.getByRole("row").nth(2).waitFor();
     const sent: unknown[] = [];
-    page.on("request", (request) => request.url().endsWith("/events/replay") && sent.push(request.postDataJSON()));
+    page.on(
+      "request",
+      (request) => request.url().endsWith("/events/replay") && sent.push(request.postDataJSON()),
+    );
     await page.getByRole("button", { name: "Replay many…" }).click();
     const dialog = page.getByRole("dialog");
     const button = dialog.getByRole("button", { name: /^Replay \d+ event/ });

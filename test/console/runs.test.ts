@@ -12,13 +12,28 @@ import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the runs in the console", () => {
   /** Sends a hook and waits until its run has ended. */
-  async function ran(message: string, sessionKey: string, name: string): Promise<{ runId: string; eventId: string }> {
-    const { body } = await world.post("/hooks/agent", { message, sessionKey, name, wakeMode: "next-heartbeat" });
-    await world.until(async () => (await world.get(`/hooks/runs/${body.runId}`)).body.run.status === "succeeded");
+  async function ran(
+    message: string,
+    sessionKey: string,
+    name: string,
+  ): Promise<{ runId: string; eventId: string }> {
+    const { body } = await world.post("/hooks/agent", {
+      message,
+      sessionKey,
+      name,
+      wakeMode: "next-heartbeat",
+    });
+    await world.until(
+      async () => (await world.get(`/hooks/runs/${body.runId}`)).body.run.status === "succeeded",
+    );
     return body;
   }
   async function change(id: string, run: RunChange): Promise<void> {
-    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    const { store } = await openStore({
+      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
+      clock: systemClock,
+      log: silent,
+    });
     await store.commit((tx) => tx.update("run", id, run));
     await store.close();
   }
@@ -86,8 +101,14 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     const { runId: held } = await ran("Hold it", "hook:held", "Held");
     const until = Date.now() + 3_600_000;
     const reasons: [NonNullable<RunRecord["parked"]>, RegExp][] = [
-      [{ scope: "mapping:shop", limit: "runsPerHour", until }, /waits for limits\.runsPerHour of mapping:shop, until in (?:60 min|1 h)/i],
-      [{ reason: "provider", of: "acme/large", until }, /waits for the model acme\/large, which is tried again in (?:60 min|1 h)/i],
+      [
+        { scope: "mapping:shop", limit: "runsPerHour", until },
+        /waits for limits\.runsPerHour of mapping:shop, until in (?:60 min|1 h)/i,
+      ],
+      [
+        { reason: "provider", of: "acme/large", until },
+        /waits for the model acme\/large, which is tried again in (?:60 min|1 h)/i,
+      ],
     ];
     for (const [parked, words] of reasons) {
       await change(held, { status: "parked", parked, endedAt: null });
@@ -102,18 +123,25 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     expect((await world.get(`/hooks/runs/${held}`)).body.run.status).toBe("cancelled");
     await detail().getByRole("button", { name: "Retry" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Retry" }).click();
-    await world.until(async () => (await world.get(`/hooks/runs/${held}`)).body.run.status === "succeeded");
+    await world.until(
+      async () => (await world.get(`/hooks/runs/${held}`)).body.run.status === "succeeded",
+    );
     await detail().getByText("succeeded").first().waitFor();
     expect(problems).toEqual([]);
   });
 
   it("shows the steps of a run: calls, attempts, approvals, and a cut result in full where it is asked for", async () => {
     const { runId: acted } = await ran("Refund the order", "hook:bank", "Bank");
-    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    const { store } = await openStore({
+      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
+      clock: systemClock,
+      log: silent,
+    });
     await actIn(store, acted);
     await store.close();
     await show(`#/runs/${acted}`, "Step 2");
-    const section = async (label: string) => (await page.getByRole("region", { name: label }).innerText()).replaceAll(/\s+/g, " ");
+    const section = async (label: string) =>
+      (await page.getByRole("region", { name: label }).innerText()).replaceAll(/\s+/g, " ");
     const first = await section("Step 1");
     for (const words of [
       "acme/large answered instead of acme/small",
@@ -128,7 +156,10 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     expect(first).not.toContain("two cups");
     expect(first).toContain('{"order":7');
     for (const tool of ["shop.read", "bank.refund", "mail.send"])
-      await page.getByRole("region", { name: "Step 1" }).getByRole("button", { name: tool }).click();
+      await page
+        .getByRole("region", { name: "Step 1" })
+        .getByRole("button", { name: tool })
+        .click();
     expect(await section(`Call ${acted}.0.0`)).toMatch(
       /shop.read ✓ done 320 ms Arguments .*a <b>bold<\/b> note.* Result order 7: two cups image\/png cups.png \(6 B\) Cut/,
     );
@@ -155,10 +186,16 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       const { run } = (await world.admin(`/admin/v1/runs/${runId}`)).body;
       return run.delivery === "delivered" && (run.deliveryId as string);
     });
-    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    const { store } = await openStore({
+      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
+      clock: systemClock,
+      log: silent,
+    });
     const chunks = ["the first part", "the <b>second</b> part", "the third part"];
     const error = { code: "not_delivered", message: "the room is gone" } as const;
-    await store.commit((tx) => tx.update("delivery", id, { status: "failed", chunks, nextChunk: 2, attempts: 3, error }));
+    await store.commit((tx) =>
+      tx.update("delivery", id, { status: "failed", chunks, nextChunk: 2, attempts: 3, error }),
+    );
     await show(`#/runs/${runId}`, "the third part");
     const delivery = page.getByRole("region", { name: "Delivery" });
     expect((await delivery.innerText()).replaceAll(/\s+/g, " ")).toMatch(
@@ -166,7 +203,9 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     );
     expect(await delivery.locator(`a[href="#/deliveries/${id}"]`).count()).toBe(1);
     // What is sent meanwhile is shown without a reload.
-    await store.commit((tx) => tx.update("delivery", id, { status: "delivered", nextChunk: 3, error: null }));
+    await store.commit((tx) =>
+      tx.update("delivery", id, { status: "delivered", nextChunk: 3, error: null }),
+    );
     await store.close();
     await expect.poll(async () => (await delivery.innerText()).match(/✓\s+sent/g)?.length).toBe(3);
     expect(problems).toEqual([]);
@@ -177,7 +216,13 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     const at = Date.now() - 3_600_000;
     await change(runId, {
       waits: [
-        { kind: "limit", scope: "mapping:shop", limit: "runsPerHour", since: at, until: at + 300_000 },
+        {
+          kind: "limit",
+          scope: "mapping:shop",
+          limit: "runsPerHour",
+          since: at,
+          until: at + 300_000,
+        },
         { kind: "model", of: "acme/large", since: at + 300_000, until: at + 360_000 },
         { kind: "approval", approvalIds: ["apr_1"], since: at + 400_000, until: at + 460_000 },
         { kind: "queue", since: at + 500_000, until: at + 502_000 },
@@ -202,7 +247,9 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       .waitFor();
     await page.getByLabel("Search in the steps").fill("two cups");
     await page.getByRole("region", { name: "Step 2" }).waitFor({ state: "detached" });
-    expect(await page.getByRole("region", { name: "Step 1" }).innerText()).toContain("order 7: two cups");
+    expect(await page.getByRole("region", { name: "Step 1" }).innerText()).toContain(
+      "order 7: two cups",
+    );
     expect(problems).toEqual([]);
   });
 
@@ -210,7 +257,11 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     const { runId } = await ran("Watch me", "hook:live", "Watched");
     await change(runId, { status: "running", endedAt: null });
     await show(`#/runs/${runId}`, "Running");
-    await change(runId, { status: "failed", endedAt: Date.now(), error: { code: "provider_error", message: "it said no" } });
+    await change(runId, {
+      status: "failed",
+      endedAt: Date.now(),
+      error: { code: "provider_error", message: "it said no" },
+    });
     await detail().getByText("provider_error: it said no").first().waitFor();
     expect(problems).toEqual([]);
   });
@@ -219,7 +270,10 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     const failed: string[] = [];
     for (const n of [1, 2]) {
       const { runId } = await ran(`Fail ${n}`, `hook:bulk:${n}`, `Bulk ${n}`);
-      await change(runId, { status: "failed", error: { code: "provider_error", message: "out of order" } });
+      await change(runId, {
+        status: "failed",
+        error: { code: "provider_error", message: "out of order" },
+      });
       failed.push(runId);
     }
     await show("#/runs?status=failed&q=out+of+order", "Bulk 2");
@@ -227,15 +281,23 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     const dialog = page.getByRole("dialog");
     await dialog.getByText("2 runs would be retried.").waitFor();
     // The oldest first, so that runs of one session keep their order.
-    expect(await dialog.innerText()).toMatch(/starts again from its beginning, in the session hook:bulk:1[^]*hook:bulk:2/);
+    expect(await dialog.innerText()).toMatch(
+      /starts again from its beginning, in the session hook:bulk:1[^]*hook:bulk:2/,
+    );
     await shoot(page, "runs-bulk");
     // What fails after the preview is not part of it.
     const { runId: late } = await ran("Fail late", "hook:bulk:3", "Late");
-    await change(late, { status: "failed", error: { code: "provider_error", message: "out of order" } });
+    await change(late, {
+      status: "failed",
+      error: { code: "provider_error", message: "out of order" },
+    });
     expect((await world.get(`/hooks/runs/${failed[0]}`)).body.run.status).toBe("failed");
     await dialog.getByRole("button", { name: "Retry 2 runs" }).click();
     await dialog.getByText("2 of 2 runs retried.").waitFor();
-    for (const id of failed) await world.until(async () => (await world.get(`/hooks/runs/${id}`)).body.run.status === "succeeded");
+    for (const id of failed)
+      await world.until(
+        async () => (await world.get(`/hooks/runs/${id}`)).body.run.status === "succeeded",
+      );
     expect((await world.get(`/hooks/runs/${late}`)).body.run.status).toBe("failed");
     await dialog.getByRole("button", { name: "Close" }).last().click();
     expect(problems).toEqual([]);
@@ -266,10 +328,18 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
   });
 
   it("stops where it is asked to: what was not reached stays as it was", async () => {
-    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    const { store } = await openStore({
+      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
+      clock: systemClock,
+      log: silent,
+    });
     const actions = Array.from({ length: 900 }, (_, n) => runAction(`hook:stop:${n}`));
     await store.accept(event_("stop", { outcome: "accepted", actions }));
-    await store.commit((tx) => actions.forEach(({ runId }) => tx.update("run", runId, { status: "cancelled", endedAt: Date.now() })));
+    await store.commit((tx) =>
+      actions.forEach(({ runId }) =>
+        tx.update("run", runId, { status: "cancelled", endedAt: Date.now() }),
+      ),
+    );
     await store.close();
     await show("#/runs?status=cancelled", "cancelled");
     await page.getByRole("button", { name: "Retry many…" }).click();
@@ -277,7 +347,8 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     await dialog.getByRole("button", { name: "Retry 900 runs" }).click();
     await dialog.getByRole("button", { name: "Stop" }).click();
     await dialog.getByText(/^Stopped: \d+ of 900 runs retried/).waitFor();
-    const counted = async (): Promise<number> => (await world.admin("/admin/v1/status")).body.status.counts["runs.cancelled"] as number;
+    const counted = async (): Promise<number> =>
+      (await world.admin("/admin/v1/status")).body.status.counts["runs.cancelled"] as number;
     // The one that was under way when it was stopped is finished.
     let left = -1;
     await expect.poll(async () => left === (left = await counted()), { interval: 300 }).toBe(true);

@@ -46,7 +46,9 @@ describe.skipIf(NO_BROWSER)("a session that ends", () => {
     await page.getByText("The gateway has not answered since").waitFor();
     await context.clearCookies();
     await page.goto(`${world.url}/console#/sessions`);
-    await page.waitForResponse((response) => response.url().includes("/console/assets/") && response.status() === 401);
+    await page.waitForResponse(
+      (response) => response.url().includes("/console/assets/") && response.status() === 401,
+    );
     await page.unrouteAll({ behavior: "wait" });
     const dialog = page.getByRole("dialog", { name: "Your session has ended" });
     await dialog.getByLabel("Gateway token").fill(world.gateway.operatorToken);
@@ -85,7 +87,13 @@ describe.skipIf(NO_BROWSER)("actions that write files", () => {
     await page.route("**/admin/v1/mappings", async (route) => {
       const response = await route.fetch();
       const answer = (await response.json()) as { paths: object[] };
-      const path = { path: "crm", methods: ["POST"], auth: "signature", allowIps: null, maxBodyBytes: 1024 };
+      const path = {
+        path: "crm",
+        methods: ["POST"],
+        auth: "signature",
+        allowIps: null,
+        maxBodyBytes: 1024,
+      };
       await route.fulfill({ json: { ...answer, paths: [path] } });
     });
     const candidate = { id: 1, address: "192.0.2.7", at: new Date().toISOString() };
@@ -95,7 +103,10 @@ describe.skipIf(NO_BROWSER)("actions that write files", () => {
         ? route.fulfill({ json: { candidates: [candidate] } })
         : isProved
           ? route.fulfill({ json: { file: "secrets/crm" } })
-          : route.fulfill({ status: 403, json: { error: { code: "token_needed", message: "show the gateway token again" } } }),
+          : route.fulfill({
+              status: 403,
+              json: { error: { code: "token_needed", message: "show the gateway token again" } },
+            }),
     );
     await page.goto(`${world.url}/console#/system/mappings`);
     await page.getByRole("button", { name: "Secrets that came" }).click();
@@ -117,7 +128,9 @@ describe.skipIf(NO_BROWSER)("where gateway.console is read", () => {
   const { world, page } = useConsole({ config: { gateway: { console: "read" } } });
 
   it("what writes files is disabled, and says why", async () => {
-    const event = (await world.post("/hooks/nowhere", { id: 7 })).headers.get("x-request-id") as string;
+    const event = (await world.post("/hooks/nowhere", { id: 7 })).headers.get(
+      "x-request-id",
+    ) as string;
     await page.goto(`${world.url}/console#/system/gateway`);
     await page.getByText("This console may write no file (gateway.console)").first().waitFor();
     expect(await page.getByRole("button", { name: "Back up" }).isDisabled()).toBe(true);
@@ -129,6 +142,8 @@ describe.skipIf(NO_BROWSER)("where gateway.console is read", () => {
     expect(await page.getByRole("dialog").count()).toBe(0);
     await page.goto(`${world.url}/console#/mappings/new?event=${event}`);
     for (const name of ["Propose", "Freeze as test"])
-      expect(await page.getByRole("button", { name }).getAttribute("title")).toMatch(/may write no file/);
+      expect(await page.getByRole("button", { name }).getAttribute("title")).toMatch(
+        /may write no file/,
+      );
   });
 });

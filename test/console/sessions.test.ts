@@ -16,12 +16,22 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
   const { world, page, problems } = useConsole({ config: { hooks: { mappings: [mapping] } } });
   beforeAll(async () => {
     for (const message of ["An order of 240", "And another one"]) {
-      const { runId } = (await world.post("/hooks/agent", { message, sessionKey: "hook:shop:7", wakeMode: "next-heartbeat" })).body;
-      await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded");
+      const { runId } = (
+        await world.post("/hooks/agent", {
+          message,
+          sessionKey: "hook:shop:7",
+          wakeMode: "next-heartbeat",
+        })
+      ).body;
+      await world.until(
+        async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded",
+      );
       runs.push(runId);
     }
     const { runId } = (await world.post("/hooks/orders", { id: 7, who: "<b>Ann</b>\u202e" })).body;
-    await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded");
+    await world.until(
+      async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded",
+    );
     await world.post("/hooks/wake", { text: "remember the milk", mode: "next-heartbeat" });
   });
 
@@ -35,7 +45,8 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
     await show("#/sessions/main/hook/hook:shop:7", "And another one");
     const text = await detail().innerText();
     expect(text.indexOf("An order of 240")).toBeLessThan(text.indexOf("And another one"));
-    for (const id of runs) expect(await detail().locator(`a[href="#/runs/${id}"]`).count()).toBeGreaterThan(0);
+    for (const id of runs)
+      expect(await detail().locator(`a[href="#/runs/${id}"]`).count()).toBeGreaterThan(0);
     expect(text).not.toMatch(/\[object |undefined/);
     await shoot(page, "sessions-hook");
     await detail().getByRole("link", { name: "runs of this session" }).click();
@@ -63,7 +74,9 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
 
   it("shows what waits for a heartbeat of the main session, and does not offer to delete it", async () => {
     await show("#/sessions/main/main/main", "remember the milk");
-    expect(await page.getByRole("region", { name: "Waiting for a heartbeat" }).innerText()).toContain("remember the milk");
+    expect(
+      await page.getByRole("region", { name: "Waiting for a heartbeat" }).innerText(),
+    ).toContain("remember the milk");
     expect(await detail().getByRole("button", { name: "Delete the session" }).count()).toBe(0);
     expect(problems).toEqual([]);
   });
@@ -76,7 +89,10 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
     await detail().getByRole("button", { name: "Delete the history" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete the history" }).click();
     await detail().getByText("It has no history").waitFor();
-    const list = async () => (await world.admin("/admin/v1/sessions")).body.sessions.map(({ key }: { key: string }) => key) as string[];
+    const list = async () =>
+      (await world.admin("/admin/v1/sessions")).body.sessions.map(
+        ({ key }: { key: string }) => key,
+      ) as string[];
     expect(await list()).toContain("hook:shop:7");
     await detail().getByRole("button", { name: "Delete the session" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete the session" }).click();

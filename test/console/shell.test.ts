@@ -20,7 +20,13 @@ describe.skipIf(NO_BROWSER)("the console's frame", () => {
       hooks: {
         limits: { runsPerHour: 1 },
         mappings: [
-          { id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "{{id}}", channel: "desk", to: "ann" },
+          {
+            id: "order",
+            match: { path: "shop", payload: { type: "order" } },
+            messageTemplate: "{{id}}",
+            channel: "desk",
+            to: "ann",
+          },
         ],
       },
     },
@@ -30,7 +36,9 @@ describe.skipIf(NO_BROWSER)("the console's frame", () => {
   it("shows the rail and the page that the address names, with nothing that a browser objects to", async () => {
     await page.goto(`${world.url}/console#/refusals`);
     await page.getByRole("heading", { name: "Refused" }).waitFor();
-    expect(await rail().getByRole("link", { name: "Refused" }).getAttribute("aria-current")).toBe("page");
+    expect(await rail().getByRole("link", { name: "Refused" }).getAttribute("aria-current")).toBe(
+      "page",
+    );
     expect(problems).toEqual([]);
   });
 
@@ -48,10 +56,17 @@ describe.skipIf(NO_BROWSER)("the console's frame", () => {
       ["Deliveries", "1 waiting to be sent"],
     ] as const) {
       await expect.poll(() => count(title)).toBe(`${title} 1`);
-      expect(await rail().getByRole("link", { name: title }).locator(".count").getAttribute("title")).toBe(of);
+      expect(
+        await rail().getByRole("link", { name: title }).locator(".count").getAttribute("title"),
+      ).toBe(of);
     }
-    const [group] = (await world.admin("/admin/v1/failures?path=shop")).body.failures as { id: string }[];
-    await world.admin(`/admin/v1/failures/${group?.id}`, { method: "POST", body: JSON.stringify({ action: "resolve" }) });
+    const [group] = (await world.admin("/admin/v1/failures?path=shop")).body.failures as {
+      id: string;
+    }[];
+    await world.admin(`/admin/v1/failures/${group?.id}`, {
+      method: "POST",
+      body: JSON.stringify({ action: "resolve" }),
+    });
     const [run] = (await world.admin("/admin/v1/runs?status=parked")).body.runs as { id: string }[];
     await world.admin(`/admin/v1/runs/${run?.id}/cancel`, { method: "POST" });
     await expect.poll(() => count("Failures")).toBe("Failures");

@@ -23,8 +23,15 @@ describe("what a browser loads of the console, compressed", () => {
     const configFile = join(import.meta.dirname, "../../console/vite.config.ts");
     // Where this says `test`, as it does here, Vite writes the place in the sources beside each element: that does not ship.
     vi.stubEnv("NODE_ENV", "production");
-    await build({ configFile, logLevel: "error", build: { outDir: folder, manifest: "manifest.json" } });
-    manifest = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8")) as Record<string, Chunk>;
+    await build({
+      configFile,
+      logLevel: "error",
+      build: { outDir: folder, manifest: "manifest.json" },
+    });
+    manifest = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8")) as Record<
+      string,
+      Chunk
+    >;
   });
   afterAll(() => {
     vi.unstubAllEnvs();
@@ -40,10 +47,15 @@ describe("what a browser loads of the console, compressed", () => {
     return found;
   };
   const measure = (files: Iterable<string>): number =>
-    [...files].reduce((sum, file) => sum + gzipSync(readFileSync(join(folder, file))).byteLength, 0);
+    [...files].reduce(
+      (sum, file) => sum + gzipSync(readFileSync(join(folder, file))).byteLength,
+      0,
+    );
 
   it("is at most 45 KB for the frame with any one page", () => {
-    const pages = Object.keys(manifest).filter((name) => /^src\/pages\/[a-z]+\/index\.tsx$/.test(name));
+    const pages = Object.keys(manifest).filter((name) =>
+      /^src\/pages\/[a-z]+\/index\.tsx$/.test(name),
+    );
     expect(pages).toContain("src/pages/mappings/index.tsx");
     for (const page of pages) {
       const files = filesOf(page, filesOf("index.html"));
@@ -55,7 +67,10 @@ describe("what a browser loads of the console, compressed", () => {
     const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter(
       (file) => file.isFile() && file.name !== "manifest.json",
     );
-    const bytes = files.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
+    const bytes = files.reduce(
+      (sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size,
+      0,
+    );
     expect(bytes).toBeGreaterThan(100 * KB);
     expect(bytes).toBeLessThanOrEqual(1000 * KB);
   });

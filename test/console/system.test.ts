@@ -8,9 +8,18 @@ import { useConsole } from "./use-console.ts";
 describe.skipIf(NO_BROWSER)("the system page", () => {
   const { world, page, problems } = useConsole({
     config: {
-      hooks: { limits: { runsPerHour: 50 }, mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "{{id}}" }] },
+      hooks: {
+        limits: { runsPerHour: 50 },
+        mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "{{id}}" }],
+      },
       agents: {
-        list: [{ id: "main", name: "Clerk", schedules: [{ id: "daily", cron: "0 8 * * *", prompt: "Look around.", deliver: false }] }],
+        list: [
+          {
+            id: "main",
+            name: "Clerk",
+            schedules: [{ id: "daily", cron: "0 8 * * *", prompt: "Look around.", deliver: false }],
+          },
+        ],
       },
       mcp: { servers: { docs: { url: "http://127.0.0.1:9/mcp" } } },
     },
@@ -50,7 +59,10 @@ describe.skipIf(NO_BROWSER)("the system page", () => {
     await page.getByText("main/daily was started.").waitFor();
     await row.getByRole("button", { name: "Pause" }).click();
     await row.getByText("paused").waitFor();
-    expect((await world.admin("/admin/v1/schedules/main/daily")).body.schedule).toMatchObject({ paused: true, last: { manual: true } });
+    expect((await world.admin("/admin/v1/schedules/main/daily")).body.schedule).toMatchObject({
+      paused: true,
+      last: { manual: true },
+    });
     await row.getByRole("button", { name: "Resume" }).click();
     await row.getByRole("button", { name: "Pause" }).waitFor();
     // What is done elsewhere shows without a reload.
@@ -74,19 +86,32 @@ describe.skipIf(NO_BROWSER)("the system page", () => {
   it("shows agents, plugins, mappings and paths", async () => {
     expect(await open("agents", "Clerk")).toMatch(/main \(default\) Clerk builtin\/echo/);
     expect(await open("mappings", "order")).toMatch(/order ✓ enabled agent shop .*config/);
-    expect(await page.getByRole("link", { name: "order" }).getAttribute("href")).toBe("#/mappings/order");
-    await page.getByRole("region", { name: "Paths", exact: true }).getByText("hooks.token").first().waitFor();
+    expect(await page.getByRole("link", { name: "order" }).getAttribute("href")).toBe(
+      "#/mappings/order",
+    );
+    await page
+      .getByRole("region", { name: "Paths", exact: true })
+      .getByText("hooks.token")
+      .first()
+      .waitFor();
     expect(problems).toEqual([]);
   });
 
   it("shows channels with their reach, and sends a test message", async () => {
     await open("channels", "console");
-    await expect.poll(() => page.innerText("main").then((text) => text.replaceAll(/\s+/g, " "))).toMatch(/console ✓ yes/);
+    await expect
+      .poll(() => page.innerText("main").then((text) => text.replaceAll(/\s+/g, " ")))
+      .toMatch(/console ✓ yes/);
     // One row for a channel, whatever else it may be called.
-    const rows = await page.getByRole("region", { name: "Channels", exact: true }).getByRole("row").allInnerTexts();
-    expect(rows.filter((text) => /telegram|\btg\b/.test(text)).map((text) => text.replaceAll(/\s+/g, " "))).toEqual([
-      expect.stringMatching(/^telegram or tg .*no/),
-    ]);
+    const rows = await page
+      .getByRole("region", { name: "Channels", exact: true })
+      .getByRole("row")
+      .allInnerTexts();
+    expect(
+      rows
+        .filter((text) => /telegram|\btg\b/.test(text))
+        .map((text) => text.replaceAll(/\s+/g, " ")),
+    ).toEqual([expect.stringMatching(/^telegram or tg .*no/)]);
     await page.getByRole("region", { name: "Reach", exact: true }).getByText("console").waitFor();
     await page
       .getByRole("row", { name: /^console/ })
@@ -108,7 +133,9 @@ describe.skipIf(NO_BROWSER)("the system page", () => {
     const dialog = page.getByRole("dialog", { name: "The key web" });
     const secret = await dialog.locator("pre").innerText();
     const models = (): Promise<number> =>
-      fetch(`${world.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } }).then(({ status }) => status);
+      fetch(`${world.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } }).then(
+        ({ status }) => status,
+      );
     expect(await models()).toBe(200);
     await dialog.getByRole("button", { name: "Done" }).click();
     await page.getByRole("row", { name: /web/ }).waitFor();

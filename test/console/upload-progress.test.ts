@@ -36,7 +36,9 @@ function createSlowProxy(port: number): Server {
 }
 
 describe.skipIf(NO_BROWSER)("an upload over a slow connection", () => {
-  const { world, page, problems } = useConsole({ config: { platform: { knowledge: { fileMb: MEGABYTES } } } });
+  const { world, page, problems } = useConsole({
+    config: { platform: { knowledge: { fileMb: MEGABYTES } } },
+  });
   let proxy: Server;
   beforeAll(async () => {
     // No document: what becomes of it is of no interest, and reading it would take time.
@@ -61,10 +63,18 @@ describe.skipIf(NO_BROWSER)("an upload over a slow connection", () => {
       look();
     })()`);
     await page.getByLabel("Files to upload").setInputFiles(join(world.dir, "slow.pdf"));
-    await page.getByRole("list", { name: "Uploads" }).getByText("received").waitFor({ timeout: 60_000 });
-    const values = await page.evaluate(() => (globalThis as unknown as { values: number[] }).values);
+    await page
+      .getByRole("list", { name: "Uploads" })
+      .getByText("received")
+      .waitFor({ timeout: 60_000 });
+    const values = await page.evaluate(
+      () => (globalThis as unknown as { values: number[] }).values,
+    );
     expect(values).toEqual(values.toSorted((one, other) => one - other));
-    expect(values.filter((value) => value > 0 && value < 1).length, `the bar stood at ${values.join(", ")}`).toBeGreaterThanOrEqual(3);
+    expect(
+      values.filter((value) => value > 0 && value < 1).length,
+      `the bar stood at ${values.join(", ")}`,
+    ).toBeGreaterThanOrEqual(3);
     expect(problems).toEqual([]);
   });
 });

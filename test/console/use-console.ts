@@ -26,7 +26,9 @@ const standIn = <T extends object>(get: () => T | undefined): T =>
       const target = get();
       if (!target) throw new Error("the console is open only while tests are executed");
       const value: unknown = Reflect.get(target, name, target);
-      return typeof value === "function" ? (value as (...of: unknown[]) => unknown).bind(target) : value;
+      return typeof value === "function"
+        ? (value as (...of: unknown[]) => unknown).bind(target)
+        : value;
     },
   });
 
@@ -34,7 +36,10 @@ const standIn = <T extends object>(get: () => T | undefined): T =>
  * Gives the tests of a suite a gateway and a browser that is signed in to its console, and closes both behind them. `make`
  * makes the gateway, or has its options.
  */
-export function useConsole<W extends Made = World>(make: WorldOptions | (() => Promise<W>), { each = false }: UseOptions = {}): Console<W> {
+export function useConsole<W extends Made = World>(
+  make: WorldOptions | (() => Promise<W>),
+  { each = false }: UseOptions = {},
+): Console<W> {
   let world: W | undefined;
   let browser: Awaited<ReturnType<typeof openBrowser>> | undefined;
   let page: Page | undefined;
@@ -57,5 +62,10 @@ export function useConsole<W extends Made = World>(make: WorldOptions | (() => P
     beforeAll(open, 120_000);
     afterAll(close);
   }
-  return { world: standIn(() => world), page: standIn(() => page), context: standIn(() => browser?.context), problems };
+  return {
+    world: standIn(() => world),
+    page: standIn(() => page),
+    context: standIn(() => browser?.context),
+    problems,
+  };
 }

@@ -88,7 +88,9 @@ describe.skipIf(NO_BROWSER)("proposals and drafts in the workbench", () => {
     expect(readFileSync(file, "utf8")).toBe(DRAFT.replace('type: "sale"', 'type: "deal"'));
     // The trial goes on with the saved text.
     expect((await world.post("/hooks/shop", { type: "deal", id: 8 })).body.runId).toBeUndefined();
-    await world.until(async () => (await world.admin("/admin/v1/trials")).body.trials[0]?.matched === 1);
+    await world.until(
+      async () => (await world.admin("/admin/v1/trials")).body.trials[0]?.matched === 1,
+    );
     await one.button("Make it live…").click();
     await save.getByText("Tests:").waitFor();
     await save.getByRole("button", { name: "Save", exact: true }).click();

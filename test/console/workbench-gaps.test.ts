@@ -11,12 +11,17 @@ const STEP_MS = 600_000;
 /** Copies the one event of a store until it has so many more, each ten minutes after the one before. */
 function addEvents(dir: string, count: number): void {
   const db = new DatabaseSync(join(dir, ".rouse", "rouse.db"));
-  const { seq, at } = db.prepare("SELECT seq, at FROM events ORDER BY seq DESC LIMIT 1").get() as { seq: number; at: number };
-  const insert = db.prepare(`INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head, actions, body)
+  const { seq, at } = db.prepare("SELECT seq, at FROM events ORDER BY seq DESC LIMIT 1").get() as {
+    seq: number;
+    at: number;
+  };
+  const insert =
+    db.prepare(`INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head, actions, body)
     SELECT ?, ?, ?, path, credential, outcome, mapping, head, actions, body FROM events WHERE seq = ?`);
   const first = at - count * STEP_MS;
   db.exec("BEGIN");
-  for (let n = 1; n <= count; n++) insert.run(seq + n, newId("evt", first + n * STEP_MS), first + n * STEP_MS, seq);
+  for (let n = 1; n <= count; n++)
+    insert.run(seq + n, newId("evt", first + n * STEP_MS), first + n * STEP_MS, seq);
   db.exec(`UPDATE events SET at = ${first} WHERE seq = ${seq}`);
   db.exec(`UPDATE marks SET seq = ${seq + count} WHERE name = 'intake'; COMMIT`);
   db.close();
@@ -74,7 +79,10 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     expect((await words.locator("ins").allInnerTexts()).join("").trim()).toBe("EUR");
     expect(await words.locator("pre").innerText()).toContain("Order 7 of 140 EUR");
     await one.button("Save…").click();
-    await one.page.getByRole("dialog", { name: "Save" }).getByText("What if, over 1,000 events:").waitFor();
+    await one.page
+      .getByRole("dialog", { name: "Save" })
+      .getByText("What if, over 1,000 events:")
+      .waitFor();
     await one.page.keyboard.press("Escape");
     // A condition that no longer holds: fewer runs a day.
     await one.change("$gte", "100", "150");
@@ -89,16 +97,21 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     await one.open("#/mappings/order");
     await one.change("$gte", "100", "10");
     await one.pane("Result").getByText("by order").waitFor();
-    for (const name of ["Propose", "Freeze as test", "Try", "Save…"]) await one.button(name).waitFor();
+    for (const name of ["Propose", "Freeze as test", "Try", "Save…"])
+      await one.button(name).waitFor();
     await one.button("Try").click();
     const dialog = one.page.getByRole("dialog", { name: "Try" });
     expect(await dialog.getByLabel("Name of the draft").inputValue()).toBe("order-try");
     await dialog.getByRole("button", { name: "Try", exact: true }).click();
     await one.button("Stop the trial").waitFor();
     await one.page.waitForURL(/#\/mappings\/draft%3Aorder-try/);
-    expect(readFileSync(join(world.dir, "mappings/drafts/order-try.json5"), "utf8")).toContain("$gte: 10 }");
+    expect(readFileSync(join(world.dir, "mappings/drafts/order-try.json5"), "utf8")).toContain(
+      "$gte: 10 }",
+    );
     expect((await world.order(50)).runId).toBeUndefined();
-    await world.until(async () => (await world.admin("/admin/v1/trials")).body.trials[0]?.matched === 1);
+    await world.until(
+      async () => (await world.admin("/admin/v1/trials")).body.trials[0]?.matched === 1,
+    );
     expect(world.readConfig()).toBe(before);
     // What is written is still offered, and a name is taken once.
     await goto("#/mappings/order");
@@ -114,8 +127,14 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
 
   it("says what failed, and what is gone, in each pane and list", async () => {
     await world.order(40);
-    const answer = { error: { code: "store_unavailable", message: "The store does not answer. Look at store.url." } };
-    const fail = (glob: string) => one.page.route(glob, (route) => route.fulfill({ status: 503, json: answer }));
+    const answer = {
+      error: {
+        code: "store_unavailable",
+        message: "The store does not answer. Look at store.url.",
+      },
+    };
+    const fail = (glob: string) =>
+      one.page.route(glob, (route) => route.fulfill({ status: 503, json: answer }));
     await fail("**/admin/v1/events?*");
     await one.open("#/mappings/order");
     await one.pane("Events").getByText("The store does not answer.").waitFor();
@@ -125,13 +144,19 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     await one.pane("Events").getByRole("option").first().waitFor();
     await goto("#/mappings/order?event=evt_gone");
     await one.pane("Request").getByText("older than the time for which records are kept").waitFor();
-    for (const glob of ["**/admin/v1/events?*", "**/admin/v1/changes", "**/admin/v1/trials"]) await fail(glob);
-    world.write("mappings/drafts/later.json5", `{ id: "later", mappings: [{ id: "later", match: { path: "x" }, messageTemplate: "x" }] }`);
+    for (const glob of ["**/admin/v1/events?*", "**/admin/v1/changes", "**/admin/v1/trials"])
+      await fail(glob);
+    world.write(
+      "mappings/drafts/later.json5",
+      `{ id: "later", mappings: [{ id: "later", match: { path: "x" }, messageTemplate: "x" }] }`,
+    );
     await goto("#/mappings");
     await one.page.getByRole("link", { name: "later", exact: true }).waitFor();
     await expect.poll(() => one.page.getByText("Not loaded, for the same reason.").count()).toBe(2);
     expect(await one.page.getByText("The store does not answer.").count()).toBe(1);
-    expect(await one.page.getByRole("row", { name: /^1 order/ }).innerText()).toContain("not known");
+    expect(await one.page.getByRole("row", { name: /^1 order/ }).innerText()).toContain(
+      "not known",
+    );
     await one.page.unrouteAll({ behavior: "wait" });
     // Neither a mapping, nor a draft, nor a page goes by its age.
     for (const [hash, words] of [
@@ -151,7 +176,8 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     await world.order(140);
     await one.open("#/mappings/order");
     await one.pane("Result").getByText("by order").waitFor();
-    const insert = async (): Promise<void> => one.pane("Request").getByTitle("id", { exact: true }).click();
+    const insert = async (): Promise<void> =>
+      one.pane("Request").getByTitle("id", { exact: true }).click();
     await one.line("$gte").getByText("100", { exact: true }).dblclick();
     await one.page.keyboard.press("ArrowRight");
     await one.page.keyboard.press("ArrowRight");
@@ -181,8 +207,12 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     await one.page.getByText("Saved in rouse.json5").waitFor();
     await goto("#/system/config");
     const [version] = (await world.admin("/admin/v1/changes")).body.versions as { from: string }[];
-    const row = one.page.getByRole("region", { name: "List of changes" }).getByRole("row", { name: /change of order/ });
+    const row = one.page
+      .getByRole("region", { name: "List of changes" })
+      .getByRole("row", { name: /change of order/ });
     await row.waitFor();
-    expect(await row.innerText()).toMatch(new RegExp(`console 127\\.0\\.0\\.1\\s+${version?.from.slice(0, 10)}`));
+    expect(await row.innerText()).toMatch(
+      new RegExp(`console 127\\.0\\.0\\.1\\s+${version?.from.slice(0, 10)}`),
+    );
   });
 });

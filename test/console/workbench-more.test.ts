@@ -7,7 +7,11 @@ import { REAL } from "../gateway.ts";
 import { NO_BROWSER, openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
 
-const ORDER = { id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "Order {{id}}" };
+const ORDER = {
+  id: "order",
+  match: { path: "shop", payload: { type: "order" } },
+  messageTemplate: "Order {{id}}",
+};
 const HOOKS = { mappings: [ORDER], presets: [{ use: "github", auth: "token" }] };
 
 describe.skipIf(NO_BROWSER)("the workbench, besides editing", () => {
@@ -30,8 +34,10 @@ describe.skipIf(NO_BROWSER)("the workbench, besides editing", () => {
     await world?.stop();
   });
 
-  const send = async (body: unknown, path = "/hooks/shop"): Promise<{ eventId: string; runId?: string }> =>
-    (await world.post(path, body)).body;
+  const send = async (
+    body: unknown,
+    path = "/hooks/shop",
+  ): Promise<{ eventId: string; runId?: string }> => (await world.post(path, body)).body;
   const readConfig = (): string => readFileSync(join(world.dir, "rouse.json5"), "utf8");
   const open = async (address: string): Promise<void> => {
     await page.goto(`${world.url}/console${address}`);
@@ -77,7 +83,9 @@ describe.skipIf(NO_BROWSER)("the workbench, besides editing", () => {
 
   it("shows a preset without letting it be changed, and copies it", async () => {
     await start();
-    const { mappings } = (await world.admin("/admin/v1/mappings")).body as { mappings: { id: string; own: boolean }[] };
+    const { mappings } = (await world.admin("/admin/v1/mappings")).body as {
+      mappings: { id: string; own: boolean }[];
+    };
     const preset = mappings.find(({ own }) => !own)?.id ?? "";
     await open(`#/mappings/${preset}`);
     const before = await page.locator(".cm-content").innerText();
@@ -150,14 +158,21 @@ describe.skipIf(NO_BROWSER)("the workbench, besides editing", () => {
     for (const box of await saving.getByRole("checkbox").all()) await box.check();
     await saving.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByText("The draft refunds is live").waitFor();
-    expect((await send({ type: "refund", id: 4, customer: { name: "Ann" } })).runId).toMatch(/^run_/);
+    expect((await send({ type: "refund", id: 4, customer: { name: "Ann" } })).runId).toMatch(
+      /^run_/,
+    );
     expect(problems).toEqual([]);
   });
 
   it("shows bodies that are no JSON, huge, deep or hostile as text, and stays usable", async () => {
     await start();
     const deep = `${'{"a":'.repeat(190)}1${"}".repeat(190)}`;
-    await send({ type: "refund", html: `<img src=x onerror="globalThis.broken=1">`, bidi: "\u202egnp.exe", more: "x".repeat(200_000) });
+    await send({
+      type: "refund",
+      html: `<img src=x onerror="globalThis.broken=1">`,
+      bidi: "\u202egnp.exe",
+      more: "x".repeat(200_000),
+    });
     await open("#/mappings/order");
     await pane("Request").getByText("<img src=x", { exact: false }).waitFor();
     expect(await pane("Request").innerText()).toContain("\\u202e");

@@ -34,8 +34,12 @@ describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and 
       await two.button("Save…").click();
       const dialog = two.page.getByRole("dialog", { name: "Save" });
       await dialog.getByText("was changed while you were writing").waitFor();
-      expect(await dialog.innerText()).toMatch(/has changed like this:[^]*\+.*\$gte: 10 [^]*was to be changed like this:[^]*\+.*sales/);
-      expect(await dialog.getByRole("button", { name: "Save", exact: true }).isDisabled()).toBe(true);
+      expect(await dialog.innerText()).toMatch(
+        /has changed like this:[^]*\+.*\$gte: 10 [^]*was to be changed like this:[^]*\+.*sales/,
+      );
+      expect(await dialog.getByRole("button", { name: "Save", exact: true }).isDisabled()).toBe(
+        true,
+      );
       const first = CONFIG.replace("$gte: 100", "$gte: 10");
       expect(world.readConfig()).toBe(first);
       await two.page.unroute("**/admin/v1/mappings/order");

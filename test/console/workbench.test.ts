@@ -44,7 +44,12 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
   });
 
   const send = async (total: number): Promise<{ eventId: string; runId?: string }> =>
-    (await world.post("/hooks/shop", { type: "order", data: { id: 7, total, customer: { name: "Ann" } } })).body;
+    (
+      await world.post("/hooks/shop", {
+        type: "order",
+        data: { id: 7, total, customer: { name: "Ann" } },
+      })
+    ).body;
   const readConfig = (): string => readFileSync(join(world.dir, "rouse.json5"), "utf8");
   const open = async (address: string): Promise<void> => {
     await page.goto(`${world.url}/console${address}`);
@@ -61,7 +66,10 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
       for (const colorScheme of ["light", "dark"] as const) {
         await page.setViewportSize({ width, height });
         await page.emulateMedia({ colorScheme });
-        await page.screenshot({ path: join(folder, `workbench-${name}-${width}-${colorScheme}.png`), fullPage: width === 390 });
+        await page.screenshot({
+          path: join(folder, `workbench-${name}-${width}-${colorScheme}.png`),
+          fullPage: width === 390,
+        });
       }
     await page.setViewportSize({ width: 1280, height: 800 });
     await page.emulateMedia({ colorScheme: null });
@@ -77,7 +85,10 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     expect(await pane("Why").innerText()).toMatch(/order\s*✓ path\s*✓ type\s*✗ data\.total/);
     await page.locator(".cm-sign.no").waitFor();
     expect(await page.locator(".cm-reason").innerText()).toContain("40");
-    await page.locator(".cm-line", { hasText: "$gte" }).getByText("100", { exact: true }).dblclick();
+    await page
+      .locator(".cm-line", { hasText: "$gte" })
+      .getByText("100", { exact: true })
+      .dblclick();
     await page.keyboard.type("10");
     await pane("Result").getByText("by order").waitFor();
     expect(await pane("Result").locator("mark").allInnerTexts()).toEqual(["7", "40", "marked"]);
@@ -122,7 +133,9 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     // Tab indents; Escape and then Tab leaves the editor.
     await keyboard.press("Escape");
     await keyboard.press("Tab");
-    expect(await page.evaluate("document.activeElement?.shadowRoot?.activeElement?.className ?? ''")).not.toContain("cm-content");
+    expect(
+      await page.evaluate("document.activeElement?.shadowRoot?.activeElement?.className ?? ''"),
+    ).not.toContain("cm-content");
     await page.evaluate("document.activeElement?.blur()");
     await keyboard.press("f");
     await page.getByRole("dialog", { name: "Freeze as test" }).waitFor();
@@ -132,7 +145,8 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     const dialog = page.getByRole("dialog", { name: "Save" });
     await dialog.getByText("Tests: 1 of 1 pass").waitFor();
     const focused = dialog.locator("button:focus", { hasText: /^Save$/ });
-    for (let presses = 0; presses < 12 && (await focused.count()) === 0; presses++) await keyboard.press("Tab");
+    for (let presses = 0; presses < 12 && (await focused.count()) === 0; presses++)
+      await keyboard.press("Tab");
     await keyboard.press("Enter");
     await page.getByText("Saved in rouse.json5").waitFor();
     expect(readConfig()).toBe(CONFIG.replace("$gte: 100", "$gte: 10"));
@@ -144,7 +158,11 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     await send(140);
     await open("#/mappings/order");
     await pane("Result").getByText("by order").waitFor();
-    await page.locator(".cm-line", { hasText: "messageTemplate" }).getByText("data.total", { exact: false }).first().click();
+    await page
+      .locator(".cm-line", { hasText: "messageTemplate" })
+      .getByText("data.total", { exact: false })
+      .first()
+      .click();
     await page.keyboard.press("End");
     for (let steps = 0; steps < 4; steps++) await page.keyboard.press("ArrowLeft");
     await page.keyboard.type(" &");
@@ -180,7 +198,10 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
   it("offers unsaved text after a reload and a sign-out, and does not force it", async () => {
     await send(40);
     await open("#/mappings/order");
-    await page.locator(".cm-line", { hasText: "$gte" }).getByText("100", { exact: true }).dblclick();
+    await page
+      .locator(".cm-line", { hasText: "$gte" })
+      .getByText("100", { exact: true })
+      .dblclick();
     await page.keyboard.type("12");
     await page.getByText("not saved").waitFor();
     await page.reload();
@@ -198,7 +219,10 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
   it("shows both texts when the file has changed meanwhile, and writes over nothing", async () => {
     await send(40);
     await open("#/mappings/order");
-    await page.locator(".cm-line", { hasText: "$gte" }).getByText("100", { exact: true }).dblclick();
+    await page
+      .locator(".cm-line", { hasText: "$gte" })
+      .getByText("100", { exact: true })
+      .dblclick();
     await page.keyboard.type("10");
     await page.getByText("not saved").waitFor();
     await page.getByRole("button", { name: "Save…" }).click();
@@ -209,7 +233,9 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     expect(await world.gateway.reload()).toMatchObject({ ok: true });
     await dialog.getByRole("button", { name: "Save", exact: true }).click();
     await dialog.getByText("was changed while you were writing").waitFor();
-    expect(await dialog.innerText()).toMatch(/has changed like this:[\s\S]*An order[\s\S]*was to be changed like this:[\s\S]*\$gte: 10/);
+    expect(await dialog.innerText()).toMatch(
+      /has changed like this:[\s\S]*An order[\s\S]*was to be changed like this:[\s\S]*\$gte: 10/,
+    );
     expect(readConfig()).toBe(theirs);
     await shoot("conflict");
     await page.keyboard.press("Escape");

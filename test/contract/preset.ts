@@ -18,14 +18,18 @@ interface Example {
 /** Finds the body that a fixture names in its source instead of having it, such as "@octokit/webhooks-examples, issues opened". */
 function readExample(source: string): string {
   const [, name, action] = /^@octokit\/webhooks-examples, (\S+) (\S+)$/.exec(source) ?? [];
-  const loaded = createRequire(import.meta.url)("@octokit/webhooks-examples") as Example[] | { default: Example[] };
+  const loaded = createRequire(import.meta.url)("@octokit/webhooks-examples") as
+    | Example[]
+    | { default: Example[] };
   const found = (Array.isArray(loaded) ? loaded : loaded.default).find((one) => one.name === name);
   return JSON.stringify(found?.examples.find((one) => one.action === action));
 }
 
 /** The payload that a request's body is read as. */
 export function readPayload({ body, headers }: HttpSample): unknown {
-  return headers["content-type"]?.includes("form") ? Object.fromEntries(new URLSearchParams(body)) : JSON.parse(body);
+  return headers["content-type"]?.includes("form")
+    ? Object.fromEntries(new URLSearchParams(body))
+    : JSON.parse(body);
 }
 
 type PresetFile = PresetDocument & { mappings: { match: { path: string } }[] };
@@ -44,7 +48,10 @@ export function readFixtures(preset: string): [string, HttpSample][] {
 }
 
 /** Calls the suite of presets with the requests that are kept for a preset that ships. */
-export function presetContract(preset: string, document: PresetDocument = presetFile(preset)): void {
+export function presetContract(
+  preset: string,
+  document: PresetDocument = presetFile(preset),
+): void {
   const fixtures = readFixtures(preset);
   const [first, ...others] = fixtures.map(([, sample]) => sample);
   if (!first) throw new Error(`no request is kept for the preset ${preset}`);
@@ -52,8 +59,11 @@ export function presetContract(preset: string, document: PresetDocument = preset
   const signer = SENDERS.find((sender) => sender.scheme === scheme);
   testPreset({ preset: document, plugins: "shipped", signer, samples: [first, ...others] });
   const eventHeaders = Object.keys(document.setup?.eventHeaders ?? {});
-  it.each(fixtures)(`${preset}: %s is posted to the preset's path, with the headers that name the event`, (_name, { path, headers }) => {
-    expect(path).toBe([document.mappings[0]?.match?.path].flat()[0]);
-    expect(Object.keys(headers)).toEqual(["content-type", ...eventHeaders]);
-  });
+  it.each(fixtures)(
+    `${preset}: %s is posted to the preset's path, with the headers that name the event`,
+    (_name, { path, headers }) => {
+      expect(path).toBe([document.mappings[0]?.match?.path].flat()[0]);
+      expect(Object.keys(headers)).toEqual(["content-type", ...eventHeaders]);
+    },
+  );
 }

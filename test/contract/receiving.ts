@@ -32,19 +32,26 @@ export function receivingContract({ id, section, start }: Vendor): void {
     const service = () =>
       world.until(async () =>
         (await world.admin("/admin/v1/status")).body.status.services.find(
-          (one: { id: string; ok: boolean; message: string }) => one.id === id && one.ok && one.message !== "starting",
+          (one: { id: string; ok: boolean; message: string }) =>
+            one.id === id && one.ok && one.message !== "starting",
         ),
       );
     await service();
-    const events = async (): Promise<Kept[]> => (await world.admin(`/admin/v1/events?path=channels/${id}`)).body.events;
+    const events = async (): Promise<Kept[]> =>
+      (await world.admin(`/admin/v1/events?path=channels/${id}`)).body.events;
     /** Writes a message and gives what is kept of it: the newest of the events that it leaves. */
-    const write = async (say: (text: string) => Promise<Request | undefined>, text: string): Promise<Kept> => {
+    const write = async (
+      say: (text: string) => Promise<Request | undefined>,
+      text: string,
+    ): Promise<Kept> => {
       const before = (await events()).length;
       const request = await say(text);
       if (request) {
         const { method, headers } = request;
         const url = request.url.replace(/^https?:\/\/[^/]+/, "http://127.0.0.1");
-        const response = await world.gateway.fetch(new Request(url, { method, headers, body: await request.arrayBuffer() }));
+        const response = await world.gateway.fetch(
+          new Request(url, { method, headers, body: await request.arrayBuffer() }),
+        );
         expect(response.status).toBeLessThan(300);
       }
       return world.until(async () => {
@@ -64,7 +71,10 @@ export function receivingContract({ id, section, start }: Vendor): void {
     for (const say of [mention, thread]) {
       if (say === null) continue;
       const run = await runOf(await write(say, `room-${rooms.length}`));
-      expect(run).toMatchObject({ origin: "channel", sessionKey: expect.stringMatching(new RegExp(`^channel:${id}:room:`)) as unknown });
+      expect(run).toMatchObject({
+        origin: "channel",
+        sessionKey: expect.stringMatching(new RegExp(`^channel:${id}:room:`)) as unknown,
+      });
       if (run.to === group) expect(run.agentId).toBe("desk");
       rooms.push(run.sessionKey);
     }
@@ -79,7 +89,11 @@ export function receivingContract({ id, section, start }: Vendor): void {
     ];
     for (const [say, reason] of skipped) {
       const kept = await write(say, "canary-not-taken");
-      expect(kept).toMatchObject({ outcome: "skipped", reason: expect.stringMatching(reason) as unknown, bodyBytes: null });
+      expect(kept).toMatchObject({
+        outcome: "skipped",
+        reason: expect.stringMatching(reason) as unknown,
+        bodyBytes: null,
+      });
     }
 
     const before = far.arrived().length;
@@ -89,9 +103,14 @@ export function receivingContract({ id, section, start }: Vendor): void {
     const stopped = /^(?:Nothing to stop|Stopped)/;
     // The reply to what was written before may arrive as late as this.
     await world.until(async () => said().some(({ text }) => text.startsWith("A new conversation")));
-    expect(said().find(({ text }) => text.startsWith("A new conversation"))?.to).toEqual(far.answersTo);
-    if (mention !== null) await world.until(async () => said().some(({ text }) => stopped.test(text)));
+    expect(said().find(({ text }) => text.startsWith("A new conversation"))?.to).toEqual(
+      far.answersTo,
+    );
+    if (mention !== null)
+      await world.until(async () => said().some(({ text }) => stopped.test(text)));
     expect(provider.requests).toHaveLength(answered);
-    expect(provider.requests.map((request) => provider.text(request)).join()).not.toContain("canary-not-taken");
+    expect(provider.requests.map((request) => provider.text(request)).join()).not.toContain(
+      "canary-not-taken",
+    );
   });
 }

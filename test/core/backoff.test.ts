@@ -3,8 +3,12 @@ import { backOff } from "../../src/core/backoff.ts";
 import { lazy } from "../../src/core/lazy.ts";
 
 it("waits twice as long after each failure, within its bounds, however many there were", () => {
-  expect([1, 2, 3, 6, 7, 5000].map((failures) => backOff(failures))).toEqual([1000, 2000, 4000, 32_000, 60_000, 60_000]);
-  expect([1, 2, 9].map((failures) => backOff(failures, { firstMs: 5, longestMs: 100 }))).toEqual([5, 10, 100]);
+  expect([1, 2, 3, 6, 7, 5000].map((failures) => backOff(failures))).toEqual([
+    1000, 2000, 4000, 32_000, 60_000, 60_000,
+  ]);
+  expect([1, 2, 9].map((failures) => backOff(failures, { firstMs: 5, longestMs: 100 }))).toEqual([
+    5, 10, 100,
+  ]);
 });
 
 it("makes a part once, again after an error, and keeps the newer one when an older attempt fails", async () => {

@@ -23,9 +23,16 @@ log.error({ err: Object.assign(new TypeError("quotes the input"), { code: "E_X" 
 `,
   );
   const command = [process.execPath, "--no-warnings", file];
-  const options = { encoding: "utf8" as const, env: { PATH: process.env["PATH"] ?? "", TERM: "xterm", ...env } };
+  const options = {
+    encoding: "utf8" as const,
+    env: { PATH: process.env["PATH"] ?? "", TERM: "xterm", ...env },
+  };
   if (!isTerminal) return spawnSync(command[0] ?? "", command.slice(1), options).stderr;
-  return spawnSync("script", ["-qec", command.map((word) => `'${word}'`).join(" "), "/dev/null"], options).stdout.replaceAll("\r\n", "\n");
+  return spawnSync(
+    "script",
+    ["-qec", command.map((word) => `'${word}'`).join(" "), "/dev/null"],
+    options,
+  ).stdout.replaceAll("\r\n", "\n");
 }
 
 it("writes JSON lines where standard error is no terminal", () => {
@@ -33,27 +40,39 @@ it("writes JSON lines where standard error is no terminal", () => {
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as object);
-  expect(first).toMatchObject({ level: "info", plugin: "acme", path: "/hooks/shop", msg: "a request was rejected" });
+  expect(first).toMatchObject({
+    level: "info",
+    plugin: "acme",
+    path: "/hooks/shop",
+    msg: "a request was rejected",
+  });
   expect(second).toMatchObject({ level: "error", err: { name: "TypeError", code: "E_X" } });
 });
 
-it.skipIf(!hasScript)("writes one readable line for each event on a terminal, in colour unless NO_COLOR says otherwise", () => {
-  const plain = written(true, { NO_COLOR: "1" });
-  const lines = plain.trim().split("\n");
-  expect(lines).toHaveLength(2);
-  expect(lines[0]).toMatch(
-    /^\d\d:\d\d:\d\d info {2}a request was rejected {2}plugin=acme {2}path=\/hooks\/shop {2}status=401 {2}note="a b.*"$/,
-  );
-  expect(lines[1]).toMatch(/^\d\d:\d\d:\d\d error failed {2}TypeError E_X \(at .*\) {2}plugin=acme$/);
-  expect(plain).not.toContain("\u001b");
-  expect(plain).not.toContain("quotes the input");
-  const coloured = written(true);
-  expect(coloured).toContain("\u001b[32minfo \u001b[0m");
-  expect(coloured).not.toContain("\u001b[2J");
-});
+it.skipIf(!hasScript)(
+  "writes one readable line for each event on a terminal, in colour unless NO_COLOR says otherwise",
+  () => {
+    const plain = written(true, { NO_COLOR: "1" });
+    const lines = plain.trim().split("\n");
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toMatch(
+      /^\d\d:\d\d:\d\d info {2}a request was rejected {2}plugin=acme {2}path=\/hooks\/shop {2}status=401 {2}note="a b.*"$/,
+    );
+    expect(lines[1]).toMatch(
+      /^\d\d:\d\d:\d\d error failed {2}TypeError E_X \(at .*\) {2}plugin=acme$/,
+    );
+    expect(plain).not.toContain("\u001b");
+    expect(plain).not.toContain("quotes the input");
+    const coloured = written(true);
+    expect(coloured).toContain("\u001b[32minfo \u001b[0m");
+    expect(coloured).not.toContain("\u001b[2J");
+  },
+);
 
 it("shows the local time in 24 hours, and a line that is no JSON as it is", () => {
   const at = new Date(2026, 0, 2, 15, 4, 5).toISOString();
-  expect(readableLine(JSON.stringify({ level: "warn", time: at, msg: "x" }), false)).toBe("15:04:05 warn  x\n");
+  expect(readableLine(JSON.stringify({ level: "warn", time: at, msg: "x" }), false)).toBe(
+    "15:04:05 warn  x\n",
+  );
   expect(readableLine("no json\n", false)).toBe("no json\n");
 });

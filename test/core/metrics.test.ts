@@ -16,12 +16,15 @@ const value = async (name: string): Promise<string | undefined> =>
 describe("metrics", () => {
   it("counts hooks by path and outcome, and only paths of the config by name", async () => {
     metrics.setPaths(["shop"]);
-    for (const path of ["shop", "shop", "wake", "made-up", "../x"]) metrics.hookAnswered({ path, outcome: "accepted", seconds: 0.02 });
+    for (const path of ["shop", "shop", "wake", "made-up", "../x"])
+      metrics.hookAnswered({ path, outcome: "accepted", seconds: 0.02 });
     expect(await value('rouse_hooks_total{path="shop",outcome="accepted"}')).toBe("2");
     expect(await value('rouse_hooks_total{path="wake",outcome="accepted"}')).toBe("1");
     expect(await value('rouse_hooks_total{path="other",outcome="accepted"}')).toBe("2");
     expect(await value('rouse_hook_answer_seconds_bucket{le="0.01",outcome="accepted"}')).toBe("0");
-    expect(await value('rouse_hook_answer_seconds_bucket{le="0.025",outcome="accepted"}')).toBe("5");
+    expect(await value('rouse_hook_answer_seconds_bucket{le="0.025",outcome="accepted"}')).toBe(
+      "5",
+    );
   });
 
   it("keeps counting over a reload, and drops a path that is gone into other", async () => {
@@ -37,7 +40,9 @@ describe("metrics", () => {
 
   it("bounds labels whose values come from outside", async () => {
     for (let i = 0; i < 500; i++) metrics.refused(`reason-${i}`);
-    const lines = (await metrics.render()).split("\n").filter((line) => line.startsWith("rouse_refusals_total{"));
+    const lines = (await metrics.render())
+      .split("\n")
+      .filter((line) => line.startsWith("rouse_refusals_total{"));
     expect(lines.length).toBeLessThanOrEqual(101);
     expect(await value('rouse_refusals_total{reason="other"}')).toBe("400");
   });
@@ -56,6 +61,8 @@ describe("metrics", () => {
     expect(await value("rouse_store_bodies_overdue_seconds")).toBe("90");
     overdue = () => Promise.reject(new Error("away"));
     expect(await value("rouse_store_bodies_overdue_seconds")).toBeUndefined();
-    expect(Number(await value('rouse_event_loop_delay_seconds{quantile="0.5"}'))).toBeGreaterThanOrEqual(0);
+    expect(
+      Number(await value('rouse_event_loop_delay_seconds{quantile="0.5"}')),
+    ).toBeGreaterThanOrEqual(0);
   });
 });

@@ -21,7 +21,10 @@ describe("a batch", () => {
       return keys;
     });
     const results = await Promise.allSettled(Array.from({ length: 65 }, (_, n) => ask(n)));
-    expect(results.map(({ status }) => status)).toEqual([...Array.from({ length: 64 }, () => "rejected"), "fulfilled"]);
+    expect(results.map(({ status }) => status)).toEqual([
+      ...Array.from({ length: 64 }, () => "rejected"),
+      "fulfilled",
+    ]);
     expect(await ask(1)).toBe(1);
   });
 });
@@ -37,7 +40,9 @@ describe("a question that is shared", () => {
       },
       ({ name }) => name,
     );
-    expect(await Promise.all([ask({ name: "a" }), ask({ name: "b" }), ask({ name: "a" })])).toEqual([1, 2, 1]);
+    expect(await Promise.all([ask({ name: "a" }), ask({ name: "b" }), ask({ name: "a" })])).toEqual(
+      [1, 2, 1],
+    );
     await expect(ask({ name: "a" })).rejects.toThrow("on purpose");
     const first = ask({ name: "a" });
     await nextTurn();

@@ -1,4 +1,12 @@
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -16,7 +24,10 @@ afterAll(() => {
 });
 
 /** Runs the generator as a process in a pipe would, or with answers as one in a terminal. */
-async function create(argv: string[], { answers, folder = cwd }: { answers?: string[]; folder?: string } = {}) {
+async function create(
+  argv: string[],
+  { answers, folder = cwd }: { answers?: string[]; folder?: string } = {},
+) {
   let out = "";
   let err = "";
   const asked: string[] = [];
@@ -24,7 +35,11 @@ async function create(argv: string[], { answers, folder = cwd }: { answers?: str
     asked.push(question);
     return answers?.shift() ?? "";
   };
-  const io = { cwd: folder, out: (text: string) => void (out += text), err: (text: string) => void (err += text) };
+  const io = {
+    cwd: folder,
+    out: (text: string) => void (out += text),
+    err: (text: string) => void (err += text),
+  };
   const code = await main(argv, answers ? { ...io, ask } : io);
   return { code, out, err, asked };
 }
@@ -34,7 +49,10 @@ describe("npm create rouse-plugin", () => {
     const help = await create(["--help"]);
     expect([help.code, help.err]).toEqual([0, ""]);
     for (const kind of Object.keys(KINDS)) expect(help.out).toContain(`\n  ${kind} `);
-    expect(await create([])).toMatchObject({ code: 2, err: expect.stringContaining("Usage:") as unknown });
+    expect(await create([])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("Usage:") as unknown,
+    });
     expect(await create(["acme"])).toMatchObject({ code: 2 });
     expect(await create(["acme", "--colour"])).toMatchObject({ code: 2 });
     expect(await create(["acme", "--kind", "chanel"])).toMatchObject({
@@ -55,12 +73,16 @@ describe("npm create rouse-plugin", () => {
   it("overwrites nothing", async () => {
     mkdirSync(join(cwd, "acme"));
     writeFileSync(join(cwd, "acme/notes.txt"), "mine");
-    expect(await create(["acme", "--kind", "channel"])).toMatchObject({ code: 1, err: expect.stringContaining("not empty") as unknown });
+    expect(await create(["acme", "--kind", "channel"])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("not empty") as unknown,
+    });
     expect(readdirSync(join(cwd, "acme"))).toEqual(["notes.txt"]);
   });
 
   it("names what Rouse itself is built with", () => {
-    const read = (path: string) => JSON.parse(readFileSync(join(ROOT, path), "utf8")) as Record<string, Record<string, string>>;
+    const read = (path: string) =>
+      JSON.parse(readFileSync(join(ROOT, path), "utf8")) as Record<string, Record<string, string>>;
     const { dependencies, devDependencies } = read("package.json");
     const { generated = {} } = read("create-rouse-plugin/package.json");
     expect(Object.keys(generated).length).toBeGreaterThan(0);
@@ -85,13 +107,18 @@ describe("from the packed Rouse, with nothing of the repository", () => {
 
   it("the plugin of every kind compiles in strict TypeScript", () => {
     const folder = join(installed.dir, "plugins");
-    const options = (kind: string): string => readFileSync(join(folder, `my-${kind}`, "tsconfig.json"), "utf8");
+    const options = (kind: string): string =>
+      readFileSync(join(folder, `my-${kind}`, "tsconfig.json"), "utf8");
     const plain = kinds.filter((kind) => !options(kind).includes("skipLibCheck"));
     // The types of one vendor's package are incomplete; all others are checked together, as they share their options.
     expect(kinds.filter((kind) => !plain.includes(kind))).toEqual(["provider"]);
     for (const kind of plain) expect(options(kind)).toBe(options("channel"));
     const include = plain.map((kind) => `my-${kind}/src`);
-    const together = { extends: "./my-channel/tsconfig.json", compilerOptions: { rootDir: ".", noEmit: true }, include };
+    const together = {
+      extends: "./my-channel/tsconfig.json",
+      compilerOptions: { rootDir: ".", noEmit: true },
+      include,
+    };
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(together));
     expect(runTool("tsc", ["-p", "."], folder).output).toBe("");
     expect(runTool("tsc", ["-p", "."], join(folder, "my-provider")).output).toBe("");
@@ -107,10 +134,17 @@ describe("from the packed Rouse, with nothing of the repository", () => {
     cpSync(join(ROOT, template), join(folder, "src/store"), { recursive: true, filter });
     const index = join(folder, "src/index.ts");
     writeFileSync(index, readFileSync(index, "utf8").replace(`../../../${template}`, "./store"));
-    writeFileSync(join(folder, "package.json"), '{ "name": "rouse-plugin-board", "type": "module" }');
-    writeFileSync(join(folder, "tsconfig.json"), readFileSync(join(installed.dir, "plugins/my-channel/tsconfig.json"), "utf8"));
+    writeFileSync(
+      join(folder, "package.json"),
+      '{ "name": "rouse-plugin-board", "type": "module" }',
+    );
+    writeFileSync(
+      join(folder, "tsconfig.json"),
+      readFileSync(join(installed.dir, "plugins/my-channel/tsconfig.json"), "utf8"),
+    );
     expect(runTool("tsc", ["-p", "."], folder).output).toBe("");
-    for (const name of ["suites", "gateway"]) cpSync(join(folder, `dist/${name}.js`), join(folder, `dist/${name}.test.js`));
+    for (const name of ["suites", "gateway"])
+      cpSync(join(folder, `dist/${name}.js`), join(folder, `dist/${name}.test.js`));
     const { passed, failed } = runTests(join(folder, "dist"));
     expect(new Set(failed)).toEqual(
       new Set([
@@ -120,13 +154,24 @@ describe("from the packed Rouse, with nothing of the repository", () => {
     );
     expect(passed.get("gateway.test.js")).toHaveLength(2);
     const kinds = new Set(passed.get("suites.test.js")?.map((title) => title.split(" ")[0]));
-    expect(kinds).toEqual(new Set(["channel", "cluster", "preset", "provider", "queue", "scheme", "store", "tools"]));
-    // It uses what is published and nothing else.
-    const names = readdirSync(join(folder, "src"), { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
-    const imports = names.flatMap((name) =>
-      [...readFileSync(join(folder, "src", name), "utf8").matchAll(/ from "([^"]+)"/g)].map(([, from = ""]) => from),
+    expect(kinds).toEqual(
+      new Set(["channel", "cluster", "preset", "provider", "queue", "scheme", "store", "tools"]),
     );
-    expect(imports.filter((from) => !/^(?:\.\/|node:|zod$|vitest$|rouse$|rouse\/(?:plugin|store-kit|testing)$)/.test(from))).toEqual([]);
+    // It uses what is published and nothing else.
+    const names = readdirSync(join(folder, "src"), { recursive: true, encoding: "utf8" }).filter(
+      (name) => name.endsWith(".ts"),
+    );
+    const imports = names.flatMap((name) =>
+      [...readFileSync(join(folder, "src", name), "utf8").matchAll(/ from "([^"]+)"/g)].map(
+        ([, from = ""]) => from,
+      ),
+    );
+    expect(
+      imports.filter(
+        (from) =>
+          !/^(?:\.\/|node:|zod$|vitest$|rouse$|rouse\/(?:plugin|store-kit|testing)$)/.test(from),
+      ),
+    ).toEqual([]);
   });
 
   it("the plugin of every kind passes the suite of its kind", () => {

@@ -5,9 +5,15 @@ import type { Channels } from "../../src/delivery/types.ts";
 import type { LastRoute, Store } from "../../src/store/types.ts";
 import { fakeChannel } from "./support.ts";
 
-const KNOWN = [{ id: "alpha", aliases: ["al"] }, { id: "beta", aliases: ["be", "al"] }, { id: "gamma" }];
+const KNOWN = [
+  { id: "alpha", aliases: ["al"] },
+  { id: "beta", aliases: ["be", "al"] },
+  { id: "gamma" },
+];
 const upper = (to: string) =>
-  /^[a-z]+$/i.test(to) ? ({ ok: true, to: to.toUpperCase() } as const) : ({ ok: false, message: "must be letters" } as const);
+  /^[a-z]+$/i.test(to)
+    ? ({ ok: true, to: to.toUpperCase() } as const)
+    : ({ ok: false, message: "must be letters" } as const);
 
 describe("channels", () => {
   const alpha = fakeChannel({ parseRecipient: upper, fallback: true }).channel;
@@ -33,7 +39,10 @@ describe("channels", () => {
 
   it("check recipients by the channel, and hold a plugin's mistake", () => {
     expect(channels.checkRecipient("alpha", " bob ")).toEqual({ ok: true, to: "BOB" });
-    expect(channels.checkRecipient("alpha", "b0b")).toEqual({ ok: false, message: "must be letters" });
+    expect(channels.checkRecipient("alpha", "b0b")).toEqual({
+      ok: false,
+      message: "must be letters",
+    });
     expect(channels.checkRecipient("beta", "anything")).toEqual({ ok: true, to: "anything" });
     expect(channels.checkRecipient("beta", "  ")).toMatchObject({ ok: false });
     const broken = fakeChannel({
@@ -41,10 +50,12 @@ describe("channels", () => {
         throw new Error("secret");
       },
     }).channel;
-    expect(createChannels([], new Map([["broken", broken]])).checkRecipient("broken", "x")).toEqual({
-      ok: false,
-      message: "the channel could not read it",
-    });
+    expect(createChannels([], new Map([["broken", broken]])).checkRecipient("broken", "x")).toEqual(
+      {
+        ok: false,
+        message: "the channel could not read it",
+      },
+    );
   });
 });
 
@@ -60,7 +71,8 @@ describe("the route of a reply", () => {
     gamma: fakeChannel({ fallback: true, defaultTo: "me" }).channel,
   };
   const all = createChannels(KNOWN, new Map(Object.entries(loaded)));
-  const only = (...ids: (keyof typeof loaded)[]) => createChannels(KNOWN, new Map(ids.map((id) => [id, loaded[id]])));
+  const only = (...ids: (keyof typeof loaded)[]) =>
+    createChannels(KNOWN, new Map(ids.map((id) => [id, loaded[id]])));
   const ask = { agentId: "main", channels: all };
   const route = (channel: string, to: string, thread?: string) => ({
     status: "route",
@@ -68,20 +80,41 @@ describe("the route of a reply", () => {
   });
 
   it("`last` is the newest route whose channel is still there", async () => {
-    const routes = store({ channel: "gone", to: "1" }, { channel: "beta", to: "2", thread: "t" }, { channel: "alpha", to: "3" });
-    expect(await resolveRoute({ ...ask, store: routes, channel: "last" })).toEqual(route("beta", "2", "t"));
-    expect(await resolveRoute({ ...ask, store: routes, channel: "last", to: "4" })).toEqual(route("beta", "4"));
+    const routes = store(
+      { channel: "gone", to: "1" },
+      { channel: "beta", to: "2", thread: "t" },
+      { channel: "alpha", to: "3" },
+    );
+    expect(await resolveRoute({ ...ask, store: routes, channel: "last" })).toEqual(
+      route("beta", "2", "t"),
+    );
+    expect(await resolveRoute({ ...ask, store: routes, channel: "last", to: "4" })).toEqual(
+      route("beta", "4"),
+    );
   });
 
   it("`last` without a route is the fallback, else there is none", async () => {
-    expect(await resolveRoute({ ...ask, store: store(), channel: "last" })).toEqual(route("gamma", "me"));
-    expect(await resolveRoute({ ...ask, store: store(), channel: "last", to: "you" })).toEqual(route("gamma", "you"));
-    expect(await resolveRoute({ ...ask, channels: only("alpha", "beta"), store: store(), channel: "last" })).toEqual({
+    expect(await resolveRoute({ ...ask, store: store(), channel: "last" })).toEqual(
+      route("gamma", "me"),
+    );
+    expect(await resolveRoute({ ...ask, store: store(), channel: "last", to: "you" })).toEqual(
+      route("gamma", "you"),
+    );
+    expect(
+      await resolveRoute({
+        ...ask,
+        channels: only("alpha", "beta"),
+        store: store(),
+        channel: "last",
+      }),
+    ).toEqual({
       status: "no_route",
       reason: expect.stringContaining("name `channel` and `to`") as unknown,
     });
     const silent = createChannels([], new Map([["x", fakeChannel({ fallback: true }).channel]]));
-    expect(await resolveRoute({ ...ask, channels: silent, store: store(), channel: "last" })).toMatchObject({
+    expect(
+      await resolveRoute({ ...ask, channels: silent, store: store(), channel: "last" }),
+    ).toMatchObject({
       status: "no_route",
       reason: expect.stringContaining('"x" has no default recipient') as unknown,
     });
@@ -99,7 +132,13 @@ describe("the route of a reply", () => {
         new Set(["console"]),
       );
     const last = (channels: Channels, to?: string) =>
-      resolveRoute({ ...ask, channels, store: store(), channel: "last", ...(to === undefined ? {} : { to }) });
+      resolveRoute({
+        ...ask,
+        channels,
+        store: store(),
+        channel: "last",
+        ...(to === undefined ? {} : { to }),
+      });
     expect(await last(only("beta"))).toEqual(route("beta", "room"));
     expect(await last(beside("beta"))).toEqual(route("beta", "room"));
     expect(await last(beside("alpha"))).toEqual(route("console", "terminal"));
@@ -107,9 +146,12 @@ describe("the route of a reply", () => {
       status: "no_route",
       reason: expect.stringContaining("name the `channel`") as unknown,
     });
-    expect(await last(createChannels(KNOWN, new Map([["console", terminal]]), new Set(["console"])), "bob")).toEqual(
-      route("console", "bob"),
-    );
+    expect(
+      await last(
+        createChannels(KNOWN, new Map([["console", terminal]]), new Set(["console"])),
+        "bob",
+      ),
+    ).toEqual(route("console", "bob"));
   });
 
   it("`to` without a channel is looked for on the last route's channel, then on the only one, then on the fallback", async () => {
@@ -125,7 +167,9 @@ describe("the route of a reply", () => {
     expect(await last(all, "alpha", "b0b")).toEqual(route("gamma", "b0b"));
     expect(await last(only("alpha"), undefined, "bob")).toEqual(route("alpha", "BOB"));
     expect(await last(only("alpha", "gamma"), undefined, "bob")).toEqual(route("gamma", "bob"));
-    expect(await last(only("alpha", "beta"), undefined, "bob")).toMatchObject({ status: "no_route" });
+    expect(await last(only("alpha", "beta"), undefined, "bob")).toMatchObject({
+      status: "no_route",
+    });
     expect(await last(all, "alpha", " ")).toMatchObject({
       status: "no_route",
       reason: expect.stringContaining("`to` is empty") as unknown,
@@ -134,14 +178,22 @@ describe("the route of a reply", () => {
 
   it("a named channel takes `to`, else its last recipient, else its default, else there is none", async () => {
     const routes = store({ channel: "gamma", to: "1" }, { channel: "beta", to: "2", thread: "t" });
-    expect(await resolveRoute({ ...ask, store: routes, channel: "be", to: " you " })).toEqual(route("beta", "you"));
-    expect(await resolveRoute({ ...ask, store: routes, channel: "beta" })).toEqual(route("beta", "2", "t"));
-    expect(await resolveRoute({ ...ask, store: store(), channel: "beta" })).toEqual(route("beta", "room"));
+    expect(await resolveRoute({ ...ask, store: routes, channel: "be", to: " you " })).toEqual(
+      route("beta", "you"),
+    );
+    expect(await resolveRoute({ ...ask, store: routes, channel: "beta" })).toEqual(
+      route("beta", "2", "t"),
+    );
+    expect(await resolveRoute({ ...ask, store: store(), channel: "beta" })).toEqual(
+      route("beta", "room"),
+    );
     expect(await resolveRoute({ ...ask, store: routes, channel: "alpha" })).toMatchObject({
       status: "no_route",
       reason: expect.stringContaining("name `to`") as unknown,
     });
-    expect(await resolveRoute({ ...ask, store: routes, channel: "al", to: "bob" })).toEqual(route("alpha", "BOB"));
+    expect(await resolveRoute({ ...ask, store: routes, channel: "al", to: "bob" })).toEqual(
+      route("alpha", "BOB"),
+    );
     expect(await resolveRoute({ ...ask, store: routes, channel: "alpha", to: "b0b" })).toEqual({
       status: "no_route",
       reason: 'the channel "alpha" cannot send to this recipient: must be letters',
@@ -150,8 +202,16 @@ describe("the route of a reply", () => {
 
   it("says what is missing where the channel is not configured or not known", async () => {
     expect(
-      await resolveRoute({ ...ask, channels: only("beta"), store: store({ channel: "alpha", to: "1" }), channel: "al" }),
-    ).toMatchObject({ status: "no_route", reason: expect.stringContaining("`channels.alpha`") as unknown });
+      await resolveRoute({
+        ...ask,
+        channels: only("beta"),
+        store: store({ channel: "alpha", to: "1" }),
+        channel: "al",
+      }),
+    ).toMatchObject({
+      status: "no_route",
+      reason: expect.stringContaining("`channels.alpha`") as unknown,
+    });
     const unknown = await resolveRoute({ ...ask, store: store(), channel: "quoted-from-outside" });
     expect(unknown.status).toBe("no_route");
     expect(JSON.stringify(unknown)).not.toContain("quoted");

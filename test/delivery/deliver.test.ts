@@ -73,7 +73,11 @@ beforeEach(async () => {
   channels = new Map();
   outcomes = [];
   isHeld = () => true;
-  ({ store, queue } = await openStore({ url: `sqlite:${join(folder, "test.db")}`, clock, log: keptLog().log }));
+  ({ store, queue } = await openStore({
+    url: `sqlite:${join(folder, "test.db")}`,
+    clock,
+    log: keptLog().log,
+  }));
   worker = openWorker();
 });
 afterEach(async () => {
@@ -88,7 +92,13 @@ let runs = 0;
 /** Puts a reply into the outbox, as the end of a run does. */
 async function post(channel: string, to: string, text: string, thread?: string): Promise<string> {
   const route = { channel, to, ...(thread === undefined ? {} : { thread }) };
-  const { delivery, job } = planDelivery({ runId: `run_${runs++}`, route, text, channels: createChannels([], channels), now: clock.now() });
+  const { delivery, job } = planDelivery({
+    runId: `run_${runs++}`,
+    route,
+    text,
+    channels: createChannels([], channels),
+    now: clock.now(),
+  });
   await store.commit((tx) => {
     tx.add("delivery", delivery);
     tx.add("job", job);
@@ -102,7 +112,8 @@ const state = async (id: string) => {
 };
 /** Waits for what the store and the worker do in real time. */
 async function until(check: () => boolean | Promise<boolean>): Promise<void> {
-  for (let i = 0; i < 400 && !(await check()); i++) await new Promise((resolve) => setTimeout(resolve, 5));
+  for (let i = 0; i < 400 && !(await check()); i++)
+    await new Promise((resolve) => setTimeout(resolve, 5));
   expect(await check()).toBe(true);
 }
 
@@ -113,8 +124,15 @@ describe("the outbox", () => {
     worker.start();
     const id = await post("x", "bob", "the reply", "thread-1");
     await until(async () => (await state(id)).status === "delivered");
-    expect(fake.calls).toEqual([{ to: "bob", text: "the reply", thread: "thread-1", idempotencyKey: `${id}.0` }]);
-    expect(await state(id)).toMatchObject({ nextChunk: 1, messageIds: ["m1"], attempts: 1, endedAt: clock.now() });
+    expect(fake.calls).toEqual([
+      { to: "bob", text: "the reply", thread: "thread-1", idempotencyKey: `${id}.0` },
+    ]);
+    expect(await state(id)).toMatchObject({
+      nextChunk: 1,
+      messageIds: ["m1"],
+      attempts: 1,
+      endedAt: clock.now(),
+    });
     expect(outcomes).toEqual(["x delivered"]);
     expect((await queue.waiting("delivery")).count).toBe(0);
     expect(lines.join("")).toContain(id);
@@ -154,7 +172,11 @@ describe("the outbox", () => {
     const fake = fakeChannel();
     const release: (() => void)[] = [];
     fake.answers.push(
-      ...Array.from({ length: 20 }, () => () => new Promise<SendResult>((resolve) => release.push(() => resolve({ status: "sent" })))),
+      ...Array.from(
+        { length: 20 },
+        () => () =>
+          new Promise<SendResult>((resolve) => release.push(() => resolve({ status: "sent" }))),
+      ),
     );
     channels.set("x", fake.channel);
     for (let i = 0; i < 12; i++) await post("x", `to-${i}`, "hello");
@@ -187,7 +209,12 @@ describe("the outbox", () => {
     });
     await pass(5_000);
     await until(async () => (await state(id)).status === "delivered");
-    expect(fake.calls.map((call) => call.idempotencyKey)).toEqual([`${id}.0`, `${id}.1`, `${id}.1`, `${id}.2`]);
+    expect(fake.calls.map((call) => call.idempotencyKey)).toEqual([
+      `${id}.0`,
+      `${id}.1`,
+      `${id}.1`,
+      `${id}.2`,
+    ]);
     const ended = await state(id);
     expect(ended.messageIds).toEqual(["a", "m3", "m4"]);
     expect(ended.error).toBeUndefined();
@@ -212,7 +239,8 @@ describe("a try that failed", () => {
   /** Lets messages to another recipient through: the channel's vendor is there. */
   const withOthers = ({ channel }: ReturnType<typeof fakeChannel>): Channel => ({
     ...channel,
-    send: (message, signal) => (message.to === "ann" ? Promise.resolve({ status: "sent" }) : channel.send(message, signal)),
+    send: (message, signal) =>
+      message.to === "ann" ? Promise.resolve({ status: "sent" }) : channel.send(message, signal),
   });
   const postOther = async (): Promise<void> => {
     const id = await post("x", "ann", "hello");
@@ -228,7 +256,9 @@ describe("a try that failed", () => {
     const next = await post("x", "bob", "the next");
     const waits: number[] = [];
     for (let tries = 1; tries < 12; tries++) {
-      await until(async () => fake.calls.length === tries && (await state(id)).nextAt > clock.now());
+      await until(
+        async () => fake.calls.length === tries && (await state(id)).nextAt > clock.now(),
+      );
       const wait = (await state(id)).nextAt - clock.now();
       waits.push(wait);
       expect(wait).toBeGreaterThanOrEqual(Math.min(1000 * 2 ** (tries - 1), 900_000));
@@ -237,7 +267,10 @@ describe("a try that failed", () => {
       await pass(wait);
     }
     await until(async () => (await state(id)).status === "failed");
-    expect(await state(id)).toMatchObject({ attempts: 12, error: { code: "given_up", message: "given up after 12 tries: busy" } });
+    expect(await state(id)).toMatchObject({
+      attempts: 12,
+      error: { code: "given_up", message: "given up after 12 tries: busy" },
+    });
     expect(waits.at(-1)).toBe(900_000);
     await until(async () => (await state(next)).status === "delivered");
     expect(outcomes.slice(-2)).toEqual(["x failed", "x delivered"]);
@@ -270,7 +303,10 @@ describe("a try that failed", () => {
     await until(async () => (await state(id)).nextAt > clock.now());
     await pass(20 * HOUR);
     await until(async () => (await state(id)).status === "failed");
-    expect(await state(id)).toMatchObject({ attempts: 2, error: { code: "given_up", message: "not sent within delivery.maxAge: busy" } });
+    expect(await state(id)).toMatchObject({
+      attempts: 2,
+      error: { code: "given_up", message: "not sent within delivery.maxAge: busy" },
+    });
   });
 
   it.each<[SendResult, string, string]>([
@@ -292,7 +328,10 @@ describe("a try that failed", () => {
     worker.start();
     const id = await post("x", "bob", "hello");
     await until(async () => (await state(id)).status === "failed");
-    expect((await state(id)).error).toMatchObject({ code: "no_such_channel", message: expect.stringContaining("channels.x") as unknown });
+    expect((await state(id)).error).toMatchObject({
+      code: "no_such_channel",
+      message: expect.stringContaining("channels.x") as unknown,
+    });
   });
 });
 
@@ -338,7 +377,9 @@ describe("a plugin that misbehaves", () => {
     const fake = fakeChannel();
     channels.set("x", {
       send: (_message, signal) =>
-        new Promise((resolve) => signal.addEventListener("abort", () => resolve({ status: "unknown", reason: "aborted" }))),
+        new Promise((resolve) =>
+          signal.addEventListener("abort", () => resolve({ status: "unknown", reason: "aborted" })),
+        ),
     });
     worker.start();
     const id = await post("x", "bob", "hello");
@@ -383,7 +424,10 @@ describe("stopping and starting", () => {
     expect(done).toBe(false);
     await pass(1_200);
     await stopped;
-    expect(await state(id)).toMatchObject({ status: "pending", error: { message: "the gateway stopped" } });
+    expect(await state(id)).toMatchObject({
+      status: "pending",
+      error: { message: "the gateway stopped" },
+    });
   });
 
   it("gives up a delivery whose starts never came to an end", async () => {
@@ -424,7 +468,11 @@ describe("stopping and starting", () => {
 
 describe("a piece that was being sent when the gateway was killed", () => {
   /** Starts a delivery in a process that dies during the send of the piece with this number, and opens the next process. */
-  async function killDuring(fake: ReturnType<typeof fakeChannel>, text: string, piece: number): Promise<string> {
+  async function killDuring(
+    fake: ReturnType<typeof fakeChannel>,
+    text: string,
+    piece: number,
+  ): Promise<string> {
     for (let n = 0; n < piece; n++) fake.answers.push({ status: "sent", messageIds: [`m${n}`] });
     fake.answers.push(() => new Promise(() => undefined));
     channels.set("x", fake.channel);
@@ -437,32 +485,38 @@ describe("a piece that was being sent when the gateway was killed", () => {
     return id;
   }
 
-  it.each([0, 1])("is not sent again where nobody can tell: the delivery ends as unknown, with the reason (piece %i)", async (piece) => {
-    const fake = fakeChannel({ limit: 20 });
-    const id = await killDuring(fake, "The first sentence. The second sentence.", piece);
-    worker.start();
-    await until(async () => (await state(id)).status === "unknown");
-    expect(fake.calls).toHaveLength(piece + 1);
-    expect(await state(id)).toMatchObject({
-      nextChunk: piece,
-      error: { code: "unknown", message: expect.stringMatching(/x cannot tell/) as string },
-    });
-    expect(await worker.retry(id)).toMatchObject({ ok: true });
-    await until(async () => (await state(id)).status === "delivered");
-    expect(fake.calls.map((call) => call.idempotencyKey)).toEqual([
-      ...(piece === 1 ? [`${id}.0`] : []),
-      `${id}.${piece}`,
-      `${id}.${piece}`,
-      ...(piece === 0 ? [`${id}.1`] : []),
-    ]);
-  });
+  it.each([0, 1])(
+    "is not sent again where nobody can tell: the delivery ends as unknown, with the reason (piece %i)",
+    async (piece) => {
+      const fake = fakeChannel({ limit: 20 });
+      const id = await killDuring(fake, "The first sentence. The second sentence.", piece);
+      worker.start();
+      await until(async () => (await state(id)).status === "unknown");
+      expect(fake.calls).toHaveLength(piece + 1);
+      expect(await state(id)).toMatchObject({
+        nextChunk: piece,
+        error: { code: "unknown", message: expect.stringMatching(/x cannot tell/) as string },
+      });
+      expect(await worker.retry(id)).toMatchObject({ ok: true });
+      await until(async () => (await state(id)).status === "delivered");
+      expect(fake.calls.map((call) => call.idempotencyKey)).toEqual([
+        ...(piece === 1 ? [`${id}.0`] : []),
+        `${id}.${piece}`,
+        `${id}.${piece}`,
+        ...(piece === 0 ? [`${id}.1`] : []),
+      ]);
+    },
+  );
 
   it("goes to a channel that can find out, with the time of the try, until the channel has an answer", async () => {
     const asked: [string, number][] = [];
     const answers: SendResult[] = [retry("busy", 100), { status: "sent", messageIds: ["found"] }];
     const fake = fakeChannel({
       limit: 20,
-      resend: async ({ idempotencyKey }, since) => (asked.push([idempotencyKey, since]), answers.shift() as SendResult),
+      resend: async ({ idempotencyKey }, since) => (
+        asked.push([idempotencyKey, since]),
+        answers.shift() as SendResult
+      ),
     });
     const began = clock.now();
     const id = await killDuring(fake, "The first sentence. The second sentence.", 0);
@@ -510,7 +564,10 @@ describe("a piece that was being sent when the gateway was killed", () => {
 describe("an operator's retry", () => {
   it("sends a failed delivery from the first piece not sent, with its tries and its age forgotten", async () => {
     const fake = fakeChannel({ limit: 20 });
-    fake.answers.push({ status: "sent", messageIds: ["a"] }, { status: "failed", reason: "blocked" });
+    fake.answers.push(
+      { status: "sent", messageIds: ["a"] },
+      { status: "failed", reason: "blocked" },
+    );
     channels.set("x", fake.channel);
     worker.start();
     const id = await post("x", "bob", "one two three four\n\nfive six seven eight");
@@ -519,11 +576,19 @@ describe("an operator's retry", () => {
     fake.answers.push(retry("busy", 100));
     const result = await worker.retry(id);
     expect(result).toMatchObject({ ok: true, delivery: { status: "pending" } });
-    expect(result.ok && [result.delivery.error, result.delivery.endedAt]).toEqual([undefined, undefined]);
+    expect(result.ok && [result.delivery.error, result.delivery.endedAt]).toEqual([
+      undefined,
+      undefined,
+    ]);
     await until(async () => (await state(id)).nextAt === clock.now() + 100);
     await pass(100);
     await until(async () => (await state(id)).status === "delivered");
-    expect(fake.calls.map((call) => call.idempotencyKey)).toEqual([`${id}.0`, `${id}.1`, `${id}.1`, `${id}.1`]);
+    expect(fake.calls.map((call) => call.idempotencyKey)).toEqual([
+      `${id}.0`,
+      `${id}.1`,
+      `${id}.1`,
+      `${id}.1`,
+    ]);
   });
 
   it("refuses what was delivered and what is not there", async () => {
@@ -531,7 +596,13 @@ describe("an operator's retry", () => {
     worker.start();
     const id = await post("x", "bob", "hello");
     await until(async () => (await state(id)).status === "delivered");
-    expect(await worker.retry(id)).toMatchObject({ ok: false, failure: { message: expect.stringContaining("delivered") as unknown } });
-    expect(await worker.retry("dlv_none")).toMatchObject({ ok: false, failure: { code: "not_found" } });
+    expect(await worker.retry(id)).toMatchObject({
+      ok: false,
+      failure: { message: expect.stringContaining("delivered") as unknown },
+    });
+    expect(await worker.retry("dlv_none")).toMatchObject({
+      ok: false,
+      failure: { code: "not_found" },
+    });
   });
 });

@@ -11,7 +11,8 @@ import type { Channel } from "../../src/plugin/api.ts";
 import type { LastRoute, RouteDecision, RunSpec, Store } from "../../src/store/types.ts";
 
 const like = (pattern: RegExp, to: (text: string) => string): Channel["parseRecipient"] => {
-  return (text) => (pattern.test(text) ? { ok: true, to: to(text) } : { ok: false, message: "has another form" });
+  return (text) =>
+    pattern.test(text) ? { ok: true, to: to(text) } : { ok: false, message: "has another form" };
 };
 /** Recipients of each are told apart, overlap, or are anything. */
 const PARSERS = {
@@ -27,7 +28,12 @@ const RECIPIENTS = ["111", "+222", "-333", "#Ops", "ops", "bob smith", "", " "];
 const OWN: Record<Id, string> = { phone: "+900", chat: "901", room: "lobby", any: "anybody" };
 
 type Drawn<A> = A extends fc.Arbitrary<infer T> ? T : never;
-const channel = fc.record({ defaultTo: fc.boolean(), fallback: fc.boolean(), receives: fc.boolean(), allowed: fc.boolean() });
+const channel = fc.record({
+  defaultTo: fc.boolean(),
+  fallback: fc.boolean(),
+  receives: fc.boolean(),
+  allowed: fc.boolean(),
+});
 const world = fc.record({
   configured: fc.dictionary(fc.constantFrom(...IDS), channel),
   console: fc.boolean(),
@@ -44,24 +50,35 @@ const asked = fc.record(
 
 const send = async () => ({ status: "sent" as const });
 
-function build({ configured, console }: { configured: Record<string, Drawn<typeof channel>>; console: boolean }): Channels {
-  const loaded = Object.entries(configured).map(([name, { defaultTo, fallback, receives, allowed }]): [string, Channel] => {
-    const id = name as Id;
-    const parse = PARSERS[id];
-    return [
-      id,
-      {
-        send,
-        ...(parse && { parseRecipient: parse }),
-        ...(defaultTo && { defaultTo: OWN[id] }),
-        fallback,
-        ...(receives && { listen: async () => undefined }),
-        allowFrom: allowed ? ["owner"] : [],
-      },
-    ];
-  });
+function build({
+  configured,
+  console,
+}: {
+  configured: Record<string, Drawn<typeof channel>>;
+  console: boolean;
+}): Channels {
+  const loaded = Object.entries(configured).map(
+    ([name, { defaultTo, fallback, receives, allowed }]): [string, Channel] => {
+      const id = name as Id;
+      const parse = PARSERS[id];
+      return [
+        id,
+        {
+          send,
+          ...(parse && { parseRecipient: parse }),
+          ...(defaultTo && { defaultTo: OWN[id] }),
+          fallback,
+          ...(receives && { listen: async () => undefined }),
+          allowFrom: allowed ? ["owner"] : [],
+        },
+      ];
+    },
+  );
   // As the host has it: the console is there by itself where nothing else is.
-  const always: [string, Channel][] = console || loaded.length === 0 ? [["console", { send, defaultTo: "terminal", fallback: true }]] : [];
+  const always: [string, Channel][] =
+    console || loaded.length === 0
+      ? [["console", { send, defaultTo: "terminal", fallback: true }]]
+      : [];
   return createChannels(
     [...IDS, "console"].map((id) => ({ id })),
     new Map([...loaded, ...always]),
@@ -75,15 +92,27 @@ function lastRoutesOf(ids: readonly string[]): Pick<Store, "list"> {
   return { list: list as Store["list"] };
 }
 
-function accept(channels: Channels, { fromRequest, ...fields }: Drawn<typeof asked>): RunSpec | undefined {
+function accept(
+  channels: Channels,
+  { fromRequest, ...fields }: Drawn<typeof asked>,
+): RunSpec | undefined {
   const agents = { default: { id: "main" }, get: () => ({ id: "main" }) };
-  const context = { channels, agents, rooms: { hasOwner: () => true }, config: configSchema.parse({}) } as unknown as ActionContext;
+  const context = {
+    channels,
+    agents,
+    rooms: { hasOwner: () => true },
+    config: configSchema.parse({}),
+  } as unknown as ActionContext;
   const source = { hook: "agent", unsafe: false, fromRequest, now: 1 };
   const checked = checkAgent([{ text: "x", outside: true }], fields, source, context, []);
   return checked.ok ? checked.action.spec : undefined;
 }
 
-const route = async (channels: Channels, lastRoutes: readonly string[], spec: RunSpec): Promise<RouteDecision> => {
+const route = async (
+  channels: Channels,
+  lastRoutes: readonly string[],
+  spec: RunSpec,
+): Promise<RouteDecision> => {
   const { channel, to } = spec;
   const request = { store: lastRoutesOf(lastRoutes), channels, agentId: "main", channel };
   return resolveRoute(to === undefined ? request : { ...request, to });
@@ -97,15 +126,21 @@ it("a reply that names a recipient goes to that recipient, on the named channel 
       const spec = accept(channels, request);
       if (!spec) return;
       const decision = await route(channels, given.lastRoutes, spec);
-      const planned = planReply({ id: "run_1", spec }, decision, { text: "the reply", channels, now: 1 });
+      const planned = planReply({ id: "run_1", spec }, decision, {
+        text: "the reply",
+        channels,
+        now: 1,
+      });
       if (!planned?.job || request.to === undefined) return;
       sent++;
       const { channel: id, to } = planned.delivery.route;
       const normal = channels.checkRecipient(id, request.to);
       expect(normal).toEqual({ ok: true, to });
-      if (request.channel !== undefined && request.channel !== "last") expect(id).toBe(request.channel);
+      if (request.channel !== undefined && request.channel !== "last")
+        expect(id).toBe(request.channel);
       // Beside a configured channel the terminal is no place for what is meant for one person.
-      if (id === "console" && request.channel !== "console") expect(Object.keys(given.configured)).toEqual([]);
+      if (id === "console" && request.channel !== "console")
+        expect(Object.keys(given.configured)).toEqual([]);
     }),
     { numRuns: 2000 },
   );
@@ -120,9 +155,17 @@ it("a route problem is found exactly if the owner cannot bring a route about by 
       const spec = accept(channels, request);
       if (!spec) return;
       const { channel: name, to } = spec;
-      const owned = Object.entries(given.configured).flatMap(([id, { receives, allowed }]) => (receives && allowed ? [id] : []));
-      const problem = findRouteProblem(to === undefined ? { channel: name } : { channel: name, to }, channels, (id) => owned.includes(id));
-      const decisions = await Promise.all([[], ...owned.map((id) => [id])].map((ids) => route(channels, ids, spec)));
+      const owned = Object.entries(given.configured).flatMap(([id, { receives, allowed }]) =>
+        receives && allowed ? [id] : [],
+      );
+      const problem = findRouteProblem(
+        to === undefined ? { channel: name } : { channel: name, to },
+        channels,
+        (id) => owned.includes(id),
+      );
+      const decisions = await Promise.all(
+        [[], ...owned.map((id) => [id])].map((ids) => route(channels, ids, spec)),
+      );
       expect(problem === undefined).toBe(decisions.some(({ status }) => status === "route"));
       if (problem) found++;
     }),

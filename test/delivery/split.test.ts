@@ -21,7 +21,8 @@ function balanced(piece: string): boolean {
     const marker = /^[ \t>]*(`{3,}|~{3,})/.exec(line)?.[1];
     if (marker === undefined) continue;
     if (open === undefined) open = marker;
-    else if (marker[0] === open[0] && marker.length >= open.length && line.trim() === marker) open = undefined;
+    else if (marker[0] === open[0] && marker.length >= open.length && line.trim() === marker)
+      open = undefined;
   }
   return open === undefined;
 }
@@ -30,17 +31,30 @@ const LONE = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uD
 
 const word = fc.stringMatching(/^[a-zA-Z0-9,.!?äßé。]{1,14}$/);
 const prose = fc
-  .array(fc.oneof(word, fc.constantFrom("👩‍👩‍👧‍👦", "🇩🇪", "e\u0301", "日本語のテキスト。", "[a link](https://a.example/b)")), {
-    minLength: 1,
-    maxLength: 30,
-  })
+  .array(
+    fc.oneof(
+      word,
+      fc.constantFrom("👩‍👩‍👧‍👦", "🇩🇪", "e\u0301", "日本語のテキスト。", "[a link](https://a.example/b)"),
+    ),
+    {
+      minLength: 1,
+      maxLength: 30,
+    },
+  )
   .map((words) => words.join(" "));
 const codeLine = fc.stringMatching(/^[a-z(){};= ]{0,40}$/);
 const code = fc
-  .tuple(fc.constantFrom("```", "````", "~~~"), fc.constantFrom("", "ts", "python"), fc.array(codeLine, { minLength: 1, maxLength: 12 }))
+  .tuple(
+    fc.constantFrom("```", "````", "~~~"),
+    fc.constantFrom("", "ts", "python"),
+    fc.array(codeLine, { minLength: 1, maxLength: 12 }),
+  )
   .map(([marker, info, lines]) => `${marker}${info}\n${lines.join("\n")}\n${marker}`);
 const document = fc
-  .array(fc.oneof(prose, prose, code, fc.constantFrom("# Heading", "", "- item\n  - nested")), { minLength: 1, maxLength: 12 })
+  .array(fc.oneof(prose, prose, code, fc.constantFrom("# Heading", "", "- item\n  - nested")), {
+    minLength: 1,
+    maxLength: 12,
+  })
   .map((blocks) => blocks.join("\n\n"));
 
 describe("splitText, for every text", () => {
@@ -68,13 +82,18 @@ describe("splitText, for every text", () => {
   it("cuts no surrogate pair and ends on any input", () => {
     const anything = fc.oneof(
       fc.string({ unit: "binary", maxLength: 300 }),
-      fc.string({ unit: fc.constantFrom("`", "~", "\n", " ", "a", "👍", "\u0301", ">", "-", "\r"), maxLength: 300 }),
+      fc.string({
+        unit: fc.constantFrom("`", "~", "\n", " ", "a", "👍", "\u0301", ">", "-", "\r"),
+        maxLength: 300,
+      }),
     );
     fc.assert(
       fc.property(anything, fc.integer({ min: 20, max: 60 }), (text, limit) => {
         fc.pre(!LONE.test(text));
         const pieces = splitText(text, limit);
-        expect(pieces.filter((piece) => piece.length > limit || piece.trim() === "" || LONE.test(piece))).toEqual([]);
+        expect(
+          pieces.filter((piece) => piece.length > limit || piece.trim() === "" || LONE.test(piece)),
+        ).toEqual([]);
         expect(pieces.map(essence).join("").length).toBeLessThanOrEqual(essence(text).length);
       }),
       { numRuns: 3000 },
@@ -84,11 +103,16 @@ describe("splitText, for every text", () => {
   it("cuts no grapheme that fits", () => {
     const unit = fc.constantFrom("👩‍👩‍👧‍👦", "🇩🇪", "e\u0301\u0302", "a", "한", "नि");
     const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
-    const list = (text: string): string[] => [...graphemes.segment(text)].map((part) => part.segment);
+    const list = (text: string): string[] =>
+      [...graphemes.segment(text)].map((part) => part.segment);
     fc.assert(
-      fc.property(fc.string({ unit, minLength: 10, maxLength: 200 }), fc.integer({ min: 20, max: 60 }), (text, limit) => {
-        expect(splitText(text, limit).flatMap(list)).toEqual(list(text));
-      }),
+      fc.property(
+        fc.string({ unit, minLength: 10, maxLength: 200 }),
+        fc.integer({ min: 20, max: 60 }),
+        (text, limit) => {
+          expect(splitText(text, limit).flatMap(list)).toEqual(list(text));
+        },
+      ),
       { numRuns: 500 },
     );
   });
@@ -102,11 +126,26 @@ describe("splitText", () => {
   });
 
   it("breaks between paragraphs before lines, lines before sentences, sentences before words", () => {
-    expect(splitText("one two three\n\nfour five six seven", 24)).toEqual(["one two three", "four five six seven"]);
-    expect(splitText("one two three\n\nfour\nfive six seven eight", 25)).toEqual(["one two three", "four\nfive six seven eight"]);
-    expect(splitText("one two three\nfour. five six seven", 24)).toEqual(["one two three", "four. five six seven"]);
-    expect(splitText("One two three. Four five six seven", 24)).toEqual(["One two three.", "Four five six seven"]);
-    expect(splitText("one two three four five six seven", 20)).toEqual(["one two three four", "five six seven"]);
+    expect(splitText("one two three\n\nfour five six seven", 24)).toEqual([
+      "one two three",
+      "four five six seven",
+    ]);
+    expect(splitText("one two three\n\nfour\nfive six seven eight", 25)).toEqual([
+      "one two three",
+      "four\nfive six seven eight",
+    ]);
+    expect(splitText("one two three\nfour. five six seven", 24)).toEqual([
+      "one two three",
+      "four. five six seven",
+    ]);
+    expect(splitText("One two three. Four five six seven", 24)).toEqual([
+      "One two three.",
+      "Four five six seven",
+    ]);
+    expect(splitText("one two three four five six seven", 20)).toEqual([
+      "one two three four",
+      "five six seven",
+    ]);
     expect(splitText("x".repeat(45), 20)).toEqual(["x".repeat(20), "x".repeat(20), "x".repeat(5)]);
   });
 
@@ -126,7 +165,11 @@ describe("splitText", () => {
 
   it("keeps code that fits into one piece whole", () => {
     const code = "```\nfirst line\nsecond line\n```";
-    expect(splitText(`Look at this:\n${code}\nThat was all of it.`, 40)).toEqual(["Look at this:", code, "That was all of it."]);
+    expect(splitText(`Look at this:\n${code}\nThat was all of it.`, 40)).toEqual([
+      "Look at this:",
+      code,
+      "That was all of it.",
+    ]);
   });
 
   it("keeps indentation, blank lines and list marks of code", () => {
@@ -139,7 +182,10 @@ describe("splitText", () => {
 
   it("knows a fence that stands inside another", () => {
     const text = "````md\n```js\nfirst()\nsecond()\n```\n~~~\nthird, more text\n````";
-    expect(splitText(text, 44)).toEqual(["````md\n```js\nfirst()\nsecond()\n```\n~~~\n````", "````md\nthird, more text\n````"]);
+    expect(splitText(text, 44)).toEqual([
+      "````md\n```js\nfirst()\nsecond()\n```\n~~~\n````",
+      "````md\nthird, more text\n````",
+    ]);
   });
 
   it("repeats a short fence where the info string is too long, and treats code like text where even that is too long", () => {
@@ -151,13 +197,21 @@ describe("splitText", () => {
 
   it("does not break a link that fits", () => {
     const link = "[the whole report of it](https://a.example/report/42)";
-    expect(splitText(`Some words stand before ${link} and after.`, 60)).toEqual(["Some words stand before", `${link} and`, "after."]);
+    expect(splitText(`Some words stand before ${link} and after.`, 60)).toEqual([
+      "Some words stand before",
+      `${link} and`,
+      "after.",
+    ]);
     const pieces = splitText(`[${"a long name ".repeat(10)}](https://a.example)`, 40);
     expect(pieces.join(" ").replace(/\s+/g, " ")).toContain("a long name");
   });
 
   it("takes time in proportion to the length of hostile texts", async () => {
     for (const unit of ["[", "](", "`", "```\n", ".*", "- ", "a\u0301", "\n", " a", "[a](b "])
-      await expectProportional((length) => splitText(unit.repeat(length / unit.length), 4096), 25_000, unit);
+      await expectProportional(
+        (length) => splitText(unit.repeat(length / unit.length), 4096),
+        25_000,
+        unit,
+      );
   });
 });

@@ -73,7 +73,10 @@ export function fakeChannel(members: Partial<Channel> = {}): {
   const channel: Channel = {
     async send(message) {
       calls.push(message);
-      const answer = answers.shift() ?? { status: "sent" as const, messageIds: [`m${calls.length}`] };
+      const answer = answers.shift() ?? {
+        status: "sent" as const,
+        messageIds: [`m${calls.length}`],
+      };
       return typeof answer === "function" ? answer() : answer;
     },
     ...members,

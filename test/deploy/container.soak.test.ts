@@ -34,7 +34,10 @@ const TEXT = deployed("container/Dockerfile").replaceAll(/\\\n\s*/g, "");
 const IGNORED = deployed("container/Dockerfile.dockerignore");
 const STAGES = TEXT.split(/^FROM /m)
   .slice(1)
-  .map((text) => ({ name: / AS (\w+)/.exec(text.split("\n")[0] ?? "")?.[1] ?? "image", lines: text.split("\n").slice(1) }));
+  .map((text) => ({
+    name: / AS (\w+)/.exec(text.split("\n")[0] ?? "")?.[1] ?? "image",
+    lines: text.split("\n").slice(1),
+  }));
 const stage = (name: string): string[] => STAGES.find((one) => one.name === name)?.lines ?? [];
 const valueOf = (key: string): string =>
   stage("image")
@@ -53,7 +56,11 @@ let dir: string;
 const under = (path: string): string => join(dir, path);
 /** Fails with what npm printed, and not with its command alone. */
 function npm(args: string[], cwd: string): void {
-  const { status, stdout, stderr } = spawnSync("npm", args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  const { status, stdout, stderr } = spawnSync("npm", args, {
+    cwd,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   expect(status, `npm ${args.join(" ")}:\n${stdout}${stderr}`).toBe(0);
 }
 
@@ -63,10 +70,15 @@ function context(): string[] {
   const kept = rules.filter((rule) => rule.startsWith("!")).map((rule) => rule.slice(1));
   const dropped = rules
     .filter((rule) => rule.startsWith("**/"))
-    .map((rule) => new RegExp(`(?:^|/)${rule.slice(3).replaceAll(".", "\\.").replace("*", "[^/]*")}(?:/|$)`));
+    .map(
+      (rule) =>
+        new RegExp(`(?:^|/)${rule.slice(3).replaceAll(".", "\\.").replace("*", "[^/]*")}(?:/|$)`),
+    );
   const found = kept.flatMap((name) =>
     statSync(join(ROOT, name)).isDirectory()
-      ? readdirSync(join(ROOT, name), { recursive: true, encoding: "utf8" }).map((inner) => join(name, inner))
+      ? readdirSync(join(ROOT, name), { recursive: true, encoding: "utf8" }).map((inner) =>
+          join(name, inner),
+        )
       : [name],
   );
   return found.filter((name) => !dropped.some((rule) => rule.test(name)));
@@ -97,7 +109,8 @@ beforeAll(() => {
     copyFileSync(source, under(join("context", name)));
   }
   // Both builds see the same files at /app.
-  for (const name of ["build", "modules"]) mkdirSync(under(`stages/${name}/app`), { recursive: true });
+  for (const name of ["build", "modules"])
+    mkdirSync(under(`stages/${name}/app`), { recursive: true });
   for (const name of readdirSync(under("context")))
     cpSync(under(`context/${name}`), under(`stages/build/app/${name}`), { recursive: true });
   for (const name of ["package.json", "package-lock.json", ".npmrc"])
@@ -109,9 +122,13 @@ beforeAll(() => {
   symlinkSync(join(ROOT, "node_modules"), under("stages/build/app/node_modules"));
   npm(["run", "-s", "build"], under("stages/build/app"));
   chmodSync(under("stages/build/app/bin/rouse.js"), 0o755);
-  npm(["ci", "--omit=dev", "--prefer-offline", "--no-audit", "--no-fund"], under("stages/modules/app"));
+  npm(
+    ["ci", "--omit=dev", "--prefer-offline", "--no-audit", "--no-fund"],
+    under("stages/modules/app"),
+  );
   copy(stage("image"), under("context"), under("image"));
-  for (const folder of ["image/var/lib/rouse", "image/etc/rouse", "tmp"]) mkdirSync(under(folder), { recursive: true });
+  for (const folder of ["image/var/lib/rouse", "image/etc/rouse", "tmp"])
+    mkdirSync(under(folder), { recursive: true });
   copyFileSync(process.execPath, under("node"));
   execFileSync("chown", [`${uid}:${gid}`, under("image/var/lib/rouse"), under("tmp")]);
 }, 300_000);
@@ -120,22 +137,41 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 /** The image's environment, with its paths below the folder. */
 const env = (): Record<string, string> => ({
   ...Object.fromEntries(
-    Object.entries(environment).map(([name, value]) => [name, value.startsWith("/") ? under(join("image", value)) : value]),
+    Object.entries(environment).map(([name, value]) => [
+      name,
+      value.startsWith("/") ? under(join("image", value)) : value,
+    ]),
   ),
   TMPDIR: under("tmp"),
 });
 /** A command of the image as its user would run it. */
 function asUser(command: readonly string[]): string[] {
-  const placed = command.map((word) => (word.startsWith("/app/") ? under(join("image", word)) : word === "node" ? under("node") : word));
-  return ["setpriv", `--reuid=${uid}`, `--regid=${gid}`, "--clear-groups", "--no-new-privs", ...placed];
+  const placed = command.map((word) =>
+    word.startsWith("/app/") ? under(join("image", word)) : word === "node" ? under("node") : word,
+  );
+  return [
+    "setpriv",
+    `--reuid=${uid}`,
+    `--regid=${gid}`,
+    "--clear-groups",
+    "--no-new-privs",
+    ...placed,
+  ];
 }
 const isRoot = process.getuid?.() === 0;
 
 describe("the container file", () => {
   it("takes in what the steps need and nothing that is a secret", () => {
     const names = context();
-    expect(names.filter((name) => /secret|\.env$|token|\.rouse|rouse\.db|\.log$/i.test(name) && !/\.tsx?$/.test(name))).toEqual([]);
-    expect(names.some((name) => name.startsWith("test/") || name.startsWith("node_modules"))).toBe(false);
+    expect(
+      names.filter(
+        (name) =>
+          /secret|\.env$|token|\.rouse|rouse\.db|\.log$/i.test(name) && !/\.tsx?$/.test(name),
+      ),
+    ).toEqual([]);
+    expect(names.some((name) => name.startsWith("test/") || name.startsWith("node_modules"))).toBe(
+      false,
+    );
     expect(readFileSync(join(ROOT, ".npmrc"), "utf8")).not.toMatch(/auth|token|password/i);
     expect(TEXT).not.toMatch(/^ARG .*(?:TOKEN|KEY|SECRET)/m);
   });
@@ -146,26 +182,34 @@ describe("the container file", () => {
     expect(unreadVariables(Object.keys(environment), "")).toEqual([]);
     expect([uid > 0, gid > 0]).toEqual([true, true]);
     expect(valueOf("VOLUME")).toBe("/var/lib/rouse");
-    for (const name of ["ROUSE_STATE_DIR", "XDG_CACHE_HOME"]) expect(environment[name]).toMatch(/^\/var\/lib\/rouse\/./);
+    for (const name of ["ROUSE_STATE_DIR", "XDG_CACHE_HOME"])
+      expect(environment[name]).toMatch(/^\/var\/lib\/rouse\/./);
   });
 
   it("brings the Node that the package asks for and is tested with, in all of its stages", () => {
     const major = /^>=(\d+)$/.exec(PACKAGE.engines.node)?.[1];
     expect(/^ARG NODE=(\d+)-/m.exec(TEXT)?.[1]).toBe(major);
     expect(PACKAGE.devDependencies["node"]?.split(".")[0]).toBe(major);
-    expect([...TEXT.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image)).toEqual(STAGES.map(() => "node:${NODE}"));
+    expect([...TEXT.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image)).toEqual(
+      STAGES.map(() => "node:${NODE}"),
+    );
   });
 
   it("copies files that the builder has, and from stages before", () => {
     const known = new Set(context().flatMap((name) => [name, name.split("/")[0]]));
     for (const [index, { lines }] of STAGES.entries()) {
-      const copied = lines.filter((line) => line.startsWith("COPY ")).map((line) => /^COPY (?:--from=(\w+) )?(.*) \S+$/.exec(line) ?? []);
+      const copied = lines
+        .filter((line) => line.startsWith("COPY "))
+        .map((line) => /^COPY (?:--from=(\w+) )?(.*) \S+$/.exec(line) ?? []);
       expect(copied.length).toBeGreaterThan(0);
       for (const [line, from, paths = ""] of copied) {
         const isThere = (path: string) =>
-          from === undefined ? path === "." || known.has(path) : existsSync(under(`stages/${from}${path}`));
+          from === undefined
+            ? path === "." || known.has(path)
+            : existsSync(under(`stages/${from}${path}`));
         expect([line, paths.split(" ").filter((path) => !isThere(path))]).toEqual([line, []]);
-        if (from !== undefined) expect(STAGES.slice(0, index).map(({ name }) => name)).toContain(from);
+        if (from !== undefined)
+          expect(STAGES.slice(0, index).map(({ name }) => name)).toContain(from);
       }
     }
   });
@@ -178,20 +222,32 @@ describe("the container file", () => {
   });
 
   it("opens the port that Rouse listens on by default, and asks it for a page that is there", async () => {
-    const [, port, path = ""] = /fetch\('http:\/\/127\.0\.0\.1:(\d+)(\/[^']*)'\)/.exec(HEALTH.join(" ")) ?? [];
+    const [, port, path = ""] =
+      /fetch\('http:\/\/127\.0\.0\.1:(\d+)(\/[^']*)'\)/.exec(HEALTH.join(" ")) ?? [];
     const byDefault = String(configSchema.parse({}).gateway.port);
     expect([valueOf("EXPOSE"), port]).toEqual([byDefault, byDefault]);
     const world = await createWorld({ workers: false });
     try {
-      expect([(await world.get(path)).status, (await world.get(`${path}-no-such-page`)).status]).toEqual([200, 404]);
+      expect([
+        (await world.get(path)).status,
+        (await world.get(`${path}-no-such-page`)).status,
+      ]).toEqual([200, 404]);
     } finally {
       await world.stop();
     }
   });
 
   it("brings all that the npm package would, but for pages", () => {
-    const missing = PACKAGE.files.filter((name) => !name.startsWith("!") && !existsSync(under(`image/app/${name}`)));
-    expect(missing.toSorted()).toEqual(["CHANGELOG.md", "README.md", "SECURITY.md", "deploy", "docs"]);
+    const missing = PACKAGE.files.filter(
+      (name) => !name.startsWith("!") && !existsSync(under(`image/app/${name}`)),
+    );
+    expect(missing.toSorted()).toEqual([
+      "CHANGELOG.md",
+      "README.md",
+      "SECURITY.md",
+      "deploy",
+      "docs",
+    ]);
     for (const extra of ["src", "test", "node_modules/typescript", "node_modules/vitest"])
       expect([extra, existsSync(under(`image/app/${extra}`))]).toEqual([extra, false]);
   });
@@ -208,11 +264,18 @@ describe.skipIf(!isRoot)("what comes out of its steps", () => {
       "--port",
       "0",
     ]);
-    program = await startProgram(entry, rest, { cwd: under(join("image", valueOf("WORKDIR"))), env: env() });
+    program = await startProgram(entry, rest, {
+      cwd: under(join("image", valueOf("WORKDIR"))),
+      env: env(),
+    });
     const token = readFileSync(under("image/var/lib/rouse/state/hook-token"), "utf8").trim();
     const answer = await fetch(`${program.url}/hooks/agent`, {
       method: "POST",
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json", prefer: "wait=20" },
+      headers: {
+        authorization: `Bearer ${token}`,
+        "content-type": "application/json",
+        prefer: "wait=20",
+      },
       body: '{"message":"hello"}',
     });
     expect([answer.status, ((await answer.json()) as { ok: boolean }).ok]).toEqual([200, true]);
@@ -232,8 +295,15 @@ describe.skipIf(!isRoot)("what comes out of its steps", () => {
       env: { PATH: process.env["PATH"], ...env() },
       encoding: "utf8",
     });
-    const { running, checks } = JSON.parse(stdout) as { running: boolean; checks: { id: string; status: string }[] };
-    expect([running, status, checks.find(({ id }) => id === "file-modes")?.status]).toEqual([true, 0, "ok"]);
+    const { running, checks } = JSON.parse(stdout) as {
+      running: boolean;
+      checks: { id: string; status: string }[];
+    };
+    expect([running, status, checks.find(({ id }) => id === "file-modes")?.status]).toEqual([
+      true,
+      0,
+      "ok",
+    ]);
   });
 
   it("its health check says well while it runs, and ill when it does not", async () => {

@@ -13,13 +13,22 @@ import { createLogger } from "../../src/core/log.ts";
 import { createGateway } from "../gateway.ts";
 import { createProvider, modelConfig } from "../e2e/provider.ts";
 import { createWorld } from "../e2e/world.ts";
-import { AFTER_DRAIN_SECONDS, checked, deployed, filesIn, misunderstood, ROOT, settle } from "./world.ts";
+import {
+  AFTER_DRAIN_SECONDS,
+  checked,
+  deployed,
+  filesIn,
+  misunderstood,
+  ROOT,
+  settle,
+} from "./world.ts";
 
 const TEXT = deployed("kubernetes/rouse.yaml");
 const documents = parseAllDocuments(TEXT, { merge: true }).map(
   (document) => document.toJS() as { kind: string; metadata: { name: string } },
 );
-const one = <T>(kind: string, name: string): T => documents.find((found) => found.kind === kind && found.metadata.name === name) as T;
+const one = <T>(kind: string, name: string): T =>
+  documents.find((found) => found.kind === kind && found.metadata.name === name) as T;
 const deployment = one<IDeployment>("Deployment", "rouse");
 const pod = deployment.spec?.template.spec;
 const container = pod?.containers[0];
@@ -44,7 +53,9 @@ beforeAll(async () => {
 });
 
 describe("the manifest is what Kubernetes understands", () => {
-  it.each(documents.map((document) => [`${document.kind} ${document.metadata.name}`, document] as const))("%s", (_name, document) => {
+  it.each(
+    documents.map((document) => [`${document.kind} ${document.metadata.name}`, document] as const),
+  )("%s", (_name, document) => {
     const Model = MODELS[document.kind as keyof typeof MODELS];
     expect(() => new Model(document as never).validate()).not.toThrow();
   });
@@ -66,10 +77,22 @@ describe("the manifest is what Kubernetes understands", () => {
       symlinkSync(join(ROOT, "node_modules"), join(dir, "node_modules"));
       writeFileSync(join(dir, "package.json"), '{ "type": "module" }');
       writeFileSync(join(dir, "manifest.ts"), lines.join(""));
-      const options = { module: "nodenext", target: "es2024", strict: true, noEmit: true, skipLibCheck: true, types: [] };
-      writeFileSync(join(dir, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files: ["manifest.ts"] }));
+      const options = {
+        module: "nodenext",
+        target: "es2024",
+        strict: true,
+        noEmit: true,
+        skipLibCheck: true,
+        types: [],
+      };
+      writeFileSync(
+        join(dir, "tsconfig.json"),
+        JSON.stringify({ compilerOptions: options, files: ["manifest.ts"] }),
+      );
       const tsc = [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", dir];
-      const { stdout } = await promisify(execFile)(process.execPath, tsc).catch((error: { stdout: string }) => error);
+      const { stdout } = await promisify(execFile)(process.execPath, tsc).catch(
+        (error: { stdout: string }) => error,
+      );
       expect(stdout).toBe("");
     } finally {
       rmSync(dir, { recursive: true, force: true });
@@ -79,7 +102,10 @@ describe("the manifest is what Kubernetes understands", () => {
   it("the operator's port is open to Prometheus alone, the other one to all", () => {
     const { podSelector, ingress = [] } = one<INetworkPolicy>("NetworkPolicy", "rouse").spec ?? {};
     expect(podSelector?.matchLabels).toEqual(deployment.spec?.template.metadata?.labels);
-    const open = ingress.map(({ from, ports: list = [] }) => [list.map(({ port }) => port), from === undefined]);
+    const open = ingress.map(({ from, ports: list = [] }) => [
+      list.map(({ port }) => port),
+      from === undefined,
+    ]);
     expect(open).toEqual([
       [["http"], true],
       [["admin"], false],
@@ -101,23 +127,36 @@ describe("the manifest is what Kubernetes understands", () => {
     const volumes = new Set(pod?.volumes?.map(({ name }) => name));
     for (const { volumeMounts } of [...(pod?.initContainers ?? []), ...(pod?.containers ?? [])])
       for (const { name } of volumeMounts ?? []) expect(volumes).toContain(name);
-    expect(pod?.volumes?.find(({ name }) => name === "config")?.configMap?.name).toBe("rouse-config");
+    expect(pod?.volumes?.find(({ name }) => name === "config")?.configMap?.name).toBe(
+      "rouse-config",
+    );
   });
 });
 
 describe("what it names is there", () => {
   it("ports", () => {
-    expect(Object.fromEntries(container?.ports?.map(({ name, containerPort }) => [name, containerPort]) ?? [])).toEqual(ports);
+    expect(
+      Object.fromEntries(
+        container?.ports?.map(({ name, containerPort }) => [name, containerPort]) ?? [],
+      ),
+    ).toEqual(ports);
   });
 
   it("every secret that the config reads is made by the command above, and mounted", () => {
-    const made = [...TEXT.matchAll(/--from-literal=([\w-]+)=/g)].map(([, key]) => `${SECRETS_AT}/${key}`);
+    const made = [...TEXT.matchAll(/--from-literal=([\w-]+)=/g)].map(
+      ([, key]) => `${SECRETS_AT}/${key}`,
+    );
     expect(filesIn(config).toSorted()).toEqual(made.toSorted());
     const secret = pod?.volumes?.find(({ name }) => name === "secrets")?.secret;
     expect(TEXT).toContain(`kubectl create secret generic ${secret?.secretName} `);
-    expect(container?.volumeMounts?.find(({ name }) => name === "secrets")?.mountPath).toBe(SECRETS_AT);
+    expect(container?.volumeMounts?.find(({ name }) => name === "secrets")?.mountPath).toBe(
+      SECRETS_AT,
+    );
     // Readable for the group that fsGroup makes of the user's, and for nobody else.
-    expect([secret?.defaultMode, pod?.securityContext?.fsGroup]).toEqual([0o440, pod?.securityContext?.runAsGroup]);
+    expect([secret?.defaultMode, pod?.securityContext?.fsGroup]).toEqual([
+      0o440,
+      pod?.securityContext?.runAsGroup,
+    ]);
   });
 
   it("the command and its flags", async () => {
@@ -137,7 +176,9 @@ describe("what it names is there", () => {
       });
     expect(pod?.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 10001 });
     const dockerfile = deployed("container/Dockerfile");
-    expect(dockerfile).toContain(`USER ${pod?.securityContext?.runAsUser}:${pod?.securityContext?.runAsGroup}`);
+    expect(dockerfile).toContain(
+      `USER ${pod?.securityContext?.runAsUser}:${pod?.securityContext?.runAsGroup}`,
+    );
     const mounted = container?.volumeMounts?.map(({ mountPath }) => mountPath) ?? [];
     for (const [, folder] of dockerfile.matchAll(/(?:ROUSE_STATE_DIR|XDG_CACHE_HOME)=(\S+)/g))
       expect(mounted.some((mount) => folder?.startsWith(`${mount}/`))).toBe(true);
@@ -149,7 +190,9 @@ describe("it stops without losing anything", () => {
   it("the grace period is longer than preStop, drain and what follows it", () => {
     const [program, seconds] = container?.lifecycle?.preStop?.exec?.command ?? [];
     expect(program).toBe("sleep");
-    expect(pod?.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(Number(seconds) + drainSeconds + AFTER_DRAIN_SECONDS);
+    expect(pod?.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
+      Number(seconds) + drainSeconds + AFTER_DRAIN_SECONDS,
+    );
     // preStop lasts until the readiness probe would have noticed, too.
     const { periodSeconds = 0, failureThreshold = 0 } = container?.readinessProbe ?? {};
     expect(Number(seconds)).toBeGreaterThanOrEqual(periodSeconds * failureThreshold);
@@ -159,13 +202,20 @@ describe("it stops without losing anything", () => {
     const provider = await createProvider();
     let answer: (text: string) => void = () => undefined;
     provider.answer = () => new Promise((done) => (answer = done));
-    const world = await createWorld({ config: { gateway: { drainSeconds }, ...modelConfig(provider) } });
+    const world = await createWorld({
+      config: { gateway: { drainSeconds }, ...modelConfig(provider) },
+    });
     const live = container?.livenessProbe?.httpGet?.path ?? "";
     const ready = container?.readinessProbe?.httpGet?.path ?? "";
     const startup = container?.startupProbe?.httpGet?.path ?? "";
-    const statuses = (): Promise<number[]> => Promise.all([live, ready, startup].map(async (path) => (await world.get(path, {})).status));
+    const statuses = (): Promise<number[]> =>
+      Promise.all([live, ready, startup].map(async (path) => (await world.get(path, {})).status));
     expect(await statuses()).toEqual([200, 200, 200]);
-    await world.post("/hooks/agent", { message: "a long turn", deliver: false, wakeMode: "next-heartbeat" });
+    await world.post("/hooks/agent", {
+      message: "a long turn",
+      deliver: false,
+      wakeMode: "next-heartbeat",
+    });
     await world.until(async () => provider.requests.length === 1);
     const stopped = world.stop();
     expect(await statuses()).toEqual([200, 503, 200]);
@@ -213,7 +263,8 @@ describe("what changes while it runs", () => {
     const { url } = await gateway.start();
     const statusOf = async (path: string, token: string, body: object): Promise<number> => {
       const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-      return (await fetch(`${url}${path}`, { method: "POST", headers, body: JSON.stringify(body) })).status;
+      return (await fetch(`${url}${path}`, { method: "POST", headers, body: JSON.stringify(body) }))
+        .status;
     };
     const until = async (status: number, ...call: Parameters<typeof statusOf>): Promise<number> => {
       let found = 0;
@@ -228,8 +279,11 @@ describe("what changes while it runs", () => {
       project(secrets, "2", secret("the-second-hook-token-000"));
       expect(await until(200, "/hooks/wake", "the-second-hook-token-000", { text: "x" })).toBe(200);
       expect(await statusOf("/hooks/wake", "the-first-hook-token-0000", { text: "x" })).toBe(401);
-      const mapping = '{ id: "new", match: { path: "new" }, action: "wake", textTemplate: "{{payload.text}}" }';
-      project(etc, "2", { "rouse.json5": text.replace("enabled: true,", `enabled: true, mappings: [${mapping}],`) });
+      const mapping =
+        '{ id: "new", match: { path: "new" }, action: "wake", textTemplate: "{{payload.text}}" }';
+      project(etc, "2", {
+        "rouse.json5": text.replace("enabled: true,", `enabled: true, mappings: [${mapping}],`),
+      });
       expect(await until(200, "/hooks/new", "the-second-hook-token-000", { text: "y" })).toBe(200);
     } finally {
       await gateway.stop();

@@ -43,25 +43,33 @@ describe.skipIf(!has("caddy"))("the proxy's own configuration, before two gatewa
       };
       writeFileSync(join(dir, `${name}.json5`), JSON.stringify(config));
       gateways.push(
-        await startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start", "-c", `${name}.json5`], {
-          cwd: dir,
-          env: { ROUSE_LOG_LEVEL: "silent" },
-        }),
+        await startProgram(
+          process.execPath,
+          [join(ROOT, "bin/rouse.js"), "start", "-c", `${name}.json5`],
+          {
+            cwd: dir,
+            env: { ROUSE_LOG_LEVEL: "silent" },
+          },
+        ),
       );
     }
     const port = await freePort();
     url = `http://127.0.0.1:${port}`;
-    caddy = spawn("caddy", ["run", "--adapter", "caddyfile", "--config", join(DEPLOY, "compose/Caddyfile")], {
-      env: {
-        PATH: process.env["PATH"],
-        HOME: dir,
-        XDG_DATA_HOME: dir,
-        CADDY_ADMIN: `127.0.0.1:${await freePort()}`,
-        ROUSE_DOMAIN: url,
-        ROUSE_GATEWAYS: gateways.map((gateway) => gateway.url.replace("http://", "")).join(" "),
+    caddy = spawn(
+      "caddy",
+      ["run", "--adapter", "caddyfile", "--config", join(DEPLOY, "compose/Caddyfile")],
+      {
+        env: {
+          PATH: process.env["PATH"],
+          HOME: dir,
+          XDG_DATA_HOME: dir,
+          CADDY_ADMIN: `127.0.0.1:${await freePort()}`,
+          ROUSE_DOMAIN: url,
+          ROUSE_GATEWAYS: gateways.map((gateway) => gateway.url.replace("http://", "")).join(" "),
+        },
+        stdio: "ignore",
       },
-      stdio: "ignore",
-    });
+    );
     await until(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.status === 200);
   });
   afterAll(async () => {
@@ -86,15 +94,27 @@ describe.skipIf(!has("caddy"))("the proxy's own configuration, before two gatewa
     code: string | undefined;
   }
   async function post(): Promise<Answer> {
-    const response = await fetch(`${url}/hooks/wake`, { method: "POST", headers, body: '{"text":"x","mode":"next-heartbeat"}' });
+    const response = await fetch(`${url}/hooks/wake`, {
+      method: "POST",
+      headers,
+      body: '{"text":"x","mode":"next-heartbeat"}',
+    });
     const { error } = (await response.json()) as { error?: { code: string } };
-    return { status: response.status, retryAfter: response.headers.get("retry-after"), code: error?.code };
+    return {
+      status: response.status,
+      retryAfter: response.headers.get("retry-after"),
+      code: error?.code,
+    };
   }
 
   it("a gateway that drains gets no more; until that is noticed, and once there is none, senders are told to come again", async () => {
     expect((await post()).status).toBe(200);
     const [first, second] = gateways as [Program, Program];
-    const turn = JSON.stringify({ message: "a long turn", deliver: false, wakeMode: "next-heartbeat" });
+    const turn = JSON.stringify({
+      message: "a long turn",
+      deliver: false,
+      wakeMode: "next-heartbeat",
+    });
     await fetch(`${first.url}/hooks/agent`, { method: "POST", headers, body: turn });
     await until(async () => provider.requests.length === 1);
     const answers: Answer[] = [];
@@ -105,7 +125,8 @@ describe.skipIf(!has("caddy"))("the proxy's own configuration, before two gatewa
     let ended = false;
     const stopped = first.stop().then(() => (ended = true));
     // It still drains when all hooks have long gone to the other.
-    const taken = (): number => answers.length - 1 - answers.findLastIndex(({ status }) => status !== 200);
+    const taken = (): number =>
+      answers.length - 1 - answers.findLastIndex(({ status }) => status !== 200);
     await until(async () => (await fetch(`${first.url}/readyz`)).status === 503 && taken() > 200);
     expect(ended).toBe(false);
     answer("done");
@@ -115,7 +136,8 @@ describe.skipIf(!has("caddy"))("the proxy's own configuration, before two gatewa
     going = false;
     await flood;
     for (const { status, retryAfter } of answers)
-      if (status !== 200) expect([status, retryAfter]).toEqual([503, expect.stringMatching(/^\d+$/)]);
+      if (status !== 200)
+        expect([status, retryAfter]).toEqual([503, expect.stringMatching(/^\d+$/)]);
     await second.stop();
     await until(async () => (await post()).status === 503);
     expect(await post()).toEqual({ status: 503, retryAfter: "5", code: "overloaded" });

@@ -1,5 +1,13 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
@@ -16,28 +24,43 @@ it("images are pinned by digest with one command, and again for newer ones", () 
   const pin = (digit: string): void => {
     writeFileSync(join(bin, "docker"), `#!/bin/sh\necho "sha256:${digit.repeat(64)}"\n`);
     chmodSync(join(bin, "docker"), 0o755);
-    execFileSync("sh", [join(dir, "deploy/pin-images.sh")], { env: { PATH: `${bin}:${process.env["PATH"]}` }, stdio: "ignore" });
+    execFileSync("sh", [join(dir, "deploy/pin-images.sh")], {
+      env: { PATH: `${bin}:${process.env["PATH"]}` },
+      stdio: "ignore",
+    });
   };
   for (const digit of ["a", "b"]) {
     pin(digit);
     const digest = `@sha256:${digit.repeat(64)}`;
-    const { services } = parse(readFileSync(join(dir, "deploy/compose/compose.yaml"), "utf8"), { merge: true }) as {
+    const { services } = parse(readFileSync(join(dir, "deploy/compose/compose.yaml"), "utf8"), {
+      merge: true,
+    }) as {
       services: Record<string, { image: string }>;
     };
-    expect([services["postgres"]?.image, services["proxy"]?.image]).toEqual([`postgres:17${digest}`, `caddy:2${digest}`]);
+    expect([services["postgres"]?.image, services["proxy"]?.image]).toEqual([
+      `postgres:17${digest}`,
+      `caddy:2${digest}`,
+    ]);
     const dockerfile = readFileSync(join(dir, "deploy/container/Dockerfile"), "utf8");
     expect(dockerfile.match(/^ARG NODE=.*$/gm)).toEqual([`ARG NODE=24-bookworm-slim${digest}`]);
   }
 });
 
 const { jobs: JOBS } = parse(readFileSync(join(ROOT, ".github/workflows/checks.yml"), "utf8")) as {
-  jobs: Record<string, { steps: { run?: string; uses?: string; with?: { "node-version"?: number } }[] }>;
+  jobs: Record<
+    string,
+    { steps: { run?: string; uses?: string; with?: { "node-version"?: number } }[] }
+  >;
 };
 
 it("the workflow has the Node that the package asks for, in every job", () => {
-  const { engines } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { engines: { node: string } };
+  const { engines } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+    engines: { node: string };
+  };
   for (const [name, { steps }] of Object.entries(JOBS)) {
-    const versions = steps.filter(({ uses }) => uses?.startsWith("actions/setup-node@")).map((step) => step.with?.["node-version"]);
+    const versions = steps
+      .filter(({ uses }) => uses?.startsWith("actions/setup-node@"))
+      .map((step) => step.with?.["node-version"]);
     expect([name, versions.map((version) => `>=${version}`)]).toEqual([name, [engines.node]]);
   }
 });
@@ -48,36 +71,53 @@ it("the workflow installs the package that it packs into an empty folder, and ru
   const using = steps.findIndex(({ run }) => run?.includes("npm install ./rouse-*.tgz"));
   expect([packing > 0, using > packing]).toEqual([true, true]);
   const folder = /--pack-destination (\S+)/.exec(steps[packing]?.run ?? "")?.[1] ?? "";
-  expect([folder, steps[using]]).toEqual(["../packed", expect.objectContaining({ "working-directory": folder })]);
-  const commands = (steps[using]?.run ?? "").split(" && ").flatMap((command) => /^npx rouse (.*)$/.exec(command)?.[1] ?? []);
+  expect([folder, steps[using]]).toEqual([
+    "../packed",
+    expect.objectContaining({ "working-directory": folder }),
+  ]);
+  const commands = (steps[using]?.run ?? "")
+    .split(" && ")
+    .flatMap((command) => /^npx rouse (.*)$/.exec(command)?.[1] ?? []);
   expect(commands).toContainEqual(expect.stringMatching(/^init /));
   for (const command of commands) {
     // What follows an option is its value.
-    const known = command.split(" ").filter((word, index, all) => word.startsWith("-") || !all[index - 1]?.startsWith("-"));
+    const known = command
+      .split(" ")
+      .filter((word, index, all) => word.startsWith("-") || !all[index - 1]?.startsWith("-"));
     expect([command, await misunderstood(known)]).toEqual([command, []]);
   }
 });
 
 it("the workflow runs all checks, audits what users install, and keeps a bill of materials", () => {
-  const commands = Object.values(JOBS).flatMap(({ steps }) => steps.flatMap(({ run }) => run ?? []));
+  const commands = Object.values(JOBS).flatMap(({ steps }) =>
+    steps.flatMap(({ run }) => run ?? []),
+  );
   expect(commands).toContain("bash .ci/run");
   expect(commands).toContainEqual(expect.stringMatching(/^npm audit --omit=dev/));
   const making = commands.findIndex((command) => command.startsWith("npm sbom"));
   const folder = join(dir, "bill");
   mkdirSync(folder);
-  for (const name of ["package.json", "package-lock.json"]) cpSync(join(ROOT, name), join(folder, name));
+  for (const name of ["package.json", "package-lock.json"])
+    cpSync(join(ROOT, name), join(folder, name));
   const env = { ...process.env, npm_config_offline: "true" };
-  for (const command of commands.slice(making - 1, making + 1)) execFileSync("sh", ["-c", command], { cwd: folder, env, stdio: "ignore" });
+  for (const command of commands.slice(making - 1, making + 1))
+    execFileSync("sh", ["-c", command], { cwd: folder, env, stdio: "ignore" });
   const file = / > (\S+)$/.exec(commands[making] ?? "")?.[1] ?? "";
   const bill = JSON.parse(readFileSync(join(folder, file), "utf8")) as {
     bomFormat: string;
     components: { group?: string; name: string }[];
   };
   expect(bill.bomFormat).toBe("CycloneDX");
-  const names = new Set(bill.components.map(({ group, name }) => (group === undefined ? name : `${group}/${name}`)));
-  const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as { packages: Record<string, { dev?: boolean }> };
+  const names = new Set(
+    bill.components.map(({ group, name }) => (group === undefined ? name : `${group}/${name}`)),
+  );
+  const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as {
+    packages: Record<string, { dev?: boolean }>;
+  };
   // What a user installs is what the lock file does not mark as needed by the developers alone.
-  const installed = Object.entries(lock.packages).filter(([path, { dev }]) => path !== "" && dev !== true);
+  const installed = Object.entries(lock.packages).filter(
+    ([path, { dev }]) => path !== "" && dev !== true,
+  );
   expect(names).toEqual(new Set(installed.map(([path]) => path.split("node_modules/").at(-1))));
   expect([names.has("hono"), names.has("vitest")]).toEqual([true, false]);
 });

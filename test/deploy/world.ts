@@ -28,14 +28,18 @@ export function secondsOf(text: string): number {
   const units: Record<string, number> = { h: 3600, m: 60, s: 1 };
   const parts = [...text.matchAll(/(\d+)([hms])/g)];
   if (parts.map(([whole]) => whole).join("") !== text) throw new Error(`no duration: ${text}`);
-  return parts.reduce((sum, [, count, unit]) => sum + Number(count) * (units[unit ?? ""] ?? NaN), 0);
+  return parts.reduce(
+    (sum, [, count, unit]) => sum + Number(count) * (units[unit ?? ""] ?? NaN),
+    0,
+  );
 }
 
 /** The files that a config reads with `{ file: "…" }`. */
 export function filesIn(config: string): string[] {
   const found: string[] = [];
   JSON5.parse(config, (_key, value: unknown) => {
-    if (typeof value === "object" && value !== null && "file" in value) found.push(String(value.file));
+    if (typeof value === "object" && value !== null && "file" in value)
+      found.push(String(value.file));
     return value;
   });
   return found;
@@ -49,18 +53,26 @@ interface Settled {
 }
 
 /** Puts a deployed config into a folder of its own, its secret files beside it. `secrets` is by the last part of their names. */
-export function settle(config: string, secretsAt: string, secrets: Record<string, string>): Settled {
+export function settle(
+  config: string,
+  secretsAt: string,
+  secrets: Record<string, string>,
+): Settled {
   const dir = mkdtempSync(join(tmpdir(), "rouse-deploy-"));
   const file = join(dir, "etc", "rouse.json5");
   mkdirSync(dirname(file));
   mkdirSync(join(dir, "secrets"));
-  for (const [name, text] of Object.entries(secrets)) writeFileSync(join(dir, "secrets", name), `${text}\n`, { mode: 0o600 });
+  for (const [name, text] of Object.entries(secrets))
+    writeFileSync(join(dir, "secrets", name), `${text}\n`, { mode: 0o600 });
   writeFileSync(file, config.replaceAll(secretsAt, join(dir, "secrets")));
   return { dir, file, remove: () => rmSync(dir, { recursive: true, force: true }) };
 }
 
 /** What `rouse config validate` and `rouse config show` say of a config. */
-export async function checked(file: string, env: Record<string, string>): Promise<{ code: number; err: string; config: Config }> {
+export async function checked(
+  file: string,
+  env: Record<string, string>,
+): Promise<{ code: number; err: string; config: Config }> {
   const cli = await createCli();
   try {
     const { code, err } = await cli.rouse(["config", "validate", "-c", file], { env });
@@ -88,7 +100,12 @@ export async function misunderstood(args: readonly string[]): Promise<string[]> 
 
 /** Environment variables named ROUSE_… that neither the program nor a given config reads. */
 export function unreadVariables(names: readonly string[], config: string): string[] {
-  const source = execFileSync("grep", ["-rhoE", "ROUSE_[A-Z_]+", join(ROOT, "src")], { encoding: "utf8" });
-  const known = new Set([...source.split("\n"), ...[...config.matchAll(/\$\{([A-Z_]+)\}/g)].map(([, name]) => name ?? "")]);
+  const source = execFileSync("grep", ["-rhoE", "ROUSE_[A-Z_]+", join(ROOT, "src")], {
+    encoding: "utf8",
+  });
+  const known = new Set([
+    ...source.split("\n"),
+    ...[...config.matchAll(/\$\{([A-Z_]+)\}/g)].map(([, name]) => name ?? ""),
+  ]);
   return names.filter((name) => name.startsWith("ROUSE_") && !known.has(name));
 }

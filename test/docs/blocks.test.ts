@@ -1,5 +1,13 @@
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -35,44 +43,65 @@ interface Block {
 }
 
 const blocks: Block[] = PAGES.flatMap((page) =>
-  [...readFileSync(join(ROOT, page), "utf8").matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map((found) => ({
-    page,
-    language: found[1] ?? "",
-    text: found[2] ?? "",
-  })),
+  [...readFileSync(join(ROOT, page), "utf8").matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map(
+    (found) => ({
+      page,
+      language: found[1] ?? "",
+      text: found[2] ?? "",
+    }),
+  ),
 );
 const inLanguage = (...languages: string[]): [string, Block][] =>
-  blocks.filter((block) => languages.includes(block.language)).map((block, index) => [`${block.page} (${index + 1})`, block]);
+  blocks
+    .filter((block) => languages.includes(block.language))
+    .map((block, index) => [`${block.page} (${index + 1})`, block]);
 
 it("knows what to hold each block to", () => {
   const known = ["json5", "json", "ts", "sh", "http", ""];
-  expect(blocks.filter(({ language }) => !known.includes(language)).map(({ page, language }) => `${page}: ${language}`)).toEqual([]);
+  expect(
+    blocks
+      .filter(({ language }) => !known.includes(language))
+      .map(({ page, language }) => `${page}: ${language}`),
+  ).toEqual([]);
   expect(blocks.length).toBeGreaterThan(15);
 });
 
 it("what pages have from schemas and data files is up to date: the references, the options of every channel", async () => {
   const pages = await generatedPages();
-  const catalog = JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as { id: string; section?: string }[];
+  const catalog = JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as {
+    id: string;
+    section?: string;
+  }[];
   const channels = catalog.filter(({ section }) => section === undefined);
-  expect(pages.map(({ name }) => name)).toEqual(expect.arrayContaining(channels.map(({ id }) => `channels/${id}.md`)));
-  for (const { name, text } of pages) expect(readFileSync(join(ROOT, "docs", name), "utf8")).toBe(text);
+  expect(pages.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(channels.map(({ id }) => `channels/${id}.md`)),
+  );
+  for (const { name, text } of pages)
+    expect(readFileSync(join(ROOT, "docs", name), "utf8")).toBe(text);
 });
 
-it.each(inLanguage("http"))("the suites read the request of %s", (name, { text }) => expect(parseHttpSample(name, text).body).not.toBe(""));
+it.each(inLanguage("http"))("the suites read the request of %s", (name, { text }) =>
+  expect(parseHttpSample(name, text).body).not.toBe(""),
+);
 
 describe("configs and mappings", () => {
   it.each(inLanguage("json5"))("%s", async (_name, { text }) => {
     const value = JSON5.parse<Record<string, unknown>>(text);
     if ("match" in value) expect((await compile({ mappings: [value] })).issues).toEqual([]);
-    else if ("request" in value) expect(fixtureSchema.safeParse(value).error?.issues ?? []).toEqual([]);
-    else if ("mappings" in value) expect(mappingFileSchema.safeParse(value).error?.issues ?? []).toEqual([]);
+    else if ("request" in value)
+      expect(fixtureSchema.safeParse(value).error?.issues ?? []).toEqual([]);
+    else if ("mappings" in value)
+      expect(mappingFileSchema.safeParse(value).error?.issues ?? []).toEqual([]);
     else {
       expect(configSchema.safeParse(value).error?.issues ?? []).toEqual([]);
       // The schema leaves other keys of `hooks` to plugins.
       for (const [key, section] of Object.entries(value["hooks"] ?? {})) {
         const plugin = join(ROOT, "plugins", key, "index.ts");
         if (existsSync(plugin))
-          expect(((await import(plugin)) as { default: Plugin }).default.config?.safeParse(section).error?.issues ?? []).toEqual([]);
+          expect(
+            ((await import(plugin)) as { default: Plugin }).default.config?.safeParse(section).error
+              ?.issues ?? [],
+          ).toEqual([]);
         else expect(REFERENCE).toMatch(new RegExp(`\`hooks\\.${key}[\`.[]`));
       }
     }
@@ -89,7 +118,12 @@ describe("TypeScript", () => {
     const found = inLanguage("ts");
     for (const [index, [page, { text }]] of found.entries()) {
       // A block that names its file may be imported by the others of its page.
-      const file = join(dir, "src", page.replace(/ \(\d+\)$/, ""), /^\/\/ (\S+\.ts)\n/.exec(text)?.[1] ?? `block${index}.ts`);
+      const file = join(
+        dir,
+        "src",
+        page.replace(/ \(\d+\)$/, ""),
+        /^\/\/ (\S+\.ts)\n/.exec(text)?.[1] ?? `block${index}.ts`,
+      );
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, text);
     }
@@ -106,9 +140,14 @@ describe("TypeScript", () => {
       openai: [join(ROOT, "node_modules/openai/index.d.mts")],
     };
     const compilerOptions = { paths, typeRoots: [join(ROOT, "node_modules/@types")] };
-    writeFileSync(join(dir, "tsconfig.json"), JSON.stringify({ extends: join(ROOT, "tsconfig.json"), compilerOptions, include: ["src"] }));
+    writeFileSync(
+      join(dir, "tsconfig.json"),
+      JSON.stringify({ extends: join(ROOT, "tsconfig.json"), compilerOptions, include: ["src"] }),
+    );
     const tsc = [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", dir];
-    const checked = await promisify(execFile)(process.execPath, tsc).catch((error: { stdout: string }) => error);
+    const checked = await promisify(execFile)(process.execPath, tsc).catch(
+      (error: { stdout: string }) => error,
+    );
     expect(checked.stdout).toBe("");
     expect(found.length).toBeGreaterThan(2);
   });
@@ -136,7 +175,19 @@ describe("commands", () => {
 
   it.each(lines)("%s: %s", async (_name, line) => {
     const [program] = line.split(/\s+/);
-    expect(["rouse", "curl", "echo", "mkdir", "npm", "npx", "node", "openssl", "docker", "kubectl", "systemctl"]).toContain(program);
+    expect([
+      "rouse",
+      "curl",
+      "echo",
+      "mkdir",
+      "npm",
+      "npx",
+      "node",
+      "openssl",
+      "docker",
+      "kubectl",
+      "systemctl",
+    ]).toContain(program);
     if (program !== "rouse") return;
     const cli = await createCli();
     try {

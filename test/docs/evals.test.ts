@@ -5,12 +5,16 @@ import { createEvalWorld, sumUp, type EvalWorld } from "../cli/eval-world.ts";
 
 /** The blocks of the page are run in their order, and their output has the lines that follow them. */
 const PAGE = readFileSync(resolve(import.meta.dirname, "../../docs/evals.md"), "utf8");
-const blocks = [...PAGE.matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map(([, language = "", text = ""]) => ({ language, text: text.trimEnd() }));
+const blocks = [...PAGE.matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map(
+  ([, language = "", text = ""]) => ({ language, text: text.trimEnd() }),
+);
 
 let world: EvalWorld;
 beforeAll(async () => {
   world = await createEvalWorld((asked) =>
-    asked.instructions.includes("You judge") ? { text: '{"reason":"The same facts.","pass":true}' } : sumUp(asked),
+    asked.instructions.includes("You judge")
+      ? { text: '{"reason":"The same facts.","pass":true}' }
+      : sumUp(asked),
   );
   await world.record([7]);
   await world.cli.write("shorter.md", "Sum up each order. Be brief.");
@@ -33,7 +37,10 @@ it("docs/evals.md goes from a recorded run to a comparison", async () => {
 });
 
 it("the case of the page works as it is written", async () => {
-  await world.cli.write("tests/shop/page.json5", blocks.find(({ language }) => language === "json5")?.text ?? "");
+  await world.cli.write(
+    "tests/shop/page.json5",
+    blocks.find(({ language }) => language === "json5")?.text ?? "",
+  );
   const { code, out } = await world.cli.rouse(["test", "--filter", "page"]);
   expect([code, out]).toEqual([0, "1 fixture: 1 as expected\n"]);
 });

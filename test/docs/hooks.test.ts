@@ -13,7 +13,9 @@ function firstColumn(heading: string): string[] {
   return [...section.matchAll(/^\| `?(\w+)`? +\|/gm)].map(([, name = ""]) => name).slice(1);
 }
 
-const examples = [...PAGE.matchAll(/^# (\d{3})\n(curl .*)$/gm)].map(([, status = "", line = ""]) => [line, Number(status)] as const);
+const examples = [...PAGE.matchAll(/^# (\d{3})\n(curl .*)$/gm)].map(
+  ([, status = "", line = ""]) => [line, Number(status)] as const,
+);
 
 describe("docs/hooks.md", () => {
   let world: World;
@@ -22,14 +24,14 @@ describe("docs/hooks.md", () => {
   });
   afterAll(() => world.stop());
 
-  it("has an example of every kind", () => expect(new Set(examples.map(([, status]) => status))).toEqual(new Set([200, 202, 400, 401])));
+  it("has an example of every kind", () =>
+    expect(new Set(examples.map(([, status]) => status))).toEqual(new Set([200, 202, 400, 401])));
 
   it.each(examples)("%s", async (line, status) => {
     const [, path = ""] = /http:\/\/127\.0\.0\.1:7420(\S+)/.exec(line) ?? [];
-    const headers = [...line.matchAll(/-H "([^:]+): ([^"]*)"/g)].map(([, name = "", value = ""]) => [
-      name,
-      value.replace("$HOOK_TOKEN", TOKEN),
-    ]);
+    const headers = [...line.matchAll(/-H "([^:]+): ([^"]*)"/g)].map(
+      ([, name = "", value = ""]) => [name, value.replace("$HOOK_TOKEN", TOKEN)],
+    );
     const request = {
       method: "POST",
       headers: Object.fromEntries(headers) as Record<string, string>,
@@ -38,7 +40,8 @@ describe("docs/hooks.md", () => {
     const response = await world.gateway.fetch(new Request(`http://127.0.0.1${path}`, request));
     const answer = (await response.json()) as { ok: boolean; status?: string; warnings?: string[] };
     expect([response.status, answer.warnings]).toEqual([status, undefined]);
-    if (line.includes("prefer: wait")) expect(answer).toMatchObject({ ok: true, status: "succeeded" });
+    if (line.includes("prefer: wait"))
+      expect(answer).toMatchObject({ ok: true, status: "succeeded" });
   });
 
   it.each([
@@ -49,8 +52,12 @@ describe("docs/hooks.md", () => {
   });
 
   it("names the statuses that the interface's description has", () => {
-    const { paths } = openApiDocument("/hooks") as { paths: Record<string, { post: { responses: object } }> };
-    const described = ["wake", "agent"].flatMap((path) => Object.keys(paths[`/hooks/${path}`]?.post.responses ?? {}));
+    const { paths } = openApiDocument("/hooks") as {
+      paths: Record<string, { post: { responses: object } }>;
+    };
+    const described = ["wake", "agent"].flatMap((path) =>
+      Object.keys(paths[`/hooks/${path}`]?.post.responses ?? {}),
+    );
     expect(firstColumn("Status codes")).toEqual([...new Set(described)].toSorted());
   });
 });

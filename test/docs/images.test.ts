@@ -7,11 +7,15 @@ import { ROOT } from "../deploy/world.ts";
 /** Pictures of the console are for readers of the repository and of the site; the package goes without them. */
 const MAX_BYTES = 150 * 1024;
 const IMAGES = globSync("docs/images/*", { cwd: ROOT }).toSorted();
-const PAGES = ["README.md", ...globSync("docs/**/*.md", { cwd: ROOT })].map((file) => readFileSync(join(ROOT, file), "utf8"));
+const PAGES = ["README.md", ...globSync("docs/**/*.md", { cwd: ROOT })].map((file) =>
+  readFileSync(join(ROOT, file), "utf8"),
+);
 
 it.each(IMAGES)("%s is small, and a page shows it with a text in its place", (image) => {
   expect(statSync(join(ROOT, image)).size).toBeLessThanOrEqual(MAX_BYTES);
-  const texts = PAGES.flatMap((page) => [...page.matchAll(/!\[([^\]]*)\]\((?:docs\/)?images\/([\w.-]+)\)/g)])
+  const texts = PAGES.flatMap((page) => [
+    ...page.matchAll(/!\[([^\]]*)\]\((?:docs\/)?images\/([\w.-]+)\)/g),
+  ])
     .filter(([, , name]) => name === basename(image))
     .map(([, text = ""]) => text);
   expect(texts.length).toBeGreaterThan(0);

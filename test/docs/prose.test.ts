@@ -18,11 +18,17 @@ const PHRASES: readonly (readonly [RegExp, string])[] = [
   [/\bfound until then\b/, "stays searchable until"],
   [/\b(?:[Tt]ells?|[Ss]ays?) how [^.]* (?:do|does)\b/, "probes, shows the state of"],
   [/\| (?:told|wanted) +\|/, "target, measured, n/a"],
-  [/\b(?:is|are|was|were|be|been) told\b|\btold (?:apart|between)\b/, "gets, is informed, is reported"],
+  [
+    /\b(?:is|are|was|were|be|been) told\b|\btold (?:apart|between)\b/,
+    "gets, is informed, is reported",
+  ],
   [/\b(?:heard|unheard|cannot hear|hears? nothing)\b/, "received, reached"],
   [/\b[Ww]here (?:nobody|none|no one|nothing|that|this|there (?:is|are|was|were))\b/, "if"],
   [/(?:^|[.:;] |- )Where [^.,|]{3,60},/, "if"],
-  [/\b(?:anew|afresh|in the midst|gone on with|turned away)\b/, "again, during, continued, rejected"],
+  [
+    /\b(?:anew|afresh|in the midst|gone on with|turned away)\b/,
+    "again, during, continued, rejected",
+  ],
   [/\b(?:of|under the mappings of) now\b/, "current"],
   [/\b(?:let|lets) [\w' ]+ come in\b/, "replay"],
   [/\bthe others\b/, "the noun"],
@@ -53,7 +59,9 @@ function findPhrases(name: string, text: string, phrases = PHRASES, firstLine = 
     .split("\n")
     .flatMap((line, index) =>
       phrases.flatMap(([phrase, instead]) =>
-        (phrase.exec(line) ?? []).slice(0, 1).map((found) => `${name}:${index + firstLine}: "${found}" → ${instead}`),
+        (phrase.exec(line) ?? [])
+          .slice(0, 1)
+          .map((found) => `${name}:${index + firstLine}: "${found}" → ${instead}`),
       ),
     );
 }
@@ -62,8 +70,10 @@ function findPhrases(name: string, text: string, phrases = PHRASES, firstLine = 
 function findInCode({ path, text, program, comments }: CodeFile): string[] {
   const passages = comments.map(({ value, start }) => ({ value, start }));
   walk(program, (node) => {
-    if (node.type === "Literal" && typeof node.value === "string") passages.push({ value: node.value, start: node.start });
-    if (node.type === "TemplateElement") passages.push({ value: node.value.cooked ?? "", start: node.start });
+    if (node.type === "Literal" && typeof node.value === "string")
+      passages.push({ value: node.value, start: node.start });
+    if (node.type === "TemplateElement")
+      passages.push({ value: node.value.cooked ?? "", start: node.start });
   });
   return passages
     .filter(({ value }) => value.trim().includes(" "))
@@ -81,7 +91,8 @@ it("finds a phrase with its line", () => {
 });
 
 it("finds a phrase in comments and texts of code, also across lines, and in no name", () => {
-  const code = '/** Fine.\n * All at\n * once. */\nconst nobody = "nobody";\n// Fine.\nlog(`${nobody} was told of ${1}`, "is believed");\n';
+  const code =
+    '/** Fine.\n * All at\n * once. */\nconst nobody = "nobody";\n// Fine.\nlog(`${nobody} was told of ${1}`, "is believed");\n';
   expect(findInCode(parseCode("a.ts", code)).map((found) => found.replace(/ →.*/, ""))).toEqual([
     'a.ts:1: "at once"',
     'a.ts:6: "was told"',
@@ -121,7 +132,8 @@ describe("the command line's help", () => {
       for (let path = waiting.pop(); path; path = waiting.pop()) {
         const { out } = await cli.rouse([...path, "--help"]);
         const [, commands = ""] = /^Commands:\n([^]*?)(?:\n\n|$)/m.exec(out) ?? [];
-        for (const [, name = ""] of commands.matchAll(/^ {2}([a-z-]+)/gm)) if (name !== "help") waiting.push([...path, name]);
+        for (const [, name = ""] of commands.matchAll(/^ {2}([a-z-]+)/gm))
+          if (name !== "help") waiting.push([...path, name]);
         helps.push(...findPhrases(`rouse ${path.join(" ")} --help`, out));
       }
     } finally {

@@ -7,7 +7,9 @@ import { createCli, TOKEN, type CliWorld } from "../cli/world.ts";
 
 /** The blocks of the page are run in their order, and their output has the lines that follow them. */
 const PAGE = readFileSync(resolve(import.meta.dirname, "../../docs/workbench.md"), "utf8");
-const blocks = [...PAGE.matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map(([, language = "", text = ""]) => ({ language, text: text.trimEnd() }));
+const blocks = [...PAGE.matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map(
+  ([, language = "", text = ""]) => ({ language, text: text.trimEnd() }),
+);
 const configs = blocks.filter(({ language }) => language === "json5");
 
 let cli: CliWorld;
@@ -16,7 +18,10 @@ beforeAll(async () => {
   cli = await createCli();
   await mkdir(resolve(cli.dir, "mappings/drafts"), { recursive: true });
   await cli.write("rouse.json5", configs[0]?.text.replace("{", "{ gateway: { port: 0 },") ?? "");
-  await cli.write("mappings/drafts/chargeback.json5", configs[1]?.text.replaceAll("refund", "chargeback") ?? "");
+  await cli.write(
+    "mappings/drafts/chargeback.json5",
+    configs[1]?.text.replaceAll("refund", "chargeback") ?? "",
+  );
   gateway = await createGateway({ cwd: cli.dir, env: { ROUSE_HOOK_TOKEN: TOKEN }, workers: false });
   await gateway.start();
 });
@@ -29,7 +34,9 @@ async function post(line: string): Promise<string> {
   const body = /-d '(.*)'/.exec(line)?.[1] ?? "";
   const path = /127\.0\.0\.1:7420(\S+)/.exec(line)?.[1] ?? "";
   const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
-  const answer = await gateway.fetch(new Request(`http://127.0.0.1${path}`, { method: "POST", headers, body }));
+  const answer = await gateway.fetch(
+    new Request(`http://127.0.0.1${path}`, { method: "POST", headers, body }),
+  );
   return answer.headers.get("x-request-id") ?? "";
 }
 
@@ -54,16 +61,18 @@ it("docs/workbench.md goes from an unmatched event to a change that has landed a
       if (line.includes("accept refund --yes")) {
         expect(existsSync(resolve(cli.dir, "mappings/refund.json"))).toBe(true);
         event = await post(ran.find((one) => one.startsWith("curl ")) ?? "");
-        const { out: shown } = await cli.rouse(["events", "show", event, "--json"], { env: { ROUSE_HOOK_TOKEN: TOKEN } });
+        const { out: shown } = await cli.rouse(["events", "show", event, "--json"], {
+          env: { ROUSE_HOOK_TOKEN: TOKEN },
+        });
         expect(JSON.parse(shown)).toMatchObject({ event: { outcome: "accepted" } });
       }
     }
   }
   expect(ran).toHaveLength(17);
-  expect([existsSync(resolve(cli.dir, "mappings/refund.json")), existsSync(resolve(cli.dir, "mappings/drafts/refund.json"))]).toEqual([
-    false,
-    true,
-  ]);
+  expect([
+    existsSync(resolve(cli.dir, "mappings/refund.json")),
+    existsSync(resolve(cli.dir, "mappings/drafts/refund.json")),
+  ]).toEqual([false, true]);
 });
 
 it("the draft of the page works as it is written", async () => {

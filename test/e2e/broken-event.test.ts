@@ -22,7 +22,12 @@ interface Event {
 }
 
 /** What an event's row may hold that no run can be made of: text that was cut, and what another program has written. */
-const DAMAGE = ['[{"kind":"run","runId":"run_x', '[{"kind":"run","runId":"run_x"}]', '[{"kind":"wake"}]', "null"];
+const DAMAGE = [
+  '[{"kind":"run","runId":"run_x',
+  '[{"kind":"run","runId":"run_x"}]',
+  '[{"kind":"wake"}]',
+  "null",
+];
 
 it.each(DAMAGE)(
   "sets an event aside whose actions are %s: those behind it are executed, and it can be seen and replayed",
@@ -30,8 +35,15 @@ it.each(DAMAGE)(
     const config = { agents: { defaults: { heartbeat: { every: 0 } } } };
     world = await createWorld({ dir, config, workers: false });
     const post = async (message: string, headers = {}): Promise<{ event: string; run: string }> => {
-      const answer = await (world as World).post("/hooks/agent", { message, deliver: false, wakeMode: "next-heartbeat" }, headers);
-      return { event: answer.headers.get("x-request-id") as string, run: answer.body.runId as string };
+      const answer = await (world as World).post(
+        "/hooks/agent",
+        { message, deliver: false, wakeMode: "next-heartbeat" },
+        headers,
+      );
+      return {
+        event: answer.headers.get("x-request-id") as string,
+        run: answer.body.runId as string,
+      };
     };
     const before = await post("before");
     const broken = await post("damaged", { "idempotency-key": "order-7" });
@@ -47,21 +59,39 @@ it.each(DAMAGE)(
 
     world = await createWorld({ dir, config, logLevel: "trace" });
     const of = world;
-    const statusOf = async (id: string): Promise<string> => (await of.get(`/hooks/runs/${id}`)).body.run?.status as string;
-    for (const { run } of [before, behind]) await of.until(async () => (await statusOf(run)) === "succeeded");
+    const statusOf = async (id: string): Promise<string> =>
+      (await of.get(`/hooks/runs/${id}`)).body.run?.status as string;
+    for (const { run } of [before, behind])
+      await of.until(async () => (await statusOf(run)) === "succeeded");
     const { event } = (await of.admin(`/admin/v1/events/${broken.event}`)).body as { event: Event };
     expect(event).toMatchObject({ outcome: "failed", actions: [] });
     expect(event.reason).toMatch(/^broken: its work could not be queued/);
-    const { events } = (await of.admin("/admin/v1/events?outcome=failed")).body as { events: Event[] };
+    const { events } = (await of.admin("/admin/v1/events?outcome=failed")).body as {
+      events: Event[];
+    };
     expect(events.map(({ id }) => id)).toEqual([broken.event]);
     const checkEvents = async (): Promise<{ status: string; message: string } | undefined> =>
-      ((await of.admin("/admin/v1/doctor")).body.checks as { id: string; status: string; message: string }[]).find(
-        ({ id }) => id === "events",
-      );
-    expect(await checkEvents()).toMatchObject({ status: "warn", message: expect.stringContaining(broken.event) as string });
-    expect(of.logged.filter((line) => line.includes(broken.event) && line.includes("an accepted event is broken"))).toHaveLength(1);
+      (
+        (await of.admin("/admin/v1/doctor")).body.checks as {
+          id: string;
+          status: string;
+          message: string;
+        }[]
+      ).find(({ id }) => id === "events");
+    expect(await checkEvents()).toMatchObject({
+      status: "warn",
+      message: expect.stringContaining(broken.event) as string,
+    });
+    expect(
+      of.logged.filter(
+        (line) => line.includes(broken.event) && line.includes("an accepted event is broken"),
+      ),
+    ).toHaveLength(1);
 
-    const replayed = await of.admin(`/admin/v1/events/${broken.event}/replay`, { method: "POST", body: "{}" });
+    const replayed = await of.admin(`/admin/v1/events/${broken.event}/replay`, {
+      method: "POST",
+      body: "{}",
+    });
     expect(replayed.body.result).toMatchObject({ outcome: "accepted" });
     expect((await of.admin(`/admin/v1/events/${broken.event}`)).body.event.handled).toMatchObject({
       as: "replayed",

@@ -42,7 +42,10 @@ afterAll(async () => {
 });
 
 const start = (): Promise<Program> =>
-  startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], { cwd: dir, env: { ROUSE_LOG_LEVEL: "silent" } });
+  startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], {
+    cwd: dir,
+    env: { ROUSE_LOG_LEVEL: "silent" },
+  });
 
 it(
   "loses and doubles nothing that was acknowledged, whenever it is killed",
@@ -59,7 +62,12 @@ it(
         const isWake = n % 10 === 9;
         const body = isWake
           ? { text: `wake ${n}.` }
-          : { message: `task ${n}.`, sessionKey: key, deliver: n % 3 === 0, wakeMode: "next-heartbeat" };
+          : {
+              message: `task ${n}.`,
+              sessionKey: key,
+              deliver: n % 3 === 0,
+              wakeMode: "next-heartbeat",
+            };
         try {
           const answer = await fetch(`${program.url}/hooks/${isWake ? "wake" : "agent"}`, {
             method: "POST",
@@ -94,17 +102,25 @@ it(
 
     const last = await start();
     // Runs of a key end in order: when the last of each has, all have.
-    const lastOfKeys = Array.from({ length: KEYS }, (_, key) => acknowledged.findLast((entry) => entry.key === `hook:${key}`)?.runId);
+    const lastOfKeys = Array.from(
+      { length: KEYS },
+      (_, key) => acknowledged.findLast((entry) => entry.key === `hook:${key}`)?.runId,
+    );
     const pending = async (): Promise<boolean> => {
       const ended = await Promise.all(
         lastOfKeys.map(async (runId) => {
-          const answer = await fetch(`${last.url}/hooks/runs/${runId}`, { headers: { authorization: `Bearer ${TOKEN}` } });
-          return ((await answer.json()) as { run: { endedAt: string | null } }).run.endedAt !== null;
+          const answer = await fetch(`${last.url}/hooks/runs/${runId}`, {
+            headers: { authorization: `Bearer ${TOKEN}` },
+          });
+          return (
+            ((await answer.json()) as { run: { endedAt: string | null } }).run.endedAt !== null
+          );
         }),
       );
       return !ended.every(Boolean);
     };
-    for (let i = 0; i < 600 && (await pending()); i++) await new Promise((done) => setTimeout(done, 100));
+    for (let i = 0; i < 600 && (await pending()); i++)
+      await new Promise((done) => setTimeout(done, 100));
     await new Promise((done) => setTimeout(done, 1500));
     expect(await last.stop()).toBe(0);
 
@@ -116,7 +132,10 @@ it(
     const summaries = new Map<string, number>();
     const seenWakes = new Set<string>();
     for (let before: string | undefined; ;) {
-      const page = await store.list("systemEvents", { limit: 1000, ...(before === undefined ? {} : { before }) });
+      const page = await store.list("systemEvents", {
+        limit: 1000,
+        ...(before === undefined ? {} : { before }),
+      });
       for (const event of page) {
         const text = plainText(event.text);
         summaries.set(text, (summaries.get(text) ?? 0) + 1);
@@ -134,7 +153,9 @@ it(
     const odd = runs.filter((run) => run?.status !== "succeeded" && !isGivenUp(run));
     expect(odd.map((run) => [run?.id, run?.status, run?.attempts, run?.error])).toEqual([]);
     const givenUp = new Set(runs.filter(isGivenUp).map((run) => run?.id));
-    const told = [...summaries].filter(([text]) => text.includes("started 3 times without coming to an end"));
+    const told = [...summaries].filter(([text]) =>
+      text.includes("started 3 times without coming to an end"),
+    );
     expect(told.reduce((sum, [, count]) => sum + count, 0)).toBeGreaterThanOrEqual(givenUp.size);
     // The third time nothing else is under way, so that each of them takes a kill of its own.
     expect(givenUp.size).toBeLessThanOrEqual(KILLS / 3);
@@ -150,9 +171,13 @@ it(
       const ids = history.map((turn) => turn.runId);
       // Once each, and in the order in which they were accepted: ids sort by time.
       expect(new Set(ids).size).toBe(ids.length);
-      const mine = acknowledged.filter((entry) => entry.key === `hook:${key}`).map((entry) => entry.runId);
+      const mine = acknowledged
+        .filter((entry) => entry.key === `hook:${key}`)
+        .map((entry) => entry.runId);
       expect(mine.filter((id) => ids.includes(id) === givenUp.has(id))).toEqual([]);
-      const order = await Promise.all(ids.map(async (id) => (await store.get("run", id))?.createdAt ?? 0));
+      const order = await Promise.all(
+        ids.map(async (id) => (await store.get("run", id))?.createdAt ?? 0),
+      );
       expect(order).toEqual(order.toSorted((a, b) => a - b));
     }
     await store.close();

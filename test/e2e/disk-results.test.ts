@@ -15,7 +15,11 @@ let disk: DiskBound | undefined;
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), "rouse-disk-results-"));
   provider = await createProvider();
-  const config = { gateway: { port: 0, drainSeconds: 1 }, hooks: { enabled: true, token: TOKEN }, ...modelConfig(provider) };
+  const config = {
+    gateway: { port: 0, drainSeconds: 1 },
+    hooks: { enabled: true, token: TOKEN },
+    ...modelConfig(provider),
+  };
   writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
 });
 afterEach(async () => {
@@ -55,7 +59,11 @@ it("a full disk: finished turns are kept and written once there is room, with on
     fetch(`${url}/hooks/agent`, {
       method: "POST",
       headers,
-      body: JSON.stringify({ message: "task ".repeat(2000), deliver: false, wakeMode: "next-heartbeat" }),
+      body: JSON.stringify({
+        message: "task ".repeat(2000),
+        deliver: false,
+        wakeMode: "next-heartbeat",
+      }),
     });
   const ready = async (): Promise<number> => (await fetch(`${url}/readyz`)).status;
   const ids: string[] = [];
@@ -74,7 +82,11 @@ it("a full disk: finished turns are kept and written once there is room, with on
 
   await disk.empty();
   const statusOf = async (id: string): Promise<{ status: string; attempts: number }> =>
-    ((await (await fetch(`${url}/hooks/runs/${id}`, { headers })).json()) as { run: { status: string; attempts: number } }).run;
+    (
+      (await (await fetch(`${url}/hooks/runs/${id}`, { headers })).json()) as {
+        run: { status: string; attempts: number };
+      }
+    ).run;
   for (const id of ids) {
     await until(async () => (await statusOf(id)).status === "succeeded");
     expect(await statusOf(id)).toMatchObject({ attempts: 1 });
@@ -90,7 +102,10 @@ it.each(["the model answers", "a tool answers"])(
     try {
       const { hooks, ...config } = mailConfig(mail) as { hooks: object };
       const gateway = { port: 0, drainSeconds: 1 };
-      writeFileSync(join(dir, "rouse.json5"), JSON.stringify({ ...config, gateway, hooks: { ...hooks, enabled: true, token: TOKEN } }));
+      writeFileSync(
+        join(dir, "rouse.json5"),
+        JSON.stringify({ ...config, gateway, hooks: { ...hooks, enabled: true, token: TOKEN } }),
+      );
       for (const [name, source] of Object.entries(mailPlugins(mail))) {
         mkdirSync(dirname(join(dir, name)), { recursive: true });
         writeFileSync(join(dir, name), source);
@@ -100,14 +115,24 @@ it.each(["the model answers", "a tool answers"])(
       const unready = async (): Promise<boolean> => (await fetch(`${url}/readyz`)).status === 503;
       let isFull = false;
       mail.watch = async ({ kind, index }, when) => {
-        if (index !== 1 || kind !== (moment === "a tool answers" ? "mail" : "model") || when !== "before") return;
+        if (
+          index !== 1 ||
+          kind !== (moment === "a tool answers" ? "mail" : "model") ||
+          when !== "before"
+        )
+          return;
         await bound.fill();
         isFull = true;
       };
       const answer = await fetch(`${url}/hooks/agent`, {
         method: "POST",
         headers,
-        body: JSON.stringify({ message: "Mail them.", agentId: "post", deliver: false, wakeMode: "next-heartbeat" }),
+        body: JSON.stringify({
+          message: "Mail them.",
+          agentId: "post",
+          deliver: false,
+          wakeMode: "next-heartbeat",
+        }),
       });
       const { runId } = (await answer.json()) as { runId: string };
       await until(() => isFull);
@@ -115,7 +140,11 @@ it.each(["the model answers", "a tool answers"])(
       await new Promise((next) => setTimeout(next, 1000));
       await bound.empty();
       const read = async (): Promise<object & { status: string }> =>
-        ((await (await fetch(`${url}/hooks/runs/${runId}`, { headers })).json()) as { run: { status: string } }).run;
+        (
+          (await (await fetch(`${url}/hooks/runs/${runId}`, { headers })).json()) as {
+            run: { status: string };
+          }
+        ).run;
       await until(async () => ["succeeded", "failed", "waiting"].includes((await read()).status));
       expect(await read()).toMatchObject({ status: "succeeded", attempts: 1 });
       expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1, 3: 1 });

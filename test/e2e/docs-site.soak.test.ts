@@ -11,7 +11,12 @@ import { NO_BROWSER, openBrowser } from "../console/browser.ts";
 import { followGuide } from "./readme.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const TYPES: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
+const TYPES: Record<string, string> = {
+  ".html": "text/html",
+  ".js": "text/javascript",
+  ".css": "text/css",
+  ".svg": "image/svg+xml",
+};
 const dir = mkdtempSync(join(tmpdir(), "rouse-site-"));
 const site = join(dir, "site");
 
@@ -28,7 +33,10 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 /** Serves the built files, as any web server would. */
 async function serve(): Promise<{ server: Server; origin: string }> {
   const server = createServer((request, response) => {
-    const path = join(site, decodeURIComponent(new URL(request.url ?? "/", "http://site").pathname));
+    const path = join(
+      site,
+      decodeURIComponent(new URL(request.url ?? "/", "http://site").pathname),
+    );
     const file = path.endsWith("/") ? `${path}index.html` : path;
     if (!existsSync(file)) return response.writeHead(404).end();
     response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream" });
@@ -42,12 +50,19 @@ async function serve(): Promise<{ server: Server; origin: string }> {
 it("every link of the built site leads to a file of it", () => {
   const pages = globSync("**/*.html", { cwd: site });
   const broken = pages.flatMap((page) => {
-    const links = [...readFileSync(join(site, page), "utf8").matchAll(/ (?:href|src)="(?![a-z]+:|#)([^"#]+)/g)].map(
-      ([, link = ""]) => link,
-    );
+    const links = [
+      ...readFileSync(join(site, page), "utf8").matchAll(/ (?:href|src)="(?![a-z]+:|#)([^"#]+)/g),
+    ].map(([, link = ""]) => link);
     return links
       .map((link) => (link.startsWith("/") ? join(site, link) : join(site, dirname(page), link)))
-      .filter((file) => !existsSync(statSync(file, { throwIfNoEntry: false })?.isDirectory() ? join(file, "index.html") : file))
+      .filter(
+        (file) =>
+          !existsSync(
+            statSync(file, { throwIfNoEntry: false })?.isDirectory()
+              ? join(file, "index.html")
+              : file,
+          ),
+      )
       .map((file) => `${page} → ${file.slice(site.length)}`);
   });
   expect(pages.length).toBeGreaterThan(40);
@@ -68,7 +83,8 @@ describe.skipIf(NO_BROWSER)("the documentation site in a browser", () => {
     page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
     page.on("request", (request) => {
       const url = request.url();
-      if (!url.startsWith(served.origin) && !url.startsWith("data:")) problems.push(`asked for ${url}`);
+      if (!url.startsWith(served.origin) && !url.startsWith("data:"))
+        problems.push(`asked for ${url}`);
     });
   });
   afterAll(async () => {
@@ -85,7 +101,11 @@ describe.skipIf(NO_BROWSER)("the documentation site in a browser", () => {
       const images = page.locator(".vp-doc img");
       await images.first().waitFor();
       await expect
-        .poll(() => images.evaluateAll((all) => all.map((image) => (image as unknown as { naturalWidth: number }).naturalWidth > 0)))
+        .poll(() =>
+          images.evaluateAll((all) =>
+            all.map((image) => (image as unknown as { naturalWidth: number }).naturalWidth > 0),
+          ),
+        )
         .toEqual([true, true]);
       backgrounds.push(await page.evaluate("getComputedStyle(document.body).backgroundColor"));
     }

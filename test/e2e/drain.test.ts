@@ -21,9 +21,16 @@ afterEach(async () => {
 });
 
 function start(drainSeconds: number): Promise<Program> {
-  const config = { gateway: { port: 0, drainSeconds }, hooks: { enabled: true, token: TOKEN }, ...modelConfig(provider) };
+  const config = {
+    gateway: { port: 0, drainSeconds },
+    hooks: { enabled: true, token: TOKEN },
+    ...modelConfig(provider),
+  };
   writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
-  return startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], { cwd: dir, env: { ROUSE_LOG_LEVEL: "silent" } });
+  return startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], {
+    cwd: dir,
+    env: { ROUSE_LOG_LEVEL: "silent" },
+  });
 }
 
 async function post(
@@ -36,10 +43,18 @@ async function post(
     body: JSON.stringify({ wakeMode: "next-heartbeat", ...body }),
   });
   const { runId, error } = (await answer.json()) as { runId: string; error?: { code: string } };
-  return { status: answer.status, runId, code: error?.code, retryAfter: answer.headers.get("retry-after") };
+  return {
+    status: answer.status,
+    runId,
+    code: error?.code,
+    retryAfter: answer.headers.get("retry-after"),
+  };
 }
 
-async function runOf(url: string, id: string): Promise<{ status: string; reply: string | null; attempts: number }> {
+async function runOf(
+  url: string,
+  id: string,
+): Promise<{ status: string; reply: string | null; attempts: number }> {
   return (
     (await (await fetch(`${url}/hooks/runs/${id}`, { headers })).json()) as {
       run: { status: string; reply: string | null; attempts: number };
@@ -72,7 +87,11 @@ it("on SIGTERM refuses new hooks, lets a running turn end, and ends with 0", asy
   answer("done in time");
   expect(await stopped).toBe(0);
   const next = await start(0);
-  expect(await runOf(next.url, runId)).toMatchObject({ status: "succeeded", reply: "done in time", attempts: 1 });
+  expect(await runOf(next.url, runId)).toMatchObject({
+    status: "succeeded",
+    reply: "done in time",
+    attempts: 1,
+  });
   expect(provider.requests).toHaveLength(1);
   await next.stop();
 });
@@ -80,19 +99,29 @@ it("on SIGTERM refuses new hooks, lets a running turn end, and ends with 0", asy
 it("puts back what does not end in time, and the next start carries it out once", async () => {
   provider.answer = () => new Promise(() => undefined);
   const program = await start(0.2);
-  const running = await post(program.url, { message: "a turn without an end", sessionKey: "hook:one" });
-  const waiting = await post(program.url, { message: "the next of its conversation", sessionKey: "hook:one" });
+  const running = await post(program.url, {
+    message: "a turn without an end",
+    sessionKey: "hook:one",
+  });
+  const waiting = await post(program.url, {
+    message: "the next of its conversation",
+    sessionKey: "hook:one",
+  });
   await until(() => provider.requests.length === 1);
   expect(await program.stop()).toBe(0);
   provider.answer = () => "now it ended";
   const next = await start(1);
   await until(async () => (await runOf(next.url, waiting.runId)).status === "succeeded");
-  expect(await runOf(next.url, running.runId)).toMatchObject({ status: "succeeded", reply: "now it ended", attempts: 1 });
+  expect(await runOf(next.url, running.runId)).toMatchObject({
+    status: "succeeded",
+    reply: "now it ended",
+    attempts: 1,
+  });
   // Once before the end, then each once, in order.
-  expect(provider.requests.map((request) => /without an end|the next of/.exec(provider.text(request).slice(-400))?.[0])).toEqual([
-    "without an end",
-    "without an end",
-    "the next of",
-  ]);
+  expect(
+    provider.requests.map(
+      (request) => /without an end|the next of/.exec(provider.text(request).slice(-400))?.[0],
+    ),
+  ).toEqual(["without an end", "without an end", "the next of"]);
   expect(await next.stop()).toBe(0);
 });

@@ -12,7 +12,9 @@ const disk = { syncs: 0, isHeld: false, held: [] as (() => void)[] };
 const realSync = fs.fdatasync;
 
 /** Files of a process share its modules, so that a mock of the module would come too late. */
-function setSync(sync: (file: number, done: (error: NodeJS.ErrnoException | null) => void) => void): void {
+function setSync(
+  sync: (file: number, done: (error: NodeJS.ErrnoException | null) => void) => void,
+): void {
   fs.fdatasync = sync as typeof fs.fdatasync;
   syncBuiltinESMExports();
 }
@@ -32,7 +34,11 @@ beforeEach(async () => {
   });
   dir = mkdtempSync(join(tmpdir(), "rouse-durable-start-"));
   provider = await createProvider();
-  const config = { gateway: { port: 0, drainSeconds: 1 }, hooks: { enabled: true, token: TOKEN }, ...modelConfig(provider) };
+  const config = {
+    gateway: { port: 0, drainSeconds: 1 },
+    hooks: { enabled: true, token: TOKEN },
+    ...modelConfig(provider),
+  };
   writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
   gateway = await createGateway({ cwd: dir, env: {}, workers: true });
   ({ url } = await gateway.start());
@@ -54,7 +60,11 @@ async function post(): Promise<string> {
 }
 
 const getStatus = async (id: string): Promise<string> =>
-  ((await (await fetch(`${url}/hooks/runs/${id}`, { headers })).json()) as { run: { status: string } }).run.status;
+  (
+    (await (await fetch(`${url}/hooks/runs/${id}`, { headers })).json()) as {
+      run: { status: string };
+    }
+  ).run.status;
 
 async function ended(id: string): Promise<void> {
   for (let looks = 0; (await getStatus(id)) !== "succeeded"; looks++) {

@@ -6,9 +6,19 @@ import { describePostgres, newSchema } from "../store/postgres.ts";
 import { createWorld, type World } from "./world.ts";
 
 /** Failures are looked at every 30 seconds: here ten times a second. */
-const clock = { ...systemClock, sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(Math.min(ms, 100), signal) };
+const clock = {
+  ...systemClock,
+  sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(Math.min(ms, 100), signal),
+};
 const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-const MAPPINGS = [{ id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "{{id}}", deliver: false }];
+const MAPPINGS = [
+  {
+    id: "order",
+    match: { path: "shop", payload: { type: "order" } },
+    messageTemplate: "{{id}}",
+    deliver: false,
+  },
+];
 
 interface Posted {
   id: string | undefined;
@@ -39,7 +49,13 @@ function alertTests(getStore: () => object): void {
       clock,
       config: {
         hooks: { mappings: MAPPINGS, callbackHosts: ["127.0.0.1"] },
-        alerts: { failures: { channel: "console", to: "me", callback: { url: `http://127.0.0.1:${port}/`, secret: SECRET } } },
+        alerts: {
+          failures: {
+            channel: "console",
+            to: "me",
+            callback: { url: `http://127.0.0.1:${port}/`, secret: SECRET },
+          },
+        },
         ...getStore(),
       },
     });
@@ -49,7 +65,8 @@ function alertTests(getStore: () => object): void {
     receiver.close();
   });
 
-  const printed = (): number => world.printed.filter((text) => text.includes("does not hold")).length;
+  const printed = (): number =>
+    world.printed.filter((text) => text.includes("does not hold")).length;
   const looks = (): Promise<void> => new Promise((done) => setTimeout(done, 600));
 
   it("reports a group once on the channel and at the address, and again when it comes back after it was resolved", async () => {
@@ -66,7 +83,10 @@ function alertTests(getStore: () => object): void {
     expect(title).toMatch(/^Hooks on shop: .* of order does not hold$/);
     expect(world.printed.join("")).toContain(`rouse failures show ${id}`);
 
-    await world.admin(`/admin/v1/failures/${id}`, { method: "POST", body: JSON.stringify({ action: "resolve" }) });
+    await world.admin(`/admin/v1/failures/${id}`, {
+      method: "POST",
+      body: JSON.stringify({ action: "resolve" }),
+    });
     await looks();
     expect(posted).toHaveLength(1);
     await world.post("/hooks/shop", { type: "refund" });

@@ -13,10 +13,13 @@ export async function drained(storeUrl: string, ms: number): Promise<void> {
   const { store } = await openStore({ url: storeUrl, clock: systemClock, log: silent });
   const left = async (): Promise<number> => {
     const counts = await store.counts();
-    return ["runs.queued", "runs.running", "jobs.delivery", "deliveries.pending", "systemEvents.queued"].reduce(
-      (sum, name) => sum + (counts[name] ?? 0),
-      0,
-    );
+    return [
+      "runs.queued",
+      "runs.running",
+      "jobs.delivery",
+      "deliveries.pending",
+      "systemEvents.queued",
+    ].reduce((sum, name) => sum + (counts[name] ?? 0), 0);
   };
   for (const end = Date.now() + ms; (await left()) > 0 && Date.now() < end;) await pause(250);
   await store.close();
@@ -25,7 +28,10 @@ export async function drained(storeUrl: string, ms: number): Promise<void> {
 async function allRuns(store: Store): Promise<RunRecord[]> {
   const runs: RunRecord[] = [];
   for (let before: string | undefined; ;) {
-    const page = await store.list("runs", { limit: 1000, ...(before === undefined ? {} : { before }) });
+    const page = await store.list("runs", {
+      limit: 1000,
+      ...(before === undefined ? {} : { before }),
+    });
     runs.push(...page);
     before = page.at(-1)?.id;
     if (page.length < 1000) return runs;
@@ -36,33 +42,53 @@ async function allRuns(store: Store): Promise<RunRecord[]> {
 const CUT_OFF = "the gateway ended while it sent this chunk";
 
 /** The run was given up after three starts that kills cut off: the one other end that the contract has. */
-const isGivenUp = (run: RunRecord | undefined): boolean => run?.status === "failed" && run.error?.code === "crashed" && run.attempts === 3;
+const isGivenUp = (run: RunRecord | undefined): boolean =>
+  run?.status === "failed" && run.error?.code === "crashed" && run.attempts === 3;
 
 /** Holds what senders were told against what was done, once nothing is left to do. `ranMs`: for how long the timer of heartbeats ran. */
-export async function settle(fleet: Fleet, storeUrl: string, timer: { everyMs: number; ranMs: number; kills: number }): Promise<string> {
+export async function settle(
+  fleet: Fleet,
+  storeUrl: string,
+  timer: { everyMs: number; ranMs: number; kills: number },
+): Promise<string> {
   const { account, arrived } = fleet;
   const { store } = await openStore({ url: storeUrl, clock: systemClock, log: silent });
   try {
     const counts = await store.counts();
-    expect({ queued: counts["runs.queued"], running: counts["runs.running"], pending: counts["deliveries.pending"] }).toEqual({
+    expect({
+      queued: counts["runs.queued"],
+      running: counts["runs.running"],
+      pending: counts["deliveries.pending"],
+    }).toEqual({
       queued: 0,
       running: 0,
       pending: 0,
     });
     const all = await allRuns(store);
     const runs = new Map(all.map((run) => [run.id, run]));
-    const odd = account.runs.filter(({ runId }) => runs.get(runId)?.status !== "succeeded" && !isGivenUp(runs.get(runId)));
-    expect(odd.map(({ runId }) => [runId, runs.get(runId)?.status, runs.get(runId)?.error])).toEqual([]);
+    const odd = account.runs.filter(
+      ({ runId }) => runs.get(runId)?.status !== "succeeded" && !isGivenUp(runs.get(runId)),
+    );
+    expect(
+      odd.map(({ runId }) => [runId, runs.get(runId)?.status, runs.get(runId)?.error]),
+    ).toEqual([]);
     const givenUp = account.runs.filter(({ runId }) => isGivenUp(runs.get(runId))).length;
 
     // Each conversation has each of its runs once, in the order in which they were acknowledged.
     let turns = 0;
     for (const [key, mine] of Map.groupBy(account.runs, (entry) => entry.key)) {
       const ids = (
-        await store.list("turns", { agentId: "main", origin: "hook", key, via: { path: "agent", credential: "hooks.token" } })
+        await store.list("turns", {
+          agentId: "main",
+          origin: "hook",
+          key,
+          via: { path: "agent", credential: "hooks.token" },
+        })
       ).map((turn) => turn.runId);
       expect(new Set(ids).size).toBe(ids.length);
-      const done = mine.filter(({ runId }) => !isGivenUp(runs.get(runId))).map(({ runId }) => runId);
+      const done = mine
+        .filter(({ runId }) => !isGivenUp(runs.get(runId)))
+        .map(({ runId }) => runId);
       const places = done.map((runId) => ids.indexOf(runId));
       expect(places).not.toContain(-1);
       expect(places).toEqual(places.toSorted((a, b) => a - b));
@@ -71,13 +97,23 @@ export async function settle(fleet: Fleet, storeUrl: string, timer: { everyMs: n
 
     // Each reply arrived, under one key: by it a receiver knows a repeat.
     const succeeded = all.filter((run) => run.kind === "hook" && run.status === "succeeded");
-    const deliveries = await Promise.all(succeeded.map(async ({ deliveryId = "" }) => store.get("delivery", deliveryId)));
-    const cutOff = deliveries.filter((one) => one?.status === "unknown" && one.error?.message.startsWith(CUT_OFF));
+    const deliveries = await Promise.all(
+      succeeded.map(async ({ deliveryId = "" }) => store.get("delivery", deliveryId)),
+    );
+    const cutOff = deliveries.filter(
+      (one) => one?.status === "unknown" && one.error?.message.startsWith(CUT_OFF),
+    );
     // A gateway sends one message to a recipient at a time.
     expect(cutOff.length).toBeLessThanOrEqual(timer.kills);
     const known = deliveries.filter((one) => !cutOff.includes(one));
-    expect(known.filter((one) => one?.status !== "delivered").map((one) => [one?.id, one?.status, one?.error])).toEqual([]);
-    expect(known.filter((one) => !arrived.has(`${one?.id}.0`)).map((one) => [one?.runId, one?.id])).toEqual([]);
+    expect(
+      known
+        .filter((one) => one?.status !== "delivered")
+        .map((one) => [one?.id, one?.status, one?.error]),
+    ).toEqual([]);
+    expect(
+      known.filter((one) => !arrived.has(`${one?.id}.0`)).map((one) => [one?.runId, one?.id]),
+    ).toEqual([]);
     const expected = new Set(deliveries.map((one) => `${one?.id}.0`));
     expect([...arrived.keys()].filter((key) => !expected.has(key))).toEqual([]);
     const repeated = [...arrived.values()].filter((times) => times > 1).length;
@@ -89,11 +125,15 @@ export async function settle(fleet: Fleet, storeUrl: string, timer: { everyMs: n
     expect(account.wakes.filter((wake) => !seen.includes(wake))).toEqual([]);
     expect(beats.length).toBeGreaterThan(0);
     // A full queue may bring batches of its own: those that had something to see are no doubles by the check above.
-    const empty = beats.filter((run) => plainText(run.spec.input).includes("Nothing has been queued"));
+    const empty = beats.filter((run) =>
+      plainText(run.spec.input).includes("Nothing has been queued"),
+    );
     expect(empty.length).toBeLessThanOrEqual(Math.floor(timer.ranMs / timer.everyMs) + 1);
     expect(account.odd).toEqual([]);
 
-    const statuses = [...account.statuses].map(([status, count]) => `${count} × ${status}`).join(", ");
+    const statuses = [...account.statuses]
+      .map(([status, count]) => `${count} × ${status}`)
+      .join(", ");
     return [
       `${account.runs.length} runs and ${account.wakes.length} wakes acknowledged (${statuses}; ${account.unanswered} without an answer);`,
       `${account.runs.length - givenUp} runs succeeded once, ${givenUp} given up visibly, ${turns} turns kept in order;`,

@@ -64,7 +64,9 @@ const PATIENCE_MS = 25_000;
 
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-async function createReceiver(arrived: Map<string, number>): Promise<{ url: string; close(): void }> {
+async function createReceiver(
+  arrived: Map<string, number>,
+): Promise<{ url: string; close(): void }> {
   const server = createServer((incoming, response) => {
     const key = String(incoming.headers["x-key"]);
     arrived.set(key, (arrived.get(key) ?? 0) + 1);
@@ -72,7 +74,10 @@ async function createReceiver(arrived: Map<string, number>): Promise<{ url: stri
     response.end();
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, close: () => void server.close() };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    close: () => void server.close(),
+  };
 }
 
 export async function createFleet(heartbeat: object): Promise<Fleet> {
@@ -116,14 +121,22 @@ export async function createFleet(heartbeat: object): Promise<Fleet> {
     account.statuses.set(status, (account.statuses.get(status) ?? 0) + 1);
     if (status === 202 && runId !== undefined) account.runs.push({ n, runId, key });
     else if (status === 200) account.wakes.push(`wake ${n}.`);
-    else if (status !== 503 || !/^\d+$/.test(answer.headers.get("retry-after") ?? "")) account.odd.push(`${status}`);
+    else if (status !== 503 || !/^\d+$/.test(answer.headers.get("retry-after") ?? ""))
+      account.odd.push(`${status}`);
   };
 
-  const sendOne = async (sender: number, urls: () => readonly string[], over: () => boolean): Promise<void> => {
+  const sendOne = async (
+    sender: number,
+    urls: () => readonly string[],
+    over: () => boolean,
+  ): Promise<void> => {
     for (let sent = 0; !over(); sent++) {
       const known = urls();
       const url = known[Math.floor(Math.random() * known.length)];
-      if (url !== undefined) await post(url, `hook:${sender}:${Math.floor(sent / PER_SESSION)}`).catch(() => void account.unanswered++);
+      if (url !== undefined)
+        await post(url, `hook:${sender}:${Math.floor(sent / PER_SESSION)}`).catch(
+          () => void account.unanswered++,
+        );
       await pause(PAUSE_MS);
     }
   };
@@ -137,7 +150,8 @@ export async function createFleet(heartbeat: object): Promise<Fleet> {
         cwd: dir,
         env: { STORE_URL: storeUrl, ROUSE_LOG_LEVEL: process.env["FLEET_LOG"] ?? "silent" },
       }),
-    send: async (senders, urls, over) => void (await Promise.all(Array.from({ length: senders }, (_, n) => sendOne(n, urls, over)))),
+    send: async (senders, urls, over) =>
+      void (await Promise.all(Array.from({ length: senders }, (_, n) => sendOne(n, urls, over)))),
     async close() {
       await provider.close();
       receiver.close();

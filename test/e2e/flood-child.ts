@@ -8,7 +8,10 @@ setPriority(15);
 const url = process.argv[2] as string;
 const agent = new Agent({ keepAlive: true });
 const body = JSON.stringify({ n: 0, text: "x".repeat(20_000) });
-const headers = { "content-type": "application/json", "x-hub-signature-256": `sha256=${"0".repeat(64)}` };
+const headers = {
+  "content-type": "application/json",
+  "x-hub-signature-256": `sha256=${"0".repeat(64)}`,
+};
 /** So many have been answered. */
 const UNDER_WAY = 50;
 let answered = 0;

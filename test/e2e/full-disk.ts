@@ -22,7 +22,11 @@ export interface DiskBound {
 export async function startDiskBound(dir: string, ...args: string[]): Promise<DiskBound> {
   const command = `trap '' XFSZ; exec "$0" "$@"`;
   const env = { ROUSE_LOG_LEVEL: process.env["FLEET_LOG"] ?? "silent" };
-  const program = await startProgram("bash", ["-c", command, process.execPath, ROUSE, "start", ...args], { cwd: dir, env });
+  const program = await startProgram(
+    "bash",
+    ["-c", command, process.execPath, ROUSE, "start", ...args],
+    { cwd: dir, env },
+  );
   const limit = (bytes: 0 | "unlimited"): Promise<unknown> =>
     run("prlimit", ["--pid", String(program.child.pid), `--fsize=${bytes}:unlimited`]);
   return {

@@ -78,8 +78,15 @@ export interface LoadOptions {
 }
 
 /** The config of the gateways: each hook has a session key of its own, and each run uses the same tokens. */
-function buildConfig(provider: Parameters<typeof modelConfig>[0], { hooks, ...mappings }: Limits, storeUrl: string | undefined): object {
-  const { models, agents } = modelConfig(provider) as { models: object; agents: { defaults: object } };
+function buildConfig(
+  provider: Parameters<typeof modelConfig>[0],
+  { hooks, ...mappings }: Limits,
+  storeUrl: string | undefined,
+): object {
+  const { models, agents } = modelConfig(provider) as {
+    models: object;
+    agents: { defaults: object };
+  };
   return {
     gateway: { port: 0, drainSeconds: 2, token: GATEWAY_TOKEN },
     ...(storeUrl !== undefined && { store: { url: storeUrl } }),
@@ -131,14 +138,20 @@ export async function createLoad({ storeUrl, urls }: LoadOptions): Promise<Load>
     if (url === undefined) return false;
     const answer = await fetch(`${url}/hooks/${order.mapping}`, {
       method: "POST",
-      headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json", "idempotency-key": `order-${order.n}` },
+      headers: {
+        authorization: `Bearer ${TOKEN}`,
+        "content-type": "application/json",
+        "idempotency-key": `order-${order.n}`,
+      },
       body: JSON.stringify({ n: order.n }),
       signal: AbortSignal.timeout(20_000),
     });
     const text = await answer.text();
     if (answer.status === 202) order.acceptedAt = performance.now();
-    else if (answer.status !== 503 || !answer.headers.has("retry-after")) odd.push(`${answer.status} ${text.slice(0, 200)}`);
-    else if (text.includes("limits.queue")) refused.set(order.mapping, (refused.get(order.mapping) ?? 0) + 1);
+    else if (answer.status !== 503 || !answer.headers.has("retry-after"))
+      odd.push(`${answer.status} ${text.slice(0, 200)}`);
+    else if (text.includes("limits.queue"))
+      refused.set(order.mapping, (refused.get(order.mapping) ?? 0) + 1);
     else return false;
     return true;
   };
@@ -148,7 +161,11 @@ export async function createLoad({ storeUrl, urls }: LoadOptions): Promise<Load>
     overlap,
     refused,
     odd,
-    configure: (limits) => writeFileSync(join(dir, "rouse.json5"), JSON.stringify(buildConfig(provider, limits, storeUrl))),
+    configure: (limits) =>
+      writeFileSync(
+        join(dir, "rouse.json5"),
+        JSON.stringify(buildConfig(provider, limits, storeUrl)),
+      ),
     start: () =>
       startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], {
         cwd: dir,
@@ -163,9 +180,12 @@ export async function createLoad({ storeUrl, urls }: LoadOptions): Promise<Load>
         await pause(everyMs);
       }
     },
-    started: (mapping) => orders.filter((order) => order.mapping === mapping && order.startedAt !== undefined).length,
+    started: (mapping) =>
+      orders.filter((order) => order.mapping === mapping && order.startedAt !== undefined).length,
     async admin(path) {
-      const answer = await fetch(`${urls()[0]}/admin/v1/${path}`, { headers: { authorization: `Bearer ${GATEWAY_TOKEN}` } });
+      const answer = await fetch(`${urls()[0]}/admin/v1/${path}`, {
+        headers: { authorization: `Bearer ${GATEWAY_TOKEN}` },
+      });
       if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
       return (await answer.json()) as Record<string, unknown>;
     },

@@ -40,12 +40,19 @@ describePostgres("a limit of one run at a time", () => {
         limits: { concurrent: 1 },
       },
     ];
-    const world = await createWorld({ config: { store: { url: url.href }, hooks: { token: TOKEN, mappings }, ...modelConfig(provider) } });
+    const world = await createWorld({
+      config: {
+        store: { url: url.href },
+        hooks: { token: TOKEN, mappings },
+        ...modelConfig(provider),
+      },
+    });
     worlds.push(world);
     return [world, proxy];
   };
   const until = async (done: () => Promise<boolean> | boolean, ms: number): Promise<void> => {
-    for (const end = performance.now() + ms; !(await done()) && performance.now() < end;) await pause(50);
+    for (const end = performance.now() + ms; !(await done()) && performance.now() < end;)
+      await pause(50);
   };
   const accept = async (world: World, n: number): Promise<void> => {
     await until(async () => (await world.post("/hooks/ask", { n })).status === 202, 60_000);
@@ -55,40 +62,44 @@ describePostgres("a limit of one run at a time", () => {
     return (await plainly((client) => client.query(text))).rows[0].n as number;
   };
 
-  it("is kept where a start is committed late, by a gateway that was silent for longer than a lease", { timeout: 180_000 }, async () => {
-    let underWay = 0;
-    let most = 0;
-    let release = (): void => undefined;
-    const released = new Promise<void>((done) => (release = done));
-    provider.answer = async () => {
-      most = Math.max(most, ++underWay);
-      await released;
-      underWay--;
-      return "fine";
-    };
-    let isCut = false;
-    const [a, toA] = await open((bytes) => {
-      if (isCut || !bytes.includes('"status":"running"')) return;
-      // What would start the run is lost.
-      isCut = true;
-      toA.set("hanging");
-    });
-    const [b, toB] = await open();
-    toB.set("hanging");
-    await accept(a, 1);
-    await until(() => isCut, 60_000);
-    await until(async () => (await countSilent()) === 2, 60_000);
-    expect([isCut, await countSilent(), underWay]).toEqual([true, 2, 0]);
-    // It does not free the jobs of the other one yet, which may have been cut off as it was.
-    toB.set("open");
-    await accept(b, 2);
-    await until(() => underWay === 1, 4_000);
-    toA.set("open");
-    await until(() => underWay > 0, 60_000);
-    await pause(6_000);
-    expect([underWay, most]).toEqual([1, 1]);
-    release();
-    await until(() => provider.requests.length === 2 && underWay === 0, 60_000);
-    expect([provider.requests.length, most]).toEqual([2, 1]);
-  });
+  it(
+    "is kept where a start is committed late, by a gateway that was silent for longer than a lease",
+    { timeout: 180_000 },
+    async () => {
+      let underWay = 0;
+      let most = 0;
+      let release = (): void => undefined;
+      const released = new Promise<void>((done) => (release = done));
+      provider.answer = async () => {
+        most = Math.max(most, ++underWay);
+        await released;
+        underWay--;
+        return "fine";
+      };
+      let isCut = false;
+      const [a, toA] = await open((bytes) => {
+        if (isCut || !bytes.includes('"status":"running"')) return;
+        // What would start the run is lost.
+        isCut = true;
+        toA.set("hanging");
+      });
+      const [b, toB] = await open();
+      toB.set("hanging");
+      await accept(a, 1);
+      await until(() => isCut, 60_000);
+      await until(async () => (await countSilent()) === 2, 60_000);
+      expect([isCut, await countSilent(), underWay]).toEqual([true, 2, 0]);
+      // It does not free the jobs of the other one yet, which may have been cut off as it was.
+      toB.set("open");
+      await accept(b, 2);
+      await until(() => underWay === 1, 4_000);
+      toA.set("open");
+      await until(() => underWay > 0, 60_000);
+      await pause(6_000);
+      expect([underWay, most]).toEqual([1, 1]);
+      release();
+      await until(() => provider.requests.length === 2 && underWay === 0, 60_000);
+      expect([provider.requests.length, most]).toEqual([2, 1]);
+    },
+  );
 });

@@ -1,7 +1,15 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { describePostgres, newSchema } from "../store/postgres.ts";
 import { scale } from "../soak.ts";
-import { createLoad, pause, RUN_TOKENS, RUN_USD, type Limits, type Load, type Order } from "./limits-load.ts";
+import {
+  createLoad,
+  pause,
+  RUN_TOKENS,
+  RUN_USD,
+  type Limits,
+  type Load,
+  type Order,
+} from "./limits-load.ts";
 import type { Program } from "./program.ts";
 
 const KILL_EVERY_MS = scale(3000, 4000);
@@ -12,14 +20,26 @@ const PATIENCE_MS = 90_000;
 const BIG = 1_000_000;
 /** Of what hooks send, some limit binds every mapping; `flood` and `calm` share the places of all hooks. */
 const LIMITS = {
-  hooks: { concurrent: 6, runsPerHour: BIG, tokensPerDay: BIG, budget: { perDay: "1000 USD" }, queue: 5000 },
+  hooks: {
+    concurrent: 6,
+    runsPerHour: BIG,
+    tokensPerDay: BIG,
+    budget: { perDay: "1000 USD" },
+    queue: 5000,
+  },
   flood: {},
   calm: {},
   narrow: { concurrent: 2 },
   hourly: { runsPerHour: 25 },
   tokens: { tokensPerDay: 20 * RUN_TOKENS },
   money: { budget: { perDay: `${20 * RUN_USD} USD` } },
-  every: { concurrent: 2, runsPerHour: 15, tokensPerDay: 1000 * RUN_TOKENS, budget: { perDay: "100 USD" }, queue: 500 },
+  every: {
+    concurrent: 2,
+    runsPerHour: 15,
+    tokensPerDay: 1000 * RUN_TOKENS,
+    budget: { perDay: "100 USD" },
+    queue: 500,
+  },
   short: { concurrent: 1, queue: 4 },
 } satisfies Limits;
 /** How many runs use up a limit of an hour or a day. */
@@ -34,8 +54,24 @@ const RAISED: Limits = {
 };
 /** How many hooks each mapping gets, and how often. Limits of an hour or a day are reached between two kills. */
 const TRAFFIC: Record<string, [count: number, everyMs: number]> = scale(
-  { flood: [120, 10], calm: [9, 800], narrow: [15, 400], hourly: [40, 150], tokens: [35, 180], money: [35, 180], every: [25, 250] },
-  { flood: [220, 10], calm: [16, 900], narrow: [30, 400], hourly: [45, 300], tokens: [40, 350], money: [40, 350], every: [30, 450] },
+  {
+    flood: [120, 10],
+    calm: [9, 800],
+    narrow: [15, 400],
+    hourly: [40, 150],
+    tokens: [35, 180],
+    money: [35, 180],
+    every: [25, 250],
+  },
+  {
+    flood: [220, 10],
+    calm: [16, 900],
+    narrow: [30, 400],
+    hourly: [45, 300],
+    tokens: [40, 350],
+    money: [40, 350],
+    every: [30, 450],
+  },
 );
 /** So many senders at once of so many hooks each: more than have room in the queue. */
 const SHORT = { senders: 8, count: scale(10, 25) };
@@ -51,7 +87,8 @@ async function killInTurn(): Promise<void> {
   for (let turn = 0; turn < KILLS; turn++) {
     await pause(KILL_EVERY_MS);
     // A start that is cut off is counted already.
-    for (let waited = 0; !load.overlap.isUnderWay("hourly") && waited < 1000; waited += 5) await pause(5);
+    for (let waited = 0; !load.overlap.isUnderWay("hourly") && waited < 1000; waited += 5)
+      await pause(5);
     const victim = turn % programs.length;
     const program = programs[victim];
     programs[victim] = undefined;
@@ -60,7 +97,11 @@ async function killInTurn(): Promise<void> {
   }
 }
 
-async function until(what: string, ms: number, isSo: () => boolean | Promise<boolean>): Promise<void> {
+async function until(
+  what: string,
+  ms: number,
+  isSo: () => boolean | Promise<boolean>,
+): Promise<void> {
   for (const end = performance.now() + ms; !(await isSo()); await pause(200)) {
     if (performance.now() > end) throw new Error(`${what} within ${ms / 1000} s`);
   }
@@ -79,7 +120,9 @@ const countRuns = async (status: string): Promise<number> =>
 
 function expectPlacesKept(): void {
   for (const name of ["hooks", "narrow", "every", "short"] as const)
-    expect([name, load.overlap.most.get(name) ?? 0]).toSatisfy(([, most]) => most <= LIMITS[name].concurrent);
+    expect([name, load.overlap.most.get(name) ?? 0]).toSatisfy(
+      ([, most]) => most <= LIMITS[name].concurrent,
+    );
 }
 
 /** How many runs of `flood` that were accepted later started before each run of `calm`. */
@@ -89,35 +132,50 @@ function countOvertaken(): number[] {
     .filter(({ mapping }) => mapping === "calm")
     .map(
       ({ acceptedAt = 0, startedAt = Infinity }) =>
-        flood.filter((one) => (one.startedAt ?? 0) > acceptedAt && (one.startedAt ?? 0) < startedAt).length,
+        flood.filter((one) => (one.startedAt ?? 0) > acceptedAt && (one.startedAt ?? 0) < startedAt)
+          .length,
     )
     .toSorted((a, b) => a - b);
 }
 
 async function testLoad(gateways: number, storeUrl: string | undefined): Promise<string> {
   const began = performance.now();
-  load = await createLoad({ storeUrl, urls: () => programs.flatMap((program) => program?.url ?? []) });
+  load = await createLoad({
+    storeUrl,
+    urls: () => programs.flatMap((program) => program?.url ?? []),
+  });
   load.configure(LIMITS);
   programs = [await load.start()];
   programs.push(...(await Promise.all(Array.from({ length: gateways - 1 }, () => load.start()))));
 
   await Promise.all([
     killInTurn(),
-    ...Object.entries(TRAFFIC).map(([mapping, [count, everyMs]]) => load.send(mapping, count, everyMs)),
+    ...Object.entries(TRAFFIC).map(([mapping, [count, everyMs]]) =>
+      load.send(mapping, count, everyMs),
+    ),
     ...Array.from({ length: SHORT.senders }, () => load.send("short", SHORT.count, 0)),
   ]);
   const lastKill = performance.now();
   // All that no limit of an hour or a day holds back is done.
-  await until("the queue drains", PATIENCE_MS, () => ["flood", "calm", "narrow", "short"].every((mapping) => (left()[mapping] ?? 0) === 0));
+  await until("the queue drains", PATIENCE_MS, () =>
+    ["flood", "calm", "narrow", "short"].every((mapping) => (left()[mapping] ?? 0) === 0),
+  );
   // What gateways had borrowed that were killed is lent again.
-  await until("limits are used up", PATIENCE_MS, () => Object.entries(USED_UP).every(([mapping, count]) => load.started(mapping) >= count));
-  await until("what may start has ended", PATIENCE_MS, async () => (await countRuns("running")) === 0);
+  await until("limits are used up", PATIENCE_MS, () =>
+    Object.entries(USED_UP).every(([mapping, count]) => load.started(mapping) >= count),
+  );
+  await until(
+    "what may start has ended",
+    PATIENCE_MS,
+    async () => (await countRuns("running")) === 0,
+  );
   const drainedMs = performance.now() - lastKill;
   await pause(1500);
   expectPlacesKept();
   expect(load.overlap.most.get("hooks")).toBe(LIMITS.hooks.concurrent);
   // Each run counts once for all its tries, so that kills neither give starts away nor use any up.
-  for (const mapping of ["hourly", "every"] as const) expect([mapping, load.started(mapping)]).toEqual([mapping, USED_UP[mapping]]);
+  for (const mapping of ["hourly", "every"] as const)
+    expect([mapping, load.started(mapping)]).toEqual([mapping, USED_UP[mapping]]);
   // Runs under way when a limit is reached exceed it, at most as many as may run at the same time.
   for (const mapping of ["tokens", "money"] as const)
     expect(load.started(mapping)).toBeLessThan(USED_UP[mapping] + LIMITS.hooks.concurrent);
@@ -125,22 +183,34 @@ async function testLoad(gateways: number, storeUrl: string | undefined): Promise
   expect([...load.refused.keys()]).toEqual(["short"]);
   const overtaken = countOvertaken();
   // Some were with a gateway that was killed.
-  expect(overtaken[Math.floor(overtaken.length / 2)]).toBeLessThanOrEqual(2 * LIMITS.hooks.concurrent);
+  expect(overtaken[Math.floor(overtaken.length / 2)]).toBeLessThanOrEqual(
+    2 * LIMITS.hooks.concurrent,
+  );
 
   load.overlap.most.clear();
   load.configure(RAISED);
-  await until("the queue drains after limits are raised", PATIENCE_MS, () => Object.values(left()).every((count) => count === 0));
+  await until("the queue drains after limits are raised", PATIENCE_MS, () =>
+    Object.values(left()).every((count) => count === 0),
+  );
   await until(
     "all runs end",
     PATIENCE_MS,
-    async () => (await countRuns("running")) + (await countRuns("parked")) + (await countRuns("queued")) === 0,
+    async () =>
+      (await countRuns("running")) + (await countRuns("parked")) + (await countRuns("queued")) ===
+      0,
   );
   expectPlacesKept();
   // What the gateways that were killed had held is free again.
   expect(load.overlap.most.get("hooks")).toBe(LIMITS.hooks.concurrent);
   await until("no place stays taken", PATIENCE_MS, async () => {
-    const { checks } = (await load.admin("doctor")) as { checks: { id: string; message: string }[] };
-    return checks.find(({ id }) => id === "limits")?.message.includes(`0 of ${LIMITS.hooks.concurrent} at the same time`) ?? false;
+    const { checks } = (await load.admin("doctor")) as {
+      checks: { id: string; message: string }[];
+    };
+    return (
+      checks
+        .find(({ id }) => id === "limits")
+        ?.message.includes(`0 of ${LIMITS.hooks.concurrent} at the same time`) ?? false
+    );
   });
   expect(load.odd).toEqual([]);
   const calls = load.orders.reduce((sum, order) => sum + order.calls, 0);
@@ -154,13 +224,19 @@ describe("limits of every kind, while a gateway is killed", () => {
 });
 
 describePostgres("limits of every kind, while gateways are killed", () => {
-  it("are kept and starve no run with three gateways on one PostgreSQL", { timeout: 400_000 }, async () => {
-    const schema = newSchema();
-    try {
-      console.log(await testLoad(3, schema.url));
-    } finally {
-      await Promise.all(programs.splice(0).map((program) => program?.kill().catch(() => undefined)));
-      await schema.drop();
-    }
-  });
+  it(
+    "are kept and starve no run with three gateways on one PostgreSQL",
+    { timeout: 400_000 },
+    async () => {
+      const schema = newSchema();
+      try {
+        console.log(await testLoad(3, schema.url));
+      } finally {
+        await Promise.all(
+          programs.splice(0).map((program) => program?.kill().catch(() => undefined)),
+        );
+        await schema.drop();
+      }
+    },
+  );
 });

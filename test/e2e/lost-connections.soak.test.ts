@@ -11,34 +11,48 @@ const REPLACED_MS = 60_000;
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 describePostgres("after the network to PostgreSQL was interrupted", () => {
-  it("senders are answered, and hooks are accepted again once silent connections are replaced", { timeout: 180_000 }, async () => {
-    const schema = newSchema();
-    const proxy = await createProxy(new URL(schema.url));
-    const url = new URL(schema.url);
-    [url.hostname, url.port] = ["127.0.0.1", String(proxy.port)];
-    const mapping = { id: "orders", match: { path: "orders" }, messageTemplate: "{{id}}", dedupeKey: "{{id}}", deliver: false };
-    const world = await createWorld({ workers: false, config: { store: { url: url.href }, hooks: { mappings: [mapping] } } });
-    const post = async (id: number): Promise<number> => (await world.post("/hooks/orders", { id })).status;
-    try {
-      expect(await post(0)).toBe(202);
-      proxy.set("hanging");
-      const during = Promise.all([post(1), post(2)]);
-      await pause(INTERRUPTION_MS);
-      proxy.set("open");
-      const reopened = performance.now();
-      // Other connections have not lost anything, or are made anew: the server does answer.
-      while (performance.now() - reopened < REPLACED_MS) {
-        await world.admin("/admin/v1/events");
-        if ((await post(3)) === 202) break;
-        await pause(100);
+  it(
+    "senders are answered, and hooks are accepted again once silent connections are replaced",
+    { timeout: 180_000 },
+    async () => {
+      const schema = newSchema();
+      const proxy = await createProxy(new URL(schema.url));
+      const url = new URL(schema.url);
+      [url.hostname, url.port] = ["127.0.0.1", String(proxy.port)];
+      const mapping = {
+        id: "orders",
+        match: { path: "orders" },
+        messageTemplate: "{{id}}",
+        dedupeKey: "{{id}}",
+        deliver: false,
+      };
+      const world = await createWorld({
+        workers: false,
+        config: { store: { url: url.href }, hooks: { mappings: [mapping] } },
+      });
+      const post = async (id: number): Promise<number> =>
+        (await world.post("/hooks/orders", { id })).status;
+      try {
+        expect(await post(0)).toBe(202);
+        proxy.set("hanging");
+        const during = Promise.all([post(1), post(2)]);
+        await pause(INTERRUPTION_MS);
+        proxy.set("open");
+        const reopened = performance.now();
+        // Other connections have not lost anything, or are made anew: the server does answer.
+        while (performance.now() - reopened < REPLACED_MS) {
+          await world.admin("/admin/v1/events");
+          if ((await post(3)) === 202) break;
+          await pause(100);
+        }
+        expect(performance.now() - reopened).toBeLessThan(REPLACED_MS);
+        for (const status of await during) expect([202, 503]).toContain(status);
+      } finally {
+        proxy.set("open");
+        await world.stop();
+        proxy.close();
+        await schema.drop();
       }
-      expect(performance.now() - reopened).toBeLessThan(REPLACED_MS);
-      for (const status of await during) expect([202, 503]).toContain(status);
-    } finally {
-      proxy.set("open");
-      await world.stop();
-      proxy.close();
-      await schema.drop();
-    }
-  });
+    },
+  );
 });

@@ -60,12 +60,18 @@ describePostgres("versions side by side", () => {
     return world;
   };
   const order = async (world: World, id: number): Promise<string> => {
-    const { status, body } = await world.post("/hooks/shop", { id }, { "idempotency-key": `order-${id}` });
+    const { status, body } = await world.post(
+      "/hooks/shop",
+      { id },
+      { "idempotency-key": `order-${id}` },
+    );
     expect(status).toBe(202);
     return body.runId as string;
   };
-  const runOf = async (world: World, id: string) => (await world.admin(`/admin/v1/runs/${id}`)).body.run;
-  const succeeds = (world: World, id: string): Promise<boolean> => world.until(async () => (await runOf(world, id)).status === "succeeded");
+  const runOf = async (world: World, id: string) =>
+    (await world.admin(`/admin/v1/runs/${id}`)).body.run;
+  const succeeds = (world: World, id: string): Promise<boolean> =>
+    world.until(async () => (await runOf(world, id)).status === "succeeded");
   const toNext = async (): Promise<void> => {
     const db = await openDb(parseAddress(schema.url), silent);
     try {
@@ -93,26 +99,43 @@ describePostgres("versions side by side", () => {
       over = true;
       await sending;
       for (const id of sent) await succeeds(running, id);
-      expect((await running.post("/hooks/shop", { id: 0 }, { "idempotency-key": "order-0" })).body.runId).toBe(sent[0]);
+      expect(
+        (await running.post("/hooks/shop", { id: 0 }, { "idempotency-key": "order-0" })).body.runId,
+      ).toBe(sent[0]);
       expect((await running.post("/hooks/wake", { text: "still awake" })).status).toBe(200);
-      await running.until(async () => provider.requests.some((request) => provider.text(request).includes("still awake")));
+      await running.until(async () =>
+        provider.requests.some((request) => provider.text(request).includes("still awake")),
+      );
       expect((await running.get("/readyz")).status).toBe(200);
-      expect(await running.admin("/readyz?detail")).toMatchObject({ status: 200, body: { gateways: [{ self: true, alive: true }] } });
+      expect(await running.admin("/readyz?detail")).toMatchObject({
+        status: 200,
+        body: { gateways: [{ self: true, alive: true }] },
+      });
 
       // Commands go through the gateway that runs; a start, and what opens the store itself, says what is the matter.
-      await cli.write("rouse.json5", { store: { url: schema.url }, hooks: { enabled: true, token: TOKEN } });
+      await cli.write("rouse.json5", {
+        store: { url: schema.url },
+        hooks: { enabled: true, token: TOKEN },
+      });
       for (const args of [["start"], ["store", "migrate"], ["events", "list"]]) {
         const { code, err } = await cli.rouse(args);
         expect([args, code]).toEqual([args, 1]);
-        expect(err).toContain(`schema ${MIGRATIONS.length + 1} by a newer version of the program (known here up to ${MIGRATIONS.length})`);
+        expect(err).toContain(
+          `schema ${MIGRATIONS.length + 1} by a newer version of the program (known here up to ${MIGRATIONS.length})`,
+        );
       }
       expect(JSON.parse((await cli.rouse(["store", "status", "--json"])).out)).toMatchObject({
         schema: MIGRATIONS.length + 1,
         known: MIGRATIONS.length,
       });
-      expect((await cli.rouse(["events", "list"], { env: { ROUSE_STATE_DIR: join(dir, ".rouse") } })).code).toBe(0);
+      expect(
+        (await cli.rouse(["events", "list"], { env: { ROUSE_STATE_DIR: join(dir, ".rouse") } }))
+          .code,
+      ).toBe(0);
       const columns = await plainly((client) =>
-        client.query<{ weight: string }>(`SELECT DISTINCT weight FROM "${schema.name}".runs WHERE colour IS NULL`),
+        client.query<{ weight: string }>(
+          `SELECT DISTINCT weight FROM "${schema.name}".runs WHERE colour IS NULL`,
+        ),
       );
       expect(columns.rows).toEqual([{ weight: "0" }]);
     },
@@ -128,12 +151,19 @@ describePostgres("versions side by side", () => {
       const old = await plainly(async (client) => {
         await client.query(`SET search_path TO "${schema.name}"`);
         await client.query("UPDATE runs SET mapping = NULL");
-        const { rows } = await client.query<{ id: string }>("INSERT INTO holders DEFAULT VALUES RETURNING id");
-        await client.query("UPDATE jobs SET holder = $1, ready = NULL, attempts = 1, starts = 1 WHERE id = $2", [rows[0]?.id, held]);
+        const { rows } = await client.query<{ id: string }>(
+          "INSERT INTO holders DEFAULT VALUES RETURNING id",
+        );
+        await client.query(
+          "UPDATE jobs SET holder = $1, ready = NULL, attempts = 1, starts = 1 WHERE id = $2",
+          [rows[0]?.id, held],
+        );
         return rows[0]?.id;
       });
       const beat = setInterval(() => {
-        void plainly((client) => client.query(`UPDATE "${schema.name}".holders SET seen = now() WHERE id = $1`, [old]));
+        void plainly((client) =>
+          client.query(`UPDATE "${schema.name}".holders SET seen = now() WHERE id = $1`, [old]),
+        );
       }, 1000);
       try {
         worlds = [];
@@ -146,7 +176,10 @@ describePostgres("versions side by side", () => {
         expect((await fresh.admin("/readyz?detail")).body.gateways).toHaveLength(1);
         expect((await fresh.admin("/admin/v1/doctor")).status).toBe(200);
         clearInterval(beat);
-        for (const end = Date.now() + 20_000; (await runOf(fresh, held)).status !== "succeeded" && Date.now() < end;)
+        for (
+          const end = Date.now() + 20_000;
+          (await runOf(fresh, held)).status !== "succeeded" && Date.now() < end;
+        )
           await new Promise((done) => setTimeout(done, 100));
         expect(await runOf(fresh, held)).toMatchObject({ status: "succeeded" });
       } finally {
@@ -161,7 +194,9 @@ describePostgres("versions side by side", () => {
       });
       expect(turns.map(({ runId }) => runId)).toEqual([held]);
       await store.close();
-      expect(provider.requests.filter((request) => provider.text(request).endsWith("order 1"))).toHaveLength(1);
+      expect(
+        provider.requests.filter((request) => provider.text(request).endsWith("order 1")),
+      ).toHaveLength(1);
     },
   );
 });

@@ -11,7 +11,12 @@ import { roomsPlugin, sentTo } from "./rooms.ts";
 import { createWorld, TOKEN, type World } from "./world.ts";
 
 const REPLY = Array.from({ length: 12 }, (_, n) => `sentence number ${n}.`).join(" ");
-const MAPPING = { id: "order", match: { path: "order" }, messageTemplate: "order {{id}}", wakeMode: "next-heartbeat" };
+const MAPPING = {
+  id: "order",
+  match: { path: "order" },
+  messageTemplate: "order {{id}}",
+  wakeMode: "next-heartbeat",
+};
 
 /** The channel may have it before the command asks how it is. */
 const SENT = "(?:pending|delivered)";
@@ -62,7 +67,8 @@ async function order(here: World, id: number) {
   const { body } = await here.post("/hooks/order", { id });
   return ended(here, body.runId);
 }
-const deliveries = async (here: World, query = "") => (await here.admin(`/admin/v1/deliveries${query}`)).body.deliveries;
+const deliveries = async (here: World, query = "") =>
+  (await here.admin(`/admin/v1/deliveries${query}`)).body.deliveries;
 const metric = async (here: World, line: string): Promise<boolean> =>
   String((await here.admin("/metrics")).body)
     .split("\n")
@@ -74,7 +80,15 @@ async function rouse(...args: string[]): Promise<{ code: number; out: string }> 
   const terminal = { in: false, out: false, err: false, columns: undefined };
   // The line that says which config answers is about no delivery.
   const err = (text: string): void => void (out += text.startsWith("config: ") ? "" : text);
-  const io: CliIo = { out: (text) => (out += text), err, env: {}, cwd: dir, now: Date.now, exitCode: 0, terminal };
+  const io: CliIo = {
+    out: (text) => (out += text),
+    err,
+    env: {},
+    cwd: dir,
+    now: Date.now,
+    exitCode: 0,
+    terminal,
+  };
   return { code: await runCli(args, io), out };
 }
 
@@ -82,23 +96,42 @@ describe("a reply without a route", () => {
   it("is a failed delivery, listed, counted, found by doctor and logged once per mapping", async () => {
     const here = await start({});
     const [first, second] = [await order(here, 1), await order(here, 2)];
-    expect(first.delivery).toMatchObject({ status: "no_route", channel: null, to: null, error: { code: "no_route" } });
+    expect(first.delivery).toMatchObject({
+      status: "no_route",
+      channel: null,
+      to: null,
+      error: { code: "no_route" },
+    });
     const listed = await deliveries(here, "?status=failed");
     expect(listed).toMatchObject(
-      [second, first].map(({ id }) => ({ runId: id, status: "failed", channel: "last", to: null, error: { code: "no_route" } })),
+      [second, first].map(({ id }) => ({
+        runId: id,
+        status: "failed",
+        channel: "last",
+        to: null,
+        error: { code: "no_route" },
+      })),
     );
     expect(await deliveries(here, "?status=no_route")).toEqual(listed);
-    expect((await rouse("deliveries", "list")).out).toMatch(/failed +last +– .*no_route: the owner has not written/);
+    expect((await rouse("deliveries", "list")).out).toMatch(
+      /failed +last +– .*no_route: the owner has not written/,
+    );
     expect(await metric(here, 'rouse_store_rows{kind="deliveries",state="no_route"} 2')).toBe(true);
-    expect(await metric(here, 'rouse_deliveries_total{channel="last",status="no_route"} 2')).toBe(true);
+    expect(await metric(here, 'rouse_deliveries_total{channel="last",status="no_route"} 2')).toBe(
+      true,
+    );
     expect(await check(here, "routes")).toMatchObject({
       status: "warn",
       message: expect.stringMatching(
         /^replies without a route: 2, .*the mapping "order".*set its `defaultTo`.*`rouse deliveries retry --no-route`/,
       ),
     });
-    const logged = here.logged.filter((line) => line.includes("replies have no route: they are kept"));
-    expect(logged.map((line) => JSON.parse(line) as object)).toMatchObject([{ mapping: "order", runId: first.id }]);
+    const logged = here.logged.filter((line) =>
+      line.includes("replies have no route: they are kept"),
+    );
+    expect(logged.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { mapping: "order", runId: first.id },
+    ]);
   });
 
   it("is sent by a retry once there is a route, in pieces of that channel and without a model call; before, nothing changes", async () => {
@@ -108,7 +141,10 @@ describe("a reply without a route", () => {
     const early = await before.admin(`/admin/v1/deliveries/${kept.id}/retry`, { method: "POST" });
     expect([early.status, early.body.error]).toMatchObject([
       409,
-      { code: "no_route", message: expect.stringMatching(/^there is still no route: .*`defaultTo`/) },
+      {
+        code: "no_route",
+        message: expect.stringMatching(/^there is still no route: .*`defaultTo`/),
+      },
     ]);
     expect(await deliveries(before)).toEqual([kept]);
     await before.gateway.stop();
@@ -120,7 +156,12 @@ describe("a reply without a route", () => {
       code: 0,
       out: expect.stringMatching(new RegExp(`^${kept.id}  ${SENT}  rooms lobby\n$`)),
     });
-    expect((await ended(here, run.id)).delivery).toMatchObject({ status: "delivered", channel: "rooms", to: "lobby", error: null });
+    expect((await ended(here, run.id)).delivery).toMatchObject({
+      status: "delivered",
+      channel: "rooms",
+      to: "lobby",
+      error: null,
+    });
     const sent = sentTo(folder, "rooms");
     expect(sent.every(({ to, text }) => to === "lobby" && text.length <= 50)).toBe(true);
     expect(sent.map(({ text }) => text).join(" ")).toBe(REPLY);
@@ -145,7 +186,9 @@ describe("a reply without a route", () => {
     expect([code, out]).toEqual([
       1,
       expect.stringMatching(
-        new RegExp(`(?:.*  ${SENT}  sends one message to rooms lobby\n){2}.*write a room in small.*\n2 retried, 1 failed\n$`),
+        new RegExp(
+          `(?:.*  ${SENT}  sends one message to rooms lobby\n){2}.*write a room in small.*\n2 retried, 1 failed\n$`,
+        ),
       ),
     ]);
     await here.until(async () => sentTo(folder, "rooms").length === 2);
@@ -163,7 +206,9 @@ describe("a reply without a route", () => {
     expect((await ended(here, runId)).delivery.status).toBe("no_route");
     await reconfigure(here, { defaultTo: "lobby" });
     await here.post("/hooks/agent", body);
-    await here.until(async () => (await here.get(`/hooks/runs/${runId}`)).body.run.delivery.status === "delivered");
+    await here.until(
+      async () => (await here.get(`/hooks/runs/${runId}`)).body.run.delivery.status === "delivered",
+    );
     expect(provider.requests).toHaveLength(1);
   });
 
@@ -174,15 +219,23 @@ describe("a reply without a route", () => {
     await reconfigure(here, { defaultTo: "lobby" });
     provider.answer = () => "Now it works.";
     await here.admin(`/admin/v1/runs/${id}/retry`, { method: "POST" });
-    await here.until(async () => (await here.get(`/hooks/runs/${id}`)).body.run.delivery.status === "delivered");
+    await here.until(
+      async () => (await here.get(`/hooks/runs/${id}`)).body.run.delivery.status === "delivered",
+    );
     expect(sentTo(folder, "rooms")).toEqual([{ to: "lobby", text: "Now it works." }]);
   });
 
   it("may be for a channel that is not configured", async () => {
     const here = await start({}, { mappings: [{ ...MAPPING, channel: "console", to: "ops" }] });
     expect((await order(here, 1)).delivery.error.message).toContain("`channels.console`");
-    expect(await deliveries(here)).toMatchObject([{ status: "failed", channel: "console", to: "ops", error: { code: "no_route" } }]);
-    here.write("rouse.json5", { gateway: { port: 0 }, ...configOf({}), channels: { rooms: { folder }, console: {} } });
+    expect(await deliveries(here)).toMatchObject([
+      { status: "failed", channel: "console", to: "ops", error: { code: "no_route" } },
+    ]);
+    here.write("rouse.json5", {
+      gateway: { port: 0 },
+      ...configOf({}),
+      channels: { rooms: { folder }, console: {} },
+    });
     expect(await here.gateway.reload()).toMatchObject({ ok: true });
     await rouse("deliveries", "retry", "--no-route");
     await here.until(async () => here.printed.some((text) => text.includes("reply to ops")));
@@ -190,7 +243,8 @@ describe("a reply without a route", () => {
 
   it("may be a heartbeat's; nothing is kept of an acknowledgement, nor where nothing is to be sent", async () => {
     const here = await start({});
-    provider.answer = (request) => (provider.text(request).includes("loud") ? "Look at the disk." : "HEARTBEAT_OK");
+    provider.answer = (request) =>
+      provider.text(request).includes("loud") ? "Look at the disk." : "HEARTBEAT_OK";
     await here.post("/hooks/wake", { text: "nothing much" });
     await here.until(async () => provider.requests.length === 1);
     const { body } = await here.post("/hooks/agent", { message: "x", wakeMode: "next-heartbeat" });
@@ -200,8 +254,16 @@ describe("a reply without a route", () => {
       const all = await deliveries(here);
       return all.length > 0 && all;
     });
-    expect(kept).toMatchObject({ status: "failed", channel: "last", to: null, error: { code: "no_route" } });
-    expect((await here.admin(`/admin/v1/runs/${kept.runId}`)).body.run).toMatchObject({ kind: "heartbeat", delivery: "no_route" });
+    expect(kept).toMatchObject({
+      status: "failed",
+      channel: "last",
+      to: null,
+      error: { code: "no_route" },
+    });
+    expect((await here.admin(`/admin/v1/runs/${kept.runId}`)).body.run).toMatchObject({
+      kind: "heartbeat",
+      delivery: "no_route",
+    });
   });
 
   describe("with a callback", () => {
@@ -221,28 +283,43 @@ describe("a reply without a route", () => {
       await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
       const secret = Buffer.from("a secret of thirty-two characters").toString("base64");
-      const here = await start({}, { callbackHosts: ["127.0.0.1"], mappings: [{ ...MAPPING, callback: { url, secret } }] });
+      const here = await start(
+        {},
+        { callbackHosts: ["127.0.0.1"], mappings: [{ ...MAPPING, callback: { url, secret } }] },
+      );
       await order(here, 1);
       await here.until(async () => receipts.length === 1);
-      expect(receipts[0]?.run.delivery).toMatchObject({ status: "no_route", channel: null, to: null, error: { code: "no_route" } });
+      expect(receipts[0]?.run.delivery).toMatchObject({
+        status: "no_route",
+        channel: null,
+        to: null,
+        error: { code: "no_route" },
+      });
     });
   });
 });
 
 describe("the config", () => {
   it("warns of each mapping whose replies can have no route, and of a heartbeat that is sent to a named place", async () => {
-    const { agents, ...config } = configOf({}, { presets: ["uptime-kuma"] }) as { agents: { defaults: object } };
+    const { agents, ...config } = configOf({}, { presets: ["uptime-kuma"] }) as {
+      agents: { defaults: object };
+    };
     const heartbeat = { channel: "rooms" };
     world = await createWorld({
       dir,
       files: {
         "plugins/rooms.ts": roomsPlugin("rooms"),
-        "mappings/more.json5": { id: "more", mappings: [{ ...MAPPING, id: "more", match: { path: "more" } }] },
+        "mappings/more.json5": {
+          id: "more",
+          mappings: [{ ...MAPPING, id: "more", match: { path: "more" } }],
+        },
       },
       config: { ...config, agents: { ...agents, defaults: { ...agents.defaults, heartbeat } } },
       start: false,
     });
-    const warnings = world.gateway.status().warnings.filter(({ message }) => message.startsWith("replies have no route"));
+    const warnings = world.gateway
+      .status()
+      .warnings.filter(({ message }) => message.startsWith("replies have no route"));
     expect(warnings.map(({ path }) => path)).toEqual([
       "hooks.mappings[0].channel",
       "mappings/more.json5: mappings[0].channel",
@@ -254,19 +331,23 @@ describe("the config", () => {
     expect(validated.code).toBe(0);
     // The name of the file goes to the place before the path.
     for (const { path, message } of warnings)
-      expect(validated.out).toContain(`  ${path.replace("mappings/more.json5: ", "")}: ${message}\n`);
+      expect(validated.out).toContain(
+        `  ${path.replace("mappings/more.json5: ", "")}: ${message}\n`,
+      );
   });
 
   it("says so in the log at the start and after a reload, and to a caller", async () => {
     const here = await start({});
-    const logged = () => here.logged.filter((line) => line.includes("replies have no route: the owner")).length;
+    const logged = () =>
+      here.logged.filter((line) => line.includes("replies have no route: the owner")).length;
     expect(logged()).toBe(1);
     await reconfigure(here, { defaultTo: "lobby" });
     expect(logged()).toBe(1);
     await reconfigure(here, {});
     expect(logged()).toBe(2);
     const post = async (deliver: boolean) =>
-      (await here.post("/hooks/agent", { message: "x", deliver, wakeMode: "next-heartbeat" })).body.warnings;
+      (await here.post("/hooks/agent", { message: "x", deliver, wakeMode: "next-heartbeat" })).body
+        .warnings;
     expect(await post(true)).toEqual([expect.stringContaining("replies have no route: the owner")]);
     expect(await post(false)).toBeUndefined();
   });

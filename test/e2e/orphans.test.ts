@@ -16,8 +16,16 @@ beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), "rouse-orphans-"));
   mkdirSync(join(dir, "transforms"));
   writeFileSync(join(dir, "transforms/loop.js"), LOOP);
-  const mapping = { id: "loop", match: { path: "loop" }, transform: { module: "loop.js" }, deliver: false };
-  const config = { gateway: { port: 0 }, hooks: { enabled: true, token: TOKEN, transformTimeoutSeconds: 600, mappings: [mapping] } };
+  const mapping = {
+    id: "loop",
+    match: { path: "loop" },
+    transform: { module: "loop.js" },
+    deliver: false,
+  };
+  const config = {
+    gateway: { port: 0 },
+    hooks: { enabled: true, token: TOKEN, transformTimeoutSeconds: 600, mappings: [mapping] },
+  };
   writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
   program = await startProgram(process.execPath, [ROUSE, "start", "--no-workers"], { cwd: dir });
 });
@@ -49,7 +57,9 @@ async function until(holds: () => boolean): Promise<void> {
 /** Posts a hook whose transform loops, and waits until it does. */
 async function loop(): Promise<number> {
   const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
-  void fetch(`${program.url}/hooks/loop`, { method: "POST", headers, body: "{}" }).catch(() => undefined);
+  void fetch(`${program.url}/hooks/loop`, { method: "POST", headers, body: "{}" }).catch(
+    () => undefined,
+  );
   const begun = new Map<number, number>();
   let busy: number | undefined;
   await until(() => {
@@ -64,13 +74,17 @@ async function loop(): Promise<number> {
   return busy as number;
 }
 
-it.runIf(process.platform === "linux")("a transform that loops ends with a gateway that is killed", { timeout: 90_000 }, async () => {
-  await loop();
-  const shells = list("/bin/sh");
-  process.kill(program.child.pid as number, "SIGKILL");
-  await until(() => list("").length === 0);
-  expect(shells).toHaveLength(1);
-});
+it.runIf(process.platform === "linux")(
+  "a transform that loops ends with a gateway that is killed",
+  { timeout: 90_000 },
+  async () => {
+    await loop();
+    const shells = list("/bin/sh");
+    process.kill(program.child.pid as number, "SIGKILL");
+    await until(() => list("").length === 0);
+    expect(shells).toHaveLength(1);
+  },
+);
 
 it.runIf(process.platform === "linux")(
   "and with one that is stopped, which leaves nothing behind either",

@@ -49,7 +49,8 @@ async function createOutage({ onTestFinished }: TestContext) {
   const ended = async (ids: readonly string[]): Promise<(RunRecord | undefined)[]> => {
     const { store } = await openStore({ url: postgres.url.href, clock: systemClock, log: silent });
     try {
-      const read = (): Promise<(RunRecord | undefined)[]> => Promise.all(ids.map((id) => store.get("run", id)));
+      const read = (): Promise<(RunRecord | undefined)[]> =>
+        Promise.all(ids.map((id) => store.get("run", id)));
       await until(async () => (await read()).every((run) => run?.endedAt !== undefined));
       return await read();
     } finally {
@@ -60,12 +61,20 @@ async function createOutage({ onTestFinished }: TestContext) {
 }
 
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
-const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}`, "content-type": "application/json" });
+const bearer = (token: string): Record<string, string> => ({
+  authorization: `Bearer ${token}`,
+  "content-type": "application/json",
+});
 const post = (to: Program, message: string): Promise<Response> =>
   fetch(`${to.url}/hooks/agent`, {
     method: "POST",
     headers: bearer(TOKEN),
-    body: JSON.stringify({ message, sessionKey: `hook:${message}`, deliver: false, wakeMode: "next-heartbeat" }),
+    body: JSON.stringify({
+      message,
+      sessionKey: `hook:${message}`,
+      deliver: false,
+      wakeMode: "next-heartbeat",
+    }),
     signal: AbortSignal.timeout(PATIENCE_MS),
   });
 const accept = async (to: Program, message: string): Promise<string> =>
@@ -89,14 +98,18 @@ describePrivatePostgres("turns under way while PostgreSQL is away", () => {
       const { provider, postgres, start, ended } = await createOutage(context);
       const gateway = await start();
       const release = holdAnswers(provider);
-      const ids = await Promise.all(Array.from({ length: 6 }, (_, n) => accept(gateway, `order-${n}.`)));
+      const ids = await Promise.all(
+        Array.from({ length: 6 }, (_, n) => accept(gateway, `order-${n}.`)),
+      );
       await until(() => provider.requests.length === 6);
       await postgres.stop("fast");
       release();
       await pause(4000);
       await postgres.start();
       const runs = await ended(ids);
-      expect(runs.map((run) => [run?.status, run?.reply, run?.attempts])).toEqual(ids.map(() => ["succeeded", "paid", 1]));
+      expect(runs.map((run) => [run?.status, run?.reply, run?.attempts])).toEqual(
+        ids.map(() => ["succeeded", "paid", 1]),
+      );
       expect(provider.requests).toHaveLength(6);
     },
   );
@@ -108,7 +121,9 @@ describePrivatePostgres("turns under way while PostgreSQL is away", () => {
       const { provider, postgres, start, ended } = await createOutage(context);
       const gateways = [await start(), await start()] as const;
       const release = holdAnswers(provider);
-      const ids = await Promise.all(Array.from({ length: 12 }, (_, n) => accept(gateways[n % 2] as Program, `order-${n}.`)));
+      const ids = await Promise.all(
+        Array.from({ length: 12 }, (_, n) => accept(gateways[n % 2] as Program, `order-${n}.`)),
+      );
       await until(() => provider.requests.length === 12);
       for (const seconds of scale([14], [4, 14, 4])) {
         await postgres.stop("fast");
@@ -120,7 +135,9 @@ describePrivatePostgres("turns under way while PostgreSQL is away", () => {
       }
       release();
       const runs = await ended(ids);
-      expect(runs.map((run) => [run?.status, run?.attempts])).toEqual(ids.map(() => ["succeeded", 1]));
+      expect(runs.map((run) => [run?.status, run?.attempts])).toEqual(
+        ids.map(() => ["succeeded", 1]),
+      );
       expect(provider.requests).toHaveLength(12);
     },
   );
@@ -164,21 +181,40 @@ describePrivatePostgres("PostgreSQL that is suspended", () => {
       const gateway = await start();
       const first = await accept(gateway, "before.");
       await ended([first]);
-      const chat = JSON.stringify({ model: "main", messages: [{ role: "user", content: "hello" }] });
+      const chat = JSON.stringify({
+        model: "main",
+        messages: [{ role: "user", content: "hello" }],
+      });
       const ask = (path: string, init: RequestInit): Promise<Response> =>
         fetch(`${gateway.url}/${path}`, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
       const calls: [string, () => Promise<Response>][] = [
         ["hook", () => post(gateway, "frozen.")],
-        ["wake", () => ask("hooks/wake", { method: "POST", headers: bearer(TOKEN), body: JSON.stringify({ text: "frozen." }) })],
+        [
+          "wake",
+          () =>
+            ask("hooks/wake", {
+              method: "POST",
+              headers: bearer(TOKEN),
+              body: JSON.stringify({ text: "frozen." }),
+            }),
+        ],
         ["receipt", () => ask(`hooks/runs/${first}`, { headers: bearer(TOKEN) })],
         ["runs", () => ask("admin/v1/runs", { headers: bearer(OPERATOR) })],
         ["events", () => ask("admin/v1/events", { headers: bearer(OPERATOR) })],
-        ["retry", () => ask(`admin/v1/runs/${first}/retry`, { method: "POST", headers: bearer(OPERATOR) })],
-        ["chat", () => ask("v1/chat/completions", { method: "POST", headers: bearer(KEY), body: chat })],
+        [
+          "retry",
+          () => ask(`admin/v1/runs/${first}/retry`, { method: "POST", headers: bearer(OPERATOR) }),
+        ],
+        [
+          "chat",
+          () => ask("v1/chat/completions", { method: "POST", headers: bearer(KEY), body: chat }),
+        ],
       ];
       // Connections and prepared statements are there.
       for (const [, call] of calls.slice(0, 3)) await (await call()).arrayBuffer();
-      const before = await (await fetch(`${gateway.url}/admin/v1/events?limit=100`, { headers: bearer(OPERATOR) })).json();
+      const before = await (
+        await fetch(`${gateway.url}/admin/v1/events?limit=100`, { headers: bearer(OPERATOR) })
+      ).json();
       provider.answer = () => pause(20_000).then(() => "late");
       await postgres.freeze();
       const answers: [string, number, boolean][] = [];
@@ -194,14 +230,20 @@ describePrivatePostgres("PostgreSQL that is suspended", () => {
         await pause(1000);
       }
       await postgres.thaw();
-      expect(answers.filter(([, status, hasRetryAfter]) => status !== 503 || !hasRetryAfter)).toEqual([]);
+      expect(
+        answers.filter(([, status, hasRetryAfter]) => status !== 503 || !hasRetryAfter),
+      ).toEqual([]);
       await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 200);
       expect((await post(gateway, "after.")).status).toBe(202);
-      const after = (await (await fetch(`${gateway.url}/admin/v1/events?limit=100`, { headers: bearer(OPERATOR) })).json()) as {
+      const after = (await (
+        await fetch(`${gateway.url}/admin/v1/events?limit=100`, { headers: bearer(OPERATOR) })
+      ).json()) as {
         events: [];
       };
       // Only what had been sent to the server before it was known to hang can be there.
-      expect(after.events.length - (before as { events: [] }).events.length).toBeLessThanOrEqual(1 + 2);
+      expect(after.events.length - (before as { events: [] }).events.length).toBeLessThanOrEqual(
+        1 + 2,
+      );
     },
   );
 });

@@ -1,5 +1,15 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { brotliCompressSync } from "node:zlib";
@@ -21,18 +31,26 @@ const write = (name: string, text: string): void => writeFileSync(join(dir, name
 /** The first visit of the operator's page: it is there at once, small, and its parts are kept by the browser. */
 async function expectConsole(url: string, headers: Record<string, string>): Promise<void> {
   const read = async (path: string, encoding: string) => {
-    const response = await fetch(url + path, { headers: { ...headers, "accept-encoding": encoding } });
+    const response = await fetch(url + path, {
+      headers: { ...headers, "accept-encoding": encoding },
+    });
     const text = await response.text();
     return { status: response.status, headers: response.headers, text };
   };
   const page = await read("/console", "identity");
   expect([page.status, page.text]).toEqual([200, expect.stringContaining('<div id="app">')]);
   const assets = page.text.match(/\/console\/assets\/[\w.-]+/g) ?? [];
-  expect(assets.map((name) => name.slice(name.lastIndexOf(".")))).toEqual(expect.arrayContaining([".js", ".css"]));
+  expect(assets.map((name) => name.slice(name.lastIndexOf(".")))).toEqual(
+    expect.arrayContaining([".js", ".css"]),
+  );
   for (const asset of assets)
     for (const encoding of ["br", "gzip"]) {
       const part = await read(asset, encoding);
-      expect([asset, part.status, part.headers.get("content-encoding")]).toEqual([asset, 200, encoding]);
+      expect([asset, part.status, part.headers.get("content-encoding")]).toEqual([
+        asset,
+        200,
+        encoding,
+      ]);
       expect(part.headers.get("cache-control")).toBe("private, max-age=31536000, immutable");
       expect(part.text).toBe((await read(asset, "identity")).text);
     }
@@ -40,7 +58,9 @@ async function expectConsole(url: string, headers: Record<string, string>): Prom
 
 beforeAll(() => {
   dir = mkdtempSync(join(tmpdir(), "rouse-pack-"));
-  const packed = JSON.parse(run("npm", ["pack", "--json", "--pack-destination", dir], ROOT)) as { filename: string }[];
+  const packed = JSON.parse(run("npm", ["pack", "--json", "--pack-destination", dir], ROOT)) as {
+    filename: string;
+  }[];
   const tarball = packed[0]?.filename ?? "";
   write("package.json", '{ "private": true }');
   run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", join(dir, tarball)], dir);
@@ -100,13 +120,20 @@ describe("the package, installed in an empty folder", () => {
         headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
         body: '{"text":"hello"}',
       });
-      expect([answer.status, ((await answer.json()) as { mapping?: string }).mapping]).toEqual([202, "shout"]);
+      expect([answer.status, ((await answer.json()) as { mapping?: string }).mapping]).toEqual([
+        202,
+        "shout",
+      ]);
       expect((await fetch(`${program.url}/console/style.css`)).status).toBe(200);
-      const operator = { authorization: `Bearer ${readFileSync(join(dir, ".rouse", "gateway-token"), "utf8").trim()}` };
+      const operator = {
+        authorization: `Bearer ${readFileSync(join(dir, ".rouse", "gateway-token"), "utf8").trim()}`,
+      };
       await expectConsole(program.url, operator);
       const log = join(dir, "replies.log");
       // The file is there before its first line is.
-      await vi.waitFor(() => expect(readFileSync(log, "utf8")).toContain("HELLO!"), { timeout: 15_000 });
+      await vi.waitFor(() => expect(readFileSync(log, "utf8")).toContain("HELLO!"), {
+        timeout: 15_000,
+      });
       const mappings = JSON.parse(run("npx", ["rouse", "hooks", "list", "--json"], dir)) as unknown;
       expect(JSON.stringify(mappings)).toContain("github.issue");
     } finally {
@@ -116,15 +143,30 @@ describe("the package, installed in an empty folder", () => {
 
   it("has the operator's page within its limits of size, and none of the packages that it is built from", () => {
     const folder = join(dir, "node_modules/rouse/dist/console");
-    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
+      entry.isFile(),
+    );
     const sizes = files.map(({ parentPath, name }) => statSync(join(parentPath, name)).size);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(MAX_CONSOLE_BYTES);
     for (const { parentPath, name } of files)
-      expect([name, brotliCompressSync(readFileSync(join(parentPath, name))).length < MAX_PART_BYTES]).toEqual([name, true]);
-    const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Record<string, object>;
+      expect([
+        name,
+        brotliCompressSync(readFileSync(join(parentPath, name))).length < MAX_PART_BYTES,
+      ]).toEqual([name, true]);
+    const { dependencies, optionalDependencies } = JSON.parse(
+      readFileSync(join(ROOT, "package.json"), "utf8"),
+    ) as Record<string, object>;
     const runtime = Object.keys({ ...dependencies, ...optionalDependencies });
     const installed = (name: string): boolean => existsSync(join(dir, "node_modules", name));
-    const builtFrom = ["preact", "vite", "@preact/signals", "@tanstack/virtual-core", "@codemirror/view", "codemirror-json5", "axe-core"];
+    const builtFrom = [
+      "preact",
+      "vite",
+      "@preact/signals",
+      "@tanstack/virtual-core",
+      "@codemirror/view",
+      "codemirror-json5",
+      "axe-core",
+    ];
     expect(builtFrom.filter((name) => runtime.includes(name) || installed(name))).toEqual([]);
   });
 
@@ -134,8 +176,18 @@ describe("the package, installed in an empty folder", () => {
     write("tour/package.json", '{ "private": true, "type": "module" }');
     // As a second installation would make it.
     symlinkSync(join(dir, "node_modules"), join(folder, "node_modules"));
-    await followTour({ home: dir, folder, instead: `cd ${folder}; rouse() { node_modules/.bin/rouse "$@"; }` });
-    expect(run(join(ROOT, "node_modules/.bin/tsc"), ["-p", ".", "--typeRoots", join(ROOT, "node_modules/@types")], folder)).toBe("");
+    await followTour({
+      home: dir,
+      folder,
+      instead: `cd ${folder}; rouse() { node_modules/.bin/rouse "$@"; }`,
+    });
+    expect(
+      run(
+        join(ROOT, "node_modules/.bin/tsc"),
+        ["-p", ".", "--typeRoots", join(ROOT, "node_modules/@types")],
+        folder,
+      ),
+    ).toBe("");
   }, 180_000);
 
   it("is a library: a hook through its fetch, the delivery through a plugin in the program, in strict TypeScript", () => {
@@ -177,16 +229,30 @@ console.log(wrong instanceof RouseError && wrong.code);
         ...options,
       };
       write("embedding/tsconfig.json", JSON.stringify({ compilerOptions, files }));
-      return spawnSync(join(ROOT, "node_modules/.bin/tsc"), ["-p", "."], { cwd: folder, encoding: "utf8" }).stdout;
+      return spawnSync(join(ROOT, "node_modules/.bin/tsc"), ["-p", "."], {
+        cwd: folder,
+        encoding: "utf8",
+      }).stdout;
     };
     expect(tsc({ types: [], skipLibCheck: false }, ["program.ts"])).toBe("");
-    const output = run(process.execPath, ["--disable-warning=ExperimentalWarning", "program.ts"], folder);
+    const output = run(
+      process.execPath,
+      ["--disable-warning=ExperimentalWarning", "program.ts"],
+      folder,
+    );
     expect(output).toMatch(/^everybody: .*from the program.*^202 delivered\nconfig_invalid\n$/ms);
 
-    write("embedding/wrong.ts", program.replace("enabled: true", 'enabled: "yes"').replace("delivery.ended", "delivery.end"));
+    write(
+      "embedding/wrong.ts",
+      program.replace("enabled: true", 'enabled: "yes"').replace("delivery.ended", "delivery.end"),
+    );
     expect(tsc({ types: [] }, ["wrong.ts"])).toMatch(/^wrong\.ts\(2,.*^wrong\.ts\(15,/ms);
     writePage(folder);
-    const ofNode = { types: ["node"], typeRoots: [join(ROOT, "node_modules/@types")], allowImportingTsExtensions: true };
+    const ofNode = {
+      types: ["node"],
+      typeRoots: [join(ROOT, "node_modules/@types")],
+      allowImportingTsExtensions: true,
+    };
     expect(
       tsc(
         { ...ofNode, skipLibCheck: true },
@@ -196,12 +262,22 @@ console.log(wrong instanceof RouseError && wrong.code);
   });
 
   it("does not bring what exports traces, and says how to install it", () => {
-    write("traces.json5", JSON.stringify({ telemetry: { otlp: { url: "http://localhost:4318" } } }));
-    const { status, stdout, stderr } = spawnSync("npx", ["rouse", "config", "validate", "-c", "traces.json5"], {
-      cwd: dir,
-      encoding: "utf8",
-    });
-    expect([status, stdout + stderr]).toEqual([1, expect.stringMatching(/telemetry\.otlp: .*npm install .*@opentelemetry\/sdk-trace@3/)]);
+    write(
+      "traces.json5",
+      JSON.stringify({ telemetry: { otlp: { url: "http://localhost:4318" } } }),
+    );
+    const { status, stdout, stderr } = spawnSync(
+      "npx",
+      ["rouse", "config", "validate", "-c", "traces.json5"],
+      {
+        cwd: dir,
+        encoding: "utf8",
+      },
+    );
+    expect([status, stdout + stderr]).toEqual([
+      1,
+      expect.stringMatching(/telemetry\.otlp: .*npm install .*@opentelemetry\/sdk-trace@3/),
+    ]);
   });
 
   it("brings its stores, and what others need to write one", () => {
@@ -209,9 +285,16 @@ console.log(wrong instanceof RouseError && wrong.code);
     mkdirSync(folder);
     // Nothing listens on this port: the plugin was found and loaded, and its client asked.
     write("stores/rouse.json5", JSON.stringify({ store: { url: "postgres://127.0.0.1:9/none" } }));
-    const { status, stderr } = spawnSync("npx", ["rouse", "store", "status"], { cwd: folder, encoding: "utf8" });
-    expect([status, stderr]).toEqual([1, expect.stringMatching(/127\.0\.0\.1:9\/none.* cannot be used just now \(ECONNREFUSED\)/)]);
-    const kit = 'import("rouse/store-kit").then((kit) => console.log(typeof kit.createListeners, typeof kit.RouseError))';
+    const { status, stderr } = spawnSync("npx", ["rouse", "store", "status"], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+    expect([status, stderr]).toEqual([
+      1,
+      expect.stringMatching(/127\.0\.0\.1:9\/none.* cannot be used just now \(ECONNREFUSED\)/),
+    ]);
+    const kit =
+      'import("rouse/store-kit").then((kit) => console.log(typeof kit.createListeners, typeof kit.RouseError))';
     expect(run(process.execPath, ["-e", kit], dir)).toBe("function function\n");
   });
 

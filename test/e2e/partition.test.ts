@@ -41,29 +41,53 @@ interface Gateway {
 }
 
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
-async function until(done: () => boolean | Promise<boolean>, ms: number, what: string): Promise<void> {
+async function until(
+  done: () => boolean | Promise<boolean>,
+  ms: number,
+  what: string,
+): Promise<void> {
   for (const end = performance.now() + ms; !(await done()); await pause(50))
     if (performance.now() > end) throw new Error(`it took more than ${ms / 1000} s until ${what}`);
 }
 
 /** Answers with a call of the tool. */
 function callTool(response: ServerResponse): undefined {
-  const call = { id: "call_1", type: "function", function: { name: "acme__look", arguments: "{}" } };
-  const choices = [{ index: 0, finish_reason: "tool_calls", message: { role: "assistant", content: null, tool_calls: [call] } }];
+  const call = {
+    id: "call_1",
+    type: "function",
+    function: { name: "acme__look", arguments: "{}" },
+  };
+  const choices = [
+    {
+      index: 0,
+      finish_reason: "tool_calls",
+      message: { role: "assistant", content: null, tool_calls: [call] },
+    },
+  ];
   response.setHeader("content-type", "application/json");
-  response.end(JSON.stringify({ id: "c", object: "chat.completion", created: 1, model: "m", choices }));
+  response.end(
+    JSON.stringify({ id: "c", object: "chat.completion", created: 1, model: "m", choices }),
+  );
 }
 
 function toCall({ headers, body }: ChatRequest): Call {
   const last = body.messages.findLastIndex(({ role }) => role === "user");
   const task = /task (\d)/.exec(JSON.stringify(body.messages[last]?.content))?.[1] ?? "?";
   const step = body.messages.slice(last).filter(({ role }) => role === "tool").length;
-  return { by: String(headers.authorization).replace(/^Bearer key-0123456789-/, ""), task, step, at: performance.now() };
+  return {
+    by: String(headers.authorization).replace(/^Bearer key-0123456789-/, ""),
+    task,
+    step,
+    at: performance.now(),
+  };
 }
 
 /** Two gateways on one database, each behind a proxy of its own. */
 async function startPair(dir: string, storeUrl: string, provider: Provider): Promise<Gateway[]> {
-  const { models, agents } = modelConfig(provider) as { models: { providers: { local: object } }; agents: object };
+  const { models, agents } = modelConfig(provider) as {
+    models: { providers: { local: object } };
+    agents: object;
+  };
   models.providers.local = { ...models.providers.local, apiKey: "${MODEL_KEY}" };
   const config = {
     gateway: { port: 0, drainSeconds: 1 },
@@ -80,8 +104,16 @@ async function startPair(dir: string, storeUrl: string, provider: Provider): Pro
     const proxy = await createProxy(new URL(storeUrl));
     const url = new URL(storeUrl);
     [url.hostname, url.port] = ["127.0.0.1", String(proxy.port)];
-    const env = { STORE_URL: url.href, MODEL_KEY: `key-0123456789-${name}`, ROUSE_LOG_LEVEL: "warn", ROUSE_STATE_DIR: join(dir, name) };
-    const program = await startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], { cwd: dir, env });
+    const env = {
+      STORE_URL: url.href,
+      MODEL_KEY: `key-0123456789-${name}`,
+      ROUSE_LOG_LEVEL: "warn",
+      ROUSE_STATE_DIR: join(dir, name),
+    };
+    const program = await startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], {
+      cwd: dir,
+      env,
+    });
     return { name, program, proxy };
   };
   const first = await start("a");
@@ -92,7 +124,12 @@ async function post({ program }: Gateway, task: string): Promise<string> {
   const answer = await fetch(`${program.url}/hooks/agent`, {
     method: "POST",
     headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
-    body: JSON.stringify({ message: `task ${task}.`, sessionKey: SESSION, deliver: false, wakeMode: "next-heartbeat" }),
+    body: JSON.stringify({
+      message: `task ${task}.`,
+      sessionKey: SESSION,
+      deliver: false,
+      wakeMode: "next-heartbeat",
+    }),
   });
   expect(answer.status).toBe(202);
   return ((await answer.json()) as { runId: string }).runId;
@@ -102,7 +139,10 @@ async function post({ program }: Gateway, task: string): Promise<string> {
  * Two runs of a session. In the second step of the first, the provider asks the gateway to wait; `leave` takes the gateway away
  * meanwhile, and `comeBack` returns it once the other gateway has asked the model. Returns all calls.
  */
-async function play(leave: (gateway: Gateway) => number, comeBack: (gateway: Gateway, leftAt: number) => Promise<void>): Promise<void> {
+async function play(
+  leave: (gateway: Gateway) => number,
+  comeBack: (gateway: Gateway, leftAt: number) => Promise<void>,
+): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-partition-"));
   const schema = newSchema();
   const provider = await createProvider();
@@ -117,7 +157,10 @@ async function play(leave: (gateway: Gateway) => number, comeBack: (gateway: Gat
     if (call.task === "1" && call.step === 1 && gone === undefined) {
       gone = gateways.find(({ name }) => name === call.by) as Gateway;
       leftAt = performance.now();
-      response.writeHead(429, { "retry-after": String(leave(gone)), "content-type": "application/json" });
+      response.writeHead(429, {
+        "retry-after": String(leave(gone)),
+        "content-type": "application/json",
+      });
       return void response.end(JSON.stringify({ error: { message: "not now" } }));
     }
     // The other gateway's call is under way for as long as the first one is away, and for a while after it is back.
@@ -127,21 +170,30 @@ async function play(leave: (gateway: Gateway) => number, comeBack: (gateway: Gat
   try {
     gateways = await startPair(dir, schema.url, provider);
     const runs = [await post(gateways[0] as Gateway, "1"), await post(gateways[1] as Gateway, "2")];
-    const takenOver = (): Call | undefined => calls.find(({ by }) => gone !== undefined && by !== gone.name);
+    const takenOver = (): Call | undefined =>
+      calls.find(({ by }) => gone !== undefined && by !== gone.name);
     await until(() => takenOver() !== undefined, 40_000, "the other gateway went on");
     const since = (takenOver() as Call).at;
     await comeBack(gone as unknown as Gateway, leftAt);
     returned.resolve();
     const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
     const succeeded = async (): Promise<boolean> =>
-      (await Promise.all(runs.map((id) => store.get("run", id)))).every((run) => run?.status === "succeeded");
+      (await Promise.all(runs.map((id) => store.get("run", id)))).every(
+        (run) => run?.status === "succeeded",
+      );
     await until(succeeded, 40_000, "both runs had ended");
     const session = (await store.get("run", runs[0] as string))?.spec.session;
     const turns = session ? await store.list("turns", session) : [];
     await store.close();
     // Once it is back, the second run may well be its own.
-    expect(calls.filter(({ by, task, at }) => by === gone?.name && task === "1" && at >= since)).toEqual([]);
-    await until(() => (gone as unknown as Gateway).program.output().includes("another gateway has a job"), 40_000, "the loss was noticed");
+    expect(
+      calls.filter(({ by, task, at }) => by === gone?.name && task === "1" && at >= since),
+    ).toEqual([]);
+    await until(
+      () => (gone as unknown as Gateway).program.output().includes("another gateway has a job"),
+      40_000,
+      "the loss was noticed",
+    );
     // Each step that has an answer was asked once, in the order of the session.
     const other = takenOver()?.by;
     expect(calls.map(({ by, task, step }) => `${task}.${step} ${by}`)).toEqual([
@@ -164,32 +216,40 @@ async function play(leave: (gateway: Gateway) => number, comeBack: (gateway: Gat
 }
 
 describePostgres("a gateway that is away for longer than its lease", () => {
-  it.concurrent("calls no model for a run that another gateway has taken: its connections hang", { timeout: 120_000 }, async () => {
-    await play(
-      ({ proxy }) => {
-        proxy.set("hanging");
-        return RETRY_AFTER_S;
-      },
-      async ({ proxy }, leftAt) => {
-        // It would ask again while it is still cut off.
-        await pause(leftAt + (RETRY_AFTER_S + 3) * 1000 - performance.now());
-        proxy.set("open");
-        await pause(3000);
-      },
-    );
-  });
+  it.concurrent(
+    "calls no model for a run that another gateway has taken: its connections hang",
+    { timeout: 120_000 },
+    async () => {
+      await play(
+        ({ proxy }) => {
+          proxy.set("hanging");
+          return RETRY_AFTER_S;
+        },
+        async ({ proxy }, leftAt) => {
+          // It would ask again while it is still cut off.
+          await pause(leftAt + (RETRY_AFTER_S + 3) * 1000 - performance.now());
+          proxy.set("open");
+          await pause(3000);
+        },
+      );
+    },
+  );
 
-  it.concurrent("calls no model for a run that another gateway has taken: its process was suspended", { timeout: 120_000 }, async () => {
-    await play(
-      ({ program }) => {
-        // After the answer has left.
-        setTimeout(() => program.child.kill("SIGSTOP"), 300);
-        return 1;
-      },
-      async ({ program }) => {
-        program.child.kill("SIGCONT");
-        await pause(6000);
-      },
-    );
-  });
+  it.concurrent(
+    "calls no model for a run that another gateway has taken: its process was suspended",
+    { timeout: 120_000 },
+    async () => {
+      await play(
+        ({ program }) => {
+          // After the answer has left.
+          setTimeout(() => program.child.kill("SIGSTOP"), 300);
+          return 1;
+        },
+        async ({ program }) => {
+          program.child.kill("SIGCONT");
+          await pause(6000);
+        },
+      );
+    },
+  );
 });

@@ -55,11 +55,20 @@ describePostgres("gateways on PostgreSQL", () => {
 
   const start = async (...args: string[]): Promise<Program> => {
     const env = { STORE_URL: schema.url, ROUSE_LOG_LEVEL: "warn" };
-    const program = await startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start", ...args], { cwd: dir, env });
+    const program = await startProgram(
+      process.execPath,
+      [join(ROOT, "bin/rouse.js"), "start", ...args],
+      { cwd: dir, env },
+    );
     programs.push(program);
     return program;
   };
-  const post = async (to: Program, path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> => {
+  const post = async (
+    to: Program,
+    path: string,
+    body: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> => {
     const answer = await fetch(`${to.url}/hooks/${path}`, {
       method: "POST",
       headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json", ...headers },
@@ -69,16 +78,23 @@ describePostgres("gateways on PostgreSQL", () => {
     return (await answer.json()) as Answer;
   };
   const runOf = async (to: Program, id: string): Promise<Answer["run"]> => {
-    const answer = await fetch(`${to.url}/hooks/runs/${id}`, { headers: { authorization: `Bearer ${TOKEN}` } });
+    const answer = await fetch(`${to.url}/hooks/runs/${id}`, {
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
     return ((await answer.json()) as Answer).run;
   };
   const until = async (done: () => boolean | Promise<boolean>, ms = 30_000): Promise<void> => {
-    for (const end = Date.now() + ms; !(await done()) && Date.now() < end;) await new Promise((next) => setTimeout(next, 50));
+    for (const end = Date.now() + ms; !(await done()) && Date.now() < end;)
+      await new Promise((next) => setTimeout(next, 50));
   };
 
   it("take hooks of each kind, carry out each other's, and go on with the rest when one is killed", async () => {
     const acceptor = await start("--no-workers");
-    const agent = await post(acceptor, "agent", { message: "say hello", channel: "console", to: "me" });
+    const agent = await post(acceptor, "agent", {
+      message: "say hello",
+      channel: "console",
+      to: "me",
+    });
     const mapped = await post(acceptor, "shop", { id: 7 }, { "idempotency-key": "order-7" });
     await post(acceptor, "wake", { text: "wake up", mode: "now" });
     expect(await runOf(acceptor, agent.runId)).toMatchObject({ status: "queued" });
@@ -86,23 +102,41 @@ describePostgres("gateways on PostgreSQL", () => {
 
     // The same config, the same state folder.
     const worker = await start();
-    expect((await post(worker, "shop", { id: 7 }, { "idempotency-key": "order-7" })).runId).toBe(mapped.runId);
-    const ended = async (id: string): Promise<boolean> => ["succeeded", "failed"].includes((await runOf(acceptor, id)).status);
+    expect((await post(worker, "shop", { id: 7 }, { "idempotency-key": "order-7" })).runId).toBe(
+      mapped.runId,
+    );
+    const ended = async (id: string): Promise<boolean> =>
+      ["succeeded", "failed"].includes((await runOf(acceptor, id)).status);
     await until(async () => (await ended(agent.runId)) && (await ended(mapped.runId)));
     expect(await runOf(acceptor, agent.runId)).toMatchObject({ status: "succeeded" });
     expect(await runOf(worker, mapped.runId)).toMatchObject({ status: "succeeded" });
-    await until(() => worker.output().includes("reply to me") && worker.output().includes("reply to shop"));
+    await until(
+      () => worker.output().includes("reply to me") && worker.output().includes("reply to shop"),
+    );
     expect(worker.output()).toMatch(/── reply to me ──\nfine/);
     expect(worker.output()).toMatch(/── reply to shop ──\nfine/);
     expect(acceptor.output()).not.toContain("reply to");
-    await until(() => provider.requests.some((request) => provider.text(request).includes("wake up")));
-    expect(provider.requests.filter((request) => provider.text(request).includes("wake up")).length).toBeGreaterThan(0);
+    await until(() =>
+      provider.requests.some((request) => provider.text(request).includes("wake up")),
+    );
+    expect(
+      provider.requests.filter((request) => provider.text(request).includes("wake up")).length,
+    ).toBeGreaterThan(0);
 
     // One that is under way when its gateway is killed, and one behind it.
     provider.answer = () => undefined;
-    const slow = await post(acceptor, "agent", { message: "first of two", sessionKey: "hook:slow", deliver: false });
-    const behind = await post(acceptor, "agent", { message: "second of two", sessionKey: "hook:slow", deliver: false });
-    const asked = (text: string): number => provider.requests.filter((request) => provider.text(request).includes(text)).length;
+    const slow = await post(acceptor, "agent", {
+      message: "first of two",
+      sessionKey: "hook:slow",
+      deliver: false,
+    });
+    const behind = await post(acceptor, "agent", {
+      message: "second of two",
+      sessionKey: "hook:slow",
+      deliver: false,
+    });
+    const asked = (text: string): number =>
+      provider.requests.filter((request) => provider.text(request).includes(text)).length;
     await until(() => asked("first of two") > 0);
     await worker.kill();
     provider.answer = () => "done";
@@ -138,7 +172,10 @@ describePostgres("gateways on PostgreSQL", () => {
     const next = await start();
     // The lease of the first gateway still holds.
     const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
-    const answer = await fetch(`${next.url}/admin/v1/runs/${runId}/cancel`, { method: "POST", headers });
+    const answer = await fetch(`${next.url}/admin/v1/runs/${runId}/cancel`, {
+      method: "POST",
+      headers,
+    });
     expect([answer.status, (await runOf(next, runId)).status]).toEqual([200, "cancelled"]);
   });
 });

@@ -11,9 +11,16 @@ const SYSTEM = "/usr/lib/postgresql";
 
 /** The folder of PostgreSQL's own programs, the newest that there is. */
 function binaries(): string | undefined {
-  const versions = existsSync(SYSTEM) ? readdirSync(SYSTEM).toSorted((a, b) => Number(b) - Number(a)) : [];
-  const folders = [...versions.map((version) => join(SYSTEM, version, "bin")), ...(process.env["PATH"] ?? "").split(delimiter)];
-  return folders.find((folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "pg_ctl")));
+  const versions = existsSync(SYSTEM)
+    ? readdirSync(SYSTEM).toSorted((a, b) => Number(b) - Number(a))
+    : [];
+  const folders = [
+    ...versions.map((version) => join(SYSTEM, version, "bin")),
+    ...(process.env["PATH"] ?? "").split(delimiter),
+  ];
+  return folders.find(
+    (folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "pg_ctl")),
+  );
 }
 
 /** A server of this test's own, which may be stopped without anybody noticing. */
@@ -45,9 +52,13 @@ export async function startPrivatePostgres(): Promise<PrivatePostgres> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-pg-"));
   const as = (program: string, args: string[]): Promise<unknown> => {
     const command = join(bin, program);
-    const [file, all] = isRoot ? (["runuser", ["-u", "postgres", "--", command, ...args]] as const) : ([command, args] as const);
+    const [file, all] = isRoot
+      ? (["runuser", ["-u", "postgres", "--", command, ...args]] as const)
+      : ([command, args] as const);
     // pg_ctl hands its output on to the server, which would keep the pipe open.
-    return run("sh", ["-c", 'exec "$0" "$@" >/dev/null 2>&1 </dev/null', file, ...all], { cwd: dir });
+    return run("sh", ["-c", 'exec "$0" "$@" >/dev/null 2>&1 </dev/null', file, ...all], {
+      cwd: dir,
+    });
   };
   if (isRoot) {
     const { stdout } = await run("sh", ["-c", "id -u postgres; id -g postgres"]);
@@ -61,11 +72,14 @@ export async function startPrivatePostgres(): Promise<PrivatePostgres> {
     const options = `-p ${port} -k ${dir} -c listen_addresses=127.0.0.1`;
     await as("pg_ctl", ["-D", data, "-w", "-t", "60", "-o", options, "start"]);
   };
-  const stop = async (mode: "fast" | "immediate"): Promise<void> => void (await as("pg_ctl", ["-D", data, "-w", "-m", mode, "stop"]));
+  const stop = async (mode: "fast" | "immediate"): Promise<void> =>
+    void (await as("pg_ctl", ["-D", data, "-w", "-m", mode, "stop"]));
   /** The server's main process, and those that it has started. */
   const listProcesses = async (): Promise<number[]> => {
     const main = Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]);
-    const { stdout } = await run("ps", ["-o", "pid=", "--ppid", String(main)]).catch(() => ({ stdout: "" }));
+    const { stdout } = await run("ps", ["-o", "pid=", "--ppid", String(main)]).catch(() => ({
+      stdout: "",
+    }));
     return [main, ...stdout.trim().split(/\s+/).filter(Boolean).map(Number)];
   };
   const signal = async (name: "SIGSTOP" | "SIGCONT"): Promise<void> => {
@@ -91,7 +105,9 @@ export function describePrivatePostgres(name: string, tests: () => void): void {
   if (binaries() !== undefined) return void describe(name, tests);
   const why = `PostgreSQL's programs (initdb, pg_ctl) are neither in ${SYSTEM} nor in PATH`;
   if (process.env["TEST_POSTGRES_REQUIRED"] === "1")
-    return void describe(name, () => it("finds PostgreSQL's programs", () => Promise.reject(new Error(why))));
+    return void describe(name, () =>
+      it("finds PostgreSQL's programs", () => Promise.reject(new Error(why))),
+    );
   process.stderr.write(`${why}: "${name}" is left out.\n`);
   describe.skip(name, tests);
 }

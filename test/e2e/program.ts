@@ -28,7 +28,8 @@ export async function startProgram(
     detached: true,
   });
   const signal = (name: NodeJS.Signals): void => {
-    if (child.exitCode === null && child.signalCode === null) process.kill(-(child.pid as number), name);
+    if (child.exitCode === null && child.signalCode === null)
+      process.kill(-(child.pid as number), name);
   };
   const exited = once(child, "exit") as Promise<[number | null]>;
   let output = "";
@@ -40,7 +41,9 @@ export async function startProgram(
     };
     child.stdout?.on("data", read);
     child.stderr?.on("data", read);
-    void exited.then(([code]) => reject(new Error(`it ended with ${code}: ${output.slice(0, 2000)}`)));
+    void exited.then(([code]) =>
+      reject(new Error(`it ended with ${code}: ${output.slice(0, 2000)}`)),
+    );
   });
   return {
     child,

@@ -19,7 +19,10 @@ export interface Provider {
   requests: ChatRequest[];
   /** All that a request said, joined. */
   text(request: ChatRequest): string;
-  answer: (request: ChatRequest, response: ServerResponse) => string | undefined | Promise<string | undefined>;
+  answer: (
+    request: ChatRequest,
+    response: ServerResponse,
+  ) => string | undefined | Promise<string | undefined>;
   close(): Promise<void>;
 }
 
@@ -29,7 +32,9 @@ export async function createProvider(): Promise<Provider> {
     requests: [],
     text: (request) =>
       request.body.messages
-        .map((message) => (typeof message.content === "string" ? message.content : JSON.stringify(message.content)))
+        .map((message) =>
+          typeof message.content === "string" ? message.content : JSON.stringify(message.content),
+        )
         .join("\n"),
     answer: () => "fine",
     close: () =>
@@ -41,7 +46,10 @@ export async function createProvider(): Promise<Provider> {
   const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
-    const request: ChatRequest = { headers: incoming.headers, body: JSON.parse(Buffer.concat(chunks).toString()) as ChatRequest["body"] };
+    const request: ChatRequest = {
+      headers: incoming.headers,
+      body: JSON.parse(Buffer.concat(chunks).toString()) as ChatRequest["body"],
+    };
     provider.requests.push(request);
     const content = await provider.answer(request, response);
     if (content === undefined) return;
@@ -69,7 +77,13 @@ export async function createProvider(): Promise<Provider> {
 /** The config that makes it the model of every agent. */
 export const modelConfig = (provider: Provider, more: object = {}): object => ({
   models: {
-    providers: { local: { type: "openai-compatible", baseUrl: provider.url, apiKey: "canary-api-key-0123456789" } },
+    providers: {
+      local: {
+        type: "openai-compatible",
+        baseUrl: provider.url,
+        apiKey: "canary-api-key-0123456789",
+      },
+    },
     aliases: { quick: "local/small" },
   },
   agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, ...more },

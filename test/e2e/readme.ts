@@ -27,10 +27,12 @@ export interface Block {
 /** Returns the code blocks of pages, in the order in which they are printed, without the output that pages show. */
 export function readBlocks(...pages: string[]): Block[] {
   return pages.flatMap((page) =>
-    [...readFileSync(join(ROOT, page), "utf8").matchAll(/^```(\w+)\n([^]*?)^```$/gm)].map(([, language = "", text = ""]) => ({
-      language,
-      text,
-    })),
+    [...readFileSync(join(ROOT, page), "utf8").matchAll(/^```(\w+)\n([^]*?)^```$/gm)].map(
+      ([, language = "", text = ""]) => ({
+        language,
+        text,
+      }),
+    ),
   );
 }
 
@@ -60,7 +62,8 @@ class Follower {
   async follow({ language, text }: Block): Promise<void> {
     if (language !== "sh") return this.#save(text);
     // A user takes longer to type than the gateway to see a saved file.
-    if (this.#snapshot !== undefined) await until(async () => ((await this.#current()) === this.#snapshot ? undefined : true));
+    if (this.#snapshot !== undefined)
+      await until(async () => ((await this.#current()) === this.#snapshot ? undefined : true));
     this.#snapshot = undefined;
     if (this.#prelude === "") this.#prelude = this.#tour.instead ?? text;
     else if (text.trimEnd().endsWith("&")) await this.#start(text.replace(/&\s*$/, ""));
@@ -69,17 +72,24 @@ class Follower {
 
   async #run(text: string): Promise<void> {
     const script = `set -e\n${this.#prelude}\n${text.replaceAll("http://127.0.0.1:7420", this.program?.url ?? "")}`;
-    const { stdout, stderr } = await promisify(execFile)("bash", ["-c", script], { cwd: ROOT, env: this.#env });
+    const { stdout, stderr } = await promisify(execFile)("bash", ["-c", script], {
+      cwd: ROOT,
+      env: this.#env,
+    });
     // Commands that a running gateway answers say which config that gateway runs on.
     expect(stderr.replace(/^config: .*\n/gm, "")).toBe("");
     this.outputs.push(stdout);
     const config = join(this.#tour.folder, "rouse.json5");
     // Another program may have the port on this machine.
-    if (text.includes("rouse init")) writeFileSync(config, readFileSync(config, "utf8").replace("port: 7420", "port: 0"));
+    if (text.includes("rouse init"))
+      writeFileSync(config, readFileSync(config, "utf8").replace("port: 7420", "port: 0"));
   }
 
   async #start(text: string): Promise<void> {
-    this.program = await startProgram("bash", ["-c", `${this.#prelude}\n${text}`], { cwd: ROOT, env: this.#env });
+    this.program = await startProgram("bash", ["-c", `${this.#prelude}\n${text}`], {
+      cwd: ROOT,
+      env: this.#env,
+    });
   }
 
   async #save(text: string): Promise<void> {
@@ -88,14 +98,19 @@ class Follower {
     this.#snapshot ??= await this.#current();
     const file = join(this.#tour.folder, name);
     mkdirSync(dirname(file), { recursive: true });
-    const changes = Object.entries(adds ? JSON5.parse<object>(text) : {}).map(([key, value]) => ({ path: [key], value: value as unknown }));
+    const changes = Object.entries(adds ? JSON5.parse<object>(text) : {}).map(([key, value]) => ({
+      path: [key],
+      value: value as unknown,
+    }));
     writeFileSync(file, adds ? editText(readFileSync(file, "utf8"), changes) : text);
   }
 
   /** The hash of what the gateway has loaded. */
   async #current(): Promise<string> {
     const token = readFileSync(join(this.#tour.folder, ".rouse", "gateway-token"), "utf8").trim();
-    const answer = await fetch(`${this.program?.url}/admin/v1/status`, { headers: { authorization: `Bearer ${token}` } });
+    const answer = await fetch(`${this.program?.url}/admin/v1/status`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
     return ((await answer.json()) as { status: { snapshot: string } }).status.snapshot;
   }
 }
@@ -103,12 +118,17 @@ class Follower {
 /** Follows the blocks of `docs/first-event.md`, as a page shows them, and checks the results that the page promises. */
 async function followFirstEvent(follower: Follower, blocks: readonly Block[]): Promise<void> {
   // The clone is there, and its packages are installed.
-  for (const block of blocks.filter(({ text }) => !text.startsWith("npm "))) await follower.follow(block);
+  for (const block of blocks.filter(({ text }) => !text.startsWith("npm ")))
+    await follower.follow(block);
   const [init = "", sent = "", lists = ""] = follower.outputs;
-  expect(init).toMatch(/Posted the recorded event issues.opened to \/hooks\/github: 202\n\nThe reply, delivered to console/);
+  expect(init).toMatch(
+    /Posted the recorded event issues.opened to \/hooks\/github: 202\n\nThe reply, delivered to console/,
+  );
   expect(sent).toMatch(/^202 [^]*"mapping": "github.issue"/);
   expect(lists).toMatch(/^EVENT [^]*accepted[^]*^RUN [^]*succeeded/m);
-  await until(async () => follower.program?.output().includes('through hook "github.issue"') || undefined);
+  await until(
+    async () => follower.program?.output().includes('through hook "github.issue"') || undefined,
+  );
 }
 
 /** Follows the first guide alone, by the blocks that a reader sees. */
@@ -128,7 +148,9 @@ export async function followTour(tour: Tour): Promise<void> {
     await followFirstEvent(follower, readBlocks("docs/first-event.md"));
     for (const block of readBlocks("docs/first-mapping.md")) await follower.follow(block);
     const [shop = "", ci = "", toChannel = ""] = follower.outputs.slice(3);
-    expect(shop).toMatch(/order {2}\(shop\.json5:5\) {2}took it[^]*"status":"queued"[^]*"mapping":"order"/);
+    expect(shop).toMatch(
+      /order {2}\(shop\.json5:5\) {2}took it[^]*"status":"queued"[^]*"mapping":"order"/,
+    );
     expect(ci).toMatch(/^202 [^]*"mapping": "ci"/);
     expect(toChannel).toMatch(/^202 /);
     const log = join(tour.folder, "replies.log");

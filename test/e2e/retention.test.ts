@@ -14,8 +14,14 @@ async function talk(retention: number | string): Promise<string> {
   provider = await createProvider();
   world = await createWorld({ config: { ...modelConfig(provider), hooks: { retention } } });
   for (const message of [SECRET, "and now?"]) {
-    const { body } = await world.post("/hooks/agent", { message, sessionKey: "hook:talk", wakeMode: "next-heartbeat" });
-    await world.until(async () => (await world.get(`/hooks/runs/${body.runId}`)).body.run.status === "succeeded");
+    const { body } = await world.post("/hooks/agent", {
+      message,
+      sessionKey: "hook:talk",
+      wakeMode: "next-heartbeat",
+    });
+    await world.until(
+      async () => (await world.get(`/hooks/runs/${body.runId}`)).body.run.status === "succeeded",
+    );
   }
   return provider.text(provider.requests[1] as Provider["requests"][number]);
 }

@@ -29,7 +29,9 @@ const ROOM = "C0OPS00001";
 
 /** Who is in which conversation. What a hook says concerns the owner alone. */
 const MEMBERS: Record<string, readonly Person[]> = {
-  ...Object.fromEntries(NAMES.flatMap((name) => ["telegram", "slack"].map((channel) => [`${channel}-${name}`, [name]]))),
+  ...Object.fromEntries(
+    NAMES.flatMap((name) => ["telegram", "slack"].map((channel) => [`${channel}-${name}`, [name]])),
+  ),
   group: ["ann", "bob"],
   topic: ["ann", "bob"],
   room: ["bob", "cid"],
@@ -42,7 +44,10 @@ const marksIn = (text: string): string[] => [...new Set(text.match(MARK))];
 const conversationOf = (mark: string): string => mark.slice(1, mark.indexOf("#"));
 /** The marks in a text that not everybody in a conversation has seen. */
 const foreign = (text: string, conversation: string): string[] =>
-  marksIn(text).filter((mark) => !membersOf(conversation).every((person) => membersOf(conversationOf(mark)).includes(person)));
+  marksIn(text).filter(
+    (mark) =>
+      !membersOf(conversation).every((person) => membersOf(conversationOf(mark)).includes(person)),
+  );
 
 let telegram: TelegramServer;
 let slack: SlackServer;
@@ -61,7 +66,13 @@ const text = (conversation: string, said: boolean): string => {
 };
 
 /** A message of Telegram, at this minute of the hour. */
-function write(minute: number, from: number, chat: number, said: string, more: Partial<Message> = {}): void {
+function write(
+  minute: number,
+  from: number,
+  chat: number,
+  said: string,
+  more: Partial<Message> = {},
+): void {
   sent.telegram++;
   const private_ = { id: chat, type: "private" as const, first_name: "Somebody" };
   const message = {
@@ -72,23 +83,34 @@ function write(minute: number, from: number, chat: number, said: string, more: P
     text: said,
     ...more,
   };
-  telegram.push({ message: message as NonNullable<Parameters<TelegramServer["push"]>[0]["message"]> });
+  telegram.push({
+    message: message as NonNullable<Parameters<TelegramServer["push"]>[0]["message"]>,
+  });
 }
 
 /** The same with a mention of the bot in front. */
 function mention(minute: number, from: number, said: string, more: Partial<Message> = {}): void {
   const name = `@${BOT.username}`;
-  write(minute, from, GROUP, `${name} ${said}`, { entities: [{ type: "mention", offset: 0, length: name.length }], ...more } as never);
+  write(minute, from, GROUP, `${name} ${said}`, {
+    entities: [{ type: "mention", offset: 0, length: name.length }],
+    ...more,
+  } as never);
 }
 
 /** An event of Slack, which the gateway answers with 200. */
 async function post(minute: number, event: object): Promise<void> {
   sent.slack++;
   const ts = `${1_760_000_000 + minute * 60}.${String(++count).padStart(6, "0")}`;
-  const request = signedRequest(eventCallback({ type: "message", ts, ...event }, `Ev${count}`), { at: Math.floor(Date.now() / 1000) });
+  const request = signedRequest(eventCallback({ type: "message", ts, ...event }, `Ev${count}`), {
+    at: Math.floor(Date.now() / 1000),
+  });
   const { method, headers } = request;
   const response = await world.gateway.fetch(
-    new Request("http://127.0.0.1/channels/slack/events", { method, headers, body: await request.arrayBuffer() }),
+    new Request("http://127.0.0.1/channels/slack/events", {
+      method,
+      headers,
+      body: await request.arrayBuffer(),
+    }),
   );
   expect(response.status).toBe(200);
 }
@@ -103,9 +125,14 @@ const CONFIG = {
 };
 
 beforeAll(async () => {
-  [telegram, slack, provider] = await Promise.all([startTelegram(), startSlack(), createProvider()]);
+  [telegram, slack, provider] = await Promise.all([
+    startTelegram(),
+    startSlack(),
+    createProvider(),
+  ]);
   for (const number of NUMBERS) telegram.chats.add(number);
-  provider.answer = (request) => `I have seen ${marksIn(provider.text(request)).slice(-30).join(" ")}.`;
+  provider.answer = (request) =>
+    `I have seen ${marksIn(provider.text(request)).slice(-30).join(" ")}.`;
   const list = [
     { id: "main", instructions: "You are the first agent." },
     { id: "desk", instructions: "You are the desk." },
@@ -125,12 +152,18 @@ beforeAll(async () => {
       },
     },
   });
-  await world.until(async () => (await world.admin("/admin/v1/status")).body.status.services.length === 2);
+  await world.until(
+    async () => (await world.admin("/admin/v1/status")).body.status.services.length === 2,
+  );
   for (let minute = 0; minute < 60; minute++) await passMinute(minute);
   await world.until(async () => {
     const { counts } = (await world.admin("/admin/v1/status")).body.status;
     const open = ["runs.queued", "runs.running", "deliveries.pending", "systemEvents.queued"];
-    return telegram.pending() === 0 && open.every((name) => counts[name] === 0) && taken.every((made) => asked(made) !== undefined);
+    return (
+      telegram.pending() === 0 &&
+      open.every((name) => counts[name] === 0) &&
+      taken.every((made) => asked(made) !== undefined)
+    );
   });
 });
 afterAll(async () => {
@@ -144,18 +177,36 @@ async function passMinute(minute: number): Promise<void> {
   const { telegram: number, slack: member } = PEOPLE[person];
   write(minute, number, number, text(`telegram-${person}`, true));
   if (minute % 2 === 0)
-    await post(minute, { channel_type: "im", channel: `D0${member}`, user: member, text: text(`slack-${person}`, true) });
+    await post(minute, {
+      channel_type: "im",
+      channel: `D0${member}`,
+      user: member,
+      text: text(`slack-${person}`, true),
+    });
   const inGroup = PEOPLE[minute % 2 === 0 ? "ann" : "bob"].telegram;
   const inRoom = PEOPLE[minute % 2 === 0 ? "bob" : "cid"].slack;
   switch (minute % 5) {
     case 0:
       mention(minute, inGroup, text("group", true));
-      return post(minute, { type: "app_mention", channel: ROOM, user: inRoom, text: `<@${BOT_USER}> ${text("room", true)}` });
+      return post(minute, {
+        type: "app_mention",
+        channel: ROOM,
+        user: inRoom,
+        text: `<@${BOT_USER}> ${text("room", true)}`,
+      });
     case 1:
       write(minute, inGroup, GROUP, text("group", false));
-      return post(minute, { channel_type: "channel", channel: ROOM, user: inRoom, text: text("room", false) });
+      return post(minute, {
+        channel_type: "channel",
+        channel: ROOM,
+        user: inRoom,
+        text: text("room", false),
+      });
     case 2:
-      mention(minute, inGroup, text("topic", true), { is_topic_message: true, message_thread_id: TOPIC });
+      mention(minute, inGroup, text("topic", true), {
+        is_topic_message: true,
+        message_thread_id: TOPIC,
+      });
       return post(minute, {
         type: "app_mention",
         channel: ROOM,
@@ -165,8 +216,14 @@ async function passMinute(minute: number): Promise<void> {
       });
     case 3:
       write(minute, STRANGER, STRANGER, text("nobody", false));
-      write(minute, BOT.id + 1, GROUP, text("nobody", false), { from: { id: BOT.id + 1, is_bot: true, first_name: "Another bot" } });
-      return post(minute, { subtype: "message_changed", channel: ROOM, message: { user: inRoom, text: text("room", false) } });
+      write(minute, BOT.id + 1, GROUP, text("nobody", false), {
+        from: { id: BOT.id + 1, is_bot: true, first_name: "Another bot" },
+      });
+      return post(minute, {
+        subtype: "message_changed",
+        channel: ROOM,
+        message: { user: inRoom, text: text("room", false) },
+      });
     default: {
       taken.push(`«hook#${count + 1}»`);
       const message = `A build failed: ${mark("hook")}`;
@@ -176,10 +233,14 @@ async function passMinute(minute: number): Promise<void> {
 }
 
 /** The request that a message was first asked with: its mark is in the newest of what the model is given. */
-const newest = (request: ChatRequest): string => JSON.stringify(request.body.messages.at(-1)?.content);
-const asked = (made: string): ChatRequest | undefined => provider.requests.find((request) => newest(request).includes(made));
+const newest = (request: ChatRequest): string =>
+  JSON.stringify(request.body.messages.at(-1)?.content);
+const asked = (made: string): ChatRequest | undefined =>
+  provider.requests.find((request) => newest(request).includes(made));
 
-async function events(channel: string): Promise<{ outcome: string; reason: string | null; bodyBytes: number | null }[]> {
+async function events(
+  channel: string,
+): Promise<{ outcome: string; reason: string | null; bodyBytes: number | null }[]> {
   return (await world.admin(`/admin/v1/events?path=channels/${channel}&limit=500`)).body.events;
 }
 
@@ -187,10 +248,16 @@ describe("in an hour with three people, two groups and two agents on two channel
   it("no request made for a conversation holds what somebody in it has not seen", () => {
     // Messages that come quickly one after the other are answered together.
     expect(provider.requests.length).toBeGreaterThan(40);
-    expect(provider.requests.filter((request) => /System events[^]*«hook#/.test(newest(request))).length).toBeGreaterThan(0);
+    expect(
+      provider.requests.filter((request) => /System events[^]*«hook#/.test(newest(request))).length,
+    ).toBeGreaterThan(0);
     const leaks = provider.requests.flatMap((request) => {
       const [made] = marksIn(newest(request));
-      return made === undefined ? [] : foreign(provider.text(request), conversationOf(made)).map((found) => `${found} in ${made}`);
+      return made === undefined
+        ? []
+        : foreign(provider.text(request), conversationOf(made)).map(
+            (found) => `${found} in ${made}`,
+          );
     });
     expect(leaks).toEqual([]);
   });
@@ -206,11 +273,22 @@ describe("in an hour with three people, two groups and two agents on two channel
       ...slack.posts.map(({ channel, text: said }) => ({ to: channel, said })),
     ];
     expect(new Set(arrived.map(({ to }) => to))).toEqual(new Set(Object.keys(places)));
-    expect(arrived.flatMap(({ to, said }) => foreign(said, places[to] ?? "").map((found) => `${found} to ${to}`))).toEqual([]);
+    expect(
+      arrived.flatMap(({ to, said }) =>
+        foreign(said, places[to] ?? "").map((found) => `${found} to ${to}`),
+      ),
+    ).toEqual([]);
   });
 
   it("each conversation goes on with what was said in it", () => {
-    for (const conversation of ["telegram-ann", "telegram-bob", "telegram-cid", "slack-cid", "group", "topic"]) {
+    for (const conversation of [
+      "telegram-ann",
+      "telegram-bob",
+      "telegram-cid",
+      "slack-cid",
+      "group",
+      "topic",
+    ]) {
       const made = taken.filter((one) => conversationOf(one) === conversation);
       expect(made.length).toBeGreaterThan(5);
       expect(provider.text(asked(made.at(-1) as string) as ChatRequest)).toContain(made.at(-2));
@@ -224,7 +302,8 @@ describe("in an hour with three people, two groups and two agents on two channel
           .filter((one) => conversationOf(one) === conversation)
           .map((one) => provider.text(asked(one) as ChatRequest).includes("You are the desk.")),
       );
-    for (const conversation of ["room", "telegram-cid"]) expect(agentsIn(conversation)).toEqual(new Set([true]));
+    for (const conversation of ["room", "telegram-cid"])
+      expect(agentsIn(conversation)).toEqual(new Set([true]));
     for (const conversation of ["group", "topic", "telegram-ann", "telegram-bob", "slack-cid"])
       expect(agentsIn(conversation)).toEqual(new Set([false]));
   });

@@ -30,7 +30,10 @@ async function start({ rooms = {}, spare = false, hooks = {} }: Setup = {}): Pro
     ...(spare === false ? {} : { spare: { folder, ...spare } }),
   };
   world = await createWorld({
-    files: { "plugins/rooms.ts": roomsPlugin("rooms"), "plugins/spare.ts": roomsPlugin("spare", "fallback: true,") },
+    files: {
+      "plugins/rooms.ts": roomsPlugin("rooms"),
+      "plugins/spare.ts": roomsPlugin("spare", "fallback: true,"),
+    },
     config: { ...modelConfig(provider), hooks, channels },
   });
 }
@@ -45,7 +48,11 @@ interface Delivery {
 
 /** Runs a hook and waits until its delivery has come to an end. */
 async function deliver(body: object): Promise<{ status: string; delivery: Delivery }> {
-  const { body: answer } = await world.post("/hooks/agent", { message: "x", wakeMode: "next-heartbeat", ...body });
+  const { body: answer } = await world.post("/hooks/agent", {
+    message: "x",
+    wakeMode: "next-heartbeat",
+    ...body,
+  });
   return ended(answer.runId);
 }
 
@@ -63,45 +70,91 @@ describe("where a reply goes", () => {
     await start();
     expect(await deliver({ channel: "rooms", to: "ops" })).toMatchObject({
       status: "succeeded",
-      delivery: { status: "delivered", channel: "rooms", to: "ops", messageIds: ["m-10"], error: null },
+      delivery: {
+        status: "delivered",
+        channel: "rooms",
+        to: "ops",
+        messageIds: ["m-10"],
+        error: null,
+      },
     });
     expect(sent("rooms")).toEqual([{ to: "ops", text: "The reply." }]);
   });
 
   it("to the default recipient of a named channel", async () => {
     await start({ rooms: { defaultTo: "lobby" } });
-    expect((await deliver({ channel: "rooms" })).delivery).toMatchObject({ status: "delivered", to: "lobby" });
+    expect((await deliver({ channel: "rooms" })).delivery).toMatchObject({
+      status: "delivered",
+      to: "lobby",
+    });
   });
 
   it("by `last` to the fallback where nobody has written yet", async () => {
     await start({ spare: { defaultTo: "owner" } });
-    expect((await deliver({})).delivery).toMatchObject({ status: "delivered", channel: "spare", to: "owner" });
+    expect((await deliver({})).delivery).toMatchObject({
+      status: "delivered",
+      channel: "spare",
+      to: "owner",
+    });
   });
 
   it("by `last` to the only configured channel that has a default recipient", async () => {
     await start({ rooms: { defaultTo: "lobby" } });
-    expect((await deliver({})).delivery).toMatchObject({ status: "delivered", channel: "rooms", to: "lobby" });
+    expect((await deliver({})).delivery).toMatchObject({
+      status: "delivered",
+      channel: "rooms",
+      to: "lobby",
+    });
   });
 
   it("to the recipient that is named without a channel, and to no other one", async () => {
     await start({ rooms: { defaultTo: "lobby" } });
-    expect((await deliver({ to: "ops" })).delivery).toMatchObject({ status: "delivered", channel: "rooms", to: "ops" });
-    const refused = await world.post("/hooks/agent", { message: "x", wakeMode: "next-heartbeat", to: "+1555", channel: "last" });
-    expect([refused.status, refused.body.warnings]).toEqual([202, [expect.stringContaining("write a room in small letters")]]);
-    expect((await ended(refused.body.runId)).delivery).toMatchObject({ status: "no_route", channel: null, to: null });
+    expect((await deliver({ to: "ops" })).delivery).toMatchObject({
+      status: "delivered",
+      channel: "rooms",
+      to: "ops",
+    });
+    const refused = await world.post("/hooks/agent", {
+      message: "x",
+      wakeMode: "next-heartbeat",
+      to: "+1555",
+      channel: "last",
+    });
+    expect([refused.status, refused.body.warnings]).toEqual([
+      202,
+      [expect.stringContaining("write a room in small letters")],
+    ]);
+    expect((await ended(refused.body.runId)).delivery).toMatchObject({
+      status: "no_route",
+      channel: null,
+      to: null,
+    });
     expect(sent("rooms")).toEqual([{ to: "ops", text: "The reply." }]);
   });
 
   it("to the named recipient on the fallback, never to its default one", async () => {
     await start({ spare: { defaultTo: "owner" } });
-    expect((await deliver({ to: "ops" })).delivery).toMatchObject({ status: "delivered", channel: "spare", to: "ops" });
+    expect((await deliver({ to: "ops" })).delivery).toMatchObject({
+      status: "delivered",
+      channel: "spare",
+      to: "ops",
+    });
     expect((await deliver({ to: "+1555" })).delivery.status).toBe("no_route");
     expect([...sent("rooms"), ...sent("spare")]).toEqual([{ to: "ops", text: "The reply." }]);
   });
 
   it("nowhere if the recipient of a mapping comes out empty; the sender is answered as ever", async () => {
-    const mapping = (id: string, more: object) => ({ id, match: { path: id }, messageTemplate: "x", wakeMode: "next-heartbeat", ...more });
-    const mappings = [mapping("named", { channel: "rooms", to: "{{user}}" }), mapping("open", { to: "team{{user}}" })];
+    const mapping = (id: string, more: object) => ({
+      id,
+      match: { path: id },
+      messageTemplate: "x",
+      wakeMode: "next-heartbeat",
+      ...more,
+    });
+    const mappings = [
+      mapping("named", { channel: "rooms", to: "{{user}}" }),
+      mapping("open", { to: "team{{user}}" }),
+    ];
     await start({ rooms: { defaultTo: "lobby" }, hooks: { mappings } });
     for (const id of ["named", "open"]) {
       const { status, body } = await world.post(`/hooks/${id}`, {});
@@ -109,32 +162,54 @@ describe("where a reply goes", () => {
       expect((await ended(body.runId)).delivery.status).toBe("no_route");
     }
     const { body } = await world.post("/hooks/open", { user: "ops" });
-    expect((await ended(body.runId)).delivery).toMatchObject({ status: "delivered", to: "teamops" });
+    expect((await ended(body.runId)).delivery).toMatchObject({
+      status: "delivered",
+      to: "teamops",
+    });
     expect(sent("rooms")).toHaveLength(1);
   });
 
   it.each([
     ["a named channel without a recipient", {}, { channel: "rooms" }, "name `to`"],
     ["`last` without any route", {}, {}, "the owner has not written"],
-    ["a known channel that is not configured", {}, { channel: "spare", to: "owner" }, "add `channels.spare`"],
+    [
+      "a known channel that is not configured",
+      {},
+      { channel: "spare", to: "owner" },
+      "add `channels.spare`",
+    ],
   ])("nowhere: %s; the run succeeds and says so", async (_name, setup, body, message) => {
     await start(setup);
-    const answer = await world.post("/hooks/agent", { message: "x", wakeMode: "next-heartbeat", ...body });
+    const answer = await world.post("/hooks/agent", {
+      message: "x",
+      wakeMode: "next-heartbeat",
+      ...body,
+    });
     expect(await ended(answer.body.runId)).toMatchObject({
       status: "succeeded",
-      delivery: { status: "no_route", error: { code: "no_route", message: expect.stringContaining(message) } },
+      delivery: {
+        status: "no_route",
+        error: { code: "no_route", message: expect.stringContaining(message) },
+      },
     });
   });
 
   it("nowhere with deliver: false", async () => {
     await start();
-    expect((await deliver({ channel: "rooms", to: "ops", deliver: false })).delivery?.status ?? "skipped").toBe("skipped");
+    expect(
+      (await deliver({ channel: "rooms", to: "ops", deliver: false })).delivery?.status ??
+        "skipped",
+    ).toBe("skipped");
     expect(sent("rooms")).toEqual([]);
   });
 
   it("refuses a recipient that the channel does not know, before anything runs", async () => {
     await start();
-    const { status, body } = await world.post("/hooks/agent", { message: "x", channel: "rooms", to: "No Room" });
+    const { status, body } = await world.post("/hooks/agent", {
+      message: "x",
+      channel: "rooms",
+      to: "No Room",
+    });
     expect([status, body.error.code, body.error.issues]).toEqual([
       400,
       "invalid_recipient",
@@ -146,7 +221,11 @@ describe("where a reply goes", () => {
   it("refuses a blank recipient, whatever the channel", async () => {
     await start();
     for (const channel of ["last", "rooms", "spare"]) {
-      const { status, body } = await world.post("/hooks/agent", { message: "x", channel, to: "  " });
+      const { status, body } = await world.post("/hooks/agent", {
+        message: "x",
+        channel,
+        to: "  ",
+      });
       expect([status, body.error.code]).toEqual([400, "invalid_recipient"]);
     }
   });
@@ -156,10 +235,14 @@ describe("where a reply goes", () => {
       rooms: { defaultTo: "lobby" },
       hooks: {
         allowRequestRecipient: false,
-        mappings: [{ id: "m", match: { path: "m" }, messageTemplate: "x", channel: "rooms", to: "ops" }],
+        mappings: [
+          { id: "m", match: { path: "m" }, messageTemplate: "x", channel: "rooms", to: "ops" },
+        ],
       },
     });
-    expect((await world.post("/hooks/agent", { message: "x", to: "ops" })).body.error.code).toBe("invalid_recipient");
+    expect((await world.post("/hooks/agent", { message: "x", to: "ops" })).body.error.code).toBe(
+      "invalid_recipient",
+    );
     const { body } = await world.post("/hooks/m", {});
     expect((await ended(body.runId)).delivery).toMatchObject({ status: "delivered", to: "ops" });
   });
@@ -173,19 +256,34 @@ describe("sending", () => {
     const pieces = sent("rooms").map((one) => one.text);
     expect(pieces.length).toBeGreaterThan(3);
     expect(pieces.every((piece) => piece.length <= 50)).toBe(true);
-    expect(pieces.join(" ")).toBe(await Promise.resolve(provider.answer(provider.requests[0] as never, undefined as never)));
+    expect(pieces.join(" ")).toBe(
+      await Promise.resolve(provider.answer(provider.requests[0] as never, undefined as never)),
+    );
   });
 
   it("that failed is sent again when the sender repeats the event, without a new turn", async () => {
     await start();
     writeFileSync(join(folder, "fault"), "failed");
-    const body = { message: "x", channel: "rooms", to: "ops", wakeMode: "next-heartbeat", idempotencyKey: "order-7" };
+    const body = {
+      message: "x",
+      channel: "rooms",
+      to: "ops",
+      wakeMode: "next-heartbeat",
+      idempotencyKey: "order-7",
+    };
     const first = await world.post("/hooks/agent", body);
-    expect((await ended(first.body.runId)).delivery).toMatchObject({ status: "failed", error: { message: "as told" } });
+    expect((await ended(first.body.runId)).delivery).toMatchObject({
+      status: "failed",
+      error: { message: "as told" },
+    });
     rmSync(join(folder, "fault"));
     const again = await world.post("/hooks/agent", body);
     expect(again.body.runId).toBe(first.body.runId);
-    await world.until(async () => (await world.get(`/hooks/runs/${first.body.runId}`)).body.run.delivery.status === "delivered");
+    await world.until(
+      async () =>
+        (await world.get(`/hooks/runs/${first.body.runId}`)).body.run.delivery.status ===
+        "delivered",
+    );
     expect(sent("rooms")).toHaveLength(1);
     expect(provider.requests).toHaveLength(1);
   });
@@ -232,15 +330,27 @@ it("an action's key starts that failed run again, and no other of its event", as
   for (const { runId } of first.body.results) await ended(runId);
   provider.answer = () => "now it works";
   const again = await world.post("/hooks/m", { items: ["b", "c"] });
-  expect(again.body.results[0]).toMatchObject({ runId: first.body.results[1].runId, duplicate: true });
-  await world.until(async () => (await world.get(`/hooks/runs/${first.body.results[1].runId}`)).body.run.status === "succeeded");
-  expect((await world.get(`/hooks/runs/${first.body.results[0].runId}`)).body.run.status).toBe("failed");
+  expect(again.body.results[0]).toMatchObject({
+    runId: first.body.results[1].runId,
+    duplicate: true,
+  });
+  await world.until(
+    async () =>
+      (await world.get(`/hooks/runs/${first.body.results[1].runId}`)).body.run.status ===
+      "succeeded",
+  );
+  expect((await world.get(`/hooks/runs/${first.body.results[0].runId}`)).body.run.status).toBe(
+    "failed",
+  );
 });
 
 it("receipts of status alone leave out the reply and the recipient", async () => {
   await start({ hooks: { receipts: "status" } });
   const run = await deliver({ channel: "rooms", to: "ops" });
-  expect(run).toMatchObject({ status: "succeeded", delivery: { status: "delivered", channel: "rooms" } });
+  expect(run).toMatchObject({
+    status: "succeeded",
+    delivery: { status: "delivered", channel: "rooms" },
+  });
   expect(run).not.toHaveProperty("reply");
   expect(run.delivery).not.toHaveProperty("to");
   const held = await world.post(

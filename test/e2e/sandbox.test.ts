@@ -1,6 +1,15 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, mkdirSync, mkdtempSync, openSync, readlinkSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -25,8 +34,13 @@ let url: string;
 let output = "";
 
 function writeConfig(hooks: object = {}): void {
-  const mappings = [{ id: "spy", match: { path: "spy" }, deliver: false, transform: { module: "spy.ts" } }];
-  const config = { gateway: { port: 0, drainSeconds: 0 }, hooks: { enabled: true, token: TOKEN, mappings, ...hooks } };
+  const mappings = [
+    { id: "spy", match: { path: "spy" }, deliver: false, transform: { module: "spy.ts" } },
+  ];
+  const config = {
+    gateway: { port: 0, drainSeconds: 0 },
+    hooks: { enabled: true, token: TOKEN, mappings, ...hooks },
+  };
   writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
 }
 
@@ -38,8 +52,19 @@ beforeAll(async () => {
   writeFileSync(join(dir, "secret.txt"), SECRET);
   writeConfig();
   const secret = openSync(join(dir, "secret.txt"), "r");
-  const stdio = ["ignore", "pipe", "pipe", ...Array.from({ length: DESCRIPTOR - 3 }, () => "ignore" as const), secret];
-  const env = { PATH: process.env["PATH"] ?? "", HOME: dir, ROUSE_LOG_LEVEL: "silent", A_SECRET: SECRET };
+  const stdio = [
+    "ignore",
+    "pipe",
+    "pipe",
+    ...Array.from({ length: DESCRIPTOR - 3 }, () => "ignore" as const),
+    secret,
+  ];
+  const env = {
+    PATH: process.env["PATH"] ?? "",
+    HOME: dir,
+    ROUSE_LOG_LEVEL: "silent",
+    A_SECRET: SECRET,
+  };
   gateway = spawn(process.execPath, [ROUSE, "start"], { cwd: dir, env, stdio: stdio as "pipe"[] });
   closeSync(secret);
   url = await new Promise<string>((done, failed) => {
@@ -62,7 +87,11 @@ afterAll(async () => {
 
 /** What the transform made of a file: the reply of the echo model, or the error. */
 async function spy(file: string | number): Promise<string> {
-  const answer = await fetch(`${url}/hooks/spy`, { method: "POST", headers, body: JSON.stringify({ file, at: Math.random() }) });
+  const answer = await fetch(`${url}/hooks/spy`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ file, at: Math.random() }),
+  });
   const { runId, error } = (await answer.json()) as { runId?: string; error?: { message: string } };
   if (runId === undefined) return `${answer.status}: ${error?.message}`;
   for (;;) {
@@ -75,23 +104,30 @@ async function spy(file: string | number): Promise<string> {
   }
 }
 
-it("a transform reads its own files", async () => expect(await spy(join(dir, "transforms", "own.txt"))).toContain("its own file"));
+it("a transform reads its own files", async () =>
+  expect(await spy(join(dir, "transforms", "own.txt"))).toContain("its own file"));
 
-it.each(["rouse.json5", ".rouse/rouse.db", ".rouse/gateway-token", ".rouse/hook-token", "secret.txt", "/etc/hostname"])(
-  "a transform cannot read %s",
-  async (name) => {
-    expect(await spy(resolve(dir, name))).toBe(
-      "500: the transform spy.ts did something that transforms may not do: see hooks.transformPermissions",
-    );
-  },
-);
+it.each([
+  "rouse.json5",
+  ".rouse/rouse.db",
+  ".rouse/gateway-token",
+  ".rouse/hook-token",
+  "secret.txt",
+  "/etc/hostname",
+])("a transform cannot read %s", async (name) => {
+  expect(await spy(resolve(dir, name))).toBe(
+    "500: the transform spy.ts did something that transforms may not do: see hooks.transformPermissions",
+  );
+});
 
 it("a transform cannot read the gateway's environment", async () =>
   expect(await spy("environ")).toMatch(/^500: .*see hooks\.transformPermissions$/));
 
 it("a transform has none of the files that were open when the gateway was started", async () => {
   // The gateway itself has it: a transform would have it too.
-  expect(readlinkSync(`/proc/${gateway.pid}/fd/${DESCRIPTOR}`)).toBe(join(realpathSync(dir), "secret.txt"));
+  expect(readlinkSync(`/proc/${gateway.pid}/fd/${DESCRIPTOR}`)).toBe(
+    join(realpathSync(dir), "secret.txt"),
+  );
   expect(await spy(DESCRIPTOR)).toMatch(/^500: .*threw an error$/);
 });
 
@@ -117,8 +153,19 @@ it.each([
 ])("a folder of transforms (%s) that holds %s is refused", (transformsDir, what) => {
   writeConfig({ transformsDir });
   if (transformsDir === ".") writeFileSync(join(dir, "spy.ts"), SPY);
-  const env = { ...process.env, ROUSE_STATE_DIR: transformsDir === "." ? join(dir, "../elsewhere") : join(dir, "transforms", "state") };
-  const { status, stdout, stderr } = spawnSync(process.execPath, [ROUSE, "config", "validate"], { cwd: dir, env, encoding: "utf8" });
+  const env = {
+    ...process.env,
+    ROUSE_STATE_DIR:
+      transformsDir === "." ? join(dir, "../elsewhere") : join(dir, "transforms", "state"),
+  };
+  const { status, stdout, stderr } = spawnSync(process.execPath, [ROUSE, "config", "validate"], {
+    cwd: dir,
+    env,
+    encoding: "utf8",
+  });
   writeConfig();
-  expect([status, `${stdout}${stderr}`.replaceAll(/\s+/g, " ")]).toEqual([3, expect.stringContaining(`contains ${what} (`)]);
+  expect([status, `${stdout}${stderr}`.replaceAll(/\s+/g, " ")]).toEqual([
+    3,
+    expect.stringContaining(`contains ${what} (`),
+  ]);
 });

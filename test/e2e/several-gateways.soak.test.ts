@@ -35,89 +35,106 @@ const startOne = async (url: string): Promise<Program> => {
 };
 
 describePrivatePostgres("three gateways on one database", () => {
-  it("do what they acknowledged once, in order, while they are killed and cut off", { timeout: 400_000 }, async () => {
-    const postgres = await startPrivatePostgres();
-    onTestFinished(() => postgres.remove());
-    const url = postgres.url.href;
-    const proxy = await createCuttingProxy(postgres.url);
-    const cutUrl = new URL(url);
-    cutUrl.port = String(proxy.port);
-    const urls = [url, url, cutUrl.href];
-    const gateways: (Program | undefined)[] = [await startOne(urls[0] as string)];
-    gateways.push(...(await Promise.all(urls.slice(1).map(startOne))));
-    const began = performance.now();
-    const passed = (): number => performance.now() - began;
-    let over = false;
+  it(
+    "do what they acknowledged once, in order, while they are killed and cut off",
+    { timeout: 400_000 },
+    async () => {
+      const postgres = await startPrivatePostgres();
+      onTestFinished(() => postgres.remove());
+      const url = postgres.url.href;
+      const proxy = await createCuttingProxy(postgres.url);
+      const cutUrl = new URL(url);
+      cutUrl.port = String(proxy.port);
+      const urls = [url, url, cutUrl.href];
+      const gateways: (Program | undefined)[] = [await startOne(urls[0] as string)];
+      gateways.push(...(await Promise.all(urls.slice(1).map(startOne))));
+      const began = performance.now();
+      const passed = (): number => performance.now() - began;
+      let over = false;
 
-    const killing = (async () => {
-      for (let turn = 0; turn < KILLS; turn++) {
-        await pause(Math.max(0, (turn + 1) * KILL_EVERY_MS - passed()));
-        // The one behind the proxy is killed, too, but not while it is cut off.
-        const isCut = passed() > CUT.fromMs - 1000 && passed() < CUT.fromMs + CUT.ms + 1000;
-        const victim = turn % (isCut ? 2 : 3);
-        const program = gateways[victim];
-        gateways[victim] = undefined;
-        await program?.kill();
-        gateways[victim] = await startOne(urls[victim] as string);
-      }
-    })();
-    const cutting = pause(CUT.fromMs)
-      .then(() => proxy.cut(true))
-      .then(() => pause(CUT.ms))
-      .then(() => proxy.cut(false));
-    const sending = fleet.send(
-      SENDERS,
-      () => gateways.flatMap((program) => program?.url ?? []),
-      () => over,
-    );
-    await Promise.all([killing, cutting]);
-    over = true;
-    await sending;
-    await drained(url, 120_000);
-    for (const program of gateways) expect(await program?.stop()).toBe(0);
-    const ranMs = passed();
-    proxy.close();
-    const account = await settle(fleet, url, { everyMs: BEAT_MS, ranMs, kills: KILLS });
-    console.log(`${KILLS} kills, ${CUT.ms / 1000} s cut off: ${account}`);
-    expect(fleet.account.runs.length).toBeGreaterThan(KILLS * SENDERS);
-  });
+      const killing = (async () => {
+        for (let turn = 0; turn < KILLS; turn++) {
+          await pause(Math.max(0, (turn + 1) * KILL_EVERY_MS - passed()));
+          // The one behind the proxy is killed, too, but not while it is cut off.
+          const isCut = passed() > CUT.fromMs - 1000 && passed() < CUT.fromMs + CUT.ms + 1000;
+          const victim = turn % (isCut ? 2 : 3);
+          const program = gateways[victim];
+          gateways[victim] = undefined;
+          await program?.kill();
+          gateways[victim] = await startOne(urls[victim] as string);
+        }
+      })();
+      const cutting = pause(CUT.fromMs)
+        .then(() => proxy.cut(true))
+        .then(() => pause(CUT.ms))
+        .then(() => proxy.cut(false));
+      const sending = fleet.send(
+        SENDERS,
+        () => gateways.flatMap((program) => program?.url ?? []),
+        () => over,
+      );
+      await Promise.all([killing, cutting]);
+      over = true;
+      await sending;
+      await drained(url, 120_000);
+      for (const program of gateways) expect(await program?.stop()).toBe(0);
+      const ranMs = passed();
+      proxy.close();
+      const account = await settle(fleet, url, { everyMs: BEAT_MS, ranMs, kills: KILLS });
+      console.log(`${KILLS} kills, ${CUT.ms / 1000} s cut off: ${account}`);
+      expect(fleet.account.runs.length).toBeGreaterThan(KILLS * SENDERS);
+    },
+  );
 });
 
 describePrivatePostgres("PostgreSQL that is restarted under load", () => {
-  it("hooks get 503 with Retry-After and nothing else, and it goes on without a hand", { timeout: 400_000 }, async () => {
-    const postgres = await startPrivatePostgres();
-    try {
-      const url = postgres.url.href;
-      const gateways = [await startOne(url), await startOne(url)];
-      const began = performance.now();
-      let over = false;
-      const sending = fleet.send(
-        SENDERS,
-        () => gateways.map((program) => program.url),
-        () => over,
-      );
-      const refused = (): number => fleet.account.statuses.get(503) ?? 0;
-      for (const mode of ["fast", "immediate"] as const) {
-        await pause(3000);
-        const before = refused();
-        await postgres.stop(mode);
-        await pause(AWAY_MS);
-        expect(refused()).toBeGreaterThan(before);
-        await postgres.start();
+  it(
+    "hooks get 503 with Retry-After and nothing else, and it goes on without a hand",
+    { timeout: 400_000 },
+    async () => {
+      const postgres = await startPrivatePostgres();
+      try {
+        const url = postgres.url.href;
+        const gateways = [await startOne(url), await startOne(url)];
+        const began = performance.now();
+        let over = false;
+        const sending = fleet.send(
+          SENDERS,
+          () => gateways.map((program) => program.url),
+          () => over,
+        );
+        const refused = (): number => fleet.account.statuses.get(503) ?? 0;
+        for (const mode of ["fast", "immediate"] as const) {
+          await pause(3000);
+          const before = refused();
+          await postgres.stop(mode);
+          await pause(AWAY_MS);
+          expect(refused()).toBeGreaterThan(before);
+          await postgres.start();
+        }
+        const accepted = fleet.account.runs.length;
+        for (
+          let waited = 0;
+          fleet.account.runs.length < accepted + 50 && waited < 90_000;
+          waited += 100
+        )
+          await pause(100);
+        expect(fleet.account.runs.length).toBeGreaterThanOrEqual(accepted + 50);
+        over = true;
+        await sending;
+        // Both take hooks and work again: what was left by both comes to its end.
+        await drained(url, 120_000);
+        for (const program of gateways) expect(await program.stop()).toBe(0);
+        expect(fleet.account.unanswered).toBe(0);
+        const account = await settle(fleet, url, {
+          everyMs: BEAT_MS,
+          ranMs: performance.now() - began,
+          kills: 0,
+        });
+        console.log(`PostgreSQL stopped twice: ${account}`);
+      } finally {
+        await postgres.remove();
       }
-      const accepted = fleet.account.runs.length;
-      for (let waited = 0; fleet.account.runs.length < accepted + 50 && waited < 90_000; waited += 100) await pause(100);
-      expect(fleet.account.runs.length).toBeGreaterThanOrEqual(accepted + 50);
-      over = true;
-      await sending;
-      // Both take hooks and work again: what was left by both comes to its end.
-      await drained(url, 120_000);
-      for (const program of gateways) expect(await program.stop()).toBe(0);
-      expect(fleet.account.unanswered).toBe(0);
-      const account = await settle(fleet, url, { everyMs: BEAT_MS, ranMs: performance.now() - began, kills: 0 });
-      console.log(`PostgreSQL stopped twice: ${account}`);
-    } finally {
-      await postgres.remove();
-    }
-  });
+    },
+  );
 });

@@ -47,7 +47,12 @@ describePostgres("limits over several gateways", () => {
 
   const configOf = (hooks: object): object => {
     const { models, ...rest } = modelConfig(provider) as { models: object };
-    return { store: { url: schema.url }, hooks: { token: TOKEN, ...hooks }, models: { ...models, prices }, ...rest };
+    return {
+      store: { url: schema.url },
+      hooks: { token: TOKEN, ...hooks },
+      models: { ...models, prices },
+      ...rest,
+    };
   };
   const open = async (hooks: object, workers = true): Promise<World> => {
     const dir = mkdtempSync(join(tmpdir(), "rouse-limits-"));
@@ -56,13 +61,30 @@ describePostgres("limits over several gateways", () => {
     worlds.push(world);
     return world;
   };
-  const pair = async (hooks: object, workers = true): Promise<[World, World]> => [await open(hooks, workers), await open(hooks, workers)];
-  const ASK = { id: "ask", match: { path: "ask" }, messageTemplate: "{{n}}", deliver: false, wakeMode: "next-heartbeat" };
-  const mapping = (limits: object, more: object = {}): object => ({ mappings: [{ ...ASK, limits, ...more }] });
+  const pair = async (hooks: object, workers = true): Promise<[World, World]> => [
+    await open(hooks, workers),
+    await open(hooks, workers),
+  ];
+  const ASK = {
+    id: "ask",
+    match: { path: "ask" },
+    messageTemplate: "{{n}}",
+    deliver: false,
+    wakeMode: "next-heartbeat",
+  };
+  const mapping = (limits: object, more: object = {}): object => ({
+    mappings: [{ ...ASK, limits, ...more }],
+  });
   const postAll = (gateways: readonly World[], count: number) =>
-    Promise.all(Array.from({ length: count }, (_, n) => (gateways[n % gateways.length] as World).post("/hooks/ask", { n })));
-  const runs = async (world: World): Promise<Run[]> => (await world.admin("/admin/v1/runs?limit=500")).body.runs;
-  const count = async (world: World, status: string): Promise<number> => (await runs(world)).filter((run) => run.status === status).length;
+    Promise.all(
+      Array.from({ length: count }, (_, n) =>
+        (gateways[n % gateways.length] as World).post("/hooks/ask", { n }),
+      ),
+    );
+  const runs = async (world: World): Promise<Run[]> =>
+    (await world.admin("/admin/v1/runs?limit=500")).body.runs;
+  const count = async (world: World, status: string): Promise<number> =>
+    (await runs(world)).filter((run) => run.status === status).length;
   const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
   it("`concurrent` is kept by all together, and each run comes to its turn", async () => {
@@ -71,26 +93,42 @@ describePostgres("limits over several gateways", () => {
     expect(answers.map(({ status }) => status)).toEqual(Array(24).fill(202));
     await a.until(async () => (await count(a, "succeeded")) === 24);
     expect(most).toBe(2);
-    const told = async () => (await a.admin("/admin/v1/doctor")).body.checks.find((one: { id: string }) => one.id === "limits").message;
+    const told = async () =>
+      (await a.admin("/admin/v1/doctor")).body.checks.find(
+        (one: { id: string }) => one.id === "limits",
+      ).message;
     await a.until(async () => (await told()).includes("0 of 2 at the same time"));
   });
 
   it("`runsPerHour` lets so many start, wherever they came in; a higher limit lets the others go at once", async () => {
     const [a, b] = await pair(mapping({ runsPerHour: 5 }));
     await postAll([a, b], 12);
-    await a.until(async () => (await count(a, "succeeded")) === 5 && (await runs(a)).filter((run) => run.parked?.until).length === 7);
-    const untils = (await runs(a)).flatMap((run) => (run.parked?.until ? [Date.parse(run.parked.until)] : []));
+    await a.until(
+      async () =>
+        (await count(a, "succeeded")) === 5 &&
+        (await runs(a)).filter((run) => run.parked?.until).length === 7,
+    );
+    const untils = (await runs(a)).flatMap((run) =>
+      run.parked?.until ? [Date.parse(run.parked.until)] : [],
+    );
     for (const until of untils) expect(until).toBeGreaterThan(Date.now() + 3_500_000);
     expect(provider.requests).toHaveLength(5);
     for (const world of [a, b]) {
-      world.write("rouse.json5", { gateway: { port: 0, drainSeconds: 1 }, ...configOf({ enabled: true, ...mapping({ runsPerHour: 9 }) }) });
+      world.write("rouse.json5", {
+        gateway: { port: 0, drainSeconds: 1 },
+        ...configOf({ enabled: true, ...mapping({ runsPerHour: 9 }) }),
+      });
       expect((await world.gateway.reload()).ok).toBe(true);
     }
-    await a.until(async () => (await count(a, "succeeded")) === 9 && (await count(a, "parked")) === 3);
+    await a.until(
+      async () => (await count(a, "succeeded")) === 9 && (await count(a, "parked")) === 3,
+    );
     expect(provider.requests).toHaveLength(9);
     // Told once, by whichever noticed it first.
     const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    const told = (await store.list("systemEvents", { limit: 100 })).filter((one) => one.source === "limits");
+    const told = (await store.list("systemEvents", { limit: 100 })).filter(
+      (one) => one.source === "limits",
+    );
     await store.close();
     expect(told).toHaveLength(1);
   });
@@ -99,11 +137,17 @@ describePostgres("limits over several gateways", () => {
     const [a, b] = await pair(mapping({ tokensPerDay: 40, concurrent: 1 }));
     await postAll([a, b], 8);
     // 14 tokens a run: the third one reaches it.
-    await a.until(async () => (await count(a, "succeeded")) === 3 && (await count(a, "parked")) === 5);
+    await a.until(
+      async () => (await count(a, "succeeded")) === 3 && (await count(a, "parked")) === 5,
+    );
     // None stays in the line for its turn: all wait for the day to be over.
     await a.until(async () => {
       const waits = (await runs(a)).filter((run) => run.status === "parked");
-      return waits.every((run) => run.parked?.limit === "tokensPerDay" && Date.parse(run.parked.until ?? "") > Date.now() + 80_000_000);
+      return waits.every(
+        (run) =>
+          run.parked?.limit === "tokensPerDay" &&
+          Date.parse(run.parked.until ?? "") > Date.now() + 80_000_000,
+      );
     });
     expect(provider.requests).toHaveLength(3);
   });
@@ -113,13 +157,22 @@ describePostgres("limits over several gateways", () => {
     const [a, b] = await pair(mapping({ budget: { perDay: "0.04 USD" }, concurrent: 1 }));
     await postAll([a, b], 8);
     // 14 tokens a run, a thousandth of a dollar each: the third run reaches it.
-    await a.until(async () => (await count(a, "succeeded")) === 3 && (await count(a, "parked")) === 5);
+    await a.until(
+      async () => (await count(a, "succeeded")) === 3 && (await count(a, "parked")) === 5,
+    );
     await a.until(async () => {
       const waits = (await runs(a)).filter((run) => run.status === "parked");
-      return waits.every((run) => run.parked?.limit === "budget.perDay" && Date.parse(run.parked.until ?? "") > Date.now() + 80_000_000);
+      return waits.every(
+        (run) =>
+          run.parked?.limit === "budget.perDay" &&
+          Date.parse(run.parked.until ?? "") > Date.now() + 80_000_000,
+      );
     });
     expect(provider.requests).toHaveLength(3);
-    const told = async () => (await b.admin("/admin/v1/doctor")).body.checks.find((one: { id: string }) => one.id === "limits").message;
+    const told = async () =>
+      (await b.admin("/admin/v1/doctor")).body.checks.find(
+        (one: { id: string }) => one.id === "limits",
+      ).message;
     await b.until(async () => (await told()).includes("0.04 of 0.04 USD in a day"));
   });
 
@@ -140,11 +193,17 @@ describePostgres("limits over several gateways", () => {
 
   it("collects the events of all in one window, and loses none when it closes", async () => {
     const coalesce = { key: "{{service}}", windowSeconds: 1, maxSeconds: 3, maxEvents: 15 };
-    const template = { coalesce, messageTemplate: '{{count}}: {{ $join(events.($string(n)), " ") }}.' };
+    const template = {
+      coalesce,
+      messageTemplate: '{{count}}: {{ $join(events.($string(n)), " ") }}.',
+    };
     const [a, b] = await pair({ mappings: [{ ...ASK, ...template }] });
-    const post = async (world: World, n: number, service = "db") => (await world.post("/hooks/ask", { service, n })).body;
+    const post = async (world: World, n: number, service = "db") =>
+      (await world.post("/hooks/ask", { service, n })).body;
     const first = await post(a, 0);
-    const rest = await Promise.all(Array.from({ length: 9 }, (_, n) => post(n % 2 === 0 ? b : a, n + 1)));
+    const rest = await Promise.all(
+      Array.from({ length: 9 }, (_, n) => post(n % 2 === 0 ? b : a, n + 1)),
+    );
     expect(new Set([first, ...rest].map((body) => body.runId)).size).toBe(1);
     expect(first.status).toBe("collecting");
     await a.until(async () => (await count(a, "succeeded")) === 1);
@@ -167,14 +226,21 @@ describePostgres("limits over several gateways", () => {
     for (const answer of answers) expect(answer).toMatchObject({ ok: true, status: "collecting" });
     const ids = new Set(answers.map((answer) => answer.runId));
     await a.until(async () => (await count(a, "succeeded")) === ids.size + 1);
-    const said = provider.requests.flatMap((request) => provider.text(request).match(/\b1[01]\d\d\b/g) ?? []);
-    expect(said.map(Number).toSorted((x, y) => x - y)).toEqual(Array.from({ length: 100 }, (_, n) => 1000 + n));
+    const said = provider.requests.flatMap(
+      (request) => provider.text(request).match(/\b1[01]\d\d\b/g) ?? [],
+    );
+    expect(said.map(Number).toSorted((x, y) => x - y)).toEqual(
+      Array.from({ length: 100 }, (_, n) => 1000 + n),
+    );
     expect(ids.size).toBeLessThan(20);
   });
 
   it("a caller's requests and failures count at all gateways, a second late at most", async () => {
     const [a, b] = await pair({ rateLimit: { requests: 8, per: "1h" } });
-    for (let n = 0; n < 8; n++) expect((await a.post("/hooks/wake", { text: "hi", mode: "next-heartbeat" })).status).toBe(200);
+    for (let n = 0; n < 8; n++)
+      expect((await a.post("/hooks/wake", { text: "hi", mode: "next-heartbeat" })).status).toBe(
+        200,
+      );
     let answers = 0;
     await b.until(async () => {
       const answer = await b.post("/hooks/wake", { text: "hi", mode: "next-heartbeat" });
@@ -204,16 +270,25 @@ describePostgres("limits over several gateways", () => {
       ahead: noAmounts(),
     };
     expect((await dead.usage.lend([request]))[0]?.lent).toEqual({ places: 1 });
-    await dead.store.commit((tx) => tx.update("run", runId, { status: "running", attempts: 1, startedAt: Date.now() }));
+    await dead.store.commit((tx) =>
+      tx.update("run", runId, { status: "running", attempts: 1, startedAt: Date.now() }),
+    );
     await dead.store.commit((tx) => {
-      tx.update("run", runId, { status: "succeeded", endedAt: Date.now(), usage: { totalTokens: 5 } });
+      tx.update("run", runId, {
+        status: "succeeded",
+        endedAt: Date.now(),
+        usage: { totalTokens: 5 },
+      });
       tx.delete("job", "turn", runId);
     });
     await dead.store.close();
     const b = await open(mapping({ concurrent: 1 }));
     await b.post("/hooks/ask", { n: 2 });
     await b.until(async () => (await count(b, "succeeded")) === 2);
-    const told = async () => (await b.admin("/admin/v1/doctor")).body.checks.find((one: { id: string }) => one.id === "limits").message;
+    const told = async () =>
+      (await b.admin("/admin/v1/doctor")).body.checks.find(
+        (one: { id: string }) => one.id === "limits",
+      ).message;
     await b.until(async () => (await told()).includes("0 of 1 at the same time"));
   });
 });

@@ -33,22 +33,32 @@ const head = (more: string): string =>
 
 it("refuses what is declared too large before it is sent, and what grows too large while it comes", async () => {
   await open({ config: { hooks: { maxBodyBytes: 1000 } } });
-  expect(await raw((socket) => socket.write(head("Content-Length: 99999999\r\n")))).toContain("413");
-  expect(await raw((socket) => socket.write(`${head("Transfer-Encoding: chunked\r\n")}7d0\r\n${"x".repeat(2000)}\r\n`))).toContain(
-    "body_too_large",
+  expect(await raw((socket) => socket.write(head("Content-Length: 99999999\r\n")))).toContain(
+    "413",
   );
+  expect(
+    await raw((socket) =>
+      socket.write(`${head("Transfer-Encoding: chunked\r\n")}7d0\r\n${"x".repeat(2000)}\r\n`),
+    ),
+  ).toContain("body_too_large");
 });
 
 it("gives up on a body that does not come, and goes on after one that was cut off", async () => {
   await open({ config: { hooks: { bodyTimeoutSeconds: 0.3 } } });
-  expect(await raw((socket) => socket.write(`${head("Content-Length: 50\r\n")}{"mess`))).toMatch(/408[^]*body_timeout/);
+  expect(await raw((socket) => socket.write(`${head("Content-Length: 50\r\n")}{"mess`))).toMatch(
+    /408[^]*body_timeout/,
+  );
   await raw((socket) => {
     socket.write(`${head("Content-Length: 50\r\n")}{"mess`);
     setTimeout(() => socket.destroy(), 50);
   });
   const body = '{"message":"after"}';
   expect(
-    await raw((socket) => socket.write(`${head("Transfer-Encoding: chunked\r\n")}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`)),
+    await raw((socket) =>
+      socket.write(
+        `${head("Transfer-Encoding: chunked\r\n")}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+      ),
+    ),
   ).toContain("202");
   await world.until(async () => {
     const { body: list } = await world.admin("/admin/v1/events");
@@ -65,12 +75,25 @@ it("is refused a state folder that another gateway holds", async () => {
 });
 
 it("takes up what is saved, keeps the config before one that is broken, and says so", async () => {
-  await open({ files: { "mappings/a.json": { id: "a", mappings: [{ id: "one", match: { path: "one" }, messageTemplate: "m" }] } } });
+  await open({
+    files: {
+      "mappings/a.json": {
+        id: "a",
+        mappings: [{ id: "one", match: { path: "one" }, messageTemplate: "m" }],
+      },
+    },
+  });
   expect((await world.post("/hooks/one", {})).status).toBe(202);
   expect((await world.post("/hooks/two", {})).status).toBe(404);
-  world.write("mappings/b.json", { id: "b", mappings: [{ id: "two", match: { path: "two" }, messageTemplate: "m" }] });
+  world.write("mappings/b.json", {
+    id: "b",
+    mappings: [{ id: "two", match: { path: "two" }, messageTemplate: "m" }],
+  });
   await world.until(async () => (await world.post("/hooks/two", {})).status === 202);
-  world.write("mappings/b.json", { id: "b", mappings: [{ id: "two", match: { path: "two" }, messageTemplat: "m" }] });
+  world.write("mappings/b.json", {
+    id: "b",
+    mappings: [{ id: "two", match: { path: "two" }, messageTemplat: "m" }],
+  });
   const detail = await world.until(async () => {
     const { body } = await world.admin("/readyz?detail");
     return body.reloadProblems.length > 0 && body;
@@ -83,7 +106,10 @@ it("takes up what is saved, keeps the config before one that is broken, and says
     }),
   );
   expect((await world.post("/hooks/two", {})).status).toBe(202);
-  world.write("mappings/b.json", { id: "b", mappings: [{ id: "three", match: { path: "three" }, messageTemplate: "m" }] });
+  world.write("mappings/b.json", {
+    id: "b",
+    mappings: [{ id: "three", match: { path: "three" }, messageTemplate: "m" }],
+  });
   await world.until(async () => (await world.post("/hooks/three", {})).status === 202);
   expect((await world.admin("/readyz?detail")).body.reloadProblems).toEqual([]);
 });

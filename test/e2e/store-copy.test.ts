@@ -18,7 +18,10 @@ import { createWorld, type Answer, type World } from "./world.ts";
 
 const ROUSE = resolve(import.meta.dirname, "../../bin/rouse.js");
 const EVENTS = 1500;
-const DESK = { authorization: "Bearer rk_desk-key-0123456789-0123456789", "content-type": "application/json" };
+const DESK = {
+  authorization: "Bearer rk_desk-key-0123456789-0123456789",
+  "content-type": "application/json",
+};
 /** Statements at which the command is killed: it has sent them, and hears of them no more. */
 const KILLS = [
   "CREATE TABLE meta",
@@ -75,9 +78,17 @@ describePostgres("rouse store copy that is killed", () => {
       allowUnsafeExternalContent: true,
     });
     const config = {
-      hooks: { mappings: [common("talk"), common("later"), { ...common("narrow"), limits: { queue: 2 } }] },
+      hooks: {
+        mappings: [common("talk"), common("later"), { ...common("narrow"), limits: { queue: 2 } }],
+      },
       platform: {
-        apiKeys: [{ id: "desk", key: "rk_desk-key-0123456789-0123456789", scopes: ["knowledge:read", "knowledge:write"] }],
+        apiKeys: [
+          {
+            id: "desk",
+            key: "rk_desk-key-0123456789-0123456789",
+            scopes: ["knowledge:read", "knowledge:write"],
+          },
+        ],
       },
       ...modelConfig(provider),
       ...more,
@@ -91,8 +102,11 @@ describePostgres("rouse store copy that is killed", () => {
     await world.stop();
   };
   const succeeds = (world: World, runId: string): Promise<boolean> =>
-    world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded");
-  const asked = (text: string): string[] => provider.requests.map((one) => provider.text(one)).filter((said) => said.includes(text));
+    world.until(
+      async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded",
+    );
+  const asked = (text: string): string[] =>
+    provider.requests.map((one) => provider.text(one)).filter((said) => said.includes(text));
   const keyed = (world: World, path: string, n: number): Promise<Answer> =>
     world.post(`/hooks/${path}`, { n }, { "idempotency-key": `${path}-${n}` });
 
@@ -100,7 +114,16 @@ describePostgres("rouse store copy that is killed", () => {
   const copy = async (schema: Schema, killAt?: string): Promise<Ended> => {
     const to = new URL(schema.url);
     to.port = String(proxy.port);
-    const args = [ROUSE, "store", "copy", "--json", "--from", `sqlite:${join(dir, ".rouse/rouse.db")}`, "--to", to.href];
+    const args = [
+      ROUSE,
+      "store",
+      "copy",
+      "--json",
+      "--from",
+      `sqlite:${join(dir, ".rouse/rouse.db")}`,
+      "--to",
+      to.href,
+    ];
     const child = spawn(process.execPath, args, { cwd: dir, stdio: ["ignore", "pipe", "pipe"] });
     const ended: Ended = { code: null, signal: null, out: "", err: "" };
     child.stdout.on("data", (chunk: Buffer) => void (ended.out += chunk.toString()));
@@ -120,9 +143,12 @@ describePostgres("rouse store copy that is killed", () => {
     for (const name of ["rouse.db", "knowledge.db"]) {
       const db = new DatabaseSync(join(dir, ".rouse", name), { readOnly: true });
       expect(db.prepare("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
-      const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all() as { name: string }[];
+      const tables = db
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+        .all() as { name: string }[];
       for (const table of tables)
-        for (const row of db.prepare(`SELECT * FROM "${table.name}"`).iterate()) hash.update(JSON.stringify([table.name, row]));
+        for (const row of db.prepare(`SELECT * FROM "${table.name}"`).iterate())
+          hash.update(JSON.stringify([table.name, row]));
       db.close();
     }
     for (const name of readdirSync(join(dir, ".rouse/knowledge")))
@@ -133,19 +159,39 @@ describePostgres("rouse store copy that is killed", () => {
   /** How far a copy has come: rows by table; undefined before it begins. */
   const rowsOf = ({ name }: Schema): Promise<string | undefined> =>
     plainly(async (client) => {
-      const tables = ["copies", "events", "runs", "turns", "jobs", "marks", "knowledge_chunks", "knowledge_file_parts"];
+      const tables = [
+        "copies",
+        "events",
+        "runs",
+        "turns",
+        "jobs",
+        "marks",
+        "knowledge_chunks",
+        "knowledge_file_parts",
+      ];
       const counts: string[] = [];
       for (const table of tables) {
-        const { rows } = await client.query<{ there: boolean }>("SELECT to_regclass($1) IS NOT NULL AS there", [`"${name}".${table}`]);
+        const { rows } = await client.query<{ there: boolean }>(
+          "SELECT to_regclass($1) IS NOT NULL AS there",
+          [`"${name}".${table}`],
+        );
         if (!rows[0]?.there) counts.push("-");
-        else counts.push((await client.query<{ n: string }>(`SELECT count(*) AS n FROM "${name}".${table}`)).rows[0]?.n ?? "");
+        else
+          counts.push(
+            (await client.query<{ n: string }>(`SELECT count(*) AS n FROM "${name}".${table}`))
+              .rows[0]?.n ?? "",
+          );
       }
       return ["-", "0"].includes(counts[0] ?? "-") ? undefined : counts.slice(1).join(" ");
     });
 
   /** Events, runs and sessions by the thousand, that have ended long ago; their numbers have a gap where some were forgotten. */
   const fill = async (): Promise<void> => {
-    const { store } = await openStore({ url: `sqlite:${join(dir, ".rouse/rouse.db")}`, clock: systemClock, log: silent });
+    const { store } = await openStore({
+      url: `sqlite:${join(dir, ".rouse/rouse.db")}`,
+      clock: systemClock,
+      log: silent,
+    });
     const at = Date.now();
     for (let from = 0; from < EVENTS; from += 100)
       await Promise.all(
@@ -153,15 +199,23 @@ describePostgres("rouse store copy that is killed", () => {
           const n = from + index;
           const action = runAction(`hook:old:${n}`);
           const body = Buffer.from(`${n} `.repeat(300));
-          const given = event({ receivedAt: at, actions: [action], request: { method: "POST", headers: {}, query: {}, body } });
-          await store.accept(given, [dedupe({ scope: "old", key: `old-${n}`, expiresAt: at + 86_400_000 })]);
+          const given = event({
+            receivedAt: at,
+            actions: [action],
+            request: { method: "POST", headers: {}, query: {}, body },
+          });
+          await store.accept(given, [
+            dedupe({ scope: "old", key: `old-${n}`, expiresAt: at + 86_400_000 }),
+          ]);
           const session = { agentId: "main", origin: "hook" as const, key: `hook:old:${n}` };
           await store.commit((tx) => tx.add("turn", session, turn(action.runId, { at })));
         }),
       );
     await store.close();
     const db = new DatabaseSync(join(dir, ".rouse/rouse.db"));
-    db.exec("UPDATE runs SET status = 'succeeded', ended = created, record = json_set(record, '$.status', 'succeeded'); DELETE FROM jobs");
+    db.exec(
+      "UPDATE runs SET status = 'succeeded', ended = created, record = json_set(record, '$.status', 'succeeded'); DELETE FROM jobs",
+    );
     db.close();
   };
 
@@ -176,7 +230,9 @@ describePostgres("rouse store copy that is killed", () => {
         const form = new FormData();
         form.append(
           "file",
-          new Blob([`# Note ${n}\n\nThe walrus ${n} sleeps in the harbour. ${`word${n} `.repeat(4000)}`]),
+          new Blob([
+            `# Note ${n}\n\nThe walrus ${n} sleeps in the harbour. ${`word${n} `.repeat(4000)}`,
+          ]),
           `note-${n}.md`,
         );
         form.append("wait", "25");
@@ -199,7 +255,10 @@ describePostgres("rouse store copy that is killed", () => {
         ["narrow", 2],
       ] as const)
         waiting.push((await keyed(acceptor, path, n)).body.runId as string);
-      expect(await keyed(acceptor, "narrow", 3)).toMatchObject({ status: 503, body: { error: { code: "overloaded" } } });
+      expect(await keyed(acceptor, "narrow", 3)).toMatchObject({
+        status: 503,
+        body: { error: { code: "overloaded" } },
+      });
       await close(acceptor);
 
       const [undisturbed, target] = schemas as [Schema, Schema];
@@ -214,7 +273,9 @@ describePostgres("rouse store copy that is killed", () => {
         const state = await rowsOf(target);
         states.push(state);
         if (state === undefined || statement === KILLS.at(-1)) continue;
-        await expect(openStore({ url: target.url, clock: systemClock, log: silent })).rejects.toMatchObject({
+        await expect(
+          openStore({ url: target.url, clock: systemClock, log: silent }),
+        ).rejects.toMatchObject({
           code: "config_invalid",
           message: expect.stringContaining("has not ended") as string,
         });
@@ -229,15 +290,21 @@ describePostgres("rouse store copy that is killed", () => {
       const front = await open({ store }, false);
       expect((await keyed(front, "talk", 1)).body).toMatchObject({ runId: said });
       expect((await keyed(front, "later", 2)).body).toMatchObject({ runId: waiting[1] });
-      expect(await keyed(front, "narrow", 3)).toMatchObject({ status: 503, body: { error: { code: "overloaded" } } });
+      expect(await keyed(front, "narrow", 3)).toMatchObject({
+        status: 503,
+        body: { error: { code: "overloaded" } },
+      });
       await close(front);
       const moved = await open({ store });
       for (const id of waiting) await succeeds(moved, id);
       const next = (await keyed(moved, "talk", 3)).body.runId as string;
       await succeeds(moved, next);
       for (const message of ["later 1", "later 2", "talk 2", "narrow 1", "narrow 2"])
-        expect(asked(message).filter((text) => text.lastIndexOf(message) > text.lastIndexOf("talk 1"))).not.toEqual([]);
-      for (const id of [...waiting, next]) expect((await moved.admin(`/admin/v1/runs/${id}`)).body.run).toMatchObject({ attempts: 1 });
+        expect(
+          asked(message).filter((text) => text.lastIndexOf(message) > text.lastIndexOf("talk 1")),
+        ).not.toEqual([]);
+      for (const id of [...waiting, next])
+        expect((await moved.admin(`/admin/v1/runs/${id}`)).body.run).toMatchObject({ attempts: 1 });
       // The conversation goes on where it stopped.
       expect(asked("talk 3")).toEqual([expect.stringMatching(/talk 1[^]*talk 2[^]*talk 3/)]);
       const found = await moved.gateway.fetch(

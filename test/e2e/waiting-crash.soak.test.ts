@@ -31,7 +31,10 @@ const server = createServer((request, response) => {
   request.on("data", (chunk: Buffer) => void chunks.push(chunk));
   request.on("end", () => {
     const { run } = JSON.parse(Buffer.concat(chunks).toString()) as { run: { id: string } };
-    receipts.set(run.id, (receipts.get(run.id) ?? new Set()).add(String(request.headers["webhook-id"])));
+    receipts.set(
+      run.id,
+      (receipts.get(run.id) ?? new Set()).add(String(request.headers["webhook-id"])),
+    );
     response.writeHead(204).end();
   });
 });
@@ -88,10 +91,18 @@ afterAll(async () => {
 });
 
 const start = (): Promise<Program> =>
-  startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], { cwd: dir, env: { ROUSE_LOG_LEVEL: "silent" } });
+  startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], {
+    cwd: dir,
+    env: { ROUSE_LOG_LEVEL: "silent" },
+  });
 
 it("limits, windows, shadow and callbacks survive being killed at any moment", async () => {
-  const accepted: Record<Path, { n: number; runId: string }[]> = { narrow: [], hourly: [], batch: [], shadow: [] };
+  const accepted: Record<Path, { n: number; runId: string }[]> = {
+    narrow: [],
+    hourly: [],
+    batch: [],
+    shadow: [],
+  };
   let next = 0;
   const send = async (program: Program, stopped: () => boolean): Promise<void> => {
     while (!stopped()) {
@@ -131,7 +142,9 @@ it("limits, windows, shadow and callbacks survive being killed at any moment", a
 
   const last = await start();
   const status = async (runId: string): Promise<string> => {
-    const answer = await fetch(`${last.url}/hooks/runs/${runId}`, { headers: { authorization: `Bearer ${TOKEN}` } });
+    const answer = await fetch(`${last.url}/hooks/runs/${runId}`, {
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
     return ((await answer.json()) as { run: { status: string } }).run.status;
   };
   const waiting = [...accepted.narrow, ...accepted.batch];
@@ -144,17 +157,25 @@ it("limits, windows, shadow and callbacks survive being killed at any moment", a
     await new Promise((done) => setTimeout(done, 100));
   expect(await last.stop()).toBe(0);
 
-  const { store } = await openStore({ url: `sqlite:${join(dir, ".rouse", "rouse.db")}`, clock: systemClock, log: createLogger("silent") });
+  const { store } = await openStore({
+    url: `sqlite:${join(dir, ".rouse", "rouse.db")}`,
+    clock: systemClock,
+    log: createLogger("silent"),
+  });
   const runs: RunRecord[] = [];
   for (let before: string | undefined; ;) {
-    const page = await store.list("runs", { limit: 1000, ...(before === undefined ? {} : { before }) });
+    const page = await store.list("runs", {
+      limit: 1000,
+      ...(before === undefined ? {} : { before }),
+    });
     runs.push(...page);
     before = page.at(-1)?.id;
     if (before === undefined) break;
   }
   await store.close();
   const of = (path: Path): RunRecord[] => runs.filter((run) => run.mapping === path);
-  const said = (path: Path): string[] => of(path).flatMap((run) => plainText(run.spec.input).match(/[a-z]+-\d+(?=\.)/g) ?? []);
+  const said = (path: Path): string[] =>
+    of(path).flatMap((run) => plainText(run.spec.input).match(/[a-z]+-\d+(?=\.)/g) ?? []);
   const promised = (path: Path): string[] => accepted[path].map(({ n }) => `${path}-${n}`);
 
   // Nothing that was acknowledged is lost, and nothing is there twice.
@@ -165,20 +186,27 @@ it("limits, windows, shadow and callbacks survive being killed at any moment", a
   expect(of("shadow")).toEqual([]);
   // A run that was under way at three kills is given up, visibly. The third time nothing else is under way, so that each of
   // these takes a kill of its own.
-  const isGivenUp = (run: RunRecord): boolean => run.status === "failed" && run.error?.code === "crashed";
+  const isGivenUp = (run: RunRecord): boolean =>
+    run.status === "failed" && run.error?.code === "crashed";
   const isEnded = (run: RunRecord): boolean => run.status === "succeeded" || isGivenUp(run);
   const unfinished = [...of("narrow"), ...of("batch")].filter((run) => !isEnded(run));
-  expect(unfinished.map(({ id, status, error, crashCount }) => ({ id, status, error, crashCount }))).toEqual([]);
+  expect(
+    unfinished.map(({ id, status, error, crashCount }) => ({ id, status, error, crashCount })),
+  ).toEqual([]);
   const givenUp = runs.filter(isGivenUp).length;
   expect(givenUp).toBeLessThanOrEqual(KILLS / 3);
   // Every event is in the run that its answer named, and windows did collect.
   const byId = new Map(runs.map((run) => [run.id, plainText(run.spec.input)]));
-  expect(accepted.batch.filter(({ n, runId }) => !byId.get(runId)?.includes(`batch-${n}.`))).toEqual([]);
+  expect(
+    accepted.batch.filter(({ n, runId }) => !byId.get(runId)?.includes(`batch-${n}.`)),
+  ).toEqual([]);
   expect(of("batch").length).toBeLessThan(said("batch").length);
   // Limits count on where they were: a crash gives nothing back.
   expect(most).toBeLessThanOrEqual(CONCURRENT);
   expect(of("hourly").filter(isEnded)).toHaveLength(HOURLY);
-  expect(of("hourly").filter((run) => run.status === "parked")).toHaveLength(of("hourly").length - HOURLY);
+  expect(of("hourly").filter((run) => run.status === "parked")).toHaveLength(
+    of("hourly").length - HOURLY,
+  );
   // One receipt a run, under one id however often it was sent.
   expect(accepted.narrow.filter(({ runId }) => receipts.get(runId)?.size !== 1)).toEqual([]);
   console.log(

@@ -55,7 +55,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     mkdirSync(dirname(join(dir, name)), { recursive: true });
     writeFileSync(join(dir, name), typeof content === "string" ? content : JSON.stringify(content));
   };
-  const { hooks = {}, gateway: gatewayConfig = {}, ...rest } = (options.config ?? {}) as Record<string, object | undefined>;
+  const {
+    hooks = {},
+    gateway: gatewayConfig = {},
+    ...rest
+  } = (options.config ?? {}) as Record<string, object | undefined>;
   // By default, the turn of a channel's message begins 0.8 s later, in case another message follows.
   const sessions = rest["channels"] && { sessions: { quietTime: "30ms", ...rest["sessions"] } };
   write("rouse.json5", {
@@ -67,7 +71,9 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   for (const [name, content] of Object.entries(options.files ?? {})) write(name, content);
   const printed: string[] = [];
   const logged: string[] = [];
-  const log = createLogger(options.logLevel ?? "silent", { write: (line: string) => void logged.push(line) });
+  const log = createLogger(options.logLevel ?? "silent", {
+    write: (line: string) => void logged.push(line),
+  });
   const gateway = await createGateway({
     cwd: dir,
     env: options.env ?? {},
@@ -80,7 +86,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   }).catch((error: unknown) => {
     // The test's report shows the message alone.
     const issues = (error as { issues?: { path: string; message: string }[] }).issues ?? [];
-    if (error instanceof Error) error.message += issues.map(({ path, message }) => `\n  ${path}: ${message}`).join("");
+    if (error instanceof Error)
+      error.message += issues.map(({ path, message }) => `\n  ${path}: ${message}`).join("");
     throw error;
   });
   const url = options.start === false ? "http://127.0.0.1" : (await gateway.start()).url;
@@ -106,12 +113,25 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     post: (path, body, headers = {}) =>
       request(path, {
         method: "POST",
-        body: typeof body === "string" || body instanceof Uint8Array ? (body as string) : JSON.stringify(body),
-        headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json", ...headers },
+        body:
+          typeof body === "string" || body instanceof Uint8Array
+            ? (body as string)
+            : JSON.stringify(body),
+        headers: {
+          authorization: `Bearer ${TOKEN}`,
+          "content-type": "application/json",
+          ...headers,
+        },
       }),
     get: (path, headers = { authorization: `Bearer ${TOKEN}` }) => request(path, { headers }),
     admin: (path, init = {}) =>
-      request(path, { ...init, headers: { authorization: `Bearer ${gateway.operatorToken}`, "content-type": "application/json" } }),
+      request(path, {
+        ...init,
+        headers: {
+          authorization: `Bearer ${gateway.operatorToken}`,
+          "content-type": "application/json",
+        },
+      }),
     async until(read) {
       for (let i = 0; i < 3000; i++) {
         const value = await read();

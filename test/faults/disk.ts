@@ -34,7 +34,8 @@ function sqliteFailure(errcode: number, errstr: string): Error {
   return Object.assign(new Error(errstr), { code: "ERR_SQLITE_ERROR", errcode, errstr });
 }
 
-const isGone = (): Error => Object.assign(new Error("database is not open"), { code: "ERR_INVALID_STATE" });
+const isGone = (): Error =>
+  Object.assign(new Error("database is not open"), { code: "ERR_INVALID_STATE" });
 
 interface Owner {
   of: Incarnation;
@@ -109,7 +110,10 @@ export function installDisk(): void {
     own(this);
     exec.call(this, sql);
   };
-  const statements = StatementSync.prototype as unknown as Record<string, (...given: unknown[]) => unknown>;
+  const statements = StatementSync.prototype as unknown as Record<
+    string,
+    (...given: unknown[]) => unknown
+  >;
   for (const name of ["run", "get", "all", "iterate"]) {
     const original = statements[name] as (...given: unknown[]) => unknown;
     statements[name] = function (this: object, ...given: unknown[]): unknown {

@@ -4,7 +4,11 @@ import { runProgram } from "./program.ts";
 
 const SEEDS = scale(40, 300);
 
-it(`keeps its promises through ${SEEDS} seeds of all faults on SQLite`, { timeout: 600_000 }, async () => {
-  const { isClean, output } = await runProgram("--seeds", String(SEEDS));
-  expect(isClean, output).toBe(true);
-});
+it(
+  `keeps its promises through ${SEEDS} seeds of all faults on SQLite`,
+  { timeout: 600_000 },
+  async () => {
+    const { isClean, output } = await runProgram("--seeds", String(SEEDS));
+    expect(isClean, output).toBe(true);
+  },
+);

@@ -8,7 +8,8 @@ import { Time } from "./time.ts";
 
 const SEEDS = 20;
 /** Those that the program bears. */
-const FAULTS = "kill,kill at commit,suspend,hanging provider,slow provider,channel away,channel loses answers,channel hangs";
+const FAULTS =
+  "kill,kill at commit,suspend,hanging provider,slow provider,channel away,channel loses answers,channel hangs";
 
 it(`keeps its promises through ${SEEDS} seeds of faults`, { timeout: 120_000 }, async () => {
   const { isClean, output } = await runProgram("--seeds", String(SEEDS), "--fault", FAULTS);
@@ -26,10 +27,19 @@ it("runs a seed the same way twice, alone or after others", { timeout: 120_000 }
   expect(after.slice(-alone.length)).toEqual(alone);
 });
 
-it("does not loop if runs wait for a limit and for a provider that comes back", { timeout: 120_000 }, async () => {
-  const { isClean, output } = await runProgram("--seed", "53", "--fault", "partial outage,outage");
-  expect(isClean, output).toBe(true);
-});
+it(
+  "does not loop if runs wait for a limit and for a provider that comes back",
+  { timeout: 120_000 },
+  async () => {
+    const { isClean, output } = await runProgram(
+      "--seed",
+      "53",
+      "--fault",
+      "partial outage,outage",
+    );
+    expect(isClean, output).toBe(true);
+  },
+);
 
 it("sees in the ledgers what is not as it has to be", { timeout: 60_000 }, async () => {
   const outcome = await simulate(createPlan(4, "sqlite", "channel hangs"));
@@ -38,18 +48,48 @@ it("sees in the ledgers what is not as it has to be", { timeout: 60_000 }, async
   messages.push({ ...(messages[0] as (typeof messages)[0]), key: "another" });
   calls.push({ ...(calls[0] as (typeof calls)[0]) });
   const found = findProblems({ ...outcome, drainedAt: undefined });
-  for (const name of ["each side effect happens once", "each reply arrives once", "nothing overlaps", "is kept", "the queue drains"])
+  for (const name of [
+    "each side effect happens once",
+    "each reply arrives once",
+    "nothing overlaps",
+    "is kept",
+    "the queue drains",
+  ])
     expect(found).toContainEqual(expect.stringContaining(name));
 });
 
 it("sees in the ledgers what is later than it has to be", () => {
-  const order = { n: 0, at: 100_000, session: "work-0", path: "work" as const, calls: 0, poison: false, repeats: 0 };
+  const order = {
+    n: 0,
+    at: 100_000,
+    session: "work-0",
+    path: "work" as const,
+    calls: 0,
+    poison: false,
+    repeats: 0,
+  };
   const plan = { ...createPlan(3, "sqlite", "kill"), orders: [order], faults: [] };
   const outside = new Outside(plan, new Time(3));
   outside.ledgers.answers.push({ at: 100_000, end: 100_100, order: 0, result: 202, runId: "run" });
-  outside.ledgers.calls.push({ at: 105_000, end: 106_000, how: "answered", order: 0, step: 0, provider: "alpha", by: "gateway" });
+  outside.ledgers.calls.push({
+    at: 105_000,
+    end: 106_000,
+    how: "answered",
+    order: 0,
+    step: 0,
+    provider: "alpha",
+    by: "gateway",
+  });
   outside.ledgers.sends.push({ at: 106_000, end: 107_000, how: "refused", order: 0 });
-  const found = findProblems({ plan, outside, runs: new Map(), drainedAt: undefined, endedAt: 200_000, stalls: [], errors: [] });
+  const found = findProblems({
+    plan,
+    outside,
+    runs: new Map(),
+    drainedAt: undefined,
+    endedAt: 200_000,
+    stalls: [],
+    errors: [],
+  });
   for (const name of ["work that may start is started", "a refused reply is sent again in time"])
     expect(found).toContainEqual(expect.stringContaining(name));
 });

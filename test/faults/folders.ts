@@ -8,9 +8,11 @@ const PREFIX = "rouse-faults-";
 
 export const makeFolder = (): string => mkdtempSync(join(ROOT, `${PREFIX}${process.pid}-`));
 
-export const removeFolder = (folder: string): void => rmSync(folder, { recursive: true, force: true });
+export const removeFolder = (folder: string): void =>
+  rmSync(folder, { recursive: true, force: true });
 
-const listFolders = (pid?: number): string[] => readdirSync(ROOT).filter((name) => name.startsWith(`${PREFIX}${pid ? `${pid}-` : ""}`));
+const listFolders = (pid?: number): string[] =>
+  readdirSync(ROOT).filter((name) => name.startsWith(`${PREFIX}${pid ? `${pid}-` : ""}`));
 
 /** Removes what a process has in its folders. */
 export function removeFolders(pid: number): void {
@@ -28,7 +30,9 @@ function isRunning(pid: number): boolean {
 
 /** Removes folders whose process is gone. */
 export function removeLeftFolders(): void {
-  const pids = new Set(listFolders().map((name) => Number(name.slice(PREFIX.length).split("-", 1)[0])));
+  const pids = new Set(
+    listFolders().map((name) => Number(name.slice(PREFIX.length).split("-", 1)[0])),
+  );
   for (const pid of pids) if (pid > 0 && !isRunning(pid)) removeFolders(pid);
 }
 
@@ -46,6 +50,7 @@ function listFiles(folder: string): string[] {
 export function measureFolders(pid: number): number {
   let bytes = 0;
   for (const name of listFolders(pid))
-    for (const file of listFiles(join(ROOT, name))) bytes += statSync(join(ROOT, name, file), { throwIfNoEntry: false })?.size ?? 0;
+    for (const file of listFiles(join(ROOT, name)))
+      bytes += statSync(join(ROOT, name, file), { throwIfNoEntry: false })?.size ?? 0;
   return bytes;
 }

@@ -6,10 +6,14 @@ import { sumStalls } from "./time.ts";
 
 type Check = (outcome: Outcome) => string[];
 
-const isAccepted = ({ result }: Answer): boolean => typeof result === "number" && result >= 200 && result < 300;
+const isAccepted = ({ result }: Answer): boolean =>
+  typeof result === "number" && result >= 200 && result < 300;
 const firstAccepted = ({ answers }: Ledgers, { n }: Order): Answer | undefined =>
   answers.find((answer) => answer.order === n && isAccepted(answer));
-const groupBy = <T>(list: readonly T[], key: (of: T) => string | number): Map<string | number, T[]> => Map.groupBy(list, key);
+const groupBy = <T>(
+  list: readonly T[],
+  key: (of: T) => string | number,
+): Map<string | number, T[]> => Map.groupBy(list, key);
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
 /** The most calls that were under way at the same time, and when that was. */
@@ -31,7 +35,9 @@ function mostAtOnce(calls: readonly ModelCall[]): { most: number; at: number } {
 const isHeldUp = ({ faults }: Outcome["plan"], { path }: Order): boolean =>
   faults.some(
     (fault) =>
-      fault.kind === "provider" && (fault.how === "hanging" || fault.how === "slow") && fault.of === (path === "work" ? "alpha" : "beta"),
+      fault.kind === "provider" &&
+      (fault.how === "hanging" || fault.how === "slow") &&
+      fault.of === (path === "work" ? "alpha" : "beta"),
   );
 
 const outcomes: Check = ({ plan, outside: { ledgers }, runs }) =>
@@ -39,7 +45,8 @@ const outcomes: Check = ({ plan, outside: { ledgers }, runs }) =>
     const accepted = firstAccepted(ledgers, order);
     if (!accepted) return [`order ${order.n} was never acknowledged`];
     const run = runs.get(accepted.runId ?? "");
-    if (!run) return [`order ${order.n} was acknowledged, and its run ${accepted.runId} is not there`];
+    if (!run)
+      return [`order ${order.n} was acknowledged, and its run ${accepted.runId} is not there`];
     const wanted = order.poison ? "failed" : "succeeded";
     if (run.status === wanted) return [];
     // A turn may take no longer than its timeout: that is an end, too.
@@ -50,31 +57,45 @@ const outcomes: Check = ({ plan, outside: { ledgers }, runs }) =>
   });
 
 const oneRun: Check = ({ outside: { ledgers } }) =>
-  [...groupBy(ledgers.answers.filter(isAccepted), ({ order }) => order)].flatMap(([order, answers]) => {
-    const ids = new Set(answers.map(({ runId }) => runId));
-    return ids.size > 1 ? [`order ${order} was acknowledged with several runs: ${[...ids].join(", ")}`] : [];
-  });
+  [...groupBy(ledgers.answers.filter(isAccepted), ({ order }) => order)].flatMap(
+    ([order, answers]) => {
+      const ids = new Set(answers.map(({ runId }) => runId));
+      return ids.size > 1
+        ? [`order ${order} was acknowledged with several runs: ${[...ids].join(", ")}`]
+        : [];
+    },
+  );
 
 const effectsOnce: Check = ({ plan, outside: { ledgers }, runs }) => [
   ...[...groupBy(ledgers.effects, ({ callId }) => callId)].flatMap(([callId, effects]) =>
     effects.length > 1
-      ? [`call ${callId} of order ${effects[0]?.order} was made ${effects.length} times, by ${effects.map(({ by }) => by).join(", ")}`]
+      ? [
+          `call ${callId} of order ${effects[0]?.order} was made ${effects.length} times, by ${effects.map(({ by }) => by).join(", ")}`,
+        ]
       : [],
   ),
   ...plan.orders.flatMap(({ n, calls }) => {
-    const run = runs.get(ledgers.answers.find((answer) => answer.order === n && isAccepted(answer))?.runId ?? "");
+    const run = runs.get(
+      ledgers.answers.find((answer) => answer.order === n && isAccepted(answer))?.runId ?? "",
+    );
     const made = ledgers.effects.filter(({ order }) => order === n).length;
-    return run?.status === "succeeded" && made !== calls ? [`order ${n} asked for ${calls} calls, and ${made} were made`] : [];
+    return run?.status === "succeeded" && made !== calls
+      ? [`order ${n} asked for ${calls} calls, and ${made} were made`]
+      : [];
   }),
 ];
 
 const messagesOnce: Check = ({ plan, outside: { ledgers }, runs }) =>
   plan.orders.flatMap((order) => {
-    const keys = new Set(ledgers.messages.filter((message) => message.order === order.n).map(({ key }) => key));
+    const keys = new Set(
+      ledgers.messages.filter((message) => message.order === order.n).map(({ key }) => key),
+    );
     const run = runs.get(firstAccepted(ledgers, order)?.runId ?? "");
     if (keys.size > 1) return [`order ${order.n} has several replies: ${[...keys].join(", ")}`];
     return run?.status === "succeeded" && keys.size === 0
-      ? [`order ${order.n} has succeeded, and no reply has arrived (${JSON.stringify(run.delivery)})`]
+      ? [
+          `order ${order.n} has succeeded, and no reply has arrived (${JSON.stringify(run.delivery)})`,
+        ]
       : [];
   });
 
@@ -106,22 +127,38 @@ const orderInSession: Check = ({ plan, outside: { ledgers } }) =>
   });
 
 const noOverlap: Check = ({ plan, outside: { ledgers } }) =>
-  [...groupBy(ledgers.calls, ({ order }) => plan.orders[order]?.session ?? "")].flatMap(([session, calls]) => {
-    const { most, at } = mostAtOnce(calls);
-    return most > 1 ? [`${most} model calls of the session ${session} were under way at ${seconds(at)}`] : [];
-  });
+  [...groupBy(ledgers.calls, ({ order }) => plan.orders[order]?.session ?? "")].flatMap(
+    ([session, calls]) => {
+      const { most, at } = mostAtOnce(calls);
+      return most > 1
+        ? [`${most} model calls of the session ${session} were under way at ${seconds(at)}`]
+        : [];
+    },
+  );
 
 const limits: Check = ({ plan, outside: { ledgers } }) => {
   const tight = ledgers.calls.filter(({ order }) => plan.orders[order]?.path === "tight");
   const { most, at } = mostAtOnce(tight);
   const found =
-    most > plan.limits.concurrent ? [`${most} runs were under way at ${seconds(at)}, and ${plan.limits.concurrent} may be`] : [];
+    most > plan.limits.concurrent
+      ? [`${most} runs were under way at ${seconds(at)}, and ${plan.limits.concurrent} may be`]
+      : [];
   // An hour is one of the wall clock: where that is set, the outside cannot tell.
   if (plan.faults.some(({ kind }) => kind === "clock")) return found;
-  const starts = [...groupBy(tight, ({ order }) => order).values()].map(([first]) => first?.at ?? 0).toSorted((a, b) => a - b);
-  const most1h = Math.max(0, ...starts.map((from) => starts.filter((start) => start >= from && start < from + 3_590_000).length));
+  const starts = [...groupBy(tight, ({ order }) => order).values()]
+    .map(([first]) => first?.at ?? 0)
+    .toSorted((a, b) => a - b);
+  const most1h = Math.max(
+    0,
+    ...starts.map(
+      (from) => starts.filter((start) => start >= from && start < from + 3_590_000).length,
+    ),
+  );
   return most1h > plan.limits.runsPerHour
-    ? [...found, `${most1h} runs were started within an hour, and ${plan.limits.runsPerHour} may be`]
+    ? [
+        ...found,
+        `${most1h} runs were started within an hour, and ${plan.limits.runsPerHour} may be`,
+      ]
     : found;
 };
 
@@ -133,7 +170,11 @@ const paidOnce: Check = ({ outside: { ledgers } }) =>
       ({ order, step, by }) => `order ${order}, step ${step} by ${by}`,
     ),
   ].flatMap(([what, calls]) =>
-    calls.length > 1 ? [`${what} was answered ${calls.length} times: ${calls.map(({ end }) => seconds(end)).join(", ")}`] : [],
+    calls.length > 1
+      ? [
+          `${what} was answered ${calls.length} times: ${calls.map(({ end }) => seconds(end)).join(", ")}`,
+        ]
+      : [],
   );
 
 /** When the queue has to be empty; what limits hold back has the hours that these take. */
@@ -143,20 +184,32 @@ const drains: Check = ({ plan, outside: { ledgers }, runs, drainedAt, endedAt, s
     if (order.path === "tight" || order.poison || isHeldUp(plan, order)) return [];
     const last = ledgers.messages.find((message) => message.order === order.n)?.at ?? Infinity;
     return last > limit
-      ? [`order ${order.n} has no reply ${seconds(plan.drainMs)} after the last fault${last < Infinity ? `, but at ${seconds(last)}` : ""}`]
+      ? [
+          `order ${order.n} has no reply ${seconds(plan.drainMs)} after the last fault${last < Infinity ? `, but at ${seconds(last)}` : ""}`,
+        ]
       : [];
   });
   if (drainedAt !== undefined) return late;
-  const left = [...runs.values()].filter(({ status }) => status !== "succeeded" && status !== "failed");
-  return [...late, `the queue is not empty at ${seconds(endedAt)}: ${left.map(({ id, status }) => `${id} ${status}`).join(", ")}`];
+  const left = [...runs.values()].filter(
+    ({ status }) => status !== "succeeded" && status !== "failed",
+  );
+  return [
+    ...late,
+    `the queue is not empty at ${seconds(endedAt)}: ${left.map(({ id, status }) => `${id} ${status}`).join(", ")}`,
+  ];
 };
 
 /** Senders get an answer of some kind while the gateway runs, in time. */
 const ANSWER_MS = 4_500;
 const answersInTime: Check = ({ plan, outside: { ledgers }, stalls }) =>
   ledgers.answers.flatMap(({ at, end, order, result }) => {
-    const isSuspended = plan.faults.some(({ kind, from, to }) => kind === "suspend" && from < end && at < to + 2_000);
-    const stalledMs = stalls.reduce((sum, stall) => (stall.at + stall.ms > at && stall.at < end ? sum + stall.ms : sum), 0);
+    const isSuspended = plan.faults.some(
+      ({ kind, from, to }) => kind === "suspend" && from < end && at < to + 2_000,
+    );
+    const stalledMs = stalls.reduce(
+      (sum, stall) => (stall.at + stall.ms > at && stall.at < end ? sum + stall.ms : sum),
+      0,
+    );
     return end - at - stalledMs > ANSWER_MS && !isSuspended
       ? [`the sender of order ${order} waited ${seconds(end - at)} for its answer (${result})`]
       : [];
@@ -172,9 +225,13 @@ const probes: Check = ({ plan, outside: { ledgers } }) =>
       (other) =>
         other !== fault &&
         other.to > fault.from &&
-        (other.kind.startsWith("kill") || other.kind === "suspend" || (other.kind === "provider" && other.of === fault.of)),
+        (other.kind.startsWith("kill") ||
+          other.kind === "suspend" ||
+          (other.kind === "provider" && other.of === fault.of)),
     );
-    const calls = ledgers.calls.filter(({ provider, at }) => provider === fault.of && at >= fault.from && at < fault.to);
+    const calls = ledgers.calls.filter(
+      ({ provider, at }) => provider === fault.of && at >= fault.from && at < fault.to,
+    );
     const since = (calls[0]?.at ?? Infinity) + SURE_MS;
     const tests = calls.filter(({ at }) => at > since);
     if (isOther || fault.to <= since) return [];
@@ -182,7 +239,9 @@ const probes: Check = ({ plan, outside: { ledgers } }) =>
     const most = (fault.to - since) / PROBE_MS + 3;
     return [
       ...(atOnce > 1 ? [`${atOnce} calls tested a provider that was away at ${seconds(at)}`] : []),
-      ...(tests.length > most ? [`${tests.length} calls were made in the last ${seconds(fault.to - since)} of an outage`] : []),
+      ...(tests.length > most
+        ? [`${tests.length} calls were made in the last ${seconds(fault.to - since)} of an outage`]
+        : []),
     ];
   });
 
@@ -192,7 +251,9 @@ const isDisturbed = ({ plan, outside: { ledgers } }: Outcome, from: number, to: 
   ledgers.deaths.some(({ at }) => at < to && at > from - BOOT_MS) ||
   plan.faults.some(
     (fault) =>
-      (fault.kind === "suspend" || fault.kind === "disk full" || fault.kind === "database") && fault.from < to && fault.to > from - BOOT_MS,
+      (fault.kind === "suspend" || fault.kind === "disk full" || fault.kind === "database") &&
+      fault.from < to &&
+      fault.to > from - BOOT_MS,
   );
 const BOOT_MS = 60_000;
 
@@ -213,15 +274,22 @@ const startsSoon: Check = (outcome) => {
   return spans.flatMap(({ order, accepted, begun }) => {
     const until = accepted + START_MS;
     if (order.path !== "work" || order.poison || accepted === Infinity || begun <= until) return [];
-    const open = spans.filter((other) => other.order !== order && other.sent <= until && other.done > accepted);
-    const isHeld = open.length >= PLACES - 1 || open.some((other) => other.order.session === order.session);
+    const open = spans.filter(
+      (other) => other.order !== order && other.sent <= until && other.done > accepted,
+    );
+    const isHeld =
+      open.length >= PLACES - 1 || open.some((other) => other.order.session === order.session);
     const isSlow = plan.faults.some(
       ({ kind, from, to, ...fault }) =>
-        from <= until && ((kind === "slow machine" && to > accepted) || (kind === "provider" && "of" in fault && fault.of === "alpha")),
+        from <= until &&
+        ((kind === "slow machine" && to > accepted) ||
+          (kind === "provider" && "of" in fault && fault.of === "alpha")),
     );
     return isHeld || isSlow || isDisturbed(outcome, accepted, until)
       ? []
-      : [`order ${order.n} was acknowledged at ${seconds(accepted)}, nothing was before it, and it began at ${seconds(begun)}`];
+      : [
+          `order ${order.n} was acknowledged at ${seconds(accepted)}, nothing was before it, and it began at ${seconds(begun)}`,
+        ];
   });
 };
 
@@ -240,7 +308,9 @@ const sendsAgain: Check = (outcome) => {
       const limit = end + FIRST_WAIT_MS * 2 ** n * 1.5 + LATE_MS;
       return how !== "refused" || limit > away || next <= limit || isDisturbed(outcome, end, next)
         ? []
-        : [`the reply to order ${order} was refused at ${seconds(end)}, the ${n + 1}. time, and sent again at ${seconds(next)}`];
+        : [
+            `the reply to order ${order} was refused at ${seconds(end)}, the ${n + 1}. time, and sent again at ${seconds(next)}`,
+          ];
     }),
   );
 };
@@ -269,4 +339,6 @@ const INVARIANTS: Record<string, Check> = {
 
 /** What of the outcome is not as it has to be, as `invariant: what`. */
 export const findProblems = (outcome: Outcome): string[] =>
-  Object.entries(INVARIANTS).flatMap(([name, check]) => check(outcome).map((problem) => `${name}: ${problem}`));
+  Object.entries(INVARIANTS).flatMap(([name, check]) =>
+    check(outcome).map((problem) => `${name}: ${problem}`),
+  );

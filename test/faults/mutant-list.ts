@@ -23,21 +23,33 @@ export interface Mutant {
 
 const SEEDS = 20;
 /** A change that seeds on SQLite find. */
-const one = (name: string, fault: string, ...[file, from, to, seeds = SEEDS]: [string, string, string, number?]): Mutant => ({
+const one = (
+  name: string,
+  fault: string,
+  ...[file, from, to, seeds = SEEDS]: [string, string, string, number?]
+): Mutant => ({
   name,
   changes: [{ file, from, to }],
   check: { fault, seeds },
 });
 /** A change that another check finds. */
-const by = (check: SeedCheck | TestCheck, name: string, ...[file, from, to]: [string, string, string]): Mutant => ({
+const by = (
+  check: SeedCheck | TestCheck,
+  name: string,
+  ...[file, from, to]: [string, string, string]
+): Mutant => ({
   name,
   changes: [{ file, from, to }],
   check,
 });
 
 /** A change that a test finds. */
-const inTest = (test: string, only: string, name: string, ...change: [string, string, string]): Mutant =>
-  by({ test, only }, name, ...change);
+const inTest = (
+  test: string,
+  only: string,
+  name: string,
+  ...change: [string, string, string]
+): Mutant => by({ test, only }, name, ...change);
 
 /** Those that make runs wait for their provider, and what can disturb that. */
 const WAITS =
@@ -81,7 +93,11 @@ export const MUTANTS: readonly Mutant[] = [
         to: "runAt ?? now",
       },
       // Else such times follow the clock, as those of delays do.
-      { file: "src/store/sqlite/driver.ts", from: "if (step < 0) await", to: "if (step === Infinity) await" },
+      {
+        file: "src/store/sqlite/driver.ts",
+        from: "if (step < 0) await",
+        to: "if (step === Infinity) await",
+      },
     ],
     check: { fault: "clock back", seeds: SEEDS },
   },
@@ -94,13 +110,22 @@ export const MUTANTS: readonly Mutant[] = [
     60,
   ),
   by(
-    { test: "test/store/contract.test.ts", only: "a delay that ends while the queue is looked at wakes those who wait" },
+    {
+      test: "test/store/contract.test.ts",
+      only: "a delay that ends while the queue is looked at wakes those who wait",
+    },
     "a job that became ready between two looks is lost",
     "src/store/sqlite/signals.ts",
     "const wait = Math.max(0, Math.ceil(next - now()));",
     "const wait = Math.ceil(next - now());\n      if (wait <= 0) return;",
   ),
-  one("a breaker never opens", "outage", "src/core/breaker.ts", "FAILURES_TO_OPEN = 5", "FAILURES_TO_OPEN = Infinity"),
+  one(
+    "a breaker never opens",
+    "outage",
+    "src/core/breaker.ts",
+    "FAILURES_TO_OPEN = 5",
+    "FAILURES_TO_OPEN = Infinity",
+  ),
   one(
     "Retry-After has no bound",
     "provider limits for a day",
@@ -346,9 +371,16 @@ export const MUTANTS: readonly Mutant[] = [
     name: "hooks wait for a database that hangs",
     changes: [
       { file: "plugins/postgres/db.ts", from: "ACCEPT_MS = 3000;", to: "ACCEPT_MS = 60_000;" },
-      { file: "plugins/postgres/lane.ts", from: "const SILENT_MS = 3000;", to: "const SILENT_MS = 60_000;" },
+      {
+        file: "plugins/postgres/lane.ts",
+        from: "const SILENT_MS = 3000;",
+        to: "const SILENT_MS = 60_000;",
+      },
     ],
-    check: { test: "test/e2e/outage-results.soak.test.ts", only: "gets every caller a 503 before senders give up" },
+    check: {
+      test: "test/e2e/outage-results.soak.test.ts",
+      only: "gets every caller a 503 before senders give up",
+    },
   },
   inTest(
     "test/e2e/disk-results.test.ts",

@@ -9,7 +9,18 @@ import { join, resolve } from "node:path";
 import { MUTANTS, type Mutant, type SeedCheck, type TestCheck } from "./mutant-list.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const COPIED = ["bin", "src", "plugins", "mappings", "transforms", "bench", "test", "package.json", "vitest.config.ts", "tsconfig.json"];
+const COPIED = [
+  "bin",
+  "src",
+  "plugins",
+  "mappings",
+  "transforms",
+  "bench",
+  "test",
+  "package.json",
+  "vitest.config.ts",
+  "tsconfig.json",
+];
 const NODE = ["--conditions=rouse-source", "--disable-warning=ExperimentalWarning"];
 const TIMEOUT_MS = 600_000;
 const LOOP = "a program that loops";
@@ -23,10 +34,31 @@ interface Verdict {
   seeds: string;
 }
 
-function runSeeds(cwd: string, { fault, store }: SeedCheck, from: number, count: number): { seed: number; by: string } | undefined {
-  const chosen = [...(fault === undefined ? [] : ["--fault", fault]), ...(store ? ["--store", store] : [])];
-  const args = [...NODE, "test/faults/run.ts", "--first", "--from", String(from), "--seeds", String(count), ...chosen];
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd, encoding: "utf8", timeout: TIMEOUT_MS });
+function runSeeds(
+  cwd: string,
+  { fault, store }: SeedCheck,
+  from: number,
+  count: number,
+): { seed: number; by: string } | undefined {
+  const chosen = [
+    ...(fault === undefined ? [] : ["--fault", fault]),
+    ...(store ? ["--store", store] : []),
+  ];
+  const args = [
+    ...NODE,
+    "test/faults/run.ts",
+    "--first",
+    "--from",
+    String(from),
+    "--seeds",
+    String(count),
+    ...chosen,
+  ];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+    cwd,
+    encoding: "utf8",
+    timeout: TIMEOUT_MS,
+  });
   const [, ended] = /^seed (\d+) (?:took|has written)/m.exec(stderr) ?? [];
   if (ended !== undefined) return { seed: Number(ended), by: LOOP };
   // Whatever else ends a simulation finds nothing.
@@ -56,13 +88,19 @@ function tryTest(dir: string, { test, only }: TestCheck): Verdict {
   const args = ["node_modules/vitest/vitest.mjs", "run", "--project", project, test, "-t", only];
   const run = (cwd: string): string => {
     const env = { ...process.env, NO_COLOR: "1", FORCE_COLOR: "0" };
-    const { stdout, stderr } = spawnSync(process.execPath, args, { cwd, env, encoding: "utf8", timeout: TIMEOUT_MS });
+    const { stdout, stderr } = spawnSync(process.execPath, args, {
+      cwd,
+      env,
+      encoding: "utf8",
+      timeout: TIMEOUT_MS,
+    });
     return stdout + stderr;
   };
   const failed = /Tests {2}.*\d+ failed/;
   const own = run(ROOT);
   const by = `${test}: ${only}`;
-  if (failed.test(own) || !/Tests {2}.*\d+ passed/.test(own)) return { verdict: "FAILS WITHOUT IT", by, seeds: "-" };
+  if (failed.test(own) || !/Tests {2}.*\d+ passed/.test(own))
+    return { verdict: "FAILS WITHOUT IT", by, seeds: "-" };
   return { verdict: failed.test(run(dir)) ? "found" : "LIVES", by, seeds: "-" };
 }
 
@@ -74,7 +112,12 @@ function tryMutant({ changes, check }: Mutant): Verdict {
     for (const { file, from, to } of changes) {
       const path = join(dir, file);
       const text = readFileSync(path, "utf8");
-      if (!text.includes(from)) return { verdict: "DOES NOT APPLY", by: `${file} has no ${JSON.stringify(from)}`, seeds: "-" };
+      if (!text.includes(from))
+        return {
+          verdict: "DOES NOT APPLY",
+          by: `${file} has no ${JSON.stringify(from)}`,
+          seeds: "-",
+        };
       writeFileSync(
         path,
         text.replace(from, () => to),
@@ -89,7 +132,9 @@ function tryMutant({ changes, check }: Mutant): Verdict {
 const names = process.argv.slice(2);
 let left = 0;
 console.log("| mutant | verdict | what found it | seeds needed |\n| --- | --- | --- | --- |");
-for (const mutant of MUTANTS.filter(({ name }) => names.length === 0 || names.some((wanted) => name.includes(wanted)))) {
+for (const mutant of MUTANTS.filter(
+  ({ name }) => names.length === 0 || names.some((wanted) => name.includes(wanted)),
+)) {
   const { verdict, by, seeds } = tryMutant(mutant);
   if (verdict !== "found") left++;
   console.log(`| ${mutant.name} | ${verdict} | ${by} | ${seeds} |`);

@@ -58,7 +58,14 @@ export interface Ledgers {
 const PARTS = 3;
 
 export class Outside {
-  readonly ledgers: Ledgers = { calls: [], effects: [], messages: [], sends: [], answers: [], deaths: [] };
+  readonly ledgers: Ledgers = {
+    calls: [],
+    effects: [],
+    messages: [],
+    sends: [],
+    answers: [],
+    deaths: [],
+  };
   readonly trace: string[] = [];
   readonly #plan: Plan;
   readonly #time: Time;
@@ -83,11 +90,17 @@ export class Outside {
     for (const [call, by] of this.#open) if (by === of) this.#end(call, "killed");
   }
 
-  isBroken(kind: "provider" | "channel", of?: string): Extract<Fault, { kind: "provider" | "channel" }> | undefined {
+  isBroken(
+    kind: "provider" | "channel",
+    of?: string,
+  ): Extract<Fault, { kind: "provider" | "channel" }> | undefined {
     const now = this.#time.now;
     return this.#plan.faults.find(
       (fault): fault is Extract<Fault, { kind: "provider" | "channel" }> =>
-        fault.kind === kind && fault.from <= now && now < fault.to && (of === undefined || (fault.kind === "provider" && fault.of === of)),
+        fault.kind === kind &&
+        fault.from <= now &&
+        now < fault.to &&
+        (of === undefined || (fault.kind === "provider" && fault.of === of)),
     );
   }
 
@@ -108,14 +121,26 @@ export class Outside {
   readonly fetch: typeof fetch = async (input, init) => {
     const by = current();
     const { hostname } = new URL(input instanceof Request ? input.url : input);
-    const body = JSON.parse(init?.body as string) as { messages: { role: string; content: unknown }[] };
+    const body = JSON.parse(init?.body as string) as {
+      messages: { role: string; content: unknown }[];
+    };
     const last = body.messages.findLastIndex(({ role }) => role === "user");
-    const order = Number(/order-(\d+)(?![^]*order-\d)/.exec(JSON.stringify(body.messages[last]?.content))?.[1] ?? -1);
+    const order = Number(
+      /order-(\d+)(?![^]*order-\d)/.exec(JSON.stringify(body.messages[last]?.content))?.[1] ?? -1,
+    );
     const step = body.messages.slice(last).filter(({ role }) => role === "tool").length;
     const provider = hostname.split(".")[0] as string;
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
     if (!by?.alive) return promise;
-    const call: ModelCall = { at: this.#time.now, end: Infinity, how: "under way", order, step, provider, by: by.name };
+    const call: ModelCall = {
+      at: this.#time.now,
+      end: Infinity,
+      how: "under way",
+      order,
+      step,
+      provider,
+      by: by.name,
+    };
     this.ledgers.calls.push(call);
     this.#open.set(call, by);
     this.note(`${by.name}: asks ${provider} about order ${order}, step ${step}`);
@@ -123,7 +148,11 @@ export class Outside {
       this.#end(call, "aborted");
       reject(init.signal?.reason as Error);
     });
-    if (this.#plan.orders[order]?.poison) this.#time.schedule(this.#delay(100, 1000), () => call.how === "under way" && this.onPoison(by));
+    if (this.#plan.orders[order]?.poison)
+      this.#time.schedule(
+        this.#delay(100, 1000),
+        () => call.how === "under way" && this.onPoison(by),
+      );
     else this.#answerLater(call, by, resolve);
     return promise;
   };
@@ -133,7 +162,12 @@ export class Outside {
     const fault = this.isBroken("provider", provider);
     const how = fault?.kind === "provider" ? fault.how : undefined;
     if (how === "hanging") return;
-    const ms = how === "slow" ? this.#delay(10_000, 40_000) : how === undefined ? this.#delay(300, 8_000) : this.#delay(50, 400);
+    const ms =
+      how === "slow"
+        ? this.#delay(10_000, 40_000)
+        : how === undefined
+          ? this.#delay(300, 8_000)
+          : this.#delay(50, 400);
     const answer = (kind: ModelCall["how"], response: () => Response): void =>
       void this.#time.schedule(ms, () => {
         if (call.how !== "under way") return;
@@ -141,22 +175,36 @@ export class Outside {
         this.#time.schedule(0, () => resolve(response()), by);
       });
     const refuse = (status: number, headers: Record<string, string> = {}): void =>
-      answer("refused", () => Response.json({ error: { message: "not now", type: "server_error" } }, { status, headers }));
+      answer("refused", () =>
+        Response.json({ error: { message: "not now", type: "server_error" } }, { status, headers }),
+      );
     if (how === "down" || (how === "partly down" && call.order % PARTS === 0)) return refuse(503);
-    if (how === "limited") return refuse(429, this.#random.below(2) === 0 ? { "retry-after": "20" } : {});
+    if (how === "limited")
+      return refuse(429, this.#random.below(2) === 0 ? { "retry-after": "20" } : {});
     if (how === "limited for a day") return refuse(429, { "retry-after": "86400" });
     if (how === "limited once" && fault && !this.#limitedOnce.has(fault)) {
       this.#limitedOnce.add(fault);
       return refuse(429, { "retry-after": "600" });
     }
     const text = JSON.stringify(this.#completion(call));
-    if (how === "cut") return answer("refused", () => new Response(cutStream(text), { headers: { "content-type": "application/json" } }));
-    answer("answered", () => new Response(text, { headers: { "content-type": "application/json" } }));
+    if (how === "cut")
+      return answer(
+        "refused",
+        () => new Response(cutStream(text), { headers: { "content-type": "application/json" } }),
+      );
+    answer(
+      "answered",
+      () => new Response(text, { headers: { "content-type": "application/json" } }),
+    );
   }
 
   #completion({ order, step }: ModelCall): object {
     const { calls = 0 } = this.#plan.orders[order] ?? {};
-    const toolCall = { id: `call_${step}`, type: "function", function: { name: "acme__act", arguments: JSON.stringify({ order, step }) } };
+    const toolCall = {
+      id: `call_${step}`,
+      type: "function",
+      function: { name: "acme__act", arguments: JSON.stringify({ order, step }) },
+    };
     const message =
       step < calls
         ? { role: "assistant", content: null, tool_calls: [toolCall] }
@@ -171,7 +219,10 @@ export class Outside {
     definePlugin({
       id: "acme",
       setup: () => ({
-        channel: { defaultTo: "everybody", send: (message) => this.#send(message.text, message.idempotencyKey) },
+        channel: {
+          defaultTo: "everybody",
+          send: (message) => this.#send(message.text, message.idempotencyKey),
+        },
         tools: [
           {
             name: "act",
@@ -204,10 +255,13 @@ export class Outside {
     if (!isRefused) this.ledgers.messages.push({ at: this.#time.now, order, key });
     const send: Send = { at: this.#time.now, end: Infinity, how: "no answer", order };
     this.ledgers.sends.push(send);
-    this.note(`${by.name}: sends about order ${order}, key ${key}${isRefused ? " (refused)" : how === undefined ? "" : ` (${how})`}`);
+    this.note(
+      `${by.name}: sends about order ${order}, key ${key}${isRefused ? " (refused)" : how === undefined ? "" : ` (${how})`}`,
+    );
     if (how === "hanging") return promise;
     const end = (): void => {
-      if (how !== "answer lost") Object.assign(send, { end: this.#time.now, how: isRefused ? "refused" : "sent" });
+      if (how !== "answer lost")
+        Object.assign(send, { end: this.#time.now, how: isRefused ? "refused" : "sent" });
       if (isRefused) resolve({ status: "retry", reason: "away" });
       else if (how === "answer lost") reject(new TypeError("fetch failed"));
       else resolve({ status: "sent", messageIds: [key] });
@@ -252,7 +306,11 @@ export function gatewayConfig({ limits }: Plan, storeUrl: string | undefined): o
     to: "{{session}}",
     ...more,
   });
-  const provider = (name: string): object => ({ type: "openai-compatible", baseUrl: `http://${name}.example/v1`, apiKey: "k-0123456789" });
+  const provider = (name: string): object => ({
+    type: "openai-compatible",
+    baseUrl: `http://${name}.example/v1`,
+    apiKey: "k-0123456789",
+  });
   return {
     gateway: { token: OPERATOR_TOKEN, drainSeconds: 1 },
     store: storeUrl === undefined ? {} : { url: storeUrl },
@@ -264,6 +322,9 @@ export function gatewayConfig({ limits }: Plan, storeUrl: string | undefined): o
     },
     channels: { acme: {} },
     models: { providers: { alpha: provider("alpha"), beta: provider("beta") } },
-    agents: { defaults: { model: "alpha/m", heartbeat: { every: 0 }, maxConcurrent: 8 }, list: [{ id: "main", tools: ["acme.*"] }] },
+    agents: {
+      defaults: { model: "alpha/m", heartbeat: { every: 0 }, maxConcurrent: 8 },
+      list: [{ id: "main", tools: ["acme.*"] }],
+    },
   };
 }

@@ -19,7 +19,15 @@ export interface Order {
   repeats: number;
 }
 
-export type ProviderFault = "down" | "partly down" | "limited" | "limited for a day" | "limited once" | "cut" | "hanging" | "slow";
+export type ProviderFault =
+  | "down"
+  | "partly down"
+  | "limited"
+  | "limited for a day"
+  | "limited once"
+  | "cut"
+  | "hanging"
+  | "slow";
 export type ChannelFault = "away" | "answer lost" | "hanging" | "flaky";
 
 export type Fault = { from: number; to: number } & (
@@ -54,7 +62,8 @@ const HOUR = 60 * MINUTE;
 const DRAIN_MS = 30 * MINUTE;
 
 const pick = <T>(random: Random, list: readonly T[]): T => list[random.below(list.length)] as T;
-const between = (random: Random, low: number, high: number): number => Math.floor(low + random.next() * (high - low));
+const between = (random: Random, low: number, high: number): number =>
+  Math.floor(low + random.next() * (high - low));
 
 /** The most gateways of a plan on PostgreSQL. */
 export const MOST_GATEWAYS = 3;
@@ -63,16 +72,34 @@ type Make = (random: Random, from: number, plan: Pick<Plan, "gateways" | "store"
 
 const provider =
   (how: ProviderFault, low: number, high: number): Make =>
-  (random, from) => ({ kind: "provider", of: pick(random, ["alpha", "beta"]), how, from, to: from + between(random, low, high) });
+  (random, from) => ({
+    kind: "provider",
+    of: pick(random, ["alpha", "beta"]),
+    how,
+    from,
+    to: from + between(random, low, high),
+  });
 
 /** Faults by name; a seed draws some of them. To add one: a kind above, a line here, what it does in `outside.ts` or `simulate.ts`. */
 const SQLITE_FAULTS: Record<string, Make> = {
   kill: (_random, from) => ({ kind: "kill", gateway: 0, from, to: from }),
   "kill at commit": (random, from) => {
     const moment = pick(random, ["before", "after"] as const);
-    return { kind: "kill at commit", gateway: 0, moment, nth: random.below(12), from, to: from + MINUTE };
+    return {
+      kind: "kill at commit",
+      gateway: 0,
+      moment,
+      nth: random.below(12),
+      from,
+      to: from + MINUTE,
+    };
   },
-  suspend: (random, from) => ({ kind: "suspend", gateway: 0, from, to: from + between(random, SECOND, 4 * MINUTE) }),
+  suspend: (random, from) => ({
+    kind: "suspend",
+    gateway: 0,
+    from,
+    to: from + between(random, SECOND, 4 * MINUTE),
+  }),
   "slow machine": (random, from) => ({
     kind: "slow machine",
     perReadMs: pick(random, [0.2, 2, 20]),
@@ -85,9 +112,19 @@ const SQLITE_FAULTS: Record<string, Make> = {
     from,
     to: from + between(random, SECOND, 3 * MINUTE),
   }),
-  "clock back": (random, from) => ({ kind: "clock", stepMs: -between(random, MINUTE, 30 * HOUR), from, to: from }),
+  "clock back": (random, from) => ({
+    kind: "clock",
+    stepMs: -between(random, MINUTE, 30 * HOUR),
+    from,
+    to: from,
+  }),
   // All of them together stay below the day for which the key of an event is kept.
-  "clock ahead": (random, from) => ({ kind: "clock", stepMs: between(random, MINUTE, 5 * HOUR), from, to: from }),
+  "clock ahead": (random, from) => ({
+    kind: "clock",
+    stepMs: between(random, MINUTE, 5 * HOUR),
+    from,
+    to: from,
+  }),
   outage: provider("down", 2 * MINUTE, 20 * MINUTE),
   "partial outage": provider("partly down", 2 * MINUTE, 20 * MINUTE),
   "provider limits": provider("limited", 5 * SECOND, 5 * MINUTE),
@@ -96,15 +133,30 @@ const SQLITE_FAULTS: Record<string, Make> = {
   "cut answers": provider("cut", 5 * SECOND, 3 * MINUTE),
   "hanging provider": provider("hanging", 5 * SECOND, MINUTE),
   "slow provider": provider("slow", MINUTE, 5 * MINUTE),
-  "channel away": (random, from) => ({ kind: "channel", how: "away", from, to: from + between(random, SECOND, 20 * MINUTE) }),
+  "channel away": (random, from) => ({
+    kind: "channel",
+    how: "away",
+    from,
+    to: from + between(random, SECOND, 20 * MINUTE),
+  }),
   "channel loses answers": (random, from) => ({
     kind: "channel",
     how: "answer lost",
     from,
     to: from + between(random, SECOND, 3 * MINUTE),
   }),
-  "flaky channel": (random, from) => ({ kind: "channel", how: "flaky", from, to: from + between(random, MINUTE, 20 * MINUTE) }),
-  "channel hangs": (random, from) => ({ kind: "channel", how: "hanging", from, to: from + between(random, SECOND, 3 * MINUTE) }),
+  "flaky channel": (random, from) => ({
+    kind: "channel",
+    how: "flaky",
+    from,
+    to: from + between(random, MINUTE, 20 * MINUTE),
+  }),
+  "channel hangs": (random, from) => ({
+    kind: "channel",
+    how: "hanging",
+    from,
+    to: from + between(random, SECOND, 3 * MINUTE),
+  }),
 };
 
 const database =
@@ -119,14 +171,24 @@ const database =
 
 /** By a clock that is not virtual: all of it is short. */
 const POSTGRES_FAULTS: Record<string, Make> = {
-  kill: (random, from, { gateways }) => ({ kind: "kill", gateway: random.below(gateways), from, to: from }),
+  kill: (random, from, { gateways }) => ({
+    kind: "kill",
+    gateway: random.below(gateways),
+    from,
+    to: from,
+  }),
   suspend: (random, from, { gateways }) => ({
     kind: "suspend",
     gateway: random.below(gateways),
     from,
     to: from + between(random, SECOND, 25 * SECOND),
   }),
-  "clock back": (random, from) => ({ kind: "clock", stepMs: -between(random, MINUTE, 30 * HOUR), from, to: from }),
+  "clock back": (random, from) => ({
+    kind: "clock",
+    stepMs: -between(random, MINUTE, 30 * HOUR),
+    from,
+    to: from,
+  }),
   cut: database("cut", 2 * SECOND),
   freeze: database("freeze", 25 * SECOND),
   refuse: database("refuse", 10 * SECOND),
@@ -146,17 +208,20 @@ function makeOrders(random: Random, spanMs: number, many: number): Order[] {
   const sessions = between(random, 2, 7);
   // With few of them each is what tests a provider that is away, again and again.
   const most = random.next() < 0.15 ? 4 : many;
-  const orders = Array.from({ length: Math.ceil(between(random, most / 3, most)) }, (): Omit<Order, "n"> => {
-    const path = random.next() < 0.7 ? "work" : "tight";
-    return {
-      at: Math.floor(random.next() * spanMs),
-      session: `${path}-${random.below(sessions)}`,
-      path,
-      calls: random.below(3),
-      poison: false,
-      repeats: random.next() < 0.15 ? 1 + random.below(2) : 0,
-    };
-  });
+  const orders = Array.from(
+    { length: Math.ceil(between(random, most / 3, most)) },
+    (): Omit<Order, "n"> => {
+      const path = random.next() < 0.7 ? "work" : "tight";
+      return {
+        at: Math.floor(random.next() * spanMs),
+        session: `${path}-${random.below(sessions)}`,
+        path,
+        calls: random.below(3),
+        poison: false,
+        repeats: random.next() < 0.15 ? 1 + random.below(2) : 0,
+      };
+    },
+  );
   return orders.toSorted((a, b) => a.at - b.at).map((order, n) => ({ n, ...order }));
 }
 
@@ -173,13 +238,26 @@ export function createPlan(seed: number, store: StoreKind, only?: string): Plan 
   const faults: Fault[] = [];
   for (let left = between(random, 1, 5); left > 0 && !(only === "poison"); left--) {
     const make = makes[pick(random, names)];
-    if (!make) throw new Error(`there is no fault ${only}: ${Object.keys(makes).join(", ")}, poison`);
+    if (!make)
+      throw new Error(`there is no fault ${only}: ${Object.keys(makes).join(", ")}, poison`);
     const fault = make(random, Math.floor(random.next() * spanMs), { gateways, store });
     // A run that is killed three times without progress is given up, rightly.
     if (!isKill(fault) || (!isPoisoned && faults.filter(isKill).length < 2)) faults.push(fault);
   }
   if (isPoisoned) (pick(random, orders) as { poison: boolean }).poison = true;
   const last = Math.max(spanMs, ...faults.map(({ to }) => to));
-  const limits = { concurrent: between(random, 1, 4), runsPerHour: isVirtual ? between(random, 4, 30) : between(random, 24, 31) };
-  return { seed, store, gateways, orders, faults, limits, healed: last + SECOND, drainMs: isVirtual ? DRAIN_MS : 90 * SECOND };
+  const limits = {
+    concurrent: between(random, 1, 4),
+    runsPerHour: isVirtual ? between(random, 4, 30) : between(random, 24, 31),
+  };
+  return {
+    seed,
+    store,
+    gateways,
+    orders,
+    faults,
+    limits,
+    healed: last + SECOND,
+    drainMs: isVirtual ? DRAIN_MS : 90 * SECOND,
+  };
 }

@@ -32,7 +32,8 @@ removeLeftFolders();
 const watchdog = startWatchdog();
 
 const count = values.seed === undefined ? Number(values.seeds) : 1;
-if (!Number.isInteger(count) || count < 1) throw new Error(`--seeds is a number of seeds, such as 1000, and not "${values.seeds}"`);
+if (!Number.isInteger(count) || count < 1)
+  throw new Error(`--seeds is a number of seeds, such as 1000, and not "${values.seeds}"`);
 const begun = performance.now();
 let done = 0;
 const failures = await runSeeds({
@@ -52,5 +53,7 @@ const failures = await runSeeds({
     if (process.stderr.isTTY) process.stderr.write(`\r${done} of ${count}`);
   },
 });
-console.log(`${done} seeds in ${((performance.now() - begun) / 1000).toFixed(1)} s, ${failures.length} with a broken invariant`);
+console.log(
+  `${done} seeds in ${((performance.now() - begun) / 1000).toFixed(1)} s, ${failures.length} with a broken invariant`,
+);
 process.exit(failures.length > 0 ? 1 : 0);

@@ -69,7 +69,14 @@ export async function runSeeds({
 }
 
 export function renderFailure({ seed, problems, outcome, replay }: Failure): string {
-  const faults = outcome.plan.faults.map((fault) => ("how" in fault ? `${fault.kind} (${fault.how})` : fault.kind)).join(", ");
+  const faults = outcome.plan.faults
+    .map((fault) => ("how" in fault ? `${fault.kind} (${fault.how})` : fault.kind))
+    .join(", ");
   const more = problems.length > SHOWN ? [`and ${problems.length - SHOWN} more`] : [];
-  return [`seed ${seed}, faults: ${faults}`, ...problems.slice(0, SHOWN), ...more, `replay: ${replay}`].join("\n  ");
+  return [
+    `seed ${seed}, faults: ${faults}`,
+    ...problems.slice(0, SHOWN),
+    ...more,
+    `replay: ${replay}`,
+  ].join("\n  ");
 }

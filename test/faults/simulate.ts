@@ -7,7 +7,15 @@ import { closeFiles, installDisk, setDisk, type Disk } from "./disk.ts";
 import { makeFolder, removeFolder } from "./folders.ts";
 import { gatewayConfig, OPERATOR_TOKEN, orderRequest, Outside, type Answer } from "./outside.ts";
 import { createPlan, type Fault, type Order, type Plan } from "./plan.ts";
-import { installTime, RealTime, runAs, sumStalls, Time, type Incarnation, type Stall } from "./time.ts";
+import {
+  installTime,
+  RealTime,
+  runAs,
+  sumStalls,
+  Time,
+  type Incarnation,
+  type Stall,
+} from "./time.ts";
 
 /** What the operator sees of a run. */
 export interface RunView {
@@ -57,7 +65,8 @@ const LOOK_MS = 20_000;
 /** Longer than any limit of a plan holds anything back. */
 const LIMITED_MS = 4 * 3_600_000;
 
-const FULL = "the database takes no more connections: run fewer programs that use it, or raise max_connections";
+const FULL =
+  "the database takes no more connections: run fewer programs that use it, or raise max_connections";
 
 class Simulation {
   readonly plan: Plan;
@@ -75,7 +84,8 @@ class Simulation {
     this.plan = plan;
     this.time = database ? new RealTime(plan.seed) : new Time(plan.seed);
     this.outside = new Outside(plan, this.time);
-    this.outside.onPoison = (of) => this.#kill(this.#slots.findIndex(({ incarnation }) => incarnation === of));
+    this.outside.onPoison = (of) =>
+      this.#kill(this.#slots.findIndex(({ incarnation }) => incarnation === of));
     this.#random = createRandom(plan.seed + 2_000_003);
     this.#database = database;
     this.#dir = makeFolder();
@@ -91,12 +101,19 @@ class Simulation {
   async #boot(index: number): Promise<void> {
     const slot = this.#slots[index] as Slot;
     const name = `gateway ${index}.${++slot.births}`;
-    const incarnation: Incarnation = { name, time: this.time, alive: true, frozenUntil: 0, onDeath: new Set() };
+    const incarnation: Incarnation = {
+      name,
+      time: this.time,
+      alive: true,
+      frozenUntil: 0,
+      onDeath: new Set(),
+    };
     slot.incarnation = incarnation;
     slot.gateway = undefined;
     setDisk(incarnation, slot.disk);
     const log = createLogger("error", {
-      write: (line: string) => void this.errors.push(`${(this.time.now / 1000).toFixed(3)} ${name}: ${line.trim()}`),
+      write: (line: string) =>
+        void this.errors.push(`${(this.time.now / 1000).toFixed(3)} ${name}: ${line.trim()}`),
     });
     try {
       const config = gatewayConfig(this.plan, await this.#database?.connect(index));
@@ -146,7 +163,8 @@ class Simulation {
 
   #apply(fault: Fault): void {
     const { kind, from, to } = fault;
-    const at = (moment: number, run: () => void): void => void this.time.schedule(moment - this.time.now, run);
+    const at = (moment: number, run: () => void): void =>
+      void this.time.schedule(moment - this.time.now, run);
     at(from, () => this.outside.note(`FAULT ${JSON.stringify(fault)}`));
     if (kind === "kill") at(from, () => this.#kill(fault.gateway));
     else if (kind === "kill at commit") {
@@ -196,7 +214,8 @@ class Simulation {
       1,
       () =>
         void runAs(incarnation, () => gateway.fetch(request)).then(
-          (response) => incarnation.alive && this.time.schedule(0, () => resolve(response), incarnation),
+          (response) =>
+            incarnation.alive && this.time.schedule(0, () => resolve(response), incarnation),
           () => resolve("cut"),
         ),
       incarnation,
@@ -212,10 +231,20 @@ class Simulation {
     const at = this.time.now;
     const response = await this.#ask(orderRequest(order));
     const isAnswered = typeof response !== "string";
-    const body = isAnswered ? ((await response.json().catch(() => undefined)) as { runId?: string } | undefined) : undefined;
+    const body = isAnswered
+      ? ((await response.json().catch(() => undefined)) as { runId?: string } | undefined)
+      : undefined;
     const result: Answer["result"] = isAnswered ? response.status : response;
-    this.outside.ledgers.answers.push({ at, end: this.time.now, order: order.n, result, runId: body?.runId });
-    this.outside.note(`sender of order ${order.n} (${order.session}): ${result} ${body?.runId ?? ""}`);
+    this.outside.ledgers.answers.push({
+      at,
+      end: this.time.now,
+      order: order.n,
+      result,
+      runId: body?.runId,
+    });
+    this.outside.note(
+      `sender of order ${order.n} (${order.session}): ${result} ${body?.runId ?? ""}`,
+    );
     const isAccepted = isAnswered && response.status >= 200 && response.status < 300;
     if (isAccepted) this.#acknowledged.set(order.n, body?.runId);
     if (isAccepted && order.repeats === 0) return;
@@ -225,19 +254,29 @@ class Simulation {
   }
 
   async #read<T>(path: string, init?: RequestInit): Promise<T | undefined> {
-    const headers = { authorization: `Bearer ${OPERATOR_TOKEN}`, "content-type": "application/json" };
-    const response = await this.#ask(new Request(`http://localhost/admin/v1${path}`, { ...init, headers }));
+    const headers = {
+      authorization: `Bearer ${OPERATOR_TOKEN}`,
+      "content-type": "application/json",
+    };
+    const response = await this.#ask(
+      new Request(`http://localhost/admin/v1${path}`, { ...init, headers }),
+    );
     if (typeof response === "string" || !response.ok) return undefined;
     return (await response.json()) as T;
   }
 
   /** The person who knows what became of a call: decides about those whose outcome no gateway knows. */
   async #decide(): Promise<void> {
-    const open = await this.#read<{ approvals: { id: string; callId: string; runId: string }[] }>("/approvals?state=open");
+    const open = await this.#read<{ approvals: { id: string; callId: string; runId: string }[] }>(
+      "/approvals?state=open",
+    );
     for (const { id, callId } of open?.approvals ?? []) {
       const isDone = this.outside.ledgers.effects.some((effect) => effect.callId === callId);
       this.outside.note(`operator: call ${callId} ${isDone ? "was" : "was not"} made`);
-      await this.#read(`/approvals/${id}`, { method: "POST", body: JSON.stringify({ verdict: isDone ? "done" : "repeat" }) });
+      await this.#read(`/approvals/${id}`, {
+        method: "POST",
+        body: JSON.stringify({ verdict: isDone ? "done" : "repeat" }),
+      });
     }
     this.time.schedule(this.#database ? 1_000 : LOOK_MS, () => void this.#decide());
   }
@@ -273,7 +312,15 @@ class Simulation {
     const { runs = new Map<string, RunView>(), isDrained } = look ?? {};
     const { outside, errors } = this;
     if (errors.some((line) => this.#database?.isFull(line))) throw new Error(FULL);
-    return { plan, outside, runs, drainedAt: isDrained ? time.now : undefined, endedAt: time.now, stalls: time.stalls, errors };
+    return {
+      plan,
+      outside,
+      runs,
+      drainedAt: isDrained ? time.now : undefined,
+      endedAt: time.now,
+      stalls: time.stalls,
+      errors,
+    };
   }
 
   /** Ends what is left, and removes its files. */

@@ -28,9 +28,16 @@ interface Entry {
 
 const running = new AsyncLocalStorage<Incarnation>();
 export const current = (): Incarnation | undefined => running.getStore();
-export const runAs = <T>(incarnation: Incarnation, work: () => T): T => running.run(incarnation, work);
+export const runAs = <T>(incarnation: Incarnation, work: () => T): T =>
+  running.run(incarnation, work);
 
-const real = { setTimeout, setImmediate, random: Math.random, dateNow: Date.now, performanceNow: performance.now.bind(performance) };
+const real = {
+  setTimeout,
+  setImmediate,
+  random: Math.random,
+  dateNow: Date.now,
+  performanceNow: performance.now.bind(performance),
+};
 
 /** Work that a thread of Node does for the event loop, which a virtual clock must wait for. */
 const isBusy = (): boolean => process.getActiveResourcesInfo().some((name) => name.includes("Req"));
@@ -97,7 +104,13 @@ export class Time {
 
   /** Runs `run` so much later, unless the incarnation is dead by then; later still if it is suspended. */
   schedule(ms: number, run: () => void, of?: Incarnation): Entry {
-    const entry = { at: this.now + (ms > 0 ? Math.min(ms, 2 ** 31 - 1) : 1), order: this.#order++, of, run, gone: false };
+    const entry = {
+      at: this.now + (ms > 0 ? Math.min(ms, 2 ** 31 - 1) : 1),
+      order: this.#order++,
+      of,
+      run,
+      gone: false,
+    };
     this.insert(entry);
     return entry;
   }
@@ -115,7 +128,8 @@ export class Time {
     while (low < high) {
       const middle = (low + high) >>> 1;
       const other = this.entries[middle] as Entry;
-      if (other.at > entry.at || (other.at === entry.at && other.order > entry.order)) low = middle + 1;
+      if (other.at > entry.at || (other.at === entry.at && other.order > entry.order))
+        low = middle + 1;
       else high = middle;
     }
     this.entries.splice(low, 0, entry);
@@ -186,7 +200,8 @@ export interface Stall {
 }
 
 /** The time of all stalls. */
-export const sumStalls = (stalls: readonly Stall[]): number => stalls.reduce((sum, { ms }) => sum + ms, 0);
+export const sumStalls = (stalls: readonly Stall[]): number =>
+  stalls.reduce((sum, { ms }) => sum + ms, 0);
 
 const TICK_MS = 20;
 
@@ -226,7 +241,8 @@ export class RealTime extends Time {
   }
 
   override async runUntil(until: number, done: () => boolean = () => false): Promise<void> {
-    while (!done() && this.now < until) await new Promise((resolve) => real.setTimeout(resolve, Math.min(20, until - this.now)));
+    while (!done() && this.now < until)
+      await new Promise((resolve) => real.setTimeout(resolve, Math.min(20, until - this.now)));
   }
 }
 
@@ -256,7 +272,13 @@ class Timer {
   [Symbol.dispose] = (): void => void this.close();
 }
 
-function setLater(of: Incarnation, callback: Callback, ms: number, given: unknown[], repeats: boolean): Timer {
+function setLater(
+  of: Incarnation,
+  callback: Callback,
+  ms: number,
+  given: unknown[],
+  repeats: boolean,
+): Timer {
   const inside = AsyncLocalStorage.snapshot() as (work: () => void) => void;
   const timer: Timer = new Timer(() =>
     of.time.schedule(
@@ -277,12 +299,18 @@ function setSoon(of: Incarnation, callback: Callback, given: unknown[]): Timer {
 }
 
 /** Puts `inside` in the place of a function wherever a gateway under simulation calls it. */
-function replace(object: object, name: string, inside: (of: Incarnation, ...given: never[]) => unknown): void {
+function replace(
+  object: object,
+  name: string,
+  inside: (of: Incarnation, ...given: never[]) => unknown,
+): void {
   const holder = object as Record<string, (...given: unknown[]) => unknown>;
   const original = holder[name] as (...given: unknown[]) => unknown;
   const replaced = function (this: unknown, ...given: unknown[]): unknown {
     const of = current();
-    return of ? (inside as (of: Incarnation, ...given: unknown[]) => unknown)(of, ...given) : original.apply(this, given);
+    return of
+      ? (inside as (of: Incarnation, ...given: unknown[]) => unknown)(of, ...given)
+      : original.apply(this, given);
   };
   // What hangs on it, such as `setTimeout[util.promisify.custom]`, stays.
   Object.defineProperties(replaced, Object.getOwnPropertyDescriptors(original));
@@ -296,7 +324,8 @@ function fill(of: Incarnation, bytes: Uint8Array): void {
 function replaceClears(): void {
   for (const name of ["clearTimeout", "clearInterval", "clearImmediate"] as const) {
     const original = globalThis[name] as (timer: unknown) => void;
-    globalThis[name] = (timer: unknown) => (timer instanceof Timer ? void timer.close() : original(timer));
+    globalThis[name] = (timer: unknown) =>
+      timer instanceof Timer ? void timer.close() : original(timer);
   }
 }
 
@@ -310,22 +339,37 @@ export function installTime(): void {
   const crypto = require("node:crypto") as object;
   const waits = require("node:timers/promises") as object;
   replaceClears();
-  replace(globalThis, "setTimeout", (of, callback: Callback, ms: number, ...given: never[]) => setLater(of, callback, ms, given, false));
-  replace(globalThis, "setInterval", (of, callback: Callback, ms: number, ...given: never[]) => setLater(of, callback, ms, given, true));
-  replace(globalThis, "setImmediate", (of, callback: Callback, ...given: never[]) => setSoon(of, callback, given));
+  replace(globalThis, "setTimeout", (of, callback: Callback, ms: number, ...given: never[]) =>
+    setLater(of, callback, ms, given, false),
+  );
+  replace(globalThis, "setInterval", (of, callback: Callback, ms: number, ...given: never[]) =>
+    setLater(of, callback, ms, given, true),
+  );
+  replace(globalThis, "setImmediate", (of, callback: Callback, ...given: never[]) =>
+    setSoon(of, callback, given),
+  );
   replace(Date, "now", (of) => of.time.clock.now());
   replace(performance, "now", (of) => of.time.clock.monotonic());
   replace(Math, "random", (of) => of.time.random.next());
   replace(AbortSignal, "timeout", (of, ms: number) => {
     const abort = new AbortController();
-    of.time.schedule(ms, () => abort.abort(new DOMException("The operation was aborted due to timeout", "TimeoutError")), of);
+    of.time.schedule(
+      ms,
+      () =>
+        abort.abort(new DOMException("The operation was aborted due to timeout", "TimeoutError")),
+      of,
+    );
     return abort.signal;
   });
-  replace(waits, "setTimeout", async (of, ms: number, value: unknown, options?: { signal?: AbortSignal }) => {
-    await of.time.clock.sleep(ms, options?.signal);
-    options?.signal?.throwIfAborted();
-    return value;
-  });
+  replace(
+    waits,
+    "setTimeout",
+    async (of, ms: number, value: unknown, options?: { signal?: AbortSignal }) => {
+      await of.time.clock.sleep(ms, options?.signal);
+      options?.signal?.throwIfAborted();
+      return value;
+    },
+  );
   replace(crypto, "randomFillSync", (of, bytes: Uint8Array) => {
     fill(of, bytes);
     return bytes;

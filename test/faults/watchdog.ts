@@ -24,7 +24,10 @@ export function startWatchdog(): Watchdog {
   const worker = new Worker(new URL(import.meta.url));
   worker.unref();
   const call = (message: Call): void => worker.postMessage(message, []);
-  return { begin: (seed, replay) => call({ begin: seed, replay }), end: (seed) => call({ end: seed }) };
+  return {
+    begin: (seed, replay) => call({ begin: seed, replay }),
+    end: (seed) => call({ end: seed }),
+  };
 }
 
 function watch(): void {
@@ -45,7 +48,10 @@ function watch(): void {
         ? `took more than ${MAX_MS / 1000} s`
         : `has written ${Math.round(bytes / 2 ** 20)} MB in ${(ms / 1000).toFixed(1)} s, more than ${MAX_BYTES / 2 ** 20} MB`;
     // The thread of the event loop would have to take part in any other way to print.
-    writeSync(2, `seed ${seed} ${reason}: the program may be in a loop. The process is ended.\n  replay: ${replay}\n`);
+    writeSync(
+      2,
+      `seed ${seed} ${reason}: the program may be in a loop. The process is ended.\n  replay: ${replay}\n`,
+    );
     removeFolders(process.pid);
     process.kill(process.pid, "SIGKILL");
   }, LOOK_MS);

@@ -20,7 +20,9 @@ function rows(): string[] {
   const row = (name: string, { description, default: value }: Field): string =>
     `| \`${name}\` | ${value === undefined ? "" : `\`${JSON.stringify(value)}\``} | ${description} |`;
   return Object.entries(properties).flatMap(([name, field]) =>
-    field.properties ? Object.entries(field.properties).map(([inner, its]) => row(`${name}.${inner}`, its)) : [row(name, field)],
+    field.properties
+      ? Object.entries(field.properties).map(([inner, its]) => row(`${name}.${inner}`, its))
+      : [row(name, field)],
   );
 }
 
@@ -39,6 +41,9 @@ it("the page's table of options is the schema's", () => {
 });
 
 it("the preset's sample is a batch as the watcher hands it over", () => {
-  const { body } = parseHttpSample("batch", readFileSync(resolve(import.meta.dirname, "../fixtures/gmail/batch.http"), "utf8"));
+  const { body } = parseHttpSample(
+    "batch",
+    readFileSync(resolve(import.meta.dirname, "../fixtures/gmail/batch.http"), "utf8"),
+  );
   expect(gmail.presets?.[0]?.samples?.["message"]?.body).toEqual(JSON.parse(body));
 });

@@ -16,7 +16,13 @@ export interface Mailboxes {
   remove(id: string): void;
   /** Gmail forgets the history up to now. */
   expireHistory(): void;
-  mailbox: { pageSize: number; historyId: number; watch: Watch | undefined; watchMs: number; attachments: Map<string, string> };
+  mailbox: {
+    pageSize: number;
+    historyId: number;
+    watch: Watch | undefined;
+    watchMs: number;
+    attachments: Map<string, string>;
+  };
   handle(asked: Asked): unknown;
 }
 
@@ -31,22 +37,42 @@ interface Watch {
 const DAY_MS = 86_400_000;
 
 /** A page of a list, and what leads to the next. */
-function pageOf<T>(items: readonly T[], query: URLSearchParams, most: number): { page: T[]; nextPageToken?: string } {
+function pageOf<T>(
+  items: readonly T[],
+  query: URLSearchParams,
+  most: number,
+): { page: T[]; nextPageToken?: string } {
   const from = Number(query.get("pageToken") ?? 0);
   const size = Math.min(most, Number(query.get("maxResults") ?? 100));
   const next = from + size;
-  return { page: items.slice(from, next), ...(next < items.length ? { nextPageToken: String(next) } : {}) };
+  return {
+    page: items.slice(from, next),
+    ...(next < items.length ? { nextPageToken: String(next) } : {}),
+  };
 }
 
 /** A mailbox as Gmail's REST interface shows it. */
-export function createMailboxes(account: string, publisher: (topic: string) => Publisher | undefined): Mailboxes {
+export function createMailboxes(
+  account: string,
+  publisher: (topic: string) => Publisher | undefined,
+): Mailboxes {
   const messages = new Map<string, GmailMessage>();
   const history: HistoryRecord[] = [];
-  const labels = ["INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "UNREAD"].map((id) => ({ id, name: id, type: "system" }));
+  const labels = ["INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "UNREAD"].map((id) => ({
+    id,
+    name: id,
+    type: "system",
+  }));
   labels.push({ id: "Label_7", name: "Invoices", type: "user" });
   let serial = 0;
   let forgotten = 0;
-  const mailbox: Mailboxes["mailbox"] = { pageSize: 100, historyId: 1000, watch: undefined, watchMs: 7 * DAY_MS, attachments: new Map() };
+  const mailbox: Mailboxes["mailbox"] = {
+    pageSize: 100,
+    historyId: 1000,
+    watch: undefined,
+    watchMs: 7 * DAY_MS,
+    attachments: new Map(),
+  };
 
   const store = (input: MailInput): GmailMessage => {
     const {
@@ -87,16 +113,27 @@ export function createMailboxes(account: string, publisher: (topic: string) => P
 
   const tell = (labelIds: readonly string[]): void => {
     const { watch } = mailbox;
-    if (!watch || watch.expires <= Date.now() || !labelIds.some((label) => watch.labels.includes(label))) return;
+    if (
+      !watch ||
+      watch.expires <= Date.now() ||
+      !labelIds.some((label) => watch.labels.includes(label))
+    )
+      return;
     publisher(watch.topic)?.publish({ emailAddress: account, historyId: mailbox.historyId });
   };
 
   const startWatch = (body: { topicName: string; labelIds?: string[] }): unknown => {
     const found = publisher(body.topicName);
     if (!found) throw new Refusal(404, "NOT_FOUND");
-    if (!found.allows("serviceAccount:gmail-api-push@system.gserviceaccount.com")) throw new Refusal(403, "PERMISSION_DENIED");
+    if (!found.allows("serviceAccount:gmail-api-push@system.gserviceaccount.com"))
+      throw new Refusal(403, "PERMISSION_DENIED");
     const expires = Date.now() + mailbox.watchMs;
-    mailbox.watch = { topic: body.topicName, labels: body.labelIds ?? [], expires, count: (mailbox.watch?.count ?? 0) + 1 };
+    mailbox.watch = {
+      topic: body.topicName,
+      labels: body.labelIds ?? [],
+      expires,
+      count: (mailbox.watch?.count ?? 0) + 1,
+    };
     return { historyId: String(mailbox.historyId), expiration: String(expires) };
   };
 
@@ -104,9 +141,15 @@ export function createMailboxes(account: string, publisher: (topic: string) => P
     const start = Number(query.get("startHistoryId"));
     if (start < forgotten) throw new Refusal(404, "NOT_FOUND");
     const label = query.get("labelId");
-    const found = history.filter(({ id, message }) => id > start && (label === null || message.labelIds.includes(label)));
+    const found = history.filter(
+      ({ id, message }) => id > start && (label === null || message.labelIds.includes(label)),
+    );
     const { page, nextPageToken } = pageOf(found, query, mailbox.pageSize);
-    const shown = page.map(({ id, message }) => ({ id: String(id), messages: [message], messagesAdded: [{ message }] }));
+    const shown = page.map(({ id, message }) => ({
+      id: String(id),
+      messages: [message],
+      messagesAdded: [{ message }],
+    }));
     return {
       ...(shown.length > 0 ? { history: shown } : {}),
       historyId: String(mailbox.historyId),
@@ -117,14 +160,19 @@ export function createMailboxes(account: string, publisher: (topic: string) => P
   const listMessages = (query: URLSearchParams): unknown => {
     const after = Number(/\bafter:(\d+)/.exec(query.get("q") ?? "")?.[1] ?? 0) * 1000;
     const wanted = query.getAll("labelIds");
-    const hidden = (message: GmailMessage): boolean => message.labelIds?.some((label) => label === "SPAM" || label === "TRASH") ?? false;
+    const hidden = (message: GmailMessage): boolean =>
+      message.labelIds?.some((label) => label === "SPAM" || label === "TRASH") ?? false;
     const found = [...messages.values()]
       .filter((message) => Number(message.internalDate) >= after && !hidden(message))
       .filter((message) => wanted.every((label) => message.labelIds?.includes(label)))
       .toReversed();
     const { page, nextPageToken } = pageOf(found, query, mailbox.pageSize);
     const shown = page.map(({ id, threadId }) => ({ id, threadId }));
-    return { ...(shown.length > 0 ? { messages: shown } : {}), resultSizeEstimate: found.length, ...(nextPageToken && { nextPageToken }) };
+    return {
+      ...(shown.length > 0 ? { messages: shown } : {}),
+      resultSizeEstimate: found.length,
+      ...(nextPageToken && { nextPageToken }),
+    };
   };
 
   const getMessage = (id: string, query: URLSearchParams): unknown => {
@@ -132,7 +180,14 @@ export function createMailboxes(account: string, publisher: (topic: string) => P
     if (!found) throw new Refusal(404, "NOT_FOUND");
     if (query.get("format") !== "metadata") return found;
     const wanted = query.getAll("metadataHeaders").map((name) => name.toLowerCase());
-    return { ...found, payload: { headers: found.payload?.headers?.filter(({ name = "" }) => wanted.includes(name.toLowerCase())) } };
+    return {
+      ...found,
+      payload: {
+        headers: found.payload?.headers?.filter(({ name = "" }) =>
+          wanted.includes(name.toLowerCase()),
+        ),
+      },
+    };
   };
 
   return {
@@ -157,7 +212,12 @@ export function createMailboxes(account: string, publisher: (topic: string) => P
       }
       if (method === "POST" && rest === "watch") return startWatch(body);
       if (method !== "GET") throw new Refusal(404, "NOT_FOUND");
-      if (rest === "profile") return { emailAddress: account, messagesTotal: messages.size, historyId: String(mailbox.historyId) };
+      if (rest === "profile")
+        return {
+          emailAddress: account,
+          messagesTotal: messages.size,
+          historyId: String(mailbox.historyId),
+        };
       if (rest === "labels") return { labels };
       if (rest === "history") return listHistory(query);
       if (rest === "messages") return listMessages(query);

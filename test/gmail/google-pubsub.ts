@@ -19,7 +19,10 @@ interface Subscription {
   name: string;
   topic: string;
   ackDeadlineSeconds: number;
-  pushConfig: { pushEndpoint?: string; oidcToken?: { serviceAccountEmail?: string; audience?: string } };
+  pushConfig: {
+    pushEndpoint?: string;
+    oidcToken?: { serviceAccountEmail?: string; audience?: string };
+  };
   waiting: Waiting[];
 }
 
@@ -44,7 +47,10 @@ export interface PubSub {
   handle(asked: Asked): unknown;
 }
 
-const shown = ({ waiting: _waiting, ...subscription }: Subscription): unknown => ({ ...subscription, state: "ACTIVE" });
+const shown = ({ waiting: _waiting, ...subscription }: Subscription): unknown => ({
+  ...subscription,
+  state: "ACTIVE",
+});
 
 /** Topics and subscriptions, as the REST interface of Pub/Sub shows them. */
 export function createPubSub(): PubSub {
@@ -58,12 +64,19 @@ export function createPubSub(): PubSub {
     if (!policy) return undefined;
     return {
       allows: (member) =>
-        policy.bindings?.some(({ role, members }) => role === "roles/pubsub.publisher" && members.includes(member)) ?? false,
+        policy.bindings?.some(
+          ({ role, members }) => role === "roles/pubsub.publisher" && members.includes(member),
+        ) ?? false,
       publish(data) {
-        const text = typeof data === "string" ? data : Buffer.from(JSON.stringify(data)).toString("base64");
+        const text =
+          typeof data === "string" ? data : Buffer.from(JSON.stringify(data)).toString("base64");
         for (const { topic: of, waiting } of subscriptions.values()) {
           if (of !== topic) continue;
-          const message = { data: text, messageId: randomUUID(), publishTime: new Date().toISOString() };
+          const message = {
+            data: text,
+            messageId: randomUUID(),
+            publishTime: new Date().toISOString(),
+          };
           waiting.push({ message, ackId: randomUUID(), leasedUntil: 0, deliveries: 0 });
         }
         for (const wake of arrived) wake();
@@ -73,7 +86,9 @@ export function createPubSub(): PubSub {
 
   const take = (subscription: Subscription, most: number): Waiting[] => {
     const now = Date.now();
-    const taken = subscription.waiting.filter(({ leasedUntil }) => leasedUntil <= now).slice(0, most);
+    const taken = subscription.waiting
+      .filter(({ leasedUntil }) => leasedUntil <= now)
+      .slice(0, most);
     for (const one of taken) {
       one.leasedUntil = now + (pubsub.ackDeadlineMs ?? subscription.ackDeadlineSeconds * 1000);
       one.deliveries++;
@@ -89,7 +104,13 @@ export function createPubSub(): PubSub {
       if (gone.aborted) return {};
       const taken = take(subscription, body.maxMessages);
       if (taken.length > 0)
-        return { receivedMessages: taken.map(({ ackId, message, deliveries }) => ({ ackId, message, deliveryAttempt: deliveries })) };
+        return {
+          receivedMessages: taken.map(({ ackId, message, deliveries }) => ({
+            ackId,
+            message,
+            deliveryAttempt: deliveries,
+          })),
+        };
       const left = until - Date.now();
       if (left <= 0) return {};
       await new Promise<void>((done) => {
@@ -136,7 +157,13 @@ export function createPubSub(): PubSub {
       if (found) throw new Refusal(409, "ALREADY_EXISTS");
       if (!topics.has(body.topic)) throw new Refusal(404, "NOT_FOUND");
       const { topic, ackDeadlineSeconds = 10, pushConfig } = body;
-      const made: Subscription = { name, topic, ackDeadlineSeconds, pushConfig: pushConfig ?? {}, waiting: [] };
+      const made: Subscription = {
+        name,
+        topic,
+        ackDeadlineSeconds,
+        pushConfig: pushConfig ?? {},
+        waiting: [],
+      };
       subscriptions.set(name, made);
       return shown(made);
     }
@@ -160,7 +187,9 @@ export function createPubSub(): PubSub {
     pubsub,
     publisher,
     handle(asked) {
-      const [, name = "", kind, verb] = /^\/v1\/(projects\/[^/]+\/(topics|subscriptions)\/[^/:]+)(?::(\w+))?$/.exec(asked.path) ?? [];
+      const [, name = "", kind, verb] =
+        /^\/v1\/(projects\/[^/]+\/(topics|subscriptions)\/[^/:]+)(?::(\w+))?$/.exec(asked.path) ??
+        [];
       if (kind === "topics") return onTopic(name, verb, asked);
       if (kind === "subscriptions") return onSubscription(name, verb, asked);
       throw new Refusal(404, "NOT_FOUND");

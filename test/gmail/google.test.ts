@@ -18,16 +18,29 @@ const ROLE = "roles/pubsub.publisher";
 
 /** A client with the owner's consent, by the code flow. */
 async function consented(): Promise<OAuth2Client> {
-  const { client_id, client_secret } = (google.installed as { installed: { client_id: string; client_secret: string } }).installed;
+  const { client_id, client_secret } = (
+    google.installed as { installed: { client_id: string; client_secret: string } }
+  ).installed;
   const client = new OAuth2Client({
     clientId: client_id,
     clientSecret: client_secret,
     redirectUri: "http://127.0.0.1:1",
-    endpoints: { oauth2AuthBaseUrl: google.endpoints.oauthAuth, oauth2TokenUrl: google.endpoints.oauthToken },
+    endpoints: {
+      oauth2AuthBaseUrl: google.endpoints.oauthAuth,
+      oauth2TokenUrl: google.endpoints.oauthToken,
+    },
   });
   const { codeVerifier, codeChallenge = "" } = await client.generateCodeVerifierAsync();
-  const scope = ["https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/pubsub"];
-  const url = client.generateAuthUrl({ scope, state: "s", code_challenge: codeChallenge, code_challenge_method: "S256" as never });
+  const scope = [
+    "https://www.googleapis.com/auth/gmail.readonly",
+    "https://www.googleapis.com/auth/pubsub",
+  ];
+  const url = client.generateAuthUrl({
+    scope,
+    state: "s",
+    code_challenge: codeChallenge,
+    code_challenge_method: "S256" as never,
+  });
   const back = new URL((await fetch(url, { redirect: "manual" })).headers.get("location") ?? "");
   expect(back.searchParams.get("state")).toBe("s");
   const code = back.searchParams.get("code") ?? "";
@@ -69,15 +82,27 @@ describe("the local server, by Google's own packages", () => {
       historyTypes: ["messageAdded"],
     });
     expect(history.history?.[0]?.messagesAdded?.[0]?.message?.id).toBe(id);
-    const { data: list } = await gmail.users.messages.list({ userId: "me", labelIds: ["INBOX"], q: "after:1" });
+    const { data: list } = await gmail.users.messages.list({
+      userId: "me",
+      labelIds: ["INBOX"],
+      q: "after:1",
+    });
     expect(list.messages?.map((message) => message.id)).toEqual([id]);
     const { data: message } = await gmail.users.messages.get({ userId: "me", id, format: "full" });
-    expect(Buffer.from(message.payload?.body?.data ?? "", "base64url").toString()).toBe("Please pay.");
-    await expect(gmail.users.messages.get({ userId: "me", id: "18f9" })).rejects.toMatchObject({ status: 404 });
+    expect(Buffer.from(message.payload?.body?.data ?? "", "base64url").toString()).toBe(
+      "Please pay.",
+    );
+    await expect(gmail.users.messages.get({ userId: "me", id: "18f9" })).rejects.toMatchObject({
+      status: 404,
+    });
     google.expireHistory();
-    await expect(gmail.users.history.list({ userId: "me", startHistoryId: "1003" })).rejects.toMatchObject({ status: 404 });
+    await expect(
+      gmail.users.history.list({ userId: "me", startHistoryId: "1003" }),
+    ).rejects.toMatchObject({ status: 404 });
     google.revoke();
-    await expect(gmail.users.getProfile({ userId: "me" })).rejects.toThrow(/invalid_grant|UNAUTHENTICATED/);
+    await expect(gmail.users.getProfile({ userId: "me" })).rejects.toThrow(
+      /invalid_grant|UNAUTHENTICATED/,
+    );
   });
 
   it("keeps topics, permissions and subscriptions, and carries a change of the mailbox through them", async () => {
@@ -87,16 +112,26 @@ describe("the local server, by Google's own packages", () => {
     await publisher.createTopic({ name: TOPIC });
     await expect(publisher.createTopic({ name: TOPIC })).rejects.toThrow("ALREADY_EXISTS");
     const requestBody = { topicName: TOPIC, labelIds: ["INBOX"] };
-    await expect(gmail.users.watch({ userId: "me", requestBody })).rejects.toMatchObject({ status: 403 });
+    await expect(gmail.users.watch({ userId: "me", requestBody })).rejects.toMatchObject({
+      status: 403,
+    });
     const base = `${google.url}/v1/${TOPIC}`;
     const { data: policy } = await auth.request<{ etag: string }>({ url: `${base}:getIamPolicy` });
     const bindings = [{ role: ROLE, members: [GMAIL_MEMBER] }];
-    const set = { url: `${base}:setIamPolicy`, method: "POST" as const, data: { policy: { ...policy, bindings } } };
+    const set = {
+      url: `${base}:setIamPolicy`,
+      method: "POST" as const,
+      data: { policy: { ...policy, bindings } },
+    };
     await auth.request(set);
     await expect(auth.request(set)).rejects.toMatchObject({ status: 409 });
     const { data: watch } = await gmail.users.watch({ userId: "me", requestBody });
     expect(Number(watch.expiration)).toBeGreaterThan(Date.now());
-    await subscriber.createSubscription({ name: SUBSCRIPTION, topic: TOPIC, ackDeadlineSeconds: 600 });
+    await subscriber.createSubscription({
+      name: SUBSCRIPTION,
+      topic: TOPIC,
+      ackDeadlineSeconds: 600,
+    });
     google.receive();
     const [pulled] = await subscriber.pull({ subscription: SUBSCRIPTION, maxMessages: 10 });
     const [received] = pulled.receivedMessages ?? [];
@@ -106,7 +141,10 @@ describe("the local server, by Google's own packages", () => {
     });
     await subscriber.acknowledge({ subscription: SUBSCRIPTION, ackIds: [received?.ackId ?? ""] });
     expect(google.subscriptions.get(SUBSCRIPTION)?.waiting).toEqual([]);
-    const pushConfig = { pushEndpoint: "https://hooks.example.com/push", oidcToken: { serviceAccountEmail: "a@b.example" } };
+    const pushConfig = {
+      pushEndpoint: "https://hooks.example.com/push",
+      oidcToken: { serviceAccountEmail: "a@b.example" },
+    };
     await subscriber.modifyPushConfig({ subscription: SUBSCRIPTION, pushConfig });
     const [shown] = await subscriber.getSubscription({ subscription: SUBSCRIPTION });
     expect(shown.pushConfig?.pushEndpoint).toBe("https://hooks.example.com/push");
@@ -130,9 +168,17 @@ describe("the local server, by Google's own packages", () => {
   });
 
   it("lets a service account act for the mailbox only where it may", async () => {
-    const { client_email: email, private_key: key } = google.serviceAccount as { client_email: string; private_key: string };
+    const { client_email: email, private_key: key } = google.serviceAccount as {
+      client_email: string;
+      private_key: string;
+    };
     const mailbox = (): gmail_v1.Gmail => {
-      const client = new JWT({ email, key, scopes: ["https://www.googleapis.com/auth/gmail.readonly"], subject: google.account });
+      const client = new JWT({
+        email,
+        key,
+        scopes: ["https://www.googleapis.com/auth/gmail.readonly"],
+        subject: google.account,
+      });
       client.transporter.interceptors.request.add({
         resolved: async (options) => {
           if (options.url.pathname === "/token") options.url = new URL(google.endpoints.oauthToken);
@@ -141,15 +187,24 @@ describe("the local server, by Google's own packages", () => {
       });
       return gmailClient({ version: "v1", auth: client, rootUrl: `${google.url}/` });
     };
-    expect((await mailbox().users.getProfile({ userId: "me" })).data.emailAddress).toBe(google.account);
+    expect((await mailbox().users.getProfile({ userId: "me" })).data.emailAddress).toBe(
+      google.account,
+    );
     google.delegation = false;
-    await expect(mailbox().users.getProfile({ userId: "me" })).rejects.toThrow("unauthorized_client");
+    await expect(mailbox().users.getProfile({ userId: "me" })).rejects.toThrow(
+      "unauthorized_client",
+    );
   });
 
   it("signs pushes with keys that verify", async () => {
-    const client = new OAuth2Client({ endpoints: { oauth2FederatedSignonPemCertsUrl: google.endpoints.certs } });
+    const client = new OAuth2Client({
+      endpoints: { oauth2FederatedSignonPemCertsUrl: google.endpoints.certs },
+    });
     const audience = "https://hooks.example.com/channels/gmail/push";
-    const ticket = await client.verifyIdToken({ idToken: await google.pushToken({ aud: audience }), audience });
+    const ticket = await client.verifyIdToken({
+      idToken: await google.pushToken({ aud: audience }),
+      audience,
+    });
     expect(ticket.getPayload()?.email_verified).toBe(true);
   });
 });

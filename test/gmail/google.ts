@@ -14,7 +14,9 @@ export class Refusal extends Error {
   constructor(status: number, code: string, details: unknown[] = []) {
     super(code);
     this.status = status;
-    this.body = { error: { code: status, message: `message-canary ${code}`, status: code, details } };
+    this.body = {
+      error: { code: status, message: `message-canary ${code}`, status: code, details },
+    };
   }
 }
 
@@ -36,7 +38,13 @@ export type Fault = { status: number; body?: unknown } | "cut" | "hang" | { slow
 export interface FakeGoogle extends Mailboxes, PubSub {
   url: string;
   /** For `hooks.gmail.endpoints`. */
-  endpoints: { gmail: string; pubsub: string; oauthAuth: string; oauthToken: string; certs: string };
+  endpoints: {
+    gmail: string;
+    pubsub: string;
+    oauthAuth: string;
+    oauthToken: string;
+    certs: string;
+  };
   /** Contents of credentials files. */
   installed: object;
   serviceAccount: object;
@@ -75,7 +83,10 @@ export type { GmailMessage };
 const CLIENT_ID = "client-4711.apps.googleusercontent.com";
 const CLIENT_SECRET = "client-secret-canary";
 const SERVICE_EMAIL = "robot@rouse-test.iam.gserviceaccount.com";
-const SCOPES = ["https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/pubsub"];
+const SCOPES = [
+  "https://www.googleapis.com/auth/gmail.readonly",
+  "https://www.googleapis.com/auth/pubsub",
+];
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
   let text = "";
@@ -95,22 +106,38 @@ export async function createGoogle(): Promise<FakeGoogle> {
   const project = "rouse-test";
   const keys = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const signer = generateKeyPairSync("rsa", { modulusLength: 2048 });
-  const codes = new Map<string, { challenge: string; redirect: string; scopes: string[]; subject: string }>();
+  const codes = new Map<
+    string,
+    { challenge: string; redirect: string; scopes: string[]; subject: string }
+  >();
   const refreshTokens = new Map<string, { subject: string; scopes: string[] }>();
   const accessTokens = new Map<string, Token>();
   const faults: { match: RegExp; fault: Fault; times: number }[] = [];
   const requests: string[] = [];
 
-  const issue = (token: Token): { access_token: string; expires_in: number; token_type: string; scope: string } => {
+  const issue = (
+    token: Token,
+  ): { access_token: string; expires_in: number; token_type: string; scope: string } => {
     const made = `token-canary-${randomBytes(12).toString("hex")}`;
     accessTokens.set(made, token);
-    return { access_token: made, expires_in: 3600, token_type: "Bearer", scope: token.scopes.join(" ") };
+    return {
+      access_token: made,
+      expires_in: 3600,
+      token_type: "Bearer",
+      scope: token.scopes.join(" "),
+    };
   };
-  const bad = (code: string): { status: number; body: unknown } => ({ status: 400, body: { error: code, error_description: "said more" } });
+  const bad = (code: string): { status: number; body: unknown } => ({
+    status: 400,
+    body: { error: code, error_description: "said more" },
+  });
 
-  const authorize = (query: URLSearchParams): { status: number; headers: Record<string, string> } => {
+  const authorize = (
+    query: URLSearchParams,
+  ): { status: number; headers: Record<string, string> } => {
     const redirect = new URL(query.get("redirect_uri") ?? "");
-    if (query.get("client_id") !== CLIENT_ID || query.get("response_type") !== "code") return { status: 400, headers: {} };
+    if (query.get("client_id") !== CLIENT_ID || query.get("response_type") !== "code")
+      return { status: 400, headers: {} };
     redirect.searchParams.set("state", query.get("state") ?? "");
     if (google.consent.deny) redirect.searchParams.set("error", "access_denied");
     else {
@@ -118,7 +145,12 @@ export async function createGoogle(): Promise<FakeGoogle> {
       if (query.get("code_challenge_method") !== "S256") return { status: 400, headers: {} };
       const scopes = google.consent.scopes ?? (query.get("scope") ?? "").split(" ");
       const challenge = query.get("code_challenge") ?? "";
-      codes.set(code, { challenge, redirect: query.get("redirect_uri") ?? "", scopes, subject: google.consent.account });
+      codes.set(code, {
+        challenge,
+        redirect: query.get("redirect_uri") ?? "",
+        scopes,
+        subject: google.consent.account,
+      });
       redirect.searchParams.set("code", code);
     }
     return { status: 302, headers: { location: redirect.href } };
@@ -130,11 +162,15 @@ export async function createGoogle(): Promise<FakeGoogle> {
     const challenge = createHash("sha256")
       .update(form.get("code_verifier") ?? "")
       .digest("base64url");
-    if (grant?.challenge !== challenge || grant.redirect !== form.get("redirect_uri")) return bad("invalid_grant");
+    if (grant?.challenge !== challenge || grant.redirect !== form.get("redirect_uri"))
+      return bad("invalid_grant");
     const refresh = `refresh-canary-${randomBytes(12).toString("hex")}`;
     const { subject, scopes } = grant;
     refreshTokens.set(refresh, { subject, scopes });
-    return { status: 200, body: { ...issue({ subject, scopes, refresh }), refresh_token: refresh } };
+    return {
+      status: 200,
+      body: { ...issue({ subject, scopes, refresh }), refresh_token: refresh },
+    };
   };
 
   const byAssertion = async (assertion: string): Promise<{ status: number; body: unknown }> => {
@@ -144,12 +180,17 @@ export async function createGoogle(): Promise<FakeGoogle> {
     }).catch(() => undefined);
     if (!checked) return bad("invalid_grant");
     const { sub, scope } = checked.payload as { sub?: string; scope: string };
-    if (sub !== undefined && !google.delegation) return { status: 401, body: { error: "unauthorized_client" } };
-    return { status: 200, body: issue({ subject: sub ?? SERVICE_EMAIL, scopes: scope.split(" ") }) };
+    if (sub !== undefined && !google.delegation)
+      return { status: 401, body: { error: "unauthorized_client" } };
+    return {
+      status: 200,
+      body: issue({ subject: sub ?? SERVICE_EMAIL, scopes: scope.split(" ") }),
+    };
   };
 
   const token = async (form: URLSearchParams): Promise<{ status: number; body: unknown }> => {
-    if (form.get("grant_type") === "urn:ietf:params:oauth:grant-type:jwt-bearer") return byAssertion(form.get("assertion") ?? "");
+    if (form.get("grant_type") === "urn:ietf:params:oauth:grant-type:jwt-bearer")
+      return byAssertion(form.get("assertion") ?? "");
     if (form.get("client_id") !== CLIENT_ID || form.get("client_secret") !== CLIENT_SECRET)
       return { status: 401, body: { error: "invalid_client" } };
     if (form.get("grant_type") === "authorization_code") return byCode(form);
@@ -159,7 +200,9 @@ export async function createGoogle(): Promise<FakeGoogle> {
   };
 
   const identify = (request: IncomingMessage, path: string): Token => {
-    const found = accessTokens.get(/^Bearer (.*)$/.exec(request.headers.authorization ?? "")?.[1] ?? "");
+    const found = accessTokens.get(
+      /^Bearer (.*)$/.exec(request.headers.authorization ?? "")?.[1] ?? "",
+    );
     if (!found) throw new Refusal(401, "UNAUTHENTICATED");
     const needed = path.startsWith("/gmail/") ? SCOPES[0] : SCOPES[1];
     if (!found.scopes.includes(needed as string)) throw new Refusal(403, "PERMISSION_DENIED");
@@ -188,7 +231,9 @@ export async function createGoogle(): Promise<FakeGoogle> {
     const line = `${request.method} ${decodeURIComponent(url.pathname)}`;
     requests.push(line);
     const send = (status: number, body: unknown, headers: Record<string, string> = {}): void => {
-      response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
+      response
+        .writeHead(status, { "content-type": "application/json", ...headers })
+        .end(JSON.stringify(body));
     };
     const planned = faults.find(({ match, times }) => times > 0 && match.test(line));
     if (planned) {
@@ -221,7 +266,9 @@ export async function createGoogle(): Promise<FakeGoogle> {
     }
   };
 
-  const server = createServer((request, response) => void answer(request, response).catch(() => response.destroy()));
+  const server = createServer(
+    (request, response) => void answer(request, response).catch(() => response.destroy()),
+  );
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   server.unref();
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -230,9 +277,20 @@ export async function createGoogle(): Promise<FakeGoogle> {
   const now = (): number => Math.floor(Date.now() / 1000);
   const extra = {
     url,
-    endpoints: { gmail: url, pubsub: url, oauthAuth: `${url}/auth`, oauthToken: `${url}/token`, certs: `${url}/certs` },
+    endpoints: {
+      gmail: url,
+      pubsub: url,
+      oauthAuth: `${url}/auth`,
+      oauthToken: `${url}/token`,
+      certs: `${url}/certs`,
+    },
     installed: {
-      installed: { client_id: CLIENT_ID, client_secret: CLIENT_SECRET, project_id: project, redirect_uris: ["http://localhost"] },
+      installed: {
+        client_id: CLIENT_ID,
+        client_secret: CLIENT_SECRET,
+        project_id: project,
+        redirect_uris: ["http://localhost"],
+      },
     },
     serviceAccount: {
       type: "service_account",

@@ -15,14 +15,24 @@ import {
 } from "../../plugins/gmail/messages.ts";
 import { expectProportional } from "../growth.ts";
 
-const part = (mimeType: string, bytes: string | Uint8Array, charset = "UTF-8", more: Partial<MessagePart> = {}): MessagePart => ({
+const part = (
+  mimeType: string,
+  bytes: string | Uint8Array,
+  charset = "UTF-8",
+  more: Partial<MessagePart> = {},
+): MessagePart => ({
   mimeType,
   filename: "",
   headers: [{ name: "Content-Type", value: `${mimeType}; charset="${charset}"` }],
   body: { size: bytes.length, data: Buffer.from(bytes as string).toString("base64url") },
   ...more,
 });
-const mail = (payload: MessagePart, more: Partial<GmailMessage> = {}): GmailMessage => ({ id: "m1", threadId: "t1", payload, ...more });
+const mail = (payload: MessagePart, more: Partial<GmailMessage> = {}): GmailMessage => ({
+  id: "m1",
+  threadId: "t1",
+  payload,
+  ...more,
+});
 const textOf = (payload: MessagePart): string => {
   const found = bodyPart(mail(payload));
   return found ? partText(found, found.body?.data ?? "") : "";
@@ -30,8 +40,16 @@ const textOf = (payload: MessagePart): string => {
 
 describe("the text of a mail", () => {
   it("is the plain part where there is one, however deep", () => {
-    const alternative = { mimeType: "multipart/alternative", parts: [part("text/html", "<p>rich</p>"), part("text/plain", "plain")] };
-    expect(textOf({ mimeType: "multipart/mixed", parts: [alternative, part("application/pdf", "%PDF")] })).toBe("plain");
+    const alternative = {
+      mimeType: "multipart/alternative",
+      parts: [part("text/html", "<p>rich</p>"), part("text/plain", "plain")],
+    };
+    expect(
+      textOf({
+        mimeType: "multipart/mixed",
+        parts: [alternative, part("application/pdf", "%PDF")],
+      }),
+    ).toBe("plain");
   });
 
   it("is the HTML as text where there is no plain part, or an empty one", () => {
@@ -41,10 +59,14 @@ describe("the text of a mail", () => {
 
   it("is none of the attachments' and of attached mails'", () => {
     const attached = part("text/plain", "secret log", "utf-8", { filename: "log.txt" });
-    const disposed = part("text/plain", "also", "utf-8", { headers: [{ name: "Content-Disposition", value: "attachment" }] });
+    const disposed = part("text/plain", "also", "utf-8", {
+      headers: [{ name: "Content-Disposition", value: "attachment" }],
+    });
     const inner = { mimeType: "message/rfc822", parts: [part("text/plain", "forwarded")] };
     expect(textOf({ mimeType: "multipart/mixed", parts: [attached, disposed, inner] })).toBe("");
-    expect(textOf({ mimeType: "multipart/mixed", parts: [attached, part("text/plain", "mine")] })).toBe("mine");
+    expect(
+      textOf({ mimeType: "multipart/mixed", parts: [attached, part("text/plain", "mine")] }),
+    ).toBe("mine");
   });
 
   it("does not follow nesting without end", () => {
@@ -56,7 +78,12 @@ describe("the text of a mail", () => {
   it.each<[string, string, Uint8Array | string, string]>([
     ["ISO-8859-1", "iso-8859-1", Uint8Array.of(0x47, 0x72, 0xfc, 0xdf, 0x65), "Grüße"],
     ["UTF-8 although the header says ISO-8859-1", "iso-8859-1", "Grüße", "Grüße"],
-    ["ISO-2022-JP", "iso-2022-jp", Uint8Array.of(0x1b, 0x24, 0x42, 0x46, 0x7c, 0x4b, 0x5c, 0x1b, 0x28, 0x42), "日本"],
+    [
+      "ISO-2022-JP",
+      "iso-2022-jp",
+      Uint8Array.of(0x1b, 0x24, 0x42, 0x46, 0x7c, 0x4b, 0x5c, 0x1b, 0x28, 0x42),
+      "日本",
+    ],
     ["Shift_JIS", "Shift_JIS", Uint8Array.of(0x93, 0xfa, 0x96, 0x7b), "日本"],
     ["KOI8-R", "koi8-r", Uint8Array.of(0xcd, 0xc9, 0xd2), "мир"],
     ["a charset that nobody knows", "x-unknown", Uint8Array.of(0x93, 0x61, 0x94), "“a”"],
@@ -71,14 +98,20 @@ describe("HTML as text", () => {
   it.each([
     ["<p>One</p><p>Two<br>Three</p>", "One\n\nTwo\nThree"],
     ["a  b\n c&nbsp;d", "a b c d"],
-    ["<style>p { x }</style><script>alert('<p>')</script>Text<!-- no --><head><title>T</title></head>", "Text"],
+    [
+      "<style>p { x }</style><script>alert('<p>')</script>Text<!-- no --><head><title>T</title></head>",
+      "Text",
+    ],
     ["<ul><li>one</li><li>two</li></ul>", "- one\n- two"],
     ["<table><tr><td>a</td><td>b</td></tr><tr><td>c</td></tr></table>", "a b\nc"],
     ['<a href="https://x.example/?a=1&amp;b=2">here</a>', "here (https://x.example/?a=1&b=2)"],
     ["<a href='https://x.example/'>https://x.example/</a>", "https://x.example/"],
     ["<a href='javascript:alert(1)'>click</a>", "click"],
     ['<img alt="a > b" src="x">after', "after"],
-    ["&lt;b&gt; &amp;amp; &#8364; &#x20AC; &euro; &eacute; &#150; &nosuch; &#0;", "<b> &amp; € € € é – &nosuch; \ufffd"],
+    [
+      "&lt;b&gt; &amp;amp; &#8364; &#x20AC; &euro; &eacute; &#150; &nosuch; &#0;",
+      "<b> &amp; € € € é – &nosuch; \ufffd",
+    ],
     ["1 < 2 and 3 > 2", "1 < 2 and 3 > 2"],
     ["before <b unclosed", "before <b unclosed"],
     ["<script>never closed", ""],
@@ -87,15 +120,37 @@ describe("HTML as text", () => {
     expect(htmlToText(html)).toBe(text);
   });
 
-  it.each(["<", "<a ", "<a href='", '<a href="x" ', "<!--", "<script>", "</script", "&", "<a href=x>", "<p ", " "])(
-    "takes time in proportion to its length: %s…",
-    (piece) => expectProportional((count) => htmlToText(piece.repeat(count) + "</a>".repeat(count / 2)), 25_000),
+  it.each([
+    "<",
+    "<a ",
+    "<a href='",
+    '<a href="x" ',
+    "<!--",
+    "<script>",
+    "</script",
+    "&",
+    "<a href=x>",
+    "<p ",
+    " ",
+  ])("takes time in proportion to its length: %s…", (piece) =>
+    expectProportional(
+      (count) => htmlToText(piece.repeat(count) + "</a>".repeat(count / 2)),
+      25_000,
+    ),
   );
 
   it("never fails, and keeps the words", () => {
-    fc.assert(fc.property(fc.string({ unit: "binary" }), (text) => void htmlToText(`<p>${text}</p>`)));
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (text) => void htmlToText(`<p>${text}</p>`)),
+    );
     const letters = fc.stringMatching(/^[a-z]{1,10}$/);
-    fc.assert(fc.property(letters, letters, (one, two) => htmlToText(`<div>${one}</div><b>${two}</b>`) === `${one}\n${two}`));
+    fc.assert(
+      fc.property(
+        letters,
+        letters,
+        (one, two) => htmlToText(`<div>${one}</div><b>${two}</b>`) === `${one}\n${two}`,
+      ),
+    );
   });
 });
 
@@ -134,9 +189,12 @@ describe("cutting", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), fc.nat(40), (text, most) => {
         const whole = Buffer.byteLength(text);
-        const [, kept = "", missing = "0"] = /^([^]*?)(?:\n\[cut: (\d+) bytes\])?$/.exec(cut(text, most)) ?? [];
+        const [, kept = "", missing = "0"] =
+          /^([^]*?)(?:\n\[cut: (\d+) bytes\])?$/.exec(cut(text, most)) ?? [];
         return (
-          text.startsWith(kept) && Buffer.byteLength(kept) + Number(missing) === whole && (whole <= most || Buffer.byteLength(kept) <= most)
+          text.startsWith(kept) &&
+          Buffer.byteLength(kept) + Number(missing) === whole &&
+          (whole <= most || Buffer.byteLength(kept) <= most)
         );
       }),
     );
@@ -150,7 +208,10 @@ describe("a message for the hook", () => {
       { name: "To", value: "ann@example.com" },
       { name: "SUBJECT", value: "Hi\r\n there" },
     ];
-    const message = mail({ headers }, { snippet: "It&#39;s &lt;b&gt;", internalDate: "1767323045000", labelIds: ["INBOX"] });
+    const message = mail(
+      { headers },
+      { snippet: "It&#39;s &lt;b&gt;", internalDate: "1767323045000", labelIds: ["INBOX"] },
+    );
     expect(toMail(message, "line\r\none\u0000\u001b[2J\n", 1000)).toEqual({
       id: "m1",
       threadId: "t1",
@@ -165,20 +226,25 @@ describe("a message for the hook", () => {
   });
 
   it("is cut at maxBytes, and its headers at a length of their own", () => {
-    const message = mail({ headers: [{ name: "To", value: "someone@example.com, ".repeat(5000) }] });
+    const message = mail({
+      headers: [{ name: "To", value: "someone@example.com, ".repeat(5000) }],
+    });
     const made = toMail(message, "é".repeat(100), 51);
     expect(made.body).toBe(`${"é".repeat(25)}\n[cut: 150 bytes]`);
     expect(Buffer.byteLength(made.to)).toBeLessThan(2050);
   });
 
   it("goes in batches that the gateway takes", () => {
-    const message = (id: number, length: number): MailMessage => toMail(mail({}, { id: String(id) }), '"'.repeat(length), 100_000);
-    const sizes = (messages: MailMessage[]): number[] => toBatches(messages).map((batch) => batch.length);
+    const message = (id: number, length: number): MailMessage =>
+      toMail(mail({}, { id: String(id) }), '"'.repeat(length), 100_000);
+    const sizes = (messages: MailMessage[]): number[] =>
+      toBatches(messages).map((batch) => batch.length);
     expect(sizes([])).toEqual([]);
     expect(sizes(Array.from({ length: 120 }, (_, id) => message(id, 10)))).toEqual([50, 50, 20]);
     expect(sizes([message(1, 100_000), message(2, 10), message(3, 10)])).toEqual([1, 2]);
     const many = Array.from({ length: 90 }, (_, id) => message(id, 20_000));
-    for (const batch of toBatches(many)) expect(JSON.stringify({ source: "gmail", messages: batch }).length).toBeLessThan(262_144);
+    for (const batch of toBatches(many))
+      expect(JSON.stringify({ source: "gmail", messages: batch }).length).toBeLessThan(262_144);
     expect(toBatches(many).flat()).toEqual(many);
   });
 });

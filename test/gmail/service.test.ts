@@ -17,18 +17,34 @@ afterEach(async () => {
 });
 
 /** Starts a gateway on the folder, after the setup; it takes the config as the setup has left it. */
-async function start(gmail: object = {}, presets: unknown[] = ["gmail"], mappings: unknown[] = []): Promise<World> {
-  const section = { account: mail.google.account, credentials: "installed.json", endpoints: mail.google.endpoints, ...gmail };
-  world = await createWorld({ dir: mail.dir, logLevel: "trace", config: { hooks: { presets, mappings, gmail: section } } });
+async function start(
+  gmail: object = {},
+  presets: unknown[] = ["gmail"],
+  mappings: unknown[] = [],
+): Promise<World> {
+  const section = {
+    account: mail.google.account,
+    credentials: "installed.json",
+    endpoints: mail.google.endpoints,
+    ...gmail,
+  };
+  world = await createWorld({
+    dir: mail.dir,
+    logLevel: "trace",
+    config: { hooks: { presets, mappings, gmail: section } },
+  });
   return world;
 }
 const readiness = async (): Promise<string> => (await world?.get("/readyz"))?.body as string;
 const runs = async (): Promise<{ sessionKey: string; id: string; kind: string }[]> => {
   const { body } = (await world?.admin("/admin/v1/runs")) ?? {};
-  return (body.runs as { sessionKey: string; id: string; kind: string }[]).filter(({ kind }) => kind !== "heartbeat");
+  return (body.runs as { sessionKey: string; id: string; kind: string }[]).filter(
+    ({ kind }) => kind !== "heartbeat",
+  );
 };
 const status = (...more: string[]) => mail.rouse(["webhooks", "gmail", "status", ...more]);
-const service = async (): Promise<{ ok: boolean; message: string }> => (await world?.admin("/admin/v1/status"))?.body.status.services[0];
+const service = async (): Promise<{ ok: boolean; message: string }> =>
+  (await world?.admin("/admin/v1/status"))?.body.status.services[0];
 
 describe("the service", () => {
   it("turns new mail into runs of the preset, and says nothing of it in the log", async () => {
@@ -38,13 +54,20 @@ describe("the service", () => {
     const id = mail.google.receive({ subject: "subject-canary", text: "text-canary" });
     const [run] = await here.until(async () => (await runs()).length > 0 && runs());
     expect(run?.sessionKey).toBe(`hook:gmail:${id}`);
-    await here.until(async () => mail.state()["historyId"] === String(mail.google.mailbox.historyId));
+    await here.until(
+      async () => mail.state()["historyId"] === String(mail.google.mailbox.historyId),
+    );
     const { events } = (await here.admin("/admin/v1/events")).body;
-    expect(events[0]).toMatchObject({ path: "gmail", mapping: "gmail.message", credential: "hooks.token" });
+    expect(events[0]).toMatchObject({
+      path: "gmail",
+      mapping: "gmail.message",
+      credential: "hooks.token",
+    });
     expect(await readiness()).toBe("ready");
     const well = await status();
     expect([well.code, well.err]).toEqual([0, ""]);
-    expect(well.out.replaceAll(/\d{4}-\d\d-\d\dT\S+Z/g, "TIME")).toBe(`ok: watches ann@example.com until TIME
+    expect(well.out.replaceAll(/\d{4}-\d\d-\d\dT\S+Z/g, "TIME"))
+      .toBe(`ok: watches ann@example.com until TIME
 account        ann@example.com
 labels         INBOX
 mode           pull (subscription rouse-gmail)
@@ -54,7 +77,9 @@ history id     ${mail.google.mailbox.historyId}
 last error     none
 gateway        ok: watches ann@example.com until TIME
 `);
-    expect(here.logged.join("") + well.out).not.toMatch(/subject-canary|text-canary|token-canary|refresh-canary|secret-canary/);
+    expect(here.logged.join("") + well.out).not.toMatch(
+      /subject-canary|text-canary|token-canary|refresh-canary|secret-canary/,
+    );
   });
 
   it("tells when the grant was revoked, and works again after the setup", async () => {
@@ -62,13 +87,20 @@ gateway        ok: watches ann@example.com until TIME
     const here = await start();
     await here.until(async () => (await service()).message.startsWith("watches"));
     mail.google.revoke();
-    const message = "the grant for ann@example.com was revoked: run `rouse webhooks gmail setup` again";
+    const message =
+      "the grant for ann@example.com was revoked: run `rouse webhooks gmail setup` again";
     await here.until(async () => (await readiness()) === "degraded");
     expect(await service()).toMatchObject({ ok: false, message });
     const { checks } = (await here.admin("/admin/v1/doctor")).body;
-    expect(checks.find((check: { id: string }) => check.id === "services")).toMatchObject({ status: "fail", message: `gmail: ${message}` });
+    expect(checks.find((check: { id: string }) => check.id === "services")).toMatchObject({
+      status: "fail",
+      message: `gmail: ${message}`,
+    });
     const told = await status("--json");
-    expect([told.code, JSON.parse(told.out)]).toMatchObject([1, { ok: false, message, lastError: { message }, gateway: { ok: false } }]);
+    expect([told.code, JSON.parse(told.out)]).toMatchObject([
+      1,
+      { ok: false, message, lastError: { message }, gateway: { ok: false } },
+    ]);
     expect((await mail.setup()).code).toBe(0);
     await here.until(async () => (await readiness()) === "ready");
     mail.google.receive();
@@ -78,37 +110,53 @@ gateway        ok: watches ann@example.com until TIME
   it("waits where no account is set, and says what is missing where the preset is", async () => {
     world = await createWorld({ config: { hooks: { gmail: {} } } });
     await world.until(async () => (await service()).message !== "starting");
-    expect(await service()).toMatchObject({ ok: true, message: expect.stringContaining("no account is set") });
+    expect(await service()).toMatchObject({
+      ok: true,
+      message: expect.stringContaining("no account is set"),
+    });
     await world.stop();
     await mail.setup();
     const here = await start({}, []);
     await here.until(async () => (await service()).message.startsWith("watches"));
     mail.google.receive();
     await here.until(async () => (await readiness()) === "degraded");
-    expect((await service()).message).toBe('no mapping takes what the hook "gmail" is given: add the preset gmail to hooks.presets');
+    expect((await service()).message).toBe(
+      'no mapping takes what the hook "gmail" is given: add the preset gmail to hooks.presets',
+    );
   });
 
   it("gives mail to a path with authentication of its own", async () => {
     await mail.setup();
     // All mappings of a path share its authentication: this one brings it, and the preset takes the mail.
-    const own = { id: "own", enabled: false, match: { path: "gmail" }, auth: { token: "the-token-of-this-path-0123456789" } };
+    const own = {
+      id: "own",
+      enabled: false,
+      match: { path: "gmail" },
+      auth: { token: "the-token-of-this-path-0123456789" },
+    };
     const here = await start({}, ["gmail"], [{ ...own, messageTemplate: "x" }]);
     await here.until(async () => (await service()).message.startsWith("watches"));
     const id = mail.google.receive();
     const [run] = await here.until(async () => (await runs()).length > 0 && runs());
     expect(run?.sessionKey).toBe(`hook:gmail:${id}`);
     const { events } = (await here.admin("/admin/v1/events")).body;
-    expect(events[0]).toMatchObject({ path: "gmail", mapping: "gmail.message", credential: "path:gmail", outcome: "accepted" });
+    expect(events[0]).toMatchObject({
+      path: "gmail",
+      mapping: "gmail.message",
+      credential: "path:gmail",
+      outcome: "accepted",
+    });
     expect(await readiness()).toBe("ready");
   });
 
   it("takes the preset's model and thinking from its section", async () => {
-    world = await createWorld({ start: false, config: { hooks: { presets: ["gmail"], gmail: { thinking: "highest" } } } }).catch(
-      (error: Error) => {
-        expect(error.message).toContain("hooks.gmail.thinking");
-        return undefined;
-      },
-    );
+    world = await createWorld({
+      start: false,
+      config: { hooks: { presets: ["gmail"], gmail: { thinking: "highest" } } },
+    }).catch((error: Error) => {
+      expect(error.message).toContain("hooks.gmail.thinking");
+      return undefined;
+    });
     expect(world).toBeUndefined();
   });
 });
@@ -117,10 +165,18 @@ describe("a push", () => {
   const ENDPOINT = "https://hooks.example.com/channels/gmail/push";
   const ACCOUNT = "robot@rouse-test.iam.gserviceaccount.com";
   const push = async (token: string | undefined, init: RequestInit = {}): Promise<number> => {
-    const headers = { "content-type": "application/json", ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) };
+    const headers = {
+      "content-type": "application/json",
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    };
     const body = JSON.stringify({ message: { data: "e30=", messageId: "1" }, subscription: "s" });
     const answer = await world?.gateway.fetch(
-      new Request("http://127.0.0.1/channels/gmail/push", { method: "POST", headers, body, ...init }),
+      new Request("http://127.0.0.1/channels/gmail/push", {
+        method: "POST",
+        headers,
+        body,
+        ...init,
+      }),
     );
     expect(await answer?.text()).toBe("");
     return answer?.status ?? 0;
@@ -143,21 +199,33 @@ describe("a push", () => {
 
   it("is refused where anything is wrong with its token, and starts nothing", async () => {
     await startPush();
-    const looks = (): number => mail.google.requests.filter((line) => line.endsWith("/history")).length;
+    const looks = (): number =>
+      mail.google.requests.filter((line) => line.endsWith("/history")).length;
     const before = looks();
     const stranger = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
     const wrong: Record<string, string | undefined> = {
       "no token": undefined,
       "no token at all": "x",
       "another audience": await mail.google.pushToken({ aud: "https://other.example.com" }),
-      "another issuer": await mail.google.pushToken({ aud: ENDPOINT, iss: "https://evil.example.com" }),
+      "another issuer": await mail.google.pushToken({
+        aud: ENDPOINT,
+        iss: "https://evil.example.com",
+      }),
       "another signer": await mail.google.pushToken({ aud: ENDPOINT }, stranger),
       "another account": await mail.google.pushToken({ aud: ENDPOINT, email: "other@example.com" }),
-      "an account that nobody verified": await mail.google.pushToken({ aud: ENDPOINT, email_verified: false }),
-      "a time that is over": await mail.google.pushToken({ aud: ENDPOINT, iat: 1_700_000_000, exp: 1_700_003_600 }),
+      "an account that nobody verified": await mail.google.pushToken({
+        aud: ENDPOINT,
+        email_verified: false,
+      }),
+      "a time that is over": await mail.google.pushToken({
+        aud: ENDPOINT,
+        iat: 1_700_000_000,
+        exp: 1_700_003_600,
+      }),
       "no signature": `${(await mail.google.pushToken({ aud: ENDPOINT })).split(".").slice(0, 2).join(".")}.`,
     };
-    for (const [name, token] of Object.entries(wrong)) expect([name, await push(token)]).toEqual([name, 401]);
+    for (const [name, token] of Object.entries(wrong))
+      expect([name, await push(token)]).toEqual([name, 401]);
     await new Promise((done) => setTimeout(done, 100));
     expect(looks()).toBe(before);
   });
@@ -184,7 +252,10 @@ describe("a push", () => {
   it("is not waited for by `run`", async () => {
     await mail.setup(["--push-endpoint", ENDPOINT, "--push-account", ACCOUNT]);
     const said = await mail.rouse(["webhooks", "gmail", "run"]);
-    expect([said.code, said.err]).toEqual([2, expect.stringContaining("pushes come to the gateway at /channels/gmail/push")]);
+    expect([said.code, said.err]).toEqual([
+      2,
+      expect.stringContaining("pushes come to the gateway at /channels/gmail/push"),
+    ]);
   });
 });
 
@@ -198,26 +269,38 @@ describe("rouse webhooks gmail run", () => {
     expect(run?.sessionKey).toBe(`hook:gmail:${id}`);
     process.emit("SIGTERM");
     const said = await running;
-    expect([said.code, said.out]).toEqual([0, expect.stringMatching(/^ok: watches ann@example.com/)]);
+    expect([said.code, said.out]).toEqual([
+      0,
+      expect.stringMatching(/^ok: watches ann@example.com/),
+    ]);
   });
 
   it("does not watch where the gateway does", async () => {
     await mail.setup();
     await start();
     const said = await mail.rouse(["webhooks", "gmail", "run"]);
-    expect([said.code, said.err]).toEqual([2, expect.stringContaining("the gateway watches the mailbox already")]);
+    expect([said.code, said.err]).toEqual([
+      2,
+      expect.stringContaining("the gateway watches the mailbox already"),
+    ]);
   });
 });
 
 describe("rouse webhooks gmail status", () => {
   const change = async (fields: object): Promise<void> => {
     const { writeFileSync } = await import("node:fs");
-    writeFileSync(mail.file(".rouse/plugins/gmail/watch.json"), JSON.stringify({ ...mail.state(), ...fields }));
+    writeFileSync(
+      mail.file(".rouse/plugins/gmail/watch.json"),
+      JSON.stringify({ ...mail.state(), ...fields }),
+    );
   };
 
   it("is not well without an account", async () => {
     const said = await status();
-    expect([said.code, said.out]).toEqual([1, "not ok: no account is set: run `rouse webhooks gmail setup --account <address>`\n"]);
+    expect([said.code, said.out]).toEqual([
+      1,
+      "not ok: no account is set: run `rouse webhooks gmail setup --account <address>`\n",
+    ]);
   });
 
   it("is well after the setup, and not when no gateway has read the mailbox for long", async () => {
@@ -227,7 +310,9 @@ describe("rouse webhooks gmail status", () => {
     const said = await status();
     expect([said.code, said.out]).toEqual([
       1,
-      expect.stringMatching(/^not ok: no gateway has read the mailbox of ann@example.com since [\dT:.Z-]+: start the gateway/),
+      expect.stringMatching(
+        /^not ok: no gateway has read the mailbox of ann@example.com since [\dT:.Z-]+: start the gateway/,
+      ),
     ]);
     expect(said.out).toContain("gateway        none runs");
   });
@@ -236,14 +321,21 @@ describe("rouse webhooks gmail status", () => {
     await mail.setup();
     await change({ watchExpires: Date.parse("2026-01-02T03:04:05Z") });
     const said = await status();
-    expect([said.code, said.out]).toEqual([1, expect.stringContaining("the watch on ann@example.com expired at 2026-01-02T03:04:05.000Z")]);
+    expect([said.code, said.out]).toEqual([
+      1,
+      expect.stringContaining("the watch on ann@example.com expired at 2026-01-02T03:04:05.000Z"),
+    ]);
   });
 
   it("shows what the hook refused", async () => {
     await mail.setup();
     await change({ refused: [{ id: "18f7", at: 0, reason: "400 validation_failed" }] });
-    expect((await status()).out).toContain("refused        18f7 at 1970-01-01T00:00:00.000Z: 400 validation_failed");
+    expect((await status()).out).toContain(
+      "refused        18f7 at 1970-01-01T00:00:00.000Z: 400 validation_failed",
+    );
     const { refused } = JSON.parse((await status("--json")).out) as { refused: unknown };
-    expect(refused).toEqual([{ id: "18f7", at: "1970-01-01T00:00:00.000Z", reason: "400 validation_failed" }]);
+    expect(refused).toEqual([
+      { id: "18f7", at: "1970-01-01T00:00:00.000Z", reason: "400 validation_failed" },
+    ]);
   });
 });

@@ -30,15 +30,21 @@ describePostgres("the watcher of several gateways", () => {
   const start = async (dir: string): Promise<World> => {
     const { account, endpoints } = mail.google;
     const gmail = { account, credentials: mail.file("installed.json"), endpoints };
-    const world = await createWorld({ dir, config: { store: { url: schema.url }, hooks: { presets: ["gmail"], gmail } } });
+    const world = await createWorld({
+      dir,
+      config: { store: { url: schema.url }, hooks: { presets: ["gmail"], gmail } },
+    });
     worlds.push(world);
     return world;
   };
   const keys = async (world: World): Promise<string[]> => {
-    const { runs } = (await world.admin("/admin/v1/runs")).body as { runs: { sessionKey: string; kind: string }[] };
+    const { runs } = (await world.admin("/admin/v1/runs")).body as {
+      runs: { sessionKey: string; kind: string }[];
+    };
     return runs.filter(({ kind }) => kind !== "heartbeat").map(({ sessionKey }) => sessionKey);
   };
-  const has = async (world: World, id: string): Promise<boolean> => (await keys(world)).includes(`hook:gmail:${id}`);
+  const has = async (world: World, id: string): Promise<boolean> =>
+    (await keys(world)).includes(`hook:gmail:${id}`);
 
   it("loses no mail when another machine takes over, which knows the grant alone", async () => {
     await mail.setup();
@@ -47,7 +53,9 @@ describePostgres("the watcher of several gateways", () => {
     const first = await start(mail.dir);
     const before = mail.google.receive();
     await first.until(() => has(first, before));
-    await first.until(async () => mail.state()["historyId"] === String(mail.google.mailbox.historyId));
+    await first.until(
+      async () => mail.state()["historyId"] === String(mail.google.mailbox.historyId),
+    );
     worlds = [];
     await first.stop();
     const between = mail.google.receive();
@@ -55,6 +63,8 @@ describePostgres("the watcher of several gateways", () => {
     await second.until(() => has(second, between));
     const after = mail.google.receive();
     await second.until(() => has(second, after));
-    expect((await keys(second)).toSorted()).toEqual([before, between, after].map((id) => `hook:gmail:${id}`).toSorted());
+    expect((await keys(second)).toSorted()).toEqual(
+      [before, between, after].map((id) => `hook:gmail:${id}`).toSorted(),
+    );
   });
 });

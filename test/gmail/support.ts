@@ -30,7 +30,10 @@ export const open = (url: string): Promise<Response> => fetch(url);
 
 export const SETUP = ["webhooks", "gmail", "setup", "--account", "ann@example.com"];
 
-export async function createGmailWorld({ config = {}, hooks = {} }: { config?: object; hooks?: object } = {}): Promise<GmailWorld> {
+export async function createGmailWorld({
+  config = {},
+  hooks = {},
+}: { config?: object; hooks?: object } = {}): Promise<GmailWorld> {
   const google = await createGoogle();
   const dir = mkdtempSync(join(tmpdir(), "rouse-mail-"));
   const file = (name: string): string => join(dir, name);
@@ -50,9 +53,14 @@ export async function createGmailWorld({ config = {}, hooks = {} }: { config?: o
   },
 }
 `
-      .replace(", ...{}", Object.keys(config).length > 0 ? `, ${JSON.stringify(config).slice(1, -1)}` : "")
+      .replace(
+        ", ...{}",
+        Object.keys(config).length > 0 ? `, ${JSON.stringify(config).slice(1, -1)}` : "",
+      )
       .replace('    presets: ["healthchecks"],', (line) =>
-        Object.keys(hooks).length > 0 ? `${line}\n    ${JSON.stringify(hooks).slice(1, -1)},` : line,
+        Object.keys(hooks).length > 0
+          ? `${line}\n    ${JSON.stringify(hooks).slice(1, -1)},`
+          : line,
       ),
   );
   const world: GmailWorld = {
@@ -80,7 +88,10 @@ export async function createGmailWorld({ config = {}, hooks = {} }: { config?: o
     },
     read: (name) => readFileSync(file(name), "utf8"),
     config: () => readFileSync(file("rouse.json5"), "utf8"),
-    state: () => JSON.parse(readFileSync(file(".rouse/plugins/gmail/watch.json"), "utf8")) as ReturnType<GmailWorld["state"]>,
+    state: () =>
+      JSON.parse(readFileSync(file(".rouse/plugins/gmail/watch.json"), "utf8")) as ReturnType<
+        GmailWorld["state"]
+      >,
     setup: (more = []) => world.rouse([...SETUP, "--credentials", file("installed.json"), ...more]),
     async close() {
       await google.close();

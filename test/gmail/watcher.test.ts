@@ -12,7 +12,9 @@ let states: ServiceState[];
 let logged: string[];
 /** What the hook got, post by post. */
 let posts: MailMessage[][];
-let answer: (messages: MailMessage[]) => { status: number; body: unknown } | Promise<{ status: number; body: unknown }>;
+let answer: (
+  messages: MailMessage[],
+) => { status: number; body: unknown } | Promise<{ status: number; body: unknown }>;
 let ahead: number;
 /** What the gateways keep of the watcher between them. */
 let place: string | undefined;
@@ -90,7 +92,8 @@ async function until(what: () => boolean | Promise<boolean>): Promise<void> {
 
 const given = (): string[] => posts.flat().map(({ id }) => id);
 const well = (): boolean => states.at(-1)?.ok === true;
-const asked = (match: RegExp): number => world.google.requests.filter((line) => match.test(line)).length;
+const asked = (match: RegExp): number =>
+  world.google.requests.filter((line) => match.test(line)).length;
 const stateFile = (): string => world.file("state/watch.json");
 const state = (): Record<string, unknown> & { delivered: string[]; refused: { id: string }[] } =>
   JSON.parse(world.read("state/watch.json")) as ReturnType<typeof state>;
@@ -99,12 +102,17 @@ const state = (): Record<string, unknown> & { delivered: string[]; refused: { id
 function prepare(): void {
   const { topics, subscriptions } = world.google;
   const members = ["serviceAccount:gmail-api-push@system.gserviceaccount.com"];
-  topics.set("projects/rouse-test/topics/rouse-gmail", { etag: "e0", bindings: [{ role: "roles/pubsub.publisher", members }] });
+  topics.set("projects/rouse-test/topics/rouse-gmail", {
+    etag: "e0",
+    bindings: [{ role: "roles/pubsub.publisher", members }],
+  });
   const name = "projects/rouse-test/subscriptions/rouse-gmail";
   const topic = "projects/rouse-test/topics/rouse-gmail";
   subscriptions.set(name, { name, topic, ackDeadlineSeconds: 600, pushConfig: {}, waiting: [] });
 }
-const waiting = (): number => world.google.subscriptions.get("projects/rouse-test/subscriptions/rouse-gmail")?.waiting.length ?? -1;
+const waiting = (): number =>
+  world.google.subscriptions.get("projects/rouse-test/subscriptions/rouse-gmail")?.waiting.length ??
+  -1;
 
 describe("new mail", () => {
   beforeEach(prepare);
@@ -115,9 +123,21 @@ describe("new mail", () => {
     await until(well);
     const id = world.google.receive({ subject: "=?utf-8?q?Gr=C3=BC=C3=9Fe?=", text: "Hello Ann" });
     await until(() => given().length === 1);
-    expect(posts).toEqual([[expect.objectContaining({ id, subject: "Grüße", body: "Hello Ann", labels: ["INBOX", "UNREAD"] })]]);
+    expect(posts).toEqual([
+      [
+        expect.objectContaining({
+          id,
+          subject: "Grüße",
+          body: "Hello Ann",
+          labels: ["INBOX", "UNREAD"],
+        }),
+      ],
+    ]);
     await until(() => waiting() === 0);
-    expect(states.at(-1)).toMatchObject({ ok: true, message: expect.stringMatching(/^watches ann@example.com until \d{4}/) });
+    expect(states.at(-1)).toMatchObject({
+      ok: true,
+      message: expect.stringMatching(/^watches ann@example.com until \d{4}/),
+    });
     await restart();
     const next = world.google.receive();
     await until(() => given().includes(next));
@@ -146,7 +166,8 @@ describe("new mail", () => {
     start();
     await until(well);
     await running?.stop();
-    for (const label of ["SPAM", "TRASH", "DRAFT", "SENT"]) world.google.receive({ labels: ["INBOX", label] });
+    for (const label of ["SPAM", "TRASH", "DRAFT", "SENT"])
+      world.google.receive({ labels: ["INBOX", label] });
     world.google.receive({ labels: ["Label_7"] });
     world.google.remove(world.google.receive());
     const id = world.google.receive();
@@ -195,11 +216,20 @@ describe("new mail", () => {
     await until(well);
     world.google.receive({ text: "not wanted", snippet: "short" });
     await until(() => given().length === 1);
-    expect(posts[0]?.[0]).toMatchObject({ body: "", snippet: "short", from: "Bob <bob@example.org>" });
+    expect(posts[0]?.[0]).toMatchObject({
+      body: "",
+      snippet: "short",
+      from: "Bob <bob@example.org>",
+    });
     await restart({ maxBytes: 10 });
     await until(() => states.filter(({ ok }) => ok).length > 2);
-    world.google.mailbox.attachments.set("a1", Buffer.from("a very long text").toString("base64url"));
-    world.google.receive({ payload: { mimeType: "text/plain", filename: "", body: { size: 16, attachmentId: "a1" } } });
+    world.google.mailbox.attachments.set(
+      "a1",
+      Buffer.from("a very long text").toString("base64url"),
+    );
+    world.google.receive({
+      payload: { mimeType: "text/plain", filename: "", body: { size: 16, attachmentId: "a1" } },
+    });
     await until(() => given().length === 2);
     expect(posts[1]?.[0]?.body).toBe("a very lon\n[cut: 6 bytes]");
   });
@@ -221,7 +251,14 @@ describe("the state", () => {
 
   it("of another account does not count", async () => {
     world.google.receive();
-    const other = { account: "other@example.com", historyId: "1000", delivered: ["x"], refused: [], lastSync: 1, startedAt: 1 };
+    const other = {
+      account: "other@example.com",
+      historyId: "1000",
+      delivered: ["x"],
+      refused: [],
+      lastSync: 1,
+      startedAt: 1,
+    };
     writeFileSync(stateFile(), JSON.stringify(other));
     start();
     await until(well);
@@ -268,12 +305,20 @@ describe("a watcher on another machine", () => {
   });
 
   it("does not take over the place of another account's", async () => {
-    place = JSON.stringify({ account: "other@example.com", historyId: "1000", startedAt: 1, lastSync: 1 });
+    place = JSON.stringify({
+      account: "other@example.com",
+      historyId: "1000",
+      startedAt: 1,
+      lastSync: 1,
+    });
     world.google.receive();
     start();
     await until(well);
     expect(posts).toEqual([]);
-    expect(JSON.parse(place)).toMatchObject({ account: "ann@example.com", historyId: state()["historyId"] });
+    expect(JSON.parse(place)).toMatchObject({
+      account: "ann@example.com",
+      historyId: state()["historyId"],
+    });
   });
 });
 
@@ -358,7 +403,10 @@ describe("the hook's answers", () => {
     await until(well);
     const id = world.google.receive();
     await until(() => posts.length >= 3);
-    expect(states.at(-1)).toMatchObject({ ok: false, message: expect.stringContaining("add the preset gmail to hooks.presets") });
+    expect(states.at(-1)).toMatchObject({
+      ok: false,
+      message: expect.stringContaining("add the preset gmail to hooks.presets"),
+    });
     expect(waiting()).toBe(1);
     answer = () => ({ status: 202, body: {} });
     await until(() => waiting() === 0 && well());
@@ -368,7 +416,11 @@ describe("the hook's answers", () => {
   it("503 and no answer at all are worth a word only when they last", async () => {
     let tries = 0;
     answer = () =>
-      ++tries === 1 ? Promise.reject(new Error("down")) : tries === 2 ? { status: 503, body: {} } : { status: 202, body: {} };
+      ++tries === 1
+        ? Promise.reject(new Error("down"))
+        : tries === 2
+          ? { status: 503, body: {} }
+          : { status: 202, body: {} };
     start();
     await until(well);
     world.google.receive();
@@ -389,21 +441,29 @@ describe("the hook's answers", () => {
     const bad = ids[7] as string;
     const taken: string[] = [];
     answer = (messages) => {
-      if (messages.some(({ id }) => id === bad)) return { status: 400, body: { error: { code: "validation_failed" } } };
+      if (messages.some(({ id }) => id === bad))
+        return { status: 400, body: { error: { code: "validation_failed" } } };
       taken.push(...messages.map(({ id }) => id));
       return { status: 202, body: {} };
     };
     start();
     await until(() => taken.length === 19 && state().refused.length > 0);
     expect(new Set(taken)).toEqual(new Set(ids.filter((id) => id !== bad)));
-    expect(state().refused).toEqual([{ id: bad, at: expect.any(Number), reason: "400 validation_failed" }]);
-    expect(logged).toContain(`the hook refused the message ${bad} (400 validation_failed); the rest goes on`);
+    expect(state().refused).toEqual([
+      { id: bad, at: expect.any(Number), reason: "400 validation_failed" },
+    ]);
+    expect(logged).toContain(
+      `the hook refused the message ${bad} (400 validation_failed); the rest goes on`,
+    );
     const told = `the hook refused 1 of its last messages, ${bad} (400 validation_failed) being the last`;
     await until(() => states.at(-1)?.message.includes(told) === true);
   });
 
   it("a failed part of an accepted batch is named as well", async () => {
-    answer = ([first]) => ({ status: 202, body: { results: [{ ok: false, index: 0, error: { code: `unknown_agent` } }], first } });
+    answer = ([first]) => ({
+      status: 202,
+      body: { results: [{ ok: false, index: 0, error: { code: `unknown_agent` } }], first },
+    });
     start();
     await until(well);
     const id = world.google.receive();
@@ -418,7 +478,10 @@ describe("Google's faults", () => {
   it.each<[string, Parameters<GmailWorld["google"]["fail"]>[1]]>([
     ["503", { status: 503 }],
     ["429", { status: 429 }],
-    ["403 for the rate", { status: 403, body: { error: { errors: [{ reason: "rateLimitExceeded" }] } } }],
+    [
+      "403 for the rate",
+      { status: 403, body: { error: { errors: [{ reason: "rateLimitExceeded" }] } } },
+    ],
     ["a cut connection", "cut"],
   ])("%s passes without a word", async (_name, fault) => {
     start();
@@ -448,17 +511,32 @@ describe("Google's faults", () => {
     world.google.fail(/:pull/, { status: 500 }, 12);
     await until(() => states.at(-1)?.ok === false);
     expect(states.at(-1)?.message).toBe("pulling notifications: Google answered 500");
-    await until(() => (state()["lastError"] as { message?: string } | undefined)?.message === "pulling notifications: Google answered 500");
+    await until(
+      () =>
+        (state()["lastError"] as { message?: string } | undefined)?.message ===
+        "pulling notifications: Google answered 500",
+    );
     await until(well);
     await until(() => state()["lastError"] === undefined);
   });
 
   it("an API that was switched off is told at once, with what to do", async () => {
-    const details = [{ reason: "SERVICE_DISABLED", metadata: { service: "pubsub.googleapis.com", consumer: "projects/rouse-test" } }];
-    world.google.fail(/:pull/, { status: 403, body: { error: { status: "PERMISSION_DENIED", details } } }, 1);
+    const details = [
+      {
+        reason: "SERVICE_DISABLED",
+        metadata: { service: "pubsub.googleapis.com", consumer: "projects/rouse-test" },
+      },
+    ];
+    world.google.fail(
+      /:pull/,
+      { status: 403, body: { error: { status: "PERMISSION_DENIED", details } } },
+      1,
+    );
     start();
     await until(() => states.some(({ ok }) => !ok));
-    expect(states.find(({ ok }) => !ok)?.message).toContain("run `gcloud services enable pubsub.googleapis.com --project rouse-test`");
+    expect(states.find(({ ok }) => !ok)?.message).toContain(
+      "run `gcloud services enable pubsub.googleapis.com --project rouse-test`",
+    );
   });
 
   it("a subscription that is gone is told", async () => {
@@ -500,10 +578,16 @@ describe("the watch", () => {
   it("that cannot be renewed is told while mail still comes", async () => {
     start({}, { stale: Infinity });
     await until(well);
-    world.google.fail(/POST .*\/watch$/, { status: 403, body: { error: { status: "PERMISSION_DENIED" } } }, 1000);
+    world.google.fail(
+      /POST .*\/watch$/,
+      { status: 403, body: { error: { status: "PERMISSION_DENIED" } } },
+      1000,
+    );
     ahead = 13 * 3_600_000;
     await until(() => states.at(-1)?.ok === false);
-    expect(states.at(-1)?.message).toBe("the watch could not be renewed: starting the watch: Google answered 403 PERMISSION_DENIED");
+    expect(states.at(-1)?.message).toBe(
+      "the watch could not be renewed: starting the watch: Google answered 403 PERMISSION_DENIED",
+    );
     const id = world.google.receive();
     await until(() => given().includes(id));
     world.google.mend();
@@ -546,7 +630,9 @@ describe("a watcher that does not work", () => {
     world.google.subscriptions.clear();
     await until(() => states.at(-1)?.ok === false);
     await new Promise((done) => setTimeout(done, 250));
-    expect(states.at(-1)?.message).toContain("is not there: run `rouse webhooks gmail setup` again");
+    expect(states.at(-1)?.message).toContain(
+      "is not there: run `rouse webhooks gmail setup` again",
+    );
   });
 
   it("says what is wrong with its files", async () => {
@@ -557,7 +643,12 @@ describe("a watcher that does not work", () => {
     writeFileSync(stateFile(), "{ torn");
     start();
     await until(
-      () => states.at(-1)?.message.includes("watch.json is damaged: remove it and run `rouse webhooks gmail setup` again") === true,
+      () =>
+        states
+          .at(-1)
+          ?.message.includes(
+            "watch.json is damaged: remove it and run `rouse webhooks gmail setup` again",
+          ) === true,
     );
   });
 });

@@ -17,7 +17,10 @@ afterAll(() => world?.stop());
 function send(chunks: number, rest = true): ReturnType<typeof request> {
   const sent = request(`${world.url}/admin/v1/knowledge/documents?filename=large.txt`, {
     method: "POST",
-    headers: { authorization: `Bearer ${world.gateway.operatorToken}`, "content-length": String(chunks * CHUNK.length) },
+    headers: {
+      authorization: `Bearer ${world.gateway.operatorToken}`,
+      "content-length": String(chunks * CHUNK.length),
+    },
   });
   sent.on("error", () => undefined);
   for (let n = 0; n < (rest ? chunks : chunks - 1); n++) sent.write(CHUNK);
@@ -31,7 +34,11 @@ it("says why a document is too large, once its sender has sent all of it", async
     const answer = await text(response);
     expect([response.statusCode, JSON.parse(answer || "{}")]).toEqual([
       413,
-      { ok: false, error: { code: "body_too_large", message: "the file has more than 1000000 bytes" }, requestId: expect.any(String) },
+      {
+        ok: false,
+        error: { code: "body_too_large", message: "the file has more than 1000000 bytes" },
+        requestId: expect.any(String),
+      },
     ]);
     expect(response.headers.connection).not.toBe("close");
   }
@@ -49,10 +56,10 @@ it("keeps nothing of a document whose sender goes away, and says so in no error"
   sent.destroy();
   await world.until(async () => staged().length === 0);
   const [response] = (await once(send(5), "response")) as [IncomingMessage];
-  expect([response.statusCode, (JSON.parse(await text(response)) as { document: { bytes: number } }).document.bytes]).toEqual([
-    200,
-    5 * CHUNK.length,
-  ]);
+  expect([
+    response.statusCode,
+    (JSON.parse(await text(response)) as { document: { bytes: number } }).document.bytes,
+  ]).toEqual([200, 5 * CHUNK.length]);
   expect((await world.admin("/admin/v1/knowledge/documents")).body.documents).toHaveLength(1);
   expect(world.logged.join("\n")).not.toContain("failed unexpectedly");
 });

@@ -31,7 +31,12 @@ import type { EventRecord, RunAction, RunSpec, StoreHandle } from "../../src/sto
 
 export const HOOK_TOKEN = "canary-hook-token-0123456789";
 
-const SHOP: PathRules = { path: "shop", auth: { token: ["canary-path-token"] }, methods: ["POST"], maxBodyBytes: 1000 };
+const SHOP: PathRules = {
+  path: "shop",
+  auth: { token: ["canary-path-token"] },
+  methods: ["POST"],
+  maxBodyBytes: 1000,
+};
 const mappings: MappingSet = {
   mappings: [
     {
@@ -63,7 +68,13 @@ const mappings: MappingSet = {
         at: "hooks.mappings[0]",
         verdict: "first",
         matched: true,
-        conditions: [{ condition: "match.path", result: input.path === "shop", reason: `the hook came to ${input.path}` }],
+        conditions: [
+          {
+            condition: "match.path",
+            result: input.path === "shop",
+            reason: `the hook came to ${input.path}`,
+          },
+        ],
       },
     ],
     outcome: {
@@ -108,8 +119,17 @@ function fakeSnapshot(): Snapshot {
     verifiers: new Map(),
     plugins: [{ id: "console", origin: "built in", channel: true, configured: false }],
     warnings: [],
-    agents: { list: [agent], default: agent, get: (id: string) => (id === "main" ? agent : undefined) },
-    models: { resolve: () => ({ ok: true, model }), resolveRequested: () => ({ ok: true, model }), standard: model, providers: [] },
+    agents: {
+      list: [agent],
+      default: agent,
+      get: (id: string) => (id === "main" ? agent : undefined),
+    },
+    models: {
+      resolve: () => ({ ok: true, model }),
+      resolveRequested: () => ({ ok: true, model }),
+      standard: model,
+      providers: [],
+    },
     channels: {
       resolve: (name: string) => (name === "console" ? { id: name, loaded: true } : undefined),
       get: () => undefined,
@@ -117,7 +137,10 @@ function fakeSnapshot(): Snapshot {
       loaded: [
         {
           id: "console",
-          channel: { send: async () => ({ status: "sent" }), probe: async () => Promise.reject(new Error("canary-probe")) },
+          channel: {
+            send: async () => ({ status: "sent" }),
+            probe: async () => Promise.reject(new Error("canary-probe")),
+          },
         },
       ],
       names: ["console"],
@@ -153,7 +176,11 @@ export async function createWorld(): Promise<World> {
     log: pino({ level: "silent" }),
   });
   const asked: string[] = [];
-  const places = () => ({ mappingsDir: join(dir, "mappings"), configFile: undefined, stateDir: dir });
+  const places = () => ({
+    mappingsDir: join(dir, "mappings"),
+    configFile: undefined,
+    stateDir: dir,
+  });
   const issues = [{ path: "", message: "nothing is built here" }];
   const snapshot = fakeSnapshot();
   const changes: LandingDeps = {
@@ -172,8 +199,17 @@ export async function createWorld(): Promise<World> {
       getEvent: (id) => handle.store.get("event", id),
       log: pino({ level: "silent" }),
     }),
-    trials: createTrials({ places, build: async () => ({ ok: false, issues }), clock: systemClock, log: pino({ level: "silent" }) }),
-    fixtures: createFreezer({ ...changes, snapshot: () => snapshot, getEvent: (id) => handle.store.get("event", id) }),
+    trials: createTrials({
+      places,
+      build: async () => ({ ok: false, issues }),
+      clock: systemClock,
+      log: pino({ level: "silent" }),
+    }),
+    fixtures: createFreezer({
+      ...changes,
+      snapshot: () => snapshot,
+      getEvent: (id) => handle.store.get("event", id),
+    }),
     whatIf: {
       evaluate: async () => {
         throw new RouseError({ code: "what_if_unavailable", message: "nothing is evaluated here" });
@@ -189,7 +225,14 @@ export async function createWorld(): Promise<World> {
     ...handle,
     snapshot: () => snapshot,
     traceDrafts: async () => [],
-    decidedBy: async () => ({ record: undefined, today: undefined, todaySince: undefined, isToday: true, snapshot, note: null }),
+    decidedBy: async () => ({
+      record: undefined,
+      today: undefined,
+      todaySince: undefined,
+      isToday: true,
+      snapshot,
+      note: null,
+    }),
     status: () => ({
       version: "1",
       pid: 1,
@@ -216,7 +259,11 @@ export async function createWorld(): Promise<World> {
       questions: createQuestions({ store: handle.store, clock: systemClock }, () => snapshot),
     }),
     ...createPeople({ ...handle, clock: systemClock, channels: () => snapshot.channels }),
-    rules: createApprovalRules({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
+    rules: createApprovalRules({
+      store: handle.store,
+      cluster: handle.cluster,
+      clock: systemClock,
+    }),
     schedules: {
       list: async () => [],
       run: () => Promise.reject(new Error("there are no schedules here")),
@@ -224,8 +271,17 @@ export async function createWorld(): Promise<World> {
       resume: async () => false,
       remove: async () => false,
     },
-    keys: createApiKeys({ store: handle.store, cluster: handle.cluster, clock: { now: () => Date.now() }, config: () => snapshot.config }),
-    bookmarks: createBookmarks({ store: handle.store, cluster: handle.cluster, clock: { now: () => Date.now() } }),
+    keys: createApiKeys({
+      store: handle.store,
+      cluster: handle.cluster,
+      clock: { now: () => Date.now() },
+      config: () => snapshot.config,
+    }),
+    bookmarks: createBookmarks({
+      store: handle.store,
+      cluster: handle.cluster,
+      clock: { now: () => Date.now() },
+    }),
     failures: createFailureStates({ ...handle, clock: systemClock }),
     knowledge: createLazyKnowledge({
       isShared: false,
@@ -240,7 +296,11 @@ export async function createWorld(): Promise<World> {
       stop: async () => undefined,
     },
     signatures: () => [],
-    channels: createChannelHealth({ channels: () => snapshot.channels, clock: systemClock, log: pino({ level: "silent" }) }),
+    channels: createChannelHealth({
+      channels: () => snapshot.channels,
+      clock: systemClock,
+      log: pino({ level: "silent" }),
+    }),
     limits: () => [],
     recorded: async () => ({ warnings: [], bodyChanges: [] }),
     refusals: () => [
@@ -248,26 +308,37 @@ export async function createWorld(): Promise<World> {
       { at: 2000, address: "10.0.0.2", path: "wake", reason: "wrong_token", authenticated: false },
     ],
     runs: {
-      cancel: async () => ({ ok: false, failure: { code: "not_found", message: "there is no run with this id" } }),
+      cancel: async () => ({
+        ok: false,
+        failure: { code: "not_found", message: "there is no run with this id" },
+      }),
       async retry(id) {
         asked.push(`retry ${id}`);
         const run = await handle.store.get("run", id);
-        return run ? { ok: true, run } : { ok: false, failure: { code: "not_found", message: "no run" } };
+        return run
+          ? { ok: true, run }
+          : { ok: false, failure: { code: "not_found", message: "no run" } };
       },
     },
     async replay(eventId, { dryRun }) {
       asked.push(`replay ${eventId}${dryRun ? " dry" : ""}`);
       const event = await handle.store.get("event", eventId);
-      if (event?.request.body === null) return { ok: false, failure: { code: "not_found", message: "the body is no longer kept" } };
+      if (event?.request.body === null)
+        return { ok: false, failure: { code: "not_found", message: "the body is no longer kept" } };
       const result: ReplayResult = { eventId, outcome: "unmatched", actions: [] };
       if (!dryRun) {
         result.newEventId = newId("evt", Date.now());
-        await handle.store.accept(event_("shop", { id: result.newEventId, outcome: "unmatched", replayOf: eventId }));
+        await handle.store.accept(
+          event_("shop", { id: result.newEventId, outcome: "unmatched", replayOf: eventId }),
+        );
       }
       return { ok: true, result };
     },
     sendEvent: async () => ({ status: 200, body: { ok: true } }),
-    retryDelivery: async () => ({ ok: false, failure: { code: "not_found", message: "there is no delivery with this id" } }),
+    retryDelivery: async () => ({
+      ok: false,
+      failure: { code: "not_found", message: "there is no delivery with this id" },
+    }),
     reload: async () => ({ ok: false, issues: [{ path: "hooks.path", message: "must not be /" }] }),
     metrics: async () => "",
     latencies: () => ({ answers: null, waits: null, runs: null }),
@@ -297,7 +368,12 @@ export function event_(path: string, change: Partial<EventRecord> = {}): EventRe
     credential: "hooks.token",
     outcome: "skipped",
     actions: [],
-    request: { method: "POST", headers: { "x-shop": "1" }, query: {}, body: Buffer.from('{"a":1}') },
+    request: {
+      method: "POST",
+      headers: { "x-shop": "1" },
+      query: {},
+      body: Buffer.from('{"a":1}'),
+    },
     ...change,
   };
 }
@@ -318,10 +394,21 @@ export function runAction(key = "hook:1"): RunAction {
 
 interface Answer {
   status: number;
-  body: Record<string, never> & { ok: boolean; error?: { code: string; message: string; issues?: { path: string; message: string }[] } };
+  body: Record<string, never> & {
+    ok: boolean;
+    error?: { code: string; message: string; issues?: { path: string; message: string }[] };
+  };
 }
 
-export async function ask(world: World, method: string, path: string, body?: unknown): Promise<Answer> {
-  const response = await world.app.request(path, { method, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+export async function ask(
+  world: World,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<Answer> {
+  const response = await world.app.request(path, {
+    method,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
   return { status: response.status, body: (await response.json()) as Answer["body"] };
 }

@@ -19,19 +19,28 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-const client = () => hc<AdminApp>("http://localhost", { fetch: async (...args: Parameters<typeof fetch>) => world.app.request(...args) });
+const client = () =>
+  hc<AdminApp>("http://localhost", {
+    fetch: async (...args: Parameters<typeof fetch>) => world.app.request(...args),
+  });
 
 /** Asks as the command line does. */
-async function got<T>(request: (api: ReturnType<typeof client>) => Promise<ClientResponse<T, 200, "json">>): Promise<T> {
+async function got<T>(
+  request: (api: ReturnType<typeof client>) => Promise<ClientResponse<T, 200, "json">>,
+): Promise<T> {
   const response = await request(client());
   expect(response.status).toBe(200);
   return response.json();
 }
 
-const showEvent = (id: string) => (api: ReturnType<typeof client>) => api.events[":id"].$get({ param: { id } });
+const showEvent = (id: string) => (api: ReturnType<typeof client>) =>
+  api.events[":id"].$get({ param: { id } });
 
 async function replayLines(body: unknown): Promise<ReplayLine[]> {
-  const response = await world.app.request("/events/replay", { method: "POST", body: JSON.stringify(body) });
+  const response = await world.app.request("/events/replay", {
+    method: "POST",
+    body: JSON.stringify(body),
+  });
   expect(response.status).toBe(200);
   return (await response.text())
     .trim()
@@ -47,7 +56,9 @@ describe("events", () => {
     let next: string | null = "";
     while (next !== null) {
       const before = next === "" ? undefined : next;
-      const page: { events: EventView[]; next: string | null } = await got((api) => api.events.$get({ query: { limit: "2", before } }));
+      const page: { events: EventView[]; next: string | null } = await got((api) =>
+        api.events.$get({ query: { limit: "2", before } }),
+      );
       expect(page.events.length).toBeLessThanOrEqual(2);
       seen.push(...page.events.map(({ id }) => id));
       ({ next } = page);
@@ -58,20 +69,34 @@ describe("events", () => {
 
   it("misses none of those that came in the same millisecond", async () => {
     const at = Date.now();
-    const events = Array.from({ length: 20 }, () => event_("shop", { id: newId("evt", at), receivedAt: at, outcome: "unmatched" }));
+    const events = Array.from({ length: 20 }, () =>
+      event_("shop", { id: newId("evt", at), receivedAt: at, outcome: "unmatched" }),
+    );
     for (const event of events) await world.store.accept(event);
     const first = await got((api) => api.events.$get({ query: { limit: "10" } }));
-    const second = await got((api) => api.events.$get({ query: { limit: "10", before: first.next ?? "" } }));
+    const second = await got((api) =>
+      api.events.$get({ query: { limit: "10", before: first.next ?? "" } }),
+    );
     expect(new Set([...first.events, ...second.events].map(({ id }) => id)).size).toBe(20);
   });
 
   it("filters by outcome, path and mapping", async () => {
     const wanted = event_("shop", { outcome: "accepted", mapping: "shop.order" });
-    for (const event of [event_("shop"), wanted, event_("other", { outcome: "accepted", mapping: "shop.order" })])
+    for (const event of [
+      event_("shop"),
+      wanted,
+      event_("other", { outcome: "accepted", mapping: "shop.order" }),
+    ])
       await world.store.accept(event);
-    const { events } = await got((api) => api.events.$get({ query: { outcome: "accepted", path: "shop", mapping: "shop.order" } }));
+    const { events } = await got((api) =>
+      api.events.$get({ query: { outcome: "accepted", path: "shop", mapping: "shop.order" } }),
+    );
     expect(events.map(({ id }) => id)).toEqual([wanted.id]);
-    expect(events[0]).toMatchObject({ receivedAt: new Date(wanted.receivedAt).toISOString(), reason: null, bodyBytes: 7 });
+    expect(events[0]).toMatchObject({
+      receivedAt: new Date(wanted.receivedAt).toISOString(),
+      reason: null,
+      bodyBytes: 7,
+    });
   });
 
   it.each([
@@ -95,8 +120,14 @@ describe("events", () => {
     await world.store.accept(event);
     await world.store.commit((tx) => tx.update("run", action.runId, { status: "failed" }));
     const { event: shown } = await got(showEvent(event.id));
-    expect(shown.actions).toEqual([{ kind: "run", id: action.runId, mapping: null, name: "Shop", status: "failed" }]);
-    expect(shown.request).toMatchObject({ body: '{"a":1}', encoding: "utf8", headers: { "x-shop": "1" } });
+    expect(shown.actions).toEqual([
+      { kind: "run", id: action.runId, mapping: null, name: "Shop", status: "failed" },
+    ]);
+    expect(shown.request).toMatchObject({
+      body: '{"a":1}',
+      encoding: "utf8",
+      headers: { "x-shop": "1" },
+    });
   });
 
   it("explains an event whose run is not kept any more, and says so", async () => {
@@ -104,7 +135,9 @@ describe("events", () => {
     const [old, young] = [runAction(), runAction()];
     const event = event_("shop", { outcome: "accepted", actions: [old, young] });
     await world.store.accept(event);
-    await world.store.commit((tx) => tx.update("run", old.runId, { status: "succeeded", endedAt: now }));
+    await world.store.commit((tx) =>
+      tx.update("run", old.runId, { status: "succeeded", endedAt: now }),
+    );
     await world.store.sweep(now + 2 * KEEP.runs, { ...KEEP, events: 3 * KEEP.runs });
     expect(await world.store.get("run", old.runId)).toBeUndefined();
     const { status, body } = await ask(world, "GET", `/events/${event.id}/explain`);
@@ -118,32 +151,58 @@ describe("events", () => {
   });
 
   it("shows a body that is no text as base64, and says when it is gone", async () => {
-    const binary = event_("shop", { request: { method: "POST", headers: {}, query: {}, body: Buffer.from([0xff, 0xfe]) } });
-    const forgotten = event_("shop", { request: { method: "POST", headers: {}, query: {}, body: null } });
+    const binary = event_("shop", {
+      request: { method: "POST", headers: {}, query: {}, body: Buffer.from([0xff, 0xfe]) },
+    });
+    const forgotten = event_("shop", {
+      request: { method: "POST", headers: {}, query: {}, body: null },
+    });
     await world.store.accept(binary);
     await world.store.accept(forgotten);
-    expect((await got(showEvent(binary.id))).event.request).toMatchObject({ body: "//4=", encoding: "base64" });
-    expect((await got(showEvent(forgotten.id))).event).toMatchObject({ bodyBytes: null, request: { body: null } });
+    expect((await got(showEvent(binary.id))).event.request).toMatchObject({
+      body: "//4=",
+      encoding: "base64",
+    });
+    expect((await got(showEvent(forgotten.id))).event).toMatchObject({
+      bodyBytes: null,
+      request: { body: null },
+    });
   });
 
   it("answers 404 for what is not there, in the shape of every error", async () => {
-    for (const path of ["/events/evt_x", "/runs/run_x", "/deliveries/dlv_x", "/sessions/show?key=x", "/nothing"]) {
+    for (const path of [
+      "/events/evt_x",
+      "/runs/run_x",
+      "/deliveries/dlv_x",
+      "/sessions/show?key=x",
+      "/nothing",
+    ]) {
       const { status, body } = await ask(world, "GET", path);
       expect([path, status]).toEqual([path, 404]);
-      expect(body).toMatchObject({ ok: false, error: { code: "not_found" }, requestId: expect.stringMatching(/^req_/) });
+      expect(body).toMatchObject({
+        ok: false,
+        error: { code: "not_found" },
+        requestId: expect.stringMatching(/^req_/),
+      });
     }
   });
 });
 
 describe("bulk replay", () => {
   it("replays what matched nothing, the oldest first, and a second time only what that brought", async () => {
-    const events = [event_("shop", { outcome: "unmatched" }), event_("shop"), event_("shop", { outcome: "unmatched" })];
+    const events = [
+      event_("shop", { outcome: "unmatched" }),
+      event_("shop"),
+      event_("shop", { outcome: "unmatched" }),
+    ];
     for (const event of events) await world.store.accept(event);
     const lines = await replayLines({ select: "unmatched" });
     expect(lines[0]).toEqual({ type: "total", total: 2, dryRun: false });
     expect(lines.at(-1)).toEqual({ type: "end", replayed: 2, failed: 0 });
     expect(world.asked).toEqual([`replay ${events[0]?.id}`, `replay ${events[2]?.id}`]);
-    const made = lines.flatMap((line) => (line.type === "result" && line.ok ? [line.result.newEventId] : []));
+    const made = lines.flatMap((line) =>
+      line.type === "result" && line.ok ? [line.result.newEventId] : [],
+    );
     world.asked.length = 0;
     await replayLines({ select: "unmatched" });
     expect(world.asked.toSorted()).toEqual(made.map((id) => `replay ${id}`).toSorted());
@@ -172,16 +231,27 @@ describe("bulk replay", () => {
 
   it("goes on after one that cannot be replayed, and leaves older ones out with since", async () => {
     const old = event_("shop", { outcome: "failed", receivedAt: Date.now() - 7_200_000 });
-    const forgotten = event_("shop", { outcome: "failed", request: { method: "POST", headers: {}, query: {}, body: null } });
+    const forgotten = event_("shop", {
+      outcome: "failed",
+      request: { method: "POST", headers: {}, query: {}, body: null },
+    });
     const good = event_("shop", { outcome: "failed" });
     for (const event of [old, forgotten, good]) await world.store.accept(event);
     const lines = await replayLines({ select: "failed", since: "1h" });
-    expect(lines.map((line) => (line.type === "result" ? line.ok : line.type))).toEqual(["total", false, true, "end"]);
+    expect(lines.map((line) => (line.type === "result" ? line.ok : line.type))).toEqual([
+      "total",
+      false,
+      true,
+      "end",
+    ]);
     expect(lines.at(-1)).toEqual({ type: "end", replayed: 1, failed: 1 });
   });
 
   it("leaves other paths out with path", async () => {
-    const [shop, other] = [event_("shop", { outcome: "unmatched" }), event_("other", { outcome: "unmatched" })];
+    const [shop, other] = [
+      event_("shop", { outcome: "unmatched" }),
+      event_("other", { outcome: "unmatched" }),
+    ];
     for (const event of [shop, other]) await world.store.accept(event);
     const lines = await replayLines({ select: "unmatched", path: "shop" });
     expect(lines[0]).toMatchObject({ total: 1 });
@@ -189,7 +259,8 @@ describe("bulk replay", () => {
   });
 
   it("reaches all of more events than fit a page", async () => {
-    for (let i = 0; i < 230; i++) await world.store.accept(event_("shop", { outcome: "unmatched" }));
+    for (let i = 0; i < 230; i++)
+      await world.store.accept(event_("shop", { outcome: "unmatched" }));
     const lines = await replayLines({ select: "unmatched", dryRun: true });
     expect(lines[0]).toMatchObject({ total: 230 });
     expect(new Set(world.asked).size).toBe(230);
@@ -225,8 +296,13 @@ describe("sessions", () => {
       await world.store.commit((tx) => tx.add("turn", { ...ref, key }, { ...turn, at: index }));
     }
     const first = await got((api) => api.sessions.$get({ query: { limit: "2" } }));
-    expect([first.sessions.map(({ key }) => key), first.next]).toEqual([["hook:d", "hook:b/c"], "main/hook/hook:b/c"]);
-    const second = await got((api) => api.sessions.$get({ query: { limit: "2", before: first.next ?? "", origin: "hook" } }));
+    expect([first.sessions.map(({ key }) => key), first.next]).toEqual([
+      ["hook:d", "hook:b/c"],
+      "main/hook/hook:b/c",
+    ]);
+    const second = await got((api) =>
+      api.sessions.$get({ query: { limit: "2", before: first.next ?? "", origin: "hook" } }),
+    );
     expect([second.sessions.map(({ key }) => key), second.next]).toEqual([["hook:a"], null]);
   });
 
@@ -243,7 +319,10 @@ describe("sessions", () => {
       }),
     );
     const shown = await got((api) => api.sessions.show.$get({ query: { key: "main" } }));
-    expect(shown).toMatchObject({ session: { origin: "main", turns: 0, lastUsedAt: null }, queued: [{ id: "sev_1", source: "wake" }] });
+    expect(shown).toMatchObject({
+      session: { origin: "main", turns: 0, lastUsedAt: null },
+      queued: [{ id: "sev_1", source: "wake" }],
+    });
     expect((await ask(world, "DELETE", "/sessions?key=main")).body.error?.code).toBe("usage");
   });
 });
@@ -258,35 +337,56 @@ describe("the steps of a run", () => {
   it("are shown with their calls, and what people decided", async () => {
     const [id, other] = [await kept(), await kept()];
     await actIn(world.store, id);
-    expect(await got((api) => api.runs[":id"].steps.$get({ param: { id } }))).toMatchObject({ steps: shownSteps(id) });
-    expect((await got((api) => api.runs[":id"].steps.$get({ param: { id: other } }))).steps).toEqual([]);
-    expect(await ask(world, "GET", "/runs/run_none/steps")).toMatchObject({ status: 404, body: { error: { code: "not_found" } } });
+    expect(await got((api) => api.runs[":id"].steps.$get({ param: { id } }))).toMatchObject({
+      steps: shownSteps(id),
+    });
+    expect(
+      (await got((api) => api.runs[":id"].steps.$get({ param: { id: other } }))).steps,
+    ).toEqual([]);
+    expect(await ask(world, "GET", "/runs/run_none/steps")).toMatchObject({
+      status: 404,
+      body: { error: { code: "not_found" } },
+    });
   });
 
   it("are open to those who wait for a person, and such runs are found by their status", async () => {
     const [id] = [await kept(), await kept()];
     await actIn(world.store, id);
     const { runs } = await got((api) => api.runs.$get({ query: { status: "waiting" } }));
-    expect(runs).toMatchObject([{ id, status: "waiting", waiting: { approvalIds: [`apr_${id}_2`], since: "2026-01-05T12:00:03.000Z" } }]);
+    expect(runs).toMatchObject([
+      {
+        id,
+        status: "waiting",
+        waiting: { approvalIds: [`apr_${id}_2`], since: "2026-01-05T12:00:03.000Z" },
+      },
+    ]);
     expect((await got((api) => api.status.$get())).status.counts).toMatchObject({
       "runs.waiting": 1,
       "approvals.open": 1,
       "approvals.decided": 1,
     });
-    const check = (await got((api) => api.doctor.$get())).checks.find((one) => one.id === "approvals");
+    const check = (await got((api) => api.doctor.$get())).checks.find(
+      (one) => one.id === "approvals",
+    );
     expect(check).toMatchObject({
       status: "warn",
-      message: expect.stringMatching(/^calls that wait for approval: 1; .*`rouse approvals list`/) as string,
+      message: expect.stringMatching(
+        /^calls that wait for approval: 1; .*`rouse approvals list`/,
+      ) as string,
     });
   });
 
   it("have results that can be read whole, of the same run alone", async () => {
     const [id, other] = [await kept(), await kept()];
     await actIn(world.store, id);
-    const { result } = await got((api) => api.runs[":id"].results[":result"].$get({ param: { id, result: `res_${id}` } }));
+    const { result } = await got((api) =>
+      api.runs[":id"].results[":result"].$get({ param: { id, result: `res_${id}` } }),
+    );
     expect(result).toMatchObject({ id: `res_${id}`, runId: id });
     expect([result.text.length, result.text.endsWith("the end")]).toEqual([117_025, true]);
-    expect(await ask(world, "GET", `/runs/${other}/results/res_${id}`)).toMatchObject({ status: 404 });
+    expect(await ask(world, "GET", `/runs/${other}/results/res_${id}`)).toMatchObject({
+      status: 404,
+    });
   });
 });
 
@@ -305,18 +405,35 @@ describe("the gateway itself", () => {
   it("never writes over a file, and takes no relative path", async () => {
     const file = join(world.dir, "rouse.db");
     const { size } = await stat(file);
-    expect((await ask(world, "POST", "/store/backup", { file })).body.error?.message).toContain("already");
+    expect((await ask(world, "POST", "/store/backup", { file })).body.error?.message).toContain(
+      "already",
+    );
     expect((await stat(file)).size).toBe(size);
-    expect((await ask(world, "POST", "/store/backup", { file: "copy.db" })).body.error?.message).toContain("absolute");
-    expect((await ask(world, "POST", "/store/backup", { file: join(world.dir, "no", "copy.db") })).body.error?.message).toContain("ENOENT");
+    expect(
+      (await ask(world, "POST", "/store/backup", { file: "copy.db" })).body.error?.message,
+    ).toContain("absolute");
+    expect(
+      (await ask(world, "POST", "/store/backup", { file: join(world.dir, "no", "copy.db") })).body
+        .error?.message,
+    ).toContain("ENOENT");
   });
 
   it("tests a hook without keeping or sending anything", async () => {
-    const { body } = await ask(world, "POST", "/hooks/test", { mapping: "shop.order", payload: { a: 1 }, headers: { "X-Shop": "blue" } });
+    const { body } = await ask(world, "POST", "/hooks/test", {
+      mapping: "shop.order",
+      payload: { a: 1 },
+      headers: { "X-Shop": "blue" },
+    });
     expect(body).toMatchObject({
       ok: true,
       outcome: "actions",
-      traces: [{ mapping: "shop.order", matched: true, conditions: [{ condition: "match.path", result: true }] }],
+      traces: [
+        {
+          mapping: "shop.order",
+          matched: true,
+          conditions: [{ condition: "match.path", result: true }],
+        },
+      ],
       // The path has its own token, so the hook token does not count there.
       actions: [
         {
@@ -333,16 +450,32 @@ describe("the gateway itself", () => {
   });
 
   it("says what the gateway would refuse, and which mappings there are", async () => {
-    const refused = await ask(world, "POST", "/hooks/test", { mapping: "shop.order", payload: { agent: "nobody" } });
+    const refused = await ask(world, "POST", "/hooks/test", {
+      mapping: "shop.order",
+      payload: { agent: "nobody" },
+    });
     expect(refused.body).toMatchObject({ actions: [{ problem: { code: "unknown_agent" } }] });
-    const unknown = await ask(world, "POST", "/hooks/test", { mapping: "shop.refund", payload: {} });
+    const unknown = await ask(world, "POST", "/hooks/test", {
+      mapping: "shop.refund",
+      payload: {},
+    });
     expect(unknown.status).toBe(404);
     expect(unknown.body.error?.message).toContain("shop.order");
-    expect((await ask(world, "POST", "/hooks/test", { payload: {} })).body.error?.code).toBe("usage");
+    expect((await ask(world, "POST", "/hooks/test", { payload: {} })).body.error?.code).toBe(
+      "usage",
+    );
   });
 
   it("gives away no secret in config, mappings and status", async () => {
-    for (const path of ["/config", "/mappings", "/status", "/doctor", "/channels", "/plugins", "/agents"]) {
+    for (const path of [
+      "/config",
+      "/mappings",
+      "/status",
+      "/doctor",
+      "/channels",
+      "/plugins",
+      "/agents",
+    ]) {
       const response = await world.app.request(path);
       expect([path, response.status]).toEqual([path, 200]);
       const text = await response.text();
@@ -356,20 +489,33 @@ describe("the gateway itself", () => {
 
   it("tells why a reload failed, and shows refusals newest first", async () => {
     const reload = await ask(world, "POST", "/reload");
-    expect([reload.status, reload.body.error?.issues]).toEqual([400, [{ path: "hooks.path", message: "must not be /" }]]);
+    expect([reload.status, reload.body.error?.issues]).toEqual([
+      400,
+      [{ path: "hooks.path", message: "must not be /" }],
+    ]);
     expect((await got((api) => api.refusals.$get({ query: { limit: "1" } }))).refusals).toEqual([
-      { at: "1970-01-01T00:00:02.000Z", address: "10.0.0.2", path: "wake", reason: "wrong_token", authenticated: false },
+      {
+        at: "1970-01-01T00:00:02.000Z",
+        address: "10.0.0.2",
+        path: "wake",
+        reason: "wrong_token",
+        authenticated: false,
+      },
     ]);
   });
 
   it("answers malformed JSON with 400", async () => {
     const response = await world.app.request("/hooks/test", { method: "POST", body: "{" });
-    expect([response.status, ((await response.json()) as { error: { code: string } }).error.code]).toEqual([400, "invalid_json"]);
+    expect([
+      response.status,
+      ((await response.json()) as { error: { code: string } }).error.code,
+    ]).toEqual([400, "invalid_json"]);
   });
 });
 
 describe("doctor", () => {
-  const statusOf = async (id: string) => (await got((api) => api.doctor.$get())).checks.find((check) => check.id === id)?.status;
+  const statusOf = async (id: string) =>
+    (await got((api) => api.doctor.$get())).checks.find((check) => check.id === id)?.status;
 
   it("finds nothing wrong but what the hook token may do, the missing model and limits, and the channel that cannot be reached", async () => {
     const { checks } = await got((api) => api.doctor.$get());
@@ -385,21 +531,38 @@ describe("doctor", () => {
     await world.store.accept(event_("shop", { outcome: "accepted", actions: [action] }));
     await world.store.commit((tx) => {
       tx.update("run", action.runId, { status: "failed" });
-      tx.add("systemEvent", { id: "sev_1", agentId: "main", at: 5, text: [], source: "wake", mode: "now", unsafe: false });
+      tx.add("systemEvent", {
+        id: "sev_1",
+        agentId: "main",
+        at: 5,
+        text: [],
+        source: "wake",
+        mode: "now",
+        unsafe: false,
+      });
       tx.update("systemEvents", ["sev_1"], { state: "parked" });
     });
     const { chmod } = await import("node:fs/promises");
     await chmod(world.dir, 0o755);
-    expect([await statusOf("runs"), await statusOf("system-events"), await statusOf("file-modes")]).toEqual(["warn", "warn", "warn"]);
+    expect([
+      await statusOf("runs"),
+      await statusOf("system-events"),
+      await statusOf("file-modes"),
+    ]).toEqual(["warn", "warn", "warn"]);
   });
 
   it("fails where the config on disk is broken or the store takes no writes", async () => {
-    world.deps.status = ((before) => () => ({ ...before(), reloadProblems: [{ path: "hooks.path", message: "must not be /" }] }))(
-      world.deps.status.bind(world.deps),
-    );
+    world.deps.status = ((before) => () => ({
+      ...before(),
+      reloadProblems: [{ path: "hooks.path", message: "must not be /" }],
+    }))(world.deps.status.bind(world.deps));
     world.store.commit = async () => Promise.reject(new Error("canary: disk full"));
     const { checks } = await got((api) => api.doctor.$get());
-    expect(checks.filter((check) => check.status === "fail").map((check) => check.id)).toEqual(["config", "store", "channel:console"]);
+    expect(checks.filter((check) => check.status === "fail").map((check) => check.id)).toEqual([
+      "config",
+      "store",
+      "channel:console",
+    ]);
     expect(JSON.stringify(checks)).not.toContain("canary");
   });
 
@@ -424,7 +587,9 @@ describe("doctor", () => {
     age(120_000);
     expect(await statusOf("bodies")).toBe("fail");
     const { checks } = await got((api) => api.doctor.$get());
-    expect(checks.find(({ id }) => id === "bodies")?.message).toContain("1 day longer than hooks.retention");
+    expect(checks.find(({ id }) => id === "bodies")?.message).toContain(
+      "1 day longer than hooks.retention",
+    );
   });
 });
 

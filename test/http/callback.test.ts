@@ -55,7 +55,9 @@ const hooks = (more: object = {}, host = "127.0.0.1") => ({
 const deliveryOf = async ({ body }: Answer) => {
   const here = world as World;
   const { run } = (await here.admin(`/admin/v1/runs/${body.runId}`)).body;
-  return run.callbackId ? (await here.admin(`/admin/v1/deliveries/${run.callbackId}`)).body.delivery : undefined;
+  return run.callbackId
+    ? (await here.admin(`/admin/v1/deliveries/${run.callbackId}`)).body.delivery
+    : undefined;
 };
 const settled = (posted: Answer, status: string) =>
   (world as World).until(async () => {
@@ -65,9 +67,15 @@ const settled = (posted: Answer, status: string) =>
 
 describe("a callback", () => {
   it("continues the trace of the event", async () => {
-    world = await createWorld({ config: { hooks: hooks(), telemetry: { otlp: { url: `http://127.0.0.1:${port}` } } } });
+    world = await createWorld({
+      config: { hooks: hooks(), telemetry: { otlp: { url: `http://127.0.0.1:${port}` } } },
+    });
     const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
-    const posted = await world.post("/hooks/job", { text: "work" }, { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
+    const posted = await world.post(
+      "/hooks/job",
+      { text: "work" },
+      { traceparent: `00-${traceId}-00f067aa0ba902b7-01` },
+    );
     await settled(posted, "delivered");
     const [receipt] = got.filter(({ headers }) => headers["webhook-id"] !== undefined);
     expect(receipt?.headers["traceparent"]).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-01$`));
@@ -77,12 +85,22 @@ describe("a callback", () => {
     world = await createWorld({ config: { hooks: hooks() } });
     const posted = await world.post("/hooks/job", { text: "work" });
     const delivery = await settled(posted, "delivered");
-    expect(delivery).toMatchObject({ channel: "callback", to: `http://127.0.0.1:${port}/done?for=job` });
+    expect(delivery).toMatchObject({
+      channel: "callback",
+      to: `http://127.0.0.1:${port}/done?for=job`,
+    });
     const [{ headers, body }] = got as [Got];
-    const verified = new Webhook(SECRET).verify(body, headers as Record<string, string>) as { run: Record<string, unknown> };
+    const verified = new Webhook(SECRET).verify(body, headers as Record<string, string>) as {
+      run: Record<string, unknown>;
+    };
     expect(verified).toMatchObject({
       ok: true,
-      run: { id: posted.body.runId, status: "succeeded", reply: expect.stringContaining("[no model]"), delivery: { status: "pending" } },
+      run: {
+        id: posted.body.runId,
+        status: "succeeded",
+        reply: expect.stringContaining("[no model]"),
+        delivery: { status: "pending" },
+      },
     });
     expect(headers["webhook-id"]).toBe(delivery.id);
     expect(got).toHaveLength(1);
@@ -96,13 +114,19 @@ describe("a callback", () => {
       config: {
         hooks: { ...hooks(), receipts: "status" },
         agents: { defaults: { model: "local/x" } },
-        models: { providers: { local: { type: "openai-compatible", baseUrl: `http://127.0.0.1:${port}/v1` } } },
+        models: {
+          providers: {
+            local: { type: "openai-compatible", baseUrl: `http://127.0.0.1:${port}/v1` },
+          },
+        },
       },
     });
     answer = (n) => ({ status: n === 1 ? 400 : 204 });
     const posted = await world.post("/hooks/job", { text: "work" });
     await settled(posted, "delivered");
-    const { run } = JSON.parse(got.find(({ headers }) => headers["webhook-id"])?.body ?? "") as { run: Record<string, unknown> };
+    const { run } = JSON.parse(got.find(({ headers }) => headers["webhook-id"])?.body ?? "") as {
+      run: Record<string, unknown>;
+    };
     expect(run).toMatchObject({ status: "failed", error: { code: "provider_refused" } });
     expect(Object.keys(run)).not.toContain("reply");
   });
@@ -116,7 +140,10 @@ describe("a callback", () => {
   });
 
   it("is given up where the address refuses it, and follows no redirect", async () => {
-    answer = (n) => (n === 1 ? { status: 302, headers: { location: `http://127.0.0.1:${port}/elsewhere` } } : { status: 410 });
+    answer = (n) =>
+      n === 1
+        ? { status: 302, headers: { location: `http://127.0.0.1:${port}/elsewhere` } }
+        : { status: 410 };
     world = await createWorld({ config: { hooks: hooks() } });
     const moved = await settled(await world.post("/hooks/job", { text: "work" }), "failed");
     expect(moved.error.message).toBe("the address answered 302: redirects are not followed");
@@ -126,12 +153,20 @@ describe("a callback", () => {
   });
 
   it("never goes to a private address that is not listed as such, whatever its name", async () => {
-    world = await createWorld({ config: { hooks: { ...hooks({}, "localhost"), callbackHosts: ["localhost"] } } });
+    world = await createWorld({
+      config: { hooks: { ...hooks({}, "localhost"), callbackHosts: ["localhost"] } },
+    });
     const refused = await settled(await world.post("/hooks/job", { text: "work" }), "failed");
-    expect(refused.error.message).toMatch(/private address, which hooks\.callbackHosts does not list/);
+    expect(refused.error.message).toMatch(
+      /private address, which hooks\.callbackHosts does not list/,
+    );
     expect(got).toEqual([]);
     await world.stop();
-    world = await createWorld({ config: { hooks: { ...hooks({}, "localhost"), callbackHosts: ["localhost", "127.0.0.0/8", "::1"] } } });
+    world = await createWorld({
+      config: {
+        hooks: { ...hooks({}, "localhost"), callbackHosts: ["localhost", "127.0.0.0/8", "::1"] },
+      },
+    });
     await settled(await world.post("/hooks/job", { text: "work" }), "delivered");
   });
 
@@ -140,10 +175,18 @@ describe("a callback", () => {
     await expect(load({ callbackHosts: ["example.com"] })).rejects.toThrow(
       /mappings\[0\]\.callback\.url: goes to a host that is not in hooks\.callbackHosts/,
     );
-    const weak = { id: "a", match: { path: "a" }, messageTemplate: "x", callback: { url: "http://127.0.0.1/", secret: "not base64!" } };
+    const weak = {
+      id: "a",
+      match: { path: "a" },
+      messageTemplate: "x",
+      callback: { url: "http://127.0.0.1/", secret: "not base64!" },
+    };
     await expect(load({ mappings: [weak] })).rejects.toThrow(/callback\.secret: must be base64/);
     world = await load({});
-    const posted = await world.post("/hooks/agent", { message: "x", callback: { url: "http://127.0.0.1/" } });
+    const posted = await world.post("/hooks/agent", {
+      message: "x",
+      callback: { url: "http://127.0.0.1/" },
+    });
     expect(posted.body.warnings).toEqual(['the field "callback" is not known and was ignored']);
   });
 });
@@ -151,9 +194,28 @@ describe("a callback", () => {
 describe("the hosts of callbacks", () => {
   it("are names, names below a name, addresses and ranges", () => {
     const list = createHostList(["Example.com", "*.corp.example", "10.1.0.0/16", "::1"]);
-    const allowed = ["example.com", "EXAMPLE.COM", "a.corp.example", "a.b.corp.example", "10.1.2.3", "[::1]"];
-    const refused = ["corp.example", "notexample.com", "a.example.com", "xcorp.example", "10.2.0.1", "93.184.215.14", "[::2]", ""];
-    expect([allowed.filter((host) => !list.allows(host)), refused.filter((host) => list.allows(host))]).toEqual([[], []]);
+    const allowed = [
+      "example.com",
+      "EXAMPLE.COM",
+      "a.corp.example",
+      "a.b.corp.example",
+      "10.1.2.3",
+      "[::1]",
+    ];
+    const refused = [
+      "corp.example",
+      "notexample.com",
+      "a.example.com",
+      "xcorp.example",
+      "10.2.0.1",
+      "93.184.215.14",
+      "[::2]",
+      "",
+    ];
+    expect([
+      allowed.filter((host) => !list.allows(host)),
+      refused.filter((host) => list.allows(host)),
+    ]).toEqual([[], []]);
   });
 
   it("lead to no private address that is not listed", () => {

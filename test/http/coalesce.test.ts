@@ -27,8 +27,10 @@ const mapping = (coalesce: object, more: object = {}) => ({
 });
 const start = (mappings: object[], more: WorldOptions = {}) =>
   createWorld({ ...more, config: { ...modelConfig(provider), hooks: { mappings } } });
-const post = (shop: string, id: number, more: object = {}) => world.post("/hooks/orders", { shop, id, ...more });
-const runOf = async (answer: Answer) => (await world.admin(`/admin/v1/runs/${answer.body.runId}`)).body.run;
+const post = (shop: string, id: number, more: object = {}) =>
+  world.post("/hooks/orders", { shop, id, ...more });
+const runOf = async (answer: Answer) =>
+  (await world.admin(`/admin/v1/runs/${answer.body.runId}`)).body.run;
 const ended = (answer: Answer, status = "succeeded") =>
   world.until(async () => {
     const run = await runOf(answer);
@@ -40,18 +42,32 @@ const inputOf = async (answer: Answer): Promise<string> =>
 describe("events that come together", () => {
   it("become one run, whose id all answers name, with all of them in its message", async () => {
     world = await start([mapping({})]);
-    const answers = [await post("a", 1), await post("a", 2), await post("b", 9), await post("a", 3)];
-    expect(answers[0]).toMatchObject({ status: 202, body: { status: "collecting", sessionKey: "hook:a", mapping: "orders" } });
+    const answers = [
+      await post("a", 1),
+      await post("a", 2),
+      await post("b", 9),
+      await post("a", 3),
+    ];
+    expect(answers[0]).toMatchObject({
+      status: 202,
+      body: { status: "collecting", sessionKey: "hook:a", mapping: "orders" },
+    });
     expect(new Set([0, 1, 3].map((index) => answers[index]?.body.runId)).size).toBe(1);
     expect(answers[2]?.body.runId).not.toBe(answers[0]?.body.runId);
     const [first, other] = [answers[0] as Answer, answers[2] as Answer];
-    expect((await world.get(`/hooks/runs/${first.body.runId}`)).body.run).toMatchObject({ status: "collecting", startedAt: null });
+    expect((await world.get(`/hooks/runs/${first.body.runId}`)).body.run).toMatchObject({
+      status: "collecting",
+      startedAt: null,
+    });
     expect(await inputOf(first)).toBe("3 events of a: 1,2,3; first 1, last 3");
     expect(await inputOf(other)).toBe("1 events of b: 9; first 9, last 9");
     expect((await runOf(first)).collected).toBe(3);
     expect(provider.requests).toHaveLength(2);
     const receipt = (await world.get(`/hooks/events/${answers[3]?.body.eventId}`)).body.event;
-    expect(receipt).toMatchObject({ outcome: "accepted", actions: [{ kind: "run", runId: first.body.runId, status: "succeeded" }] });
+    expect(receipt).toMatchObject({
+      outcome: "accepted",
+      actions: [{ kind: "run", runId: first.body.runId, status: "succeeded" }],
+    });
     // The window is closed: the next event opens another.
     expect((await post("a", 4)).body.runId).not.toBe(first.body.runId);
   });
@@ -120,12 +136,23 @@ describe("events that come together", () => {
 
   it("are told when together they come to nothing, or to what cannot be", async () => {
     const module = `export default ({ count, payload }) => (count === 1 ? { message: "one" } : payload.how === "null" ? null : { message: "x", agentId: "nobody" });`;
-    world = await start([mapping({ maxEvents: 2, windowSeconds: 60 }, { messageTemplate: undefined, transform: { module: "all.js" } })], {
-      files: { "transforms/all.js": module },
-    });
+    world = await start(
+      [
+        mapping(
+          { maxEvents: 2, windowSeconds: 60 },
+          { messageTemplate: undefined, transform: { module: "all.js" } },
+        ),
+      ],
+      {
+        files: { "transforms/all.js": module },
+      },
+    );
     const nothing = await post("a", 1, { how: "null" });
     await post("a", 2, { how: "null" });
-    expect((await ended(nothing, "cancelled")).error).toEqual({ code: "skipped", message: "the transform gave null" });
+    expect((await ended(nothing, "cancelled")).error).toEqual({
+      code: "skipped",
+      message: "the transform gave null",
+    });
     const wrong = await post("a", 3, { how: "agent" });
     await post("a", 4, { how: "agent" });
     expect((await ended(wrong, "failed")).error.code).toBe("unknown_agent");
@@ -151,7 +178,10 @@ describe("events that come together", () => {
     const { dir } = world;
     await world.gateway.stop();
     const before = world;
-    world = await createWorld({ dir, config: { ...modelConfig(provider), hooks: { mappings: [mapping({ windowSeconds: 1 })] } } });
+    world = await createWorld({
+      dir,
+      config: { ...modelConfig(provider), hooks: { mappings: [mapping({ windowSeconds: 1 })] } },
+    });
     expect((await post("a", 2)).body.runId).toBe(first.body.runId);
     expect(await inputOf(first)).toContain("2 events of a: 1,2");
     await world.stop();
@@ -169,7 +199,9 @@ describe("events that come together", () => {
   });
 
   it("spend of the limits once, when their window closes", async () => {
-    world = await start([mapping({ maxEvents: 2, windowSeconds: 60 }, { limits: { runsPerHour: 1, queue: 2 } })]);
+    world = await start([
+      mapping({ maxEvents: 2, windowSeconds: 60 }, { limits: { runsPerHour: 1, queue: 2 } }),
+    ]);
     const first = await post("a", 1);
     await post("a", 2);
     await ended(first);
@@ -189,7 +221,8 @@ describe("a window that closes", () => {
     const windows = new BatchWindows();
     const settings = { key: "k", windowSeconds: 1, maxSeconds: 10, maxEvents: 10 };
     const spec = { session: { agentId: "main", origin: "hook", key: "hook:1" } };
-    const action = (runId: string) => ({ kind: "run", runId, mapping: "m", spec, warnings: [] }) as unknown as RunAction;
+    const action = (runId: string) =>
+      ({ kind: "run", runId, mapping: "m", spec, warnings: [] }) as unknown as RunAction;
     const event = (at: number) => ({ at, payload: 1, headers: {}, query: {}, path: "p" });
     const first = windows.join(action("run_1"), settings, event(1000));
     first.settle(true);
@@ -210,10 +243,14 @@ describe("coalesce in the config", () => {
   it("is refused where it cannot be", async () => {
     world = await createWorld({ start: false });
     const load = (more: object) => start([mapping({}, more)], { start: false });
-    await expect(load({ forEach: "items" })).rejects.toThrow(/coalesce: cannot stand beside `forEach`/);
+    await expect(load({ forEach: "items" })).rejects.toThrow(
+      /coalesce: cannot stand beside `forEach`/,
+    );
     await expect(load({ coalesce: { windowSeconds: 5, maxSeconds: 1 } })).rejects.toThrow(
       /maxSeconds: must not be less than windowSeconds/,
     );
-    await expect(load({ coalesce: { windowSeconds: 5, key: "{{ ( }}" } })).rejects.toThrow(/coalesce\.key/);
+    await expect(load({ coalesce: { windowSeconds: 5, key: "{{ ( }}" } })).rejects.toThrow(
+      /coalesce\.key/,
+    );
   });
 });

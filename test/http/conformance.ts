@@ -15,10 +15,15 @@ const compiled = new Map<object, ReturnType<typeof ajv.compile>>();
 /** The operation that a request reaches, by the most literal path that fits. */
 function operationOf(method: string, path: string): Operation | undefined {
   const fits = (template: string): boolean =>
-    new RegExp(`^${template.replaceAll("{name}", ".+").replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(path);
+    new RegExp(`^${template.replaceAll("{name}", ".+").replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(
+      path,
+    );
   const [found] = Object.keys(document.paths)
     .filter(fits)
-    .toSorted((a, b) => (a.match(/\{/g)?.length ?? 0) - (b.match(/\{/g)?.length ?? 0) || b.length - a.length);
+    .toSorted(
+      (a, b) =>
+        (a.match(/\{/g)?.length ?? 0) - (b.match(/\{/g)?.length ?? 0) || b.length - a.length,
+    );
   return found === undefined ? undefined : document.paths[found]?.[method.toLowerCase()];
 }
 
@@ -27,10 +32,14 @@ export function expectDocumented(method: string, url: string, status: number, bo
   const path = url.replace(/[?#].*$/, "");
   const operation = operationOf(method, path);
   // What is not there, below the platform API's own address, has its error object all the same.
-  if (!operation && /^\/v1(?:\/|$)/.test(path)) return expectSchema(PLATFORM_ERROR, body, `${method} ${path} ${status}`);
+  if (!operation && /^\/v1(?:\/|$)/.test(path))
+    return expectSchema(PLATFORM_ERROR, body, `${method} ${path} ${status}`);
   if (!operation) return;
   const response = operation.responses[String(status)];
-  expect(response, `${method} ${path} answered ${status}, which the document does not have`).toBeDefined();
+  expect(
+    response,
+    `${method} ${path} answered ${status}, which the document does not have`,
+  ).toBeDefined();
   const schema = response?.content?.["application/json"]?.schema;
   if (schema) expectSchema(schema, body, `${method} ${path} ${status}`);
 }
@@ -40,7 +49,9 @@ const PLATFORM_ERROR = { $ref: "#/components/schemas/PlatformError" };
 function expectSchema(schema: object, body: unknown, what: string): void {
   let validate = compiled.get(schema);
   if (!validate) {
-    validate = ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"doc#/components')) as object);
+    validate = ajv.compile(
+      JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"doc#/components')) as object,
+    );
     compiled.set(schema, validate);
   }
   void validate(body);

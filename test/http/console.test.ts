@@ -11,7 +11,8 @@ beforeEach(async () => {
 });
 afterEach(() => world.stop());
 
-const ask = (path: string, init: RequestInit = {}) => fetch(world.url + path, { redirect: "manual", ...init });
+const ask = (path: string, init: RequestInit = {}) =>
+  fetch(world.url + path, { redirect: "manual", ...init });
 const signIn = (token: string, headers: Record<string, string> = {}) =>
   ask("/console/session", { method: "POST", body: new URLSearchParams({ token }), headers });
 
@@ -22,7 +23,9 @@ async function cookie(): Promise<string> {
 }
 
 /** The page as the operator sees it. In a clone the first visit builds it, which takes a few seconds. */
-async function openPage(headers: Record<string, string>): Promise<{ status: number; headers: Headers; text: string; assets: string[] }> {
+async function openPage(
+  headers: Record<string, string>,
+): Promise<{ status: number; headers: Headers; text: string; assets: string[] }> {
   const answer = await world.until(async () => {
     const answer = await ask("/console", { headers });
     if (answer.status !== 503) return answer;
@@ -30,7 +33,12 @@ async function openPage(headers: Record<string, string>): Promise<{ status: numb
     return undefined;
   });
   const text = await answer.text();
-  return { status: answer.status, headers: answer.headers, text, assets: text.match(/\/console\/assets\/[\w.-]+/g) ?? [] };
+  return {
+    status: answer.status,
+    headers: answer.headers,
+    text,
+    assets: text.match(/\/console\/assets\/[\w.-]+/g) ?? [],
+  };
 }
 
 describe("who may see the console", () => {
@@ -43,7 +51,13 @@ describe("who may see the console", () => {
     for (const asset of assets) expect((await ask(asset)).status).toBe(401);
     expect((await ask("/console/routes.ts")).status).toBe(401);
     const session = { headers: { cookie: await cookie() } };
-    for (const name of ["..%2fapp.ts", "assets/..%2findex.html", "assets/%2e%2e", "assets/none.js", "assets/.vite"])
+    for (const name of [
+      "..%2fapp.ts",
+      "assets/..%2findex.html",
+      "assets/%2e%2e",
+      "assets/none.js",
+      "assets/.vite",
+    ])
       expect([name, (await ask(`/console/${name}`, session)).status]).toEqual([name, 404]);
   });
 
@@ -52,12 +66,17 @@ describe("who may see the console", () => {
     expect((await openPage(headers)).status).toBe(200);
     const session = await cookie();
     const page = await openPage({ cookie: session });
-    expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
+    expect([page.status, page.headers.get("content-type")]).toEqual([
+      200,
+      "text/html; charset=utf-8",
+    ]);
     // The page itself is asked for at each visit. Its parts are named by what is in them.
     expect(page.headers.get("cache-control")).toBe("no-store");
     for (const asset of page.assets) {
       const part = await ask(asset, { headers: { cookie: session } });
-      const type = asset.endsWith(".css") ? "text/css; charset=utf-8" : "text/javascript; charset=utf-8";
+      const type = asset.endsWith(".css")
+        ? "text/css; charset=utf-8"
+        : "text/javascript; charset=utf-8";
       expect([part.status, part.headers.get("content-type")]).toEqual([200, type]);
       expect(part.headers.get("cache-control")).toBe("private, max-age=31536000, immutable");
       expect(part.headers.get("content-security-policy")).toContain("default-src 'none'");
@@ -67,7 +86,10 @@ describe("who may see the console", () => {
 
   it("is told where the token is wrong, and has to wait after twenty tries", async () => {
     let last = await signIn("wrong");
-    expect([last.status, await last.text()]).toEqual([401, expect.stringContaining("not the gateway token")]);
+    expect([last.status, await last.text()]).toEqual([
+      401,
+      expect.stringContaining("not the gateway token"),
+    ]);
     for (let n = 0; n < 20; n++) last = await signIn("wrong");
     expect([last.status, last.headers.get("set-cookie")]).toEqual([429, null]);
     expect((await signIn(world.gateway.operatorToken)).status).toBe(303);
@@ -75,27 +97,45 @@ describe("who may see the console", () => {
 
   it("keeps the session in a cookie that scripts cannot read and other sites cannot send, never the token", async () => {
     const plain = (await signIn(world.gateway.operatorToken)).headers.get("set-cookie") ?? "";
-    expect(plain).toMatch(/^rouse-console=[\w-]{40,}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/);
+    expect(plain).toMatch(
+      /^rouse-console=[\w-]{40,}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/,
+    );
     expect(plain).not.toContain(world.gateway.operatorToken);
     const behindTls = await signIn(world.gateway.operatorToken, { "x-forwarded-proto": "https" });
     expect(behindTls.headers.get("set-cookie")).toMatch(/; Secure$/);
-    expect((await signIn(world.gateway.operatorToken, { "sec-fetch-site": "cross-site" })).status).toBe(401);
+    expect(
+      (await signIn(world.gateway.operatorToken, { "sec-fetch-site": "cross-site" })).status,
+    ).toBe(401);
   });
 
   it("until signing out", async () => {
     const session = await cookie();
     const out = await ask("/console/session/end", { method: "POST", headers: { cookie: session } });
-    expect([out.status, out.headers.get("set-cookie")]).toEqual([303, expect.stringContaining("Max-Age=0")]);
+    expect([out.status, out.headers.get("set-cookie")]).toEqual([
+      303,
+      expect.stringContaining("Max-Age=0"),
+    ]);
     expect((await ask("/console", { headers: { cookie: session } })).status).toBe(401);
   });
 });
 
 it("the page signs in again without being left, and is told its version", async () => {
-  const again = await signIn(world.gateway.operatorToken, { "x-rouse-console": "1", "sec-fetch-site": "same-origin" });
-  expect([again.status, again.headers.get("set-cookie")]).toEqual([204, expect.stringMatching(/^rouse-console=/)]);
+  const again = await signIn(world.gateway.operatorToken, {
+    "x-rouse-console": "1",
+    "sec-fetch-site": "same-origin",
+  });
+  expect([again.status, again.headers.get("set-cookie")]).toEqual([
+    204,
+    expect.stringMatching(/^rouse-console=/),
+  ]);
   const session = again.headers.get("set-cookie")?.split(";")[0] ?? "";
-  const answer = await ask("/admin/v1/status", { headers: { cookie: session, "x-rouse-console": "1" } });
-  expect([answer.status, answer.headers.get("x-rouse-version")]).toEqual([200, expect.stringMatching(/^\d+\.\d+\.\d+/)]);
+  const answer = await ask("/admin/v1/status", {
+    headers: { cookie: session, "x-rouse-console": "1" },
+  });
+  expect([answer.status, answer.headers.get("x-rouse-version")]).toEqual([
+    200,
+    expect.stringMatching(/^\d+\.\d+\.\d+/),
+  ]);
 });
 
 describe("what a session may do", () => {
@@ -106,11 +146,19 @@ describe("what a session may do", () => {
     ["from another origin", { "x-rouse-console": "1", origin: "http://evil.example" }, 401],
   ])("%s", async (_name, headers, status) => {
     const session = await cookie();
-    expect((await ask("/admin/v1/status", { headers: { cookie: session, ...headers } })).status).toBe(status);
-    expect((await ask("/admin/v1/reload", { method: "POST", headers: { cookie: session, ...headers } })).status).toBe(status);
+    expect(
+      (await ask("/admin/v1/status", { headers: { cookie: session, ...headers } })).status,
+    ).toBe(status);
+    expect(
+      (await ask("/admin/v1/reload", { method: "POST", headers: { cookie: session, ...headers } }))
+        .status,
+    ).toBe(status);
     // Nothing but the operator's interface.
     expect((await ask("/metrics", { headers: { cookie: session, ...headers } })).status).toBe(401);
-    expect((await ask("/hooks/wake", { method: "POST", headers: { cookie: session, ...headers } })).status).toBe(401);
+    expect(
+      (await ask("/hooks/wake", { method: "POST", headers: { cookie: session, ...headers } }))
+        .status,
+    ).toBe(401);
   });
 });
 
@@ -122,16 +170,25 @@ it("pages bring nothing from elsewhere and stand in no frame", async () => {
     expect(policy).toContain("default-src 'none'");
     expect(policy).toContain("frame-ancestors 'none'");
     expect(policy).not.toMatch(/unsafe|https?:/);
-    expect([headers.get("x-content-type-options"), headers.get("referrer-policy")]).toEqual(["nosniff", "no-referrer"]);
+    expect([headers.get("x-content-type-options"), headers.get("referrer-policy")]).toEqual([
+      "nosniff",
+      "no-referrer",
+    ]);
   }
-  const texts = ["signin.html", "building.html", "home.html"].map((name) => readFileSync(join(ROOT, "src/http/console", name), "utf8"));
+  const texts = ["signin.html", "building.html", "home.html"].map((name) =>
+    readFileSync(join(ROOT, "src/http/console", name), "utf8"),
+  );
   for (const text of [...texts, (await openPage(session)).text]) {
     expect(text).not.toMatch(/https?:\/\/|<style|style=|onclick|<script>/);
   }
 });
 
 it("is where the operator's routes are", async () => {
-  const own = await createWorld({ start: false, workers: false, config: { gateway: { adminPort: 0 } } });
+  const own = await createWorld({
+    start: false,
+    workers: false,
+    config: { gateway: { adminPort: 0 } },
+  });
   const { url, adminUrl } = await own.gateway.start();
   expect((await fetch(`${url}/console`)).status).toBe(404);
   expect((await fetch(`${adminUrl}/console`)).status).toBe(401);
@@ -142,16 +199,31 @@ describe("GET /docs", () => {
   it("shows every route of the document, its fields and an example", async () => {
     const answer = await ask("/docs");
     const page = await answer.text();
-    expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/html; charset=UTF-8"]);
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([
+      200,
+      "text/html; charset=UTF-8",
+    ]);
     const { paths } = (await (await ask("/openapi.json")).json()) as { paths: object };
     for (const path of Object.keys(paths)) expect(page).toContain(path);
-    for (const words of ["sessionKey", "timeoutSeconds", "curl -sS -X POST", `${world.url}/hooks/agent`]) expect(page).toContain(words);
+    for (const words of [
+      "sessionKey",
+      "timeoutSeconds",
+      "curl -sS -X POST",
+      `${world.url}/hooks/agent`,
+    ])
+      expect(page).toContain(words);
     expect(page).not.toMatch(/<script|style="/);
-    expect((await ask("/docs/style.css")).headers.get("content-type")).toBe("text/css; charset=utf-8");
+    expect((await ask("/docs/style.css")).headers.get("content-type")).toBe(
+      "text/css; charset=utf-8",
+    );
   });
 
   it("is not there with gateway.docs: false", async () => {
-    const own = await createWorld({ start: false, workers: false, config: { gateway: { docs: false } } });
+    const own = await createWorld({
+      start: false,
+      workers: false,
+      config: { gateway: { docs: false } },
+    });
     expect((await own.get("/docs", {})).status).toBe(404);
     expect((await own.get("/docs/style.css", {})).status).toBe(404);
     await own.stop();

@@ -50,14 +50,24 @@ const mapping = (id: string, more: object): object => ({ id, match: { path: id }
 const MAPPINGS = [
   mapping("code", { transform: { module: "fails.ts" } }),
   mapping("each", { forEach: "orders", transform: { module: "fails.ts" } }),
-  mapping("together", { transform: { module: "together.js" }, coalesce: { windowSeconds: 0.3, key: "{{shop}}" } }),
-  mapping("jsonata", { transform: { jsonata: "{\n  'message': 'for ' & who,\n  'name': $number(who)\n}" } }),
+  mapping("together", {
+    transform: { module: "together.js" },
+    coalesce: { windowSeconds: 0.3, key: "{{shop}}" },
+  }),
+  mapping("jsonata", {
+    transform: { jsonata: "{\n  'message': 'for ' & who,\n  'name': $number(who)\n}" },
+  }),
   mapping("template", { messageTemplate: ["Total:", "{{ 1 + payload.who }}"] }),
   mapping("slow", {
-    messageTemplate: "{{ $count($map([1..300], function($v) { $count($map([1..300], function($w) { $w })) })) & $number(who) }}",
+    messageTemplate:
+      "{{ $count($map([1..300], function($v) { $count($map([1..300], function($w) { $w })) })) & $number(who) }}",
   }),
   { id: "when", match: { path: "when", when: "$uppercase(count) = 'A'" }, messageTemplate: "x" },
-  { id: "other", match: { path: "when", payload: { count: "no" }, when: "$lowercase(who) > 1" }, messageTemplate: "x" },
+  {
+    id: "other",
+    match: { path: "when", payload: { count: "no" }, when: "$lowercase(who) > 1" },
+    messageTemplate: "x",
+  },
 ];
 
 interface Both {
@@ -67,9 +77,21 @@ interface Both {
 
 async function begin(config: object): Promise<Both> {
   const cli = await createCli();
-  const files = { "transforms/fails.ts": FAILS, "transforms/together.js": TOGETHER, "transforms/lib/total.ts": TOTAL };
+  const files = {
+    "transforms/fails.ts": FAILS,
+    "transforms/together.js": TOGETHER,
+    "transforms/lib/total.ts": TOTAL,
+  };
   const hooks = { transformTimeoutSeconds: 2, mappings: MAPPINGS };
-  return { cli, world: await createWorld({ dir: cli.dir, config: { hooks, ...config }, files, logLevel: "trace" }) };
+  return {
+    cli,
+    world: await createWorld({
+      dir: cli.dir,
+      config: { hooks, ...config },
+      files,
+      logLevel: "trace",
+    }),
+  };
 }
 
 const idOf = ({ body }: Answer): string => (body.requestId ?? body.eventId) as string;
@@ -77,9 +99,13 @@ const idOf = ({ body }: Answer): string => (body.requestId ?? body.eventId) as s
 function debugTests(both: () => Both): void {
   const detailOf = async (id: string): Promise<EventDetail> =>
     (await both().world.admin(`/admin/v1/events/${id}`)).body.event as EventDetail;
-  const shown = async (id: string): Promise<string> => (await both().cli.rouse(["events", "show", id])).out;
+  const shown = async (id: string): Promise<string> =>
+    (await both().cli.rouse(["events", "show", id])).out;
   /** Posts, and gives what the operator sees of it. */
-  const post = async (path: string, body: object): Promise<{ answer: Answer; event: EventDetail; out: string }> => {
+  const post = async (
+    path: string,
+    body: object,
+  ): Promise<{ answer: Answer; event: EventDetail; out: string }> => {
     const answer = await both().world.post(`/hooks/${path}`, body);
     const id = idOf(answer);
     return { answer, event: await detailOf(id), out: await shown(id) };
@@ -102,7 +128,10 @@ function debugTests(both: () => Both): void {
           field: "transform.module",
           error: {
             message: `Error: no total of undefined for ${CANARY}\ncaused by TypeError: Cannot read properties of undefined (reading 'reduce')`,
-            frames: [expect.stringMatching(/^lib\/total\.ts:8:\d+ /), expect.stringMatching(/^fails\.ts:13:\d+ /)],
+            frames: [
+              expect.stringMatching(/^lib\/total\.ts:8:\d+ /),
+              expect.stringMatching(/^fails\.ts:13:\d+ /),
+            ],
           },
           console: [
             { stream: "stdout", text: `order of ${CANARY}` },
@@ -131,7 +160,10 @@ function debugTests(both: () => Both): void {
     ["exit", "ended its process"],
   ])("keeps what was printed before a module that ends by: %s", async (how, reason) => {
     const { answer, event } = await post("code", { how, who: CANARY });
-    expect([answer.status, answer.body.error.message]).toEqual([500, expect.stringContaining(reason)]);
+    expect([answer.status, answer.body.error.message]).toEqual([
+      500,
+      expect.stringContaining(reason),
+    ]);
     expect(linesOf(event)).toEqual(expect.arrayContaining([`order of ${CANARY}`, "two", "lines"]));
   });
 
@@ -201,53 +233,71 @@ function debugTests(both: () => Both): void {
       },
     ]);
     const when = await post("when", { count: 5, who: CANARY });
-    expect(when.event.debug?.notes).toMatchObject([{ mapping: "when", field: "match.when", error: { line: 1, column: 1 } }]);
+    expect(when.event.debug?.notes).toMatchObject([
+      { mapping: "when", field: "match.when", error: { line: 1, column: 1 } },
+    ]);
   });
 
   it("shows the same of an expression that had to run in a child", async () => {
     const { event } = await post("slow", { who: CANARY });
     expect(event.debug?.notes).toMatchObject([
-      { mapping: "slow", field: "messageTemplate", error: { line: 1, message: expect.stringContaining(CANARY) } },
+      {
+        mapping: "slow",
+        field: "messageTemplate",
+        error: { line: 1, message: expect.stringContaining(CANARY) },
+      },
     ]);
   });
 
   it("keeps it of a replay, which is an event of its own", async () => {
     const { event } = await post("code", { how: "throw", who: CANARY });
-    const { result } = JSON.parse((await both().cli.rouse(["events", "replay", event.id, "--json"])).out) as {
+    const { result } = JSON.parse(
+      (await both().cli.rouse(["events", "replay", event.id, "--json"])).out,
+    ) as {
       result: { newEventId: string };
     };
     expect((await detailOf(result.newEventId)).debug).toEqual(event.debug);
   });
 
-  it.each(["throw", "fine"])("keeps with a run what its collected events came to together: %s", async (how) => {
-    const { world, cli } = both();
-    const first = await world.post("/hooks/together", { shop: how, id: 1, how });
-    await world.post("/hooks/together", { shop: how, id: 2, how });
-    const { runId } = first.body as { runId: string };
-    const run = await world.until(async () => {
-      const { run: found } = (await world.admin(`/admin/v1/runs/${runId}`)).body;
-      return found.endedAt !== null && found;
-    });
-    expect(run.debug.notes).toMatchObject([
-      {
-        mapping: "together",
-        console: [{ stream: "stdout", text: "2 events: 1,2" }],
-        ...(how === "throw" ? { error: { message: `Error: not together: ${CANARY}` } } : {}),
-      },
-    ]);
-    const { out } = await cli.rouse(["runs", "show", runId]);
-    expect(out).toContain("\n  console: 2 events: 1,2\n");
-    expect(out.includes(CANARY)).toBe(how === "throw");
-    // What the sender may ask for has none of it.
-    const receipt = JSON.stringify((await world.get(`/hooks/runs/${runId}`)).body);
-    expect([receipt.includes(CANARY), receipt.includes("2 events"), receipt.includes("debug")]).toEqual([false, false, false]);
-    expect((await detailOf(idOf(first))).debug?.notes).toMatchObject([{ console: [{ text: "1 events: 1" }] }]);
-  });
+  it.each(["throw", "fine"])(
+    "keeps with a run what its collected events came to together: %s",
+    async (how) => {
+      const { world, cli } = both();
+      const first = await world.post("/hooks/together", { shop: how, id: 1, how });
+      await world.post("/hooks/together", { shop: how, id: 2, how });
+      const { runId } = first.body as { runId: string };
+      const run = await world.until(async () => {
+        const { run: found } = (await world.admin(`/admin/v1/runs/${runId}`)).body;
+        return found.endedAt !== null && found;
+      });
+      expect(run.debug.notes).toMatchObject([
+        {
+          mapping: "together",
+          console: [{ stream: "stdout", text: "2 events: 1,2" }],
+          ...(how === "throw" ? { error: { message: `Error: not together: ${CANARY}` } } : {}),
+        },
+      ]);
+      const { out } = await cli.rouse(["runs", "show", runId]);
+      expect(out).toContain("\n  console: 2 events: 1,2\n");
+      expect(out.includes(CANARY)).toBe(how === "throw");
+      // What the sender may ask for has none of it.
+      const receipt = JSON.stringify((await world.get(`/hooks/runs/${runId}`)).body);
+      expect([
+        receipt.includes(CANARY),
+        receipt.includes("2 events"),
+        receipt.includes("debug"),
+      ]).toEqual([false, false, false]);
+      expect((await detailOf(idOf(first))).debug?.notes).toMatchObject([
+        { console: [{ text: "1 events: 1" }] },
+      ]);
+    },
+  );
 
   it("never logs any of it", () => {
     expect(both().world.logged.length).toBeGreaterThan(0);
     const log = both().world.logged.join("");
-    for (const secret of [CANARY, "order of", "2 events:", "no total of", "Unable to cast"]) expect(log).not.toContain(secret);
+    for (const secret of [CANARY, "order of", "2 events:", "no total of", "Unable to cast"])
+      expect(log).not.toContain(secret);
   });
 }
 
@@ -264,21 +314,34 @@ describe("debugging what came in", () => {
 
   it("`hooks test` shows the same, of a payload and of a recorded event, and as JSON", async () => {
     await both.cli.write("order.json", { how: "throw", who: CANARY });
-    const { code, out } = await both.cli.rouse(["hooks", "test", "code", "--payload", "order.json"]);
+    const { code, out } = await both.cli.rouse([
+      "hooks",
+      "test",
+      "code",
+      "--payload",
+      "order.json",
+    ]);
     expect(code).toBe(1);
     expect(out).toContain("transform_failed: the transform fails.ts threw an error\n");
-    expect(out).toContain(`\ntransform.module of code\n  Error: no total of undefined for ${CANARY}\n  caused by TypeError: `);
+    expect(out).toContain(
+      `\ntransform.module of code\n  Error: no total of undefined for ${CANARY}\n  caused by TypeError: `,
+    );
     expect(out).toMatch(/\n {4}at fails\.ts:13:\d+ /);
     expect(out).toContain(`\n  console: order of ${CANARY}\n`);
     const answer = await both.world.post("/hooks/jsonata", { who: CANARY });
     const again = await both.cli.rouse(["hooks", "test", "--event", idOf(answer)]);
     expect(again.out).toContain(`Unable to cast value to a number: "${CANARY}"`);
     expect(again.out).toContain("line 3, column 11:\n");
-    const json = JSON.parse((await both.cli.rouse(["hooks", "test", "code", "--payload", "order.json", "--json"])).out) as {
+    const json = JSON.parse(
+      (await both.cli.rouse(["hooks", "test", "code", "--payload", "order.json", "--json"])).out,
+    ) as {
       debug: { notes: object[] };
     };
     expect(json.debug.notes).toMatchObject([
-      { field: "transform.module", error: { frames: [expect.stringMatching(/^lib/), expect.stringMatching(/^fails/)] } },
+      {
+        field: "transform.module",
+        error: { frames: [expect.stringMatching(/^lib/), expect.stringMatching(/^fails/)] },
+      },
     ]);
     await both.cli.write("good.json", { who: "Ann" });
     const good = await both.cli.rouse(["hooks", "test", "code", "--payload", "good.json"]);
@@ -287,7 +350,9 @@ describe("debugging what came in", () => {
 
   it("says nothing where nothing was printed and nothing failed", async () => {
     const { body } = await both.world.post("/hooks/agent", { message: "hello" });
-    expect((await both.world.admin(`/admin/v1/events/${body.eventId}`)).body.event.debug).toBeNull();
+    expect(
+      (await both.world.admin(`/admin/v1/events/${body.eventId}`)).body.event.debug,
+    ).toBeNull();
   });
 });
 
@@ -315,14 +380,19 @@ describe("a module that does not compile", () => {
     const { writeFile, mkdir } = await import("node:fs/promises");
     await mkdir(`${cli.dir}/transforms`);
     for (const [name, text] of Object.entries({
-      "types.ts": "interface A {\n  b: string;\n}\nconst first: A = { b: };\nexport default () => ({ message: first.b });\n",
+      "types.ts":
+        "interface A {\n  b: string;\n}\nconst first: A = { b: };\nexport default () => ({ message: first.b });\n",
       "broken.ts": "export const one = 1;\nexport const two = (;\n",
-      "imports.ts": 'import { two } from "./broken.ts";\nexport default () => ({ message: two });\n',
+      "imports.ts":
+        'import { two } from "./broken.ts";\nexport default () => ({ message: two });\n',
       "plain.js": "export default () => {\n\treturn { message: 'x' ;\n};\n",
-      "runs.ts": "type T = { a?: { b: string } };\nconst none: T = {};\n\nconsole.log(none.a!.b);\nexport default () => null;\n",
+      "runs.ts":
+        "type T = { a?: { b: string } };\nconst none: T = {};\n\nconsole.log(none.a!.b);\nexport default () => null;\n",
     }))
       await writeFile(`${cli.dir}/transforms/${name}`, text);
-    await cli.write("rouse.json5", { hooks: { enabled: true, token: "canary-token-0123456789", mappings } });
+    await cli.write("rouse.json5", {
+      hooks: { enabled: true, token: "canary-token-0123456789", mappings },
+    });
     await cli.write("a.json", {});
   });
   afterAll(() => cli.close());
@@ -331,16 +401,29 @@ describe("a module that does not compile", () => {
     ["config validate", ["config", "validate"]],
     ["start", ["start"]],
     ["hooks test", ["hooks", "test", "plain-js", "--payload", "a.json"]],
-  ])("is shown in full by %s: file, line, column, and the line with a caret", async (_name, args) => {
-    const { code, err } = await cli.rouse(args);
-    expect(code).toBe(3);
-    for (const [at, said, excerpt] of [
-      ["types.ts:4:23", 'Unexpected "}"', ["const first: A = { b: };", `${" ".repeat(22)}^`]],
-      ["broken.ts:2:21", 'Unexpected ";"', ["export const two = (;", `${" ".repeat(20)}^`]],
-      ["plain.js:2:24", 'Expected "}" but found ";"', ["\treturn { message: 'x' ;", `\t${" ".repeat(22)}^`]],
-    ] as const)
-      expect(err).toContain(`cannot be loaded: ${at}: ${said}\n    ${excerpt[0]}\n    ${excerpt[1]}\n`);
-    expect(err).toMatch(/cannot be loaded: TypeError: Cannot read properties of undefined \(reading 'b'\)\n {4}at runs\.ts:4:\d+\n/);
-    expect(err).toMatch(/^(?: {2})?rouse\.json5:1:\d+ {2}hooks\.mappings\[0\]\.transform\.module: /m);
-  });
+  ])(
+    "is shown in full by %s: file, line, column, and the line with a caret",
+    async (_name, args) => {
+      const { code, err } = await cli.rouse(args);
+      expect(code).toBe(3);
+      for (const [at, said, excerpt] of [
+        ["types.ts:4:23", 'Unexpected "}"', ["const first: A = { b: };", `${" ".repeat(22)}^`]],
+        ["broken.ts:2:21", 'Unexpected ";"', ["export const two = (;", `${" ".repeat(20)}^`]],
+        [
+          "plain.js:2:24",
+          'Expected "}" but found ";"',
+          ["\treturn { message: 'x' ;", `\t${" ".repeat(22)}^`],
+        ],
+      ] as const)
+        expect(err).toContain(
+          `cannot be loaded: ${at}: ${said}\n    ${excerpt[0]}\n    ${excerpt[1]}\n`,
+        );
+      expect(err).toMatch(
+        /cannot be loaded: TypeError: Cannot read properties of undefined \(reading 'b'\)\n {4}at runs\.ts:4:\d+\n/,
+      );
+      expect(err).toMatch(
+        /^(?: {2})?rouse\.json5:1:\d+ {2}hooks\.mappings\[0\]\.transform\.module: /m,
+      );
+    },
+  );
 });

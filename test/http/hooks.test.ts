@@ -7,7 +7,10 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const anonymous = (path: string, init: Omit<RequestInit, "headers"> & { headers?: Record<string, string> } = {}) =>
+const anonymous = (
+  path: string,
+  init: Omit<RequestInit, "headers"> & { headers?: Record<string, string> } = {},
+) =>
   world.gateway.fetch(
     new Request(`http://127.0.0.1${path}`, {
       method: "POST",
@@ -19,33 +22,65 @@ const anonymous = (path: string, init: Omit<RequestInit, "headers"> & { headers?
 
 describe("authentication", () => {
   it("accepts the three forms of the token and warns about the query's", async () => {
-    expect((await anonymous("/hooks/agent", { headers: { authorization: `bEaReR ${TOKEN}` } })).status).toBe(202);
-    expect((await anonymous("/hooks/agent", { headers: { "x-gateway-token": TOKEN } })).status).toBe(202);
+    expect(
+      (await anonymous("/hooks/agent", { headers: { authorization: `bEaReR ${TOKEN}` } })).status,
+    ).toBe(202);
+    expect(
+      (await anonymous("/hooks/agent", { headers: { "x-gateway-token": TOKEN } })).status,
+    ).toBe(202);
     const query = await anonymous(`/hooks/agent?token=${TOKEN}`);
     expect(query.status).toBe(202);
     expect(query.headers.get("deprecation")).toBe("true");
   });
 
   it("takes the first form that is present, with no second try", async () => {
-    const response = await anonymous(`/hooks/agent?token=${TOKEN}`, { headers: { authorization: "Bearer wrong" } });
+    const response = await anonymous(`/hooks/agent?token=${TOKEN}`, {
+      headers: { authorization: "Bearer wrong" },
+    });
     expect(response.status).toBe(401);
-    expect(await response.json()).toMatchObject({ ok: false, error: { code: "unauthorized" }, requestId: expect.stringMatching(/^req_/) });
+    expect(await response.json()).toMatchObject({
+      ok: false,
+      error: { code: "unauthorized" },
+      requestId: expect.stringMatching(/^req_/),
+    });
   });
 
   it("does not count another scheme than Bearer as a form of the token: a proxy's basic authentication may stand beside one", async () => {
     const basic = `Basic ${Buffer.from("proxy:password").toString("base64")}`;
-    expect((await anonymous("/hooks/agent", { headers: { authorization: basic, "x-gateway-token": TOKEN } })).status).toBe(202);
-    expect((await anonymous(`/hooks/agent?token=${TOKEN}`, { headers: { authorization: basic } })).status).toBe(202);
+    expect(
+      (
+        await anonymous("/hooks/agent", {
+          headers: { authorization: basic, "x-gateway-token": TOKEN },
+        })
+      ).status,
+    ).toBe(202);
+    expect(
+      (await anonymous(`/hooks/agent?token=${TOKEN}`, { headers: { authorization: basic } }))
+        .status,
+    ).toBe(202);
     const { eventId } = (await (
-      await anonymous("/hooks/wake", { headers: { authorization: basic, "x-gateway-token": TOKEN } })
+      await anonymous("/hooks/wake", {
+        headers: { authorization: basic, "x-gateway-token": TOKEN },
+      })
     ).json()) as { eventId: string };
-    expect((await world.get(`/hooks/events/${eventId}`, { authorization: basic, "x-gateway-token": TOKEN })).status).toBe(200);
+    expect(
+      (
+        await world.get(`/hooks/events/${eventId}`, {
+          authorization: basic,
+          "x-gateway-token": TOKEN,
+        })
+      ).status,
+    ).toBe(200);
     const wrong: Record<string, string>[] = [
       { authorization: basic },
       { authorization: basic, "x-gateway-token": "wrong" },
       { authorization: "Bearer", "x-gateway-token": TOKEN },
     ];
-    for (const headers of wrong) expect([headers, (await anonymous("/hooks/agent", { headers })).status]).toEqual([headers, 401]);
+    for (const headers of wrong)
+      expect([headers, (await anonymous("/hooks/agent", { headers })).status]).toEqual([
+        headers,
+        401,
+      ]);
   });
 
   it("answers 405 before authentication, 404 outside the base path", async () => {
@@ -59,13 +94,17 @@ describe("authentication", () => {
     const own = await createWorld({ workers: false });
     let last = 0;
     for (let i = 0; i < 25; i++) {
-      const response = await own.gateway.fetch(new Request("http://127.0.0.1/hooks/wake", { method: "POST", body: "{}" }));
+      const response = await own.gateway.fetch(
+        new Request("http://127.0.0.1/hooks/wake", { method: "POST", body: "{}" }),
+      );
       last = response.status;
       if (last === 429) expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
     }
     expect(last).toBe(429);
     expect((await own.post("/hooks/wake", { text: "still" })).status).toBe(200);
-    const after = await own.gateway.fetch(new Request("http://127.0.0.1/hooks/wake", { method: "POST", body: "{}" }));
+    const after = await own.gateway.fetch(
+      new Request("http://127.0.0.1/hooks/wake", { method: "POST", body: "{}" }),
+    );
     expect(after.status).toBe(401);
     const refusals = await own.admin("/admin/v1/refusals");
     expect(JSON.stringify(refusals.body)).toContain("no_token");
@@ -73,9 +112,15 @@ describe("authentication", () => {
   });
 
   it("refuses a query token where the config says so", async () => {
-    const own = await createWorld({ workers: false, config: { hooks: { allowQueryToken: false } } });
+    const own = await createWorld({
+      workers: false,
+      config: { hooks: { allowQueryToken: false } },
+    });
     const response = await own.gateway.fetch(
-      new Request(`http://127.0.0.1/hooks/wake?token=${TOKEN}`, { method: "POST", body: '{"text":"x"}' }),
+      new Request(`http://127.0.0.1/hooks/wake?token=${TOKEN}`, {
+        method: "POST",
+        body: '{"text":"x"}',
+      }),
     );
     expect(response.status).toBe(401);
     await own.stop();
@@ -84,12 +129,23 @@ describe("authentication", () => {
 
 describe("POST /hooks/wake", () => {
   it("answers 200 with the event's id, and records the event", async () => {
-    const answer = await world.post("/hooks/wake", { text: "Backup finished", mode: "next-heartbeat" });
+    const answer = await world.post("/hooks/wake", {
+      text: "Backup finished",
+      mode: "next-heartbeat",
+    });
     expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({ ok: true, eventId: expect.stringMatching(/^evt_/), mode: "next-heartbeat" });
+    expect(answer.body).toEqual({
+      ok: true,
+      eventId: expect.stringMatching(/^evt_/),
+      mode: "next-heartbeat",
+    });
     expect(answer.headers.get("x-request-id")).toBe(answer.body.eventId);
     const receipt = await world.get(`/hooks/events/${answer.body.eventId}`);
-    expect(receipt.body.event).toMatchObject({ outcome: "accepted", path: "wake", actions: [{ kind: "wake" }] });
+    expect(receipt.body.event).toMatchObject({
+      outcome: "accepted",
+      path: "wake",
+      actions: [{ kind: "wake" }],
+    });
   });
 
   it.each([
@@ -108,23 +164,37 @@ describe("POST /hooks/wake", () => {
 it("treats null for an optional field as absent, and refuses it for a required one", async () => {
   const wake = await world.post("/hooks/wake", { text: "x", mode: null, idempotencyKey: null });
   expect([wake.status, wake.body.mode]).toEqual([200, "now"]);
-  const optional = "name agentId sessionKey wakeMode deliver channel to model thinking timeoutSeconds idempotencyKey".split(" ");
+  const optional =
+    "name agentId sessionKey wakeMode deliver channel to model thinking timeoutSeconds idempotencyKey".split(
+      " ",
+    );
   const nulls = Object.fromEntries(optional.map((field) => [field, null]));
   const { status, body } = await world.post("/hooks/agent", { message: "x", ...nulls });
   expect([status, body.warnings]).toEqual([202, undefined]);
   const { run } = (await world.get(`/hooks/runs/${body.runId}`)).body;
-  expect(run).toMatchObject({ name: "Hook", agentId: "main", sessionKey: expect.stringMatching(/^hook:/) });
+  expect(run).toMatchObject({
+    name: "Hook",
+    agentId: "main",
+    sessionKey: expect.stringMatching(/^hook:/),
+  });
   const strict = await createWorld({
     workers: false,
     config: { hooks: { allowRequestSessionKey: false, allowRequestRecipient: false } },
   });
-  expect((await strict.post("/hooks/agent", { message: "x", sessionKey: null, to: null, channel: null })).status).toBe(202);
+  expect(
+    (await strict.post("/hooks/agent", { message: "x", sessionKey: null, to: null, channel: null }))
+      .status,
+  ).toBe(202);
   await strict.stop();
 });
 
 describe("POST /hooks/agent", () => {
   it("answers 202 with where to look", async () => {
-    const answer = await world.post("/hooks/agent", { message: "Summarise", sessionKey: "hook:a", unknownField: 1 });
+    const answer = await world.post("/hooks/agent", {
+      message: "Summarise",
+      sessionKey: "hook:a",
+      unknownField: 1,
+    });
     expect(answer.status).toBe(202);
     expect(answer.body).toMatchObject({
       ok: true,
@@ -134,7 +204,13 @@ describe("POST /hooks/agent", () => {
     });
     expect(answer.headers.get("location")).toBe(`/hooks/runs/${answer.body.runId}`);
     const run = await world.get(`/hooks/runs/${answer.body.runId}`);
-    expect(run.body.run).toMatchObject({ status: "queued", agentId: "main", sessionKey: "hook:a", name: "Hook", attempts: 0 });
+    expect(run.body.run).toMatchObject({
+      status: "queued",
+      agentId: "main",
+      sessionKey: "hook:a",
+      name: "Hook",
+      attempts: 0,
+    });
   });
 
   it.each([
@@ -160,7 +236,9 @@ describe("POST /hooks/agent", () => {
 
   it("names every problem at once", async () => {
     const answer = await world.post("/hooks/agent", { message: 1, deliver: 2, to: 3 });
-    expect(answer.body.error.issues.map((issue: { path: string }) => issue.path).toSorted()).toEqual(["deliver", "message", "to"]);
+    expect(
+      answer.body.error.issues.map((issue: { path: string }) => issue.path).toSorted(),
+    ).toEqual(["deliver", "message", "to"]);
   });
 
   it("accepts a channel that is known but not configured, with a warning", async () => {
@@ -170,34 +248,59 @@ describe("POST /hooks/agent", () => {
   });
 
   it("cuts what is too long and says so", async () => {
-    const answer = await world.post("/hooks/agent", { message: "x".repeat(40_000), name: "n\n".repeat(300), timeoutSeconds: 999_999 });
+    const answer = await world.post("/hooks/agent", {
+      message: "x".repeat(40_000),
+      name: "n\n".repeat(300),
+      timeoutSeconds: 999_999,
+    });
     expect(answer.body.warnings).toHaveLength(3);
   });
 
   it("makes session keys that the config allows, and takes `*` for all agents", async () => {
     const keyWith = async (allowedSessionKeyPrefixes: string[]) => {
       const hooks = { allowedSessionKeyPrefixes, allowedAgentIds: ["*"] };
-      const own = await createWorld({ workers: false, config: { hooks, agents: { list: [{ id: "a" }, { id: "b" }] } } });
+      const own = await createWorld({
+        workers: false,
+        config: { hooks, agents: { list: [{ id: "a" }, { id: "b" }] } },
+      });
       const { status, body } = await own.post("/hooks/agent", { message: "x", agentId: "b" });
       await own.stop();
       return [status, body.sessionKey];
     };
-    expect(await keyWith(["team:", "hook:"])).toEqual([202, expect.stringMatching(/^hook:[0-9a-f-]{36}$/)]);
-    expect(await keyWith(["team:a:", "hook:github:"])).toEqual([202, expect.stringMatching(/^team:a:[0-9a-f-]{36}$/)]);
+    expect(await keyWith(["team:", "hook:"])).toEqual([
+      202,
+      expect.stringMatching(/^hook:[0-9a-f-]{36}$/),
+    ]);
+    expect(await keyWith(["team:a:", "hook:github:"])).toEqual([
+      202,
+      expect.stringMatching(/^team:a:[0-9a-f-]{36}$/),
+    ]);
   });
 
   it("binds what requests may choose to the config", async () => {
     const own = await createWorld({
       workers: false,
       config: {
-        hooks: { allowRequestSessionKey: false, allowRequestRecipient: false, allowedAgentIds: ["a"] },
+        hooks: {
+          allowRequestSessionKey: false,
+          allowRequestRecipient: false,
+          allowedAgentIds: ["a"],
+        },
         agents: { list: [{ id: "a" }, { id: "b" }], defaults: { models: [] } },
       },
     });
-    expect((await own.post("/hooks/agent", { message: "x", sessionKey: "hook:y" })).body.error.code).toBe("session_key_not_allowed");
-    expect((await own.post("/hooks/agent", { message: "x", channel: "last" })).body.error.code).toBe("invalid_recipient");
-    expect((await own.post("/hooks/agent", { message: "x", agentId: "b" })).body.error.code).toBe("agent_not_allowed");
-    expect((await own.post("/hooks/agent", { message: "x", model: "builtin/echo" })).body.error.code).toBe("model_not_allowed");
+    expect(
+      (await own.post("/hooks/agent", { message: "x", sessionKey: "hook:y" })).body.error.code,
+    ).toBe("session_key_not_allowed");
+    expect(
+      (await own.post("/hooks/agent", { message: "x", channel: "last" })).body.error.code,
+    ).toBe("invalid_recipient");
+    expect((await own.post("/hooks/agent", { message: "x", agentId: "b" })).body.error.code).toBe(
+      "agent_not_allowed",
+    );
+    expect(
+      (await own.post("/hooks/agent", { message: "x", model: "builtin/echo" })).body.error.code,
+    ).toBe("model_not_allowed");
     expect((await own.post("/hooks/agent", { message: "x" })).status).toBe(202);
     await own.stop();
   });
@@ -218,12 +321,21 @@ describe("bodies", () => {
   it("reads forms, a form's JSON payload, multipart fields, +json, and JSON that curl calls a form", async () => {
     const forms: [string | Uint8Array, string][] = [
       ["message=from+a+form", "application/x-www-form-urlencoded"],
-      [`payload=${encodeURIComponent('{"message":"inside"}')}`, "application/x-www-form-urlencoded"],
+      [
+        `payload=${encodeURIComponent('{"message":"inside"}')}`,
+        "application/x-www-form-urlencoded",
+      ],
       ['{"message":"x"}', "application/cloudevents+json"],
       ['{"message":"x"}', "application/x-www-form-urlencoded"],
-      ['--b\r\ncontent-disposition: form-data; name="message"\r\n\r\nmulti\r\n--b--\r\n', "multipart/form-data; boundary=b"],
+      [
+        '--b\r\ncontent-disposition: form-data; name="message"\r\n\r\nmulti\r\n--b--\r\n',
+        "multipart/form-data; boundary=b",
+      ],
     ];
-    for (const [body, type] of forms) expect((await world.post("/hooks/agent", body, { "content-type": type })).status, type).toBe(202);
+    for (const [body, type] of forms)
+      expect((await world.post("/hooks/agent", body, { "content-type": type })).status, type).toBe(
+        202,
+      );
   });
 
   it.each(['{"message":"a string of fetch"}', ' \n{"message":"with white space"}\n'])(
@@ -232,7 +344,11 @@ describe("bodies", () => {
       for (const type of ["text/plain", "text/plain;charset=UTF-8", "Text/Plain; charset=utf-8"])
         expect((await world.post("/hooks/agent", body, { "content-type": type })).status).toBe(202);
       // What `fetch` does with a string, over a socket.
-      const sent = await fetch(`${world.url}/hooks/agent`, { method: "POST", body, headers: { authorization: `Bearer ${TOKEN}` } });
+      const sent = await fetch(`${world.url}/hooks/agent`, {
+        method: "POST",
+        body,
+        headers: { authorization: `Bearer ${TOKEN}` },
+      });
       expect(sent.status).toBe(202);
     },
   );
@@ -256,22 +372,33 @@ describe("bodies", () => {
   it("names the content type in errors of a body that cannot be read, as far as it is one", async () => {
     const message = async (body: string, type: string): Promise<string> =>
       (await world.post("/hooks/agent", body, { "content-type": type })).body.error.message;
-    expect(await message("{", "application/json")).toMatch(/^the body came as application\/json and is not valid JSON/);
-    expect(await message("x", "image/png; q=1")).toMatch(/^a body of the content type image\/png is not read/);
+    expect(await message("{", "application/json")).toMatch(
+      /^the body came as application\/json and is not valid JSON/,
+    );
+    expect(await message("x", "image/png; q=1")).toMatch(
+      /^a body of the content type image\/png is not read/,
+    );
     const canary = await message("x", "canary canary/<script>");
     expect(canary).toMatch(/^a body of an unknown content type is not read/);
     expect(canary).not.toContain("canary");
   });
 
   it("refuses compressed bodies and bodies over the limit, and records both", async () => {
-    expect((await world.post("/hooks/agent", { message: "x" }, { "content-encoding": "gzip" })).status).toBe(415);
+    expect(
+      (await world.post("/hooks/agent", { message: "x" }, { "content-encoding": "gzip" })).status,
+    ).toBe(415);
     const large = await world.post("/hooks/agent", { message: "x".repeat(300_000) });
     expect([large.status, large.body.error.code]).toEqual([413, "body_too_large"]);
-    expect((await world.get(`/hooks/events/${large.body.requestId}`)).body.event.outcome).toBe("rejected");
+    expect((await world.get(`/hooks/events/${large.body.requestId}`)).body.event.outcome).toBe(
+      "rejected",
+    );
   });
 
   it("leaves prototypes alone", async () => {
-    const answer = await world.post("/hooks/agent", '{"message":"x","__proto__":{"deliver":"bad"},"constructor":{"x":1}}');
+    const answer = await world.post(
+      "/hooks/agent",
+      '{"message":"x","__proto__":{"deliver":"bad"},"constructor":{"x":1}}',
+    );
     expect(answer.status).toBe(202);
     expect(({} as { deliver?: unknown }).deliver).toBeUndefined();
   });
@@ -279,37 +406,68 @@ describe("bodies", () => {
 
 describe("duplicates", () => {
   it("answers a repeat as the first, and refuses another body under the same key", async () => {
-    const first = await world.post("/hooks/agent", { message: "once" }, { "idempotency-key": "k1" });
-    const again = await world.post("/hooks/agent", { message: "once" }, { "idempotency-key": "k1" });
+    const first = await world.post(
+      "/hooks/agent",
+      { message: "once" },
+      { "idempotency-key": "k1" },
+    );
+    const again = await world.post(
+      "/hooks/agent",
+      { message: "once" },
+      { "idempotency-key": "k1" },
+    );
     expect(again.body).toEqual(first.body);
     expect(again.headers.get("idempotent-replayed")).toBe("true");
-    expect((await world.get(`/hooks/events/${again.headers.get("x-request-id")}`)).body.event).toMatchObject({
+    expect(
+      (await world.get(`/hooks/events/${again.headers.get("x-request-id")}`)).body.event,
+    ).toMatchObject({
       outcome: "duplicate",
       duplicateOf: first.body.eventId,
     });
-    const other = await world.post("/hooks/agent", { message: "twice" }, { "idempotency-key": "k1" });
+    const other = await world.post(
+      "/hooks/agent",
+      { message: "twice" },
+      { "idempotency-key": "k1" },
+    );
     expect([other.status, other.body.error.code]).toEqual([409, "idempotency_conflict"]);
   });
 
   it("runs two at the same moment once", async () => {
     const answers = await Promise.all(
-      Array.from({ length: 8 }, () => world.post("/hooks/agent", { message: "race", idempotencyKey: "k2" })),
+      Array.from({ length: 8 }, () =>
+        world.post("/hooks/agent", { message: "race", idempotencyKey: "k2" }),
+      ),
     );
     expect(new Set(answers.map((answer) => answer.body.runId)).size).toBe(1);
-    expect(answers.filter((answer) => answer.headers.get("idempotent-replayed") === "true")).toHaveLength(7);
+    expect(
+      answers.filter((answer) => answer.headers.get("idempotent-replayed") === "true"),
+    ).toHaveLength(7);
   });
 
   it("answers a repeat by the body's key before anything is resolved, and sees another body under it", async () => {
     const first = await world.post("/hooks/agent", { message: "once", idempotencyKey: "kb" });
-    expect((await world.post("/hooks/agent", { message: "once", idempotencyKey: "kb" })).body).toEqual(first.body);
-    expect((await world.post("/hooks/agent", { message: "", idempotencyKey: "kb" })).status).toBe(409);
-    expect((await world.post("/hooks/agent", { message: "x", idempotencyKey: "k".repeat(257) })).status).toBe(400);
+    expect(
+      (await world.post("/hooks/agent", { message: "once", idempotencyKey: "kb" })).body,
+    ).toEqual(first.body);
+    expect((await world.post("/hooks/agent", { message: "", idempotencyKey: "kb" })).status).toBe(
+      409,
+    );
+    expect(
+      (await world.post("/hooks/agent", { message: "x", idempotencyKey: "k".repeat(257) })).status,
+    ).toBe(400);
   });
 
   it("does not bind a key to a refusal, and refuses a key that is too long", async () => {
-    expect((await world.post("/hooks/agent", { message: "" }, { "idempotency-key": "k3" })).status).toBe(400);
-    expect((await world.post("/hooks/agent", { message: "x" }, { "idempotency-key": "k3" })).status).toBe(202);
-    expect((await world.post("/hooks/agent", { message: "x" }, { "idempotency-key": "k".repeat(257) })).status).toBe(400);
+    expect(
+      (await world.post("/hooks/agent", { message: "" }, { "idempotency-key": "k3" })).status,
+    ).toBe(400);
+    expect(
+      (await world.post("/hooks/agent", { message: "x" }, { "idempotency-key": "k3" })).status,
+    ).toBe(202);
+    expect(
+      (await world.post("/hooks/agent", { message: "x" }, { "idempotency-key": "k".repeat(257) }))
+        .status,
+    ).toBe(400);
   });
 });
 
@@ -318,7 +476,13 @@ describe("receipts and operations", () => {
     const { body } = await world.post("/hooks/agent", { message: "x" });
     expect((await world.get(`/hooks/runs/${body.runId}`, {})).status).toBe(404);
     expect((await world.get(`/hooks/runs/${body.runId}?token=${TOKEN}`, {})).status).toBe(404);
-    expect((await world.get(`/hooks/runs/${body.runId}`, { authorization: `Bearer ${world.gateway.operatorToken}` })).status).toBe(200);
+    expect(
+      (
+        await world.get(`/hooks/runs/${body.runId}`, {
+          authorization: `Bearer ${world.gateway.operatorToken}`,
+        })
+      ).status,
+    ).toBe(200);
     expect((await world.get("/hooks/runs/run_nothing")).status).toBe(404);
   });
 
@@ -327,15 +491,22 @@ describe("receipts and operations", () => {
     expect(await world.get("/readyz", {})).toMatchObject({ status: 200, body: "ready" });
     expect((await world.get("/metrics")).status).toBe(401);
     expect((await world.get("/readyz?detail")).status).toBe(401);
-    expect((await world.admin("/readyz?detail")).body).toMatchObject({ ready: true, workers: false });
+    expect((await world.admin("/readyz?detail")).body).toMatchObject({
+      ready: true,
+      workers: false,
+    });
     expect((await world.admin("/metrics")).body).toContain("rouse_");
     expect((await world.admin("/admin/v1/events")).status).toBe(200);
   });
 
   it("publishes an OpenAPI document with the interface's paths", async () => {
     const { body } = await world.get("/openapi.json", {});
-    expect(Object.keys(body.paths)).toEqual(expect.arrayContaining(["/hooks/wake", "/hooks/agent", "/hooks/{name}", "/hooks/runs/{id}"]));
-    expect(body.paths["/hooks/agent"].post.requestBody.content["application/json"].schema.required).toEqual(["message"]);
+    expect(Object.keys(body.paths)).toEqual(
+      expect.arrayContaining(["/hooks/wake", "/hooks/agent", "/hooks/{name}", "/hooks/runs/{id}"]),
+    );
+    expect(
+      body.paths["/hooks/agent"].post.requestBody.content["application/json"].schema.required,
+    ).toEqual(["message"]);
   });
 
   it("answers 404 for every hook while hooks are off", async () => {

@@ -60,7 +60,12 @@ afterAll(() => world.stop());
 function open(
   send: string,
   to: { url: string } = world,
-): { socket: Socket; text(): string; closed: Promise<void>; until(pattern: RegExp): Promise<string> } {
+): {
+  socket: Socket;
+  text(): string;
+  closed: Promise<void>;
+  until(pattern: RegExp): Promise<string>;
+} {
   const { hostname, port } = new URL(to.url);
   let text = "";
   const socket = connect(Number(port), hostname, () => socket.write(send));
@@ -79,26 +84,39 @@ const post = (path: string, headers: Record<string, string | number>): string =>
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join("")}\r\n`;
 const signed = (body: string): string =>
-  post("/hooks/gh", { "x-hub-signature-256": `sha256=${hmac(body)}`, "content-length": body.length }) + body;
+  post("/hooks/gh", {
+    "x-hub-signature-256": `sha256=${hmac(body)}`,
+    "content-length": body.length,
+  }) + body;
 
 describe("bodies of anonymous callers", () => {
   it.each([
     ["declared", post("/console/session", { "content-length": 300 * MIB })],
-    ["chunked", `${post("/console/session", { "transfer-encoding": "chunked" })}10000\r\n${"x".repeat(0x10000)}\r\n`],
+    [
+      "chunked",
+      `${post("/console/session", { "transfer-encoding": "chunked" })}10000\r\n${"x".repeat(0x10000)}\r\n`,
+    ],
   ])("the sign-in form takes 4 KB: %s", async (_kind, request) => {
     const { until, closed } = open(request);
     expect(await until(/\r\n\r\n/)).toMatch(/^HTTP\/1.1 413[^]*connection: close/i);
     await closed;
   });
 
-  it.each(["x", "careless"])("a plugin's webhook has a clock, whatever the plugin does with the request: %s", async (path) => {
-    const { until, closed } = open(`${post(`/channels/acme/${path}`, { "content-length": 50 })}{"a":`);
-    expect(await until(/body_timeout/)).toMatch(/^HTTP\/1.1 408/);
-    await closed;
-  });
+  it.each(["x", "careless"])(
+    "a plugin's webhook has a clock, whatever the plugin does with the request: %s",
+    async (path) => {
+      const { until, closed } = open(
+        `${post(`/channels/acme/${path}`, { "content-length": 50 })}{"a":`,
+      );
+      expect(await until(/body_timeout/)).toMatch(/^HTTP\/1.1 408/);
+      await closed;
+    },
+  );
 
   it("a plugin's webhook has a limit, whatever the plugin does with the request", async () => {
-    const { socket, until } = open(post("/channels/acme/x", { "content-length": 9 * MIB }) + "x".repeat(9 * MIB));
+    const { socket, until } = open(
+      post("/channels/acme/x", { "content-length": 9 * MIB }) + "x".repeat(9 * MIB),
+    );
     expect(await until(/body_too_large/)).toMatch(/^HTTP\/1.1 413/);
     socket.destroy();
     const answer = await fetch(`${world.url}/channels/acme/x`, { method: "POST", body: '{"a":1}' });
@@ -113,7 +131,11 @@ describe("bodies of anonymous callers", () => {
 
   it("are not read with a stale timestamp", async () => {
     const time = Math.floor(Date.now() / 1000) - 600;
-    const headers = { "x-slack-request-timestamp": time, "x-slack-signature": "v0=00", "content-length": 1000 };
+    const headers = {
+      "x-slack-request-timestamp": time,
+      "x-slack-signature": "v0=00",
+      "content-length": 1000,
+    };
     const { until, closed } = open(post("/hooks/slack", headers));
     expect(await until(/\r\n\r\n/)).toMatch(/^HTTP\/1.1 401/);
     await closed;
@@ -123,22 +145,31 @@ describe("bodies of anonymous callers", () => {
     const idle = Array.from({ length: 256 }, () =>
       open(post("/hooks/gh", { "x-hub-signature-256": "sha256=00", "content-length": 25 * MIB })),
     );
-    const answers = await Promise.all([1, 2, 3].map((n) => open(signed(`{"n":${n}}`)).until(/\r\n\r\n/)));
+    const answers = await Promise.all(
+      [1, 2, 3].map((n) => open(signed(`{"n":${n}}`)).until(/\r\n\r\n/)),
+    );
     for (const answer of answers) expect(answer).toMatch(/^HTTP\/1.1 202/);
     for (const { socket } of idle) socket.destroy();
   });
 });
 
 it("an answer that goes out before the body was read closes its connection", async () => {
-  const { until, closed } = open(post("/hooks/agent", { authorization: "Bearer wrong-token-0123456789", "content-length": 1000 }));
+  const { until, closed } = open(
+    post("/hooks/agent", {
+      authorization: "Bearer wrong-token-0123456789",
+      "content-length": 1000,
+    }),
+  );
   expect(await until(/\r\n\r\n/)).toMatch(/^HTTP\/1.1 401[^]*connection: close/i);
   await closed;
 });
 
 it("at most eight signatures are compared", async () => {
   const body = '{"event":{"id":"1","event_type":"incident.triggered"}}';
-  const list = (count: number): string => [...Array<string>(count - 1).fill("v1=00"), `v1=${hmac(body)}`].join(",");
-  const send = (count: number) => world.post("/hooks/pd", body, { authorization: "", "x-pagerduty-signature": list(count) });
+  const list = (count: number): string =>
+    [...Array<string>(count - 1).fill("v1=00"), `v1=${hmac(body)}`].join(",");
+  const send = (count: number) =>
+    world.post("/hooks/pd", body, { authorization: "", "x-pagerduty-signature": list(count) });
   expect((await send(9)).status).toBe(401);
   expect((await send(8)).status).toBe(202);
 });
@@ -154,11 +185,17 @@ it("a caller over hooks.rateLimit is answered before its body is read, and what 
     },
   });
   const send = (body: string, signature = hmac(body)) =>
-    own.post("/hooks/gh", body, { authorization: "", "x-hub-signature-256": `sha256=${signature}` });
+    own.post("/hooks/gh", body, {
+      authorization: "",
+      "x-hub-signature-256": `sha256=${signature}`,
+    });
   for (let n = 0; n < 5; n++) expect((await send(`{"bad":${n}}`, "00")).status).toBe(401);
   expect((await send('{"n":1}')).status).toBe(202);
   expect((await send('{"n":2}')).status).toBe(202);
-  const { until, socket } = open(post("/hooks/gh", { "x-hub-signature-256": "sha256=00", "content-length": 20 * MIB }), own);
+  const { until, socket } = open(
+    post("/hooks/gh", { "x-hub-signature-256": "sha256=00", "content-length": 20 * MIB }),
+    own,
+  );
   expect(await until(/\r\n\r\n/)).toMatch(/^HTTP\/1.1 429/);
   socket.destroy();
   await own.stop();
@@ -170,7 +207,10 @@ it("a signed body without a time is a duplicate for thirty days, whatever hooks.
     config: {
       hooks: {
         dedupe: { ttl: "10ms" },
-        mappings: [hook("gh", { scheme: "github", secret: SECRET }), hook("pd", { scheme: "pagerduty", secret: SECRET })],
+        mappings: [
+          hook("gh", { scheme: "github", secret: SECRET }),
+          hook("pd", { scheme: "pagerduty", secret: SECRET }),
+        ],
       },
     },
   });
@@ -184,7 +224,11 @@ it("a signed body without a time is a duplicate for thirty days, whatever hooks.
     const first = await send(path, header, prefix);
     await new Promise((resolve) => setTimeout(resolve, 30));
     const again = await send(path, header, prefix);
-    expect([path, again.headers.get("idempotent-replayed"), again.body]).toEqual([path, "true", first.body]);
+    expect([path, again.headers.get("idempotent-replayed"), again.body]).toEqual([
+      path,
+      "true",
+      first.body,
+    ]);
   }
   await own.stop();
 });
@@ -223,7 +267,11 @@ describe("paths that mean another path than they say", () => {
 
 describe("the budget of unauthenticated bodies", () => {
   const clock = { at: 0, now: () => clock.at };
-  const fill = (budget: ReturnType<typeof createBodyBudget>, share: string | undefined, bytes: number) => {
+  const fill = (
+    budget: ReturnType<typeof createBodyBudget>,
+    share: string | undefined,
+    bytes: number,
+  ) => {
     const allowance = budget.open(share);
     return { allowance, ok: allowance.take(bytes) };
   };
@@ -263,11 +311,21 @@ describe("the budget of unauthenticated bodies", () => {
 
   it("knows addresses that stand for many callers", () => {
     const trusted = createAddressList(["10.9.9.9"]).list;
-    expect(shareName("127.0.0.1", { peer: "127.0.0.1", forwarded: false, trusted: undefined })).toBeUndefined();
-    expect(shareName("10.1.1.1", { peer: "10.1.1.1", forwarded: true, trusted: undefined })).toBeUndefined();
-    expect(shareName("203.0.113.7", { peer: "10.9.9.9", forwarded: true, trusted })).toBe("203.0.113.7");
-    expect(shareName("2001:db8::1", { peer: "2001:db8::1", forwarded: false, trusted })).toBe("2001:db8:0:0");
-    expect(shareName("2001:db8:0:0:1::", { peer: "x", forwarded: false, trusted })).toBe("2001:db8:0:0");
+    expect(
+      shareName("127.0.0.1", { peer: "127.0.0.1", forwarded: false, trusted: undefined }),
+    ).toBeUndefined();
+    expect(
+      shareName("10.1.1.1", { peer: "10.1.1.1", forwarded: true, trusted: undefined }),
+    ).toBeUndefined();
+    expect(shareName("203.0.113.7", { peer: "10.9.9.9", forwarded: true, trusted })).toBe(
+      "203.0.113.7",
+    );
+    expect(shareName("2001:db8::1", { peer: "2001:db8::1", forwarded: false, trusted })).toBe(
+      "2001:db8:0:0",
+    );
+    expect(shareName("2001:db8:0:0:1::", { peer: "x", forwarded: false, trusted })).toBe(
+      "2001:db8:0:0",
+    );
   });
 });
 
@@ -278,18 +336,25 @@ describe("a body that broke a limit", () => {
     const server = createServer((request) => {
       message = request;
       request.on("data", (chunk: Buffer) => void seen.push(chunk));
-      void collectBody(request, undefined, { maxBytes: 100_000, timeoutMs: 5000 }).then(({ ok }) => (ended = ok));
+      void collectBody(request, undefined, { maxBytes: 100_000, timeoutMs: 5000 }).then(
+        ({ ok }) => (ended = ok),
+      );
     });
     let ended: boolean | undefined;
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;
-    const { socket } = open(post("/", { "content-length": 50 * MIB }), { url: `http://127.0.0.1:${port}` });
+    const { socket } = open(post("/", { "content-length": 50 * MIB }), {
+      url: `http://127.0.0.1:${port}`,
+    });
     try {
       await once(socket, "connect");
       socket.write(Buffer.alloc(20 * MIB));
       await vi.waitFor(() => expect(ended).toBe(false), { timeout: 30_000, interval: 5 });
       // What is thrown away is read after that.
-      await vi.waitFor(() => expect(message?.socket.isPaused()).toBe(true), { timeout: 30_000, interval: 5 });
+      await vi.waitFor(() => expect(message?.socket.isPaused()).toBe(true), {
+        timeout: 30_000,
+        interval: 5,
+      });
       const read = message?.socket.bytesRead ?? Infinity;
       socket.write(Buffer.alloc(20 * MIB));
       await new Promise((resolve) => setTimeout(resolve, 200));

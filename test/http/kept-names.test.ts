@@ -6,10 +6,18 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
 
 const DUMP = '$string(headers) & " " & $string(query)';
-const MODULE = "export default ({ headers, query }) => ({ message: JSON.stringify([headers, query]) });";
-const named = "{{headers.x-plain}} {{ headers.`x-quoted` }} {{ $lookup(headers, 'X-Looked-Up') & query[\"page\"] }}";
+const MODULE =
+  "export default ({ headers, query }) => ({ message: JSON.stringify([headers, query]) });";
+const named =
+  "{{headers.x-plain}} {{ headers.`x-quoted` }} {{ $lookup(headers, 'X-Looked-Up') & query[\"page\"] }}";
 const SECRET = "a-secret-of-the-sender-0123";
-const hook = (id: string, more: object) => ({ id, match: { path: id }, messageTemplate: "x", deliver: false, ...more });
+const hook = (id: string, more: object) => ({
+  id,
+  match: { path: id },
+  messageTemplate: "x",
+  deliver: false,
+  ...more,
+});
 
 let world: World;
 beforeAll(async () => {
@@ -22,17 +30,30 @@ beforeAll(async () => {
         mappings: [
           hook("template", { messageTemplate: named }),
           hook("whole", { messageTemplate: `{{ ${DUMP} }}` }),
-          hook("module", { transform: { module: "dump.mjs" }, keepHeaders: ["X-Kept"], keepQuery: ["kept"] }),
-          hook("expression", { transform: { jsonata: `{ "message": headers."x-quoted" & ${DUMP} }` } }),
+          hook("module", {
+            transform: { module: "dump.mjs" },
+            keepHeaders: ["X-Kept"],
+            keepQuery: ["kept"],
+          }),
+          hook("expression", {
+            transform: { jsonata: `{ "message": headers."x-quoted" & ${DUMP} }` },
+          }),
           hook("nested", {
-            match: { path: "nested", headers: { "X-Mode": "on" }, query: { Area: "a", page: { $exists: true } } },
+            match: {
+              path: "nested",
+              headers: { "X-Mode": "on" },
+              query: { Area: "a", page: { $exists: true } },
+            },
             coalesce: { windowSeconds: 60, key: "{{headers.x-nested}}{{query.window}}" },
           }),
           hook("get", { methods: ["GET"], dedupeKey: "{{any}}" }),
           hook("gh", { auth: { scheme: "github", secret: SECRET } }),
           hook("own", {
             match: { path: "own", headers: { "x-check": { $exists: true } } },
-            auth: { scheme: { algorithm: "equals", signature: { header: "X-Check" } }, secret: SECRET },
+            auth: {
+              scheme: { algorithm: "equals", signature: { header: "X-Check" } },
+              secret: SECRET,
+            },
           }),
         ],
       },
@@ -41,13 +62,22 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const stored = async (answer: Answer): Promise<{ headers: Record<string, string>; query: Record<string, string> }> =>
+const stored = async (
+  answer: Answer,
+): Promise<{ headers: Record<string, string>; query: Record<string, string> }> =>
   (await world.admin(`/admin/v1/events/${answer.body.eventId}`)).body.event.request;
-const input = async (runId: string): Promise<unknown> => (await world.admin(`/admin/v1/runs/${runId}`)).body.run.input;
+const input = async (runId: string): Promise<unknown> =>
+  (await world.admin(`/admin/v1/runs/${runId}`)).body.run.input;
 
 describe("of a request's headers and parameters", () => {
   it("only what mappings and the scheme name is kept, and a few harmless headers", async () => {
-    const sent = { "x-plain": "1", "x-quoted": "2", "x-looked-up": "3", "x-other": "4", "user-agent": "test" };
+    const sent = {
+      "x-plain": "1",
+      "x-quoted": "2",
+      "x-looked-up": "3",
+      "x-other": "4",
+      "user-agent": "test",
+    };
     const request = await stored(await world.post("/hooks/template?page=5&other=6", {}, sent));
     expect(request.query).toEqual({ page: "5" });
     expect(request.headers).toEqual({
@@ -58,20 +88,40 @@ describe("of a request's headers and parameters", () => {
       "x-looked-up": "3",
     });
     const nested = await stored(
-      await world.post("/hooks/nested?Area=a&page=2&window=3&other=4", {}, { "x-mode": "on", "x-nested": "n", "x-other": "o" }),
+      await world.post(
+        "/hooks/nested?Area=a&page=2&window=3&other=4",
+        {},
+        { "x-mode": "on", "x-nested": "n", "x-other": "o" },
+      ),
     );
     expect([nested.query, nested.headers]).toEqual([
       { Area: "a", page: "2", window: "3" },
       { "content-type": "application/json", "x-mode": "on", "x-nested": "n" },
     ]);
-    const kept = await stored(await world.post("/hooks/module?kept=1&other=2", {}, { "x-kept": "1", "x-other": "2" }));
-    expect([kept.query, kept.headers]).toEqual([{ kept: "1" }, { "content-type": "application/json", "x-kept": "1" }]);
+    const kept = await stored(
+      await world.post("/hooks/module?kept=1&other=2", {}, { "x-kept": "1", "x-other": "2" }),
+    );
+    expect([kept.query, kept.headers]).toEqual([
+      { kept: "1" },
+      { "content-type": "application/json", "x-kept": "1" },
+    ]);
   });
 
   it("a test of a mapping shows no more than a request would", async () => {
-    const body = { path: "module", payload: {}, headers: { "X-Kept": "1", "X-Other": "2" }, query: { kept: "3", other: "4" } };
-    const tested = await world.admin("/admin/v1/hooks/test", { method: "POST", body: JSON.stringify(body) });
-    expect(JSON.parse(tested.body.actions[0].content[0].text as string)).toEqual([{ "x-kept": "1" }, { kept: "3" }]);
+    const body = {
+      path: "module",
+      payload: {},
+      headers: { "X-Kept": "1", "X-Other": "2" },
+      query: { kept: "3", other: "4" },
+    };
+    const tested = await world.admin("/admin/v1/hooks/test", {
+      method: "POST",
+      body: JSON.stringify(body),
+    });
+    expect(JSON.parse(tested.body.actions[0].content[0].text as string)).toEqual([
+      { "x-kept": "1" },
+      { kept: "3" },
+    ]);
   });
 
   it("a scheme's own are kept, and never what carries its credential, whatever it is called and whoever names it", async () => {
@@ -85,7 +135,11 @@ describe("of a request's headers and parameters", () => {
       "x-other": "o",
     };
     const { headers } = await stored(await world.post("/hooks/gh", body, sent));
-    expect(headers).toEqual({ "content-type": "application/json", "x-github-event": "issues", "x-github-delivery": "d-1" });
+    expect(headers).toEqual({
+      "content-type": "application/json",
+      "x-github-event": "issues",
+      "x-github-delivery": "d-1",
+    });
     const own = await world.post("/hooks/own", {}, { authorization: "", "x-check": SECRET });
     expect(own.body.outcome).toBe("unmatched");
     expect((await stored(own)).headers).toEqual({ "content-type": "application/json" });
@@ -97,19 +151,32 @@ describe("of a request's headers and parameters", () => {
         headers: { authorization: "Bearer test-hook-token-0123456789", "x-other": "o" },
       }),
     );
-    const { headers, query } = await stored({ status: answer.status, headers: answer.headers, body: await answer.json() });
+    const { headers, query } = await stored({
+      status: answer.status,
+      headers: answer.headers,
+      body: await answer.json(),
+    });
     expect([query, headers]).toEqual([{ any: "1", thing: "2" }, {}]);
   });
 
   it("a secret that no mapping names is nowhere on disk", async () => {
     const canary = "canary-of-an-internal-key";
     for (const path of ["template", "whole", "module", "expression", "nested", "agent", "nowhere"])
-      await world.post(`/hooks/${path}?internal=${canary}`, { message: "m" }, { "x-my-internal-key": canary, "x-forwarded-user": canary });
+      await world.post(
+        `/hooks/${path}?internal=${canary}`,
+        { message: "m" },
+        { "x-my-internal-key": canary, "x-forwarded-user": canary },
+      );
     const state = join(world.dir, ".rouse");
-    const files = readdirSync(state, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+    const files = readdirSync(state, { recursive: true, withFileTypes: true }).filter((file) =>
+      file.isFile(),
+    );
     expect(files.length).toBeGreaterThan(0);
     for (const file of files)
-      expect([file.name, readFileSync(join(file.parentPath, file.name)).includes(canary)]).toEqual([file.name, false]);
+      expect([file.name, readFileSync(join(file.parentPath, file.name)).includes(canary)]).toEqual([
+        file.name,
+        false,
+      ]);
   });
 
   it("a credential cannot be named in keepHeaders", async () => {
@@ -121,7 +188,16 @@ describe("of a request's headers and parameters", () => {
 });
 
 it("a replay sees exactly what the first run saw", { timeout: 30_000 }, async () => {
-  const names = ["x-plain", "x-quoted", "x-looked-up", "x-kept", "x-other", "accept", "x-api-key", "__proto__"];
+  const names = [
+    "x-plain",
+    "x-quoted",
+    "x-looked-up",
+    "x-kept",
+    "x-other",
+    "accept",
+    "x-api-key",
+    "__proto__",
+  ];
   const parameters = ["page", "kept", "other", "secret", "Page"];
   const values = fc.stringMatching(/^[a-z0-9 ,;=%-]{0,12}[a-z]$/);
   const request = fc.record({
@@ -131,9 +207,19 @@ it("a replay sees exactly what the first run saw", { timeout: 30_000 }, async ()
   });
   await fc.assert(
     fc.asyncProperty(request, async ({ path, headers, query }) => {
-      const { body } = await world.post(`/hooks/${path}?${new URLSearchParams(query).toString()}`, {}, headers);
-      const replayed = await world.admin(`/admin/v1/events/${body.eventId}/replay`, { method: "POST", body: "{}" });
-      const [first, again] = [await input(body.runId as string), await input(replayed.body.result.actions[0].id as string)];
+      const { body } = await world.post(
+        `/hooks/${path}?${new URLSearchParams(query).toString()}`,
+        {},
+        headers,
+      );
+      const replayed = await world.admin(`/admin/v1/events/${body.eventId}/replay`, {
+        method: "POST",
+        body: "{}",
+      });
+      const [first, again] = [
+        await input(body.runId as string),
+        await input(replayed.body.result.actions[0].id as string),
+      ];
       expect(again).toEqual(first);
     }),
     { numRuns: 40 },

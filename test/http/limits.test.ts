@@ -26,21 +26,32 @@ const mapping = (id: string, more: object = {}) => ({
   wakeMode: "next-heartbeat",
   ...more,
 });
-const start = (hooks: object, more: WorldOptions = {}) => createWorld({ ...more, config: { ...modelConfig(provider), hooks } });
-const runOf = async (answer: Answer) => (await world.admin(`/admin/v1/runs/${answer.body.runId}`)).body.run;
+const start = (hooks: object, more: WorldOptions = {}) =>
+  createWorld({ ...more, config: { ...modelConfig(provider), hooks } });
+const runOf = async (answer: Answer) =>
+  (await world.admin(`/admin/v1/runs/${answer.body.runId}`)).body.run;
 const statusOf = async (answer: Answer) => (await runOf(answer)).status as string;
 const ended = (answers: readonly Answer[], status = "succeeded") =>
-  world.until(async () => (await Promise.all(answers.map(statusOf))).every((now) => now === status));
+  world.until(async () =>
+    (await Promise.all(answers.map(statusOf))).every((now) => now === status),
+  );
 const told = async () =>
-  ((await world.admin("/admin/v1/sessions/show?key=main")).body.queued as { text: { text: string }[] }[])
+  (
+    (await world.admin("/admin/v1/sessions/show?key=main")).body.queued as {
+      text: { text: string }[];
+    }[]
+  )
     .map(({ text }) => text.map((part) => part.text).join(""))
     .filter((text) => text.startsWith("Limit reached"));
-const post = (path: string, n: number, headers?: Record<string, string>) => world.post(`/hooks/${path}`, { n }, headers);
+const post = (path: string, n: number, headers?: Record<string, string>) =>
+  world.post(`/hooks/${path}`, { n }, headers);
 const hold = (): void => {
   provider.answer = () => new Promise((resolve) => held.push(() => resolve("done")));
 };
 const asked = (): string[] =>
-  provider.requests.flatMap((request) => /job-(\d+)\./.exec(String(request.body.messages.at(-1)?.content))?.[1] ?? []);
+  provider.requests.flatMap(
+    (request) => /job-(\d+)\./.exec(String(request.body.messages.at(-1)?.content))?.[1] ?? [],
+  );
 
 /** The same folder under another gateway, so much later. */
 async function later(ms: number, hooks: object): Promise<void> {
@@ -56,11 +67,25 @@ async function later(ms: number, hooks: object): Promise<void> {
 }
 
 describe("runs an hour", () => {
-  const hooks = { mappings: [mapping("shop", { limits: { runsPerHour: 2 }, sessionKey: "hook:{{n}}", wakeMode: "next-heartbeat" })] };
+  const hooks = {
+    mappings: [
+      mapping("shop", {
+        limits: { runsPerHour: 2 },
+        sessionKey: "hook:{{n}}",
+        wakeMode: "next-heartbeat",
+      }),
+    ],
+  };
 
   it("park what is over them, tell the main session once, and let it go on when there is room, in order", async () => {
     world = await start(hooks);
-    const answers = [await post("shop", 1), await post("shop", 2), await post("shop", 3), await post("shop", 4), await post("shop", 5)];
+    const answers = [
+      await post("shop", 1),
+      await post("shop", 2),
+      await post("shop", 3),
+      await post("shop", 4),
+      await post("shop", 5),
+    ];
     expect(answers.map(({ status, body }) => [status, body.status])).toEqual([
       [202, "queued"],
       [202, "queued"],
@@ -69,13 +94,22 @@ describe("runs an hour", () => {
       [202, "parked"],
     ]);
     await ended(answers.slice(0, 2));
-    expect((await world.get(`/hooks/runs/${answers[2]?.body.runId}`)).body.run).toMatchObject({ status: "parked", startedAt: null });
+    expect((await world.get(`/hooks/runs/${answers[2]?.body.runId}`)).body.run).toMatchObject({
+      status: "parked",
+      startedAt: null,
+    });
     const [third, fifth] = [await runOf(answers[2] as Answer), await runOf(answers[4] as Answer)];
     expect(third.parked).toMatchObject({ scope: "mapping:shop", limit: "runsPerHour" });
     // Two an hour: the fifth has to wait for the third.
-    expect(Date.parse(fifth.parked.until) - Date.parse(third.parked.until)).toBeGreaterThan(3_590_000);
+    expect(Date.parse(fifth.parked.until) - Date.parse(third.parked.until)).toBeGreaterThan(
+      3_590_000,
+    );
     await world.until(async () => (await told()).length > 0);
-    expect(await told()).toEqual([expect.stringMatching(/the mapping "shop" may use 2 runs within an hour.*none is lost.*20\d\d-/)]);
+    expect(await told()).toEqual([
+      expect.stringMatching(
+        /the mapping "shop" may use 2 runs within an hour.*none is lost.*20\d\d-/,
+      ),
+    ]);
     const { checks } = (await world.admin("/admin/v1/doctor")).body;
     expect(checks.find((check: { id: string }) => check.id === "limits")).toMatchObject({
       status: "warn",
@@ -98,7 +132,9 @@ describe("runs an hour", () => {
     );
     const waiting = async (): Promise<object> => {
       const [{ status }, activity, { checks }] = await Promise.all(
-        ["status", "activity", "doctor"].map(async (name) => (await world.admin(`/admin/v1/${name}`)).body),
+        ["status", "activity", "doctor"].map(
+          async (name) => (await world.admin(`/admin/v1/${name}`)).body,
+        ),
       );
       const { message } = checks.find((check: { id: string }) => check.id === "backlog");
       return { status: status.waiting.turn, activity: activity.waiting.runs, message };
@@ -112,17 +148,30 @@ describe("runs an hour", () => {
     expect(await waiting()).toEqual({
       status: turn,
       activity: turn,
-      message: expect.stringMatching(/^1 turns and 0 deliveries wait, the oldest for 2 min: this gateway has no workers/),
+      message: expect.stringMatching(
+        /^1 turns and 0 deliveries wait, the oldest for 2 min: this gateway has no workers/,
+      ),
     });
     const { runs } = (await world.admin("/admin/v1/runs?status=queued")).body;
     await world.admin(`/admin/v1/runs/${runs[0].id}/cancel`, { method: "POST" });
     const none = { count: 0, oldestSeconds: 0 };
-    expect(await waiting()).toEqual({ status: none, activity: none, message: "0 turns and 0 deliveries wait" });
-    expect((await world.admin("/admin/v1/status")).body.status.counts).toMatchObject({ "runs.parked": 2 });
+    expect(await waiting()).toEqual({
+      status: none,
+      activity: none,
+      message: "0 turns and 0 deliveries wait",
+    });
+    expect((await world.admin("/admin/v1/status")).body.status.counts).toMatchObject({
+      "runs.parked": 2,
+    });
   });
 
   it("are spent by nothing that is refused, not believed, or a duplicate", async () => {
-    world = await start({ mappings: [mapping("shop", { limits: { runsPerHour: 1 }, validate: { required: ["n"] } })] }, { workers: false });
+    world = await start(
+      {
+        mappings: [mapping("shop", { limits: { runsPerHour: 1 }, validate: { required: ["n"] } })],
+      },
+      { workers: false },
+    );
     expect((await world.post("/hooks/shop", {})).status).toBe(400);
     expect((await post("shop", 1, { authorization: "Bearer wrong" })).status).toBe(401);
     const first = await post("shop", 1, { "idempotency-key": "one" });
@@ -140,8 +189,15 @@ describe("runs an hour", () => {
       },
       { workers: false },
     );
-    const event = (type: string) => ({ id: `evt_${type}`, object: "event", type, data: { object: { id: "x", object: "y" } } });
-    expect((await world.post("/hooks/stripe", event("invoice.payment_failed"))).body.status).toBe("queued");
+    const event = (type: string) => ({
+      id: `evt_${type}`,
+      object: "event",
+      type,
+      data: { object: { id: "x", object: "y" } },
+    });
+    expect((await world.post("/hooks/stripe", event("invoice.payment_failed"))).body.status).toBe(
+      "queued",
+    );
     const second = await world.post("/hooks/stripe", event("charge.dispute.created"));
     expect(second.body.status).toBe("parked");
     expect((await runOf(second)).parked.scope).toBe("preset:stripe");
@@ -160,7 +216,11 @@ describe("runs an hour", () => {
     world.write("rouse.json5", {
       gateway: { port: 0, drainSeconds: 1 },
       ...modelConfig(provider),
-      hooks: { enabled: true, token: TOKEN, mappings: [mapping("shop", { limits: { runsPerHour: 20 } })] },
+      hooks: {
+        enabled: true,
+        token: TOKEN,
+        mappings: [mapping("shop", { limits: { runsPerHour: 20 } })],
+      },
     });
     expect((await world.gateway.reload()).ok).toBe(true);
     await ended(answers);
@@ -169,9 +229,16 @@ describe("runs an hour", () => {
   it("let go a run that is cancelled, and the next of its session key after it", async () => {
     world = await start({
       sharedSessions: ["hook:one"],
-      mappings: [mapping("shop", { limits: { runsPerHour: 1 }, sessionKey: "hook:one" }), mapping("free", { sessionKey: "hook:one" })],
+      mappings: [
+        mapping("shop", { limits: { runsPerHour: 1 }, sessionKey: "hook:one" }),
+        mapping("free", { sessionKey: "hook:one" }),
+      ],
     });
-    const [first, second, third] = [await post("shop", 1), await post("shop", 2), await post("free", 3)];
+    const [first, second, third] = [
+      await post("shop", 1),
+      await post("shop", 2),
+      await post("free", 3),
+    ];
     await ended([first]);
     expect(await statusOf(third)).toBe("queued");
     await world.admin(`/admin/v1/runs/${second.body.runId}/cancel`, { method: "POST", body: "{}" });
@@ -182,16 +249,29 @@ describe("runs an hour", () => {
 describe("runs at the same time", () => {
   it("wait for one to end, in the order in which they came", async () => {
     hold();
-    world = await start({ mappings: [mapping("shop", { limits: { concurrent: 1 } }), mapping("free")] });
+    world = await start({
+      mappings: [mapping("shop", { limits: { concurrent: 1 } }), mapping("free")],
+    });
     const answers: Answer[] = [];
     for (const n of [1, 2, 3, 4]) answers.push(await post("shop", n));
-    expect(answers.map(({ body }) => body.status)).toEqual(["queued", "parked", "parked", "parked"]);
+    expect(answers.map(({ body }) => body.status)).toEqual([
+      "queued",
+      "parked",
+      "parked",
+      "parked",
+    ]);
     const free = await post("free", 9);
     await world.until(async () => provider.requests.length === 2);
-    expect((await runOf(answers[1] as Answer)).parked).toEqual({ scope: "mapping:shop", limit: "concurrent", until: null });
+    expect((await runOf(answers[1] as Answer)).parked).toEqual({
+      scope: "mapping:shop",
+      limit: "concurrent",
+      until: null,
+    });
     for (const [index, answer] of answers.entries()) {
       const working = (): string[] => asked().filter((n) => n !== "9");
-      await world.until(async () => (await statusOf(answer)) === "running" && working().length > index);
+      await world.until(
+        async () => (await statusOf(answer)) === "running" && working().length > index,
+      );
       expect(working()).toEqual(["1", "2", "3", "4"].slice(0, index + 1));
       for (const go of held.splice(0)) go();
       await ended([answer]);
@@ -203,7 +283,9 @@ describe("runs at the same time", () => {
     hold();
     world = await start({
       sharedSessions: ["hook:"],
-      mappings: ["one", "two"].map((id) => mapping(id, { limits: { concurrent: 1 }, sessionKey: "hook:{{key}}" })),
+      mappings: ["one", "two"].map((id) =>
+        mapping(id, { limits: { concurrent: 1 }, sessionKey: "hook:{{key}}" }),
+      ),
     });
     const all = [];
     for (const [path, key] of [
@@ -232,7 +314,9 @@ describe("runs at the same time", () => {
     const hooks = { mappings: [mapping("shop", { limits: { concurrent: 1 } })] };
     world = await start(hooks);
     const answers = [await post("shop", 1), await post("shop", 2), await post("shop", 3)];
-    await world.until(async () => (await statusOf(answers[2] as Answer)) === "parked" && held.length === 1);
+    await world.until(
+      async () => (await statusOf(answers[2] as Answer)) === "parked" && held.length === 1,
+    );
     provider.answer = () => "done";
     await later(0, hooks);
     await ended(answers);
@@ -241,7 +325,9 @@ describe("runs at the same time", () => {
 
 describe("tokens a day", () => {
   it("park runs once they are used up, until enough of them is a day old", async () => {
-    const hooks = { mappings: [mapping("shop", { limits: { tokensPerDay: 20 }, wakeMode: "next-heartbeat" })] };
+    const hooks = {
+      mappings: [mapping("shop", { limits: { tokensPerDay: 20 }, wakeMode: "next-heartbeat" })],
+    };
     world = await start(hooks);
     // Each turn of this model uses 14.
     const first = await post("shop", 1);
@@ -266,7 +352,11 @@ describe("a budget of money", () => {
   };
   // Each turn of this model uses 11 tokens of input and 3 of output: 0.02 dollars.
   const config = () => priced({ "local/big": { input: 1000, output: 3000 } });
-  const hooks = { mappings: [mapping("shop", { limits: { budget: { perDay: "0.04 USD" } }, wakeMode: "next-heartbeat" })] };
+  const hooks = {
+    mappings: [
+      mapping("shop", { limits: { budget: { perDay: "0.04 USD" } }, wakeMode: "next-heartbeat" }),
+    ],
+  };
 
   it("parks runs once it is spent, across a restart, until enough of it is a day old", async () => {
     world = await createWorld({ config: { ...config(), hooks } });
@@ -282,7 +372,11 @@ describe("a budget of money", () => {
       const { dir, gateway } = world;
       await gateway.stop();
       world = {
-        ...(await createWorld({ config: { ...config(), hooks }, dir, clock: { ...systemClock, now: () => systemClock.now() + ms } })),
+        ...(await createWorld({
+          config: { ...config(), hooks },
+          dir,
+          clock: { ...systemClock, now: () => systemClock.now() + ms },
+        })),
       };
     };
     await restart(0);
@@ -299,20 +393,28 @@ describe("a budget of money", () => {
       "models.prices.local/big: limits.budget counts what runs cost, and the price of this model is unknown",
     );
     const wrong = { mappings: [mapping("shop", { limits: { budget: { perDay: "5 EUR" } } })] };
-    await expect(createWorld({ config: { ...config(), hooks: wrong }, dir: `${world.dir}/third` })).rejects.toThrow(
-      'write an amount of US dollars such as "5 USD"',
-    );
+    await expect(
+      createWorld({ config: { ...config(), hooks: wrong }, dir: `${world.dir}/third` }),
+    ).rejects.toThrow('write an amount of US dollars such as "5 USD"');
   });
 });
 
 describe("the queue's limit", () => {
   it("answers 503 with Retry-After, keeps nothing as work, and says why in the event", async () => {
-    world = await start({ mappings: [mapping("shop", { limits: { queue: 2 } })] }, { workers: false });
+    world = await start(
+      { mappings: [mapping("shop", { limits: { queue: 2 } })] },
+      { workers: false },
+    );
     await post("shop", 1);
     await post("shop", 2);
     const full = await post("shop", 3);
-    expect([full.status, full.body.error.code, full.headers.get("retry-after")]).toEqual([503, "overloaded", "30"]);
-    const { event } = (await world.admin(`/admin/v1/events/${full.headers.get("x-request-id")}`)).body;
+    expect([full.status, full.body.error.code, full.headers.get("retry-after")]).toEqual([
+      503,
+      "overloaded",
+      "30",
+    ]);
+    const { event } = (await world.admin(`/admin/v1/events/${full.headers.get("x-request-id")}`))
+      .body;
     expect(event).toMatchObject({ outcome: "rejected", mapping: "shop", actions: [] });
     expect(event.reason).toContain("limits.queue");
     expect((await world.admin("/admin/v1/runs")).body.runs).toHaveLength(2);
@@ -320,14 +422,25 @@ describe("the queue's limit", () => {
 
   it("takes all actions of an event or none, and has room again when one has ended", async () => {
     world = await start({
-      mappings: [mapping("list", { forEach: "items", messageTemplate: "do {{item}}", limits: { queue: 2, runsPerHour: 2 } })],
+      mappings: [
+        mapping("list", {
+          forEach: "items",
+          messageTemplate: "do {{item}}",
+          limits: { queue: 2, runsPerHour: 2 },
+        }),
+      ],
     });
     expect((await world.post("/hooks/list", { items: [1, 2, 3] })).status).toBe(503);
     expect((await world.admin("/admin/v1/runs")).body.runs).toHaveLength(0);
     const { body } = await world.post("/hooks/list", { items: [1, 2] });
-    await world.until(async () => (await statusOf({ body: body.results[1] } as Answer)) === "succeeded");
+    await world.until(
+      async () => (await statusOf({ body: body.results[1] } as Answer)) === "succeeded",
+    );
     const again = await world.post("/hooks/list", { items: [3, 4] });
-    expect(again.body.results.map((result: { status: string }) => result.status)).toEqual(["parked", "parked"]);
+    expect(again.body.results.map((result: { status: string }) => result.status)).toEqual([
+      "parked",
+      "parked",
+    ]);
     expect((await world.post("/hooks/list", { items: [5] })).status).toBe(503);
   });
 });
@@ -335,17 +448,29 @@ describe("the queue's limit", () => {
 describe("hooks.rateLimit", () => {
   it("answers a caller that is too fast 429, keeps nothing of it, and no other caller pays for it", async () => {
     world = await start(
-      { rateLimit: { requests: 3, per: "1h" }, mappings: [mapping("own", { auth: { token: "another-token-0123456789" } })] },
+      {
+        rateLimit: { requests: 3, per: "1h" },
+        mappings: [mapping("own", { auth: { token: "another-token-0123456789" } })],
+      },
       { workers: false },
     );
     const statuses = [];
-    for (let n = 0; n < 5; n++) statuses.push((await world.post("/hooks/wake", { text: "x" })).status);
+    for (let n = 0; n < 5; n++)
+      statuses.push((await world.post("/hooks/wake", { text: "x" })).status);
     expect(statuses).toEqual([200, 200, 200, 429, 429]);
     const refused = await world.post("/hooks/wake", { text: "x" });
-    expect([refused.body.error.code, Number(refused.headers.get("retry-after")) > 1000]).toEqual(["rate_limited", true]);
-    expect((await post("own", 1, { authorization: "Bearer another-token-0123456789" })).status).toBe(202);
+    expect([refused.body.error.code, Number(refused.headers.get("retry-after")) > 1000]).toEqual([
+      "rate_limited",
+      true,
+    ]);
+    expect(
+      (await post("own", 1, { authorization: "Bearer another-token-0123456789" })).status,
+    ).toBe(202);
     expect((await world.admin("/admin/v1/events")).body.events).toHaveLength(4);
-    expect((await world.admin("/admin/v1/refusals")).body.refusals[0]).toMatchObject({ path: "wake", reason: "rate_limited" });
+    expect((await world.admin("/admin/v1/refusals")).body.refusals[0]).toMatchObject({
+      path: "wake",
+      reason: "rate_limited",
+    });
   });
 });
 
@@ -353,16 +478,34 @@ describe("limits in the config", () => {
   it("are refused where they mean nothing", async () => {
     world = await createWorld({ start: false });
     await expect(
-      start({ mappings: [{ id: "w", match: { path: "w" }, action: "wake", textTemplate: "x", limits: { queue: 1 } }] }, { start: false }),
+      start(
+        {
+          mappings: [
+            {
+              id: "w",
+              match: { path: "w" },
+              action: "wake",
+              textTemplate: "x",
+              limits: { queue: 1 },
+            },
+          ],
+        },
+        { start: false },
+      ),
     ).rejects.toThrow(/hooks\.mappings\[0\]\.limits: has no effect for action "wake"/);
-    await expect(start({ limits: { runsPerHour: 0 } }, { start: false })).rejects.toThrow(/hooks\.limits\.runsPerHour/);
+    await expect(start({ limits: { runsPerHour: 0 } }, { start: false })).rejects.toThrow(
+      /hooks\.limits\.runsPerHour/,
+    );
   });
 });
 
 describe("fair shares", () => {
   it("let a mapping's first run go in its turn, however many runs of another mapping are parked", async () => {
     hold();
-    world = await start({ limits: { concurrent: 1 }, mappings: [mapping("busy", { sessionKey: "hook:{{n}}" }), mapping("calm")] });
+    world = await start({
+      limits: { concurrent: 1 },
+      mappings: [mapping("busy", { sessionKey: "hook:{{n}}" }), mapping("calm")],
+    });
     const first = await post("busy", 0);
     await world.until(async () => held.length === 1);
     await Promise.all(Array.from({ length: 300 }, (_, n) => post("busy", n + 1)));
@@ -371,7 +514,9 @@ describe("fair shares", () => {
     for (let round = 0; (await statusOf(calm)) !== "succeeded" && round < 20; round++) {
       const before = provider.requests.length;
       for (const go of held.splice(0)) go();
-      await world.until(async () => provider.requests.length > before || (await statusOf(calm)) === "succeeded");
+      await world.until(
+        async () => provider.requests.length > before || (await statusOf(calm)) === "succeeded",
+      );
     }
     await ended([first, calm]);
     // One of the other mapping's runs may have had its turn before.
@@ -380,7 +525,9 @@ describe("fair shares", () => {
 
   it("let a session key's first run go in its turn, however many runs of another key are parked", async () => {
     hold();
-    world = await start({ mappings: [mapping("shop", { sessionKey: "hook:{{key}}", limits: { concurrent: 1 } })] });
+    world = await start({
+      mappings: [mapping("shop", { sessionKey: "hook:{{key}}", limits: { concurrent: 1 } })],
+    });
     const ask = (key: string, n: number) => world.post("/hooks/shop", { key, n });
     await ask("busy", 0);
     await world.until(async () => held.length === 1);
@@ -389,7 +536,9 @@ describe("fair shares", () => {
     for (let round = 0; (await statusOf(calm)) !== "succeeded" && round < 20; round++) {
       const before = provider.requests.length;
       for (const go of held.splice(0)) go();
-      await world.until(async () => provider.requests.length > before || (await statusOf(calm)) === "succeeded");
+      await world.until(
+        async () => provider.requests.length > before || (await statusOf(calm)) === "succeeded",
+      );
     }
     await ended([calm]);
     expect(asked().indexOf("9999")).toBeLessThanOrEqual(2);

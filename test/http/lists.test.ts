@@ -28,7 +28,8 @@ afterEach(async () => {
 function fill(): string[] {
   const ids: string[] = [];
   const now = Date.now();
-  const insert = db.prepare(`INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head)
+  const insert =
+    db.prepare(`INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head)
     SELECT ?, ?, ?, ?, credential, 'unmatched', NULL, head FROM events WHERE seq = 1`);
   db.exec("BEGIN");
   for (let seq = 2; seq <= ROWS; seq++) {
@@ -49,13 +50,17 @@ interface Page {
 }
 
 async function ask(before: string | null): Promise<Page> {
-  const response = await world.app.request(`/events?path=shop&limit=5${before === null ? "" : `&before=${before}`}`);
+  const response = await world.app.request(
+    `/events?path=shop&limit=5${before === null ? "" : `&before=${before}`}`,
+  );
   expect(response.status).toBe(200);
   return (await response.json()) as Page;
 }
 
 /** Reads all pages; `between` runs before each further one, with the id that names its beginning. */
-async function readAll(between: (next: string) => void = () => undefined): Promise<{ ids: string[]; stops: number }> {
+async function readAll(
+  between: (next: string) => void = () => undefined,
+): Promise<{ ids: string[]; stops: number }> {
   const ids: string[] = [];
   let [next, stops]: [string | null, number] = [null, 0];
   do {

@@ -15,7 +15,9 @@ const mapping = (path: string, id: string, match: object, more: object = {}): ob
 
 let world: World;
 beforeAll(async () => {
-  const long = Array.from({ length: COUNT }, (_, n) => mapping("long", `m${n}`, { payload: { kind: `k${n}`, "rows.name": `n${n}` } }));
+  const long = Array.from({ length: COUNT }, (_, n) =>
+    mapping("long", `m${n}`, { payload: { kind: `k${n}`, "rows.name": `n${n}` } }),
+  );
   const mappings = [
     mapping("off", "loop", { when: LOOP }, { enabled: false }),
     mapping("each", "list", { payload: { kind: "each" } }, { forEach: "rows" }),
@@ -27,7 +29,10 @@ beforeAll(async () => {
     // The nearest, if all are looked at: one of its conditions holds.
     mapping("long", "last", { payload: { kind: "last", "rows.name": "a" } }),
   ];
-  world = await createWorld({ workers: false, config: { hooks: { mappings, maxBodyBytes: 2_000_000, transformTimeoutSeconds: 60 } } });
+  world = await createWorld({
+    workers: false,
+    config: { hooks: { mappings, maxBodyBytes: 2_000_000, transformTimeoutSeconds: 60 } },
+  });
 });
 afterAll(() => world.stop());
 
@@ -35,10 +40,16 @@ it("the nearest mapping is found without an expression that matching had no need
   // The processes of other test files, which this worker ran before.
   const before = listChildren("transform-worker").map(({ pid }) => pid);
   const off = await world.post("/hooks/off", { n: 1 });
-  expect(off.body).toMatchObject({ outcome: "unmatched", nearest: { mapping: "off.loop", condition: "enabled" } });
+  expect(off.body).toMatchObject({
+    outcome: "unmatched",
+    nearest: { mapping: "off.loop", condition: "enabled" },
+  });
   expect((await world.post("/hooks/each", { kind: "each", rows: [] })).status).toBe(204);
   const { body } = await world.admin("/admin/v1/events?limit=1");
-  expect(body.events[0]).toMatchObject({ outcome: "skipped", nearest: { mapping: "each.other", condition: "match.payload.kind" } });
+  expect(body.events[0]).toMatchObject({
+    outcome: "skipped",
+    nearest: { mapping: "each.other", condition: "match.payload.kind" },
+  });
   // An expression that loops goes on in a process of its own.
   expect(listChildren("transform-worker").filter(({ pid }) => !before.includes(pid))).toEqual([]);
 });
@@ -50,8 +61,12 @@ it("and with what expressions gave when they were matched", async () => {
 
 it("the answer to a hook does not wait until all conditions of all mappings were looked at", async () => {
   const row = { name: "a" };
-  const nearest = async (rows: object[]): Promise<unknown> => (await world.post("/hooks/long", { kind: "none", rows })).body.nearest;
+  const nearest = async (rows: object[]): Promise<unknown> =>
+    (await world.post("/hooks/long", { kind: "none", rows })).body.nearest;
   expect(await nearest([row])).toEqual({ mapping: "long.last", condition: "match.payload.kind" });
   // To look at all takes too long.
-  expect(await nearest(Array.from({ length: 50_000 }, () => row))).toEqual({ mapping: "long.m0", condition: "match.payload.kind" });
+  expect(await nearest(Array.from({ length: 50_000 }, () => row))).toEqual({
+    mapping: "long.m0",
+    condition: "match.payload.kind",
+  });
 });

@@ -6,7 +6,9 @@ import { openApiDocument } from "../../src/http/openapi/document.ts";
 async function lint(document: object): Promise<string[]> {
   const config = await createConfig({ extends: ["recommended"] });
   const problems = await lintFromString({ source: JSON.stringify(document), config });
-  return problems.map(({ ruleId, message, location }) => `${ruleId} ${location[0]?.pointer ?? ""}: ${message}`);
+  return problems.map(
+    ({ ruleId, message, location }) => `${ruleId} ${location[0]?.pointer ?? ""}: ${message}`,
+  );
 }
 
 it("the published document is clean", async () => {
@@ -14,8 +16,14 @@ it("the published document is clean", async () => {
 });
 
 it("would not be with a route that says nothing of its failures, or a reference to nowhere", async () => {
-  const document = openApiDocument("/hooks") as { paths: Record<string, { get?: { responses: Record<string, object> } }> };
-  document.paths["/v1/models"] = { get: { responses: { "200": { $ref: "#/components/responses/None" } } } };
+  const document = openApiDocument("/hooks") as {
+    paths: Record<string, { get?: { responses: Record<string, object> } }>;
+  };
+  document.paths["/v1/models"] = {
+    get: { responses: { "200": { $ref: "#/components/responses/None" } } },
+  };
   const problems = (await lint(document)).map((problem) => problem.split(" ")[0]);
-  expect(problems).toEqual(expect.arrayContaining(["no-unresolved-refs", "operation-summary", "operation-4xx-response"]));
+  expect(problems).toEqual(
+    expect.arrayContaining(["no-unresolved-refs", "operation-summary", "operation-4xx-response"]),
+  );
 });

@@ -8,23 +8,39 @@ afterEach(async () => {
   world = undefined;
 });
 
-const operator = (): Record<string, string> => ({ authorization: `Bearer ${world?.gateway.operatorToken}` });
+const operator = (): Record<string, string> => ({
+  authorization: `Bearer ${world?.gateway.operatorToken}`,
+});
 
 describe("the operator's routes", () => {
-  it.each(["/metrics", "/readyz?detail", "/admin/v1/events", "/admin/v1/status", "/admin/v1/refusals"])(
-    "%s wants the gateway token, and no other",
-    async (path) => {
-      world = await createWorld({ workers: false });
-      expect((await world.get(path, {})).status).toBe(401);
-      expect((await world.get(path)).status).toBe(401);
-      expect((await world.get(`${path}${path.includes("?") ? "&" : "?"}token=${world.gateway.operatorToken}`, {})).status).toBe(401);
-      const answer = await world.get(path, operator());
-      expect([answer.status, answer.headers.get("cache-control")]).toEqual([200, "no-store"]);
-    },
-  );
+  it.each([
+    "/metrics",
+    "/readyz?detail",
+    "/admin/v1/events",
+    "/admin/v1/status",
+    "/admin/v1/refusals",
+  ])("%s wants the gateway token, and no other", async (path) => {
+    world = await createWorld({ workers: false });
+    expect((await world.get(path, {})).status).toBe(401);
+    expect((await world.get(path)).status).toBe(401);
+    expect(
+      (
+        await world.get(
+          `${path}${path.includes("?") ? "&" : "?"}token=${world.gateway.operatorToken}`,
+          {},
+        )
+      ).status,
+    ).toBe(401);
+    const answer = await world.get(path, operator());
+    expect([answer.status, answer.headers.get("cache-control")]).toEqual([200, "no-store"]);
+  });
 
   it("are on adminPort alone where one is set", async () => {
-    world = await createWorld({ start: false, workers: false, config: { gateway: { adminPort: 0 } } });
+    world = await createWorld({
+      start: false,
+      workers: false,
+      config: { gateway: { adminPort: 0 } },
+    });
     const { url, adminUrl } = await world.gateway.start();
     expect(adminUrl).not.toBe(url);
     const headers = operator();
@@ -52,7 +68,10 @@ describe("the operator's routes", () => {
       issues: expect.arrayContaining([expect.objectContaining({ path: "nonsense" })]),
     });
     const { body } = await world.get("/readyz?detail", operator());
-    expect(body).toMatchObject({ ready: true, reloadProblems: expect.arrayContaining([expect.objectContaining({ path: "nonsense" })]) });
+    expect(body).toMatchObject({
+      ready: true,
+      reloadProblems: expect.arrayContaining([expect.objectContaining({ path: "nonsense" })]),
+    });
     // The config before it is still in use.
     expect((await world.post("/hooks/wake", { text: "x" })).status).toBe(200);
   });
@@ -60,23 +79,48 @@ describe("the operator's routes", () => {
 
 describe("on a loopback bind", () => {
   it("the operator's pages and the docs are only under a loopback name or gateway.publicUrl's", async () => {
-    world = await createWorld({ start: false, workers: false, config: { gateway: { publicUrl: "https://hooks.example.com" } } });
+    world = await createWorld({
+      start: false,
+      workers: false,
+      config: { gateway: { publicUrl: "https://hooks.example.com" } },
+    });
     const ask = async (origin: string, path: string) =>
       (await world?.gateway.fetch(new Request(origin + path, { headers: operator() })))?.status;
-    const paths = ["/console", "/console/style.css", "/admin/v1/status", "/docs", "/docs/style.css"];
-    for (const origin of ["http://127.0.0.1:9", "http://localhost:9", "http://[::1]:9", "http://hooks.example.com"])
-      for (const path of paths) expect([origin, path, await ask(origin, path)]).toEqual([origin, path, 200]);
-    for (const origin of ["http://evil.example.com", "http://127.0.0.1.evil.example.com", "https://abc.ngrok.app"])
-      for (const path of [...paths, "/admin"]) expect([origin, path, await ask(origin, path)]).toEqual([origin, path, 403]);
+    const paths = [
+      "/console",
+      "/console/style.css",
+      "/admin/v1/status",
+      "/docs",
+      "/docs/style.css",
+    ];
+    for (const origin of [
+      "http://127.0.0.1:9",
+      "http://localhost:9",
+      "http://[::1]:9",
+      "http://hooks.example.com",
+    ])
+      for (const path of paths)
+        expect([origin, path, await ask(origin, path)]).toEqual([origin, path, 200]);
+    for (const origin of [
+      "http://evil.example.com",
+      "http://127.0.0.1.evil.example.com",
+      "https://abc.ngrok.app",
+    ])
+      for (const path of [...paths, "/admin"])
+        expect([origin, path, await ask(origin, path)]).toEqual([origin, path, 403]);
   });
 
   it("a tunnel's name reaches all that has a credential of its own, and the probes", async () => {
     const platform = { apiKeys: [{ id: "web", key: "rk_web-key-0123456789-0123456789" }] };
     world = await createWorld({ start: false, workers: false, config: { platform } });
     const ask = async (path: string, token?: string, body?: string) => {
-      const headers = { "content-type": "application/json", ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) };
+      const headers = {
+        "content-type": "application/json",
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      };
       const init = body === undefined ? { headers } : { method: "POST", headers, body };
-      return (await world?.gateway.fetch(new Request(`https://abc.ngrok.app${path}`, init)))?.status;
+      return (await world?.gateway.fetch(new Request(`https://abc.ngrok.app${path}`, init)))
+        ?.status;
     };
     expect(await ask("/hooks/wake", TOKEN, '{"text":"x"}')).toBe(200);
     expect(await ask("/hooks/wake", "wrong", '{"text":"x"}')).toBe(401);
@@ -84,18 +128,28 @@ describe("on a loopback bind", () => {
     expect(await ask("/v1/models", "wrong")).toBe(401);
     // No service answers there: the route does.
     expect(await ask("/channels/telegram/x", undefined, "{}")).toBe(404);
-    for (const path of ["/livez", "/readyz", "/openapi.json"]) expect([path, await ask(path)]).toEqual([path, 200]);
+    for (const path of ["/livez", "/readyz", "/openapi.json"])
+      expect([path, await ask(path)]).toEqual([path, 200]);
     expect(await ask("/metrics")).toBe(401);
     expect(await ask("/metrics", world.gateway.operatorToken)).toBe(200);
   });
 
   it("the check holds on adminPort too", async () => {
-    world = await createWorld({ start: false, workers: false, config: { gateway: { adminPort: 0 } } });
+    world = await createWorld({
+      start: false,
+      workers: false,
+      config: { gateway: { adminPort: 0 } },
+    });
     const { adminUrl } = await world.gateway.start();
     const { port } = new URL(adminUrl);
     const ask = (host: string) =>
       new Promise<number | undefined>((resolve, reject) => {
-        const options = { host: "127.0.0.1", port, path: "/admin/v1/status", headers: { host, ...operator() } };
+        const options = {
+          host: "127.0.0.1",
+          port,
+          path: "/admin/v1/status",
+          headers: { host, ...operator() },
+        };
         get(options, (response) => resolve(response.resume().statusCode)).on("error", reject);
       });
     expect([await ask("127.0.0.1"), await ask("evil.example.com")]).toEqual([200, 403]);
@@ -104,7 +158,11 @@ describe("on a loopback bind", () => {
 
 describe("what is public", () => {
   it("health, and the document unless gateway.docs is false", async () => {
-    world = await createWorld({ start: false, workers: false, config: { gateway: { docs: false } } });
+    world = await createWorld({
+      start: false,
+      workers: false,
+      config: { gateway: { docs: false } },
+    });
     expect((await world.get("/livez", {})).status).toBe(200);
     expect((await world.get("/readyz", {})).status).toBe(200);
     expect((await world.get("/openapi.json", {})).status).toBe(404);
@@ -120,7 +178,11 @@ describe("what is public", () => {
       ["GET", "/admin"],
     ] as const) {
       const answer = await world.gateway.fetch(new Request(`http://127.0.0.1${path}`, { method }));
-      expect([path, answer.status >= 400, answer.headers.get("content-type")]).toEqual([path, true, "application/json"]);
+      expect([path, answer.status >= 400, answer.headers.get("content-type")]).toEqual([
+        path,
+        true,
+        "application/json",
+      ]);
       expect(await answer.json()).toMatchObject({
         ok: false,
         error: { code: expect.any(String), message: expect.any(String) },

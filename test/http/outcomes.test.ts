@@ -6,12 +6,16 @@ interface Example {
   name: string;
   examples: object[];
 }
-const loaded = createRequire(import.meta.url)("@octokit/webhooks-examples") as Example[] | { default: Example[] };
+const loaded = createRequire(import.meta.url)("@octokit/webhooks-examples") as
+  | Example[]
+  | { default: Example[] };
 const examples = Array.isArray(loaded) ? loaded : loaded.default;
 const example = (name: string, action?: string): object =>
   examples
     .find((one) => one.name === name)
-    ?.examples.find((body) => action === undefined || (body as { action?: string }).action === action) ?? {};
+    ?.examples.find(
+      (body) => action === undefined || (body as { action?: string }).action === action,
+    ) ?? {};
 
 const hook = (id: string, more: object = {}, match: object = {}) => ({
   id,
@@ -32,7 +36,11 @@ beforeAll(async () => {
         if (payload.how === "list") return [{ message: "one" }, { action: "wake", text: "two" }, { message: "three", agentId: "nobody" }];
         return { message: "m", sessionKey: payload.key };
       };`,
-      "mappings/order.schema.json": { type: "object", required: ["id"], properties: { id: { type: "integer" } } },
+      "mappings/order.schema.json": {
+        type: "object",
+        required: ["id"],
+        properties: { id: { type: "integer" } },
+      },
     },
     config: {
       hooks: {
@@ -45,9 +53,23 @@ beforeAll(async () => {
           hook("run", { sessionKey: "hook:run:{{n}}", name: "Run {{n}}" }),
           hook("strict", { strict: true }),
           hook("empty", { messageTemplate: "{{n}}" }),
-          { id: "ring", match: { path: "ring" }, action: "wake", textTemplate: "ring {{n}}", wakeMode: "next-heartbeat" },
-          hook("each", { forEach: "items", messageTemplate: "item {{item.id}}", agentId: "{{ item.agent ? item.agent : 'main' }}" }),
-          hook("keyed", { forEach: "items", messageTemplate: "item {{item.id}}", dedupeKey: "{{item.id}}" }),
+          {
+            id: "ring",
+            match: { path: "ring" },
+            action: "wake",
+            textTemplate: "ring {{n}}",
+            wakeMode: "next-heartbeat",
+          },
+          hook("each", {
+            forEach: "items",
+            messageTemplate: "item {{item.id}}",
+            agentId: "{{ item.agent ? item.agent : 'main' }}",
+          }),
+          hook("keyed", {
+            forEach: "items",
+            messageTemplate: "item {{item.id}}",
+            dedupeKey: "{{item.id}}",
+          }),
           hook("both-a", { continue: true }, { path: "both" }),
           { id: "both-b", match: { path: "both" }, action: "wake", textTemplate: "both {{n}}" },
           { id: "transformed", match: { path: "transformed" }, transform: { module: "maybe.ts" } },
@@ -72,19 +94,35 @@ describe("the outcomes of a mapped hook", () => {
     const answer = await world.post("/hooks/run", { n: "a:b" });
     expect([answer.status, answer.body]).toEqual([
       202,
-      { ok: true, eventId: expect.any(String), runId: expect.any(String), sessionKey: "hook:run:a%3Ab", status: "queued", mapping: "run" },
+      {
+        ok: true,
+        eventId: expect.any(String),
+        runId: expect.any(String),
+        sessionKey: "hook:run:a%3Ab",
+        status: "queued",
+        mapping: "run",
+      },
     ]);
     expect(answer.headers.get("location")).toBe(`/hooks/runs/${answer.body.runId}`);
-    expect(await eventOf(answer.body.eventId)).toMatchObject({ outcome: "accepted", mapping: "run", path: "run" });
+    expect(await eventOf(answer.body.eventId)).toMatchObject({
+      outcome: "accepted",
+      mapping: "run",
+      path: "run",
+    });
   });
 
   it("a wake: 200", async () => {
     const { status, body } = await world.post("/hooks/ring", { n: 1 });
-    expect([status, body]).toEqual([200, { ok: true, eventId: expect.any(String), mode: "next-heartbeat", mapping: "ring" }]);
+    expect([status, body]).toEqual([
+      200,
+      { ok: true, eventId: expect.any(String), mode: "next-heartbeat", mapping: "ring" },
+    ]);
   });
 
   it("several items: each has its own result, and a bad one stands alone", async () => {
-    const { status, body } = await world.post("/hooks/each", { items: [{ id: 1 }, { id: 2, agent: "nobody" }, { id: 3 }] });
+    const { status, body } = await world.post("/hooks/each", {
+      items: [{ id: 1 }, { id: 2, agent: "nobody" }, { id: 3 }],
+    });
     expect(status).toBe(202);
     expect(body.results).toMatchObject([
       { ok: true, mapping: "each" },
@@ -110,7 +148,9 @@ describe("the outcomes of a mapped hook", () => {
   });
 
   it("more items than hooks.maxActions: 413, and nothing runs", async () => {
-    const { status, body } = await world.post("/hooks/each", { items: [1, 2, 3, 4].map((id) => ({ id })) });
+    const { status, body } = await world.post("/hooks/each", {
+      items: [1, 2, 3, 4].map((id) => ({ id })),
+    });
     expect([status, body.error.code]).toEqual([413, "body_too_large"]);
     expect(await eventOf(body.requestId)).toMatchObject({ outcome: "rejected", actions: [] });
   });
@@ -127,7 +167,10 @@ describe("the outcomes of a mapped hook", () => {
 
   it("continue: both mappings act, in one answer", async () => {
     const { status, body } = await world.post("/hooks/both", { n: 1 });
-    expect([status, body.results.map((one: { mapping: string }) => one.mapping)]).toEqual([202, ["both-a", "both-b"]]);
+    expect([status, body.results.map((one: { mapping: string }) => one.mapping)]).toEqual([
+      202,
+      ["both-a", "both-b"],
+    ]);
   });
 
   it.each([
@@ -139,14 +182,21 @@ describe("the outcomes of a mapped hook", () => {
   ])("a transform that does %s: %i, recorded as %s", async (how, status, outcome) => {
     const answer = await world.post("/hooks/transformed", { how });
     expect(answer.status).toBe(status);
-    expect(await eventOf(answer.headers.get("x-request-id") ?? "")).toMatchObject({ outcome, mapping: "transformed" });
+    expect(await eventOf(answer.headers.get("x-request-id") ?? "")).toMatchObject({
+      outcome,
+      mapping: "transformed",
+    });
     if (status === 500) {
       expect(answer.body.error.code).toBe("transform_failed");
       expect(JSON.stringify(answer.body)).not.toMatch(/canary|\bat /);
     }
     if (how === "field") expect(answer.body.error.message).toContain("allowUnsafeExternalContent");
     if (how === "list")
-      expect(answer.body.results).toMatchObject([{ ok: true }, { ok: true, mode: "now" }, { ok: false, error: { code: "unknown_agent" } }]);
+      expect(answer.body.results).toMatchObject([
+        { ok: true },
+        { ok: true, mode: "now" },
+        { ok: false, error: { code: "unknown_agent" } },
+      ]);
   });
 
   it("a transform's fields are checked like a request's", async () => {
@@ -188,10 +238,20 @@ describe("the outcomes of a mapped hook", () => {
   it("no mapping matches on a path of a mapping: 200 with the one that came closest, and never what it expects", async () => {
     const { status, body } = await world.post("/hooks/picky", { kind: "order", secret: "wrong" });
     const nearest = { mapping: "picky", condition: "match.payload.secret" };
-    expect([status, body]).toEqual([200, { ok: true, eventId: expect.any(String), outcome: "unmatched", nearest }]);
+    expect([status, body]).toEqual([
+      200,
+      { ok: true, eventId: expect.any(String), outcome: "unmatched", nearest },
+    ]);
     expect(JSON.stringify(body)).not.toContain("expected-value");
-    expect((await world.post("/hooks/when", { n: 1 })).body.nearest).toEqual({ mapping: "when", condition: "match.when" });
-    const recorded = { outcome: "unmatched", actions: [], reason: expect.stringContaining('"picky", whose match.payload.secret') };
+    expect((await world.post("/hooks/when", { n: 1 })).body.nearest).toEqual({
+      mapping: "when",
+      condition: "match.when",
+    });
+    const recorded = {
+      outcome: "unmatched",
+      actions: [],
+      reason: expect.stringContaining('"picky", whose match.payload.secret'),
+    };
     expect(await eventOf(body.eventId)).toMatchObject(recorded);
     // The operator is shown at least what the sender is.
     const { event } = (await world.admin(`/admin/v1/events/${body.eventId}`)).body;
@@ -207,9 +267,19 @@ describe("the outcomes of a mapped hook", () => {
 
   it("a disabled mapping or preset takes nothing, and keeps its path with the path's authentication", async () => {
     expect((await world.post("/hooks/off", { n: 1 })).status).toBe(401);
-    const { status, body } = await world.post("/hooks/off", { n: 1 }, { authorization: "Bearer the-token-of-this-path-0123" });
-    expect([status, body]).toMatchObject([200, { outcome: "unmatched", nearest: { mapping: "off", condition: "enabled" } }]);
-    expect((await world.post("/hooks/grafana", {})).body).toMatchObject({ ok: true, outcome: "unmatched" });
+    const { status, body } = await world.post(
+      "/hooks/off",
+      { n: 1 },
+      { authorization: "Bearer the-token-of-this-path-0123" },
+    );
+    expect([status, body]).toMatchObject([
+      200,
+      { outcome: "unmatched", nearest: { mapping: "off", condition: "enabled" } },
+    ]);
+    expect((await world.post("/hooks/grafana", {})).body).toMatchObject({
+      ok: true,
+      outcome: "unmatched",
+    });
   });
 
   it("text that a mapping reads as text stays text, and what is missing for it says how the body came", async () => {
@@ -227,8 +297,16 @@ describe("the outcomes of a mapped hook", () => {
   });
 
   it("a redelivery of an unmatched event is tried afresh", async () => {
-    const first = await world.post("/hooks/picky", { kind: "order" }, { "idempotency-key": "unmatched-1" });
-    const second = await world.post("/hooks/picky", { kind: "order" }, { "idempotency-key": "unmatched-1" });
+    const first = await world.post(
+      "/hooks/picky",
+      { kind: "order" },
+      { "idempotency-key": "unmatched-1" },
+    );
+    const second = await world.post(
+      "/hooks/picky",
+      { kind: "order" },
+      { "idempotency-key": "unmatched-1" },
+    );
     expect([second.status, second.headers.get("idempotent-replayed")]).toEqual([200, null]);
     expect(second.body.eventId).not.toBe(first.body.eventId);
   });
@@ -262,7 +340,9 @@ it("every recorded body goes through the preset to a run, or is recorded as unma
   for (const { examples: bodies } of examples) {
     for (const payload of bodies) {
       const { status, body } = await world.post("/hooks/github", payload);
-      expect([status, body.outcome ?? null]).toEqual(status === 202 ? [202, null] : [200, "unmatched"]);
+      expect([status, body.outcome ?? null]).toEqual(
+        status === 202 ? [202, null] : [200, "unmatched"],
+      );
       seen[status as 202 | 200]++;
     }
   }
@@ -271,12 +351,26 @@ it("every recorded body goes through the preset to a run, or is recorded as unma
 });
 
 it("a mapping without a path owns every path of requests by the hook token, also while it is disabled", async () => {
-  const anywhere = (enabled: boolean) => ({ id: "any", match: { payload: { kind: "order" } }, messageTemplate: "x", enabled });
+  const anywhere = (enabled: boolean) => ({
+    id: "any",
+    match: { payload: { kind: "order" } },
+    messageTemplate: "x",
+    enabled,
+  });
   for (const enabled of [true, false]) {
-    const own = await createWorld({ start: false, workers: false, config: { hooks: { mappings: [anywhere(enabled)] } } });
+    const own = await createWorld({
+      start: false,
+      workers: false,
+      config: { hooks: { mappings: [anywhere(enabled)] } },
+    });
     const { status, body } = await own.post("/hooks/some/path", { kind: "other" });
-    expect([status, body]).toMatchObject([200, { outcome: "unmatched", nearest: { mapping: "any", condition: "match.payload.kind" } }]);
-    expect((await own.post("/hooks/some/path", { kind: "order" })).status).toBe(enabled ? 202 : 200);
+    expect([status, body]).toMatchObject([
+      200,
+      { outcome: "unmatched", nearest: { mapping: "any", condition: "match.payload.kind" } },
+    ]);
+    expect((await own.post("/hooks/some/path", { kind: "order" })).status).toBe(
+      enabled ? 202 : 200,
+    );
     await own.stop();
   }
 });
@@ -284,7 +378,14 @@ it("a mapping without a path owns every path of requests by the hook token, also
 it("what came in is the sum of its outcomes", async () => {
   const own = await createWorld({
     workers: false,
-    config: { hooks: { mappings: [hook("a", {}, { payload: { n: 1 } }), hook("f", { messageTemplate: "{{ $number(n) }}" })] } },
+    config: {
+      hooks: {
+        mappings: [
+          hook("a", {}, { payload: { n: 1 } }),
+          hook("f", { messageTemplate: "{{ $number(n) }}" }),
+        ],
+      },
+    },
   });
   await own.post("/hooks/a", { n: 1 });
   await own.post("/hooks/a", { n: 1 }, { "idempotency-key": "k" });

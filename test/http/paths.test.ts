@@ -3,9 +3,16 @@ import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 
 const OWN = "own-path-token-0123456789";
 const OLD = "old-path-token-0123456789";
-const basic = (user: string, password: string) => ({ authorization: `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}` });
+const basic = (user: string, password: string) => ({
+  authorization: `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`,
+});
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
-const hook = (path: string, more: object = {}) => ({ id: path, match: { path }, messageTemplate: "got {{n}}", ...more });
+const hook = (path: string, more: object = {}) => ({
+  id: path,
+  match: { path },
+  messageTemplate: "got {{n}}",
+  ...more,
+});
 
 let world: World;
 beforeAll(async () => {
@@ -18,11 +25,19 @@ beforeAll(async () => {
           hook("own", { auth: { token: [OWN, OLD] } }),
           hook("basic", { auth: { user: "grafana", password: "a-long-password-0123" } }),
           hook("near", { allowIps: ["10.1.0.0/16", "2001:db8::/32"] }),
-          hook("poll", { methods: ["POST", "GET"], dedupeKey: "{{query.id}}", messageTemplate: "poll {{payload.id}} {{headers.x-kept}}" }),
+          hook("poll", {
+            methods: ["POST", "GET"],
+            dedupeKey: "{{query.id}}",
+            messageTemplate: "poll {{payload.id}} {{headers.x-kept}}",
+          }),
           { match: { path: "name/less" }, messageTemplate: "m", dedupeKey: "{{n}}" },
           { id: "anywhere", match: { payload: { kind: "any" } }, messageTemplate: "any" },
           hook("small", { maxBodyBytes: 200 }),
-          hook("shown", { keepHeaders: ["x-shown"], keepQuery: ["page"], messageTemplate: "{{ $string(headers) }} {{ $string(query) }}" }),
+          hook("shown", {
+            keepHeaders: ["x-shown"],
+            keepQuery: ["page"],
+            messageTemplate: "{{ $string(headers) }} {{ $string(query) }}",
+          }),
         ],
       },
     },
@@ -49,17 +64,35 @@ describe("a path with a token of its own", () => {
   });
 
   it("tries mappings without a path only for the hook token", async () => {
-    expect((await world.post("/hooks/other", { kind: "any" })).body).toMatchObject({ mapping: "anywhere" });
-    expect((await world.post("/hooks/own", { kind: "any" }, bearer(OWN))).body).toMatchObject({ mapping: "own" });
+    expect((await world.post("/hooks/other", { kind: "any" })).body).toMatchObject({
+      mapping: "anywhere",
+    });
+    expect((await world.post("/hooks/own", { kind: "any" }, bearer(OWN))).body).toMatchObject({
+      mapping: "own",
+    });
   });
 });
 
 describe("a path with user and password", () => {
   it("believes them and nothing else", async () => {
-    const right = await world.post("/hooks/basic", { n: 1 }, basic("grafana", "a-long-password-0123"));
+    const right = await world.post(
+      "/hooks/basic",
+      { n: 1 },
+      basic("grafana", "a-long-password-0123"),
+    );
     expect(right.status).toBe(202);
-    expect((await world.get(`/hooks/runs/${right.body.runId}`, basic("grafana", "a-long-password-0123"))).status).toBe(200);
-    expect((await world.get(`/hooks/runs/${right.body.runId}`, basic("grafana", "another-password-0123"))).status).toBe(404);
+    expect(
+      (await world.get(`/hooks/runs/${right.body.runId}`, basic("grafana", "a-long-password-0123")))
+        .status,
+    ).toBe(200);
+    expect(
+      (
+        await world.get(
+          `/hooks/runs/${right.body.runId}`,
+          basic("grafana", "another-password-0123"),
+        )
+      ).status,
+    ).toBe(404);
     for (const headers of [
       basic("grafana", "wrong"),
       basic("admin", "a-long-password-0123"),
@@ -67,12 +100,15 @@ describe("a path with user and password", () => {
       { authorization: "Basic !!!" },
       {},
     ])
-      expect((await world.post("/hooks/basic", { n: 1 }, { authorization: "", ...headers })).status).toBe(401);
+      expect(
+        (await world.post("/hooks/basic", { n: 1 }, { authorization: "", ...headers })).status,
+      ).toBe(401);
   });
 });
 
 describe("a path for some addresses", () => {
-  const from = (address: string) => world.post("/hooks/near", { n: 1 }, { "x-forwarded-for": address });
+  const from = (address: string) =>
+    world.post("/hooks/near", { n: 1 }, { "x-forwarded-for": address });
 
   it.each([
     ["10.1.2.3", 202],
@@ -89,15 +125,24 @@ describe("a path for some addresses", () => {
   });
 
   it("believes no forwarded address where no proxy is trusted", async () => {
-    const own = await createWorld({ workers: false, config: { hooks: { mappings: [hook("near", { allowIps: ["10.1.0.0/16"] })] } } });
-    expect((await own.post("/hooks/near", { n: 1 }, { "x-forwarded-for": "10.1.2.3" })).status).toBe(403);
+    const own = await createWorld({
+      workers: false,
+      config: { hooks: { mappings: [hook("near", { allowIps: ["10.1.0.0/16"] })] } },
+    });
+    expect(
+      (await own.post("/hooks/near", { n: 1 }, { "x-forwarded-for": "10.1.2.3" })).status,
+    ).toBe(403);
     await own.stop();
   });
 });
 
 describe("a path that takes GET", () => {
   it("makes the query the payload, once for each key, without the token", async () => {
-    const first = await world.get("/hooks/poll?id=7&token=not-kept", { ...bearer(TOKEN), "x-kept": "yes", "x-api-key": "canary-key" });
+    const first = await world.get("/hooks/poll?id=7&token=not-kept", {
+      ...bearer(TOKEN),
+      "x-kept": "yes",
+      "x-api-key": "canary-key",
+    });
     expect([first.status, first.body.mapping]).toEqual([202, "poll"]);
     const again = await world.get("/hooks/poll?id=7");
     expect(again.body).toMatchObject({ runId: first.body.runId, duplicate: true });
@@ -107,10 +152,16 @@ describe("a path that takes GET", () => {
   });
 
   it("answers 405 with what it takes, other paths with POST alone", async () => {
-    const put = await world.gateway.fetch(new Request("http://127.0.0.1/hooks/poll", { method: "PUT" }));
+    const put = await world.gateway.fetch(
+      new Request("http://127.0.0.1/hooks/poll", { method: "PUT" }),
+    );
     expect([put.status, put.headers.get("allow")]).toEqual([405, "GET, POST"]);
     const get = await world.get("/hooks/own?n=1");
-    expect([get.status, get.body.error.code, get.headers.get("allow")]).toEqual([405, "method_not_allowed", "POST"]);
+    expect([get.status, get.body.error.code, get.headers.get("allow")]).toEqual([
+      405,
+      "method_not_allowed",
+      "POST",
+    ]);
   });
 });
 
@@ -122,7 +173,11 @@ describe("what carried a credential", () => {
       "x-auth-token": "canary-header",
       "x-shown": "plain-value",
     };
-    const answer = await world.post("/hooks/shown?api_key=canary-query&page=2", { n: 1 }, { authorization: `Bearer ${TOKEN}`, ...secrets });
+    const answer = await world.post(
+      "/hooks/shown?api_key=canary-query&page=2",
+      { n: 1 },
+      { authorization: `Bearer ${TOKEN}`, ...secrets },
+    );
     const event = await world.admin(`/admin/v1/events/${answer.body.eventId}`);
     const run = await world.admin(`/admin/v1/runs/${answer.body.runId}`);
     const seen = JSON.stringify([event.body, run.body]);
@@ -133,7 +188,11 @@ describe("what carried a credential", () => {
   });
 
   it("and an x-request-id of the caller is not taken over", async () => {
-    const answer = await world.post("/hooks/shown", { n: 1 }, { authorization: `Bearer ${TOKEN}`, "x-request-id": "mine" });
+    const answer = await world.post(
+      "/hooks/shown",
+      { n: 1 },
+      { authorization: `Bearer ${TOKEN}`, "x-request-id": "mine" },
+    );
     expect(answer.headers.get("x-request-id")).toBe(answer.body.eventId);
   });
 });
@@ -150,20 +209,36 @@ describe("paths that cannot be had", () => {
       await made.stop();
       return [];
     } catch (error) {
-      return (error as { issues: { path: string; message: string }[] }).issues.map((issue) => `${issue.path}: ${issue.message}`);
+      return (error as { issues: { path: string; message: string }[] }).issues.map(
+        (issue) => `${issue.path}: ${issue.message}`,
+      );
     }
   };
 
   it.each([
-    [{ mappings: [hook("wake")] }, "hooks.mappings[0].match.path: `wake` belongs to the interface itself"],
+    [
+      { mappings: [hook("wake")] },
+      "hooks.mappings[0].match.path: `wake` belongs to the interface itself",
+    ],
     [{ mappings: [hook("events")] }, "hooks.mappings[0].match.path: `events` belongs"],
     [{ mappings: [hook("a b")] }, "hooks.mappings[0].match.path: use segments"],
     [
-      { mappings: [hook("p", { auth: { token: OWN } }), { ...hook("p", { auth: { token: OLD } }), id: "q" }] },
+      {
+        mappings: [
+          hook("p", { auth: { token: OWN } }),
+          { ...hook("p", { auth: { token: OLD } }), id: "q" },
+        ],
+      },
       "hooks.mappings[1].auth: differs from hooks.mappings[0].auth",
     ],
-    [{ mappings: [hook("p", { auth: { token: "short" } })] }, "hooks.mappings[0].auth.token: must have at least 16 characters"],
-    [{ mappings: [{ id: "x", auth: { token: OWN }, messageTemplate: "x" }] }, "hooks.mappings[0].auth: belongs to a path"],
+    [
+      { mappings: [hook("p", { auth: { token: "short" } })] },
+      "hooks.mappings[0].auth.token: must have at least 16 characters",
+    ],
+    [
+      { mappings: [{ id: "x", auth: { token: OWN }, messageTemplate: "x" }] },
+      "hooks.mappings[0].auth: belongs to a path",
+    ],
     [{ mappings: [hook("p", { methods: ["GET"] })] }, "hooks.mappings[0].dedupeKey: is required"],
     [{ mappings: [hook("p", { allowIps: ["not an address"] })] }, "hooks.mappings[0].allowIps"],
     [{ path: "/" }, "hooks.path: must not be `/` alone"],
@@ -176,24 +251,36 @@ describe("paths that cannot be had", () => {
   });
 
   it("the hook token differs from the gateway's", async () => {
-    expect(await issuesOf({}, { gateway: { token: TOKEN } })).toEqual(["hooks.token: must differ from gateway.token"]);
+    expect(await issuesOf({}, { gateway: { token: TOKEN } })).toEqual([
+      "hooks.token: must differ from gateway.token",
+    ]);
   });
 });
 
 it("the base path may be another one, written with or without slashes", async () => {
   const own = await createWorld({ workers: false, config: { hooks: { path: "in/hooks/" } } });
   const answer = await own.post("/in/hooks/agent", { message: "x" });
-  expect([answer.status, answer.headers.get("location")]).toEqual([202, `/in/hooks/runs/${answer.body.runId}`]);
+  expect([answer.status, answer.headers.get("location")]).toEqual([
+    202,
+    `/in/hooks/runs/${answer.body.runId}`,
+  ]);
   expect((await own.get(`/in/hooks/runs/${answer.body.runId}`)).status).toBe(200);
-  expect((await own.gateway.fetch(new Request("http://127.0.0.1/hooks/agent", { method: "POST" }))).status).toBe(404);
+  expect(
+    (await own.gateway.fetch(new Request("http://127.0.0.1/hooks/agent", { method: "POST" })))
+      .status,
+  ).toBe(404);
   await own.stop();
 });
 
 it("a mapping without an id goes by its path in answers, receipts and lists", async () => {
   const { status, body } = await world.post("/hooks/name/less", { n: 1 });
   expect([status, body.mapping]).toEqual([202, "name/less"]);
-  expect((await world.get(`/hooks/events/${body.eventId}`)).body.event).toMatchObject({ mapping: "name/less" });
+  expect((await world.get(`/hooks/events/${body.eventId}`)).body.event).toMatchObject({
+    mapping: "name/less",
+  });
   const listed = await world.admin("/admin/v1/events?mapping=name/less");
   expect(listed.body.events.map(({ id }: { id: string }) => id)).toEqual([body.eventId]);
-  expect((await world.post("/hooks/name/less", { n: 1 })).body).toMatchObject({ runId: body.runId });
+  expect((await world.post("/hooks/name/less", { n: 1 })).body).toMatchObject({
+    runId: body.runId,
+  });
 });

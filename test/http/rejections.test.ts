@@ -25,18 +25,37 @@ it("leaves one line for each rejected request, with its reason and address and n
     config: {
       gateway: { trustedProxies: ["127.0.0.1"] },
       platform: { apiKeys: [{ id: "k", key: `key-${CANARY}-0123456789` }] },
-      hooks: { maxBodyBytes: 1000, mappings: [{ id: "p", match: { path: "private" }, allowIps: ["10.0.0.1"], messageTemplate: "x" }] },
+      hooks: {
+        maxBodyBytes: 1000,
+        mappings: [
+          { id: "p", match: { path: "private" }, allowIps: ["10.0.0.1"], messageTemplate: "x" },
+        ],
+      },
     },
   });
   const send = async (path: string, init: RequestInit): Promise<number> => {
-    const headers = { "x-forwarded-for": "203.0.113.9", authorization: `Bearer ${TOKEN}`, ...(init.headers as object) };
-    const answer = await fetch(`${world.url}${path}`, { method: "POST", body: `{"canary":"${CANARY}"}`, ...init, headers });
+    const headers = {
+      "x-forwarded-for": "203.0.113.9",
+      authorization: `Bearer ${TOKEN}`,
+      ...(init.headers as object),
+    };
+    const answer = await fetch(`${world.url}${path}`, {
+      method: "POST",
+      body: `{"canary":"${CANARY}"}`,
+      ...init,
+      headers,
+    });
     await answer.text();
     return answer.status;
   };
   const json = { "content-type": "application/json" };
   const tried: [number, string, string, RequestInit][] = [
-    [401, "unauthorized", "/hooks/agent", { headers: { ...json, authorization: `Bearer ${CANARY}` } }],
+    [
+      401,
+      "unauthorized",
+      "/hooks/agent",
+      { headers: { ...json, authorization: `Bearer ${CANARY}` } },
+    ],
     [400, "invalid_body", "/hooks/agent", { headers: json }],
     [400, "invalid_json", "/hooks/agent", { headers: json, body: `{${CANARY}` }],
     [403, "address_not_allowed", "/hooks/private", { headers: json }],
@@ -48,10 +67,20 @@ it("leaves one line for each rejected request, with its reason and address and n
     [404, "not_found", "/channels/imessage/…", {}],
   ];
   for (const [status, , path, init] of tried)
-    expect([path, await send(`${path.replace("…", CANARY)}?token=${CANARY}`, init)]).toEqual([path, status]);
+    expect([path, await send(`${path.replace("…", CANARY)}?token=${CANARY}`, init)]).toEqual([
+      path,
+      status,
+    ]);
   expect(rejected()).toEqual(
     tried.map(([status, reason, path, { method = "POST" }]) =>
-      expect.objectContaining({ level: "info", method, path, status, reason, address: "203.0.113.9" }),
+      expect.objectContaining({
+        level: "info",
+        method,
+        path,
+        status,
+        reason,
+        address: "203.0.113.9",
+      }),
     ),
   );
   expect(world.logged.join("")).not.toContain(CANARY);
@@ -66,9 +95,17 @@ it("logs at most ten a second of each reason, then how many more there were", as
   const get = (path: string) => world.gateway.fetch(new Request(`http://127.0.0.1${path}`));
   for (let number = 0; number < 322; number++) await get(`/gone/${number}`);
   await get("/v1/models");
-  expect(rejected().map(({ reason }) => reason)).toEqual([...Array.from({ length: 10 }, () => "not_found"), "invalid_api_key"]);
+  expect(rejected().map(({ reason }) => reason)).toEqual([
+    ...Array.from({ length: 10 }, () => "not_found"),
+    "invalid_api_key",
+  ]);
   vi.advanceTimersByTime(1000);
-  expect(lines().at(-1)).toMatchObject({ level: "info", reason: "not_found", count: 312, msg: "… and 312 more like it" });
+  expect(lines().at(-1)).toMatchObject({
+    level: "info",
+    reason: "not_found",
+    count: 312,
+    msg: "… and 312 more like it",
+  });
   await get("/gone");
   expect(rejected()).toHaveLength(12);
   vi.advanceTimersByTime(1000);

@@ -6,16 +6,28 @@ import { describePostgres, newSchema } from "../store/postgres.ts";
 function namedTests(config: () => object): void {
   let world: World;
   beforeAll(async () => {
-    const mappings = [{ id: "note", match: { path: "note", payload: { kind: "good" } }, messageTemplate: "Note {{n}}" }];
+    const mappings = [
+      {
+        id: "note",
+        match: { path: "note", payload: { kind: "good" } },
+        messageTemplate: "Note {{n}}",
+      },
+    ];
     world = await createWorld({ workers: false, config: { ...config(), hooks: { mappings } } });
   });
   afterAll(() => world.stop());
 
-  const send = async (n: number, kind = "bad"): Promise<string> => (await world.post("/hooks/note", { kind, n })).body.eventId as string;
-  const replay = (body: object): Promise<Answer> => world.admin("/admin/v1/events/replay", { method: "POST", body: JSON.stringify(body) });
+  const send = async (n: number, kind = "bad"): Promise<string> =>
+    (await world.post("/hooks/note", { kind, n })).body.eventId as string;
+  const replay = (body: object): Promise<Answer> =>
+    world.admin("/admin/v1/events/replay", { method: "POST", body: JSON.stringify(body) });
   const readLines = async (body: object): Promise<ReplayLine[]> => {
     const headers = { authorization: `Bearer ${world.gateway.operatorToken}` };
-    const request = new Request("http://127.0.0.1/admin/v1/events/replay", { method: "POST", body: JSON.stringify(body), headers });
+    const request = new Request("http://127.0.0.1/admin/v1/events/replay", {
+      method: "POST",
+      body: JSON.stringify(body),
+      headers,
+    });
     const text = await (await world.gateway.fetch(request)).text();
     return text
       .trim()
@@ -25,12 +37,16 @@ function namedTests(config: () => object): void {
   const results = async (body: object): Promise<unknown[]> =>
     (await readLines(body)).flatMap((line) => {
       if (line.type !== "result") return [];
-      return [line.ok ? [line.result.eventId, line.result.outcome] : [line.eventId, line.failure.code]];
+      return [
+        line.ok ? [line.result.eventId, line.result.outcome] : [line.eventId, line.failure.code],
+      ];
     });
   const countReplays = async (): Promise<number> =>
-    ((await world.admin("/admin/v1/events?path=note&limit=500")).body.events as { replayOf: string | null }[]).filter(
-      ({ replayOf }) => replayOf !== null,
-    ).length;
+    (
+      (await world.admin("/admin/v1/events?path=note&limit=500")).body.events as {
+        replayOf: string | null;
+      }[]
+    ).filter(({ replayOf }) => replayOf !== null).length;
 
   it("takes these and no others, the oldest first, each once", async () => {
     const ids = [await send(1), await send(2), await send(3)];
@@ -57,15 +73,21 @@ function namedTests(config: () => object): void {
 
   it("with `select` takes those of them that have this outcome", async () => {
     const [accepted, unmatched] = [await send(4, "good"), await send(5)];
-    expect(await results({ select: "unmatched", ids: [accepted, unmatched] })).toEqual([[unmatched, "unmatched"]]);
+    expect(await results({ select: "unmatched", ids: [accepted, unmatched] })).toEqual([
+      [unmatched, "unmatched"],
+    ]);
     expect(await results({ select: "failed", ids: [accepted, unmatched] })).toEqual([]);
   });
 
   it("takes an accepted event in again with `all` alone", async () => {
     const id = await send(6, "good");
-    const { actions } = (await world.admin(`/admin/v1/events/${id}`)).body.event as { actions: { id: string }[] };
+    const { actions } = (await world.admin(`/admin/v1/events/${id}`)).body.event as {
+      actions: { id: string }[];
+    };
     const run = actions[0]?.id as string;
-    expect((await world.admin(`/admin/v1/runs/${run}/cancel`, { method: "POST" })).status).toBe(200);
+    expect((await world.admin(`/admin/v1/runs/${run}/cancel`, { method: "POST" })).status).toBe(
+      200,
+    );
     expect(await results({ select: "failed", ids: [id] })).toEqual([]);
     const before = await countReplays();
     expect(await results({ select: "all", ids: [id] })).toEqual([[id, "accepted"]]);
@@ -74,7 +96,10 @@ function namedTests(config: () => object): void {
 
   it("refuses filters beside ids, no ids, and more than 10,000", async () => {
     const refusals = [
-      [{ select: "all", ids: ["evt_1"], path: "note", limit: 1 }, "`ids` names what is meant: leave `limit`, `path` out"],
+      [
+        { select: "all", ids: ["evt_1"], path: "note", limit: 1 },
+        "`ids` names what is meant: leave `limit`, `path` out",
+      ],
       [{ select: "all", ids: [] }, "ids: "],
       [{ select: "all", ids: Array.from({ length: 10_001 }, (_, n) => `evt_${n}`) }, "ids: "],
       [{ ids: ["evt_1"] }, "select: "],
@@ -92,5 +117,6 @@ describe("the replay of events that are named", () => namedTests(() => ({})));
 describePostgres("on PostgreSQL", () => {
   const schema = newSchema();
   afterAll(() => schema.drop());
-  describe("the replay of events that are named", () => namedTests(() => ({ store: { url: schema.url } })));
+  describe("the replay of events that are named", () =>
+    namedTests(() => ({ store: { url: schema.url } })));
 });

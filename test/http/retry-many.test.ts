@@ -11,14 +11,23 @@ import { join } from "node:path";
 import { mkdirSync } from "node:fs";
 import type { Store } from "../../src/store/types.ts";
 
-async function keepRun(store: Store, sessionKey: string, status: RunStatus, mapping?: string): Promise<string> {
+async function keepRun(
+  store: Store,
+  sessionKey: string,
+  status: RunStatus,
+  mapping?: string,
+): Promise<string> {
   const action = { ...runAction(sessionKey), ...(mapping === undefined ? {} : { mapping }) };
   await store.accept(event_("shop", { outcome: "accepted", actions: [action] }));
   await store.commit((tx) => tx.update("run", action.runId, { status, endedAt: Date.now() }));
   return action.runId;
 }
 
-async function keepDelivery(store: Store, change: DeliveryChange, channel = "slack"): Promise<string> {
+async function keepDelivery(
+  store: Store,
+  change: DeliveryChange,
+  channel = "slack",
+): Promise<string> {
   const id = newId("dlv", Date.now());
   const runId = await keepRun(store, `hook:${id}`, "succeeded");
   const now = Date.now();
@@ -35,7 +44,10 @@ async function keepDelivery(store: Store, change: DeliveryChange, channel = "sla
   return id;
 }
 
-const FAILED = { status: "failed" as const, error: { code: "not_delivered" as const, message: "it said no" } } satisfies DeliveryChange;
+const FAILED = {
+  status: "failed" as const,
+  error: { code: "not_delivered" as const, message: "it said no" },
+} satisfies DeliveryChange;
 
 describe("over HTTP", () => {
   let world: World;
@@ -53,18 +65,31 @@ describe("over HTTP", () => {
       .split("\n")
       .map((line) => JSON.parse(line) as RetryLine);
   }
-  const ids = (all: RetryLine[]): string[] => all.flatMap((line) => (line.type === "result" ? [line.id] : []));
+  const ids = (all: RetryLine[]): string[] =>
+    all.flatMap((line) => (line.type === "result" ? [line.id] : []));
 
   it("a replay of events that are named starts the failed runs of those that were accepted", async () => {
-    const runs = [await keepRun(world.store, "hook:a", "failed"), await keepRun(world.store, "hook:b", "succeeded")];
-    const events = await Promise.all(runs.map(async (id) => (await world.store.get("run", id))?.eventId));
-    const all = (await lines("/events/replay", { select: "failed", ids: events, dryRun: true })) as unknown[];
+    const runs = [
+      await keepRun(world.store, "hook:a", "failed"),
+      await keepRun(world.store, "hook:b", "succeeded"),
+    ];
+    const events = await Promise.all(
+      runs.map(async (id) => (await world.store.get("run", id))?.eventId),
+    );
+    const all = (await lines("/events/replay", {
+      select: "failed",
+      ids: events,
+      dryRun: true,
+    })) as unknown[];
     expect(all).toEqual([
       { type: "total", total: 1, dryRun: true },
       {
         type: "result",
         ok: true,
-        result: expect.objectContaining({ eventId: events[0], actions: [expect.objectContaining({ id: runs[0] })] }),
+        result: expect.objectContaining({
+          eventId: events[0],
+          actions: [expect.objectContaining({ id: runs[0] })],
+        }),
       },
       { type: "end", replayed: 1, failed: 0 },
     ]);
@@ -85,7 +110,13 @@ describe("over HTTP", () => {
         status: "failed",
         summary: expect.stringMatching(/starts again from its beginning, in the session hook:a$/),
       },
-      { type: "result", ok: true, id: second, status: "timed_out", summary: expect.stringContaining("hook:d") },
+      {
+        type: "result",
+        ok: true,
+        id: second,
+        status: "timed_out",
+        summary: expect.stringContaining("hook:d"),
+      },
     ]);
     expect(all.at(-1)).toEqual({ type: "end", retried: 2, failed: 0 });
     expect(world.asked).toEqual([]);
@@ -93,9 +124,12 @@ describe("over HTTP", () => {
 
   it("runs start again from the oldest to the newest, as filters and the limit leave them", async () => {
     const made: string[] = [];
-    for (let n = 0; n < 3; n++) made.push(await keepRun(world.store, "hook:same", "failed", "shop.order"));
+    for (let n = 0; n < 3; n++)
+      made.push(await keepRun(world.store, "hook:same", "failed", "shop.order"));
     const other = await keepRun(world.store, "hook:other", "cancelled");
-    expect(ids(await lines("/runs/retry", { sessionKey: "hook:same", limit: 2 }))).toEqual(made.slice(1));
+    expect(ids(await lines("/runs/retry", { sessionKey: "hook:same", limit: 2 }))).toEqual(
+      made.slice(1),
+    );
     expect(world.asked).toEqual(made.slice(1).map((id) => `retry ${id}`));
     expect(ids(await lines("/runs/retry", { status: "cancelled", dryRun: true }))).toEqual([other]);
     expect(ids(await lines("/runs/retry", { mapping: "nothing", dryRun: true }))).toEqual([]);
@@ -107,14 +141,15 @@ describe("over HTTP", () => {
     const done = await keepRun(world.store, "hook:b", "succeeded");
     await keepRun(world.store, "hook:c", "failed");
     const all = await lines("/runs/retry", { ids: ["run_none", done, good] });
-    expect(all.flatMap((line) => (line.type === "result" ? [line.ok || line.failure.code] : []))).toEqual([
-      "not_found",
-      "not_retryable",
-      true,
-    ]);
+    expect(
+      all.flatMap((line) => (line.type === "result" ? [line.ok || line.failure.code] : [])),
+    ).toEqual(["not_found", "not_retryable", true]);
     expect(all.at(-1)).toEqual({ type: "end", retried: 1, failed: 2 });
     expect(world.asked).toEqual([`retry ${good}`]);
-    const mixed = await world.app.request("/runs/retry", { method: "POST", body: JSON.stringify({ ids: [good], since: "1d" }) });
+    const mixed = await world.app.request("/runs/retry", {
+      method: "POST",
+      body: JSON.stringify({ ids: [good], since: "1d" }),
+    });
     expect([mixed.status, await mixed.json()]).toMatchObject([
       400,
       { error: { code: "usage", message: "`ids` names what is meant: leave `since` out" } },
@@ -127,11 +162,22 @@ describe("over HTTP", () => {
     const unknown = await keepDelivery(world.store, { status: "unknown" });
     await keepDelivery(world.store, { status: "delivered" });
     const all = await lines("/deliveries/retry", { dryRun: true });
-    expect(all[1]).toEqual({ type: "result", ok: true, id: failed, status: "failed", summary: "sends 2 messages to slack C1" });
+    expect(all[1]).toEqual({
+      type: "result",
+      ok: true,
+      id: failed,
+      status: "failed",
+      summary: "sends 2 messages to slack C1",
+    });
     expect(ids(all)).toEqual([failed, elsewhere]);
-    expect(ids(await lines("/deliveries/retry", { channel: "telegram", dryRun: true }))).toEqual([elsewhere]);
+    expect(ids(await lines("/deliveries/retry", { channel: "telegram", dryRun: true }))).toEqual([
+      elsewhere,
+    ]);
     const asked = await lines("/deliveries/retry", { status: "unknown", dryRun: true });
-    expect(asked[1]).toMatchObject({ id: unknown, summary: expect.stringContaining("may have arrived already") });
+    expect(asked[1]).toMatchObject({
+      id: unknown,
+      summary: expect.stringContaining("may have arrived already"),
+    });
     expect((await world.store.get("delivery", failed))?.status).toBe("failed");
   });
 
@@ -147,8 +193,15 @@ describe("over HTTP", () => {
 
   it("a delivery has its messages", async () => {
     const id = await keepDelivery(world.store, { ...FAILED, nextChunk: 1 });
-    const answer = (await (await world.app.request(`/deliveries/${id}`)).json()) as { delivery: object };
-    expect(answer.delivery).toMatchObject({ texts: ["one", "two", "three"], chunks: 3, sentChunks: 1, approvalId: null });
+    const answer = (await (await world.app.request(`/deliveries/${id}`)).json()) as {
+      delivery: object;
+    };
+    expect(answer.delivery).toMatchObject({
+      texts: ["one", "two", "three"],
+      chunks: 3,
+      sentChunks: 1,
+      approvalId: null,
+    });
   });
 });
 
@@ -159,26 +212,42 @@ describe("on the command line", () => {
     cli = await createCli();
     await cli.write("rouse.json5", shopConfig());
     mkdirSync(join(cli.dir, ".rouse"), { recursive: true });
-    const { store } = await openStore({ url: `sqlite:${join(cli.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
-    made = { run: await keepRun(store, "hook:a", "failed"), delivery: await keepDelivery(store, { ...FAILED, nextChunk: 1 }) };
+    const { store } = await openStore({
+      url: `sqlite:${join(cli.dir, ".rouse", "rouse.db")}`,
+      clock: systemClock,
+      log: silent,
+    });
+    made = {
+      run: await keepRun(store, "hook:a", "failed"),
+      delivery: await keepDelivery(store, { ...FAILED, nextChunk: 1 }),
+    };
     await store.close();
   });
   afterEach(() => cli.close());
 
   const status = async (): Promise<string> =>
-    (JSON.parse((await cli.rouse(["runs", "show", made.run, "--json"])).out) as { run: { status: string } }).run.status;
+    (
+      JSON.parse((await cli.rouse(["runs", "show", made.run, "--json"])).out) as {
+        run: { status: string };
+      }
+    ).run.status;
 
   it("rouse runs retry --failed says with --dry-run what it would do, and then does it", async () => {
     const tried = await cli.rouse(["runs", "retry", "--failed", "--dry-run"]);
     expect([tried.code, tried.out]).toEqual([
       0,
       expect.stringMatching(
-        new RegExp(`^${made.run}  failed  .* starts again from its beginning, in the session hook:a\n1 would be retried\n$`),
+        new RegExp(
+          `^${made.run}  failed  .* starts again from its beginning, in the session hook:a\n1 would be retried\n$`,
+        ),
       ),
     ]);
     expect(await status()).toBe("failed");
     const { code, out } = await cli.rouse(["runs", "retry", "--failed", "--since", "1d"]);
-    expect([code, out]).toEqual([0, expect.stringMatching(/queued .*\n1 retried, 0 failed\nno gateway runs just now/)]);
+    expect([code, out]).toEqual([
+      0,
+      expect.stringMatching(/queued .*\n1 retried, 0 failed\nno gateway runs just now/),
+    ]);
     expect(await status()).toBe("queued");
     expect((await cli.rouse(["runs", "retry", "--failed"])).out).toMatch(/^0 retried/);
   });
@@ -188,24 +257,41 @@ describe("on the command line", () => {
     [["runs", "retry", "run_x", "--failed"], "--failed goes with several: leave the id out"],
     [["runs", "retry", "run_x", "--dry-run"], "--dry-run goes with several: leave the id out"],
     [["runs", "retry", "--failed", "--status", "failed"], "use --failed or --status"],
-    [["runs", "retry", "--status", "running"], "--status running: write failed, timed_out, cancelled"],
+    [
+      ["runs", "retry", "--status", "running"],
+      "--status running: write failed, timed_out, cancelled",
+    ],
     [["runs", "retry", "--failed", "--since", "1d", "--until", "2d"], "is not before --until"],
     [["deliveries", "retry"], "name one delivery, or choose several"],
-    [["deliveries", "retry", "--failed", "--no-route"], "use one of --no-route, --failed and --status"],
-    [["deliveries", "retry", "--status", "pending"], "--status pending: write failed, no_route, unknown"],
-    [["deliveries", "retry", "dlv_x", "--channel", "slack"], "--channel goes with several: leave the id out"],
+    [
+      ["deliveries", "retry", "--failed", "--no-route"],
+      "use one of --no-route, --failed and --status",
+    ],
+    [
+      ["deliveries", "retry", "--status", "pending"],
+      "--status pending: write failed, no_route, unknown",
+    ],
+    [
+      ["deliveries", "retry", "dlv_x", "--channel", "slack"],
+      "--channel goes with several: leave the id out",
+    ],
   ])("rouse %j is refused", async (args, message) => {
     expect(await cli.rouse(args)).toMatchObject({ code: 2, err: expect.stringContaining(message) });
   });
 
   it("rouse deliveries retry --failed and show have the messages", async () => {
     const tried = await cli.rouse(["deliveries", "retry", "--failed", "--dry-run"]);
-    expect([tried.code, tried.out]).toEqual([0, `${made.delivery}  failed  sends 2 messages to slack C1\n1 would be retried\n`]);
+    expect([tried.code, tried.out]).toEqual([
+      0,
+      `${made.delivery}  failed  sends 2 messages to slack C1\n1 would be retried\n`,
+    ]);
     const { out } = await cli.rouse(["deliveries", "show", made.delivery]);
     expect(out).toMatch(
       /error +not_delivered: it said no[^]*sent +1 of 3[^]*message 1 \(sent\)\n {2}one\n\nmessage 2 \(not sent\)\n {2}two/,
     );
     const retried = await cli.rouse(["deliveries", "retry", "--failed", "--json"]);
-    expect(JSON.parse(retried.out)).toMatchObject({ lines: [{ total: 1 }, { ok: true, status: "pending" }, { retried: 1, failed: 0 }] });
+    expect(JSON.parse(retried.out)).toMatchObject({
+      lines: [{ total: 1 }, { ok: true, status: "pending" }, { retried: 1, failed: 0 }],
+    });
   });
 });

@@ -16,7 +16,13 @@ const hourly = {
   secret: SECRET,
 };
 
-const hook = (id: string, auth: object, more: object = {}) => ({ id, match: { path: id }, auth, messageTemplate: "got {{n}}", ...more });
+const hook = (id: string, auth: object, more: object = {}) => ({
+  id,
+  match: { path: id },
+  auth,
+  messageTemplate: "got {{n}}",
+  ...more,
+});
 const FAILING = {
   incomplete: { messageTemplate: "{{n}}" },
   strict: { strict: true },
@@ -32,7 +38,12 @@ const mappings = (auth: object, prefix: string, fixed = false) =>
     hook(
       `${prefix}${id}`,
       auth,
-      fixed ? {} : { ...more, ...("match" in more ? { match: { ...more.match, path: `${prefix}${id}` } } : {}) },
+      fixed
+        ? {}
+        : {
+            ...more,
+            ...("match" in more ? { match: { ...more.match, path: `${prefix}${id}` } } : {}),
+          },
     ),
   );
 const config = (fixed = false) => ({
@@ -59,14 +70,23 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 const BODY = '{"text":"canary-text","items":[{"a":1}]}';
-const fromGitlab = (path: string, body = BODY, more: Record<string, string> = {}): Promise<Answer> =>
+const fromGitlab = (
+  path: string,
+  body = BODY,
+  more: Record<string, string> = {},
+): Promise<Answer> =>
   world.post(`/hooks/${path}`, body, { authorization: "", "x-gitlab-token": SECRET, ...more });
 const fromGithub = (path: string): Promise<Answer> => {
   const signature = createHmac("sha256", SECRET).update(BODY).digest("hex");
-  return world.post(`/hooks/${path}`, BODY, { authorization: "", "x-hub-signature-256": `sha256=${signature}` });
+  return world.post(`/hooks/${path}`, BODY, {
+    authorization: "",
+    "x-hub-signature-256": `sha256=${signature}`,
+  });
 };
 const doctor = async (): Promise<{ status: string; message: string }> =>
-  (await world.admin("/admin/v1/doctor")).body.checks.find((check: { id: string }) => check.id === "senders");
+  (await world.admin("/admin/v1/doctor")).body.checks.find(
+    (check: { id: string }) => check.id === "senders",
+  );
 
 describe("a mapping that fails, for a sender that disables hooks", () => {
   const reasons = {
@@ -84,15 +104,28 @@ describe("a mapping that fails, for a sender that disables hooks", () => {
     "%s: 200, recorded as failed with its reason; other senders are answered %j",
     async (id, [status, code, reason]) => {
       const answer = await fromGitlab(`lab-${id}`, BODY, { "idempotency-key": `one-${id}` });
-      expect([answer.status, answer.body]).toEqual([200, { ok: true, eventId: expect.any(String), outcome: "failed" }]);
+      expect([answer.status, answer.body]).toEqual([
+        200,
+        { ok: true, eventId: expect.any(String), outcome: "failed" },
+      ]);
       const { event } = (await world.admin(`/admin/v1/events/${answer.body.eventId}`)).body;
-      expect(event).toMatchObject({ outcome: "failed", mapping: `lab-${id}`, reason: expect.stringContaining(reason), answerStatus: null });
+      expect(event).toMatchObject({
+        outcome: "failed",
+        mapping: `lab-${id}`,
+        reason: expect.stringContaining(reason),
+        answerStatus: null,
+      });
       // It binds no key: the sender's own redelivery is tried afresh.
-      expect((await fromGitlab(`lab-${id}`, BODY, { "idempotency-key": `one-${id}` })).body.eventId).not.toBe(event.id);
+      expect(
+        (await fromGitlab(`lab-${id}`, BODY, { "idempotency-key": `one-${id}` })).body.eventId,
+      ).not.toBe(event.id);
       const other = await fromGithub(`hub-${id}`);
       expect([other.status, other.body.error.code]).toEqual([status, code]);
       const kept = (await world.admin(`/admin/v1/events/${other.body.requestId}`)).body.event;
-      expect(kept).toMatchObject({ outcome: status === 500 ? "failed" : "rejected", answerStatus: status });
+      expect(kept).toMatchObject({
+        outcome: status === 500 ? "failed" : "rejected",
+        answerStatus: status,
+      });
     },
   );
 
@@ -100,7 +133,9 @@ describe("a mapping that fails, for a sender that disables hooks", () => {
     const metrics = String((await world.admin("/metrics")).body);
     expect(metrics).toContain('rouse_failed_events_acknowledged_total{path="lab-thrown"} 2\n');
     expect(metrics).toContain('rouse_failed_events_acknowledged_total{path="hub-thrown"} 0\n');
-    const line = world.logged.find((one) => one.includes("acknowledged") && one.includes("lab-thrown"));
+    const line = world.logged.find(
+      (one) => one.includes("acknowledged") && one.includes("lab-thrown"),
+    );
     expect(JSON.parse(line ?? "{}")).toMatchObject({
       level: "warn",
       path: "lab-thrown",
@@ -117,7 +152,10 @@ describe("a mapping that fails, for a sender that disables hooks", () => {
       const replayed = await world.gateway.fetch(
         new Request("http://127.0.0.1/admin/v1/events/replay", {
           method: "POST",
-          headers: { authorization: `Bearer ${world.gateway.operatorToken}`, "content-type": "application/json" },
+          headers: {
+            authorization: `Bearer ${world.gateway.operatorToken}`,
+            "content-type": "application/json",
+          },
           body: JSON.stringify({ select: "failed", path: `lab-${id}` }),
         }),
       );
@@ -125,7 +163,10 @@ describe("a mapping that fails, for a sender that disables hooks", () => {
         .trim()
         .split("\n")
         .map((one) => JSON.parse(one) as { result?: { outcome: string } });
-      expect([id, lines.flatMap(({ result }) => result?.outcome ?? [])]).toEqual([id, ["accepted", "accepted"]]);
+      expect([id, lines.flatMap(({ result }) => result?.outcome ?? [])]).toEqual([
+        id,
+        ["accepted", "accepted"],
+      ]);
     }
   });
 
@@ -141,7 +182,11 @@ describe("doctor, about senders that disable hooks", () => {
   });
 
   it("has nothing to say while answers are no errors, whatever other senders are answered", async () => {
-    expect(await doctor()).toEqual({ id: "senders", status: "ok", message: expect.stringContaining("no sender") });
+    expect(await doctor()).toEqual({
+      id: "senders",
+      status: "ok",
+      message: expect.stringContaining("no sender"),
+    });
   });
 
   it("counts the errors in a row, and none from before the last success", async () => {
@@ -151,20 +196,28 @@ describe("doctor, about senders that disable hooks", () => {
     await fromGitlab("lab", "{");
     expect(await doctor()).toMatchObject({
       status: "warn",
-      message: expect.stringContaining("lab: the last answer was an error; GitLab disables this hook after 4"),
+      message: expect.stringContaining(
+        "lab: the last answer was an error; GitLab disables this hook after 4",
+      ),
     });
     await fromGitlab("lab", "{");
     await fromGitlab("lab", "[");
     const warned = await doctor();
     expect(warned).toMatchObject({
       status: "warn",
-      message: expect.stringContaining("lab: the last 3 answers were errors; GitLab disables this hook after 4"),
+      message: expect.stringContaining(
+        "lab: the last 3 answers were errors; GitLab disables this hook after 4",
+      ),
     });
     expect(warned.message).toContain("rouse events list --path lab");
     await fromGitlab("lab", "[");
-    expect(await doctor()).toMatchObject({ status: "fail", message: expect.stringContaining("enable it again") });
+    expect(await doctor()).toMatchObject({
+      status: "fail",
+      message: expect.stringContaining("enable it again"),
+    });
     // A replay is no answer to the sender.
-    const [event] = (await world.admin("/admin/v1/events?path=lab&outcome=rejected&limit=1")).body.events;
+    const [event] = (await world.admin("/admin/v1/events?path=lab&outcome=rejected&limit=1")).body
+      .events;
     await world.admin(`/admin/v1/events/${event.id}/replay`, { method: "POST", body: "{}" });
     expect((await doctor()).message).toContain("the last 4 answers");
   });
@@ -181,7 +234,9 @@ describe("doctor, about senders that disable hooks", () => {
     for (let n = 0; n < 3; n++) expect((await chat("{".repeat(n + 1))).status).toBe(400);
     expect(await doctor()).toMatchObject({
       status: "warn",
-      message: expect.stringContaining("chat: 3 of 4 answers of the last 60 minutes were errors; Slack disables this hook above 95 %"),
+      message: expect.stringContaining(
+        "chat: 3 of 4 answers of the last 60 minutes were errors; Slack disables this hook above 95 %",
+      ),
     });
   });
 
@@ -189,7 +244,9 @@ describe("doctor, about senders that disable hooks", () => {
     await fromGitlab("hourly", "{");
     expect(await doctor()).toMatchObject({
       status: "warn",
-      message: expect.stringMatching(/hourly: every answer since \d{4}-\S+Z was an error; Acme disables this hook after 2 hours of errors/),
+      message: expect.stringMatching(
+        /hourly: every answer since \d{4}-\S+Z was an error; Acme disables this hook after 2 hours of errors/,
+      ),
     });
   });
 });
@@ -199,12 +256,15 @@ it("a request that is refused although its credential is right is an answer that
     workers: false,
     config: { hooks: { rateLimit: { requests: 2, per: "1h" }, mappings: [hook("lab", gitlab)] } },
   });
-  const post = (token: string) => own.post("/hooks/lab", { n: 1 }, { authorization: "", "x-gitlab-token": token });
+  const post = (token: string) =>
+    own.post("/hooks/lab", { n: 1 }, { authorization: "", "x-gitlab-token": token });
   // Strangers are no senders.
   const statuses = [(await post("another-secret-0123456789")).status];
   for (let n = 0; n < 4; n++) statuses.push((await post(SECRET)).status);
   expect(statuses).toEqual([401, 202, 202, 429, 429]);
   const { checks } = (await own.admin("/admin/v1/doctor")).body;
-  expect(checks.find((check: { id: string }) => check.id === "senders").message).toContain("lab: the last 2 answers were errors");
+  expect(checks.find((check: { id: string }) => check.id === "senders").message).toContain(
+    "lab: the last 2 answers were errors",
+  );
   await own.stop();
 });

@@ -2,14 +2,22 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
 
 const UUID = "[0-9a-f]{8}-[0-9a-f-]{27}";
-const hook = (id: string, more: object) => ({ id, match: { path: id }, messageTemplate: "x", ...more });
+const hook = (id: string, more: object) => ({
+  id,
+  match: { path: id },
+  messageTemplate: "x",
+  ...more,
+});
 const gives = (text: string) => ({ transform: { jsonata: text } });
 
 let world: World;
 beforeAll(async () => {
   world = await createWorld({
     workers: false,
-    files: { "transforms/key.ts": 'export default ({ payload }) => ({ message: "m", sessionKey: payload.key });' },
+    files: {
+      "transforms/key.ts":
+        'export default ({ payload }) => ({ message: "m", sessionKey: payload.key });',
+    },
     config: {
       hooks: {
         mappings: [
@@ -18,7 +26,11 @@ beforeAll(async () => {
           hook("adjacent", { sessionKey: "hook:{{a}}{{b}}" }),
           hook("expression", { sessionKey: "hook:x:{{ $lookup(labels, 'host') }}" }),
           hook("bare", { sessionKey: "{{key}}" }),
-          hook("each", { forEach: "items", sessionKey: "hook:each:{{item.id}}", messageTemplate: "item {{index}}" }),
+          hook("each", {
+            forEach: "items",
+            sessionKey: "hook:each:{{item.id}}",
+            messageTemplate: "item {{index}}",
+          }),
           hook("strict", { strict: true, sessionKey: "hook:s:{{key}}" }),
           hook("strictly", { strict: true, transform: { module: "key.ts" } }),
           hook("module", { sessionKey: "hook:module:{{id}}", transform: { module: "key.ts" } }),
@@ -26,7 +38,10 @@ beforeAll(async () => {
           hook("static", { sessionKey: "hook:all", transform: { module: "key.ts" } }),
           hook("jsonata", gives('{ "message": "m", "sessionKey": key }')),
           hook("once", { dedupeKey: "order:{{id}}" }),
-          hook("together", { coalesce: { windowSeconds: 60, key: "{{customer}}" }, sessionKey: "hook:c:{{customer}}" }),
+          hook("together", {
+            coalesce: { windowSeconds: 60, key: "{{customer}}" },
+            sessionKey: "hook:c:{{customer}}",
+          }),
         ],
       },
     },
@@ -44,8 +59,13 @@ async function expectFresh(path: string, body: object, prefix: string): Promise<
   const [{ body: answer }] = answers as [Answer, Answer];
   const warnings = [expect.stringMatching(/^sessionKey: .* a conversation of its own$/)];
   expect(answer.warnings).toEqual(warnings);
-  expect((await world.get(`/hooks/runs/${answer.runId}`)).body.run).toMatchObject({ sessionKey: keys[0], warnings });
-  expect((await world.admin(`/admin/v1/events/${answer.eventId}`)).body.event.warnings).toEqual(warnings);
+  expect((await world.get(`/hooks/runs/${answer.runId}`)).body.run).toMatchObject({
+    sessionKey: keys[0],
+    warnings,
+  });
+  expect((await world.admin(`/admin/v1/events/${answer.eventId}`)).body.event.warnings).toEqual(
+    warnings,
+  );
 }
 
 describe("a session key with a hole", () => {
@@ -69,20 +89,29 @@ describe("a session key with a hole", () => {
     ["a module that gives null beside a static key", "static", { key: null }, "hook:all:"],
     ["a module that gives none, and a template with a hole", "module", {}, "hook:module:"],
     ["an expression as transform that gives null", "jsonata", { key: null }, "hook:"],
-  ])("%s: a fresh key after the literal beginning, and a warning", async (_name, path, body, prefix) => {
-    await expectFresh(path, body, prefix);
-  });
+  ])(
+    "%s: a fresh key after the literal beginning, and a warning",
+    async (_name, path, body, prefix) => {
+      await expectFresh(path, body, prefix);
+    },
+  );
 
   it("names the expression, never a value", async () => {
     const { body } = await post("parts", { project: { id: "canary-id" } });
-    expect(body.warnings).toEqual(["sessionKey: {{ iid }} is missing or empty, so that this event has a conversation of its own"]);
+    expect(body.warnings).toEqual([
+      "sessionKey: {{ iid }} is missing or empty, so that this event has a conversation of its own",
+    ]);
   });
 
   it("is no matter for a whole key, whatever its parts are", async () => {
-    expect((await post("parts", { project: { id: 0 }, iid: false })).body.sessionKey).toBe("hook:gitlab:0:issue:false");
+    expect((await post("parts", { project: { id: 0 }, iid: false })).body.sessionKey).toBe(
+      "hook:gitlab:0:issue:false",
+    );
     const { body } = await post("module", { id: 1 });
     expect([body.sessionKey, body.warnings]).toEqual(["hook:module:1", undefined]);
-    expect((await post("module", { key: "hook:own" })).body).toMatchObject({ sessionKey: "hook:own" });
+    expect((await post("module", { key: "hook:own" })).body).toMatchObject({
+      sessionKey: "hook:own",
+    });
     expect((await post("static", {})).body.sessionKey).toBe("hook:all");
   });
 
@@ -91,7 +120,9 @@ describe("a session key with a hole", () => {
     const keys = body.results.map((one: { sessionKey: string }) => one.sessionKey);
     expect(keys[0]).toBe("hook:each:1");
     for (const key of keys.slice(1)) expect(key).toMatch(new RegExp(`^hook:each:${UUID}$`));
-    expect(body.results.map((one: { warnings?: string[] }) => one.warnings?.length ?? 0)).toEqual([0, 1, 1]);
+    expect(body.results.map((one: { warnings?: string[] }) => one.warnings?.length ?? 0)).toEqual([
+      0, 1, 1,
+    ]);
   });
 
   it.each([
@@ -106,7 +137,10 @@ describe("a session key with a hole", () => {
   });
 
   it("in the key of a window: the event is collected with no other", async () => {
-    const whole = [await post("together", { customer: "a" }), await post("together", { customer: "a" })];
+    const whole = [
+      await post("together", { customer: "a" }),
+      await post("together", { customer: "a" }),
+    ];
     expect(new Set(whole.map(({ body }) => body.runId)).size).toBe(1);
     const answers = [await post("together", {}), await post("together", {})];
     expect(answers.map(({ body }) => body.status)).toEqual(["queued", "queued"]);
@@ -117,8 +151,13 @@ describe("a session key with a hole", () => {
   });
 
   it("is shown by a test of the mapping", async () => {
-    const tested = await world.admin("/admin/v1/hooks/test", { method: "POST", body: JSON.stringify({ mapping: "jira", payload: {} }) });
-    expect(tested.body.actions[0]).toMatchObject({ warnings: [expect.stringContaining("{{ issue.key }} is missing or empty")] });
+    const tested = await world.admin("/admin/v1/hooks/test", {
+      method: "POST",
+      body: JSON.stringify({ mapping: "jira", payload: {} }),
+    });
+    expect(tested.body.actions[0]).toMatchObject({
+      warnings: [expect.stringContaining("{{ issue.key }} is missing or empty")],
+    });
     expect(tested.body.actions[0].fields.sessionKey).toBeUndefined();
   });
 });
@@ -129,12 +168,19 @@ it("a fresh key obeys hooks.allowedSessionKeyPrefixes", async () => {
     config: {
       hooks: {
         allowedSessionKeyPrefixes: ["team:"],
-        mappings: [hook("inside", { sessionKey: "team:jira:{{key}}" }), hook("outside", { sessionKey: "{{key}}" })],
+        mappings: [
+          hook("inside", { sessionKey: "team:jira:{{key}}" }),
+          hook("outside", { sessionKey: "{{key}}" }),
+        ],
       },
     },
   });
-  expect((await own.post("/hooks/inside", {})).body.sessionKey).toMatch(new RegExp(`^team:jira:${UUID}$`));
-  expect((await own.post("/hooks/outside", {})).body.sessionKey).toMatch(new RegExp(`^team:${UUID}$`));
+  expect((await own.post("/hooks/inside", {})).body.sessionKey).toMatch(
+    new RegExp(`^team:jira:${UUID}$`),
+  );
+  expect((await own.post("/hooks/outside", {})).body.sessionKey).toMatch(
+    new RegExp(`^team:${UUID}$`),
+  );
   await own.stop();
 });
 
@@ -148,6 +194,12 @@ it("a duplicate key with an empty part is none: orders without a number are not 
   const [first, second, third, again] = answers.map(({ body }) => body.runId as string);
   expect(new Set([first, second, third]).size).toBe(3);
   expect(again).toBe(third);
-  const warning = "dedupeKey: {{ id }} is missing or empty, so that the event is compared with no other";
-  expect(answers.map(({ body }) => body.warnings?.includes(warning) ?? false)).toEqual([true, true, false, false]);
+  const warning =
+    "dedupeKey: {{ id }} is missing or empty, so that the event is compared with no other";
+  expect(answers.map(({ body }) => body.warnings?.includes(warning) ?? false)).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
 });

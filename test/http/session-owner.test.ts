@@ -7,7 +7,9 @@ import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
 import { SQLITE_MIGRATIONS, prepareDatabase } from "../../src/store/sqlite/schema.ts";
 
-const WARNING = expect.stringMatching(/^sessionKey: another path or credential has a session with this key; this one is new/) as string;
+const WARNING = expect.stringMatching(
+  /^sessionKey: another path or credential has a session with this key; this one is new/,
+) as string;
 const PATH_TOKEN = "own-token-of-the-path-0123456789";
 const hook = (id: string, path: string | string[], more: object = {}) => ({
   id,
@@ -17,7 +19,12 @@ const hook = (id: string, path: string | string[], more: object = {}) => ({
   ...more,
 });
 const mappings = [
-  { id: "second", match: { path: "a", payload: { second: true } }, sessionKey: "hook:{{id}}", messageTemplate: "{{say}}" },
+  {
+    id: "second",
+    match: { path: "a", payload: { second: true } },
+    sessionKey: "hook:{{id}}",
+    messageTemplate: "{{say}}",
+  },
   hook("first", ["a", "b"]),
   hook("windows", ["w1", "w2"], { coalesce: { windowSeconds: 1, key: "{{key}}" } }),
 ];
@@ -54,14 +61,28 @@ const ended = (runId: string) =>
     return run.endedAt !== null && run;
   });
 /** Posts, waits for the run, and returns what its model saw of history and message. */
-async function say(path: string, key: string, text: string, more: object = {}, headers = {}): Promise<Turn> {
+async function say(
+  path: string,
+  key: string,
+  text: string,
+  more: object = {},
+  headers = {},
+): Promise<Turn> {
   const before = provider.requests.length;
   const agent = { message: text, sessionKey: key, deliver: false };
-  const answer = await world.post(`/hooks/${path}`, path === "agent" ? agent : { key, say: text, ...more }, headers);
+  const answer = await world.post(
+    `/hooks/${path}`,
+    path === "agent" ? agent : { key, say: text, ...more },
+    headers,
+  );
   expect(answer.status).toBe(202);
   expect(answer.body.sessionKey).toBe(key);
   const run = await ended(answer.body.runId as string);
-  return { seen: provider.requests.slice(before).map(provider.text).join("\n"), warnings: run.warnings as string[], answer };
+  return {
+    seen: provider.requests.slice(before).map(provider.text).join("\n"),
+    warnings: run.warnings as string[],
+    answer,
+  };
 }
 
 describe("a session key through another path", () => {
@@ -73,7 +94,11 @@ describe("a session key through another path", () => {
     expect(other.seen).not.toContain("alpha");
     expect(other.warnings).toEqual([WARNING]);
     const again = await say("agent", "hook:k1", "gamma");
-    expect([again.seen.includes("alpha"), again.seen.includes("beta"), again.warnings]).toEqual([true, false, []]);
+    expect([again.seen.includes("alpha"), again.seen.includes("beta"), again.warnings]).toEqual([
+      true,
+      false,
+      [],
+    ]);
     const third = await say("b", "hook:k1", "delta");
     expect([third.seen.includes("beta"), third.warnings]).toEqual([false, [WARNING]]);
   });
@@ -95,7 +120,10 @@ describe("a session key through another path", () => {
     const { answer } = await say("a", "hook:k3", "alpha");
     await say("b", "hook:k3", "beta");
     const before = provider.requests.length;
-    const replayed = await world.admin(`/admin/v1/events/${answer.body.eventId}/replay`, { method: "POST", body: "{}" });
+    const replayed = await world.admin(`/admin/v1/events/${answer.body.eventId}/replay`, {
+      method: "POST",
+      body: "{}",
+    });
     await ended(replayed.body.result.actions[0].id as string);
     const seen = provider.requests.slice(before).map(provider.text).join("\n");
     expect([seen.match(/alpha/g)?.length, seen.includes("beta")]).toEqual([2, false]);
@@ -106,13 +134,19 @@ describe("a session key through another path", () => {
       ["w2", "two"],
       ["w1", "three"],
     ] as const)
-      posted.push((await world.post(`/hooks/${path}`, { key: "hook:k4", say: text })).body.runId as string);
+      posted.push(
+        (await world.post(`/hooks/${path}`, { key: "hook:k4", say: text })).body.runId as string,
+      );
     expect(posted[2]).toBe(posted[0]);
     expect(posted[1]).not.toBe(posted[0]);
     await Promise.all(posted.map(ended));
     const { sessions } = (await world.admin("/admin/v1/sessions")).body;
-    const owners = (sessions as { key: string; path: string; turns: number }[]).filter(({ key }) => key === "hook:k4");
-    expect(new Set(owners.map(({ path, turns }) => `${path} ${turns}`))).toEqual(new Set(["w1 1", "w2 1"]));
+    const owners = (sessions as { key: string; path: string; turns: number }[]).filter(
+      ({ key }) => key === "hook:k4",
+    );
+    expect(new Set(owners.map(({ path, turns }) => `${path} ${turns}`))).toEqual(
+      new Set(["w1 1", "w2 1"]),
+    );
   });
 });
 
@@ -121,21 +155,38 @@ it("a path that gets a credential of its own has sessions of its own; a new valu
   const restart = async (token: string) => {
     await world.stop();
     const auth = { token };
-    const own = mappings.map((mapping) => (mapping.id === "second" ? { ...mapping, auth } : mapping));
+    const own = mappings.map((mapping) =>
+      mapping.id === "second" ? { ...mapping, auth } : mapping,
+    );
     world = await createWorld({ dir, config: configOf({ mappings: own }) });
   };
   await restart(PATH_TOKEN);
   const first = await say("a", "hook:k5", "beta", {}, { authorization: `Bearer ${PATH_TOKEN}` });
   expect([first.seen.includes("alpha"), first.warnings]).toEqual([false, [WARNING]]);
   await restart(`${PATH_TOKEN}-next`);
-  const second = await say("a", "hook:k5", "gamma", {}, { authorization: `Bearer ${PATH_TOKEN}-next` });
-  expect([second.seen.includes("alpha"), second.seen.includes("beta"), second.warnings]).toEqual([false, true, []]);
+  const second = await say(
+    "a",
+    "hook:k5",
+    "gamma",
+    {},
+    { authorization: `Bearer ${PATH_TOKEN}-next` },
+  );
+  expect([second.seen.includes("alpha"), second.seen.includes("beta"), second.warnings]).toEqual([
+    false,
+    true,
+    [],
+  ]);
 });
 
 it("the operator's view names path and credential, and asks for the path where the key is not enough", async () => {
   await say("agent", "hook:k6", "alpha");
   const show = (more: string) => world.admin(`/admin/v1/sessions/show?key=hook:k6${more}`);
-  expect((await show("")).body.session).toMatchObject({ key: "hook:k6", path: "agent", credential: "hooks.token", turns: 1 });
+  expect((await show("")).body.session).toMatchObject({
+    key: "hook:k6",
+    path: "agent",
+    credential: "hooks.token",
+    turns: 1,
+  });
   await say("b", "hook:k6", "beta");
   const several = await show("");
   expect([several.status, several.body.error.message]).toEqual([
@@ -143,7 +194,10 @@ it("the operator's view names path and credential, and asks for the path where t
     expect.stringMatching(/`path`.*b \(hooks.token\), agent \(hooks.token\)/),
   ]);
   expect(JSON.stringify((await show("&path=b")).body.turns)).toContain("beta");
-  const reset = await world.admin("/admin/v1/sessions/reset", { method: "POST", body: JSON.stringify({ key: "hook:k6", path: "b" }) });
+  const reset = await world.admin("/admin/v1/sessions/reset", {
+    method: "POST",
+    body: JSON.stringify({ key: "hook:k6", path: "b" }),
+  });
   expect(reset.status).toBe(200);
   expect((await show("&path=b&credential=hooks.token")).body.session.turns).toBe(0);
   expect((await show("&path=agent")).body.session.turns).toBe(1);
@@ -168,10 +222,14 @@ describe("what an earlier version left", () => {
         unsafe: false,
         messages,
       };
-      state.prepare("INSERT INTO turns (session, record) VALUES (?, ?)").run(session, JSON.stringify(record));
+      state
+        .prepare("INSERT INTO turns (session, record) VALUES (?, ?)")
+        .run(session, JSON.stringify(record));
     }
     state
-      .prepare("INSERT INTO sessions (session, agent, origin, key, turns, created, used) VALUES (?, 'main', 'hook', 'hook:old', ?, ?, ?)")
+      .prepare(
+        "INSERT INTO sessions (session, agent, origin, key, turns, created, used) VALUES (?, 'main', 'hook', 'hook:old', ?, ?, ?)",
+      )
       .run(session, hooks.length, now, now);
     const spec = {
       session: { agentId: "main", origin: "hook", key: "hook:old" },
@@ -209,12 +267,19 @@ describe("what an earlier version left", () => {
   it("belongs to the path of its last run, whose queued runs go on with it", async () => {
     await within(oldHome(["b", "a"], { path: "a", text: "waited" }), async () => {
       const waiting = await ended("run_waiting");
-      expect([waiting.status, waiting.path, waiting.credential, waiting.warnings]).toEqual(["succeeded", "a", "hooks.token", []]);
+      expect([waiting.status, waiting.path, waiting.credential, waiting.warnings]).toEqual([
+        "succeeded",
+        "a",
+        "hooks.token",
+        [],
+      ]);
       const { seen, warnings } = await say("a", "hook:old", "next");
       for (const text of ["turn 0", "reply 1", "waited", "next"]) expect(seen).toContain(text);
       expect(warnings).toEqual([]);
       const { sessions } = (await world.admin("/admin/v1/sessions?origin=hook")).body;
-      expect(sessions).toMatchObject([{ key: "hook:old", path: "a", credential: "hooks.token", turns: 4 }]);
+      expect(sessions).toMatchObject([
+        { key: "hook:old", path: "a", credential: "hooks.token", turns: 4 },
+      ]);
     });
   });
 

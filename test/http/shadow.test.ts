@@ -20,9 +20,25 @@ beforeAll(async () => {
             channel: "console",
             to: "ops",
           },
-          { id: "old", match: { path: "orders", payload: { both: true } }, messageTemplate: "Old words: {{id}}" },
-          { id: "wrong", match: { path: "wrong" }, shadow: true, messageTemplate: "x", agentId: "{{agent}}" },
-          { id: "once", match: { path: "once" }, shadow: true, messageTemplate: "x", dedupeKey: "{{id}}" },
+          {
+            id: "old",
+            match: { path: "orders", payload: { both: true } },
+            messageTemplate: "Old words: {{id}}",
+          },
+          {
+            id: "wrong",
+            match: { path: "wrong" },
+            shadow: true,
+            messageTemplate: "x",
+            agentId: "{{agent}}",
+          },
+          {
+            id: "once",
+            match: { path: "once" },
+            shadow: true,
+            messageTemplate: "x",
+            dedupeKey: "{{id}}",
+          },
         ],
       },
     },
@@ -36,18 +52,34 @@ describe("a mapping in shadow", () => {
     const { status, body } = await world.post("/hooks/orders", { id: 7 });
     expect([status, body]).toEqual([
       200,
-      { ok: true, eventId: expect.any(String), outcome: "skipped", reason: "shadow: 1 action would have been done" },
+      {
+        ok: true,
+        eventId: expect.any(String),
+        outcome: "skipped",
+        reason: "shadow: 1 action would have been done",
+      },
     ]);
     const event = await eventOf(body.eventId);
     expect(event).toMatchObject({
       outcome: "skipped",
       mapping: "new",
       actions: [],
-      would: [{ kind: "run", mapping: "new", fields: { sessionKey: "hook:new:7", channel: "console", to: "ops", deliver: true } }],
+      would: [
+        {
+          kind: "run",
+          mapping: "new",
+          fields: { sessionKey: "hook:new:7", channel: "console", to: "ops", deliver: true },
+        },
+      ],
     });
-    expect(event.would[0].content.map((part: { text: string }) => part.text).join("")).toBe("New words: 7");
+    expect(event.would[0].content.map((part: { text: string }) => part.text).join("")).toBe(
+      "New words: 7",
+    );
     expect((await world.admin("/admin/v1/runs")).body.runs).toEqual([]);
-    expect((await world.get(`/hooks/events/${body.eventId}`)).body.event).toMatchObject({ outcome: "skipped", actions: [] });
+    expect((await world.get(`/hooks/events/${body.eventId}`)).body.event).toMatchObject({
+      outcome: "skipped",
+      actions: [],
+    });
   });
 
   it("is shown by rouse events show and by the console's route", async () => {
@@ -63,7 +95,9 @@ describe("a mapping in shadow", () => {
       exitCode: 0,
     };
     expect(await runCommandLine(["events", "show", body.eventId], io)).toBe(0);
-    expect(out).toMatch(/in shadow, new would have done\n[^]*sessionKey: hook:new:11[^]*New words: 11/);
+    expect(out).toMatch(
+      /in shadow, new would have done\n[^]*sessionKey: hook:new:11[^]*New words: 11/,
+    );
   });
 
   it("goes beside one that acts", async () => {
@@ -77,16 +111,26 @@ describe("a mapping in shadow", () => {
     expect((await world.post("/hooks/wrong", { agent: "nobody" })).body.reason).toBe(
       "shadow: 0 actions would have been done, and 1 would have been refused",
     );
-    for (let n = 0; n < 2; n++) expect((await world.post("/hooks/once", { id: 1 })).body.reason).toContain("1 action would");
+    for (let n = 0; n < 2; n++)
+      expect((await world.post("/hooks/once", { id: 1 })).body.reason).toContain("1 action would");
   });
 
   it("may be a whole preset", async () => {
-    expect((await world.post("/hooks/healthchecks", { check: "Backup", code: "c", status: "down" })).body.outcome).toBe("skipped");
+    expect(
+      (await world.post("/hooks/healthchecks", { check: "Backup", code: "c", status: "down" })).body
+        .outcome,
+    ).toBe("skipped");
   });
 
   it("is the same in a replay", async () => {
     const { body } = await world.post("/hooks/orders", { id: 9 });
-    const replayed = await world.admin(`/admin/v1/events/${body.eventId}/replay`, { method: "POST", body: '{"dryRun":true}' });
-    expect(replayed.body.result).toMatchObject({ outcome: "skipped", actions: [{ kind: "run", summary: "New words: 9" }] });
+    const replayed = await world.admin(`/admin/v1/events/${body.eventId}/replay`, {
+      method: "POST",
+      body: '{"dryRun":true}',
+    });
+    expect(replayed.body.result).toMatchObject({
+      outcome: "skipped",
+      actions: [{ kind: "run", summary: "New words: 9" }],
+    });
   });
 });

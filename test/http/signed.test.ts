@@ -4,9 +4,13 @@ import { createWorld, type Answer, type World } from "../e2e/world.ts";
 
 const SECRET = "a-signing-secret-0123456789";
 const FRESH = "a-fresh-signing-secret-0123456789";
-const hmac = (text: string, secret = SECRET, algorithm = "sha256"): string => createHmac(algorithm, secret).update(text).digest("hex");
+const hmac = (text: string, secret = SECRET, algorithm = "sha256"): string =>
+  createHmac(algorithm, secret).update(text).digest("hex");
 const keys = generateKeyPairSync("ed25519");
-const PUBLIC_KEY = keys.publicKey.export({ type: "spki", format: "der" }).subarray(-32).toString("hex");
+const PUBLIC_KEY = keys.publicKey
+  .export({ type: "spki", format: "der" })
+  .subarray(-32)
+  .toString("hex");
 
 const hook = (path: string, auth: object, more: object = {}) => ({
   id: path,
@@ -55,12 +59,18 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 /** Posts as a sender does: without the hook token. */
-const send = (path: string, body: string | object, headers: Record<string, string> = {}): Promise<Answer> =>
-  world.post(path, body, { authorization: "", ...headers });
+const send = (
+  path: string,
+  body: string | object,
+  headers: Record<string, string> = {},
+): Promise<Answer> => world.post(path, body, { authorization: "", ...headers });
 const github = (body: string, secret = SECRET, more: Record<string, string> = {}) =>
   send("/hooks/gh", body, { "x-hub-signature-256": `sha256=${hmac(body, secret)}`, ...more });
 const slack = (body: string, time = Math.floor(Date.now() / 1000)) =>
-  send("/hooks/slack", body, { "x-slack-request-timestamp": String(time), "x-slack-signature": `v0=${hmac(`v0:${time}:${body}`)}` });
+  send("/hooks/slack", body, {
+    "x-slack-request-timestamp": String(time),
+    "x-slack-signature": `v0=${hmac(`v0:${time}:${body}`)}`,
+  });
 
 describe("a hook that its sender signs", () => {
   it("is believed by its signature alone, and kept without it", async () => {
@@ -72,7 +82,11 @@ describe("a hook that its sender signs", () => {
     // Nobody can sign a question: the receipt is the operator's.
     expect((await world.get(`/hooks/events/${answer.body.eventId}`)).status).toBe(404);
     expect(
-      (await world.get(`/hooks/events/${answer.body.eventId}`, { authorization: `Bearer ${world.gateway.operatorToken}` })).status,
+      (
+        await world.get(`/hooks/events/${answer.body.eventId}`, {
+          authorization: `Bearer ${world.gateway.operatorToken}`,
+        })
+      ).status,
     ).toBe(200);
   });
 
@@ -86,15 +100,29 @@ describe("a hook that its sender signs", () => {
       await slack('{"n":2}', Math.floor(Date.now() / 1000) - 600),
     ];
     for (const { status, body } of answers)
-      expect([status, body.error]).toEqual([401, { code: "unauthorized", message: "the signature is missing, wrong or too old" }]);
+      expect([status, body.error]).toEqual([
+        401,
+        { code: "unauthorized", message: "the signature is missing, wrong or too old" },
+      ]);
     expect((await world.admin("/admin/v1/events?limit=100")).body.events).toHaveLength(before);
-    const reasons = (await world.admin("/admin/v1/refusals")).body.refusals.map((refusal: { reason: string }) => refusal.reason);
-    expect(reasons).toEqual(expect.arrayContaining(["signature_no_signature", "signature_wrong_signature", "signature_stale_timestamp"]));
+    const reasons = (await world.admin("/admin/v1/refusals")).body.refusals.map(
+      (refusal: { reason: string }) => refusal.reason,
+    );
+    expect(reasons).toEqual(
+      expect.arrayContaining([
+        "signature_no_signature",
+        "signature_wrong_signature",
+        "signature_stale_timestamp",
+      ]),
+    );
   });
 
   it("is done once, whatever its unsigned headers say", async () => {
     const first = await github('{"n":"once"}', SECRET, { "x-github-delivery": "1" });
-    const again = await github('{"n":"once"}', SECRET, { "x-github-delivery": "2", "idempotency-key": "other" });
+    const again = await github('{"n":"once"}', SECRET, {
+      "x-github-delivery": "2",
+      "idempotency-key": "other",
+    });
     expect(again.body).toEqual(first.body);
     expect(again.headers.get("idempotent-replayed")).toBe("true");
     const byId = await slack('{"event_id":"Ev9","n":1}');
@@ -104,7 +132,9 @@ describe("a hook that its sender signs", () => {
   it("tells which secret fitted last, in doctor and metrics", async () => {
     await github('{"n":"old"}', SECRET);
     const doctor = async (): Promise<string> =>
-      (await world.admin("/admin/v1/doctor")).body.checks.find((check: { id: string }) => check.id === "signatures").message;
+      (await world.admin("/admin/v1/doctor")).body.checks.find(
+        (check: { id: string }) => check.id === "signatures",
+      ).message;
     const pending = await doctor();
     expect(pending).toMatch(/"gh" was signed last with secret 2 of 2|has no secret yet/);
     await github('{"n":"new"}', FRESH);
@@ -115,28 +145,50 @@ describe("a hook that its sender signs", () => {
 
   it("may have a body of any kind, of which the bytes are signed as they came", async () => {
     const form = "payload=%7B%22n%22%3A%22form%22%7D";
-    expect((await github(form, SECRET, { "content-type": "application/x-www-form-urlencoded" })).status).toBe(202);
+    expect(
+      (await github(form, SECRET, { "content-type": "application/x-www-form-urlencoded" })).status,
+    ).toBe(202);
     const signedButMalformed = await github("{", SECRET);
-    expect([signedButMalformed.status, signedButMalformed.body.error.code]).toEqual([400, "invalid_json"]);
+    expect([signedButMalformed.status, signedButMalformed.body.error.code]).toEqual([
+      400,
+      "invalid_json",
+    ]);
     // It was believed, so it is kept.
-    expect((await world.admin(`/admin/v1/events/${signedButMalformed.body.requestId}`)).body.event.outcome).toBe("rejected");
+    expect(
+      (await world.admin(`/admin/v1/events/${signedButMalformed.body.requestId}`)).body.event
+        .outcome,
+    ).toBe("rejected");
     expect((await github("x".repeat(300_000))).status).toBe(413);
   });
 
   it("may be signed in a way of one's own", async () => {
-    const signed = (body: string) => ({ "x-when": "7", "x-own": `k=${hmac(`7|${body}`, SECRET, "sha512")}` });
+    const signed = (body: string) => ({
+      "x-when": "7",
+      "x-own": `k=${hmac(`7|${body}`, SECRET, "sha512")}`,
+    });
     expect((await send("/hooks/own", '{"n":1}', signed('{"n":1}'))).status).toBe(202);
-    expect((await send("/hooks/own", '{"n":1}', { ...signed('{"n":1}'), "x-when": "8" })).status).toBe(401);
+    expect(
+      (await send("/hooks/own", '{"n":1}', { ...signed('{"n":1}'), "x-when": "8" })).status,
+    ).toBe(401);
     const hello = await send("/hooks/own", '{"hello":"there"}', signed('{"hello":"there"}'));
-    expect([hello.status, hello.headers.get("x-hello"), hello.body]).toEqual([200, "there", "there"]);
-    const injected = await send("/hooks/own", '{"hello":"a\\r\\nset-cookie: x"}', signed('{"hello":"a\\r\\nset-cookie: x"}'));
+    expect([hello.status, hello.headers.get("x-hello"), hello.body]).toEqual([
+      200,
+      "there",
+      "there",
+    ]);
+    const injected = await send(
+      "/hooks/own",
+      '{"hello":"a\\r\\nset-cookie: x"}',
+      signed('{"hello":"a\\r\\nset-cookie: x"}'),
+    );
     expect(injected.headers.get("set-cookie")).toBeNull();
   });
 });
 
 describe("handshakes, answered without making work", () => {
   let before = 0;
-  const events = async (): Promise<number> => (await world.admin("/admin/v1/events?limit=500")).body.events.length;
+  const events = async (): Promise<number> =>
+    (await world.admin("/admin/v1/events?limit=500")).body.events.length;
   beforeAll(async () => {
     before = await events();
   });
@@ -150,13 +202,19 @@ describe("handshakes, answered without making work", () => {
 
   it("a JSON field is given back, once the signature fits", async () => {
     const body = '{"type":"url_verification","challenge":"3eZbrw1aB"}';
-    expect(plain(await slack(body))).toEqual([200, "3eZbrw1aB", "text/plain; charset=utf-8", "nosniff"]);
+    expect(plain(await slack(body))).toEqual([
+      200,
+      "3eZbrw1aB",
+      "text/plain; charset=utf-8",
+      "nosniff",
+    ]);
     expect((await send("/hooks/slack", body)).status).toBe(401);
   });
 
   it("a JSON field is signed and given back", async () => {
     const time = String(Math.floor(Date.now() / 1000));
-    const body = '{"event":"endpoint.url_validation","payload":{"plainToken":"qgg8vlvZRS6UYooatFL8Aw"}}';
+    const body =
+      '{"event":"endpoint.url_validation","payload":{"plainToken":"qgg8vlvZRS6UYooatFL8Aw"}}';
     const answer = await send("/hooks/zoom", body, {
       "x-zm-request-timestamp": time,
       "x-zm-signature": `v0=${hmac(`v0:${time}:${body}`)}`,
@@ -170,35 +228,62 @@ describe("handshakes, answered without making work", () => {
   it("a ping is answered as its sender wants it, and a bad test signature with 401", async () => {
     const discord = (body: string, good = true) => {
       const time = String(Math.floor(Date.now() / 1000));
-      const signature = sign(null, Buffer.from(time + (good ? body : "x")), keys.privateKey).toString("hex");
-      return send("/hooks/discord", body, { "x-signature-timestamp": time, "x-signature-ed25519": signature });
+      const signature = sign(
+        null,
+        Buffer.from(time + (good ? body : "x")),
+        keys.privateKey,
+      ).toString("hex");
+      return send("/hooks/discord", body, {
+        "x-signature-timestamp": time,
+        "x-signature-ed25519": signature,
+      });
     };
     expect((await discord('{"type":1,"id":"1","application_id":"2"}')).body).toEqual({ type: 1 });
     expect((await discord('{"version":1,"application_id":"2","type":0}')).status).toBe(204);
     expect((await discord('{"type":1,"id":"1"}', false)).status).toBe(401);
     const ping = '{"event":{"id":"01","event_type":"pagey.ping"}}';
-    expect((await send("/hooks/pd", ping, { "x-pagerduty-signature": `v1=${hmac(ping)}` })).status).toBe(200);
+    expect(
+      (await send("/hooks/pd", ping, { "x-pagerduty-signature": `v1=${hmac(ping)}` })).status,
+    ).toBe(200);
     const zen = '{"zen":"Keep it logically awesome.","hook_id":1,"hook":{}}';
     expect((await github(zen)).body).toEqual({ ok: true });
   });
 
   it("a parameter of a GET is given back, in safe characters alone and not too long", async () => {
-    expect(plain(await world.get("/hooks/dropbox?challenge=abc123", {}))).toEqual([200, "abc123", "text/plain; charset=utf-8", "nosniff"]);
+    expect(plain(await world.get("/hooks/dropbox?challenge=abc123", {}))).toEqual([
+      200,
+      "abc123",
+      "text/plain; charset=utf-8",
+      "nosniff",
+    ]);
     for (const challenge of ["<script>", "a".repeat(600), "a%0d%0ab"])
       expect((await world.get(`/hooks/dropbox?challenge=${challenge}`, {})).status).toBe(405);
     expect((await world.get("/hooks/dropbox", {})).status).toBe(405);
-    const put = await world.gateway.fetch(new Request("http://127.0.0.1/hooks/dropbox?challenge=a", { method: "PUT" }));
+    const put = await world.gateway.fetch(
+      new Request("http://127.0.0.1/hooks/dropbox?challenge=a", { method: "PUT" }),
+    );
     expect([put.status, put.headers.get("allow")]).toEqual([405, "GET, POST"]);
   });
 
   it("a parameter is given back only with the verify token", async () => {
-    const ask = (token: string) => world.get(`/hooks/meta?hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=${token}`, {});
-    expect(plain(await ask("verify-me-0123456789"))).toEqual([200, "1158201444", "text/plain; charset=utf-8", "nosniff"]);
+    const ask = (token: string) =>
+      world.get(
+        `/hooks/meta?hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=${token}`,
+        {},
+      );
+    expect(plain(await ask("verify-me-0123456789"))).toEqual([
+      200,
+      "1158201444",
+      "text/plain; charset=utf-8",
+      "nosniff",
+    ]);
     for (const token of ["wrong", "", SECRET]) expect((await ask(token)).status).toBe(405);
   });
 
   it("a parameter of a POST is given back before anything is read", async () => {
-    expect(plain(await send("/hooks/graph?validationToken=Validation%3A+Testing", ""))).not.toEqual(expect.arrayContaining([500]));
+    expect(plain(await send("/hooks/graph?validationToken=Validation%3A+Testing", ""))).not.toEqual(
+      expect.arrayContaining([500]),
+    );
     expect(plain(await send("/hooks/graph?validationToken=opaque-token", ""))).toEqual([
       200,
       "opaque-token",
@@ -210,11 +295,15 @@ describe("handshakes, answered without making work", () => {
   it("a first request brings the secret: the operator is shown it, and nothing else is believed", async () => {
     const first = await send("/hooks/notion", '{"verification_token":"secret_told_4711"}');
     expect([first.status, first.body]).toEqual([200, { ok: true }]);
-    const { message } = (await world.admin("/admin/v1/doctor")).body.checks.find((check: { id: string }) => check.id === "signatures");
-    expect(message).toMatch(/"notion" has no secret yet.*: 1 from [\d.]+ at \S+Z; `rouse hooks accept notion <number>`/);
-    expect((await world.admin("/admin/v1/hooks/secrets?path=notion")).body.candidates).toMatchObject([
-      { id: 1, secret: "secret_told_4711" },
-    ]);
+    const { message } = (await world.admin("/admin/v1/doctor")).body.checks.find(
+      (check: { id: string }) => check.id === "signatures",
+    );
+    expect(message).toMatch(
+      /"notion" has no secret yet.*: 1 from [\d.]+ at \S+Z; `rouse hooks accept notion <number>`/,
+    );
+    expect(
+      (await world.admin("/admin/v1/hooks/secrets?path=notion")).body.candidates,
+    ).toMatchObject([{ id: 1, secret: "secret_told_4711" }]);
     expect(
       (
         await send("/hooks/notion", '{"type":"page.created"}', {
@@ -222,13 +311,16 @@ describe("handshakes, answered without making work", () => {
         })
       ).status,
     ).toBe(401);
-    expect((await send("/hooks/notion", `{"verification_token":"${"x".repeat(5000)}"}`)).status).toBe(413);
+    expect(
+      (await send("/hooks/notion", `{"verification_token":"${"x".repeat(5000)}"}`)).status,
+    ).toBe(413);
     expect(world.logged.join("")).not.toContain("secret_told_4711");
   });
 
   it("not too often from one address", async () => {
     let last = 200;
-    for (let n = 0; n < 30; n++) last = (await world.get("/hooks/dropbox?challenge=abc", {})).status;
+    for (let n = 0; n < 30; n++)
+      last = (await world.get("/hooks/dropbox?challenge=abc", {})).status;
     expect(last).toBe(429);
   });
 });
@@ -240,19 +332,29 @@ it("a header that the signature does not cover is warned about, one that it cove
     config: {
       hooks: {
         mappings: [
-          hook("gh", { scheme: "github", secret: SECRET }, { match: { path: "gh", headers: { "x-github-event": "issues" } } }),
+          hook(
+            "gh",
+            { scheme: "github", secret: SECRET },
+            { match: { path: "gh", headers: { "x-github-event": "issues" } } },
+          ),
           hook(
             "sw",
             { scheme: "standard-webhooks", secret: `whsec_${Buffer.alloc(24).toString("base64")}` },
             { dedupeKey: "{{headers.webhook-id}}" },
           ),
           hook("gl", { scheme: "gitlab", secret: SECRET }, { name: "{{headers.x-gitlab-event}}" }),
-          hook("st", { scheme: "stripe", secret: SECRET }, { name: "{{ $uppercase(headers.`x-kind`) }}" }),
+          hook(
+            "st",
+            { scheme: "stripe", secret: SECRET },
+            { name: "{{ $uppercase(headers.`x-kind`) }}" },
+          ),
         ],
       },
     },
   });
-  const about = own.gateway.status().warnings.filter((warning) => warning.message.includes("does not cover"));
+  const about = own.gateway
+    .status()
+    .warnings.filter((warning) => warning.message.includes("does not cover"));
   expect(about.map(({ path, message }) => `${path} ${/"([\w-]+)"/.exec(message)?.[1]}`)).toEqual([
     "hooks.mappings[0] x-github-event",
     "hooks.mappings[3] x-kind",

@@ -49,7 +49,10 @@ function read(body: ReadableStream<Uint8Array> | null): StreamReader {
 
 async function follow(query = ""): Promise<StreamReader> {
   const response = await world.app.request(`/stream${query}`);
-  expect([response.status, response.headers.get("content-type")]).toEqual([200, "application/x-ndjson"]);
+  expect([response.status, response.headers.get("content-type")]).toEqual([
+    200,
+    "application/x-ndjson",
+  ]);
   return read(response.body);
 }
 
@@ -60,8 +63,10 @@ async function write(count: number, path = "shop"): Promise<string[]> {
   return events.map(({ id }) => id);
 }
 
-const ids = (lines: readonly StreamLine[]): string[] => lines.flatMap((line) => (line.type === "event" ? [line.event.id] : []));
-const skipped = (lines: readonly StreamLine[]): number => lines.reduce((sum, line) => sum + (line.type === "skipped" ? line.count : 0), 0);
+const ids = (lines: readonly StreamLine[]): string[] =>
+  lines.flatMap((line) => (line.type === "event" ? [line.event.id] : []));
+const skipped = (lines: readonly StreamLine[]): number =>
+  lines.reduce((sum, line) => sum + (line.type === "skipped" ? line.count : 0), 0);
 const total = (lines: readonly StreamLine[]): number => ids(lines).length + skipped(lines);
 
 it("begins with the newest events, oldest first, and follows what is written", async () => {
@@ -132,7 +137,13 @@ describePostgres("with other gateways on the store", () => {
         return client.query<{ seq: number }>(text, values);
       });
     try {
-      const stream = createEventFeed({ store, clock: systemClock, log, isShared: true, isStopping: () => false });
+      const stream = createEventFeed({
+        store,
+        clock: systemClock,
+        log,
+        isShared: true,
+        isStopping: () => false,
+      });
       const lines = await stream.follow({ lines: 0 });
       const paths: string[] = [];
       const readTo = async (count: number): Promise<void> => {
@@ -143,14 +154,16 @@ describePostgres("with other gateways on the store", () => {
       };
       await store.accept(event_("first"));
       // Another gateway takes its number now, and commits after the next event was read.
-      const { rows } = await sql("SELECT nextval(pg_get_serial_sequence('events', 'seq'))::int AS seq");
+      const { rows } = await sql(
+        "SELECT nextval(pg_get_serial_sequence('events', 'seq'))::int AS seq",
+      );
       await store.accept(event_("second"));
       await readTo(2);
       const copied = "at, credential, outcome, mapping, head, actions, body";
-      await sql(`INSERT INTO events (seq, id, path, ${copied}) SELECT $1, $2, 'late', ${copied} FROM events WHERE path = 'second'`, [
-        rows[0]?.seq,
-        event_("late").id,
-      ]);
+      await sql(
+        `INSERT INTO events (seq, id, path, ${copied}) SELECT $1, $2, 'late', ${copied} FROM events WHERE path = 'second'`,
+        [rows[0]?.seq, event_("late").id],
+      );
       await readTo(3);
       expect(paths).toEqual(["first", "second", "late"]);
       await lines.return?.();

@@ -5,7 +5,14 @@ import { createHold, parseBody, readHookBody } from "../../src/intake/body.ts";
 import { createBodyBudget } from "../../src/intake/body-budget.ts";
 import { deduplicate } from "../../src/intake/record.ts";
 import type { Origin, RawInput, ReceivedHook } from "../../src/intake/types.ts";
-import { createIntakeWorld, FROM_HTTP, receiptOf, SOURCE, TOKEN, type IntakeWorld } from "./world.ts";
+import {
+  createIntakeWorld,
+  FROM_HTTP,
+  receiptOf,
+  SOURCE,
+  TOKEN,
+  type IntakeWorld,
+} from "./world.ts";
 
 let world: IntakeWorld;
 beforeAll(async () => {
@@ -16,7 +23,11 @@ afterAll(() => world.close());
 const clock = { now: () => Date.now() };
 
 /** A hook that has come as far as the stage under test. */
-function hook(input: Partial<RawInput>, change: Partial<ReceivedHook> = {}, origin: Origin = FROM_HTTP): ReceivedHook {
+function hook(
+  input: Partial<RawInput>,
+  change: Partial<ReceivedHook> = {},
+  origin: Origin = FROM_HTTP,
+): ReceivedHook {
   return {
     id: "evt_1",
     now: Date.now(),
@@ -51,30 +62,54 @@ function denialsWithLimiter() {
 describe("one stage alone", () => {
   it("authenticate: the first form of a token counts", () => {
     const { limiter, denials, reasons } = denialsWithLimiter();
-    const deps = { compiled: () => ({ auth: createAuthenticator([TOKEN], [], true) }), limiter, denials };
-    const right = hook({ headers: { "x-gateway-token": TOKEN } }, { credential: "", byHookToken: false });
+    const deps = {
+      compiled: () => ({ auth: createAuthenticator([TOKEN], [], true) }),
+      limiter,
+      denials,
+    };
+    const right = hook(
+      { headers: { "x-gateway-token": TOKEN } },
+      { credential: "", byHookToken: false },
+    );
     expect(authenticate(right, deps)).toBeUndefined();
     expect(right).toMatchObject({ credential: "hooks.token", byHookToken: true });
     const byQuery = hook({ query: { token: TOKEN } });
     expect(authenticate(byQuery, deps)).toBeUndefined();
     expect(byQuery.hints).toEqual({ tokenInQuery: true });
     const wrong = hook({ headers: { authorization: "Bearer wrong", "x-gateway-token": TOKEN } });
-    expect(authenticate(wrong, deps)).toMatchObject({ kind: "denied", error: { code: "unauthorized" } });
+    expect(authenticate(wrong, deps)).toMatchObject({
+      kind: "denied",
+      error: { code: "unauthorized" },
+    });
     expect(authenticate(hook({}, {}, SOURCE), deps)).toBeUndefined();
     expect(reasons).toEqual(["wrong_token"]);
   });
 
   it("readBody, then parseBody", async () => {
-    const deps = { ...denialsWithLimiter(), bodyBudget: createBodyBudget(clock), hold: createHold() };
-    const form = hook({ headers: { "content-type": "application/x-www-form-urlencoded" }, body: Buffer.from("a=1&a=2&b=3") });
+    const deps = {
+      ...denialsWithLimiter(),
+      bodyBudget: createBodyBudget(clock),
+      hold: createHold(),
+    };
+    const form = hook({
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+      body: Buffer.from("a=1&a=2&b=3"),
+    });
     expect(await readHookBody(form, deps)).toBeUndefined();
     expect(await parseBody(form)).toBeUndefined();
     expect(form.payload).toEqual({ a: ["1", "2"], b: "3" });
     const broken = hook({ body: Buffer.from("{") });
     expect(await readHookBody(broken, deps)).toBeUndefined();
-    expect(await parseBody(broken)).toMatchObject({ kind: "rejected", error: { code: "invalid_json" } });
+    expect(await parseBody(broken)).toMatchObject({
+      kind: "rejected",
+      error: { code: "invalid_json" },
+    });
     const get = hook({ method: "GET" }, { kept: { headers: {}, query: { q: "1" } } });
-    expect([await readHookBody(get, deps), await parseBody(get), get.payload]).toEqual([undefined, undefined, { q: "1" }]);
+    expect([await readHookBody(get, deps), await parseBody(get), get.payload]).toEqual([
+      undefined,
+      undefined,
+      { q: "1" },
+    ]);
   });
 
   it("deduplicate: finds the earlier event in the store", async () => {

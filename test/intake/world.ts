@@ -10,7 +10,13 @@ import { createLogger } from "../../src/core/log.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
 import { createPeople } from "../../src/people/people.ts";
 import { createIntake, type Intake } from "../../src/intake/receive.ts";
-import type { Origin, RawInput, IntakeReceipt, Received, Snapshot } from "../../src/intake/types.ts";
+import type {
+  Origin,
+  RawInput,
+  IntakeReceipt,
+  Received,
+  Snapshot,
+} from "../../src/intake/types.ts";
 import { createTransformPool } from "../../src/mapping/transform-pool.ts";
 import { buildSnapshot } from "../../src/gateway/snapshot.ts";
 import { openStore } from "../../src/store/open.ts";
@@ -40,7 +46,10 @@ export interface IntakeWorld {
 }
 
 /** The intake over a real snapshot, store and admission: no HTTP, and nothing carries work out. */
-export async function createIntakeWorld(hooks: object = {}, files: Record<string, string> = {}): Promise<IntakeWorld> {
+export async function createIntakeWorld(
+  hooks: object = {},
+  files: Record<string, string> = {},
+): Promise<IntakeWorld> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-intake-"));
   const config = JSON.stringify({ hooks: { enabled: true, token: TOKEN, ...hooks } });
   for (const [name, text] of Object.entries({ ...files, "rouse.json5": config })) {
@@ -51,15 +60,31 @@ export async function createIntakeWorld(hooks: object = {}, files: Record<string
   const log = createLogger("trace", { write: (line: string) => void logged.push(line) });
   const clock = systemClock;
   const pool = createTransformPool({ log, env: process.env });
-  const result = await buildSnapshot({ cwd: dir, env: {}, clock, fetch, log, pool, print: () => undefined });
+  const result = await buildSnapshot({
+    cwd: dir,
+    env: {},
+    clock,
+    fetch,
+    log,
+    pool,
+    print: () => undefined,
+  });
   if (!result.ok) throw new Error(JSON.stringify(result.issues));
   const { snapshot } = result.loaded;
-  const { store, usage, cluster } = await openStore({ url: `sqlite:${join(dir, "rouse.db")}`, clock, log });
+  const { store, usage, cluster } = await openStore({
+    url: `sqlite:${join(dir, "rouse.db")}`,
+    clock,
+    log,
+  });
   const metrics = createMetrics();
   metrics.setPaths(snapshot.mappings.paths.map(({ path }) => path));
   const restarted: RunRecord[] = [];
   let draining = false;
-  const retry = { store, restart: async (run: RunRecord) => void restarted.push(run), retryDelivery: async () => undefined };
+  const retry = {
+    store,
+    restart: async (run: RunRecord) => void restarted.push(run),
+    retryDelivery: async () => undefined,
+  };
   const admission = createAdmission({ store, usage, clock, log, context: () => snapshot });
   const intake = createIntake({
     steer: () => undefined,
@@ -115,6 +140,7 @@ export async function createIntakeWorld(hooks: object = {}, files: Record<string
 
 /** The receipt of what was recorded; fails for anything else. */
 export function receiptOf(received: Received): IntakeReceipt {
-  if (received.kind !== "receipt") throw new Error(`expected a receipt, got ${JSON.stringify(received)}`);
+  if (received.kind !== "receipt")
+    throw new Error(`expected a receipt, got ${JSON.stringify(received)}`);
   return received;
 }

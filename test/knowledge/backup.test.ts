@@ -1,4 +1,14 @@
-import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import {
+  copyFile,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -12,7 +22,13 @@ let cli: CliWorld;
 let gateway: StartedGateway;
 let elsewhere: string;
 const start = async (cwd: string): Promise<void> => {
-  gateway = await createGateway({ cwd, env: {}, workers: true, print: () => undefined, log: createLogger("silent") });
+  gateway = await createGateway({
+    cwd,
+    env: {},
+    workers: true,
+    print: () => undefined,
+    log: createLogger("silent"),
+  });
   await gateway.start();
 };
 beforeEach(async () => {
@@ -30,7 +46,8 @@ interface Copied {
   file: string;
   knowledge?: { database: string; files: string; bytes: number };
 }
-const json = async <T>(...args: string[]): Promise<T> => JSON.parse((await cli.rouse([...args, "--json"])).out) as T;
+const json = async <T>(...args: string[]): Promise<T> =>
+  JSON.parse((await cli.rouse([...args, "--json"])).out) as T;
 
 it("copies documents beside the store while the gateway runs; restored, they are found and can be read again", async () => {
   await start(cli.dir);
@@ -43,7 +60,9 @@ it("copies documents beside the store while the gateway runs; restored, they are
   expect(copied.knowledge).toMatchObject({ database: join(cli.dir, "kept.knowledge.db"), files });
   expect((await stat(join(cli.dir, "kept.knowledge.db"))).mode & 0o777).toBe(0o600);
   expect((await stat(files)).mode & 0o777).toBe(0o700);
-  expect(await readFile(join(files, (await readdir(files))[0] ?? ""), "utf8")).toBe(await readFile(join(FIXTURES, "guide.md"), "utf8"));
+  expect(await readFile(join(files, (await readdir(files))[0] ?? ""), "utf8")).toBe(
+    await readFile(join(FIXTURES, "guide.md"), "utf8"),
+  );
   await cli.rouse(["knowledge", "remove", id]);
   await gateway.stop();
 
@@ -55,7 +74,10 @@ it("copies documents beside the store while the gateway runs; restored, they are
   await copyFile(join(cli.dir, "rouse.json5"), join(elsewhere, "rouse.json5"));
   await start(elsewhere);
   const ask = async (method: string, path: string, body?: object): Promise<unknown> => {
-    const headers = { authorization: `Bearer ${gateway.operatorToken}`, "content-type": "application/json" };
+    const headers = {
+      authorization: `Bearer ${gateway.operatorToken}`,
+      "content-type": "application/json",
+    };
     const request = new Request(`http://127.0.0.1/admin/v1/knowledge/${path}`, {
       method,
       headers,
@@ -63,8 +85,13 @@ it("copies documents beside the store while the gateway runs; restored, they are
     });
     return (await gateway.fetch(request)).json();
   };
-  const found = (await ask("POST", "search", { text: "how long does descaling take" })) as { passages: Passage[] };
-  expect(found.passages[0]).toMatchObject({ documentId: id, text: expect.stringContaining("twenty minutes") });
+  const found = (await ask("POST", "search", { text: "how long does descaling take" })) as {
+    passages: Passage[];
+  };
+  expect(found.passages[0]).toMatchObject({
+    documentId: id,
+    text: expect.stringContaining("twenty minutes"),
+  });
   await ask("POST", `documents/${id}/reindex`);
   for (let looks = 0; looks < 1500; looks++) {
     const { documents: now } = (await ask("GET", "documents")) as { documents: DocumentRecord[] };
@@ -79,7 +106,12 @@ it("leaves nothing behind where a copy of that name is there already", async () 
   await writeFile(join(cli.dir, "a.txt"), "The walrus.");
   await cli.rouse(["knowledge", "add", "a.txt"]);
   await writeFile(join(cli.dir, "kept.knowledge.db"), "of another time");
-  expect(await cli.rouse(["store", "backup", "kept.db"])).toMatchObject({ code: 1, err: expect.stringContaining("EEXIST") });
-  expect((await readdir(cli.dir)).filter((name) => name.startsWith("kept"))).toEqual(["kept.knowledge.db"]);
+  expect(await cli.rouse(["store", "backup", "kept.db"])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("EEXIST"),
+  });
+  expect((await readdir(cli.dir)).filter((name) => name.startsWith("kept"))).toEqual([
+    "kept.knowledge.db",
+  ]);
   expect(await readFile(join(cli.dir, "kept.knowledge.db"), "utf8")).toBe("of another time");
 });

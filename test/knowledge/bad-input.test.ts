@@ -22,15 +22,35 @@ const cut = (content: Buffer): Buffer => content.subarray(0, Math.floor(content.
 const ZEROS = new Uint8Array(40 * 2 ** 20);
 
 describe("documents that cannot be indexed", () => {
-  const bytes: [what: string, filename: string, content: () => Promise<string | Uint8Array> | string | Uint8Array, code: string][] = [
+  const bytes: [
+    what: string,
+    filename: string,
+    content: () => Promise<string | Uint8Array> | string | Uint8Array,
+    code: string,
+  ][] = [
     ["an empty file", "a.txt", () => "", "no_text_found"],
     ["white space", "a.txt", () => " \n\t\n ", "no_text_found"],
     ["punctuation alone", "a.md", () => "--- *** …", "no_text_found"],
-    ["an empty page", "a.html", () => "<html><body><script>let text</script></body></html>", "no_text_found"],
+    [
+      "an empty page",
+      "a.html",
+      () => "<html><body><script>let text</script></body></html>",
+      "no_text_found",
+    ],
     ["a table without rows", "a.csv", () => "\n\n", "no_text_found"],
-    ["a picture", "a.pdf", () => Buffer.from("89504e470d0a1a0a0000000d49484452", "hex"), "unsupported_type"],
+    [
+      "a picture",
+      "a.pdf",
+      () => Buffer.from("89504e470d0a1a0a0000000d49484452", "hex"),
+      "unsupported_type",
+    ],
     ["a binary file", "a.txt", () => Buffer.from([1, 2, 0, 3, 4]), "unsupported_type"],
-    ["another zip file", "a.docx", () => zipSync({ "a.txt": Buffer.from("text") }), "unsupported_type"],
+    [
+      "another zip file",
+      "a.docx",
+      () => zipSync({ "a.txt": Buffer.from("text") }),
+      "unsupported_type",
+    ],
     ["XML without text", "a.xml", () => '<?xml version="1.0"?><rss/>', "no_text_found"],
     ["a PDF that is cut off", "a.pdf", () => "%PDF-1.7\n1 0 obj\n<<", "broken_document"],
     [
@@ -39,14 +59,54 @@ describe("documents that cannot be indexed", () => {
       async () => (await withEntry("pandoc.docx", "word/document.xml", (x) => x)).subarray(0, 3000),
       "broken_document",
     ],
-    ["a docx with broken XML", "a.docx", () => withEntry("pandoc.docx", "word/document.xml", cut), "broken_document"],
-    ["an xlsx with broken XML", "a.xlsx", () => withEntry("drinks.xlsx", "xl/workbook.xml", cut), "broken_document"],
-    ["a pptx with broken XML", "a.pptx", () => withEntry("pandoc.pptx", "ppt/slides/slide1.xml", cut), "broken_document"],
-    ["an odt with broken XML", "a.odt", () => withEntry("pandoc.odt", "content.xml", cut), "broken_document"],
-    ["an epub with a broken list", "a.epub", () => withEntry("pandoc.epub", "EPUB/content.opf", cut), "broken_document"],
-    ["a zip bomb as docx", "a.docx", () => withEntry("pandoc.docx", "word/document.xml", () => Buffer.from(ZEROS)), "too_large"],
-    ["a zip bomb beside the text", "a.odt", () => withEntry("pandoc.odt", "styles.xml", () => Buffer.from(ZEROS)), "too_large"],
-    ["a zip bomb as xlsx", "a.xlsx", () => withEntry("drinks.xlsx", "xl/styles.xml", () => Buffer.from(ZEROS)), "too_large"],
+    [
+      "a docx with broken XML",
+      "a.docx",
+      () => withEntry("pandoc.docx", "word/document.xml", cut),
+      "broken_document",
+    ],
+    [
+      "an xlsx with broken XML",
+      "a.xlsx",
+      () => withEntry("drinks.xlsx", "xl/workbook.xml", cut),
+      "broken_document",
+    ],
+    [
+      "a pptx with broken XML",
+      "a.pptx",
+      () => withEntry("pandoc.pptx", "ppt/slides/slide1.xml", cut),
+      "broken_document",
+    ],
+    [
+      "an odt with broken XML",
+      "a.odt",
+      () => withEntry("pandoc.odt", "content.xml", cut),
+      "broken_document",
+    ],
+    [
+      "an epub with a broken list",
+      "a.epub",
+      () => withEntry("pandoc.epub", "EPUB/content.opf", cut),
+      "broken_document",
+    ],
+    [
+      "a zip bomb as docx",
+      "a.docx",
+      () => withEntry("pandoc.docx", "word/document.xml", () => Buffer.from(ZEROS)),
+      "too_large",
+    ],
+    [
+      "a zip bomb beside the text",
+      "a.odt",
+      () => withEntry("pandoc.odt", "styles.xml", () => Buffer.from(ZEROS)),
+      "too_large",
+    ],
+    [
+      "a zip bomb as xlsx",
+      "a.xlsx",
+      () => withEntry("drinks.xlsx", "xl/styles.xml", () => Buffer.from(ZEROS)),
+      "too_large",
+    ],
   ];
   it.each(bytes)("%s", async (what, filename, content, code) => {
     const document = await world.index(await content(), { filename, tenant: what });
@@ -68,15 +128,24 @@ describe("documents that cannot be indexed", () => {
 describe("limits", () => {
   it("of pages and of text", async () => {
     const small = await createWorld({ config: { pages: 3, textMb: 1 } });
-    expect(await small.fixture("pandoc.pptx")).toMatchObject({ status: "failed", error: { code: "too_large" } });
-    expect(await small.index("Many words stand here. ".repeat(50_000))).toMatchObject({ status: "failed", error: { code: "too_large" } });
+    expect(await small.fixture("pandoc.pptx")).toMatchObject({
+      status: "failed",
+      error: { code: "too_large" },
+    });
+    expect(await small.index("Many words stand here. ".repeat(50_000))).toMatchObject({
+      status: "failed",
+      error: { code: "too_large" },
+    });
     expect(await small.rows()).toMatchObject(EMPTY);
     await small.close();
   });
 
   const child = async (name: string, code: string): Promise<string> => {
     const file = join(world.dir, `${name}.mjs`);
-    await writeFile(file, `process.send({ id: 0, kind: "started" }); process.on("message", () => { ${code} });`);
+    await writeFile(
+      file,
+      `process.send({ id: 0, kind: "started" }); process.on("message", () => { ${code} });`,
+    );
     return file;
   };
 
@@ -84,16 +153,23 @@ describe("limits", () => {
     const extractionChild = await child("loops", "for (;;);");
     const slow = await createWorld({ config: { timeout: "300ms", workers: 1 }, extractionChild });
     const both = await Promise.all([slow.index("one"), slow.index("two")]);
-    for (const document of both) expect(document).toMatchObject({ status: "failed", error: { code: "timeout" } });
+    for (const document of both)
+      expect(document).toMatchObject({ status: "failed", error: { code: "timeout" } });
     await slow.close();
   });
 
   it("of memory", async () => {
     const full = await createWorld({
       config: { memoryMb: 128 },
-      extractionChild: await child("eats", "const all = []; for (;;) all.push(Math.random() + 'x');"),
+      extractionChild: await child(
+        "eats",
+        "const all = []; for (;;) all.push(Math.random() + 'x');",
+      ),
     });
-    expect(await full.index("one")).toMatchObject({ status: "failed", error: { code: "too_large" } });
+    expect(await full.index("one")).toMatchObject({
+      status: "failed",
+      error: { code: "too_large" },
+    });
     await full.close();
   });
 
@@ -103,46 +179,75 @@ describe("limits", () => {
     await writeFile(file, `process.on("message", (call) => { ${says} });`);
     const tired = await createWorld({ config: { workers: 1 }, extractionChild: file });
     const pids: (string | undefined)[] = [];
-    for (const filename of ["one", "large", "two", "three"]) pids.push((await tired.index(filename, { filename })).error?.message);
+    for (const filename of ["one", "large", "two", "three"])
+      pids.push((await tired.index(filename, { filename })).error?.message);
     await tired.close();
-    expect([pids[0] === pids[1], pids[1] === pids[2], pids[2] === pids[3]]).toEqual([true, false, true]);
+    expect([pids[0] === pids[1], pids[1] === pids[2], pids[2] === pids[3]]).toEqual([
+      true,
+      false,
+      true,
+    ]);
   });
 
   it("a reader that ends by itself fails only its document", async () => {
     const gone = await createWorld({ extractionChild: await child("exits", "process.exit(1);") });
-    expect(await gone.index("one")).toMatchObject({ status: "failed", error: { code: "broken_document" } });
+    expect(await gone.index("one")).toMatchObject({
+      status: "failed",
+      error: { code: "broken_document" },
+    });
     await gone.close();
   });
 });
 
 describe("names", () => {
-  it.each(["港口咖啡馆.md", `it's "quoted".md`, "line\nbreak.md", "../../etc/passwd", "a\u0000b.md", ".md", "x".repeat(300)])(
-    "%j is only a name",
-    async (filename) => {
-      const document = await world.index(`# Named ${filename.replaceAll("\u0000", "")}\n\nA text that is found.`, {
+  it.each([
+    "港口咖啡馆.md",
+    `it's "quoted".md`,
+    "line\nbreak.md",
+    "../../etc/passwd",
+    "a\u0000b.md",
+    ".md",
+    "x".repeat(300),
+  ])("%j is only a name", async (filename) => {
+    const document = await world.index(
+      `# Named ${filename.replaceAll("\u0000", "")}\n\nA text that is found.`,
+      {
         filename,
         tenant: "names",
-      });
-      expect(document).toMatchObject({ status: "ready", filename });
-      const { documents } = await world.knowledge.list("names");
-      expect(documents[0]?.filename).toBe(filename);
-    },
-  );
+      },
+    );
+    expect(document).toMatchObject({ status: "ready", filename });
+    const { documents } = await world.knowledge.list("names");
+    expect(documents[0]?.filename).toBe(filename);
+  });
 });
 
 describe("a database that is none", () => {
   const open = (dir: string): Promise<unknown> =>
-    createKnowledge({ dir, clock: systemClock, log: createLogger("silent"), config: knowledgeSchema.parse(undefined) });
+    createKnowledge({
+      dir,
+      clock: systemClock,
+      log: createLogger("silent"),
+      config: knowledgeSchema.parse(undefined),
+    });
 
   it("is refused, with what to do", async () => {
     const dir = await mkdtemp(join(tmpdir(), "rouse-knowledge-"));
-    await writeFile(join(dir, "knowledge.db"), "this is no database, however long it may be ".repeat(500));
+    await writeFile(
+      join(dir, "knowledge.db"),
+      "this is no database, however long it may be ".repeat(500),
+    );
     await expect(open(dir)).rejects.toMatchObject({ code: "store_unavailable" });
     await rm(join(dir, "knowledge.db"));
     const db = new DatabaseSync(join(dir, "knowledge.db"));
-    db.exec("CREATE TABLE migrations (version INTEGER PRIMARY KEY, at INTEGER NOT NULL); INSERT INTO migrations VALUES (99, 0)");
+    db.exec(
+      "CREATE TABLE migrations (version INTEGER PRIMARY KEY, at INTEGER NOT NULL); INSERT INTO migrations VALUES (99, 0)",
+    );
     db.close();
-    await expect(open(dir)).rejects.toMatchObject({ code: "config_invalid", message: expect.stringContaining("knowledge.db") as string });
+    await expect(open(dir)).rejects.toMatchObject({
+      code: "config_invalid",
+      message: expect.stringContaining("knowledge.db") as string,
+    });
     await rm(dir, { recursive: true });
   });
 });

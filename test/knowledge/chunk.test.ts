@@ -5,11 +5,26 @@ import { indexWords, readQuestion } from "../../src/knowledge/tokenize.ts";
 import { countTokens } from "../../src/knowledge/tokens.ts";
 
 const terms = (text: string) => readQuestion(text, { codes: ["en"], isOld: false }).terms;
-const text = (content: string, page?: number): TextBlock => ({ kind: "text", text: content, ...(page === undefined ? {} : { page }) });
-const heading = (content: string, level = 1): TextBlock => ({ kind: "heading", text: content, level });
-const row = (content: string, header?: string): TextBlock => ({ kind: "row", text: content, ...(header === undefined ? {} : { header }) });
+const text = (content: string, page?: number): TextBlock => ({
+  kind: "text",
+  text: content,
+  ...(page === undefined ? {} : { page }),
+});
+const heading = (content: string, level = 1): TextBlock => ({
+  kind: "heading",
+  text: content,
+  level,
+});
+const row = (content: string, header?: string): TextBlock => ({
+  kind: "row",
+  text: content,
+  ...(header === undefined ? {} : { header }),
+});
 const sentences = (count: number, from = 0): string =>
-  Array.from({ length: count }, (_, index) => `Sentence number ${from + index} says that the tide comes in twice a day.`).join(" ");
+  Array.from(
+    { length: count },
+    (_, index) => `Sentence number ${from + index} says that the tide comes in twice a day.`,
+  ).join(" ");
 
 describe("chunks", () => {
   it("have 350 to 500 tokens, and begin with the last sentence of the one before", () => {
@@ -27,7 +42,10 @@ describe("chunks", () => {
   });
 
   it("the same in Chinese", () => {
-    const chinese = Array.from({ length: 120 }, (_, index) => `第${index}句话说潮水每天来两次，港口的船都知道。`).join("");
+    const chinese = Array.from(
+      { length: 120 },
+      (_, index) => `第${index}句话说潮水每天来两次，港口的船都知道。`,
+    ).join("");
     const chunks = [...splitChunks([text(chinese)])];
     expect(chunks.length).toBeGreaterThan(4);
     for (const { text: own } of chunks) {
@@ -37,7 +55,9 @@ describe("chunks", () => {
   });
 
   it("end at a heading, which goes with what follows", () => {
-    const chunks = [...splitChunks([heading("One"), text(sentences(20)), heading("Two", 2), text(sentences(20))])];
+    const chunks = [
+      ...splitChunks([heading("One"), text(sentences(20)), heading("Two", 2), text(sentences(20))]),
+    ];
     expect(chunks.map((chunk) => [chunk.headings, chunk.text.split("\n")[0]])).toEqual([
       [["One"], "One"],
       [["One", "Two"], "Two"],
@@ -45,33 +65,49 @@ describe("chunks", () => {
   });
 
   it("short sections share one", () => {
-    const chunks = [...splitChunks([heading("One"), text("Short."), heading("Two"), text("Also short.")])];
+    const chunks = [
+      ...splitChunks([heading("One"), text("Short."), heading("Two"), text("Also short.")]),
+    ];
     expect(chunks.map((chunk) => chunk.text)).toEqual(["One\n\nShort.\n\nTwo\n\nAlso short."]);
   });
 
   it("keep rows whole, under the names of their columns", () => {
     const rows = [
       row("id | name"),
-      ...Array.from({ length: 200 }, (_, index) => row(`${index} | The name of number ${index} is long`, "id | name")),
+      ...Array.from({ length: 200 }, (_, index) =>
+        row(`${index} | The name of number ${index} is long`, "id | name"),
+      ),
     ];
     const chunks = [...splitChunks(rows)];
     expect(chunks.length).toBeGreaterThan(2);
     for (const chunk of chunks)
-      for (const line of chunk.text.split("\n")) expect(line).toMatch(/^id \| name$|^(\d+) \| The name of number \1 is long$/);
+      for (const line of chunk.text.split("\n"))
+        expect(line).toMatch(/^id \| name$|^(\d+) \| The name of number \1 is long$/);
     for (const chunk of chunks) expect(chunk.text.startsWith("id | name\n")).toBe(true);
   });
 
   it("know the page on which they begin", () => {
     const chunks = [...splitChunks([1, 2, 3].map((page) => text(sentences(60, page * 100), page)))];
-    for (const chunk of chunks) expect(Number(/number (\d)\d\d /.exec(chunk.text)?.[1])).toBe(chunk.page);
+    for (const chunk of chunks)
+      expect(Number(/number (\d)\d\d /.exec(chunk.text)?.[1])).toBe(chunk.page);
   });
 
   const block = fc.oneof(
     fc.string({ unit: "grapheme", maxLength: 3000 }).map((content) => text(content)),
     fc
-      .array(fc.constantFrom("tide. ", "港口。", "A longer sentence about ships, and more! ", "\n", "x".repeat(300), "👩‍🚀 "), {
-        maxLength: 300,
-      })
+      .array(
+        fc.constantFrom(
+          "tide. ",
+          "港口。",
+          "A longer sentence about ships, and more! ",
+          "\n",
+          "x".repeat(300),
+          "👩‍🚀 ",
+        ),
+        {
+          maxLength: 300,
+        },
+      )
       .map((parts) => text(parts.join(""))),
     fc.string({ maxLength: 40 }).map((content) => heading(content)),
     fc.string({ maxLength: 400 }).map((content) => row(content)),
@@ -117,6 +153,8 @@ describe("words", () => {
     expect(terms("What is the tide of the tide?").map((term) => term.text)).toEqual(["tide"]);
     expect(terms("What is this?").map((term) => term.text)).toEqual(["what", "is", "this"]);
     expect(terms("茶")).toEqual([{ text: "茶", prefix: true }]);
-    expect(terms("word ".repeat(10) + Array.from({ length: 500 }, (_, index) => `w${index}`).join(" "))).toHaveLength(64);
+    expect(
+      terms("word ".repeat(10) + Array.from({ length: 500 }, (_, index) => `w${index}`).join(" ")),
+    ).toHaveLength(64);
   });
 });

@@ -7,12 +7,19 @@ import { findStoreDriver, getSqlSource } from "../../src/store/open.ts";
 import { stageBytes } from "../../src/knowledge/upload-staging.ts";
 
 const [dir = "", from = "0", url] = process.argv.slice(2);
-const common = { dir, clock: systemClock, log: createLogger("silent"), config: knowledgeSchema.parse(undefined) };
+const common = {
+  dir,
+  clock: systemClock,
+  log: createLogger("silent"),
+  config: knowledgeSchema.parse(undefined),
+};
 const sql = url === undefined ? undefined : getSqlSource(await findStoreDriver(url), url);
 const knowledge = await createKnowledge({ ...common, sql });
 await knowledge.start();
 for (let n = Number(from); ; n++) {
-  const text = `The marker${n} stands in a sentence that has some length. `.repeat(n % 3 === 0 ? 8000 : 40);
+  const text = `The marker${n} stands in a sentence that has some length. `.repeat(
+    n % 3 === 0 ? 8000 : 40,
+  );
   const { document } = await knowledge.add({
     tenant: "t",
     ...(await stageBytes(dir, Buffer.from(text), 50_000_000)),

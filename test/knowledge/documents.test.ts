@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { describeBoth, type KnowledgeWorld } from "./world.ts";
 
-const long = (word: string): string => `The ${word} stands in a sentence that has some length. `.repeat(2000);
+const long = (word: string): string =>
+  `The ${word} stands in a sentence that has some length. `.repeat(2000);
 
 describeBoth((make) => {
   let world: KnowledgeWorld;
@@ -16,11 +17,21 @@ describeBoth((make) => {
     (await world.knowledge.list(tenant, query)).documents.map(({ id }) => id);
 
   it("lists the documents whose external ids begin in the same way", async () => {
-    for (const externalId of ["source:a:1", "source:a:é", "source:b:1", "source:", "SOURCE:A:2", "source:a_:1", "source:aé:1"])
+    for (const externalId of [
+      "source:a:1",
+      "source:a:é",
+      "source:b:1",
+      "source:",
+      "SOURCE:A:2",
+      "source:a_:1",
+      "source:aé:1",
+    ])
       await world.upload(`About ${externalId}.`, { externalId });
     await world.upload("Without an external id.");
     const list = async (externalIdPrefix: string, more = {}): Promise<(string | null)[]> =>
-      (await world.knowledge.list("t", { externalIdPrefix, ...more })).documents.map(({ externalId }) => externalId);
+      (await world.knowledge.list("t", { externalIdPrefix, ...more })).documents.map(
+        ({ externalId }) => externalId,
+      );
     expect(await list("source:a:")).toEqual(["source:a:é", "source:a:1"]);
     expect(await list("source:a_")).toEqual(["source:a_:1"]);
     expect(await list("source:a", { limit: 1 })).toEqual(["source:aé:1"]);
@@ -67,7 +78,10 @@ describeBoth((make) => {
   describe("the same bytes again", () => {
     it("skip: the document that is there, with the agents of both", async () => {
       const first = await world.index("The same text.", { agentIds: ["a"] });
-      const again = await world.upload("The same text.", { agentIds: ["b"], filename: "other.txt" });
+      const again = await world.upload("The same text.", {
+        agentIds: ["b"],
+        filename: "other.txt",
+      });
       expect(again).toMatchObject({
         duplicate: true,
         document: { id: first.id, status: "ready", agentIds: ["a", "b"], filename: "text.txt" },
@@ -84,7 +98,12 @@ describeBoth((make) => {
       const failed = await world.index("");
       expect(failed.status).toBe("failed");
       const { document, duplicate } = await world.upload("");
-      expect([document.id, document.status, document.error, duplicate]).toEqual([failed.id, "queued", null, true]);
+      expect([document.id, document.status, document.error, duplicate]).toEqual([
+        failed.id,
+        "queued",
+        null,
+        true,
+      ]);
       expect(await world.knowledge.wait(failed.id, 20_000)).toMatchObject({ status: "failed" });
     });
 
@@ -104,7 +123,12 @@ describeBoth((make) => {
       expect(second).toMatchObject({ version: 2, title: "New" });
       expect(await ids("t")).toEqual([second.id]);
       expect(await world.knowledge.get("t", first.id)).toBeUndefined();
-      expect(await world.rows()).toMatchObject({ documents: 1, chunks: 1, passages: 1, words_docsize: 1 });
+      expect(await world.rows()).toMatchObject({
+        documents: 1,
+        chunks: 1,
+        passages: 1,
+        words_docsize: 1,
+      });
       await expect.poll(() => world.files()).toEqual([second.sha256]);
     });
 
@@ -140,16 +164,26 @@ describeBoth((make) => {
         expect(await world.found("walrus penguin")).not.toEqual([]);
       }
       expect(await world.found("walrus")).toEqual([]);
-      expect(await world.knowledge.get("t", id)).toMatchObject({ status: "ready", version: 2, externalId: "manual" });
+      expect(await world.knowledge.get("t", id)).toMatchObject({
+        status: "ready",
+        version: 2,
+        externalId: "manual",
+      });
       expect(await world.knowledge.get("t", first.id)).toBeUndefined();
       await expect.poll(() => world.files()).toHaveLength(1);
     });
 
     it("a new one that fails leaves the old one", async () => {
       await world.index("The walrus.", { externalId: "manual" });
-      expect(await world.index("", { externalId: "manual" })).toMatchObject({ status: "failed", version: 2 });
+      expect(await world.index("", { externalId: "manual" })).toMatchObject({
+        status: "failed",
+        version: 2,
+      });
       expect(await world.found("walrus")).toHaveLength(1);
-      expect(await world.index("The seal.", { externalId: "manual" })).toMatchObject({ status: "ready", version: 3 });
+      expect(await world.index("The seal.", { externalId: "manual" })).toMatchObject({
+        status: "ready",
+        version: 3,
+      });
       expect(await world.found("walrus seal")).toEqual(["The seal."]);
       expect(await ids("t")).toHaveLength(1);
     });
@@ -163,7 +197,9 @@ describeBoth((make) => {
       await quiet.knowledge.start();
       await quiet.knowledge.wait(document.id, 20_000);
       expect(await quiet.found("walrus seal")).toEqual(["The walrus."]);
-      expect((await quiet.knowledge.list("t")).documents.map(({ id }) => id)).toEqual([document.id]);
+      expect((await quiet.knowledge.list("t")).documents.map(({ id }) => id)).toEqual([
+        document.id,
+      ]);
       await quiet.close();
     });
 
@@ -173,7 +209,10 @@ describeBoth((make) => {
       expect((await world.upload("The walrus.")).document.id).toBe(first.id);
       expect((await world.upload("The walrus.", { externalId: "two" })).duplicate).toBe(false);
       const plain = await world.index("The seal.");
-      expect((await world.upload("The seal.", { externalId: "three" })).document).toMatchObject({ id: plain.id, externalId: "three" });
+      expect((await world.upload("The seal.", { externalId: "three" })).document).toMatchObject({
+        id: plain.id,
+        externalId: "three",
+      });
     });
   });
 
@@ -200,7 +239,12 @@ describeBoth((make) => {
       await world.index("quokka last", { tenant: "big", agentIds: ["b"] });
       const found = await world.knowledge.search({ tenant: "small", text: "quokka", limit: 1 });
       expect(found).toHaveLength(1);
-      const own = await world.knowledge.search({ tenant: "big", agentIds: ["a"], text: "last", limit: 1 });
+      const own = await world.knowledge.search({
+        tenant: "big",
+        agentIds: ["a"],
+        text: "last",
+        limit: 1,
+      });
       expect(own).toEqual([]);
     });
   });
@@ -212,22 +256,35 @@ describeBoth((make) => {
       expect((await world.rows())["chunks"]).toBeGreaterThan(20);
       expect(await world.knowledge.remove("t", gone.id)).toBe(true);
       expect(await world.knowledge.remove("t", gone.id)).toBe(false);
-      expect(await world.rows()).toMatchObject({ documents: 1, chunks: 1, passages: 1, vectors: 0, words_docsize: 1 });
+      expect(await world.rows()).toMatchObject({
+        documents: 1,
+        chunks: 1,
+        passages: 1,
+        vectors: 0,
+        words_docsize: 1,
+      });
       expect(await world.found("walrus")).toEqual([]);
       await expect.poll(() => world.files()).toEqual([keep.sha256]);
     });
 
     it("stops the work on it: the reader is free for the next one", async () => {
       const extractionChild = join(world.dir, "loops.mjs");
-      const reply = '{ id: call.id, kind: "failed", error: { code: "no_text_found", message: "none" } }';
-      writeFileSync(extractionChild, `process.on("message", (call) => { while (call.filename === "loop"); process.send(${reply}); });`);
+      const reply =
+        '{ id: call.id, kind: "failed", error: { code: "no_text_found", message: "none" } }';
+      writeFileSync(
+        extractionChild,
+        `process.on("message", (call) => { while (call.filename === "loop"); process.send(${reply}); });`,
+      );
       const slow = await make({ config: { workers: 1 }, extractionChild });
       const { document } = await slow.upload("one", { filename: "loop" });
       while ((await slow.knowledge.get("t", document.id))?.status === "queued");
       const waiting = slow.knowledge.wait(document.id, 20_000);
       await slow.knowledge.remove("t", document.id);
       expect(await waiting).toBeUndefined();
-      expect(await slow.index("two")).toMatchObject({ status: "failed", error: { code: "no_text_found" } });
+      expect(await slow.index("two")).toMatchObject({
+        status: "failed",
+        error: { code: "no_text_found" },
+      });
       await slow.close();
     });
 
@@ -236,7 +293,13 @@ describeBoth((make) => {
       while ((await world.knowledge.get("t", document.id))?.status !== "indexing");
       await world.knowledge.remove("t", document.id);
       await world.index("Another one.");
-      expect(await world.rows()).toMatchObject({ documents: 1, chunks: 1, passages: 1, vectors: 0, words_docsize: 1 });
+      expect(await world.rows()).toMatchObject({
+        documents: 1,
+        chunks: 1,
+        passages: 1,
+        vectors: 0,
+        words_docsize: 1,
+      });
       await expect.poll(() => world.files()).not.toContain(document.sha256);
     });
   });
@@ -244,9 +307,15 @@ describeBoth((make) => {
   describe("reindexing", () => {
     it("keeps what was found until it is done, and leaves nothing of it", async () => {
       const first = await world.index(long("walrus"));
-      expect(await world.knowledge.reindex("t", first.id)).toMatchObject({ id: first.id, status: "queued" });
+      expect(await world.knowledge.reindex("t", first.id)).toMatchObject({
+        id: first.id,
+        status: "queued",
+      });
       expect(await world.found("walrus")).not.toEqual([]);
-      expect(await world.knowledge.wait(first.id, 20_000)).toMatchObject({ status: "ready", chunkCount: first.chunkCount });
+      expect(await world.knowledge.wait(first.id, 20_000)).toMatchObject({
+        status: "ready",
+        chunkCount: first.chunkCount,
+      });
       expect(await world.rows()).toMatchObject({
         documents: 1,
         chunks: first.chunkCount,
@@ -268,7 +337,10 @@ describeBoth((make) => {
       // The same bytes come again: the file is back, and the next indexing works.
       await world.upload("The walrus.");
       await world.knowledge.reindex("t", first.id);
-      expect(await world.knowledge.wait(first.id, 20_000)).toMatchObject({ status: "ready", error: null });
+      expect(await world.knowledge.wait(first.id, 20_000)).toMatchObject({
+        status: "ready",
+        error: null,
+      });
     });
 
     it("over and over at once ends with one index", async () => {
@@ -279,7 +351,11 @@ describeBoth((make) => {
       }
       await world.knowledge.wait(first.id, 20_000);
       await world.restart();
-      expect(await world.rows()).toMatchObject({ documents: 1, chunks: first.chunkCount, words_docsize: first.chunkCount });
+      expect(await world.rows()).toMatchObject({
+        documents: 1,
+        chunks: first.chunkCount,
+        words_docsize: first.chunkCount,
+      });
       expect(await world.found("walrus")).not.toEqual([]);
     });
   });
@@ -289,7 +365,12 @@ describeBoth((make) => {
       const made: string[] = [];
       for (let i = 0; i < 5; i++)
         made.push(
-          (await world.index(`Note ${i}`, { ...(i === 2 ? { agentIds: ["a"] } : {}), ...(i === 3 ? { externalId: "x" } : {}) })).id,
+          (
+            await world.index(`Note ${i}`, {
+              ...(i === 2 ? { agentIds: ["a"] } : {}),
+              ...(i === 3 ? { externalId: "x" } : {}),
+            })
+          ).id,
         );
       const failed = await world.index("");
       const newest = [...made].toReversed();
@@ -298,7 +379,9 @@ describeBoth((make) => {
       expect(await ids("t", { after: newest[0] })).toEqual(newest.slice(1));
       expect(await ids("t", { status: "failed" })).toEqual([failed.id]);
       expect(await ids("t", { externalId: "x" })).toEqual([made[3]]);
-      expect(await ids("t", { agentIds: ["b"], status: "ready" })).toEqual(newest.filter((id) => id !== made[2]));
+      expect(await ids("t", { agentIds: ["b"], status: "ready" })).toEqual(
+        newest.filter((id) => id !== made[2]),
+      );
     });
   });
 });

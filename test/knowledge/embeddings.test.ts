@@ -19,7 +19,9 @@ afterEach(async () => {
 });
 
 /** Knows two meanings, whatever the words. */
-function meanings(model = "m"): Embedder & { calls: string[][]; down: boolean; failure: Error; refuse: RegExp | undefined } {
+function meanings(
+  model = "m",
+): Embedder & { calls: string[][]; down: boolean; failure: Error; refuse: RegExp | undefined } {
   const embedder = {
     model,
     calls: [] as string[][],
@@ -31,7 +33,12 @@ function meanings(model = "m"): Embedder & { calls: string[][]; down: boolean; f
       if (embedder.down) throw embedder.failure;
       if (texts.some((text) => embedder.refuse?.test(text)))
         throw new EndpointError("the endpoint refuses the text", "answered", { isRefused: true });
-      return texts.map((text) => Float32Array.from([/dog|puppy|hound/i.test(text) ? 3 : 0.1, /ship|vessel|boat/i.test(text) ? 3 : 0.1]));
+      return texts.map((text) =>
+        Float32Array.from([
+          /dog|puppy|hound/i.test(text) ? 3 : 0.1,
+          /ship|vessel|boat/i.test(text) ? 3 : 0.1,
+        ]),
+      );
     },
   };
   return embedder;
@@ -60,7 +67,8 @@ function handClock(): Clock & { sleeps: number[]; wake(): void } {
 const until = async (done: () => boolean | Promise<boolean>): Promise<void> => {
   while (!(await done())) await new Promise((resolve) => setTimeout(resolve, 5));
 };
-const embedded = async (id: string): Promise<number> => (await world?.knowledge.get("t", id))?.embeddedCount ?? -1;
+const embedded = async (id: string): Promise<number> =>
+  (await world?.knowledge.get("t", id))?.embeddedCount ?? -1;
 
 describeBoth((make) => {
   describe("search by meaning", () => {
@@ -69,7 +77,9 @@ describeBoth((make) => {
       world = await make({ embed });
       const hound = await world.index("The hound sleeps in its basket.");
       const vessel = await world.index("The vessel lies in the harbour.");
-      await until(async () => (await embedded(hound.id)) === 1 && (await embedded(vessel.id)) === 1);
+      await until(
+        async () => (await embedded(hound.id)) === 1 && (await embedded(vessel.id)) === 1,
+      );
       expect((await world.found("puppy"))[0]).toBe("The hound sleeps in its basket.");
       expect((await world.found("boat"))[0]).toBe("The vessel lies in the harbour.");
       // First by both rankings goes before first by one.
@@ -80,13 +90,17 @@ describeBoth((make) => {
     it("in batches of 16, and each chunk once", async () => {
       const embed = meanings();
       world = await make({ embed });
-      const document = await world.index("The hound sleeps in a sentence that has some length. ".repeat(1000));
+      const document = await world.index(
+        "The hound sleeps in a sentence that has some length. ".repeat(1000),
+      );
       await until(async () => (await embedded(document.id)) === document.chunkCount);
       expect(Math.max(...embed.calls.map((texts) => texts.length))).toBe(16);
       expect(embed.calls.flat()).toHaveLength(document.chunkCount);
       await world.restart();
       await world.index("One more.");
-      expect(embed.calls.flat().filter((text) => text !== "One more.")).toHaveLength(document.chunkCount);
+      expect(embed.calls.flat().filter((text) => text !== "One more.")).toHaveLength(
+        document.chunkCount,
+      );
     });
 
     it("an endpoint that is down: found by words at once, by meaning once it is back", async () => {
@@ -110,7 +124,9 @@ describeBoth((make) => {
 
     it("an endpoint that asks for a longer wait is given it", async () => {
       const embed = meanings();
-      embed.failure = new EndpointError("the endpoint answered 429", "busy", { headers: { "retry-after": "600" } });
+      embed.failure = new EndpointError("the endpoint answered 429", "busy", {
+        headers: { "retry-after": "600" },
+      });
       embed.down = true;
       const clock = handClock();
       world = await make({ embed, clock });
@@ -142,7 +158,13 @@ describeBoth((make) => {
       two.down = true;
       const clock = handClock();
       const sql = world.isShared ? sqlSource(schema) : undefined;
-      const common = { dir, clock, log: createLogger("silent"), config: knowledgeSchema.parse(undefined), embed: two };
+      const common = {
+        dir,
+        clock,
+        log: createLogger("silent"),
+        config: knowledgeSchema.parse(undefined),
+        embed: two,
+      };
       const other = await createKnowledge({ ...common, sql });
       await other.start();
       await until(() => clock.sleeps.length === 1);
@@ -161,21 +183,36 @@ describeBoth((make) => {
     await until(async () => (await embedded(id)) === 1);
     expect((await world.rows())["vectors"]).toBe(1);
     await world.knowledge.remove("t", id);
-    expect(await world.rows()).toEqual({ documents: 0, chunks: 0, passages: 0, vectors: 0, words_docsize: 0, grams_docsize: 0 });
+    expect(await world.rows()).toEqual({
+      documents: 0,
+      chunks: 0,
+      passages: 0,
+      vectors: 0,
+      words_docsize: 0,
+      grams_docsize: 0,
+    });
   });
 });
 
 describe("an OpenAI-compatible endpoint", () => {
-  const serve = async (answer: (body: { model: string; input: string[] }) => { status: number; json: unknown }) => {
-    const seen: { url: string | undefined; authorization: string | undefined; body: unknown }[] = [];
+  const serve = async (
+    answer: (body: { model: string; input: string[] }) => { status: number; json: unknown },
+  ) => {
+    const seen: { url: string | undefined; authorization: string | undefined; body: unknown }[] =
+      [];
     const server = createServer((request, response) => {
       const parts: Buffer[] = [];
       request.on("data", (part: Buffer) => parts.push(part));
       request.on("end", () => {
-        const body = JSON.parse(Buffer.concat(parts).toString()) as { model: string; input: string[] };
+        const body = JSON.parse(Buffer.concat(parts).toString()) as {
+          model: string;
+          input: string[];
+        };
         seen.push({ url: request.url, authorization: request.headers.authorization, body });
         const { status, json } = answer(body);
-        response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(json));
+        response
+          .writeHead(status, { "content-type": "application/json" })
+          .end(JSON.stringify(json));
       });
     });
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
@@ -194,10 +231,22 @@ describe("an OpenAI-compatible endpoint", () => {
         ],
       },
     }));
-    const embedder = createEmbedder({ baseUrl: server.baseUrl, model: "small", apiKey: "key", fetch });
-    expect(await embedder.embed(["a", "b"], signal)).toEqual([Float32Array.from([1, 0]), Float32Array.from([0, 2])]);
+    const embedder = createEmbedder({
+      baseUrl: server.baseUrl,
+      model: "small",
+      apiKey: "key",
+      fetch,
+    });
+    expect(await embedder.embed(["a", "b"], signal)).toEqual([
+      Float32Array.from([1, 0]),
+      Float32Array.from([0, 2]),
+    ]);
     expect(server.seen).toEqual([
-      { url: "/v1/embeddings", authorization: "Bearer key", body: { model: "small", input: ["a", "b"], encoding_format: "float" } },
+      {
+        url: "/v1/embeddings",
+        authorization: "Bearer key",
+        body: { model: "small", input: ["a", "b"], encoding_format: "float" },
+      },
     ]);
     server.close();
   });
@@ -219,10 +268,13 @@ describe("an OpenAI-compatible endpoint", () => {
   });
 
   it("too few vectors are a failure, not vectors of other texts", async () => {
-    const server = await serve(() => ({ status: 200, json: { data: [{ index: 0, embedding: [1] }] } }));
-    await expect(createEmbedder({ baseUrl: server.baseUrl, model: "m", fetch }).embed(["a", "b"], signal)).rejects.toThrow(
-      "something else",
-    );
+    const server = await serve(() => ({
+      status: 200,
+      json: { data: [{ index: 0, embedding: [1] }] },
+    }));
+    await expect(
+      createEmbedder({ baseUrl: server.baseUrl, model: "m", fetch }).embed(["a", "b"], signal),
+    ).rejects.toThrow("something else");
     server.close();
   });
 });

@@ -15,7 +15,9 @@ export interface EndpointRequest {
 }
 
 /** `hang`: no answer ever comes. */
-type EndpointAnswer = { status?: number; headers?: Record<string, string>; json?: unknown; text?: string } | "hang";
+type EndpointAnswer =
+  | { status?: number; headers?: Record<string, string>; json?: unknown; text?: string }
+  | "hang";
 
 export interface FakeEndpoint {
   /** With the path `/v1` that clients are given. */
@@ -31,19 +33,38 @@ export interface FakeEndpoint {
 }
 
 /** Knows two meanings, whatever the words. */
-const toVector = (text: string): number[] => [/dog|puppy|hound/i.test(text) ? 3 : 0.1, /ship|vessel|boat/i.test(text) ? 3 : 0.1];
+const toVector = (text: string): number[] => [
+  /dog|puppy|hound/i.test(text) ? 3 : 0.1,
+  /ship|vessel|boat/i.test(text) ? 3 : 0.1,
+];
 
 /** Prefers passages that have a mark such as `{5}`, the higher the better. */
 const toRelevance = (text: string): number => Number(/\{(-?[\d.]+)\}/.exec(text)?.[1] ?? 0) / 10;
 
-function answerUsually({ path, input, documents, model, top_n: most }: EndpointRequest): EndpointAnswer {
+function answerUsually({
+  path,
+  input,
+  documents,
+  model,
+  top_n: most,
+}: EndpointRequest): EndpointAnswer {
   if (path === "/v1/embeddings") {
-    const data = input.map((text, index) => ({ object: "embedding", index, embedding: toVector(text) }));
+    const data = input.map((text, index) => ({
+      object: "embedding",
+      index,
+      embedding: toVector(text),
+    }));
     return { json: { object: "list", model, data, usage: { prompt_tokens: 1, total_tokens: 1 } } };
   }
   if (path !== "/v1/rerank") return { status: 404 };
   const results = documents.map((text, index) => ({ index, relevance_score: toRelevance(text) }));
-  return { json: { id: "r", model, results: results.toSorted((a, b) => b.relevance_score - a.relevance_score).slice(0, most) } };
+  return {
+    json: {
+      id: "r",
+      model,
+      results: results.toSorted((a, b) => b.relevance_score - a.relevance_score).slice(0, most),
+    },
+  };
 }
 
 /** Starts an endpoint with the methods `/v1/embeddings` and `/v1/rerank`. */

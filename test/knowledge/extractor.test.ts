@@ -16,7 +16,14 @@ it("a document is not given to a process that was ended for the one before, whos
   const dir = mkdtempSync(join(tmpdir(), "rouse-extractor-"));
   const child = join(dir, "child.mjs");
   writeFileSync(child, CHILD);
-  const extractor = createExtractor({ workers: 1, memoryMb: 128, timeoutMs: 20_000, env: process.env, child, plugins: () => [] });
+  const extractor = createExtractor({
+    workers: 1,
+    memoryMb: 128,
+    timeoutMs: 20_000,
+    env: process.env,
+    child,
+    plugins: () => [],
+  });
   onTestFinished(async () => {
     await extractor.close();
     rmSync(dir, { recursive: true, force: true });
@@ -25,7 +32,10 @@ it("a document is not given to a process that was ended for the one before, whos
   for (let round = 0; round < 5; round++) {
     const stop = new AbortController();
     const stopped = extractor.run(call, { signal: stop.signal, onProgress: () => stop.abort() });
-    const next = extractor.run(call, { signal: new AbortController().signal, onProgress: () => undefined });
+    const next = extractor.run(call, {
+      signal: new AbortController().signal,
+      onProgress: () => undefined,
+    });
     expect(await stopped).toEqual({ ok: false, stopped: true });
     expect(await next).toMatchObject({ ok: true, mimeType: "text/plain" });
   }

@@ -58,8 +58,20 @@ const FILES: Expected[] = [
   { ...handbook, file: "libreoffice.docx", mimeType: `${OOXML}.wordprocessingml.document` },
   { ...handbook, file: "pandoc.odt", mimeType: `${OASIS}.text` },
   { ...handbook, file: "libreoffice.odt", mimeType: `${OASIS}.text` },
-  { ...handbook, file: "pandoc.pptx", mimeType: `${OOXML}.presentationml.presentation`, pages: 4, page: 1 },
-  { ...handbook, file: "libreoffice.pptx", mimeType: `${OOXML}.presentationml.presentation`, pages: 4, page: 1 },
+  {
+    ...handbook,
+    file: "pandoc.pptx",
+    mimeType: `${OOXML}.presentationml.presentation`,
+    pages: 4,
+    page: 1,
+  },
+  {
+    ...handbook,
+    file: "libreoffice.pptx",
+    mimeType: `${OOXML}.presentationml.presentation`,
+    pages: 4,
+    page: 1,
+  },
   { ...handbook, file: "libreoffice.odp", mimeType: `${OASIS}.presentation`, pages: 4, page: 1 },
   { ...handbook, file: "pandoc.epub", mimeType: "application/epub+zip" },
   { ...handbook, file: "pandoc.html", mimeType: "text/html" },
@@ -75,7 +87,13 @@ const FILES: Expected[] = [
   },
   { ...drinks, file: "drinks.xlsx", mimeType: `${OOXML}.spreadsheetml.sheet`, pages: 1, page: 1 },
   { ...drinks, file: "drinks.ods", mimeType: `${OASIS}.spreadsheet`, pages: 1, page: 1 },
-  { ...drinks, file: "drinks.csv", mimeType: "text/csv", pages: null, says: 'Ceremonial powder from Uji, "first harvest"' },
+  {
+    ...drinks,
+    file: "drinks.csv",
+    mimeType: "text/csv",
+    pages: null,
+    says: 'Ceremonial powder from Uji, "first harvest"',
+  },
   { ...drinks, file: "drinks-utf16.csv", mimeType: "text/csv", pages: null },
   {
     file: "mail.eml",
@@ -107,7 +125,14 @@ describe("files that other programs made", () => {
   it.each(FILES)("$file", async ({ file, mimeType, title, pages, question, says, page }) => {
     // A tenant for each: no file is found in another's place.
     const document = await world.fixture(file, { tenant: file });
-    expect(document).toMatchObject({ status: "ready", error: null, mimeType, title, pageCount: pages, progress: 1 });
+    expect(document).toMatchObject({
+      status: "ready",
+      error: null,
+      mimeType,
+      title,
+      pageCount: pages,
+      progress: 1,
+    });
     const [best] = await world.knowledge.search({ tenant: file, text: question });
     expect(best?.text.replace(/\s+/g, " ")).toContain(says);
     expect(best).toMatchObject({ documentId: document.id, filename: file, page: page ?? null });
@@ -126,14 +151,26 @@ describe("files that other programs made", () => {
   });
 
   it("the rows of a table stay whole, under the names of its columns", async () => {
-    const rows = Array.from({ length: 300 }, (_, index) => `${index},Name ${index},"Some words about item number ${index}, kept together"`);
-    await world.index(`id,name,note\n${rows.join("\n")}\n`, { tenant: "rows", filename: "long.csv" });
-    const passages = await world.knowledge.search({ tenant: "rows", text: "item number words", limit: 100 });
+    const rows = Array.from(
+      { length: 300 },
+      (_, index) => `${index},Name ${index},"Some words about item number ${index}, kept together"`,
+    );
+    await world.index(`id,name,note\n${rows.join("\n")}\n`, {
+      tenant: "rows",
+      filename: "long.csv",
+    });
+    const passages = await world.knowledge.search({
+      tenant: "rows",
+      text: "item number words",
+      limit: 100,
+    });
     expect(passages.length).toBeGreaterThan(5);
     for (const { text } of passages) {
       expect(text.startsWith("id | name | note\n")).toBe(true);
       for (const line of text.split("\n").slice(1))
-        expect(line).toMatch(/^(\d+) \| Name \1 \| Some words about item number \1, kept together$/);
+        expect(line).toMatch(
+          /^(\d+) \| Name \1 \| Some words about item number \1, kept together$/,
+        );
     }
   });
 
@@ -145,12 +182,19 @@ describe("files that other programs made", () => {
       ]),
       { tenant: "json", filename: "a.json" },
     );
-    expect(await world.found("kettle", { tenant: "json" })).toEqual(["sku: A-1; tags.0: red; tags.1: wool\nsku: B-2; name: Blue kettle"]);
-    await world.index('{"question":"Where is the tram stop?"}\n{"question":"Who waters the ferns?"}\n', {
-      tenant: "jsonl",
-      filename: "a.jsonl",
-    });
-    expect(await world.found("tram", { tenant: "jsonl" })).toEqual(["question: Where is the tram stop?\nquestion: Who waters the ferns?"]);
+    expect(await world.found("kettle", { tenant: "json" })).toEqual([
+      "sku: A-1; tags.0: red; tags.1: wool\nsku: B-2; name: Blue kettle",
+    ]);
+    await world.index(
+      '{"question":"Where is the tram stop?"}\n{"question":"Who waters the ferns?"}\n',
+      {
+        tenant: "jsonl",
+        filename: "a.jsonl",
+      },
+    );
+    expect(await world.found("tram", { tenant: "jsonl" })).toEqual([
+      "question: Where is the tram stop?\nquestion: Who waters the ferns?",
+    ]);
   });
 
   it("a web page without its menu, and a page that is all lists with all of it", async () => {
@@ -162,7 +206,10 @@ describe("files that other programs made", () => {
     await world.index(page, { tenant: "page", filename: "page.html" });
     expect(await world.found("lighthouse", { tenant: "page" })).toHaveLength(1);
     expect(await world.found("subscribe", { tenant: "page" })).toEqual([]);
-    await world.index("<html><body><ul><li>Zinc</li><li>Copper</li></ul></body></html>", { tenant: "list", filename: "list.html" });
+    await world.index("<html><body><ul><li>Zinc</li><li>Copper</li></ul></body></html>", {
+      tenant: "list",
+      filename: "list.html",
+    });
     expect(await world.found("copper", { tenant: "list" })).toHaveLength(1);
   });
 
@@ -177,10 +224,14 @@ describe("files that other programs made", () => {
       status: "ready",
       mimeType: `${OOXML}.wordprocessingml.document`,
     });
-    expect(await world.index("plain words", { tenant: "wrong", filename: "report.pdf" })).toMatchObject({
+    expect(
+      await world.index("plain words", { tenant: "wrong", filename: "report.pdf" }),
+    ).toMatchObject({
       status: "ready",
       mimeType: "text/plain",
     });
-    expect(await world.index("{ no JSON at all", { tenant: "wrong", filename: "a.json" })).toMatchObject({ status: "ready" });
+    expect(
+      await world.index("{ no JSON at all", { tenant: "wrong", filename: "a.json" }),
+    ).toMatchObject({ status: "ready" });
   });
 });

@@ -8,7 +8,9 @@ const MISSED = ["płatność faktury", "psom", "placení faktur"];
 
 const PAIRS = Object.entries(FORMS).map(([language, pairs]) => ({
   language,
-  asked: pairs.flatMap(([passage, ...questions]) => questions.map((question) => ({ question, passage }))),
+  asked: pairs.flatMap(([passage, ...questions]) =>
+    questions.map((question) => ({ question, passage })),
+  ),
 }));
 
 function testForms(open: () => Promise<{ world: DocumentsWorld; close(): Promise<void> }>): void {
@@ -16,7 +18,9 @@ function testForms(open: () => Promise<{ world: DocumentsWorld; close(): Promise
   beforeAll(async () => {
     opened = await open();
     const passages = Object.values(FORMS).flatMap((pairs) => pairs.map(([passage]) => passage));
-    await Promise.all(passages.map((passage, index) => opened.world.index(`${index}.txt`, passage)));
+    await Promise.all(
+      passages.map((passage, index) => opened.world.index(`${index}.txt`, passage)),
+    );
   });
   afterAll(() => opened.close());
 
@@ -26,7 +30,9 @@ function testForms(open: () => Promise<{ world: DocumentsWorld; close(): Promise
       const [first] = await opened.world.search(question);
       if (first !== passage) missed.push(question);
     }
-    expect(missed).toEqual(asked.map(({ question }) => question).filter((question) => MISSED.includes(question)));
+    expect(missed).toEqual(
+      asked.map(({ question }) => question).filter((question) => MISSED.includes(question)),
+    );
   });
 }
 

@@ -4,27 +4,51 @@ type Pair = readonly [passage: string, ...questions: string[]];
 /** Written for this test by hand. */
 export const FORMS: Record<string, readonly Pair[]> = {
   German: [
-    ["Die Krankenversicherungskarten werden am Empfang vorgelegt, bevor der Arzt kommt.", "Krankenversicherung", "Versicherungskarte"],
-    ["Die Schlüssel der Wohnungen liegen im Büro des Hausmeisters.", "Wohnungsschlüssel", "Schluessel Wohnung"],
+    [
+      "Die Krankenversicherungskarten werden am Empfang vorgelegt, bevor der Arzt kommt.",
+      "Krankenversicherung",
+      "Versicherungskarte",
+    ],
+    [
+      "Die Schlüssel der Wohnungen liegen im Büro des Hausmeisters.",
+      "Wohnungsschlüssel",
+      "Schluessel Wohnung",
+    ],
     ["Auf der Straße vor dem Tor ist das Parken nicht erlaubt.", "Strasse Parkverbot", "STRASSE"],
     ["Die Äpfel aus dem Garten sind für alle Mitarbeiter da.", "Apfel", "Gartenapfel"],
     ["Wer gekündigt hat, gibt den Laptop am letzten Tag ab.", "Kündigung", "kündigen"],
-    ["Die Rechnungen der Lieferanten werden binnen 14 Tagen bezahlt.", "Lieferantenrechnung", "Rechnung bezahlen"],
+    [
+      "Die Rechnungen der Lieferanten werden binnen 14 Tagen bezahlt.",
+      "Lieferantenrechnung",
+      "Rechnung bezahlen",
+    ],
     ["Bei Feuer verlassen alle das Gebäude und gehen zum Sammelplatz.", "Feueralarm", "Gebäudes"],
     ["Das Gemüse für die Küche kommt jeden Dienstag vom Großmarkt.", "Grossmarkt", "Küchengemüse"],
     ["Urlaubstage, die nicht genommen wurden, verfallen im März.", "Urlaub verfällt", "Resturlaub"],
-    ["Die Fenster der Werkstatt wurden im Herbst geputzt und neu gestrichen.", "Fensterputzer", "Werkstattfenster"],
+    [
+      "Die Fenster der Werkstatt wurden im Herbst geputzt und neu gestrichen.",
+      "Fensterputzer",
+      "Werkstattfenster",
+    ],
   ],
   Russian: [
     ["Ёлку в холле ставят в декабре и убирают после праздников.", "елка", "праздник ёлкой"],
     ["Ключи от квартир хранятся у дежурного на первом этаже.", "ключ от квартиры", "дежурный"],
     ["Счета поставщиков оплачивают в течение двух недель.", "оплата счёта поставщику", "поставщик"],
-    ["Сотрудники, которые уволились, сдают пропуск в последний день.", "увольнение сотрудника", "пропуска"],
+    [
+      "Сотрудники, которые уволились, сдают пропуск в последний день.",
+      "увольнение сотрудника",
+      "пропуска",
+    ],
     ["Книги из библиотеки можно взять на месяц.", "библиотечная книга", "книгу"],
     ["Врач принимает больных по вторникам и четвергам.", "врачи вторник", "приём врача"],
     ["Окна в мастерской вымыли и покрасили осенью.", "окно мастерская", "покраска окон"],
     ["Собаку нельзя оставлять одну в номере гостиницы.", "собаки", "гостиничный номер собака"],
-    ["Детям до семи лет вход в бассейн разрешён только со взрослыми.", "ребёнок бассейна разрешен", "бассейны взрослый"],
+    [
+      "Детям до семи лет вход в бассейн разрешён только со взрослыми.",
+      "ребёнок бассейна разрешен",
+      "бассейны взрослый",
+    ],
     ["Учёный совет собирается по пятницам в большом зале.", "ученый", "учёного совета"],
   ],
   Arabic: [
@@ -46,7 +70,11 @@ export const FORMS: Record<string, readonly Pair[]> = {
     ["駐車場の利用は事前に申請が必要です。", "駐車場を使う申請", "駐車場利用申請"],
     ["Ｗｉ－Ｆｉの設定は情報システム課に聞いてください。", "Wi-Fi 設定", "wi-fi"],
     ["社員食堂は午前十一時から開いています。", "食堂は何時に開きますか", "社員食堂"],
-    ["火災のときは階段で避難してください。エレベーターは使えません。", "火災時の避難", "エレベーター"],
+    [
+      "火災のときは階段で避難してください。エレベーターは使えません。",
+      "火災時の避難",
+      "エレベーター",
+    ],
     ["有給休暇の申請は一週間前までに行う。", "休暇を申請する", "有給休暇"],
     ["請求書は月末に取引先へ送ります。", "取引先への請求書", "請求書を送る"],
     ["新入社員の研修は四月に京都で行われます。", "京都での新入社員研修", "研修"],
@@ -65,18 +93,38 @@ export const FORMS: Record<string, readonly Pair[]> = {
   ],
   French: [
     ["Les chevaux du manège sont nourris le matin et le soir.", "cheval", "nourrir un cheval"],
-    ["L'élève doit rendre ses livres à la bibliothèque avant l'été.", "eleve bibliotheque", "d'élèves"],
-    ["Les factures des fournisseurs sont payées dans les deux semaines.", "facture fournisseur paiement", "payer une facture"],
+    [
+      "L'élève doit rendre ses livres à la bibliothèque avant l'été.",
+      "eleve bibliotheque",
+      "d'élèves",
+    ],
+    [
+      "Les factures des fournisseurs sont payées dans les deux semaines.",
+      "facture fournisseur paiement",
+      "payer une facture",
+    ],
     ["Aujourd'hui le cœur de la ville est fermé aux voitures.", "coeur", "voiture"],
-    ["Il est interdit de stationner dans la cour de l'hôpital.", "hôpitaux", "stationnement hopital"],
-    ["Les employés qui démissionnent rendent leur ordinateur au bureau.", "démission employé", "ordinateurs"],
+    [
+      "Il est interdit de stationner dans la cour de l'hôpital.",
+      "hôpitaux",
+      "stationnement hopital",
+    ],
+    [
+      "Les employés qui démissionnent rendent leur ordinateur au bureau.",
+      "démission employé",
+      "ordinateurs",
+    ],
   ],
   Spanish: [
     ["Los niños pequeños no pueden entrar en la piscina sin un adulto.", "niño piscinas", "nino"],
     ["Las facturas de los proveedores se pagan en dos semanas.", "pagar factura proveedor", "pago"],
     ["El médico recibe a los pacientes los martes.", "médicos", "medico paciente"],
     ["Las llaves de las habitaciones están en la recepción.", "llave habitación", "habitacion"],
-    ["Los trabajadores que se van devuelven el ordenador a la oficina.", "trabajador", "devolución de ordenadores"],
+    [
+      "Los trabajadores que se van devuelven el ordenador a la oficina.",
+      "trabajador",
+      "devolución de ordenadores",
+    ],
     ["La contraseña se cambia cada tres meses por seguridad.", "contraseñas", "cambiar contrasena"],
   ],
   Turkish: [
@@ -91,25 +139,53 @@ export const FORMS: Record<string, readonly Pair[]> = {
     ["Zgubione klucze są w biurze na pierwszym piętrze.", "klucz", "zgubiony klucz w biurach"],
     ["Pracownicy, którzy odchodzą, oddają komputer w ostatnim dniu.", "pracownik", "komputery"],
     ["Żółwie w ogrodzie są karmione co rano i wieczorem.", "żółw", "zolw"],
-    ["Faktury od dostawców są płacone w ciągu dwóch tygodni.", "faktura dostawcy", "płatność faktury"],
+    [
+      "Faktury od dostawców są płacone w ciągu dwóch tygodni.",
+      "faktura dostawcy",
+      "płatność faktury",
+    ],
     ["Łódki na jeziorze nie są dla gości hotelu.", "łódka", "lodka"],
     ["Psów nie wolno zabierać do pokoju ani na basen.", "psy na basenie", "psom"],
   ],
   Czech: [
     ["Ztracené klíče jsou v kanceláři v prvním patře.", "klíč", "ztracený klic"],
-    ["Zaměstnanci, kteří odcházejí, vracejí počítač poslední den.", "zaměstnanec", "pocitac zamestnance"],
+    [
+      "Zaměstnanci, kteří odcházejí, vracejí počítač poslední den.",
+      "zaměstnanec",
+      "pocitac zamestnance",
+    ],
     ["Faktury od dodavatelů se platí do dvou týdnů.", "dodavatelská faktura", "placení faktur"],
     ["Lékař přijímá pacienty v úterý a ve čtvrtek.", "lékaři", "pacient u lekare"],
     ["Děti do sedmi let nesmějí do bazénu bez dospělých.", "dítě v bazéně", "bazen"],
     ["Okna v dílně byla na podzim umyta a natřena.", "okno dílna", "dilna"],
   ],
   Finnish: [
-    ["Kirjaston kirjat on palautettava kuukauden kuluessa, tai niistä tulee maksu.", "kirja", "kirjastoissa"],
+    [
+      "Kirjaston kirjat on palautettava kuukauden kuluessa, tai niistä tulee maksu.",
+      "kirja",
+      "kirjastoissa",
+    ],
     ["Työntekijöiden lomat on haettava ennen kuin kesä alkaa.", "työntekijä loma", "tyontekijan"],
-    ["Asuntojen avaimet ovat toimistossa, joka on ensimmäisessä kerroksessa.", "asunnon avain", "avainta"],
-    ["Lääkäri ottaa potilaita vastaan tiistaisin ja se on ilmaista.", "lääkärin vastaanotto", "laakari"],
-    ["Laskut maksetaan toimittajille kahden viikon kuluessa, kun ne ovat tulleet.", "lasku toimittaja", "laskujen"],
-    ["Koiria ei saa tuoda hotelliin, mutta kissat ovat sallittuja.", "koira", "hotellihuone koiran"],
+    [
+      "Asuntojen avaimet ovat toimistossa, joka on ensimmäisessä kerroksessa.",
+      "asunnon avain",
+      "avainta",
+    ],
+    [
+      "Lääkäri ottaa potilaita vastaan tiistaisin ja se on ilmaista.",
+      "lääkärin vastaanotto",
+      "laakari",
+    ],
+    [
+      "Laskut maksetaan toimittajille kahden viikon kuluessa, kun ne ovat tulleet.",
+      "lasku toimittaja",
+      "laskujen",
+    ],
+    [
+      "Koiria ei saa tuoda hotelliin, mutta kissat ovat sallittuja.",
+      "koira",
+      "hotellihuone koiran",
+    ],
   ],
   Hungarian: [
     ["A könyvtárból kölcsönzött könyveket egy hónap után kell visszahozni.", "könyv", "könyvtár"],
@@ -117,7 +193,11 @@ export const FORMS: Record<string, readonly Pair[]> = {
     ["Az orvos kedden és csütörtökön fogadja a betegeket.", "orvosok beteg", "betegeknek"],
     ["A szállítók számláit két héten belül kell kifizetni.", "számla", "szamla szállítónak"],
     ["A dolgozók, akik elmennek, az utolsó napon leadják a gépüket.", "dolgozó", "dolgozói gép"],
-    ["A kutyákat nem szabad a szállodába vinni, de a macskákat igen.", "kutya", "szálloda kutyával"],
+    [
+      "A kutyákat nem szabad a szállodába vinni, de a macskákat igen.",
+      "kutya",
+      "szálloda kutyával",
+    ],
   ],
   Chinese: [
     ["失物招领处把雨伞保存九十天。", "雨伞", "招领失物"],

@@ -48,18 +48,24 @@ describe("the language of a passage", () => {
     const tokenizer = new DocumentTokenizer();
     const unknown = "Wäschelieferung Krankenhaus Nord 17";
     // Alone it has letters that English lacks: of some Latin language.
-    expect(new DocumentTokenizer().toIndexForm(unknown)).toMatchObject({ languages: ["mis"], grams: expect.stringMatching(/^wasc asch /) });
+    expect(new DocumentTokenizer().toIndexForm(unknown)).toMatchObject({
+      languages: ["mis"],
+      grams: expect.stringMatching(/^wasc asch /),
+    });
     tokenizer.toIndexForm(TEXTS.de);
     expect(tokenizer.toIndexForm(unknown).languages).toEqual(["de"]);
   });
 
   it("is detected for each script: the words of a quotation in another one are still found by their stems", () => {
-    const form = new DocumentTokenizer().toIndexForm(`${TEXTS.ru} The umbrellas are kept at the desk and they are for sale.`);
+    const form = new DocumentTokenizer().toIndexForm(
+      `${TEXTS.ru} The umbrellas are kept at the desk and they are for sale.`,
+    );
     expect(form.languages).toEqual(["ru", "en"]);
   });
 
   it("English texts and scripts without spaces have no n-grams: their index is as small as it was", () => {
-    for (const text of [TEXTS.en, TEXTS.zh, "Rouse 2.0", ""]) expect(new DocumentTokenizer().toIndexForm(text).grams).toBe("");
+    for (const text of [TEXTS.en, TEXTS.zh, "Rouse 2.0", ""])
+      expect(new DocumentTokenizer().toIndexForm(text).grams).toBe("");
   });
 });
 
@@ -81,16 +87,22 @@ describeBoth((make) => {
     });
 
     it("n-grams find only what the agent may see", async () => {
-      const hidden = "Die Krankenhausküche ist für die Patienten und das Personal da. Das ist der zweite Text.";
+      const hidden =
+        "Die Krankenhausküche ist für die Patienten und das Personal da. Das ist der zweite Text.";
       await world.index(hidden, { agentIds: ["ops"] });
       await world.index(hidden, { tenant: "other" });
       expect(await world.found("Krankenhausküchen", { agentIds: ["support"] })).toEqual([TEXTS.de]);
-      expect(await world.found("Krankenhausküchen", { agentIds: ["ops"] })).toEqual([hidden, TEXTS.de]);
+      expect(await world.found("Krankenhausküchen", { agentIds: ["ops"] })).toEqual([
+        hidden,
+        TEXTS.de,
+      ]);
     });
 
     it("n-grams that were asked for before find what came since, and not what has gone", async () => {
       expect(await world.found("Sägewerk")).toEqual([]);
-      const document = await world.index("Die Sägewerke an dem Fluss sind seit dem Winter nicht mehr in Betrieb.");
+      const document = await world.index(
+        "Die Sägewerke an dem Fluss sind seit dem Winter nicht mehr in Betrieb.",
+      );
       expect(await world.found("Sägewerk")).toHaveLength(1);
       await world.knowledge.remove("t", document.id);
       expect(await world.found("Sägewerk")).toEqual([]);
@@ -98,7 +110,9 @@ describeBoth((make) => {
 
     it("a deleted document leaves no n-grams", async () => {
       const before = await world.rows();
-      const document = await world.index("Der Leuchtturmwärter ist nicht da, und die Laterne ist aus.");
+      const document = await world.index(
+        "Der Leuchtturmwärter ist nicht da, und die Laterne ist aus.",
+      );
       expect(await world.found("Leuchttürme")).toHaveLength(1);
       await world.knowledge.remove("t", document.id);
       expect(await world.found("Leuchttürme")).toEqual([]);
@@ -124,7 +138,8 @@ describeBoth((make) => {
 });
 
 describe("a file with n-grams that have the long marks of form 1", () => {
-  const NEXT = "Das zweite Krankenhausgebäude ist für die Kinder der Stadt, und es ist nicht weit von hier.";
+  const NEXT =
+    "Das zweite Krankenhausgebäude ist für die Kinder der Stadt, und es ist nicht weit von hier.";
   let world: KnowledgeWorld;
   let id = "";
   beforeAll(async () => {
@@ -140,17 +155,25 @@ describe("a file with n-grams that have the long marks of form 1", () => {
   it("is found as it is, together with passages that are indexed later", async () => {
     expect(await world.found("Krankenhausgarten")).toEqual([TEXTS.de]);
     await world.index(NEXT);
-    expect((await world.found("Krankenhausgarten")).toSorted()).toEqual([NEXT, TEXTS.de].toSorted());
+    expect((await world.found("Krankenhausgarten")).toSorted()).toEqual(
+      [NEXT, TEXTS.de].toSorted(),
+    );
     expect(await world.found("зонтик", { tenant: "other" })).toEqual([TEXTS.ru]);
   });
 
   it("has short marks after it is indexed again", async () => {
     await world.knowledge.reindex("t", id);
     await world.knowledge.wait(id, 20_000);
-    expect((await world.found("Krankenhausgarten")).toSorted()).toEqual([NEXT, TEXTS.de].toSorted());
+    expect((await world.found("Krankenhausgarten")).toSorted()).toEqual(
+      [NEXT, TEXTS.de].toSorted(),
+    );
     const db = new DatabaseSync(join(world.dir, "knowledge.db"), { readOnly: true });
-    expect(db.prepare("SELECT count(*) AS n FROM grams WHERE grams MATCH ?").get(longMark("t"))).toEqual({ n: 0 });
-    expect(db.prepare("SELECT count(*) AS n FROM grams WHERE grams MATCH ?").get(longMark("other"))).toEqual({ n: 1 });
+    expect(
+      db.prepare("SELECT count(*) AS n FROM grams WHERE grams MATCH ?").get(longMark("t")),
+    ).toEqual({ n: 0 });
+    expect(
+      db.prepare("SELECT count(*) AS n FROM grams WHERE grams MATCH ?").get(longMark("other")),
+    ).toEqual({ n: 1 });
     db.close();
   });
 });
@@ -162,11 +185,17 @@ const longMark = (tenant: string): string =>
 function makeForm1(dir: string): void {
   const db = new DatabaseSync(join(dir, "knowledge.db"));
   const rows = db
-    .prepare("SELECT p.seq, p.text, d.tenant FROM passages p JOIN chunks c USING (seq) JOIN documents d ON d.seq = c.doc")
+    .prepare(
+      "SELECT p.seq, p.text, d.tenant FROM passages p JOIN chunks c USING (seq) JOIN documents d ON d.seq = c.doc",
+    )
     .all();
   db.exec(`DELETE FROM grams; UPDATE documents SET form = 1; DROP TABLE gram_tenants; DROP TABLE word_places; DROP INDEX documents_long_marks;
     DELETE FROM migrations WHERE version = 3`);
-  for (const { seq, text, tenant } of rows as unknown as { seq: number; text: string; tenant: string }[]) {
+  for (const { seq, text, tenant } of rows as unknown as {
+    seq: number;
+    text: string;
+    tenant: string;
+  }[]) {
     const mark = longMark(tenant).slice(1, -1);
     const { grams } = new DocumentTokenizer().toIndexForm(text);
     const body = [mark, ...grams.split(" ").map((gram) => mark + gram)].join(" ");
@@ -180,12 +209,17 @@ async function makeOld(world: KnowledgeWorld, text: string): Promise<void> {
   const words = indexWords(text);
   if (world.isShared) {
     const { tokens, length } = chunkTokens("t", { words, grams: "" });
-    await world.execute("UPDATE knowledge_chunks SET tokens = $1::bigint[], words = $2, gram_count = 0", [`{${tokens.join(",")}}`, length]);
+    await world.execute(
+      "UPDATE knowledge_chunks SET tokens = $1::bigint[], words = $2, gram_count = 0",
+      [`{${tokens.join(",")}}`, length],
+    );
     await world.execute("DELETE FROM knowledge_languages", []);
     return world.execute("UPDATE knowledge_documents SET form = 0", []);
   }
   const db = new DatabaseSync(join(world.dir, "knowledge.db"), { timeout: 5000 });
-  db.exec("DELETE FROM words; DELETE FROM grams; DELETE FROM languages; UPDATE chunks SET gram_count = 0; UPDATE documents SET form = 0");
+  db.exec(
+    "DELETE FROM words; DELETE FROM grams; DELETE FROM languages; UPDATE chunks SET gram_count = 0; UPDATE documents SET form = 0",
+  );
   db.prepare("INSERT INTO words (rowid, body) VALUES ((SELECT seq FROM chunks), ?)").run(words);
   db.close();
 }

@@ -1,5 +1,14 @@
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -19,7 +28,9 @@ beforeAll(async () => {
   cpSync(join(ROOT, "src"), join(copy, "src"), { recursive: true });
   const modules = join(ROOT, "node_modules");
   const names = readdirSync(modules).flatMap((name) =>
-    name.startsWith("@") ? readdirSync(join(modules, name)).map((inner) => `${name}/${inner}`) : [name],
+    name.startsWith("@")
+      ? readdirSync(join(modules, name)).map((inner) => `${name}/${inner}`)
+      : [name],
   );
   for (const name of names) {
     const link = join(copy, "node_modules", name);
@@ -40,7 +51,10 @@ it.each([
   ["mail.eml", "postal-mime"],
 ])("%s fails with the name of the package that reads it", async (file, name) => {
   const document = await world.fixture(file);
-  expect(document).toMatchObject({ status: "failed", error: { code: "missing_extractor", package: name } });
+  expect(document).toMatchObject({
+    status: "failed",
+    error: { code: "missing_extractor", package: name },
+  });
   expect(document.error?.message).toContain(name);
 });
 
@@ -51,9 +65,22 @@ it("other formats are read", async () => {
 
 it("the list of formats says what is missing", () => {
   const script = `const { installedFormats } = await import(${JSON.stringify(join(copy, "src/knowledge/formats.ts"))}); console.log(JSON.stringify(installedFormats()));`;
-  const output = execFileSync(process.execPath, ["--no-warnings", "--input-type=module", "-e", script], { encoding: "utf8", cwd: copy });
-  const missing = Object.fromEntries((JSON.parse(output) as Format[]).map((format) => [format.id, format.missing]));
-  expect(missing).toMatchObject({ pdf: ["pdfjs-dist"], docx: ["mammoth"], eml: ["postal-mime"], odt: [], text: [], html: [] });
+  const output = execFileSync(
+    process.execPath,
+    ["--no-warnings", "--input-type=module", "-e", script],
+    { encoding: "utf8", cwd: copy },
+  );
+  const missing = Object.fromEntries(
+    (JSON.parse(output) as Format[]).map((format) => [format.id, format.missing]),
+  );
+  expect(missing).toMatchObject({
+    pdf: ["pdfjs-dist"],
+    docx: ["mammoth"],
+    eml: ["postal-mime"],
+    odt: [],
+    text: [],
+    html: [],
+  });
   expect(
     world.knowledge
       .formats()
@@ -72,9 +99,13 @@ it("PDF needs no canvas, which is not there for every platform", () => {
     const limits = { pages: 10, textChars: 1e6, unzipRatio: 100 };
     const { blocks } = await readDocument({ bytes, filename: "a.pdf", limits, progress() {} });
     console.log("TEXT " + [...blocks].map(({ text }) => text).join(" "));`;
-  const output = execFileSync(process.execPath, ["--no-warnings", "--input-type=module", "-e", script], {
-    encoding: "utf8",
-    stdio: ["ignore", "pipe", "ignore"],
-  });
+  const output = execFileSync(
+    process.execPath,
+    ["--no-warnings", "--input-type=module", "-e", script],
+    {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    },
+  );
   expect(output).toMatch(/^TEXT .*除垢需要二十分钟/m);
 });

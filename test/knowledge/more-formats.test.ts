@@ -17,7 +17,10 @@ afterAll(() => world.close());
 
 const read = async (content: string | Uint8Array, filename: string) => {
   const document = await world.index(content, { tenant: filename, filename });
-  const texts = (await world.knowledge.passages(filename, document.id, { limit: 100 }))?.passages.map(({ text }) => text) ?? [];
+  const texts =
+    (await world.knowledge.passages(filename, document.id, { limit: 100 }))?.passages.map(
+      ({ text }) => text,
+    ) ?? [];
   return { document, text: texts.join("\n") };
 };
 const utf16 = (text: string, isBigEndian: boolean): Buffer => {
@@ -37,22 +40,37 @@ describe("UTF-16 without a byte order mark", () => {
     ["Thai", "ร้านกาแฟเปิดเวลาเจ็ดโมงเช้า และปิดสามทุ่ม", "ร้านกาแฟ"],
   ] as const;
   it.each(
-    TEXTS.flatMap(([language, text, question]) => [false, true].map((big) => [language, big ? "big" : "little", text, question] as const)),
+    TEXTS.flatMap(([language, text, question]) =>
+      [false, true].map((big) => [language, big ? "big" : "little", text, question] as const),
+    ),
   )("%s, %s endian", async (language, endian, text, question) => {
     const tenant = `${language}-${endian}`;
-    const document = await world.index(utf16(text, endian === "big"), { tenant, filename: "a.txt" });
+    const document = await world.index(utf16(text, endian === "big"), {
+      tenant,
+      filename: "a.txt",
+    });
     expect(document).toMatchObject({ status: "ready", mimeType: "text/plain" });
     expect((await world.knowledge.search({ tenant, text: question }))[0]?.text).toBe(text);
   });
 
   it("a table and a page are still known for what they are", async () => {
-    expect((await read(utf16("id,name\n1,Matcha\n", false), "wide.csv")).text).toContain("1 | Matcha");
-    expect((await read(utf16("<!doctype html><body><p>Beans.</p>", true), "wide.html")).document.mimeType).toBe("text/html");
+    expect((await read(utf16("id,name\n1,Matcha\n", false), "wide.csv")).text).toContain(
+      "1 | Matcha",
+    );
+    expect(
+      (await read(utf16("<!doctype html><body><p>Beans.</p>", true), "wide.html")).document
+        .mimeType,
+    ).toBe("text/html");
   });
 
   it("bytes that are no text in any encoding fail, and are not indexed as garbage", async () => {
-    const noise = Buffer.from(Array.from({ length: 4000 }, (_, index) => 128 + ((index * index * 37 + index * 11) % 32)));
-    expect((await read(noise, "noise.txt")).document).toMatchObject({ status: "failed", error: { code: "broken_document" } });
+    const noise = Buffer.from(
+      Array.from({ length: 4000 }, (_, index) => 128 + ((index * index * 37 + index * 11) % 32)),
+    );
+    expect((await read(noise, "noise.txt")).document).toMatchObject({
+      status: "failed",
+      error: { code: "broken_document" },
+    });
   });
 });
 
@@ -82,13 +100,22 @@ describe("XML", () => {
 <drink id="7" price="4.2"><name>Matcha</name></drink><p>Served <b>hot</b> &amp; cold.</p><![CDATA[Closed on Mondays]]></m:menu>`;
     const { document, text } = await read(Buffer.from(xml, "latin1"), "a.xml");
     expect(document).toMatchObject({ status: "ready", mimeType: "application/xml", title: "Café" });
-    for (const line of ["title: Café", "name: Matcha", "drink id=7 price=4.2", "p: Served hot & cold.", "Closed on Mondays"])
+    for (const line of [
+      "title: Café",
+      "name: Matcha",
+      "drink id=7 price=4.2",
+      "p: Served hot & cold.",
+      "Closed on Mondays",
+    ])
       expect(text).toContain(line);
     expect(text).not.toContain("menu.example");
   });
 
   it.each([
-    ["entities in entities", '<!DOCTYPE a [<!ENTITY x "lol"><!ENTITY y "&x;&x;&x;&x;">]><a>&y;</a>'],
+    [
+      "entities in entities",
+      '<!DOCTYPE a [<!ENTITY x "lol"><!ENTITY y "&x;&x;&x;&x;">]><a>&y;</a>',
+    ],
     ["a file of the machine", '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>'],
     ["100,000 elements in each other", "<a>".repeat(100_000)],
     ["an end that is missing", "<a><b>text</b>"],
@@ -126,12 +153,19 @@ describe("mail with attachments", () => {
   };
 
   it("is read with what they say, each by its own reader", async () => {
-    const inner = mail("The inner one", part("text/plain", "deep.txt", "The axolotl is in the inner mail."));
+    const inner = mail(
+      "The inner one",
+      part("text/plain", "deep.txt", "The axolotl is in the inner mail."),
+    );
     const { document, text } = await read(
       mail(
         "The outer one",
         part("text/csv", "drinks.csv", "name,price\nMatcha,4.2\n"),
-        part("application/octet-stream", "list.docx", await readFile(join(FIXTURES, "pandoc.docx"))),
+        part(
+          "application/octet-stream",
+          "list.docx",
+          await readFile(join(FIXTURES, "pandoc.docx")),
+        ),
         part("message/rfc822", "inner.eml", inner, "8bit"),
         part("image/png", "photo.png", Buffer.from("89504e470d0a1a0a", "hex")),
         part("application/pdf", "broken.pdf", "%PDF-1.7 cut"),
@@ -139,7 +173,12 @@ describe("mail with attachments", () => {
       "outer.eml",
     );
     expect(document).toMatchObject({ status: "ready", title: "The outer one" });
-    for (const said of ["See what is attached", "Matcha | 4.2", "Descaling takes twenty minutes", "The axolotl is in the inner mail"])
+    for (const said of [
+      "See what is attached",
+      "Matcha | 4.2",
+      "Descaling takes twenty minutes",
+      "The axolotl is in the inner mail",
+    ])
       expect(text).toContain(said);
     expect(text).toMatch(/Attached: photo\.png \(not read: a picture cannot be read\)/);
     expect(text).toMatch(/Attached: broken\.pdf \(not read: .*damaged/);
@@ -149,23 +188,35 @@ describe("mail with attachments", () => {
 
   it("in each other are read three deep, and 50 of one mail", async () => {
     let nested = mail("0", part("text/plain", "secret.txt", "The pelican is too deep."));
-    for (let depth = 1; depth < 5; depth++) nested = mail(String(depth), part("message/rfc822", `mail-${depth}.eml`, nested, "8bit"));
+    for (let depth = 1; depth < 5; depth++)
+      nested = mail(String(depth), part("message/rfc822", `mail-${depth}.eml`, nested, "8bit"));
     const { text } = await read(nested, "nested.eml");
     expect(text).not.toContain("pelican");
     expect(text).toContain("not read: it is nested too deeply");
-    const many = mail("many", ...Array.from({ length: 52 }, (_, index) => part("text/plain", `n${index}.txt`, `Number ${index}.`)));
-    expect((await read(many, "many.eml")).text.match(/not read: only 50 are read/g)).toHaveLength(2);
+    const many = mail(
+      "many",
+      ...Array.from({ length: 52 }, (_, index) =>
+        part("text/plain", `n${index}.txt`, `Number ${index}.`),
+      ),
+    );
+    expect((await read(many, "many.eml")).text.match(/not read: only 50 are read/g)).toHaveLength(
+      2,
+    );
   });
 });
 
-it("a table of 49 MB with eight columns is within the limits of the text", { timeout: 300_000 }, async () => {
-  const small = await createWorld({ config: { textMb: 1 } });
-  const row = Array.from({ length: 8 }, (_, index) => `c${index}`).join(",");
-  const csv = `${row}\n`.repeat(Math.floor(950_000 / (row.length + 1)));
-  const document = await small.index(csv, { filename: "wide.csv" });
-  await small.close();
-  expect(document).toMatchObject({ status: "ready" });
-});
+it(
+  "a table of 49 MB with eight columns is within the limits of the text",
+  { timeout: 300_000 },
+  async () => {
+    const small = await createWorld({ config: { textMb: 1 } });
+    const row = Array.from({ length: 8 }, (_, index) => `c${index}`).join(",");
+    const csv = `${row}\n`.repeat(Math.floor(950_000 / (row.length + 1)));
+    const document = await small.index(csv, { filename: "wide.csv" });
+    await small.close();
+    expect(document).toMatchObject({ status: "ready" });
+  },
+);
 
 describe("Office files of before 2007", () => {
   let folder: string | undefined;
@@ -187,38 +238,60 @@ describe("Office files of before 2007", () => {
   const OUT = 'while [ $# -gt 1 ]; do [ "$1" = --outdir ] && out="$2"; shift; done';
 
   it("are converted by LibreOffice and read as what it makes of them", async () => {
-    const office = await withOffice(`${OUT}\ncp ${join(FIXTURES, "libreoffice.docx")} "$out/document.docx"`);
+    const office = await withOffice(
+      `${OUT}\ncp ${join(FIXTURES, "libreoffice.docx")} "$out/document.docx"`,
+    );
     const document = await office.index(await doc(), { filename: "a.doc" });
     expect(document).toMatchObject({ status: "ready", mimeType: "application/msword" });
-    expect((await office.found("How long does descaling take?"))[0]).toContain("Descaling takes twenty minutes");
+    expect((await office.found("How long does descaling take?"))[0]).toContain(
+      "Descaling takes twenty minutes",
+    );
     await office.close();
   });
 
   it("say what to install if LibreOffice is not there, and the list of formats says so too", async () => {
     const office = await withOffice();
     const { error } = await office.index(await doc(), { filename: "a.doc" });
-    expect(error).toMatchObject({ code: "missing_extractor", message: expect.stringContaining("install LibreOffice") });
-    expect(office.knowledge.formats().find(({ id }) => id === "doc")?.missing).toEqual(["LibreOffice (soffice)"]);
+    expect(error).toMatchObject({
+      code: "missing_extractor",
+      message: expect.stringContaining("install LibreOffice"),
+    });
+    expect(office.knowledge.formats().find(({ id }) => id === "doc")?.missing).toEqual([
+      "LibreOffice (soffice)",
+    ]);
     await office.close();
   });
 
   it("that it cannot read fail", async () => {
     const office = await withOffice("exit 1");
-    expect((await office.index(await doc(), { filename: "a.doc" })).error).toMatchObject({ code: "broken_document" });
+    expect((await office.index(await doc(), { filename: "a.doc" })).error).toMatchObject({
+      code: "broken_document",
+    });
     await office.close();
   });
 
   it("on which it hangs are given up, and its process ends", async () => {
     const office = await withOffice("exec sleep 4711.25", "3s");
-    expect((await office.index(await doc(), { filename: "a.doc" })).error).toMatchObject({ code: "timeout" });
+    expect((await office.index(await doc(), { filename: "a.doc" })).error).toMatchObject({
+      code: "timeout",
+    });
     await office.close();
     expect(spawnSync(PGREP, ["-f", "sleep 4711.25"]).stdout.toString()).toBe("");
   });
 
-  it.skipIf(spawnSync(SOFFICE, ["--version"]).error !== undefined)("are read by the real program", { timeout: 120_000 }, async () => {
-    const office = await createWorld({ config: { timeout: "60s" }, env: process.env });
-    expect(await office.fixture("libreoffice.doc")).toMatchObject({ status: "ready", title: "Harbour café handbook" });
-    expect((await office.found("How long does descaling take?"))[0]).toContain("Descaling takes twenty minutes");
-    await office.close();
-  });
+  it.skipIf(spawnSync(SOFFICE, ["--version"]).error !== undefined)(
+    "are read by the real program",
+    { timeout: 120_000 },
+    async () => {
+      const office = await createWorld({ config: { timeout: "60s" }, env: process.env });
+      expect(await office.fixture("libreoffice.doc")).toMatchObject({
+        status: "ready",
+        title: "Harbour café handbook",
+      });
+      expect((await office.found("How long does descaling take?"))[0]).toContain(
+        "Descaling takes twenty minutes",
+      );
+      await office.close();
+    },
+  );
 });

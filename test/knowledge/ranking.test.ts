@@ -12,16 +12,21 @@ import { describeBoth, FIXTURES, type KnowledgeWorld } from "./world.ts";
 const log = createLogger("silent");
 
 function smallCorpus(store: () => { driver: StoreDriver; url: string } | undefined): void {
-  it.each(["en", "zh"])("%s: every question finds its passage first, or nearly", async (language) => {
-    const figures = await evaluate(join(FIXTURES, `corpus-${language}`), { log, store: store() });
-    expect(figures).toMatchObject({ documents: 20, queries: 20, recall100: 1 });
-    expect(figures.ndcg10).toBeGreaterThanOrEqual(0.98);
-    expect(figures.map).toBeGreaterThanOrEqual(0.97);
-  });
+  it.each(["en", "zh"])(
+    "%s: every question finds its passage first, or nearly",
+    async (language) => {
+      const figures = await evaluate(join(FIXTURES, `corpus-${language}`), { log, store: store() });
+      expect(figures).toMatchObject({ documents: 20, queries: 20, recall100: 1 });
+      expect(figures.ndcg10).toBeGreaterThanOrEqual(0.98);
+      expect(figures.map).toBeGreaterThanOrEqual(0.97);
+    },
+  );
 }
 
 describe("the small corpus", () => smallCorpus(() => undefined));
-describePostgres("the small corpus, in PostgreSQL", () => smallCorpus(() => ({ driver: POSTGRES, url: postgresAddress().href })));
+describePostgres("the small corpus, in PostgreSQL", () =>
+  smallCorpus(() => ({ driver: POSTGRES, url: postgresAddress().href })),
+);
 
 describe("the figures", () => {
   const relevant = new Map([
@@ -39,8 +44,13 @@ describe("the figures", () => {
   });
 
   it("what comes after the tenth place does not count for nDCG@10, after the hundredth not for recall", () => {
-    const filler = (count: number): string[] => Array.from({ length: count }, (_, index) => `x${index}`);
-    expect(measure([...filler(10), "a"], new Map([["a", 1]]))).toEqual({ ndcg10: 0, map: 1 / 11, recall100: 1 });
+    const filler = (count: number): string[] =>
+      Array.from({ length: count }, (_, index) => `x${index}`);
+    expect(measure([...filler(10), "a"], new Map([["a", 1]]))).toEqual({
+      ndcg10: 0,
+      map: 1 / 11,
+      recall100: 1,
+    });
     expect(measure([...filler(100), "a"], new Map([["a", 1]])).recall100).toBe(0);
   });
 });
@@ -54,9 +64,15 @@ describe("a folder that is no test set", () => {
     writeFileSync(join(dir, "qrels.tsv"), "query-id\tcorpus-id\tscore\n1\ta\t1\n");
     writeFileSync(join(dir, "corpus.jsonl"), '{"_id":"a","text":"tide"}\nno JSON\n');
     writeFileSync(join(dir, "queries.jsonl"), '{"_id":"2","text":"tide"}\n');
-    await expect(evaluate(dir, { log })).rejects.toMatchObject({ code: "usage", message: expect.stringContaining("line 2") as string });
+    await expect(evaluate(dir, { log })).rejects.toMatchObject({
+      code: "usage",
+      message: expect.stringContaining("line 2") as string,
+    });
     writeFileSync(join(dir, "corpus.jsonl"), '{"_id":"a","text":"tide"}\n');
-    await expect(evaluate(dir, { log })).rejects.toMatchObject({ code: "usage", message: expect.stringContaining("no query") as string });
+    await expect(evaluate(dir, { log })).rejects.toMatchObject({
+      code: "usage",
+      message: expect.stringContaining("no query") as string,
+    });
   });
 });
 
@@ -65,7 +81,9 @@ describeBoth((make) => {
     let world: KnowledgeWorld;
     beforeAll(async () => {
       world = await make();
-      await world.index("Umbrellas that were found are kept for ninety days. (“Lost” means: nobody asked.)");
+      await world.index(
+        "Umbrellas that were found are kept for ninety days. (“Lost” means: nobody asked.)",
+      );
       await world.index("港口咖啡馆每天早上七点开门。");
       await world.index("ร้านกาแฟเปิดเวลาเจ็ดโมงเช้าทุกวัน");
       await world.index("हिन्दी में एक वाक्य।");
@@ -94,8 +112,12 @@ describeBoth((make) => {
     it("limits how many come back", async () => {
       for (let i = 0; i < 12; i++) await world.index(`Lighthouse ${i}`, { tenant: "many" });
       expect(await world.found("lighthouse", { tenant: "many" })).toHaveLength(8);
-      expect(await world.knowledge.search({ tenant: "many", text: "lighthouse", limit: 10 })).toHaveLength(10);
-      expect(await world.knowledge.search({ tenant: "many", text: "lighthouse", limit: 0 })).toHaveLength(1);
+      expect(
+        await world.knowledge.search({ tenant: "many", text: "lighthouse", limit: 10 }),
+      ).toHaveLength(10);
+      expect(
+        await world.knowledge.search({ tenant: "many", text: "lighthouse", limit: 0 }),
+      ).toHaveLength(1);
     });
   });
 });

@@ -9,7 +9,14 @@ import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
 import { createSharedPresence } from "../../src/knowledge/presence.ts";
 import type { Embedder } from "../../src/knowledge/types.ts";
 import type { SqlSource } from "../../src/store/sql.ts";
-import { describePostgres, newSchema, plainly, POSTGRES, sqlSource, type Schema } from "../store/postgres.ts";
+import {
+  describePostgres,
+  newSchema,
+  plainly,
+  POSTGRES,
+  sqlSource,
+  type Schema,
+} from "../store/postgres.ts";
 import { postgresAddress } from "../store/postgres-client.ts";
 import { silent } from "../store/home.ts";
 import { FIXTURES, onPostgres, type KnowledgeWorld, type WorldOptions } from "./world.ts";
@@ -54,8 +61,12 @@ function recordingEmbedder(): { embed: Embedder; texts: string[] } {
 /** A reader that never comes to an end, unless the document says so. */
 function endless(world: KnowledgeWorld): string {
   const file = join(world.dir, "endless.mjs");
-  const reply = '{ id: call.id, kind: "failed", tired: false, error: { code: "no_text_found", message: "none" } }';
-  writeFileSync(file, `process.on("message", (call) => { while (call.filename === "loop"); process.send(${reply}); });`);
+  const reply =
+    '{ id: call.id, kind: "failed", tired: false, error: { code: "no_text_found", message: "none" } }';
+  writeFileSync(
+    file,
+    `process.on("message", (call) => { while (call.filename === "loop"); process.send(${reply}); });`,
+  );
   return file;
 }
 
@@ -65,8 +76,12 @@ describePostgres("several gateways on one PostgreSQL", () => {
     const reads = await gateway();
     const text = `The walrus stands in a long file.\n\n${"Some words of no importance. ".repeat(120_000)}`;
     const { document } = await takes.upload(text, { filename: "long.txt" });
-    expect(await takes.knowledge.wait(document.id, 25_000)).toMatchObject({ status: "ready", bytes: text.length });
-    for (const world of [takes, reads]) expect((await world.found("walrus"))[0]).toContain("The walrus stands");
+    expect(await takes.knowledge.wait(document.id, 25_000)).toMatchObject({
+      status: "ready",
+      bytes: text.length,
+    });
+    for (const world of [takes, reads])
+      expect((await world.found("walrus"))[0]).toContain("The walrus stands");
     expect(readdirSync(join(reads.dir, "tmp"))).toEqual([]);
     expect(readdirSync(join(takes.dir, "tmp"))).toEqual([]);
     expect((await takes.upload(text)).duplicate).toBe(true);
@@ -74,7 +89,10 @@ describePostgres("several gateways on one PostgreSQL", () => {
 
   it("one that knows of no document opens nothing for them, and reads what another one takes first", async () => {
     let opened = 0;
-    const presence = createSharedPresence(sqlSource(schema) as SqlSource, { env: process.env, log: silent });
+    const presence = createSharedPresence(sqlSource(schema) as SqlSource, {
+      env: process.env,
+      log: silent,
+    });
     const open = async () => {
       opened++;
       return (await gateway({ start: false })).knowledge;
@@ -82,7 +100,11 @@ describePostgres("several gateways on one PostgreSQL", () => {
     const knowledge = createLazyKnowledge({ dir: tmpdir(), isShared: true, presence, open });
     await knowledge.start();
     const scope = { tenant: "t", agentIds: ["a"] };
-    expect([await knowledge.has(scope), await knowledge.search({ tenant: "t", text: "walrus" }), opened]).toEqual([false, [], 0]);
+    expect([
+      await knowledge.has(scope),
+      await knowledge.search({ tenant: "t", text: "walrus" }),
+      opened,
+    ]).toEqual([false, [], 0]);
     const takes = await gateway({ start: false });
     const { document } = await takes.upload("The walrus sleeps.");
     expect(await presence.has("other")).toBe(false);
@@ -98,18 +120,29 @@ describePostgres("several gateways on one PostgreSQL", () => {
     await until(async () => (await busy.knowledge.get("t", document.id))?.status === "extracting");
     expect(await busy.knowledge.remove("t", document.id)).toBe(true);
     // Its reader is free again, or this one would wait for ever.
-    expect(await slow.index("two", { filename: "other" })).toMatchObject({ error: { code: "no_text_found" } });
+    expect(await slow.index("two", { filename: "other" })).toMatchObject({
+      error: { code: "no_text_found" },
+    });
     expect(await busy.rows()).toMatchObject({ documents: 1, chunks: 0 });
   });
 
   it("each document is read once, however many gateways there are", async () => {
     const all = [await gateway(), await gateway(), await gateway()];
     const ids = (
-      await Promise.all(Array.from({ length: 30 }, (_, n) => (all[n % 3] as KnowledgeWorld).upload(`Text about marker${n}.`)))
+      await Promise.all(
+        Array.from({ length: 30 }, (_, n) =>
+          (all[n % 3] as KnowledgeWorld).upload(`Text about marker${n}.`),
+        ),
+      )
     ).map(({ document }) => document.id);
-    for (const id of ids) expect(await (all[0] as KnowledgeWorld).knowledge.wait(id, 25_000)).toMatchObject({ status: "ready" });
+    for (const id of ids)
+      expect(await (all[0] as KnowledgeWorld).knowledge.wait(id, 25_000)).toMatchObject({
+        status: "ready",
+      });
     const generations = await plainly((client) =>
-      client.query(`SELECT DISTINCT generation, building FROM "${schema.name}".knowledge_documents`),
+      client.query(
+        `SELECT DISTINCT generation, building FROM "${schema.name}".knowledge_documents`,
+      ),
     );
     expect(generations.rows).toEqual([{ generation: 1, building: 1 }]);
     expect((await (all[1] as KnowledgeWorld).rows())["chunks"]).toBe(30);
@@ -117,7 +150,13 @@ describePostgres("several gateways on one PostgreSQL", () => {
 
   it("what another one is half through with is neither found nor counted", async () => {
     const world = await gateway();
-    for (const text of ["The walrus sleeps.", "A walrus and a heron.", "Nothing of the kind.", "Nor here.", "Nor there."])
+    for (const text of [
+      "The walrus sleeps.",
+      "A walrus and a heron.",
+      "Nothing of the kind.",
+      "Nor here.",
+      "Nor there.",
+    ])
       await world.index(text);
     const ask = () => world.knowledge.search({ tenant: "t", text: "walrus heron" });
     const before = await ask();
@@ -130,12 +169,17 @@ describePostgres("several gateways on one PostgreSQL", () => {
         SET building = 2, status = 'indexing', holder = 'another', lease = now() + interval '1 hour'`);
     });
     expect(await ask()).toEqual(before);
-    expect(await world.knowledge.search({ tenant: "t", text: "walrus heron", agentIds: ["a"] })).toEqual(before);
+    expect(
+      await world.knowledge.search({ tenant: "t", text: "walrus heron", agentIds: ["a"] }),
+    ).toEqual(before);
   });
 
   it("versions that two gateways finish at the same moment leave the newest", async () => {
     const both = [await gateway(), await gateway()];
-    for (let n = 0; n < 6; n++) await (both[n % 2] as KnowledgeWorld).upload(`Version ${n} of the manual.`, { externalId: "manual" });
+    for (let n = 0; n < 6; n++)
+      await (both[n % 2] as KnowledgeWorld).upload(`Version ${n} of the manual.`, {
+        externalId: "manual",
+      });
     const [first] = both as [KnowledgeWorld];
     await until(async () => {
       const { documents } = await first.knowledge.list("t");
@@ -144,17 +188,26 @@ describePostgres("several gateways on one PostgreSQL", () => {
     expect(await first.found("manual version")).toEqual(["Version 5 of the manual."]);
     expect(await first.rows()).toMatchObject({ documents: 1, chunks: 1, passages: 1 });
     expect(await first.files()).toHaveLength(1);
-    const sizes = await plainly((client) => client.query(`SELECT chunks::int, words::int FROM "${schema.name}".knowledge_sizes`));
+    const sizes = await plainly((client) =>
+      client.query(`SELECT chunks::int, words::int FROM "${schema.name}".knowledge_sizes`),
+    );
     expect(sizes.rows).toEqual([{ chunks: 1, words: 5 }]);
   });
 
   it("vectors are made once, by whichever gateway comes first", async () => {
     const { embed, texts } = recordingEmbedder();
     const [one, two] = [await gateway({ embed }), await gateway({ embed })];
-    const made = await Promise.all(Array.from({ length: 20 }, (_, n) => [one, two][n % 2]?.index(`Text number ${n}.`)));
-    for (const document of made) await until(async () => (await one.knowledge.get("t", document?.id ?? ""))?.embeddedCount === 1);
+    const made = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => [one, two][n % 2]?.index(`Text number ${n}.`)),
+    );
+    for (const document of made)
+      await until(
+        async () => (await one.knowledge.get("t", document?.id ?? ""))?.embeddedCount === 1,
+      );
     expect(texts).toHaveLength(20);
-    expect((await two.knowledge.search({ tenant: "t", text: "nothing alike", limit: 30 })).length).toBe(20);
+    expect(
+      (await two.knowledge.search({ tenant: "t", text: "nothing alike", limit: 30 })).length,
+    ).toBe(20);
   });
 
   it("a vector that another gateway made while it waited for that one's claim is not made again", async () => {
@@ -168,64 +221,97 @@ describePostgres("several gateways on one PostgreSQL", () => {
         "INSERT INTO knowledge_claims (seq, holder, until) SELECT seq, 'other', now() + interval '1 hour' FROM knowledge_chunks",
       );
       const world = await gateway({ embed });
-      await until(() => plainly(async (looker) => (await looker.query("SELECT 1 FROM pg_locks WHERE NOT granted")).rowCount !== 0));
-      await other.query("INSERT INTO knowledge_vectors (seq, model, dimension, vector) SELECT seq, 'm', 2, '' FROM knowledge_chunks");
+      await until(() =>
+        plainly(
+          async (looker) =>
+            (await looker.query("SELECT 1 FROM pg_locks WHERE NOT granted")).rowCount !== 0,
+        ),
+      );
+      await other.query(
+        "INSERT INTO knowledge_vectors (seq, model, dimension, vector) SELECT seq, 'm', 2, '' FROM knowledge_chunks",
+      );
       await other.query("DELETE FROM knowledge_claims");
       await other.query("COMMIT");
       await world.index("Another text.");
       await until(() => texts.length > 0);
     });
     expect(texts).toEqual(["Another text."]);
-    const claims = await plainly((client) => client.query(`SELECT seq FROM "${schema.name}".knowledge_claims`));
+    const claims = await plainly((client) =>
+      client.query(`SELECT seq FROM "${schema.name}".knowledge_claims`),
+    );
     expect(claims.rows.length).toBeLessThan(2);
   });
 
-  it("a kill in the middle of indexing loses nothing that was accepted: another takes it over", { timeout: 120_000 }, async () => {
-    const world = await gateway({ start: false });
-    const accepted = new Map<number, string>();
-    for (let kill = 0; kill < KILLS; kill++) {
-      const child = spawn(
-        process.execPath,
-        ["--no-warnings", "--conditions=rouse-source", CHILD, world.dir, String(kill * 1000), schema.url],
-        {
-          stdio: ["ignore", "pipe", "inherit"],
-        },
-      );
-      const ended = once(child, "close");
-      let output = "";
-      child.stdout.on("data", (chunk: Buffer) => void (output += chunk.toString()));
-      await until(() => output.split("\n").length > 3);
-      await until(async () => {
-        const { rows } = await plainly((client) =>
-          client.query(`SELECT 1 FROM "${schema.name}".knowledge_documents WHERE status IN ('extracting', 'indexing')`),
+  it(
+    "a kill in the middle of indexing loses nothing that was accepted: another takes it over",
+    { timeout: 120_000 },
+    async () => {
+      const world = await gateway({ start: false });
+      const accepted = new Map<number, string>();
+      for (let kill = 0; kill < KILLS; kill++) {
+        const child = spawn(
+          process.execPath,
+          [
+            "--no-warnings",
+            "--conditions=rouse-source",
+            CHILD,
+            world.dir,
+            String(kill * 1000),
+            schema.url,
+          ],
+          {
+            stdio: ["ignore", "pipe", "inherit"],
+          },
         );
-        return rows.length > 0;
-      });
-      child.kill("SIGKILL");
-      await ended;
-      for (const line of output.split("\n").slice(0, -1)) {
-        const [n, id] = line.split(" ");
-        accepted.set(Number(n), id as string);
+        const ended = once(child, "close");
+        let output = "";
+        child.stdout.on("data", (chunk: Buffer) => void (output += chunk.toString()));
+        await until(() => output.split("\n").length > 3);
+        await until(async () => {
+          const { rows } = await plainly((client) =>
+            client.query(
+              `SELECT 1 FROM "${schema.name}".knowledge_documents WHERE status IN ('extracting', 'indexing')`,
+            ),
+          );
+          return rows.length > 0;
+        });
+        child.kill("SIGKILL");
+        await ended;
+        for (const line of output.split("\n").slice(0, -1)) {
+          const [n, id] = line.split(" ");
+          accepted.set(Number(n), id as string);
+        }
       }
-    }
-    await world.knowledge.start();
-    let chunks = 0;
-    for (const id of accepted.values()) expect(await world.knowledge.wait(id, 60_000)).toMatchObject({ id, status: "ready" });
-    const { documents } = await world.knowledge.list("t", { limit: 500 });
-    for (const { id } of documents) chunks += (await world.knowledge.wait(id, 60_000))?.chunkCount ?? 0;
-    expect(await world.rows()).toMatchObject({ documents: documents.length, chunks, passages: chunks });
-    for (const [n, id] of accepted) {
-      const found = await world.knowledge.search({ tenant: "t", text: `marker${n}`, limit: 1 });
-      expect(found[0]?.documentId).toBe(id);
-    }
-  });
+      await world.knowledge.start();
+      let chunks = 0;
+      for (const id of accepted.values())
+        expect(await world.knowledge.wait(id, 60_000)).toMatchObject({ id, status: "ready" });
+      const { documents } = await world.knowledge.list("t", { limit: 500 });
+      for (const { id } of documents)
+        chunks += (await world.knowledge.wait(id, 60_000))?.chunkCount ?? 0;
+      expect(await world.rows()).toMatchObject({
+        documents: documents.length,
+        chunks,
+        passages: chunks,
+      });
+      for (const [n, id] of accepted) {
+        const found = await world.knowledge.search({ tenant: "t", text: `marker${n}`, limit: 1 });
+        expect(found[0]?.documentId).toBe(id);
+      }
+    },
+  );
 });
 
 describePostgres("the ranking", () => {
   it.each(["en", "zh"])("%s: is the one that SQLite gives", async (language) => {
     const folder = join(FIXTURES, `corpus-${language}`);
     const { ndcg10, map, recall100 } = await evaluate(folder, { log: silent });
-    expect(await evaluate(folder, { log: silent, store: { driver: POSTGRES, url: postgresAddress().href } })).toMatchObject({
+    expect(
+      await evaluate(folder, {
+        log: silent,
+        store: { driver: POSTGRES, url: postgresAddress().href },
+      }),
+    ).toMatchObject({
       ndcg10,
       map,
       recall100,

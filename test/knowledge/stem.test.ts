@@ -11,15 +11,33 @@ const ENDINGS = (
   "s es ed ing er est y ly ness ment ation ational tional ence ance izer alize icate iciti ical ful ous ive iveness fulness ousness " +
   "aliti iviti biliti able ible ant ement ent ion ism ate iti ize eed ies sses logi bli alli entli eli ousli ize e l ll yed ying ying"
 ).split(" ");
-const ROOTS = "hop hopp fall fil file sky dy cry happ relat condit rat va digit oper feud formal sensit act bow y ay tr by ll ss".split(
-  " ",
-);
-const OTHERS = ["café", "françois", "naïve", "ὀξύς", "港口", "กา", "हिन्दी", "x".repeat(65), "a1", "été"];
+const ROOTS =
+  "hop hopp fall fil file sky dy cry happ relat condit rat va digit oper feud formal sensit act bow y ay tr by ll ss".split(
+    " ",
+  );
+const OTHERS = [
+  "café",
+  "françois",
+  "naïve",
+  "ὀξύς",
+  "港口",
+  "กา",
+  "हिन्दी",
+  "x".repeat(65),
+  "a1",
+  "été",
+];
 
 it("makes the stems that SQLite makes: both databases find the same", () => {
-  const words = new Set([...OTHERS, ...ROOTS.flatMap((root) => ENDINGS.map((ending) => root + ending))]);
+  const words = new Set([
+    ...OTHERS,
+    ...ROOTS.flatMap((root) => ENDINGS.map((ending) => root + ending)),
+  ]);
   for (const language of ["en", "zh"])
-    for (const word of indexWords(readFileSync(join(FIXTURES, `corpus-${language}`, "corpus.jsonl"), "utf8")).split(" ")) words.add(word);
+    for (const word of indexWords(
+      readFileSync(join(FIXTURES, `corpus-${language}`, "corpus.jsonl"), "utf8"),
+    ).split(" "))
+      words.add(word);
   const made = listMade([...words]);
   expect(made.length).toBeGreaterThan(1500);
   expect(made.map(([word]) => [word, toStem(word)])).toEqual(made);
@@ -27,7 +45,9 @@ it("makes the stems that SQLite makes: both databases find the same", () => {
 
 it("knows the entry of a word in SQLite's index, or that it does not know it", () => {
   const letters = Array.from({ length: 0xd800 }, (_, code) => String.fromCharCode(code));
-  const words = letters.filter((letter) => letter.normalize("NFKC").toLowerCase() === letter && toEntry(letter) !== undefined);
+  const words = letters.filter(
+    (letter) => letter.normalize("NFKC").toLowerCase() === letter && toEntry(letter) !== undefined,
+  );
   expect(words.length).toBeGreaterThan(30_000);
   expect(toEntry("việt")).toBeUndefined();
   const made = listMade(words.map((letter) => `x${letter}q${letter}`));

@@ -34,14 +34,27 @@ const read = (sql: string): unknown[] => {
 /** Indexes documents at the same time; the chunks of the one numbered `broken` cannot be read. */
 async function indexAll(count: number, broken = -1): Promise<string[]> {
   for (let n = 0; n < count; n++)
-    await writer.call("add", { tenant: "t", ...(await stageBytes(dir, Buffer.from(`document ${n}`), 100)), filename: `${n}.txt` }, 0);
+    await writer.call(
+      "add",
+      {
+        tenant: "t",
+        ...(await stageBytes(dir, Buffer.from(`document ${n}`), 100)),
+        filename: `${n}.txt`,
+      },
+      0,
+    );
   const jobs = await writer.call("take", count);
   const done = { mimeType: "text/plain", title: null, pages: null, chunks: 1 };
   const calls = jobs.map(({ id, generation }, n) => {
     const file = join(dir, `chunks-${n}`);
     const text = `Das ist der Text ${n}, und er ist nicht lang.`;
     const chunk = { text, headings: [], page: null, start: 0, end: text.length };
-    writeFileSync(file, n === broken ? "no chunk\n" : renderChunkLine({ ...chunk, ...new DocumentTokenizer().toIndexForm(text) }));
+    writeFileSync(
+      file,
+      n === broken
+        ? "no chunk\n"
+        : renderChunkLine({ ...chunk, ...new DocumentTokenizer().toIndexForm(text) }),
+    );
     return { id, generation, file, offset: 0, first: 0, done, now: 0 };
   });
   const results = await Promise.allSettled(calls.map((call) => writer.call("indexPart", call)));
@@ -50,7 +63,12 @@ async function indexAll(count: number, broken = -1): Promise<string[]> {
 
 it("documents that are indexed together fail one by one", async () => {
   expect(await indexAll(4, 2)).toEqual(["ready", "ready", "failed", "ready"]);
-  expect(read("SELECT status FROM documents ORDER BY seq")).toEqual(["ready", "ready", "extracting", "ready"]);
+  expect(read("SELECT status FROM documents ORDER BY seq")).toEqual([
+    "ready",
+    "ready",
+    "extracting",
+    "ready",
+  ]);
   expect(read("SELECT count(*) FROM passages")).toEqual([3]);
   expect(read("SELECT count(*) FROM grams WHERE grams MATCH '\"1·text\"'")).toEqual([3]);
 });
@@ -58,5 +76,6 @@ it("documents that are indexed together fail one by one", async () => {
 it("documents that are indexed together are in few parts of the index", async () => {
   expect(await indexAll(24)).toEqual(Array.from({ length: 24 }, () => "ready"));
   // FTS5 numbers what it writes to disk.
-  for (const table of ["words", "grams"]) expect(read(`SELECT count(DISTINCT origin) FROM ${table}_docsize`)[0]).toBeLessThan(12);
+  for (const table of ["words", "grams"])
+    expect(read(`SELECT count(DISTINCT origin) FROM ${table}_docsize`)[0]).toBeLessThan(12);
 });

@@ -17,10 +17,19 @@ const random = (): number => {
   return state / 2147483647 - 0.5;
 };
 const some = (): Float32Array => normalized(Float32Array.from({ length: DIMENSION }, random));
-const dot = (a: Float32Array, b: Float32Array): number => a.reduce((sum, value, index) => sum + value * (b[index] as number), 0);
+const dot = (a: Float32Array, b: Float32Array): number =>
+  a.reduce((sum, value, index) => sum + value * (b[index] as number), 0);
 
-const put = (seq: number, vector: Float32Array, { doc = 1, generation = 1, model = MODEL } = {}): void => {
-  db.prepare("INSERT OR REPLACE INTO chunks (seq, doc, generation) VALUES (?, ?, ?)").run(seq, doc, generation);
+const put = (
+  seq: number,
+  vector: Float32Array,
+  { doc = 1, generation = 1, model = MODEL } = {},
+): void => {
+  db.prepare("INSERT OR REPLACE INTO chunks (seq, doc, generation) VALUES (?, ?, ?)").run(
+    seq,
+    doc,
+    generation,
+  );
   const text = "INSERT OR REPLACE INTO vectors (seq, model, dimension, vector) VALUES (?, ?, ?, ?)";
   db.prepare(text).run(seq, model, vector.length, new Uint8Array(vector.buffer));
 };
@@ -42,7 +51,9 @@ it("ranks as an exact comparison of all does, over more than one block", () => {
   db.exec("COMMIT");
   for (let i = 0; i < 10; i++) {
     const question = some();
-    const exact = [...all].map(([seq, vector]) => ({ seq, score: dot(vector, question) })).toSorted((a, b) => b.score - a.score);
+    const exact = [...all]
+      .map(([seq, vector]) => ({ seq, score: dot(vector, question) }))
+      .toSorted((a, b) => b.score - a.score);
     const found = vectors.nearest(ALL, MODEL, question, 20);
     expect(found.map(({ seq }) => seq)).toEqual(exact.slice(0, 20).map(({ seq }) => seq));
     expect(found[0]?.score).toBeCloseTo(exact[0]?.score ?? 0, 5);
@@ -55,7 +66,8 @@ it("looks only at what may be seen, and at what came since", () => {
   put(2, some(), { doc: 2 });
   put(3, some(), { doc: 2, generation: 2 });
   put(4, question, { model: "another" });
-  const seen = (visible: Map<number, number>): number[] => vectors.nearest(visible, MODEL, question, 10).map(({ seq }) => seq);
+  const seen = (visible: Map<number, number>): number[] =>
+    vectors.nearest(visible, MODEL, question, 10).map(({ seq }) => seq);
   expect(seen(ALL)).toEqual([1]);
   expect(seen(new Map([[2, 1]]))).toEqual([2]);
   expect(seen(new Map([[2, 2]]))).toEqual([3]);

@@ -9,7 +9,12 @@ import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
 import { stageBytes } from "../../src/knowledge/upload-staging.ts";
-import type { DocumentRecord, Embedder, Knowledge, NewDocument } from "../../src/knowledge/types.ts";
+import type {
+  DocumentRecord,
+  Embedder,
+  Knowledge,
+  NewDocument,
+} from "../../src/knowledge/types.ts";
 import { describePostgres, newSchema, plainly, sqlSource, type Schema } from "../store/postgres.ts";
 
 export const FIXTURES = resolve(import.meta.dirname, "../fixtures/knowledge");
@@ -24,7 +29,10 @@ export interface KnowledgeWorld {
   isShared: boolean;
   knowledge: Knowledge;
   /** Adds bytes and returns what `add` says. */
-  upload(content: string | Uint8Array, upload?: Upload): Promise<{ document: DocumentRecord; duplicate: boolean }>;
+  upload(
+    content: string | Uint8Array,
+    upload?: Upload,
+  ): Promise<{ document: DocumentRecord; duplicate: boolean }>;
   /** Adds bytes and waits until the document is ready or failed. */
   index(content: string | Uint8Array, upload?: Upload): Promise<DocumentRecord>;
   fixture(name: string, upload?: Upload): Promise<DocumentRecord>;
@@ -57,7 +65,8 @@ const TABLES = ["documents", "chunks", "passages", "vectors", "words_docsize", "
 const sqliteSide = (dir: string) => ({
   async rows() {
     const db = new DatabaseSync(join(dir, "knowledge.db"), { readOnly: true });
-    const count = (table: string): number => (db.prepare(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n;
+    const count = (table: string): number =>
+      (db.prepare(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n;
     const all = Object.fromEntries(TABLES.map((table) => [table, count(table)]));
     db.close();
     return all;
@@ -73,11 +82,14 @@ const postgresSide = ({ name, drop }: Schema) => ({
   rows: () =>
     plainly(async (client) => {
       const count = async (table: string): Promise<number> => {
-        const { rows } = await client.query<{ n: number }>(`SELECT count(*)::int AS n FROM "${name}".knowledge_${table}`);
+        const { rows } = await client.query<{ n: number }>(
+          `SELECT count(*)::int AS n FROM "${name}".knowledge_${table}`,
+        );
         return rows[0]?.n ?? -1;
       };
       const counts: Record<string, number> = {};
-      for (const table of TABLES) counts[table] = await count(table.endsWith("_docsize") ? "chunks" : table);
+      for (const table of TABLES)
+        counts[table] = await count(table.endsWith("_docsize") ? "chunks" : table);
       return counts;
     }),
   files: () =>
@@ -101,7 +113,8 @@ const postgresSide = ({ name, drop }: Schema) => ({
 });
 
 /** Makes worlds whose documents are in PostgreSQL: each in a schema of its own, or in one that is given. */
-export const onPostgres: MakeWorld = (options = {}, schema = newSchema()) => createWorld(options, schema);
+export const onPostgres: MakeWorld = (options = {}, schema = newSchema()) =>
+  createWorld(options, schema);
 
 export type MakeWorld = (options?: WorldOptions, schema?: Schema) => Promise<KnowledgeWorld>;
 
@@ -112,7 +125,10 @@ export function describeBoth(tests: (make: MakeWorld) => void): void {
 }
 
 /** Documents in a folder of their own, or in a schema of PostgreSQL. */
-export async function createWorld(options: WorldOptions = {}, schema?: Schema): Promise<KnowledgeWorld> {
+export async function createWorld(
+  options: WorldOptions = {},
+  schema?: Schema,
+): Promise<KnowledgeWorld> {
   const dir = await mkdtemp(join(tmpdir(), "rouse-knowledge-"));
   const { config = {}, embed, clock = systemClock, extractionChild, start = true, env } = options;
   const { drop, ...side } = schema ? postgresSide(schema) : sqliteSide(dir);
@@ -132,7 +148,12 @@ export async function createWorld(options: WorldOptions = {}, schema?: Schema): 
 
   const upload: KnowledgeWorld["upload"] = async (content, more = {}) => {
     const bytes = typeof content === "string" ? Buffer.from(content) : content;
-    return knowledge.add({ tenant: "t", filename: "text.txt", ...more, ...(await stageBytes(dir, bytes, MOST_BYTES)) });
+    return knowledge.add({
+      tenant: "t",
+      filename: "text.txt",
+      ...more,
+      ...(await stageBytes(dir, bytes, MOST_BYTES)),
+    });
   };
   const index: KnowledgeWorld["index"] = async (content, more) => {
     const { document } = await upload(content, more);
@@ -148,9 +169,12 @@ export async function createWorld(options: WorldOptions = {}, schema?: Schema): 
     },
     upload,
     index,
-    fixture: async (name, more) => index(await readFile(join(FIXTURES, name)), { filename: basename(name), ...more }),
+    fixture: async (name, more) =>
+      index(await readFile(join(FIXTURES, name)), { filename: basename(name), ...more }),
     found: async (text, { tenant = "t", agentIds } = {}) =>
-      (await knowledge.search({ tenant, text, ...(agentIds === undefined ? {} : { agentIds }) })).map((passage) => passage.text),
+      (
+        await knowledge.search({ tenant, text, ...(agentIds === undefined ? {} : { agentIds }) })
+      ).map((passage) => passage.text),
     ...side,
     async restart() {
       await knowledge.close();
@@ -166,7 +190,11 @@ export async function createWorld(options: WorldOptions = {}, schema?: Schema): 
 }
 
 /** A zipped fixture with one entry changed. */
-export async function withEntry(name: string, entry: string, change: (content: Buffer) => Buffer): Promise<Uint8Array> {
+export async function withEntry(
+  name: string,
+  entry: string,
+  change: (content: Buffer) => Buffer,
+): Promise<Uint8Array> {
   const entries = unzipSync(await readFile(join(FIXTURES, name)));
   const content = entries[entry];
   if (!content) throw new Error(`${name} has no ${entry}`);

@@ -2,7 +2,14 @@ import { createHmac } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { createGateway, RouseError, type EndedDelivery, type EndedRun, type RecordedEvent, type ReportedError } from "rouse";
+import {
+  createGateway,
+  RouseError,
+  type EndedDelivery,
+  type EndedRun,
+  type RecordedEvent,
+  type ReportedError,
+} from "rouse";
 import { embed, hook, keepingLog, keepingPlugin, ownFolder, TOKEN, until } from "./support.ts";
 
 describe("a gateway inside another program", () => {
@@ -20,15 +27,27 @@ describe("a gateway inside another program", () => {
     const { eventId, runId } = (await answer.json()) as { eventId: string; runId: string };
     expect(answer.status).toBe(202);
     const delivery = await until(() => deliveries[0]);
-    expect(sent).toEqual([expect.objectContaining({ to: "everybody", text: expect.stringContaining("hello there") as string })]);
-    expect(recorded).toEqual([expect.objectContaining({ id: eventId, path: "agent", outcome: "accepted", runIds: [runId] })]);
+    expect(sent).toEqual([
+      expect.objectContaining({
+        to: "everybody",
+        text: expect.stringContaining("hello there") as string,
+      }),
+    ]);
+    expect(recorded).toEqual([
+      expect.objectContaining({ id: eventId, path: "agent", outcome: "accepted", runIds: [runId] }),
+    ]);
     expect(runs.find(({ id }) => id === runId)).toMatchObject({
       eventId,
       status: "succeeded",
       reply: sent[0]?.text,
       model: "builtin/echo",
     });
-    expect(delivery).toMatchObject({ runId, channel: "acme", to: "everybody", status: "delivered" });
+    expect(delivery).toMatchObject({
+      runId,
+      channel: "acme",
+      to: "everybody",
+      status: "delivered",
+    });
     expect(gateway.status()).toMatchObject({ url: undefined, workers: true, draining: false });
   });
 
@@ -55,15 +74,27 @@ describe("a gateway inside another program", () => {
     gateway.on("event.recorded", (event) => void recorded.push(event));
     const first = await gateway.receive({ path: "shop", body: { kind: "order", id: 7 } });
     if (first.kind !== "receipt") throw new Error(JSON.stringify(first));
-    expect(first).toMatchObject({ outcome: "accepted", mapping: "shop", actions: [{ ok: true, status: "queued", duplicate: false }] });
+    expect(first).toMatchObject({
+      outcome: "accepted",
+      mapping: "shop",
+      actions: [{ ok: true, status: "queued", duplicate: false }],
+    });
     const [action] = first.actions;
     const again = await gateway.receive({ path: "/shop/", body: { kind: "order", id: 7 } });
-    expect(again).toMatchObject({ actions: [{ ok: true, duplicate: true, runId: action?.ok ? action.runId : "none" }] });
+    expect(again).toMatchObject({
+      actions: [{ ok: true, duplicate: true, runId: action?.ok ? action.runId : "none" }],
+    });
     expect(await gateway.receive({ path: "shop", body: { kind: "refund" } })).toMatchObject({
       outcome: "unmatched",
       nearest: { mapping: "shop" },
     });
-    expect(await gateway.receive({ path: "shop", body: Buffer.from("{"), headers: { "Content-Type": "application/json" } })).toMatchObject({
+    expect(
+      await gateway.receive({
+        path: "shop",
+        body: Buffer.from("{"),
+        headers: { "Content-Type": "application/json" },
+      }),
+    ).toMatchObject({
       outcome: "rejected",
       error: { code: "invalid_json" },
     });
@@ -71,24 +102,44 @@ describe("a gateway inside another program", () => {
     // The program vouches for its own events; what it relays has to prove itself.
     const body = Buffer.from('{"text":"hi"}');
     const relayed = (signature: string) =>
-      gateway.receive({ path: "signed", body, headers: { "X-Hub-Signature-256": signature } }, { kind: "http", address: "203.0.113.9" });
+      gateway.receive(
+        { path: "signed", body, headers: { "X-Hub-Signature-256": signature } },
+        { kind: "http", address: "203.0.113.9" },
+      );
     expect(await gateway.receive({ path: "signed", body })).toMatchObject({
       outcome: "accepted",
       actions: [{ systemEventId: expect.any(String) }],
     });
-    expect(await relayed("sha256=00")).toMatchObject({ kind: "denied", error: { code: "unauthorized" } });
-    expect(await relayed(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`)).toMatchObject({ outcome: "accepted" });
+    expect(await relayed("sha256=00")).toMatchObject({
+      kind: "denied",
+      error: { code: "unauthorized" },
+    });
+    expect(
+      await relayed(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`),
+    ).toMatchObject({ outcome: "accepted" });
     const outcomes = ["accepted", "duplicate", "unmatched", "rejected", "accepted", "accepted"];
     await until(() => recorded.length === outcomes.length);
     expect(recorded.map(({ outcome }) => outcome).toSorted()).toEqual(outcomes.toSorted());
     await gateway.stop();
-    expect(await gateway.receive({ path: "shop", body: {} })).toMatchObject({ kind: "denied", error: { code: "draining" } });
+    expect(await gateway.receive({ path: "shop", body: {} })).toMatchObject({
+      kind: "denied",
+      error: { code: "draining" },
+    });
   });
 
   it("leaves the memory of a body alone that the program made, also if it refuses the body", async () => {
-    const mapping = { id: "small", match: { path: "small" }, maxBodyBytes: 10, messageTemplate: "x" };
-    const gateway = await embed({ config: { hooks: { enabled: true, token: TOKEN, mappings: [mapping] } } });
-    const pieces = [Buffer.alloc(8, "a"), Buffer.alloc(8, "b")].map((piece) => new Uint8Array(piece));
+    const mapping = {
+      id: "small",
+      match: { path: "small" },
+      maxBodyBytes: 10,
+      messageTemplate: "x",
+    };
+    const gateway = await embed({
+      config: { hooks: { enabled: true, token: TOKEN, mappings: [mapping] } },
+    });
+    const pieces = [Buffer.alloc(8, "a"), Buffer.alloc(8, "b")].map(
+      (piece) => new Uint8Array(piece),
+    );
     const body = new ReadableStream({
       start(controller) {
         for (const piece of pieces) controller.enqueue(piece);
@@ -96,7 +147,12 @@ describe("a gateway inside another program", () => {
       },
     });
     const headers = { authorization: `Bearer ${TOKEN}` };
-    const request = new Request("http://host.example/hooks/small", { method: "POST", headers, body, duplex: "half" });
+    const request = new Request("http://host.example/hooks/small", {
+      method: "POST",
+      headers,
+      body,
+      duplex: "half",
+    });
     expect((await gateway.fetch(request)).status).toBe(413);
     expect(pieces.map((piece) => piece.length)).toEqual([8, 8]);
   });
@@ -117,7 +173,8 @@ describe("a gateway inside another program", () => {
       env: { THE_TOKEN: TOKEN, OPENAI_API_KEY: "key-of-the-options" },
       clock: {
         now: () => 1_000_000_000_000,
-        sleep: (_ms, signal) => new Promise((done) => signal?.addEventListener("abort", () => done())),
+        sleep: (_ms, signal) =>
+          new Promise((done) => signal?.addEventListener("abort", () => done())),
       },
       fetch: async (input, init) => {
         const request = new Request(input, init);
@@ -131,10 +188,18 @@ describe("a gateway inside another program", () => {
     gateway.on("run.ended", (run) => void runs.push(run));
     await gateway.start();
     await gateway.fetch(hook("agent", { message: "hi" }));
-    expect(await until(() => runs[0])).toMatchObject({ status: "failed", endedAt: 1_000_000_000_000 });
-    expect(recorded[0]).toMatchObject({ receivedAt: 1_000_000_000_000, id: expect.stringMatching(/^evt_/) as string });
+    expect(await until(() => runs[0])).toMatchObject({
+      status: "failed",
+      endedAt: 1_000_000_000_000,
+    });
+    expect(recorded[0]).toMatchObject({
+      receivedAt: 1_000_000_000_000,
+      id: expect.stringMatching(/^evt_/) as string,
+    });
     // The main session is asked too.
-    expect([...new Set(requests)]).toEqual([expect.stringMatching(/^https:\/\/api\.openai\.com\/.* Bearer key-of-the-options$/)]);
+    expect([...new Set(requests)]).toEqual([
+      expect.stringMatching(/^https:\/\/api\.openai\.com\/.* Bearer key-of-the-options$/),
+    ]);
     await gateway.stop();
     expect([listeners(), JSON.stringify(process.env), process.exitCode]).toEqual(before);
     expect([out.mock.calls, err.mock.calls]).toEqual([[], []]);
@@ -143,9 +208,15 @@ describe("a gateway inside another program", () => {
   it("reads a config file with the mappings and transforms beside it, and its object again when it is reloaded", async () => {
     const dir = ownFolder();
     mkdirSync(join(dir, "transforms"));
-    writeFileSync(join(dir, "transforms", "shout.ts"), `export default ({ payload }) => ({ message: payload.text.toUpperCase() });\n`);
+    writeFileSync(
+      join(dir, "transforms", "shout.ts"),
+      `export default ({ payload }) => ({ message: payload.text.toUpperCase() });\n`,
+    );
     const mapping = { id: "shout", match: { path: "shout" }, transform: { module: "shout.ts" } };
-    writeFileSync(join(dir, "rouse.json5"), JSON.stringify({ hooks: { enabled: true, token: TOKEN, mappings: [mapping] } }));
+    writeFileSync(
+      join(dir, "rouse.json5"),
+      JSON.stringify({ hooks: { enabled: true, token: TOKEN, mappings: [mapping] } }),
+    );
     const fromFile = await embed({ configFile: "rouse.json5", cwd: dir, stateDir: ownFolder() });
     expect((await fromFile.fetch(hook("shout", { text: "x" }))).status).toBe(202);
     expect(fromFile.status().configFile).toBe(join(dir, "rouse.json5"));
@@ -158,14 +229,20 @@ describe("a gateway inside another program", () => {
     expect(await fromObject.reload()).toMatchObject({ ok: true });
     expect((await fromObject.fetch(hook("later", { text: "x" }))).status).toBe(202);
     Object.assign(config.hooks, { nonsense: 1 });
-    expect(await fromObject.reload()).toMatchObject({ ok: false, issues: [{ path: "hooks.nonsense" }] });
+    expect(await fromObject.reload()).toMatchObject({
+      ok: false,
+      issues: [{ path: "hooks.nonsense" }],
+    });
     expect(fromObject.status().reloadProblems).toHaveLength(1);
   });
 
   it("listens where it is asked to, and starts once", async () => {
     const gateway = await embed();
     // As a program in JavaScript may write it: no host is the one of the config, never all addresses.
-    const { url } = await gateway.start({ listen: { port: 0, host: undefined } as { port: number }, workers: false });
+    const { url } = await gateway.start({
+      listen: { port: 0, host: undefined } as { port: number },
+      workers: false,
+    });
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect((await fetch(`${url}/livez`)).status).toBe(200);
     expect(gateway.status()).toMatchObject({ url, workers: false });
@@ -201,17 +278,21 @@ describe("what a program does wrong", () => {
   };
 
   it("is said with the path of each field, as for a file", async () => {
-    const config = { hooks: { enabled: true, token: "${NO_SUCH}", mapings: [] }, gateway: { port: "x" } } as never;
+    const config = {
+      hooks: { enabled: true, token: "${NO_SUCH}", mapings: [] },
+      gateway: { port: "x" },
+    } as never;
     expect(await problems(createGateway({ config, cwd: ownFolder(), env: {} }))).toEqual([
       "config_invalid",
       expect.stringMatching(/^hooks\.token: .*NO_SUCH/),
       expect.stringMatching(/^gateway\.port: /),
       expect.stringMatching(/^hooks\.mapings: .*mappings/),
     ]);
-    expect(await problems(createGateway({ config: { hooks: { enabled: true } }, cwd: ownFolder(), env: {} }))).toEqual([
-      "config_invalid",
-      expect.stringMatching(/^hooks\.token: is required/),
-    ]);
+    expect(
+      await problems(
+        createGateway({ config: { hooks: { enabled: true } }, cwd: ownFolder(), env: {} }),
+      ),
+    ).toEqual(["config_invalid", expect.stringMatching(/^hooks\.token: is required/)]);
     expect(await problems(createGateway({ config: {}, configFile: "x.json5" }))).toEqual(["usage"]);
   });
 
@@ -221,7 +302,9 @@ describe("what a program does wrong", () => {
     expect(await problems(embed({ plugins }))).toEqual([
       "config_invalid",
       expect.stringMatching(/^createGateway\.plugins\[2\]: `id` of the plugin/),
-      expect.stringMatching(/^createGateway\.plugins\[1\]: another plugin \(inline\) has the id "acme"/),
+      expect.stringMatching(
+        /^createGateway\.plugins\[1\]: another plugin \(inline\) has the id "acme"/,
+      ),
     ]);
     const off = await embed({
       plugins: [plugin],
@@ -261,16 +344,22 @@ describe("what a program does wrong", () => {
     off();
     await gateway.fetch(hook("wake", { text: "hi", mode: "next-heartbeat" }));
     await until(() => heard === 3);
-    const failed = () => log.lines.filter(({ message }) => message === "a listener of the gateway failed");
+    const failed = () =>
+      log.lines.filter(({ message }) => message === "a listener of the gateway failed");
     await until(() => failed().length >= 3);
     expect(JSON.stringify(log.lines)).not.toContain("canary");
-    expect(failed()[0]).toMatchObject({ level: "warn", fields: { event: "event.recorded", err: { name: "TypeError" } } });
+    expect(failed()[0]).toMatchObject({
+      level: "warn",
+      fields: { event: "event.recorded", err: { name: "TypeError" } },
+    });
     expect(errors).toEqual([]);
     const config = { hooks: { enabled: true, token: TOKEN }, log: { level: "silent" as const } };
     const changed = await embed({ config, log });
     changed.on("error", (error) => void errors.push(error));
     Object.assign(config.hooks, { nonsense: 1 });
     await changed.reload();
-    expect(await until(() => errors[0])).toMatchObject({ message: expect.stringContaining("has problems") as string });
+    expect(await until(() => errors[0])).toMatchObject({
+      message: expect.stringContaining("has problems") as string,
+    });
   });
 });

@@ -7,7 +7,11 @@ import { ownFolder, TOKEN } from "./support.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 
 /** Runs a program with a gateway in it, in a project of its own. */
-function runProgram(files: Record<string, string>): { code: number | null; out: string; err: string } {
+function runProgram(files: Record<string, string>): {
+  code: number | null;
+  out: string;
+  err: string;
+} {
   const dir = ownFolder();
   mkdirSync(join(dir, "node_modules"));
   symlinkSync(ROOT, join(dir, "node_modules", "rouse"));
@@ -15,7 +19,12 @@ function runProgram(files: Record<string, string>): { code: number | null; out: 
   for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
   const args = ["--conditions=rouse-source", "--disable-warning=ExperimentalWarning", "program.js"];
   const env = { PATH: process.env["PATH"] ?? "" };
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: dir, encoding: "utf8", timeout: 20_000, env });
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+    cwd: dir,
+    encoding: "utf8",
+    timeout: 20_000,
+    env,
+  });
   return { code: status, out: stdout, err: stderr };
 }
 
@@ -53,5 +62,10 @@ const headers = { authorization: "Bearer ${TOKEN}", "content-type": "application
 await gateway.fetch(new Request("http://localhost/hooks/agent", { method: "POST", headers, body: '{"message":"hi","deliver":false}' }));
 `,
   });
-  expect([code, out.split("\n").slice(0, 1), out.includes("stopped\n"), err]).toEqual([0, ["succeeded"], true, ""]);
+  expect([code, out.split("\n").slice(0, 1), out.includes("stopped\n"), err]).toEqual([
+    0,
+    ["succeeded"],
+    true,
+    "",
+  ]);
 });

@@ -2,7 +2,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { createGateway, definePlugin, type Gateway, type GatewayOptions, type Log, type OutgoingMessage } from "rouse";
+import {
+  createGateway,
+  definePlugin,
+  type Gateway,
+  type GatewayOptions,
+  type Log,
+  type OutgoingMessage,
+} from "rouse";
 
 export const TOKEN = "library-hook-token-0123456789";
 
@@ -30,16 +37,27 @@ export function keepingPlugin(id = "acme") {
 }
 
 /** A log that keeps its lines. */
-export function keepingLog(): Log & { lines: { level: string; fields: object; message: string }[] } {
+export function keepingLog(): Log & {
+  lines: { level: string; fields: object; message: string }[];
+} {
   const lines: { level: string; fields: object; message: string }[] = [];
-  const keep = (level: string) => (fields: object, message: string) => void lines.push({ level, fields, message });
-  return { lines, debug: keep("debug"), info: keep("info"), warn: keep("warn"), error: keep("error") };
+  const keep = (level: string) => (fields: object, message: string) =>
+    void lines.push({ level, fields, message });
+  return {
+    lines,
+    debug: keep("debug"),
+    info: keep("info"),
+    warn: keep("warn"),
+    error: keep("error"),
+  };
 }
 
 /** A gateway in a folder of its own, with nothing of the process; it stops with the test. */
 export async function embed(options: GatewayOptions = {}): Promise<Gateway> {
   const gateway = await createGateway({
-    ...(options.configFile === undefined && { config: { gateway: { drainSeconds: 1 }, hooks: { enabled: true, token: TOKEN } } }),
+    ...(options.configFile === undefined && {
+      config: { gateway: { drainSeconds: 1 }, hooks: { enabled: true, token: TOKEN } },
+    }),
     cwd: options.cwd ?? ownFolder(),
     env: {},
     ...options,
@@ -50,7 +68,11 @@ export async function embed(options: GatewayOptions = {}): Promise<Gateway> {
 
 export function hook(path: string, body: object, token = TOKEN): Request {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  return new Request(`http://host.example/hooks/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+  return new Request(`http://host.example/hooks/${path}`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify(body),
+  });
 }
 
 /** Waits until `read` gives something. */

@@ -52,7 +52,9 @@ async function createSide(name: string, startedAt: number) {
       hooks: {
         enabled: true,
         token: "${TOKEN}",
-        mappings: [{ id: "own", match: { path: "own" }, validate, transform: { module: "own.ts" } }],
+        mappings: [
+          { id: "own", match: { path: "own" }, validate, transform: { module: "own.ts" } },
+        ],
       },
     },
   });
@@ -65,41 +67,59 @@ async function createSide(name: string, startedAt: number) {
     const headers = { authorization: `Bearer operator-of-${name}-0123456789` };
     return (await gateway.fetch(new Request(`http://localhost${path}`, { headers }))).text();
   };
-  const post = (body: object, token = `token-of-${name}-0123456789`) => gateway.fetch(hook("own", body, token));
+  const post = (body: object, token = `token-of-${name}-0123456789`) =>
+    gateway.fetch(hook("own", body, token));
   return { name, cwd, log, sent, requested, gateway, recorded, deliveries, operator, post };
 }
 
 it("two gateways in one process do not see each other", async () => {
-  const [left, right] = [await createSide("left", 1_000_000_000_000), await createSide("right", 2_000_000_000_000)];
+  const [left, right] = [
+    await createSide("left", 1_000_000_000_000),
+    await createSide("right", 2_000_000_000_000),
+  ];
   const sides = [
     { own: left, other: right, time: "2001", events: 3 },
     { own: right, other: left, time: "2033", events: 1 },
   ];
   for (const { own, other, events } of sides) {
-    for (let n = 0; n < events; n++) expect((await own.post({ [own.name]: 1, text: `-text-${n}` })).status).toBe(202);
+    for (let n = 0; n < events; n++)
+      expect((await own.post({ [own.name]: 1, text: `-text-${n}` })).status).toBe(202);
     expect((await own.post({ [other.name]: 1 })).status).toBe(400);
     expect((await own.post({}, `token-of-${other.name}-0123456789`)).status).toBe(401);
   }
   for (const { own, other, time, events } of sides) {
     await until(() => own.deliveries.length === events);
     expect(own.sent.toSorted()).toEqual(
-      Array.from({ length: events }, (_, n) => expect.stringMatching(new RegExp(`^${own.name} .*${own.name}-text-${n}`, "s"))),
+      Array.from({ length: events }, (_, n) =>
+        expect.stringMatching(new RegExp(`^${own.name} .*${own.name}-text-${n}`, "s")),
+      ),
     );
-    expect(own.requested).toEqual(Array.from({ length: events }, () => "https://vendor.example/send"));
+    expect(own.requested).toEqual(
+      Array.from({ length: events }, () => "https://vendor.example/send"),
+    );
     expect(own.recorded.filter(({ outcome }) => outcome === "accepted")).toHaveLength(events);
     expect(own.recorded.filter(({ outcome }) => outcome === "rejected")).toHaveLength(1);
-    for (const { receivedAt } of own.recorded) expect(new Date(receivedAt).toISOString()).toContain(time);
-    expect(readFileSync(join(own.cwd, ".rouse", "plugins", "acme", "last"), "utf8")).toMatch(`${own.name} ${time === "2001" ? 1 : 2}`);
+    for (const { receivedAt } of own.recorded)
+      expect(new Date(receivedAt).toISOString()).toContain(time);
+    expect(readFileSync(join(own.cwd, ".rouse", "plugins", "acme", "last"), "utf8")).toMatch(
+      `${own.name} ${time === "2001" ? 1 : 2}`,
+    );
     expect(readdirSync(own.cwd).toSorted()).toEqual([".rouse", "transforms"]);
 
     const metrics = await own.operator("/metrics");
     expect(metrics).toContain(`rouse_hooks_total{path="own",outcome="accepted"} ${events}`);
-    expect(metrics).toContain(`rouse_deliveries_total{channel="acme",status="delivered"} ${events}`);
+    expect(metrics).toContain(
+      `rouse_deliveries_total{channel="acme",status="delivered"} ${events}`,
+    );
     const listed =
-      (await own.operator("/admin/v1/events")) + (await own.operator("/admin/v1/runs")) + (await own.operator("/admin/v1/deliveries"));
+      (await own.operator("/admin/v1/events")) +
+      (await own.operator("/admin/v1/runs")) +
+      (await own.operator("/admin/v1/deliveries"));
     const lines = JSON.stringify(own.log.lines);
-    for (const { id, runIds } of other.recorded) for (const foreign of [id, ...runIds]) expect(listed + lines).not.toContain(foreign);
-    for (const { id, runIds } of own.recorded) for (const mine of [id, ...runIds]) expect(listed).toContain(mine);
+    for (const { id, runIds } of other.recorded)
+      for (const foreign of [id, ...runIds]) expect(listed + lines).not.toContain(foreign);
+    for (const { id, runIds } of own.recorded)
+      for (const mine of [id, ...runIds]) expect(listed).toContain(mine);
     for (const { runIds } of own.recorded) for (const mine of runIds) expect(lines).toContain(mine);
     expect(listed).not.toContain(other.name);
     expect(await own.operator("/admin/v1/refusals")).toContain("own");

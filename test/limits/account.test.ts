@@ -14,7 +14,8 @@ const loan = (places: number): Loan => ({
   lent: { places },
   left: { places: 0 },
 });
-const open = (): BudgetAccount => new BudgetAccount({ scope: "hooks", limits: { concurrent: 5 } }, ["hooks"], true);
+const open = (): BudgetAccount =>
+  new BudgetAccount({ scope: "hooks", limits: { concurrent: 5 } }, ["hooks"], true);
 
 it("uses what it has borrowed for five seconds from when it asked for it", () => {
   const account = open();

@@ -34,11 +34,18 @@ async function start(runs: readonly RunRecord[]): Promise<number[]> {
   await handle.store.commit((tx) =>
     runs.forEach(({ id }, n) => {
       const parked = decided[n];
-      tx.update("run", id, parked ? { status: "parked", parked } : { status: "running", attempts: 1, startedAt: Date.now() });
+      tx.update(
+        "run",
+        id,
+        parked
+          ? { status: "parked", parked }
+          : { status: "running", attempts: 1, startedAt: Date.now() },
+      );
     }),
   );
   runs.forEach(({ id }, n) => decided[n] ?? admission.started(id));
-  const toHours = ({ until = 0 }: ParkedByLimit): number => Math.round((until - Date.now()) / HOUR_MS);
+  const toHours = ({ until = 0 }: ParkedByLimit): number =>
+    Math.round((until - Date.now()) / HOUR_MS);
   return decided.flatMap((parked) => (parked ? [toHours(parked)] : [])).toSorted((x, y) => x - y);
 }
 

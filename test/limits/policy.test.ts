@@ -15,14 +15,36 @@ const decideOne = (limits: BudgetLimits["limits"], usage: Partial<BudgetUsage>) 
 describe("whether a run may start", () => {
   it("is yes without a budget, without limits, and below each limit", () => {
     expect(decide(new Map(), [], NOW)).toEqual({ start: true });
-    expect(decideOne({}, { starts: 9, tokens: 9, busy: 9, isQueued: true })).toEqual({ start: true });
-    expect(decideOne({ runsPerHour: 2, tokensPerDay: 10, concurrent: 2 }, { starts: 1, tokens: 9, busy: 1 })).toEqual({ start: true });
+    expect(decideOne({}, { starts: 9, tokens: 9, busy: 9, isQueued: true })).toEqual({
+      start: true,
+    });
+    expect(
+      decideOne(
+        { runsPerHour: 2, tokensPerDay: 10, concurrent: 2 },
+        { starts: 1, tokens: 9, busy: 1 },
+      ),
+    ).toEqual({ start: true });
   });
 
   it.each([
-    ["the hour's runs have started", { runsPerHour: 2 }, { starts: 2, nextStartAt: NOW + 5 }, { limit: "runsPerHour", until: NOW + 5 }],
-    ["the hour's runs have started, nobody knows until when", { runsPerHour: 2 }, { starts: 2 }, { limit: "runsPerHour" }],
-    ["the day's tokens are used", { tokensPerDay: 10 }, { tokens: 10, tokensFreeAt: NOW + 9 }, { limit: "tokensPerDay", until: NOW + 9 }],
+    [
+      "the hour's runs have started",
+      { runsPerHour: 2 },
+      { starts: 2, nextStartAt: NOW + 5 },
+      { limit: "runsPerHour", until: NOW + 5 },
+    ],
+    [
+      "the hour's runs have started, nobody knows until when",
+      { runsPerHour: 2 },
+      { starts: 2 },
+      { limit: "runsPerHour" },
+    ],
+    [
+      "the day's tokens are used",
+      { tokensPerDay: 10 },
+      { tokens: 10, tokensFreeAt: NOW + 9 },
+      { limit: "tokensPerDay", until: NOW + 9 },
+    ],
     [
       "the day's money is spent",
       { budget: { perDay: 2 } },
@@ -30,9 +52,17 @@ describe("whether a run may start", () => {
       { limit: "budget.perDay", until: NOW + 9 },
     ],
     ["all places are taken", { concurrent: 2 }, { busy: 2 }, { limit: "concurrent" }],
-    ["others wait for a place before it", { concurrent: 2 }, { isQueued: true }, { limit: "concurrent" }],
+    [
+      "others wait for a place before it",
+      { concurrent: 2 },
+      { isQueued: true },
+      { limit: "concurrent" },
+    ],
   ])("is no if %s", (_why, limits, usage, reason) => {
-    expect(decideOne(limits, usage)).toEqual({ start: false, reason: { scope: "hooks", ...reason } });
+    expect(decideOne(limits, usage)).toEqual({
+      start: false,
+      reason: { scope: "hooks", ...reason },
+    });
   });
 
   it("is yes from the moment on at which there is room", () => {
@@ -41,23 +71,42 @@ describe("whether a run may start", () => {
   });
 
   it("has the latest moment of several budgets as its reason, and a moment rather than a wait for another run", () => {
-    const budgets = ["a", "b", "c"].map((scope) => ({ scope, limits: { runsPerHour: 1, concurrent: 1, tokensPerDay: 1 } }));
+    const budgets = ["a", "b", "c"].map((scope) => ({
+      scope,
+      limits: { runsPerHour: 1, concurrent: 1, tokensPerDay: 1 },
+    }));
     const full: BudgetUsage = { ...FREE, busy: 1 };
     const usage = new Map([
       ["a", full],
       ["b", { ...full, starts: 1, nextStartAt: NOW + 1 }],
       ["c", { ...full, starts: 1, nextStartAt: NOW + 2, tokens: 1, tokensFreeAt: NOW + 3 }],
     ]);
-    expect(decide(usage, budgets, NOW)).toEqual({ start: false, reason: { scope: "c", limit: "runsPerHour", until: NOW + 2 } });
-    expect(decide(usage, budgets, NOW + 2)).toEqual({ start: false, reason: { scope: "c", limit: "tokensPerDay", until: NOW + 3 } });
-    expect(decide(usage, budgets, NOW + 3)).toEqual({ start: false, reason: { scope: "a", limit: "concurrent" } });
+    expect(decide(usage, budgets, NOW)).toEqual({
+      start: false,
+      reason: { scope: "c", limit: "runsPerHour", until: NOW + 2 },
+    });
+    expect(decide(usage, budgets, NOW + 2)).toEqual({
+      start: false,
+      reason: { scope: "c", limit: "tokensPerDay", until: NOW + 3 },
+    });
+    expect(decide(usage, budgets, NOW + 3)).toEqual({
+      start: false,
+      reason: { scope: "a", limit: "concurrent" },
+    });
   });
 
   const count = fc.nat({ max: 5 });
   const moment = fc.option(fc.integer({ min: NOW - 3, max: NOW + 3 }), { nil: undefined });
   const limit = fc.option(fc.integer({ min: 1, max: 5 }), { nil: undefined });
-  const money = fc.option(fc.record({ perDay: fc.integer({ min: 1, max: 5 }) }), { nil: undefined });
-  const budget = fc.record({ runsPerHour: limit, concurrent: limit, tokensPerDay: limit, budget: money });
+  const money = fc.option(fc.record({ perDay: fc.integer({ min: 1, max: 5 }) }), {
+    nil: undefined,
+  });
+  const budget = fc.record({
+    runsPerHour: limit,
+    concurrent: limit,
+    tokensPerDay: limit,
+    budget: money,
+  });
   const spent = fc.record({
     starts: count,
     nextStartAt: moment,
@@ -69,7 +118,10 @@ describe("whether a run may start", () => {
     isQueued: fc.boolean(),
   });
   const cases = fc.array(fc.record({ limits: budget, usage: spent }), { maxLength: 3 });
-  const decideAll = (entries: readonly { limits: BudgetLimits["limits"]; usage: BudgetUsage }[], now = NOW) =>
+  const decideAll = (
+    entries: readonly { limits: BudgetLimits["limits"]; usage: BudgetUsage }[],
+    now = NOW,
+  ) =>
     decide(
       new Map(entries.map(({ usage }, index) => [String(index), usage])),
       entries.map(({ limits }, index) => ({ scope: String(index), limits })),
@@ -111,7 +163,15 @@ describe("whether a run may start", () => {
           },
         }));
         const raised = entries.map(
-          ({ limits: { runsPerHour = 9, concurrent = 9, tokensPerDay = 9, budget: { perDay } = { perDay: 9 } }, usage }) => ({
+          ({
+            limits: {
+              runsPerHour = 9,
+              concurrent = 9,
+              tokensPerDay = 9,
+              budget: { perDay } = { perDay: 9 },
+            },
+            usage,
+          }) => ({
             limits: {
               runsPerHour: runsPerHour + 1,
               concurrent: concurrent + 1,
@@ -140,7 +200,10 @@ describe("whether a run may start", () => {
 });
 
 describe("whether one more may wait", () => {
-  const budget = (scope: string, queue?: number) => ({ scope, limits: queue === undefined ? {} : { queue } });
+  const budget = (scope: string, queue?: number) => ({
+    scope,
+    limits: queue === undefined ? {} : { queue },
+  });
 
   it("counts the runs that wait and those that would", () => {
     const [shop, all] = [budget("shop", 2), budget("hooks", 10)];

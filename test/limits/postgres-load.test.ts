@@ -55,10 +55,16 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
   const open = async (): Promise<World> => {
     const dir = mkdtempSync(join(tmpdir(), "rouse-load-"));
     dirs.push(dir);
-    const hooks = { token: TOKEN, limits: LIMITS, mappings: [mapping("full", { runsPerHour: 1 }), mapping("free", LIMITS)] };
+    const hooks = {
+      token: TOKEN,
+      limits: LIMITS,
+      mappings: [mapping("full", { runsPerHour: 1 }), mapping("free", LIMITS)],
+    };
     // More runs ask to start at the same time than there are connections.
     const { agents, ...config } = modelConfig(provider) as { agents: { defaults: object } };
-    Object.assign(config, { agents: { ...agents, defaults: { ...agents.defaults, maxConcurrent: 24 } } });
+    Object.assign(config, {
+      agents: { ...agents, defaults: { ...agents.defaults, maxConcurrent: 24 } },
+    });
     const world = await createWorld({ dir, config: { store: { url }, hooks, ...config } });
     worlds.push(world);
     return world;
@@ -67,7 +73,10 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
   async function stop(): Promise<void> {
     await Promise.all(worlds.splice(0).map((world) => world.stop()));
     for (let left = 1; left > 0;) {
-      const { rows } = await client.query("SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = $1", [schema.name]);
+      const { rows } = await client.query(
+        "SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = $1",
+        [schema.name],
+      );
       left = rows[0].n;
       if (left > 0) await new Promise((done) => setTimeout(done, 20));
     }
@@ -81,7 +90,8 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
     const record = (status: string, more: string): string =>
       `json_build_object('id', '${status}_' || n, 'kind', 'hook', 'mapping', '${status === "parked" ? "full" : "free"}', 'status', '${status}',
         'warnings', '[]'::json, 'restarts', 0, 'createdAt', ${now - HOUR_MS} ${more})::text`;
-    const columns = "INSERT INTO runs (id, session_key, status, created, ended, spec, record, mapping)";
+    const columns =
+      "INSERT INTO runs (id, session_key, status, created, ended, spec, record, mapping)";
     const limit = `json_build_object('scope', 'mapping:full', 'limit', 'runsPerHour', 'until', ${now + HOUR_MS})`;
     await client.query(`SET search_path TO "${schema.name}"`);
     await client.query(
@@ -126,7 +136,9 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
     const pair = [await open(), await open()];
     const asked = provider.requests.length;
     for (let n = 0; n < runs; n += 10) {
-      const posts = Array.from({ length: 10 }, (_, at) => pair[at % 2]?.post("/hooks/free", { n: n + at }));
+      const posts = Array.from({ length: 10 }, (_, at) =>
+        pair[at % 2]?.post("/hooks/free", { n: n + at }),
+      );
       for (const answer of await Promise.all(posts)) expect(answer).toMatchObject({ status: 202 });
     }
     await pair[0]?.until(async () => provider.requests.length === asked + runs);
@@ -162,39 +174,47 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
     };
   }
 
-  it("a start reads a bounded number of rows, and takes no lock that waits", { timeout: 180_000 }, async () => {
-    await fill();
-    const few = await countReadsOf(10);
-    const locks = watchLocks();
-    const many = await countReadsOf(60);
-    const { looks, waits } = await locks.end();
-    expect((many - few) / 50).toBeLessThan(MOST_ROWS);
-    expect(looks).toBeGreaterThan(50);
-    expect(waits).toEqual([]);
-  });
+  it(
+    "a start reads a bounded number of rows, and takes no lock that waits",
+    { timeout: 180_000 },
+    async () => {
+      await fill();
+      const few = await countReadsOf(10);
+      const locks = watchLocks();
+      const many = await countReadsOf(60);
+      const { looks, waits } = await locks.end();
+      expect((many - few) / 50).toBeLessThan(MOST_ROWS);
+      expect(looks).toBeGreaterThan(50);
+      expect(waits).toEqual([]);
+    },
+  );
 
-  it("while no gateway can borrow, hooks are answered, and gateways count as alive", { timeout: 60_000 }, async () => {
-    const [a, b] = [await open(), await open()];
-    expect((await a.post("/hooks/free", { n: 0 })).status).toBe(202);
-    await a.until(async () => provider.requests.length === 1);
-    await client.query(`SET search_path TO "${schema.name}"`);
-    // As a gateway that borrows and stands still.
-    await client.query("BEGIN");
-    await client.query("SELECT 1 FROM budgets FOR UPDATE");
-    const locks = watchLocks();
-    for (let n = 0; n < 60; n++) {
-      const answers = await Promise.all([a, b].map((world) => world.post("/hooks/free", { n })));
-      expect(answers.map(({ status }) => status)).toEqual([202, 202]);
-      expect((await a.admin("/admin/v1/runs?limit=1")).status).toBe(200);
-      expect((await a.get("/readyz")).status).toBe(200);
-      await new Promise((done) => setTimeout(done, 50));
-    }
-    expect((await locks.end()).waits).toEqual([]);
-    const { rows } = await client.query(
-      "SELECT count(*)::int AS alive FROM holders WHERE gateway IS NOT NULL AND seen > clock_timestamp() - interval '5 seconds'",
-    );
-    expect(rows[0].alive).toBe(2);
-    await client.query("COMMIT");
-    await a.until(async () => provider.requests.length === 121);
-  });
+  it(
+    "while no gateway can borrow, hooks are answered, and gateways count as alive",
+    { timeout: 60_000 },
+    async () => {
+      const [a, b] = [await open(), await open()];
+      expect((await a.post("/hooks/free", { n: 0 })).status).toBe(202);
+      await a.until(async () => provider.requests.length === 1);
+      await client.query(`SET search_path TO "${schema.name}"`);
+      // As a gateway that borrows and stands still.
+      await client.query("BEGIN");
+      await client.query("SELECT 1 FROM budgets FOR UPDATE");
+      const locks = watchLocks();
+      for (let n = 0; n < 60; n++) {
+        const answers = await Promise.all([a, b].map((world) => world.post("/hooks/free", { n })));
+        expect(answers.map(({ status }) => status)).toEqual([202, 202]);
+        expect((await a.admin("/admin/v1/runs?limit=1")).status).toBe(200);
+        expect((await a.get("/readyz")).status).toBe(200);
+        await new Promise((done) => setTimeout(done, 50));
+      }
+      expect((await locks.end()).waits).toEqual([]);
+      const { rows } = await client.query(
+        "SELECT count(*)::int AS alive FROM holders WHERE gateway IS NOT NULL AND seen > clock_timestamp() - interval '5 seconds'",
+      );
+      expect(rows[0].alive).toBe(2);
+      await client.query("COMMIT");
+      await a.until(async () => provider.requests.length === 121);
+    },
+  );
 });

@@ -28,7 +28,8 @@ function seed(parked: number, ended: number): void {
   const at = Date.now() - HOUR_MS / 2;
   const run = (status: string, more: string): string =>
     `json_object('id', '${status}_' || n, 'kind', 'hook', 'mapping', 'shop', 'status', '${status}', 'attempts', 0 ${more})`;
-  const numbers = (count: number): string => `WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < ${count})`;
+  const numbers = (count: number): string =>
+    `WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < ${count})`;
   const columns = "INSERT INTO runs (id, session_key, status, created, ended, spec, record)";
   db.exec(
     `${numbers(parked)} ${columns} SELECT 'parked_' || n, 'hook:' || n, 'parked', ${at}, NULL, '{}',
@@ -43,9 +44,16 @@ function seed(parked: number, ended: number): void {
 
 const admit = async (limits: object) => {
   const handle = await openStore({ url: `sqlite:${file()}`, clock: systemClock, log: silent });
-  const budgets = createBudgets(limits, { settings: () => undefined, budgets: [], mappings: [{ id: "shop" }] });
+  const budgets = createBudgets(limits, {
+    settings: () => undefined,
+    budgets: [],
+    mappings: [{ id: "shop" }],
+  });
   const context = () => ({ budgets, agents: { default: { id: "main" } } });
-  return { ...handle, admission: createAdmission({ ...handle, clock: systemClock, log: silent, context }) };
+  return {
+    ...handle,
+    admission: createAdmission({ ...handle, clock: systemClock, log: silent, context }),
+  };
 };
 
 it("what an earlier version has left counts, and its parked runs are released when there is room", async () => {
@@ -66,7 +74,9 @@ it("start and reload read a bounded number of the runs that wait", async () => {
   const get = vi.spyOn(store, "get");
   await admission.recount();
   await admission.recount();
-  const read = (await Promise.all(list.mock.results.map(async ({ value }) => (await value) as unknown[]))).flat();
+  const read = (
+    await Promise.all(list.mock.results.map(async ({ value }) => (await value) as unknown[]))
+  ).flat();
   expect(read.length + get.mock.calls.length).toBeLessThanOrEqual(1000);
   expect(await admission.usage()).toMatchObject([{ usage: { waiting: 20_000 } }]);
   await store.close();

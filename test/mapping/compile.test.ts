@@ -7,7 +7,11 @@ describe("problems are said all at once, each with its path", () => {
   it.each<[object[], string, string]>([
     [[{ id: "a", match: { path: "p" } }], "hooks.mappings[0].messageTemplate", "is required"],
     [[{ id: "a", ...base, textTemplate: "x" }], "hooks.mappings[0].textTemplate", "no effect"],
-    [[{ id: "a", match: { path: "p" }, action: "wake", textTemplate: "t", sessionKey: "x" }], "hooks.mappings[0].sessionKey", "no effect"],
+    [
+      [{ id: "a", match: { path: "p" }, action: "wake", textTemplate: "t", sessionKey: "x" }],
+      "hooks.mappings[0].sessionKey",
+      "no effect",
+    ],
     [
       [
         { id: "a", ...base },
@@ -16,16 +20,32 @@ describe("problems are said all at once, each with its path", () => {
       "hooks.mappings[1].id",
       "is the id of hooks.mappings[0]",
     ],
-    [[{ id: "a", ...base, match: { path: "wake" } }], "hooks.mappings[0].match.path", "belongs to the interface"],
-    [[{ id: "a", ...base, messageTemplate: "{{ x" }], "hooks.mappings[0].messageTemplate", "has no }}"],
-    [[{ id: "a", ...base, messageTemplate: "{{ $foo(x) }}" }], "hooks.mappings[0].messageTemplate", "no function $foo"],
+    [
+      [{ id: "a", ...base, match: { path: "wake" } }],
+      "hooks.mappings[0].match.path",
+      "belongs to the interface",
+    ],
+    [
+      [{ id: "a", ...base, messageTemplate: "{{ x" }],
+      "hooks.mappings[0].messageTemplate",
+      "has no }}",
+    ],
+    [
+      [{ id: "a", ...base, messageTemplate: "{{ $foo(x) }}" }],
+      "hooks.mappings[0].messageTemplate",
+      "no function $foo",
+    ],
     [[{ id: "a", ...base, agentId: "mian" }], "hooks.mappings[0].agentId", 'Did you mean "main"?'],
     [[{ id: "a", ...base, channel: "pigeon" }], "hooks.mappings[0].channel", "names no channel"],
     [[{ id: "a", ...base, model: "x" }], "hooks.mappings[0].model", "is no model"],
     [[{ id: "a", ...base, thinking: "lots" }], "hooks.mappings[0].thinking", "use one of"],
     [[{ id: "a", ...base, sessionKey: "main" }], "hooks.mappings[0].sessionKey", "cannot reach"],
     [[{ id: "a", ...base, methods: ["GET"] }], "hooks.mappings[0].dedupeKey", "is required"],
-    [[{ id: "a", ...base, auth: { token: "short" } }], "hooks.mappings[0].auth.token", "at least 16"],
+    [
+      [{ id: "a", ...base, auth: { token: "short" } }],
+      "hooks.mappings[0].auth.token",
+      "at least 16",
+    ],
     [
       [
         { id: "a", ...base, maxBodyBytes: 1 },
@@ -34,8 +54,16 @@ describe("problems are said all at once, each with its path", () => {
       "hooks.mappings[1].maxBodyBytes",
       "differs from hooks.mappings[0]",
     ],
-    [[{ id: "a", ...base, validate: { type: "nonsense" } }], "hooks.mappings[0].validate", "no valid JSON Schema"],
-    [[{ id: "a", ...base, validate: { $ref: "https://elsewhere.example/x.json" } }], "hooks.mappings[0].validate", "elsewhere"],
+    [
+      [{ id: "a", ...base, validate: { type: "nonsense" } }],
+      "hooks.mappings[0].validate",
+      "no valid JSON Schema",
+    ],
+    [
+      [{ id: "a", ...base, validate: { $ref: "https://elsewhere.example/x.json" } }],
+      "hooks.mappings[0].validate",
+      "elsewhere",
+    ],
     [[{ id: "a", ...base, forEach: "x[" }], "hooks.mappings[0].forEach", "JSONata"],
   ])("%j", async (mappings, path, message) => {
     const { issues } = await compile({ mappings });
@@ -53,20 +81,45 @@ describe("problems are said all at once, each with its path", () => {
     ["{{a}}:x", ["hook:"], undefined],
     ["api:{{a}}", ["api"], "cannot reach"],
     ["main{{a}}", ["main"], undefined],
-  ])("a session key that no event can use is a problem: %s with %j", async (sessionKey, allowedSessionKeyPrefixes, message) => {
-    const { issues } = await compile({ allowedSessionKeyPrefixes, mappings: [{ id: "a", ...base, sessionKey }] });
-    const found = { path: "hooks.mappings[0].sessionKey", message: expect.stringContaining(message ?? "") };
-    expect(issues).toEqual(message === undefined ? [] : [found]);
-  });
+  ])(
+    "a session key that no event can use is a problem: %s with %j",
+    async (sessionKey, allowedSessionKeyPrefixes, message) => {
+      const { issues } = await compile({
+        allowedSessionKeyPrefixes,
+        mappings: [{ id: "a", ...base, sessionKey }],
+      });
+      const found = {
+        path: "hooks.mappings[0].sessionKey",
+        message: expect.stringContaining(message ?? ""),
+      };
+      expect(issues).toEqual(message === undefined ? [] : [found]);
+    },
+  );
 
   it("the session keys of a preset are held against the prefixes as well, one problem for each prefix", async () => {
-    const hooks = { allowedSessionKeyPrefixes: ["team:"], presets: [{ use: "github", auth: "token" }, "gmail"] };
+    const hooks = {
+      allowedSessionKeyPrefixes: ["team:"],
+      presets: [{ use: "github", auth: "token" }, "gmail"],
+    };
     const { issues } = await compile(hooks);
     expect(issues).toEqual([
-      { path: "preset github: mappings[0].sessionKey", message: expect.stringContaining('"hook:github:"') },
-      { path: "preset gmail: mappings[0].sessionKey", message: expect.stringContaining("hooks.mappingsDir") },
+      {
+        path: "preset github: mappings[0].sessionKey",
+        message: expect.stringContaining('"hook:github:"'),
+      },
+      {
+        path: "preset gmail: mappings[0].sessionKey",
+        message: expect.stringContaining("hooks.mappingsDir"),
+      },
     ]);
-    expect((await compile({ ...hooks, allowedSessionKeyPrefixes: ["team:", "hook:github:", "hook:gmail:"] })).issues).toEqual([]);
+    expect(
+      (
+        await compile({
+          ...hooks,
+          allowedSessionKeyPrefixes: ["team:", "hook:github:", "hook:gmail:"],
+        })
+      ).issues,
+    ).toEqual([]);
   });
 
   it("names unknown presets and broken files", async () => {
@@ -75,39 +128,68 @@ describe("problems are said all at once, each with its path", () => {
       {
         "mappings/a.json": "{",
         "mappings/b.json": '{"id":"b","mappings":[{"id":"x","matsch":{}}]}',
-        "mappings/c.json5": "{ id: 'c', mappings: [{ id: 'y', match: { path: 'c', path: 'd' }, messageTemplate: 'm' }] }",
+        "mappings/c.json5":
+          "{ id: 'c', mappings: [{ id: 'y', match: { path: 'c', path: 'd' }, messageTemplate: 'm' }] }",
       },
     );
     expect(issues).toEqual([
-      expect.objectContaining({ path: "mappings/a.json", message: expect.stringContaining("JSON5 at line 1") }),
-      { path: "mappings/b.json: mappings[0].matsch", message: 'is not known. Did you mean "match"?' },
-      { path: "mappings/c.json5: mappings[0].match.path", message: expect.stringMatching(/twice: at line 1, column 43 and .*column 54/) },
-      { path: "hooks.presets[0]", message: 'there is no preset of this name. Did you mean "github"?' },
+      expect.objectContaining({
+        path: "mappings/a.json",
+        message: expect.stringContaining("JSON5 at line 1"),
+      }),
+      {
+        path: "mappings/b.json: mappings[0].matsch",
+        message: 'is not known. Did you mean "match"?',
+      },
+      {
+        path: "mappings/c.json5: mappings[0].match.path",
+        message: expect.stringMatching(/twice: at line 1, column 43 and .*column 54/),
+      },
+      {
+        path: "hooks.presets[0]",
+        message: 'there is no preset of this name. Did you mean "github"?',
+      },
     ]);
   });
 });
 
 describe("which mapping runs", () => {
-  const named = (id: string, more: object = {}) => ({ id, match: { path: "p" }, messageTemplate: id, ...more });
+  const named = (id: string, more: object = {}) => ({
+    id,
+    match: { path: "p" },
+    messageTemplate: id,
+    ...more,
+  });
   const ran = async (hooks: object, files: Record<string, string>, payload: object, more = {}) => {
     const { set, issues } = await compile(hooks, files);
     expect(issues).toEqual([]);
     const outcome = await set.run(input("p", payload, more));
-    return outcome.kind === "actions" ? outcome.results.map((result) => result.ok && result.draft.mapping) : outcome.kind;
+    return outcome.kind === "actions"
+      ? outcome.results.map((result) => result.ok && result.draft.mapping)
+      : outcome.kind;
   };
 
   it("the first that matches: config, then files by name, then presets", async () => {
     const files = {
       "mappings/2.json": JSON.stringify({ id: "f2", mappings: [named("two")] }),
-      "mappings/1.json": JSON.stringify({ id: "f1", mappings: [named("one", { match: { path: "p", payload: { a: 1 } } })] }),
+      "mappings/1.json": JSON.stringify({
+        id: "f1",
+        mappings: [named("one", { match: { path: "p", payload: { a: 1 } } })],
+      }),
     };
-    expect(await ran({ mappings: [named("own", { match: { path: "p", payload: { a: 0 } } })] }, files, { a: 0 })).toEqual(["own"]);
+    expect(
+      await ran({ mappings: [named("own", { match: { path: "p", payload: { a: 0 } } })] }, files, {
+        a: 0,
+      }),
+    ).toEqual(["own"]);
     expect(await ran({}, files, { a: 1 })).toEqual(["one"]);
     expect(await ran({}, files, { a: 2 })).toEqual(["two"]);
   });
 
   it("the next ones too after `continue`", async () => {
-    expect(await ran({ mappings: [named("a", { continue: true }), named("b"), named("c")] }, {}, {})).toEqual(["a", "b"]);
+    expect(
+      await ran({ mappings: [named("a", { continue: true }), named("b"), named("c")] }, {}, {}),
+    ).toEqual(["a", "b"]);
   });
 
   it("one without a path only for what came in by the hook token", async () => {
@@ -118,7 +200,9 @@ describe("which mapping runs", () => {
 
   it("the same one with many mappings as with few", async () => {
     const mappings = Array.from({ length: 300 }, (_, index) =>
-      named(`m${index}`, { match: { path: "p", payload: { kind: `k${index % 150}`, action: "x" } } }),
+      named(`m${index}`, {
+        match: { path: "p", payload: { kind: `k${index % 150}`, action: "x" } },
+      }),
     );
     expect(await ran({ mappings }, {}, { kind: "k149", action: "x" })).toEqual(["m149"]);
     expect(await ran({ mappings }, {}, { kind: "k149", action: "y" })).toBe("unmatched");
@@ -143,7 +227,9 @@ describe("the id of a mapping that has none", () => {
   });
 
   it("is never one that is given, in whatever file and order", async () => {
-    const files = { "mappings/x.json": JSON.stringify({ id: "x", mappings: [to("other", "alerts"), to("any")] }) };
+    const files = {
+      "mappings/x.json": JSON.stringify({ id: "x", mappings: [to("other", "alerts"), to("any")] }),
+    };
     const mappings = [to("alerts"), to("github.push"), to()];
     expect(await idsOf({ mappings, presets: [{ use: "github", auth: "token" }] }, files)).toEqual([
       "alerts#2",
@@ -156,7 +242,9 @@ describe("the id of a mapping that has none", () => {
 
   it("stays when mappings of other paths and ids are added before and behind it", async () => {
     const before = await idsOf({ mappings: [to("alerts"), to("alerts"), to()] });
-    const ids = await idsOf({ mappings: [to("new"), to("alerts"), to("x", "given"), to("alerts"), to(), to("last")] });
+    const ids = await idsOf({
+      mappings: [to("new"), to("alerts"), to("x", "given"), to("alerts"), to(), to("last")],
+    });
     expect(ids).toEqual(expect.arrayContaining(before));
   });
 });
@@ -165,18 +253,30 @@ describe("outcomes", () => {
   it("says which mapping came nearest, never the expected value", async () => {
     const { set } = await compile({
       mappings: [
-        { id: "a", match: { path: "p", payload: { x: "secret-value", y: 1 } }, messageTemplate: "m" },
+        {
+          id: "a",
+          match: { path: "p", payload: { x: "secret-value", y: 1 } },
+          messageTemplate: "m",
+        },
         { id: "b", match: { path: "p", payload: { y: 1, z: "other" } }, messageTemplate: "m" },
       ],
     });
-    expect(await set.run(input("p", { y: 1 }))).toEqual({ kind: "unmatched", nearest: { mapping: "a", condition: "match.payload.x" } });
+    expect(await set.run(input("p", { y: 1 }))).toEqual({
+      kind: "unmatched",
+      nearest: { mapping: "a", condition: "match.payload.x" },
+    });
   });
 
   it("validates bodies, with the paths of ajv", async () => {
     const validate = {
       type: "object",
       required: ["id"],
-      properties: { items: { type: "array", items: { type: "object", properties: { n: { type: "number", minimum: 1 } } } } },
+      properties: {
+        items: {
+          type: "array",
+          items: { type: "object", properties: { n: { type: "number", minimum: 1 } } },
+        },
+      },
     };
     const { set } = await compile({ mappings: [{ id: "a", ...base, validate }] });
     expect(await set.run(input("p", { items: [{ n: 0 }] }))).toMatchObject({
@@ -187,22 +287,35 @@ describe("outcomes", () => {
   });
 
   it("lets items stand alone, and runs nothing of too many", async () => {
-    const mappings = [{ id: "a", match: { path: "p" }, forEach: "items", messageTemplate: "{{item.text}}" }];
+    const mappings = [
+      { id: "a", match: { path: "p" }, forEach: "items", messageTemplate: "{{item.text}}" },
+    ];
     const { set } = await compile({ maxActions: 3, mappings });
     expect(await set.run(input("p", { items: [{ text: "x" }, {}, { text: "z" }] }))).toMatchObject({
       kind: "actions",
       list: true,
       results: [{ ok: true }, { ok: false, failure: { code: "mapping_incomplete" } }, { ok: true }],
     });
-    expect(await set.run(input("p", { items: [1, 2, 3, 4] }))).toMatchObject({ kind: "rejected", failure: { code: "too_many_actions" } });
-    expect(await set.run(input("p", { items: { text: "one" } }))).toMatchObject({ kind: "actions", list: true });
+    expect(await set.run(input("p", { items: [1, 2, 3, 4] }))).toMatchObject({
+      kind: "rejected",
+      failure: { code: "too_many_actions" },
+    });
+    expect(await set.run(input("p", { items: { text: "one" } }))).toMatchObject({
+      kind: "actions",
+      list: true,
+    });
     expect(await set.run(input("p", {}))).toMatchObject({ kind: "skipped" });
   });
 
   it("refuses what is empty, and with `strict` what is missing", async () => {
     const { set } = await compile({
       mappings: [
-        { id: "s", match: { path: "p", payload: { s: true } }, strict: true, messageTemplate: "x {{gone.away}}" },
+        {
+          id: "s",
+          match: { path: "p", payload: { s: true } },
+          strict: true,
+          messageTemplate: "x {{gone.away}}",
+        },
         { id: "a", match: { path: "p" }, messageTemplate: "{{gone}}" },
       ],
     });
@@ -214,7 +327,12 @@ describe("outcomes", () => {
     const outcome = await set.run(input("p", {}));
     expect(outcome).toMatchObject({
       kind: "actions",
-      results: [{ ok: false, failure: { code: "mapping_incomplete", message: expect.stringContaining("message") } }],
+      results: [
+        {
+          ok: false,
+          failure: { code: "mapping_incomplete", message: expect.stringContaining("message") },
+        },
+      ],
     });
   });
 
@@ -226,7 +344,11 @@ describe("outcomes", () => {
       { id: "f", match: { path: "p" }, forEach: "$number('x')", messageTemplate: "m" },
     ]) {
       const { set } = await compile({ mappings: [broken, later] });
-      expect(await set.run(input("p", {}))).toMatchObject({ kind: "failed", mapping: broken.id, failure: { code: "mapping_failed" } });
+      expect(await set.run(input("p", {}))).toMatchObject({
+        kind: "failed",
+        mapping: broken.id,
+        failure: { code: "mapping_failed" },
+      });
     }
   });
 });

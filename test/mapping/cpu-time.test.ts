@@ -4,11 +4,21 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import type { CpuClock } from "../../src/mapping/cpu-time.ts";
-import { compileExpression, evaluateOutside, type JsonataRunner } from "../../src/mapping/expression.ts";
+import {
+  compileExpression,
+  evaluateOutside,
+  type JsonataRunner,
+} from "../../src/mapping/expression.ts";
 import { createTransformPool } from "../../src/mapping/transform-pool.ts";
 import { confinedTo } from "./world.ts";
 
-const scope = { payload: { a: "x", rows: [1, 2, 3, 4, 5, 6, 7, 8] }, headers: {}, query: {}, path: "p", now: 0 };
+const scope = {
+  payload: { a: "x", rows: [1, 2, 3, 4, 5, 6, 7, 8] },
+  headers: {},
+  query: {},
+  path: "p",
+  now: 0,
+};
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 
@@ -117,7 +127,10 @@ describe("the processor time of an expression", () => {
     const before = machine.cpu;
     await second.run();
     expect(machine.cpu - before).toBeGreaterThan(5);
-    expect([alone, ...(await Promise.all([first.run(), second.run(), first.run(), second.run()]))]).toEqual(Array(5).fill("inside"));
+    expect([
+      alone,
+      ...(await Promise.all([first.run(), second.run(), first.run(), second.run()])),
+    ]).toEqual(Array(5).fill("inside"));
     expect(await first.run()).toBe("inside");
   });
 

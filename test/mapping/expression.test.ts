@@ -1,7 +1,11 @@
 import fc from "fast-check";
 import jsonata from "jsonata";
 import { describe, expect, it } from "vitest";
-import { compileExpression, evaluateOutside, type JsonataRunner } from "../../src/mapping/expression.ts";
+import {
+  compileExpression,
+  evaluateOutside,
+  type JsonataRunner,
+} from "../../src/mapping/expression.ts";
 import { compileGuarded } from "../../src/mapping/jsonata-sandbox.ts";
 import { parsePath, readPath, type TemplateContext } from "../../src/mapping/template-context.ts";
 import { compileRegex } from "../../src/mapping/regex.ts";
@@ -29,7 +33,11 @@ describe("plain paths", () => {
   const tree: fc.Memo<unknown> = fc.memo((n) =>
     n <= 1
       ? fc.oneof(fc.string({ maxLength: 3 }), fc.integer(), fc.boolean(), fc.constant(null))
-      : fc.oneof(fc.dictionary(name, tree(n - 1), { maxKeys: 3 }), fc.array(tree(n - 1), { maxLength: 3 }), tree(1)),
+      : fc.oneof(
+          fc.dictionary(name, tree(n - 1), { maxKeys: 3 }),
+          fc.array(tree(n - 1), { maxLength: 3 }),
+          tree(1),
+        ),
   );
   const step = fc
     .tuple(name, fc.option(fc.integer({ min: -2, max: 2 }), { nil: undefined }))
@@ -38,13 +46,17 @@ describe("plain paths", () => {
 
   it("read what JSONata reads, arrays included", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.dictionary(name, tree(4), { maxKeys: 3 }), path, async (value, source) => {
-        const ours = readPath(parsePath(source) ?? [], value);
-        const theirs: unknown = await jsonata(source).evaluate(value);
-        expect(ours === undefined ? undefined : JSON.parse(JSON.stringify(ours))).toEqual(
-          theirs === undefined ? undefined : JSON.parse(JSON.stringify(theirs)),
-        );
-      }),
+      fc.asyncProperty(
+        fc.dictionary(name, tree(4), { maxKeys: 3 }),
+        path,
+        async (value, source) => {
+          const ours = readPath(parsePath(source) ?? [], value);
+          const theirs: unknown = await jsonata(source).evaluate(value);
+          expect(ours === undefined ? undefined : JSON.parse(JSON.stringify(ours))).toEqual(
+            theirs === undefined ? undefined : JSON.parse(JSON.stringify(theirs)),
+          );
+        },
+      ),
       { numRuns: 1500 },
     );
   });
@@ -58,33 +70,67 @@ describe("plain paths", () => {
     [{ a: [{ b: [[]] }] }, "a.b[0]", []],
     [{ a: [{ b: [{ c: 1 }] }] }, "a.b.c", 1],
   ])("of %j read %s as JSONata does", async (value, source, wanted) => {
-    expect([readPath(parsePath(source) ?? [], value), await jsonata(source).evaluate(value)]).toEqual([wanted, wanted]);
+    expect([
+      readPath(parsePath(source) ?? [], value),
+      await jsonata(source).evaluate(value),
+    ]).toEqual([wanted, wanted]);
   });
 
-  it.each(["__proto__", "constructor", "prototype", "a.__proto__", "a.constructor.name", "toString"])(
-    "finds nothing under %s",
-    async (source) => {
-      expect(await evaluate(source, { a: {} })).toEqual({ ok: true, value: undefined });
-    },
-  );
+  it.each([
+    "__proto__",
+    "constructor",
+    "prototype",
+    "a.__proto__",
+    "a.constructor.name",
+    "toString",
+  ])("finds nothing under %s", async (source) => {
+    expect(await evaluate(source, { a: {} })).toEqual({ ok: true, value: undefined });
+  });
 
   it("may hold dashes, and tell root names from the payload's", async () => {
     const compiled = compileExpression("headers.x-event");
     if (!compiled.ok) throw new Error(compiled.message);
-    expect(await compiled.expression.evaluate(scope({ headers: "mine" }, { headers: { "x-event": "push" } }))).toEqual({
+    expect(
+      await compiled.expression.evaluate(
+        scope({ headers: "mine" }, { headers: { "x-event": "push" } }),
+      ),
+    ).toEqual({
       ok: true,
       value: "push",
     });
-    expect(await evaluate("payload.messages[0].subject", { messages: [{ subject: "s" }] })).toEqual({ ok: true, value: "s" });
-    expect(await evaluate("messages[0].subject", { messages: [{ subject: "s" }] })).toEqual({ ok: true, value: "s" });
+    expect(await evaluate("payload.messages[0].subject", { messages: [{ subject: "s" }] })).toEqual(
+      { ok: true, value: "s" },
+    );
+    expect(await evaluate("messages[0].subject", { messages: [{ subject: "s" }] })).toEqual({
+      ok: true,
+      value: "s",
+    });
   });
 });
 
 describe("expressions around a field that may be missing", () => {
   const value = fc.oneof(
-    fc.constantFrom<unknown>("", "x", "a'b", "1", 0, -1, 7, 1.5, 1e21, 0.1 + 0.2, true, false, null, [], ["x"], ["", 0], {}, { c: "x" }, [
-      { c: 1 },
-    ]),
+    fc.constantFrom<unknown>(
+      "",
+      "x",
+      "a'b",
+      "1",
+      0,
+      -1,
+      7,
+      1.5,
+      1e21,
+      0.1 + 0.2,
+      true,
+      false,
+      null,
+      [],
+      ["x"],
+      ["", 0],
+      {},
+      { c: "x" },
+      [{ c: 1 }],
+    ),
     fc.string({ maxLength: 3 }),
   );
   const operands = [
@@ -105,7 +151,9 @@ describe("expressions around a field that may be missing", () => {
     "false",
     "null",
   ];
-  const { expression } = fc.letrec<Record<"expression" | "choice" | "comparison" | "text" | "operand", string>>((tie) => ({
+  const { expression } = fc.letrec<
+    Record<"expression" | "choice" | "comparison" | "text" | "operand", string>
+  >((tie) => ({
     operand: fc.oneof(
       { maxDepth: 3 },
       fc.constantFrom(...operands),
@@ -115,30 +163,41 @@ describe("expressions around a field that may be missing", () => {
     comparison: fc.oneof(
       { maxDepth: 3 },
       tie("text"),
-      fc.tuple(tie("text"), fc.constantFrom(" = ", "!="), tie("text")).map((pieces) => pieces.join("")),
+      fc
+        .tuple(tie("text"), fc.constantFrom(" = ", "!="), tie("text"))
+        .map((pieces) => pieces.join("")),
     ),
     choice: fc.oneof(
       { maxDepth: 3 },
       tie("comparison"),
-      fc.tuple(tie("comparison"), tie("expression")).map(([value, other]) => `${value} ?: ${other}`),
+      fc
+        .tuple(tie("comparison"), tie("expression"))
+        .map(([value, other]) => `${value} ?: ${other}`),
     ),
     expression: fc.oneof(
       { maxDepth: 3 },
       tie("choice"),
-      fc.tuple(tie("choice"), tie("expression"), tie("expression")).map(([condition, then, other]) => `${condition} ? ${then} : ${other}`),
+      fc
+        .tuple(tie("choice"), tie("expression"), tie("expression"))
+        .map(([condition, then, other]) => `${condition} ? ${then} : ${other}`),
     ),
   }));
 
   it("give what JSONata gives", async () => {
     let taken = 0;
     await fc.assert(
-      fc.asyncProperty(fc.record({ a: value, b: value }, { requiredKeys: [] }), expression, async (payload, source) => {
-        const compiled = compileShortcut(source);
-        expect(compiled).toBeDefined();
-        const ours = compiled?.(scope(payload));
-        if (ours) taken++;
-        if (ours) expect(ours).toEqual({ ok: true, value: await jsonata(source).evaluate(payload) });
-      }),
+      fc.asyncProperty(
+        fc.record({ a: value, b: value }, { requiredKeys: [] }),
+        expression,
+        async (payload, source) => {
+          const compiled = compileShortcut(source);
+          expect(compiled).toBeDefined();
+          const ours = compiled?.(scope(payload));
+          if (ours) taken++;
+          if (ours)
+            expect(ours).toEqual({ ok: true, value: await jsonata(source).evaluate(payload) });
+        },
+      ),
       { numRuns: 1500 },
     );
     expect(taken).toBeGreaterThan(500);
@@ -172,7 +231,11 @@ describe("JSONata", () => {
     // Without the turns that expressions take.
     const guarded = compileGuarded("items.(x & $$.id)", 1000);
     if (!guarded.ok) throw new Error(guarded.message);
-    const results = await Promise.all(["A", "B", "C"].map((id) => guarded.compiled.evaluate({ id, items: [{ x: 1 }, { x: 2 }] }, 0)));
+    const results = await Promise.all(
+      ["A", "B", "C"].map((id) =>
+        guarded.compiled.evaluate({ id, items: [{ x: 1 }, { x: 2 }] }, 0),
+      ),
+    );
     expect(results).toEqual([
       ["1A", "2A"],
       ["1B", "2B"],
@@ -196,12 +259,24 @@ describe("JSONata", () => {
   it.each([
     ["$match(a, /^(a+)+$/)", { a: `${"a".repeat(28)}!` }],
     ["$length($pad('x', 100000000))", {}],
-    ["($f := function($s, $n) { $n = 0 ? $s : $f($s & $s, $n - 1) }; $length($f('xxxxxxxxxx', 24)))", {}],
-    ["$join([1..20000].('xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'))", {}],
+    [
+      "($f := function($s, $n) { $n = 0 ? $s : $f($s & $s, $n - 1) }; $length($f('xxxxxxxxxx', 24)))",
+      {},
+    ],
+    [
+      "$join([1..20000].('xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'))",
+      {},
+    ],
     ["($f := function() { $f() }; $f())", {}],
     ["$count([1..1000000000])", {}],
-    ["($f := function($a, $n) { $n = 0 ? $a : $f($append($a, $a), $n - 1) }; $count($f([1,2,3], 26)))", {}],
-    ["($f := function($s, $n) { $n = 0 ? $s : $f($s & $s, $n - 1) }; $string([1..20000].($f('xxxxxxxxxx', 12))))", {}],
+    [
+      "($f := function($a, $n) { $n = 0 ? $a : $f($append($a, $a), $n - 1) }; $count($f([1,2,3], 26)))",
+      {},
+    ],
+    [
+      "($f := function($s, $n) { $n = 0 ? $s : $f($s & $s, $n - 1) }; $string([1..20000].($f('xxxxxxxxxx', 12))))",
+      {},
+    ],
     [`(${DOUBLE_LIST} $keys($g({'a': 1}, 23)))`, {}],
     [`(${DOUBLE_LIST} $clone($g(1, 23)))`, {}],
     [`(${DOUBLE_LIST} $g(1, 26) = $g(1, 26))`, {}],
@@ -249,7 +324,8 @@ describe("JSONata", () => {
     const compiled = compileExpression("$count($split(a, /x/))", { runner });
     if (!compiled.ok) throw new Error(compiled.message);
     const results = [];
-    for (let i = 0; i < 5; i++) results.push(await compiled.expression.evaluate(scope({ a: "x".repeat(900_000) })));
+    for (let i = 0; i < 5; i++)
+      results.push(await compiled.expression.evaluate(scope({ a: "x".repeat(900_000) })));
     expect(results.at(-1)).toEqual({ ok: true, value: "outside" });
     expect((await compiled.expression.evaluate(scope({ a: "x" }))).ok).toBe(true);
   });
@@ -299,7 +375,11 @@ describe("JSONata", () => {
     "$reduce(rows.n, function($l, $r) { $l + $r })",
     "a ~> $uppercase ~> $length",
   ])("%s gives what JSONata gives", async (source) => {
-    const data = { a: "Hello wörld 😀", list: ["x", "y"], rows: [3, 1, 2].map((n) => ({ kind: "same", n })) };
+    const data = {
+      a: "Hello wörld 😀",
+      list: ["x", "y"],
+      rows: [3, 1, 2].map((n) => ({ kind: "same", n })),
+    };
     const theirs: unknown = await jsonata(source).evaluate(data);
     expect(await evaluate(source, data)).toEqual({
       ok: true,
@@ -321,12 +401,16 @@ describe("JSONata", () => {
     if (!result.ok) throw new Error(result.message);
     (result.value as { copy: { n: number } }).copy.n = 2;
     expect(payload.list[0]?.n).toBe(1);
-    expect(Object.keys(((await evaluate("list[]", payload)) as { value: object }).value)).toEqual(["0"]);
+    expect(Object.keys(((await evaluate("list[]", payload)) as { value: object }).value)).toEqual([
+      "0",
+    ]);
   });
 });
 
 describe("regular expressions", () => {
-  it.each(["(a)\\1", "(?<=x)y", "(?!x)y", "("])("refuses %s", (source) => expect(compileRegex(source).ok).toBe(false));
+  it.each(["(a)\\1", "(?<=x)y", "(?!x)y", "("])("refuses %s", (source) =>
+    expect(compileRegex(source).ok).toBe(false),
+  );
   it("are linear", () => {
     const compiled = compileRegex("^(a+)+$");
     if (!compiled.ok) throw new Error(compiled.message);
@@ -345,7 +429,9 @@ describe("templates", () => {
   }
 
   it("tells the operator's words from what came in", async () => {
-    expect(await render("Order {{id}} by {{ name }}{{x}}!", { id: 7, name: "Ann", x: true })).toEqual({
+    expect(
+      await render("Order {{id}} by {{ name }}{{x}}!", { id: 7, name: "Ann", x: true }),
+    ).toEqual({
       ok: true,
       missing: [],
       empty: [],
@@ -366,14 +452,20 @@ describe("templates", () => {
   });
 
   it("finds the end of an expression past quotes and braces", async () => {
-    expect(plainText((await render("{{ '}}' & $string({'a': {'b': 1}}) }}!", {})).parts)).toBe('}}{"a":{"b":1}}!');
+    expect(plainText((await render("{{ '}}' & $string({'a': {'b': 1}}) }}!", {})).parts)).toBe(
+      '}}{"a":{"b":1}}!',
+    );
   });
 
   it("encodes colons where the text is a session key", async () => {
-    expect(plainText((await render("hook:{{a}}", { a: "x:y%" }, true)).parts)).toBe("hook:x%3Ay%25");
+    expect(plainText((await render("hook:{{a}}", { a: "x:y%" }, true)).parts)).toBe(
+      "hook:x%3Ay%25",
+    );
   });
 
-  it.each(["{{ a", "{{ }}", "{{ a b c( }}"])("refuses %s", (source) => expect(compileTemplate(source).ok).toBe(false));
+  it.each(["{{ a", "{{ }}", "{{ a b c( }}"])("refuses %s", (source) =>
+    expect(compileTemplate(source).ok).toBe(false),
+  );
 
   it("is rendered at once where all expressions are plain paths", () => {
     const compiled = compileTemplate("{{a}} {{b.c}}");

@@ -8,13 +8,25 @@ import { scale } from "../soak.ts";
 /** Keeps a core busy. */
 const SPIN = "for (let n = 0; ; n++) Math.sqrt(n);";
 const EVALUATIONS = scale(5_000, 50_000);
-const PLAIN = ["$uppercase(a) & '!'", "$count(rows[$ > 2])", "$join(rows.$string(), ', ')", "$sum(rows) > 10 and $contains(a, 'x')"];
-const scope = { payload: { a: "xyz", rows: [1, 2, 3, 4, 5, 6, 7, 8] }, headers: {}, query: {}, path: "p", now: 0 };
+const PLAIN = [
+  "$uppercase(a) & '!'",
+  "$count(rows[$ > 2])",
+  "$join(rows.$string(), ', ')",
+  "$sum(rows) > 10 and $contains(a, 'x')",
+];
+const scope = {
+  payload: { a: "xyz", rows: [1, 2, 3, 4, 5, 6, 7, 8] },
+  headers: {},
+  query: {},
+  path: "p",
+  now: 0,
+};
 
 const spinning: Worker[] = [];
 beforeAll(() => {
   // Twice as many as there are cores: this thread stands still time and again.
-  for (let n = 0; n < 2 * availableParallelism(); n++) spinning.push(new Worker(SPIN, { eval: true }));
+  for (let n = 0; n < 2 * availableParallelism(); n++)
+    spinning.push(new Worker(SPIN, { eval: true }));
 });
 afterAll(async () => {
   await Promise.all(spinning.map((worker) => worker.terminate()));
@@ -57,7 +69,9 @@ it(
     for (const expression of plain) await expression.evaluate();
     expect(plain.map(({ outside }) => outside)).toEqual(before);
 
-    const long = compile("($count := function($n) { $n > 200000 ? $n : $count($n + 1) }; $count(0))");
+    const long = compile(
+      "($count := function($n) { $n > 200000 ? $n : $count($n + 1) }; $count(0))",
+    );
     const readings: boolean[] = [];
     for (let n = 0; n < 4; n++) {
       const earlier = long.readings;

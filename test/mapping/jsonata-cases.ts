@@ -47,7 +47,17 @@ export const VALUES: Record<string, unknown> = {
   "empty object": {},
 };
 const ALL = Object.keys(VALUES);
-const SOME = ["missing", "null", "text", "references", "number", "negative", "texts", "objects", "object"];
+const SOME = [
+  "missing",
+  "null",
+  "text",
+  "references",
+  "number",
+  "negative",
+  "texts",
+  "objects",
+  "object",
+];
 const FEW = ["missing", "text", "letter", "number", "negative"];
 
 /** What is no JSON: built-in functions, functions of the expression's own, regular expressions, values that hold them. */
@@ -68,11 +78,44 @@ const FUNCTION_VALUES = [
 /** Ways of calling `$f`, with the kinds that its arguments `a`, `b` and `c` go through. `V` is a value that is no JSON. */
 const WAYS: readonly [ways: readonly string[], kinds: readonly (readonly string[])[]][] = [
   [["$f()", "$string($f)", "$type($f)", "{'f': $f}", "$f($f)", "$f(V)"], []],
-  [["$f(a)", "a.$f()", "a ~> $f", "($p := $f(?); $p(a))", "($g := $f; $g(a))", "$map(a, $f)"], [ALL]],
-  [["($g := $f ~> $type; $g(a))", "a ~> $f ~> $string", "($p := $f(a, ?); $p())", "($p := $f(?, ?); $p(a))"], [SOME]],
-  [["$filter(a, $f)", "$single(a, $f)", "$reduce(a, $f)", "$each(a, $f)", "$sift(a, $f)", "$sort(a, $f)"], [SOME]],
-  [["$map(a, $f(?, 1))", "$map(a, function($v) { $f($v) })", "a[$f()]", "a^($f())", "$replace(a, /l/, $f)"], [SOME]],
-  [["$contains(a, $f)", "[a].{'v': $f(v)}", "$f(V, a)", "a ~> $f(V)", "($p := $f(?, V); $p(a))"], [FEW]],
+  [
+    ["$f(a)", "a.$f()", "a ~> $f", "($p := $f(?); $p(a))", "($g := $f; $g(a))", "$map(a, $f)"],
+    [ALL],
+  ],
+  [
+    [
+      "($g := $f ~> $type; $g(a))",
+      "a ~> $f ~> $string",
+      "($p := $f(a, ?); $p())",
+      "($p := $f(?, ?); $p(a))",
+    ],
+    [SOME],
+  ],
+  [
+    [
+      "$filter(a, $f)",
+      "$single(a, $f)",
+      "$reduce(a, $f)",
+      "$each(a, $f)",
+      "$sift(a, $f)",
+      "$sort(a, $f)",
+    ],
+    [SOME],
+  ],
+  [
+    [
+      "$map(a, $f(?, 1))",
+      "$map(a, function($v) { $f($v) })",
+      "a[$f()]",
+      "a^($f())",
+      "$replace(a, /l/, $f)",
+    ],
+    [SOME],
+  ],
+  [
+    ["$contains(a, $f)", "[a].{'v': $f(v)}", "$f(V, a)", "a ~> $f(V)", "($p := $f(?, V); $p(a))"],
+    [FEW],
+  ],
   [["$f(a, V)"], [SOME]],
   [["$f(a, V, b)"], [["text"], [...FEW, "references"]]],
   [["$f(a, b)"], [ALL, SOME]],

@@ -15,7 +15,13 @@ const EXAMPLES = readFileSync(join(FIXTURES, "examples.txt"), "utf8")
   .split("\n")
   .filter((line) => line !== "" && !line.startsWith("#"));
 
-const scopeOf = (payload: unknown): TemplateContext => ({ payload, headers: {}, query: {}, path: "p", now: NOW });
+const scopeOf = (payload: unknown): TemplateContext => ({
+  payload,
+  headers: {},
+  query: {},
+  path: "p",
+  now: NOW,
+});
 const EXAMPLE_SCOPE = scopeOf(JSON.parse(readFileSync(join(FIXTURES, "data.json"), "utf8")));
 
 /** Renders a result as text. Functions are left out, as JSON has none. */
@@ -29,7 +35,8 @@ type Run = (scope: TemplateContext) => Promise<string>;
 
 /** What the package gives. Errors of JavaScript itself have no code of JSONata's. */
 function theirs(source: string): Run {
-  const fail = (error: unknown): string => `error ${/^[A-Z]\d{4}$/.exec((error as { code?: string }).code ?? "")?.[0] ?? ""}`;
+  const fail = (error: unknown): string =>
+    `error ${/^[A-Z]\d{4}$/.exec((error as { code?: string }).code ?? "")?.[0] ?? ""}`;
   try {
     const expression = jsonata(source);
     return (scope) => expression.evaluate(jsonataInput(scope), {}).then(render, fail);
@@ -39,7 +46,10 @@ function theirs(source: string): Run {
 }
 
 function codeIn(message: string): string {
-  return /\b[A-Z]\d{4}\b/.exec(message)?.[0] ?? (message.startsWith("the expression failed") ? "" : message);
+  return (
+    /\b[A-Z]\d{4}\b/.exec(message)?.[0] ??
+    (message.startsWith("the expression failed") ? "" : message)
+  );
 }
 
 function ours(source: string): Run {
@@ -48,7 +58,9 @@ function ours(source: string): Run {
   return async (scope) => {
     const result = await compiled.expression.evaluate(scope);
     if (result.ok) return render(result.value);
-    return result.message.includes("wörld") ? `a message that quotes the payload: ${result.message}` : `error ${codeIn(result.message)}`;
+    return result.message.includes("wörld")
+      ? `a message that quotes the payload: ${result.message}`
+      : `error ${codeIn(result.message)}`;
   };
 }
 
@@ -68,56 +80,121 @@ describe("JSONata's functions", () => {
   const scopes = new Map<string, TemplateContext>();
   const scopeFor = (kinds: readonly string[]): TemplateContext => {
     const key = kinds.join();
-    const known = scopes.get(key) ?? scopeOf(Object.fromEntries(kinds.map((kind, index) => ["abc"[index], VALUES[kind]])));
+    const known =
+      scopes.get(key) ??
+      scopeOf(Object.fromEntries(kinds.map((kind, index) => ["abc"[index], VALUES[kind]])));
     scopes.set(key, known);
     return known;
   };
 
-  it.each(FUNCTIONS)("$%s gives what the package gives, whatever and however it is called", async (name) => {
-    const differences: string[] = [];
-    let [source, own, other] = ["", ours("1"), theirs("1")];
-    for (const call of callsOf(name)) {
-      if (call.source !== source) [source, own, other] = [call.source, ours(call.source), theirs(call.source)];
-      const scope = scopeFor(call.kinds);
-      const [given, wanted] = [await own(scope), await other(scope)];
-      if (given !== wanted) differences.push(`${source} of ${call.kinds.join(", ")}: ${given} instead of ${wanted}`);
-    }
-    expect(differences.slice(0, 20)).toEqual([]);
-  });
+  it.each(FUNCTIONS)(
+    "$%s gives what the package gives, whatever and however it is called",
+    async (name) => {
+      const differences: string[] = [];
+      let [source, own, other] = ["", ours("1"), theirs("1")];
+      for (const call of callsOf(name)) {
+        if (call.source !== source)
+          [source, own, other] = [call.source, ours(call.source), theirs(call.source)];
+        const scope = scopeFor(call.kinds);
+        const [given, wanted] = [await own(scope), await other(scope)];
+        if (given !== wanted)
+          differences.push(`${source} of ${call.kinds.join(", ")}: ${given} instead of ${wanted}`);
+      }
+      expect(differences.slice(0, 20)).toEqual([]);
+    },
+  );
 });
 
 describe("the examples of JSONata's documentation", () => {
-  it.each(EXAMPLES)("%s", async (source) => expect(await ours(source)(EXAMPLE_SCOPE)).toBe(await theirs(source)(EXAMPLE_SCOPE)));
+  it.each(EXAMPLES)("%s", async (source) =>
+    expect(await ours(source)(EXAMPLE_SCOPE)).toBe(await theirs(source)(EXAMPLE_SCOPE)),
+  );
 });
 
 const LONG = "x".repeat(1001);
 /** What differs: an expression, why, and what we give instead. */
 const DIFFERENCES: readonly [source: string, reason: string, given: string, payload?: object][] = [
-  ["$eval('1 + 1')", "it would run a source that was not checked when the config was loaded", "$eval is not available here"],
+  [
+    "$eval('1 + 1')",
+    "it would run a source that was not checked when the config was loaded",
+    "$eval is not available here",
+  ],
   ["$random() < 2", "a replayed event must give the same result", "$random is not available here"],
-  ["$count($shuffle([1, 2]))", "a replayed event must give the same result", "$shuffle is not available here"],
+  [
+    "$count($shuffle([1, 2]))",
+    "a replayed event must give the same result",
+    "$shuffle is not available here",
+  ],
   ["$nope(1)", "an unknown function is an error of the config", "there is no function $nope."],
   ["$parseJson('[1]')", "JSONata has no function that parses JSON", "[1]"],
   ["$formatMoney(2200, 'eur')", "JSONata has no function for amounts of money", '"22.00 EUR"'],
   ["$formatPairs({'a': 1})", "JSONata has no function for the members of an object", '"a=1"'],
   ["$match('ab', /a(?=b)/).match", "lookaround has no linear time", "lookahead"],
   ["$match('aa', /(a)\\1/).match", "backreferences have no linear time", "backreferences"],
-  ["$replace(a, /a.b/, '*')", "a regular expression reads whole characters, not halves of pairs", '"*"', { a: "a😀b" }],
+  [
+    "$replace(a, /a.b/, '*')",
+    "a regular expression reads whole characters, not halves of pairs",
+    '"*"',
+    { a: "a😀b" },
+  ],
   ["$match(a, /.+/).match", "only a line feed ends a line", '"a\\rb"', { a: "a\rb" }],
   ["$match('', /(a*)*/).groups", "a group that may be empty is tried once, even on nothing", '""'],
   ["$contains('a', /\\p{L}/)", "classes of Unicode need no flag", "true"],
   ["$pad('x', 1000001) ~> $length", "bound of a text", "more than a million characters"],
-  ["$length($join([1..20].($$.a)))", "bound of a text", "more than a million characters", { a: "x".repeat(60_000) }],
-  ["$length($replace(a, 'x', b))", "bound of a text", "more than a million characters", { a: LONG, b: LONG }],
-  ["$length($replace(a, /x/, b))", "bound of a text", "more than a million characters", { a: LONG, b: LONG }],
-  ["$length($string([1..20].($$.a)))", "bound of a text", "more than a million characters", { a: "x".repeat(60_000) }],
+  [
+    "$length($join([1..20].($$.a)))",
+    "bound of a text",
+    "more than a million characters",
+    { a: "x".repeat(60_000) },
+  ],
+  [
+    "$length($replace(a, 'x', b))",
+    "bound of a text",
+    "more than a million characters",
+    { a: LONG, b: LONG },
+  ],
+  [
+    "$length($replace(a, /x/, b))",
+    "bound of a text",
+    "more than a million characters",
+    { a: LONG, b: LONG },
+  ],
+  [
+    "$length($string([1..20].($$.a)))",
+    "bound of a text",
+    "more than a million characters",
+    { a: "x".repeat(60_000) },
+  ],
   ["$count([1..20001])", "bound of a list", "a list that is too long"],
-  ["$count($split(a, ''))", "bound of a list", "more than 20000 members", { a: "x".repeat(20_001) }],
-  ["($f := $append(?, ?); $count($f([1..20000], 1)))", "bound of a list", "more than 20000 members"],
+  [
+    "$count($split(a, ''))",
+    "bound of a list",
+    "more than 20000 members",
+    { a: "x".repeat(20_001) },
+  ],
+  [
+    "($f := $append(?, ?); $count($f([1..20000], 1)))",
+    "bound of a list",
+    "more than 20000 members",
+  ],
   ["[1..20000].[1, 2, 3, 4, 5]", "bound of a result", "too large"],
-  ["($f := function($n) { $n = 0 ? 0 : 1 + $f($n - 1) }; $f(300))", "bound of the depth", "calls itself too deeply"],
-  ["$length($formatNumber(1, a))", "bound of a picture", "a picture of more than 1000", { a: `#0${LONG}` }],
-  ["$toMillis(a, '[Y]x')", "bound of a text that is read by a picture", "more than 200 characters by a picture", { a: "1".repeat(201) }],
+  [
+    "($f := function($n) { $n = 0 ? 0 : 1 + $f($n - 1) }; $f(300))",
+    "bound of the depth",
+    "calls itself too deeply",
+  ],
+  [
+    "$length($formatNumber(1, a))",
+    "bound of a picture",
+    "a picture of more than 1000",
+    { a: `#0${LONG}` },
+  ],
+  [
+    "$toMillis(a, '[Y]x')",
+    "bound of a text that is read by a picture",
+    "more than 200 characters by a picture",
+    { a: "1".repeat(201) },
+  ],
   ["$sum", "a function is no JSON", "missing"],
 ];
 
@@ -125,7 +202,10 @@ describe("what differs from the package", () => {
   it.each(DIFFERENCES)("%s: %s", async (source, _reason, given, payload = {}) => {
     const scope = scopeOf(payload);
     // A function is the one value that `render` leaves out.
-    const [own, other] = [await ours(source)(scope), source === "$sum" ? "a function" : await theirs(source)(scope)];
+    const [own, other] = [
+      await ours(source)(scope),
+      source === "$sum" ? "a function" : await theirs(source)(scope),
+    ];
     expect(own).toContain(given);
     expect(own).not.toBe(other);
   });

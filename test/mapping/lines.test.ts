@@ -6,20 +6,29 @@ import { plainText } from "../../src/core/text.ts";
 import { createWorld } from "../e2e/world.ts";
 import { compile, input } from "./world.ts";
 
-const mapping = (lines: string[], more: object = {}) => ({ match: { path: "p" }, messageTemplate: lines, ...more });
+const mapping = (lines: string[], more: object = {}) => ({
+  match: { path: "p" },
+  messageTemplate: lines,
+  ...more,
+});
 
 /** The draft of the first action that a message of the given lines makes of a payload. */
 async function draft(lines: string[], payload: object, more: object = {}) {
   const { set, issues } = await compile({ mappings: [mapping(lines, more)] });
   expect(issues).toEqual([]);
   const outcome = await set.run(input("p", payload));
-  if (outcome.kind !== "actions" || !outcome.results[0]?.ok) throw new Error(JSON.stringify(outcome));
+  if (outcome.kind !== "actions" || !outcome.results[0]?.ok)
+    throw new Error(JSON.stringify(outcome));
   return outcome.results[0].draft;
 }
 
 describe("a message of several lines", () => {
   it.each<[string[], object, string]>([
-    [["Order {{id}}", "Note: {{note}}", "End."], { id: 7, note: "ring" }, "Order 7\nNote: ring\nEnd."],
+    [
+      ["Order {{id}}", "Note: {{note}}", "End."],
+      { id: 7, note: "ring" },
+      "Order 7\nNote: ring\nEnd.",
+    ],
     [["Order {{id}}", "Note: {{note}}", "End."], { id: 7 }, "Order 7\nEnd."],
     [["Order {{id}}", "Note: {{note}}", "End."], { id: 7, note: null }, "Order 7\nEnd."],
     [["Order {{id}}", "Note: {{note}}", "End."], { id: 7, note: "  " }, "Order 7\nEnd."],
@@ -37,7 +46,9 @@ describe("a message of several lines", () => {
   });
 
   it("has the line breaks between its lines outside the boundary, and the values inside", async () => {
-    expect((await draft(["{{a}}", "{{b}}", "", "By {{c}}"], { a: "x\ny", b: "z", c: "Ann" })).content).toEqual([
+    expect(
+      (await draft(["{{a}}", "{{b}}", "", "By {{c}}"], { a: "x\ny", b: "z", c: "Ann" })).content,
+    ).toEqual([
       { text: "x\ny", outside: true },
       { text: "\n", outside: false },
       { text: "z", outside: true },
@@ -68,11 +79,20 @@ describe("a message of several lines", () => {
 
   it("is checked line by line when the config is loaded", async () => {
     const { issues } = await compile({
-      mappings: [mapping(["ok", "{{ x", "{{ $foo(x) }}"]), { match: { path: "q" }, action: "wake", textTemplate: ["{{"] }],
+      mappings: [
+        mapping(["ok", "{{ x", "{{ $foo(x) }}"]),
+        { match: { path: "q" }, action: "wake", textTemplate: ["{{"] },
+      ],
     });
     expect(issues).toMatchObject([
-      { path: "hooks.mappings[0].messageTemplate[1]", message: expect.stringContaining("has no }}") },
-      { path: "hooks.mappings[0].messageTemplate[2]", message: expect.stringContaining("no function $foo") },
+      {
+        path: "hooks.mappings[0].messageTemplate[1]",
+        message: expect.stringContaining("has no }}"),
+      },
+      {
+        path: "hooks.mappings[0].messageTemplate[2]",
+        message: expect.stringContaining("no function $foo"),
+      },
       { path: "hooks.mappings[1].textTemplate[0]", message: expect.stringContaining("has no }}") },
     ]);
     await expect(compile({ mappings: [mapping([])] })).rejects.toThrow();
@@ -86,22 +106,39 @@ describe("a message of several lines", () => {
   it("makes one run for each item, and one text of the events that were collected", async () => {
     const lines = ["{{item.title}}", "By {{item.author}}"];
     const { set } = await compile({ mappings: [mapping(lines, { forEach: "items" })] });
-    const outcome = await set.run(input("p", { items: [{ title: "one", author: "Ann" }, { title: "two" }] }));
-    const texts = outcome.kind === "actions" ? outcome.results.map((result) => result.ok && plainText(result.draft.content)) : [];
+    const outcome = await set.run(
+      input("p", { items: [{ title: "one", author: "Ann" }, { title: "two" }] }),
+    );
+    const texts =
+      outcome.kind === "actions"
+        ? outcome.results.map((result) => result.ok && plainText(result.draft.content))
+        : [];
     expect(texts).toEqual(["one\nBy Ann", "two"]);
-    const collected = await draft(["{{count}} events", "{{events.note}}"], { a: 1 }, { coalesce: { key: "{{a}}", windowSeconds: 5 } });
+    const collected = await draft(
+      ["{{count}} events", "{{events.note}}"],
+      { a: 1 },
+      { coalesce: { key: "{{a}}", windowSeconds: 5 } },
+    );
     expect([plainText(collected.content), collected.batch?.key]).toEqual(["1 events", "1"]);
   });
 });
 
 it("reaches the run and the wake over HTTP, as the docs show", async () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/mappings.md"), "utf8");
-  const example = [...page.matchAll(/^```json5\n([^]*?)^```$/gm)].find(([, text]) => /messageTemplate: \[/.test(text ?? ""))?.[1] ?? "";
+  const example =
+    [...page.matchAll(/^```json5\n([^]*?)^```$/gm)].find(([, text]) =>
+      /messageTemplate: \[/.test(text ?? ""),
+    )?.[1] ?? "";
   const order: { match: { path: string } } = JSON5.parse(example);
   const wake = { action: "wake", textTemplate: ["Backup {{state}}.", "Size: {{size}}"] };
   const nightly = { id: "nightly", match: { path: "nightly" }, shadow: true, ...wake };
-  const world = await createWorld({ workers: false, config: { hooks: { mappings: [order, nightly] } } });
-  const made = await world.post(`/hooks/${order.match.path}`, { order: { id: 7, customer: { name: "Ann" } } });
+  const world = await createWorld({
+    workers: false,
+    config: { hooks: { mappings: [order, nightly] } },
+  });
+  const made = await world.post(`/hooks/${order.match.path}`, {
+    order: { id: 7, customer: { name: "Ann" } },
+  });
   expect([made.status, made.body.warnings]).toEqual([202, undefined]);
   const { run } = (await world.admin(`/admin/v1/runs/${made.body.runId}`)).body;
   expect(plainText(run.input)).toBe("Order 7 was paid.\nCustomer: Ann");

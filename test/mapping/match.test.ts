@@ -10,7 +10,8 @@ async function test(match: object, payload: unknown, more: Partial<TemplateConte
   expect(compiled.issues).toEqual([]);
   return compiled.match.test({ payload, headers: {}, query: {}, path: "p", now: 0, ...more });
 }
-const issuesOf = (match: object) => compileMatch(matchSchema.parse(match), { path: "match" }).issues;
+const issuesOf = (match: object) =>
+  compileMatch(matchSchema.parse(match), { path: "match" }).issues;
 
 const event = {
   action: "opened",
@@ -55,7 +56,9 @@ describe("operators", () => {
     [{ $or: [{ action: "closed" }, { n: 5 }] }, true],
     [{ $and: [{ action: "opened" }, { n: 6 }] }, false],
     [{ $not: { action: "closed" } }, true],
-  ])("%j gives %s", async (payload, expected) => expect(await test({ payload }, event)).toBe(expected));
+  ])("%j gives %s", async (payload, expected) =>
+    expect(await test({ payload }, event)).toBe(expected),
+  );
 });
 
 describe("$contains", () => {
@@ -88,8 +91,9 @@ describe("$contains", () => {
     [{ name: { $contains: "ug" } }, [{ name: "bug" }], false],
     [{ tags: { $not: { $contains: "bug" } } }, list, true],
     [{ gone: { $contains: "x" } }, list, "unknown"],
-  ])("%j of %j gives %s: a member of a list is equal, a part of a text is contained", async (payload, value, expected) =>
-    expect(await test({ payload }, value)).toBe(expected),
+  ])(
+    "%j of %j gives %s: a member of a list is equal, a part of a text is contained",
+    async (payload, value, expected) => expect(await test({ payload }, value)).toBe(expected),
   );
 });
 
@@ -103,7 +107,9 @@ describe("a missing field", () => {
     [{ gone: { $regex: "" } }],
     [{ $and: [{ gone: 1 }, { n: 5 }] }],
     [{ $or: [{ gone: 1 }, { n: 6 }] }],
-  ])("is unknown and never fires: %j", async (payload) => expect(await test({ payload }, event)).toBe("unknown"));
+  ])("is unknown and never fires: %j", async (payload) =>
+    expect(await test({ payload }, event)).toBe("unknown"),
+  );
   it("can be asked for", async () => {
     expect(await test({ payload: { gone: { $exists: false } } }, event)).toBe(true);
     expect(await test({ payload: { nothing: { $exists: true } } }, event)).toBe(true);
@@ -118,11 +124,15 @@ describe("a missing field", () => {
 describe("source, headers, query and when", () => {
   it("are looked at too", async () => {
     expect(await test({ source: "mail" }, { source: "mail" })).toBe(true);
-    expect(await test({ headers: { "X-Event": "push" } }, {}, { headers: { "x-event": "push" } })).toBe(true);
+    expect(
+      await test({ headers: { "X-Event": "push" } }, {}, { headers: { "x-event": "push" } }),
+    ).toBe(true);
     expect(await test({ query: { team: ["a", "b"] } }, {}, { query: { team: "b" } })).toBe(true);
     expect(await test({ when: "n > 4 and action = 'opened'" }, event)).toBe(true);
     expect(await test({ when: "n" }, event)).toBe("unknown");
-    expect(await test({ when: "$number('x')" }, event)).toEqual({ failed: expect.stringContaining("the expression failed") });
+    expect(await test({ when: "$number('x')" }, event)).toEqual({
+      failed: expect.stringContaining("the expression failed"),
+    });
   });
 });
 
@@ -144,22 +154,37 @@ describe("problems are said when the config is loaded", () => {
 
 describe("an expression is evaluated once for an event:", () => {
   const when = "$count(rows) > 1";
-  const mappings = (...ids: string[]): object[] => ids.map((id) => ({ id, match: { path: "shop", when }, messageTemplate: "{{id}}" }));
+  const mappings = (...ids: string[]): object[] =>
+    ids.map((id) => ({ id, match: { path: "shop", when }, messageTemplate: "{{id}}" }));
 
   it("sets of mappings that decide about the same input share what it gave", async () => {
-    const [before, after] = [await compile({ mappings: mappings("old") }), await compile({ mappings: mappings("new") })];
+    const [before, after] = [
+      await compile({ mappings: mappings("old") }),
+      await compile({ mappings: mappings("new") }),
+    ];
     const given = input("shop", { id: 7, rows: [1, 2] }, { results: new Map() });
     expect(await before.set.run(given)).toMatchObject({ kind: "actions", mapping: "old" });
     expect([...(given.results ?? [])]).toEqual([[when, { ok: true, value: true }]]);
     given.results?.set(when, { ok: true, value: false });
-    expect(await after.set.run(given)).toMatchObject({ kind: "unmatched", nearest: { mapping: "new", condition: "match.when" } });
+    expect(await after.set.run(given)).toMatchObject({
+      kind: "unmatched",
+      nearest: { mapping: "new", condition: "match.when" },
+    });
   });
 
   it("but not items of a list, nor another input", async () => {
-    const each = { id: "each", match: { path: "shop" }, forEach: "rows", messageTemplate: '{{ $string(item) & "!" }}' };
+    const each = {
+      id: "each",
+      match: { path: "shop" },
+      forEach: "rows",
+      messageTemplate: '{{ $string(item) & "!" }}',
+    };
     const { set } = await compile({ mappings: [each] });
     const outcome = await set.run(input("shop", { rows: [1, 2] }, { results: new Map() }));
-    const texts = outcome.kind === "actions" ? outcome.results.map((one) => one.ok && plainText(one.draft.content)) : [];
+    const texts =
+      outcome.kind === "actions"
+        ? outcome.results.map((one) => one.ok && plainText(one.draft.content))
+        : [];
     expect(texts).toEqual(["1!", "2!"]);
     const other = await compile({ mappings: mappings("only") });
     expect((await other.set.run(input("shop", { rows: [1, 2] }))).kind).toBe("actions");

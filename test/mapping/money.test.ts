@@ -55,9 +55,18 @@ describe("$formatMoney", () => {
     [{ amount: "canary", currency: "eur" }, "an amount that is not a whole number"],
     [{ amount: [2200], currency: "eur" }, "an amount that is not a whole number"],
     [{ amount: 1, currency: { canary: 1 } }, "a currency that is not text"],
-    [{ amount: 1, currency: "eur", decimals: { EUR: "canary" } }, "decimals that are not a whole number"],
-    [{ amount: 1, currency: "eur", decimals: { EUR: 1e9 } }, "decimals that are not a whole number"],
-    [{ amount: 1, currency: "eur", decimals: "canary" }, "in $formatMoney, argument 3 (JSONata T0410)"],
+    [
+      { amount: 1, currency: "eur", decimals: { EUR: "canary" } },
+      "decimals that are not a whole number",
+    ],
+    [
+      { amount: 1, currency: "eur", decimals: { EUR: 1e9 } },
+      "decimals that are not a whole number",
+    ],
+    [
+      { amount: 1, currency: "eur", decimals: "canary" },
+      "in $formatMoney, argument 3 (JSONata T0410)",
+    ],
   ])("fails on %j, and does not quote it", async (payload, message) => {
     const result = await format(payload);
     expect(result).toEqual({ ok: false, message: expect.stringContaining(message) });
@@ -66,8 +75,17 @@ describe("$formatMoney", () => {
 
   it("works in a child process too, and as an argument", async () => {
     const input = { amount: 2200, currency: "eur", amounts: [1, 2] };
-    const inChild = await pool.runExpression({ owner: "m", source: SOURCE, input, now: 0, timeoutMs: 1000 });
+    const inChild = await pool.runExpression({
+      owner: "m",
+      source: SOURCE,
+      input,
+      now: 0,
+      timeoutMs: 1000,
+    });
     expect(inChild).toEqual({ ok: true, value: "22.00 EUR" });
-    expect(await format(input, "$map(amounts, $formatMoney(?, 'jpy'))")).toEqual({ ok: true, value: ["1 JPY", "2 JPY"] });
+    expect(await format(input, "$map(amounts, $formatMoney(?, 'jpy'))")).toEqual({
+      ok: true,
+      value: ["1 JPY", "2 JPY"],
+    });
   });
 });

@@ -39,20 +39,37 @@ describe.each([
     ["$parseJson(Message).gone", { Message: MESSAGE }, undefined],
     ["$parseJson(Message)", { Message: '{"__proto__":{"admin":true},"a":1}' }, { a: 1 }],
     ["$parseJson(Message).admin", { Message: '{"__proto__":{"admin":true}}' }, undefined],
-    ["$merge([$parseJson(Message), {'b': 2}])", { Message: '{"a":1,"__proto__":{"admin":true}}' }, { a: 1, b: 2 }],
+    [
+      "$merge([$parseJson(Message), {'b': 2}])",
+      { Message: '{"a":1,"__proto__":{"admin":true}}' },
+      { a: 1, b: 2 },
+    ],
   ])("reads %s of %j", async (source, payload, value) => {
     const result = await evaluate(source, payload);
     expect(result).toEqual({ ok: true, value });
     // A parsed `__proto__` is no member, and no prototype either.
-    if (typeof value === "object" && value !== null) expect(JSON.stringify(result)).not.toContain("admin");
+    if (typeof value === "object" && value !== null)
+      expect(JSON.stringify(result)).not.toContain("admin");
   });
 
   it.each([
-    ["a text that is not JSON", "canary {", "the expression gives $parseJson a text that is not JSON"],
+    [
+      "a text that is not JSON",
+      "canary {",
+      "the expression gives $parseJson a text that is not JSON",
+    ],
     ["an empty text", "", "the expression gives $parseJson a text that is not JSON"],
-    ["what is nested too deeply", `${"[".repeat(201)}"canary"${"]".repeat(201)}`, "too large or nested too deeply"],
+    [
+      "what is nested too deeply",
+      `${"[".repeat(201)}"canary"${"]".repeat(201)}`,
+      "too large or nested too deeply",
+    ],
     ["too many values", JSON.stringify(Array(100_001).fill(1)), "too large or nested too deeply"],
-    ["a text that is too long", JSON.stringify("canary".repeat(200_000)), "more than a million characters"],
+    [
+      "a text that is too long",
+      JSON.stringify("canary".repeat(200_000)),
+      "more than a million characters",
+    ],
     ["what is no text", { canary: 1 }, "in $parseJson, argument 1 (JSONata T0410)"],
   ])("fails on %s, and does not quote it", async (_what, Message, message) => {
     const result = await evaluate("$parseJson(Message)", { Message });
@@ -63,27 +80,44 @@ describe.each([
 });
 
 it("a part that the parsed JSON lacks is missing in a template", async () => {
-  const compiled = compileTemplate("{{ $parseJson(Message).state }} {{ $parseJson(Message).reason }}");
+  const compiled = compileTemplate(
+    "{{ $parseJson(Message).state }} {{ $parseJson(Message).reason }}",
+  );
   if (!compiled.ok) throw new Error(compiled.message);
   const rendered = await compiled.template.render(scope({ Message: MESSAGE }));
   if (!rendered.ok) throw new Error(rendered.message);
-  expect([plainText(rendered.parts), rendered.missing]).toEqual(["ALARM ", ["$parseJson(Message).reason"]]);
+  expect([plainText(rendered.parts), rendered.missing]).toEqual([
+    "ALARM ",
+    ["$parseJson(Message).reason"],
+  ]);
 });
 
 it("reads the alarm inside a message of AWS SNS, as the docs show", async () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/mappings.md"), "utf8");
-  const example = [...page.matchAll(/^```json5\n([^]*?)^```$/gm)].find(([, text]) => text?.includes("$parseJson"))?.[1] ?? "";
+  const example =
+    [...page.matchAll(/^```json5\n([^]*?)^```$/gm)].find(([, text]) =>
+      text?.includes("$parseJson"),
+    )?.[1] ?? "";
   const { set, issues } = await compile({ mappings: [JSON5.parse(example)] }, {}, pool);
   expect(issues).toEqual([]);
   const notification = (state: string): object => ({
     Type: "Notification",
     TopicArn: "arn:aws:sns:eu-west-1:1:alarms",
-    Message: JSON.stringify({ AlarmName: "cpu", NewStateValue: state, NewStateReason: "Threshold crossed" }),
+    Message: JSON.stringify({
+      AlarmName: "cpu",
+      NewStateValue: state,
+      NewStateReason: "Threshold crossed",
+    }),
   });
   expect(await set.run(input("alarms", notification("ALARM")))).toMatchObject({
     kind: "actions",
     results: [
-      { draft: { content: [{ text: "cpu" }, { text: ": " }, { text: "Threshold crossed" }], fields: { sessionKey: "hook:alarm:cpu" } } },
+      {
+        draft: {
+          content: [{ text: "cpu" }, { text: ": " }, { text: "Threshold crossed" }],
+          fields: { sessionKey: "hook:alarm:cpu" },
+        },
+      },
     ],
   });
   expect(await set.run(input("alarms", notification("OK")))).toMatchObject({ kind: "unmatched" });

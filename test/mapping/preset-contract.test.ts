@@ -8,13 +8,22 @@ for (const name of names) presetContract(name);
 for (const document of gmail.presets ?? []) presetContract(document.id, document);
 
 it("all presets work beside each other", async () => {
-  const world = await createWorld({ start: false, workers: false, config: { hooks: { presets: byHookToken(names) } } });
+  const world = await createWorld({
+    start: false,
+    workers: false,
+    config: { hooks: { presets: byHookToken(names) } },
+  });
   expect(world.gateway.status().warnings).toEqual([]);
   await world.stop();
 });
 
 const post = { user: "U1", text: "<@U0> done?", ts: "1760000000.000500", channel: "C1" };
-const comment = { id: "9", updated: "2026-01-02T03:04:05.000+0000", author: { displayName: "Bob" }, body: "Cleaned up." };
+const comment = {
+  id: "9",
+  updated: "2026-01-02T03:04:05.000+0000",
+  author: { displayName: "Bob" },
+  body: "Cleaned up.",
+};
 const issue = { id: "10001", key: "OPS-7", fields: { summary: "Disk is full" } };
 const payment = { amount: 1999, currency: "eur", customer: "cus_1" };
 
@@ -23,43 +32,83 @@ it.each([
     "slack",
     "a post that mentions the app",
     { type: "event_callback", event_id: "Ev1", event: { type: "app_mention", ...post } },
-    { type: "event_callback", event_id: "Ev2", event: { type: "message", channel_type: "channel", ...post } },
+    {
+      type: "event_callback",
+      event_id: "Ev2",
+      event: { type: "message", channel_type: "channel", ...post },
+    },
   ],
   [
     "jira",
     "a comment",
     { webhookEvent: "comment_created", comment, issue },
-    { webhookEvent: "jira:issue_updated", issue_event_type_name: "issue_commented", user: { displayName: "Bob" }, comment, issue },
+    {
+      webhookEvent: "jira:issue_updated",
+      issue_event_type_name: "issue_commented",
+      user: { displayName: "Bob" },
+      comment,
+      issue,
+    },
   ],
   [
     "jira",
     "an edited comment",
-    { webhookEvent: "jira:issue_updated", issue_event_type_name: "issue_comment_edited", comment, issue },
+    {
+      webhookEvent: "jira:issue_updated",
+      issue_event_type_name: "issue_comment_edited",
+      comment,
+      issue,
+    },
     { webhookEvent: "comment_updated", comment, issue },
   ],
   [
     "stripe",
     "a failed payment",
-    { id: "evt_1", type: "charge.failed", data: { object: { id: "ch_1", object: "charge", ...payment } } },
-    { id: "evt_2", type: "payment_intent.payment_failed", data: { object: { id: "pi_1", latest_charge: "ch_1", ...payment } } },
+    {
+      id: "evt_1",
+      type: "charge.failed",
+      data: { object: { id: "ch_1", object: "charge", ...payment } },
+    },
+    {
+      id: "evt_2",
+      type: "payment_intent.payment_failed",
+      data: { object: { id: "pi_1", latest_charge: "ch_1", ...payment } },
+    },
   ],
-])("%s: %s that comes as two events makes one run, whichever comes first", async (preset, _what, one, other) => {
-  for (const [first, second] of [
-    [one, other],
-    [other, one],
-  ]) {
-    const world = await createWorld({ workers: false, config: { hooks: { presets: byHookToken([preset]) } } });
-    const made = await world.post(`/hooks/${preset}`, first);
-    const again = await world.post(`/hooks/${preset}`, second);
-    expect([made.status, again.body.runId, again.body.sessionKey]).toEqual([202, made.body.runId, made.body.sessionKey]);
-    expect((await world.admin("/admin/v1/runs")).body.runs).toHaveLength(1);
-    await world.stop();
-  }
-});
+])(
+  "%s: %s that comes as two events makes one run, whichever comes first",
+  async (preset, _what, one, other) => {
+    for (const [first, second] of [
+      [one, other],
+      [other, one],
+    ]) {
+      const world = await createWorld({
+        workers: false,
+        config: { hooks: { presets: byHookToken([preset]) } },
+      });
+      const made = await world.post(`/hooks/${preset}`, first);
+      const again = await world.post(`/hooks/${preset}`, second);
+      expect([made.status, again.body.runId, again.body.sessionKey]).toEqual([
+        202,
+        made.body.runId,
+        made.body.sessionKey,
+      ]);
+      expect((await world.admin("/admin/v1/runs")).body.runs).toHaveLength(1);
+      await world.stop();
+    }
+  },
+);
 
 it("jira: an update that changes nothing that Jira names is unmatched, and makes no run", async () => {
-  const world = await createWorld({ workers: false, config: { hooks: { presets: byHookToken(["jira"]) } } });
-  await world.post("/hooks/jira", { webhookEvent: "jira:issue_updated", issue_event_type_name: "issue_commented", issue });
+  const world = await createWorld({
+    workers: false,
+    config: { hooks: { presets: byHookToken(["jira"]) } },
+  });
+  await world.post("/hooks/jira", {
+    webhookEvent: "jira:issue_updated",
+    issue_event_type_name: "issue_commented",
+    issue,
+  });
   expect((await world.admin("/admin/v1/runs")).body.runs).toEqual([]);
   await world.stop();
 });
@@ -71,7 +120,15 @@ it("options choose path, events, agent and recipient; what is left out is record
       agents: { list: [{ id: "main" }, { id: "ops" }] },
       hooks: {
         presets: [
-          { use: "healthchecks", path: "hc", events: ["down"], agentId: "ops", channel: "console", to: "ops", deliver: true },
+          {
+            use: "healthchecks",
+            path: "hc",
+            events: ["down"],
+            agentId: "ops",
+            channel: "console",
+            to: "ops",
+            deliver: true,
+          },
           { use: "pagerduty", auth: "token", events: ["incident"] },
           { use: "pagerduty", auth: "token", path: "pd2" },
         ],
@@ -84,12 +141,22 @@ it("options choose path, events, agent and recipient; what is left out is record
   expect([run.agentId, run.channel, run.to, run.deliver]).toEqual(["ops", "console", "ops", true]);
   const up = await world.post("/hooks/hc", { check: "Backup", code: "c", status: "up" });
   expect(up.status).toBe(204);
-  expect((await world.get(`/hooks/events/${up.headers.get("x-request-id")}`)).body.event).toMatchObject({
+  expect(
+    (await world.get(`/hooks/events/${up.headers.get("x-request-id")}`)).body.event,
+  ).toMatchObject({
     outcome: "skipped",
     reason: 'the event "up" is not among the preset\'s `events`',
   });
-  expect((await world.post("/hooks/healthchecks", { check: "Backup", code: "c", status: "down" })).status).toBe(404);
-  const incident = { event: { event_type: "incident.triggered", data: { type: "incident", id: "1", title: "x", number: 1 } } };
+  expect(
+    (await world.post("/hooks/healthchecks", { check: "Backup", code: "c", status: "down" }))
+      .status,
+  ).toBe(404);
+  const incident = {
+    event: {
+      event_type: "incident.triggered",
+      data: { type: "incident", id: "1", title: "x", number: 1 },
+    },
+  };
   expect((await world.post("/hooks/pagerduty", incident)).body.mapping).toBe("pagerduty.incident");
   expect((await world.post("/hooks/pd2", incident)).body.mapping).toBe("pagerduty.incident@pd2");
   await world.stop();
@@ -98,22 +165,39 @@ it("options choose path, events, agent and recipient; what is left out is record
 it.each([
   [{ use: "githbu" }, 'hooks.presets[0]: there is no preset of this name. Did you mean "github"?'],
   [{ use: "github", secret: "short" }, "hooks.presets[0].secret: must have at least 12 characters"],
-  [{ use: "healthchecks", secret: "a-long-enough-secret" }, "hooks.presets[0].secret: this preset has no signature"],
-  [{ use: "gmail", events: ["x"] }, "hooks.presets[0].events: this preset does not tell its events apart"],
+  [
+    { use: "healthchecks", secret: "a-long-enough-secret" },
+    "hooks.presets[0].secret: this preset has no signature",
+  ],
+  [
+    { use: "gmail", events: ["x"] },
+    "hooks.presets[0].events: this preset does not tell its events apart",
+  ],
   [{ use: "github", auth: "token", agentId: "nobody" }, "names no agent"],
-  ["github", 'hooks.presets[0]: the sender of the preset "github" signs its requests, and there is no secret to check them with'],
+  [
+    "github",
+    'hooks.presets[0]: the sender of the preset "github" signs its requests, and there is no secret to check them with',
+  ],
   [{ use: "stripe", path: "pay" }, "run `rouse init --preset stripe`, which adds one"],
   ["jira", '{ use: "jira", auth: "token" }'],
-  [{ use: "github", auth: "token", secret: "a-long-enough-secret" }, 'hooks.presets[0].secret: has no effect beside `auth: "token"`'],
+  [
+    { use: "github", auth: "token", secret: "a-long-enough-secret" },
+    'hooks.presets[0].secret: has no effect beside `auth: "token"`',
+  ],
   [{ use: "github", sekret: "x" }, "hooks.presets[0]"],
 ])("%j is told when the config is loaded", async (use, message) => {
-  await expect(createWorld({ start: false, config: { hooks: { presets: [use] } } })).rejects.toThrow(message);
+  await expect(
+    createWorld({ start: false, config: { hooks: { presets: [use] } } }),
+  ).rejects.toThrow(message);
 });
 
 it("a mapping file's secret in a file is found from the config's folder", async () => {
   const auth = { scheme: "github", secret: { file: "secrets/acme" } };
   const mappings = [{ id: "acme", match: { path: "acme" }, messageTemplate: "x" }];
-  const files = { "secrets/acme": "a-secret-beside-the-config", "mappings/acme.json": { id: "acme", auth, mappings } };
+  const files = {
+    "secrets/acme": "a-secret-beside-the-config",
+    "mappings/acme.json": { id: "acme", auth, mappings },
+  };
   const world = await createWorld({ workers: false, files });
   expect((await world.post("/hooks/acme", {})).status).toBe(401);
   await world.stop();
@@ -121,8 +205,14 @@ it("a mapping file's secret in a file is found from the config's folder", async 
 
 it("a preset without a secret of its own takes that of another mapping on its path", async () => {
   const auth = { scheme: "github", secret: "a-long-enough-secret" };
-  const mappings = [{ id: "mine", match: { path: "github", payload: { mine: true } }, auth, messageTemplate: "x" }];
-  const world = await createWorld({ start: false, workers: false, config: { hooks: { presets: ["github"], mappings } } });
+  const mappings = [
+    { id: "mine", match: { path: "github", payload: { mine: true } }, auth, messageTemplate: "x" },
+  ];
+  const world = await createWorld({
+    start: false,
+    workers: false,
+    config: { hooks: { presets: ["github"], mappings } },
+  });
   expect((await world.post("/hooks/github", {})).status).toBe(401);
   await world.stop();
 });
@@ -137,7 +227,11 @@ it("a mapping file of one's own may name a scheme and take its secret from the e
         version: 1,
         auth: { scheme: "standard-webhooks", secret: "${ACME_SECRET}" },
         mappings: [
-          { id: "acme.order", match: { path: "acme", payload: { type: "order.created" } }, messageTemplate: "New order {{data.id}}" },
+          {
+            id: "acme.order",
+            match: { path: "acme", payload: { type: "order.created" } },
+            messageTemplate: "New order {{data.id}}",
+          },
         ],
       },
     },

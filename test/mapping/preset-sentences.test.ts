@@ -11,8 +11,12 @@ import { byHookToken, compile, input, PRESETS, presetNames } from "./world.ts";
 const RECORDED = resolve(import.meta.dirname, "../fixtures/recorded");
 const { set, issues } = await compile({ presets: byHookToken(presetNames) });
 // A preset whose wanted events are none skips each event, and says by which name.
-const withEvents = presetNames.filter((name) => presetFile(name).mappings.some((mapping) => mapping.event !== undefined));
-const { set: naming } = await compile({ presets: byHookToken(withEvents).map((use) => ({ ...use, events: ["none"] })) });
+const withEvents = presetNames.filter((name) =>
+  presetFile(name).mappings.some((mapping) => mapping.event !== undefined),
+);
+const { set: naming } = await compile({
+  presets: byHookToken(withEvents).map((use) => ({ ...use, events: ["none"] })),
+});
 
 const pathOf = (preset: string): string => presetFile(preset).mappings[0]?.match.path ?? "";
 
@@ -49,10 +53,15 @@ async function problemsWith(preset: string, body: unknown): Promise<string[]> {
   if (outcome.kind === "unmatched" || outcome.kind === "skipped") return [];
   if (outcome.kind !== "actions") return [`${outcome.mapping}: ${outcome.failure.message}`];
   const problems = outcome.results.flatMap((result) => {
-    if (result.ok) return problemsOf(result.draft).map((problem) => `${result.draft.mapping}: ${problem}`);
-    return result.failure.code === "mapping_incomplete" ? [] : [`${result.mapping}: ${result.failure.message}`];
+    if (result.ok)
+      return problemsOf(result.draft).map((problem) => `${result.draft.mapping}: ${problem}`);
+    return result.failure.code === "mapping_incomplete"
+      ? []
+      : [`${result.mapping}: ${result.failure.message}`];
   });
-  return withEvents.includes(preset) ? [...problems, ...(await eventProblems(path, body))] : problems;
+  return withEvents.includes(preset)
+    ? [...problems, ...(await eventProblems(path, body))]
+    : problems;
 }
 
 it("all presets compile", () => expect(issues).toEqual([]));
@@ -68,7 +77,8 @@ describe.each(presetNames)("the sentences of the preset %s", (preset) => {
       expect(await problemsWith(preset, body)).toEqual([]);
       const found: string[] = [];
       for (const { change, body: changed } of withOneFieldLess(body, uses))
-        for (const problem of await problemsWith(preset, changed)) found.push(`${change} → ${problem}`);
+        for (const problem of await problemsWith(preset, changed))
+          found.push(`${change} → ${problem}`);
       expect(found).toEqual([]);
     },
   );
@@ -76,7 +86,8 @@ describe.each(presetNames)("the sentences of the preset %s", (preset) => {
   it("have no hole for any recorded body", async () => {
     const found: string[] = [];
     for (const [name, body] of recordedFor(preset))
-      for (const problem of await problemsWith(preset, withoutHoles(body))) found.push(`${name} → ${problem}`);
+      for (const problem of await problemsWith(preset, withoutHoles(body)))
+        found.push(`${name} → ${problem}`);
     expect(found).toEqual([]);
   });
 });

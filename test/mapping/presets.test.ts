@@ -11,7 +11,9 @@ interface Example {
   name: string;
   examples: Record<string, unknown>[];
 }
-const examples = createRequire(import.meta.url)("@octokit/webhooks-examples") as { default?: Example[] } | Example[];
+const examples = createRequire(import.meta.url)("@octokit/webhooks-examples") as
+  | { default?: Example[] }
+  | Example[];
 const events = Array.isArray(examples) ? examples : (examples.default ?? []);
 const { set, issues } = await compile({ presets: byHookToken(["github", "gmail", "stripe"]) });
 
@@ -52,17 +54,24 @@ describe("the github preset", () => {
     },
   );
 
-  it.each(Object.keys(expected).filter((name) => name !== "workflow_run"))("makes work of some recorded %s", async (name) => {
-    const bodies = events.find((event) => event.name === name)?.examples ?? [];
-    const outcomes = await Promise.all(bodies.map((body) => set.run(input("github", body))));
-    expect(outcomes.some((outcome) => outcome.kind === "actions")).toBe(true);
-  });
+  it.each(Object.keys(expected).filter((name) => name !== "workflow_run"))(
+    "makes work of some recorded %s",
+    async (name) => {
+      const bodies = events.find((event) => event.name === name)?.examples ?? [];
+      const outcomes = await Promise.all(bodies.map((body) => set.run(input("github", body))));
+      expect(outcomes.some((outcome) => outcome.kind === "actions")).toBe(true);
+    },
+  );
 
   it("reads like something a person would want to read", async () => {
-    const body = events.find((event) => event.name === "issues")?.examples.find((example) => example["action"] === "opened");
+    const body = events
+      .find((event) => event.name === "issues")
+      ?.examples.find((example) => example["action"] === "opened");
     const outcome = await set.run(input("github", body));
     if (outcome.kind !== "actions" || !outcome.results[0]?.ok) throw new Error("no draft");
-    expect(plainText(outcome.results[0].draft.content)).toMatch(/^Issue #\d+ of \S+\/\S+ was opened by \S+: /);
+    expect(plainText(outcome.results[0].draft.content)).toMatch(
+      /^Issue #\d+ of \S+\/\S+ was opened by \S+: /,
+    );
     expect(outcome.results[0].draft.content[0]).toEqual({ text: "Issue #", outside: false });
   });
 
@@ -74,10 +83,15 @@ describe("the github preset", () => {
       return compiled?.ok ? [compiled.template] : [];
     });
     expect(templates.length).toBeGreaterThan(10);
-    const bodies = events.filter((event) => event.name === "pull_request").flatMap((event) => event.examples);
+    const bodies = events
+      .filter((event) => event.name === "pull_request")
+      .flatMap((event) => event.examples);
     for (const payload of bodies)
       for (const template of templates)
-        expect(template.render({ payload, headers: {}, query: {}, path: "github", now: 0 }), template.source).not.toBeInstanceOf(Promise);
+        expect(
+          template.render({ payload, headers: {}, query: {}, path: "github", now: 0 }),
+          template.source,
+        ).not.toBeInstanceOf(Promise);
   });
 
   it("tells of failed workflow runs only", async () => {
@@ -94,39 +108,87 @@ describe("the github preset", () => {
         html_url: "u",
       },
     };
-    expect(await set.run(input("github", run))).toMatchObject({ kind: "actions", mapping: "github.workflow-failed" });
-    expect((await set.run(input("github", { ...run, workflow_run: { ...run.workflow_run, conclusion: "success" } }))).kind).toBe(
-      "unmatched",
-    );
+    expect(await set.run(input("github", run))).toMatchObject({
+      kind: "actions",
+      mapping: "github.workflow-failed",
+    });
+    expect(
+      (
+        await set.run(
+          input("github", { ...run, workflow_run: { ...run.workflow_run, conclusion: "success" } }),
+        )
+      ).kind,
+    ).toBe("unmatched");
   });
 });
 
 describe("the gmail preset", () => {
-  const message = { id: "18c", from: "Ann <ann@example.com>", subject: "Hi", snippet: "Hello there", body: "Hello there,\nall well?" };
+  const message = {
+    id: "18c",
+    from: "Ann <ann@example.com>",
+    subject: "Hi",
+    snippet: "Hello there",
+    body: "Hello there,\nall well?",
+  };
 
   it("makes one run for each message", async () => {
-    const outcome = await set.run(input("gmail", { source: "gmail", messages: [message, { ...message, id: "18d" }] }));
+    const outcome = await set.run(
+      input("gmail", { source: "gmail", messages: [message, { ...message, id: "18d" }] }),
+    );
     if (outcome.kind !== "actions") throw new Error(outcome.kind);
     expect(outcome.list).toBe(true);
     const drafts = outcome.results.map((result) => (result.ok ? result.draft : undefined));
-    expect(drafts.map((draft) => draft?.fields.sessionKey)).toEqual(["hook:gmail:18c", "hook:gmail:18d"]);
+    expect(drafts.map((draft) => draft?.fields.sessionKey)).toEqual([
+      "hook:gmail:18c",
+      "hook:gmail:18d",
+    ]);
     expect(plainText(drafts[0]?.content ?? [])).toBe(
       "New mail\nFrom: Ann <ann@example.com>\nSubject: Hi\n\nHello there,\nall well?\n\nhttps://mail.google.com/mail/#all/18c",
     );
   });
 
   it("skips a batch without messages", async () => {
-    expect(await set.run(input("gmail", { source: "gmail", messages: [] }))).toMatchObject({ kind: "skipped", mapping: "gmail.message" });
+    expect(await set.run(input("gmail", { source: "gmail", messages: [] }))).toMatchObject({
+      kind: "skipped",
+      mapping: "gmail.message",
+    });
   });
 });
 
 describe("the amounts of the stripe preset", () => {
   // https://docs.stripe.com/currencies. ISK and UGX have no decimals, but Stripe gives them with two.
-  const none = ["BIF", "CLP", "DJF", "GNF", "JPY", "KMF", "KRW", "MGA", "PYG", "RWF", "VND", "VUV", "XAF", "XOF", "XPF"];
+  const none = [
+    "BIF",
+    "CLP",
+    "DJF",
+    "GNF",
+    "JPY",
+    "KMF",
+    "KRW",
+    "MGA",
+    "PYG",
+    "RWF",
+    "VND",
+    "VUV",
+    "XAF",
+    "XOF",
+    "XPF",
+  ];
   const three = ["BHD", "JOD", "KWD", "OMR", "TND"];
   const two = ["EUR", "USD", "ISK", "UGX", "HUF", "TWD"];
-  const amounts = [...none.map((code) => `2200 ${code}`), ...three.map((code) => `2.200 ${code}`), ...two.map((code) => `22.00 ${code}`)];
-  const object = { id: "x_1", charge: "ch_1", customer: "cus_1", amount: 2200, amount_refunded: 2200, amount_due: 2200 };
+  const amounts = [
+    ...none.map((code) => `2200 ${code}`),
+    ...three.map((code) => `2.200 ${code}`),
+    ...two.map((code) => `22.00 ${code}`),
+  ];
+  const object = {
+    id: "x_1",
+    charge: "ch_1",
+    customer: "cus_1",
+    amount: 2200,
+    amount_refunded: 2200,
+    amount_due: 2200,
+  };
 
   it.each(["charge.failed", "charge.dispute.created", "charge.refunded", "invoice.payment_failed"])(
     "have the decimals of their currency in %s",
@@ -134,7 +196,9 @@ describe("the amounts of the stripe preset", () => {
       const told: string[] = [];
       for (const amount of amounts) {
         const currency = amount.slice(-3).toLowerCase();
-        const outcome = await set.run(input("stripe", { id: "evt_1", type, data: { object: { ...object, currency } } }));
+        const outcome = await set.run(
+          input("stripe", { id: "evt_1", type, data: { object: { ...object, currency } } }),
+        );
         if (outcome.kind !== "actions" || !outcome.results[0]?.ok) throw new Error(outcome.kind);
         const text = plainText(outcome.results[0].draft.content);
         told.push(text.includes(amount) && !/\d \d|[\d.]2200/.test(text) ? amount : text);

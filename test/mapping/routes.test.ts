@@ -18,7 +18,9 @@ const OWN: Record<string, Partial<Channel>> = {
 const KNOWN = Object.keys(OWN).map((id) => ({ id }));
 
 async function warningsOf(configured: string, more: object) {
-  const loaded = configured.split(" ").map((id): [string, Channel] => [id, fakeChannel(OWN[id]).channel]);
+  const loaded = configured
+    .split(" ")
+    .map((id): [string, Channel] => [id, fakeChannel(OWN[id]).channel]);
   const channels = createChannels(KNOWN, new Map(loaded), new Set(["console"]));
   const { issues, warnings } = await compile(
     { mappings: [{ id: "m", match: { path: "m" }, messageTemplate: "x", ...more }] },
@@ -35,15 +37,35 @@ describe("loading warns of a mapping whose replies can have no route", () => {
     ["no fallback", "rooms", {}, "channel", '"rooms" has no default recipient'],
     ["two channels, neither a fallback", "rooms lobby", {}, "channel", "name `channel` and `to`"],
     ["nobody may write", "mute", { channel: "last" }, "channel", "set its `defaultTo`"],
-    ["the channel is not configured", "rooms", { channel: "spare", to: "ops" }, "channel", "`channels.spare`"],
+    [
+      "the channel is not configured",
+      "rooms",
+      { channel: "spare", to: "ops" },
+      "channel",
+      "`channels.spare`",
+    ],
     ["the channel has no recipient", "rooms", { channel: "rooms" }, "channel", "name `to`"],
-    ["the channel does not take the recipient", "rooms", { channel: "rooms", to: "+1555" }, "to", "small letters"],
+    [
+      "the channel does not take the recipient",
+      "rooms",
+      { channel: "rooms", to: "+1555" },
+      "to",
+      "small letters",
+    ],
     ["no channel takes the recipient", "talk lobby", { to: "+1555" }, "to", "name the `channel`"],
-    ["there is more than one channel for a recipient", "rooms mute", { to: "{{to}}" }, "to", "name the `channel`"],
+    [
+      "there is more than one channel for a recipient",
+      "rooms mute",
+      { to: "{{to}}" },
+      "to",
+      "name the `channel`",
+    ],
     ["the recipient is empty", "lobby", { to: "" }, "to", "`to` is empty"],
   ])("if %s", async (_name, configured, more, field, message) => {
     const path = `hooks.mappings[0].${field}`;
-    expect(await warningsOf(configured, more)).toEqual([{ path, message: expect.stringContaining(message) as unknown }]);
+    expect(await warningsOf(configured, more)).toEqual([
+      { path, message: expect.stringContaining(message) as unknown },
+    ]);
   });
 
   it.each<[string, string, object]>([

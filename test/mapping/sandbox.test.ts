@@ -1,6 +1,15 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { globSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import {
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -24,7 +33,11 @@ afterAll(async () => {
 function makeTargets(dir: string): Targets {
   const folder = join(dir, ".rouse");
   mkdirSync(folder, { recursive: true });
-  const [secret, database, writable] = [join(folder, "secret.json"), join(folder, "rouse.db"), join(outside, "writable")];
+  const [secret, database, writable] = [
+    join(folder, "secret.json"),
+    join(folder, "rouse.db"),
+    join(outside, "writable"),
+  ];
   writeFileSync(secret, JSON.stringify({ secret: SECRET }));
   const made = new DatabaseSync(database);
   made.exec(`CREATE TABLE IF NOT EXISTS secrets (value); INSERT INTO secrets VALUES ('${SECRET}')`);
@@ -35,7 +48,11 @@ function makeTargets(dir: string): Targets {
 }
 
 describe("an attack by a transform", async () => {
-  const files = { "transforms/attacks.ts": ATTACKER, "transforms/nothing.mjs": "", "rouse.json5": SECRET };
+  const files = {
+    "transforms/attacks.ts": ATTACKER,
+    "transforms/nothing.mjs": "",
+    "rouse.json5": SECRET,
+  };
   const { run, issues, dir } = await compileModules(["attacks.ts"], files, pool);
   const targets = makeTargets(dir);
 
@@ -44,7 +61,10 @@ describe("an attack by a transform", async () => {
   it("would go through in a process without limits", async () => {
     // The same files, so that nothing but the limits makes the difference.
     for (const name of ["transform-attacks.ts", "transform-attacks-child.ts"])
-      writeFileSync(join(dir, "transforms", name), readFileSync(join(import.meta.dirname, name), "utf8"));
+      writeFileSync(
+        join(dir, "transforms", name),
+        readFileSync(join(import.meta.dirname, name), "utf8"),
+      );
     const execArgv = ["--no-warnings"];
     const child = fork(join(dir, "transforms", "transform-attacks-child.ts"), [], {
       execArgv,
@@ -53,7 +73,8 @@ describe("an attack by a transform", async () => {
     });
     child.send(targets);
     const [results] = (await once(child, "message")) as [Record<string, string>];
-    for (const name of readdirSync(targets.writable)) rmSync(join(targets.writable, name), { recursive: true });
+    for (const name of readdirSync(targets.writable))
+      rmSync(join(targets.writable, name), { recursive: true });
     rmSync(join(dir, "transforms", "written"));
     expect(Object.entries(results).filter(([, result]) => result !== "went through")).toEqual([]);
   });
@@ -79,7 +100,8 @@ describe("an attack by a transform", async () => {
   it("leaves no sockets in the gateway", async () => {
     const sockets = (): number => readdirSync("/proc/self/fd").length;
     const before = sockets();
-    for (let i = 0; i < 3; i++) expect(await run("attacks.ts", { ...targets, attack: "opens sockets" })).toBe('got "sent"');
+    for (let i = 0; i < 3; i++)
+      expect(await run("attacks.ts", { ...targets, attack: "opens sockets" })).toBe('got "sent"');
     await new Promise((next) => setTimeout(next, 100));
     expect(sockets()).toBeLessThan(before + 15);
   });

@@ -47,32 +47,40 @@ export const ATTACKS: Record<string, (targets: Targets) => unknown> = {
   "reads a secret as a blob": async ({ secret }) => (await fs.openAsBlob(secret)).text(),
   "reads a secret as a stream": ({ secret }) => fs.createReadStream(secret).toArray(),
   "requires a secret": ({ secret }) => require(secret) as unknown,
-  "imports a secret": async ({ secret }) => (await import(secret, { with: { type: "json" } })) as unknown,
-  "reads a secret through /proc/self/root": ({ secret }) => fs.readFileSync(`/proc/self/root${secret}`, "utf8"),
+  "imports a secret": async ({ secret }) =>
+    (await import(secret, { with: { type: "json" } })) as unknown,
+  "reads a secret through /proc/self/root": ({ secret }) =>
+    fs.readFileSync(`/proc/self/root${secret}`, "utf8"),
   "loads a secret as environment": ({ secret }) => process.loadEnvFile(secret),
   "lists the folder": ({ folder }) => fs.readdirSync(folder),
   "opens the folder": ({ folder }) => fs.opendirSync(folder).readSync()?.name,
   "watches the folder": ({ folder }) => fs.watch(folder).close(),
   "looks at a secret": ({ secret }) => fs.statSync(secret).size,
-  "copies the folder": ({ folder, writable }) => fs.cpSync(folder, join(writable, "copy"), { recursive: true }),
+  "copies the folder": ({ folder, writable }) =>
+    fs.cpSync(folder, join(writable, "copy"), { recursive: true }),
   "reads a database": ({ database }) => readDatabase(database),
   "reads the parent's environment": () => fs.readFileSync(`/proc/${process.ppid}/environ`, "utf8"),
   "reads its own environment": () => fs.readFileSync("/proc/self/environ", "utf8"),
   "looks at the parent's descriptors": () => fs.readdirSync(`/proc/${process.ppid}/fd`),
   "reads the parent's memory": () => fs.closeSync(fs.openSync(`/proc/${process.ppid}/mem`, "r")),
   "writes a file": ({ writable }) => fs.writeFileSync(join(writable, "written"), "x"),
-  "writes a file with a promise": ({ writable }) => fs.promises.writeFile(join(writable, "written-later"), "x"),
+  "writes a file with a promise": ({ writable }) =>
+    fs.promises.writeFile(join(writable, "written-later"), "x"),
   "writes beside itself": () => fs.writeFileSync(join(import.meta.dirname, "written"), "x"),
   "makes a folder": ({ writable }) => fs.mkdtempSync(join(writable, "made-")),
   "makes a link": ({ folder, writable }) => fs.symlinkSync(folder, join(writable, "link")),
   "makes a hard link": ({ secret, writable }) => fs.linkSync(secret, join(writable, "hard-link")),
   "writes a report": ({ writable }) => process.report.writeReport(join(writable, "report")),
   "writes a database": ({ writable }) =>
-    new (process.getBuiltinModule("node:sqlite").DatabaseSync)(join(writable, "made.db")).exec("CREATE TABLE a (b)"),
+    new (process.getBuiltinModule("node:sqlite").DatabaseSync)(join(writable, "made.db")).exec(
+      "CREATE TABLE a (b)",
+    ),
   "starts a process": () => child_process.execFileSync(process.execPath, ["-e", "0"]),
-  "starts a process and waits": () => started(child_process.spawn(process.execPath, ["-e", "0"]), "spawn"),
+  "starts a process and waits": () =>
+    started(child_process.spawn(process.execPath, ["-e", "0"]), "spawn"),
   "starts a shell": () => child_process.execSync("true"),
-  "forks a process": () => started(child_process.fork(join(import.meta.dirname, "nothing.mjs")), "spawn"),
+  "forks a process": () =>
+    started(child_process.fork(join(import.meta.dirname, "nothing.mjs")), "spawn"),
   "forks a cluster": () => started(cluster.fork().process, "spawn"),
   "starts a worker": () => started(new worker.Worker("0", { eval: true }), "online"),
   "starts a thread of hooks": () => module.register(new URL("data:text/javascript,")),
@@ -91,7 +99,8 @@ export const ATTACKS: Record<string, (targets: Targets) => unknown> = {
   "takes a binding": () => Object.keys((hidden["binding"] as Hidden[string])("fs") as object),
   "changes V8's flags": () => v8.setFlagsFromString("--allow-natives-syntax"),
   "changes its folder": () => process.chdir("/"),
-  "opens another process's inspector": () => (hidden["_debugProcess"] as Hidden[string])(process.pid),
+  "opens another process's inspector": () =>
+    (hidden["_debugProcess"] as Hidden[string])(process.pid),
 };
 
 /** What a module may do all the same. */
@@ -110,7 +119,11 @@ const HONEST: Record<string, (targets: Targets) => unknown> = {
   },
 };
 
-export default async ({ payload }: { payload: Targets & { attack: string } }): Promise<{ message: string }> => {
+export default async ({
+  payload,
+}: {
+  payload: Targets & { attack: string };
+}): Promise<{ message: string }> => {
   const got = await (ATTACKS[payload.attack] ?? HONEST[payload.attack])?.(payload);
   return { message: `got ${JSON.stringify(got) ?? "through"}` };
 };

@@ -32,8 +32,10 @@ function write(files: Record<string, string>): void {
   }
 }
 
-const findOpening = (permissions: TransformPermissions, secrets: SecretPlace[]): string | undefined =>
-  checkPlaces(permissions, secrets).issues[0]?.message;
+const findOpening = (
+  permissions: TransformPermissions,
+  secrets: SecretPlace[],
+): string | undefined => checkPlaces(permissions, secrets).issues[0]?.message;
 
 const NOTHING = configSchema.parse({}).hooks.transformPermissions;
 
@@ -45,7 +47,14 @@ async function run(
   payload: object = {},
 ): Promise<string> {
   const permissions = createPermissions(join(dir, transformsDir), { ...NOTHING, ...granted });
-  const options = { id: module, transformsDir: join(dir, transformsDir), permissions, pool, loadMs: 10_000, timeoutMs: 5000 };
+  const options = {
+    id: module,
+    transformsDir: join(dir, transformsDir),
+    permissions,
+    pool,
+    loadMs: 10_000,
+    timeoutMs: 5000,
+  };
   const compiled = compileTransform({ module }, options);
   if (!compiled.ok) return compiled.message;
   const problem = await compiled.transform.check?.();
@@ -57,27 +66,33 @@ async function run(
 }
 
 /** A module that gives the value of an expression. */
-const gives = (expression: string): string => `export default () => ({ message: String(${expression}) });`;
+const gives = (expression: string): string =>
+  `export default () => ({ message: String(${expression}) });`;
 
 describe("a transform module may", () => {
   beforeAll(() => {
     write({
       "repo/package.json":
         '{ "type": "module", "imports": { "#tools": "./apps/hooks/transforms/lib/tools.js", "#kinds": "./apps/hooks/transforms/lib/kinds.ts" } }',
-      "repo/node_modules/esm/package.json": '{ "type": "module", "exports": { ".": "./main.js", "./sub": "./sub.js" } }',
-      "repo/node_modules/esm/main.js": 'import { text } from "./sub.js"; export const name = "esm" + text;',
+      "repo/node_modules/esm/package.json":
+        '{ "type": "module", "exports": { ".": "./main.js", "./sub": "./sub.js" } }',
+      "repo/node_modules/esm/main.js":
+        'import { text } from "./sub.js"; export const name = "esm" + text;',
       "repo/node_modules/esm/sub.js": 'export const text = "-sub";',
       "repo/node_modules/typed/package.json": '{ "main": "index.ts" }',
       "repo/node_modules/typed/index.ts": 'export enum Kind { T = "typed" }',
       "repo/node_modules/old/package.json": '{ "main": "lib/index.js" }',
-      "repo/node_modules/old/lib/index.js": 'exports.name = require("fs").readFileSync(__dirname + "/name.txt", "utf8");',
+      "repo/node_modules/old/lib/index.js":
+        'exports.name = require("fs").readFileSync(__dirname + "/name.txt", "utf8");',
       "repo/node_modules/old/lib/name.txt": "old",
       "repo/apps/hooks/transforms/lib/tools.js": 'export const tool = "tool";',
       "repo/apps/hooks/transforms/lib/data.json": '{ "a": "data" }',
       "repo/apps/hooks/transforms/lib/beside.ts":
         'import { readFileSync } from "node:fs"; enum Kind { Own = "own" } export const beside = (): string => Kind.Own + JSON.parse(readFileSync(new URL("./data.json", import.meta.url), "utf8")).a; export const where: string = import.meta.filename;',
-      "repo/apps/hooks/transforms/lib/plain.js": 'import { kind } from "./kinds.ts"; export const plain = kind;',
-      "repo/apps/hooks/transforms/lib/kinds.ts": 'export enum Kind { A = "kind" } export const kind: Kind = Kind.A;',
+      "repo/apps/hooks/transforms/lib/plain.js":
+        'import { kind } from "./kinds.ts"; export const plain = kind;',
+      "repo/apps/hooks/transforms/lib/kinds.ts":
+        'export enum Kind { A = "kind" } export const kind: Kind = Kind.A;',
       "repo/apps/hooks/transforms/lib/common.cjs": 'module.exports = { common: "common" };',
       "repo/apps/hooks/transforms/lib/strict.cts":
         'import old = require("old"); enum Kind { C = "cts" } export = { strict: Kind.C + old.name };',
@@ -92,8 +107,18 @@ describe("a transform module may", () => {
       `import { name } from "esm"; import old from "old"; ${gives("name + ' ' + old.name")}`,
       "esm-sub old",
     ],
-    ["import JSON", "json.ts", `import data from "./lib/data.json" with { type: "json" }; ${gives("data.a")}`, "data"],
-    ["import JSON as TypeScript does", "json-plain.ts", `import data, { a } from "./lib/data.json"; ${gives("data.a + a")}`, "datadata"],
+    [
+      "import JSON",
+      "json.ts",
+      `import data from "./lib/data.json" with { type: "json" }; ${gives("data.a")}`,
+      "data",
+    ],
+    [
+      "import JSON as TypeScript does",
+      "json-plain.ts",
+      `import data, { a } from "./lib/data.json"; ${gives("data.a + a")}`,
+      "datadata",
+    ],
     [
       "import JSON later",
       "json-later.ts",
@@ -106,34 +131,84 @@ describe("a transform module may", () => {
       `import { createRequire } from "node:module"; const data = createRequire(import.meta.url)("./lib/data.json"); ${gives("data.a")}`,
       "data",
     ],
-    ["import packages that are TypeScript", "typed-package.ts", `import { Kind } from "typed"; ${gives("Kind.T")}`, "typed"],
-    ["import TypeScript by the names of its package.json", "typed-names.ts", `import { kind } from "#kinds"; ${gives("kind")}`, "kind"],
-    ["import JavaScript later", "later.ts", `const { tool } = await import("./lib/tools.js"); ${gives("tool")}`, "tool"],
-    ["import TypeScript later", "later-ts.ts", `export default async () => ({ message: (await import("./lib/kinds.ts")).kind });`, "kind"],
+    [
+      "import packages that are TypeScript",
+      "typed-package.ts",
+      `import { Kind } from "typed"; ${gives("Kind.T")}`,
+      "typed",
+    ],
+    [
+      "import TypeScript by the names of its package.json",
+      "typed-names.ts",
+      `import { kind } from "#kinds"; ${gives("kind")}`,
+      "kind",
+    ],
+    [
+      "import JavaScript later",
+      "later.ts",
+      `const { tool } = await import("./lib/tools.js"); ${gives("tool")}`,
+      "tool",
+    ],
+    [
+      "import TypeScript later",
+      "later-ts.ts",
+      `export default async () => ({ message: (await import("./lib/kinds.ts")).kind });`,
+      "kind",
+    ],
     [
       "import what it finds out later",
       "computed.ts",
       `const name = "tools"; const { tool } = await import("./lib/" + name + ".js"); ${gives("tool")}`,
       "tool",
     ],
-    ["import by the names of its package.json", "names.ts", `import { tool } from "#tools"; ${gives("tool")}`, "tool"],
+    [
+      "import by the names of its package.json",
+      "names.ts",
+      `import { tool } from "#tools"; ${gives("tool")}`,
+      "tool",
+    ],
     [
       "leave out endings",
       "endings.ts",
       `import { beside } from "./lib/beside"; import { kind } from "./lib/kinds.js"; ${gives("beside() + kind")}`,
       "owndatakind",
     ],
-    ["import TypeScript through JavaScript", "through.ts", `import { plain } from "./lib/plain.js"; ${gives("plain")}`, "kind"],
-    ["import CommonJS", "commonjs.ts", `import common from "./lib/common.cjs"; ${gives("common.common")}`, "common"],
-    ["import CommonJS TypeScript", "cts.ts", `import strict from "./lib/strict.cts"; ${gives("strict.strict")}`, "ctsold"],
+    [
+      "import TypeScript through JavaScript",
+      "through.ts",
+      `import { plain } from "./lib/plain.js"; ${gives("plain")}`,
+      "kind",
+    ],
+    [
+      "import CommonJS",
+      "commonjs.ts",
+      `import common from "./lib/common.cjs"; ${gives("common.common")}`,
+      "common",
+    ],
+    [
+      "import CommonJS TypeScript",
+      "cts.ts",
+      `import strict from "./lib/strict.cts"; ${gives("strict.strict")}`,
+      "ctsold",
+    ],
     [
       "be CommonJS",
       "plain.cjs",
       `const { common } = require("./lib/common.cjs"); exports.transform = () => ({ message: common + require("old").name });`,
       "commonold",
     ],
-    ["be CommonJS TypeScript", "entry.cts", `import old = require("old"); export = () => ({ message: old.name as string });`, "old"],
-    ["be JavaScript that imports TypeScript", "js.js", `import { erasable } from "./erasable.ts"; ${gives("erasable")}`, "erasable"],
+    [
+      "be CommonJS TypeScript",
+      "entry.cts",
+      `import old = require("old"); export = () => ({ message: old.name as string });`,
+      "old",
+    ],
+    [
+      "be JavaScript that imports TypeScript",
+      "js.js",
+      `import { erasable } from "./erasable.ts"; ${gives("erasable")}`,
+      "erasable",
+    ],
     [
       "know where its files lie",
       "where.ts",
@@ -146,7 +221,12 @@ describe("a transform module may", () => {
       `import { z } from "zod"; import { defineTransform } from "rouse/transform"; export default defineTransform(() => ({ message: z.string().parse("zod") }));`,
       "zod",
     ],
-    ["await at its top", "await.ts", `const value: string = await Promise.resolve("awaited"); ${gives("value")}`, "awaited"],
+    [
+      "await at its top",
+      "await.ts",
+      `const value: string = await Promise.resolve("awaited"); ${gives("value")}`,
+      "awaited",
+    ],
     [
       "name what it may not call",
       "imports.ts",
@@ -165,7 +245,10 @@ describe("a transform module may", () => {
   });
 
   it("use the network", async () => {
-    const server = createServer((_request, response) => response.end("answered")).listen(0, "127.0.0.1");
+    const server = createServer((_request, response) => response.end("answered")).listen(
+      0,
+      "127.0.0.1",
+    );
     await new Promise((done) => server.once("listening", done));
     const { port } = server.address() as AddressInfo;
     write({
@@ -204,15 +287,22 @@ describe("a transform module that leaves its folder", () => {
     ["ts", `import data from "../secret.json" with { type: "json" }; const { secret } = data;`],
     ["js", `import { secret } from "../secret.js";`],
     ["cjs", `const { secret } = require("../secret.json"); module.exports = () => secret;`],
-  ])("%s: %s is refused with the path and the key, and works once the key grants it", async (kind, text) => {
-    const name = `leaver.${kind}`;
-    write({ [`leave/transforms/${name}`]: kind === "cjs" ? text : `${text} ${gives("secret")}` });
-    const path = join(dir, "leave", /secret\.\w+/.exec(text)?.[0] ?? "");
-    expect(await run("leave/transforms", name)).toMatch(
-      new RegExp(`^cannot be loaded: transforms may not read ${path}.*hooks\\.transformPermissions\\.read`),
-    );
-    expect(await run("leave/transforms", name, { read: [path] })).toMatch(/^(?:s|the transform leaver\.cjs must give an object)/);
-  });
+  ])(
+    "%s: %s is refused with the path and the key, and works once the key grants it",
+    async (kind, text) => {
+      const name = `leaver.${kind}`;
+      write({ [`leave/transforms/${name}`]: kind === "cjs" ? text : `${text} ${gives("secret")}` });
+      const path = join(dir, "leave", /secret\.\w+/.exec(text)?.[0] ?? "");
+      expect(await run("leave/transforms", name)).toMatch(
+        new RegExp(
+          `^cannot be loaded: transforms may not read ${path}.*hooks\\.transformPermissions\\.read`,
+        ),
+      );
+      expect(await run("leave/transforms", name, { read: [path] })).toMatch(
+        /^(?:s|the transform leaver\.cjs must give an object)/,
+      );
+    },
+  );
 
   it("by what lies behind a link is refused before it runs", async () => {
     write({ "links/transforms/a.js": gives("1"), "links/rouse.json5": "{}" });
@@ -233,10 +323,16 @@ describe("a transform module that leaves its folder", () => {
     const { issues } = await compileModules(["m.js"], { "transforms/m.js": gives("1") }, pool);
     expect(issues).toEqual([]);
     const permissions = createPermissions(join(dir, "links"), NOTHING);
-    expect(findOpening(permissions, [{ what: "the state folder", path: join(dir, "elsewhere") }])).toBeUndefined();
+    expect(
+      findOpening(permissions, [{ what: "the state folder", path: join(dir, "elsewhere") }]),
+    ).toBeUndefined();
     // Also if it is only to be made, and whatever link leads there.
     symlinkSync(join(dir, "links"), join(dir, "by-link"));
-    for (const path of [join(dir, "links"), join(dir, "links/.rouse"), join(dir, "by-link/.rouse/deeper")])
+    for (const path of [
+      join(dir, "links"),
+      join(dir, "links/.rouse"),
+      join(dir, "by-link/.rouse/deeper"),
+    ])
       expect(findOpening(permissions, [{ what: "the state folder", path }])).toMatch(
         /^contains the state folder .*use a folder that holds modules alone$/,
       );
@@ -246,23 +342,48 @@ describe("a transform module that leaves its folder", () => {
 describe("hooks.transformPermissions", () => {
   it("that grants a secret is a warning", async () => {
     const files = { "transforms/m.js": gives("1") };
-    const { issues, warnings } = await compileModules(["m.js"], files, pool, { transformPermissions: { read: [tmpdir()] } });
+    const { issues, warnings } = await compileModules(["m.js"], files, pool, {
+      transformPermissions: { read: [tmpdir()] },
+    });
     expect([issues, warnings]).toEqual([
       [],
-      [{ path: "hooks.transformPermissions.read", message: expect.stringMatching(/^lets transform modules read the state folder \(/) }],
+      [
+        {
+          path: "hooks.transformPermissions.read",
+          message: expect.stringMatching(/^lets transform modules read the state folder \(/),
+        },
+      ],
     ]);
   });
 
   it("cannot be confined to a name with an asterisk, which Node takes for any text", () => {
     write({ "any*text/transforms/m.js": gives("1") });
-    expect(findOpening(createPermissions(join(dir, "any*text/transforms"), NOTHING), [])).toMatch(/rename it$/);
+    expect(findOpening(createPermissions(join(dir, "any*text/transforms"), NOTHING), [])).toMatch(
+      /rename it$/,
+    );
   });
 
   it.each<[keyof GrantedPermissions, string, Partial<GrantedPermissions>]>([
-    ["read", `(await import("node:fs")).readFileSync(payload.file, "utf8")`, { read: [join(dir, "granted")] }],
-    ["write", `(await import("node:fs")).writeFileSync(payload.file + "2", "x")`, { write: [join(dir, "granted")] }],
-    ["childProcess", `(await import("node:child_process")).execFileSync(process.execPath, ["-e", "0"])`, { childProcess: true }],
-    ["worker", `new (await import("node:worker_threads")).Worker("0", { eval: true }).threadId`, { worker: true }],
+    [
+      "read",
+      `(await import("node:fs")).readFileSync(payload.file, "utf8")`,
+      { read: [join(dir, "granted")] },
+    ],
+    [
+      "write",
+      `(await import("node:fs")).writeFileSync(payload.file + "2", "x")`,
+      { write: [join(dir, "granted")] },
+    ],
+    [
+      "childProcess",
+      `(await import("node:child_process")).execFileSync(process.execPath, ["-e", "0"])`,
+      { childProcess: true },
+    ],
+    [
+      "worker",
+      `new (await import("node:worker_threads")).Worker("0", { eval: true }).threadId`,
+      { worker: true },
+    ],
     [
       "addons",
       `await new Promise((done) => { try { process.dlopen({ exports: {} }, import.meta.filename) } catch (error) { if (error.message.includes("disabled")) throw error; done() } })`,
@@ -278,7 +399,9 @@ describe("hooks.transformPermissions", () => {
       /did something that transforms may not do: see hooks\.transformPermissions$/,
     );
     expect(await run("grants", `${name}.js`, granted, payload)).toMatch(/^did /);
-    expect(await run("grants", `${name}.js`, {}, payload)).toMatch(/did something that transforms may not do/);
+    expect(await run("grants", `${name}.js`, {}, payload)).toMatch(
+      /did something that transforms may not do/,
+    );
   });
 });
 
@@ -288,7 +411,8 @@ describe("loading a transform module", () => {
   const server = createServer((request, response) => {
     asked.push(request.url ?? "");
     // The first of these is never answered.
-    if (request.url === "/once" && asked.filter((url) => url === "/once").length === 1) held.push(response);
+    if (request.url === "/once" && asked.filter((url) => url === "/once").length === 1)
+      held.push(response);
     else if (request.url === "/never") held.push(response);
     else response.end("ok");
   });
@@ -305,7 +429,12 @@ describe("loading a transform module", () => {
 
   it("may take longer than a call, in a fresh process too", async () => {
     const slow = `await new Promise((done) => setTimeout(done, 900)); ${gives("'loaded'")}`;
-    const { issues, run: call } = await compileModules(["slow.ts"], { "transforms/slow.ts": slow }, pool, { transformTimeoutSeconds: 0.5 });
+    const { issues, run: call } = await compileModules(
+      ["slow.ts"],
+      { "transforms/slow.ts": slow },
+      pool,
+      { transformTimeoutSeconds: 0.5 },
+    );
     expect(issues).toEqual([]);
     pool.recycle();
     expect(await call("slow.ts")).toBe("loaded");
@@ -313,7 +442,9 @@ describe("loading a transform module", () => {
 
   it("has an end, and a reason", async () => {
     const files = { "transforms/never.ts": asks("/never"), "transforms/loops.js": "for (;;);" };
-    const { issues } = await compileModules(["never.ts", "loops.js"], files, pool, { transformLoadSeconds: 2.5 });
+    const { issues } = await compileModules(["never.ts", "loops.js"], files, pool, {
+      transformLoadSeconds: 2.5,
+    });
     expect(issues).toEqual(
       [0, 1].map((index) => ({
         path: `hooks.mappings[${index}].transform.module`,
@@ -325,16 +456,22 @@ describe("loading a transform module", () => {
   });
 
   it("is tried again when the config is loaded", async () => {
-    const { issues, run: call } = await compileModules(["once.ts"], { "transforms/once.ts": asks("/once") }, pool, {
-      transformLoadSeconds: 2,
-    });
+    const { issues, run: call } = await compileModules(
+      ["once.ts"],
+      { "transforms/once.ts": asks("/once") },
+      pool,
+      {
+        transformLoadSeconds: 2,
+      },
+    );
     expect([issues, await call("once.ts")]).toEqual([[], "loaded"]);
     expect(asked.filter((url) => url === "/once").length).toBeGreaterThan(1);
   });
 
   it("that does not compile says where", async () => {
     const files = {
-      "transforms/broken.ts": 'import "./lib/worse.ts"; import "./lib/worst.ts"; export default () => null;',
+      "transforms/broken.ts":
+        'import "./lib/worse.ts"; import "./lib/worst.ts"; export default () => null;',
       "transforms/lib/worse.ts": "const a: string = ;",
       "transforms/lib/worst.ts": "\n\n  const b: = 1;",
     };
@@ -349,7 +486,10 @@ describe("loading a transform module", () => {
   });
 
   it("finds packages that were installed after its process had started", async () => {
-    write({ "late/app/transforms/a.js": gives("1"), "late/app/transforms/b.ts": `import { name } from "late"; ${gives("name")}` });
+    write({
+      "late/app/transforms/a.js": gives("1"),
+      "late/app/transforms/b.ts": `import { name } from "late"; ${gives("name")}`,
+    });
     expect(await run("late/app/transforms", "a.js")).toBe("1");
     expect(await run("late/app/transforms", "b.ts")).toMatch(/^cannot be loaded: .*'late'/);
     write({
@@ -360,7 +500,10 @@ describe("loading a transform module", () => {
   });
 
   it("follows a change in what it imports", async () => {
-    write({ "changing/entry.ts": `import { value } from "./value.ts"; ${gives("value")}`, "changing/value.ts": "export const value = 1;" });
+    write({
+      "changing/entry.ts": `import { value } from "./value.ts"; ${gives("value")}`,
+      "changing/value.ts": "export const value = 1;",
+    });
     expect(await run("changing", "entry.ts")).toBe("1");
     write({ "changing/value.ts": "export const value = 2;" });
     expect(await run("changing", "entry.ts")).toBe("2");
@@ -376,7 +519,10 @@ describe("the memory of a transform", () => {
   });
 
   it("is read by ps as by /proc", async () => {
-    const [viaPs, viaProc] = [(await memoryFromPs([process.pid])).get(process.pid), memoryFromProc(process.pid)];
+    const [viaPs, viaProc] = [
+      (await memoryFromPs([process.pid])).get(process.pid),
+      memoryFromProc(process.pid),
+    ];
     expect(Math.abs((viaPs ?? 0) - viaProc)).toBeLessThan(viaProc / 2);
   });
 });

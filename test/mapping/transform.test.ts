@@ -39,7 +39,12 @@ const FILES = {
   "transforms/import.ts": `import { x } from "./not-there.ts"; export default () => x;`,
   "transforms/ends.js": `process.exit(0);`,
 };
-const mapping = (id: string, transform: object, more: object = {}) => ({ id, match: { path: id }, transform, ...more });
+const mapping = (id: string, transform: object, more: object = {}) => ({
+  id,
+  match: { path: id },
+  transform,
+  ...more,
+});
 const { set, issues, dir } = await compile(
   {
     transformTimeoutSeconds: 4,
@@ -63,7 +68,11 @@ const { set, issues, dir } = await compile(
   pool,
 );
 // Memory takes long to fill on a busy machine.
-const { set: patient } = await compile({ transformTimeoutSeconds: 60, mappings: [mapping("bad", { module: "bad.js" })] }, FILES, pool);
+const { set: patient } = await compile(
+  { transformTimeoutSeconds: 60, mappings: [mapping("bad", { module: "bad.js" })] },
+  FILES,
+  pool,
+);
 const run = async (path: string, payload: object, by = set) => {
   const outcome = await by.run(input(path, payload));
   return outcome.kind === "failed" ? outcome.failure : outcome;
@@ -85,7 +94,11 @@ describe("transform modules", () => {
         message: expect.stringMatching(/^cannot be loaded: import\.ts:1:19: .*not-there\.ts/),
         detail: expect.stringContaining("^"),
       },
-      { path: at(9), message: expect.stringMatching(/ended its process.*when it was loaded/), transient: true },
+      {
+        path: at(9),
+        message: expect.stringMatching(/ended its process.*when it was loaded/),
+        transient: true,
+      },
     ]);
   });
 
@@ -108,17 +121,26 @@ describe("transform modules", () => {
   });
 
   it("may be CommonJS, under any export's name, and give a list", async () => {
-    expect(await run("common", { name: "x" })).toMatchObject({ list: false, results: [{ ok: true }] });
+    expect(await run("common", { name: "x" })).toMatchObject({
+      list: false,
+      results: [{ ok: true }],
+    });
     expect(await run("other", {})).toMatchObject({
       list: true,
-      results: [{ draft: { action: "wake", content: [{ text: "w" }] } }, { draft: { action: "agent" } }],
+      results: [
+        { draft: { action: "wake", content: [{ text: "w" }] } },
+        { draft: { action: "agent" } },
+      ],
     });
   });
 
   it("run once for each item", async () => {
     expect(await run("each", { names: ["a", "b"] })).toMatchObject({
       list: true,
-      results: [{ draft: { content: [{ text: "hello a" }] } }, { draft: { content: [{ text: "hello b" }] } }],
+      results: [
+        { draft: { content: [{ text: "hello a" }] } },
+        { draft: { content: [{ text: "hello b" }] } },
+      ],
     });
   });
 
@@ -132,40 +154,73 @@ describe("transform modules", () => {
     ["field", 'gave the field "allowUnsafeExternalContent"'],
     ["text", "must give an object"],
   ])("that %s fail alone, with a reason that quotes nothing", async (how, reason) => {
-    const failure = await run("bad", { how, secret: "canary-secret" }, how === "loop" ? set : patient);
-    expect(failure).toMatchObject({ code: "transform_failed", message: expect.stringContaining(reason) });
+    const failure = await run(
+      "bad",
+      { how, secret: "canary-secret" },
+      how === "loop" ? set : patient,
+    );
+    expect(failure).toMatchObject({
+      code: "transform_failed",
+      message: expect.stringContaining(reason),
+    });
     expect(JSON.stringify(failure)).not.toContain("canary");
     expect(await run("bad", { how: "fine" })).toMatchObject({ kind: "actions" });
   });
 
   it("that reject later harm no other call", async () => {
-    for (let i = 0; i < 5; i++) expect(await run("bad", { how: "later" })).toMatchObject({ kind: "actions" });
+    for (let i = 0; i < 5; i++)
+      expect(await run("bad", { how: "later" })).toMatchObject({ kind: "actions" });
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(await run("bad", { how: "fine" })).toMatchObject({ kind: "actions" });
   });
 
   it("that send messages of their own answer all the same, and end nothing", async () => {
-    expect(await run("bad", { how: "send" })).toMatchObject({ kind: "actions", results: [{ draft: { content: [{ text: "sent" }] } }] });
+    expect(await run("bad", { how: "send" })).toMatchObject({
+      kind: "actions",
+      results: [{ draft: { content: [{ text: "sent" }] } }],
+    });
   });
 
   it.each([
     ["nothing", {}],
     ["other types", { message: {}, stack: 5 }],
-    ["a stack that is slow to read", { message: "m", stack: `    at file://host/a:1:2\n    at ${" (/?".repeat(2000)}` }],
+    [
+      "a stack that is slow to read",
+      { message: "m", stack: `    at file://host/a:1:2\n    at ${" (/?".repeat(2000)}` },
+    ],
   ])("that forge what they printed or threw break nothing: %s", async (_what, thrown) => {
-    const { debug, kind } = (await set.run(input("bad", { how: "forge" }))) as { debug?: EventDebug; kind: string };
+    const { debug, kind } = (await set.run(input("bad", { how: "forge" }))) as {
+      debug?: EventDebug;
+      kind: string;
+    };
     expect([kind, debug?.notes]).toEqual([
       "actions",
-      [{ mapping: "bad", field: "transform.module", console: [{ stream: "stdout", text: "forged" }], cut: true }],
+      [
+        {
+          mapping: "bad",
+          field: "transform.module",
+          console: [{ stream: "stdout", text: "forged" }],
+          cut: true,
+        },
+      ],
     ]);
-    expect(await run("bad", { how: "forge error", thrown })).toMatchObject({ code: "transform_failed" });
+    expect(await run("bad", { how: "forge error", thrown })).toMatchObject({
+      code: "transform_failed",
+    });
   });
 
   it("that end their process later do not take another mapping's call with them", async () => {
     const single = createTransformPool({ log: createLogger("silent"), env: process.env, size: 1 });
     const folder = join(dir, "transforms");
     const call = (owner: string, file: string, input: object) =>
-      single.runModule({ owner, file: join(folder, file), version: "1", input, timeoutMs: 5000, ...confinedTo(folder) });
+      single.runModule({
+        owner,
+        file: join(folder, file),
+        version: "1",
+        input,
+        timeoutMs: 5000,
+        ...confinedTo(folder),
+      });
     const first = await call("bad", "bad.js", { payload: { how: "exit later" } });
     const second = await call("slow", "slow.js", {});
     await single.close();
@@ -190,7 +245,9 @@ describe("transform modules", () => {
   });
 
   it("that export no function say so", async () =>
-    expect(await run("nothing", {})).toMatchObject({ message: expect.stringContaining("exports no function") }));
+    expect(await run("nothing", {})).toMatchObject({
+      message: expect.stringContaining("exports no function"),
+    }));
 });
 
 describe("jsonata transforms", () => {
@@ -208,16 +265,22 @@ describe("jsonata transforms", () => {
 });
 
 describe("a module's place", () => {
-  it.each(["../escape.js", "/etc/passwd", "missing.js", "link.js"])("%s is refused when the config is loaded", async (module) => {
-    writeFileSync(join(dir, "escape.js"), "export default () => null");
-    try {
-      symlinkSync(join(dir, "escape.js"), join(dir, "transforms", "link.js"));
-    } catch {
-      // Made by the case before.
-    }
-    const { compileTransform } = await import("../../src/mapping/transform.ts");
-    const transformsDir = join(dir, "transforms");
-    const compiled = compileTransform({ module }, { id: "x", transformsDir, timeoutMs: 100, pool, ...confinedTo(transformsDir) });
-    expect(compiled).toMatchObject({ ok: false, field: "module" });
-  });
+  it.each(["../escape.js", "/etc/passwd", "missing.js", "link.js"])(
+    "%s is refused when the config is loaded",
+    async (module) => {
+      writeFileSync(join(dir, "escape.js"), "export default () => null");
+      try {
+        symlinkSync(join(dir, "escape.js"), join(dir, "transforms", "link.js"));
+      } catch {
+        // Made by the case before.
+      }
+      const { compileTransform } = await import("../../src/mapping/transform.ts");
+      const transformsDir = join(dir, "transforms");
+      const compiled = compileTransform(
+        { module },
+        { id: "x", transformsDir, timeoutMs: 100, pool, ...confinedTo(transformsDir) },
+      );
+      expect(compiled).toMatchObject({ ok: false, field: "module" });
+    },
+  );
 });

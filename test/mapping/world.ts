@@ -19,7 +19,8 @@ export const SCHEMES = { dir: join(PRESETS, "schemes") };
 export const presetNames = namesIn(PRESETS);
 
 /** Presets whose requests carry the hook token, on purpose. */
-export const byHookToken = (names: readonly string[]): { use: string; auth: "token" }[] => names.map((use) => ({ use, auth: "token" }));
+export const byHookToken = (names: readonly string[]): { use: string; auth: "token" }[] =>
+  names.map((use) => ({ use, auth: "token" }));
 
 /** What the modules of a folder may do if the config grants nothing, and how long they may take to be loaded. */
 export const confinedTo = (folder: string) => ({
@@ -33,7 +34,12 @@ afterAll(() => {
 });
 
 /** Compiles hooks as a config would have them, in a folder of their own with the given files. */
-export async function compile(hooks: object, files: Record<string, string> = {}, pool?: TransformPool, channels?: Channels) {
+export async function compile(
+  hooks: object,
+  files: Record<string, string> = {},
+  pool?: TransformPool,
+  channels?: Channels,
+) {
   const dir = mkdtempSync(join(tmpdir(), "rouse-mapping-"));
   folders.push(dir);
   for (const folder of ["mappings", "transforms"]) mkdirSync(join(dir, folder));
@@ -49,13 +55,20 @@ export async function compile(hooks: object, files: Record<string, string> = {},
     transformsDir: join(dir, "transforms"),
     secretPlaces: [{ what: "the state folder", path: join(dir, ".rouse") }],
     presetsDir: PRESETS,
-    pluginPresets: gmail.presets?.map((document) => ({ plugin: gmail.id, origin: "rouse", document })) ?? [],
+    pluginPresets:
+      gmail.presets?.map((document) => ({ plugin: gmail.id, origin: "rouse", document })) ?? [],
     env: {},
     known: {
       agents: new Set(["main"]),
-      channels: (name) => ["last", "console"].includes(name) || channels?.resolve(name) !== undefined,
+      channels: (name) =>
+        ["last", "console"].includes(name) || channels?.resolve(name) !== undefined,
       routeProblem: (target) =>
-        channels && findRouteProblem(target, channels, (id) => channels.get(id)?.channel.allowFrom?.includes("owner") ?? false),
+        channels &&
+        findRouteProblem(
+          target,
+          channels,
+          (id) => channels.get(id)?.channel.allowFrom?.includes("owner") ?? false,
+        ),
       model: (name) => (name.includes("/") ? { ok: true } : { ok: false, message: "is no model" }),
     },
     pool: pool ?? createTransformPool({ log: createLogger("silent"), env: process.env }),
@@ -63,7 +76,11 @@ export async function compile(hooks: object, files: Record<string, string> = {},
   return { ...compiled, dir };
 }
 
-export const input = (path: string, payload: unknown, more: Partial<MappingInput> = {}): MappingInput => ({
+export const input = (
+  path: string,
+  payload: unknown,
+  more: Partial<MappingInput> = {},
+): MappingInput => ({
   path,
   method: "POST",
   byHookToken: true,
@@ -75,8 +92,17 @@ export const input = (path: string, payload: unknown, more: Partial<MappingInput
 });
 
 /** Compiles a mapping for each module, as `compile` does. `run` gives the message of the action, or what failed. */
-export async function compileModules(modules: readonly string[], files: Record<string, string>, pool: TransformPool, hooks: object = {}) {
-  const mappings = modules.map((module) => ({ id: module, match: { path: module }, transform: { module } }));
+export async function compileModules(
+  modules: readonly string[],
+  files: Record<string, string>,
+  pool: TransformPool,
+  hooks: object = {},
+) {
+  const mappings = modules.map((module) => ({
+    id: module,
+    match: { path: module },
+    transform: { module },
+  }));
   const { set, issues, warnings, dir } = await compile({ mappings, ...hooks }, files, pool);
   const run = async (module: string, payload: object = {}): Promise<string> => {
     const outcome = await set.run(input(module, payload));

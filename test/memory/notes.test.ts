@@ -1,6 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { createMemory, MAX_NOTES, type Memory, type NewNote, type Note } from "../../src/memory/notes.ts";
+import {
+  createMemory,
+  MAX_NOTES,
+  type Memory,
+  type NewNote,
+  type Note,
+} from "../../src/memory/notes.ts";
 import { searchNotes } from "../../src/memory/search.ts";
 import { channelSession, mainSession } from "../../src/sessions/keys.ts";
 import { openStore } from "../../src/store/open.ts";
@@ -44,8 +50,10 @@ const toNew = (text: string, callId: string, more: Partial<NewNote> = {}): NewNo
   callId,
   ...more,
 });
-const openMemory = ({ store, cluster }: StoreHandle): Memory => createMemory({ store, cluster, clock: systemClock });
-const textsOf = async (memory: Memory, scope = MAIN): Promise<string[]> => (await memory.list(scope)).map(({ text }) => text);
+const openMemory = ({ store, cluster }: StoreHandle): Memory =>
+  createMemory({ store, cluster, clock: systemClock });
+const textsOf = async (memory: Memory, scope = MAIN): Promise<string[]> =>
+  (await memory.list(scope)).map(({ text }) => text);
 
 describe("notes in a store", () => {
   it("are kept once for each call, up to the limit of a conversation, and go when they are cleared", async () => {
@@ -54,9 +62,15 @@ describe("notes in a store", () => {
     const memory = openMemory(handle);
     const first = await memory.add(MAIN, toNew("one", "c1"));
     expect(await memory.add(MAIN, toNew("one", "c1"))).toEqual(first);
-    await Promise.all(Array.from({ length: MAX_NOTES - 1 }, (_, index) => memory.add(MAIN, toNew(`note ${index}`, `d${index}`))));
+    await Promise.all(
+      Array.from({ length: MAX_NOTES - 1 }, (_, index) =>
+        memory.add(MAIN, toNew(`note ${index}`, `d${index}`)),
+      ),
+    );
     expect(await memory.add(MAIN, toNew("too many", "c2"))).toBe("full");
-    expect(await memory.add(MAIN, toNew("in its place", "c3", { replaces: (first as Note).id }))).toMatchObject({ text: "in its place" });
+    expect(
+      await memory.add(MAIN, toNew("in its place", "c3", { replaces: (first as Note).id })),
+    ).toMatchObject({ text: "in its place" });
     const other = channelSession("main", "pipe", { from: "bob", to: "dm", direct: true });
     expect(await memory.add(other, toNew("Bob's", "c4"))).toMatchObject({ text: "Bob's" });
     expect(await memory.clear(MAIN)).toBe(MAX_NOTES);
@@ -82,7 +96,12 @@ describePostgres("notes of several gateways", () => {
 
   it("are all kept if they note at the same time, and seen at once by each", async () => {
     const [a, b] = [await open(), await open()];
-    await Promise.all([1, 2, 3].flatMap((n) => [a.add(MAIN, toNew(`a${n}`, `a${n}`)), b.add(MAIN, toNew(`b${n}`, `b${n}`))]));
+    await Promise.all(
+      [1, 2, 3].flatMap((n) => [
+        a.add(MAIN, toNew(`a${n}`, `a${n}`)),
+        b.add(MAIN, toNew(`b${n}`, `b${n}`)),
+      ]),
+    );
     expect((await textsOf(a)).toSorted()).toEqual(["a1", "a2", "a3", "b1", "b2", "b3"]);
     await a.add(MAIN, toNew("seen", "c"));
     expect(await textsOf(b)).toContain("seen");

@@ -20,7 +20,9 @@ beforeEach(async () => {
   provider = await createProvider();
   mkdirSync(join(dir, "plugins"));
   for (const [name, text] of Object.entries(PIPES)) writeFileSync(join(dir, name), text);
-  const channels = Object.fromEntries(["pipe", "tube"].map((name) => [name, { name, allowFrom: ["ann", "bob", "cid"] }]));
+  const channels = Object.fromEntries(
+    ["pipe", "tube"].map((name) => [name, { name, allowFrom: ["ann", "bob", "cid"] }]),
+  );
   const config = {
     ...modelConfig(provider),
     channels,
@@ -44,7 +46,13 @@ async function say(channel: PipeChannel, from: string, text: string): Promise<vo
   const body = JSON.stringify(message(text, { from, to: `dm-${from}` }));
   // The channel takes nothing until it listens.
   await vi.waitFor(async () =>
-    expect((await fetch(`${program.url}/channels/${channel}/in`, { method: "POST", body }).catch(() => undefined))?.status).toBe(204),
+    expect(
+      (
+        await fetch(`${program.url}/channels/${channel}/in`, { method: "POST", body }).catch(
+          () => undefined,
+        )
+      )?.status,
+    ).toBe(204),
   );
 }
 
@@ -56,7 +64,9 @@ const getSent = (channel: PipeChannel, from: string): string[] =>
     .map(({ text }) => text);
 
 async function admin<T>(path: string): Promise<T> {
-  const answer = await fetch(`${program.url}/admin/v1/${path}`, { headers: { authorization: `Bearer ${TOKEN}` } });
+  const answer = await fetch(`${program.url}/admin/v1/${path}`, {
+    headers: { authorization: `Bearer ${TOKEN}` },
+  });
   return (await answer.json()) as T;
 }
 
@@ -66,7 +76,9 @@ const getLinkAnswer = (from: string): Promise<string> =>
     const { addresses } = await admin<{ addresses: { person: string; runId: string }[] }>("people");
     const own = addresses.filter(({ person }) => person === from);
     expect(own).toHaveLength(2);
-    const { run } = await admin<{ run: { status: string; reply: string } }>(`runs/${own[0]?.runId}`);
+    const { run } = await admin<{ run: { status: string; reply: string } }>(
+      `runs/${own[0]?.runId}`,
+    );
     expect(run.status).toBe("succeeded");
     return run.reply;
   });
@@ -78,7 +90,9 @@ it("a link that a killed gateway was making is made by the next one, and answere
     ["cid", 5],
   ] as const) {
     await say("pipe", from, "/link");
-    const code = await vi.waitFor(() => codeIn(getSent("pipe", from)[0] ?? expect.fail("no answer yet")));
+    const code = await vi.waitFor(() =>
+      codeIn(getSent("pipe", from)[0] ?? expect.fail("no answer yet")),
+    );
     await say("tube", from, `/link ${code}`);
     await new Promise((done) => setTimeout(done, wait));
     await program.kill();

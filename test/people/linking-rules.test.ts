@@ -16,9 +16,12 @@ const WRONG = /^This code is wrong, has expired, or was used\./;
 
 const newest = (): string => linking.provider.text(linking.provider.requests.at(-1) as never);
 type Row = Record<"channel" | "person" | "entry" | "state" | "personId", string | null>;
-const addresses = async (world: World): Promise<Row[]> => (await world.admin("/admin/v1/people")).body.addresses;
+const addresses = async (world: World): Promise<Row[]> =>
+  (await world.admin("/admin/v1/people")).body.addresses;
 const linked = async (world: World): Promise<(string | null)[]> =>
-  (await addresses(world)).filter(({ personId }) => personId !== null).map(({ channel, person }) => `${channel}:${person}`);
+  (await addresses(world))
+    .filter(({ personId }) => personId !== null)
+    .map(({ channel, person }) => `${channel}:${person}`);
 
 describe("a code", () => {
   it("is valid for ten minutes, once, on another channel, and an earlier one no longer", async () => {
@@ -26,25 +29,35 @@ describe("a code", () => {
     const first = codeIn(await ask(world, "bob", "pipe", "/link"));
     const second = codeIn(await ask(world, "bob", "pipe", "!LINK"));
     expect(await ask(world, "bob", "tube", `/link ${first}`)).toMatch(WRONG);
-    expect(await ask(world, "bob", "pipe", `/link ${second}`)).toMatch(/^This code is for your other channel/);
+    expect(await ask(world, "bob", "pipe", `/link ${second}`)).toMatch(
+      /^This code is for your other channel/,
+    );
     linking.ahead += 10 * MINUTE + 1;
     expect(await ask(world, "bob", "tube", `/link ${second}`)).toMatch(WRONG);
     const third = codeIn(await ask(world, "bob", "pipe", "/link"));
     linking.ahead += 9 * MINUTE;
-    expect(await ask(world, "bob", "tube", `/link@rouse_bot ${third.slice(0, 4)}-${third.slice(4).toLowerCase()}`)).toContain(
-      "Linked with pipe",
-    );
+    expect(
+      await ask(
+        world,
+        "bob",
+        "tube",
+        `/link@rouse_bot ${third.slice(0, 4)}-${third.slice(4).toLowerCase()}`,
+      ),
+    ).toContain("Linked with pipe");
     expect(await ask(world, "cid", "tube", `/link ${third}`)).toMatch(WRONG);
     expect(await linked(world)).toEqual(["pipe:bob", "tube:bob"]);
     const again = codeIn(await ask(world, "bob", "pipe", "/link"));
-    expect(await ask(world, "bob", "tube", `/link ${again}`)).toBe("These channels are linked already.");
+    expect(await ask(world, "bob", "tube", `/link ${again}`)).toBe(
+      "These channels are linked already.",
+    );
     expect(linking.provider.requests).toEqual([]);
   });
 
   it("can be guessed five times an hour by one sender, then not even the right one counts", async () => {
     const world = await start();
     const code = codeIn(await ask(world, "bob", "pipe", "/link"));
-    for (let at = 0; at < 5; at++) expect(await ask(world, "cid", "tube", "/link HHHHHHHH")).toMatch(WRONG);
+    for (let at = 0; at < 5; at++)
+      expect(await ask(world, "cid", "tube", "/link HHHHHHHH")).toMatch(WRONG);
     await world.gateway.stop();
     const again = await start({}, world.dir);
     expect(await ask(again, "cid", "tube", `/link ${code}`)).toMatch(/^Too many attempts/);
@@ -76,7 +89,9 @@ describe("a code", () => {
     const world = await start();
     const code = codeIn(await ask(world, "bob", "pipe", "/link"));
     await sayOn(world, message(`/link ${code}`, { from: "eve", to: "dm-eve" }), "tube");
-    expect((await world.admin("/admin/v1/events?path=channels/tube")).body.events[0]).toMatchObject({ outcome: "skipped" });
+    expect((await world.admin("/admin/v1/events?path=channels/tube")).body.events[0]).toMatchObject(
+      { outcome: "skipped" },
+    );
     expect(await ask(world, "bob", "tube", `/link ${code}`)).toContain("Linked with pipe");
     expect(sentTo(world, "eve", "tube")).toEqual([]);
   });
@@ -86,13 +101,20 @@ describe("a code", () => {
     onTestFinished(() => home.remove());
     const handle = await home.open();
     onTestFinished(() => handle.store.close());
-    const { links } = createPeople({ ...handle, clock: REAL.clock, channels: () => ({ get: () => undefined }) as never });
+    const { links } = createPeople({
+      ...handle,
+      clock: REAL.clock,
+      channels: () => ({ get: () => undefined }) as never,
+    });
     const rules = { isOwner: () => false, findEntry: () => undefined };
     const code = (await links.createCode({ channel: "pipe", person: "bob", to: "dm-bob" })) ?? "";
     const by = { channel: "tube", person: "bob", runId: "run_1" };
     expect(await links.redeem(code, by, rules)).toEqual({ ok: true, channel: "pipe" });
     expect(await links.redeem(code, by, rules)).toEqual({ ok: true, channel: "pipe" });
-    expect(await links.redeem(code, { ...by, runId: "run_2" }, rules)).toEqual({ ok: false, problem: "wrong" });
+    expect(await links.redeem(code, { ...by, runId: "run_2" }, rules)).toEqual({
+      ok: false,
+      problem: "wrong",
+    });
     expect(await handle.store.list("deliveries", { limit: 10 })).toHaveLength(1);
   });
 });
@@ -102,14 +124,20 @@ describe("the owner", () => {
     const world = await start();
     expect(await ask(world, "ann", "pipe", "/link")).toMatch(/main conversation of the agent/);
     const code = codeIn(await ask(world, "bob", "pipe", "/link"));
-    expect(await ask(world, "ann", "tube", `/link ${code}`)).toMatch(/main conversation of the agent/);
+    expect(await ask(world, "ann", "tube", `/link ${code}`)).toMatch(
+      /main conversation of the agent/,
+    );
     await ask(world, "ann", "pipe", "the owner's words");
     await link(world);
     await ask(world, "bob", "tube", "hello");
     expect(newest()).not.toMatch(/the owner/);
     await world.gateway.stop();
     // The owner of one channel is another person now: the link has no effect on that one.
-    const bindings = ["pipe", "tube"].map((channel) => ({ channel, agent: "main", choices: ["desk"] }));
+    const bindings = ["pipe", "tube"].map((channel) => ({
+      channel,
+      agent: "main",
+      choices: ["desk"],
+    }));
     const again = await start({ owner: { pipe: "bob", tube: "ann" }, bindings }, world.dir);
     await ask(again, "bob", "pipe", "as the owner");
     await ask(again, "bob", "tube", "as before");
@@ -136,7 +164,10 @@ describe("the owner", () => {
     const world = await start({ channels });
     await link(world);
     await world.gateway.stop();
-    const again = await start({ channels, sessions: { messages: "separate", dmScope: "shared" } }, world.dir);
+    const again = await start(
+      { channels, sessions: { messages: "separate", dmScope: "shared" } },
+      world.dir,
+    );
     await ask(again, "ann", "pipe", "alpha");
     await ask(again, "bob", "pipe", "beta");
     expect(newest()).toMatch(/alpha[^]*beta/);
@@ -163,7 +194,9 @@ describe("people of the config", () => {
       })),
     );
     const code = codeIn(await ask(world, "bob", "pipe", "/link"));
-    expect(await ask(world, "cid", "pipe", `/link ${code}`)).toMatch(/belong to different people by the config/);
+    expect(await ask(world, "cid", "pipe", `/link ${code}`)).toMatch(
+      /belong to different people by the config/,
+    );
     // The code has been seen by somebody else.
     expect(await ask(world, "bob", "tube", `/link ${code}`)).toMatch(WRONG);
     await link(world);
@@ -175,10 +208,11 @@ describe("people of the config", () => {
     expect(await ask(world, "cid", "tube", `/link ${fourth}`)).toMatch(/different people/);
     const rows = await addresses(world);
     expect(rows.filter(({ personId }) => /^bob-\w{8}$/.test(personId ?? ""))).toHaveLength(3);
-    expect(rows.filter(({ state }) => state === "unlinked").map(({ entry, person }) => `${entry} ${person}`)).toEqual([
-      "cid cid",
-      "bob bob2",
-    ]);
+    expect(
+      rows
+        .filter(({ state }) => state === "unlinked")
+        .map(({ entry, person }) => `${entry} ${person}`),
+    ).toEqual(["cid cid", "bob bob2"]);
   });
 
   it("two who were linked apart become one, with the conversation of the one who asked for the code", async () => {
@@ -225,17 +259,27 @@ describe("people of the config", () => {
         { id: "ann", pipe: "ann", tube: "cid" },
       ],
     });
-    expect(world.gateway.status().warnings.filter(({ path }) => path.startsWith("people"))).toMatchObject([
-      { path: "people[0].pipe", message: expect.stringContaining('"eve" is not in allowFrom') as unknown },
+    expect(
+      world.gateway.status().warnings.filter(({ path }) => path.startsWith("people")),
+    ).toMatchObject([
+      {
+        path: "people[0].pipe",
+        message: expect.stringContaining('"eve" is not in allowFrom') as unknown,
+      },
       { path: "people[0].telegram", message: expect.stringContaining("not configured") as unknown },
-      { path: "people[1]", message: expect.stringContaining("is the owner on some of these channels") as unknown },
+      {
+        path: "people[1]",
+        message: expect.stringContaining("is the owner on some of these channels") as unknown,
+      },
     ]);
   });
 });
 
 it("links are listed and ended at the command line and over HTTP, whatever ids look like", async () => {
   const odd = "eve\nbob  linked\u001b[31m";
-  const channels = Object.fromEntries(["pipe", "tube"].map((name) => [name, { name, allowFrom: ["ann", "bob", odd] }]));
+  const channels = Object.fromEntries(
+    ["pipe", "tube"].map((name) => [name, { name, allowFrom: ["ann", "bob", odd] }]),
+  );
   const world = await start({ channels, people: [{ id: "bob", pipe: "bob" }] });
   const cli = await createCli();
   const rouse = (...args: string[]) => cli.rouse([...args, "--config", `${world.dir}/rouse.json5`]);
@@ -248,16 +292,24 @@ it("links are listed and ended at the command line and over HTTP, whatever ids l
   expect(out.trim().split("\n")).toHaveLength(4);
   expect(out).toMatch(/person-\w{8} +– +pipe +eve bob linked \[31m +linked/);
   const rows = JSON.parse((await rouse("people", "list", "--json")).out).addresses as Row[];
-  expect(rows).toMatchObject([{ person: odd, runId: expect.stringMatching(/^run_/) as unknown }, { person: odd }, { person: "bob" }]);
+  expect(rows).toMatchObject([
+    { person: odd, runId: expect.stringMatching(/^run_/) as unknown },
+    { person: odd },
+    { person: "bob" },
+  ]);
   expect((await rouse("people", "unlink", "person-nobody")).code).toBe(1);
   const id = rows[0]?.personId ?? "";
   expect((await rouse("people", "unlink", id)).out.trim().split("\n")).toHaveLength(2);
   expect(await linked(world)).toEqual([]);
-  expect((await world.admin(`/admin/v1/people/${id}`, { method: "DELETE" })).body.error).toMatchObject({
+  expect(
+    (await world.admin(`/admin/v1/people/${id}`, { method: "DELETE" })).body.error,
+  ).toMatchObject({
     code: "not_found",
     message: expect.stringContaining("rouse people list") as unknown,
   });
-  expect((await rouse("people", "--help")).out).toMatch(/\/link in a direct message[^]*An entry alone links nothing/);
+  expect((await rouse("people", "--help")).out).toMatch(
+    /\/link in a direct message[^]*An entry alone links nothing/,
+  );
   await cli.close();
 });
 
@@ -274,6 +326,7 @@ it("no session of a channel has the key of a person's", () => {
   const keys = ids.map((id) => personSession("main", id).key);
   for (const channel of ["person", "person:direct", "person:room", "person:bob-hk7x3ptw"])
     for (const from of [...ids, ""])
-      for (const direct of [true, false]) expect(keys).not.toContain(channelSession("main", channel, { from, to: from, direct }).key);
+      for (const direct of [true, false])
+        expect(keys).not.toContain(channelSession("main", channel, { from, to: from, direct }).key);
   expect(new Set(keys).size).toBe(keys.length);
 });

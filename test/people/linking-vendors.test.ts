@@ -1,5 +1,12 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { BOT_TOKEN, eventCallback, signedRequest, SIGNING_SECRET, startSlack, type SlackServer } from "../channels/slack-server.ts";
+import {
+  BOT_TOKEN,
+  eventCallback,
+  signedRequest,
+  SIGNING_SECRET,
+  startSlack,
+  type SlackServer,
+} from "../channels/slack-server.ts";
 import { startTelegram, type TelegramServer } from "../channels/telegram-server.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
@@ -17,7 +24,11 @@ let world: World;
 let count = 0;
 
 beforeEach(async () => {
-  [telegram, slack, provider] = await Promise.all([startTelegram(), startSlack(), createProvider()]);
+  [telegram, slack, provider] = await Promise.all([
+    startTelegram(),
+    startSlack(),
+    createProvider(),
+  ]);
   for (const chat of ["42", "43", "44"]) telegram.chats.add(chat);
   world = await createWorld({
     config: {
@@ -27,11 +38,18 @@ beforeEach(async () => {
       people: [{ id: "bob", telegram: BOB.telegram, slack: BOB.slack }],
       channels: {
         telegram: { token: telegram.token, apiUrl: telegram.url, allowFrom: ["42", "43", "44"] },
-        slack: { botToken: BOT_TOKEN, signingSecret: SIGNING_SECRET, apiUrl: slack.url, allowFrom: ["U0ANN00001", BOB.slack, CID.slack] },
+        slack: {
+          botToken: BOT_TOKEN,
+          signingSecret: SIGNING_SECRET,
+          apiUrl: slack.url,
+          allowFrom: ["U0ANN00001", BOB.slack, CID.slack],
+        },
       },
     },
   });
-  await world.until(async () => (await world.admin("/admin/v1/status")).body.status.services.length === 2);
+  await world.until(
+    async () => (await world.admin("/admin/v1/status")).body.status.services.length === 2,
+  );
 });
 afterEach(async () => {
   await world.stop();
@@ -39,23 +57,50 @@ afterEach(async () => {
 });
 
 /** Writes to the bot on Telegram, and returns what it answers. */
-async function onTelegram({ telegram: id }: Person, text: string, language = "en"): Promise<string> {
-  const answers = (): string[] => telegram.messages.filter(({ chat }) => chat === String(id)).map((one) => one.text);
+async function onTelegram(
+  { telegram: id }: Person,
+  text: string,
+  language = "en",
+): Promise<string> {
+  const answers = (): string[] =>
+    telegram.messages.filter(({ chat }) => chat === String(id)).map((one) => one.text);
   const before = answers().length;
   const from = { id, is_bot: false, first_name: "Somebody", language_code: language };
-  telegram.push({ message: { message_id: ++count, date: 1_760_000_000, chat: { id, type: "private", first_name: "S" }, from, text } });
+  telegram.push({
+    message: {
+      message_id: ++count,
+      date: 1_760_000_000,
+      chat: { id, type: "private", first_name: "S" },
+      from,
+      text,
+    },
+  });
   return world.until(async () => answers()[before]);
 }
 
 /** Writes to the app in Slack, and returns what it answers. */
 async function onSlack({ slack: user }: Person, text: string): Promise<string> {
   const channel = `D0${user}`;
-  const answers = (): string[] => slack.posts.filter((post) => post.channel === channel).map((one) => one.text);
+  const answers = (): string[] =>
+    slack.posts.filter((post) => post.channel === channel).map((one) => one.text);
   const before = answers().length;
-  const event = { type: "message", channel_type: "im", channel, user, text, ts: `1760000000.${String(++count).padStart(6, "0")}` };
-  const signed = signedRequest(eventCallback(event, `Ev${count}`), { at: Math.floor(Date.now() / 1000) });
+  const event = {
+    type: "message",
+    channel_type: "im",
+    channel,
+    user,
+    text,
+    ts: `1760000000.${String(++count).padStart(6, "0")}`,
+  };
+  const signed = signedRequest(eventCallback(event, `Ev${count}`), {
+    at: Math.floor(Date.now() / 1000),
+  });
   const { method, headers } = signed;
-  const request = new Request("http://127.0.0.1/channels/slack/events", { method, headers, body: await signed.arrayBuffer() });
+  const request = new Request("http://127.0.0.1/channels/slack/events", {
+    method,
+    headers,
+    body: await signed.arrayBuffer(),
+  });
   expect((await world.gateway.fetch(request)).status).toBe(200);
   return world.until(async () => answers()[before]);
 }
@@ -72,7 +117,11 @@ it("what a person says in Telegram is part of that person's conversation in Slac
   // Slack's app keeps words that begin with `/` for itself.
   const answer = await onSlack(BOB, `!link ${codeIn(offered)}`);
   expect(answer).toMatch(/^Linked with telegram\./);
-  await world.until(async () => telegram.messages.some(({ chat, text }) => chat === "43" && text.startsWith("Mit slack verbunden.")));
+  await world.until(async () =>
+    telegram.messages.some(
+      ({ chat, text }) => chat === "43" && text.startsWith("Mit slack verbunden."),
+    ),
+  );
   await onTelegram(BOB, "the red folder");
   const posts = slack.posts.length;
   await onTelegram(BOB, "and the green one");

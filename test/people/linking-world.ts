@@ -9,7 +9,9 @@ const CHANNELS = ["pipe", "tube"] as const;
 export type PipeChannel = (typeof CHANNELS)[number];
 
 /** The plugins of the channels. */
-export const PIPES = Object.fromEntries(CHANNELS.map((id) => [`plugins/${id}.ts`, PIPE.replace('id: "pipe"', `id: "${id}"`)]));
+export const PIPES = Object.fromEntries(
+  CHANNELS.map((id) => [`plugins/${id}.ts`, PIPE.replace('id: "pipe"', `id: "${id}"`)]),
+);
 
 /** Gateways with two channels, on which Ann is the owner, and Bob and Cid may write. */
 export interface Linking {
@@ -18,7 +20,13 @@ export interface Linking {
   ahead: number;
   start(more?: object, dir?: string): Promise<World>;
   /** Says something in a direct message, and returns the answer. */
-  ask(world: World, from: string, channel: PipeChannel, text: string, more?: object): Promise<string>;
+  ask(
+    world: World,
+    from: string,
+    channel: PipeChannel,
+    text: string,
+    more?: object,
+  ): Promise<string>;
   /** Links Bob's two channels. */
   link(world: World, from?: string): Promise<void>;
   stopAll(): Promise<void>;
@@ -48,7 +56,9 @@ export function useLinking(storeConfig: () => object = () => ({})): Linking {
           ...storeConfig(),
           owner: { pipe: "ann", tube: "ann" },
           sessions: { messages: "separate" },
-          channels: Object.fromEntries(CHANNELS.map((name) => [name, { name, allowFrom: ["ann", "bob", "bob2", "cid"] }])),
+          channels: Object.fromEntries(
+            CHANNELS.map((name) => [name, { name, allowFrom: ["ann", "bob", "bob2", "cid"] }]),
+          ),
           ...more,
         },
         clock: { ...REAL.clock, now: () => REAL.clock.now() + linking.ahead } satisfies Clock,
@@ -60,7 +70,9 @@ export function useLinking(storeConfig: () => object = () => ({})): Linking {
     async ask(world, from, channel, text, more = {}) {
       const before = worlds.map((one) => sentTo(one, from, channel).length);
       await sayOn(world, message(text, { from, to: `dm-${from}`, ...more }), channel);
-      return world.until(async () => worlds.flatMap((one, at) => sentTo(one, from, channel).slice(before[at]))[0]);
+      return world.until(
+        async () => worlds.flatMap((one, at) => sentTo(one, from, channel).slice(before[at]))[0],
+      );
     },
     async link(world, from = "bob") {
       const code = codeIn(await linking.ask(world, from, "pipe", "/link"));

@@ -9,9 +9,12 @@ function linkingTests(storeConfig: () => object): ReturnType<typeof useLinking> 
   const linking = useLinking(storeConfig);
   const { start, ask, link } = linking;
   /** What the newest request to the model held. */
-  const newest = (): string => linking.provider.text(linking.provider.requests.at(-1) as ChatRequest);
+  const newest = (): string =>
+    linking.provider.text(linking.provider.requests.at(-1) as ChatRequest);
   const sessionKeys = async (world: Awaited<ReturnType<typeof start>>): Promise<string[]> =>
-    (await world.admin("/admin/v1/sessions")).body.sessions.map(({ agentId, key }: Record<string, string>) => `${agentId} ${key}`);
+    (await world.admin("/admin/v1/sessions")).body.sessions.map(
+      ({ agentId, key }: Record<string, string>) => `${agentId} ${key}`,
+    );
 
   it("direct messages of a person join one conversation from the link on, and answers go where the message came from", async () => {
     const world = await start({ people: [{ id: "bob", pipe: "bob", tube: "bob" }] });
@@ -20,8 +23,12 @@ function linkingTests(storeConfig: () => object): ReturnType<typeof useLinking> 
     // The entry of the config alone links nothing.
     expect(newest()).not.toContain("alpha");
     await link(world);
-    expect(sentTo(world, "bob", "tube").at(-1)).toMatch(/^Linked with pipe\..*`\/unlink` ends this/);
-    await world.until(async () => sentTo(world, "bob", "pipe").at(-1)?.startsWith("Linked with tube."));
+    expect(sentTo(world, "bob", "tube").at(-1)).toMatch(
+      /^Linked with pipe\..*`\/unlink` ends this/,
+    );
+    await world.until(async () =>
+      sentTo(world, "bob", "pipe").at(-1)?.startsWith("Linked with tube."),
+    );
     await ask(world, "bob", "pipe", "gamma");
     // What was said before the link stays where it was.
     expect(newest()).not.toMatch(/alpha|beta/);
@@ -42,26 +49,40 @@ function linkingTests(storeConfig: () => object): ReturnType<typeof useLinking> 
     expect(newest()).not.toMatch(/gamma|delta/);
     const keys = await sessionKeys(world);
     expect(keys.filter((key) => /^main channel:person:bob-\w{8}$/.test(key))).toHaveLength(1);
-    expect(keys).toEqual(expect.arrayContaining(["main channel:pipe:direct:bob", "main channel:tube:direct:bob"]));
+    expect(keys).toEqual(
+      expect.arrayContaining(["main channel:pipe:direct:bob", "main channel:tube:direct:bob"]),
+    );
     const { events } = (await world.admin("/admin/v1/events?path=channels/tube")).body;
-    expect(events.map(({ reason }: { reason: string | null }) => reason)).toContain("the command /link");
+    expect(events.map(({ reason }: { reason: string | null }) => reason)).toContain(
+      "the command /link",
+    );
     await expectHistory(world, keys.find((key) => key.includes("person")) ?? "");
   });
 
-  async function expectHistory(world: Awaited<ReturnType<typeof start>>, key: string): Promise<void> {
-    const { turns } = (await world.admin(`/admin/v1/sessions/show?key=${key.replace("main ", "")}`)).body;
+  async function expectHistory(
+    world: Awaited<ReturnType<typeof start>>,
+    key: string,
+  ): Promise<void> {
+    const { turns } = (await world.admin(`/admin/v1/sessions/show?key=${key.replace("main ", "")}`))
+      .body;
     expect(turns).toHaveLength(2);
   }
 
   it("/new, /stop, /status and /agent on one channel are for the conversation of all", async () => {
-    const bindings = ["pipe", "tube"].map((channel) => ({ channel, agent: "main", choices: ["desk"] }));
+    const bindings = ["pipe", "tube"].map((channel) => ({
+      channel,
+      agent: "main",
+      choices: ["desk"],
+    }));
     const world = await start({ bindings });
     await link(world);
     await ask(world, "bob", "pipe", "alpha");
     await ask(world, "bob", "tube", "/new");
     await ask(world, "bob", "pipe", "beta");
     expect(newest()).not.toContain("alpha");
-    expect(await ask(world, "bob", "tube", "/status")).toMatch(/Session: `channel:person:person-\w{8}`/);
+    expect(await ask(world, "bob", "tube", "/status")).toMatch(
+      /Session: `channel:person:person-\w{8}`/,
+    );
     await ask(world, "bob", "tube", "/agent desk");
     await ask(world, "bob", "pipe", "gamma");
     expect((await sessionKeys(world))[0]).toMatch(/^desk channel:person:/);
@@ -80,7 +101,11 @@ function linkingTests(storeConfig: () => object): ReturnType<typeof useLinking> 
     const world = await start();
     await link(world);
     for (let at = 1; at <= 6; at++)
-      await sayOn(world, message(`word-${at}`, { from: "bob", to: "dm-bob" }), at % 2 === 0 ? "pipe" : "tube");
+      await sayOn(
+        world,
+        message(`word-${at}`, { from: "bob", to: "dm-bob" }),
+        at % 2 === 0 ? "pipe" : "tube",
+      );
     await world.until(async () => linking.provider.requests.length === 6);
     for (const [index, request] of linking.provider.requests.entries()) {
       const words = linking.provider.text(request).match(/word-\d/g);
@@ -143,7 +168,8 @@ describePostgres("linked channels on PostgreSQL", () => {
   it("a link counts at once at another gateway, and so does its end", async () => {
     const one = await linking.start();
     const two = await linking.start();
-    const text = (): string => linking.provider.text(linking.provider.requests.at(-1) as ChatRequest);
+    const text = (): string =>
+      linking.provider.text(linking.provider.requests.at(-1) as ChatRequest);
     // Both have read the list.
     await linking.ask(two, "bob", "tube", "before");
     const code = codeIn(await linking.ask(one, "bob", "pipe", "/link"));

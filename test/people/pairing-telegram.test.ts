@@ -15,8 +15,16 @@ async function openBot() {
   const provider = await createProvider();
   let ahead = 0;
   const clock: Clock = { ...REAL.clock, now: () => REAL.clock.now() + ahead };
-  const section = { token: server.token, apiUrl: server.url, allowFrom: ["42"], dmPolicy: "pairing" };
-  const world = await createWorld({ config: { ...modelConfig(provider), channels: { telegram: section } }, clock });
+  const section = {
+    token: server.token,
+    apiUrl: server.url,
+    allowFrom: ["42"],
+    dmPolicy: "pairing",
+  };
+  const world = await createWorld({
+    config: { ...modelConfig(provider), channels: { telegram: section } },
+    clock,
+  });
   const cli = await createCli();
   onTestFinished(async () => {
     await world.stop();
@@ -30,7 +38,9 @@ async function openBot() {
     server.chats.add(String(id));
     const from = { id, is_bot: false, first_name: `Person ${id}`, language_code: "de" };
     const chat = { id, type: "private" as const, first_name: from.first_name };
-    server.push({ message: { message_id: ++count, date: 1_760_000_000, from, chat, text, ...more } });
+    server.push({
+      message: { message_id: ++count, date: 1_760_000_000, from, chat, text, ...more },
+    });
   };
   const events = async (): Promise<{ id: string; outcome: string; reason: string }[]> =>
     (await world.admin("/admin/v1/events?path=channels/telegram&limit=200")).body.events;
@@ -40,20 +50,23 @@ async function openBot() {
     world,
     write,
     events,
-    sentTo: (id: number) => server.messages.filter(({ chat }) => chat === String(id)).map(({ text }) => text),
+    sentTo: (id: number) =>
+      server.messages.filter(({ chat }) => chat === String(id)).map(({ text }) => text),
     rouse: (...args: string[]) => cli.rouse([...args, "--config", `${world.dir}/rouse.json5`]),
     pass: (ms: number) => void (ahead += ms),
     /** Resolves once so many messages have left an event, and all that follows of them is done. */
     recorded: (messages: number) =>
       world.until(async () => {
         const { counts } = (await world.admin("/admin/v1/status")).body.status;
-        const isDone = !counts["deliveries.pending"] && !counts["jobs.turn"] && !counts["jobs.command"];
+        const isDone =
+          !counts["deliveries.pending"] && !counts["jobs.turn"] && !counts["jobs.command"];
         return isDone && (await events()).length >= messages;
       }),
   };
 }
 
-const codeIn = (text = ""): string => /[HJKMNPQRTVWXY][HJKMNPQRTVWXY34789]{7}/.exec(text)?.[0] ?? "no code";
+const codeIn = (text = ""): string =>
+  /[HJKMNPQRTVWXY][HJKMNPQRTVWXY34789]{7}/.exec(text)?.[0] ?? "no code";
 
 it("telegram: a stranger gets a code, and is answered once the operator has approved it at the command line", async () => {
   const bot = await openBot();
@@ -81,12 +94,16 @@ it("telegram: a stranger gets a code, and is answered once the operator has appr
   expect(provider.requests).toEqual([]);
   for (const { id, outcome } of await bot.events()) {
     expect(outcome).toBe("skipped");
-    expect(JSON.stringify((await world.admin(`/admin/v1/events/${id}`)).body)).not.toContain("canary");
+    expect(JSON.stringify((await world.admin(`/admin/v1/events/${id}`)).body)).not.toContain(
+      "canary",
+    );
   }
   expect(bot.server.calls.map(({ method }) => method)).not.toContain("getFile");
 
   const listed = JSON.parse((await rouse("pairing", "list", "--json")).out).pairings;
-  expect(listed).toMatchObject([{ channel: "telegram", person: "43", name: "Person 43", state: "waiting", code }]);
+  expect(listed).toMatchObject([
+    { channel: "telegram", person: "43", name: "Person 43", state: "waiting", code },
+  ]);
   expect((await rouse("pairing", "approve", code)).out).toContain("telegram:43  approved");
   await world.until(async () => sentTo(43).length === 2);
   expect(sentTo(43)[1]).toBe(getPhrases("de").paired);
@@ -111,7 +128,9 @@ it("telegram: a person whom the operator has denied gets neither an answer nor a
   const { rouse, sentTo, write } = bot;
   write(43, "canary-1");
   await bot.recorded(1);
-  expect((await rouse("pairing", "deny", codeIn(sentTo(43)[0]))).out).toContain("telegram:43  denied");
+  expect((await rouse("pairing", "deny", codeIn(sentTo(43)[0]))).out).toContain(
+    "telegram:43  denied",
+  );
   bot.pass(2 * HOUR);
   write(43, "canary-2");
   await bot.recorded(2);

@@ -18,7 +18,10 @@ it("codes of people are never codes of tool calls, and have no characters that l
   for (const code of codes) {
     expect(code).toMatch(/^[HJKMNPQRTVWXY][HJKMNPQRTVWXY34789]{7}$/);
     expect(parseDecision(`approve ${code}`)).toBeUndefined();
-    expect(parsePersonDecision(`@rouse /approve@rouse_bot ${code.toLowerCase()}.`)).toEqual({ verdict: "approve", code });
+    expect(parsePersonDecision(`@rouse /approve@rouse_bot ${code.toLowerCase()}.`)).toEqual({
+      verdict: "approve",
+      code,
+    });
   }
   expect(parsePersonDecision("approve 7f3")).toBeUndefined();
   expect(parsePersonDecision("please approve HK7X3PTW")).toBeUndefined();
@@ -39,8 +42,10 @@ afterEach(async () => {
   await provider.close();
 });
 
-const eve = (text: string, more: object = {}) => message(text, { from: "eve", to: "dm-eve", name: "Eve <b>", ...more });
-const codeIn = (text: unknown): string => /[HJKMNPQRTVWXY][HJKMNPQRTVWXY34789]{7}/.exec(String(text))?.[0] ?? "no code";
+const eve = (text: string, more: object = {}) =>
+  message(text, { from: "eve", to: "dm-eve", name: "Eve <b>", ...more });
+const codeIn = (text: unknown): string =>
+  /[HJKMNPQRTVWXY][HJKMNPQRTVWXY34789]{7}/.exec(String(text))?.[0] ?? "no code";
 
 function pairingTests(storeConfig: () => object, isShared: boolean): void {
   const start = async (pipe: object = {}, more: object = {}, dir?: string): Promise<World> => {
@@ -60,8 +65,10 @@ function pairingTests(storeConfig: () => object, isShared: boolean): void {
     worlds.push(world);
     return world;
   };
-  const list = async (world: World): Promise<Record<string, unknown>[]> => (await world.admin("/admin/v1/pairings")).body.pairings;
-  const whenSent = (world: World, count: number) => world.until(async () => sentOn(world).length >= count);
+  const list = async (world: World): Promise<Record<string, unknown>[]> =>
+    (await world.admin("/admin/v1/pairings")).body.pairings;
+  const whenSent = (world: World, count: number) =>
+    world.until(async () => sentOn(world).length >= count);
   const settled = (world: World) =>
     world.until(async () => {
       const { counts } = (await world.admin("/admin/v1/status")).body.status;
@@ -76,17 +83,27 @@ function pairingTests(storeConfig: () => object, isShared: boolean): void {
     await sayOn(world, eve("and more"));
     await settled(world);
     expect(sentOn(world)).toHaveLength(1);
-    expect(sentOn(world)[0]).toMatchObject({ to: "dm-eve", text: expect.stringContaining("Gib dem Betreiber") as unknown });
+    expect(sentOn(world)[0]).toMatchObject({
+      to: "dm-eve",
+      text: expect.stringContaining("Gib dem Betreiber") as unknown,
+    });
     expect(provider.requests).toEqual([]);
     const { events } = (await world.admin("/admin/v1/events")).body;
     expect(events).toHaveLength(3);
     for (const event of events) {
-      expect(event).toMatchObject({ outcome: "skipped", reason: expect.stringMatching(/^pairing: /) as unknown });
-      expect(JSON.stringify((await world.admin(`/admin/v1/events/${event.id}`)).body)).not.toMatch(/secret|and more/);
+      expect(event).toMatchObject({
+        outcome: "skipped",
+        reason: expect.stringMatching(/^pairing: /) as unknown,
+      });
+      expect(JSON.stringify((await world.admin(`/admin/v1/events/${event.id}`)).body)).not.toMatch(
+        /secret|and more/,
+      );
     }
     const code = codeIn(sentOn(world)[0]?.["text"]);
     const waiting = await list(world);
-    expect(waiting).toMatchObject([{ channel: "pipe", person: "eve", name: "Eve <b>", state: "waiting", code, by: null }]);
+    expect(waiting).toMatchObject([
+      { channel: "pipe", person: "eve", name: "Eve <b>", state: "waiting", code, by: null },
+    ]);
     const post = (body: object, id = code) =>
       world.admin(`/admin/v1/pairings/${id}`, {
         method: "POST",
@@ -123,20 +140,28 @@ function pairingTests(storeConfig: () => object, isShared: boolean): void {
     const code = codeIn(sentOn(world)[0]?.["text"]);
     await sayOn(world, message(`/approve ${code}`, { from: "bob", to: "dm-bob" }));
     await whenSent(world, 2);
-    expect(sentOn(world)[1]).toMatchObject({ to: "dm-bob", text: expect.stringContaining("not one of the approvers") as unknown });
+    expect(sentOn(world)[1]).toMatchObject({
+      to: "dm-bob",
+      text: expect.stringContaining("not one of the approvers") as unknown,
+    });
     // Nor the stranger itself.
     await sayOn(world, eve(`/approve ${code}`));
     expect(await list(world)).toMatchObject([{ state: "waiting" }]);
     await sayOn(world, message(`/deny ${code}`, { to: "dm-ann" }));
     await whenSent(world, 3);
-    expect(sentOn(world)[2]).toMatchObject({ to: "dm-ann", text: 'Denied: "eve" is not answered on pipe.' });
+    expect(sentOn(world)[2]).toMatchObject({
+      to: "dm-ann",
+      text: 'Denied: "eve" is not answered on pipe.',
+    });
     expect(await list(world)).toMatchObject([{ state: "denied", by: "pipe:ann" }]);
     ahead += 2 * HOUR;
     await sayOn(world, eve("hello?"));
     await settled(world);
     expect(sentOn(world)).toHaveLength(3);
     // After a revocation the person is a stranger again.
-    expect((await world.admin("/admin/v1/pairings/pipe:eve", { method: "DELETE" })).status).toBe(200);
+    expect((await world.admin("/admin/v1/pairings/pipe:eve", { method: "DELETE" })).status).toBe(
+      200,
+    );
     await sayOn(world, eve("hello!"));
     await whenSent(world, 4);
     await sayOn(world, message(`approve ${codeIn(sentOn(world)[3]?.["text"])}`, { to: "dm-ann" }));
@@ -161,12 +186,15 @@ function pairingTests(storeConfig: () => object, isShared: boolean): void {
 
   it("a flood of strangers gets 20 codes an hour, and leaves 100 events", async () => {
     const world = await start();
-    for (let at = 0; at < 130; at++) await sayOn(world, eve("x", { from: `eve-${at}`, to: `dm-${at}` }));
+    for (let at = 0; at < 130; at++)
+      await sayOn(world, eve("x", { from: `eve-${at}`, to: `dm-${at}` }));
     await whenSent(world, 20);
     await settled(world);
     expect(sentOn(world)).toHaveLength(20);
     expect(await list(world)).toHaveLength(20);
-    expect((await world.admin("/admin/v1/status")).body.status.counts).toMatchObject({ "events.skipped": 100 });
+    expect((await world.admin("/admin/v1/status")).body.status.counts).toMatchObject({
+      "events.skipped": 100,
+    });
     // The people in allowFrom are answered as ever.
     await sayOn(world, message("hello", { from: "bob", to: "dm-bob" }));
     await whenSent(world, 21);
@@ -194,13 +222,21 @@ function pairingTests(storeConfig: () => object, isShared: boolean): void {
     // The other gateway has read the list, and knows of the code.
     await sayOn(two, eve("hello"));
     const code = codeIn([...sentOn(one), ...sentOn(two)][0]?.["text"]);
-    const json = { method: "POST", headers: { "content-type": "application/json" }, body: '{"verdict":"approve"}' };
+    const json = {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: '{"verdict":"approve"}',
+    };
     expect((await one.admin(`/admin/v1/pairings/${code}`, json)).status).toBe(200);
     await sayOn(two, eve("approved"));
-    expect((await two.admin("/admin/v1/events")).body.events[0]).toMatchObject({ outcome: "accepted" });
+    expect((await two.admin("/admin/v1/events")).body.events[0]).toMatchObject({
+      outcome: "accepted",
+    });
     expect((await one.admin("/admin/v1/pairings/pipe:eve", { method: "DELETE" })).status).toBe(200);
     await sayOn(two, eve("revoked"));
-    expect((await two.admin("/admin/v1/events")).body.events[0]).toMatchObject({ outcome: "skipped" });
+    expect((await two.admin("/admin/v1/events")).body.events[0]).toMatchObject({
+      outcome: "skipped",
+    });
   });
 
   it('"open" answers everybody in direct messages and warns, "closed" answers no person there', async () => {
@@ -212,13 +248,18 @@ function pairingTests(storeConfig: () => object, isShared: boolean): void {
     await sayOn(world, eve("hello"));
     await whenSent(world, 1);
     await sayOn(world, eve("hello", { direct: false, to: "lounge" }));
-    expect((await world.admin("/admin/v1/events")).body.events[0]).toMatchObject({ outcome: "skipped" });
+    expect((await world.admin("/admin/v1/events")).body.events[0]).toMatchObject({
+      outcome: "skipped",
+    });
     expect(provider.requests).toHaveLength(1);
     await world.gateway.stop();
     const closed = await start({ dmPolicy: "closed" }, {}, world.dir);
     await sayOn(closed, message("hello"));
     await sayOn(closed, eve("hello"));
-    expect((await closed.admin("/admin/v1/events?limit=2")).body.events).toMatchObject([{ outcome: "skipped" }, { outcome: "skipped" }]);
+    expect((await closed.admin("/admin/v1/events?limit=2")).body.events).toMatchObject([
+      { outcome: "skipped" },
+      { outcome: "skipped" },
+    ]);
     await sayOn(closed, message("hello", { direct: false, to: "lounge" }));
     await whenSent(closed, 1);
     expect(provider.requests).toHaveLength(2);
@@ -231,25 +272,35 @@ describe("pairing", () => {
   it("is listed, approved and revoked at the command line", async () => {
     const world = await createWorld({
       files: { "plugins/pipe.ts": PIPE },
-      config: { ...modelConfig(provider), channels: { pipe: { allowFrom: ["ann"], dmPolicy: "pairing" } } },
+      config: {
+        ...modelConfig(provider),
+        channels: { pipe: { allowFrom: ["ann"], dmPolicy: "pairing" } },
+      },
     });
     worlds.push(world);
     await sayOn(world, eve("hello"));
     await world.until(async () => sentOn(world).length === 1);
     const code = codeIn(sentOn(world)[0]?.["text"]);
     const cli = await createCli();
-    const rouse = (...args: string[]) => cli.rouse([...args, "--config", `${world.dir}/rouse.json5`]);
-    expect((await rouse("pairing", "list")).out).toMatch(new RegExp(`${code} +pipe +eve +Eve <b> .*waiting`));
+    const rouse = (...args: string[]) =>
+      cli.rouse([...args, "--config", `${world.dir}/rouse.json5`]);
+    expect((await rouse("pairing", "list")).out).toMatch(
+      new RegExp(`${code} +pipe +eve +Eve <b> .*waiting`),
+    );
     expect((await rouse("pairing", "approve", "HHHHHHHH")).code).toBe(1);
     expect((await rouse("pairing", "approve", code)).out).toContain("pipe:eve  approved");
-    expect(JSON.parse((await rouse("pairing", "list", "--json")).out).pairings).toMatchObject([{ state: "approved", by: "operator" }]);
+    expect(JSON.parse((await rouse("pairing", "list", "--json")).out).pairings).toMatchObject([
+      { state: "approved", by: "operator" },
+    ]);
     expect((await rouse("channels", "list")).out).toMatch(/pipe .*from 1, pairing/);
     expect((await rouse("pairing", "revoke", "pipe:eve")).out).toContain("a stranger again");
     expect(JSON.parse((await rouse("pairing", "list", "--json")).out).pairings).toEqual([]);
     await sayOn(world, eve("hello again"));
     const again = JSON.parse((await rouse("pairing", "list", "--json")).out).pairings[0].code;
     expect((await rouse("pairing", "deny", again)).out).toContain("pipe:eve  denied");
-    expect(JSON.parse((await rouse("pairing", "list", "--json")).out).pairings).toMatchObject([{ state: "denied", by: "operator" }]);
+    expect(JSON.parse((await rouse("pairing", "list", "--json")).out).pairings).toMatchObject([
+      { state: "denied", by: "operator" },
+    ]);
     await cli.close();
   });
 });

@@ -14,15 +14,25 @@ afterEach(() => world.close());
 interface Body {
   messages: { role: string; content: string }[];
 }
-const isSummary = ({ messages }: Body): boolean => messages[0]?.content.includes("You summarise") ?? false;
-const getSummaries = (): Body[] => world.model.asked.map(({ body }) => body as Body).filter(isSummary);
-const lastTurn = (): string => JSON.stringify(world.model.asked.findLast(({ body }) => !isSummary(body as Body))?.body.messages);
+const isSummary = ({ messages }: Body): boolean =>
+  messages[0]?.content.includes("You summarise") ?? false;
+const getSummaries = (): Body[] =>
+  world.model.asked.map(({ body }) => body as Body).filter(isSummary);
+const lastTurn = (): string =>
+  JSON.stringify(world.model.asked.findLast(({ body }) => !isSummary(body as Body))?.body.messages);
 
 const chat = async (content: string) =>
-  (await world.chat({ messages: [{ role: "user", content }] }, { "x-session-id": "s" })).body as { usage: { prompt_tokens: number } };
+  (await world.chat({ messages: [{ role: "user", content }] }, { "x-session-id": "s" })).body as {
+    usage: { prompt_tokens: number };
+  };
 const respond = async (input: string, previous?: string): Promise<string> =>
-  (await world.call("/v1/responses", { model: "ops", input, ...(previous === undefined ? {} : { previous_response_id: previous }) })).body
-    .id;
+  (
+    await world.call("/v1/responses", {
+      model: "ops",
+      input,
+      ...(previous === undefined ? {} : { previous_response_id: previous }),
+    })
+  ).body.id;
 
 it("a named session goes on with the summary of its older turns, and the answer counts what that has used", async () => {
   const usage: number[] = [];
@@ -36,8 +46,12 @@ it("a named session goes on with the summary of its older turns, and the answer 
 });
 
 it("a caller that sends the conversation itself gets it as it is: no summary of it is made", async () => {
-  const messages = Array.from({ length: 31 }, (_, n) => ({ role: n % 2 === 0 ? "user" : "assistant", content: `note-${n} ${WORDS}` }));
-  for (const headers of [{}, { "x-session-id": "s" }]) expect((await world.chat({ messages }, headers)).status).toBe(200);
+  const messages = Array.from({ length: 31 }, (_, n) => ({
+    role: n % 2 === 0 ? "user" : "assistant",
+    content: `note-${n} ${WORDS}`,
+  }));
+  for (const headers of [{}, { "x-session-id": "s" }])
+    expect((await world.chat({ messages }, headers)).status).toBe(200);
   expect(getSummaries()).toEqual([]);
 });
 

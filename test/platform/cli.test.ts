@@ -21,7 +21,10 @@ interface Ran {
 }
 
 /** Runs a command as in a terminal where `lines` are typed, or in a pipe without. */
-async function rouse(args: string[], { lines, env = {} }: { lines?: string[]; env?: Record<string, string> } = {}): Promise<Ran> {
+async function rouse(
+  args: string[],
+  { lines, env = {} }: { lines?: string[]; env?: Record<string, string> } = {},
+): Promise<Ran> {
   const ran: Ran = { code: 0, out: "", err: "" };
   const isTerminal = lines !== undefined;
   const io: CliIo = {
@@ -29,7 +32,12 @@ async function rouse(args: string[], { lines, env = {} }: { lines?: string[]; en
     err: (text) => void (ran.err += text),
     env,
     cwd: world.dir,
-    terminal: { in: isTerminal, out: isTerminal, err: isTerminal, columns: isTerminal ? 80 : undefined },
+    terminal: {
+      in: isTerminal,
+      out: isTerminal,
+      err: isTerminal,
+      columns: isTerminal ? 80 : undefined,
+    },
     ask: async () => lines?.shift(),
     onInterrupt(listener) {
       interrupt = listener;
@@ -43,7 +51,10 @@ async function rouse(args: string[], { lines, env = {} }: { lines?: string[]; en
 }
 
 let interrupt: (() => void) | undefined;
-const sessionKeys = async () => (await world.admin("/admin/v1/sessions?origin=api")).body.sessions.map(({ key }: { key: string }) => key);
+const sessionKeys = async () =>
+  (await world.admin("/admin/v1/sessions?origin=api")).body.sessions.map(
+    ({ key }: { key: string }) => key,
+  );
 
 describe("rouse chat", () => {
   it("says one thing and prints the answer", async () => {
@@ -79,11 +90,18 @@ describe("rouse chat", () => {
       writeFileSync(join(world.dir, name), text);
       expect((await rouse(["knowledge", "add", join(world.dir, name)])).code).toBe(0);
     }
-    const search = { id: "call_1", name: "knowledge_search", arguments: JSON.stringify({ query: "warehouse days" }) };
-    world.model.says = (_asked, call) => (call === 0 ? { calls: [search] } : { text: ["After [2], not in `a[1]`."] });
+    const search = {
+      id: "call_1",
+      name: "knowledge_search",
+      arguments: JSON.stringify({ query: "warehouse days" }),
+    };
+    world.model.says = (_asked, call) =>
+      call === 0 ? { calls: [search] } : { text: ["After [2], not in `a[1]`."] };
     const { code, err } = await rouse(["chat", "sales", "-m", "How long?"]);
     expect(code).toBe(0);
-    expect(err.match(/^\[\d\] .*$/gm)).toEqual([expect.stringMatching(/^\[2\] (returns|repairs)\.md {2}\S+#0$/)]);
+    expect(err.match(/^\[\d\] .*$/gm)).toEqual([
+      expect.stringMatching(/^\[2\] (returns|repairs)\.md {2}\S+#0$/),
+    ]);
   });
 
   it("stops a turn on Ctrl-C, and goes on", async () => {
@@ -94,7 +112,11 @@ describe("rouse chat", () => {
     });
     const lines = ["first", "second"];
     const chatting = rouse(["chat"], { lines });
-    await world.until(async () => (await world.admin("/admin/v1/runs?status=running")).body.runs.length === 1 && interrupt !== undefined);
+    await world.until(
+      async () =>
+        (await world.admin("/admin/v1/runs?status=running")).body.runs.length === 1 &&
+        interrupt !== undefined,
+    );
     await new Promise((resolve) => setTimeout(resolve, 100));
     interrupt?.();
     const { out, err } = await chatting;
@@ -102,7 +124,10 @@ describe("rouse chat", () => {
     expect(err).toContain("stopped\n");
     expect(world.model.asked[0]?.gone.aborted).toBe(true);
     const { body } = await world.admin("/admin/v1/runs");
-    expect(body.runs.map(({ status }: { status: string }) => status)).toEqual(["succeeded", "cancelled"]);
+    expect(body.runs.map(({ status }: { status: string }) => status)).toEqual([
+      "succeeded",
+      "cancelled",
+    ]);
     never.open();
   });
 
@@ -112,7 +137,10 @@ describe("rouse chat", () => {
       return call === 3 ? { status: 400 } : { text: ["well"] };
     };
     const failed = await rouse(["chat", "-m", "x"]);
-    expect([failed.code, failed.err]).toEqual([1, expect.stringContaining('the provider "local" answered 500')]);
+    expect([failed.code, failed.err]).toEqual([
+      1,
+      expect.stringContaining('the provider "local" answered 500'),
+    ]);
     const { out, err } = await rouse(["chat"], { lines: ["x", "y"] });
     expect([out, err]).toEqual(["well\n", expect.stringContaining("answered 400")]);
     expect((await rouse(["chat", "nobody", "-m", "x"])).err).toContain("rouse agents list");
@@ -122,10 +150,15 @@ describe("rouse chat", () => {
   it("talks to a gateway elsewhere with a key, and keeps the conversation itself", async () => {
     const env = { ROUSE_API_KEY: KEY };
     world.model.says = (asked) => ({ text: [String(asked.body.messages.length - 1)] });
-    expect((await rouse(["chat", "sales", "--url", `${world.url}/`], { lines: ["one", "two"], env })).out).toBe("1\n3\n");
+    expect(
+      (await rouse(["chat", "sales", "--url", `${world.url}/`], { lines: ["one", "two"], env }))
+        .out,
+    ).toBe("1\n3\n");
     expect(await sessionKeys()).toEqual([]);
     expect((await rouse(["chat", "--url", world.url, "-m", "x"])).err).toContain("ROUSE_API_KEY");
-    const wrong = await rouse(["chat", "--url", world.url, "-m", "x"], { env: { ROUSE_API_KEY: "rk_wrong" } });
+    const wrong = await rouse(["chat", "--url", world.url, "-m", "x"], {
+      env: { ROUSE_API_KEY: "rk_wrong" },
+    });
     expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining("the API key is wrong")]);
     expect(wrong.err).not.toContain("rk_wrong");
     world.model.says = () => ({ text: ["half"], cut: true });
@@ -134,18 +167,27 @@ describe("rouse chat", () => {
   });
 
   it("does not take an answer elsewhere for whole that ends without its end", async () => {
-    const cut = createServer((_request, response) => response.end('data: {"choices":[{"delta":{"content":"half"}}]}\n\n'));
+    const cut = createServer((_request, response) =>
+      response.end('data: {"choices":[{"delta":{"content":"half"}}]}\n\n'),
+    );
     await new Promise<void>((listening) => cut.listen(0, "127.0.0.1", listening));
     const url = `http://127.0.0.1:${(cut.address() as AddressInfo).port}`;
-    const { code, out, err } = await rouse(["chat", "--url", url, "-m", "x"], { env: { ROUSE_API_KEY: KEY } });
+    const { code, out, err } = await rouse(["chat", "--url", url, "-m", "x"], {
+      env: { ROUSE_API_KEY: KEY },
+    });
     cut.close();
     expect([code, out, err]).toEqual([1, "half\n", "rouse: the answer broke off\n"]);
   });
 
   it("stops a turn elsewhere on Ctrl-C", async () => {
     const never = gate();
-    world.model.says = () => ({ text: ["one", "two"], wait: (piece) => (piece === 1 ? never.passed : Promise.resolve()) });
-    const chatting = rouse(["chat", "--url", world.url, "-m", "x"], { env: { ROUSE_API_KEY: KEY } });
+    world.model.says = () => ({
+      text: ["one", "two"],
+      wait: (piece) => (piece === 1 ? never.passed : Promise.resolve()),
+    });
+    const chatting = rouse(["chat", "--url", world.url, "-m", "x"], {
+      env: { ROUSE_API_KEY: KEY },
+    });
     await world.until(async () => world.model.asked.length === 1);
     await new Promise((resolve) => setTimeout(resolve, 100));
     interrupt?.();
@@ -162,7 +204,17 @@ describe("rouse chat", () => {
 
 describe("rouse keys", () => {
   it("makes a key that works at once, shows it once, and takes it back", async () => {
-    const made = await rouse(["keys", "create", "phone", "--agents", "ops,sales", "--scopes", "chat", "--rate", "60/1m"]);
+    const made = await rouse([
+      "keys",
+      "create",
+      "phone",
+      "--agents",
+      "ops,sales",
+      "--scopes",
+      "chat",
+      "--rate",
+      "60/1m",
+    ]);
     const key = /^rk_\S+$/m.exec(made.out)?.[0] ?? "";
     expect(made.out).toContain("ops sales");
     expect(made.out).toContain("60/60s");
@@ -170,15 +222,26 @@ describe("rouse keys", () => {
     const list = await rouse(["keys", "list"]);
     expect(list.out).toMatch(/phone +phone +ops sales +60\/60s/);
     expect(list.out).not.toContain("rk_");
-    expect(await rouse(["keys", "revoke", "phone"])).toMatchObject({ code: 0, out: expect.stringContaining("revoked") });
+    expect(await rouse(["keys", "revoke", "phone"])).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("revoked"),
+    });
     expect((await world.chat({}, { key })).status).toBe(401);
   });
 
   it("print JSON", async () => {
-    const made = JSON.parse((await rouse(["keys", "create", "phone", "--user-as-session", "--tenant", "acme", "--json"])).out);
-    expect(made).toMatchObject({ secret: expect.stringMatching(/^rk_/), key: { id: "phone", tenant: "acme", userAsSession: true } });
+    const made = JSON.parse(
+      (await rouse(["keys", "create", "phone", "--user-as-session", "--tenant", "acme", "--json"]))
+        .out,
+    );
+    expect(made).toMatchObject({
+      secret: expect.stringMatching(/^rk_/),
+      key: { id: "phone", tenant: "acme", userAsSession: true },
+    });
     expect(JSON.parse((await rouse(["keys", "list", "--json"])).out).keys).toHaveLength(3);
-    expect(JSON.parse((await rouse(["keys", "revoke", "phone", "--json"])).out)).toMatchObject({ revoked: "phone" });
+    expect(JSON.parse((await rouse(["keys", "revoke", "phone", "--json"])).out)).toMatchObject({
+      revoked: "phone",
+    });
   });
 
   it("say what is wrong", async () => {

@@ -11,7 +11,9 @@ import { documentedFetch, KEY, platformWorld, type PlatformWorld } from "./world
 
 let world: PlatformWorld;
 beforeEach(async () => {
-  world = await platformWorld({ keys: [{ id: "slow", key: "rk_slow-0123456789", rateLimit: { requests: 1, per: "2s" } }] });
+  world = await platformWorld({
+    keys: [{ id: "slow", key: "rk_slow-0123456789", rateLimit: { requests: 1, per: "2s" } }],
+  });
 });
 afterEach(() => world.close());
 
@@ -21,7 +23,9 @@ const CALL = { id: "call_9", name: "clock", arguments: '{"zone":"UTC"}' };
 /** Calls the clock, then says what it was told. */
 const callsClock = (): void => {
   world.model.says = (asked) =>
-    asked.body.messages.at(-1).role === "tool" ? { text: ["It is ", asked.text.includes("12:00") ? "noon." : "?"] } : { calls: [CALL] };
+    asked.body.messages.at(-1).role === "tool"
+      ? { text: ["It is ", asked.text.includes("12:00") ? "noon." : "?"] }
+      : { calls: [CALL] };
 };
 const breaksOff = (): void => {
   world.model.says = () => ({ text: ["half"], cut: true });
@@ -35,13 +39,21 @@ describe("openai", () => {
     new OpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY, fetch: documentedFetch, ...options });
   const clock = {
     type: "function" as const,
-    function: { name: "clock", parameters: { type: "object", properties: { zone: { type: "string" } } } },
+    function: {
+      name: "clock",
+      parameters: { type: "object", properties: { zone: { type: "string" } } },
+    },
   };
 
   it("chats", async () => {
-    const { data, response, request_id } = await open().chat.completions.create({ model: "ops", messages: ask }).withResponse();
+    const { data, response, request_id } = await open()
+      .chat.completions.create({ model: "ops", messages: ask })
+      .withResponse();
     expect([data.choices[0]?.message.content, data.usage]).toEqual(["fine", USAGE]);
-    expect([response.headers.get("x-request-id"), request_id]).toEqual([request_id, expect.stringMatching(/^req_/)]);
+    expect([response.headers.get("x-request-id"), request_id]).toEqual([
+      request_id,
+      expect.stringMatching(/^req_/),
+    ]);
   });
 
   it("streams raw", async () => {
@@ -61,7 +73,11 @@ describe("openai", () => {
   });
 
   it("streams with its helper", async () => {
-    const stream = open().chat.completions.stream({ model: "ops", messages: ask, stream_options: { include_usage: true } });
+    const stream = open().chat.completions.stream({
+      model: "ops",
+      messages: ask,
+      stream_options: { include_usage: true },
+    });
     const said: string[] = [];
     stream.on("content", (delta) => said.push(delta));
     expect(await stream.finalContent()).toBe("fine");
@@ -73,8 +89,15 @@ describe("openai", () => {
 
   it("calls tools, raw and with its runner", async () => {
     callsClock();
-    const first = await open().chat.completions.create({ model: "ops", messages: ask, tools: [clock] });
-    expect([first.choices[0]?.finish_reason, first.choices[0]?.message.tool_calls?.[0]]).toMatchObject(["tool_calls", { id: "call_9" }]);
+    const first = await open().chat.completions.create({
+      model: "ops",
+      messages: ask,
+      tools: [clock],
+    });
+    expect([
+      first.choices[0]?.finish_reason,
+      first.choices[0]?.message.tool_calls?.[0],
+    ]).toMatchObject(["tool_calls", { id: "call_9" }]);
     const zones: unknown[] = [];
     const runner = open().chat.completions.runTools({
       model: "ops",
@@ -101,22 +124,39 @@ describe("openai", () => {
 
   it("tells errors apart", async () => {
     const client = open({ maxRetries: 0 });
-    const chat = (body: object) => client.chat.completions.create({ model: "ops", messages: ask, ...body } as never);
-    await expect(chat({ model: "none" })).rejects.toMatchObject({ status: 404, code: "model_not_found", param: "model" });
+    const chat = (body: object) =>
+      client.chat.completions.create({ model: "ops", messages: ask, ...body } as never);
+    await expect(chat({ model: "none" })).rejects.toMatchObject({
+      status: 404,
+      code: "model_not_found",
+      param: "model",
+    });
     await expect(chat({ n: 2 })).rejects.toBeInstanceOf(OpenAI.BadRequestError);
-    await expect(open({ apiKey: "wrong" }).models.list()).rejects.toBeInstanceOf(OpenAI.AuthenticationError);
+    await expect(open({ apiKey: "wrong" }).models.list()).rejects.toBeInstanceOf(
+      OpenAI.AuthenticationError,
+    );
     await expect(client.get("/nothing")).rejects.toBeInstanceOf(OpenAI.NotFoundError);
     fails();
-    await expect(chat({})).rejects.toMatchObject({ status: 502, code: "upstream_error", type: "upstream_error" });
+    await expect(chat({})).rejects.toMatchObject({
+      status: 502,
+      code: "upstream_error",
+      type: "upstream_error",
+    });
     breaksOff();
-    const stream = await client.chat.completions.create({ model: "ops", messages: ask, stream: true });
+    const stream = await client.chat.completions.create({
+      model: "ops",
+      messages: ask,
+      stream: true,
+    });
     let text = "";
     const read = async (): Promise<void> => {
       for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? "";
     };
     await expect(read()).rejects.toMatchObject({ code: "upstream_error" });
     expect(text).toBe("half");
-    await expect(client.chat.completions.stream({ model: "ops", messages: ask }).finalContent()).rejects.toThrow();
+    await expect(
+      client.chat.completions.stream({ model: "ops", messages: ask }).finalContent(),
+    ).rejects.toThrow();
   });
 
   it("repeats what was too fast, and nothing that has begun", async () => {
@@ -126,7 +166,9 @@ describe("openai", () => {
     await slow.models.list();
     expect(Date.now() - before).toBeGreaterThan(900);
     fails();
-    await expect(open().chat.completions.create({ model: "ops", messages: ask })).rejects.toMatchObject({ status: 502 });
+    await expect(
+      open().chat.completions.create({ model: "ops", messages: ask }),
+    ).rejects.toMatchObject({ status: 502 });
     // These are the tries of one step: the client makes no second request.
     expect(world.model.asked).toHaveLength(3);
   });
@@ -134,7 +176,11 @@ describe("openai", () => {
   it("keeps a session", async () => {
     const options = { headers: { "x-session-id": "s" } };
     await open().chat.completions.create({ model: "ops", messages: ask }, options);
-    await open().chat.completions.create({ model: "ops", messages: ask, metadata: { session_id: "s" } });
+    await open().chat.completions.create({
+      model: "ops",
+      messages: ask,
+      metadata: { session_id: "s" },
+    });
     expect(world.model.asked[1]?.body.messages).toHaveLength(4);
   });
 
@@ -147,14 +193,22 @@ describe("openai", () => {
 
   it("gets responses, and goes on with them", async () => {
     const client = open();
-    const first = await client.responses.create({ model: "ops", input: "One.", instructions: "CALLER-ONE" });
-    expect([first.output_text, first.status, first.usage?.total_tokens]).toEqual(["fine", "completed", 14]);
-    await client.responses.create({ model: "ops", input: "Two.", previous_response_id: first.id });
-    expect(world.model.asked[1]?.body.messages.slice(1).map(({ content }: { content: string }) => content)).toEqual([
-      "One.",
+    const first = await client.responses.create({
+      model: "ops",
+      input: "One.",
+      instructions: "CALLER-ONE",
+    });
+    expect([first.output_text, first.status, first.usage?.total_tokens]).toEqual([
       "fine",
-      "Two.",
+      "completed",
+      14,
     ]);
+    await client.responses.create({ model: "ops", input: "Two.", previous_response_id: first.id });
+    expect(
+      world.model.asked[1]?.body.messages
+        .slice(1)
+        .map(({ content }: { content: string }) => content),
+    ).toEqual(["One.", "fine", "Two."]);
     // What was said of one response does not hold for the next.
     expect(world.model.asked[1]?.text).not.toContain("CALLER-ONE");
   });
@@ -183,14 +237,25 @@ describe("openai", () => {
     const helper = open().responses.stream({ model: "ops", input: "One." });
     expect((await helper.finalResponse()).output_text).toBe("fine");
     breaksOff();
-    await expect(open().responses.stream({ model: "ops", input: "One." }).finalResponse()).rejects.toThrow();
+    await expect(
+      open().responses.stream({ model: "ops", input: "One." }).finalResponse(),
+    ).rejects.toThrow();
   });
 
   it("calls tools in responses, and answers them by the call's id alone", async () => {
     callsClock();
-    const tools = [{ type: "function" as const, name: "clock", parameters: clock.function.parameters, strict: false }];
+    const tools = [
+      {
+        type: "function" as const,
+        name: "clock",
+        parameters: clock.function.parameters,
+        strict: false,
+      },
+    ];
     const first = await open().responses.create({ model: "ops", input: "One.", tools });
-    expect(first.output).toMatchObject([{ type: "function_call", name: "clock", call_id: "call_9", arguments: '{"zone":"UTC"}' }]);
+    expect(first.output).toMatchObject([
+      { type: "function_call", name: "clock", call_id: "call_9", arguments: '{"zone":"UTC"}' },
+    ]);
     const second = await open().responses.create({
       model: "ops",
       tools,
@@ -199,7 +264,9 @@ describe("openai", () => {
     });
     expect(second.output_text).toBe("It is noon.");
     const stream = open().responses.stream({ model: "ops", input: "One.", tools });
-    expect((await stream.finalResponse()).output).toMatchObject([{ type: "function_call", arguments: '{"zone":"UTC"}' }]);
+    expect((await stream.finalResponse()).output).toMatchObject([
+      { type: "function_call", arguments: '{"zone":"UTC"}' },
+    ]);
   });
 });
 
@@ -207,12 +274,32 @@ describe.each([
   [
     "@ai-sdk/openai-compatible",
     () =>
-      createOpenAICompatible({ name: "rouse", baseURL: `${world.url}/v1`, apiKey: KEY, includeUsage: true, fetch: documentedFetch })("ops"),
+      createOpenAICompatible({
+        name: "rouse",
+        baseURL: `${world.url}/v1`,
+        apiKey: KEY,
+        includeUsage: true,
+        fetch: documentedFetch,
+      })("ops"),
   ],
-  ["@ai-sdk/openai (chat)", () => createOpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY, fetch: documentedFetch }).chat("ops")],
-  ["@ai-sdk/openai (responses)", () => createOpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY, fetch: documentedFetch }).responses("ops")],
+  [
+    "@ai-sdk/openai (chat)",
+    () =>
+      createOpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY, fetch: documentedFetch }).chat("ops"),
+  ],
+  [
+    "@ai-sdk/openai (responses)",
+    () =>
+      createOpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY, fetch: documentedFetch }).responses(
+        "ops",
+      ),
+  ],
 ])("%s", (_name, model) => {
-  const clock = tool({ description: "The time.", inputSchema: z.object({ zone: z.string() }), execute: async () => "12:00" });
+  const clock = tool({
+    description: "The time.",
+    inputSchema: z.object({ zone: z.string() }),
+    execute: async () => "12:00",
+  });
 
   it("chats, with usage", async () => {
     const result = await generateText({ model: model(), prompt: "Say it." });
@@ -245,16 +332,31 @@ describe.each([
 
   it("goes on with what was said", async () => {
     const first = await generateText({ model: model(), messages: ask });
-    await generateText({ model: model(), messages: [...ask, ...first.responseMessages, { role: "user", content: "And then?" }] });
-    expect(world.model.asked[1]?.body.messages.map(({ role }: { role: string }) => role)).toEqual(["system", "user", "assistant", "user"]);
+    await generateText({
+      model: model(),
+      messages: [...ask, ...first.responseMessages, { role: "user", content: "And then?" }],
+    });
+    expect(world.model.asked[1]?.body.messages.map(({ role }: { role: string }) => role)).toEqual([
+      "system",
+      "user",
+      "assistant",
+      "user",
+    ]);
   });
 
   it("tells of failures, before and after the first word", async () => {
     fails();
-    await expect(generateText({ model: model(), prompt: "x", maxRetries: 0 })).rejects.toMatchObject({ statusCode: 502 });
+    await expect(
+      generateText({ model: model(), prompt: "x", maxRetries: 0 }),
+    ).rejects.toMatchObject({ statusCode: 502 });
     breaksOff();
     const errors: unknown[] = [];
-    const result = streamText({ model: model(), prompt: "x", maxRetries: 0, onError: ({ error }) => void errors.push(error) });
+    const result = streamText({
+      model: model(),
+      prompt: "x",
+      maxRetries: 0,
+      onError: ({ error }) => void errors.push(error),
+    });
     for await (const _part of result.fullStream);
     expect(errors).toHaveLength(1);
   });
@@ -275,23 +377,34 @@ describe.each([false, true])("@langchain/openai (responses: %s)", (useResponsesA
       ["system", "CALLER"],
       ["human", "Say it."],
     ]);
-    expect([text, usage_metadata]).toMatchObject(["fine", { input_tokens: 11, output_tokens: 3, total_tokens: 14 }]);
+    expect([text, usage_metadata]).toMatchObject([
+      "fine",
+      { input_tokens: 11, output_tokens: 3, total_tokens: 14 },
+    ]);
   });
 
   it("streams", async () => {
     let text = "";
-    for await (const chunk of await open({ streamUsage: true }).stream("Say it.")) text += chunk.text;
+    for await (const chunk of await open({ streamUsage: true }).stream("Say it."))
+      text += chunk.text;
     expect(text).toBe("fine");
   });
 
   it("calls its tools", async () => {
     callsClock();
-    const clock = langTool(async () => "12:00", { name: "clock", description: "The time.", schema: z.object({ zone: z.string() }) });
+    const clock = langTool(async () => "12:00", {
+      name: "clock",
+      description: "The time.",
+      schema: z.object({ zone: z.string() }),
+    });
     const bound = open().bindTools([clock]);
     const asked = [new HumanMessage("Time?")];
     const first = await bound.invoke(asked);
     expect(first.tool_calls).toMatchObject([{ name: "clock", args: { zone: "UTC" } }]);
-    const result = new ToolMessage({ content: "12:00", tool_call_id: first.tool_calls?.[0]?.id ?? "" });
+    const result = new ToolMessage({
+      content: "12:00",
+      tool_call_id: first.tool_calls?.[0]?.id ?? "",
+    });
     expect((await bound.invoke([...asked, first, result])).text).toBe("It is noon.");
   });
 

@@ -53,17 +53,24 @@ describe("pages of origins that the config names", () => {
       await world.chat({}, { origin: PAGE, key: "" }),
       await world.chat({ n: 2 }, { origin: PAGE }),
       await world.call("/v1/nothing", {}, { origin: PAGE }),
-      await world.chat({ messages: [{ role: "user", content: "x".repeat(2000) }] }, { origin: PAGE }),
+      await world.chat(
+        { messages: [{ role: "user", content: "x".repeat(2000) }] },
+        { origin: PAGE },
+      ),
     ];
-    expect(wrong.map(({ status, headers }) => [status, headers.get("access-control-allow-origin")])).toEqual(
-      [401, 400, 404, 413].map((status) => [status, PAGE]),
-    );
+    expect(
+      wrong.map(({ status, headers }) => [status, headers.get("access-control-allow-origin")]),
+    ).toEqual([401, 400, 404, 413].map((status) => [status, PAGE]));
   });
 
   it("may be sent cookies if the config says so, but not if every origin is named", async () => {
     await open({ origins: [PAGE], credentials: true });
-    expect(corsHeaders(await preflight(PAGE))).toMatchObject({ "access-control-allow-credentials": "true" });
-    expect(corsHeaders(await world.chat({}, { origin: PAGE }))).toMatchObject({ "access-control-allow-credentials": "true" });
+    expect(corsHeaders(await preflight(PAGE))).toMatchObject({
+      "access-control-allow-credentials": "true",
+    });
+    expect(corsHeaders(await world.chat({}, { origin: PAGE }))).toMatchObject({
+      "access-control-allow-credentials": "true",
+    });
     const config = { platform: { cors: { origins: ["*"], credentials: true } } };
     await expect(platformWorld({ config })).rejects.toThrow(/platform\.cors\.credentials/);
   });
@@ -79,16 +86,22 @@ describe("pages of origins that the config names", () => {
 });
 
 describe("other pages", () => {
-  it.each(["https://evil.example", "https://chat.example.com.evil.example", "http://chat.example.com", "null"])(
-    "have no access: %s",
-    async (origin) => {
-      await open({ origins: [PAGE] });
-      const asked = await preflight(origin);
-      const { error } = (await asked.json()) as { error: object };
-      expect([asked.status, corsHeaders(asked), error]).toMatchObject([403, {}, { code: "origin_not_allowed", param: null }]);
-      expect(corsHeaders(await world.chat({}, { origin }))).toEqual({});
-    },
-  );
+  it.each([
+    "https://evil.example",
+    "https://chat.example.com.evil.example",
+    "http://chat.example.com",
+    "null",
+  ])("have no access: %s", async (origin) => {
+    await open({ origins: [PAGE] });
+    const asked = await preflight(origin);
+    const { error } = (await asked.json()) as { error: object };
+    expect([asked.status, corsHeaders(asked), error]).toMatchObject([
+      403,
+      {},
+      { code: "origin_not_allowed", param: null },
+    ]);
+    expect(corsHeaders(await world.chat({}, { origin }))).toEqual({});
+  });
 
   it("have none by default, and a preflight is a request without a key as ever", async () => {
     world = await platformWorld();
@@ -106,6 +119,11 @@ describe("other pages", () => {
   });
 });
 
-it.each(["chat.example.com", "https://chat.example.com/", "https://a.example, https://b.example"])("an origin is no %s", async (origin) => {
-  await expect(platformWorld({ platform: { cors: { origins: [origin] } } })).rejects.toThrow(/platform\.cors\.origins\[0\]/);
-});
+it.each(["chat.example.com", "https://chat.example.com/", "https://a.example, https://b.example"])(
+  "an origin is no %s",
+  async (origin) => {
+    await expect(platformWorld({ platform: { cors: { origins: [origin] } } })).rejects.toThrow(
+      /platform\.cors\.origins\[0\]/,
+    );
+  },
+);

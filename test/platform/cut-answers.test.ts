@@ -5,11 +5,21 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createShortWaits } from "../e2e/provider.ts";
 import { eventsOf, platformWorld, type PlatformWorld } from "./world.ts";
 
-const MCP = { town: { command: process.execPath, args: [join(import.meta.dirname, "../agent/mcp-server.mjs")], env: { TOWN_KEY: "key" } } };
+const MCP = {
+  town: {
+    command: process.execPath,
+    args: [join(import.meta.dirname, "../agent/mcp-server.mjs")],
+    env: { TOWN_KEY: "key" },
+  },
+};
 const CHAT = "/v1/chat/completions";
 const MESSAGES = [{ role: "user", content: "Say it." }];
 const USAGE = { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 };
-const WEATHER = { id: "call_1", type: "function", function: { name: "town__weather", arguments: '{"town":"Ulm"}' } };
+const WEATHER = {
+  id: "call_1",
+  type: "function",
+  function: { name: "town__weather", arguments: '{"town":"Ulm"}' },
+};
 
 /** Sends the answer to the call with this number, counted from 0. */
 type Script = (response: ServerResponse, call: number) => void;
@@ -34,7 +44,10 @@ beforeEach(async () => {
   world = await platformWorld({
     clock: createShortWaits().clock,
     agents: [{ id: "ops", tools: ["town.weather"] }],
-    config: { mcp: { servers: MCP }, models: { providers: { local: { type: "openai-compatible", baseUrl } } } },
+    config: {
+      mcp: { servers: MCP },
+      models: { providers: { local: { type: "openai-compatible", baseUrl } } },
+    },
   });
 });
 afterEach(async () => {
@@ -54,12 +67,17 @@ const toBody = (message: object, finish: string): string =>
 const FINE = toBody({ role: "assistant", content: "fine" }, "stop");
 const CALLING = toBody({ role: "assistant", content: null, tool_calls: [WEATHER] }, "tool_calls");
 
-const json = (response: ServerResponse): ServerResponse => response.writeHead(200, { "content-type": "application/json" });
+const json = (response: ServerResponse): ServerResponse =>
+  response.writeHead(200, { "content-type": "application/json" });
 const answer = (response: ServerResponse, body = FINE): void => void json(response).end(body);
 
 /** How a body arrives in part: the connection breaks, with and without a length, or the server ends it as if that were all. */
 const CUTS: [string, (response: ServerResponse, body: string) => void][] = [
-  ["is cut after a part", (response, body) => void json(response).write(body.slice(0, 60), () => setTimeout(() => response.destroy(), 20))],
+  [
+    "is cut after a part",
+    (response, body) =>
+      void json(response).write(body.slice(0, 60), () => setTimeout(() => response.destroy(), 20)),
+  ],
   [
     "is cut before its announced length",
     (response, body) => {
@@ -67,7 +85,10 @@ const CUTS: [string, (response: ServerResponse, body: string) => void][] = [
       json(response).write(body.slice(0, 60), () => setTimeout(() => response.destroy(), 20));
     },
   ],
-  ["is cut before its first byte", (response) => void json(response).write("", () => setTimeout(() => response.destroy(), 20))],
+  [
+    "is cut before its first byte",
+    (response) => void json(response).write("", () => setTimeout(() => response.destroy(), 20)),
+  ],
   ["ends within its JSON", (response, body) => void json(response).end(body.slice(0, 60))],
 ];
 
@@ -84,7 +105,11 @@ const textOf = (text: string): string =>
     .join("");
 
 async function runHook(): Promise<Record<string, unknown>> {
-  const { body } = await world.post("/hooks/agent", { message: "Do it.", deliver: false, wakeMode: "next-heartbeat" });
+  const { body } = await world.post("/hooks/agent", {
+    message: "Do it.",
+    deliver: false,
+    wakeMode: "next-heartbeat",
+  });
   return world.until(async () => {
     const { run } = (await world.admin(`/admin/v1/runs/${body.runId}`)).body;
     return run.endedAt !== null && run;
@@ -106,7 +131,9 @@ describe("an answer of a model whose body", () => {
   });
 
   it.each(CUTS)("%s calls no tool a second time", async (_name, cut) => {
-    script = (response, call) => [() => answer(response, CALLING), () => cut(response, FINE)][call]?.() ?? (call > 1 && answer(response));
+    script = (response, call) =>
+      [() => answer(response, CALLING), () => cut(response, FINE)][call]?.() ??
+      (call > 1 && answer(response));
     const run = await runHook();
     expect([run["status"], calls]).toEqual(["succeeded", 3]);
     expect(await countToolCalls()).toBe(1);
@@ -116,7 +143,9 @@ describe("an answer of a model whose body", () => {
     script = (response) => cut(response, FINE);
     const { status, body } = await chat();
     expect([status, body.error.code, calls]).toEqual([502, "upstream_error", 3]);
-    expect(body.error.message).toBe('the provider "local" ended the connection before its answer was complete');
+    expect(body.error.message).toBe(
+      'the provider "local" ended the connection before its answer was complete',
+    );
     const { error } = (await world.admin("/admin/v1/runs")).body.runs[0];
     expect(error.code).toBe("provider_unavailable");
     // The status of a request that succeeded says nothing about why it failed.
@@ -137,9 +166,14 @@ describe("a stream of a model that ends", () => {
     const { text } = await chat({ stream: true });
     expect(textOf(text)).toBe("half");
     const error = eventsOf(text).find((event) => event.error !== undefined)?.error;
-    expect(error).toMatchObject({ code: "upstream_error", message: expect.stringContaining("before its answer was complete") as string });
+    expect(error).toMatchObject({
+      code: "upstream_error",
+      message: expect.stringContaining("before its answer was complete") as string,
+    });
     expect(calls).toBe(1);
-    expect((await world.admin("/admin/v1/runs")).body.runs[0].error.code).toBe("provider_unavailable");
+    expect((await world.admin("/admin/v1/runs")).body.runs[0].error.code).toBe(
+      "provider_unavailable",
+    );
   });
 
   it("with calls of tools and neither a finish reason nor [DONE] is asked for again, and calls them once", async () => {

@@ -15,7 +15,12 @@ export interface DocumentsWorld extends Omit<PlatformWorld, "get"> {
   /** Uploads a form; the document's key unless another is named. */
   upload(form: FormData, key?: string): Promise<Called>;
   /** Uploads one file and waits for the end of its indexing. */
-  index(name: string, content: string | Uint8Array, fields?: Record<string, string | string[]>, key?: string): Promise<Called>;
+  index(
+    name: string,
+    content: string | Uint8Array,
+    fields?: Record<string, string | string[]>,
+    key?: string,
+  ): Promise<Called>;
   fixture(name: string, fields?: Record<string, string>): Promise<Called>;
   search(query: string, more?: object, key?: string): Promise<string[]>;
   get(path: string, key?: string): Promise<Called>;
@@ -24,16 +29,26 @@ export interface DocumentsWorld extends Omit<PlatformWorld, "get"> {
   staged(): string[];
 }
 
-export function formOf(name: string, content: string | Uint8Array, fields: Record<string, string | string[]> = {}): FormData {
+export function formOf(
+  name: string,
+  content: string | Uint8Array,
+  fields: Record<string, string | string[]> = {},
+): FormData {
   const form = new FormData();
-  for (const [field, value] of Object.entries(fields)) for (const one of [value].flat()) form.append(field, one);
+  for (const [field, value] of Object.entries(fields))
+    for (const one of [value].flat()) form.append(field, one);
   form.append("file", new Blob([content]), name);
   return form;
 }
 
 const called = async (response: Response): Promise<Called> => {
   const text = await response.text();
-  return { status: response.status, headers: response.headers, text, body: text === "" ? undefined : JSON.parse(text) };
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    body: text === "" ? undefined : JSON.parse(text),
+  };
 };
 
 type Options = NonNullable<Parameters<typeof platformWorld>[0]>;
@@ -55,17 +70,24 @@ export async function documentsWorld(options: Options = {}): Promise<DocumentsWo
       ...(options.keys ?? []),
     ],
   });
-  const ask = async (path: string, init: RequestInit, key: string): Promise<Called> => called(await world.ask(path, { ...init, key }));
-  const upload: DocumentsWorld["upload"] = (form, key = DESK) => ask("/v1/knowledge/upload", { method: "POST", body: form }, key);
+  const ask = async (path: string, init: RequestInit, key: string): Promise<Called> =>
+    called(await world.ask(path, { ...init, key }));
+  const upload: DocumentsWorld["upload"] = (form, key = DESK) =>
+    ask("/v1/knowledge/upload", { method: "POST", body: form }, key);
   const index: DocumentsWorld["index"] = (name, content, fields = {}, key = DESK) =>
     upload(formOf(name, content, { wait: "25", ...fields }), key);
   return {
     ...world,
     upload,
     index,
-    fixture: async (name, fields) => index(basename(name), await readFile(join(FIXTURES, name)), fields),
+    fixture: async (name, fields) =>
+      index(basename(name), await readFile(join(FIXTURES, name)), fields),
     async search(query, more = {}, key = DESK) {
-      const { status, body } = await ask("/v1/knowledge/search", { method: "POST", body: JSON.stringify({ query, ...more }) }, key);
+      const { status, body } = await ask(
+        "/v1/knowledge/search",
+        { method: "POST", body: JSON.stringify({ query, ...more }) },
+        key,
+      );
       if (status !== 200) throw new Error(`search answered ${status}`);
       return body.data.map(({ text }: { text: string }) => text);
     },
@@ -73,7 +95,9 @@ export async function documentsWorld(options: Options = {}): Promise<DocumentsWo
     del: (path, key = DESK) => ask(`/v1/knowledge/${path}`, { method: "DELETE" }, key),
     staged() {
       try {
-        return readdirSync(join(world.dir, ".rouse/tmp")).filter((name) => name.startsWith("upload-"));
+        return readdirSync(join(world.dir, ".rouse/tmp")).filter((name) =>
+          name.startsWith("upload-"),
+        );
       } catch {
         return [];
       }
@@ -88,21 +112,48 @@ export async function documentsWorld(options: Options = {}): Promise<DocumentsWo
 export async function expectOwnership(world: DocumentsWorld, word: () => string): Promise<void> {
   const text = `The ${word()} belongs to operations.`;
   const id = word();
-  const ofOps = (await world.index("plan.txt", text, { agent_id: "ops", external_id: id, title: "Plan", metadata: '{"who":"ops"}' })).body;
+  const ofOps = (
+    await world.index("plan.txt", text, {
+      agent_id: "ops",
+      external_id: id,
+      title: "Plan",
+      metadata: '{"who":"ops"}',
+    })
+  ).body;
   const unchanged = async (): Promise<void> => {
     const { body } = await world.get(`documents/${ofOps.id}`);
-    expect(body).toMatchObject({ status: "ready", filename: "plan.txt", agent_ids: ["ops"], external_id: id, version: ofOps.version });
+    expect(body).toMatchObject({
+      status: "ready",
+      filename: "plan.txt",
+      agent_ids: ["ops"],
+      external_id: id,
+      version: ofOps.version,
+    });
     expect(await world.search(text)).toContain(text);
   };
   // Its external id: refused, and nothing of the document is said.
   const named = await world.index("other.txt", "Something else.", { external_id: id }, SALES);
-  expect([named.status, named.body.error.code, named.body.error.param]).toEqual([409, "external_id_taken", "external_id"]);
+  expect([named.status, named.body.error.code, named.body.error.param]).toEqual([
+    409,
+    "external_id_taken",
+    "external_id",
+  ]);
   expect(named.text).not.toMatch(new RegExp(`plan|Plan|"ops"|${ofOps.id}`));
   // Its bytes: a document of its own, whatever is to happen with duplicates.
   for (const on_duplicate of ["skip", "replace", "error"]) {
-    const { status, body, text: answer } = await world.index("mine.txt", text, { on_duplicate }, SALES);
-    if (on_duplicate === "error") expect([status, body.error.code]).toEqual([409, "duplicate_document"]);
-    else expect([body.status, body.filename, body.agent_ids]).toEqual(["ready", "mine.txt", ["sales"]]);
+    const {
+      status,
+      body,
+      text: answer,
+    } = await world.index("mine.txt", text, { on_duplicate }, SALES);
+    if (on_duplicate === "error")
+      expect([status, body.error.code]).toEqual([409, "duplicate_document"]);
+    else
+      expect([body.status, body.filename, body.agent_ids]).toEqual([
+        "ready",
+        "mine.txt",
+        ["sales"],
+      ]);
     expect(answer).not.toMatch(new RegExp(`plan|Plan|"ops"|${ofOps.id}`));
   }
   await unchanged();
@@ -111,25 +162,40 @@ export async function expectOwnership(world: DocumentsWorld, word: () => string)
   const common = `The ${word()} is for everyone.`;
   const ofAll = (await world.index("all.txt", common)).body;
   const same = await world.index("mine.txt", common, { external_id: word() }, SALES);
-  expect([same.body.id, same.body.duplicate, same.body.external_id, same.body.agent_ids]).toEqual([ofAll.id, true, null, []]);
+  expect([same.body.id, same.body.duplicate, same.body.external_id, same.body.agent_ids]).toEqual([
+    ofAll.id,
+    true,
+    null,
+    [],
+  ]);
   const replaced = await world.index("mine.txt", common, { on_duplicate: "replace" }, SALES);
   expect([replaced.status, replaced.body.error.code]).toEqual([403, "document_shared"]);
   // The owner may still do everything with both.
-  expect((await world.index("plan.txt", `${text} Again.`, { agent_id: "ops", external_id: id })).body.version).toBe(ofOps.version + 1);
+  expect(
+    (await world.index("plan.txt", `${text} Again.`, { agent_id: "ops", external_id: id })).body
+      .version,
+  ).toBe(ofOps.version + 1);
   expect((await world.del(`documents/${ofAll.id}`)).status).toBe(200);
 }
 
 /** Documents of several languages are found over HTTP by other forms of their words, and their passages are opened by number. */
 export async function expectLanguages(world: DocumentsWorld): Promise<void> {
-  const german = "Die Krankenhäuser der Insel werden jeden Morgen beliefert. Das ist für die Patienten wichtig.";
-  const russian = "Потерянные зонты хранятся на складе девяносто дней. После этого они передаются музею.";
+  const german =
+    "Die Krankenhäuser der Insel werden jeden Morgen beliefert. Das ist für die Patienten wichtig.";
+  const russian =
+    "Потерянные зонты хранятся на складе девяносто дней. После этого они передаются музею.";
   const { body } = await world.index("insel.txt", german);
   await world.index("зонты.txt", russian);
   expect((await world.search("Krankenhauslieferung"))[0]).toBe(german);
   expect((await world.search("зонтик"))[0]).toBe(russian);
 
   const passage = await world.get(`documents/${body.id}/passages/0`);
-  expectDocumented("GET", `/v1/knowledge/documents/${body.id}/passages/0`, passage.status, passage.body);
+  expectDocumented(
+    "GET",
+    `/v1/knowledge/documents/${body.id}/passages/0`,
+    passage.status,
+    passage.body,
+  );
   expect(passage.body).toMatchObject({
     object: "knowledge.passage",
     chunk_id: `${body.id}#0`,
@@ -143,18 +209,30 @@ export async function expectLanguages(world: DocumentsWorld): Promise<void> {
   };
   expect(await problem(`${body.id}/passages/1`)).toEqual([404, "passage_not_found", "n"]);
   expect(await problem(`${body.id}/passages/-1`)).toEqual([400, "invalid_value", "n"]);
-  expect(await problem(`${body.id}/passages/0`, STRANGER)).toEqual([404, "document_not_found", "id"]);
+  expect(await problem(`${body.id}/passages/0`, STRANGER)).toEqual([
+    404,
+    "document_not_found",
+    "id",
+  ]);
   expect(await problem("doc_0/passages/0")).toEqual([404, "document_not_found", "id"]);
 }
 
 /** A turn of an agent with `auto` is given four passages of a document at most; a search returns as many as it has. */
 export async function expectLimitedPassages(world: DocumentsWorld): Promise<void> {
-  const part = (n: number): string => `# Part ${n}\n\n${`The gannet ${n} dives from the cliff. `.repeat(50)}`;
-  const { body } = await world.index("birds.md", Array.from({ length: 7 }, (_, n) => part(n)).join("\n\n"));
+  const part = (n: number): string =>
+    `# Part ${n}\n\n${`The gannet ${n} dives from the cliff. `.repeat(50)}`;
+  const { body } = await world.index(
+    "birds.md",
+    Array.from({ length: 7 }, (_, n) => part(n)).join("\n\n"),
+  );
   await world.index("note.txt", "A gannet was seen once.");
   expect(body.chunk_count).toBe(7);
   expect(await world.search("gannet", { limit: 8 })).toHaveLength(8);
-  await world.call("/v1/chat/completions", { model: "ops", messages: [{ role: "user", content: "gannet" }] }, { key: DESK });
+  await world.call(
+    "/v1/chat/completions",
+    { model: "ops", messages: [{ role: "user", content: "gannet" }] },
+    { key: DESK },
+  );
   const asked = JSON.stringify(world.model.asked.at(-1)?.body.messages.at(-1));
   expect(asked.match(/document birds\.md/g)).toHaveLength(4);
   expect(asked.match(/document note\.txt/g)).toHaveLength(1);

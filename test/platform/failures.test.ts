@@ -16,14 +16,19 @@ describe("a gateway that stops", () => {
     const never = gate();
     world.model.says = (asked) => ({
       text: ["one"],
-      wait: () => (asked.text.includes("slow") ? never.passed : new Promise((done) => setTimeout(done, 200))),
+      wait: () =>
+        asked.text.includes("slow") ? never.passed : new Promise((done) => setTimeout(done, 200)),
     });
     const quick = world.chat();
     const slow = world.chat({ messages: [{ role: "user", content: "slow" }] });
     await world.until(async () => world.model.asked.length === 2);
     const stopped = world.gateway.stop();
     const late = await world.chat();
-    expect([late.status, late.body.error.code, late.headers.get("retry-after")]).toEqual([503, "draining", "5"]);
+    expect([late.status, late.body.error.code, late.headers.get("retry-after")]).toEqual([
+      503,
+      "draining",
+      "5",
+    ]);
     expect((await quick).status).toBe(200);
     const { status, body } = await slow;
     expect([status, body.error.message]).toEqual([503, "the gateway is stopping; try again"]);
@@ -66,7 +71,11 @@ describe("a gateway that was killed", () => {
     const again = await createWorld({ dir: world.dir });
     for (const id of ids) {
       const { body } = await again.admin(`/admin/v1/runs/${id}`);
-      expect(body.run).toMatchObject({ status: "failed", error: { code: "crashed" }, endedAt: expect.any(String) });
+      expect(body.run).toMatchObject({
+        status: "failed",
+        error: { code: "crashed" },
+        endedAt: expect.any(String),
+      });
     }
     const { steps } = (await again.admin(`/admin/v1/runs/${ids[0]}/steps`)).body;
     expect(steps).toMatchObject([{ calls: [{ id: call.id, state: "unknown" }] }]);
@@ -82,7 +91,11 @@ describe("what goes wrong", () => {
     expect([status, body.object]).toEqual([200, "chat.completion"]);
     world.model.says = () => ({ status: 429 });
     const limited = await world.chat();
-    expect([limited.status, limited.body.error.code, limited.headers.get("x-should-retry")]).toEqual([502, "upstream_error", "false"]);
+    expect([
+      limited.status,
+      limited.body.error.code,
+      limited.headers.get("x-should-retry"),
+    ]).toEqual([502, "upstream_error", "false"]);
     world.model.says = () => ({ text: [], finish: "content_filter" });
     expect((await world.chat()).body.error.message).toContain("content filter");
   });
@@ -90,15 +103,23 @@ describe("what goes wrong", () => {
   it("is said by the agent itself where there is no model", async () => {
     world = await platformWorld({ agents: [{ id: "bare", model: "builtin/echo" }] });
     const { body } = await world.chat({ model: "bare" });
-    expect(body.choices[0].message.content).toMatch(/^\[no model\] Received 7 characters\.[^]*Say it\./);
-    expect((await world.chat({ model: "bare", stream: true })).text).toContain("[no model] Received 7 characters.");
+    expect(body.choices[0].message.content).toMatch(
+      /^\[no model\] Received 7 characters\.[^]*Say it\./,
+    );
+    expect((await world.chat({ model: "bare", stream: true })).text).toContain(
+      "[no model] Received 7 characters.",
+    );
   });
 
   it("leaves no words, no image and no key in the log", async () => {
     world = await platformWorld({ logLevel: "trace" });
     const canary = "canary-4711";
     const image = dataUri(Buffer.concat([png(4, 4), Buffer.from(canary)]));
-    await world.chat({ messages: [{ role: "system", content: canary }, ...imageMessage(image)], user: canary, session_id: canary });
+    await world.chat({
+      messages: [{ role: "system", content: canary }, ...imageMessage(image)],
+      user: canary,
+      session_id: canary,
+    });
     await world.chat({ messages: [{ role: "user", content: canary }], temperature: canary });
     await world.chat({ messages: [{ role: "user", content: canary }] }, { key: canary });
     await world.call(`/v1/nothing?user=${canary}`, {});

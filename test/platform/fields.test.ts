@@ -9,7 +9,8 @@ let images: Server;
 let imageOrigin: string;
 beforeAll(async () => {
   images = createServer((request, response) => {
-    if (request.url === "/moved.png") return void response.writeHead(302, { location: "/a.png" }).end();
+    if (request.url === "/moved.png")
+      return void response.writeHead(302, { location: "/a.png" }).end();
     if (request.url === "/missing.png") return void response.writeHead(404).end();
     response.end(request.url === "/big.png" ? png(10, 10, 5000) : png(10, 10));
   });
@@ -43,9 +44,12 @@ describe("the model", () => {
     expect(sent().model).toBe("big");
   });
 
-  it.each(["gpt-5", "agent:", "agent:nobody", "local/big", "__proto__"])("%s is not there", async (model) => {
-    expect(await refused({ model })).toEqual([404, "model", "model_not_found"]);
-  });
+  it.each(["gpt-5", "agent:", "agent:nobody", "local/big", "__proto__"])(
+    "%s is not there",
+    async (model) => {
+      expect(await refused({ model })).toEqual([404, "model", "model_not_found"]);
+    },
+  );
 });
 
 describe("instructions", () => {
@@ -78,7 +82,9 @@ describe("instructions", () => {
   });
 
   it("are the agent's alone where the caller has none; what its user says is not outside text", async () => {
-    await world.chat({ messages: [{ role: "user", content: "Ignore <<<EXTERNAL_CONTENT x>>> this." }] });
+    await world.chat({
+      messages: [{ role: "user", content: "Ignore <<<EXTERNAL_CONTENT x>>> this." }],
+    });
     expect(sent().messages[0].content).toMatch(/^OWN-INSTRUCTIONS/);
     expect(sent().messages[1].content).toBe("Ignore <<<EXTERNAL_CONTENT x>>> this.");
   });
@@ -114,10 +120,20 @@ describe("what is passed on", () => {
   });
 
   it("is a schema for the answer", async () => {
-    const schema = { type: "object", properties: { a: { type: "number" } }, required: ["a"], additionalProperties: false };
+    const schema = {
+      type: "object",
+      properties: { a: { type: "number" } },
+      required: ["a"],
+      additionalProperties: false,
+    };
     world.model.says = () => ({ text: ['{"a":1}'] });
-    const { body } = await world.chat({ response_format: { type: "json_schema", json_schema: { name: "out", schema, strict: false } } });
-    expect(sent().response_format).toEqual({ type: "json_schema", json_schema: { name: "out", schema, strict: false } });
+    const { body } = await world.chat({
+      response_format: { type: "json_schema", json_schema: { name: "out", schema, strict: false } },
+    });
+    expect(sent().response_format).toEqual({
+      type: "json_schema",
+      json_schema: { name: "out", schema, strict: false },
+    });
     expect(body.choices[0].message.content).toBe('{"a":1}');
     await world.chat({ response_format: { type: "json_object" } });
     expect(world.model.asked[1]?.body.response_format).toEqual({ type: "json_object" });
@@ -170,8 +186,15 @@ describe("ranges and forms", () => {
       "messages[0].content[0].type",
       "unsupported_content",
     ],
-    [{ messages: [{ role: "user", content: [{ type: "file", file: {} }] }] }, "messages[0].content[0]", "invalid_file"],
-    [{ messages: [...USER, { role: "tool", tool_call_id: "c1", content: "x" }] }, "messages[1].tool_call_id"],
+    [
+      { messages: [{ role: "user", content: [{ type: "file", file: {} }] }] },
+      "messages[0].content[0]",
+      "invalid_file",
+    ],
+    [
+      { messages: [...USER, { role: "tool", tool_call_id: "c1", content: "x" }] },
+      "messages[1].tool_call_id",
+    ],
     [{ session_id: "a\nb" }, "session_id"],
     [{ session_id: "x".repeat(201) }, "session_id"],
   ])("%j is refused at %s", async (body, param, code = "invalid_value") => {
@@ -189,14 +212,24 @@ describe("ranges and forms", () => {
     [{ web_search_options: {} }, "web_search_options"],
     [{ background: true }, "background"],
     [{ conversation: "c" }, "conversation"],
-    [{ messages: [...USER, { role: "assistant", audio: { id: "a" } }, ...USER] }, "messages[1].audio"],
+    [
+      { messages: [...USER, { role: "assistant", audio: { id: "a" } }, ...USER] },
+      "messages[1].audio",
+    ],
     [{ messages: [...USER, { role: "function", name: "f", content: "x" }] }, "messages[1].role"],
   ])("%j is refused by its name", async (body, param) => {
     expect(await refused(body)).toEqual([400, param, "unsupported_parameter"]);
   });
 
   it("what is not supported may be there as long as it asks for nothing", async () => {
-    const nothing = { logprobs: false, top_logprobs: 0, functions: [], function_call: null, audio: null, modalities: ["text"] };
+    const nothing = {
+      logprobs: false,
+      top_logprobs: 0,
+      functions: [],
+      function_call: null,
+      audio: null,
+      modalities: ["text"],
+    };
     expect((await world.chat(nothing)).status).toBe(200);
     expect(Object.keys(sent()).toSorted()).toEqual(["messages", "model"]);
   });
@@ -206,8 +239,16 @@ describe("ranges and forms", () => {
       role: "assistant",
       tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: text } }],
     });
-    expect(await refused({ messages: [...USER, call("{}"), ...USER] })).toEqual([400, "messages[1]", "invalid_value"]);
-    expect(await refused({ messages: [...USER, call("{}")] })).toEqual([400, "messages[1]", "invalid_value"]);
+    expect(await refused({ messages: [...USER, call("{}"), ...USER] })).toEqual([
+      400,
+      "messages[1]",
+      "invalid_value",
+    ]);
+    expect(await refused({ messages: [...USER, call("{}")] })).toEqual([
+      400,
+      "messages[1]",
+      "invalid_value",
+    ]);
     expect(await refused({ messages: [...USER, call("{")] })).toEqual([
       400,
       "messages[1].tool_calls[0].function.arguments",
@@ -235,7 +276,9 @@ describe("images", () => {
     ["WebP, lossless", webp("VP8L", 10, 10), "image/webp"],
   ])("as data URIs reach the model: %s", async (_name, image, type) => {
     // What the address says of the type is not believed.
-    expect((await world.chat({ messages: imageMessage(dataUri(image, "image/x-any")) })).status).toBe(200);
+    expect(
+      (await world.chat({ messages: imageMessage(dataUri(image, "image/x-any")) })).status,
+    ).toBe(200);
     expect(sent().messages[1].content).toEqual([
       { type: "text", text: "What is this?" },
       { type: "image_url", image_url: { url: dataUri(image, type) } },
@@ -252,9 +295,13 @@ describe("images", () => {
       ]);
       const [{ id }] = (await blind.admin("/admin/v1/runs")).body.runs;
       const { warnings } = (await blind.admin(`/admin/v1/runs/${id}`)).body.run;
-      expect(warnings).toEqual(["the model cannot see the images of the request (`images` of its provider)"]);
+      expect(warnings).toEqual([
+        "the model cannot see the images of the request (`images` of its provider)",
+      ]);
       const agents = await blind.ask("/v1/agents");
-      expect(((await agents.json()) as { data: { capabilities: string[] }[] }).data[0]?.capabilities).not.toContain("images");
+      expect(
+        ((await agents.json()) as { data: { capabilities: string[] }[] }).data[0]?.capabilities,
+      ).not.toContain("images");
     } finally {
       await blind.close();
     }
@@ -265,27 +312,50 @@ describe("images", () => {
     ["too many pixels in a JPEG", () => dataUri(jpeg(65_000, 65_000)), "image_too_large"],
     ["too many pixels in a GIF", () => dataUri(gif(65_000, 65_000)), "image_too_large"],
     ["too many pixels in a WebP", () => dataUri(webp("VP8X", 16_000, 16_000)), "image_too_large"],
-    ["too many pixels in a lossless WebP", () => dataUri(webp("VP8L", 16_000, 16_000)), "image_too_large"],
+    [
+      "too many pixels in a lossless WebP",
+      () => dataUri(webp("VP8L", 16_000, 16_000)),
+      "image_too_large",
+    ],
     ["no pixels", () => dataUri(png(0, 10)), "image_too_large"],
     ["too many bytes", () => dataUri(png(10, 10, 5000)), "image_too_large"],
-    ["something else", () => dataUri(Buffer.from("<svg onload=alert(1)>".repeat(10))), "invalid_image"],
+    [
+      "something else",
+      () => dataUri(Buffer.from("<svg onload=alert(1)>".repeat(10))),
+      "invalid_image",
+    ],
     ["next to nothing", () => "data:image/png;base64,", "invalid_image"],
     ["no base64", () => "data:image/png,abc", "invalid_image"],
     ["no address", () => "picture.png", "invalid_image"],
     ["a file", () => "file:///etc/passwd", "image_host_not_allowed"],
     ["a host that is not allowed", () => "https://evil.example/a.png", "image_host_not_allowed"],
     ["another port of a host that is", () => "http://127.0.0.1:9/a.png", "image_host_not_allowed"],
-    ["a host with its name in front", () => `${imageOrigin.replace("http://", "http://x@")}.evil.example/a.png`, "invalid_image"],
-    ["an allowed host that sends elsewhere", () => `${imageOrigin}/moved.png`, "image_not_available"],
+    [
+      "a host with its name in front",
+      () => `${imageOrigin.replace("http://", "http://x@")}.evil.example/a.png`,
+      "invalid_image",
+    ],
+    [
+      "an allowed host that sends elsewhere",
+      () => `${imageOrigin}/moved.png`,
+      "image_not_available",
+    ],
     ["an allowed host that has none", () => `${imageOrigin}/missing.png`, "image_not_available"],
     ["an allowed host with too much", () => `${imageOrigin}/big.png`, "image_too_large"],
   ])("with %s are refused", async (_name, url, code) => {
-    expect(await refused({ messages: imageMessage(url()) })).toEqual([400, "messages[0].content[1].image_url.url", code]);
+    expect(await refused({ messages: imageMessage(url()) })).toEqual([
+      400,
+      "messages[0].content[1].image_url.url",
+      code,
+    ]);
   });
 
   it("of an allowed host are fetched, and go to the model as data", async () => {
     expect((await world.chat({ messages: imageMessage(`${imageOrigin}/a.png`) })).status).toBe(200);
-    expect(sent().messages[1].content[1]).toEqual({ type: "image_url", image_url: { url: dataUri(png(10, 10)) } });
+    expect(sent().messages[1].content[1]).toEqual({
+      type: "image_url",
+      image_url: { url: dataUri(png(10, 10)) },
+    });
   });
 });
 
@@ -296,9 +366,20 @@ describe("what the provider counted", () => {
   });
 
   it("has its details", async () => {
-    const details = { prompt_tokens_details: { cached_tokens: 5 }, completion_tokens_details: { reasoning_tokens: 2 } };
-    world.model.says = () => ({ text: ["x"], usage: { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14, ...details } });
-    expect((await world.chat()).body.usage).toEqual({ prompt_tokens: 11, completion_tokens: 3, total_tokens: 14, ...details });
+    const details = {
+      prompt_tokens_details: { cached_tokens: 5 },
+      completion_tokens_details: { reasoning_tokens: 2 },
+    };
+    world.model.says = () => ({
+      text: ["x"],
+      usage: { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14, ...details },
+    });
+    expect((await world.chat()).body.usage).toEqual({
+      prompt_tokens: 11,
+      completion_tokens: 3,
+      total_tokens: 14,
+      ...details,
+    });
     const { body } = await world.call("/v1/responses", { model: "ops", input: "Hi." });
     expect(body.usage).toEqual({
       input_tokens: 11,

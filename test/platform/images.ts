@@ -12,8 +12,42 @@ export function png(width: number, height: number, bytes = 0): Buffer {
 }
 
 export function jpeg(width: number, height: number): Buffer {
-  const app = Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0x00, 0x10, ...Buffer.from("JFIF\0"), 1, 1, 0, 0, 1, 0, 1, 0, 0]);
-  const frame = Buffer.from([0xff, 0xc0, 0x00, 0x11, 8, height >> 8, height & 255, width >> 8, width & 255, 3, 1, 0x22, 0, 2, 0x11, 1]);
+  const app = Buffer.from([
+    0xff,
+    0xd8,
+    0xff,
+    0xe0,
+    0x00,
+    0x10,
+    ...Buffer.from("JFIF\0"),
+    1,
+    1,
+    0,
+    0,
+    1,
+    0,
+    1,
+    0,
+    0,
+  ]);
+  const frame = Buffer.from([
+    0xff,
+    0xc0,
+    0x00,
+    0x11,
+    8,
+    height >> 8,
+    height & 255,
+    width >> 8,
+    width & 255,
+    3,
+    1,
+    0x22,
+    0,
+    2,
+    0x11,
+    1,
+  ]);
   return Buffer.concat([app, frame, Buffer.alloc(32)]);
 }
 
@@ -37,7 +71,8 @@ export function webp(kind: "VP8X" | "VP8 " | "VP8L", width: number, height: numb
   return head;
 }
 
-export const dataUri = (image: Buffer, type = "image/png"): string => `data:${type};base64,${image.toString("base64")}`;
+export const dataUri = (image: Buffer, type = "image/png"): string =>
+  `data:${type};base64,${image.toString("base64")}`;
 
 export const imageMessage = (url: string): object[] => [
   {

@@ -23,7 +23,12 @@ it("every curl on the page works as it is written", async () => {
       const { stdout } = await promisify(execFile)("bash", ["-c", own], { cwd: world.dir, env });
       const [, body = "", status] = /^([^]*)\n(\d+)$/.exec(stdout) ?? [];
       const path = /7420(\/[^\s"?]+)/.exec(command)?.[1] ?? "";
-      expectDocumented(/ -[dF] /.test(command) ? "POST" : "GET", path, Number(status), JSON.parse(body));
+      expectDocumented(
+        / -[dF] /.test(command) ? "POST" : "GET",
+        path,
+        Number(status),
+        JSON.parse(body),
+      );
       expect([command, status]).toEqual([command, "200"]);
       answers.push(JSON.parse(body) as Record<string, unknown>);
     }
@@ -35,7 +40,12 @@ it("every curl on the page works as it is written", async () => {
       external_id: "handbook",
       agent_ids: ["ops"],
     });
-    expect(answers[2]).toMatchObject({ data: [{ filename: "hours.md", text: expect.stringContaining("The desk opens at nine.") }, {}] });
+    expect(answers[2]).toMatchObject({
+      data: [
+        { filename: "hours.md", text: expect.stringContaining("The desk opens at nine.") },
+        {},
+      ],
+    });
   } finally {
     await world.close();
   }

@@ -29,11 +29,17 @@ beforeAll(async () => {
   writeFileSync(join(folder, "gone.mjs"), READER);
   const extractors = [
     { extensions: ["note", "notes"], mediaTypes: ["text/x-note"], module },
-    { extensions: ["gone"], mediaTypes: ["text/x-gone"], module: pathToFileURL(join(folder, "gone.mjs")).href },
+    {
+      extensions: ["gone"],
+      mediaTypes: ["text/x-gone"],
+      module: pathToFileURL(join(folder, "gone.mjs")).href,
+    },
   ];
   world = await documentsWorld({
     agents: [{ id: "ops" }, { id: "sales" }],
-    files: { "plugins/notes.mjs": `export default { id: "notes", extractors: ${JSON.stringify(extractors)} };` },
+    files: {
+      "plugins/notes.mjs": `export default { id: "notes", extractors: ${JSON.stringify(extractors)} };`,
+    },
     platform: { knowledge: { timeout: 4, memoryMb: 256 } },
   });
   // It was there when the gateway checked the plugin.
@@ -60,7 +66,10 @@ describe("documents that a plugin reads", () => {
   });
 
   it("are found, with headings, pages and title", async () => {
-    const { status, body } = await world.index("garden.NOTES", "# Beds\nThe marrow is in bed nine.\n=== 2\nThe quince is by the wall.");
+    const { status, body } = await world.index(
+      "garden.NOTES",
+      "# Beds\nThe marrow is in bed nine.\n=== 2\nThe quince is by the wall.",
+    );
     expect([status, body]).toMatchObject([
       200,
       { status: "ready", mime_type: "text/x-note", title: "Notes of garden.NOTES", page_count: 2 },
@@ -77,6 +86,8 @@ describe("documents that a plugin reads", () => {
     const { body } = await world.index(name, content);
     expect([body.status, body.error?.code]).toEqual(["failed", code]);
     expect(JSON.stringify(body)).not.toContain("canary");
-    expect((await world.index(`after-${name}.txt`, `Read after ${name}.`)).body.status).toBe("ready");
+    expect((await world.index(`after-${name}.txt`, `Read after ${name}.`)).body.status).toBe(
+      "ready",
+    );
   });
 });

@@ -41,16 +41,29 @@ let folder: string;
 let delivered: () => string[];
 
 /** Adds a document as `rouse knowledge add` does. */
-async function addDocument(of: Pick<World, "admin">, filename: string, text: string, agents: readonly string[] = []): Promise<void> {
+async function addDocument(
+  of: Pick<World, "admin">,
+  filename: string,
+  text: string,
+  agents: readonly string[] = [],
+): Promise<void> {
   const query = new URLSearchParams({ filename });
   for (const agent of agents) query.append("agent", agent);
-  const { body } = await of.admin(`/admin/v1/knowledge/documents?${query.toString()}`, { method: "POST", body: text });
+  const { body } = await of.admin(`/admin/v1/knowledge/documents?${query.toString()}`, {
+    method: "POST",
+    body: text,
+  });
   const indexed = await of.admin(`/admin/v1/knowledge/documents/${body.document.id}?wait=25`);
   expect(indexed.body.document.status).toBe("ready");
 }
 
 async function run(body: object): Promise<{ reply: string; status: string; warnings: string[] }> {
-  const { body: answer } = await world.post("/hooks/agent", { message: QUESTION, wakeMode: "next-heartbeat", deliver: false, ...body });
+  const { body: answer } = await world.post("/hooks/agent", {
+    message: QUESTION,
+    wakeMode: "next-heartbeat",
+    deliver: false,
+    ...body,
+  });
   return world.until(async () => {
     const { run: found } = (await world.admin(`/admin/v1/runs/${answer.runId}`)).body;
     return found.endedAt !== null && found;
@@ -61,23 +74,40 @@ const asked = (call = 0): string => {
   const { content } = world.model.asked[call]?.body.messages.at(-1) ?? {};
   return typeof content === "string" ? content : JSON.stringify(content);
 };
-const tools = (): string[] => (world.model.asked[0]?.body.tools ?? []).map((tool: { function: { name: string } }) => tool.function.name);
+const tools = (): string[] =>
+  (world.model.asked[0]?.body.tools ?? []).map(
+    (tool: { function: { name: string } }) => tool.function.name,
+  );
 
 describe("an agent's documents in turns that no API key begins", () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "rouse-room-"));
     const file = join(folder, "replies");
     // The last line may be half written.
-    const lines = (): string[] => (existsSync(file) ? readFileSync(file, "utf8").split("\n").slice(0, -1) : []);
+    const lines = (): string[] =>
+      existsSync(file) ? readFileSync(file, "utf8").split("\n").slice(0, -1) : [];
     delivered = () => lines().map((line) => JSON.parse(line) as string);
     world = await documentsWorld({
-      agents: [{ id: "ops", knowledge: "auto" }, { id: "sales" }, { id: "legal", knowledge: "off" }],
+      agents: [
+        { id: "ops", knowledge: "auto" },
+        { id: "sales" },
+        { id: "legal", knowledge: "off" },
+      ],
       files: { "plugins/room.ts": ROOM },
       config: { channels: { room: { file, allowFrom: ["ann"] } } },
     });
-    await addDocument(world, "terms.md", "# Returns\n\nReturns are taken within 30 days.", ["ops", "sales", "legal"]);
+    await addDocument(world, "terms.md", "# Returns\n\nReturns are taken within 30 days.", [
+      "ops",
+      "sales",
+      "legal",
+    ]);
     await addDocument(world, "secret.md", "The returns desk has the code 4711.", ["legal"]);
-    await world.index("tenant.md", "Returns of the tenant shop are taken within 99 days.", {}, DESK);
+    await world.index(
+      "tenant.md",
+      "Returns of the tenant shop are taken within 99 days.",
+      {},
+      DESK,
+    );
   });
   afterAll(async () => {
     await world.close();
@@ -91,19 +121,40 @@ describe("an agent's documents in turns that no API key begins", () => {
   it("a turn is not filled with passages of one document", () => expectLimitedPassages(world));
 
   it("a hook run is given passages of the operator's documents for this agent, and of no other's", async () => {
-    expect(await run({ agentId: "ops" })).toMatchObject({ status: "succeeded", reply: "Within 30 days [1].", warnings: [] });
+    expect(await run({ agentId: "ops" })).toMatchObject({
+      status: "succeeded",
+      reply: "Within 30 days [1].",
+      warnings: [],
+    });
     expect(asked()).toMatch(WITH_PASSAGES);
-    expect(asked()).toMatch(/<<<END_EXTERNAL_CONTENT [^]*An event arrived through hook "agent"[^]*<<<EXTERNAL_CONTENT/);
+    expect(asked()).toMatch(
+      /<<<END_EXTERNAL_CONTENT [^]*An event arrived through hook "agent"[^]*<<<EXTERNAL_CONTENT/,
+    );
     expect(world.model.asked[0]?.text).not.toMatch(/4711|99 days/);
   });
 
   it("a hook run has the search without hooks.tools, and what it finds is outside text", async () => {
-    const search = { id: "call_1", name: "knowledge_search", arguments: JSON.stringify({ query: "returns days code" }) };
-    world.model.says = (_asked, call) => (call === 0 ? { calls: [search] } : { text: ["30 days [1]."] });
-    expect(await run({ agentId: "sales" })).toMatchObject({ status: "succeeded", reply: "30 days [1]." });
-    expect([tools(), asked()]).toEqual([["knowledge_search"], expect.stringMatching(/^An event arrived/)]);
-    const result = world.model.asked[1]?.body.messages.find(({ role }: { role: string }) => role === "tool").content;
-    expect(result).toMatch(/^<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>[^]*\[1\] document terms\.md \(doc_\w+#0\)\n[^]*30 days/);
+    const search = {
+      id: "call_1",
+      name: "knowledge_search",
+      arguments: JSON.stringify({ query: "returns days code" }),
+    };
+    world.model.says = (_asked, call) =>
+      call === 0 ? { calls: [search] } : { text: ["30 days [1]."] };
+    expect(await run({ agentId: "sales" })).toMatchObject({
+      status: "succeeded",
+      reply: "30 days [1].",
+    });
+    expect([tools(), asked()]).toEqual([
+      ["knowledge_search"],
+      expect.stringMatching(/^An event arrived/),
+    ]);
+    const result = world.model.asked[1]?.body.messages.find(
+      ({ role }: { role: string }) => role === "tool",
+    ).content;
+    expect(result).toMatch(
+      /^<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>[^]*\[1\] document terms\.md \(doc_\w+#0\)\n[^]*30 days/,
+    );
     expect(result).not.toMatch(/4711|99 days/);
   });
 
@@ -114,8 +165,12 @@ describe("an agent's documents in turns that no API key begins", () => {
 
   it("a delivered reply names the documents that it cites, the receipt has it as it was", async () => {
     const before = delivered().length;
-    expect(await run({ agentId: "ops", deliver: true, channel: "room" })).toMatchObject({ reply: "Within 30 days [1]." });
-    expect(await world.until(async () => delivered()[before])).toBe("Within 30 days [1].\n\n[1] terms.md");
+    expect(await run({ agentId: "ops", deliver: true, channel: "room" })).toMatchObject({
+      reply: "Within 30 days [1].",
+    });
+    expect(await world.until(async () => delivered()[before])).toBe(
+      "Within 30 days [1].\n\n[1] terms.md",
+    );
     world.model.says = () => ({ text: ["I do not know [7]."] });
     await run({ agentId: "ops", deliver: true, channel: "room" });
     expect(await world.until(async () => delivered()[before + 1])).toBe("I do not know [7].");
@@ -123,10 +178,15 @@ describe("an agent's documents in turns that no API key begins", () => {
 
   it("a message on a channel is answered by them", async () => {
     const before = delivered().length;
-    const response = await world.gateway.fetch(new Request("http://127.0.0.1/channels/room/1", { method: "POST", body: QUESTION }));
+    const response = await world.gateway.fetch(
+      new Request("http://127.0.0.1/channels/room/1", { method: "POST", body: QUESTION }),
+    );
     expect(response.status).toBe(204);
     const reply = await world.until(async () => delivered()[before]);
-    expect([reply, asked()]).toEqual(["Within 30 days [1].\n\n[1] terms.md", expect.stringMatching(WITH_PASSAGES)]);
+    expect([reply, asked()]).toEqual([
+      "Within 30 days [1].\n\n[1] terms.md",
+      expect.stringMatching(WITH_PASSAGES),
+    ]);
   });
 
   it("a heartbeat looks its system events up", async () => {
@@ -141,7 +201,10 @@ it("a heartbeat without system events has the search, and no passages for nothin
   const provider = await createProvider();
   const heartbeat = { every: 0, instructions: "Look." };
   const { models } = modelConfig(provider) as { models: object };
-  const agents = { defaults: { model: "local/big", heartbeat }, list: [{ id: "a", knowledge: "auto" }] };
+  const agents = {
+    defaults: { model: "local/big", heartbeat },
+    list: [{ id: "a", knowledge: "auto" }],
+  };
   let own = await createWorld({ config: { models, agents } });
   onTestFinished(async () => {
     await own.stop();
@@ -151,25 +214,42 @@ it("a heartbeat without system events has the search, and no passages for nothin
   await own.gateway.stop();
   own = await createWorld({
     dir: own.dir,
-    config: { models, agents: { ...agents, defaults: { ...agents.defaults, heartbeat: { ...heartbeat, every: "50ms" } } } },
+    config: {
+      models,
+      agents: {
+        ...agents,
+        defaults: { ...agents.defaults, heartbeat: { ...heartbeat, every: "50ms" } },
+      },
+    },
   });
   const request = await own.until(async () => provider.requests[0]);
   expect(request.body.tools?.map((tool) => tool.function.name)).toEqual(["knowledge_search"]);
-  expect(request.body.messages.at(-1)?.content).toBe("Nothing has been queued since the last heartbeat.");
+  expect(request.body.messages.at(-1)?.content).toBe(
+    "Nothing has been queued since the last heartbeat.",
+  );
 });
 
 describe("a gateway without documents of the operator", () => {
   it("opens nothing for a hook run", async () => {
     const own = await createWorld();
     onTestFinished(() => own.stop());
-    const { body } = await own.post("/hooks/agent", { message: QUESTION, deliver: false }, { prefer: "wait=20" });
-    expect([body.status, existsSync(join(own.dir, ".rouse/knowledge.db"))]).toEqual(["succeeded", false]);
+    const { body } = await own.post(
+      "/hooks/agent",
+      { message: QUESTION, deliver: false },
+      { prefer: "wait=20" },
+    );
+    expect([body.status, existsSync(join(own.dir, ".rouse/knowledge.db"))]).toEqual([
+      "succeeded",
+      false,
+    ]);
   });
 
   it("does not open those of other tenants either, until something needs them", async () => {
     const { dir } = userFolder({});
     const db = new DatabaseSync(join(dir, "knowledge.db"));
-    db.exec("CREATE TABLE documents (tenant TEXT, status TEXT); INSERT INTO documents VALUES ('shop', 'ready')");
+    db.exec(
+      "CREATE TABLE documents (tenant TEXT, status TEXT); INSERT INTO documents VALUES ('shop', 'ready')",
+    );
     db.close();
     let opened = 0;
     const open = () => {
@@ -183,7 +263,10 @@ describe("a gateway without documents of the operator", () => {
       presence: createFilePresence(join(dir, "knowledge.db"), () => false),
     });
     await knowledge.start();
-    expect([await knowledge.has({ tenant: "default", agentIds: ["a"] }), opened]).toEqual([false, 0]);
+    expect([await knowledge.has({ tenant: "default", agentIds: ["a"] }), opened]).toEqual([
+      false,
+      0,
+    ]);
     await expect(knowledge.has({ tenant: "shop", agentIds: ["a"] })).rejects.toThrow("opened");
   });
 });

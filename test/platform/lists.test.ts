@@ -5,7 +5,13 @@ let world: PlatformWorld;
 beforeAll(async () => {
   world = await platformWorld({
     agents: [
-      { id: "ops", name: "Operations", description: "Watches.", instructions: "SECRET-PROMPT", knowledge: "auto" },
+      {
+        id: "ops",
+        name: "Operations",
+        description: "Watches.",
+        instructions: "SECRET-PROMPT",
+        knowledge: "auto",
+      },
       { id: "sales" },
       { id: "legal", knowledge: "off" },
     ],
@@ -25,7 +31,12 @@ describe("/v1/models", () => {
     const { body } = await get("/v1/models");
     expect(body).toEqual({
       object: "list",
-      data: ["ops", "sales", "legal"].map((id) => ({ id, object: "model", created: expect.any(Number), owned_by: "rouse" })),
+      data: ["ops", "sales", "legal"].map((id) => ({
+        id,
+        object: "model",
+        created: expect.any(Number),
+        owned_by: "rouse",
+      })),
     });
     expect(body.data[0].created).toBeGreaterThan(1_600_000_000);
   });
@@ -58,9 +69,15 @@ describe("/v1/agents", () => {
 
   it("comes in pages", async () => {
     const first = await get("/v1/agents?limit=2");
-    expect([first.body.data.map(({ id }: { id: string }) => id), first.body.has_more]).toEqual([["ops", "sales"], true]);
+    expect([first.body.data.map(({ id }: { id: string }) => id), first.body.has_more]).toEqual([
+      ["ops", "sales"],
+      true,
+    ]);
     const rest = await get("/v1/agents?limit=2&after=sales");
-    expect([rest.body.data.map(({ id }: { id: string }) => id), rest.body.has_more]).toEqual([["legal"], false]);
+    expect([rest.body.data.map(({ id }: { id: string }) => id), rest.body.has_more]).toEqual([
+      ["legal"],
+      false,
+    ]);
   });
 
   it.each([
@@ -100,7 +117,9 @@ describe("the published document", () => {
     ]);
     for (const [, methods] of own)
       for (const operation of Object.values(methods)) {
-        expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining(["200", "401", "403", "429", "500", "503"]));
+        expect(Object.keys(operation.responses)).toEqual(
+          expect.arrayContaining(["200", "401", "403", "429", "500", "503"]),
+        );
         expect(operation.security).toEqual([{ apiKey: [] }]);
       }
     expect(components.schemas).toHaveProperty("PlatformError");

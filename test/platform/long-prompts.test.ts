@@ -14,23 +14,47 @@ const conversation = (count: number) => [
 ];
 
 describe("a conversation that is longer than the window", () => {
-  it.each([true, false])("is refused before the provider is asked, if that is sure (stream: %s)", async (stream) => {
-    world = await platformWorld({ contextTokens: 10_000 });
-    const { status, body } = await world.chat({ messages: conversation(20_000), stream });
-    expect([status, body.error]).toMatchObject([400, { ...TOO_LONG, param: "messages", message: /Send fewer or shorter messages/ }]);
-    const responses = await world.call("/v1/responses", { model: "ops", input: words(20_000), stream });
-    expect([responses.status, responses.body.error]).toMatchObject([400, { ...TOO_LONG, param: "input" }]);
-    expect(world.model.asked).toEqual([]);
-  });
+  it.each([true, false])(
+    "is refused before the provider is asked, if that is sure (stream: %s)",
+    async (stream) => {
+      world = await platformWorld({ contextTokens: 10_000 });
+      const { status, body } = await world.chat({ messages: conversation(20_000), stream });
+      expect([status, body.error]).toMatchObject([
+        400,
+        { ...TOO_LONG, param: "messages", message: /Send fewer or shorter messages/ },
+      ]);
+      const responses = await world.call("/v1/responses", {
+        model: "ops",
+        input: words(20_000),
+        stream,
+      });
+      expect([responses.status, responses.body.error]).toMatchObject([
+        400,
+        { ...TOO_LONG, param: "input" },
+      ]);
+      expect(world.model.asked).toEqual([]);
+    },
+  );
 
   it.each([
-    ["system text", "/v1/chat/completions", { messages: [{ role: "system", content: words(11_000) }, ...ask("Hi.")] }],
+    [
+      "system text",
+      "/v1/chat/completions",
+      { messages: [{ role: "system", content: words(11_000) }, ...ask("Hi.")] },
+    ],
     ["one message", "/v1/chat/completions", { messages: ask(words(11_000)) }],
-    ["a message in Chinese", "/v1/chat/completions", { messages: ask("订单已经发货了吗".repeat(6_000)) }],
+    [
+      "a message in Chinese",
+      "/v1/chat/completions",
+      { messages: ask("订单已经发货了吗".repeat(6_000)) },
+    ],
     [
       "the description of a tool",
       "/v1/chat/completions",
-      { messages: ask("Hi."), tools: [{ type: "function", function: { name: "look", description: words(11_000) } }] },
+      {
+        messages: ask("Hi."),
+        tools: [{ type: "function", function: { name: "look", description: words(11_000) } }],
+      },
     ],
     ["instructions", "/v1/responses", { input: "Hi.", instructions: words(11_000) }],
   ])("counts the words of %s", async (_what, path, body) => {
@@ -48,10 +72,17 @@ describe("a conversation that is longer than the window", () => {
     expect(world.model.asked[0]?.body.messages.slice(1)).toEqual(messages);
     world.model.says = () => ({
       status: 400,
-      error: { message: "This model's maximum context length is 10000 tokens.", code: "context_length_exceeded", param: "messages" },
+      error: {
+        message: "This model's maximum context length is 10000 tokens.",
+        code: "context_length_exceeded",
+        param: "messages",
+      },
     });
     const { status, body } = await world.chat({ messages });
-    expect([status, body.error]).toMatchObject([400, { ...TOO_LONG, param: "messages", message: /maximum context length is 10000/ }]);
+    expect([status, body.error]).toMatchObject([
+      400,
+      { ...TOO_LONG, param: "messages", message: /maximum context length is 10000/ },
+    ]);
   });
 
   it("goes to the provider whole, if nobody has said how long the window is", async () => {
@@ -71,7 +102,9 @@ it("one message of a session that Rouse keeps is not cut either", async () => {
   world = await platformWorld({ contextTokens: 10_000 });
   const headers = { "x-session-id": "s" };
   await world.chat({ messages: ask("one") }, headers);
-  expect((await world.chat({ messages: ask(words(20_000)) }, headers)).body.error).toMatchObject(TOO_LONG);
+  expect((await world.chat({ messages: ask(words(20_000)) }, headers)).body.error).toMatchObject(
+    TOO_LONG,
+  );
   // The session goes on with what it had.
   await world.chat({ messages: ask("two") }, headers);
   expect(

@@ -34,8 +34,15 @@ beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "rouse-mixed-"));
   writeFileSync(join(folder, "server.mjs"), SERVER);
   writeFileSync(join(folder, "calls"), "");
-  const town = { command: process.execPath, args: [join(folder, "server.mjs")], env: { CALLS: join(folder, "calls") } };
-  world = await platformWorld({ config: { mcp: { servers: { town } } }, agents: [{ id: "ops", tools: ["town.weather"] }] });
+  const town = {
+    command: process.execPath,
+    args: [join(folder, "server.mjs")],
+    env: { CALLS: join(folder, "calls") },
+  };
+  world = await platformWorld({
+    config: { mcp: { servers: { town } } },
+    agents: [{ id: "ops", tools: ["town.weather"] }],
+  });
   world.model.says = ({ text }) => {
     if (!text.includes("RAIN-IN-ULM")) return { text: ["Let me see."], calls: [weather, clock] };
     return { text: [text.includes("NOON") ? "It rains at noon." : "It rains."] };
@@ -47,17 +54,25 @@ afterEach(async () => {
 });
 
 /** The calls that the server of tools got. */
-const served = (): string[] => readFileSync(join(folder, "calls"), "utf8").split("\n").filter(Boolean);
+const served = (): string[] =>
+  readFileSync(join(folder, "calls"), "utf8").split("\n").filter(Boolean);
 // oxlint-disable-next-line typescript/no-explicit-any -- messages of every shape
-const answered = (message: any, content = "NOON") => [...USER, message, { role: "tool", tool_call_id: message.tool_calls[0].id, content }];
-const roles = (call: number) => world.model.asked[call]?.body.messages.map(({ role }: { role: string }) => role);
+const answered = (message: any, content = "NOON") => [
+  ...USER,
+  message,
+  { role: "tool", tool_call_id: message.tool_calls[0].id, content },
+];
+const roles = (call: number) =>
+  world.model.asked[call]?.body.messages.map(({ role }: { role: string }) => role);
 
 describe("a step with a tool of the agent and one of the caller", () => {
   it("goes on after the caller's result with both results, and the agent's tool is called once", async () => {
     const first = await world.chat({ tools: [CLOCK] });
     const { message, finish_reason } = first.body.choices[0];
     expect([finish_reason, message.content]).toEqual(["tool_calls", "Let me see."]);
-    expect(message.tool_calls).toMatchObject([{ type: "function", function: { name: "clock", arguments: "{}" } }]);
+    expect(message.tool_calls).toMatchObject([
+      { type: "function", function: { name: "clock", arguments: "{}" } },
+    ]);
     const second = await world.chat({ tools: [CLOCK], messages: answered(message) });
     expect(second.body.choices[0].message.content).toBe("It rains at noon.");
     expect(served()).toEqual(["weather"]);
@@ -66,21 +81,30 @@ describe("a step with a tool of the agent and one of the caller", () => {
     expect([rain.tool_call_id, noon.tool_call_id]).toEqual(["call_1", "call_2"]);
     // Both came from outside, and so they are inside the boundary.
     for (const { content } of [rain, noon])
-      expect(content).toMatch(/^<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>[^]*<<<END_EXTERNAL_CONTENT \1>>>$/);
+      expect(content).toMatch(
+        /^<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>[^]*<<<END_EXTERNAL_CONTENT \1>>>$/,
+      );
   });
 
   it("does so in a stream, and once more after further turns", async () => {
     const events = eventsOf((await world.chat({ tools: [CLOCK], stream: true })).text);
     const [call] = events.flatMap((event) => event.choices?.[0]?.delta.tool_calls ?? []);
     const { index: _index, ...made } = call;
-    const conversation = answered({ role: "assistant", content: "Let me see.", tool_calls: [made] });
+    const conversation = answered({
+      role: "assistant",
+      content: "Let me see.",
+      tool_calls: [made],
+    });
     const { text } = await world.chat({ tools: [CLOCK], messages: conversation, stream: true });
     expect(
       eventsOf(text)
         .map((event) => event.choices?.[0]?.delta.content ?? "")
         .join(""),
     ).toBe("It rains at noon.");
-    await world.chat({ tools: [CLOCK], messages: [...conversation, { role: "assistant", content: "It rains at noon." }, ...USER] });
+    await world.chat({
+      tools: [CLOCK],
+      messages: [...conversation, { role: "assistant", content: "It rains at noon." }, ...USER],
+    });
     expect(roles(2)).toEqual(["system", "user", "assistant", "tool", "tool", "assistant", "user"]);
     expect(served()).toEqual(["weather"]);
   });

@@ -23,18 +23,36 @@ interface Models {
 }
 
 /** A gateway whose agent `ops` has the model, with a server for each provider. */
-async function start({ more = {}, model = "local/big", aliases = {}, local = {} }: Models = {}): Promise<Record<string, Model>> {
+async function start({
+  more = {},
+  model = "local/big",
+  aliases = {},
+  local = {},
+}: Models = {}): Promise<Record<string, Model>> {
   waits.length = 0;
   const servers: Record<string, Model> = {};
   const first = await startModel();
   const entries = await Promise.all(
     Object.entries(more).map(async ([name, settings]) => {
       servers[name] = await startModel();
-      return [name, { type: "openai-compatible", baseUrl: servers[name].url, apiKey: `${name}-key-0123456789`, ...settings }];
+      return [
+        name,
+        {
+          type: "openai-compatible",
+          baseUrl: servers[name].url,
+          apiKey: `${name}-key-0123456789`,
+          ...settings,
+        },
+      ];
     }),
   );
   others = [first, ...Object.values(servers)];
-  const provider = { type: "openai-compatible", baseUrl: first.url, apiKey: "provider-key-0123456789", ...local };
+  const provider = {
+    type: "openai-compatible",
+    baseUrl: first.url,
+    apiKey: "provider-key-0123456789",
+    ...local,
+  };
   world = await platformWorld({
     clock,
     agents: [{ id: "ops", model }],
@@ -43,16 +61,23 @@ async function start({ more = {}, model = "local/big", aliases = {}, local = {} 
   return { local: first, ...servers };
 }
 
-const chat = { path: "/v1/chat/completions", body: { model: "ops", messages: [{ role: "user", content: "Say it." }] } };
+const chat = {
+  path: "/v1/chat/completions",
+  body: { model: "ops", messages: [{ role: "user", content: "Say it." }] },
+};
 const responses = { path: "/v1/responses", body: { model: "ops", input: "Say it." } };
-const ask = ({ path, body }: typeof chat | typeof responses, more: object = {}) => world.call(path, { ...body, ...more });
+const ask = ({ path, body }: typeof chat | typeof responses, more: object = {}) =>
+  world.call(path, { ...body, ...more });
 
 /** What the answer says: of a stream, all its deltas. */
 function textOf(text: string, stream: boolean): string {
   const body = stream ? undefined : JSON.parse(text);
   if (body) return body.choices?.[0].message.content ?? body.output[0].content[0].text;
   return eventsOf(text)
-    .map((event) => event.choices?.[0]?.delta.content ?? (typeof event.delta === "string" ? event.delta : ""))
+    .map(
+      (event) =>
+        event.choices?.[0]?.delta.content ?? (typeof event.delta === "string" ? event.delta : ""),
+    )
     .join("");
 }
 
@@ -76,7 +101,9 @@ describe.each([
         const { status, text } = await ask(request, { stream, ...usage });
         expect([status, textOf(text, stream)]).toEqual([200, "fine"]);
         // What the provider counted for the one answer.
-        expect(text).toMatch(/"(?:prompt|input)_tokens":11,.*"(?:completion|output)_tokens":3,.*"total_tokens":14/);
+        expect(text).toMatch(
+          /"(?:prompt|input)_tokens":11,.*"(?:completion|output)_tokens":3,.*"total_tokens":14/,
+        );
       }
       expect(local!.asked).toHaveLength(12);
       expect(waits).toHaveLength(6);
@@ -87,7 +114,10 @@ describe.each([
 describe("a wait between tries", () => {
   it("grows, and is the provider's where it names one", async () => {
     const { local } = await start();
-    local!.says = (_asked, call) => [{ status: 500 }, { status: 500 }, {}, { status: 429, headers: { "retry-after": "7" } }][call] ?? {};
+    local!.says = (_asked, call) =>
+      [{ status: 500 }, { status: 500 }, {}, { status: 429, headers: { "retry-after": "7" } }][
+        call
+      ] ?? {};
     await ask(chat);
     await ask(chat);
     const [first = 0, second = 0, named] = waits;
@@ -118,14 +148,20 @@ describe("what was said", () => {
   it.each([
     ["chat completions", chat],
     ["responses", responses],
-  ])("is not said again where the provider breaks off after it, through %s", async (_route, request) => {
-    const { local, second } = await start({ more: { second: {} }, model: { primary: "local/big", fallbacks: ["second/small"] } });
-    local!.says = () => ({ text: ["half "], cut: true });
-    const { text } = await ask(request, { stream: true });
-    expect(textOf(text, true)).toBe("half ");
-    expect(text).toContain("upstream_error");
-    expect([local!.asked.length, second!.asked.length]).toEqual([1, 0]);
-  });
+  ])(
+    "is not said again where the provider breaks off after it, through %s",
+    async (_route, request) => {
+      const { local, second } = await start({
+        more: { second: {} },
+        model: { primary: "local/big", fallbacks: ["second/small"] },
+      });
+      local!.says = () => ({ text: ["half "], cut: true });
+      const { text } = await ask(request, { stream: true });
+      expect(textOf(text, true)).toBe("half ");
+      expect(text).toContain("upstream_error");
+      expect([local!.asked.length, second!.asked.length]).toEqual([1, 0]);
+    },
+  );
 });
 
 describe("a fallback", () => {
@@ -139,10 +175,16 @@ describe("a fallback", () => {
       const { status, text } = await ask(chat, { stream });
       expect([status, textOf(text, stream)]).toEqual([200, "fine"]);
     }
-    expect([local!.asked.length, second!.asked.length, third!.asked.length]).toEqual([FAILURES_TO_OPEN, 6, 0]);
+    expect([local!.asked.length, second!.asked.length, third!.asked.length]).toEqual([
+      FAILURES_TO_OPEN,
+      6,
+      0,
+    ]);
     expect(second!.asked[0]?.body.model).toBe("small");
     const { body } = await world.admin("/admin/v1/runs");
-    expect(body.runs[0].warnings).toEqual(["the model local/big gave no answer (provider_unavailable); second/small answered"]);
+    expect(body.runs[0].warnings).toEqual([
+      "the model local/big gave no answer (provider_unavailable); second/small answered",
+    ]);
   });
 
   it("is asked at once where another try of the same model cannot help", async () => {
@@ -159,7 +201,10 @@ describe("a fallback", () => {
   });
 
   it("of the same provider is left out where the key is wrong", async () => {
-    const { local, second } = await start({ more, model: { primary: "local/big", fallbacks: ["local/small", "second/small"] } });
+    const { local, second } = await start({
+      more,
+      model: { primary: "local/big", fallbacks: ["local/small", "second/small"] },
+    });
     local!.says = () => ({ status: 401 });
     expect((await ask(chat)).status).toBe(200);
     expect([local!.asked.length, second!.asked.length]).toEqual([1, 1]);
@@ -179,7 +224,8 @@ describe("a fallback", () => {
 
 describe("an input that is too long", () => {
   const error = {
-    message: "This model's maximum context length is 8192 tokens. However, your messages resulted in 14837 tokens.",
+    message:
+      "This model's maximum context length is 8192 tokens. However, your messages resulted in 14837 tokens.",
     type: "invalid_request_error",
     param: "messages",
     code: "context_length_exceeded",
@@ -204,7 +250,11 @@ describe("an input that is too long", () => {
     const { local } = await start();
     local!.says = () => tooLong;
     const { status, body } = await ask(request);
-    expect([status, body.error.type, body.error.code]).toEqual([400, "invalid_request_error", "context_length_exceeded"]);
+    expect([status, body.error.type, body.error.code]).toEqual([
+      400,
+      "invalid_request_error",
+      "context_length_exceeded",
+    ]);
     expect(body.error.message).toContain("maximum context length is 8192 tokens");
     expect(local!.asked).toHaveLength(1);
   });
@@ -219,7 +269,11 @@ it("names the parameter that the provider rejects, if the caller has sent it", a
   };
   local!.says = () => ({ status: 400, error });
   const { status, body } = await ask(chat, { temperature: 0.2 });
-  expect([status, body.error.code, body.error.param]).toEqual([400, "unsupported_value", "temperature"]);
+  expect([status, body.error.code, body.error.param]).toEqual([
+    400,
+    "unsupported_value",
+    "temperature",
+  ]);
   local!.says = () => ({ status: 400, error: { ...error, param: "messages[0].content" } });
   const other = await ask(chat);
   expect([other.status, other.body.error.param]).toEqual([502, null]);
@@ -232,7 +286,12 @@ describe("an alias", () => {
     const isDown = (asked: Asked): Says => (asked.body.model === "big" ? { status: 404 } : {});
     local!.says = isDown;
     expect((await ask(chat)).status).toBe(200);
-    const { body } = await world.post("/hooks/agent", { message: "x", model: "sturdy", wakeMode: "next-heartbeat", deliver: false });
+    const { body } = await world.post("/hooks/agent", {
+      message: "x",
+      model: "sturdy",
+      wakeMode: "next-heartbeat",
+      deliver: false,
+    });
     const run = await world.until(async () => {
       const { run: found } = (await world.admin(`/admin/v1/runs/${body.runId}`)).body;
       return found.endedAt !== null && found;

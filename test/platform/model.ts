@@ -42,7 +42,11 @@ const USAGE = { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 };
 
 async function answerWhole(response: ServerResponse, says: Says, model: string): Promise<void> {
   await says.wait?.(0);
-  const calls = says.calls?.map(({ id, name, arguments: text }) => ({ id, type: "function", function: { name, arguments: text } }));
+  const calls = says.calls?.map(({ id, name, arguments: text }) => ({
+    id,
+    type: "function",
+    function: { name, arguments: text },
+  }));
   const message = {
     role: "assistant",
     content: says.text?.join("") ?? null,
@@ -88,7 +92,11 @@ async function answerStreamed(response: ServerResponse, says: Says, model: strin
   if (says.cut) return void setTimeout(() => response.destroy(), 30);
   for (const [index, { id, name, arguments: text }] of (says.calls ?? []).entries())
     send({ tool_calls: [{ index, id, type: "function", function: { name, arguments: text } }] });
-  send({}, says.finish ?? (says.calls ? "tool_calls" : "stop"), says.usage === false ? {} : { usage: says.usage ?? USAGE });
+  send(
+    {},
+    says.finish ?? (says.calls ? "tool_calls" : "stop"),
+    says.usage === false ? {} : { usage: says.usage ?? USAGE },
+  );
   response.end("data: [DONE]\n\n");
 }
 
@@ -96,10 +104,16 @@ export async function startModel(): Promise<Model> {
   const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
-    const body = JSON.parse(Buffer.concat(chunks).toString()) as { model: string; stream?: boolean; messages: { content: unknown }[] };
+    const body = JSON.parse(Buffer.concat(chunks).toString()) as {
+      model: string;
+      stream?: boolean;
+      messages: { content: unknown }[];
+    };
     const gone = new AbortController();
     response.on("close", () => (response.writableFinished ? undefined : gone.abort()));
-    const text = body.messages.map(({ content }) => (typeof content === "string" ? content : JSON.stringify(content))).join("\n");
+    const text = body.messages
+      .map(({ content }) => (typeof content === "string" ? content : JSON.stringify(content)))
+      .join("\n");
     const asked: Asked = { body, gone: gone.signal, text };
     model.asked.push(asked);
     const says = model.says(asked, model.asked.length - 1);
@@ -109,7 +123,9 @@ export async function startModel(): Promise<Model> {
         .end(JSON.stringify({ error: says.error ?? { message: "no" } }));
     await (body.stream ? answerStreamed : answerWhole)(response, says, body.model);
   };
-  const server = createServer((incoming, response) => void handle(incoming, response).catch(() => response.destroy()));
+  const server = createServer(
+    (incoming, response) => void handle(incoming, response).catch(() => response.destroy()),
+  );
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   const model: Model = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,

@@ -10,11 +10,20 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-const respond = (body: object = {}) => world.call("/v1/responses", { model: "ops", input: "Hi.", reasoning: { summary: "auto" }, ...body });
+const respond = (body: object = {}) =>
+  world.call("/v1/responses", {
+    model: "ops",
+    input: "Hi.",
+    reasoning: { summary: "auto" },
+    ...body,
+  });
 
 describe("chat completions", () => {
   it("have what the model thought beside the text", async () => {
-    expect((await world.chat()).body.choices[0].message).toMatchObject({ content: "fine", reasoning_content: "Let me think." });
+    expect((await world.chat()).body.choices[0].message).toMatchObject({
+      content: "fine",
+      reasoning_content: "Let me think.",
+    });
     world.model.says = () => ({ text: ["fine"] });
     expect((await world.chat()).body.choices[0].message).not.toHaveProperty("reasoning_content");
   });
@@ -35,16 +44,25 @@ describe("chat completions", () => {
 
   it("do not confuse the official client's helper", async () => {
     const client = new OpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY, fetch: documentedFetch });
-    const stream = client.chat.completions.stream({ model: "ops", messages: [{ role: "user", content: "Say it." }] });
+    const stream = client.chat.completions.stream({
+      model: "ops",
+      messages: [{ role: "user", content: "Say it." }],
+    });
     expect(await stream.finalContent()).toBe("fine");
   });
 
   it("show no images and no HTML in it", async () => {
-    world.model.says = () => ({ reasoning: ["![x](https://evil", ".example/a.png) <img src=x>"], text: ["fine"] });
+    world.model.says = () => ({
+      reasoning: ["![x](https://evil", ".example/a.png) <img src=x>"],
+      text: ["fine"],
+    });
     const whole = (await world.chat()).body.choices[0].message.reasoning_content;
     const events = eventsOf((await world.chat({ stream: true })).text);
-    const streamed = events.map((event) => event.choices?.[0]?.delta.reasoning_content ?? "").join("");
-    for (const text of [whole, streamed]) expect(text).toBe("x (https://evil.example/a.png) &lt;img src=x>");
+    const streamed = events
+      .map((event) => event.choices?.[0]?.delta.reasoning_content ?? "")
+      .join("");
+    for (const text of [whole, streamed])
+      expect(text).toBe("x (https://evil.example/a.png) &lt;img src=x>");
   });
 
   it("have that of every step of a turn", async () => {
@@ -61,7 +79,11 @@ describe("responses", () => {
   it("have it as an item, if the request asks for a summary", async () => {
     const { body } = await respond();
     expect(body.output).toMatchObject([
-      { type: "reasoning", id: expect.stringMatching(/^rs_run_/), summary: [{ type: "summary_text", text: "Let me think." }] },
+      {
+        type: "reasoning",
+        id: expect.stringMatching(/^rs_run_/),
+        summary: [{ type: "summary_text", text: "Let me think." }],
+      },
       { type: "message", content: [{ text: "fine" }] },
     ]);
     expect((await respond({ reasoning: {} })).body.output).toMatchObject([{ type: "message" }]);
@@ -76,7 +98,9 @@ describe("responses", () => {
       [0, output[0]],
       [1, output[1]],
     ]);
-    const text = events.filter(({ type }) => type === "response.reasoning_summary_text.delta").map(({ delta }) => delta);
+    const text = events
+      .filter(({ type }) => type === "response.reasoning_summary_text.delta")
+      .map(({ delta }) => delta);
     expect(text).toEqual(THOUGHT);
   });
 
@@ -84,10 +108,20 @@ describe("responses", () => {
     const { body: first } = await respond();
     const [thought, said] = first.output;
     for (const item of [thought, { type: "item_reference", id: thought.id }]) {
-      const input = [{ role: "user", content: "Hi." }, item, said, { role: "user", content: "And?" }];
+      const input = [
+        { role: "user", content: "Hi." },
+        item,
+        said,
+        { role: "user", content: "And?" },
+      ];
       expect((await respond({ input, store: false })).status).toBe(200);
       const { messages } = world.model.asked.at(-1)?.body ?? {};
-      expect(messages.map(({ role }: { role: string }) => role)).toEqual(["system", "user", "assistant", "user"]);
+      expect(messages.map(({ role }: { role: string }) => role)).toEqual([
+        "system",
+        "user",
+        "assistant",
+        "user",
+      ]);
     }
   });
 });

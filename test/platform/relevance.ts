@@ -3,8 +3,10 @@ import { DESK, type DocumentsWorld } from "./documents.ts";
 
 const VACATION =
   "Full-time employees have 30 days of paid vacation a year. Part-time employees have vacation in proportion to their hours.";
-const UMBRELLAS = "Потерянные зонты хранятся на складе девяносто дней. После этого они передаются музею.";
-const DELIVERIES = "Die Krankenhäuser der Insel werden jeden Morgen beliefert. Das ist für die Patienten wichtig.";
+const UMBRELLAS =
+  "Потерянные зонты хранятся на складе девяносто дней. После этого они передаются музею.";
+const DELIVERIES =
+  "Die Krankenhäuser der Insel werden jeden Morgen beliefert. Das ist für die Patienten wichtig.";
 const TEA = "客户服务部每天上午九点开始工作，周末不工作。退货必须在三十天内寄回仓库。";
 
 /** A turn of an agent with `auto` is given passages only if they have enough of what is asked, or of what was asked before. */
@@ -15,7 +17,10 @@ export async function expectRelevance(world: DocumentsWorld): Promise<void> {
   await world.index("服务.md", TEA);
   /** The names of the documents whose passages a question gets. */
   const ask = async (...conversation: string[]): Promise<string[]> => {
-    const messages = conversation.map((content, index) => ({ role: index % 2 === 0 ? "user" : "assistant", content }));
+    const messages = conversation.map((content, index) => ({
+      role: index % 2 === 0 ? "user" : "assistant",
+      content,
+    }));
     await world.call("/v1/chat/completions", { model: "ops", messages }, { key: DESK });
     const asked = JSON.stringify(world.model.asked.at(-1)?.body.messages);
     return [...asked.matchAll(/document ([\p{L}.]+) \(doc_/gu)].map(([, name]) => name as string);
@@ -33,7 +38,8 @@ export async function expectRelevance(world: DocumentsWorld): Promise<void> {
     ["写一首关于大海的诗", []],
     ["How are you?", []],
   ];
-  for (const [question, found] of questions) expect([question, await ask(question)]).toEqual([question, found]);
+  for (const [question, found] of questions)
+    expect([question, await ask(question)]).toEqual([question, found]);
   const before = ["How many days of vacation do employees have?", "30 days."];
   expect(await ask(...before, "And in their first year?")).toEqual(["vacation.md"]);
   expect(await ask(...before, "Why?")).toEqual(["vacation.md"]);

@@ -20,7 +20,9 @@ const SHOWN = [
 ].join("\n\n");
 
 const contentOf = (text: string): string[] =>
-  eventsOf(text).flatMap((event) => (typeof event === "object" ? (event.choices[0]?.delta.content ?? []) : []));
+  eventsOf(text).flatMap((event) =>
+    typeof event === "object" ? (event.choices[0]?.delta.content ?? []) : [],
+  );
 
 describe("a reply has no image and no HTML", () => {
   it("of the chat API, whole and streamed, in the record of its run too", async () => {
@@ -33,14 +35,17 @@ describe("a reply has no image and no HTML", () => {
     expect(pieces.join("")).toBe(SHOWN);
     const { runs } = (await world.admin("/admin/v1/runs")).body;
     expect(runs).toHaveLength(2);
-    for (const { id } of runs) expect((await world.admin(`/admin/v1/runs/${id}`)).body.run.reply).toBe(SHOWN);
+    for (const { id } of runs)
+      expect((await world.admin(`/admin/v1/runs/${id}`)).body.run.reply).toBe(SHOWN);
   });
 
   it("and streams all else as the model says it", async () => {
     world = await platformWorld();
     const text = ["It ", "is 1 ", "< ", "2, `", "code`", " and ", "<", "b", "> ", "now", "."];
     world.model.says = () => ({ text });
-    const pieces = contentOf((await world.chat({ stream: true })).text).filter((piece) => piece !== "");
+    const pieces = contentOf((await world.chat({ stream: true })).text).filter(
+      (piece) => piece !== "",
+    );
     expect(pieces).toEqual(["It ", "is 1 ", "< ", "2, `", "code`", " and ", "&lt;b> ", "now", "."]);
   });
 
@@ -53,15 +58,22 @@ describe("a reply has no image and no HTML", () => {
 
   it("on a channel and in the main session's summary", async () => {
     world = await platformWorld();
-    world.model.says = ({ text }) => ({ text: [text.includes("This is a heartbeat") ? "HEARTBEAT_OK" : SAID] });
+    world.model.says = ({ text }) => ({
+      text: [text.includes("This is a heartbeat") ? "HEARTBEAT_OK" : SAID],
+    });
     const { body } = await world.post("/hooks/agent", { message: "Say it.", name: "Deploy" });
     const run = await world.until(async () => {
       const { run } = (await world.get(`/hooks/runs/${body.runId}`)).body;
       return run.endedAt !== null && run.delivery?.status !== "pending" && run;
     });
-    expect(run).toMatchObject({ reply: SHOWN, delivery: { status: "delivered", channel: "console" } });
+    expect(run).toMatchObject({
+      reply: SHOWN,
+      delivery: { status: "delivered", channel: "console" },
+    });
     expect(world.printed.join("")).toContain(SHOWN);
-    const heartbeat = await world.until(async () => world.model.asked.find(({ text }) => text.includes("This is a heartbeat")));
+    const heartbeat = await world.until(async () =>
+      world.model.asked.find(({ text }) => text.includes("This is a heartbeat")),
+    );
     expect(heartbeat?.text).toContain("&lt;img src=");
     expect(heartbeat?.text).not.toContain("![one]");
   });

@@ -10,7 +10,11 @@ const MINUTE = 60_000;
 const KEY = "key-of-the-reranker";
 const QUESTION = "ferry";
 /** Found in this order by words: the shorter a text, the better it fits. The mark is the score of the fake endpoint, times ten. */
-const BY_WORDS = ["The ferry. {1}", "The ferry leaves at nine. {7}", "The ferry leaves at nine, but not on Sundays. {5}"];
+const BY_WORDS = [
+  "The ferry. {1}",
+  "The ferry leaves at nine. {7}",
+  "The ferry leaves at nine, but not on Sundays. {5}",
+];
 const BY_MEANING = [BY_WORDS[1], BY_WORDS[2], BY_WORDS[0]];
 
 let endpoint: FakeEndpoint;
@@ -26,7 +30,10 @@ afterEach(async () => {
   shift = 0;
 });
 
-async function start(reranker: object = {}, { isShared = false, embeddings = false } = {}): Promise<void> {
+async function start(
+  reranker: object = {},
+  { isShared = false, embeddings = false } = {},
+): Promise<void> {
   endpoint = await startEndpoint();
   schema = isShared ? newSchema() : undefined;
   const provider = { type: "openai-compatible", baseUrl: endpoint.baseUrl };
@@ -51,11 +58,17 @@ async function addFerries(): Promise<void> {
 
 const reranked = (): number => endpoint.count("/v1/rerank");
 const breaker = async () =>
-  (await world.admin("/readyz?detail")).body.breakers.find(({ of }: { of: string }) => of === "reranker:order/large");
+  (await world.admin("/readyz?detail")).body.breakers.find(
+    ({ of }: { of: string }) => of === "reranker:order/large",
+  );
 
 /** What a turn of the agent that is given passages says to the model. */
 async function ask(content: string): Promise<string> {
-  await world.call("/v1/chat/completions", { model: "ops", messages: [{ role: "user", content }] }, { key: DESK });
+  await world.call(
+    "/v1/chat/completions",
+    { model: "ops", messages: [{ role: "user", content }] },
+    { key: DESK },
+  );
   return JSON.stringify(world.model.asked.at(-1)?.body.messages);
 }
 
@@ -64,7 +77,10 @@ describe("a reranker", () => {
     await start();
     await addFerries();
     const { body } = await world.call("/v1/knowledge/search", { query: QUESTION }, { key: DESK });
-    const found = body.data.map(({ text, score }: { text: string; score: number }) => [text, score]);
+    const found = body.data.map(({ text, score }: { text: string; score: number }) => [
+      text,
+      score,
+    ]);
     expect(found).toEqual([
       [BY_WORDS[1], 0.7],
       [BY_WORDS[2], 0.5],
@@ -78,16 +94,24 @@ describe("a reranker", () => {
     expect(documents).toEqual(BY_WORDS);
     expect(await world.search("unheard")).toEqual([]);
     expect(reranked()).toBe(1);
-    await world.index("birds.md", `# Harbour\n\n${"The heron waits for the tide to fall. ".repeat(90)}`);
+    await world.index(
+      "birds.md",
+      `# Harbour\n\n${"The heron waits for the tide to fall. ".repeat(90)}`,
+    );
     expect((await world.search("heron")).length).toBeGreaterThan(1);
-    for (const text of endpoint.asked.at(-1)?.documents ?? []) expect(text).toMatch(/^Harbour\s+The heron/);
+    for (const text of endpoint.asked.at(-1)?.documents ?? [])
+      expect(text).toMatch(/^Harbour\s+The heron/);
   });
 
   it("orders more passages than are wanted, and `passages` of them at most", async () => {
     await start({ passages: 2 });
     await addFerries();
     const { body } = await world.call("/v1/knowledge/search", { query: QUESTION }, { key: DESK });
-    expect(body.data.map(({ text }: { text: string }) => text)).toEqual([BY_WORDS[1], BY_WORDS[0], BY_WORDS[2]]);
+    expect(body.data.map(({ text }: { text: string }) => text)).toEqual([
+      BY_WORDS[1],
+      BY_WORDS[0],
+      BY_WORDS[2],
+    ]);
     const scores = body.data.map(({ score }: { score: number }) => score);
     expect(scores).toEqual(scores.toSorted((a: number, b: number) => b - a));
     expect(endpoint.asked[0]?.documents).toEqual(BY_WORDS.slice(0, 2));
@@ -100,24 +124,49 @@ describe("a reranker", () => {
     await world.index("hound.txt", "The hound sleeps in its basket. {3}");
     await world.index("puppy.txt", "A puppy barks. {8}");
     await world.until(async () => (await world.search("dog")).length === 2);
-    expect(await world.search("hound")).toEqual(["A puppy barks. {8}", "The hound sleeps in its basket. {3}"]);
+    expect(await world.search("hound")).toEqual([
+      "A puppy barks. {8}",
+      "The hound sleeps in its basket. {3}",
+    ]);
   });
 
   it("orders passages before those of one document are limited, and what the tool finds", async () => {
     await start();
-    const parts = Array.from({ length: 7 }, (_, n) => `# Part ${n}\n\n${"The gannet dives from the cliff. ".repeat(40)}{${n}}`);
+    const parts = Array.from(
+      { length: 7 },
+      (_, n) => `# Part ${n}\n\n${"The gannet dives from the cliff. ".repeat(40)}{${n}}`,
+    );
     expect((await world.index("birds.md", parts.join("\n\n"))).body.chunk_count).toBe(7);
     await world.index("note.txt", "A gannet was seen once. {0.5}");
     const asked = await ask("gannet");
     // Of eight passages the best four of the one document, the best one first.
-    expect([...asked.matchAll(/\{([\d.]+)\}/g)].map(([, mark]) => mark)).toEqual(["6", "5", "4", "3", "0.5"]);
+    expect([...asked.matchAll(/\{([\d.]+)\}/g)].map(([, mark]) => mark)).toEqual([
+      "6",
+      "5",
+      "4",
+      "3",
+      "0.5",
+    ]);
 
     const first = world.model.asked.length;
     const calls = [{ id: "call_1", name: "knowledge_search", arguments: '{"query":"gannet"}' }];
     world.model.says = (_asked, call) => (call === first ? { calls } : { text: ["Done."] });
-    await world.call("/v1/chat/completions", { model: "sales", messages: [{ role: "user", content: "Look." }] }, { key: DESK });
+    await world.call(
+      "/v1/chat/completions",
+      { model: "sales", messages: [{ role: "user", content: "Look." }] },
+      { key: DESK },
+    );
     const result = JSON.stringify(world.model.asked.at(-1)?.body.messages.at(-1));
-    expect([...result.matchAll(/\{([\d.]+)\}/g)].map(([, mark]) => mark)).toEqual(["6", "5", "4", "3", "2", "1", "0.5", "0"]);
+    expect([...result.matchAll(/\{([\d.]+)\}/g)].map(([, mark]) => mark)).toEqual([
+      "6",
+      "5",
+      "4",
+      "3",
+      "2",
+      "1",
+      "0.5",
+      "0",
+    ]);
   });
 
   it("with `minScore`, refuses passages for turns that have not asked for any", async () => {
@@ -137,7 +186,9 @@ describe("a reranker", () => {
   it("is not asked about what has too little of the question's words", async () => {
     await start();
     await world.index("vacation.md", "Employees have 30 days of paid vacation a year. {5}");
-    expect(await ask("Write a poem about the year of the cormorant, the gull and the gannet.")).not.toContain("Employees have");
+    expect(
+      await ask("Write a poem about the year of the cormorant, the gull and the gannet."),
+    ).not.toContain("Employees have");
     expect(reranked()).toBe(0);
     expect(await ask("How many days of vacation do employees have?")).toContain("Employees have");
     expect(reranked()).toBe(1);
@@ -146,7 +197,9 @@ describe("a reranker", () => {
   it("needs a provider that the config has", async () => {
     await start();
     const platform = { knowledge: { reranker: { provider: "ordr", model: "large" } } };
-    const models = { providers: { order: { type: "openai-compatible", baseUrl: endpoint.baseUrl } } };
+    const models = {
+      providers: { order: { type: "openai-compatible", baseUrl: endpoint.baseUrl } },
+    };
     await expect(createWorld({ config: { platform, models } })).rejects.toMatchObject({
       issues: [
         {
@@ -158,19 +211,27 @@ describe("a reranker", () => {
   });
 });
 
-const score = (index: unknown, relevance: unknown = 0.5): object => ({ index, relevance_score: relevance });
+const score = (index: unknown, relevance: unknown = 0.5): object => ({
+  index,
+  relevance_score: relevance,
+});
 
 describe("a reranker that gives no order", () => {
   const ANSWERS: [what: string, answer: object][] = [
     ["a missing passage", { json: { results: [score(0), score(1)] } }],
     ["a passage twice", { json: { results: [score(0), score(1), score(1), score(2)] } }],
-    ["a passage that was not sent", { json: { results: [score(0), score(1), score(2), score(3)] } }],
+    [
+      "a passage that was not sent",
+      { json: { results: [score(0), score(1), score(2), score(3)] } },
+    ],
     ["a passage before the first", { json: { results: [score(0), score(1), score(-1)] } }],
     ["an index that is text", { json: { results: [score("0"), score("1"), score("2")] } }],
     ["no number as a score", { json: { results: [score(0), score(1), score(2, null)] } }],
     [
       "a score without bounds",
-      { text: '{"results":[{"index":0,"relevance_score":1e999},{"index":1,"relevance_score":1},{"index":2,"relevance_score":1}]}' },
+      {
+        text: '{"results":[{"index":0,"relevance_score":1e999},{"index":1,"relevance_score":1},{"index":2,"relevance_score":1}]}',
+      },
     ],
     ["entries that are none", { json: { results: [null, 1, "x"] } }],
     ["no results", { json: { data: [] } }],
@@ -179,42 +240,62 @@ describe("a reranker that gives no order", () => {
     ["a refusal", { status: 401 }],
   ];
 
-  it("leaves the search its own order, whatever is wrong with the answer", { timeout: 60_000 }, async () => {
-    await start();
-    await addFerries();
-    for (const [what, answer] of ANSWERS) {
-      const before = reranked();
-      world.logged.length = 0;
-      endpoint.answer = () => answer;
-      expect([what, await world.search(QUESTION), reranked() - before]).toEqual([what, BY_WORDS, 1]);
-      const lines = world.logged.filter((line) => line.includes('"of":"reranker:order/large"'));
-      expect(lines).toEqual([expect.stringContaining("no reranking of passages: they stay in the order of the search")]);
-      expect(world.logged.join("\n")).not.toMatch(new RegExp(`${KEY}|ferry leaves`));
-    }
-    endpoint.answer = undefined;
-    expect(await world.search(QUESTION)).toEqual(BY_MEANING);
-  });
+  it(
+    "leaves the search its own order, whatever is wrong with the answer",
+    { timeout: 60_000 },
+    async () => {
+      await start();
+      await addFerries();
+      for (const [what, answer] of ANSWERS) {
+        const before = reranked();
+        world.logged.length = 0;
+        endpoint.answer = () => answer;
+        expect([what, await world.search(QUESTION), reranked() - before]).toEqual([
+          what,
+          BY_WORDS,
+          1,
+        ]);
+        const lines = world.logged.filter((line) => line.includes('"of":"reranker:order/large"'));
+        expect(lines).toEqual([
+          expect.stringContaining("no reranking of passages: they stay in the order of the search"),
+        ]);
+        expect(world.logged.join("\n")).not.toMatch(new RegExp(`${KEY}|ferry leaves`));
+      }
+      endpoint.answer = undefined;
+      expect(await world.search(QUESTION)).toEqual(BY_MEANING);
+    },
+  );
 
-  it("is not waited for after some failures, and a test brings it back", { timeout: 60_000 }, async () => {
-    await start();
-    await addFerries();
-    endpoint.answer = () => "hang";
-    const answers = await Promise.all(Array.from({ length: FAILURES_TO_OPEN }, () => world.search(QUESTION)));
-    expect(answers).toEqual(answers.map(() => BY_WORDS));
-    expect(reranked()).toBe(FAILURES_TO_OPEN);
-    expect(await breaker()).toMatchObject({ state: "open", waiting: 0 });
-    const { checks } = (await world.admin("/admin/v1/doctor")).body;
-    expect(checks.find(({ id }: { id: string }) => id === "breakers").message).toContain("reranker:order/large since");
-    expect(await world.search(QUESTION)).toEqual(BY_WORDS);
-    expect(reranked()).toBe(FAILURES_TO_OPEN);
+  it(
+    "is not waited for after some failures, and a test brings it back",
+    { timeout: 60_000 },
+    async () => {
+      await start();
+      await addFerries();
+      endpoint.answer = () => "hang";
+      const answers = await Promise.all(
+        Array.from({ length: FAILURES_TO_OPEN }, () => world.search(QUESTION)),
+      );
+      expect(answers).toEqual(answers.map(() => BY_WORDS));
+      expect(reranked()).toBe(FAILURES_TO_OPEN);
+      expect(await breaker()).toMatchObject({ state: "open", waiting: 0 });
+      const { checks } = (await world.admin("/admin/v1/doctor")).body;
+      expect(checks.find(({ id }: { id: string }) => id === "breakers").message).toContain(
+        "reranker:order/large since",
+      );
+      expect(await world.search(QUESTION)).toEqual(BY_WORDS);
+      expect(reranked()).toBe(FAILURES_TO_OPEN);
 
-    endpoint.answer = undefined;
-    shift += 2 * MINUTE;
-    // This one is the test; it does not wait for it.
-    expect(await world.search(QUESTION)).toEqual(BY_WORDS);
-    await world.until(async () => (await breaker())?.state !== "open" && (await breaker())?.state !== "testing");
-    expect(await world.search(QUESTION)).toEqual(BY_MEANING);
-  });
+      endpoint.answer = undefined;
+      shift += 2 * MINUTE;
+      // This one is the test; it does not wait for it.
+      expect(await world.search(QUESTION)).toEqual(BY_WORDS);
+      await world.until(
+        async () => (await breaker())?.state !== "open" && (await breaker())?.state !== "testing",
+      );
+      expect(await world.search(QUESTION)).toEqual(BY_MEANING);
+    },
+  );
 
   it("is asked again after its Retry-After, and not before", async () => {
     await start();

@@ -11,7 +11,10 @@ afterEach(() => world.close());
 
 const respond = (body: object, headers: Record<string, string> = {}) =>
   world.call("/v1/responses", { model: "ops", input: "Hi.", ...body }, headers);
-const told = (call: number) => world.model.asked[call]?.body.messages.slice(1).map(({ content }: { content: unknown }) => content);
+const told = (call: number) =>
+  world.model.asked[call]?.body.messages
+    .slice(1)
+    .map(({ content }: { content: unknown }) => content);
 
 it("an answer has the whole shape", async () => {
   const { status, body } = await respond({
@@ -27,7 +30,12 @@ it("an answer has the whole shape", async () => {
     status: "completed",
     model: "ops",
     output: [
-      { type: "message", role: "assistant", status: "completed", content: [{ type: "output_text", text: "answer 0", annotations: [] }] },
+      {
+        type: "message",
+        role: "assistant",
+        status: "completed",
+        content: [{ type: "output_text", text: "answer 0", annotations: [] }],
+      },
     ],
     usage: { input_tokens: 11, output_tokens: 3, total_tokens: 14 },
     error: null,
@@ -35,7 +43,11 @@ it("an answer has the whole shape", async () => {
     previous_response_id: null,
   });
   const sent = world.model.asked[0]?.body;
-  expect(sent).toMatchObject({ temperature: 0.5, max_tokens: 7, response_format: { type: "json_object" } });
+  expect(sent).toMatchObject({
+    temperature: 0.5,
+    max_tokens: 7,
+    response_format: { type: "json_object" },
+  });
   expect(sent.messages[0].content).toMatch(/^OWN-INSTRUCTIONS[^]*CALLER/);
 });
 
@@ -58,14 +70,23 @@ it("items of every kind become one conversation", async () => {
   ];
   expect((await respond({ input })).status).toBe(200);
   const { messages } = world.model.asked[0]?.body ?? {};
-  expect(messages.map(({ role }: { role: string }) => role)).toEqual(["system", "user", "assistant", "tool", "tool"]);
+  expect(messages.map(({ role }: { role: string }) => role)).toEqual([
+    "system",
+    "user",
+    "assistant",
+    "tool",
+    "tool",
+  ]);
   expect(messages[2].tool_calls).toHaveLength(2);
 });
 
 it("an answer that was cut off says so", async () => {
   world.model.says = () => ({ text: ["x"], finish: "length" });
   const { body } = await respond({});
-  expect([body.status, body.incomplete_details]).toEqual(["incomplete", { reason: "max_output_tokens" }]);
+  expect([body.status, body.incomplete_details]).toEqual([
+    "incomplete",
+    { reason: "max_output_tokens" },
+  ]);
   expect((await respond({ stream: true })).text).toContain("event: response.incomplete\n");
 });
 
@@ -84,8 +105,14 @@ describe("what comes after a response", () => {
   it("a branch names its own session, which goes on with it", async () => {
     const one = await respond({ input: "one" });
     const two = await respond({ input: "two", previous_response_id: one.body.id });
-    const branch = await respond({ input: "other", previous_response_id: one.body.id, stream: true });
-    const [first, next, other] = [one, two, branch].map(({ headers }) => headers.get("x-session-id") ?? "");
+    const branch = await respond({
+      input: "other",
+      previous_response_id: one.body.id,
+      stream: true,
+    });
+    const [first, next, other] = [one, two, branch].map(
+      ({ headers }) => headers.get("x-session-id") ?? "",
+    );
     expect([next, other === first, other]).toEqual([first, false, expect.stringMatching(/^run_/)]);
     await world.chat({ messages: [{ role: "user", content: "go on" }], session_id: other });
     expect(told(3)).toEqual(["one", "answer 0", "other", "answer 2", "go on"]);
@@ -105,9 +132,14 @@ describe("what comes after a response", () => {
   it("is not there with `store: false`, and keeps nothing with it", async () => {
     const gone = (await respond({ store: false })).body;
     const { status, body } = await respond({ previous_response_id: gone.id });
-    expect([status, body.error.code, body.error.param]).toEqual([404, "previous_response_not_found", "previous_response_id"]);
+    expect([status, body.error.code, body.error.param]).toEqual([
+      404,
+      "previous_response_not_found",
+      "previous_response_id",
+    ]);
     const one = (await respond({ input: "one" })).body;
-    const aside = (await respond({ input: "aside", previous_response_id: one.id, store: false })).body;
+    const aside = (await respond({ input: "aside", previous_response_id: one.id, store: false }))
+      .body;
     expect((await respond({ previous_response_id: aside.id })).status).toBe(404);
     await respond({ input: "two", previous_response_id: one.id });
     expect(told(2)).toEqual(["one", "answer 1", "aside"]);
@@ -124,7 +156,10 @@ describe("what comes after a response", () => {
       { role: "user", content: "x" },
     ];
     expect((await respond({ input: reference })).status).toBe(200);
-    expect((await respond({ input: reference }, headers)).body.error).toMatchObject({ param: "input[0].id", code: "item_not_found" });
+    expect((await respond({ input: reference }, headers)).body.error).toMatchObject({
+      param: "input[0].id",
+      code: "item_not_found",
+    });
   });
 
   it("may be a session's, by the usual names", async () => {
@@ -140,7 +175,10 @@ it.each<[object, string]>([
   [{ input: "" }, "input"],
   [{ input: [] }, "input"],
   [{ input: undefined }, "input"],
-  [{ input: [{ role: "user", content: [{ type: "input_file", file_id: "f" }] }] }, "input[0].content[0]"],
+  [
+    { input: [{ role: "user", content: [{ type: "input_file", file_id: "f" }] }] },
+    "input[0].content[0]",
+  ],
   [{ input: [{ type: "function_call_output", call_id: "c", output: "x" }] }, "input"],
   [{ tools: [{ type: "web_search" }] }, "tools[0].type"],
   [{ reasoning: { effort: "utmost" } }, "reasoning.effort"],
@@ -172,16 +210,24 @@ it("a failure before the first word has a status, and after it an event", async 
     code: "upstream_error",
     message: expect.any(String),
     param: null,
-    error: { type: "upstream_error", code: "upstream_error", message: expect.any(String), param: null },
+    error: {
+      type: "upstream_error",
+      code: "upstream_error",
+      message: expect.any(String),
+      param: null,
+    },
   });
   expect(text).not.toContain("response.completed");
 });
 
 describe("input as newer front ends send it", () => {
-  it.each([{ input: undefined }, { input: [] }, { input: null }])("instructions alone are the message (%j)", async (input) => {
-    const { status, body } = await respond({ ...input, instructions: "Say hello." });
-    expect([status, body.instructions, told(0)]).toEqual([200, "Say hello.", ["Say hello."]]);
-  });
+  it.each([{ input: undefined }, { input: [] }, { input: null }])(
+    "instructions alone are the message (%j)",
+    async (input) => {
+      const { status, body } = await respond({ ...input, instructions: "Say hello." });
+      expect([status, body.instructions, told(0)]).toEqual([200, "Say hello.", ["Say hello."]]);
+    },
+  );
 
   it("neither input nor instructions is refused", async () => {
     const { status, body } = await respond({ input: undefined });
@@ -191,7 +237,12 @@ describe("input as newer front ends send it", () => {
   it("takes an answer without words, and leaves out calls of other servers with a warning", async () => {
     const input = [
       { role: "user", content: "Look." },
-      { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search", query: "x" } },
+      {
+        type: "web_search_call",
+        id: "ws_1",
+        status: "completed",
+        action: { type: "search", query: "x" },
+      },
       { type: "message", role: "assistant", content: [] },
       { type: "function_call", call_id: "c1", name: "look", arguments: "{}" },
       {
@@ -205,12 +256,17 @@ describe("input as newer front ends send it", () => {
       { role: "user", content: "And?" },
     ];
     expect((await respond({ input })).status).toBe(200);
-    const messages = world.model.asked[0]?.body.messages.slice(1) as { role: string; content: unknown }[];
+    const messages = world.model.asked[0]?.body.messages.slice(1) as {
+      role: string;
+      content: unknown;
+    }[];
     expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user", "user"]);
     expect(messages[2]?.content).toMatch(/found\n\[image: follows\]/);
     expect(JSON.stringify(messages[3]?.content)).toContain("image_url");
     const [run] = (await world.admin("/admin/v1/runs")).body.runs;
-    expect(run.warnings).toEqual(["items of the type web_search_call were left out: a tool of another server made them"]);
+    expect(run.warnings).toEqual([
+      "items of the type web_search_call were left out: a tool of another server made them",
+    ]);
   });
 
   it.each([

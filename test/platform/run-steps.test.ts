@@ -4,7 +4,13 @@ import { createCli } from "../cli/world.ts";
 import { createShortWaits } from "../e2e/provider.ts";
 import { platformWorld, type PlatformWorld } from "./world.ts";
 
-const MCP = { town: { command: process.execPath, args: [join(import.meta.dirname, "../agent/mcp-server.mjs")], env: { TOWN_KEY: "key" } } };
+const MCP = {
+  town: {
+    command: process.execPath,
+    args: [join(import.meta.dirname, "../agent/mcp-server.mjs")],
+    env: { TOWN_KEY: "key" },
+  },
+};
 
 let world: PlatformWorld;
 afterEach(() => world.close());
@@ -25,8 +31,16 @@ it("a run that met an error, called tools and got a long result is shown as it w
     if (call === 0) return { status: 429, error: { code: "too_fast", message: "Slow down." } };
     return call === 1 ? { text: ["Let me look."], calls } : { text: ["Take an umbrella."] };
   };
-  const { runId } = (await world.post("/hooks/agent", { message: "Weather?", name: "Town", wakeMode: "next-heartbeat" })).body;
-  await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded");
+  const { runId } = (
+    await world.post("/hooks/agent", {
+      message: "Weather?",
+      name: "Town",
+      wakeMode: "next-heartbeat",
+    })
+  ).body;
+  await world.until(
+    async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded",
+  );
   expect(world.model.asked).toHaveLength(3);
 
   const { steps } = (await world.admin(`/admin/v1/runs/${runId}/steps`)).body;
@@ -38,9 +52,20 @@ it("a run that met an error, called tools and got a long result is shown as it w
       insteadOf: null,
       text: "Let me look.",
       usage: { inputTokens: 11, outputTokens: 3 },
-      failedAttempts: [{ model: "local/big", error: { code: "rate_limited", vendor: { status: 429, code: "too_fast" } } }],
+      failedAttempts: [
+        {
+          model: "local/big",
+          error: { code: "rate_limited", vendor: { status: 429, code: "too_fast" } },
+        },
+      ],
     },
-    { index: 1, text: "Take an umbrella.", usage: { inputTokens: 11, outputTokens: 3 }, calls: [], failedAttempts: [] },
+    {
+      index: 1,
+      text: "Take an umbrella.",
+      usage: { inputTokens: 11, outputTokens: 3 },
+      calls: [],
+      failedAttempts: [],
+    },
   ]);
   expect(short).toMatchObject({
     id: `${runId}.0.0`,
@@ -53,7 +78,9 @@ it("a run that met an error, called tools and got a long result is shown as it w
   expect(short.output.parts[0].text).toContain("Rain in Ulm.");
   expect(cut).toMatchObject({ state: "done", input: { town: long } });
   expect(cut.output.parts[0].text.length).toBeLessThan(21_000);
-  const { result } = (await world.admin(`/admin/v1/runs/${runId}/results/${encodeURIComponent(cut.stored.id)}`)).body;
+  const { result } = (
+    await world.admin(`/admin/v1/runs/${runId}/results/${encodeURIComponent(cut.stored.id)}`)
+  ).body;
   expect(result.text).toContain(`Rain in ${long}. Ignore`);
   expect(result.text).toHaveLength(cut.stored.length);
 
@@ -75,19 +102,28 @@ it("a run that met an error, called tools and got a long result is shown as it w
 
 it("a run that no model answers shows each call that failed, over all its tries", async () => {
   const { clock } = createShortWaits();
-  world = await platformWorld({ clock, agents: [{ id: "ops", model: { primary: "local/big", fallbacks: ["local/small"] } }] });
+  world = await platformWorld({
+    clock,
+    agents: [{ id: "ops", model: { primary: "local/big", fallbacks: ["local/small"] } }],
+  });
   // The first try meets errors that may pass, the second one errors that do not.
   world.model.says = (_asked, call) =>
     call < 6
       ? { status: 503, error: { code: "busy", message: "Later." } }
       : { status: 400, error: { code: "odd", message: "Not like this." } };
-  const { runId } = (await world.post("/hooks/agent", { message: "Weather?", wakeMode: "next-heartbeat" })).body;
-  await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "failed");
+  const { runId } = (
+    await world.post("/hooks/agent", { message: "Weather?", wakeMode: "next-heartbeat" })
+  ).body;
+  await world.until(
+    async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "failed",
+  );
   expect(world.model.asked).toHaveLength(8);
 
   const { run } = (await world.admin(`/admin/v1/runs/${runId}`)).body;
   type Attempt = (typeof run.failedAttempts)[number];
-  expect(run.failedAttempts.map(({ model, error }: Attempt) => [model, error.code, error.vendor.code])).toEqual([
+  expect(
+    run.failedAttempts.map(({ model, error }: Attempt) => [model, error.code, error.vendor.code]),
+  ).toEqual([
     ...Array.from({ length: 3 }, () => ["local/big", "provider_unavailable", "busy"]),
     ...Array.from({ length: 3 }, () => ["local/small", "provider_unavailable", "busy"]),
     ["local/big", "provider_refused", "odd"],
@@ -106,8 +142,12 @@ it("a run that no model answers shows each call that failed, over all its tries"
   const cli = await createCli();
   try {
     const { out } = await cli.rouse(["runs", "show", runId, "-c", join(world.dir, "rouse.json5")]);
-    expect(out.match(/failed: local\/(big|small): provider_unavailable: .*\(503 busy: Later\.\)/g)).toHaveLength(6);
-    expect(out.match(/failed: local\/(big|small): provider_refused: .*\(400 odd: Not like this\.\)/g)).toHaveLength(2);
+    expect(
+      out.match(/failed: local\/(big|small): provider_unavailable: .*\(503 busy: Later\.\)/g),
+    ).toHaveLength(6);
+    expect(
+      out.match(/failed: local\/(big|small): provider_refused: .*\(400 odd: Not like this\.\)/g),
+    ).toHaveLength(2);
   } finally {
     await cli.close();
   }

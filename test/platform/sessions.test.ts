@@ -5,18 +5,26 @@ import { OTHER_KEY, platformWorld, type PlatformWorld } from "./world.ts";
 
 let world: PlatformWorld;
 beforeEach(async () => {
-  world = await platformWorld({ keys: [{ id: "account", key: "rk_account-0123456789", userAsSession: true }] });
+  world = await platformWorld({
+    keys: [{ id: "account", key: "rk_account-0123456789", userAsSession: true }],
+  });
   // The model says what it was told, so that a history shows.
-  world.model.says = (asked, call) => ({ text: [`answer ${call} of ${asked.body.messages.length - 1}`] });
+  world.model.says = (asked, call) => ({
+    text: [`answer ${call} of ${asked.body.messages.length - 1}`],
+  });
 });
 afterEach(() => world.close());
 
 const say = (content: string, headers: Record<string, string> = {}, more: object = {}) =>
   world.chat({ messages: [{ role: "user", content }], ...more }, headers);
 const told = (call: number) =>
-  world.model.asked[call]?.body.messages.slice(1).map((message: { role: string; content: unknown }) => [message.role, message.content]);
+  world.model.asked[call]?.body.messages
+    .slice(1)
+    .map((message: { role: string; content: unknown }) => [message.role, message.content]);
 const sessionKeys = async () =>
-  (await world.admin("/admin/v1/sessions?origin=api")).body.sessions.map(({ key }: { key: string }) => key).toSorted();
+  (await world.admin("/admin/v1/sessions?origin=api")).body.sessions
+    .map(({ key }: { key: string }) => key)
+    .toSorted();
 
 describe("the id", () => {
   it("is the first of the fields that name one, and comes back", async () => {
@@ -32,7 +40,9 @@ describe("the id", () => {
       const { headers: answered } = await say("hi", headers, more);
       expect(answered.get("x-session-id")).toBe(index === 5 ? "6" : `s${index + 1}`);
     }
-    expect(await sessionKeys()).toEqual(["6", "s1", "s2", "s3", "s4", "s5"].map((id) => `api:web:ops:${id}`));
+    expect(await sessionKeys()).toEqual(
+      ["6", "s1", "s2", "s3", "s4", "s5"].map((id) => `api:web:ops:${id}`),
+    );
   });
 
   it.each<[string, object, string]>([
@@ -42,13 +52,23 @@ describe("the id", () => {
     const { headers } = await say("hi", {}, more);
     expect([headers.get("x-session-id"), headers.get("deprecation")]).toEqual(["s", "true"]);
     const [run] = (await world.admin("/admin/v1/runs")).body.runs;
-    expect(run.warnings).toEqual([`the field ${field} names the session and is deprecated: send ${instead}`]);
+    expect(run.warnings).toEqual([
+      `the field ${field} names the session and is deprecated: send ${instead}`,
+    ]);
     expect((await say("hi", { "x-session-id": "s" })).headers.get("deprecation")).toBeNull();
   });
 
   it("is none of the ids that front ends add to all of their requests: these are in the run's record", async () => {
-    const ids = { "x-openwebui-chat-id": "chat-1", "x-openwebui-message-id": "msg-1", "x-conversation-id": "conv-1" };
-    const { headers } = await say("one", { ...ids, "x-openwebui-user-email": "ann@example.com" }, { user: "account" });
+    const ids = {
+      "x-openwebui-chat-id": "chat-1",
+      "x-openwebui-message-id": "msg-1",
+      "x-conversation-id": "conv-1",
+    };
+    const { headers } = await say(
+      "one",
+      { ...ids, "x-openwebui-user-email": "ann@example.com" },
+      { user: "account" },
+    );
     expect(headers.get("x-session-id")).toBeNull();
     await say("two", ids);
     expect(told(1)).toEqual([["user", "two"]]);
@@ -65,7 +85,9 @@ describe("the id", () => {
   });
 
   it("may be in any script; the header has it in percent signs", async () => {
-    expect((await say("hi", {}, { session_id: "会話 1" })).headers.get("x-session-id")).toBe(encodeURIComponent("会話 1"));
+    expect((await say("hi", {}, { session_id: "会話 1" })).headers.get("x-session-id")).toBe(
+      encodeURIComponent("会話 1"),
+    );
     expect(await sessionKeys()).toEqual(["api:web:ops:会話 1"]);
   });
 });
@@ -130,7 +152,13 @@ describe("who owns the history", () => {
     expect(await sessionKeys()).toEqual([]);
     const { body } = await world.admin("/admin/v1/runs");
     expect(body.runs).toHaveLength(2);
-    expect(body.runs[0]).toMatchObject({ kind: "api", status: "succeeded", agentId: "ops", origin: "api", model: "local/big" });
+    expect(body.runs[0]).toMatchObject({
+      kind: "api",
+      status: "succeeded",
+      agentId: "ops",
+      origin: "api",
+      model: "local/big",
+    });
     expect(body.runs[0].usage).toEqual({ inputTokens: 11, outputTokens: 3, totalTokens: 14 });
   });
 
@@ -147,8 +175,17 @@ describe("a session", () => {
     await say("two", { "x-session-id": "s", key: OTHER_KEY });
     await say("three", { "x-session-id": "s" }, { model: "sales" });
     await say("four", { "x-session-id": "ops:s" }, { model: "sales" });
-    expect([told(1), told(2), told(3)]).toEqual([[["user", "two"]], [["user", "three"]], [["user", "four"]]]);
-    expect(await sessionKeys()).toEqual(["api:other:ops:s", "api:web:ops:s", "api:web:sales:ops:s", "api:web:sales:s"]);
+    expect([told(1), told(2), told(3)]).toEqual([
+      [["user", "two"]],
+      [["user", "three"]],
+      [["user", "four"]],
+    ]);
+    expect(await sessionKeys()).toEqual([
+      "api:other:ops:s",
+      "api:web:ops:s",
+      "api:web:sales:ops:s",
+      "api:web:sales:s",
+    ]);
   });
 
   it("takes its turns one after the other, in the order in which they came", async () => {
@@ -160,9 +197,13 @@ describe("a session", () => {
     const one = say("one", { "x-session-id": "s" });
     await world.until(async () => world.model.asked.length === 1);
     const two = say("two", { "x-session-id": "s" });
-    await world.until(async () => (await world.admin("/admin/v1/runs?status=queued")).body.runs.length === 1);
+    await world.until(
+      async () => (await world.admin("/admin/v1/runs?status=queued")).body.runs.length === 1,
+    );
     const three = say("three", { "x-session-id": "s" });
-    await world.until(async () => (await world.admin("/admin/v1/runs?status=queued")).body.runs.length === 2);
+    await world.until(
+      async () => (await world.admin("/admin/v1/runs?status=queued")).body.runs.length === 2,
+    );
     // Another session does not wait.
     await say("beside", { "x-session-id": "t" });
     expect(world.model.asked).toHaveLength(2);
@@ -183,17 +224,29 @@ describe("a session", () => {
     world.model.says = ({ text }) => (text.endsWith("two") ? { status: 500 } : { text: ["well"] });
     expect((await say("two", { "x-session-id": "s" })).status).toBe(502);
     await say("three", { "x-session-id": "s" });
-    expect(told(world.model.asked.length - 1).map(([, content]: [string, string]) => content)).toEqual(["one", "answer 0 of 1", "three"]);
+    expect(
+      told(world.model.asked.length - 1).map(([, content]: [string, string]) => content),
+    ).toEqual(["one", "answer 0 of 1", "three"]);
     const { body } = await world.admin("/admin/v1/runs?status=failed");
-    expect(body.runs[0]).toMatchObject({ kind: "api", sessionKey: "api:web:ops:s", error: { code: "provider_unavailable" } });
+    expect(body.runs[0]).toMatchObject({
+      kind: "api",
+      sessionKey: "api:web:ops:s",
+      error: { code: "provider_unavailable" },
+    });
   });
 
   it("can be looked at and forgotten by the operator", async () => {
     await say("one", { "x-session-id": "s" });
     const path = "/admin/v1/sessions/show?key=api:web:ops:s";
-    expect((await world.admin(`${path}&origin=api&agent=ops`)).body.session).toMatchObject({ agentId: "ops", origin: "api", turns: 1 });
+    expect((await world.admin(`${path}&origin=api&agent=ops`)).body.session).toMatchObject({
+      agentId: "ops",
+      origin: "api",
+      turns: 1,
+    });
     // The key says all of it.
-    expect((await world.admin(path)).body.turns[0]).toMatchObject({ input: [{ text: "one", outside: false }] });
+    expect((await world.admin(path)).body.turns[0]).toMatchObject({
+      input: [{ text: "one", outside: false }],
+    });
     const ref = { origin: "api", agent: "ops", key: "api:web:ops:s" };
     await world.admin("/admin/v1/sessions/reset", { method: "POST", body: JSON.stringify(ref) });
     await say("two", { "x-session-id": "s" });
@@ -201,7 +254,10 @@ describe("a session", () => {
   });
 
   it("is not reached from a hook", async () => {
-    const { status, body } = await world.post("/hooks/agent", { message: "x", sessionKey: "api:web:ops:s" });
+    const { status, body } = await world.post("/hooks/agent", {
+      message: "x",
+      sessionKey: "api:web:ops:s",
+    });
     expect([status, body.error.code]).toEqual([400, "session_key_not_allowed"]);
   });
 });
@@ -214,7 +270,10 @@ describe("the operator", () => {
     await world.until(async () => world.model.asked.length === 1);
     const [run] = (await world.admin("/admin/v1/runs")).body.runs;
     const { body } = await world.admin(`/admin/v1/runs/${run.id}/cancel`, { method: "POST" });
-    expect(body.run).toMatchObject({ status: "cancelled", error: { code: "cancelled", message: "cancelled by the operator" } });
+    expect(body.run).toMatchObject({
+      status: "cancelled",
+      error: { code: "cancelled", message: "cancelled by the operator" },
+    });
     const { status, body: answer } = await asked;
     expect([status, answer.error.code]).toEqual([503, "cancelled"]);
     expect(world.model.asked[0]?.gone.aborted).toBe(true);

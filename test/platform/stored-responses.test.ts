@@ -4,7 +4,12 @@ import { gate } from "./model.ts";
 import { documentedFetch, KEY, OTHER_KEY, platformWorld, type PlatformWorld } from "./world.ts";
 
 const SALES_KEY = "rk_sales-0123456789";
-const CLOCK = { type: "function", name: "clock", description: "The time.", parameters: { type: "object", properties: {} } };
+const CLOCK = {
+  type: "function",
+  name: "clock",
+  description: "The time.",
+  parameters: { type: "object", properties: {} },
+};
 let world: PlatformWorld;
 beforeEach(async () => {
   world = await platformWorld({ keys: [{ id: "sales", key: SALES_KEY, agents: ["sales"] }] });
@@ -18,7 +23,10 @@ const read = async (id: string, key = KEY) => {
   // oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
   return { status: response.status, body: (await response.json()) as any };
 };
-const NOT_FOUND = [404, { type: "invalid_request_error", code: "response_not_found", param: "response_id" }];
+const NOT_FOUND = [
+  404,
+  { type: "invalid_request_error", code: "response_not_found", param: "response_id" },
+];
 
 it("a response is read again as it was answered", async () => {
   world.model.says = () => ({
@@ -38,7 +46,9 @@ it("a response is read again as it was answered", async () => {
   };
   for (const stream of [false, true]) {
     const { body, text } = await respond({ ...asked, stream });
-    const answered = stream ? JSON.parse(/event: response\.completed\ndata: (.*)/.exec(text)?.[1] ?? "").response : body;
+    const answered = stream
+      ? JSON.parse(/event: response\.completed\ndata: (.*)/.exec(text)?.[1] ?? "").response
+      : body;
     expect(answered.output).toHaveLength(3);
     expect(await read(answered.id)).toEqual({ status: 200, body: answered });
   }
@@ -48,35 +58,59 @@ it("the official client retrieves it", async () => {
   const client = new OpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY, fetch: documentedFetch });
   const made = await client.responses.create({ model: "ops", input: "Hi." });
   const found = await client.responses.retrieve(made.id);
-  expect([found.id, found.output_text, found.status, found.usage?.input_tokens]).toEqual([made.id, "fine", "completed", 11]);
-  await expect(client.responses.retrieve("resp_run_nothing")).rejects.toMatchObject({ status: 404, code: "response_not_found" });
+  expect([found.id, found.output_text, found.status, found.usage?.input_tokens]).toEqual([
+    made.id,
+    "fine",
+    "completed",
+    11,
+  ]);
+  await expect(client.responses.retrieve("resp_run_nothing")).rejects.toMatchObject({
+    status: 404,
+    code: "response_not_found",
+  });
 });
 
 it("it is one key's alone, and not kept with store: false", async () => {
   const { id } = (await respond()).body;
   const chat = (await world.chat()).body.id.replace("chatcmpl-", "resp_");
   const unkept = (await respond({ store: false })).body.id;
-  for (const [name, key] of [[id, OTHER_KEY], [chat], [unkept], ["resp_x"]] as [string, string?][]) {
+  for (const [name, key] of [[id, OTHER_KEY], [chat], [unkept], ["resp_x"]] as [
+    string,
+    string?,
+  ][]) {
     const { status, body } = await read(name, key);
     expect([status, body.error]).toMatchObject(NOT_FOUND);
   }
   expect((await read(id, "")).status).toBe(401);
-  expect((await read((await respond({ model: "sales" }, { key: SALES_KEY })).body.id, SALES_KEY)).status).toBe(200);
+  expect(
+    (await read((await respond({ model: "sales" }, { key: SALES_KEY })).body.id, SALES_KEY)).status,
+  ).toBe(200);
 });
 
 it("it says how far its turn is, and why it failed", async () => {
   const held = gate();
   world.model.says = () => ({ text: ["late"], wait: () => held.passed });
   const asked = respond();
-  const run = await world.until(async () => (await world.admin("/admin/v1/runs?status=running")).body.runs[0]);
-  expect((await read(`resp_${run.id}`)).body).toMatchObject({ status: "in_progress", output: [], usage: null, error: null });
+  const run = await world.until(
+    async () => (await world.admin("/admin/v1/runs?status=running")).body.runs[0],
+  );
+  expect((await read(`resp_${run.id}`)).body).toMatchObject({
+    status: "in_progress",
+    output: [],
+    usage: null,
+    error: null,
+  });
   held.open();
   await asked;
   world.model.says = () => ({ status: 400 });
   expect((await respond()).status).toBe(502);
   const [failed] = (await world.admin("/admin/v1/runs?status=failed")).body.runs;
   const { body } = await read(`resp_${failed.id}`);
-  expect(body).toMatchObject({ status: "failed", output: [], error: { code: "provider_refused", message: expect.any(String) } });
+  expect(body).toMatchObject({
+    status: "failed",
+    output: [],
+    error: { code: "provider_refused", message: expect.any(String) },
+  });
 });
 
 it.each<[object, string, string]>([
@@ -93,5 +127,9 @@ it.each<[object, string, string]>([
 it("is not streamed again, and says so", async () => {
   const { body } = await respond();
   const { status, body: answer } = await read(`${body.id}?stream=true`);
-  expect([status, answer.error.param, answer.error.code]).toEqual([400, "stream", "unsupported_parameter"]);
+  expect([status, answer.error.param, answer.error.code]).toEqual([
+    400,
+    "stream",
+    "unsupported_parameter",
+  ]);
 });

@@ -2,22 +2,42 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { eventsOf, platformWorld, USER, type PlatformWorld } from "./world.ts";
 
-const MCP = { town: { command: process.execPath, args: [join(import.meta.dirname, "../agent/mcp-server.mjs")], env: { TOWN_KEY: "key" } } };
+const MCP = {
+  town: {
+    command: process.execPath,
+    args: [join(import.meta.dirname, "../agent/mcp-server.mjs")],
+    env: { TOWN_KEY: "key" },
+  },
+};
 const CLOCK = {
   type: "function",
-  function: { name: "clock", description: "The time.", parameters: { type: "object", properties: {} }, strict: true },
+  function: {
+    name: "clock",
+    description: "The time.",
+    parameters: { type: "object", properties: {} },
+    strict: true,
+  },
 };
 const CALL = { id: "call_9", name: "clock", arguments: '{"zone":"UTC"}' };
-const ON_WIRE = { id: "call_9", type: "function", function: { name: "clock", arguments: '{"zone":"UTC"}' } };
+const ON_WIRE = {
+  id: "call_9",
+  type: "function",
+  function: { name: "clock", arguments: '{"zone":"UTC"}' },
+};
 
 let world: PlatformWorld;
 beforeEach(async () => {
-  world = await platformWorld({ config: { mcp: { servers: MCP } }, agents: [{ id: "ops", tools: ["town.weather"] }] });
+  world = await platformWorld({
+    config: { mcp: { servers: MCP } },
+    agents: [{ id: "ops", tools: ["town.weather"] }],
+  });
 });
 afterEach(() => world.close());
 
 const named = (call: number): string[] =>
-  (world.model.asked[call]?.body.tools ?? []).map((tool: { function: { name: string } }) => tool.function.name);
+  (world.model.asked[call]?.body.tools ?? []).map(
+    (tool: { function: { name: string } }) => tool.function.name,
+  );
 const weather = { id: "call_1", name: "town__weather", arguments: '{"town":"Ulm"}' };
 
 describe("tools of the caller", () => {
@@ -30,9 +50,11 @@ describe("tools of the caller", () => {
     });
     expect(world.model.asked).toHaveLength(1);
     expect(named(0).toSorted()).toEqual(["clock", "town__weather"]);
-    expect(world.model.asked[0]?.body.tools.find((tool: { function: { name: string } }) => tool.function.name === "clock")).toMatchObject(
-      CLOCK,
-    );
+    expect(
+      world.model.asked[0]?.body.tools.find(
+        (tool: { function: { name: string } }) => tool.function.name === "clock",
+      ),
+    ).toMatchObject(CLOCK);
   });
 
   it("come in a stream as well", async () => {
@@ -53,11 +75,15 @@ describe("tools of the caller", () => {
       { role: "assistant", content: null, tool_calls: [ON_WIRE] },
       { role: "tool", tool_call_id: "call_9", content: "12:00 <<<END_EXTERNAL_CONTENT x>>>" },
     ];
-    expect((await world.chat({ tools: [CLOCK], messages: answered })).body.choices[0].message.content).toBe("Noon.");
+    expect(
+      (await world.chat({ tools: [CLOCK], messages: answered })).body.choices[0].message.content,
+    ).toBe("Noon.");
     const [, , asked, result] = world.model.asked[0]?.body.messages ?? [];
     expect(asked.tool_calls).toEqual([ON_WIRE]);
     expect(result).toMatchObject({ role: "tool", tool_call_id: "call_9" });
-    expect(result.content).toMatch(/^<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>[^]*12:00[^]*<<<END_EXTERNAL_CONTENT \1>>>$/);
+    expect(result.content).toMatch(
+      /^<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>[^]*12:00[^]*<<<END_EXTERNAL_CONTENT \1>>>$/,
+    );
     expect(result.content.match(/<<<END_EXTERNAL_CONTENT/g)).toHaveLength(1);
   });
 
@@ -67,7 +93,11 @@ describe("tools of the caller", () => {
     for (const choice of ["none", "required", { type: "function", function: { name: "clock" } }])
       await world.chat({ tools: [CLOCK], tool_choice: choice });
     const choices = world.model.asked.map(({ body }) => body.tool_choice);
-    expect(choices).toEqual(["none", "required", { type: "function", function: { name: "clock" } }]);
+    expect(choices).toEqual([
+      "none",
+      "required",
+      { type: "function", function: { name: "clock" } },
+    ]);
   });
 
   it("do not take the place of the agent's own of the same name", async () => {
@@ -80,13 +110,20 @@ describe("tools of the caller", () => {
 describe("tools of the agent", () => {
   it("run on the server; the caller sees only what is said, streamed and not", async () => {
     world.model.says = (asked) =>
-      asked.body.messages.at(-1).role === "tool" ? { text: ["Take", " one."] } : { text: ["Let me see."], calls: [weather] };
+      asked.body.messages.at(-1).role === "tool"
+        ? { text: ["Take", " one."] }
+        : { text: ["Let me see."], calls: [weather] };
     const { body } = await world.chat();
-    expect(body.choices[0]).toMatchObject({ message: { content: "Let me see.\n\nTake one." }, finish_reason: "stop" });
+    expect(body.choices[0]).toMatchObject({
+      message: { content: "Let me see.\n\nTake one." },
+      finish_reason: "stop",
+    });
     expect(body.choices[0].message).not.toHaveProperty("tool_calls");
     // Two calls of the model.
     expect(body.usage).toEqual({ prompt_tokens: 22, completion_tokens: 6, total_tokens: 28 });
-    expect(world.model.asked[1]?.text).toMatch(/<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>[^<]*Rain in Ulm/);
+    expect(world.model.asked[1]?.text).toMatch(
+      /<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>[^<]*Rain in Ulm/,
+    );
     const events = eventsOf((await world.chat({ stream: true })).text);
     const text = events.map((event) => event.choices?.[0]?.delta.content ?? "").join("");
     expect(text).toBe("Let me see.\n\nTake one.");
@@ -95,10 +132,15 @@ describe("tools of the agent", () => {
 
 describe("in a session", () => {
   it("a call that its caller answers is part of the history", async () => {
-    world.model.says = (asked, call) => (call === 0 ? { calls: [CALL] } : { text: [`said ${asked.body.messages.length - 1}`] });
+    world.model.says = (asked, call) =>
+      call === 0 ? { calls: [CALL] } : { text: [`said ${asked.body.messages.length - 1}`] };
     const headers = { "x-session-id": "s" };
     await world.chat({ tools: [CLOCK] }, headers);
-    const answered = [...USER, { role: "assistant", tool_calls: [ON_WIRE] }, { role: "tool", tool_call_id: "call_9", content: "12:00" }];
+    const answered = [
+      ...USER,
+      { role: "assistant", tool_calls: [ON_WIRE] },
+      { role: "tool", tool_call_id: "call_9", content: "12:00" },
+    ];
     await world.chat({ tools: [CLOCK], messages: answered }, headers);
     await world.chat({}, headers);
     const roles = world.model.asked[2]?.body.messages.map(({ role }: { role: string }) => role);
@@ -108,7 +150,8 @@ describe("in a session", () => {
   });
 
   it("a call that nobody answers is left out, since providers refuse it", async () => {
-    world.model.says = (_asked, call) => (call === 0 ? { text: ["Wait."], calls: [CALL] } : { text: ["Well."] });
+    world.model.says = (_asked, call) =>
+      call === 0 ? { text: ["Wait."], calls: [CALL] } : { text: ["Well."] };
     await world.chat({ tools: [CLOCK] }, { "x-session-id": "s" });
     expect((await world.chat({}, { "x-session-id": "s" })).status).toBe(200);
     const [, ...rest] = world.model.asked[1]?.body.messages ?? [];

@@ -16,13 +16,22 @@ const BOUNDARY = "------------rouse-test-boundary";
 const headOf = (name: string, field = "file"): string =>
   `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${field}"; filename="${name}"\r\nContent-Type: text/plain\r\n\r\n`;
 const TAIL = `\r\n--${BOUNDARY}--\r\n`;
-const MEGABYTE = Buffer.from("All work and no play makes a long document. ".repeat(24_000)).subarray(0, 1_000_000);
+const MEGABYTE = Buffer.from(
+  "All work and no play makes a long document. ".repeat(24_000),
+).subarray(0, 1_000_000);
 
 /** An upload whose bytes are written by hand, over a real socket. */
-function open(to: DocumentsWorld, headers: Record<string, string> = {}): { sent: ClientRequest; answer: Promise<IncomingMessage> } {
+function open(
+  to: DocumentsWorld,
+  headers: Record<string, string> = {},
+): { sent: ClientRequest; answer: Promise<IncomingMessage> } {
   const sent = request(`${to.url}/v1/knowledge/upload`, {
     method: "POST",
-    headers: { authorization: `Bearer ${DESK}`, "content-type": `multipart/form-data; boundary=${BOUNDARY}`, ...headers },
+    headers: {
+      authorization: `Bearer ${DESK}`,
+      "content-type": `multipart/form-data; boundary=${BOUNDARY}`,
+      ...headers,
+    },
   });
   const answer = new Promise<IncomingMessage>((resolve, reject) => {
     sent.on("response", resolve);
@@ -32,11 +41,15 @@ function open(to: DocumentsWorld, headers: Record<string, string> = {}): { sent:
   return { sent, answer };
 }
 
-async function read(answer: Promise<IncomingMessage>): Promise<{ status: number; code: string; param: unknown; type: string }> {
+async function read(
+  answer: Promise<IncomingMessage>,
+): Promise<{ status: number; code: string; param: unknown; type: string }> {
   const response = await answer;
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);
-  const body = JSON.parse(Buffer.concat(chunks).toString()) as { error: { code: string; param: unknown; type: string } };
+  const body = JSON.parse(Buffer.concat(chunks).toString()) as {
+    error: { code: string; param: unknown; type: string };
+  };
   expectDocumented("POST", "/v1/knowledge/upload", response.statusCode ?? 0, body);
   const { code, param, type } = body.error;
   return { status: response.statusCode ?? 0, code, param, type };
@@ -57,44 +70,74 @@ async function pour(sent: ClientRequest, megabytes: number): Promise<void> {
 
 async function nothingStaged(of: DocumentsWorld): Promise<void> {
   await of.until(async () => of.staged().length === 0);
-  expect(readdirSync(join(of.dir, ".rouse")).includes("knowledge") ? readdirSync(join(of.dir, ".rouse/knowledge")) : []).toEqual([]);
+  expect(
+    readdirSync(join(of.dir, ".rouse")).includes("knowledge")
+      ? readdirSync(join(of.dir, ".rouse/knowledge"))
+      : [],
+  ).toEqual([]);
 }
 
 describe("too large", () => {
-  it("a file of more than 50 MB is 413, and nothing of it is kept; the connection has the answer", { timeout: 60_000 }, async () => {
-    const before = process.memoryUsage().rss;
-    const { sent, answer } = open(world);
-    sent.write(headOf("large.txt"));
-    await pour(sent, 60);
-    sent.end(TAIL);
-    expect(await read(answer)).toEqual({ status: 413, code: "body_too_large", param: "file", type: "invalid_request_error" });
-    await nothingStaged(world);
-    expect(process.memoryUsage().rss - before).toBeLessThan(150e6);
-  });
+  it(
+    "a file of more than 50 MB is 413, and nothing of it is kept; the connection has the answer",
+    { timeout: 60_000 },
+    async () => {
+      const before = process.memoryUsage().rss;
+      const { sent, answer } = open(world);
+      sent.write(headOf("large.txt"));
+      await pour(sent, 60);
+      sent.end(TAIL);
+      expect(await read(answer)).toEqual({
+        status: 413,
+        code: "body_too_large",
+        param: "file",
+        type: "invalid_request_error",
+      });
+      await nothingStaged(world);
+      expect(process.memoryUsage().rss - before).toBeLessThan(150e6);
+    },
+  );
 
-  it("a request of more than 200 MB is 413, whether it says so or not", { timeout: 120_000 }, async () => {
-    const said = open(world, { "content-length": "201000000" });
-    said.sent.write(headOf("a.txt"));
-    void pour(said.sent, 200);
-    expect(await read(said.answer)).toMatchObject({ status: 413, code: "body_too_large", param: null });
-    said.sent.destroy();
-    const before = process.memoryUsage().rss;
-    const unsaid = open(world);
-    for (const n of [1, 2, 3, 4, 5]) {
-      unsaid.sent.write(`${n === 1 ? "" : "\r\n"}${headOf(`${n}.txt`)}`);
-      await pour(unsaid.sent, 45);
-    }
-    unsaid.sent.end(TAIL);
-    expect(await read(unsaid.answer)).toMatchObject({ status: 413, code: "body_too_large", param: null });
-    await nothingStaged(world);
-    expect(process.memoryUsage().rss - before).toBeLessThan(150e6);
-  });
+  it(
+    "a request of more than 200 MB is 413, whether it says so or not",
+    { timeout: 120_000 },
+    async () => {
+      const said = open(world, { "content-length": "201000000" });
+      said.sent.write(headOf("a.txt"));
+      void pour(said.sent, 200);
+      expect(await read(said.answer)).toMatchObject({
+        status: 413,
+        code: "body_too_large",
+        param: null,
+      });
+      said.sent.destroy();
+      const before = process.memoryUsage().rss;
+      const unsaid = open(world);
+      for (const n of [1, 2, 3, 4, 5]) {
+        unsaid.sent.write(`${n === 1 ? "" : "\r\n"}${headOf(`${n}.txt`)}`);
+        await pour(unsaid.sent, 45);
+      }
+      unsaid.sent.end(TAIL);
+      expect(await read(unsaid.answer)).toMatchObject({
+        status: 413,
+        code: "body_too_large",
+        param: null,
+      });
+      await nothingStaged(world);
+      expect(process.memoryUsage().rss - before).toBeLessThan(150e6);
+    },
+  );
 
   it("more than 20 files are 413, and so is a field that has no end", async () => {
     const form = new FormData();
     for (let n = 0; n < 21; n++) form.append("file", new Blob([`text ${n}`]), `${n}.txt`);
-    expect(await world.upload(form)).toMatchObject({ status: 413, body: { error: { code: "too_many_files" } } });
-    expect((await world.upload(formOf("a.txt", "x", { title: "x".repeat(70_000) }))).status).toBe(413);
+    expect(await world.upload(form)).toMatchObject({
+      status: 413,
+      body: { error: { code: "too_many_files" } },
+    });
+    expect((await world.upload(formOf("a.txt", "x", { title: "x".repeat(70_000) }))).status).toBe(
+      413,
+    );
     await nothingStaged(world);
   });
 });
@@ -102,21 +145,49 @@ describe("too large", () => {
 describe("a form that is none", () => {
   it.each<[string, () => FormData, string | null]>([
     ["without a file", () => new FormData(), null],
-    ["with fields alone", () => ((form) => (form.append("title", "x"), form))(new FormData()), "file"],
-    ["with the file in another field", () => ((form) => (form.append("document", new Blob(["x"]), "a.txt"), form))(new FormData()), "file"],
+    [
+      "with fields alone",
+      () => ((form) => (form.append("title", "x"), form))(new FormData()),
+      "file",
+    ],
+    [
+      "with the file in another field",
+      () => ((form) => (form.append("document", new Blob(["x"]), "a.txt"), form))(new FormData()),
+      "file",
+    ],
     ["with metadata that is no JSON", () => formOf("a.txt", "x", { metadata: "{" }), "metadata"],
-    ["with metadata that is not flat", () => formOf("a.txt", "x", { metadata: '{"a":{"b":1}}' }), "metadata.a"],
+    [
+      "with metadata that is not flat",
+      () => formOf("a.txt", "x", { metadata: '{"a":{"b":1}}' }),
+      "metadata.a",
+    ],
     [
       "with too much metadata",
-      () => formOf("a.txt", "x", { metadata: JSON.stringify(Object.fromEntries(Array.from({ length: 17 }, (_, n) => [n, n]))) }),
+      () =>
+        formOf("a.txt", "x", {
+          metadata: JSON.stringify(
+            Object.fromEntries(Array.from({ length: 17 }, (_, n) => [n, n])),
+          ),
+        }),
       "metadata",
     ],
-    ["with an agent that is not there", () => formOf("a.txt", "x", { agent_id: "nobody" }), "agent_id"],
-    ["with a word for on_duplicate that is none", () => formOf("a.txt", "x", { on_duplicate: "maybe" }), "on_duplicate"],
+    [
+      "with an agent that is not there",
+      () => formOf("a.txt", "x", { agent_id: "nobody" }),
+      "agent_id",
+    ],
+    [
+      "with a word for on_duplicate that is none",
+      () => formOf("a.txt", "x", { on_duplicate: "maybe" }),
+      "on_duplicate",
+    ],
     ["with a time to wait that is none", () => formOf("a.txt", "x", { wait: "long" }), "wait"],
     [
       "with one title for two files",
-      () => ((form) => (form.append("file", new Blob(["y"]), "b.txt"), form))(formOf("a.txt", "x", { title: "t" })),
+      () =>
+        ((form) => (form.append("file", new Blob(["y"]), "b.txt"), form))(
+          formOf("a.txt", "x", { title: "t" }),
+        ),
       "title",
     ],
   ])("%s is 400", async (_what, form, param) => {
@@ -153,9 +224,14 @@ describe("a form that is none", () => {
   });
 
   it("another content type, another method and another address have the error object", async () => {
-    const plain = await world.call("/v1/knowledge/upload", "x", { key: DESK, "content-type": "text/plain" });
+    const plain = await world.call("/v1/knowledge/upload", "x", {
+      key: DESK,
+      "content-type": "text/plain",
+    });
     expect([plain.status, plain.body.error.code]).toEqual([415, "unsupported_media_type"]);
-    expect((await world.call("/v1/knowledge/upload", "{", { key: DESK })).body.error.code).toBe("invalid_json");
+    expect((await world.call("/v1/knowledge/upload", "{", { key: DESK })).body.error.code).toBe(
+      "invalid_json",
+    );
     const wrong = await world.ask("/v1/knowledge/documents/x", { method: "PATCH", key: DESK });
     expect([wrong.status, wrong.headers.get("allow")]).toEqual([405, "GET, HEAD, DELETE"]);
     expect((await world.get("nothing")).status).toBe(404);
@@ -167,21 +243,52 @@ describe("a document that cannot be indexed", () => {
   const cut = (content: Buffer): Buffer => content.subarray(0, Math.floor(content.length / 2));
   it.each<[string, string, () => string | Uint8Array | Promise<Uint8Array>, string]>([
     ["an empty file", "a.txt", () => "", "no_text_found"],
-    ["a binary file with a wrong ending", "a.txt", () => Buffer.from([1, 2, 0, 3]), "unsupported_type"],
-    ["a picture that calls itself a PDF", "a.pdf", () => Buffer.from("89504e470d0a1a0a0000000d49484452", "hex"), "unsupported_type"],
-    ["broken XML", "a.docx", () => withEntry("pandoc.docx", "word/document.xml", cut), "broken_document"],
-    ["a zip bomb", "a.docx", () => withEntry("pandoc.docx", "word/document.xml", () => zeros), "too_large"],
+    [
+      "a binary file with a wrong ending",
+      "a.txt",
+      () => Buffer.from([1, 2, 0, 3]),
+      "unsupported_type",
+    ],
+    [
+      "a picture that calls itself a PDF",
+      "a.pdf",
+      () => Buffer.from("89504e470d0a1a0a0000000d49484452", "hex"),
+      "unsupported_type",
+    ],
+    [
+      "broken XML",
+      "a.docx",
+      () => withEntry("pandoc.docx", "word/document.xml", cut),
+      "broken_document",
+    ],
+    [
+      "a zip bomb",
+      "a.docx",
+      () => withEntry("pandoc.docx", "word/document.xml", () => zeros),
+      "too_large",
+    ],
     ["a PDF that is cut off", "a.pdf", () => "%PDF-1.7\n1 0 obj\n<<", "broken_document"],
   ])("%s fails with a code, and leaves no passages", async (what, name, content, code) => {
     const { status, body } = await world.index(name, await content(), { external_id: what });
-    expect([status, body.status, body.error.code, body.chunk_count]).toEqual([200, "failed", code, 0]);
+    expect([status, body.status, body.error.code, body.chunk_count]).toEqual([
+      200,
+      "failed",
+      code,
+      0,
+    ]);
     expect((await world.del(`documents/${body.id}`)).status).toBe(200);
     await nothingStaged(world);
   });
 
   it("a wrong ending costs nothing where the bytes say what it is", async () => {
-    const { body } = await world.index("a.pdf", await withEntry("pandoc.docx", "word/document.xml", (same) => same));
-    expect([body.status, body.mime_type]).toEqual(["ready", expect.stringContaining("wordprocessingml")]);
+    const { body } = await world.index(
+      "a.pdf",
+      await withEntry("pandoc.docx", "word/document.xml", (same) => same),
+    );
+    expect([body.status, body.mime_type]).toEqual([
+      "ready",
+      expect.stringContaining("wordprocessingml"),
+    ]);
     await world.del(`documents/${body.id}`);
   });
 });
@@ -198,7 +305,10 @@ describe("an upload that stops on the way", () => {
   });
 
   it("is 408 after a time without a byte, and gives its place away", async () => {
-    const slow = await documentsWorld({ config: { hooks: { bodyTimeoutSeconds: 0.3 } }, platform: {} });
+    const slow = await documentsWorld({
+      config: { hooks: { bodyTimeoutSeconds: 0.3 } },
+      platform: {},
+    });
     const { sent, answer } = open(slow);
     sent.write(headOf("a.txt"));
     expect(await read(answer)).toMatchObject({ status: 408, code: "body_timeout" });
@@ -227,7 +337,9 @@ describe("an upload that stops on the way", () => {
   it("of many at the same time none is turned away", async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
-        world.upload(formOf(`many-${index}.txt`, `Number ${index}. ${"More words. ".repeat(20_000)}`)),
+        world.upload(
+          formOf(`many-${index}.txt`, `Number ${index}. ${"More words. ".repeat(20_000)}`),
+        ),
       ),
     );
     expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(202));
@@ -235,18 +347,29 @@ describe("an upload that stops on the way", () => {
 
   it("is 503 with a time to wait behind a hundred others", async () => {
     // However long it takes until all are there, none of them is given up meanwhile.
-    const full = await documentsWorld({ config: { hooks: { bodyTimeoutSeconds: 600 } }, platform: {} });
+    const full = await documentsWorld({
+      config: { hooks: { bodyTimeoutSeconds: 600 } },
+      platform: {},
+    });
     const busy = Array.from({ length: 102 }, () => open(full));
     for (const { sent } of busy) sent.write(headOf("a.txt") + "The first words.");
     await full.until(async () => full.staged().length === 2);
     // One that comes before all of them are there waits as they do.
     const last = await full.until(async () => {
-      const init = { method: "POST", headers: { authorization: `Bearer ${DESK}` }, body: formOf("c.txt", "The last.") };
+      const init = {
+        method: "POST",
+        headers: { authorization: `Bearer ${DESK}` },
+        body: formOf("c.txt", "The last."),
+      };
       const signal = AbortSignal.timeout(5000);
       return fetch(`${full.url}/v1/knowledge/upload`, { ...init, signal }).catch(() => undefined);
     });
     const { error } = (await last.json()) as { error: { code: string } };
-    expect([last.status, error.code, last.headers.get("retry-after")]).toEqual([503, "overloaded", "2"]);
+    expect([last.status, error.code, last.headers.get("retry-after")]).toEqual([
+      503,
+      "overloaded",
+      "2",
+    ]);
     for (const { sent } of busy) sent.destroy();
     await full.until(async () => full.staged().length === 0);
     await full.close();

@@ -33,7 +33,11 @@ describe("an upload", () => {
   it("opens nothing before the first one", async () => {
     const fresh = await documentsWorld();
     expect(await fresh.search("anything")).toEqual([]);
-    expect((await fresh.get("documents")).body).toEqual({ object: "list", data: [], has_more: false });
+    expect((await fresh.get("documents")).body).toEqual({
+      object: "list",
+      data: [],
+      has_more: false,
+    });
     expect((await fresh.get("documents/doc_1")).status).toBe(404);
     expect((await fresh.chat({}, { key: DESK })).status).toBe(200);
     expect(fresh.model.asked[0]?.body.tools).toBeUndefined();
@@ -44,7 +48,11 @@ describe("an upload", () => {
   it("answers 202 when it is on disk, and 200 when it waited for the end", async () => {
     const text = `The ${word()} sleeps.`;
     const first = await world.upload(
-      formOf("a.txt", text, { title: "Walruses", metadata: '{"team":"zoo","n":1,"ok":true}', external_id: "w" }),
+      formOf("a.txt", text, {
+        title: "Walruses",
+        metadata: '{"team":"zoo","n":1,"ok":true}',
+        external_id: "w",
+      }),
     );
     expect(first.status).toBe(202);
     expect(first.body).toMatchObject({
@@ -61,7 +69,13 @@ describe("an upload", () => {
       duplicate: false,
     });
     const ended = await world.get(`documents/${first.body.id}?wait=25`);
-    expect(ended.body).toMatchObject({ status: "ready", progress: 1, error: null, chunk_count: 1, mime_type: "text/plain" });
+    expect(ended.body).toMatchObject({
+      status: "ready",
+      progress: 1,
+      error: null,
+      chunk_count: 1,
+      mime_type: "text/plain",
+    });
     expect(ended.body.indexed_at).toBeGreaterThanOrEqual(ended.body.created_at);
     const second = await world.index("b.txt", `Another ${word()}.`);
     expect([second.status, second.body.status]).toEqual([200, "ready"]);
@@ -88,16 +102,35 @@ describe("an upload", () => {
   ])("of a real %s is found", async (name, query) => {
     const { status, body } = await world.fixture(name);
     expect([status, body.status, body.error]).toEqual([200, "ready", null]);
-    const { body: found } = await world.call("/v1/knowledge/search", { query, limit: 100 }, { key: DESK });
+    const { body: found } = await world.call(
+      "/v1/knowledge/search",
+      { query, limit: 100 },
+      { key: DESK },
+    );
     const passage = found.data.find((one: { document_id: string }) => one.document_id === body.id);
-    expect(passage).toMatchObject({ filename: name, chunk_id: expect.stringContaining(`${body.id}#`) });
+    expect(passage).toMatchObject({
+      filename: name,
+      chunk_id: expect.stringContaining(`${body.id}#`),
+    });
   });
 
   it("takes JSON as well, as text or as base64", async () => {
-    const upload = (body: object) => world.call("/v1/knowledge/upload", { wait: 25, ...body }, { key: DESK });
+    const upload = (body: object) =>
+      world.call("/v1/knowledge/upload", { wait: 25, ...body }, { key: DESK });
     const [one, two] = [word(), word()];
-    const text = await upload({ filename: "n.md", text: `# ${one}`, agent_id: "ops", metadata: { a: 1 }, title: null });
-    expect([text.status, text.body.status, text.body.agent_ids, text.body.metadata]).toEqual([200, "ready", ["ops"], { a: 1 }]);
+    const text = await upload({
+      filename: "n.md",
+      text: `# ${one}`,
+      agent_id: "ops",
+      metadata: { a: 1 },
+      title: null,
+    });
+    expect([text.status, text.body.status, text.body.agent_ids, text.body.metadata]).toEqual([
+      200,
+      "ready",
+      ["ops"],
+      { a: 1 },
+    ]);
     const encoded = await upload({
       filename: "n.txt",
       content_base64: Buffer.from(`ein ${two}: €`).toString("base64"),
@@ -125,16 +158,31 @@ describe("an upload", () => {
   it("comes from curl, names in its own way of writing them too", async () => {
     const names = ["菜单 übrig.md", 'quo"ted.md'];
     for (const name of names) writeFileSync(join(world.dir, name), `# ${word()}`);
-    const quoted = (name: string): string => `file=@"${join(world.dir, name).replaceAll('"', '\\"')}"`;
-    const args = ["-sS", `${world.url}/v1/knowledge/upload`, "-H", `authorization: Bearer ${DESK}`, "-F", "wait=25"];
-    const { stdout } = await promisify(execFile)("curl", [...args, ...names.flatMap((name) => ["-F", quoted(name)])]);
+    const quoted = (name: string): string =>
+      `file=@"${join(world.dir, name).replaceAll('"', '\\"')}"`;
+    const args = [
+      "-sS",
+      `${world.url}/v1/knowledge/upload`,
+      "-H",
+      `authorization: Bearer ${DESK}`,
+      "-F",
+      "wait=25",
+    ];
+    const { stdout } = await promisify(execFile)("curl", [
+      ...args,
+      ...names.flatMap((name) => ["-F", quoted(name)]),
+    ]);
     const { data } = JSON.parse(stdout);
-    expect(data.map(({ filename, status }: { filename: string; status: string }) => [filename, status])).toEqual(
-      names.map((name) => [name, "ready"]),
-    );
+    expect(
+      data.map(({ filename, status }: { filename: string; status: string }) => [filename, status]),
+    ).toEqual(names.map((name) => [name, "ready"]));
     const large = join(world.dir, "large.txt");
     writeFileSync(large, `${word()} stands here. `.repeat(100_000));
-    const sent = await promisify(execFile)("curl", [...args, "-F", `file=@${large};type=text/plain`]);
+    const sent = await promisify(execFile)("curl", [
+      ...args,
+      "-F",
+      `file=@${large};type=text/plain`,
+    ]);
     expect(JSON.parse(sent.stdout)).toMatchObject({ status: "ready", filename: "large.txt" });
   });
 
@@ -163,8 +211,14 @@ describe("an upload", () => {
     const second = await world.index("m.txt", `The ${young}.`, { external_id: "manual" });
     expect([first.body.version, second.body.version]).toEqual([1, 2]);
     expect([await world.search(old), (await world.search(young)).length]).toEqual([[], 1]);
-    expect((await world.get("documents?external_id=manual")).body.data.map(({ id }: { id: string }) => id)).toEqual([second.body.id]);
-    expect((await world.get(`documents/${first.body.id}`)).body.error.code).toBe("document_not_found");
+    expect(
+      (await world.get("documents?external_id=manual")).body.data.map(
+        ({ id }: { id: string }) => id,
+      ),
+    ).toEqual([second.body.id]);
+    expect((await world.get(`documents/${first.body.id}`)).body.error.code).toBe(
+      "document_not_found",
+    );
   });
 
   it("of something that cannot be indexed fails with a code", async () => {
@@ -175,7 +229,10 @@ describe("an upload", () => {
       ["scanned.pdf", "no_text_found"],
       ["libreoffice.doc", "missing_extractor"],
     ] as const)
-      expect([name, (await world.fixture(name)).body]).toMatchObject([name, { status: "failed", error: { code }, chunk_count: 0 }]);
+      expect([name, (await world.fixture(name)).body]).toMatchObject([
+        name,
+        { status: "failed", error: { code }, chunk_count: 0 },
+      ]);
   });
 });
 
@@ -184,10 +241,20 @@ describe("documents", () => {
     const own = await documentsWorld();
     const made: string[] = [];
     for (const n of [1, 2, 3])
-      made.unshift((await own.index(`${n}.txt`, n === 2 ? "" : `text ${n}`, n === 3 ? { agent_id: "sales" } : {})).body.id);
+      made.unshift(
+        (
+          await own.index(
+            `${n}.txt`,
+            n === 2 ? "" : `text ${n}`,
+            n === 3 ? { agent_id: "sales" } : {},
+          )
+        ).body.id,
+      );
     const ids = async (query: string): Promise<unknown> => {
       const { status, body } = await own.get(`documents${query}`);
-      return status === 200 ? [body.data.map(({ id }: { id: string }) => id), body.has_more] : [status, body.error.param];
+      return status === 200
+        ? [body.data.map(({ id }: { id: string }) => id), body.has_more]
+        : [status, body.error.param];
     };
     expect(await ids("")).toEqual([made, false]);
     expect(await ids("?limit=2")).toEqual([made.slice(0, 2), true]);
@@ -207,15 +274,31 @@ describe("documents", () => {
   it("are deleted with all of theirs, and indexed anew", async () => {
     const one = word();
     const { body } = await world.index("a.txt", `The ${one}.`);
-    const again = await world.ask(`/v1/knowledge/documents/${body.id}/reindex`, { method: "POST", key: DESK });
+    const again = await world.ask(`/v1/knowledge/documents/${body.id}/reindex`, {
+      method: "POST",
+      key: DESK,
+    });
     expect([again.status, ((await again.json()) as { id: string }).id]).toEqual([202, body.id]);
     expect((await world.get(`documents/${body.id}?wait=25`)).body.status).toBe("ready");
-    const waited = await world.ask(`/v1/knowledge/documents/${body.id}/reindex?wait=25`, { method: "POST", key: DESK });
-    expect([waited.status, ((await waited.json()) as { status: string }).status]).toEqual([200, "ready"]);
+    const waited = await world.ask(`/v1/knowledge/documents/${body.id}/reindex?wait=25`, {
+      method: "POST",
+      key: DESK,
+    });
+    expect([waited.status, ((await waited.json()) as { status: string }).status]).toEqual([
+      200,
+      "ready",
+    ]);
     expect(await world.search(one)).toHaveLength(1);
-    expect((await world.del(`documents/${body.id}`)).body).toEqual({ id: body.id, object: "knowledge.document.deleted", deleted: true });
+    expect((await world.del(`documents/${body.id}`)).body).toEqual({
+      id: body.id,
+      object: "knowledge.document.deleted",
+      deleted: true,
+    });
     expect(await world.search(one)).toEqual([]);
-    expect([(await world.del(`documents/${body.id}`)).status, (await world.get(`documents/${body.id}`)).status]).toEqual([404, 404]);
+    expect([
+      (await world.del(`documents/${body.id}`)).status,
+      (await world.get(`documents/${body.id}`)).status,
+    ]).toEqual([404, 404]);
     expect(existsSync(join(world.dir, ".rouse/knowledge", body.sha256))).toBe(false);
   });
 
@@ -243,7 +326,8 @@ describe("who reaches what", () => {
       (await world.get(`documents/${body.id}`, key)).status,
       (await world.call("/v1/knowledge/search", { query: "x" }, { key })).status,
       (await world.get("formats", key)).status,
-      (await world.ask(`/v1/knowledge/documents/${body.id}/reindex`, { method: "POST", key })).status,
+      (await world.ask(`/v1/knowledge/documents/${body.id}/reindex`, { method: "POST", key }))
+        .status,
       (await world.del(`documents/${body.id}`, key)).status,
     ];
     expect(await statuses(KEY)).toEqual([403, 403, 403, 403, 403, 403, 403]);
@@ -259,7 +343,11 @@ describe("who reaches what", () => {
     const { body } = await world.index("a.txt", text, { external_id: "tenant" });
     expect(await world.search(one, {}, STRANGER)).toEqual([]);
     const same = await world.index("a.txt", text, { external_id: "tenant" }, STRANGER);
-    expect([same.body.duplicate, same.body.version, same.body.id === body.id]).toEqual([false, 1, false]);
+    expect([same.body.duplicate, same.body.version, same.body.id === body.id]).toEqual([
+      false,
+      1,
+      false,
+    ]);
     expect((await world.get(`documents?after=${body.id}`, STRANGER)).status).toBe(400);
     expect((await world.del(`documents/${same.body.id}`, STRANGER)).status).toBe(200);
     expect(await world.search(one)).toHaveLength(1);
@@ -272,43 +360,60 @@ describe("who reaches what", () => {
     const ofBoth = await world.index("all.txt", `The ${all}.`);
     expect([ofSales.body.agent_ids, ofBoth.body.agent_ids]).toEqual([["sales"], []]);
     const seen = async (of: object, key: string) =>
-      (await Promise.all([ops, sales, all].map((one) => world.search(one, of, key)))).map(({ length }) => length);
+      (await Promise.all([ops, sales, all].map((one) => world.search(one, of, key)))).map(
+        ({ length }) => length,
+      );
     expect(await seen({}, SALES)).toEqual([0, 1, 1]);
     expect(await seen({}, DESK)).toEqual([1, 1, 1]);
     expect(await seen({ agent_id: "ops" }, DESK)).toEqual([1, 0, 1]);
     expect(await seen({ agent_id: ["ops", "sales"] }, DESK)).toEqual([1, 1, 1]);
-    expect((await world.call("/v1/knowledge/search", { query: "x", agent_id: "ops" }, { key: SALES })).body.error.code).toBe(
-      "unknown_agent",
-    );
-    expect((await world.upload(formOf("x.txt", "x", { agent_id: ["sales", "ops"] }), SALES)).body.error).toMatchObject({
+    expect(
+      (await world.call("/v1/knowledge/search", { query: "x", agent_id: "ops" }, { key: SALES }))
+        .body.error.code,
+    ).toBe("unknown_agent");
+    expect(
+      (await world.upload(formOf("x.txt", "x", { agent_id: ["sales", "ops"] }), SALES)).body.error,
+    ).toMatchObject({
       code: "unknown_agent",
       param: "agent_id",
     });
     expect((await world.get(`documents/${ofOps.body.id}`, SALES)).status).toBe(404);
-    const listed = (await world.get("documents?limit=100", SALES)).body.data.map(({ id }: { id: string }) => id);
-    expect([listed.includes(ofSales.body.id), listed.includes(ofBoth.body.id), listed.includes(ofOps.body.id)]).toEqual([
-      true,
-      true,
-      false,
-    ]);
+    const listed = (await world.get("documents?limit=100", SALES)).body.data.map(
+      ({ id }: { id: string }) => id,
+    );
+    expect([
+      listed.includes(ofSales.body.id),
+      listed.includes(ofBoth.body.id),
+      listed.includes(ofOps.body.id),
+    ]).toEqual([true, true, false]);
     expect((await world.del(`documents/${ofOps.body.id}`, SALES)).status).toBe(404);
-    expect((await world.del(`documents/${ofBoth.body.id}`, SALES)).body.error.code).toBe("document_shared");
+    expect((await world.del(`documents/${ofBoth.body.id}`, SALES)).body.error.code).toBe(
+      "document_shared",
+    );
     expect((await world.del(`documents/${ofSales.body.id}`, SALES)).status).toBe(200);
   });
 
-  it("a key for one agent leaves the documents of others alone, whatever it uploads", () => expectOwnership(world, word));
+  it("a key for one agent leaves the documents of others alone, whatever it uploads", () =>
+    expectOwnership(world, word));
 
   it("a document that names no agents follows its key's agents", async () => {
     const key = "rk_moving-key-0123456789-0123456789";
     const scopes = ["knowledge:read", "knowledge:write"];
     const config = (agents: string[]) => ({ id: "moving", key, tenant: "moving", agents, scopes });
-    const own = await documentsWorld({ keys: [config(["sales"]), { id: "all", key: `${key}-all`, tenant: "moving", scopes }] });
+    const own = await documentsWorld({
+      keys: [config(["sales"]), { id: "all", key: `${key}-all`, tenant: "moving", scopes }],
+    });
     await own.index("a.txt", "The walrus.", {}, key);
-    const opsSees = async () => (await own.search("walrus", { agent_id: "ops" }, `${key}-all`)).length;
+    const opsSees = async () =>
+      (await own.search("walrus", { agent_id: "ops" }, `${key}-all`)).length;
     expect(await opsSees()).toBe(0);
     const { readFileSync } = await import("node:fs");
-    const file = JSON.parse(readFileSync(join(own.dir, "rouse.json5"), "utf8")) as { platform: { apiKeys: { id: string }[] } };
-    file.platform.apiKeys = file.platform.apiKeys.map((one) => (one.id === "moving" ? config(["sales", "ops"]) : one));
+    const file = JSON.parse(readFileSync(join(own.dir, "rouse.json5"), "utf8")) as {
+      platform: { apiKeys: { id: string }[] };
+    };
+    file.platform.apiKeys = file.platform.apiKeys.map((one) =>
+      one.id === "moving" ? config(["sales", "ops"]) : one,
+    );
     own.write("rouse.json5", file);
     expect(await own.gateway.reload()).toMatchObject({ ok: true });
     expect(await opsSees()).toBe(1);

@@ -4,7 +4,10 @@ import { startModel, type Model } from "./model.ts";
 import { platformWorld, type PlatformWorld } from "./world.ts";
 
 /** In dollars for a million tokens. */
-const PRICES = { "local/big": { input: 2, cachedInput: 0.5, output: 8 }, "second/small": { input: 1, output: 3 } };
+const PRICES = {
+  "local/big": { input: 2, cachedInput: 0.5, output: 8 },
+  "second/small": { input: 1, output: 3 },
+};
 
 interface Counted {
   model: string;
@@ -27,7 +30,12 @@ afterEach(async () => {
 async function startCounting(name: string, own?: Model): Promise<Model> {
   const server = own ?? (await startModel());
   server.says = ({ body }, call) => {
-    const one = { model: `${name}/${body.model}`, input: 1000 + 137 * call, cached: call % 2 === 0 ? 0 : 400, output: 50 + 31 * call };
+    const one = {
+      model: `${name}/${body.model}`,
+      input: 1000 + 137 * call,
+      cached: call % 2 === 0 ? 0 : 400,
+      output: 50 + 31 * call,
+    };
     counted.push(one);
     const { input, cached, output } = one;
     return {
@@ -44,17 +52,42 @@ async function startCounting(name: string, own?: Model): Promise<Model> {
 }
 
 async function start(): Promise<void> {
-  servers = [await startCounting("local"), await startCounting("second"), await startCounting("free")];
-  const [local, second, free] = servers.map(({ url }) => ({ type: "openai-compatible", baseUrl: url, apiKey: "provider-key-0123456789" }));
+  servers = [
+    await startCounting("local"),
+    await startCounting("second"),
+    await startCounting("free"),
+  ];
+  const [local, second, free] = servers.map(({ url }) => ({
+    type: "openai-compatible",
+    baseUrl: url,
+    apiKey: "provider-key-0123456789",
+  }));
   world = await platformWorld({
-    agents: [{ id: "ops" }, { id: "sales", model: "second/small" }, { id: "lab", model: "free/unpriced" }],
+    agents: [
+      { id: "ops" },
+      { id: "sales", model: "second/small" },
+      { id: "lab", model: "free/unpriced" },
+    ],
     config: {
       models: { providers: { local, second, free }, prices: PRICES },
       hooks: {
         enabled: true,
         mappings: [
-          { id: "shop", match: { path: "shop" }, messageTemplate: "order", wakeMode: "next-heartbeat", deliver: false },
-          { id: "lab", match: { path: "lab" }, messageTemplate: "sample", agentId: "lab", wakeMode: "next-heartbeat", deliver: false },
+          {
+            id: "shop",
+            match: { path: "shop" },
+            messageTemplate: "order",
+            wakeMode: "next-heartbeat",
+            deliver: false,
+          },
+          {
+            id: "lab",
+            match: { path: "lab" },
+            messageTemplate: "sample",
+            agentId: "lab",
+            wakeMode: "next-heartbeat",
+            deliver: false,
+          },
         ],
       },
     },
@@ -63,8 +96,15 @@ async function start(): Promise<void> {
 
 const cost = (calls: readonly Counted[]): number =>
   calls.reduce((sum, { model, input, cached, output }) => {
-    const price: { input: number; cachedInput?: number; output: number } = PRICES[model as keyof typeof PRICES];
-    return sum + ((input - cached) * price.input + cached * (price.cachedInput ?? price.input) + output * price.output) / 1e6;
+    const price: { input: number; cachedInput?: number; output: number } =
+      PRICES[model as keyof typeof PRICES];
+    return (
+      sum +
+      ((input - cached) * price.input +
+        cached * (price.cachedInput ?? price.input) +
+        output * price.output) /
+        1e6
+    );
   }, 0);
 const sum = (calls: readonly Counted[], name: "input" | "cached" | "output"): number =>
   calls.reduce((total, call) => total + call[name], 0);
@@ -76,7 +116,10 @@ const rowOf = (key: string, calls: readonly Counted[], unpricedRuns = 0) => ({
   cachedInputTokens: sum(calls, "cached"),
   cacheWriteTokens: 0,
   outputTokens: sum(calls, "output"),
-  costUsd: unpricedRuns === calls.length ? null : expect.closeTo(cost(calls.filter(({ model }) => model in PRICES)), 8),
+  costUsd:
+    unpricedRuns === calls.length
+      ? null
+      : expect.closeTo(cost(calls.filter(({ model }) => model in PRICES)), 8),
   unpricedRuns,
 });
 
@@ -92,7 +135,9 @@ async function work(): Promise<void> {
   }
   await world.until(async () => {
     const { runs } = (await world.admin("/admin/v1/runs")).body;
-    return runs.length === 10 && runs.every((run: { endedAt: string | null }) => run.endedAt !== null);
+    return (
+      runs.length === 10 && runs.every((run: { endedAt: string | null }) => run.endedAt !== null)
+    );
   });
 }
 
@@ -104,7 +149,11 @@ it("`rouse usage`, its route and the metrics agree with what the providers count
   const usage = async (by: string) => (await world.admin(`/admin/v1/usage?by=${by}&since=1h`)).body;
 
   const byModel = await usage("model");
-  expect(byModel.rows).toEqual([rowOf("local/big", big), rowOf("second/small", small), rowOf("free/unpriced", unpriced, 2)]);
+  expect(byModel.rows).toEqual([
+    rowOf("local/big", big),
+    rowOf("second/small", small),
+    rowOf("free/unpriced", unpriced, 2),
+  ]);
   expect(byModel.total).toEqual(rowOf("total", counted, 2));
   const byAgent = await usage("agent");
   expect(byAgent.rows.map(({ key, runs }: { key: string; runs: number }) => [key, runs])).toEqual([
@@ -113,7 +162,9 @@ it("`rouse usage`, its route and the metrics agree with what the providers count
     ["lab", 2],
   ]);
   const byMapping = await usage("mapping");
-  expect(byMapping.rows.map(({ key, runs }: { key: string; runs: number }) => [key, runs]).toSorted()).toEqual([
+  expect(
+    byMapping.rows.map(({ key, runs }: { key: string; runs: number }) => [key, runs]).toSorted(),
+  ).toEqual([
     ["(api)", 5],
     ["lab", 2],
     ["shop", 3],
@@ -125,18 +176,30 @@ it("`rouse usage`, its route and the metrics agree with what the providers count
   expect((await world.admin("/admin/v1/usage?by=hour")).status).toBe(400);
 
   const metrics = await (
-    await fetch(`${world.url}/metrics`, { headers: { authorization: `Bearer ${world.gateway.operatorToken}` } })
+    await fetch(`${world.url}/metrics`, {
+      headers: { authorization: `Bearer ${world.gateway.operatorToken}` },
+    })
   ).text();
   const series = (name: string, labels: Record<string, string>): number =>
     metrics
       .split("\n")
-      .filter((line) => line.startsWith(`${name}{`) && Object.entries(labels).every(([key, value]) => line.includes(`${key}="${value}"`)))
+      .filter(
+        (line) =>
+          line.startsWith(`${name}{`) &&
+          Object.entries(labels).every(([key, value]) => line.includes(`${key}="${value}"`)),
+      )
       .reduce((total, line) => total + Number(line.split(" ").at(-1)), 0);
-  for (const kind of ["input", "output"] as const) expect(series("rouse_tokens_total", { model: "local/big", kind })).toBe(sum(big, kind));
-  expect(series("rouse_tokens_total", { model: "local/big", kind: "cached_input" })).toBe(sum(big, "cached"));
+  for (const kind of ["input", "output"] as const)
+    expect(series("rouse_tokens_total", { model: "local/big", kind })).toBe(sum(big, kind));
+  expect(series("rouse_tokens_total", { model: "local/big", kind: "cached_input" })).toBe(
+    sum(big, "cached"),
+  );
   expect(series("rouse_cost_usd_total", { agent: "ops" })).toBeCloseTo(cost(big), 8);
   expect(series("rouse_cost_usd_total", { agent: "ops", mapping: "shop" })).toBeGreaterThan(0);
-  expect([series("rouse_cost_usd_total", { agent: "lab" }), series("rouse_unpriced_runs_total", { mapping: "lab" })]).toEqual([0, 2]);
+  expect([
+    series("rouse_cost_usd_total", { agent: "lab" }),
+    series("rouse_unpriced_runs_total", { mapping: "lab" }),
+  ]).toEqual([0, 2]);
 });
 
 it("`rouse usage` and `rouse runs show` print costs, and say where one is unknown", async () => {
@@ -160,7 +223,8 @@ it("`rouse usage` and `rouse runs show` print costs, and say where one is unknow
   expect([json.by, json.total]).toEqual(["day", rowOf("total", counted, 2)]);
 
   const { runs } = (await world.admin("/admin/v1/runs")).body;
-  const idOf = (model: string): string => runs.find((run: { model: string }) => run.model === model).id;
+  const idOf = (model: string): string =>
+    runs.find((run: { model: string }) => run.model === model).id;
   expect((await rouse("runs", "show", idOf("local/big"))).out).toMatch(/^cost +\$0\.\d{4}$/m);
   expect((await rouse("runs", "show", idOf("free/unpriced"))).out).toMatch(/^cost +unknown$/m);
   await cli.close();

@@ -6,7 +6,12 @@ import { eventsOf, OTHER_KEY, platformWorld, USER, type PlatformWorld } from "./
 let world: PlatformWorld;
 afterEach(() => world?.close());
 
-const ERROR = { message: expect.any(String), type: expect.any(String), param: null, code: expect.any(String) };
+const ERROR = {
+  message: expect.any(String),
+  type: expect.any(String),
+  param: null,
+  code: expect.any(String),
+};
 
 /** The runs that were made, newest first. */
 const runs = async () => (await world.admin("/admin/v1/runs")).body.runs;
@@ -14,18 +19,37 @@ const runs = async () => (await world.admin("/admin/v1/runs")).body.runs;
 describe("1. the chunks of a stream", () => {
   it("have a role at once, an index and a reason everywhere, and the usage and [DONE] at the end", async () => {
     world = await platformWorld();
-    const { headers, text } = await world.chat({ stream: true, stream_options: { include_usage: true } });
+    const { headers, text } = await world.chat({
+      stream: true,
+      stream_options: { include_usage: true },
+    });
     expect(headers.get("content-type")).toContain("text/event-stream");
     const events = eventsOf(text);
-    expect(events[0].choices).toEqual([{ index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }]);
-    expect(events.slice(1, 3).map((event) => event.choices[0].delta)).toEqual([{ content: "fi" }, { content: "ne" }]);
-    expect(events[3].choices).toEqual([{ index: 0, delta: {}, logprobs: null, finish_reason: "stop" }]);
-    expect(events[4]).toMatchObject({ choices: [], usage: { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 } });
+    expect(events[0].choices).toEqual([
+      { index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null },
+    ]);
+    expect(events.slice(1, 3).map((event) => event.choices[0].delta)).toEqual([
+      { content: "fi" },
+      { content: "ne" },
+    ]);
+    expect(events[3].choices).toEqual([
+      { index: 0, delta: {}, logprobs: null, finish_reason: "stop" },
+    ]);
+    expect(events[4]).toMatchObject({
+      choices: [],
+      usage: { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 },
+    });
     expect(events[5]).toBe("data: [DONE]");
     expect(events).toHaveLength(6);
     for (const event of events.slice(0, 5)) {
-      expect(event).toMatchObject({ id: events[0].id, object: "chat.completion.chunk", model: "ops", created: events[0].created });
-      for (const choice of event.choices) expect(choice).toMatchObject({ index: 0, finish_reason: choice.finish_reason });
+      expect(event).toMatchObject({
+        id: events[0].id,
+        object: "chat.completion.chunk",
+        model: "ops",
+        created: events[0].created,
+      });
+      for (const choice of event.choices)
+        expect(choice).toMatchObject({ index: 0, finish_reason: choice.finish_reason });
     }
   });
 
@@ -56,7 +80,9 @@ describe("2. what else is on a stream", () => {
   it("is data without names alone; keep-alive is a comment", async () => {
     world = await platformWorld();
     const { text } = await world.chat({ stream: true });
-    expect(text.split("\n").filter((line) => line !== "" && !line.startsWith("data: "))).toEqual([]);
+    expect(text.split("\n").filter((line) => line !== "" && !line.startsWith("data: "))).toEqual(
+      [],
+    );
   });
 
   it("is a comment every 15 seconds while nothing is said", async () => {
@@ -71,10 +97,18 @@ describe("2. what else is on a stream", () => {
       listen: () => () => void left++,
       whenOver: () => undefined,
     };
-    const stream = streamTurn(turn, { begin: () => "begun\n\n", text: (text) => text, end: () => "", failed: () => "" }, 5);
+    const stream = streamTurn(
+      turn,
+      { begin: () => "begun\n\n", text: (text) => text, end: () => "", failed: () => "" },
+      5,
+    );
     const reader = stream.getReader();
     const read = async () => new TextDecoder().decode((await reader.read()).value);
-    expect([await read(), await read(), await read()]).toEqual(["begun\n\n", ": keep-alive\n\n", ": keep-alive\n\n"]);
+    expect([await read(), await read(), await read()]).toEqual([
+      "begun\n\n",
+      ": keep-alive\n\n",
+      ": keep-alive\n\n",
+    ]);
     await reader.cancel();
     expect(left).toBe(1);
   });
@@ -98,13 +132,17 @@ describe("3. a failure", () => {
     world.model.says = () => ({ status: 500 });
     for (const stream of [true, false]) {
       const { status, body } = await world.chat({ stream });
-      expect([status, body]).toEqual([502, { error: { ...ERROR, type: "upstream_error", code: "upstream_error" } }]);
+      expect([status, body]).toEqual([
+        502,
+        { error: { ...ERROR, type: "upstream_error", code: "upstream_error" } },
+      ]);
     }
   });
 });
 
 describe("4. errors", () => {
-  const post = (body: string, headers: Record<string, string> = {}) => world.call("/v1/chat/completions", body, headers);
+  const post = (body: string, headers: Record<string, string> = {}) =>
+    world.call("/v1/chat/completions", body, headers);
 
   it("have all four members, as JSON, whatever is wrong", async () => {
     world = await platformWorld({ platform: { maxBodyBytes: 5000 } });
@@ -120,7 +158,11 @@ describe("4. errors", () => {
       [405, "method_not_allowed", await world.call("/v1/models", {})],
       [413, "body_too_large", await post(JSON.stringify({ model: "x".repeat(6000) }))],
       [415, "unsupported_media_type", await post("{}", { "content-type": "text/plain" })],
-      [415, "unsupported_media_type", await post("a=b", { "content-type": "application/x-www-form-urlencoded" })],
+      [
+        415,
+        "unsupported_media_type",
+        await post("a=b", { "content-type": "application/x-www-form-urlencoded" }),
+      ],
       [415, "unsupported_media_type", await post("{}", { "content-encoding": "gzip" })],
     ];
     for (const [status, code, found] of tried) {
@@ -133,7 +175,9 @@ describe("4. errors", () => {
     const get = await world.ask("/v1/chat/completions");
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
     expect(await get.json()).toEqual({ error: { ...ERROR, code: "method_not_allowed" } });
-    expect((await world.ask("/v1/agents", { method: "DELETE" })).headers.get("allow")).toBe("GET, HEAD");
+    expect((await world.ask("/v1/agents", { method: "DELETE" })).headers.get("allow")).toBe(
+      "GET, HEAD",
+    );
   });
 
   it("do not come from a body without a content type, which is JSON", async () => {
@@ -148,7 +192,10 @@ describe("4. errors", () => {
     const never = gate();
     world.model.says = () => ({ text: ["x"], wait: () => never.passed });
     const { status, body } = await world.chat();
-    expect([status, body]).toEqual([504, { error: { ...ERROR, type: "timeout", code: "timeout" } }]);
+    expect([status, body]).toEqual([
+      504,
+      { error: { ...ERROR, type: "timeout", code: "timeout" } },
+    ]);
     expect((await runs())[0].status).toBe("timed_out");
     never.open();
   });
@@ -161,7 +208,9 @@ describe("5. streaming", () => {
   ])("is not decided by Accept (%s)", async (accept, stream) => {
     world = await platformWorld();
     const { headers } = await world.chat({ stream }, { accept });
-    expect(headers.get("content-type")).toContain(stream ? "text/event-stream" : "application/json");
+    expect(headers.get("content-type")).toContain(
+      stream ? "text/event-stream" : "application/json",
+    );
   });
 });
 
@@ -205,7 +254,12 @@ describe("6. repeats", () => {
     world.model.says = () => ({ text: ["one"], wait: () => held.passed });
     const abort = new AbortController();
     const init = { method: "POST", signal: abort.signal, headers: { "x-session-id": "s" } };
-    const gone = world.ask("/v1/chat/completions", { ...init, body: JSON.stringify({ model: "ops", messages: USER }) }).catch(() => "gone");
+    const gone = world
+      .ask("/v1/chat/completions", {
+        ...init,
+        body: JSON.stringify({ model: "ops", messages: USER }),
+      })
+      .catch(() => "gone");
     await world.until(async () => world.model.asked.length === 1);
     abort.abort();
     expect(await gone).toBe("gone");
@@ -233,12 +287,17 @@ describe("6. repeats", () => {
     expect(again.text).toContain("[DONE]");
     expect(eventsOf(again.text)[0].id).toBe(eventsOf(streamed.text)[0].id);
     const other = await world.chat({ seed: 1 }, headers);
-    expect([other.status, other.body.error.code, other.headers.get("x-should-retry")]).toEqual([409, "idempotency_conflict", "false"]);
+    expect([other.status, other.body.error.code, other.headers.get("x-should-retry")]).toEqual([
+      409,
+      "idempotency_conflict",
+      "false",
+    ]);
   });
 
   it("with an Idempotency-Key try again after a failure", async () => {
     world = await platformWorld();
-    world.model.says = (_asked, call) => (call < 3 ? { status: 500, headers: { "retry-after": "0" } } : { text: ["well"] });
+    world.model.says = (_asked, call) =>
+      call < 3 ? { status: 500, headers: { "retry-after": "0" } } : { text: ["well"] };
     const headers = { "idempotency-key": "k1" };
     expect((await world.chat({}, headers)).status).toBe(502);
     expect((await world.chat({}, headers)).body.choices[0].message.content).toBe("well");
@@ -259,26 +318,39 @@ describe("6. repeats", () => {
     const key = "rk_slow-0123456789";
     expect((await world.chat({}, { key })).status).toBe(200);
     const limited = await world.chat({}, { key });
-    expect([limited.status, limited.body.error.code, Number(limited.headers.get("retry-after")) > 50]).toEqual([
-      429,
-      "rate_limit_exceeded",
-      true,
-    ]);
+    expect([
+      limited.status,
+      limited.body.error.code,
+      Number(limited.headers.get("retry-after")) > 50,
+    ]).toEqual([429, "rate_limit_exceeded", true]);
     const held = gate();
     world.model.says = () => ({ text: ["one"], wait: () => held.passed });
     const first = world.chat();
     await world.until(async () => world.model.asked.length === 2);
     const full = await world.chat();
-    expect([full.status, full.body.error.code, full.headers.get("retry-after")]).toEqual([503, "overloaded", "2"]);
+    expect([full.status, full.body.error.code, full.headers.get("retry-after")]).toEqual([
+      503,
+      "overloaded",
+      "2",
+    ]);
     held.open();
     expect((await first).status).toBe(200);
   });
 });
 
 describe("7. when a caller hangs up", () => {
-  const hangUp = async (body: object, headers: Record<string, string>, when: () => Promise<unknown>): Promise<void> => {
+  const hangUp = async (
+    body: object,
+    headers: Record<string, string>,
+    when: () => Promise<unknown>,
+  ): Promise<void> => {
     const abort = new AbortController();
-    const init = { method: "POST", signal: abort.signal, headers, body: JSON.stringify({ model: "ops", messages: USER, ...body }) };
+    const init = {
+      method: "POST",
+      signal: abort.signal,
+      headers,
+      body: JSON.stringify({ model: "ops", messages: USER, ...body }),
+    };
     const asked = world
       .ask("/v1/chat/completions", init)
       .then((response) => response.text())
@@ -291,11 +363,20 @@ describe("7. when a caller hangs up", () => {
   it.each([true, false])("one shot is stopped (stream: %s)", async (stream) => {
     world = await platformWorld();
     const held = gate();
-    world.model.says = () => ({ text: ["one", "two"], wait: (piece) => (stream && piece === 0 ? Promise.resolve() : held.passed) });
+    world.model.says = () => ({
+      text: ["one", "two"],
+      wait: (piece) => (stream && piece === 0 ? Promise.resolve() : held.passed),
+    });
     await hangUp({ stream }, {}, () => world.until(async () => world.model.asked.length === 1));
     await world.until(async () => world.model.asked[0]?.gone.aborted);
-    const run = await world.until(async () => (await runs()).find((found: { endedAt: unknown }) => found.endedAt !== null));
-    expect(run).toMatchObject({ kind: "api", status: "cancelled", error: { message: "the caller hung up" } });
+    const run = await world.until(async () =>
+      (await runs()).find((found: { endedAt: unknown }) => found.endedAt !== null),
+    );
+    expect(run).toMatchObject({
+      kind: "api",
+      status: "cancelled",
+      error: { message: "the caller hung up" },
+    });
     held.open();
   });
 
@@ -303,12 +384,16 @@ describe("7. when a caller hangs up", () => {
     world = await platformWorld();
     const held = gate();
     world.model.says = () => ({ text: ["one", "two"], wait: () => held.passed });
-    await hangUp({ stream }, { "x-session-id": "s" }, () => world.until(async () => world.model.asked.length === 1));
+    await hangUp({ stream }, { "x-session-id": "s" }, () =>
+      world.until(async () => world.model.asked.length === 1),
+    );
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(world.model.asked[0]?.gone.aborted).toBe(false);
     held.open();
     await world.until(async () => (await runs())[0].status === "succeeded");
-    const { body } = await world.admin("/admin/v1/sessions/show?origin=api&agent=ops&key=api:web:ops:s");
+    const { body } = await world.admin(
+      "/admin/v1/sessions/show?origin=api&agent=ops&key=api:web:ops:s",
+    );
     expect(body.turns).toHaveLength(1);
   });
 
@@ -316,7 +401,9 @@ describe("7. when a caller hangs up", () => {
     world = await platformWorld();
     const held = gate();
     world.model.says = () => ({ text: ["one"], wait: () => held.passed });
-    const second = world.until(async () => world.model.asked.length === 1).then(() => world.chat({}, { "x-stainless-retry-count": "1" }));
+    const second = world
+      .until(async () => world.model.asked.length === 1)
+      .then(() => world.chat({}, { "x-stainless-retry-count": "1" }));
     await hangUp({}, {}, async () => {
       await world.until(async () => world.model.asked.length === 1);
       await new Promise((resolve) => setTimeout(resolve, 150));

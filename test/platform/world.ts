@@ -45,14 +45,25 @@ export const documentedFetch: typeof fetch = async (input, init) => {
   const { pathname } = new URL(input instanceof Request ? input.url : input);
   const method = init?.method ?? (input instanceof Request ? input.method : "GET");
   const isJson = response.headers.get("content-type")?.includes("json") ?? false;
-  if (isJson && method !== "HEAD") expectDocumented(method, pathname, response.status, await response.clone().json());
+  if (isJson && method !== "HEAD")
+    expectDocumented(method, pathname, response.status, await response.clone().json());
   return response;
 };
 
 /** A gateway with an agent `ops` on a model of its own, and a key for it. */
 export async function platformWorld(options: Options = {}): Promise<PlatformWorld> {
   const model = await startModel();
-  const { config = {}, platform = {}, keys = [], agents, providers = {}, timeoutSeconds = 20, contextTokens, images, ...rest } = options;
+  const {
+    config = {},
+    platform = {},
+    keys = [],
+    agents,
+    providers = {},
+    timeoutSeconds = 20,
+    contextTokens,
+    images,
+    ...rest
+  } = options;
   const provider = {
     type: "openai-compatible",
     baseUrl: model.url,
@@ -67,11 +78,19 @@ export async function platformWorld(options: Options = {}): Promise<PlatformWorl
       agents: {
         defaults: { model: "local/big", heartbeat: { every: 0 }, timeoutSeconds },
         list: agents ?? [
-          { id: "ops", name: "Operations", description: "Watches the shop.", instructions: "OWN-INSTRUCTIONS" },
+          {
+            id: "ops",
+            name: "Operations",
+            description: "Watches the shop.",
+            instructions: "OWN-INSTRUCTIONS",
+          },
           { id: "sales" },
         ],
       },
-      platform: { apiKeys: [{ id: "web", key: KEY }, { id: "other", key: OTHER_KEY }, ...keys], ...platform },
+      platform: {
+        apiKeys: [{ id: "web", key: KEY }, { id: "other", key: OTHER_KEY }, ...keys],
+        ...platform,
+      },
       ...config,
     },
   });
@@ -88,7 +107,10 @@ export async function platformWorld(options: Options = {}): Promise<PlatformWorl
   const call: PlatformWorld["call"] = async (path, body, headers = {}) => {
     const { key = KEY, ...more } = headers;
     const init = { method: "POST", key, headers: { "content-type": "application/json", ...more } };
-    const response = await ask(path, { ...init, body: typeof body === "string" ? body : JSON.stringify(body) });
+    const response = await ask(path, {
+      ...init,
+      body: typeof body === "string" ? body : JSON.stringify(body),
+    });
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json") ?? false;
     const parsed: unknown = isJson ? JSON.parse(text) : undefined;
@@ -99,7 +121,8 @@ export async function platformWorld(options: Options = {}): Promise<PlatformWorl
     model,
     ask,
     call,
-    chat: (body = {}, headers = {}) => call("/v1/chat/completions", { model: "ops", messages: USER, ...body }, headers),
+    chat: (body = {}, headers = {}) =>
+      call("/v1/chat/completions", { model: "ops", messages: USER, ...body }, headers),
     async close() {
       await world.stop();
       await model.close();

@@ -12,14 +12,23 @@ async function open(): Promise<{ channel: Channel; printed: string[] }> {
 
 testChannel("console", async () => {
   const { channel, printed } = await open();
-  const sent = () => printed.map((text) => ({ to: /── reply to (.*) ──/.exec(text)?.[1] ?? "", text }));
-  return { channel, to: "terminal", malformed: ["two\nlines", "x".repeat(101), "bell\u0007"], sent };
+  const sent = () =>
+    printed.map((text) => ({ to: /── reply to (.*) ──/.exec(text)?.[1] ?? "", text }));
+  return {
+    channel,
+    to: "terminal",
+    malformed: ["two\nlines", "x".repeat(101), "bell\u0007"],
+    sent,
+  };
 });
 
 describe("the console", () => {
   it("shows control characters instead of sending them to the terminal", async () => {
     const { channel, printed } = await open();
-    await channel.send({ to: "terminal", text: "a\u001b]0;owned\u0007b\r\nc\u009bd\te", idempotencyKey: "k" }, AbortSignal.timeout(1000));
+    await channel.send(
+      { to: "terminal", text: "a\u001b]0;owned\u0007b\r\nc\u009bd\te", idempotencyKey: "k" },
+      AbortSignal.timeout(1000),
+    );
     expect(printed).toEqual(["\n── reply to terminal ──\na\\x1b]0;owned\\x07b\nc\\x9bd\te\n"]);
   });
 });

@@ -11,7 +11,9 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const PAGE = readFileSync(join(ROOT, "docs/plugins.md"), "utf8");
 /** The page's files by their names. */
 const FILES = Object.fromEntries(
-  [...PAGE.matchAll(/```ts\n(\/\/ (\S+)\n[^]*?)```/g)].map(([, text = "", name = ""]) => [name, text] as const),
+  [...PAGE.matchAll(/```ts\n(\/\/ (\S+)\n[^]*?)```/g)].map(
+    ([, text = "", name = ""]) => [name, text] as const,
+  ),
 );
 const CODE = FILES["plugins/acme.ts"] ?? "";
 
@@ -26,29 +28,49 @@ async function bodyOf(request: IncomingMessage): Promise<{ text: string }> {
   return JSON.parse(text) as { text: string };
 }
 
-const STATUS: Partial<Record<Fault, number>> = { "rate-limited": 429, unavailable: 503, "bad-credential": 401, "no-such-recipient": 404 };
+const STATUS: Partial<Record<Fault, number>> = {
+  "rate-limited": 429,
+  unavailable: 503,
+  "bad-credential": 401,
+  "no-such-recipient": 404,
+};
 
 /** The far side of the page's plugin. */
-async function acmeServer(): Promise<{ server: Server; url: string; arrived: Message[]; fail: (fault: Fault) => void }> {
+async function acmeServer(): Promise<{
+  server: Server;
+  url: string;
+  arrived: Message[];
+  fail: (fault: Fault) => void;
+}> {
   const arrived: Message[] = [];
   let fault: Fault | undefined;
   const server = createServer((request, response) => {
     if (fault === "hang") return;
     if (fault === "cut-connection") return void request.socket.destroy();
-    if (fault !== undefined) return void response.writeHead(STATUS[fault] ?? 500, { "retry-after": "2" }).end("quotes body-mark-7f3a");
+    if (fault !== undefined)
+      return void response
+        .writeHead(STATUS[fault] ?? 500, { "retry-after": "2" })
+        .end("quotes body-mark-7f3a");
     void bodyOf(request).then(({ text }) => {
       arrived.push({ to: request.url?.split("/")[2] ?? "", text });
       response.end(JSON.stringify({ id: String(arrived.length) }));
     });
   });
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, arrived, fail: (next) => void (fault = next) };
+  return {
+    server,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    arrived,
+    fail: (next) => void (fault = next),
+  };
 }
 
 testChannel("of the page", async () => {
   const { server, url, arrived, fail } = await acmeServer();
   const { dir } = userFolder({ "plugins/acme.ts": CODE });
-  const { channels, issues } = await load(dir, { channels: { acme: { token: "token-4711", apiUrl: url, defaultTo: "ops" } } });
+  const { channels, issues } = await load(dir, {
+    channels: { acme: { token: "token-4711", apiUrl: url, defaultTo: "ops" } },
+  });
   expect(issues).toEqual([]);
   const channel = channels.get("acme")?.channel;
   if (!channel) throw new Error("the page's plugin is not there");
@@ -79,20 +101,42 @@ it("each plugin of the page is taken over, and offers what the page says", async
   expect(issues).toEqual([]);
   const users = plugins.filter(({ origin }) => origin !== "rouse");
   expect(users.filter(({ configured }) => !configured)).toEqual([]);
-  expect(users.map(({ id }) => id).toSorted()).toEqual(["acme", "box", "crm", "hello", "kinds", "knock", "seal", "shop", "vault"]);
+  expect(users.map(({ id }) => id).toSorted()).toEqual([
+    "acme",
+    "box",
+    "crm",
+    "hello",
+    "kinds",
+    "knock",
+    "seal",
+    "shop",
+    "vault",
+  ]);
   expect(channels.loaded.map(({ id }) => id)).toEqual(["acme", "knock"]);
   expect(offers.sources.map(({ plugin }) => plugin)).toEqual(["box"]);
   expect(offers.tools[0]?.value.map(({ name }) => name)).toEqual(["lookup"]);
   expect(offers.context[0]?.plugin).toBe("crm");
-  const answer = await offers.routes[0]?.value.fetch(new Request("http://127.0.0.1/plugins/hello/x"));
+  const answer = await offers.routes[0]?.value.fetch(
+    new Request("http://127.0.0.1/plugins/hello/x"),
+  );
   expect(await answer?.json()).toEqual({ path: "/plugins/hello/x" });
-  expect([[...offers.schemes.keys()], [...offers.transforms.keys()]]).toEqual([["wax-seal"], ["seal/shorten"]]);
+  expect([[...offers.schemes.keys()], [...offers.transforms.keys()]]).toEqual([
+    ["wax-seal"],
+    ["seal/shorten"],
+  ]);
   expect(offers.stores.flatMap(({ value }) => value.protocols)).toEqual(["vault"]);
   const [provider] = offers.providers;
-  expect(provider?.value.check?.({ name: "house", headers: {} })).toEqual([{ field: "baseUrl", message: "is required" }]);
-  const model = await provider?.value.create({ name: "house", baseUrl: "http://127.0.0.1:9", headers: {} }, { fetch });
+  expect(provider?.value.check?.({ name: "house", headers: {} })).toEqual([
+    { field: "baseUrl", message: "is required" },
+  ]);
+  const model = await provider?.value.create(
+    { name: "house", baseUrl: "http://127.0.0.1:9", headers: {} },
+    { fetch },
+  );
   expect(model?.("small")).toMatchObject({ modelId: "small" });
-  const { default: extract } = (await import(offers.extractors[0]?.value.module ?? "")) as { default: Extract };
+  const { default: extract } = (await import(offers.extractors[0]?.value.module ?? "")) as {
+    default: Extract;
+  };
   const { blocks } = await extract({ bytes: Buffer.from("a\nb"), filename: "x.log" });
   expect([...blocks]).toEqual([{ text: "a" }, { text: "b" }]);
 });

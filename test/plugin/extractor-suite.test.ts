@@ -13,7 +13,11 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 writeFileSync(join(folder, "log.ts"), reader);
 
 testExtractor("of the page", {
-  extractor: { extensions: ["log"], mediaTypes: ["text/x-log"], module: pathToFileURL(join(folder, "log.ts")).href },
+  extractor: {
+    extensions: ["log"],
+    mediaTypes: ["text/x-log"],
+    module: pathToFileURL(join(folder, "log.ts")).href,
+  },
   samples: [
     {
       filename: "x.log",

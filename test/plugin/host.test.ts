@@ -33,9 +33,19 @@ describe("where plugins come from", () => {
     expect(channels.fallback?.id).toBe("console");
     expect(channels.resolve("wa")).toEqual({ id: "whatsapp", loaded: false });
     expect(channels.resolve("msteams")).toEqual({ id: "msteams", loaded: false });
-    expect(plugins).toContainEqual({ id: "console", origin: "rouse", channel: true, configured: true });
+    expect(plugins).toContainEqual({
+      id: "console",
+      origin: "rouse",
+      channel: true,
+      configured: true,
+    });
     expect(
-      await channels.get("console")?.channel.send({ ...message, to: "terminal", text: "the reply" }, AbortSignal.timeout(1000)),
+      await channels
+        .get("console")
+        ?.channel.send(
+          { ...message, to: "terminal", text: "the reply" },
+          AbortSignal.timeout(1000),
+        ),
     ).toEqual({ status: "sent" });
     expect(printed.join("")).toContain("terminal");
     expect(printed.join("")).toContain("the reply");
@@ -66,7 +76,9 @@ describe("where plugins come from", () => {
     };
     const { channels, plugins, issues, warnings, files } = await load(dir, config);
     expect([issues, warnings]).toEqual([[], []]);
-    expect(plugins.filter((plugin) => plugin.configured).map(({ id, origin }) => [id, origin])).toEqual([
+    expect(
+      plugins.filter((plugin) => plugin.configured).map(({ id, origin }) => [id, origin]),
+    ).toEqual([
       ["acme", "plugins/acme"],
       ["single", "plugins/single.ts"],
       ["third", "elsewhere/third.ts"],
@@ -100,7 +112,12 @@ describe("where plugins come from", () => {
     // In a process of its own: the test runner has its own way with imports.
     const out = execFileSync(
       process.execPath,
-      ["--conditions=rouse-source", "--disable-warning=ExperimentalWarning", join(dir, "run.ts"), resolve(import.meta.dirname, "../..")],
+      [
+        "--conditions=rouse-source",
+        "--disable-warning=ExperimentalWarning",
+        join(dir, "run.ts"),
+        resolve(import.meta.dirname, "../.."),
+      ],
       { encoding: "utf8" },
     );
     expect(JSON.parse(out)).toEqual(["before", 2, true, "after it"]);
@@ -111,13 +128,19 @@ describe("where plugins come from", () => {
       "plugins/acme/index.ts": `${HEAD}import { name } from "./name.ts";\nexport default definePlugin({ id: "acme", channel: () => ({ send: async () => ({ status: "sent" as const }), defaultTo: name }) });`,
       "plugins/acme/name.ts": 'export const name = "before";',
     });
-    const name = async () => (await load(dir, { channels: { acme: {} } })).channels.get("acme")?.channel.defaultTo;
+    const name = async () =>
+      (await load(dir, { channels: { acme: {} } })).channels.get("acme")?.channel.defaultTo;
     expect(await name()).toBe("before");
     write("plugins/acme/name.ts", 'export const name = "after it";');
     expect(await name()).toBe("after it");
     write("plugins/acme/name.ts", "export const name = ;");
     const broken = await load(dir, { channels: { acme: {} } });
-    expect(broken.issues).toEqual([{ path: "plugins/acme", message: expect.stringContaining("plugins/acme/name.ts:1") as unknown }]);
+    expect(broken.issues).toEqual([
+      {
+        path: "plugins/acme",
+        message: expect.stringContaining("plugins/acme/name.ts:1") as unknown,
+      },
+    ]);
     expect(broken.files).toContain(join(dir, "plugins/acme/name.ts"));
     write("plugins/acme/name.ts", 'export const name = "mended";');
     expect(await name()).toBe("mended");
@@ -143,7 +166,8 @@ describe("where plugins come from", () => {
     });
     // A package of the user's own, as workspaces link it.
     symlinkSync("../shared", join(dir, "node_modules/acme-shared"));
-    const name = async () => (await load(dir, { channels: { acme: {} } })).channels.get("acme")?.channel.defaultTo;
+    const name = async () =>
+      (await load(dir, { channels: { acme: {} } })).channels.get("acme")?.channel.defaultTo;
     expect(await name()).toBe("one,a,bg,c,d,e,f,h");
     const changes: [file: string, text: string][] = [
       ["a.ts", 'export const a: string = "A1";'],
@@ -181,7 +205,8 @@ describe("where plugins come from", () => {
     const hooks = registerHooks({
       resolve(specifier, context, next) {
         const found = next(specifier, context);
-        if (specifier.startsWith("./probe")) depth = new Error("here").stack?.split("\n").length ?? 0;
+        if (specifier.startsWith("./probe"))
+          depth = new Error("here").stack?.split("\n").length ?? 0;
         return found;
       },
     });
@@ -189,7 +214,9 @@ describe("where plugins come from", () => {
     try {
       for (let version = 0; version < 10; version++) {
         write("plugins/acme/index.ts", text(version));
-        expect((await load(dir, { channels: { acme: {} } })).channels.get("acme")?.channel.defaultTo).toBe(`${version}`);
+        expect(
+          (await load(dir, { channels: { acme: {} } })).channels.get("acme")?.channel.defaultTo,
+        ).toBe(`${version}`);
         write(`probe${version}.cjs`, "");
         requireHere(`./probe${version}.cjs`);
         depths.push(depth);
@@ -205,12 +232,14 @@ describe("where plugins come from", () => {
   it("Rouse's own are loaded only where the config needs them", async () => {
     const trap = (id: string): string =>
       `globalThis.loadedPlugins = [...(globalThis.loadedPlugins ?? []), "${id}"];\nexport default { id: "${id}", channel: () => ({ send: async () => ({ status: "sent" }) }) };`;
-    const hook = 'export default { id: "mail", section: "hooks", source: () => ({ start: async () => {} }) };';
+    const hook =
+      'export default { id: "mail", section: "hooks", source: () => ({ start: async () => {} }) };';
     const { dir } = userFolder({
       "own/one/index.js": trap("one"),
       "own/two/index.js": trap("two"),
       "own/mail/index.js": hook,
-      "own/catalog.json": '[{ "id": "one" }, { "id": "two", "aliases": ["zwei"] }, { "id": "three" }]',
+      "own/catalog.json":
+        '[{ "id": "one" }, { "id": "two", "aliases": ["zwei"] }, { "id": "three" }]',
     });
     const { channels, plugins, offers, hookSections, issues } = await load(
       dir,
@@ -220,7 +249,12 @@ describe("where plugins come from", () => {
     expect(issues).toEqual([]);
     expect((globalThis as { loadedPlugins?: string[] }).loadedPlugins).toEqual(["one"]);
     expect(channels.resolve("zwei")).toEqual({ id: "two", loaded: false });
-    expect(plugins).toContainEqual({ id: "two", origin: "rouse", channel: true, configured: false });
+    expect(plugins).toContainEqual({
+      id: "two",
+      origin: "rouse",
+      channel: true,
+      configured: false,
+    });
     expect(offers.sources.map(({ plugin }) => plugin)).toEqual(["mail"]);
     expect(hookSections).toEqual(["mail"]);
   });
@@ -231,18 +265,31 @@ describe("what is wrong is said with its path", () => {
     (await load(userFolder(files).dir, config)).issues;
 
   it("of a section, without its values", async () => {
-    const config = { channels: { acme: { token: "short", apiUrl: "no url", tokn: TOKEN, enabled: "yes" } } };
+    const config = {
+      channels: { acme: { token: "short", apiUrl: "no url", tokn: TOKEN, enabled: "yes" } },
+    };
     const { dir } = userFolder({ "plugins/acme.ts": acme() });
-    expect((await load(dir, config)).issues).toEqual([{ path: "channels.acme.enabled", message: "must be true or false" }]);
+    expect((await load(dir, config)).issues).toEqual([
+      { path: "channels.acme.enabled", message: "must be true or false" },
+    ]);
     const { enabled: _enabled, ...acmeSection } = config.channels.acme;
     const issues = (await load(dir, { channels: { acme: acmeSection } })).issues;
-    expect(issues.map(({ path }) => path)).toEqual(["channels.acme.token", "channels.acme.apiUrl", "channels.acme.tokn"]);
-    expect(issues[2]?.message).toBe('is not known. Did you mean "token"?');
-    const quoting = acme().replace("z.string().min(8)", "z.string().refine(() => false, { error: (issue) => `bad token ${issue.input}` })");
-    expect(await problems({ "plugins/acme.ts": quoting }, { channels: { acme: { token: TOKEN } } })).toEqual([
-      { path: "channels.acme.token", message: "bad token …" },
+    expect(issues.map(({ path }) => path)).toEqual([
+      "channels.acme.token",
+      "channels.acme.apiUrl",
+      "channels.acme.tokn",
     ]);
-    expect(await problems({ "plugins/acme.ts": acme() }, { channels: { acme: true } })).toMatchObject([
+    expect(issues[2]?.message).toBe('is not known. Did you mean "token"?');
+    const quoting = acme().replace(
+      "z.string().min(8)",
+      "z.string().refine(() => false, { error: (issue) => `bad token ${issue.input}` })",
+    );
+    expect(
+      await problems({ "plugins/acme.ts": quoting }, { channels: { acme: { token: TOKEN } } }),
+    ).toEqual([{ path: "channels.acme.token", message: "bad token …" }]);
+    expect(
+      await problems({ "plugins/acme.ts": acme() }, { channels: { acme: true } }),
+    ).toMatchObject([
       { path: "channels.acme", message: expect.stringContaining("must be an object") as unknown },
     ]);
   });
@@ -263,7 +310,9 @@ export default definePlugin({ id: "off", channel: () => { throw new Error("used"
     write("rouse.json5", JSON.stringify({ channels: { box, off: { enabled: "${OFF}" } } }));
     const env = { SIZE: "5", ON: "true", OFF: "false" };
     expect(await checkSnapshot({ ...REAL, cwd: dir, env })).toMatchObject({ ok: true });
-    expect(await checkSnapshot({ ...REAL, cwd: dir, env: { SIZE: "five", ON: "yes", OFF: "no" } })).toMatchObject({
+    expect(
+      await checkSnapshot({ ...REAL, cwd: dir, env: { SIZE: "five", ON: "yes", OFF: "no" } }),
+    ).toMatchObject({
       ok: false,
       issues: [
         { path: "channels.box.accounts.main.size", message: expect.stringContaining("SIZE") },
@@ -288,8 +337,14 @@ export default definePlugin({ id: "off", channel: () => { throw new Error("used"
 
   it("of a channel that is known and whose plugin is not there", async () => {
     const own = userFolder({ "catalog.json": '[{ "id": "carrier", "aliases": ["pigeon"] }]' });
-    const { issues } = await load(userFolder({}).dir, { channels: { carrier: {} } }, { builtinDir: own.dir });
-    expect(issues).toEqual([{ path: "channels.carrier", message: expect.stringContaining("not installed") as unknown }]);
+    const { issues } = await load(
+      userFolder({}).dir,
+      { channels: { carrier: {} } },
+      { builtinDir: own.dir },
+    );
+    expect(issues).toEqual([
+      { path: "channels.carrier", message: expect.stringContaining("not installed") as unknown },
+    ]);
   });
 
   it("of plugins that are not there or are none", async () => {
@@ -300,18 +355,27 @@ export default definePlugin({ id: "off", channel: () => { throw new Error("used"
       "d.ts": `import { x } from "not-installed-package"; export default x;`,
       "e.ts": `const user: any = undefined;\nexport default user.name;`,
     };
-    const issues = await problems(files, { plugins: ["./a.ts", "./b.ts", "./c.ts", "./d.ts", "./e.ts", "./none.ts", "no-such-package"] });
-    const at = (path: string) => issues.filter((issue) => issue.path === path).map((issue) => issue.message);
+    const issues = await problems(files, {
+      plugins: ["./a.ts", "./b.ts", "./c.ts", "./d.ts", "./e.ts", "./none.ts", "no-such-package"],
+    });
+    const at = (path: string) =>
+      issues.filter((issue) => issue.path === path).map((issue) => issue.message);
     expect(at("plugins[0]")).toEqual(["its default export must be what definePlugin returns"]);
     expect(at("plugins[1]").join("\n")).toMatch(
       /`id` of the plugin: use lower-case[^]*`aliases` of the plugin[^]*`chanel` is not a member of a plugin. Did you mean "channel"\?/,
     );
     expect(at("plugins[2]")).toEqual([
-      expect.stringContaining("the plugin offers nothing: give it at least one of `channel`, `source`, `tools`"),
+      expect.stringContaining(
+        "the plugin offers nothing: give it at least one of `channel`, `source`, `tools`",
+      ),
     ]);
-    expect(at("plugins[3]")).toEqual(['the plugin cannot be loaded: it imports "not-installed-package", which is not there']);
+    expect(at("plugins[3]")).toEqual([
+      'the plugin cannot be loaded: it imports "not-installed-package", which is not there',
+    ]);
     expect(at("plugins[4]")).toEqual(["the plugin cannot be loaded: TypeError at e.ts"]);
-    expect(at("plugins[5]")).toEqual(["there is no such file, and no folder with an index.ts or index.js"]);
+    expect(at("plugins[5]")).toEqual([
+      "there is no such file, and no folder with an index.ts or index.js",
+    ]);
     expect(at("plugins[6]")).toEqual([expect.stringContaining("install it there")]);
   });
 
@@ -321,15 +385,28 @@ export default definePlugin({ id: "off", channel: () => { throw new Error("used"
       { channels: { acme: { token: TOKEN } } },
     );
     expect(issues).toEqual([
-      { path: "plugins/b.ts", message: expect.stringContaining('(plugins/a.ts) has the id "acme" already') as unknown },
-      { path: "plugins/c.ts", message: expect.stringContaining('(rouse) has the id "console" already') as unknown },
+      {
+        path: "plugins/b.ts",
+        message: expect.stringContaining('(plugins/a.ts) has the id "acme" already') as unknown,
+      },
+      {
+        path: "plugins/c.ts",
+        message: expect.stringContaining('(rouse) has the id "console" already') as unknown,
+      },
     ]);
     expect(
       await problems(
-        { "x.ts": `export default { id: "token", section: "hooks", source: () => ({ start: async () => {} }) };` },
+        {
+          "x.ts": `export default { id: "token", section: "hooks", source: () => ({ start: async () => {} }) };`,
+        },
         { plugins: ["./x.ts"] },
       ),
-    ).toMatchObject([{ path: "plugins[0]", message: expect.stringContaining("setting of Rouse itself") as unknown }]);
+    ).toMatchObject([
+      {
+        path: "plugins[0]",
+        message: expect.stringContaining("setting of Rouse itself") as unknown,
+      },
+    ]);
     expect(await problems({ "x.ts": acme("last") }, { plugins: ["./x.ts"] })).toMatchObject([
       { path: "plugins[0]", message: expect.stringContaining("`last` already means") as unknown },
     ]);
@@ -337,26 +414,42 @@ export default definePlugin({ id: "off", channel: () => { throw new Error("used"
 
   it("of two fallbacks; the console is one only where there is no other", async () => {
     const section = { token: TOKEN };
-    const files = { "plugins/a.ts": acme("a", "fallback: true"), "plugins/b.ts": acme("b", "fallback: true") };
+    const files = {
+      "plugins/a.ts": acme("a", "fallback: true"),
+      "plugins/b.ts": acme("b", "fallback: true"),
+    };
     expect(await problems(files, { channels: { a: section, b: section } })).toMatchObject([
       { path: "channels.b", message: expect.stringContaining("channels.a") as unknown },
     ]);
-    const { channels, issues } = await load(userFolder(files).dir, { channels: { console: {}, a: section } });
+    const { channels, issues } = await load(userFolder(files).dir, {
+      channels: { console: {}, a: section },
+    });
     expect(issues).toEqual([]);
     expect(channels.fallback?.id).toBe("a");
   });
 
   it("of channels that are none", async () => {
-    const channel = (value: string): string => `export default { id: "odd", channel: () => (${value}) };`;
+    const channel = (value: string): string =>
+      `export default { id: "odd", channel: () => (${value}) };`;
     const config = { channels: { odd: {} }, plugins: ["./odd.ts"] };
     const said = async (value: string) =>
-      (await problems({ "odd.ts": channel(value) }, config)).map(({ path, message }) => `${path} ${message}`);
-    expect(await said("{}")).toEqual([expect.stringMatching(/^channels\.odd .*send must be a function/)]);
-    expect(await said("{ send() {}, limit: 5 }")).toEqual([expect.stringMatching(/limit must be a whole number, at least 20/)]);
-    expect(await said("Promise.resolve({ send() {} })")).toEqual([expect.stringMatching(/not a promise/)]);
-    expect(await said('{ send() {}, defaultTo: "x", parseRecipient: () => ({ ok: false, message: "no" }) }')).toEqual([
-      "channels.odd.defaultTo is not a recipient of this channel",
+      (await problems({ "odd.ts": channel(value) }, config)).map(
+        ({ path, message }) => `${path} ${message}`,
+      );
+    expect(await said("{}")).toEqual([
+      expect.stringMatching(/^channels\.odd .*send must be a function/),
     ]);
+    expect(await said("{ send() {}, limit: 5 }")).toEqual([
+      expect.stringMatching(/limit must be a whole number, at least 20/),
+    ]);
+    expect(await said("Promise.resolve({ send() {} })")).toEqual([
+      expect.stringMatching(/not a promise/),
+    ]);
+    expect(
+      await said(
+        '{ send() {}, defaultTo: "x", parseRecipient: () => ({ ok: false, message: "no" }) }',
+      ),
+    ).toEqual(["channels.odd.defaultTo is not a recipient of this channel"]);
     expect(await said("undefined")).toHaveLength(1);
   });
 });
@@ -368,10 +461,20 @@ describe("a plugin is taken over whole or not at all", () => {
     const { channels, offers, issues, plugins, logged } = await load(dir, {
       channels: { half: { token: TOKEN }, acme: { token: TOKEN } },
     });
-    expect(issues).toEqual([{ path: "channels.half", message: "the plugin could not be set up: Error at plugins/half.ts" }]);
+    expect(issues).toEqual([
+      {
+        path: "channels.half",
+        message: "the plugin could not be set up: Error at plugins/half.ts",
+      },
+    ]);
     expect(channels.loaded.map(({ id }) => id)).toEqual(["acme"]);
     expect(offers.sources).toEqual([]);
-    expect(plugins).toContainEqual({ id: "half", origin: "plugins/half.ts", channel: true, configured: false });
+    expect(plugins).toContainEqual({
+      id: "half",
+      origin: "plugins/half.ts",
+      channel: true,
+      configured: false,
+    });
     expect((globalThis as { halfSignal?: AbortSignal }).halfSignal?.aborted).toBe(true);
     expect(JSON.stringify([issues, logged])).not.toContain(TOKEN);
   });
@@ -380,14 +483,18 @@ describe("a plugin is taken over whole or not at all", () => {
     const { dir } = userFolder({ "plugins/acme.ts": acme() });
     const unused = await load(dir, {});
     expect(unused.issues).toEqual([]);
-    expect(unused.warnings).toEqual([{ path: "plugins/acme.ts", message: expect.stringContaining("`channels.acme`") as unknown }]);
+    expect(unused.warnings).toEqual([
+      { path: "plugins/acme.ts", message: expect.stringContaining("`channels.acme`") as unknown },
+    ]);
     expect(unused.channels.resolve("acme")).toEqual({ id: "acme", loaded: false });
     const off = await load(dir, { channels: { acme: { enabled: false } } });
     expect([off.issues, off.warnings]).toEqual([[], []]);
     expect(off.channels.resolve("acme")?.loaded).toBe(false);
     expect(off.channels.loaded.map(({ id }) => id)).toEqual(["console"]);
     expect(
-      (await load(dir, { channels: { acme: { token: TOKEN }, console: { enabled: false } } })).channels.loaded.map(({ id }) => id),
+      (
+        await load(dir, { channels: { acme: { token: TOKEN }, console: { enabled: false } } })
+      ).channels.loaded.map(({ id }) => id),
     ).toEqual(["acme"]);
   });
 
@@ -395,7 +502,11 @@ describe("a plugin is taken over whole or not at all", () => {
     const text = `${HEAD}export default definePlugin({ id: "keeper", channel: ({ stateDir, signal, log, clock }) => ({ send: async () => { log.info("at " + clock.now()); return { status: "sent" as const, messageIds: [await stateDir(), String(signal.aborted)] }; } }) });`;
     const { dir } = userFolder({ "plugins/keeper.ts": text });
     const snapshot = new AbortController();
-    const { channels, logged } = await load(dir, { channels: { keeper: {} } }, { signal: snapshot.signal });
+    const { channels, logged } = await load(
+      dir,
+      { channels: { keeper: {} } },
+      { signal: snapshot.signal },
+    );
     const folder = join(dir, ".rouse/plugins/keeper");
     expect(existsSync(folder)).toBe(false);
     snapshot.abort();

@@ -26,16 +26,31 @@ describe("each kind that a plugin offers", () => {
         store: { protocols: ["box"], open: async () => ({}) },
         extractors: [{ extensions: ["box"], mediaTypes: ["text/box"], module: import.meta.url }]`),
     });
-    const { offers, issues, warnings, plugins } = await load(dir, { plugins: { settings: { box: { greeting: "hello" } } } });
+    const { offers, issues, warnings, plugins } = await load(dir, {
+      plugins: { settings: { box: { greeting: "hello" } } },
+    });
     expect([issues, warnings]).toEqual([[], []]);
-    expect(offers.sources).toEqual([{ plugin: "box", value: { start: expect.any(Function) as unknown } }]);
+    expect(offers.sources).toEqual([
+      { plugin: "box", value: { start: expect.any(Function) as unknown } },
+    ]);
     expect(offers.tools).toMatchObject([{ plugin: "box", value: [{ name: "look" }] }]);
-    expect(await offers.context[0]?.value({} as never)).toEqual([{ text: "hello", from: "operator" }]);
+    expect(await offers.context[0]?.value({} as never)).toEqual([
+      { text: "hello", from: "operator" },
+    ]);
     expect(offers.routes).toMatchObject([{ plugin: "box", value: { auth: "none" } }]);
-    expect([...offers.schemes]).toMatchObject([["box-hmac", { plugin: "parts", value: { encoding: "hex", minSecret: 16 } }]]);
+    expect([...offers.schemes]).toMatchObject([
+      ["box-hmac", { plugin: "parts", value: { encoding: "hex", minSecret: 16 } }],
+    ]);
     expect([...offers.transforms.keys()]).toEqual(["parts/plain"]);
-    expect([offers.providers, offers.stores, offers.extractors].map(([one]) => one?.plugin)).toEqual(["parts", "parts", "parts"]);
-    expect(plugins).toContainEqual({ id: "box", origin: "plugins/box.ts", channel: false, configured: true });
+    expect(
+      [offers.providers, offers.stores, offers.extractors].map(([one]) => one?.plugin),
+    ).toEqual(["parts", "parts", "parts"]);
+    expect(plugins).toContainEqual({
+      id: "box",
+      origin: "plugins/box.ts",
+      channel: false,
+      configured: true,
+    });
   });
 
   it("comes from one `setup` that may wait, its channel included", async () => {
@@ -49,7 +64,9 @@ describe("each kind that a plugin offers", () => {
           tools: [${TOOL}],
         })`),
     });
-    const { channels, offers, issues } = await load(dir, { channels: { room: { accounts: { a: { to: "x" }, b: { to: "y" } } } } });
+    const { channels, offers, issues } = await load(dir, {
+      channels: { room: { accounts: { a: { to: "x" }, b: { to: "y" } } } },
+    });
     expect(issues).toEqual([]);
     expect(channels.loaded.map(({ id, channel }) => [id, channel.defaultTo])).toEqual([
       ["room", "x"],
@@ -66,15 +83,31 @@ describe("each kind that a plugin offers", () => {
       "not a list of tools: [0].input must be a zod schema",
     ],
     ["two tools of one name", `tools: () => [${TOOL}, ${TOOL}]`, "has two tools of the same name"],
-    ["routes that name no caller", `routes: () => ({ fetch() {} })`, 'not routes: auth must be "operator", "api" or "none"'],
-    ["a source that is a promise", `source: async () => (${SOURCE})`, "`source` must return its result directly"],
-    ["what is no kind", `setup: () => ({ tool: [] })`, '`setup` returns `tool`, which is no capability. Did you mean "tools"?'],
+    [
+      "routes that name no caller",
+      `routes: () => ({ fetch() {} })`,
+      'not routes: auth must be "operator", "api" or "none"',
+    ],
+    [
+      "a source that is a promise",
+      `source: async () => (${SOURCE})`,
+      "`source` must return its result directly",
+    ],
+    [
+      "what is no kind",
+      `setup: () => ({ tool: [] })`,
+      '`setup` returns `tool`, which is no capability. Did you mean "tools"?',
+    ],
     [
       "a channel of a plugin whose section is elsewhere",
       `setup: () => ({ channel: { send() {} } })`,
       'give the plugin `section: "channels"`',
     ],
-    ["`setup` beside what it replaces", `setup: () => ({}), tools: () => []`, "has `setup` and one of `channel`"],
+    [
+      "`setup` beside what it replaces",
+      `setup: () => ({}), tools: () => []`,
+      "has `setup` and one of `channel`",
+    ],
     [
       "a scheme with a mistake",
       `schemes: { acme: { algorithm: "md4", signature: { header: "x" } } }`,
@@ -85,13 +118,22 @@ describe("each kind that a plugin offers", () => {
       `transforms: { it: "file:///nowhere/x.js" }`,
       "`transforms.it` of the plugin: must be the URL of a file",
     ],
-    ["a provider that makes nothing", `providers: [{ type: "x" }]`, "`providers[0].create` of the plugin: must be a function"],
+    [
+      "a provider that makes nothing",
+      `providers: [{ type: "x" }]`,
+      "`providers[0].create` of the plugin: must be a function",
+    ],
   ])("is refused: %s", async (_what, members, message) => {
     const { dir } = userFolder({ "plugins/odd.ts": plugin(`id: "odd", ${members}`) });
     const { issues, offers } = await load(dir, { plugins: { settings: { odd: {} } } });
     expect(issues).toHaveLength(1);
     expect(issues[0]?.message).toContain(message);
-    expect([offers.tools, offers.routes, offers.sources, offers.providers]).toEqual([[], [], [], []]);
+    expect([offers.tools, offers.routes, offers.sources, offers.providers]).toEqual([
+      [],
+      [],
+      [],
+      [],
+    ]);
   });
 
   it("belongs to one plugin: two that claim the same are named", async () => {
@@ -104,7 +146,12 @@ describe("each kind that a plugin offers", () => {
       ),
     });
     const { issues } = await load(dir);
-    expect(issues.map(({ path, message }) => [path, /^the plugins "a" and "b" both bring (.*):/.exec(message)?.[1]])).toEqual([
+    expect(
+      issues.map(({ path, message }) => [
+        path,
+        /^the plugins "a" and "b" both bring (.*):/.exec(message)?.[1],
+      ]),
+    ).toEqual([
       ["plugins/b.ts", 'the signature scheme "same"'],
       ["plugins/b.ts", 'the provider type "p"'],
       ["plugins/b.ts", 'the store protocol "kv:"'],
@@ -133,7 +180,9 @@ describe("the published interface", () => {
 
   it("lets a user's plugin import the kit", async () => {
     const text = `import { channelConfig, recipients, secret } from "rouse/channel-kit";\nimport { definePlugin } from "rouse/plugin";\nexport default definePlugin({ id: "kit", config: channelConfig({ token: secret("x") }, { person: { like: "x", pattern: /x/ }, parseRecipient: recipients({ like: "x", pattern: /x/ }) }), channel: () => ({ send: async () => ({ status: "sent" }) }) });`;
-    const { channels, issues } = await load(userFolder({ "plugins/kit.ts": text }).dir, { channels: { kit: { token: "a-token" } } });
+    const { channels, issues } = await load(userFolder({ "plugins/kit.ts": text }).dir, {
+      channels: { kit: { token: "a-token" } },
+    });
     expect(issues).toEqual([]);
     expect(channels.get("kit")).toBeDefined();
   });
@@ -159,11 +208,17 @@ describe("deprecated names", () => {
   });
 
   it("so does `common` of the context, and a section below `channels` of a plugin without a channel", async () => {
-    const { dir } = userFolder({ "plugins/old.ts": plugin(`id: "old", source: ({ common }) => (common(), ${SOURCE})`) });
+    const { dir } = userFolder({
+      "plugins/old.ts": plugin(`id: "old", source: ({ common }) => (common(), ${SOURCE})`),
+    });
     const { offers, warnings, logged } = await load(dir, { channels: { old: {} } });
     expect(offers.sources).toHaveLength(1);
     expect(warnings).toEqual([
-      { path: "channels.old", message: "this place is deprecated for a plugin without a channel: move it to `plugins.settings.old`" },
+      {
+        path: "channels.old",
+        message:
+          "this place is deprecated for a plugin without a channel: move it to `plugins.settings.old`",
+      },
     ]);
     expect(logged.join("")).toContain("`common` is deprecated: use `sharedValues`");
   });

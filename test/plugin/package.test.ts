@@ -67,18 +67,24 @@ describe("a plugin that is installed as a package", () => {
   afterAll(() => world.stop());
   const call = async (at: World, path: string, token?: string) => {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-    const answer = await at.gateway.fetch(new Request(`http://127.0.0.1${path}`, { method: "POST", body: "hi", headers }));
+    const answer = await at.gateway.fetch(
+      new Request(`http://127.0.0.1${path}`, { method: "POST", body: "hi", headers }),
+    );
     return answer.status === 200 ? answer.text() : answer.status;
   };
 
   it("takes what its scheme signs, through its preset and its transform, and its channel delivers the reply", async () => {
     const body = JSON.stringify({ crate: "abcdef" });
     const send = (headers: Record<string, string>): Promise<Response> =>
-      world.gateway.fetch(new Request("http://127.0.0.1/hooks/depot", { method: "POST", body, headers }));
+      world.gateway.fetch(
+        new Request("http://127.0.0.1/hooks/depot", { method: "POST", body, headers }),
+      );
     expect((await send(seal(body, "another-secret-0123"))).status).toBe(401);
     expect((await send({ "content-type": "application/json" })).status).toBe(401);
     expect((await send(seal(body))).status).toBe(202);
-    const printed = await world.until(async () => world.printed.find((line) => line.includes("Crate abc")));
+    const printed = await world.until(async () =>
+      world.printed.find((line) => line.includes("Crate abc")),
+    );
     expect(printed).toMatch(/^depot north: [^]*Crate abc(?!d)/);
   });
 
@@ -90,11 +96,15 @@ describe("a plugin that is installed as a package", () => {
     expect(events).toContainEqual(expect.objectContaining({ path: "depot", outcome: "accepted" }));
     await world.until(async () => world.printed.find((line) => line.includes("Crate sou")));
     const { status } = (await world.admin("/admin/v1/status")).body;
-    expect(status.services).toContainEqual(expect.objectContaining({ id: "depot", ok: true, message: "the hook answered 202" }));
+    expect(status.services).toContainEqual(
+      expect.objectContaining({ id: "depot", ok: true, message: "the hook answered 202" }),
+    );
   });
 
   it("has routes for those whom it names: the operator", async () => {
-    expect(await call(world, "/plugins/depot/a/b", world.gateway.operatorToken)).toBe("/plugins/depot/a/b hi");
+    expect(await call(world, "/plugins/depot/a/b", world.gateway.operatorToken)).toBe(
+      "/plugins/depot/a/b hi",
+    );
     expect(await call(world, "/plugins/depot/a/b")).toBe(401);
     expect(await call(world, "/plugins/depot/a/b", KEY)).toBe(401);
     expect(await call(world, "/plugins/other/a", world.gateway.operatorToken)).toBe(404);
@@ -103,8 +113,13 @@ describe("a plugin that is installed as a package", () => {
   it("has routes for those whom it names: who has an API key, or everyone", async () => {
     const api = await open("api-token");
     expect(await call(api, "/plugins/depot/a", KEY)).toBe("/plugins/depot/a hi");
-    expect([await call(api, "/plugins/depot/a"), await call(api, "/plugins/depot/a", "rk-wrong")]).toEqual([401, 401]);
-    const guesses = await Promise.all(Array.from({ length: 20 }, () => call(api, "/plugins/depot/a", "rk-wrong")));
+    expect([
+      await call(api, "/plugins/depot/a"),
+      await call(api, "/plugins/depot/a", "rk-wrong"),
+    ]).toEqual([401, 401]);
+    const guesses = await Promise.all(
+      Array.from({ length: 20 }, () => call(api, "/plugins/depot/a", "rk-wrong")),
+    );
     expect(guesses).toContain(429);
     await api.stop();
     const everyone = await open("open-token");
@@ -114,7 +129,12 @@ describe("a plugin that is installed as a package", () => {
 
   it("is listed, and its secrets are masked", async () => {
     const { plugins } = (await world.admin("/admin/v1/plugins")).body;
-    expect(plugins).toContainEqual({ id: "depot", origin: "rouse-plugin-depot", channel: true, configured: true });
+    expect(plugins).toContainEqual({
+      id: "depot",
+      origin: "rouse-plugin-depot",
+      channel: true,
+      configured: true,
+    });
     const config = JSON.stringify((await world.admin("/admin/v1/config")).body);
     expect(config).toContain("north");
     expect(config).not.toContain("operator-token");
@@ -122,11 +142,18 @@ describe("a plugin that is installed as a package", () => {
 
   it("may not bring a scheme that Rouse has, nor a transform beside secrets", async () => {
     const main = PACKAGE["node_modules/rouse-plugin-depot/lib/main.js"];
-    const twice = open("x", { "node_modules/rouse-plugin-depot/lib/main.js": main.replaceAll("depot-seal", "github") });
-    await expect(twice).rejects.toThrow('Rouse and the plugin "depot" both bring the signature scheme "github"');
+    const twice = open("x", {
+      "node_modules/rouse-plugin-depot/lib/main.js": main.replaceAll("depot-seal", "github"),
+    });
+    await expect(twice).rejects.toThrow(
+      'Rouse and the plugin "depot" both bring the signature scheme "github"',
+    );
     const exposed = open("x", {
       "shorten.js": PACKAGE["node_modules/rouse-plugin-depot/lib/shorten.js"],
-      "node_modules/rouse-plugin-depot/lib/main.js": main.replace('"./shorten.js"', '"../../../shorten.js"'),
+      "node_modules/rouse-plugin-depot/lib/main.js": main.replace(
+        '"./shorten.js"',
+        '"../../../shorten.js"',
+      ),
     });
     await expect(exposed).rejects.toThrow("of the plugin's module contains the config file");
   });

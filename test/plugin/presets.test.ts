@@ -13,7 +13,13 @@ const preset = (change: object = {}) => ({
   id: "orders",
   version: 1 as const,
   auth: { scheme: "github" },
-  mappings: [{ id: "orders.new", match: { path: "orders", payload: { type: "order" } }, messageTemplate: "Order {{id}}" }],
+  mappings: [
+    {
+      id: "orders.new",
+      match: { path: "orders", payload: { type: "order" } },
+      messageTemplate: "Order {{id}}",
+    },
+  ],
   ...change,
 });
 const signed = (body: object, secret = SECRET): Request => {
@@ -27,14 +33,18 @@ const file = (...presets: object[]): string =>
 const use = { use: "orders", secret: SECRET };
 
 describe("presets of a plugin file", () => {
-  const open = (files: Record<string, string | object>, config: object = { hooks: { presets: [use] } }): Promise<World> =>
-    createWorld({ workers: false, config, files });
+  const open = (
+    files: Record<string, string | object>,
+    config: object = { hooks: { presets: [use] } },
+  ): Promise<World> => createWorld({ workers: false, config, files });
 
   it("are enabled by name and take what their sender signs, without a section of the plugin", async () => {
     const world = await open({ "plugins/shop.ts": file(preset()) });
     const answer = await world.gateway.fetch(signed({ type: "order", id: 1 }));
     expect([answer.status, await answer.json()]).toMatchObject([202, { mapping: "orders.new" }]);
-    expect((await world.gateway.fetch(signed({ type: "order", id: 2 }, "another-long-secret"))).status).toBe(401);
+    expect(
+      (await world.gateway.fetch(signed({ type: "order", id: 2 }, "another-long-secret"))).status,
+    ).toBe(401);
     expect((await world.post("/hooks/orders", { type: "order", id: 3 })).status).toBe(401);
     expect(world.gateway.status().warnings).toEqual([]);
     await world.stop();
@@ -45,7 +55,9 @@ describe("presets of a plugin file", () => {
     expect((await world.gateway.fetch(signed({ type: "order", id: 1 }))).status).toBe(401);
     expect((await world.post("/hooks/orders", { type: "order", id: 1 })).status).toBe(404);
     const [warning] = world.gateway.status().warnings;
-    expect(warning?.message).toBe("the plugin is not used: name one of its presets in `hooks.presets`");
+    expect(warning?.message).toBe(
+      "the plugin is not used: name one of its presets in `hooks.presets`",
+    );
     await world.stop();
   });
 
@@ -54,7 +66,9 @@ describe("presets of a plugin file", () => {
       "a mistake in one",
       { "plugins/shop.ts": file(preset({ mappings: [{ mach: {} }] })) },
       [],
-      ['plugins/shop.ts: `presets[0].mappings[0].mach` of the plugin "shop": is not known. Did you mean "match"?'],
+      [
+        'plugins/shop.ts: `presets[0].mappings[0].mach` of the plugin "shop": is not known. Did you mean "match"?',
+      ],
     ],
     [
       "a name that cannot be enabled",
@@ -70,23 +84,44 @@ describe("presets of a plugin file", () => {
     ],
     [
       "a file that none brings",
-      { "plugins/shop.ts": file(preset({ mappings: [{ validate: "a.schema.json", messageTemplate: "x" }] })) },
+      {
+        "plugins/shop.ts": file(
+          preset({ mappings: [{ validate: "a.schema.json", messageTemplate: "x" }] }),
+        ),
+      },
       [],
       ['`presets[0].mappings[0].validate` of the plugin "shop": write the schema itself'],
     ],
     [
       "a template that fails",
-      { "plugins/shop.ts": file(preset({ mappings: [{ match: { path: "orders" }, messageTemplate: "{{" }] })) },
+      {
+        "plugins/shop.ts": file(
+          preset({ mappings: [{ match: { path: "orders" }, messageTemplate: "{{" }] }),
+        ),
+      },
       [use],
       ["preset orders of the plugin shop: mappings[0].messageTemplate"],
     ],
-    ["a missing secret", { "plugins/shop.ts": file(preset()) }, ["orders"], ['hooks.presets[0]: the sender of the preset "orders" signs']],
-    ["a name that is nearly its", { "plugins/shop.ts": file(preset()) }, ["order"], ['Did you mean "orders"?']],
+    [
+      "a missing secret",
+      { "plugins/shop.ts": file(preset()) },
+      ["orders"],
+      ['hooks.presets[0]: the sender of the preset "orders" signs'],
+    ],
+    [
+      "a name that is nearly its",
+      { "plugins/shop.ts": file(preset()) },
+      ["order"],
+      ['Did you mean "orders"?'],
+    ],
     [
       "the name of one that ships",
       { "plugins/shop.ts": file(preset({ id: "github" })) },
       [],
-      ['the name "github" means 2 presets', `${join(PRESETS, "github.json")} and the plugin "shop" (plugins/shop.ts)`],
+      [
+        'the name "github" means 2 presets',
+        `${join(PRESETS, "github.json")} and the plugin "shop" (plugins/shop.ts)`,
+      ],
     ],
     [
       "the name of a file",
@@ -96,11 +131,19 @@ describe("presets of a plugin file", () => {
     ],
     [
       "the name of another plugin's",
-      { "plugins/shop.ts": file(preset()), "plugins/store.ts": file(preset()).replace('"shop"', '"store"') },
+      {
+        "plugins/shop.ts": file(preset()),
+        "plugins/store.ts": file(preset()).replace('"shop"', '"store"'),
+      },
       [use],
       ['the plugin "shop" (plugins/shop.ts) and the plugin "store" (plugins/store.ts)'],
     ],
-    ["what is no list", { "plugins/shop.ts": file().replace("[]", "{}") }, [], ["`presets` of the plugin: must be a list of presets"]],
+    [
+      "what is no list",
+      { "plugins/shop.ts": file().replace("[]", "{}") },
+      [],
+      ["`presets` of the plugin: must be a list of presets"],
+    ],
   ])("are refused: %s", async (_what, files, presets, messages) => {
     const refused = createWorld({ start: false, files, config: { hooks: { presets } } });
     for (const message of messages) await expect(refused).rejects.toThrow(message);
@@ -136,33 +179,52 @@ describe("presets of a plugin that a program hands over", () => {
 
   it("take a signed hook, whose reply is delivered", async () => {
     const { plugin: acme, sent } = keepingPlugin();
-    const gateway = await embed({ plugins: [shop, acme], config: { hooks: { enabled: true, token: TOKEN, presets: [use] } } });
+    const gateway = await embed({
+      plugins: [shop, acme],
+      config: { hooks: { enabled: true, token: TOKEN, presets: [use] } },
+    });
     const deliveries: EndedDelivery[] = [];
     gateway.on("delivery.ended", (delivery) => void deliveries.push(delivery));
     await gateway.start();
     expect((await gateway.fetch(signed({ type: "order", id: 7 }))).status).toBe(202);
     expect((await gateway.fetch(hook("orders", { type: "order", id: 8 }))).status).toBe(401);
     expect(await until(() => deliveries[0])).toMatchObject({ status: "delivered" });
-    expect(sent).toEqual([expect.objectContaining({ text: expect.stringContaining("Order 7") as string })]);
+    expect(sent).toEqual([
+      expect.objectContaining({ text: expect.stringContaining("Order 7") as string }),
+    ]);
   });
 
   it("leave the channels of the config as they are, and are gone if the plugin is turned off", async () => {
     const hooks = { enabled: true, token: TOKEN, presets: [use] };
     const printed: string[] = [];
-    const gateway = await embed({ plugins: [shop], config: { hooks }, print: (text) => void printed.push(text) });
+    const gateway = await embed({
+      plugins: [shop],
+      config: { hooks },
+      print: (text) => void printed.push(text),
+    });
     // The terminal is a channel as long as no other is configured.
     await gateway.start();
-    await gateway.fetch(hook("agent", { message: "hello there", channel: "console", to: "terminal" }));
+    await gateway.fetch(
+      hook("agent", { message: "hello there", channel: "console", to: "terminal" }),
+    );
     expect(await until(() => printed.join("").includes("hello there"))).toBe(true);
-    const off = embed({ plugins: [shop], config: { hooks, channels: { shop: { enabled: false } } } });
-    await expect(off).rejects.toMatchObject({ issues: [{ path: "hooks.presets[0]", message: "there is no preset of this name." }] });
+    const off = embed({
+      plugins: [shop],
+      config: { hooks, channels: { shop: { enabled: false } } },
+    });
+    await expect(off).rejects.toMatchObject({
+      issues: [{ path: "hooks.presets[0]", message: "there is no preset of this name." }],
+    });
   });
 
   it("are refused with the plugin's id and the path", async () => {
     const wrong = { id: "shop", presets: [preset({ mappings: [] })] } as unknown as Plugin;
     await expect(embed({ plugins: [wrong] })).rejects.toMatchObject({
       issues: [
-        { path: "createGateway.plugins[0]", message: expect.stringContaining('`presets[0].mappings` of the plugin "shop"') as string },
+        {
+          path: "createGateway.plugins[0]",
+          message: expect.stringContaining('`presets[0].mappings` of the plugin "shop"') as string,
+        },
       ],
     });
   });

@@ -54,18 +54,27 @@ const start = (box: object) =>
     config: { hooks: { token: "${HOOK_TOKEN}", box, mappings: [MAPPING] } },
   });
 const word = async (from: World): Promise<string> => (await from.get("/readyz")).body as string;
-const stateOf = async (from: World) => (await from.admin("/admin/v1/status")).body.status.services[0];
+const stateOf = async (from: World) =>
+  (await from.admin("/admin/v1/status")).body.status.services[0];
 
 describe("the service of a plugin", () => {
   it("sends events through a hook, says how it does, and answers its own address", async () => {
     world = await start({ name: "one" });
     const here = world;
-    const state = await here.until(async () => ((await stateOf(here)).message === "starting" ? false : stateOf(here)));
+    const state = await here.until(async () =>
+      (await stateOf(here)).message === "starting" ? false : stateOf(here),
+    );
     expect(state).toMatchObject({ id: "box", ok: true, message: "answered 202 queued" });
     expect(await word(here)).toBe("ready");
     const { events } = (await here.admin("/admin/v1/events")).body;
-    expect(events[0]).toMatchObject({ path: "box", credential: "hooks.token", outcome: "accepted" });
-    const answered = await here.gateway.fetch(new Request("http://127.0.0.1/channels/box/push/x?y", { method: "POST", body: "hi" }));
+    expect(events[0]).toMatchObject({
+      path: "box",
+      credential: "hooks.token",
+      outcome: "accepted",
+    });
+    const answered = await here.gateway.fetch(
+      new Request("http://127.0.0.1/channels/box/push/x?y", { method: "POST", body: "hi" }),
+    );
     expect([answered.status, await answered.text()]).toEqual([200, "POST /channels/box/push/x hi"]);
     expect((await here.get("/channels/other/x")).status).toBe(404);
   });
@@ -75,15 +84,24 @@ describe("the service of a plugin", () => {
     world = await createWorld({
       files: { "plugins/box.ts": BOX },
       config: {
-        hooks: { box: { name: "one" }, mappings: [{ ...MAPPING, auth: { token }, allowIps: ["203.0.113.0/24"], sessionKey: "hook:box" }] },
+        hooks: {
+          box: { name: "one" },
+          mappings: [
+            { ...MAPPING, auth: { token }, allowIps: ["203.0.113.0/24"], sessionKey: "hook:box" },
+          ],
+        },
       },
     });
     const here = world;
-    const state = await here.until(async () => ((await stateOf(here)).message === "starting" ? false : stateOf(here)));
+    const state = await here.until(async () =>
+      (await stateOf(here)).message === "starting" ? false : stateOf(here),
+    );
     expect(state).toMatchObject({ ok: true, message: "answered 202 queued" });
     const [event] = (await here.admin("/admin/v1/events")).body.events;
     expect(event).toMatchObject({ path: "box", credential: "path:box", outcome: "accepted" });
-    expect((await here.get(`/hooks/events/${event.id}`, { authorization: `Bearer ${token}` })).status).toBe(200);
+    expect(
+      (await here.get(`/hooks/events/${event.id}`, { authorization: `Bearer ${token}` })).status,
+    ).toBe(200);
     expect((await here.get(`/hooks/events/${event.id}`)).status).toBe(404);
   });
 
@@ -106,7 +124,10 @@ describe("the service of a plugin", () => {
     await here.until(async () => here.printed.filter((text) => text === "start one").length >= 2);
     expect(await word(here)).toBe("degraded");
     const state = await stateOf(here);
-    expect(state).toMatchObject({ ok: false, message: "it ended with an error (Error); it is started again" });
+    expect(state).toMatchObject({
+      ok: false,
+      message: "it ended with an error (Error); it is started again",
+    });
   });
 
   it("ends with its config and starts with the new one", async () => {
@@ -114,14 +135,25 @@ describe("the service of a plugin", () => {
     const here = world;
     await here.until(async () => (await stateOf(here)).message !== "starting");
     const file = join(here.dir, "rouse.json5");
-    here.write("rouse.json5", editText(readFileSync(file, "utf8"), [{ path: ["hooks", "box", "name"], value: "two" }]));
+    here.write(
+      "rouse.json5",
+      editText(readFileSync(file, "utf8"), [{ path: ["hooks", "box", "name"], value: "two" }]),
+    );
     expect((await here.gateway.reload()).ok).toBe(true);
     await here.until(async () => here.printed.includes("start two"));
-    expect(here.printed.filter((text) => /^(?:start|end) /.test(text))).toEqual(["start one", "end one", "start two"]);
+    expect(here.printed.filter((text) => /^(?:start|end) /.test(text))).toEqual([
+      "start one",
+      "end one",
+      "start two",
+    ]);
   });
 
   it("does not run in a gateway without workers", async () => {
-    world = await createWorld({ workers: false, files: { "plugins/box.ts": BOX }, config: { hooks: { box: { name: "one" } } } });
+    world = await createWorld({
+      workers: false,
+      files: { "plugins/box.ts": BOX },
+      config: { hooks: { box: { name: "one" } } },
+    });
     expect(world.printed).toEqual([]);
     expect((await world.admin("/admin/v1/status")).body.status.services).toEqual([]);
   });
@@ -152,7 +184,12 @@ describe("the commands of a plugin", () => {
     const file = join(here.dir, "rouse.json5");
     here.write("rouse.json5", `// mine\n${readFileSync(file, "utf8")}`);
     const { said, io: world1 } = io(here.dir, env);
-    expect(await runCommandLine(["webhooks", "box", "look", "--json", "--deep-down", "--label", "a b"], world1)).toBe(1);
+    expect(
+      await runCommandLine(
+        ["webhooks", "box", "look", "--json", "--deep-down", "--label", "a b"],
+        world1,
+      ),
+    ).toBe(1);
     expect(JSON.parse(said.out)).toMatchObject({
       json: true,
       name: "one",
@@ -169,7 +206,12 @@ describe("the commands of a plugin", () => {
     const token = "the-token-of-the-box-0123456789";
     world = await createWorld({
       files: { "plugins/box.ts": BOX },
-      config: { hooks: { box: { name: "one" }, mappings: [{ ...MAPPING, auth: { token }, allowIps: ["203.0.113.0/24"] }] } },
+      config: {
+        hooks: {
+          box: { name: "one" },
+          mappings: [{ ...MAPPING, auth: { token }, allowIps: ["203.0.113.0/24"] }],
+        },
+      },
     });
     const here = world;
     await here.until(async () => (await stateOf(here)).message !== "starting");
@@ -177,7 +219,9 @@ describe("the commands of a plugin", () => {
     await runCommandLine(["webhooks", "box", "look"], world1);
     expect(JSON.parse(said.out)).toMatchObject({ sent: 202 });
     const [event] = (await here.admin("/admin/v1/events")).body.events;
-    const { text } = JSON.parse((await here.admin(`/admin/v1/events/${event.id}`)).body.event.request.body);
+    const { text } = JSON.parse(
+      (await here.admin(`/admin/v1/events/${event.id}`)).body.event.request.body,
+    );
     expect([event.credential, text]).toEqual(["path:box", "by hand"]);
   });
 
@@ -187,17 +231,28 @@ describe("the commands of a plugin", () => {
     world.write("plugins/twin.ts", BOX.replace('id: "box"', `id: "${own}"`));
     for (const cwd of [join(import.meta.dirname, "../.."), world.dir]) {
       const { said, io: world1 } = io(cwd, {});
-      expect([await runCommandLine(["webhooks", own, "--help"], world1), said.err]).toEqual([0, ""]);
+      expect([await runCommandLine(["webhooks", own, "--help"], world1), said.err]).toEqual([
+        0,
+        "",
+      ]);
       expect(said.out).toContain("setup");
     }
   });
 
   it("are in the help, and a wrong section is named", async () => {
-    world = await createWorld({ start: false, files: { "plugins/box.ts": BOX }, config: { hooks: { box: { name: "one" } } } });
+    world = await createWorld({
+      start: false,
+      files: { "plugins/box.ts": BOX },
+      config: { hooks: { box: { name: "one" } } },
+    });
     const { said, io: world1 } = io(world.dir, {});
     expect(await runCommandLine(["webhooks", "box", "look", "--help"], world1)).toBe(0);
-    expect(said.out).toMatch(/look into the box[^]*--deep-down +further down[^]*--label <name> +which one/);
-    world.write("rouse.json5", { hooks: { enabled: true, token: "test-hook-token-0123456789", box: { nam: 1 } } });
+    expect(said.out).toMatch(
+      /look into the box[^]*--deep-down +further down[^]*--label <name> +which one/,
+    );
+    world.write("rouse.json5", {
+      hooks: { enabled: true, token: "test-hook-token-0123456789", box: { nam: 1 } },
+    });
     expect(await runCommandLine(["webhooks", "box", "look"], world1)).toBe(3);
     expect(said.err).toContain("hooks.box.name");
   });
@@ -211,7 +266,9 @@ describe("editing the config", () => {
       { path: ["hooks", "mail", "account"], value: "a@b.example" },
       { path: ["fresh", "deep"], value: true },
     ]);
-    expect(edited).toContain(`// top\n{\n  a: 1, // one\n  hooks: {\n    token: 'x', /* c */\n    presets: ["github", "more"],`);
+    expect(edited).toContain(
+      `// top\n{\n  a: 1, // one\n  hooks: {\n    token: 'x', /* c */\n    presets: ["github", "more"],`,
+    );
     expect(edited).toMatch(/mail: \{\s+account: "a@b.example",\s+\},/);
     expect(edited).toMatch(/fresh: \{\s+deep: true,?\s+\}/);
     expect(editText(text, [{ path: ["a"], value: 1 }])).toBe(text);

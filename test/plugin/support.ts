@@ -9,7 +9,10 @@ import { loadPlugins, type LoadedPlugins } from "../../src/plugin/host.ts";
 export const BUILTIN = resolve(import.meta.dirname, "../../plugins");
 
 /** A folder of a user, outside the repository, with these files; it goes when the test ends. */
-export function userFolder(files: Record<string, string>): { dir: string; write: (name: string, text: string) => void } {
+export function userFolder(files: Record<string, string>): {
+  dir: string;
+  write: (name: string, text: string) => void;
+} {
   const dir = mkdtempSync(join(tmpdir(), "rouse-user-"));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   const write = (name: string, text: string): void => {

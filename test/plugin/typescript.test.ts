@@ -6,7 +6,10 @@ import { importUserModule } from "../../src/plugin/resolve.ts";
 import { load, userFolder } from "./support.ts";
 
 /** What a user's module exports. */
-async function run(files: Record<string, string>, entry = "index.ts"): Promise<{ dir: string; exports: Record<string, unknown> }> {
+async function run(
+  files: Record<string, string>,
+  entry = "index.ts",
+): Promise<{ dir: string; exports: Record<string, unknown> }> {
   const { dir } = userFolder(files);
   const { module } = await importUserModule(join(dir, entry));
   if (!module.ok) throw module.error;
@@ -14,13 +17,20 @@ async function run(files: Record<string, string>, entry = "index.ts"): Promise<{
 }
 
 describe("a user's TypeScript runs as Node's modules do", () => {
-  it.each(["ts", "mts", "cts", "tsx"])("in files that end in .%s, whatever the package says", async (ending) => {
-    for (const type of ["module", "commonjs"]) {
-      const text = 'import { sep } from "node:path";\nenum Kind { one = "one" }\nexport default Kind.one + sep;';
-      const { exports } = await run({ [`index.${ending}`]: text, "package.json": JSON.stringify({ type }) }, `index.${ending}`);
-      expect(exports["default"]).toBe("one/");
-    }
-  });
+  it.each(["ts", "mts", "cts", "tsx"])(
+    "in files that end in .%s, whatever the package says",
+    async (ending) => {
+      for (const type of ["module", "commonjs"]) {
+        const text =
+          'import { sep } from "node:path";\nenum Kind { one = "one" }\nexport default Kind.one + sep;';
+        const { exports } = await run(
+          { [`index.${ending}`]: text, "package.json": JSON.stringify({ type }) },
+          `index.${ending}`,
+        );
+        expect(exports["default"]).toBe("one/");
+      }
+    },
+  );
 
   it("each file knows its own place", async () => {
     const { dir, exports } = await run(
@@ -49,7 +59,8 @@ describe("a user's TypeScript runs as Node's modules do", () => {
 
   it("through a link, and with imports in a circle", async () => {
     const { dir } = userFolder({
-      "real/index.ts": 'import { b } from "./b.ts";\nexport const a = "a";\nexport default [b(), import.meta.dirname];',
+      "real/index.ts":
+        'import { b } from "./b.ts";\nexport const a = "a";\nexport default [b(), import.meta.dirname];',
       "real/b.ts": 'import { a } from "./index.ts";\nexport const b = () => `b${a}`;',
     });
     symlinkSync("real", join(dir, "link"));
@@ -75,10 +86,21 @@ describe("a user's TypeScript runs as Node's modules do", () => {
       "node_modules/both/import.mjs": 'export default "import";',
       "node_modules/both/module.mjs": 'export default "module";',
       "node_modules/both/require.cjs": 'exports.default = "require";',
-      "node_modules/typed/package.json": '{ "name": "typed", "exports": { ".": "./index.ts", "./package.json": "./package.json" } }',
+      "node_modules/typed/package.json":
+        '{ "name": "typed", "exports": { ".": "./index.ts", "./package.json": "./package.json" } }',
       "node_modules/typed/index.ts": 'enum Kind { one = "one" }\nexport const typed = Kind.one;',
     });
-    expect(exports["default"]).toEqual([1, 1, "import", "Same", "Same", "one", "typed", ["/", "require", true], 10]);
+    expect(exports["default"]).toEqual([
+      1,
+      1,
+      "import",
+      "Same",
+      "Same",
+      "one",
+      "typed",
+      ["/", "require", true],
+      10,
+    ]);
     expect(await (exports["later"] as () => Promise<unknown>)()).toEqual(["import", "function"]);
   });
 
@@ -94,7 +116,14 @@ describe("a user's TypeScript runs as Node's modules do", () => {
       "node_modules/broken/main.js": "\nthrow new RangeError('a secret');",
     });
     const { issues } = await load(dir);
-    expect(Object.fromEntries(issues.map(({ path, message }) => [path, message.replace("the plugin cannot be loaded: ", "")]))).toEqual({
+    expect(
+      Object.fromEntries(
+        issues.map(({ path, message }) => [
+          path,
+          message.replace("the plugin cannot be loaded: ", ""),
+        ]),
+      ),
+    ).toEqual({
       "plugins/export.ts": "SyntaxError at plugins/export.ts:2",
       "plugins/outside.ts": "SyntaxError at plugins/outside.ts:2",
       "plugins/missing.ts": 'it imports "plugins/lib/not-there.ts", which is not there',
@@ -108,7 +137,8 @@ describe("a user's TypeScript runs as Node's modules do", () => {
     const { dir } = userFolder({
       "index.ts": `import { fail } from "./lib/fail.ts";
         export default { fail, other: (name: string) => import(name), own: (name: string) => import(new URL(name, import.meta.url).href) };`,
-      "lib/fail.ts": "interface Unused {\n  a: string;\n}\n\nexport function fail() {\n  throw new Error('here');\n}\n",
+      "lib/fail.ts":
+        "interface Unused {\n  a: string;\n}\n\nexport function fail() {\n  throw new Error('here');\n}\n",
       "other.js": 'export default "other";',
       "run.mjs": `
         const { importUserModule } = await import(process.argv[2] + "/src/plugin/resolve.ts");
@@ -125,6 +155,10 @@ describe("a user's TypeScript runs as Node's modules do", () => {
       resolve(import.meta.dirname, "../.."),
     ];
     const said = JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" })) as string[];
-    expect(said).toEqual(["other", "other", expect.stringContaining(`${join(dir, "lib/fail.ts")}:6:9`)]);
+    expect(said).toEqual([
+      "other",
+      "other",
+      expect.stringContaining(`${join(dir, "lib/fail.ts")}:6:9`),
+    ]);
   });
 });

@@ -36,7 +36,14 @@ async function start(): Promise<void> {
 }
 
 const order = async (more: object = {}): Promise<string> =>
-  (await world.post("/hooks/agent", { message: "Do it.", deliver: false, wakeMode: "next-heartbeat", ...more })).body.runId as string;
+  (
+    await world.post("/hooks/agent", {
+      message: "Do it.",
+      deliver: false,
+      wakeMode: "next-heartbeat",
+      ...more,
+    })
+  ).body.runId as string;
 const read = async (id: string) => (await world.admin(`/admin/v1/runs/${id}`)).body.run;
 const ended = (id: string) =>
   world.until(async () => {
@@ -45,21 +52,24 @@ const ended = (id: string) =>
   });
 
 function testSteps(): void {
-  it.each([HOUR_MS, -HOUR_MS])("a turn that is under way ends with its answer where the clock is set by %d ms", async (stepMs) => {
-    await start();
-    const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
-    const { promise: answer, resolve: release } = Promise.withResolvers<void>();
-    model.says = () => {
-      ask();
-      return { text: ["Done."], wait: () => answer };
-    };
-    const id = await order();
-    await asked;
-    aheadMs += stepMs;
-    release();
-    expect(await ended(id)).toMatchObject({ status: "succeeded", attempts: 1 });
-    expect(model.asked).toHaveLength(1);
-  });
+  it.each([HOUR_MS, -HOUR_MS])(
+    "a turn that is under way ends with its answer where the clock is set by %d ms",
+    async (stepMs) => {
+      await start();
+      const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+      const { promise: answer, resolve: release } = Promise.withResolvers<void>();
+      model.says = () => {
+        ask();
+        return { text: ["Done."], wait: () => answer };
+      };
+      const id = await order();
+      await asked;
+      aheadMs += stepMs;
+      release();
+      expect(await ended(id)).toMatchObject({ status: "succeeded", attempts: 1 });
+      expect(model.asked).toHaveLength(1);
+    },
+  );
 
   it("an hour forward ends no turn that is retried", async () => {
     await start();
@@ -79,26 +89,34 @@ function testSteps(): void {
       return { status: 503 };
     };
     const began = performance.now();
-    expect(await ended(await order({ timeoutSeconds: 2 }))).toMatchObject({ status: "timed_out", error: { code: "timeout" } });
+    expect(await ended(await order({ timeoutSeconds: 2 }))).toMatchObject({
+      status: "timed_out",
+      error: { code: "timeout" },
+    });
     expect(performance.now() - began).toBeGreaterThan(1_900);
     expect(model.asked).toHaveLength(2);
   });
 
-  it.each([HOUR_MS, -HOUR_MS])("a provider that is away is tested as before where the clock is set by %d ms", async (stepMs) => {
-    await start();
-    let isAway = true;
-    model.says = () => (isAway ? { status: 503 } : { text: ["Done."] });
-    const ids = await Promise.all([1, 2].map((n) => order({ sessionKey: `hook:${n}` })));
-    await world.until(async () => (await Promise.all(ids.map(read))).every(({ status }) => status === "parked"));
-    expect(model.asked.length).toBeGreaterThanOrEqual(FAILURES_TO_OPEN);
-    const before = model.asked.length;
-    aheadMs += stepMs;
-    // The next test is due at its time, neither at once nor an hour later.
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    expect(model.asked.length).toBeLessThanOrEqual(before + 1);
-    isAway = false;
-    for (const id of ids) expect(await ended(id)).toMatchObject({ status: "succeeded" });
-  });
+  it.each([HOUR_MS, -HOUR_MS])(
+    "a provider that is away is tested as before where the clock is set by %d ms",
+    async (stepMs) => {
+      await start();
+      let isAway = true;
+      model.says = () => (isAway ? { status: 503 } : { text: ["Done."] });
+      const ids = await Promise.all([1, 2].map((n) => order({ sessionKey: `hook:${n}` })));
+      await world.until(async () =>
+        (await Promise.all(ids.map(read))).every(({ status }) => status === "parked"),
+      );
+      expect(model.asked.length).toBeGreaterThanOrEqual(FAILURES_TO_OPEN);
+      const before = model.asked.length;
+      aheadMs += stepMs;
+      // The next test is due at its time, neither at once nor an hour later.
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      expect(model.asked.length).toBeLessThanOrEqual(before + 1);
+      isAway = false;
+      for (const id of ids) expect(await ended(id)).toMatchObject({ status: "succeeded" });
+    },
+  );
 }
 
 describe("steps of the system clock, on SQLite", () => {

@@ -2,10 +2,21 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { describePrivatePostgres, startPrivatePostgres, type PrivatePostgres } from "../e2e/private-postgres.ts";
+import {
+  describePrivatePostgres,
+  startPrivatePostgres,
+  type PrivatePostgres,
+} from "../e2e/private-postgres.ts";
 import type { Program } from "../e2e/program.ts";
 import { scale } from "../soak.ts";
-import { ALL_SENT, countMails, createMailWorld, MAILS, type Arrival, type MailWorld } from "./mail.ts";
+import {
+  ALL_SENT,
+  countMails,
+  createMailWorld,
+  MAILS,
+  type Arrival,
+  type MailWorld,
+} from "./mail.ts";
 import { orderMails, pause, settleRun, startMailProgram, type MailRun } from "./mail-program.ts";
 
 /** Fleets of three gateways that are killed at the same time, each on a database of its own. */
@@ -26,13 +37,22 @@ afterEach(async () => {
 });
 
 const start = async (storeUrl?: string): Promise<Program> => {
-  const program = await startMailProgram(mail, dir, storeUrl === undefined ? {} : { store: { url: storeUrl } });
+  const program = await startMailProgram(
+    mail,
+    dir,
+    storeUrl === undefined ? {} : { store: { url: storeUrl } },
+  );
   programs.push(program);
   return program;
 };
 
 /** Checks one run against what the world outside saw. Returns its status. */
-function expectOnce(agent: string, { status, reply }: MailRun, where: string, { sent } = mail): string {
+function expectOnce(
+  agent: string,
+  { status, reply }: MailRun,
+  where: string,
+  { sent } = mail,
+): string {
   const counts = countMails(sent, agent === "safe");
   expect(["succeeded", "waiting"], where).toContain(status);
   for (const [n, count] of Object.entries(counts)) expect([where, n, count]).toEqual([where, n, 1]);
@@ -50,38 +70,47 @@ const POINTS: Point[] = (["before", "after"] as const).flatMap((moment) => [
 const AGENTS = ["mcp", "post", "safe"];
 /** Each point with each agent; in the short form each point once. */
 const KILLS = AGENTS.flatMap((agent, n) =>
-  POINTS.filter((_, at) => scale(at % AGENTS.length === n, true)).map((point) => ({ ...point, agent })),
+  POINTS.filter((_, at) => scale(at % AGENTS.length === n, true)).map((point) => ({
+    ...point,
+    agent,
+  })),
 );
-const renderPoint = (agent: string, { kind, index, moment }: Point): string => `${agent}: ${moment} the answer to ${kind} ${index}`;
+const renderPoint = (agent: string, { kind, index, moment }: Point): string =>
+  `${agent}: ${moment} the answer to ${kind} ${index}`;
 
-it("SQLite: killed at each point of a turn, it sends no e-mail twice and loses none", { timeout: 600_000 }, async () => {
-  const states: Record<string, number> = {};
-  let program: Program | undefined = await start();
-  let kills = 0;
-  for (const { agent, ...point } of KILLS) {
-    mail.reset();
-    let killed: Promise<void> | undefined;
-    const victim = program;
-    const dead = new Promise<void>((done) => {
-      mail.watch = async ({ kind, index }, moment) => {
-        if (killed || kind !== point.kind || index !== point.index || moment !== point.moment) return;
-        killed = victim.kill();
-        kills++;
-        await killed;
-        done();
-      };
-    });
-    const id = await orderMails(victim, agent);
-    await dead;
-    program = undefined;
-    program = await start();
-    const run = await settleRun(() => program?.url, id);
-    const status = expectOnce(agent, run, renderPoint(agent, point));
-    states[`${agent} ${status}`] = (states[`${agent} ${status}`] ?? 0) + 1;
-  }
-  console.log(`${kills} kills: ${JSON.stringify(states)}`);
-  expect(kills).toBe(KILLS.length);
-});
+it(
+  "SQLite: killed at each point of a turn, it sends no e-mail twice and loses none",
+  { timeout: 600_000 },
+  async () => {
+    const states: Record<string, number> = {};
+    let program: Program | undefined = await start();
+    let kills = 0;
+    for (const { agent, ...point } of KILLS) {
+      mail.reset();
+      let killed: Promise<void> | undefined;
+      const victim = program;
+      const dead = new Promise<void>((done) => {
+        mail.watch = async ({ kind, index }, moment) => {
+          if (killed || kind !== point.kind || index !== point.index || moment !== point.moment)
+            return;
+          killed = victim.kill();
+          kills++;
+          await killed;
+          done();
+        };
+      });
+      const id = await orderMails(victim, agent);
+      await dead;
+      program = undefined;
+      program = await start();
+      const run = await settleRun(() => program?.url, id);
+      const status = expectOnce(agent, run, renderPoint(agent, point));
+      states[`${agent} ${status}`] = (states[`${agent} ${status}`] ?? 0) + 1;
+    }
+    console.log(`${kills} kills: ${JSON.stringify(states)}`);
+    expect(kills).toBe(KILLS.length);
+  },
+);
 
 describePrivatePostgres("three gateways on one database", () => {
   let postgres: PrivatePostgres;
@@ -114,7 +143,8 @@ describePrivatePostgres("three gateways on one database", () => {
         const hit = Promise.withResolvers<void>();
         let isHit = false;
         own.watch = async ({ kind, index }, moment) => {
-          if (isHit || kind !== point.kind || index !== point.index || moment !== point.moment) return;
+          if (isHit || kind !== point.kind || index !== point.index || moment !== point.moment)
+            return;
           isHit = true;
           // Which of them has the run is nobody's to know: all are killed but the last, which takes it over or goes on.
           const victims = gateways.splice(0, 2);
@@ -126,7 +156,9 @@ describePrivatePostgres("three gateways on one database", () => {
         await hit.promise;
         gateways.push(...(await Promise.all([begin(), begin()])));
         const run = await settleRun(() => gateways[0]?.url, id);
-        states.push(`${point.agent} ${expectOnce(point.agent, run, renderPoint(point.agent, point), own)}`);
+        states.push(
+          `${point.agent} ${expectOnce(point.agent, run, renderPoint(point.agent, point), own)}`,
+        );
       }
       await Promise.all(gateways.map((gateway) => gateway.kill()));
       return { kills, states };
@@ -135,17 +167,26 @@ describePrivatePostgres("three gateways on one database", () => {
     }
   }
 
-  it("are killed at each point of a turn: another goes on, sends no e-mail twice and loses none", { timeout: 600_000 }, async () => {
-    const points = AGENTS.flatMap((agent) => POINTS.map((point) => ({ ...point, agent }))).filter((_, at) => at % scale(11, 1) === 0);
-    // A fleet waits most of the time, for the leases of those that were killed.
-    const parts = Array.from({ length: FLEETS }, (_, part) => points.filter((_point, at) => at % FLEETS === part));
-    const came = await Promise.all(parts.map(killFleet));
-    const kills = came.reduce((sum, one) => sum + one.kills, 0);
-    const states: Record<string, number> = {};
-    for (const state of came.flatMap((one) => one.states)) states[state] = (states[state] ?? 0) + 1;
-    console.log(`${kills} kills at ${points.length} points: ${JSON.stringify(states)}`);
-    expect(kills).toBe(2 * points.length);
-  });
+  it(
+    "are killed at each point of a turn: another goes on, sends no e-mail twice and loses none",
+    { timeout: 600_000 },
+    async () => {
+      const points = AGENTS.flatMap((agent) => POINTS.map((point) => ({ ...point, agent }))).filter(
+        (_, at) => at % scale(11, 1) === 0,
+      );
+      // A fleet waits most of the time, for the leases of those that were killed.
+      const parts = Array.from({ length: FLEETS }, (_, part) =>
+        points.filter((_point, at) => at % FLEETS === part),
+      );
+      const came = await Promise.all(parts.map(killFleet));
+      const kills = came.reduce((sum, one) => sum + one.kills, 0);
+      const states: Record<string, number> = {};
+      for (const state of came.flatMap((one) => one.states))
+        states[state] = (states[state] ?? 0) + 1;
+      console.log(`${kills} kills at ${points.length} points: ${JSON.stringify(states)}`);
+      expect(kills).toBe(2 * points.length);
+    },
+  );
 
   const SUSPENDED: [agent: string, kind: Point["kind"], index: number][] = [
     ["post", "mail", 1],
@@ -162,7 +203,8 @@ describePrivatePostgres("three gateways on one database", () => {
       const stopped = new Promise<void>((done) => {
         let isHit = false;
         mail.watch = async (arrival, moment) => {
-          if (isHit || arrival.kind !== kind || arrival.index !== index || moment === "after") return;
+          if (isHit || arrival.kind !== kind || arrival.index !== index || moment === "after")
+            return;
           isHit = true;
           process.kill(first.child.pid as number, "SIGSTOP");
           done();

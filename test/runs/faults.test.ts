@@ -1,6 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
-import { ALL_SENT, callOf, callsOf, countMails, createMailWorld, mailConfig, mailPlugins, type MailWorld } from "./mail.ts";
+import {
+  ALL_SENT,
+  callOf,
+  callsOf,
+  countMails,
+  createMailWorld,
+  mailConfig,
+  mailPlugins,
+  type MailWorld,
+} from "./mail.ts";
 
 let mail: MailWorld;
 let world: World | undefined;
@@ -28,9 +37,17 @@ interface Run {
 }
 
 const post = async (of: World, agentId: string, more: object = {}): Promise<string> =>
-  (await of.post("/hooks/agent", { message: "Mail them.", agentId, deliver: false, wakeMode: "next-heartbeat", ...more })).body
-    .runId as string;
-const read = async (of: World, id: string): Promise<Run> => (await of.get(`/hooks/runs/${id}`)).body.run as Run;
+  (
+    await of.post("/hooks/agent", {
+      message: "Mail them.",
+      agentId,
+      deliver: false,
+      wakeMode: "next-heartbeat",
+      ...more,
+    })
+  ).body.runId as string;
+const read = async (of: World, id: string): Promise<Run> =>
+  (await of.get(`/hooks/runs/${id}`)).body.run as Run;
 const settle = (of: World, id: string): Promise<Run> =>
   of.until(async () => {
     const run = await read(of, id);
@@ -40,72 +57,108 @@ const settle = (of: World, id: string): Promise<Run> =>
 const ONCE = { 1: 1, 2: 1, 3: 1 };
 
 describe("a provider that fails", () => {
-  const cases = [0, 1, 2, 3].flatMap((step) => [1, 2, 3, 4, 5].map((times): [number, number] => [step, times]));
+  const cases = [0, 1, 2, 3].flatMap((step) =>
+    [1, 2, 3, 4, 5].map((times): [number, number] => [step, times]),
+  );
 
-  it.each(cases)("at step %i, %i times: each e-mail is sent once", { timeout: 60_000 }, async (failing, times) => {
-    let failed = 0;
-    mail.failModel = (_index, step) => (step === failing && failed++ < times ? 503 : undefined);
-    const of = await start();
-    const ended = await settle(of, await post(of, failing % 2 === 0 ? "mcp" : "post"));
-    expect(ended).toMatchObject({ status: "succeeded", reply: ALL_SENT });
-    expect(failed).toBeGreaterThanOrEqual(times);
-    expect(countMails(mail.sent)).toEqual(ONCE);
-  });
+  it.each(cases)(
+    "at step %i, %i times: each e-mail is sent once",
+    { timeout: 60_000 },
+    async (failing, times) => {
+      let failed = 0;
+      mail.failModel = (_index, step) => (step === failing && failed++ < times ? 503 : undefined);
+      const of = await start();
+      const ended = await settle(of, await post(of, failing % 2 === 0 ? "mcp" : "post"));
+      expect(ended).toMatchObject({ status: "succeeded", reply: ALL_SENT });
+      expect(failed).toBeGreaterThanOrEqual(times);
+      expect(countMails(mail.sent)).toEqual(ONCE);
+    },
+  );
 
-  it("at every step, more often than one attempt may: each e-mail is sent once", { timeout: 60_000 }, async () => {
-    const failures = new Map<number, number>();
-    mail.failModel = (_index, step) => {
-      const known = failures.get(step) ?? 0;
-      failures.set(step, known + 1);
-      return known < 4 ? 503 : undefined;
-    };
-    const of = await start();
-    expect(await settle(of, await post(of, "mcp"))).toMatchObject({ status: "succeeded", reply: ALL_SENT });
-    expect(countMails(mail.sent)).toEqual(ONCE);
-  });
+  it(
+    "at every step, more often than one attempt may: each e-mail is sent once",
+    { timeout: 60_000 },
+    async () => {
+      const failures = new Map<number, number>();
+      mail.failModel = (_index, step) => {
+        const known = failures.get(step) ?? 0;
+        failures.set(step, known + 1);
+        return known < 4 ? 503 : undefined;
+      };
+      const of = await start();
+      expect(await settle(of, await post(of, "mcp"))).toMatchObject({
+        status: "succeeded",
+        reply: ALL_SENT,
+      });
+      expect(countMails(mail.sent)).toEqual(ONCE);
+    },
+  );
 
-  it("for good: the run fails, its retry goes on after its last step", { timeout: 60_000 }, async () => {
-    let isDown = true;
-    mail.failModel = (_index, step) => (step === 2 && isDown ? 400 : undefined);
-    const of = await start();
-    const id = await post(of, "post");
-    expect(await settle(of, id)).toMatchObject({ status: "failed", error: { code: "provider_refused" } });
-    expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1 });
-    isDown = false;
-    expect((await of.admin(`/admin/v1/runs/${id}/retry`, { method: "POST" })).status).toBe(200);
-    const ended = await of.until(async () => {
-      const run = await read(of, id);
-      return run.status === "succeeded" && run;
-    });
-    expect(ended.reply).toBe(ALL_SENT);
-    expect(countMails(mail.sent)).toEqual(ONCE);
-  });
+  it(
+    "for good: the run fails, its retry goes on after its last step",
+    { timeout: 60_000 },
+    async () => {
+      let isDown = true;
+      mail.failModel = (_index, step) => (step === 2 && isDown ? 400 : undefined);
+      const of = await start();
+      const id = await post(of, "post");
+      expect(await settle(of, id)).toMatchObject({
+        status: "failed",
+        error: { code: "provider_refused" },
+      });
+      expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1 });
+      isDown = false;
+      expect((await of.admin(`/admin/v1/runs/${id}/retry`, { method: "POST" })).status).toBe(200);
+      const ended = await of.until(async () => {
+        const run = await read(of, id);
+        return run.status === "succeeded" && run;
+      });
+      expect(ended.reply).toBe(ALL_SENT);
+      expect(countMails(mail.sent)).toEqual(ONCE);
+    },
+  );
 
-  it("under a run that is tried again: the boundary and all that was rendered before stay the same", { timeout: 60_000 }, async () => {
-    let failed = 0;
-    mail.failModel = (_index, step) => (step === 2 && failed++ < 4 ? 503 : undefined);
-    const of = await start();
-    expect(await settle(of, await post(of, "mcp"))).toMatchObject({ status: "succeeded", attempts: 2 });
-    const [longest] = mail.requests.slice(-1).map(({ messages }) => messages);
-    for (const { messages } of mail.requests) expect(messages).toEqual(longest?.slice(0, messages.length));
-  });
+  it(
+    "under a run that is tried again: the boundary and all that was rendered before stay the same",
+    { timeout: 60_000 },
+    async () => {
+      let failed = 0;
+      mail.failModel = (_index, step) => (step === 2 && failed++ < 4 ? 503 : undefined);
+      const of = await start();
+      expect(await settle(of, await post(of, "mcp"))).toMatchObject({
+        status: "succeeded",
+        attempts: 2,
+      });
+      const [longest] = mail.requests.slice(-1).map(({ messages }) => messages);
+      for (const { messages } of mail.requests)
+        expect(messages).toEqual(longest?.slice(0, messages.length));
+    },
+  );
 });
 
 describe("a heartbeat", () => {
-  it("whose provider fails between its e-mails goes on, and its events are done once", { timeout: 60_000 }, async () => {
-    let failed = 0;
-    mail.failModel = (_index, step) => (step === 2 && failed++ < 4 ? 503 : undefined);
-    const of = await start();
-    await of.post("/hooks/wake", { text: "Mail them.", mode: "now" });
-    await of.until(async () => mail.requests.length >= 8);
-    const [run] = await of.until(async () => {
-      const { runs } = (await of.admin("/admin/v1/runs")).body as { runs: { kind: string; status: string }[] };
-      const ended = runs.filter(({ kind, status }) => kind === "heartbeat" && status === "succeeded");
-      return ended.length > 0 && ended;
-    });
-    expect(run).toMatchObject({ status: "succeeded" });
-    expect(countMails(mail.sent)).toEqual(ONCE);
-  });
+  it(
+    "whose provider fails between its e-mails goes on, and its events are done once",
+    { timeout: 60_000 },
+    async () => {
+      let failed = 0;
+      mail.failModel = (_index, step) => (step === 2 && failed++ < 4 ? 503 : undefined);
+      const of = await start();
+      await of.post("/hooks/wake", { text: "Mail them.", mode: "now" });
+      await of.until(async () => mail.requests.length >= 8);
+      const [run] = await of.until(async () => {
+        const { runs } = (await of.admin("/admin/v1/runs")).body as {
+          runs: { kind: string; status: string }[];
+        };
+        const ended = runs.filter(
+          ({ kind, status }) => kind === "heartbeat" && status === "succeeded",
+        );
+        return ended.length > 0 && ended;
+      });
+      expect(run).toMatchObject({ status: "succeeded" });
+      expect(countMails(mail.sent)).toEqual(ONCE);
+    },
+  );
 });
 
 describe("the calls of a step", () => {
@@ -135,16 +188,24 @@ describe("the calls of a step", () => {
     ]);
   });
 
-  it("end after sixteen steps: the last one has no tools, and the run says so", { timeout: 60_000 }, async () => {
-    mail.says = (step, { tools }) => (tools ? callOf("post__send", { n: step }) : { role: "assistant", content: "Enough." });
-    const of = await start();
-    const ended = await settle(of, await post(of, "post"));
-    expect(ended).toMatchObject({ status: "succeeded", reply: "Enough." });
-    expect(ended.warnings).toEqual([expect.stringContaining("limit of 16 steps")]);
-    expect(mail.requests).toHaveLength(16);
-    expect(mail.requests.map(({ tools }) => tools !== undefined)).toEqual([...Array.from({ length: 15 }, () => true), false]);
-    expect(mail.sent).toHaveLength(15);
-  });
+  it(
+    "end after sixteen steps: the last one has no tools, and the run says so",
+    { timeout: 60_000 },
+    async () => {
+      mail.says = (step, { tools }) =>
+        tools ? callOf("post__send", { n: step }) : { role: "assistant", content: "Enough." };
+      const of = await start();
+      const ended = await settle(of, await post(of, "post"));
+      expect(ended).toMatchObject({ status: "succeeded", reply: "Enough." });
+      expect(ended.warnings).toEqual([expect.stringContaining("limit of 16 steps")]);
+      expect(mail.requests).toHaveLength(16);
+      expect(mail.requests.map(({ tools }) => tools !== undefined)).toEqual([
+        ...Array.from({ length: 15 }, () => true),
+        false,
+      ]);
+      expect(mail.sent).toHaveLength(15);
+    },
+  );
 });
 
 describe("a call whose connection is cut", () => {
@@ -168,38 +229,48 @@ describe("a call whose connection is cut", () => {
     ]);
   });
 
-  it.each(["mcp", "post"])("by %s leaves the run waiting, and is not made again by itself", async (agent) => {
-    cut();
-    const of = await start();
-    const id = await post(of, agent);
-    expect(await settle(of, id)).toMatchObject({ status: "waiting" });
-    expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1 });
-    expect((await of.admin(`/admin/v1/runs/${id}/cancel`, { method: "POST" })).status).toBe(200);
-    expect(await read(of, id)).toMatchObject({ status: "cancelled" });
-    expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1 });
-  });
+  it.each(["mcp", "post"])(
+    "by %s leaves the run waiting, and is not made again by itself",
+    async (agent) => {
+      cut();
+      const of = await start();
+      const id = await post(of, agent);
+      expect(await settle(of, id)).toMatchObject({ status: "waiting" });
+      expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1 });
+      expect((await of.admin(`/admin/v1/runs/${id}/cancel`, { method: "POST" })).status).toBe(200);
+      expect(await read(of, id)).toMatchObject({ status: "cancelled" });
+      expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1 });
+    },
+  );
 });
 
 describe("a run that ends while a call is under way", () => {
   const statesOf = async (of: World, id: string): Promise<string[]> => {
-    const { steps } = (await of.admin(`/admin/v1/runs/${id}/steps`)).body as { steps: { calls: { state: string }[] }[] };
+    const { steps } = (await of.admin(`/admin/v1/runs/${id}/steps`)).body as {
+      steps: { calls: { state: string }[] }[];
+    };
     return steps.flatMap(({ calls }) => calls.map(({ state }) => state));
   };
   beforeEach(() => {
     // The second e-mail is sent, and gets no answer.
     mail.watch = ({ kind, index }, moment) =>
-      kind === "mail" && moment === "before" && index === 1 ? new Promise<void>(() => undefined) : undefined;
+      kind === "mail" && moment === "before" && index === 1
+        ? new Promise<void>(() => undefined)
+        : undefined;
   });
 
-  it.each(["mcp", "post"])("since it was cancelled: the call of %s has an unknown outcome", async (agent) => {
-    const of = await start();
-    const id = await post(of, agent);
-    await of.until(async () => mail.sent.length === 2);
-    expect(await statesOf(of, id)).toEqual(["done", "started"]);
-    expect((await of.admin(`/admin/v1/runs/${id}/cancel`, { method: "POST" })).status).toBe(200);
-    expect(await settle(of, id)).toMatchObject({ status: "cancelled" });
-    expect(await statesOf(of, id)).toEqual(["done", "unknown"]);
-  });
+  it.each(["mcp", "post"])(
+    "since it was cancelled: the call of %s has an unknown outcome",
+    async (agent) => {
+      const of = await start();
+      const id = await post(of, agent);
+      await of.until(async () => mail.sent.length === 2);
+      expect(await statesOf(of, id)).toEqual(["done", "started"]);
+      expect((await of.admin(`/admin/v1/runs/${id}/cancel`, { method: "POST" })).status).toBe(200);
+      expect(await settle(of, id)).toMatchObject({ status: "cancelled" });
+      expect(await statesOf(of, id)).toEqual(["done", "unknown"]);
+    },
+  );
 
   it("since its time was over: the same", { timeout: 30_000 }, async () => {
     const of = await start();
@@ -210,7 +281,10 @@ describe("a run that ends while a call is under way", () => {
   });
 
   it("since it waited for a person and was cancelled: what it asked for was not made", async () => {
-    const agents = { defaults: { model: "local/m", heartbeat: { every: 0 } }, list: [{ id: "post", tools: ["post.*"], approve: ["*"] }] };
+    const agents = {
+      defaults: { model: "local/m", heartbeat: { every: 0 } },
+      list: [{ id: "post", tools: ["post.*"], approve: ["*"] }],
+    };
     const of = await start({ agents });
     const id = await post(of, "post");
     expect(await settle(of, id)).toMatchObject({ status: "waiting" });
@@ -236,7 +310,9 @@ describe("a call of unknown outcome in a turn of an API user", () => {
     const { choices } = (await answer.json()) as { choices: { message: { content: string } }[] };
     expect([answer.status, choices[0]?.message.content]).toEqual([200, ALL_SENT]);
     expect(countMails(mail.sent)).toEqual(ONCE);
-    expect(JSON.stringify(mail.requests[2]?.messages.at(-1))).toContain("no answer came: it may have been carried out, or not");
+    expect(JSON.stringify(mail.requests[2]?.messages.at(-1))).toContain(
+      "no answer came: it may have been carried out, or not",
+    );
     const [run] = (await of.admin("/admin/v1/runs")).body.runs as Run[];
     expect(run).toMatchObject({
       status: "succeeded",

@@ -11,18 +11,33 @@ const AT_ONCE = 25;
 const MOST_CALLS = 1.2;
 
 /** The provider, and what it was asked: for each hook, how often, and how often it has answered. */
-const provider = { isAway: false, asked: new Map<number, number>(), answered: new Map<number, number>() };
-const add = (counts: Map<number, number>, hook: number): void => void counts.set(hook, (counts.get(hook) ?? 0) + 1);
-const sum = (counts: ReadonlyMap<number, number>): number => [...counts.values()].reduce((all, n) => all + n, 0);
+const provider = {
+  isAway: false,
+  asked: new Map<number, number>(),
+  answered: new Map<number, number>(),
+};
+const add = (counts: Map<number, number>, hook: number): void =>
+  void counts.set(hook, (counts.get(hook) ?? 0) + 1);
+const sum = (counts: ReadonlyMap<number, number>): number =>
+  [...counts.values()].reduce((all, n) => all + n, 0);
 
 const fetchModel: typeof fetch = async (_input, init) => {
   const hook = Number(/number (\d+)(?![^]*number \d)/.exec(init?.body as string)?.[1]);
   add(provider.asked, hook);
   if (provider.isAway) return Response.json({ error: { message: "no" } }, { status: 503 });
   add(provider.answered, hook);
-  const choices = [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "Done." } }];
+  const choices = [
+    { index: 0, finish_reason: "stop", message: { role: "assistant", content: "Done." } },
+  ];
   const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
-  return Response.json({ id: "c1", object: "chat.completion", created: 1, model: "big", choices, usage });
+  return Response.json({
+    id: "c1",
+    object: "chat.completion",
+    created: 1,
+    model: "big",
+    choices,
+    usage,
+  });
 };
 
 let clock: ManualClock;
@@ -47,7 +62,8 @@ async function passWhile<T>(work: Promise<T>): Promise<T> {
   await passUntil(() => isDone, Infinity);
   return work;
 }
-const count = async (status: string): Promise<number> => (await world.admin("/admin/v1/status")).body.status.counts[`runs.${status}`];
+const count = async (status: string): Promise<number> =>
+  (await world.admin("/admin/v1/status")).body.status.counts[`runs.${status}`];
 
 /** Lets hooks wait for a provider that is away for ten minutes. */
 async function testOutage(store: object): Promise<void> {
@@ -56,7 +72,9 @@ async function testOutage(store: object): Promise<void> {
     fetch: fetchModel,
     config: {
       ...store,
-      models: { providers: { local: { type: "openai-compatible", baseUrl: "http://model.test/v1" } } },
+      models: {
+        providers: { local: { type: "openai-compatible", baseUrl: "http://model.test/v1" } },
+      },
       agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } },
       hooks: { allowRequestSessionKey: true },
     },
@@ -65,9 +83,15 @@ async function testOutage(store: object): Promise<void> {
   provider.isAway = true;
   const begun = clock.now();
   const order = (n: number): Promise<Answer> =>
-    world.post("/hooks/agent", { message: `number ${n}`, sessionKey: `hook:${n % 50}`, deliver: false, wakeMode: "next-heartbeat" });
+    world.post("/hooks/agent", {
+      message: `number ${n}`,
+      sessionKey: `hook:${n % 50}`,
+      deliver: false,
+      wakeMode: "next-heartbeat",
+    });
   for (let n = 0; n < HOOKS; n += AT_ONCE)
-    for (const answer of await Promise.all(Array.from({ length: AT_ONCE }, (_, k) => order(n + k)))) expect(answer.status).toBe(202);
+    for (const answer of await Promise.all(Array.from({ length: AT_ONCE }, (_, k) => order(n + k))))
+      expect(answer.status).toBe(202);
   await passUntil(() => clock.now() >= begun + 10 * MINUTE, 11 * MINUTE);
   expect(await count("parked")).toBe(HOOKS);
   const during = sum(provider.asked);
@@ -77,7 +101,9 @@ async function testOutage(store: object): Promise<void> {
   expect(await count("succeeded")).toBe(HOOKS);
   const calls = sum(provider.asked) / HOOKS;
   const took = (clock.now() - back) / MINUTE;
-  console.log(`${HOOKS} of ${HOOKS}, ${calls} calls each, ${during} calls during the outage, all done after ${took.toFixed(1)} min`);
+  console.log(
+    `${HOOKS} of ${HOOKS}, ${calls} calls each, ${during} calls during the outage, all done after ${took.toFixed(1)} min`,
+  );
   expect(during).toBeGreaterThan(0);
   expect(calls).toBeLessThanOrEqual(MOST_CALLS);
   // Each was answered once.
@@ -102,7 +128,8 @@ function setDatabaseClock(): () => void {
   let asked = 0;
   prototype.query = function (this: pg.Client, ...given: unknown[]): unknown {
     const [config, ...rest] = given as [{ text?: string } | undefined, ...unknown[]];
-    if (config?.text !== "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at") return query.apply(this, given);
+    if (config?.text !== "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at")
+      return query.apply(this, given);
     asked++;
     return query.call(this, { text: `SELECT ${clock.now()}::bigint AS at` }, ...rest);
   } as typeof prototype.query;

@@ -11,10 +11,22 @@ const ENDED = ["succeeded", "failed", "timed_out", "cancelled"];
 export const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 /** Starts the real program on a folder, with the agents that send e-mails. `more` adds to the config or replaces keys of it. */
-export function startMailProgram(mail: MailWorld, dir: string, more: object = {}): Promise<Program> {
+export function startMailProgram(
+  mail: MailWorld,
+  dir: string,
+  more: object = {},
+): Promise<Program> {
   const { hooks, ...rest } = mailConfig(mail) as { hooks: object };
-  const config = { gateway: { port: 0, drainSeconds: 2 }, hooks: { enabled: true, token: TOKEN, ...hooks }, ...rest, ...more };
-  for (const [name, text] of Object.entries({ "rouse.json5": JSON.stringify(config), ...mailPlugins(mail) })) {
+  const config = {
+    gateway: { port: 0, drainSeconds: 2 },
+    hooks: { enabled: true, token: TOKEN, ...hooks },
+    ...rest,
+    ...more,
+  };
+  for (const [name, text] of Object.entries({
+    "rouse.json5": JSON.stringify(config),
+    ...mailPlugins(mail),
+  })) {
     mkdirSync(dirname(join(dir, name)), { recursive: true });
     writeFileSync(join(dir, name), text);
   }
@@ -24,7 +36,12 @@ export function startMailProgram(mail: MailWorld, dir: string, more: object = {}
 
 /** Has an agent send the e-mails. Returns the id of its run. */
 export async function orderMails({ url }: Program, agentId: string): Promise<string> {
-  const body = JSON.stringify({ message: "Mail them.", agentId, deliver: false, wakeMode: "next-heartbeat" });
+  const body = JSON.stringify({
+    message: "Mail them.",
+    agentId,
+    deliver: false,
+    wakeMode: "next-heartbeat",
+  });
   const answer = await fetch(`${url}/hooks/agent`, { method: "POST", headers, body });
   return ((await answer.json()) as { runId: string }).runId;
 }
@@ -35,11 +52,18 @@ export interface MailRun {
 }
 
 /** What the run has come to, whichever gateway executes it. A run that waits has, unless `canWait` is false. */
-export async function settleRun(getUrl: () => string | undefined, id: string, canWait = true): Promise<MailRun> {
+export async function settleRun(
+  getUrl: () => string | undefined,
+  id: string,
+  canWait = true,
+): Promise<MailRun> {
   let last: MailRun | undefined;
   for (let waited = 0; waited < 90_000; waited += 50) {
     const url = getUrl();
-    const answer = url === undefined ? undefined : await fetch(`${url}/hooks/runs/${id}`, { headers }).catch(() => undefined);
+    const answer =
+      url === undefined
+        ? undefined
+        : await fetch(`${url}/hooks/runs/${id}`, { headers }).catch(() => undefined);
     const { run } = answer?.ok ? ((await answer.json()) as { run: MailRun }) : { run: undefined };
     if (run && (ENDED.includes(run.status) || (canWait && run.status === "waiting"))) return run;
     last = run ?? last;

@@ -43,11 +43,16 @@ export interface ModelBody {
 const read = async (incoming: IncomingMessage): Promise<unknown> => {
   const chunks: Buffer[] = [];
   for await (const chunk of incoming) chunks.push(chunk as Buffer);
-  return chunks.length === 0 ? undefined : (JSON.parse(Buffer.concat(chunks).toString()) as unknown);
+  return chunks.length === 0
+    ? undefined
+    : (JSON.parse(Buffer.concat(chunks).toString()) as unknown);
 };
 const sendJson = (response: ServerResponse, body: object, status = 200): Promise<void> =>
   new Promise((done) => {
-    response.writeHead(status, { "content-type": "application/json", ...(status >= 400 ? { "retry-after": "0" } : {}) });
+    response.writeHead(status, {
+      "content-type": "application/json",
+      ...(status >= 400 ? { "retry-after": "0" } : {}),
+    });
     response.end(JSON.stringify(body), () => done());
   });
 
@@ -60,7 +65,8 @@ const toolCalls = (calls: { name: string; arguments: object }[]): object => ({
     function: { name: call.name, arguments: JSON.stringify(call.arguments) },
   })),
 });
-export const callOf = (name: string, input: object): object => toolCalls([{ name, arguments: input }]);
+export const callOf = (name: string, input: object): object =>
+  toolCalls([{ name, arguments: input }]);
 export const callsOf = (calls: [name: string, input: object][]): object =>
   toolCalls(calls.map(([name, input]) => ({ name, arguments: input })));
 
@@ -73,7 +79,12 @@ const TOOL = {
 interface Rpc {
   id?: number;
   method: string;
-  params?: { name?: string; arguments?: { n: number }; protocolVersion?: string; _meta?: { idempotencyKey?: string } };
+  params?: {
+    name?: string;
+    arguments?: { n: number };
+    protocolVersion?: string;
+    _meta?: { idempotencyKey?: string };
+  };
 }
 
 /** Starts it on loopback. */
@@ -109,22 +120,34 @@ export async function createMailWorld(): Promise<MailWorld> {
     const step = body.messages.filter(({ role }) => role === "tool").length;
     await world.watch({ kind: "model", index }, "before");
     const status = world.failModel(index, step);
-    if (status !== undefined) return sendJson(response, { error: { message: "not now", type: "server_error" } }, status);
-    const tool = body.tools?.find(({ function: { name } }) => name.endsWith("__send"))?.function.name;
-    const usual = step < MAILS && tool !== undefined ? callOf(tool, { n: step + 1 }) : { role: "assistant", content: ALL_SENT };
+    if (status !== undefined)
+      return sendJson(response, { error: { message: "not now", type: "server_error" } }, status);
+    const tool = body.tools?.find(({ function: { name } }) => name.endsWith("__send"))?.function
+      .name;
+    const usual =
+      step < MAILS && tool !== undefined
+        ? callOf(tool, { n: step + 1 })
+        : { role: "assistant", content: ALL_SENT };
     const message = world.says?.(step, body) ?? usual;
     await sendJson(response, {
       id: "c1",
       object: "chat.completion",
       created: 1,
       model: "m",
-      choices: [{ index: 0, finish_reason: "tool_calls" in message ? "tool_calls" : "stop", message }],
+      choices: [
+        { index: 0, finish_reason: "tool_calls" in message ? "tool_calls" : "stop", message },
+      ],
       usage: { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 },
     });
     await world.watch({ kind: "model", index }, "after");
   };
 
-  const mail = async (n: number, key: string, response: ServerResponse, answer: object): Promise<void> => {
+  const mail = async (
+    n: number,
+    key: string,
+    response: ServerResponse,
+    answer: object,
+  ): Promise<void> => {
     const index = mails++;
     world.sent.push({ n, key, run: key.split(".")[0] ?? "" });
     await world.watch({ kind: "mail", index }, "before");
@@ -133,16 +156,25 @@ export async function createMailWorld(): Promise<MailWorld> {
   };
 
   const rpc = async ({ id, method, params }: Rpc, response: ServerResponse): Promise<void> => {
-    const result = (value: object): Promise<void> => sendJson(response, { jsonrpc: "2.0", id, result: value });
+    const result = (value: object): Promise<void> =>
+      sendJson(response, { jsonrpc: "2.0", id, result: value });
     if (id === undefined) return void response.writeHead(202).end();
     if (method === "initialize") {
       const serverInfo = { name: "mail", version: "1.0.0" };
-      return result({ protocolVersion: params?.protocolVersion ?? "2025-06-18", capabilities: { tools: {} }, serverInfo });
+      return result({
+        protocolVersion: params?.protocolVersion ?? "2025-06-18",
+        capabilities: { tools: {} },
+        serverInfo,
+      });
     }
     if (method === "tools/list") return result({ tools: [TOOL] });
     if (method !== "tools/call") return result({});
     const n = params?.arguments?.n ?? 0;
-    const answer = { jsonrpc: "2.0", id, result: { content: [{ type: "text", text: `e-mail ${n} is sent` }] } };
+    const answer = {
+      jsonrpc: "2.0",
+      id,
+      result: { content: [{ type: "text", text: `e-mail ${n} is sent` }] },
+    };
     return mail(n, params?._meta?.idempotencyKey ?? "", response, answer);
   };
 
@@ -188,7 +220,11 @@ export const mailConfig = (world: MailWorld, more: object = {}): object => ({
   hooks: { tools: ["mcp.*", "post.*", "safe.*"] },
   plugins: { settings: { post: {}, safe: {} } },
   mcp: { servers: { mcp: { url: world.mcpUrl } } },
-  models: { providers: { local: { type: "openai-compatible", baseUrl: world.modelUrl, apiKey: "k-0123456789" } } },
+  models: {
+    providers: {
+      local: { type: "openai-compatible", baseUrl: world.modelUrl, apiKey: "k-0123456789" },
+    },
+  },
   agents: {
     defaults: { model: "local/m", heartbeat: { every: 0 } },
     list: ["mcp", "post", "safe"].map((id) => ({ id, tools: [`${id}.*`] })),

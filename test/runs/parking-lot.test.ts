@@ -20,7 +20,8 @@ it("wakes a run that waits behind one that was woken here, and waits at another 
   const clock = manualClock();
   const { commit, takeWoken } = createWrites();
   const parking = newParking({ commit }, clock);
-  const park = (id: string): void => parking.park({ id, kind: "turn", key: "main/hook/one" }, ["local/big"]);
+  const park = (id: string): void =>
+    parking.park({ id, kind: "turn", key: "main/hook/one" }, ["local/big"]);
   park("first");
   await clock.advance(1);
   expect(takeWoken()).toEqual(["first"]);
@@ -37,7 +38,8 @@ it("wakes the next run as soon as another gateway has had an answer for the one 
   const { commit, takeWoken } = createWrites();
   const parking = newParking({ commit }, clock);
   parking.breaker.open("local/big", clock.now());
-  for (const id of ["first", "second", "third"]) parking.park({ id, kind: "turn", key: `main/hook/${id}` }, ["local/big"]);
+  for (const id of ["first", "second", "third"])
+    parking.park({ id, kind: "turn", key: `main/hook/${id}` }, ["local/big"]);
   await clock.advance(1);
   expect(takeWoken()).toEqual(["first"]);
   parking.answered("first", "local/big");
@@ -48,12 +50,19 @@ it("wakes the next run as soon as another gateway has had an answer for the one 
   expect(pass).toMatchObject({ isProbe: true });
   if ("leave" in pass) pass.leave("ok");
   await clock.advance(1);
-  expect([takeWoken(), parking.states()]).toEqual([["third"], [expect.objectContaining({ state: "closed" })]]);
+  expect([takeWoken(), parking.states()]).toEqual([
+    ["third"],
+    [expect.objectContaining({ state: "closed" })],
+  ]);
 });
 
 it("says of a run or a delivery that has waited elsewhere that it has had an answer here", () => {
   const answered: string[][] = [];
-  const parking = newParking({ commit: async () => true }, manualClock(), (...of) => void answered.push(of));
+  const parking = newParking(
+    { commit: async () => true },
+    manualClock(),
+    (...of) => void answered.push(of),
+  );
   const call = (id: string, wasParked: boolean, outcome: CallOutcome): void => {
     const pass = parking.enter({ id }, ["local/big"], { wasParked });
     if ("leave" in pass) pass.leave(outcome);

@@ -44,7 +44,10 @@ const MAPPINGS = [
 ];
 
 async function start({ maxConcurrent = 4 } = {}): Promise<World> {
-  const { hooks, agents, ...rest } = mailConfig(mail) as { hooks: object; agents: { defaults: object } };
+  const { hooks, agents, ...rest } = mailConfig(mail) as {
+    hooks: object;
+    agents: { defaults: object };
+  };
   world = await createWorld({
     config: {
       ...rest,
@@ -65,9 +68,11 @@ interface Wait {
   until: string;
 }
 
-const order = async (of: World, path: string): Promise<string> => (await of.post(`/hooks/${path}`, { n: Math.random() })).body.runId;
+const order = async (of: World, path: string): Promise<string> =>
+  (await of.post(`/hooks/${path}`, { n: Math.random() })).body.runId;
 // oxlint-disable-next-line typescript/no-explicit-any -- a run as the interface has it
-const read = async (of: World, id: string): Promise<any> => (await of.admin(`/admin/v1/runs/${id}`)).body.run;
+const read = async (of: World, id: string): Promise<any> =>
+  (await of.admin(`/admin/v1/runs/${id}`)).body.run;
 const waitsNow = (of: World, id: string, kind: string): Promise<unknown> =>
   of.until(async () => (await read(of, id)).waitsFor?.kind === kind);
 /** Waits for the end of a run. Returns its waits, which follow each other in time. */
@@ -122,13 +127,20 @@ function testWaits(): void {
         return approvals.length > 0 && !codes.includes(approvals[0].id) && approvals;
       });
       codes.push(approval.id);
-      await of.admin(`/admin/v1/approvals/${approval.id}`, { method: "POST", body: JSON.stringify({ verdict: "approve" }) });
+      await of.admin(`/admin/v1/approvals/${approval.id}`, {
+        method: "POST",
+        body: JSON.stringify({ verdict: "approve" }),
+      });
     }
-    expect(await endedBesides(of, id)).toMatchObject(codes.map((one) => ({ kind: "approval", approvalIds: [one] })));
+    expect(await endedBesides(of, id)).toMatchObject(
+      codes.map((one) => ({ kind: "approval", approvalIds: [one] })),
+    );
     const cli = await createCli();
     const { out } = await cli.rouse(["runs", "show", id, "-c", join(dir, "rouse.json5")]);
     await cli.close();
-    expect(out).toMatch(new RegExp(`waited\\s+\\d{4}-\\d\\d-\\d\\d .* for a person \\(${codes[0]}\\)\\s`));
+    expect(out).toMatch(
+      new RegExp(`waited\\s+\\d{4}-\\d\\d-\\d\\d .* for a person \\(${codes[0]}\\)\\s`),
+    );
   });
 
   it("keeps the limit that held a run back, also of a run that was cancelled meanwhile", async () => {
@@ -152,7 +164,10 @@ function testWaits(): void {
     mail.failModel = () => undefined;
     const waits = await endedBesides(of, id);
     expect(waits.length).toBeGreaterThan(0);
-    for (const wait of waits) expect(wait).toMatchObject(wait.kind === "delay" ? { kind: "delay" } : { kind: "model", of: "local/m" });
+    for (const wait of waits)
+      expect(wait).toMatchObject(
+        wait.kind === "delay" ? { kind: "delay" } : { kind: "model", of: "local/m" },
+      );
     expect(await readRecord(id)).not.toHaveProperty("waitSince");
   });
 

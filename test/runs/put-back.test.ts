@@ -49,4 +49,12 @@ describe("a job that is taken again by the commit that puts it back", () => {
   });
 });
 
-const job = (lease: number): Job => ({ id: "run", kind: "turn", key: "session", data: {}, attempts: lease, enqueuedAt: 0, lease });
+const job = (lease: number): Job => ({
+  id: "run",
+  kind: "turn",
+  key: "session",
+  data: {},
+  attempts: lease,
+  enqueuedAt: 0,
+  lease,
+});

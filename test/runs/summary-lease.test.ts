@@ -26,7 +26,10 @@ describe("the summary of a session", () => {
             runtime: { getRoom: () => 1_000, runTurn },
             config: { agents: { defaults: { checkpoints: true } } },
           },
-          deps: { store: { list: () => Promise.resolve(turns), commit: () => Promise.resolve(false) }, clock: { now: () => 1 } },
+          deps: {
+            store: { list: () => Promise.resolve(turns), commit: () => Promise.resolve(false) },
+            clock: { now: () => 1 },
+          },
           signal: new AbortController().signal,
           timeoutMs: 1_000,
           gate: { ready: () => Promise.resolve(isHeld) },

@@ -46,8 +46,14 @@ const MAPPINGS = [
   mapping("free"),
 ];
 
-async function start(options: { maxConcurrent?: number; workers?: boolean; limits?: object } = {}): Promise<World> {
-  const { hooks, agents, models, ...rest } = mailConfig(mail) as { hooks: object; agents: { defaults: object }; models: object };
+async function start(
+  options: { maxConcurrent?: number; workers?: boolean; limits?: object } = {},
+): Promise<World> {
+  const { hooks, agents, models, ...rest } = mailConfig(mail) as {
+    hooks: object;
+    agents: { defaults: object };
+    models: object;
+  };
   const { maxConcurrent = 4, workers = true, limits } = options;
   world = await createWorld({
     config: {
@@ -55,7 +61,10 @@ async function start(options: { maxConcurrent?: number; workers?: boolean; limit
       ...store,
       models: { ...models, prices: { "local/m": { input: 1000, output: 1000 } } },
       agents: { ...agents, defaults: { ...agents.defaults, maxConcurrent } },
-      hooks: { ...hooks, mappings: [...MAPPINGS, ...(limits ? [mapping("daily", { limits })] : [])] },
+      hooks: {
+        ...hooks,
+        mappings: [...MAPPINGS, ...(limits ? [mapping("daily", { limits })] : [])],
+      },
     },
     files: mailPlugins(mail),
     clock: createShortWaits().clock,
@@ -70,14 +79,21 @@ const order = async (of: World, path: string): Promise<string> => {
   return body.runId as string;
 };
 // oxlint-disable-next-line typescript/no-explicit-any -- a run as the interface has it
-const read = async (of: World, id: string): Promise<any> => (await of.admin(`/admin/v1/runs/${id}`)).body.run;
+const read = async (of: World, id: string): Promise<any> =>
+  (await of.admin(`/admin/v1/runs/${id}`)).body.run;
 /** Waits until a run waits for something of this kind, and returns what the list says of it as well. */
-async function waits(of: World, id: string, kind: string): Promise<{ status: string; waitsFor: object; listed: object }> {
+async function waits(
+  of: World,
+  id: string,
+  kind: string,
+): Promise<{ status: string; waitsFor: object; listed: object }> {
   const { status, waitsFor } = await of.until(async () => {
     const run = await read(of, id);
     return run.waitsFor?.kind === kind && run;
   });
-  const { runs } = (await of.admin("/admin/v1/runs")).body as { runs: { id: string; waitsFor: object }[] };
+  const { runs } = (await of.admin("/admin/v1/runs")).body as {
+    runs: { id: string; waitsFor: object }[];
+  };
   return { status, waitsFor, listed: runs.find((run) => run.id === id)?.waitsFor ?? {} };
 }
 /** Changes the store behind the gateway. */
@@ -89,7 +105,9 @@ async function change(write: Parameters<Store["commit"]>[0]): Promise<void> {
 }
 /** What `rouse doctor` says of limits. */
 const getLimitsCheck = async (of: World): Promise<string> => {
-  const { checks } = (await of.admin("/admin/v1/doctor")).body as { checks: { id: string; message: string }[] };
+  const { checks } = (await of.admin("/admin/v1/doctor")).body as {
+    checks: { id: string; message: string }[];
+  };
   return checks.find(({ id }) => id === "limits")?.message ?? "";
 };
 /** What `rouse runs show` says that a run waits for. */
@@ -121,8 +139,13 @@ function testReasons(): void {
     });
     expect(asked.listed).toEqual(asked.waitsFor);
     const behind = await order(of, "asks");
-    expect(await waits(of, behind, "session")).toMatchObject({ status: "queued", waitsFor: { kind: "session", head: first } });
-    expect(await show(first)).toMatch(new RegExp(`^a person, until \\d{4}-\\d\\d-\\d\\d .*\\(${approvals[0].id}\\)$`));
+    expect(await waits(of, behind, "session")).toMatchObject({
+      status: "queued",
+      waitsFor: { kind: "session", head: first },
+    });
+    expect(await show(first)).toMatch(
+      new RegExp(`^a person, until \\d{4}-\\d\\d-\\d\\d .*\\(${approvals[0].id}\\)$`),
+    );
     expect(await show(behind)).toBe(`${first}, the run of its session that goes first`);
   });
 
@@ -137,12 +160,24 @@ function testReasons(): void {
       const run = await read(of, limited);
       return typeof run.waitsFor?.until === "string" && run;
     });
-    expect(waitsFor).toEqual({ kind: "limit", scope: "mapping:limited", limit: "runsPerHour", until: parked.until });
+    expect(waitsFor).toEqual({
+      kind: "limit",
+      scope: "mapping:limited",
+      limit: "runsPerHour",
+      until: parked.until,
+    });
     expect(Date.parse(parked.until) - Date.now()).toBeGreaterThan(HOUR_MS - 120_000);
-    expect(await show(limited)).toMatch(/^limits\.runsPerHour of mapping:limited, until \d{4}-\d\d/);
+    expect(await show(limited)).toMatch(
+      /^limits\.runsPerHour of mapping:limited, until \d{4}-\d\d/,
+    );
     const running = await order(of, "alone");
     const alone = await order(of, "alone");
-    expect((await waits(of, alone, "limit")).waitsFor).toEqual({ kind: "limit", scope: "mapping:alone", limit: "concurrent", until: null });
+    expect((await waits(of, alone, "limit")).waitsFor).toEqual({
+      kind: "limit",
+      scope: "mapping:alone",
+      limit: "concurrent",
+      until: null,
+    });
     expect(await show(alone)).toBe("limits.concurrent of mapping:alone");
     const check = await getLimitsCheck(of);
     expect(check).toMatch(/1 by hooks\.mappings\[1\]\.limits\.runsPerHour \(1 an hour\)/);
@@ -157,10 +192,19 @@ function testReasons(): void {
     await order(of, "limited");
     const id = await order(of, "limited");
     await of.until(async () => typeof (await read(of, id)).waitsFor?.until === "string");
-    const over = { scope: "mapping:limited", limit: "runsPerHour", until: systemClock.now() - 1000 } as const;
+    const over = {
+      scope: "mapping:limited",
+      limit: "runsPerHour",
+      until: systemClock.now() - 1000,
+    } as const;
     const end = (): Promise<unknown> => change((tx) => tx.update("run", id, { parked: over }));
     await end();
-    expect((await read(of, id)).waitsFor).toEqual({ kind: "limit", scope: over.scope, limit: over.limit, until: null });
+    expect((await read(of, id)).waitsFor).toEqual({
+      kind: "limit",
+      scope: over.scope,
+      limit: over.limit,
+      until: null,
+    });
     // The gateway may have a new forecast by the time that the command has started.
     await of.until(async () => {
       await end();
@@ -178,7 +222,9 @@ function testReasons(): void {
     for (const id of ids.slice(1)) await waits(of, id, "limit");
     open();
     const last = ids.slice(2);
-    await of.until(async () => (await Promise.all(last.map((id) => read(of, id)))).every(({ waitsFor }) => waitsFor?.until));
+    await of.until(async () =>
+      (await Promise.all(last.map((id) => read(of, id)))).every(({ waitsFor }) => waitsFor?.until),
+    );
     const hours = (await Promise.all(last.map((id) => read(of, id)))).map(({ waitsFor }) =>
       Math.round((Date.parse(waitsFor.until) - Date.now()) / HOUR_MS),
     );
@@ -186,24 +232,34 @@ function testReasons(): void {
   });
 
   it.each([
-    ["spent", { tokensPerDay: 5 }, "tokensPerDay", /1 by hooks\.mappings\[\d\]\.limits\.tokensPerDay \(5 tokens a day\)/],
+    [
+      "spent",
+      { tokensPerDay: 5 },
+      "tokensPerDay",
+      /1 by hooks\.mappings\[\d\]\.limits\.tokensPerDay \(5 tokens a day\)/,
+    ],
     [
       "paid",
       { budget: { perDay: "0.001 USD" } },
       "budget.perDay",
       /1 by hooks\.mappings\[\d\]\.limits\.budget\.perDay \(0\.001 USD a day\)/,
     ],
-  ])("names the limit that a day's use has reached, with its time: %s", async (_, limits, limit, check) => {
-    const of = await start({ limits });
-    const first = await order(of, "daily");
-    await of.until(async () => (await read(of, first)).status === "succeeded");
-    const second = await order(of, "daily");
-    await of.until(async () => Boolean((await read(of, second)).parked?.until));
-    const { waitsFor } = await waits(of, second, "limit");
-    expect(waitsFor).toMatchObject({ kind: "limit", scope: "mapping:daily", limit });
-    expect(Date.parse((waitsFor as { until: string }).until) - Date.now()).toBeGreaterThan(23 * HOUR_MS);
-    expect(await getLimitsCheck(of)).toMatch(check);
-  });
+  ])(
+    "names the limit that a day's use has reached, with its time: %s",
+    async (_, limits, limit, check) => {
+      const of = await start({ limits });
+      const first = await order(of, "daily");
+      await of.until(async () => (await read(of, first)).status === "succeeded");
+      const second = await order(of, "daily");
+      await of.until(async () => Boolean((await read(of, second)).parked?.until));
+      const { waitsFor } = await waits(of, second, "limit");
+      expect(waitsFor).toMatchObject({ kind: "limit", scope: "mapping:daily", limit });
+      expect(Date.parse((waitsFor as { until: string }).until) - Date.now()).toBeGreaterThan(
+        23 * HOUR_MS,
+      );
+      expect(await getLimitsCheck(of)).toMatch(check);
+    },
+  );
 
   it("names the model whose provider is away", async () => {
     const of = await start({ workers: false });
@@ -211,11 +267,18 @@ function testReasons(): void {
     await waits(of, id, "worker");
     const until = systemClock.now() + HOUR_MS;
     await change((tx) => {
-      tx.update("run", id, { status: "parked", parked: { reason: "provider", of: "local/m", until } });
+      tx.update("run", id, {
+        status: "parked",
+        parked: { reason: "provider", of: "local/m", until },
+      });
       tx.update("job", "turn", id, until);
     });
     const { waitsFor } = await waits(of, id, "breaker");
-    expect(waitsFor).toEqual({ kind: "breaker", of: "local/m", until: new Date(until).toISOString() });
+    expect(waitsFor).toEqual({
+      kind: "breaker",
+      of: "local/m",
+      until: new Date(until).toISOString(),
+    });
     expect(await show(id)).toMatch(/^the model local\/m, which is tried again at \d{4}/);
   });
 
@@ -232,7 +295,9 @@ function testReasons(): void {
     const failing = await order(of, "free");
     const again = await waits(of, failing, "delay");
     expect(again.status).toBe("queued");
-    expect(Date.parse((again.waitsFor as { until: string }).until)).toBeGreaterThan(Date.now() - 60_000);
+    expect(Date.parse((again.waitsFor as { until: string }).until)).toBeGreaterThan(
+      Date.now() - 60_000,
+    );
   });
 
   it("says that a run is ready, and waits for a worker alone", async () => {

@@ -25,19 +25,30 @@ afterEach(async () => {
 });
 
 const LIMITS = { concurrent: 1, runsPerHour: 9, tokensPerDay: 1000, queue: 1 };
-const MAILS = { id: "mails", match: { path: "mails" }, messageTemplate: "Mail them.", agentId: "post", deliver: false };
+const MAILS = {
+  id: "mails",
+  match: { path: "mails" },
+  messageTemplate: "Mail them.",
+  agentId: "post",
+  deliver: false,
+};
 
 /** Starts a gateway on the folder, in place of the one before. */
 async function start(store: object, limits: object = LIMITS): Promise<World> {
   await world?.stop();
   const { hooks, ...rest } = mailConfig(mail) as { hooks: object };
   const mapping = { ...MAILS, wakeMode: "next-heartbeat", approve: ["post.send"], limits };
-  world = await createWorld({ config: { ...rest, ...store, hooks: { ...hooks, mappings: [mapping] } }, files: mailPlugins(mail), dir });
+  world = await createWorld({
+    config: { ...rest, ...store, hooks: { ...hooks, mappings: [mapping] } },
+    files: mailPlugins(mail),
+    dir,
+  });
   return world;
 }
 
 const getUsage = async (of: World): Promise<string> =>
-  (await of.admin("/admin/v1/doctor")).body.checks.find(({ id }: { id: string }) => id === "limits").message;
+  (await of.admin("/admin/v1/doctor")).body.checks.find(({ id }: { id: string }) => id === "limits")
+    .message;
 const expectUsage = (of: World, ...parts: string[]): Promise<unknown> =>
   of.until(async () => {
     const usage = await getUsage(of);
@@ -49,48 +60,67 @@ const reach = (of: World, id: string, status: string): Promise<unknown> =>
 /** Approves what a run asks until it ends. */
 const approveAll = (of: World, id: string): Promise<unknown> =>
   of.until(async () => {
-    const { approvals } = (await of.admin("/admin/v1/approvals?state=open")).body as { approvals: { id: string; runId: string }[] };
+    const { approvals } = (await of.admin("/admin/v1/approvals?state=open")).body as {
+      approvals: { id: string; runId: string }[];
+    };
     for (const one of approvals.filter(({ runId }) => runId === id))
-      await of.admin(`/admin/v1/approvals/${one.id}`, { method: "POST", body: JSON.stringify({ verdict: "approve" }) });
+      await of.admin(`/admin/v1/approvals/${one.id}`, {
+        method: "POST",
+        body: JSON.stringify({ verdict: "approve" }),
+      });
     return (await of.get(`/hooks/runs/${id}`)).body.run.status === "succeeded";
   });
 
 function testLimits(getStore: () => object): void {
-  it("count a run that waits for a person once, the same before and after a restart", { timeout: 90_000 }, async () => {
-    const before = await start(getStore());
-    const first = await order(before);
-    await reach(before, first, "waiting");
-    const waits = (runs: number, running = 0): string[] => [
-      `${running} of 1 at the same time`,
-      `${runs} of 9 runs this hour`,
-      `${runs * STEP} of 1000 tokens`,
-    ];
-    await expectUsage(before, ...waits(1));
-    // It holds no place, and none of those that may wait for one.
-    const second = await order(before);
-    await reach(before, second, "waiting");
-    await expectUsage(before, ...waits(2));
-    const usage = await getUsage(before);
+  it(
+    "count a run that waits for a person once, the same before and after a restart",
+    { timeout: 90_000 },
+    async () => {
+      const before = await start(getStore());
+      const first = await order(before);
+      await reach(before, first, "waiting");
+      const waits = (runs: number, running = 0): string[] => [
+        `${running} of 1 at the same time`,
+        `${runs} of 9 runs this hour`,
+        `${runs * STEP} of 1000 tokens`,
+      ];
+      await expectUsage(before, ...waits(1));
+      // It holds no place, and none of those that may wait for one.
+      const second = await order(before);
+      await reach(before, second, "waiting");
+      await expectUsage(before, ...waits(2));
+      const usage = await getUsage(before);
 
-    const after = await start(getStore());
-    await expectUsage(after, ...waits(2));
-    expect(await getUsage(after)).toBe(usage);
-    const third = await order(after);
-    await reach(after, third, "waiting");
-    await expectUsage(after, ...waits(3));
+      const after = await start(getStore());
+      await expectUsage(after, ...waits(2));
+      expect(await getUsage(after)).toBe(usage);
+      const third = await order(after);
+      await reach(after, third, "waiting");
+      await expectUsage(after, ...waits(3));
 
-    // What it used before it waited is not counted again at its end, and neither is its start.
-    await approveAll(after, first);
-    expect((await after.get(`/hooks/runs/${first}`)).body.run.reply).toBe(ALL_SENT);
-    await expectUsage(after, "0 of 1 at the same time", "3 of 9 runs this hour", `${RUN + 2 * STEP} of 1000 tokens`);
-    await after.admin(`/admin/v1/runs/${second}/cancel`, { method: "POST" });
-    await expectUsage(after, "0 of 1 at the same time", "3 of 9 runs this hour", `${RUN + 2 * STEP} of 1000 tokens`);
-    const end = await getUsage(after);
-    const last = await start(getStore());
-    await expectUsage(last, `${RUN + 2 * STEP} of 1000 tokens`);
-    expect(await getUsage(last)).toBe(end);
-    expect(mail.sent).toHaveLength(3);
-  });
+      // What it used before it waited is not counted again at its end, and neither is its start.
+      await approveAll(after, first);
+      expect((await after.get(`/hooks/runs/${first}`)).body.run.reply).toBe(ALL_SENT);
+      await expectUsage(
+        after,
+        "0 of 1 at the same time",
+        "3 of 9 runs this hour",
+        `${RUN + 2 * STEP} of 1000 tokens`,
+      );
+      await after.admin(`/admin/v1/runs/${second}/cancel`, { method: "POST" });
+      await expectUsage(
+        after,
+        "0 of 1 at the same time",
+        "3 of 9 runs this hour",
+        `${RUN + 2 * STEP} of 1000 tokens`,
+      );
+      const end = await getUsage(after);
+      const last = await start(getStore());
+      await expectUsage(last, `${RUN + 2 * STEP} of 1000 tokens`);
+      expect(await getUsage(last)).toBe(end);
+      expect(mail.sent).toHaveLength(3);
+    },
+  );
 
   it("of tokens hold runs back by what runs that wait have used", async () => {
     const limits = { tokensPerDay: 2 * STEP };

@@ -7,7 +7,14 @@ import { createLogger } from "../../src/core/log.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { ApprovalRecord, StoreHandle, Verdict } from "../../src/store/types.ts";
 import { createWorld, type World } from "../e2e/world.ts";
-import { ALL_SENT, countMails, createMailWorld, mailConfig, mailPlugins, type MailWorld } from "./mail.ts";
+import {
+  ALL_SENT,
+  countMails,
+  createMailWorld,
+  mailConfig,
+  mailPlugins,
+  type MailWorld,
+} from "./mail.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
@@ -50,9 +57,14 @@ const post = async (of: World): Promise<string> =>
     })
   ).body.runId as string;
 // oxlint-disable-next-line typescript/no-explicit-any -- a run as the interface has it
-const read = async (of: World, id: string): Promise<any> => (await of.get(`/hooks/runs/${id}`)).body.run;
-// oxlint-disable-next-line typescript/no-explicit-any -- a run as the interface has it
-const settle = (of: World, id: string, isDone = (status: string) => !["queued", "running"].includes(status)): Promise<any> =>
+const read = async (of: World, id: string): Promise<any> =>
+  (await of.get(`/hooks/runs/${id}`)).body.run;
+const settle = (
+  of: World,
+  id: string,
+  isDone = (status: string) => !["queued", "running"].includes(status),
+  // oxlint-disable-next-line typescript/no-explicit-any -- a run as the interface has it
+): Promise<any> =>
   of.until(async () => {
     const run = await read(of, id);
     return isDone(run.status) && run;
@@ -60,7 +72,11 @@ const settle = (of: World, id: string, isDone = (status: string) => !["queued", 
 
 /** Looks into the store of a gateway that is stopped. */
 async function withStore<T>(work: (store: StoreHandle["store"]) => Promise<T>): Promise<T> {
-  const { store } = await openStore({ url: `sqlite:${join(dir, ".rouse", "rouse.db")}`, clock: systemClock, log: createLogger("silent") });
+  const { store } = await openStore({
+    url: `sqlite:${join(dir, ".rouse", "rouse.db")}`,
+    clock: systemClock,
+    log: createLogger("silent"),
+  });
   try {
     return await work(store);
   } finally {
@@ -91,34 +107,56 @@ describe("a run whose call has an unknown outcome", () => {
     expect(await settle(before, id)).toMatchObject({ status: "waiting", endedAt: null });
     await stop();
     const asked = await decide(verdict);
-    expect(asked).toMatchObject({ runId: id, callId: `${id}.1.0`, tool: "post.send", input: { n: 2 }, reason: "outcome_unknown" });
+    expect(asked).toMatchObject({
+      runId: id,
+      callId: `${id}.1.0`,
+      tool: "post.send",
+      input: { n: 2 },
+      reason: "outcome_unknown",
+    });
     const after = await start(HOUR_MS);
-    expect(await settle(after, id, (status) => !["queued", "running", "waiting"].includes(status))).toMatchObject(end);
+    expect(
+      await settle(after, id, (status) => !["queued", "running", "waiting"].includes(status)),
+    ).toMatchObject(end);
     // The hour in which the run waited is no time in the queue.
-    const [, queuedSeconds] = /^rouse_queue_wait_seconds_sum (\S+)$/m.exec(String((await after.admin("/metrics")).body)) ?? [];
+    const [, queuedSeconds] =
+      /^rouse_queue_wait_seconds_sum (\S+)$/m.exec(String((await after.admin("/metrics")).body)) ??
+      [];
     expect(Number(queuedSeconds)).toBeLessThan(HOUR_MS / 1000);
     expect(countMails(mail.sent)).toEqual(sent);
     // A repeat is made under the id of the first call.
-    expect(new Set(mail.sent.filter(({ n }) => n === 2).map(({ key }) => key))).toEqual(new Set([`${id}.1.0`]));
+    expect(new Set(mail.sent.filter(({ n }) => n === 2).map(({ key }) => key))).toEqual(
+      new Set([`${id}.1.0`]),
+    );
   });
 
   it.each<[Verdict, object]>([
     ["repeat", { 1: 1, 2: 2, 3: 1 }],
     ["done", { 1: 1, 2: 1, 3: 1 }],
-  ])("does what a person decides once, at a time before its call by a clock that was set back: %s", async (verdict, sent) => {
-    const before = await start();
-    const id = await post(before);
-    await settle(before, id);
-    await stop();
-    const after = await start(-HOUR_MS);
-    const { approvals } = (await after.admin("/admin/v1/approvals?state=open")).body;
-    expect(
-      (await after.admin(`/admin/v1/approvals/${approvals[0].id}`, { method: "POST", body: JSON.stringify({ verdict }) })).status,
-    ).toBe(200);
-    expect(await settle(after, id, (status) => status === "succeeded")).toMatchObject({ reply: ALL_SENT });
-    expect(countMails(mail.sent)).toEqual(sent);
-    expect((await after.admin("/admin/v1/approvals")).body.approvals).toHaveLength(1);
-  });
+  ])(
+    "does what a person decides once, at a time before its call by a clock that was set back: %s",
+    async (verdict, sent) => {
+      const before = await start();
+      const id = await post(before);
+      await settle(before, id);
+      await stop();
+      const after = await start(-HOUR_MS);
+      const { approvals } = (await after.admin("/admin/v1/approvals?state=open")).body;
+      expect(
+        (
+          await after.admin(`/admin/v1/approvals/${approvals[0].id}`, {
+            method: "POST",
+            body: JSON.stringify({ verdict }),
+          })
+        ).status,
+      ).toBe(200);
+      expect(await settle(after, id, (status) => status === "succeeded")).toMatchObject({
+        reply: ALL_SENT,
+      });
+      expect(countMails(mail.sent)).toEqual(sent);
+      expect((await after.admin("/admin/v1/approvals")).body.approvals).toHaveLength(1);
+    },
+  );
 
   it("fails when nobody has decided for a day, and holds its session until then", async () => {
     const before = await start();
@@ -128,13 +166,21 @@ describe("a run whose call has an unknown outcome", () => {
     await stop();
     const later = await start(DAY_MS - 60_000);
     await later.until(async () => (await later.get("/readyz")).status === 200);
-    expect([(await read(later, id)).status, (await read(later, next)).status]).toEqual(["waiting", "queued"]);
+    expect([(await read(later, id)).status, (await read(later, next)).status]).toEqual([
+      "waiting",
+      "queued",
+    ]);
     await stop();
     mail.watch = () => undefined;
     const over = await start(DAY_MS + 60_000);
     const ended = await settle(over, id, (status) => status === "failed");
-    expect(ended.error).toEqual({ code: "outcome_unknown", message: expect.stringContaining("no decision was made in time") });
-    expect(await settle(over, next, (status) => status === "succeeded")).toMatchObject({ reply: ALL_SENT });
+    expect(ended.error).toEqual({
+      code: "outcome_unknown",
+      message: expect.stringContaining("no decision was made in time"),
+    });
+    expect(await settle(over, next, (status) => status === "succeeded")).toMatchObject({
+      reply: ALL_SENT,
+    });
     expect(mail.sent.filter(({ run }) => run === id)).toHaveLength(2);
   });
 
@@ -145,7 +191,9 @@ describe("a run whose call has an unknown outcome", () => {
     expect((await of.admin(`/admin/v1/runs/${id}/cancel`, { method: "POST" })).status).toBe(200);
     expect((await read(of, id)).status).toBe("cancelled");
     await stop();
-    const [approval] = await withStore((store) => store.list("approvals", { runId: id, limit: 10 }));
+    const [approval] = await withStore((store) =>
+      store.list("approvals", { runId: id, limit: 10 }),
+    );
     expect(approval?.decision).toMatchObject({ verdict: "give_up", by: "operator" });
     expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1 });
   });

@@ -36,7 +36,11 @@ let current: Try;
 let job: Job;
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), "rouse-start-"));
-  handle = await openStore({ url: `sqlite:${join(dir, "rouse.db")}`, clock: systemClock, log: silent });
+  handle = await openStore({
+    url: `sqlite:${join(dir, "rouse.db")}`,
+    clock: systemClock,
+    log: silent,
+  });
   await handle.store.commit((tx) => {
     tx.add("run", RUN);
     tx.add("job", { id: RUN.id, kind: "turn", key: "one", data: {}, enqueuedAt: RUN.createdAt });

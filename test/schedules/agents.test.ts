@@ -6,9 +6,12 @@ const MINUTE = 60_000;
 let world: ScheduleWorld;
 afterEach(() => world.close());
 
-const asked = (): string[] => world.provider.requests.map((request) => world.provider.text(request));
+const asked = (): string[] =>
+  world.provider.requests.map((request) => world.provider.text(request));
 const beats = async (): Promise<string[]> =>
-  (await world.admin("/admin/v1/runs?limit=100")).body.runs.map((run: { kind: string; agentId: string }) => `${run.kind} ${run.agentId}`);
+  (await world.admin("/admin/v1/runs?limit=100")).body.runs.map(
+    (run: { kind: string; agentId: string }) => `${run.kind} ${run.agentId}`,
+  );
 
 describe("heartbeats of every agent", () => {
   it("come by each agent's own settings, and are schedules", async () => {
@@ -36,11 +39,17 @@ describe("heartbeats of every agent", () => {
     await world.until(async () => (await beats()).length === 1);
     time.advance(25 * MINUTE);
     await world.until(async () => (await beats()).length === 3);
-    expect((await beats()).toSorted()).toEqual(["heartbeat garden", "heartbeat garden", "heartbeat main"]);
+    expect((await beats()).toSorted()).toEqual([
+      "heartbeat garden",
+      "heartbeat garden",
+      "heartbeat main",
+    ]);
     // An agent that says nothing of heartbeats asks its model only about events.
     expect((await world.schedule("quiet/heartbeat")).fired).toBe(1);
     expect(asked().filter((text) => text.includes("Check the house."))).toHaveLength(1);
-    expect((await world.rouse("schedules", "list")).out).toMatch(/garden\/heartbeat +every 5m .*heartbeat/);
+    expect((await world.rouse("schedules", "list")).out).toMatch(
+      /garden\/heartbeat +every 5m .*heartbeat/,
+    );
   });
 
   it("see the wakes that name their agent, and no others", async () => {
@@ -49,12 +58,22 @@ describe("heartbeats of every agent", () => {
       more: {
         hooks: {
           allowedAgentIds: ["main", "garden"],
-          mappings: [{ id: "rain", match: { path: "rain" }, action: "wake", agentId: "{{who}}", textTemplate: "Rain: {{mm}}" }],
+          mappings: [
+            {
+              id: "rain",
+              match: { path: "rain" },
+              action: "wake",
+              agentId: "{{who}}",
+              textTemplate: "Rain: {{mm}}",
+            },
+          ],
         },
       },
     });
     world.provider.answer = () => "HEARTBEAT_OK";
-    expect((await world.post("/hooks/wake", { text: "The gate is open.", agentId: "garden" })).status).toBe(200);
+    expect(
+      (await world.post("/hooks/wake", { text: "The gate is open.", agentId: "garden" })).status,
+    ).toBe(200);
     await world.until(async () => asked().some((text) => text.includes("The gate is open.")));
     await world.until(async () => (await beats()).length === 1);
     expect(await beats()).toEqual(["heartbeat garden"]);
@@ -63,21 +82,48 @@ describe("heartbeats of every agent", () => {
     expect((await world.post("/hooks/wake", { text: "Hello." })).status).toBe(200);
     await world.until(async () => (await beats()).includes("heartbeat main"));
     const wrong = await world.post("/hooks/wake", { text: "Hello.", agentId: "nobody" });
-    expect([wrong.status, wrong.body.error.issues]).toEqual([400, [{ path: "agentId", message: "names no agent of agents.list" }]]);
+    expect([wrong.status, wrong.body.error.issues]).toEqual([
+      400,
+      [{ path: "agentId", message: "names no agent of agents.list" }],
+    ]);
   });
 });
 
 describe("a config with wrong schedules", () => {
   it.each([
-    [{ id: "a", cron: "0 8 * *", prompt: "x" }, "agents.list[0].schedules[0].cron", "must have five fields"],
-    [{ id: "a", cron: "0 8 * * *", timezone: "Berlin", prompt: "x" }, "agents.list[0].schedules[0].timezone", "is no time zone"],
-    [{ id: "a", cron: "0 8 * * *", every: "1h", prompt: "x" }, "agents.list[0].schedules[0]", "it has cron and every"],
+    [
+      { id: "a", cron: "0 8 * *", prompt: "x" },
+      "agents.list[0].schedules[0].cron",
+      "must have five fields",
+    ],
+    [
+      { id: "a", cron: "0 8 * * *", timezone: "Berlin", prompt: "x" },
+      "agents.list[0].schedules[0].timezone",
+      "is no time zone",
+    ],
+    [
+      { id: "a", cron: "0 8 * * *", every: "1h", prompt: "x" },
+      "agents.list[0].schedules[0]",
+      "it has cron and every",
+    ],
     [{ id: "a", prompt: "x" }, "agents.list[0].schedules[0]", "it has none"],
     [{ id: "a", every: "1h" }, "agents.list[0].schedules[0]", "needs either `prompt` or `wake`"],
-    [{ id: "a", every: "10ms", prompt: "x" }, "agents.list[0].schedules[0].every", "at least a second"],
+    [
+      { id: "a", every: "10ms", prompt: "x" },
+      "agents.list[0].schedules[0].every",
+      "at least a second",
+    ],
     [{ id: "heartbeat", every: "1h", prompt: "x" }, "agents.list[0].schedules[0].id", "heartbeats"],
-    [{ id: "a", every: "1h", wake: "x", deliver: false }, "agents.list[0].schedules[0].deliver", "has no effect with `wake`"],
-    [{ id: "a", every: "1m", jitter: "2m", prompt: "x" }, "agents.list[0].schedules[0].jitter", "must not be longer than `every`"],
+    [
+      { id: "a", every: "1h", wake: "x", deliver: false },
+      "agents.list[0].schedules[0].deliver",
+      "has no effect with `wake`",
+    ],
+    [
+      { id: "a", every: "1m", jitter: "2m", prompt: "x" },
+      "agents.list[0].schedules[0].jitter",
+      "must not be longer than `every`",
+    ],
   ])("%j is refused with the path of the field and the reason", async (schedule, path, message) => {
     world = await scheduleWorld({ agents: [{ id: "main" }], start: false });
     world.write("wrong.json5", { agents: { list: [{ id: "main", schedules: [schedule] }] } });

@@ -6,11 +6,16 @@ let world: ApprovalWorld;
 afterEach(() => world.close());
 
 const schedules = async () =>
-  (await world.admin("/admin/v1/schedules")).body.schedules.filter(({ source }: { source: string }) => source === "agent");
+  (await world.admin("/admin/v1/schedules")).body.schedules.filter(
+    ({ source }: { source: string }) => source === "agent",
+  );
 
 /** A person asks for a reminder, an approver approves it, and it fires. */
 async function remind(said: object): Promise<void> {
-  world.model.handler = transferOnce({ every: "6h", prompt: "Remind them of the tea." }, "schedule");
+  world.model.handler = transferOnce(
+    { every: "6h", prompt: "Remind them of the tea." },
+    "schedule",
+  );
   await sayOn(world, message("Remind me of the tea.", said));
   const [asked] = await world.open();
   const { runId = "", code = "" } = asked ?? {};
@@ -31,7 +36,9 @@ it("answers in the room in which a colleague asked for the schedule, and not in 
   expect(getReminder()).toMatchObject({ to: "kitchen", thread: "t-1" });
   expect(getReminder()).not.toHaveProperty("replyTo");
   expect(await schedules()).toMatchObject([{ deliver: { channel: "pipe", to: "kitchen" } }]);
-  expect(JSON.stringify((await world.admin("/admin/v1/sessions/show?key=main")).body)).not.toContain("The tea is ready.");
+  expect(
+    JSON.stringify((await world.admin("/admin/v1/sessions/show?key=main")).body),
+  ).not.toContain("The tea is ready.");
 });
 
 it("answers where the owner is if the owner asked directly", async () => {

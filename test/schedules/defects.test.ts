@@ -15,8 +15,10 @@ afterEach(async () => {
   schema = undefined;
 });
 
-const asked = (): string[] => world.provider.requests.map((request) => world.provider.text(request));
-const getDues = (): number[] => asked().map((text) => Date.parse(/due at (\S+)\./.exec(text)?.[1] ?? ""));
+const asked = (): string[] =>
+  world.provider.requests.map((request) => world.provider.text(request));
+const getDues = (): number[] =>
+  asked().map((text) => Date.parse(/due at (\S+)\./.exec(text)?.[1] ?? ""));
 
 /** Sets the clock to the next firing of a schedule, and waits for it. */
 async function fireNext(name: string, time: ReturnType<typeof createSetClock>): Promise<void> {
@@ -26,22 +28,30 @@ async function fireNext(name: string, time: ReturnType<typeof createSetClock>): 
 }
 
 describe("the jitter of a schedule", () => {
-  it("loses no firing though it is longer than the time between two of them", { timeout: 60_000 }, async () => {
-    const time = createSetClock();
-    const schedules = [{ id: "often", cron: "*/5 * * * *", jitter: "30m", prompt: "Tick.", deliver: false }];
-    world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock });
-    await world.ready("main/often");
-    for (let n = 0; n < 30; n++) await fireNext("main/often", time);
-    const { fired, skipped } = await world.schedule("main/often");
-    expect(skipped).toBe(0);
-    await world.until(async () => getDues().length >= fired);
-    const dues = getDues().toSorted((a, b) => a - b);
-    expect(dues).toEqual(dues.map((_due, n) => (dues[0] as number) + n * 5 * MINUTE));
-  });
+  it(
+    "loses no firing though it is longer than the time between two of them",
+    { timeout: 60_000 },
+    async () => {
+      const time = createSetClock();
+      const schedules = [
+        { id: "often", cron: "*/5 * * * *", jitter: "30m", prompt: "Tick.", deliver: false },
+      ];
+      world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock });
+      await world.ready("main/often");
+      for (let n = 0; n < 30; n++) await fireNext("main/often", time);
+      const { fired, skipped } = await world.schedule("main/often");
+      expect(skipped).toBe(0);
+      await world.until(async () => getDues().length >= fired);
+      const dues = getDues().toSorted((a, b) => a - b);
+      expect(dues).toEqual(dues.map((_due, n) => (dues[0] as number) + n * 5 * MINUTE));
+    },
+  );
 
   it("shows the firing that waits for its jitter as the next one", async () => {
     const time = createSetClock();
-    const schedules = [{ id: "hourly", cron: "0 * * * *", jitter: "50m", prompt: "Tick.", deliver: false }];
+    const schedules = [
+      { id: "hourly", cron: "0 * * * *", jitter: "50m", prompt: "Tick.", deliver: false },
+    ];
     world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock });
     await world.ready("main/hourly");
     const { next } = await world.schedule("main/hourly");
@@ -53,7 +63,9 @@ describe("the jitter of a schedule", () => {
 
   it("leaves one firing for all that were missed", async () => {
     const time = createSetClock();
-    const schedules = [{ id: "often", cron: "*/5 * * * *", jitter: "4m", prompt: "Tick.", deliver: false }];
+    const schedules = [
+      { id: "often", cron: "*/5 * * * *", jitter: "4m", prompt: "Tick.", deliver: false },
+    ];
     world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock });
     await world.ready("main/often");
     time.advance(60 * MINUTE);
@@ -64,19 +76,30 @@ describe("the jitter of a schedule", () => {
   });
 });
 
-it('catches up the newest 100 of more missed times with `catchUp: "all"`', { timeout: 60_000 }, async () => {
-  const time = createSetClock();
-  const schedules = [{ id: "often", every: "1m", catchUp: "all", prompt: "Tick.", deliver: false }];
-  world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock });
-  await world.ready("main/often");
-  time.advance(150 * MINUTE + 1000);
-  await world.until(async () => (await world.schedule("main/often")).fired >= 100);
-  await world.until(async () => getDues().length >= 100);
-  expect(await world.schedule("main/often")).toMatchObject({
-    skipped: 50,
-    skips: [{ count: 50, reason: "missed while no gateway fired it; only the newest 100 are caught up" }],
-  });
-});
+it(
+  'catches up the newest 100 of more missed times with `catchUp: "all"`',
+  { timeout: 60_000 },
+  async () => {
+    const time = createSetClock();
+    const schedules = [
+      { id: "often", every: "1m", catchUp: "all", prompt: "Tick.", deliver: false },
+    ];
+    world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock });
+    await world.ready("main/often");
+    time.advance(150 * MINUTE + 1000);
+    await world.until(async () => (await world.schedule("main/often")).fired >= 100);
+    await world.until(async () => getDues().length >= 100);
+    expect(await world.schedule("main/often")).toMatchObject({
+      skipped: 50,
+      skips: [
+        {
+          count: 50,
+          reason: "missed while no gateway fired it; only the newest 100 are caught up",
+        },
+      ],
+    });
+  },
+);
 
 it("warns of a schedule whose replies can have no route", async () => {
   const schedules = [
@@ -85,17 +108,32 @@ it("warns of a schedule whose replies can have no route", async () => {
     { id: "last", every: "1d", prompt: "Go." },
   ];
   world = await scheduleWorld({ agents: [{ id: "main", schedules }] });
-  const warnings = world.gateway.status().warnings.filter(({ message }) => message.startsWith("replies have no route"));
+  const warnings = world.gateway
+    .status()
+    .warnings.filter(({ message }) => message.startsWith("replies have no route"));
   expect(warnings.map(({ path }) => path)).toEqual(["agents.list[0].schedules[0].deliver.channel"]);
 });
 
 it("gives the turn of a schedule passages of documents", { timeout: 60_000 }, async () => {
   const time = createSetClock();
-  const schedules = [{ id: "ask", every: "1d", prompt: "What is the opening time of the observatory?", deliver: false }];
-  world = await scheduleWorld({ agents: [{ id: "main", knowledge: "auto", schedules }], clock: time.clock });
+  const schedules = [
+    {
+      id: "ask",
+      every: "1d",
+      prompt: "What is the opening time of the observatory?",
+      deliver: false,
+    },
+  ];
+  world = await scheduleWorld({
+    agents: [{ id: "main", knowledge: "auto", schedules }],
+    clock: time.clock,
+  });
   await world.ready("main/ask");
   const file = join(world.dir, "opening.txt");
-  writeFileSync(file, "The observatory opens at twenty to eight. Its opening time changes in winter.");
+  writeFileSync(
+    file,
+    "The observatory opens at twenty to eight. Its opening time changes in winter.",
+  );
   const added = await world.rouse("knowledge", "add", file);
   expect([added.code, added.err]).toEqual([0, ""]);
   await world.act("main/ask", "run");
@@ -104,24 +142,41 @@ it("gives the turn of a schedule passages of documents", { timeout: 60_000 }, as
 });
 
 describePostgres("a year on PostgreSQL", () => {
-  it("delivers each firing once, at local times across both changes of the clock", { timeout: 180_000 }, async () => {
-    const time = createSetClock();
-    schema = newSchema();
-    const schedules = [
-      { id: "weekly", cron: "30 8 * * SUN", timezone: "Europe/Berlin", prompt: "Go.", deliver: { channel: "desk", to: "ann" } },
-    ];
-    world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock, storeUrl: schema.url });
-    world.provider.answer = (request) => `Done: ${/due at (\S+)\./.exec(world.provider.text(request))?.[1]}`;
-    await world.ready("main/weekly");
-    for (let week = 1; week <= 52; week++) {
-      await fireNext("main/weekly", time);
-      await world.until(async () => world.sent.length >= week);
-    }
-    const dues = world.sent.map(({ text }) => text.replace("Done: ", ""));
-    expect(new Set(dues).size).toBe(52);
-    for (const due of dues) expect(due).toMatch(/T08:30:00\+0[12]:00$/);
-    expect(new Set(dues.map((due) => due.slice(-6)))).toEqual(new Set(["+01:00", "+02:00"]));
-    const days = dues.map((due) => Date.parse(`${due.slice(0, 10)}T00:00:00Z`)).toSorted((a, b) => a - b);
-    expect(days).toEqual(days.map((_day, n) => (days[0] as number) + n * 7 * DAY));
-  });
+  it(
+    "delivers each firing once, at local times across both changes of the clock",
+    { timeout: 180_000 },
+    async () => {
+      const time = createSetClock();
+      schema = newSchema();
+      const schedules = [
+        {
+          id: "weekly",
+          cron: "30 8 * * SUN",
+          timezone: "Europe/Berlin",
+          prompt: "Go.",
+          deliver: { channel: "desk", to: "ann" },
+        },
+      ];
+      world = await scheduleWorld({
+        agents: [{ id: "main", schedules }],
+        clock: time.clock,
+        storeUrl: schema.url,
+      });
+      world.provider.answer = (request) =>
+        `Done: ${/due at (\S+)\./.exec(world.provider.text(request))?.[1]}`;
+      await world.ready("main/weekly");
+      for (let week = 1; week <= 52; week++) {
+        await fireNext("main/weekly", time);
+        await world.until(async () => world.sent.length >= week);
+      }
+      const dues = world.sent.map(({ text }) => text.replace("Done: ", ""));
+      expect(new Set(dues).size).toBe(52);
+      for (const due of dues) expect(due).toMatch(/T08:30:00\+0[12]:00$/);
+      expect(new Set(dues.map((due) => due.slice(-6)))).toEqual(new Set(["+01:00", "+02:00"]));
+      const days = dues
+        .map((due) => Date.parse(`${due.slice(0, 10)}T00:00:00Z`))
+        .toSorted((a, b) => a - b);
+      expect(days).toEqual(days.map((_day, n) => (days[0] as number) + n * 7 * DAY));
+    },
+  );
 });

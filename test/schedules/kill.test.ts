@@ -26,33 +26,55 @@ const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(don
 
 /** The due times that the model was asked for, in seconds. */
 const getDue = (): number[] =>
-  provider.requests.map((request) => Date.parse(/due at (\S+)\./.exec(provider.text(request))?.[1] ?? "") / 1000);
+  provider.requests.map(
+    (request) => Date.parse(/due at (\S+)\./.exec(provider.text(request))?.[1] ?? "") / 1000,
+  );
 
 /** Starts the program again and again, kills it each time, and returns the due times of all runs at the end. */
-async function killOften(store: object, times: number): Promise<{ runs: number[]; asked: number[] }> {
+async function killOften(
+  store: object,
+  times: number,
+): Promise<{ runs: number[]; asked: number[] }> {
   const schedules = [{ id: "tick", every: "1s", prompt: "Tick.", deliver: false, catchUp: "all" }];
-  const { agents, ...config } = modelConfig(provider, { list: [{ id: "main", schedules }] }) as { agents: object };
+  const { agents, ...config } = modelConfig(provider, { list: [{ id: "main", schedules }] }) as {
+    agents: object;
+  };
   writeFileSync(
     join(dir, "rouse.json5"),
-    JSON.stringify({ ...config, agents, ...store, gateway: { port: 0, token: TOKEN }, hooks: { enabled: false } }),
+    JSON.stringify({
+      ...config,
+      agents,
+      ...store,
+      gateway: { port: 0, token: TOKEN },
+      hooks: { enabled: false },
+    }),
   );
   for (let kills = 0; kills < times; kills++) {
     program = await startProgram(process.execPath, [ROUSE, "start"], { cwd: dir });
     const before = provider.requests.length;
-    for (let tries = 0; tries < 400 && provider.requests.length < before + 2; tries++) await wait(50);
+    for (let tries = 0; tries < 400 && provider.requests.length < before + 2; tries++)
+      await wait(50);
     await wait(kills * 137);
     await program.kill();
   }
   program = await startProgram(process.execPath, [ROUSE, "start"], { cwd: dir });
   const { url } = program;
-  await fetch(`${url}/admin/v1/schedules/main/tick/pause`, { method: "POST", headers: { authorization: `Bearer ${TOKEN}` } });
+  await fetch(`${url}/admin/v1/schedules/main/tick/pause`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${TOKEN}` },
+  });
   type Run = { kind: string; status: string; schedule: { dueAt: string } | null };
   for (let tries = 0; ; tries++) {
-    const answer = await fetch(`${url}/admin/v1/runs?limit=500`, { headers: { authorization: `Bearer ${TOKEN}` } });
+    const answer = await fetch(`${url}/admin/v1/runs?limit=500`, {
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
     const { runs } = (await answer.json()) as { runs: Run[] };
     const ticks = runs.filter(({ kind }) => kind === "schedule");
     if (ticks.every(({ status }) => status === "succeeded"))
-      return { runs: ticks.map(({ schedule }) => Math.floor(Date.parse(schedule?.dueAt ?? "") / 1000)), asked: getDue() };
+      return {
+        runs: ticks.map(({ schedule }) => Math.floor(Date.parse(schedule?.dueAt ?? "") / 1000)),
+        asked: getDue(),
+      };
     expect(tries).toBeLessThan(200);
     await wait(100);
   }

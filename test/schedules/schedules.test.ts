@@ -16,16 +16,27 @@ afterEach(async () => {
 });
 
 /** What the model was asked, as text. */
-const asked = (): string[] => world.provider.requests.map((request) => world.provider.text(request));
+const asked = (): string[] =>
+  world.provider.requests.map((request) => world.provider.text(request));
 const runsOf = async (kind: string) =>
-  (await world.admin("/admin/v1/runs?limit=100")).body.runs.filter((run: { kind: string }) => run.kind === kind);
+  (await world.admin("/admin/v1/runs?limit=100")).body.runs.filter(
+    (run: { kind: string }) => run.kind === kind,
+  );
 
 function tests(getUrl: () => string | undefined): void {
-  const start = (agents: object[], more: object = {}) => scheduleWorld({ agents, storeUrl: getUrl(), ...more });
+  const start = (agents: object[], more: object = {}) =>
+    scheduleWorld({ agents, storeUrl: getUrl(), ...more });
 
   it("fires a prompt in the schedule's session, sends the reply and leaves a summary", async () => {
     const time = createSetClock();
-    const schedules = [{ id: "report", every: "6h", prompt: "Write the report.", deliver: { channel: "desk", to: "ann" } }];
+    const schedules = [
+      {
+        id: "report",
+        every: "6h",
+        prompt: "Write the report.",
+        deliver: { channel: "desk", to: "ann" },
+      },
+    ];
     world = await start([{ id: "main", schedules }], { clock: time.clock });
     world.provider.answer = () => "All is well.";
     await world.ready("main/report");
@@ -33,25 +44,43 @@ function tests(getUrl: () => string | undefined): void {
     await world.until(async () => world.sent.length === 1);
     expect(world.sent[0]).toMatchObject({ to: "ann", text: "All is well." });
     expect(asked()[0]).toContain("Write the report.");
-    expect(asked()[0]).toMatch(/This turn was started by the schedule "report", due at \S+\+00:00\./);
+    expect(asked()[0]).toMatch(
+      /This turn was started by the schedule "report", due at \S+\+00:00\./,
+    );
     const [run] = await runsOf("schedule");
-    expect(run).toMatchObject({ status: "succeeded", sessionKey: "schedule:report", agentId: "main" });
-    expect((await world.rouse("sessions", "show", "schedule:report")).out).toContain("Write the report.");
+    expect(run).toMatchObject({
+      status: "succeeded",
+      sessionKey: "schedule:report",
+      agentId: "main",
+    });
+    expect((await world.rouse("sessions", "show", "schedule:report")).out).toContain(
+      "Write the report.",
+    );
     const { body } = await world.admin("/admin/v1/sessions/show?key=main");
     expect(JSON.stringify(body.queued)).toContain("Schedule report: All is well.");
     time.advance(6 * HOUR);
     await world.until(async () => world.sent.length === 2);
     // The second turn sees the first: a schedule has one conversation.
     expect(asked()[1]).toContain("All is well.");
-    expect(await world.schedule("main/report")).toMatchObject({ fired: 2, skipped: 0, last: { status: "succeeded", manual: false } });
+    expect(await world.schedule("main/report")).toMatchObject({
+      fired: 2,
+      skipped: 0,
+      last: { status: "succeeded", manual: false },
+    });
   });
 
   it("skips what comes while it is paused, and fires when a person says so", async () => {
     const time = createSetClock();
-    world = await start([{ id: "main", schedules: [{ id: "tick", every: "1d", prompt: "Tick.", deliver: false }] }], { clock: time.clock });
+    world = await start(
+      [{ id: "main", schedules: [{ id: "tick", every: "1d", prompt: "Tick.", deliver: false }] }],
+      { clock: time.clock },
+    );
     await world.ready("main/tick");
     const paused = await world.rouse("schedules", "pause", "tick");
-    expect([paused.code, paused.out]).toEqual([0, "main/tick  paused: times that come are skipped\n"]);
+    expect([paused.code, paused.out]).toEqual([
+      0,
+      "main/tick  paused: times that come are skipped\n",
+    ]);
     time.advance(DAY);
     await world.until(async () => (await world.schedule("main/tick")).skipped === 1);
     expect(await world.schedule("main/tick")).toMatchObject({
@@ -61,33 +90,58 @@ function tests(getUrl: () => string | undefined): void {
       skips: [{ count: 1, reason: "the schedule was paused" }],
     });
     const manual = await world.rouse("schedules", "run", "main/tick", "--json");
-    expect(JSON.parse(manual.out)).toMatchObject({ fired: { manual: true, runId: expect.stringMatching(/^run_/) } });
+    expect(JSON.parse(manual.out)).toMatchObject({
+      fired: { manual: true, runId: expect.stringMatching(/^run_/) },
+    });
     await world.until(async () => (await world.schedule("main/tick")).last?.status === "succeeded");
     await world.rouse("schedules", "resume", "tick");
     time.advance(DAY);
     await world.until(async () => (await world.schedule("main/tick")).fired === 1);
-    await world.until(async () => (await world.schedule("main/tick")).last?.manual === false && asked().length === 2);
+    await world.until(
+      async () =>
+        (await world.schedule("main/tick")).last?.manual === false && asked().length === 2,
+    );
     await world.until(async () => (await world.schedule("main/tick")).last?.status === "succeeded");
-    expect((await world.rouse("schedules", "list")).out).toMatch(/main\/tick +every 1d .*succeeded +1 +prompt: Tick\./);
-    expect((await world.rouse("schedules", "show", "nothing")).err).toContain('there is no schedule "nothing"');
+    expect((await world.rouse("schedules", "list")).out).toMatch(
+      /main\/tick +every 1d .*succeeded +1 +prompt: Tick\./,
+    );
+    expect((await world.rouse("schedules", "show", "nothing")).err).toContain(
+      'there is no schedule "nothing"',
+    );
   });
 
   it("starts anew after a change of its times, and stops if it is removed", async () => {
     const time = createSetClock();
     const list = (every: string, more: object[] = []) => ({
-      agents: { list: [{ id: "main", schedules: [{ id: "job", every, prompt: "Go.", deliver: false }, ...more] }] },
+      agents: {
+        list: [
+          { id: "main", schedules: [{ id: "job", every, prompt: "Go.", deliver: false }, ...more] },
+        ],
+      },
     });
-    world = await start([{ id: "main", schedules: [{ id: "job", every: "4h", prompt: "Go.", deliver: false }] }], { clock: time.clock });
+    world = await start(
+      [{ id: "main", schedules: [{ id: "job", every: "4h", prompt: "Go.", deliver: false }] }],
+      { clock: time.clock },
+    );
     await world.ready("main/job");
     const before = JSON.parse(readFileSync(join(world.dir, "rouse.json5"), "utf8"));
     const reload = async (agents: object) => {
-      world.write("rouse.json5", { ...before, ...agents, agents: { ...before.agents, ...(agents as { agents: object }).agents } });
+      world.write("rouse.json5", {
+        ...before,
+        ...agents,
+        agents: { ...before.agents, ...(agents as { agents: object }).agents },
+      });
       expect((await world.admin("/admin/v1/reload", { method: "POST" })).status).toBe(200);
     };
     time.advance(3 * HOUR);
     await reload(list("2h"));
     await world.until(
-      async () => Math.abs(Date.parse((await world.schedule("main/job")).next[0] ?? "") - time.clock.now() - 2 * HOUR) < 60_000,
+      async () =>
+        Math.abs(
+          Date.parse((await world.schedule("main/job")).next[0] ?? "") -
+            time.clock.now() -
+            2 * HOUR,
+        ) < 60_000,
     );
     expect(asked()).toHaveLength(0);
     await reload({ agents: { list: [{ id: "main" }] } });
@@ -104,9 +158,17 @@ function tests(getUrl: () => string | undefined): void {
 
   it("does not fire twice for a time if the clock is set back and forward", async () => {
     const time = createSetClock();
-    world = await start([{ id: "main", schedules: [{ id: "job", every: "4h", prompt: "Go.", deliver: false, catchUp: "all" }] }], {
-      clock: time.clock,
-    });
+    world = await start(
+      [
+        {
+          id: "main",
+          schedules: [{ id: "job", every: "4h", prompt: "Go.", deliver: false, catchUp: "all" }],
+        },
+      ],
+      {
+        clock: time.clock,
+      },
+    );
     await world.ready("main/job");
     for (const step of [9, -5, 5, -9, 9]) {
       time.advance(step * HOUR);
@@ -116,7 +178,10 @@ function tests(getUrl: () => string | undefined): void {
     time.advance(-40 * DAY);
     // Any change of the schedules lets the gateway look at them.
     for (const verb of ["pause", "resume"] as const) await world.act("main/job", verb);
-    await world.until(async () => Date.parse((await world.schedule("main/job")).handledTo ?? "") <= time.clock.now());
+    await world.until(
+      async () =>
+        Date.parse((await world.schedule("main/job")).handledTo ?? "") <= time.clock.now(),
+    );
     // A clock that was wrong by weeks silences nothing.
     time.advance(4 * HOUR);
     await world.until(async () => (await runsOf("schedule")).length === 3);
@@ -125,7 +190,13 @@ function tests(getUrl: () => string | undefined): void {
   it("puts the event of a `wake` into the main session of its agent, whose heartbeat starts", async () => {
     const time = createSetClock();
     world = await start(
-      [{ id: "main" }, { id: "helper", schedules: [{ id: "look", at: time.at(2 * HOUR), wake: "Look at the garden." }] }],
+      [
+        { id: "main" },
+        {
+          id: "helper",
+          schedules: [{ id: "look", at: time.at(2 * HOUR), wake: "Look at the garden." }],
+        },
+      ],
       { clock: time.clock },
     );
     await world.ready("helper/look");
@@ -135,7 +206,9 @@ function tests(getUrl: () => string | undefined): void {
     const [run] = await runsOf("heartbeat");
     expect(run).toMatchObject({ agentId: "helper", sessionKey: "main" });
     expect(await world.schedule("helper/look")).toMatchObject({ fired: 1, next: [] });
-    expect((await world.admin("/admin/v1/sessions/show?key=main&agent=main")).body.turns).toEqual([]);
+    expect((await world.admin("/admin/v1/sessions/show?key=main&agent=main")).body.turns).toEqual(
+      [],
+    );
   });
 }
 
@@ -146,7 +219,12 @@ describePostgres("schedules on PostgreSQL", () => {
 
   it("fire at one of two gateways, and go on at the other", { timeout: 60_000 }, async () => {
     schema = newSchema();
-    const agents = [{ id: "main", schedules: [{ id: "tick", every: "1s", prompt: "Tick.", deliver: false, catchUp: "all" }] }];
+    const agents = [
+      {
+        id: "main",
+        schedules: [{ id: "tick", every: "1s", prompt: "Tick.", deliver: false, catchUp: "all" }],
+      },
+    ];
     const first = await scheduleWorld({ agents, storeUrl: schema.url });
     world = await scheduleWorld({ agents, storeUrl: schema.url, provider: first.provider });
     await world.until(async () => (await world.schedule("main/tick")).fired >= 3);
@@ -159,7 +237,9 @@ describePostgres("schedules on PostgreSQL", () => {
     const seconds = [...new Set(dues)].map((text) => Date.parse(text ?? "") / 1000);
     expect(dues.length).toBe(seconds.length);
     // Each second once, without a gap.
-    expect(seconds.toSorted((a, b) => a - b)).toEqual(seconds.map((_second, n) => Math.min(...seconds) + n));
+    expect(seconds.toSorted((a, b) => a - b)).toEqual(
+      seconds.map((_second, n) => Math.min(...seconds) + n),
+    );
     await first.provider.close();
   });
 });

@@ -6,7 +6,11 @@ function list(trigger: Trigger, after: string, count: number): string[] {
   const parsed = parseTrigger(trigger);
   if (!parsed.ok) throw new Error(`${parsed.field}: ${parsed.message}`);
   const times: string[] = [];
-  for (let at = parsed.times.next(Date.parse(after)); at !== undefined && times.length < count; at = parsed.times.next(at))
+  for (
+    let at = parsed.times.next(Date.parse(after));
+    at !== undefined && times.length < count;
+    at = parsed.times.next(at)
+  )
     times.push(new Date(at).toISOString().slice(0, 16));
   return times;
 }
@@ -18,21 +22,49 @@ const LORD_HOWE = "Australia/Lord_Howe";
 describe("local times that clocks skip", () => {
   it.each([
     ["30 2 * * *", BERLIN, "2026-03-28T12:00Z", ["2026-03-29T01:00", "2026-03-30T00:30"]],
-    ["0,30 2 * * *", BERLIN, "2026-03-28T12:00Z", ["2026-03-29T01:00", "2026-03-30T00:00", "2026-03-30T00:30"]],
-    ["*/30 2 * * *", BERLIN, "2026-03-28T12:00Z", ["2026-03-29T01:00", "2026-03-30T00:00", "2026-03-30T00:30"]],
-    ["15 1-3 * * *", BERLIN, "2026-03-28T12:00Z", ["2026-03-29T00:15", "2026-03-29T01:00", "2026-03-29T01:15", "2026-03-29T23:15"]],
-    ["0 */2 * * *", BERLIN, "2026-03-28T22:30Z", ["2026-03-28T23:00", "2026-03-29T01:00", "2026-03-29T02:00"]],
+    [
+      "0,30 2 * * *",
+      BERLIN,
+      "2026-03-28T12:00Z",
+      ["2026-03-29T01:00", "2026-03-30T00:00", "2026-03-30T00:30"],
+    ],
+    [
+      "*/30 2 * * *",
+      BERLIN,
+      "2026-03-28T12:00Z",
+      ["2026-03-29T01:00", "2026-03-30T00:00", "2026-03-30T00:30"],
+    ],
+    [
+      "15 1-3 * * *",
+      BERLIN,
+      "2026-03-28T12:00Z",
+      ["2026-03-29T00:15", "2026-03-29T01:00", "2026-03-29T01:15", "2026-03-29T23:15"],
+    ],
+    [
+      "0 */2 * * *",
+      BERLIN,
+      "2026-03-28T22:30Z",
+      ["2026-03-28T23:00", "2026-03-29T01:00", "2026-03-29T02:00"],
+    ],
     ["45 2 * * *", NEW_YORK, "2026-03-07T12:00Z", ["2026-03-08T07:00", "2026-03-09T06:45"]],
     ["15 2 * * *", LORD_HOWE, "2026-10-03T12:00Z", ["2026-10-03T15:30", "2026-10-04T15:15"]],
-  ])("%s in %s are due once, at the first moment after the gap", (cron, timezone, after, expected) => {
-    expect(list({ cron, timezone }, after, expected.length)).toEqual(expected);
-  });
+  ])(
+    "%s in %s are due once, at the first moment after the gap",
+    (cron, timezone, after, expected) => {
+      expect(list({ cron, timezone }, after, expected.length)).toEqual(expected);
+    },
+  );
 });
 
 describe("local times that clocks repeat", () => {
   it.each([
     ["30 2 * * *", BERLIN, "2026-10-24T12:00Z", ["2026-10-25T00:30", "2026-10-26T01:30"]],
-    ["*/30 2 * * *", BERLIN, "2026-10-24T12:00Z", ["2026-10-25T00:00", "2026-10-25T00:30", "2026-10-26T01:00"]],
+    [
+      "*/30 2 * * *",
+      BERLIN,
+      "2026-10-24T12:00Z",
+      ["2026-10-25T00:00", "2026-10-25T00:30", "2026-10-26T01:00"],
+    ],
     ["30 1 * * *", NEW_YORK, "2026-10-31T12:00Z", ["2026-11-01T05:30", "2026-11-02T06:30"]],
     ["45 1 * * *", LORD_HOWE, "2026-04-04T12:00Z", ["2026-04-04T14:45", "2026-04-05T15:15"]],
   ])("%s in %s are due once, the first time", (cron, timezone, after, expected) => {
@@ -42,9 +74,19 @@ describe("local times that clocks repeat", () => {
 
 describe("an hour that is `*`", () => {
   it.each([
-    ["0 * * * *", BERLIN, "2026-10-24T23:30Z", ["2026-10-25T00:00", "2026-10-25T01:00", "2026-10-25T02:00"]],
+    [
+      "0 * * * *",
+      BERLIN,
+      "2026-10-24T23:30Z",
+      ["2026-10-25T00:00", "2026-10-25T01:00", "2026-10-25T02:00"],
+    ],
     ["0 * * * *", BERLIN, "2026-03-29T00:30Z", ["2026-03-29T01:00", "2026-03-29T02:00"]],
-    ["*/15 * * * *", LORD_HOWE, "2026-04-04T14:40Z", ["2026-04-04T14:45", "2026-04-04T15:00", "2026-04-04T15:15"]],
+    [
+      "*/15 * * * *",
+      LORD_HOWE,
+      "2026-04-04T14:40Z",
+      ["2026-04-04T14:45", "2026-04-04T15:00", "2026-04-04T15:15"],
+    ],
   ])("%s in %s is due by the time that passes", (cron, timezone, after, expected) => {
     expect(list({ cron, timezone }, after, expected.length)).toEqual(expected);
   });
@@ -64,8 +106,16 @@ describe("`at`", () => {
 
 describe("what is no time", () => {
   it.each([
-    [{ cron: "61 * * * *", timezone: "UTC" }, "cron", "a value of the field `minute` is out of its range"],
-    [{ cron: "0 12 32 * *", timezone: "UTC" }, "cron", "a value of the field `day` is out of its range"],
+    [
+      { cron: "61 * * * *", timezone: "UTC" },
+      "cron",
+      "a value of the field `minute` is out of its range",
+    ],
+    [
+      { cron: "0 12 32 * *", timezone: "UTC" },
+      "cron",
+      "a value of the field `day` is out of its range",
+    ],
     [{ cron: "0 12 31 2 *", timezone: "UTC" }, "cron", "is never due: no day has this date"],
     [{ cron: "* * * *", timezone: "UTC" }, "cron", "must have five fields"],
     [{ cron: "@daily", timezone: "UTC" }, "cron", "must have five fields"],
@@ -75,7 +125,11 @@ describe("what is no time", () => {
     [{ at: "2026-04-31T08:00", timezone: "UTC" }, "at", "must be a time such as"],
     [{ at: "tomorrow", timezone: "UTC" }, "at", "must be a time such as"],
   ] as const)("%j is refused with its field and the reason", (trigger, field, message) => {
-    expect(parseTrigger(trigger)).toEqual({ ok: false, field, message: expect.stringContaining(message) });
+    expect(parseTrigger(trigger)).toEqual({
+      ok: false,
+      field,
+      message: expect.stringContaining(message),
+    });
   });
 });
 
@@ -83,5 +137,8 @@ it("counts the times of a long span without looking at each of them", () => {
   const parsed = parseTrigger({ cron: "* * * * *", timezone: BERLIN });
   if (!parsed.ok) throw new Error(parsed.message);
   const due = parsed.times.between(Date.UTC(2025, 0, 1), Date.UTC(2026, 0, 1), 2);
-  expect(due).toMatchObject({ times: [Date.UTC(2025, 11, 31, 23, 59), Date.UTC(2026, 0, 1)], isMore: true });
+  expect(due).toMatchObject({
+    times: [Date.UTC(2025, 11, 31, 23, 59), Date.UTC(2026, 0, 1)],
+    isMore: true,
+  });
 });

@@ -4,17 +4,30 @@ import { approvalWorld, transferOnce, type ApprovalWorld } from "../approvals/wo
 let world: ApprovalWorld;
 afterEach(() => world.close());
 
-const PROPOSAL = { cron: "0 8 * * *", timezone: "Europe/Berlin", prompt: "Tell me about the weather." };
+const PROPOSAL = {
+  cron: "0 8 * * *",
+  timezone: "Europe/Berlin",
+  prompt: "Tell me about the weather.",
+};
 const schedules = async () =>
-  (await world.admin("/admin/v1/schedules")).body.schedules.filter(({ source }: { source: string }) => source === "agent");
+  (await world.admin("/admin/v1/schedules")).body.schedules.filter(
+    ({ source }: { source: string }) => source === "agent",
+  );
 
 const start = (more: object = {}) =>
-  approvalWorld({ agent: { tools: ["bank.*", "rouse.schedule"], ...more }, hooks: { tools: ["bank.*", "rouse.schedule"] } });
+  approvalWorld({
+    agent: { tools: ["bank.*", "rouse.schedule"], ...more },
+    hooks: { tools: ["bank.*", "rouse.schedule"] },
+  });
 
 /** A hook's run whose model proposes a schedule. */
 async function propose(message: string): Promise<{ runId: string; code: string; why: string }> {
   world.model.handler = transferOnce(PROPOSAL, "schedule");
-  const { body } = await world.post("/hooks/agent", { message, deliver: false, wakeMode: "next-heartbeat" });
+  const { body } = await world.post("/hooks/agent", {
+    message,
+    deliver: false,
+    wakeMode: "next-heartbeat",
+  });
   const [asked] = await world.open();
   return { runId: body.runId, code: asked?.code ?? "", why: asked?.why ?? "" };
 }
@@ -55,17 +68,27 @@ describe("the tool `schedule`", () => {
     await world.rouse("approvals", "deny", denied.code);
     await world.runEnded(denied.runId);
     world.model.handler = transferOnce({ ...PROPOSAL, cron: "0 8 * *" }, "schedule");
-    const { body } = await world.post("/hooks/agent", { message: "Again.", deliver: false, wakeMode: "next-heartbeat" });
+    const { body } = await world.post("/hooks/agent", {
+      message: "Again.",
+      deliver: false,
+      wakeMode: "next-heartbeat",
+    });
     const [asked] = await world.open();
     await world.rouse("approvals", "approve", asked?.code ?? "");
-    expect((await world.runEnded(body.runId)).reply).toContain("There is no schedule: cron must have five fields");
+    expect((await world.runEnded(body.runId)).reply).toContain(
+      "There is no schedule: cron must have five fields",
+    );
     expect(await schedules()).toEqual([]);
   });
 
   it("is not there for an agent whose tools do not name it", async () => {
     world = await approvalWorld();
     world.model.handler = () => ({ text: "Hello." });
-    const { body } = await world.post("/hooks/agent", { message: "Hello.", deliver: false, wakeMode: "next-heartbeat" });
+    const { body } = await world.post("/hooks/agent", {
+      message: "Hello.",
+      deliver: false,
+      wakeMode: "next-heartbeat",
+    });
     await world.runEnded(body.runId);
     expect(world.lastRequest()).not.toContain("Proposes a schedule");
   });

@@ -16,7 +16,13 @@ export interface ScheduleView {
   skips: { count: number; reason: string; from: string; to: string }[];
   paused: boolean;
   outside: boolean;
-  last: { dueAt: string; firedAt: string; runId: string | null; status: string | null; manual: boolean } | null;
+  last: {
+    dueAt: string;
+    firedAt: string;
+    runId: string | null;
+    status: string | null;
+    manual: boolean;
+  } | null;
   approved: { by: string } | null;
 }
 
@@ -34,7 +40,11 @@ export interface ScheduleWorld extends World {
 }
 
 /** A clock that a test sets. Who sleeps is woken as if the time had passed by which it is set forward. */
-export function createSetClock(): { clock: Clock; advance(ms: number): void; at(ms: number): string } {
+export function createSetClock(): {
+  clock: Clock;
+  advance(ms: number): void;
+  at(ms: number): string;
+} {
   let ahead = 0;
   let passed = 0;
   const clock: Clock = {
@@ -99,15 +109,18 @@ export async function scheduleWorld({
       ...more,
     },
   });
-  const schedules = async (): Promise<ScheduleView[]> => (await world.admin("/admin/v1/schedules")).body.schedules;
-  const schedule = async (name: string): Promise<ScheduleView> => (await world.admin(`/admin/v1/schedules/${name}`)).body.schedule;
+  const schedules = async (): Promise<ScheduleView[]> =>
+    (await world.admin("/admin/v1/schedules")).body.schedules;
+  const schedule = async (name: string): Promise<ScheduleView> =>
+    (await world.admin(`/admin/v1/schedules/${name}`)).body.schedule;
   return {
     ...world,
     provider,
     sent,
     schedules,
     schedule,
-    ready: (name) => world.until(async () => ((found) => found.handledTo !== null && found)(await schedule(name))),
+    ready: (name) =>
+      world.until(async () => ((found) => found.handledTo !== null && found)(await schedule(name))),
     act: (name, verb) => world.admin(`/admin/v1/schedules/${name}/${verb}`, { method: "POST" }),
     async rouse(...args) {
       let out = "";

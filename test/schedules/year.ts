@@ -65,7 +65,8 @@ function sundays(zone: Zone, minutes: readonly number[]): YearSchedule["due"] {
   return (from, to) => {
     const times = new Set<number>();
     for (let day = Math.floor(from / DAY) * DAY - DAY; day < to + DAY; day += DAY)
-      if (new Date(day).getUTCDay() === 0) for (const minute of minutes) times.add(toMoment(zone, day + minute * MINUTE));
+      if (new Date(day).getUTCDay() === 0)
+        for (const minute of minutes) times.add(toMoment(zone, day + minute * MINUTE));
     return [...times].filter((time) => time > from && time <= to).toSorted((a, b) => a - b);
   };
 }
@@ -93,7 +94,11 @@ export const YEAR: readonly YearSchedule[] = [
     id: "steady",
     config: { every: "40h", catchUp: "all" },
     catchUp: "all",
-    due: (from, to) => Array.from({ length: Math.floor((to - from) / (40 * HOUR)) }, (_, n) => from + (n + 1) * 40 * HOUR),
+    due: (from, to) =>
+      Array.from(
+        { length: Math.floor((to - from) / (40 * HOUR)) },
+        (_, n) => from + (n + 1) * 40 * HOUR,
+      ),
   },
   {
     id: "once",
@@ -104,7 +109,9 @@ export const YEAR: readonly YearSchedule[] = [
 ];
 
 export const getDue = (from: number, to: number): { id: string; at: number }[] =>
-  YEAR.flatMap(({ id, due }) => due(from, to).map((at) => ({ id, at }))).toSorted((a, b) => a.at - b.at);
+  YEAR.flatMap(({ id, due }) => due(from, to).map((at) => ({ id, at }))).toSorted(
+    (a, b) => a.at - b.at,
+  );
 
 /** The due times that fire, and how many of each schedule are skipped. */
 export function getExpected(from: number, to: number, downtimes: readonly Downtime[]) {
@@ -117,7 +124,9 @@ export function getExpected(from: number, to: number, downtimes: readonly Downti
       return catchUp === "all" ? [] : catchUp === "once" ? missed.slice(0, -1) : missed;
     });
     skipped.set(id, left.length);
-    return times.filter((time) => !left.includes(time)).map((time) => `${id} ${new Date(Math.floor(time / 1_000) * 1_000).toISOString()}`);
+    return times
+      .filter((time) => !left.includes(time))
+      .map((time) => `${id} ${new Date(Math.floor(time / 1_000) * 1_000).toISOString()}`);
   });
   return { fired: fired.toSorted(), skipped };
 }

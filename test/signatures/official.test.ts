@@ -38,7 +38,14 @@ const believes = (
   body: string,
   change: Partial<SignedRequest> = {},
 ): boolean => {
-  const request = { method: "POST", url: URL_, headers, query: {}, raw: Buffer.from(body), ...change };
+  const request = {
+    method: "POST",
+    url: URL_,
+    headers,
+    query: {},
+    raw: Buffer.from(body),
+    ...change,
+  };
   return (verifierOf(scheme, secret).verify(request, Date.now()) as { ok: boolean }).ok;
 };
 /** What our own reading of the sender signs, for its package to check. */
@@ -46,7 +53,12 @@ const ours = (scheme: string) => {
   const sender = senderOf(scheme);
   const time = now();
   const body = bodyOf(sender, time);
-  return { ...sender.sign({ body, secret: sender.secrets[0], time, url: URL_ }), body, secret: sender.secrets[0], time };
+  return {
+    ...sender.sign({ body, secret: sender.secrets[0], time, url: URL_ }),
+    body,
+    secret: sender.secrets[0],
+    time,
+  };
 };
 
 describe("what the sender's own package signs is believed", () => {
@@ -60,13 +72,24 @@ describe("what the sender's own package signs is believed", () => {
       "webhook-signature": signature,
     };
     expect(believes("standard-webhooks", secret, headers, body)).toBe(true);
-    expect(believes("standard-webhooks", secret, { ...headers, "webhook-id": "msg_2" }, body)).toBe(false);
+    expect(believes("standard-webhooks", secret, { ...headers, "webhook-id": "msg_2" }, body)).toBe(
+      false,
+    );
   });
 
   it("@octokit/webhooks-methods", async () => {
     const { body, secret } = ours("github");
-    expect(believes("github", secret, { "x-hub-signature-256": await signGithub(secret, body) }, body)).toBe(true);
-    expect(believes("github", secret, { "x-hub-signature-256": await signGithub("another", body) }, body)).toBe(false);
+    expect(
+      believes("github", secret, { "x-hub-signature-256": await signGithub(secret, body) }, body),
+    ).toBe(true);
+    expect(
+      believes(
+        "github",
+        secret,
+        { "x-hub-signature-256": await signGithub("another", body) },
+        body,
+      ),
+    ).toBe(false);
   });
 
   it("stripe", () => {
@@ -85,11 +108,19 @@ describe("what the sender's own package signs is believed", () => {
     const json = '{"a":1}';
     const bodySHA256 = twilio.getExpectedBodyHash(json);
     const url = `${URL_}?bodySHA256=${bodySHA256}`;
-    const headers = { "content-type": "application/json", "x-twilio-signature": twilio.getExpectedTwilioSignature(secret, url, {}) };
+    const headers = {
+      "content-type": "application/json",
+      "x-twilio-signature": twilio.getExpectedTwilioSignature(secret, url, {}),
+    };
     expect(believes("twilio", secret, headers, json, { url, query: { bodySHA256 } })).toBe(true);
-    expect(believes("twilio", secret, headers, '{"a":2}', { url, query: { bodySHA256 } })).toBe(false);
+    expect(believes("twilio", secret, headers, '{"a":2}', { url, query: { bodySHA256 } })).toBe(
+      false,
+    );
     // Without its hash a JSON body would not be covered at all.
-    const bare = { "content-type": "application/json", "x-twilio-signature": twilio.getExpectedTwilioSignature(secret, URL_, {}) };
+    const bare = {
+      "content-type": "application/json",
+      "x-twilio-signature": twilio.getExpectedTwilioSignature(secret, URL_, {}),
+    };
     expect(believes("twilio", secret, bare, json)).toBe(false);
   });
 });
@@ -107,17 +138,32 @@ describe("what we take for signed, the sender's own package believes", () => {
 
   it("stripe", () => {
     const { headers, body, secret } = ours("stripe");
-    expect(Stripe.webhooks.constructEvent(body, headers["stripe-signature"] ?? "", secret)).toMatchObject({ id: "evt_1" });
+    expect(
+      Stripe.webhooks.constructEvent(body, headers["stripe-signature"] ?? "", secret),
+    ).toMatchObject({ id: "evt_1" });
   });
 
   it("discord-interactions", async () => {
     const { headers, body, secret } = ours("discord");
-    expect(await verifyKey(body, headers["x-signature-ed25519"] ?? "", headers["x-signature-timestamp"] ?? "", secret)).toBe(true);
+    expect(
+      await verifyKey(
+        body,
+        headers["x-signature-ed25519"] ?? "",
+        headers["x-signature-timestamp"] ?? "",
+        secret,
+      ),
+    ).toBe(true);
   });
 
   it("@linear/sdk", () => {
     const { headers, body, secret, time } = ours("linear");
-    expect(new LinearWebhookClient(secret).verify(Buffer.from(body), headers["linear-signature"] ?? "", time * 1000)).toBe(true);
+    expect(
+      new LinearWebhookClient(secret).verify(
+        Buffer.from(body),
+        headers["linear-signature"] ?? "",
+        time * 1000,
+      ),
+    ).toBe(true);
   });
 
   it("@sendgrid/eventwebhook", () => {
@@ -132,6 +178,12 @@ describe("what we take for signed, the sender's own package believes", () => {
 
   it("@paddle/paddle-node-sdk", async () => {
     const { headers, secret } = ours("paddle");
-    expect(await new Paddle("key").webhooks.isSignatureValid(ours("paddle").body, secret, headers["paddle-signature"] ?? "")).toBe(true);
+    expect(
+      await new Paddle("key").webhooks.isSignatureValid(
+        ours("paddle").body,
+        secret,
+        headers["paddle-signature"] ?? "",
+      ),
+    ).toBe(true);
   });
 });

@@ -17,7 +17,14 @@ beforeAll(async () => {
   keys = await generateKeyPair("RS256");
   server = createServer((_request, response) => {
     fetched++;
-    void Promise.all(published.map(async ({ kid, key }) => ({ ...(await exportJWK(key)), kid, alg: "RS256", use: "sig" }))).then((list) => {
+    void Promise.all(
+      published.map(async ({ kid, key }) => ({
+        ...(await exportJWK(key)),
+        kid,
+        alg: "RS256",
+        use: "sig",
+      })),
+    ).then((list) => {
       response.setHeader("content-type", "application/json");
       response.end(JSON.stringify({ keys: list }));
     });
@@ -40,7 +47,10 @@ interface Claims {
   exp?: number;
 }
 const now = (): number => Math.floor(Date.now() / 1000);
-const token = (claims: Claims = {}, { key = keys.privateKey, kid = "one" }: { key?: CryptoKey; kid?: string } = {}): Promise<string> =>
+const token = (
+  claims: Claims = {},
+  { key = keys.privateKey, kid = "one" }: { key?: CryptoKey; kid?: string } = {},
+): Promise<string> =>
   new SignJWT({
     iss: "https://accounts.google.com",
     aud: AUDIENCE,
@@ -55,7 +65,12 @@ const token = (claims: Claims = {}, { key = keys.privateKey, kid = "one" }: { ke
 
 function verifier() {
   const auth = { scheme: "google-pubsub", audience: AUDIENCE, email: EMAIL, jwks };
-  const { verifiers, issues } = createVerifiers([{ path: "gmail", auth, at: "auth" }], SCHEMES, undefined, fetch);
+  const { verifiers, issues } = createVerifiers(
+    [{ path: "gmail", auth, at: "auth" }],
+    SCHEMES,
+    undefined,
+    fetch,
+  );
   expect(issues).toEqual([]);
   const made = verifiers.get("gmail");
   return async (bearer: string | undefined) =>
@@ -73,9 +88,12 @@ function verifier() {
 
 it("needs the account at load where the issuer signs for everybody, and none where the issuer is the operator's own", () => {
   const issuesOf = (scheme: unknown): string[] =>
-    createVerifiers([{ path: "in", auth: { scheme, audience: AUDIENCE } as never, at: "auth" }], SCHEMES, undefined, fetch).issues.map(
-      ({ path, message }) => `${path}: ${message}`,
-    );
+    createVerifiers(
+      [{ path: "in", auth: { scheme, audience: AUDIENCE } as never, at: "auth" }],
+      SCHEMES,
+      undefined,
+      fetch,
+    ).issues.map(({ path, message }) => `${path}: ${message}`);
   expect(issuesOf("google-pubsub")).toEqual([expect.stringMatching(/^auth\.email: is required/)]);
   const own = (privateIssuer: boolean) => ({
     algorithm: "oidc",
@@ -91,7 +109,11 @@ it("needs the account at load where the issuer signs for everybody, and none whe
 describe("a push with a token of OpenID Connect", () => {
   it("is believed by the issuer's keys, which are fetched once", async () => {
     const verify = verifier();
-    expect(await verify(await token())).toEqual({ ok: true, secret: 0, duplicate: { key: "id:m1" } });
+    expect(await verify(await token())).toEqual({
+      ok: true,
+      secret: 0,
+      duplicate: { key: "id:m1" },
+    });
     expect(await verify(await token())).toMatchObject({ ok: true });
     expect(fetched).toBe(1);
   });
@@ -111,7 +133,8 @@ describe("a push with a token of OpenID Connect", () => {
     const verify = verifier();
     expect(await verify(await token({}, { key: other.privateKey }))).toMatchObject({ ok: false });
     const [, payload] = (await token()).split(".");
-    const head = (alg: string): string => Buffer.from(JSON.stringify({ alg, kid: "one" })).toString("base64url");
+    const head = (alg: string): string =>
+      Buffer.from(JSON.stringify({ alg, kid: "one" })).toString("base64url");
     expect(await verify(`${head("none")}.${payload}.`)).toMatchObject({ ok: false });
     const confused = await new SignJWT({
       aud: AUDIENCE,
@@ -124,14 +147,16 @@ describe("a push with a token of OpenID Connect", () => {
       .setProtectedHeader({ alg: "HS256", kid: "one" })
       .sign(new TextEncoder().encode(JSON.stringify(await exportJWK(keys.publicKey))));
     expect(await verify(confused)).toMatchObject({ ok: false });
-    for (const garbage of ["", "x", "a.b.c", "..", "x".repeat(9000)]) expect((await verify(garbage))?.ok).toBe(false);
+    for (const garbage of ["", "x", "a.b.c", "..", "x".repeat(9000)])
+      expect((await verify(garbage))?.ok).toBe(false);
     expect(await verify(undefined)).toEqual({ ok: false, reason: "no_signature" });
   });
 
   it("asks for the keys again where one is not known, but not for each such token", async () => {
     const verify = verifier();
     await verify(await token());
-    for (let n = 0; n < 5; n++) expect((await verify(await token({}, { kid: `unknown-${n}` })))?.ok).toBe(false);
+    for (let n = 0; n < 5; n++)
+      expect((await verify(await token({}, { kid: `unknown-${n}` })))?.ok).toBe(false);
     expect(fetched).toBeLessThanOrEqual(2);
   });
 });

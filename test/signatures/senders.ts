@@ -6,14 +6,19 @@ export interface Sender extends Signer {
   scheme: string;
 }
 
-const hmac = (algorithm: string, key: string | Buffer, text: string, encoding: "hex" | "base64" = "hex"): string =>
-  createHmac(algorithm, key).update(text).digest(encoding);
+const hmac = (
+  algorithm: string,
+  key: string | Buffer,
+  text: string,
+  encoding: "hex" | "base64" = "hex",
+): string => createHmac(algorithm, key).update(text).digest(encoding);
 
 const ed25519 = generateKeyPairSync("ed25519");
 const otherEd25519 = generateKeyPairSync("ed25519");
 const p256 = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const otherP256 = generateKeyPairSync("ec", { namedCurve: "P-256" });
-const raw32 = (key: typeof ed25519.publicKey): Buffer => key.export({ type: "spki", format: "der" }).subarray(-32);
+const raw32 = (key: typeof ed25519.publicKey): Buffer =>
+  key.export({ type: "spki", format: "der" }).subarray(-32);
 const DISCORD = raw32(ed25519.publicKey).toString("hex");
 const WHPK = `whpk_${raw32(ed25519.publicKey).toString("base64")}`;
 const SENDGRID = p256.publicKey.export({ type: "spki", format: "der" }).toString("base64");
@@ -43,18 +48,32 @@ const standard = (prefix: string) => (given: Signing) => {
 const bodyOnly =
   (
     header: string,
-    { prefix = "", algorithm = "sha256", encoding = "hex" }: { prefix?: string; algorithm?: string; encoding?: "hex" | "base64" } = {},
+    {
+      prefix = "",
+      algorithm = "sha256",
+      encoding = "hex",
+    }: { prefix?: string; algorithm?: string; encoding?: "hex" | "base64" } = {},
   ) =>
   (given: Signing) => ({
     headers: { [header]: prefix + hmac(algorithm, given.secret, given.body, encoding) },
   });
 
 /** The form of a message, and the form's fields as the sender joins them. */
-export const TWILIO_FORM = { To: "+15005550006", From: "+15017122661", Body: "Hi & bye", MessageSid: "SM1" };
+export const TWILIO_FORM = {
+  To: "+15005550006",
+  From: "+15017122661",
+  Body: "Hi & bye",
+  MessageSid: "SM1",
+};
 const twilioBody = new URLSearchParams(TWILIO_FORM).toString();
 
 export const SENDERS: readonly Sender[] = [
-  { scheme: "standard-webhooks", secrets: [WHSEC, WHSEC2], sign: standard("webhook"), tolerance: 300 },
+  {
+    scheme: "standard-webhooks",
+    secrets: [WHSEC, WHSEC2],
+    sign: standard("webhook"),
+    tolerance: 300,
+  },
   {
     scheme: "standard-webhooks",
     secrets: [WHPK, `whpk_${raw32(otherEd25519.publicKey).toString("base64")}`],
@@ -62,14 +81,25 @@ export const SENDERS: readonly Sender[] = [
     tolerance: 300,
   },
   { scheme: "svix", secrets: [WHSEC, WHSEC2], sign: standard("svix"), tolerance: 300 },
-  { scheme: "github", secrets: [LONG, OTHER], sign: bodyOnly("x-hub-signature-256", { prefix: "sha256=" }) },
-  { scheme: "gitlab", secrets: [LONG, OTHER], coversBody: false, sign: ({ secret }) => ({ headers: { "x-gitlab-token": secret } }) },
+  {
+    scheme: "github",
+    secrets: [LONG, OTHER],
+    sign: bodyOnly("x-hub-signature-256", { prefix: "sha256=" }),
+  },
+  {
+    scheme: "gitlab",
+    secrets: [LONG, OTHER],
+    coversBody: false,
+    sign: ({ secret }) => ({ headers: { "x-gitlab-token": secret } }),
+  },
   {
     scheme: "stripe",
     secrets: [`whsec_${LONG}`, `whsec_${OTHER}`],
     tolerance: 300,
     sign: ({ body, secret, time }) => ({
-      headers: { "stripe-signature": `t=${time},v1=${"0".repeat(64)},v1=${hmac("sha256", secret, `${time}.${body}`)},v0=ab` },
+      headers: {
+        "stripe-signature": `t=${time},v1=${"0".repeat(64)},v1=${hmac("sha256", secret, `${time}.${body}`)},v0=ab`,
+      },
     }),
   },
   {
@@ -77,7 +107,10 @@ export const SENDERS: readonly Sender[] = [
     secrets: [LONG, OTHER],
     tolerance: 300,
     sign: ({ body, secret, time }) => ({
-      headers: { "x-slack-request-timestamp": String(time), "x-slack-signature": `v0=${hmac("sha256", secret, `v0:${time}:${body}`)}` },
+      headers: {
+        "x-slack-request-timestamp": String(time),
+        "x-slack-signature": `v0=${hmac("sha256", secret, `v0:${time}:${body}`)}`,
+      },
     }),
   },
   {
@@ -87,7 +120,11 @@ export const SENDERS: readonly Sender[] = [
     sign: ({ body, time }) => ({
       headers: {
         "x-signature-timestamp": String(time),
-        "x-signature-ed25519": signBytes(null, Buffer.from(`${time}${body}`), ed25519.privateKey).toString("hex"),
+        "x-signature-ed25519": signBytes(
+          null,
+          Buffer.from(`${time}${body}`),
+          ed25519.privateKey,
+        ).toString("hex"),
       },
     }),
   },
@@ -96,7 +133,9 @@ export const SENDERS: readonly Sender[] = [
     secrets: [LONG, OTHER],
     body: () => twilioBody,
     sign: ({ body, secret, url }) => {
-      const fields = [...new URLSearchParams(body)].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => name + value);
+      const fields = [...new URLSearchParams(body)]
+        .toSorted(([a], [b]) => (a < b ? -1 : 1))
+        .map(([name, value]) => name + value);
       return {
         headers: {
           "content-type": "application/x-www-form-urlencoded",
@@ -105,34 +144,63 @@ export const SENDERS: readonly Sender[] = [
       };
     },
   },
-  { scheme: "shopify", secrets: [LONG, OTHER], sign: bodyOnly("x-shopify-hmac-sha256", { encoding: "base64" }) },
+  {
+    scheme: "shopify",
+    secrets: [LONG, OTHER],
+    sign: bodyOnly("x-shopify-hmac-sha256", { encoding: "base64" }),
+  },
   {
     scheme: "linear",
     secrets: [LONG, OTHER],
     tolerance: 60,
-    body: (time) => JSON.stringify({ action: "create", type: "Issue", webhookTimestamp: time * 1000 }),
-    writeTime: (body, time) => body.replace(/"webhookTimestamp":\d+/, `"webhookTimestamp":${time * 1000}`),
+    body: (time) =>
+      JSON.stringify({ action: "create", type: "Issue", webhookTimestamp: time * 1000 }),
+    writeTime: (body, time) =>
+      body.replace(/"webhookTimestamp":\d+/, `"webhookTimestamp":${time * 1000}`),
     sign: bodyOnly("linear-signature"),
   },
   { scheme: "sentry", secrets: [LONG, OTHER], sign: bodyOnly("sentry-hook-signature") },
   {
     scheme: "pagerduty",
     secrets: [LONG, OTHER],
-    sign: ({ body, secret }) => ({ headers: { "x-pagerduty-signature": `v1=${"0".repeat(64)},v1=${hmac("sha256", secret, body)}` } }),
+    sign: ({ body, secret }) => ({
+      headers: {
+        "x-pagerduty-signature": `v1=${"0".repeat(64)},v1=${hmac("sha256", secret, body)}`,
+      },
+    }),
   },
-  { scheme: "jira", secrets: [LONG, OTHER], sign: bodyOnly("x-hub-signature", { prefix: "sha256=" }) },
-  { scheme: "bitbucket", secrets: [LONG, OTHER], sign: bodyOnly("x-hub-signature", { prefix: "sha256=" }) },
-  { scheme: "notion", secrets: [`secret_${LONG}`, `secret_${OTHER}`], sign: bodyOnly("x-notion-signature", { prefix: "sha256=" }) },
+  {
+    scheme: "jira",
+    secrets: [LONG, OTHER],
+    sign: bodyOnly("x-hub-signature", { prefix: "sha256=" }),
+  },
+  {
+    scheme: "bitbucket",
+    secrets: [LONG, OTHER],
+    sign: bodyOnly("x-hub-signature", { prefix: "sha256=" }),
+  },
+  {
+    scheme: "notion",
+    secrets: [`secret_${LONG}`, `secret_${OTHER}`],
+    sign: bodyOnly("x-notion-signature", { prefix: "sha256=" }),
+  },
   {
     scheme: "zoom",
     secrets: [LONG, OTHER],
     tolerance: 300,
     sign: ({ body, secret, time }) => ({
-      headers: { "x-zm-request-timestamp": String(time), "x-zm-signature": `v0=${hmac("sha256", secret, `v0:${time}:${body}`)}` },
+      headers: {
+        "x-zm-request-timestamp": String(time),
+        "x-zm-signature": `v0=${hmac("sha256", secret, `v0:${time}:${body}`)}`,
+      },
     }),
   },
   { scheme: "dropbox", secrets: [LONG, OTHER], sign: bodyOnly("x-dropbox-signature") },
-  { scheme: "meta", secrets: [LONG, OTHER], sign: bodyOnly("x-hub-signature-256", { prefix: "sha256=" }) },
+  {
+    scheme: "meta",
+    secrets: [LONG, OTHER],
+    sign: bodyOnly("x-hub-signature-256", { prefix: "sha256=" }),
+  },
   {
     scheme: "telegram",
     secrets: [LONG, OTHER],
@@ -144,14 +212,19 @@ export const SENDERS: readonly Sender[] = [
     scheme: "paddle",
     secrets: [`pdl_ntfset_${LONG}`, `pdl_ntfset_${OTHER}`],
     tolerance: 300,
-    sign: ({ body, secret, time }) => ({ headers: { "paddle-signature": `ts=${time};h1=${hmac("sha256", secret, `${time}:${body}`)}` } }),
+    sign: ({ body, secret, time }) => ({
+      headers: { "paddle-signature": `ts=${time};h1=${hmac("sha256", secret, `${time}:${body}`)}` },
+    }),
   },
   {
     scheme: "webflow",
     secrets: [LONG, OTHER],
     tolerance: 300,
     sign: ({ body, secret, time }) => ({
-      headers: { "x-webflow-timestamp": String(time * 1000), "x-webflow-signature": hmac("sha256", secret, `${time * 1000}:${body}`) },
+      headers: {
+        "x-webflow-timestamp": String(time * 1000),
+        "x-webflow-signature": hmac("sha256", secret, `${time * 1000}:${body}`),
+      },
     }),
   },
   {
@@ -159,17 +232,24 @@ export const SENDERS: readonly Sender[] = [
     secrets: [`wsec_${LONG}`, `wsec_${OTHER}`],
     tolerance: 1800,
     sign: ({ body, secret, time }) => ({
-      headers: { "elevenlabs-signature": `t=${time},v0=${hmac("sha256", secret, `${time}.${body}`)}` },
+      headers: {
+        "elevenlabs-signature": `t=${time},v0=${hmac("sha256", secret, `${time}.${body}`)}`,
+      },
     }),
   },
   {
     scheme: "sendgrid",
-    secrets: [SENDGRID, otherP256.publicKey.export({ type: "spki", format: "der" }).toString("base64")],
+    secrets: [
+      SENDGRID,
+      otherP256.publicKey.export({ type: "spki", format: "der" }).toString("base64"),
+    ],
     tolerance: 300,
     sign: ({ body, time }) => ({
       headers: {
         "x-twilio-email-event-webhook-timestamp": String(time),
-        "x-twilio-email-event-webhook-signature": createSign("sha256").update(`${time}${body}`).sign(p256.privateKey, "base64"),
+        "x-twilio-email-event-webhook-signature": createSign("sha256")
+          .update(`${time}${body}`)
+          .sign(p256.privateKey, "base64"),
       },
     }),
   },
@@ -178,10 +258,16 @@ export const SENDERS: readonly Sender[] = [
     secrets: [LONG, OTHER],
     tolerance: 300,
     sign: ({ body, secret, time }) => ({
-      headers: { "calendly-webhook-signature": `t=${time},v1=${hmac("sha256", secret, `${time}.${body}`)}` },
+      headers: {
+        "calendly-webhook-signature": `t=${time},v1=${hmac("sha256", secret, `${time}.${body}`)}`,
+      },
     }),
   },
-  { scheme: "typeform", secrets: [LONG, OTHER], sign: bodyOnly("typeform-signature", { prefix: "sha256=", encoding: "base64" }) },
+  {
+    scheme: "typeform",
+    secrets: [LONG, OTHER],
+    sign: bodyOnly("typeform-signature", { prefix: "sha256=", encoding: "base64" }),
+  },
   {
     scheme: "hubspot",
     secrets: [LONG, OTHER],
@@ -189,11 +275,20 @@ export const SENDERS: readonly Sender[] = [
     sign: ({ body, secret, time, url }) => ({
       headers: {
         "x-hubspot-request-timestamp": String(time * 1000),
-        "x-hubspot-signature-v3": hmac("sha256", secret, `POST${url}${body}${time * 1000}`, "base64"),
+        "x-hubspot-signature-v3": hmac(
+          "sha256",
+          secret,
+          `POST${url}${body}${time * 1000}`,
+          "base64",
+        ),
       },
     }),
   },
-  { scheme: "intercom", secrets: [LONG, OTHER], sign: bodyOnly("x-hub-signature", { prefix: "sha1=", algorithm: "sha1" }) },
+  {
+    scheme: "intercom",
+    secrets: [LONG, OTHER],
+    sign: bodyOnly("x-hub-signature", { prefix: "sha1=", algorithm: "sha1" }),
+  },
   {
     scheme: "microsoft-graph",
     secrets: [LONG, OTHER],

@@ -24,7 +24,10 @@ function verifierOf(scheme: string, secret: string | string[]): Verifier {
   return verifiers.get("in") as Verifier;
 }
 
-function requestOf(sender: Sender, { time = NOW, secret = sender.secrets[0], body = bodyOf(sender, time) } = {}): SignedRequest {
+function requestOf(
+  sender: Sender,
+  { time = NOW, secret = sender.secrets[0], body = bodyOf(sender, time) } = {},
+): SignedRequest {
   const signed = sender.sign({ body, secret, time, url: URL_ });
   return {
     method: "POST",
@@ -39,15 +42,23 @@ const verify = (verifier: Verifier, request: SignedRequest, seconds = NOW): Veri
 
 it("every scheme but those over OpenID Connect and certificates has its vectors", () => {
   const files = readdirSync(join(PRESETS, "schemes")).map((name) => name.replace(/\.json$/, ""));
-  expect(files.filter((name) => !["google-pubsub", "aws-sns"].includes(name) && !SENDERS.some((sender) => sender.scheme === name))).toEqual(
-    [],
-  );
+  expect(
+    files.filter(
+      (name) =>
+        !["google-pubsub", "aws-sns"].includes(name) &&
+        !SENDERS.some((sender) => sender.scheme === name),
+    ),
+  ).toEqual([]);
 });
 
 it("every scheme says who its sender is and where the sender describes what it does about errors", () => {
   const folder = join(PRESETS, "schemes");
-  const loaded = schemeNames(folder).map((name) => [name, loadScheme({ dir: folder }, name, name)] as const);
-  const missing = loaded.filter(([, found]) => !found.ok || !found.scheme.sender?.docs).map(([name]) => name);
+  const loaded = schemeNames(folder).map(
+    (name) => [name, loadScheme({ dir: folder }, name, name)] as const,
+  );
+  const missing = loaded
+    .filter(([, found]) => !found.ok || !found.scheme.sender?.docs)
+    .map(([name]) => name);
   expect(missing).toEqual([]);
 });
 
@@ -55,10 +66,16 @@ for (const sender of SENDERS) {
   const loaded = loadScheme(SCHEMES, sender.scheme, "scheme");
   if (!loaded.ok) throw new Error(`there is no scheme ${sender.scheme}`);
   const { $schema: _, ...scheme } = loaded.scheme;
-  testScheme(`${sender.scheme} ${sender.secrets[0].slice(0, 5)}`, { ...sender, scheme, verifyToken: "the-verify-token" });
+  testScheme(`${sender.scheme} ${sender.secrets[0].slice(0, 5)}`, {
+    ...sender,
+    scheme,
+    verifyToken: "the-verify-token",
+  });
 }
 
-describe.each(SENDERS.map((sender) => [`${sender.scheme} ${sender.secrets[0].slice(0, 5)}`, sender] as const))("%s", (_name, sender) => {
+describe.each(
+  SENDERS.map((sender) => [`${sender.scheme} ${sender.secrets[0].slice(0, 5)}`, sender] as const),
+)("%s", (_name, sender) => {
   const verifier = verifierOf(sender.scheme, sender.secrets[0]);
 
   it("is signed by Rouse as well as by its sender, if the secret can sign", () => {
@@ -74,7 +91,10 @@ describe.each(SENDERS.map((sender) => [`${sender.scheme} ${sender.secrets[0].sli
     }
     const { request } = signed;
     const query = Object.fromEntries(new URL(request.url).searchParams);
-    expect(verify(verifier, { method: "POST", query, ...request })).toMatchObject({ ok: true, secret: 0 });
+    expect(verify(verifier, { method: "POST", query, ...request })).toMatchObject({
+      ok: true,
+      secret: 0,
+    });
   });
 
   it("never throws, whatever comes", () => {
@@ -82,7 +102,15 @@ describe.each(SENDERS.map((sender) => [`${sender.scheme} ${sender.secrets[0].sli
     const headers = fc.dictionary(fc.constantFrom(...names), fc.string({ unit: "binary" }));
     fc.assert(
       fc.property(headers, fc.uint8Array({ maxLength: 200 }), (given, raw) => {
-        expect(verify(verifier, { method: "POST", url: URL_, headers: given, query: {}, raw: Buffer.from(raw) }).ok).toBe(false);
+        expect(
+          verify(verifier, {
+            method: "POST",
+            url: URL_,
+            headers: given,
+            query: {},
+            raw: Buffer.from(raw),
+          }).ok,
+        ).toBe(false);
       }),
       { numRuns: 50 },
     );
@@ -92,7 +120,10 @@ describe.each(SENDERS.map((sender) => [`${sender.scheme} ${sender.secrets[0].sli
 describe("what tells a repeat", () => {
   const duplicateOf = (scheme: string, change: Partial<SignedRequest> = {}) => {
     const sender = SENDERS.find((one) => one.scheme === scheme) as Sender;
-    const verified = verify(verifierOf(scheme, sender.secrets[0]), { ...requestOf(sender), ...change });
+    const verified = verify(verifierOf(scheme, sender.secrets[0]), {
+      ...requestOf(sender),
+      ...change,
+    });
     return verified.ok ? verified.duplicate : undefined;
   };
 
@@ -103,20 +134,34 @@ describe("what tells a repeat", () => {
   });
 
   it("is kept for thirty days where no time is signed, else for twice as long as the time is accepted", () => {
-    for (const { scheme, coversBody = true } of SENDERS.filter((sender) => duplicateOf(sender.scheme))) {
-      const { timestamp } = JSON.parse(readFileSync(join(PRESETS, "schemes", `${scheme}.json`), "utf8")) as {
+    for (const { scheme, coversBody = true } of SENDERS.filter((sender) =>
+      duplicateOf(sender.scheme),
+    )) {
+      const { timestamp } = JSON.parse(
+        readFileSync(join(PRESETS, "schemes", `${scheme}.json`), "utf8"),
+      ) as {
         timestamp?: { toleranceSeconds?: number };
       };
       const expected = timestamp ? 2 * (timestamp.toleranceSeconds ?? 300) * 1000 : 30 * 86_400_000;
-      expect([scheme, duplicateOf(scheme)?.minKeepMs]).toEqual([scheme, coversBody ? expected : undefined]);
+      expect([scheme, duplicateOf(scheme)?.minKeepMs]).toEqual([
+        scheme,
+        coversBody ? expected : undefined,
+      ]);
     }
   });
 
   it("is the body, for thirty days, where headers are the caller's to change", () => {
     const plain = duplicateOf("github");
-    expect(plain).toEqual({ key: expect.stringMatching(/^body:[0-9a-f]{64}$/), minKeepMs: 30 * 86_400_000 });
+    expect(plain).toEqual({
+      key: expect.stringMatching(/^body:[0-9a-f]{64}$/),
+      minKeepMs: 30 * 86_400_000,
+    });
     const sender = SENDERS.find((one) => one.scheme === "github") as Sender;
-    expect(duplicateOf("github", { headers: { ...requestOf(sender).headers, "x-github-delivery": "another" } })).toEqual(plain);
+    expect(
+      duplicateOf("github", {
+        headers: { ...requestOf(sender).headers, "x-github-delivery": "another" },
+      }),
+    ).toEqual(plain);
   });
 
   it("is the body and its time where no id is signed", () => {
@@ -127,29 +172,71 @@ describe("what tells a repeat", () => {
 it("a list of states is believed only whole", () => {
   const verifier = verifierOf("microsoft-graph", "client-state-0123456789");
   const post = (value: unknown) =>
-    verify(verifier, { method: "POST", url: URL_, headers: {}, query: {}, raw: Buffer.from(JSON.stringify({ value })) }).ok;
+    verify(verifier, {
+      method: "POST",
+      url: URL_,
+      headers: {},
+      query: {},
+      raw: Buffer.from(JSON.stringify({ value })),
+    }).ok;
   const good = { clientState: "client-state-0123456789" };
   expect(post([good, good])).toBe(true);
-  for (const value of [[good, { clientState: "other" }], [good, {}], [{}], [], "x", [good, null], undefined])
+  for (const value of [
+    [good, { clientState: "other" }],
+    [good, {}],
+    [{}],
+    [],
+    "x",
+    [good, null],
+    undefined,
+  ])
     expect(post(value)).toBe(false);
 });
 
 describe("what is wrong with a secret or a scheme is said when the config is loaded", () => {
   const issuesOf = (auth: object, publicUrl: string | undefined = "https://h.example") =>
-    createVerifiers([{ path: "in", auth: auth as never, at: "hooks.mappings[0].auth" }], SCHEMES, publicUrl, fetch).issues.map(
-      (issue) => `${issue.path}: ${issue.message}`,
-    );
-  const own = { algorithm: "hmac-sha256", signature: { header: "x-sig" }, encoding: "hex", key: "utf8", minSecret: 16, handshakes: [] };
+    createVerifiers(
+      [{ path: "in", auth: auth as never, at: "hooks.mappings[0].auth" }],
+      SCHEMES,
+      publicUrl,
+      fetch,
+    ).issues.map((issue) => `${issue.path}: ${issue.message}`);
+  const own = {
+    algorithm: "hmac-sha256",
+    signature: { header: "x-sig" },
+    encoding: "hex",
+    key: "utf8",
+    minSecret: 16,
+    handshakes: [],
+  };
 
   it.each([
     [{ scheme: "github", secret: "short" }, "auth.secret: must have at least 12 characters"],
-    [{ scheme: "github", secret: ["long-enough-for-it", "short"] }, "auth.secret[1]: must have at least"],
-    [{ scheme: "githbu", secret: "x".repeat(20) }, 'auth.scheme: there is no scheme of this name. Did you mean "github"?'],
-    [{ scheme: "../github", secret: "x".repeat(20) }, "auth.scheme: there is no scheme of this name"],
+    [
+      { scheme: "github", secret: ["long-enough-for-it", "short"] },
+      "auth.secret[1]: must have at least",
+    ],
+    [
+      { scheme: "githbu", secret: "x".repeat(20) },
+      'auth.scheme: there is no scheme of this name. Did you mean "github"?',
+    ],
+    [
+      { scheme: "../github", secret: "x".repeat(20) },
+      "auth.scheme: there is no scheme of this name",
+    ],
     [{ scheme: "github" }, "auth.secret: is required"],
-    [{ scheme: "discord", secret: "not a key at all, is it?" }, "auth.secret: is no Ed25519 public key"],
-    [{ scheme: "sendgrid", secret: "bm90IGEga2V5IGF0IGFsbA==" }, "auth.secret: is no P-256 public key"],
-    [{ scheme: "standard-webhooks", secret: "whsec_not base64 at all!" }, "auth.secret: is not written in base64"],
+    [
+      { scheme: "discord", secret: "not a key at all, is it?" },
+      "auth.secret: is no Ed25519 public key",
+    ],
+    [
+      { scheme: "sendgrid", secret: "bm90IGEga2V5IGF0IGFsbA==" },
+      "auth.secret: is no P-256 public key",
+    ],
+    [
+      { scheme: "standard-webhooks", secret: "whsec_not base64 at all!" },
+      "auth.secret: is not written in base64",
+    ],
     [{ scheme: "google-pubsub" }, "auth.audience: is required"],
     [{ scheme: "meta", secret: "x".repeat(20) }, "auth.verifyToken: is required"],
     [{ scheme: { ...own, signed: "{row}" }, secret: "x".repeat(20) }, "has no placeholder {row}"],
@@ -157,12 +244,18 @@ describe("what is wrong with a secret or a scheme is said when the config is loa
 
   it("a scheme that signs the address wants gateway.publicUrl", () => {
     expect(
-      createVerifiers([{ path: "in", auth: { scheme: "twilio", secret: "x".repeat(20) }, at: "auth" }], SCHEMES, undefined, fetch).issues[0]
-        ?.path,
+      createVerifiers(
+        [{ path: "in", auth: { scheme: "twilio", secret: "x".repeat(20) }, at: "auth" }],
+        SCHEMES,
+        undefined,
+        fetch,
+      ).issues[0]?.path,
     ).toBe("gateway.publicUrl");
   });
 
   it("a scheme of one's own is as good as one that ships", () => {
-    expect(issuesOf({ scheme: { ...own, signed: "{header:x-time}.{raw}" }, secret: "x".repeat(20) })).toEqual([]);
+    expect(
+      issuesOf({ scheme: { ...own, signed: "{header:x-time}.{raw}" }, secret: "x".repeat(20) }),
+    ).toEqual([]);
   });
 });

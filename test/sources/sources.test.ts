@@ -17,23 +17,37 @@ async function start(folder: object, files: Record<string, string> = {}): Promis
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
-const documents = async (world: World): Promise<any[]> => (await world.admin("/admin/v1/knowledge/documents")).body.documents;
-const sorted = (texts: readonly string[]): string[] => texts.toSorted((a, b) => a.localeCompare(b, "en"));
-const names = async (world: World): Promise<string[]> => sorted((await documents(world)).map(({ metadata }) => String(metadata.id)));
+const documents = async (world: World): Promise<any[]> =>
+  (await world.admin("/admin/v1/knowledge/documents")).body.documents;
+const sorted = (texts: readonly string[]): string[] =>
+  texts.toSorted((a, b) => a.localeCompare(b, "en"));
+const names = async (world: World): Promise<string[]> =>
+  sorted((await documents(world)).map(({ metadata }) => String(metadata.id)));
 const search = async (world: World, text: string): Promise<string[]> => {
   const body = JSON.stringify({ text });
-  const answer = await world.admin("/admin/v1/knowledge/search", { method: "POST", body, headers: { "content-type": "application/json" } });
+  const answer = await world.admin("/admin/v1/knowledge/search", {
+    method: "POST",
+    body,
+    headers: { "content-type": "application/json" },
+  });
   return answer.body.passages.map((passage: { text: string }) => passage.text);
 };
 /** Waits until a search finds a passage with these words; without words, until no passage has the one searched for. */
 const finds = (world: World, text: string, said?: string) =>
   world.until(async () => {
     const found = await search(world, text);
-    return said === undefined ? found.every((passage) => !passage.includes(text)) : found.some((passage) => passage.includes(said));
+    return said === undefined
+      ? found.every((passage) => !passage.includes(text))
+      : found.some((passage) => passage.includes(said));
   });
 const state = async (world: World): Promise<{ ok: boolean; message: string }> => {
   const { services } = (await world.admin("/admin/v1/status")).body.status;
-  return services.find(({ id }: { id: string }) => id === "documents-folder") ?? { ok: true, message: "" };
+  return (
+    services.find(({ id }: { id: string }) => id === "documents-folder") ?? {
+      ok: true,
+      message: "",
+    }
+  );
 };
 
 describe("the folder source", () => {
@@ -61,11 +75,16 @@ describe("the folder source", () => {
   });
 
   it("reads when the system says that something has changed, and only files whose time or size has changed", async () => {
-    const world = await start({ everyMinutes: 60, extensions: ["txt"] }, { "docs/a.txt": "The axolotl sleeps at noon." });
+    const world = await start(
+      { everyMinutes: 60, extensions: ["txt"] },
+      { "docs/a.txt": "The axolotl sleeps at noon." },
+    );
     const folder = join(world.dir, "docs");
     await finds(world, "axolotl", "sleeps");
     utimesSync(join(folder, "a.txt"), 1e9, 1e9);
-    await world.until(async () => (await state(world)).message.includes("1 documents (0 new, 0 changed"));
+    await world.until(async () =>
+      (await state(world)).message.includes("1 documents (0 new, 0 changed"),
+    );
     writeFileSync(join(folder, "a.txt"), "The axolotl drinks at noon.");
     utimesSync(join(folder, "a.txt"), 1e9, 1e9);
     writeFileSync(join(folder, "b.md"), "The walrus has another ending.");
@@ -84,7 +103,9 @@ describe("the folder source", () => {
     await finds(world, "axolotl", "sleeps");
     expect((await documents(world))[0].agentIds).toEqual(["sales"]);
     rmSync(join(folder, "a.txt"));
-    await world.until(async () => (await state(world)).message.includes("its 1 documents are kept"));
+    await world.until(async () =>
+      (await state(world)).message.includes("its 1 documents are kept"),
+    );
     expect(await names(world)).toEqual(["a.txt"]);
   });
 });

@@ -20,17 +20,31 @@ const steps = (runId: string): StepRecord[] => [
       },
     ],
     finish: "tool-calls",
-    usage: { inputTokens: 1200, outputTokens: 30, totalTokens: 1230, cachedInputTokens: 800, reasoningTokens: 10 },
+    usage: {
+      inputTokens: 1200,
+      outputTokens: 30,
+      totalTokens: 1230,
+      cachedInputTokens: 800,
+      reasoningTokens: 10,
+    },
     startedAt: AT,
     endedAt: AT + 1200,
     failedAttempts: [
       {
         at: AT,
         model: "acme/small",
-        error: { code: "rate_limited", message: "slow down", vendor: { status: 429, code: "too_fast" } },
+        error: {
+          code: "rate_limited",
+          message: "slow down",
+          vendor: { status: 429, code: "too_fast" },
+        },
         waitedMs: 2000,
       },
-      { at: AT + 2000, model: "acme/small", error: { code: "provider_unavailable", message: "no answer" } },
+      {
+        at: AT + 2000,
+        model: "acme/small",
+        error: { code: "provider_unavailable", message: "no answer" },
+      },
     ],
     calls: [
       {
@@ -45,7 +59,12 @@ const steps = (runId: string): StepRecord[] => [
         output: {
           parts: [
             { type: "text", text: "order 7: two cups" },
-            { type: "file", mediaType: "image/png", data: Buffer.from("pixels").toString("base64"), filename: "cups.png" },
+            {
+              type: "file",
+              mediaType: "image/png",
+              data: Buffer.from("pixels").toString("base64"),
+              filename: "cups.png",
+            },
           ],
         },
         stored: { id: `res_${runId}`, length: 120_000 },
@@ -97,10 +116,20 @@ const steps = (runId: string): StepRecord[] => [
 
 /** Gives a run steps with tool calls, failed attempts, a fallback, a cut result, and approvals; the last one is open. */
 export async function actIn(store: Store, runId: string): Promise<void> {
-  const common = { runId, agentId: "main", tool: "bank.refund", reason: "rule", expiresAt: AT + 86_400_000 } as const;
+  const common = {
+    runId,
+    agentId: "main",
+    tool: "bank.refund",
+    reason: "rule",
+    expiresAt: AT + 86_400_000,
+  } as const;
   await store.commit((tx) => {
     for (const step of steps(runId)) tx.add("step", step);
-    tx.add("toolResult", { id: `res_${runId}`, runId, text: `order 7: two cups ${"and a saucer ".repeat(9000)}the end` });
+    tx.add("toolResult", {
+      id: `res_${runId}`,
+      runId,
+      text: `order 7: two cups ${"and a saucer ".repeat(9000)}the end`,
+    });
     const why = 'the rule "bank.*" names the tool';
     tx.add("approval", {
       ...common,
@@ -111,7 +140,12 @@ export async function actIn(store: Store, runId: string): Promise<void> {
       input: { amount: 240 },
       askedAt: AT + 1200,
     });
-    tx.add("decision", `apr_${runId}_1`, { verdict: "deny", by: "console:ann", at: AT + 1800, note: "too much" });
+    tx.add("decision", `apr_${runId}_1`, {
+      verdict: "deny",
+      by: "console:ann",
+      at: AT + 1800,
+      note: "too much",
+    });
     tx.add("approval", {
       ...common,
       why,
@@ -121,30 +155,53 @@ export async function actIn(store: Store, runId: string): Promise<void> {
       input: { amount: 100 },
       askedAt: AT + 3000,
     });
-    tx.update("run", runId, { status: "waiting", endedAt: null, waiting: { approvalIds: [`apr_${runId}_2`], since: AT + 3000 } });
+    tx.update("run", runId, {
+      status: "waiting",
+      endedAt: null,
+      waiting: { approvalIds: [`apr_${runId}_2`], since: AT + 3000 },
+    });
   });
 }
 
 /** The steps as the admin API shows them. */
 export const shownSteps = (runId: string) => {
-  const common = { reason: "rule", why: 'the rule "bank.*" names the tool', expiresAt: new Date(AT + 86_400_000).toISOString() };
+  const common = {
+    reason: "rule",
+    why: 'the rule "bank.*" names the tool',
+    expiresAt: new Date(AT + 86_400_000).toISOString(),
+  };
   return [
     {
       index: 0,
       model: "acme/large",
       insteadOf: "acme/small",
       finish: "tool-calls",
-      usage: { inputTokens: 1200, outputTokens: 30, totalTokens: 1230, cachedInputTokens: 800, reasoningTokens: 10 },
+      usage: {
+        inputTokens: 1200,
+        outputTokens: 30,
+        totalTokens: 1230,
+        cachedInputTokens: 800,
+        reasoningTokens: 10,
+      },
       startedAt: at(0),
       endedAt: at(1.2),
       failedAttempts: [
         {
           at: at(0),
           model: "acme/small",
-          error: { code: "rate_limited", message: "slow down", vendor: { status: 429, code: "too_fast" } },
+          error: {
+            code: "rate_limited",
+            message: "slow down",
+            vendor: { status: 429, code: "too_fast" },
+          },
           waitedMs: 2000,
         },
-        { at: at(2), model: "acme/small", error: { code: "provider_unavailable", message: "no answer" }, waitedMs: null },
+        {
+          at: at(2),
+          model: "acme/small",
+          error: { code: "provider_unavailable", message: "no answer" },
+          waitedMs: null,
+        },
       ],
       thinking: "The order is large.",
       text: "I look at the order.",
@@ -224,7 +281,16 @@ export const shownSteps = (runId: string) => {
           endedAt: null,
           output: null,
           stored: null,
-          approvals: [{ ...common, id: `apr_${runId}_2`, code: "8a1", input: { amount: 100 }, askedAt: at(3), decision: null }],
+          approvals: [
+            {
+              ...common,
+              id: `apr_${runId}_2`,
+              code: "8a1",
+              input: { amount: 100 },
+              askedAt: at(3),
+              decision: null,
+            },
+          ],
         },
       ],
     },

@@ -22,7 +22,11 @@ interface Line {
 function createStepLog() {
   const lines: Line[] = [];
   const log = createLogger("warn", { write: (line) => void lines.push(JSON.parse(line) as Line) });
-  return { log, steps: () => lines.filter((line) => line.stepMs !== undefined).map(({ stepMs, msg }) => [stepMs, msg]) };
+  return {
+    log,
+    steps: () =>
+      lines.filter((line) => line.stepMs !== undefined).map(({ stepMs, msg }) => [stepMs, msg]),
+  };
 }
 
 const ids = (jobs: readonly Job[]): string[] => jobs.map((one) => one.id);
@@ -65,7 +69,8 @@ describe("SQLite and the clock", () => {
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   const file = (): string => join(folder, "rouse.db");
-  const open = (log = silent): Promise<StoreHandle> => openStore({ url: `sqlite:${file()}`, clock, log });
+  const open = (log = silent): Promise<StoreHandle> =>
+    openStore({ url: `sqlite:${file()}`, clock, log });
 
   it("logs a step when jobs are asked for", async () => {
     const { log, steps } = createStepLog();
@@ -104,7 +109,9 @@ describe("SQLite and the clock", () => {
   it("jobs of an earlier version, which have a time, start by it and then in their order", async () => {
     await (await open()).store.close();
     const db = new DatabaseSync(file());
-    const insert = db.prepare("INSERT INTO jobs (kind, id, key, data, enqueued, run_at, ready) VALUES ('turn', ?, ?, '1', ?, ?, ?)");
+    const insert = db.prepare(
+      "INSERT INTO jobs (kind, id, key, data, enqueued, run_at, ready) VALUES ('turn', ?, ?, '1', ?, ?, ?)",
+    );
     insert.run("later", "c", clock.now(), clock.now() + 500, clock.now() + 500);
     insert.run("second", "b", clock.now(), clock.now(), clock.now());
     insert.run("first", "a", clock.now() - 1, clock.now() - 1, clock.now() - 1);
@@ -144,7 +151,9 @@ describe("SQLite and the clock", () => {
     });
     try {
       worker.start();
-      await expect(refused.mock.results[0]?.value).rejects.toMatchObject({ code: "store_unavailable" });
+      await expect(refused.mock.results[0]?.value).rejects.toMatchObject({
+        code: "store_unavailable",
+      });
       db.exec("ALTER TABLE away RENAME TO jobs");
       vi.advanceTimersByTime(30_000);
       await until(() => started.length > 0);
@@ -167,7 +176,10 @@ describePostgres("PostgreSQL and the clock", () => {
     await schema.drop();
   });
 
-  const open = async (log = silent, clock: Pick<Clock, "now" | "monotonic"> = systemClock): Promise<StoreHandle> => {
+  const open = async (
+    log = silent,
+    clock: Pick<Clock, "now" | "monotonic"> = systemClock,
+  ): Promise<StoreHandle> => {
     const handle = await openStore({ url: schema.url, clock, log });
     opened.push(handle);
     return handle;
@@ -194,14 +206,22 @@ describePostgres("PostgreSQL and the clock", () => {
       INSERT INTO holders (seen, gateway) VALUES (now() + interval '1 hour', 'gone');`);
     const { log, steps } = createStepLog();
     const [a, b] = await Promise.all([open(log), open(log)]);
-    expect(steps()).toEqual([[expect.any(Number), expect.stringContaining("PostgreSQL's clock was set back")]]);
+    expect(steps()).toEqual([
+      [expect.any(Number), expect.stringContaining("PostgreSQL's clock was set back")],
+    ]);
     expect(Math.abs((steps()[0]?.[0] as number) + HOUR)).toBeLessThan(60_000);
     expect(ids(await a.queue.fetch("turn", 5))).toContain("at once");
     let taken: string[] = [];
-    for (const end = Date.now() + 20_000; taken.length === 0 && Date.now() < end; await until(() => false, 50))
+    for (
+      const end = Date.now() + 20_000;
+      taken.length === 0 && Date.now() < end;
+      await until(() => false, 50)
+    )
       taken = ids(await b.queue.fetch("turn", 5));
     expect(taken).toEqual(["soon"]);
-    const { rows } = (await query("SELECT count(*)::int AS n FROM holders WHERE seen > now()")) as { rows: { n: number }[] };
+    const { rows } = (await query("SELECT count(*)::int AS n FROM holders WHERE seen > now()")) as {
+      rows: { n: number }[];
+    };
     expect(rows).toEqual([{ n: 0 }]);
   });
 
@@ -209,7 +229,9 @@ describePostgres("PostgreSQL and the clock", () => {
     const clock = createTestClock();
     const handle = await open(silent, clock);
     const other = await open();
-    await handle.store.commit((tx) => tx.add("job", job("mine", { key: "a", runAt: clock.now() + 3000 })));
+    await handle.store.commit((tx) =>
+      tx.add("job", job("mine", { key: "a", runAt: clock.now() + 3000 })),
+    );
     clock.set(-HOUR);
     await handle.store.commit((tx) => {
       tx.add("job", job("now", { key: "b" }));
@@ -218,7 +240,11 @@ describePostgres("PostgreSQL and the clock", () => {
     clock.set(2 * HOUR);
     expect(ids(await handle.queue.fetch("turn", 5))).toEqual(["now"]);
     let taken: string[] = [];
-    for (const end = Date.now() + 20_000; taken.length === 0 && Date.now() < end; await until(() => false, 50))
+    for (
+      const end = Date.now() + 20_000;
+      taken.length === 0 && Date.now() < end;
+      await until(() => false, 50)
+    )
       taken = ids(await other.queue.fetch("turn", 5));
     expect(taken).toEqual(["mine"]);
   });
@@ -278,7 +304,9 @@ describePostgres("PostgreSQL and the clock", () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     try {
       queue.onReady((kind) => heard.push(kind));
-      await query("INSERT INTO jobs (kind, id, key, name, data, enqueued, run_at, ready) VALUES ('turn', 'a', '\\x00', 'a', '1', 0, 0, 1)");
+      await query(
+        "INSERT INTO jobs (kind, id, key, name, data, enqueued, run_at, ready) VALUES ('turn', 'a', '\\x00', 'a', '1', 0, 0, 1)",
+      );
       expect(heard).toEqual([]);
       vi.advanceTimersByTime(30_000);
       expect(heard).toContain("turn");

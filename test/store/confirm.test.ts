@@ -69,21 +69,29 @@ describePostgres("a lease that may be over", () => {
     },
   );
 
-  it("is lost, once the database answers again, if another gateway has freed or taken the job meanwhile", { timeout: 60_000 }, async () => {
-    const [x, y] = await take();
-    const lost: string[] = [];
-    a.queue.onLost?.(({ id }) => lost.push(id));
-    const b = await open(schema.url);
-    b.queue.onReady(() => undefined);
-    await b.queue.recover();
-    proxy.set("hanging");
-    let [taken]: Job[] = [];
-    for (const end = performance.now() + 30_000; !taken && performance.now() < end; await pause(200))
-      [taken] = await b.queue.fetch("turn", 1);
-    expect(taken?.id).toBe("x");
-    proxy.set("open");
-    expect([await confirm(x, 10_000), await confirm(y, 10_000)]).toEqual([false, false]);
-    expect(lost).toEqual(["x", "y"]);
-    expect(await b.queue.confirm?.(taken as Job, new AbortController().signal)).toBe(true);
-  });
+  it(
+    "is lost, once the database answers again, if another gateway has freed or taken the job meanwhile",
+    { timeout: 60_000 },
+    async () => {
+      const [x, y] = await take();
+      const lost: string[] = [];
+      a.queue.onLost?.(({ id }) => lost.push(id));
+      const b = await open(schema.url);
+      b.queue.onReady(() => undefined);
+      await b.queue.recover();
+      proxy.set("hanging");
+      let [taken]: Job[] = [];
+      for (
+        const end = performance.now() + 30_000;
+        !taken && performance.now() < end;
+        await pause(200)
+      )
+        [taken] = await b.queue.fetch("turn", 1);
+      expect(taken?.id).toBe("x");
+      proxy.set("open");
+      expect([await confirm(x, 10_000), await confirm(y, 10_000)]).toEqual([false, false]);
+      expect(lost).toEqual(["x", "y"]);
+      expect(await b.queue.confirm?.(taken as Job, new AbortController().signal)).toBe(true);
+    },
+  );
 });

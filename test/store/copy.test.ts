@@ -43,11 +43,14 @@ interface Report {
 }
 
 const file = (): string => join(dir, ".rouse/rouse.db");
-const copy = (...more: string[]) => cli.rouse(["store", "copy", "--from", `sqlite:${file()}`, "--to", schema.url, ...more]);
+const copy = (...more: string[]) =>
+  cli.rouse(["store", "copy", "--from", `sqlite:${file()}`, "--to", schema.url, ...more]);
 async function copied(): Promise<Record<string, CopiedCount>> {
   const { code, out, err } = await copy("--json");
   expect([code, err]).toEqual([0, ""]);
-  return Object.fromEntries((JSON.parse(out) as Report).tables.map((table) => [table.table, table]));
+  return Object.fromEntries(
+    (JSON.parse(out) as Report).tables.map((table) => [table.table, table]),
+  );
 }
 
 const openDocuments = (url?: string, embed?: Embedder): Promise<Knowledge> =>
@@ -67,11 +70,17 @@ async function addDocuments(): Promise<{ ready: string; queued: string }> {
     return (await knowledge.add({ tenant: "t", ...staged, filename: "note.md" })).document.id;
   };
   await knowledge.start();
-  const ready = await add("# Animals\n\nThe walrus sleeps in the harbour. 港口咖啡馆每天早上七点开门。");
+  const ready = await add(
+    "# Animals\n\nThe walrus sleeps in the harbour. 港口咖啡馆每天早上七点开门。",
+  );
   await knowledge.wait(ready, 20_000);
   await knowledge.close();
   const idle = await openDocuments();
-  const staged = await stageBytes(join(dir, ".rouse"), Buffer.from("The penguin waits to be read."), 1_000_000);
+  const staged = await stageBytes(
+    join(dir, ".rouse"),
+    Buffer.from("The penguin waits to be read."),
+    1_000_000,
+  );
   const { document } = await idle.add({ tenant: "t", ...staged, filename: "later.md" });
   await idle.close();
   return { ready, queued: document.id };
@@ -88,153 +97,241 @@ async function smallStore(): Promise<void> {
 }
 
 describePostgres("rouse store copy", () => {
-  it("moves a store with work waiting; a gateway on PostgreSQL finishes all of it and knows a repeat", { timeout: 90_000 }, async () => {
-    const receipts: string[] = [];
-    let down = true;
-    const server = createServer((request, response) => {
-      const parts: Buffer[] = [];
-      request.on("data", (part: Buffer) => void parts.push(part));
-      request.on("end", () => {
-        if (!down) receipts.push((JSON.parse(Buffer.concat(parts).toString()) as { run: { id: string } }).run.id);
-        response.writeHead(down ? 503 : 204).end();
+  it(
+    "moves a store with work waiting; a gateway on PostgreSQL finishes all of it and knows a repeat",
+    { timeout: 90_000 },
+    async () => {
+      const receipts: string[] = [];
+      let down = true;
+      const server = createServer((request, response) => {
+        const parts: Buffer[] = [];
+        request.on("data", (part: Buffer) => void parts.push(part));
+        request.on("end", () => {
+          if (!down)
+            receipts.push(
+              (JSON.parse(Buffer.concat(parts).toString()) as { run: { id: string } }).run.id,
+            );
+          response.writeHead(down ? 503 : 204).end();
+        });
       });
-    });
-    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-    const common = (id: string) => ({
-      id,
-      match: { path: id },
-      wakeMode: "next-heartbeat",
-      deliver: false,
-      messageTemplate: `${id} {{n}}`,
-    });
-    const mappings = [
-      { ...common("talk"), sessionKey: "hook:talk", callback: { url, secret: Buffer.alloc(32, 7).toString("base64") } },
-      { ...common("narrow"), limits: { concurrent: 1 } },
-      { ...common("batch"), messageTemplate: "{{ $string($count(events)) }}", coalesce: { windowSeconds: 9, maxEvents: 9, key: "all" } },
-    ];
-    const hooks = { callbackHosts: ["127.0.0.1"], mappings };
-    const documents = await addDocuments();
+      await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+      const common = (id: string) => ({
+        id,
+        match: { path: id },
+        wakeMode: "next-heartbeat",
+        deliver: false,
+        messageTemplate: `${id} {{n}}`,
+      });
+      const mappings = [
+        {
+          ...common("talk"),
+          sessionKey: "hook:talk",
+          callback: { url, secret: Buffer.alloc(32, 7).toString("base64") },
+        },
+        { ...common("narrow"), limits: { concurrent: 1 } },
+        {
+          ...common("batch"),
+          messageTemplate: "{{ $string($count(events)) }}",
+          coalesce: { windowSeconds: 9, maxEvents: 9, key: "all" },
+        },
+      ];
+      const hooks = { callbackHosts: ["127.0.0.1"], mappings };
+      const documents = await addDocuments();
 
-    const first = await createWorld({ dir, config: { hooks } });
-    const said = (await first.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" })).body.runId as string;
-    await first.until(async () => (await first.get(`/hooks/runs/${said}`)).body.run.status === "succeeded");
-    await first.stop();
-    const second = await createWorld({ dir, config: { hooks }, workers: false });
-    const waiting: string[] = [];
-    for (const path of ["talk", "narrow", "narrow", "batch", "batch"])
-      waiting.push(
-        (await second.post(`/hooks/${path}`, { n: waiting.length }, { "idempotency-key": `key-${waiting.length}` })).body.runId as string,
+      const first = await createWorld({ dir, config: { hooks } });
+      const said = (await first.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" })).body
+        .runId as string;
+      await first.until(
+        async () => (await first.get(`/hooks/runs/${said}`)).body.run.status === "succeeded",
       );
-    const states = await Promise.all(waiting.map(async (id) => (await second.get(`/hooks/runs/${id}`)).body.run.status as string));
-    expect(states).toEqual(["queued", "queued", "parked", "collecting", "collecting"]);
-    await second.stop();
-
-    const tables = await copied();
-    expect(tables["events"]?.rows).toBe(6);
-    expect(tables["runs"]?.rows).toBe(5);
-    expect(tables["collected"]?.rows).toBe(2);
-    expect(tables["deliveries"]?.rows).toBe(1);
-    expect(tables["knowledge_documents"]?.rows).toBe(2);
-    expect(tables["knowledge_files"]?.rows).toBe(2);
-
-    down = false;
-    const moved = await createWorld({ dir, config: { hooks, store: { url: schema.url } } });
-    for (const id of waiting) await moved.until(async () => (await moved.get(`/hooks/runs/${id}`)).body.run.status === "succeeded");
-    // The same hooks again are answered as they were, and nothing runs anew.
-    const again = await moved.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" });
-    expect(again.body).toMatchObject({ runId: said });
-    await moved.until(async () => receipts.length === 2);
-    expect(receipts.toSorted()).toEqual([said, waiting[0] ?? ""].toSorted());
-    await moved.stop();
-
-    const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    const via = { path: "talk", credential: "hooks.token" };
-    const turns = await store.list("turns", { agentId: "main", origin: "hook", key: "hook:talk", via });
-    expect(turns.map(({ runId }) => runId)).toEqual([said, waiting[0]]);
-    expect((await store.list("runs", {})).length).toBe(5);
-    expect((await store.counts())["runs.succeeded"]).toBe(5);
-    await store.close();
-    const knowledge = await openDocuments(schema.url);
-    await knowledge.start();
-    expect(await knowledge.wait(documents.queued, 20_000)).toMatchObject({ status: "ready" });
-    expect((await knowledge.search({ tenant: "t", text: "七点" })).map(({ documentId }) => documentId)).toEqual([documents.ready]);
-    await knowledge.reindex("t", documents.ready);
-    expect(await knowledge.wait(documents.ready, 20_000)).toMatchObject({ status: "ready", error: null });
-    await knowledge.close();
-    server.close();
-    // What a gateway has worked with is not copied over.
-    expect(await copy()).toMatchObject({ code: 2, err: expect.stringContaining("has worked with") as string });
-  });
-
-  it("takes the documents that lie beside the store, and a backup's with a backup", { timeout: 60_000 }, async () => {
-    await smallStore();
-    const { ready, queued } = await addDocuments();
-    copyFileSync(file(), join(dir, "kept.db"));
-    await backupKnowledge(join(dir, ".rouse"), join(dir, "kept.db"));
-    const live = await openDocuments();
-    await live.remove("t", ready);
-    await live.close();
-    const from = async (name: string, to: Schema): Promise<{ documents: string; ids: string[] }> => {
-      const { code, out } = await cli.rouse(["store", "copy", "--from", `sqlite:${join(dir, name)}`, "--to", to.url, "--json"]);
-      expect(code).toBe(0);
-      const { rows } = await plainly((client) =>
-        client.query<{ id: string }>(`SELECT id FROM ${to.name}.knowledge_documents ORDER BY seq`),
+      await first.stop();
+      const second = await createWorld({ dir, config: { hooks }, workers: false });
+      const waiting: string[] = [];
+      for (const path of ["talk", "narrow", "narrow", "batch", "batch"])
+        waiting.push(
+          (
+            await second.post(
+              `/hooks/${path}`,
+              { n: waiting.length },
+              { "idempotency-key": `key-${waiting.length}` },
+            )
+          ).body.runId as string,
+        );
+      const states = await Promise.all(
+        waiting.map(
+          async (id) => (await second.get(`/hooks/runs/${id}`)).body.run.status as string,
+        ),
       );
-      return { documents: (JSON.parse(out) as Report).documents ?? "", ids: rows.map(({ id }) => id) };
-    };
-    expect(await from(".rouse/rouse.db", schema)).toEqual({ documents: join(dir, ".rouse/knowledge.db"), ids: [queued] });
-    const other = newSchema();
-    onTestFinished(() => other.drop());
-    expect(await from("kept.db", other)).toEqual({ documents: join(dir, "kept.knowledge.db"), ids: [ready, queued] });
-  });
+      expect(states).toEqual(["queued", "queued", "parked", "collecting", "collecting"]);
+      await second.stop();
+
+      const tables = await copied();
+      expect(tables["events"]?.rows).toBe(6);
+      expect(tables["runs"]?.rows).toBe(5);
+      expect(tables["collected"]?.rows).toBe(2);
+      expect(tables["deliveries"]?.rows).toBe(1);
+      expect(tables["knowledge_documents"]?.rows).toBe(2);
+      expect(tables["knowledge_files"]?.rows).toBe(2);
+
+      down = false;
+      const moved = await createWorld({ dir, config: { hooks, store: { url: schema.url } } });
+      for (const id of waiting)
+        await moved.until(
+          async () => (await moved.get(`/hooks/runs/${id}`)).body.run.status === "succeeded",
+        );
+      // The same hooks again are answered as they were, and nothing runs anew.
+      const again = await moved.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" });
+      expect(again.body).toMatchObject({ runId: said });
+      await moved.until(async () => receipts.length === 2);
+      expect(receipts.toSorted()).toEqual([said, waiting[0] ?? ""].toSorted());
+      await moved.stop();
+
+      const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
+      const via = { path: "talk", credential: "hooks.token" };
+      const turns = await store.list("turns", {
+        agentId: "main",
+        origin: "hook",
+        key: "hook:talk",
+        via,
+      });
+      expect(turns.map(({ runId }) => runId)).toEqual([said, waiting[0]]);
+      expect((await store.list("runs", {})).length).toBe(5);
+      expect((await store.counts())["runs.succeeded"]).toBe(5);
+      await store.close();
+      const knowledge = await openDocuments(schema.url);
+      await knowledge.start();
+      expect(await knowledge.wait(documents.queued, 20_000)).toMatchObject({ status: "ready" });
+      expect(
+        (await knowledge.search({ tenant: "t", text: "七点" })).map(({ documentId }) => documentId),
+      ).toEqual([documents.ready]);
+      await knowledge.reindex("t", documents.ready);
+      expect(await knowledge.wait(documents.ready, 20_000)).toMatchObject({
+        status: "ready",
+        error: null,
+      });
+      await knowledge.close();
+      server.close();
+      // What a gateway has worked with is not copied over.
+      expect(await copy()).toMatchObject({
+        code: 2,
+        err: expect.stringContaining("has worked with") as string,
+      });
+    },
+  );
+
+  it(
+    "takes the documents that lie beside the store, and a backup's with a backup",
+    { timeout: 60_000 },
+    async () => {
+      await smallStore();
+      const { ready, queued } = await addDocuments();
+      copyFileSync(file(), join(dir, "kept.db"));
+      await backupKnowledge(join(dir, ".rouse"), join(dir, "kept.db"));
+      const live = await openDocuments();
+      await live.remove("t", ready);
+      await live.close();
+      const from = async (
+        name: string,
+        to: Schema,
+      ): Promise<{ documents: string; ids: string[] }> => {
+        const { code, out } = await cli.rouse([
+          "store",
+          "copy",
+          "--from",
+          `sqlite:${join(dir, name)}`,
+          "--to",
+          to.url,
+          "--json",
+        ]);
+        expect(code).toBe(0);
+        const { rows } = await plainly((client) =>
+          client.query<{ id: string }>(
+            `SELECT id FROM ${to.name}.knowledge_documents ORDER BY seq`,
+          ),
+        );
+        return {
+          documents: (JSON.parse(out) as Report).documents ?? "",
+          ids: rows.map(({ id }) => id),
+        };
+      };
+      expect(await from(".rouse/rouse.db", schema)).toEqual({
+        documents: join(dir, ".rouse/knowledge.db"),
+        ids: [queued],
+      });
+      const other = newSchema();
+      onTestFinished(() => other.drop());
+      expect(await from("kept.db", other)).toEqual({
+        documents: join(dir, "kept.knowledge.db"),
+        ids: [ready, queued],
+      });
+    },
+  );
 
   it("says where there are no documents", async () => {
     await smallStore();
     expect((await copy()).out).toContain("no documents were found beside the store");
   });
 
-  it("brings vectors over: what was near is near, and no endpoint is asked for them again", { timeout: 60_000 }, async () => {
-    await smallStore();
-    // As a gateway leaves it in its folder.
-    (await acquireLock(join(dir, ".rouse"))).release();
-    const asked: string[] = [];
-    const embed: Embedder = {
-      model: "m",
-      embed: async (texts) => {
-        asked.push(...texts);
-        return texts.map((text) => Float32Array.from(/sea|walrus|whale/.test(text) ? [0.6, 0.8, text.length / 100] : [-1, 0.1, 0]));
-      },
-    };
-    const search = (knowledge: Knowledge) => knowledge.search({ tenant: "t", text: "life at sea" });
-    const source = await openDocuments(undefined, embed);
-    await source.start();
-    const ids: string[] = [];
-    for (const text of ["The walrus sleeps.", "A bicycle has two wheels.", "There goes a whale, far out."]) {
-      const staged = await stageBytes(join(dir, ".rouse"), Buffer.from(text), 1000);
-      ids.push((await source.add({ tenant: "t", ...staged, filename: "note.txt" })).document.id);
-    }
-    const areEmbedded = async (knowledge: Knowledge): Promise<boolean> =>
-      (await Promise.all(ids.map(async (id) => (await knowledge.get("t", id))?.embeddedCount))).every((count) => count === 1);
-    while (!(await areEmbedded(source))) await new Promise((done) => setTimeout(done, 20));
-    const before = await search(source);
-    expect(before.map(({ documentId }) => documentId)).toEqual([ids[0], ids[2], ids[1]]);
-    await source.close();
+  it(
+    "brings vectors over: what was near is near, and no endpoint is asked for them again",
+    { timeout: 60_000 },
+    async () => {
+      await smallStore();
+      // As a gateway leaves it in its folder.
+      (await acquireLock(join(dir, ".rouse"))).release();
+      const asked: string[] = [];
+      const embed: Embedder = {
+        model: "m",
+        embed: async (texts) => {
+          asked.push(...texts);
+          return texts.map((text) =>
+            Float32Array.from(
+              /sea|walrus|whale/.test(text) ? [0.6, 0.8, text.length / 100] : [-1, 0.1, 0],
+            ),
+          );
+        },
+      };
+      const search = (knowledge: Knowledge) =>
+        knowledge.search({ tenant: "t", text: "life at sea" });
+      const source = await openDocuments(undefined, embed);
+      await source.start();
+      const ids: string[] = [];
+      for (const text of [
+        "The walrus sleeps.",
+        "A bicycle has two wheels.",
+        "There goes a whale, far out.",
+      ]) {
+        const staged = await stageBytes(join(dir, ".rouse"), Buffer.from(text), 1000);
+        ids.push((await source.add({ tenant: "t", ...staged, filename: "note.txt" })).document.id);
+      }
+      const areEmbedded = async (knowledge: Knowledge): Promise<boolean> =>
+        (
+          await Promise.all(ids.map(async (id) => (await knowledge.get("t", id))?.embeddedCount))
+        ).every((count) => count === 1);
+      while (!(await areEmbedded(source))) await new Promise((done) => setTimeout(done, 20));
+      const before = await search(source);
+      expect(before.map(({ documentId }) => documentId)).toEqual([ids[0], ids[2], ids[1]]);
+      await source.close();
 
-    expect((await copied())["knowledge_vectors"]?.rows).toBe(3);
-    asked.length = 0;
-    const target = await openDocuments(schema.url, embed);
-    await target.start();
-    expect(await areEmbedded(target)).toBe(true);
-    expect(await search(target)).toEqual(before);
-    expect(asked).toEqual(["life at sea"]);
-    await target.close();
-  });
+      expect((await copied())["knowledge_vectors"]?.rows).toBe(3);
+      asked.length = 0;
+      const target = await openDocuments(schema.url, embed);
+      await target.start();
+      expect(await areEmbedded(target)).toBe(true);
+      expect(await search(target)).toEqual(before);
+      expect(asked).toEqual(["life at sea"]);
+      await target.close();
+    },
+  );
 
   it("brings what happened in runs over: steps, tool calls, stored results and approvals, open ones too", async () => {
     const { store } = await openStore({ url: `sqlite:${file()}`, clock: systemClock, log: silent });
     await store.commit((tx) => {
-      tx.add("run", run({ id: "run_a", status: "waiting", waiting: { approvalIds: ["apr_run_a"], since: 1 } }));
+      tx.add(
+        "run",
+        run({ id: "run_a", status: "waiting", waiting: { approvalIds: ["apr_run_a"], since: 1 } }),
+      );
       tx.add("step", step("run_a", 0));
       tx.add("step", step("run_a", 1, 0));
       tx.add("toolResult", { id: "res_1", runId: "run_a", text: "\u0000 whole \ud800" });
@@ -244,30 +341,57 @@ describePostgres("rouse store copy", () => {
     });
     await store.close();
     const tables = await copied();
-    expect(["steps", "tool_calls", "tool_results", "approvals"].map((name) => tables[name]?.rows)).toEqual([2, 2, 1, 2]);
+    expect(
+      ["steps", "tool_calls", "tool_results", "approvals"].map((name) => tables[name]?.rows),
+    ).toEqual([2, 2, 1, 2]);
     const opened = await openStore({ url: schema.url, clock: systemClock, log: silent });
     try {
-      expect(await opened.store.list("steps", "run_a")).toEqual([step("run_a", 0), step("run_a", 1, 0)]);
-      expect(await opened.store.get("toolResult", "res_1")).toEqual({ id: "res_1", runId: "run_a", text: "\u0000 whole \ud800" });
+      expect(await opened.store.list("steps", "run_a")).toEqual([
+        step("run_a", 0),
+        step("run_a", 1, 0),
+      ]);
+      expect(await opened.store.get("toolResult", "res_1")).toEqual({
+        id: "res_1",
+        runId: "run_a",
+        text: "\u0000 whole \ud800",
+      });
       expect(await opened.store.list("approvals", {})).toEqual([
         { ...approval("run_b", { code: "other" }), decision: DECISION },
         approval("run_a"),
       ]);
-      expect(await opened.store.counts()).toMatchObject({ "runs.waiting": 1, "approvals.open": 1, "approvals.decided": 1 });
+      expect(await opened.store.counts()).toMatchObject({
+        "runs.waiting": 1,
+        "approvals.open": 1,
+        "approvals.decided": 1,
+      });
       // What is added now stands behind what was copied, and an open code is taken.
       await opened.store.commit((tx) => tx.add("step", step("run_a", 2)));
-      await expect(opened.store.commit((tx) => tx.add("approval", approval("run_c")))).rejects.toMatchObject({ code: "internal" });
+      await expect(
+        opened.store.commit((tx) => tx.add("approval", approval("run_c"))),
+      ).rejects.toMatchObject({ code: "internal" });
       await opened.store.commit((tx) => tx.add("decision", "apr_run_a", DECISION));
-      expect(await opened.store.counts()).toMatchObject({ "approvals.open": 0, "approvals.decided": 2 });
+      expect(await opened.store.counts()).toMatchObject({
+        "approvals.open": 0,
+        "approvals.decided": 2,
+      });
     } finally {
       await opened.store.close();
     }
   });
 
   it("keeps the order of jobs that may start, before those that come later", async () => {
-    const { store, queue } = await openStore({ url: `sqlite:${file()}`, clock: systemClock, log: silent });
+    const { store, queue } = await openStore({
+      url: `sqlite:${file()}`,
+      clock: systemClock,
+      log: silent,
+    });
     const add = (id: string, key: string, runAt?: number) =>
-      store.commit((tx) => tx.add("job", job(id, { key, enqueuedAt: Date.now(), ...(runAt === undefined ? {} : { runAt }) })));
+      store.commit((tx) =>
+        tx.add(
+          "job",
+          job(id, { key, enqueuedAt: Date.now(), ...(runAt === undefined ? {} : { runAt }) }),
+        ),
+      );
     await add("a1", "a");
     await add("a2", "a");
     await add("b", "b");
@@ -279,7 +403,11 @@ describePostgres("rouse store copy", () => {
     const opened = await openStore({ url: schema.url, clock: systemClock, log: silent });
     try {
       await opened.store.commit((tx) => tx.add("job", job("new", { key: "new" })));
-      expect((await opened.queue.fetch("turn", 9)).map((one) => one.id)).toEqual(["b", "a2", "new"]);
+      expect((await opened.queue.fetch("turn", 9)).map((one) => one.id)).toEqual([
+        "b",
+        "a2",
+        "new",
+      ]);
     } finally {
       await opened.store.close();
     }
@@ -328,11 +456,16 @@ describePostgres("rouse store copy", () => {
     const whole = await copied();
     const left = await plainly(async (client) => {
       await client.query(`SET search_path TO "${schema.name}"`);
-      await client.query("DELETE FROM collected WHERE seq > 2000; DELETE FROM meta; UPDATE copies SET ended = NULL");
-      return (await client.query<{ seq: string }>("SELECT max(seq)::text AS seq FROM collected")).rows[0]?.seq;
+      await client.query(
+        "DELETE FROM collected WHERE seq > 2000; DELETE FROM meta; UPDATE copies SET ended = NULL",
+      );
+      return (await client.query<{ seq: string }>("SELECT max(seq)::text AS seq FROM collected"))
+        .rows[0]?.seq;
     });
     expect(left).toBe("2000");
-    await expect(openStore({ url: schema.url, clock: systemClock, log: silent })).rejects.toMatchObject({
+    await expect(
+      openStore({ url: schema.url, clock: systemClock, log: silent }),
+    ).rejects.toMatchObject({
       code: "config_invalid",
       message: expect.stringContaining("rouse store copy again") as string,
     });
@@ -351,7 +484,9 @@ describePostgres("rouse store copy", () => {
     await plainly(async (client) => {
       await client.query(`SET search_path TO "${schema.name}"`);
       await client.query("DELETE FROM collected WHERE seq > 1; UPDATE copies SET ended = NULL");
-      await client.query("BEGIN; INSERT INTO collected (seq, run_id, record) VALUES (2, 'run_2', '{}')");
+      await client.query(
+        "BEGIN; INSERT INTO collected (seq, run_id, record) VALUES (2, 'run_2', '{}')",
+      );
       const again = copied();
       await new Promise((done) => setTimeout(done, 1500));
       await client.query("COMMIT");
@@ -362,15 +497,30 @@ describePostgres("rouse store copy", () => {
   it("refuses a source in use, a target with other data or in use, and addresses that are none", async () => {
     await smallStore();
     const lock = await acquireLock(join(dir, ".rouse"));
-    expect(await copy()).toMatchObject({ code: 1, err: expect.stringContaining("uses the state folder") as string });
+    expect(await copy()).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("uses the state folder") as string,
+    });
     lock.release();
     const other = await openStore({ url: schema.url, clock: systemClock, log: silent });
     await other.store.commit((tx) => tx.set("value", "mine", 1));
     await other.store.close();
-    expect(await copy()).toMatchObject({ code: 2, err: expect.stringContaining("holds data of its own (meta)") as string });
-    await plainly((client) => client.query(`DELETE FROM "${schema.name}".meta; INSERT INTO "${schema.name}".holders DEFAULT VALUES`));
-    expect(await copy()).toMatchObject({ code: 2, err: expect.stringContaining("a gateway runs on") as string });
-    expect(await cli.rouse(["store", "copy", "--from", "sqlite:none.db", "--to", schema.url])).toMatchObject({ code: 2 });
+    expect(await copy()).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("holds data of its own (meta)") as string,
+    });
+    await plainly((client) =>
+      client.query(
+        `DELETE FROM "${schema.name}".meta; INSERT INTO "${schema.name}".holders DEFAULT VALUES`,
+      ),
+    );
+    expect(await copy()).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("a gateway runs on") as string,
+    });
+    expect(
+      await cli.rouse(["store", "copy", "--from", "sqlite:none.db", "--to", schema.url]),
+    ).toMatchObject({ code: 2 });
     expect(await cli.rouse(["store", "copy", "--to", "sqlite:x.db"])).toMatchObject({ code: 2 });
   });
 });

@@ -22,10 +22,17 @@ async function accept(n: number): Promise<void> {
 }
 
 async function carryOut({ store: to }: StoreHandle, one: Job): Promise<void> {
-  await to.commit((tx) => tx.update("run", one.id, { status: "running", attempts: one.attempts }), one);
+  await to.commit(
+    (tx) => tx.update("run", one.id, { status: "running", attempts: one.attempts }),
+    one,
+  );
   await new Promise((resolve) => setImmediate(resolve));
   const done = await to.commit((tx) => {
-    tx.update("run", one.id, { status: "succeeded", endedAt: systemClock.now(), deliveryId: `d-${one.id}` });
+    tx.update("run", one.id, {
+      status: "succeeded",
+      endedAt: systemClock.now(),
+      deliveryId: `d-${one.id}`,
+    });
     tx.add("delivery", delivery(`d-${one.id}`, { runId: one.id }));
     tx.add("job", job(`d-${one.id}`, { kind: "delivery" }));
     tx.settle(one);

@@ -23,7 +23,9 @@ const DONE = 3;
  * it has carried out some runs. Returns the lines that it said whole.
  */
 async function killed(url: string, mode: string, ms?: number): Promise<string[]> {
-  const child = spawn(process.execPath, ["--conditions=rouse-source", CHILD, url, mode], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, ["--conditions=rouse-source", CHILD, url, mode], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   let text = "";
   let begun: number | undefined;
   const timer = setInterval(() => {
@@ -40,7 +42,8 @@ async function killed(url: string, mode: string, ms?: number): Promise<string[]>
   return text.split("\n").slice(0, -1);
 }
 
-const open = (url: string): Promise<StoreHandle> => openStore({ url, clock: systemClock, log: silent });
+const open = (url: string): Promise<StoreHandle> =>
+  openStore({ url, clock: systemClock, log: silent });
 
 async function inFolder(work: (url: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "rouse-crash-"));
@@ -63,7 +66,11 @@ async function inSchema(work: (url: string) => Promise<void>): Promise<void> {
 /** Frees what the dead held: at once where one process has the store for itself, else when their leases are over. Returns how many. */
 async function recovered({ store, queue }: StoreHandle): Promise<number> {
   let freed = 0;
-  for (const end = Date.now() + 60_000; Date.now() < end; await new Promise((resolve) => setTimeout(resolve, 100))) {
+  for (
+    const end = Date.now() + 60_000;
+    Date.now() < end;
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  ) {
     freed += await queue.recover();
     if ((await queue.waiting("turn")).count === (await store.counts())["jobs.turn"]) break;
   }
@@ -83,7 +90,9 @@ function crashes(inStore: typeof inFolder, lives: readonly number[], alone: bool
       const jobs = await queue.fetch("turn", 10);
       expect(jobs.map((one) => `accepted ${one.id}`)).toEqual([line]);
       expect(jobs).toMatchObject([{ attempts: 1 }]);
-      expect(await store.list("queuedSystemEvents", { agentId: "main", limit: 10 })).toHaveLength(1);
+      expect(await store.list("queuedSystemEvents", { agentId: "main", limit: 10 })).toHaveLength(
+        1,
+      );
       await store.close();
     }));
 
@@ -113,18 +122,30 @@ function crashes(inStore: typeof inFolder, lives: readonly number[], alone: bool
   );
 }
 
-async function account({ store, queue }: StoreHandle, lines: readonly string[], lives: number): Promise<void> {
-  const idsOf = (word: string): string[] => lines.flatMap((line) => (line.startsWith(`${word} `) ? [line.slice(word.length + 1)] : []));
+async function account(
+  { store, queue }: StoreHandle,
+  lines: readonly string[],
+  lives: number,
+): Promise<void> {
+  const idsOf = (word: string): string[] =>
+    lines.flatMap((line) => (line.startsWith(`${word} `) ? [line.slice(word.length + 1)] : []));
   const [accepted, done] = [idsOf("accepted"), idsOf("done")];
   expect(done.length).toBeGreaterThanOrEqual(lives * DONE);
   expect(new Set(done).size).toBe(done.length);
   for (const id of done) {
-    expect(await store.get("run", id)).toMatchObject({ status: "succeeded", deliveryId: `d-${id}` });
+    expect(await store.get("run", id)).toMatchObject({
+      status: "succeeded",
+      deliveryId: `d-${id}`,
+    });
     expect(await store.get("delivery", `d-${id}`)).toMatchObject({ status: "pending" });
   }
   // What is left comes out of the queue, each run once.
   const rest = new Set<string>();
-  for (let jobs = await queue.fetch("turn", 100); jobs.length > 0; jobs = await queue.fetch("turn", 100)) {
+  for (
+    let jobs = await queue.fetch("turn", 100);
+    jobs.length > 0;
+    jobs = await queue.fetch("turn", 100)
+  ) {
     for (const one of jobs) {
       expect(rest.has(one.id)).toBe(false);
       rest.add(one.id);
@@ -134,7 +155,8 @@ async function account({ store, queue }: StoreHandle, lines: readonly string[], 
     });
   }
   const ended = new Set<string>();
-  for (const id of accepted) if ((await store.get("run", id))?.status === "succeeded") ended.add(id);
+  for (const id of accepted)
+    if ((await store.get("run", id))?.status === "succeeded") ended.add(id);
   expect(accepted.filter((id) => !ended.has(id) && !rest.has(id))).toEqual([]);
   expect([...rest].filter((id) => ended.has(id))).toEqual([]);
   const counts = await store.counts();
@@ -142,7 +164,8 @@ async function account({ store, queue }: StoreHandle, lines: readonly string[], 
   expect(counts["systemEvents.queued"]).toBe(counts["events.accepted"]);
 }
 
-describe("a process that is killed, on SQLite", () => crashes(inFolder, scale([35, 80, 120], [35, 80, 120, 60, 150, 20, 250, 50]), true));
+describe("a process that is killed, on SQLite", () =>
+  crashes(inFolder, scale([35, 80, 120], [35, 80, 120, 60, 150, 20, 250, 50]), true));
 
 describePostgres("a process that is killed, on PostgreSQL", () => {
   crashes(inSchema, scale([300, 150], [400, 150, 250, 500, 100]), false);
@@ -151,14 +174,18 @@ describePostgres("a process that is killed, on PostgreSQL", () => {
     inSchema(async (url) => {
       const handle = await open(url);
       await handle.store.commit((tx) => tx.add("job", job("one")));
-      const child = spawn(process.execPath, ["--conditions=rouse-source", CHILD, url, "held"], { stdio: ["pipe", "pipe", "inherit"] });
+      const child = spawn(process.execPath, ["--conditions=rouse-source", CHILD, url, "held"], {
+        stdio: ["pipe", "pipe", "inherit"],
+      });
       const said: string[] = [];
       child.stdout.setEncoding("utf8").on("data", (chunk: string) => said.push(chunk.trim()));
       await until(() => said.length > 0, 60_000);
       expect(said).toEqual(["held one"]);
       child.kill("SIGSTOP");
       let taken: Job[] = [];
-      handle.queue.onReady(() => void handle.queue.fetch("turn", 1).then((jobs) => (taken = [...taken, ...jobs])));
+      handle.queue.onReady(
+        () => void handle.queue.fetch("turn", 1).then((jobs) => (taken = [...taken, ...jobs])),
+      );
       expect(await handle.queue.fetch("turn", 1)).toEqual([]);
       await until(() => taken.length > 0, 60_000);
       expect(taken).toMatchObject([{ id: "one", attempts: 2 }]);

@@ -19,13 +19,19 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 /** A store as a plugin brings it: under the protocol `acme`, with a file behind it. */
 const acme = (): StoreDriver => {
-  const toFile = <T extends { url: string }>(options: T): T => ({ ...options, url: options.url.replace("acme:", "sqlite:") });
+  const toFile = <T extends { url: string }>(options: T): T => ({
+    ...options,
+    url: options.url.replace("acme:", "sqlite:"),
+  });
   return {
     protocols: ["acme"],
     example: "acme:<file>",
     shared: false,
     open: (options) => openStore(toFile(options)),
-    status: async (options) => ({ ...(await (await findStoreDriver("sqlite:x")).status(toFile(options))), driver: "acme" }),
+    status: async (options) => ({
+      ...(await (await findStoreDriver("sqlite:x")).status(toFile(options))),
+      driver: "acme",
+    }),
   };
 };
 
@@ -33,7 +39,11 @@ describe("the store of a plugin", () => {
   it("keeps the work of a gateway whose `store.url` has its protocol", async () => {
     const file = join(dir, "acme.db");
     const config = {
-      hooks: { enabled: true, token: TOKEN, mappings: [{ match: { path: "shop" }, action: "wake" as const, textTemplate: "sold" }] },
+      hooks: {
+        enabled: true,
+        token: TOKEN,
+        mappings: [{ match: { path: "shop" }, action: "wake" as const, textTemplate: "sold" }],
+      },
       store: { url: `acme:${file}` },
     };
     const plugins = [definePlugin({ id: "acme", store: acme() })];
@@ -45,7 +55,11 @@ describe("the store of a plugin", () => {
     });
     expect((await gateway.fetch(request)).status).toBe(200);
     await gateway.stop();
-    const { store } = await openStore({ url: `sqlite:${file}`, clock: { now: () => Date.now() }, log: silent });
+    const { store } = await openStore({
+      url: `sqlite:${file}`,
+      clock: { now: () => Date.now() },
+      log: silent,
+    });
     expect(await store.counts()).toMatchObject({ "events.accepted": 1 });
     await store.close();
   });
@@ -60,7 +74,10 @@ const status = async ({ url }) => ({ driver: "acme", where: url, schema: 1, know
 export default definePlugin({ id: "acme", store: { protocols: ["acme"], example: "acme:", shared: false, open() { throw new Error(); }, status } });
 `,
       );
-      await cli.write("rouse.json5", JSON.stringify({ plugins: ["./acme.ts"], store: { url: "acme:somewhere" } }));
+      await cli.write(
+        "rouse.json5",
+        JSON.stringify({ plugins: ["./acme.ts"], store: { url: "acme:somewhere" } }),
+      );
       const { out } = await cli.rouse(["store", "status", "--json"]);
       expect(JSON.parse(out)).toMatchObject({ ok: true, driver: "acme", where: "acme:somewhere" });
     } finally {
@@ -69,7 +86,8 @@ export default definePlugin({ id: "acme", store: { protocols: ["acme"], example:
   });
 
   it("is named beside the others if no store has the protocol", async () => {
-    const message = /no store has the protocol "mysql:"; known are sqlite:, acme:, postgres:, postgresql:\. .*`plugins`/;
+    const message =
+      /no store has the protocol "mysql:"; known are sqlite:, acme:, postgres:, postgresql:\. .*`plugins`/;
     await expect(findStoreDriver("mysql://host/db", [acme()])).rejects.toMatchObject({
       code: "config_invalid",
       message: expect.stringMatching(message) as unknown,
@@ -80,7 +98,10 @@ export default definePlugin({ id: "acme", store: { protocols: ["acme"], example:
 
 describe("the stores that come with Rouse", () => {
   it("are found by the catalog, which lists the protocols that each of them claims", async () => {
-    const catalog = JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as { id: string; protocols?: string[] }[];
+    const catalog = JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as {
+      id: string;
+      protocols?: string[];
+    }[];
     const stores = catalog.flatMap(({ protocols }) => (protocols ? [protocols] : []));
     expect(stores.length).toBeGreaterThan(0);
     for (const protocols of stores)

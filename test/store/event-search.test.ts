@@ -24,20 +24,31 @@ function testEvents(open: () => Promise<Home>): void {
   beforeEach(async () => {
     home = await open();
     handle = await home.open();
-    bookmarks = createBookmarks({ store: handle.store, cluster: handle.cluster, clock: home.clock });
+    bookmarks = createBookmarks({
+      store: handle.store,
+      cluster: handle.cluster,
+      clock: home.clock,
+    });
   });
   afterEach(async () => {
     await handle.store.close();
     await home.remove();
   });
   const add = async (change: Partial<EventRecord> = {}): Promise<EventRecord> => {
-    const given = event({ id: newId("evt", START + at++), path: "shop", outcome: "skipped", actions: [], ...change });
+    const given = event({
+      id: newId("evt", START + at++),
+      path: "shop",
+      outcome: "skipped",
+      actions: [],
+      ...change,
+    });
     await handle.store.accept(given);
     return given;
   };
   const list = (query: Partial<EventsQuery>, bounds?: SearchBounds) =>
     listEvents({ store: handle.store, bookmarks } as AdminDeps, { limit: 50, ...query }, bounds);
-  const found = async (search: string): Promise<string[]> => (await list({ search })).events.map(({ id }) => id);
+  const found = async (search: string): Promise<string[]> =>
+    (await list({ search })).events.map(({ id }) => id);
 
   it("searches id, path, mapping and reason, in any case, and all words have to be there", async () => {
     const order = await add({ mapping: "shop.order", reason: 'a person said "Later"' });
@@ -50,7 +61,11 @@ function testEvents(open: () => Promise<Home>): void {
 
   it("searches fields of bodies as templates name them", async () => {
     const order = await add({
-      request: json({ type: "order", data: { total: 240, note: "big, and red", ok: null }, lines: [{ sku: "a" }, { sku: "b" }] }),
+      request: json({
+        type: "order",
+        data: { total: 240, note: "big, and red", ok: null },
+        lines: [{ sku: "a" }, { sku: "b" }],
+      }),
     });
     await add({ request: json({ type: "refund", data: { total: 24 } }) });
     await add({ request: { ...json(null), body: null } });
@@ -67,19 +82,32 @@ function testEvents(open: () => Promise<Home>): void {
       "shop type:order data.total:240",
     ])
       expect(await found(search), search).toEqual([order.id]);
-    for (const search of ["data.total:2", "type:*x*", "data.note:big*blue*red", "type:orderorder*order", "total:240", '"type:order"'])
+    for (const search of [
+      "data.total:2",
+      "type:*x*",
+      "data.note:big*blue*red",
+      "type:orderorder*order",
+      "total:240",
+      '"type:order"',
+    ])
       expect(await found(search), search).toEqual([]);
   });
 
   it("ends a search at its bounds, says how far it looked, and goes on from there without a gap", async () => {
     const ids: string[] = [];
-    for (let n = 0; n < 70; n++) ids.unshift((await add({ request: json({ n, even: n % 2 === 0 }), receivedAt: START + n * 1000 })).id);
+    for (let n = 0; n < 70; n++)
+      ids.unshift(
+        (await add({ request: json({ n, even: n % 2 === 0 }), receivedAt: START + n * 1000 })).id,
+      );
     const bounds = { ms: Infinity, events: 20, bytes: Infinity };
     const seen: string[] = [];
     let before: string | undefined;
     let pages = 0;
     for (;;) {
-      const page = await list({ search: "even:true", ...(before === undefined ? {} : { before }) }, bounds);
+      const page = await list(
+        { search: "even:true", ...(before === undefined ? {} : { before }) },
+        bounds,
+      );
       seen.push(...page.events.map(({ id }) => id));
       pages++;
       if (page.next === null) break;
@@ -99,7 +127,12 @@ function testEvents(open: () => Promise<Home>): void {
     expect(page.looked).toBeLessThan(40);
     const first = await list({ search: "filler:x*", limit: 15 });
     const rest = await list({ search: "filler:x*", limit: 50, before: first.next ?? "" });
-    expect([first.events.length, first.searchedTo, rest.events.length, rest.next]).toEqual([15, null, 25, null]);
+    expect([first.events.length, first.searchedTo, rest.events.length, rest.next]).toEqual([
+      15,
+      null,
+      25,
+      null,
+    ]);
     expect(new Set([...first.events, ...rest.events].map(({ id }) => id)).size).toBe(40);
   });
 
@@ -110,7 +143,9 @@ function testEvents(open: () => Promise<Home>): void {
     await handle.store.sweep(START + KEEP.bodies + DAY, KEEP);
     expect((await handle.store.get("event", kept.id))?.request.body).toBeNull();
     expect(await bookmarks.getEvent(kept.id)).toEqual(kept);
-    await handle.store.commit((tx) => tx.update("event", kept.id, { handled: { at: START, as: "discarded", reason: "no" } }));
+    await handle.store.commit((tx) =>
+      tx.update("event", kept.id, { handled: { at: START, as: "discarded", reason: "no" } }),
+    );
     expect((await bookmarks.getEvent(kept.id))?.handled).toMatchObject({ as: "discarded" });
     home.clock.advance(100 * KEEP.events);
     await handle.store.sweep(START + 100 * KEEP.events, KEEP);
@@ -125,9 +160,14 @@ function testEvents(open: () => Promise<Home>): void {
   });
 
   it("lists bookmarked events, with the filters of every list, and leaves no copy behind", async () => {
-    const [a, b, c] = [await add({ request: json({ n: 1 }) }), await add({ path: "alerts" }), await add({ request: json({ n: 2 }) })];
+    const [a, b, c] = [
+      await add({ request: json({ n: 1 }) }),
+      await add({ path: "alerts" }),
+      await add({ request: json({ n: 2 }) }),
+    ];
     for (const one of [c, a, b]) await bookmarks.add(one.id, undefined);
-    const bookmarked = async (query: Partial<EventsQuery>) => (await list({ bookmarked: true, ...query })).events.map(({ id }) => id);
+    const bookmarked = async (query: Partial<EventsQuery>) =>
+      (await list({ bookmarked: true, ...query })).events.map(({ id }) => id);
     expect(await bookmarked({})).toEqual([c.id, b.id, a.id]);
     expect(await bookmarked({ path: "shop" })).toEqual([c.id, a.id]);
     expect(await bookmarked({ search: "n:1" })).toEqual([a.id]);
@@ -144,12 +184,17 @@ function testEvents(open: () => Promise<Home>): void {
     await handle.store.commit((tx) =>
       tx.set("value", "events.bookmarks", [
         { eventId: one.id, at: START },
-        ...Array.from({ length: MAX_BOOKMARKS - 1 }, (_, n) => ({ eventId: `evt_${n}`, at: START })),
+        ...Array.from({ length: MAX_BOOKMARKS - 1 }, (_, n) => ({
+          eventId: `evt_${n}`,
+          at: START,
+        })),
       ]),
     );
     await bookmarks.add(one.id, "again");
     expect((await bookmarks.find(one.id))?.note).toBe("again");
-    await expect(bookmarks.add((await add()).id, undefined)).rejects.toThrow(`${MAX_BOOKMARKS} bookmarks`);
+    await expect(bookmarks.add((await add()).id, undefined)).rejects.toThrow(
+      `${MAX_BOOKMARKS} bookmarks`,
+    );
   });
 }
 

@@ -29,7 +29,8 @@ describe("callers that write again after each answer", () => {
       onFailure: () => undefined,
       onBroken: () => undefined,
     });
-    const write = (caller: number) => () => void db.prepare("INSERT INTO written VALUES (?)").run(caller);
+    const write = (caller: number) => () =>
+      void db.prepare("INSERT INTO written VALUES (?)").run(caller);
     const call = async (caller: number): Promise<void> => {
       for (let round = 0; round < ROUNDS; round++) {
         await group.add(write(caller), { many: false });

@@ -8,10 +8,19 @@ import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts
 import { createProxy } from "./proxy.ts";
 
 const KEEP = 86_400_000;
-const RETENTION = { bodies: KEEP, events: KEEP, runs: KEEP, hookSessions: KEEP, apiSessions: KEEP, deliveries: KEEP, sessionTurns: 5_000 };
+const RETENTION = {
+  bodies: KEEP,
+  events: KEEP,
+  runs: KEEP,
+  hookSessions: KEEP,
+  apiSessions: KEEP,
+  deliveries: KEEP,
+  sessionTurns: 5_000,
+};
 
 async function until(done: () => boolean | Promise<boolean>, ms = 5000): Promise<void> {
-  for (const end = Date.now() + ms; !(await done()) && Date.now() < end;) await new Promise((resolve) => setTimeout(resolve, 5));
+  for (const end = Date.now() + ms; !(await done()) && Date.now() < end;)
+    await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 /** Whoever has the lease, and everybody who had it. */
@@ -19,7 +28,9 @@ function watch(handle: StoreHandle, name = "one", ended = new AbortController())
   const had: Held[] = [];
   const done = handle.cluster.hold(name, ended.signal, async (held) => {
     had.push(held);
-    await new Promise<void>((resolve) => held.signal.addEventListener("abort", () => resolve(), { once: true }));
+    await new Promise<void>((resolve) =>
+      held.signal.addEventListener("abort", () => resolve(), { once: true }),
+    );
   });
   return { had, ended, done, now: () => had.find((held) => !held.signal.aborted) };
 }
@@ -34,7 +45,12 @@ describePostgres("leases between gateways", () => {
   };
   /** The gateway looks dead to the database, and does not know it: as after a long stop of its process. */
   const forgetBeats = (id: string): Promise<unknown> =>
-    plainly((client) => client.query(`UPDATE ${schema.name}.holders SET seen = now() - interval '1 minute' WHERE gateway = $1`, [id]));
+    plainly((client) =>
+      client.query(
+        `UPDATE ${schema.name}.holders SET seen = now() - interval '1 minute' WHERE gateway = $1`,
+        [id],
+      ),
+    );
 
   beforeEach(() => {
     schema = newSchema();
@@ -69,20 +85,28 @@ describePostgres("leases between gateways", () => {
     await until(() => first.now() !== undefined);
     const fencingToken = first.now()?.fencingToken;
     expect(await a.store.commit((tx) => tx.set("value", "cursor", "a1"), fencingToken)).toBe(true);
-    expect(await a.store.accept(event({ id: "evt_in_time" }), [], fencingToken)).toEqual({ kind: "accepted" });
+    expect(await a.store.accept(event({ id: "evt_in_time" }), [], fencingToken)).toEqual({
+      kind: "accepted",
+    });
     await forgetBeats(a.cluster.id);
     // Nobody has taken it yet, and yet it is lost.
     expect(await a.store.commit((tx) => tx.set("value", "cursor", "a2"), fencingToken)).toBe(false);
     const second = watch(b);
     await until(() => second.now() !== undefined, 30_000);
-    expect(await b.store.commit((tx) => tx.set("value", "cursor", "b1"), second.now()?.fencingToken)).toBe(true);
+    expect(
+      await b.store.commit((tx) => tx.set("value", "cursor", "b1"), second.now()?.fencingToken),
+    ).toBe(true);
     expect(await a.store.commit((tx) => tx.set("value", "cursor", "a3"), fencingToken)).toBe(false);
-    await expect(a.store.accept(event({ id: "evt_late" }), [], fencingToken)).rejects.toMatchObject({ code: "store_unavailable" });
+    await expect(a.store.accept(event({ id: "evt_late" }), [], fencingToken)).rejects.toMatchObject(
+      { code: "store_unavailable" },
+    );
     await a.store.accept(event({ id: "evt_old", receivedAt: 1000, outcome: "skipped" }));
     expect(await a.store.sweep(Date.now(), RETENTION, fencingToken)).toBe(0);
     expect(await b.store.get("value", "cursor")).toBe("b1");
     expect(await b.store.get("event", "evt_late")).toBeUndefined();
-    expect(await b.store.sweep(Date.now(), RETENTION, second.now()?.fencingToken)).toBeGreaterThan(0);
+    expect(await b.store.sweep(Date.now(), RETENTION, second.now()?.fencingToken)).toBeGreaterThan(
+      0,
+    );
   });
 
   it("a commit under a lease and a change of its holder do not pass each other", async () => {
@@ -106,39 +130,45 @@ describePostgres("leases between gateways", () => {
     expect(await b.store.get("value", "n")).toBe(kept);
   });
 
-  it("who is cut off from the database stops before another one starts, and gets nothing back by itself", { timeout: 60_000 }, async () => {
-    const proxy = await createProxy(new URL(schema.url));
-    const url = new URL(schema.url);
-    url.port = String(proxy.port);
-    const a = await open(url.href);
-    const b = await open();
-    const first = watch(a);
-    await until(() => first.now() !== undefined);
-    const held = first.now() as Held;
-    let stoppedAt = 0;
-    held.signal.addEventListener("abort", () => (stoppedAt = performance.now()), { once: true });
-    const second = watch(b);
-    const cutAt = performance.now();
-    proxy.set("hanging");
-    await until(() => second.now() !== undefined, 40_000);
-    const startedAt = performance.now();
-    expect(stoppedAt).toBeGreaterThan(cutAt);
-    expect(stoppedAt).toBeLessThan(startedAt);
-    proxy.set("open");
-    // Late statements of the first are refused, and it waits for its turn.
-    const isRefused = (): Promise<boolean> =>
-      a.store
-        .commit((tx) => tx.set("value", "x", 1), held.fencingToken)
-        .then(
-          (kept) => !kept,
-          () => false,
-        );
-    await until(isRefused, 30_000);
-    expect(first.now()).toBeUndefined();
-    expect(await b.store.commit((tx) => tx.set("value", "x", 2), second.now()?.fencingToken)).toBe(true);
-    await Promise.all(opened.splice(0).map((handle) => handle.store.close()));
-    proxy.close();
-  });
+  it(
+    "who is cut off from the database stops before another one starts, and gets nothing back by itself",
+    { timeout: 60_000 },
+    async () => {
+      const proxy = await createProxy(new URL(schema.url));
+      const url = new URL(schema.url);
+      url.port = String(proxy.port);
+      const a = await open(url.href);
+      const b = await open();
+      const first = watch(a);
+      await until(() => first.now() !== undefined);
+      const held = first.now() as Held;
+      let stoppedAt = 0;
+      held.signal.addEventListener("abort", () => (stoppedAt = performance.now()), { once: true });
+      const second = watch(b);
+      const cutAt = performance.now();
+      proxy.set("hanging");
+      await until(() => second.now() !== undefined, 40_000);
+      const startedAt = performance.now();
+      expect(stoppedAt).toBeGreaterThan(cutAt);
+      expect(stoppedAt).toBeLessThan(startedAt);
+      proxy.set("open");
+      // Late statements of the first are refused, and it waits for its turn.
+      const isRefused = (): Promise<boolean> =>
+        a.store
+          .commit((tx) => tx.set("value", "x", 1), held.fencingToken)
+          .then(
+            (kept) => !kept,
+            () => false,
+          );
+      await until(isRefused, 30_000);
+      expect(first.now()).toBeUndefined();
+      expect(
+        await b.store.commit((tx) => tx.set("value", "x", 2), second.now()?.fencingToken),
+      ).toBe(true);
+      await Promise.all(opened.splice(0).map((handle) => handle.store.close()));
+      proxy.close();
+    },
+  );
 
   it("what throws under a lease is begun again, and what returns is over", async () => {
     const a = await open();

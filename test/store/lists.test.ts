@@ -25,9 +25,15 @@ const NONE: { [K in keyof typeof PAGES]: Lists[K]["of"][] } = {
   approvals: [{ state: "open" }],
   sessions: [{ origin: "api" }],
 };
-const findAll = async (source: ListSource, kind: keyof typeof PAGES, query: object): Promise<unknown[]> =>
+const findAll = async (
+  source: ListSource,
+  kind: keyof typeof PAGES,
+  query: object,
+): Promise<unknown[]> =>
   (await search(source, PAGES[kind] as typeof PAGES.events, query, UNLIMITED)).rows;
-const queries = (Object.keys(NONE) as (keyof typeof PAGES)[]).flatMap((kind) => NONE[kind].map((query) => [kind, query] as const));
+const queries = (Object.keys(NONE) as (keyof typeof PAGES)[]).flatMap((kind) =>
+  NONE[kind].map((query) => [kind, query] as const),
+);
 
 it("SQLite: a filter whose count is known to be 0 looks at no row, however many there are", async () => {
   const folder = mkdtempSync(join(tmpdir(), "rouse-lists-"));
@@ -50,11 +56,20 @@ it("SQLite: a filter whose count is known to be 0 looks at no row, however many 
   });
   for (const [kind, query] of queries) {
     ran = 0;
-    expect([kind, query, await findAll(createSqliteSource(counting), kind, query), ran]).toEqual([kind, query, [], 1]);
+    expect([kind, query, await findAll(createSqliteSource(counting), kind, query), ran]).toEqual([
+      kind,
+      query,
+      [],
+      1,
+    ]);
   }
   // What is not counted yet is found.
-  db.exec(`UPDATE marks SET seq = ${ROWS - 1} WHERE name = 'intake'; UPDATE events SET outcome = 'failed' WHERE seq = ${ROWS}`);
-  expect(await findAll(createSqliteSource(sql), "events", { outcome: "failed" })).toMatchObject([{ id: `evt_${ROWS}` }]);
+  db.exec(
+    `UPDATE marks SET seq = ${ROWS - 1} WHERE name = 'intake'; UPDATE events SET outcome = 'failed' WHERE seq = ${ROWS}`,
+  );
+  expect(await findAll(createSqliteSource(sql), "events", { outcome: "failed" })).toMatchObject([
+    { id: `evt_${ROWS}` },
+  ]);
   db.close();
   rmSync(folder, { recursive: true });
 });
@@ -73,7 +88,10 @@ describePostgres("lists on PostgreSQL", () => {
         const sql = {
           async query<T>(text: string, values: readonly unknown[] = []): Promise<T[]> {
             ran++;
-            return (await client.query(text, [...values])).rows.map((row: { n?: string }) => ({ ...row, n: Number(row.n ?? 0) })) as T[];
+            return (await client.query(text, [...values])).rows.map((row: { n?: string }) => ({
+              ...row,
+              n: Number(row.n ?? 0),
+            })) as T[];
           },
         };
         for (const [kind, query] of queries) {

@@ -17,13 +17,23 @@ afterEach(() => {
   rmSync(join(stateDir, ".."), { recursive: true, force: true });
 });
 
-const info = { pid: 4711, url: "http://127.0.0.1:1", adminUrl: "http://127.0.0.1:2", startedAt: 5, version: "1.2.3" };
+const info = {
+  pid: 4711,
+  url: "http://127.0.0.1:1",
+  adminUrl: "http://127.0.0.1:2",
+  startedAt: 5,
+  version: "1.2.3",
+};
 
 /** A process that holds the state folder until it is killed. */
 async function holder(how = "alone"): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ["--conditions=rouse-source", join(import.meta.dirname, "lock-child.ts"), stateDir, how], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const child = spawn(
+    process.execPath,
+    ["--conditions=rouse-source", join(import.meta.dirname, "lock-child.ts"), stateDir, how],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
   children.push(child);
   await once(child.stdout, "data");
   return child;

@@ -27,7 +27,10 @@ describePostgres("the schema's steps", () => {
     cli = await createCli();
     dir = mkdtempSync(join(tmpdir(), "rouse-migrate-"));
     await cli.write("rouse.json5", shopConfig({ store: { url: schema.url } }));
-    writeFileSync(join(dir, "rouse.json5"), JSON.stringify(shopConfig({ store: { url: "${STORE_URL}" } })));
+    writeFileSync(
+      join(dir, "rouse.json5"),
+      JSON.stringify(shopConfig({ store: { url: "${STORE_URL}" } })),
+    );
   });
   afterEach(async () => {
     await Promise.all(programs.splice(0).map((program) => program.kill().catch(() => undefined)));
@@ -59,7 +62,10 @@ describePostgres("the schema's steps", () => {
       return rows.map((row) => row.there);
     });
   const start = async (url = schema.url): Promise<Program> => {
-    const program = await startProgram(process.execPath, [ROUSE, "start"], { cwd: dir, env: { STORE_URL: url, ROUSE_LOG_LEVEL: "warn" } });
+    const program = await startProgram(process.execPath, [ROUSE, "start"], {
+      cwd: dir,
+      env: { STORE_URL: url, ROUSE_LOG_LEVEL: "warn" },
+    });
     programs.push(program);
     return program;
   };
@@ -95,31 +101,49 @@ describePostgres("the schema's steps", () => {
     };
   };
 
-  it("one that fails leaves nothing half done and says what to do; the next start goes on with it", { timeout: 60_000 }, async () => {
-    await bringTo(MIGRATIONS.slice(0, 1));
-    // In the way of the second step, after it has made two tables and changed a third.
-    await within((client) => client.query("CREATE TABLE windows (mine text); INSERT INTO marks VALUES ('kept', 7)"));
-    for (const args of [["store", "migrate"], ["events", "list"], ["start"]]) {
-      const { code, out, err } = await cli.rouse(args);
-      expect([code, out]).toEqual([1, ""]);
-      expect(err).toMatch(/step 2 of the schema failed \(SQLSTATE 42P07: relation "windows" already exists\); nothing of it was kept/);
-      expect(err).toMatch(/the schema is at 1\. .*start again: it goes on with step 2\n$/);
-    }
-    expect(JSON.parse((await cli.rouse(["store", "status", "--json"])).out)).toMatchObject({ schema: 1 });
-    expect(await there("leases", "spent", "windows")).toEqual([false, false, true]);
-    const columns = await within((client) =>
-      client.query("SELECT 1 FROM information_schema.columns WHERE table_schema = $1 AND column_name = 'gateway'", [schema.name]),
-    );
-    expect(columns.rows).toEqual([]);
+  it(
+    "one that fails leaves nothing half done and says what to do; the next start goes on with it",
+    { timeout: 60_000 },
+    async () => {
+      await bringTo(MIGRATIONS.slice(0, 1));
+      // In the way of the second step, after it has made two tables and changed a third.
+      await within((client) =>
+        client.query("CREATE TABLE windows (mine text); INSERT INTO marks VALUES ('kept', 7)"),
+      );
+      for (const args of [["store", "migrate"], ["events", "list"], ["start"]]) {
+        const { code, out, err } = await cli.rouse(args);
+        expect([code, out]).toEqual([1, ""]);
+        expect(err).toMatch(
+          /step 2 of the schema failed \(SQLSTATE 42P07: relation "windows" already exists\); nothing of it was kept/,
+        );
+        expect(err).toMatch(/the schema is at 1\. .*start again: it goes on with step 2\n$/);
+      }
+      expect(JSON.parse((await cli.rouse(["store", "status", "--json"])).out)).toMatchObject({
+        schema: 1,
+      });
+      expect(await there("leases", "spent", "windows")).toEqual([false, false, true]);
+      const columns = await within((client) =>
+        client.query(
+          "SELECT 1 FROM information_schema.columns WHERE table_schema = $1 AND column_name = 'gateway'",
+          [schema.name],
+        ),
+      );
+      expect(columns.rows).toEqual([]);
 
-    await within((client) => client.query("DROP TABLE windows"));
-    const repaired = await start();
-    expect((await hook(repaired, 1)).status).toBe(202);
-    expect(await repaired.stop()).toBe(0);
-    expect(await cli.rouse(["store", "migrate"])).toMatchObject({ code: 0, out: `schema ${MIGRATIONS.length}: up to date\n` });
-    const kept = await within((client) => client.query("SELECT seq FROM marks WHERE name = 'kept'"));
-    expect(kept.rows).toEqual([{ seq: "7" }]);
-  });
+      await within((client) => client.query("DROP TABLE windows"));
+      const repaired = await start();
+      expect((await hook(repaired, 1)).status).toBe(202);
+      expect(await repaired.stop()).toBe(0);
+      expect(await cli.rouse(["store", "migrate"])).toMatchObject({
+        code: 0,
+        out: `schema ${MIGRATIONS.length}: up to date\n`,
+      });
+      const kept = await within((client) =>
+        client.query("SELECT seq FROM marks WHERE name = 'kept'"),
+      );
+      expect(kept.rows).toEqual([{ seq: "7" }]);
+    },
+  );
 
   it("one that fails in the midst of an empty database leaves the steps before it, each whole", async () => {
     const steps = [
@@ -129,7 +153,9 @@ describePostgres("the schema's steps", () => {
     ];
     await expect(bringTo(steps)).rejects.toMatchObject({
       code: "store_unavailable",
-      message: expect.stringMatching(/step 2 .*SQLSTATE 42601: syntax error at or near "SELEC"\).* the schema is at 1\./) as string,
+      message: expect.stringMatching(
+        /step 2 .*SQLSTATE 42601: syntax error at or near "SELEC"\).* the schema is at 1\./,
+      ) as string,
     });
     expect(await there("one", "two", "three", "four")).toEqual([true, false, false, false]);
     await bringTo(steps.map((step) => step.replace("; SELEC 1", "")));
@@ -137,14 +163,23 @@ describePostgres("the schema's steps", () => {
   });
 
   it("one that is ended by the server says so, and quotes no row of a table", async () => {
-    const steps = (second: string): string[] => ["CREATE TABLE one (word text); INSERT INTO one VALUES ('canary')", second];
-    await expect(bringTo(steps("SET LOCAL statement_timeout TO 50; SELECT pg_sleep(5)"))).rejects.toMatchObject({
+    const steps = (second: string): string[] => [
+      "CREATE TABLE one (word text); INSERT INTO one VALUES ('canary')",
+      second,
+    ];
+    await expect(
+      bringTo(steps("SET LOCAL statement_timeout TO 50; SELECT pg_sleep(5)")),
+    ).rejects.toMatchObject({
       message: expect.stringMatching(
         /SQLSTATE 57014: canceling statement due to statement timeout\).*Look into PostgreSQL's log/,
       ) as string,
     });
-    await expect(bringTo(steps("ALTER TABLE one ALTER word TYPE int USING word::int"))).rejects.toMatchObject({
-      message: expect.stringMatching(/^(?!.*canary).*step 2 of the schema failed \(SQLSTATE 22P02\)/) as string,
+    await expect(
+      bringTo(steps("ALTER TABLE one ALTER word TYPE int USING word::int")),
+    ).rejects.toMatchObject({
+      message: expect.stringMatching(
+        /^(?!.*canary).*step 2 of the schema failed \(SQLSTATE 22P02\)/,
+      ) as string,
     });
   });
 
@@ -156,7 +191,10 @@ describePostgres("the schema's steps", () => {
     await plainly((client) => client.query(`CREATE ROLE ${role} LOGIN`));
     try {
       const nothing = await cli.rouse(["store", "migrate"]);
-      expect(nothing).toMatchObject({ code: 1, err: expect.stringContaining(`CREATE SCHEMA ${schema.name} AUTHORIZATION`) as string });
+      expect(nothing).toMatchObject({
+        code: 1,
+        err: expect.stringContaining(`CREATE SCHEMA ${schema.name} AUTHORIZATION`) as string,
+      });
       await bringTo(MIGRATIONS.slice(0, 1));
       await within((client) =>
         client.query(`GRANT USAGE ON SCHEMA ${schema.name} TO ${role};
@@ -164,9 +202,15 @@ describePostgres("the schema's steps", () => {
       );
       const { code, err } = await cli.rouse(["start"]);
       expect(code).toBe(1);
-      expect(err).toMatch(/step 2 .*SQLSTATE 42501.* Run `rouse store migrate` as the user whose tables these are/);
+      expect(err).toMatch(
+        /step 2 .*SQLSTATE 42501.* Run `rouse store migrate` as the user whose tables these are/,
+      );
       await bringTo(MIGRATIONS);
-      await within((client) => client.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema.name} TO ${role}`));
+      await within((client) =>
+        client.query(
+          `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema.name} TO ${role}`,
+        ),
+      );
       expect(await cli.rouse(["events", "list"])).toMatchObject({ code: 0 });
       const { store, queue } = await openStore({ url: own.href, clock: systemClock, log: silent });
       await store.accept(event({ actions: [runAction()] }));
@@ -178,41 +222,58 @@ describePostgres("the schema's steps", () => {
     }
   });
 
-  it("gateways wait for the one that makes them, for longer than they wait for anything else", { timeout: 60_000 }, async () => {
-    await bringTo(MIGRATIONS.slice(0, 1));
-    const unlock = await during(`SELECT pg_advisory_lock(hashtextextended('rouse ${schema.name}', 7420))`, 3000);
-    const opened = await openStore({ url: impatient(), clock: systemClock, log: silent });
-    await opened.store.close();
-    await unlock();
-    expect(await there("leases")).toEqual([true]);
-  });
+  it(
+    "gateways wait for the one that makes them, for longer than they wait for anything else",
+    { timeout: 60_000 },
+    async () => {
+      await bringTo(MIGRATIONS.slice(0, 1));
+      const unlock = await during(
+        `SELECT pg_advisory_lock(hashtextextended('rouse ${schema.name}', 7420))`,
+        3000,
+      );
+      const opened = await openStore({ url: impatient(), clock: systemClock, log: silent });
+      await opened.store.close();
+      await unlock();
+      expect(await there("leases")).toEqual([true]);
+    },
+  );
 
-  it("a step waits for those who read a table, for longer than a gateway waits for an answer", { timeout: 60_000 }, async () => {
-    await bringTo(MIGRATIONS.slice(0, 1));
-    const unlock = await during("BEGIN; SELECT count(*) FROM runs", 3000);
-    const opened = await openStore({ url: impatient(), clock: systemClock, log: silent });
-    await opened.store.close();
-    await unlock();
-    expect(await there("leases")).toEqual([true]);
-  });
+  it(
+    "a step waits for those who read a table, for longer than a gateway waits for an answer",
+    { timeout: 60_000 },
+    async () => {
+      await bringTo(MIGRATIONS.slice(0, 1));
+      const unlock = await during("BEGIN; SELECT count(*) FROM runs", 3000);
+      const opened = await openStore({ url: impatient(), clock: systemClock, log: silent });
+      await opened.store.close();
+      await unlock();
+      expect(await there("leases")).toEqual([true]);
+    },
+  );
 
-  it("two programs that start at the same moment make them once, on an empty database and on an old one", { timeout: 60_000 }, async () => {
-    for (const known of [0, 1]) {
-      await schema.drop();
-      if (known > 0) await bringTo(MIGRATIONS.slice(0, known));
-      const [a, b] = await Promise.all([start(), start()]);
-      const made = await within((client) => client.query<{ version: number }>("SELECT version FROM migrations ORDER BY version"));
-      expect(made.rows.map(({ version }) => version)).toEqual(MIGRATIONS.map((_, n) => n + 1));
-      for (const [n, gateway] of [a, b].entries()) {
-        expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
-        expect((await hook(gateway, n)).status).toBe(202);
+  it(
+    "two programs that start at the same moment make them once, on an empty database and on an old one",
+    { timeout: 60_000 },
+    async () => {
+      for (const known of [0, 1]) {
+        await schema.drop();
+        if (known > 0) await bringTo(MIGRATIONS.slice(0, known));
+        const [a, b] = await Promise.all([start(), start()]);
+        const made = await within((client) =>
+          client.query<{ version: number }>("SELECT version FROM migrations ORDER BY version"),
+        );
+        expect(made.rows.map(({ version }) => version)).toEqual(MIGRATIONS.map((_, n) => n + 1));
+        for (const [n, gateway] of [a, b].entries()) {
+          expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
+          expect((await hook(gateway, n)).status).toBe(202);
+        }
+        for (const gateway of [a, b]) {
+          expect(await gateway.stop()).toBe(0);
+          expect(gateway.output()).not.toMatch(/"level":(?:40|50|60)/);
+        }
       }
-      for (const gateway of [a, b]) {
-        expect(await gateway.stop()).toBe(0);
-        expect(gateway.output()).not.toMatch(/"level":(?:40|50|60)/);
-      }
-    }
-  });
+    },
+  );
 
   it("leave to the version before all that it reads and writes", async () => {
     /** What a statement of an older program can depend on, as lines. */
@@ -239,7 +300,11 @@ describePostgres("the schema's steps", () => {
     /** A partitioned table has no key over numbers alone: the database gives them, and each partition has the key. */
     const isInParts = (what: string, after: Map<string, string>): boolean => {
       const [, kind, table] = /^(rule|unique) (events|steps|tool_calls) \2_pkey$/.exec(what) ?? [];
-      return table !== undefined && !after.has(what) && after.has(`${kind} ${table}_default ${table}_default_pkey`);
+      return (
+        table !== undefined &&
+        !after.has(what) &&
+        after.has(`${kind} ${table}_default ${table}_default_pkey`)
+      );
     };
     for (let known = 1; known < MIGRATIONS.length; known++) {
       await bringTo(MIGRATIONS.slice(0, known));
@@ -247,15 +312,23 @@ describePostgres("the schema's steps", () => {
       await bringTo(MIGRATIONS.slice(0, known + 1));
       const after = await facts();
       const tables = new Set([...before.keys()].map((what) => what.split(/[ .]/)[1]));
-      expect([...before].filter(([what, how]) => after.get(what) !== how && !isInParts(what, after))).toEqual([]);
+      expect(
+        [...before].filter(([what, how]) => after.get(what) !== how && !isInParts(what, after)),
+      ).toEqual([]);
       const fresh = [...after].filter(([what]) => !before.has(what));
       // A step of indexes alone, none of them unique, leaves nothing of this kind.
-      const isIndexes = (MIGRATIONS[known] ?? "").split(";").every((one) => /^(?:\s|--.*)*(?:CREATE INDEX [^]*)?$/.test(one));
+      const isIndexes = (MIGRATIONS[known] ?? "")
+        .split(";")
+        .every((one) => /^(?:\s|--.*)*(?:CREATE INDEX [^]*)?$/.test(one));
       expect(fresh.length > 0 || isIndexes).toBe(true);
       // In tables that were there, nothing has come that refuses or changes what the version before writes.
       // The trigger is for times that the version before does not write.
-      const added = fresh.filter(([what]) => tables.has(what.split(/[ .]/)[1]) && what !== "trigger jobs jobs_parked");
-      expect(added.filter(([what, how]) => !what.startsWith("column ") || how.endsWith("required"))).toEqual([]);
+      const added = fresh.filter(
+        ([what]) => tables.has(what.split(/[ .]/)[1]) && what !== "trigger jobs jobs_parked",
+      );
+      expect(
+        added.filter(([what, how]) => !what.startsWith("column ") || how.endsWith("required")),
+      ).toEqual([]);
     }
   });
 });

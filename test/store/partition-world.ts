@@ -16,7 +16,8 @@ export const DIVIDED = ["events", "steps", "tool_calls"];
 /** The last version of the schema with whole tables. */
 export const WHOLE = MIGRATIONS.findIndex((step) => step.includes("PARTITION BY"));
 /** The name of a partition, as the days of UTC give it. */
-export const partOf = (table: string, at: number): string => `${table}_${new Date(at).toISOString().slice(0, 10).replaceAll("-", "")}`;
+export const partOf = (table: string, at: number): string =>
+  `${table}_${new Date(at).toISOString().slice(0, 10).replaceAll("-", "")}`;
 
 export interface Made {
   event: EventRecord;
@@ -31,7 +32,8 @@ export function createPartitionWorld() {
     schema = newSchema();
     opened = [];
   });
-  const closeAll = async (): Promise<void> => void (await Promise.all(opened.splice(0).map((handle) => handle.store.close())));
+  const closeAll = async (): Promise<void> =>
+    void (await Promise.all(opened.splice(0).map((handle) => handle.store.close())));
   afterEach(async () => {
     await closeAll();
     await schema.drop();
@@ -59,20 +61,35 @@ export function createPartitionWorld() {
     within(async (client) => (await client.query<T>(text, values)).rows);
   /** The tables that hold rows, as PostgreSQL's catalogue has them. */
   const tables = async (): Promise<string[]> => {
-    const text = "SELECT relname AS name FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' ORDER BY 1";
+    const text =
+      "SELECT relname AS name FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' ORDER BY 1";
     const rows = await ask<{ name: string }>(text, [schema.name]);
-    return rows.map(({ name }) => name).filter((name) => DIVIDED.some((table) => name.startsWith(`${table}_`)));
+    return rows
+      .map(({ name }) => name)
+      .filter((name) => DIVIDED.some((table) => name.startsWith(`${table}_`)));
   };
   const homeOf = async (id: string): Promise<string | undefined> =>
-    (await ask<{ part: string }>("SELECT tableoid::regclass::text AS part FROM events WHERE id = $1", [id]))[0]?.part;
+    (
+      await ask<{ part: string }>(
+        "SELECT tableoid::regclass::text AS part FROM events WHERE id = $1",
+        [id],
+      )
+    )[0]?.part;
 
   /** An event of a time, with a run that has made a step and called a tool. */
   const make = async ({ store }: StoreHandle, at: number, endedAt?: number): Promise<Made> => {
     const runId = newId("run", at);
-    const made = event({ id: newId("evt", at), receivedAt: at, actions: [runAction(undefined, { runId })] });
+    const made = event({
+      id: newId("evt", at),
+      receivedAt: at,
+      actions: [runAction(undefined, { runId })],
+    });
     await store.accept(made);
-    await store.commit((tx) => tx.add("step", { ...step(runId, 0, 1), startedAt: at, endedAt: at }));
-    if (endedAt !== undefined) await store.commit((tx) => tx.update("run", runId, { status: "succeeded", endedAt }));
+    await store.commit((tx) =>
+      tx.add("step", { ...step(runId, 0, 1), startedAt: at, endedAt: at }),
+    );
+    if (endedAt !== undefined)
+      await store.commit((tx) => tx.update("run", runId, { status: "succeeded", endedAt }));
     return { event: made, runId };
   };
   /** What remains of events and their runs. */
@@ -98,7 +115,10 @@ export function createPartitionWorld() {
       [0, true],
     ] as const)
       made.push(await make(handle, now - age * DAY, ended ? now - age * DAY : undefined));
-    const before = { shown: await shown(handle, made), list: await handle.store.list("events", { limit: 10 }) };
+    const before = {
+      shown: await shown(handle, made),
+      list: await handle.store.list("events", { limit: 10 }),
+    };
     return { now, made, before };
   };
   /** A gateway of the version before: it finds the schema as it knows it, and does not change it. */

@@ -16,7 +16,12 @@ describePostgres("pg-boss 12.35.0", () => {
   let queues = 0;
 
   beforeAll(async () => {
-    boss = new PgBoss({ connectionString: postgresAddress().href, schema, supervise: false, schedule: false });
+    boss = new PgBoss({
+      connectionString: postgresAddress().href,
+      schema,
+      supervise: false,
+      schedule: false,
+    });
     boss.on("error", () => undefined);
     await boss.start();
   });
@@ -37,9 +42,15 @@ describePostgres("pg-boss 12.35.0", () => {
   const add = (...jobs: { id: string; key: string; startAfter?: number }[]) =>
     boss.insert(
       queue,
-      jobs.map(({ id, key, ...more }) => ({ id: uuid(id), singletonKey: key, data: { id }, ...more })),
+      jobs.map(({ id, key, ...more }) => ({
+        id: uuid(id),
+        singletonKey: key,
+        data: { id },
+        ...more,
+      })),
     );
-  const fetch = (batchSize = 1) => boss.fetch<{ id: string }>(queue, { batchSize, includeMetadata: true });
+  const fetch = (batchSize = 1) =>
+    boss.fetch<{ id: string }>(queue, { batchSize, includeMetadata: true });
   const ids = (jobs: JobWithMetadata<{ id: string }>[]): string[] => jobs.map((job) => job.data.id);
   const complete = (jobs: JobWithMetadata<{ id: string }>[]) =>
     boss.complete(

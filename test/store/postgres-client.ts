@@ -10,7 +10,10 @@ export function postgresAddress(): URL {
 
 /** A connection of the test's own, past the store. */
 export async function connectPlain(): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: postgresAddress().href, connectionTimeoutMillis: 3000 });
+  const client = new pg.Client({
+    connectionString: postgresAddress().href,
+    connectionTimeoutMillis: 3000,
+  });
   client.on("error", () => undefined);
   await client.connect();
   return client;

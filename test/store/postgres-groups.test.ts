@@ -39,10 +39,14 @@ describePostgres("groups of hooks on PostgreSQL", () => {
         RETURN NEW;
       END $$;
       CREATE TRIGGER disturb BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION disturb()`);
-  const hook = (path: string, session = "hook:one"): EventRecord => event({ path, actions: [runAction(session)] });
+  const hook = (path: string, session = "hook:one"): EventRecord =>
+    event({ path, actions: [runAction(session)] });
   const hooks = (path: string): EventRecord[] => Array.from({ length: GROUP }, () => hook(path));
   /** Hands a group in, and returns once it has begun. */
-  const send = async (to: StoreHandle, group: readonly EventRecord[]): Promise<Promise<string>[]> => {
+  const send = async (
+    to: StoreHandle,
+    group: readonly EventRecord[],
+  ): Promise<Promise<string>[]> => {
     const sent = group.map((one) =>
       to.store.accept(one, [dedupe({ key: one.id, expiresAt: Date.now() + DAY })]).then(
         ({ kind }) => kind as string,
@@ -53,7 +57,9 @@ describePostgres("groups of hooks on PostgreSQL", () => {
     return sent;
   };
   const cut = (): Promise<unknown[]> =>
-    rows(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'groups_${schema.name}'`);
+    rows(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'groups_${schema.name}'`,
+    );
 
   beforeEach(() => {
     schema = newSchema();
@@ -69,14 +75,20 @@ describePostgres("groups of hooks on PostgreSQL", () => {
     await disturb();
     const [first, second, third] = [[hook("slow")], [...hooks("x"), hook("broken")], hooks("y")];
     const answers = [await send(a, first), await send(a, second), await send(a, third)];
-    const [ofFirst, ofSecond, ofThird] = await Promise.all(answers.map((group) => Promise.all(group)));
+    const [ofFirst, ofSecond, ofThird] = await Promise.all(
+      answers.map((group) => Promise.all(group)),
+    );
     expect(ofFirst).toEqual(["accepted"]);
     expect(new Set(ofSecond)).toEqual(new Set(["store_unavailable"]));
     expect(new Set(ofThird)).toEqual(new Set(["accepted"]));
     const kept = await rows<{ id: string }>("SELECT id FROM events ORDER BY seq");
     expect(kept.map(({ id }) => id)).toEqual([...first, ...third].map(({ id }) => id));
     expect(await rows("SELECT key FROM dedupe")).toHaveLength(1 + GROUP);
-    expect(await a.store.counts()).toMatchObject({ "events.accepted": 1 + GROUP, "runs.queued": 1 + GROUP, "jobs.turn": 1 + GROUP });
+    expect(await a.store.counts()).toMatchObject({
+      "events.accepted": 1 + GROUP,
+      "runs.queued": 1 + GROUP,
+      "jobs.turn": 1 + GROUP,
+    });
   });
 
   it("all fail that are under way when their connection is lost, and a repeat is accepted", async () => {
@@ -87,7 +99,9 @@ describePostgres("groups of hooks on PostgreSQL", () => {
     expect(await cut()).not.toEqual([]);
     expect(new Set(await Promise.all(sent.flat()))).toEqual(new Set(["store_unavailable"]));
     expect(await rows("SELECT id FROM events")).toEqual([]);
-    expect(await Promise.all(await send(a, hooks("x")))).toEqual(Array.from({ length: GROUP }, () => "accepted"));
+    expect(await Promise.all(await send(a, hooks("x")))).toEqual(
+      Array.from({ length: GROUP }, () => "accepted"),
+    );
   });
 
   it("keep each hook once whose sender repeats it until it is answered, while connections are cut and answers are lost", async () => {
@@ -145,7 +159,11 @@ describePostgres("groups of hooks on PostgreSQL", () => {
     const a = await open();
     await disturb();
     const groups = [[hook("slow")], hooks("x"), hooks("brief"), hooks("y"), hooks("z")];
-    const runs = groups.flat().flatMap(({ actions }) => actions.flatMap((action) => (action.kind === "run" ? [action.runId] : [])));
+    const runs = groups
+      .flat()
+      .flatMap(({ actions }) =>
+        actions.flatMap((action) => (action.kind === "run" ? [action.runId] : [])),
+      );
     const taken: string[] = [];
     // A worker takes what it sees, also while the first group is under way.
     const work = async (): Promise<void> => {
@@ -176,15 +194,22 @@ describePostgres("groups of hooks on PostgreSQL", () => {
       CREATE TRIGGER ask BEFORE INSERT ON dedupe FOR EACH STATEMENT EXECUTE FUNCTION ask()`);
     const keys = [dedupe({ key: "storm", expiresAt: Date.now() + DAY })];
     const events = Array.from({ length: 400 }, () => event({ actions: [runAction()] }));
-    const answers = await Promise.all(events.map((one, n) => (n % 2 ? a : b).store.accept(one, keys)));
+    const answers = await Promise.all(
+      events.map((one, n) => (n % 2 ? a : b).store.accept(one, keys)),
+    );
     const winner = events[answers.findIndex(({ kind }) => kind === "accepted")];
     expect(winner).toBeDefined();
     expect(answers.filter(({ kind }) => kind === "accepted")).toHaveLength(1);
     const repeats = answers.filter((answer) => answer.kind === "duplicate");
     expect(repeats).toHaveLength(399);
-    for (const repeat of repeats) expect(repeat).toMatchObject({ record: { ...keys[0], eventId: winner?.id } });
+    for (const repeat of repeats)
+      expect(repeat).toMatchObject({ record: { ...keys[0], eventId: winner?.id } });
     const [asked] = await rows<{ n: string }>("SELECT last_value AS n FROM asked");
     expect(Number(asked?.n)).toBeLessThanOrEqual(6);
-    expect(await a.store.counts()).toMatchObject({ "events.accepted": 1, "runs.queued": 1, "jobs.turn": 1 });
+    expect(await a.store.counts()).toMatchObject({
+      "events.accepted": 1,
+      "runs.queued": 1,
+      "jobs.turn": 1,
+    });
   });
 });

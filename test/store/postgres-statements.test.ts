@@ -46,14 +46,24 @@ describePostgres("statements that PostgreSQL is sent", () => {
     model.handler = () => ({ text: "done" });
     const config = {
       store: { url: url.href },
-      models: { providers: { local: { type: VENDOR.type, baseUrl: model.baseUrl, apiKey: "k-0123456789" } } },
+      models: {
+        providers: { local: { type: VENDOR.type, baseUrl: model.baseUrl, apiKey: "k-0123456789" } },
+      },
       agents: { defaults: { model: "local/big", maxConcurrent: WORKERS, heartbeat: { every: 0 } } },
     };
     const countSucceeded = async (): Promise<number | null> =>
-      (await plainly((client) => client.query(`SELECT FROM "${schema.name}".runs WHERE status = 'succeeded'`))).rowCount;
+      (
+        await plainly((client) =>
+          client.query(`SELECT FROM "${schema.name}".runs WHERE status = 'succeeded'`),
+        )
+      ).rowCount;
     try {
       const front = await createWorld({ config, workers: false });
-      await Promise.all(Array.from({ length: HOOKS }, () => front.post("/hooks/agent", { message: "hello", wakeMode: "next-heartbeat" })));
+      await Promise.all(
+        Array.from({ length: HOOKS }, () =>
+          front.post("/hooks/agent", { message: "hello", wakeMode: "next-heartbeat" }),
+        ),
+      );
       await front.stop();
       const back = await createWorld({ config });
       // Starting, and loading what calls models, is none of what a run costs.
@@ -68,25 +78,36 @@ describePostgres("statements that PostgreSQL is sent", () => {
     }
   });
 
-  it("wait for no other: a read that hangs holds up none that is asked for in the same turn, or later", { timeout: 30_000 }, async () => {
-    const handle: StoreHandle = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    const action = runAction("hook:one");
-    await handle.store.accept(event({ actions: [action] }));
-    const session = { agentId: "main", origin: "hook" as const, key: "hook:one" };
-    await plainly(async (client) => {
-      await client.query(`BEGIN; LOCK TABLE "${schema.name}".sessions IN ACCESS EXCLUSIVE MODE`);
-      const hanging = handle.store.get("session", session).then(
-        () => "read",
-        (error: { code?: string }) => error.code,
-      );
-      const read = async (): Promise<unknown> =>
-        Promise.race([handle.store.get("run", action.runId).then((run) => run?.id), until(() => false, 3000).then(() => "late")]);
-      expect(await read()).toBe(action.runId);
-      expect(await read()).toBe(action.runId);
-      expect(await hanging).toBe("store_unavailable");
-      await client.query("ROLLBACK");
-    });
-    expect(await handle.store.get("session", session)).toBeUndefined();
-    await handle.store.close();
-  });
+  it(
+    "wait for no other: a read that hangs holds up none that is asked for in the same turn, or later",
+    { timeout: 30_000 },
+    async () => {
+      const handle: StoreHandle = await openStore({
+        url: schema.url,
+        clock: systemClock,
+        log: silent,
+      });
+      const action = runAction("hook:one");
+      await handle.store.accept(event({ actions: [action] }));
+      const session = { agentId: "main", origin: "hook" as const, key: "hook:one" };
+      await plainly(async (client) => {
+        await client.query(`BEGIN; LOCK TABLE "${schema.name}".sessions IN ACCESS EXCLUSIVE MODE`);
+        const hanging = handle.store.get("session", session).then(
+          () => "read",
+          (error: { code?: string }) => error.code,
+        );
+        const read = async (): Promise<unknown> =>
+          Promise.race([
+            handle.store.get("run", action.runId).then((run) => run?.id),
+            until(() => false, 3000).then(() => "late"),
+          ]);
+        expect(await read()).toBe(action.runId);
+        expect(await read()).toBe(action.runId);
+        expect(await hanging).toBe("store_unavailable");
+        await client.query("ROLLBACK");
+      });
+      expect(await handle.store.get("session", session)).toBeUndefined();
+      await handle.store.close();
+    },
+  );
 });

@@ -7,7 +7,18 @@ import { TAKE } from "../../plugins/postgres/jobs.ts";
 import { MIGRATIONS } from "../../plugins/postgres/schema.ts";
 import type { Job, JobKind, StoreHandle, Writes } from "../../src/store/types.ts";
 import { until } from "../../src/testing/harness.ts";
-import { approval, DAY, DECISION, dedupe, event, job, runAction, START, step, wakeAction } from "../../src/testing/store/make.ts";
+import {
+  approval,
+  DAY,
+  DECISION,
+  dedupe,
+  event,
+  job,
+  runAction,
+  START,
+  step,
+  wakeAction,
+} from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
 import { createProxy } from "./proxy.ts";
@@ -50,19 +61,30 @@ describePostgres("several gateways on one PostgreSQL", () => {
     const handles = await Promise.all(Array.from({ length: 4 }, () => open()));
     await handles[0]?.store.commit((tx) => tx.set("value", "a", 1));
     expect(await handles[3]?.store.get("value", "a")).toBe(1);
-    const versions = await plainly((client) => client.query(`SELECT version FROM ${schema.name}.migrations`));
+    const versions = await plainly((client) =>
+      client.query(`SELECT version FROM ${schema.name}.migrations`),
+    );
     expect(versions.rows).toHaveLength(MIGRATIONS.length);
   });
 
   it("accept one of two deliveries with the same key that come at the same moment, and name it to the other", async () => {
     const [a, b] = [await open(), await open()];
     const expiresAt = Date.now() + DAY;
-    const keys = Array.from({ length: 40 }, (_, n) => [dedupe({ key: `one-${n}`, expiresAt }), dedupe({ key: `two-${n}`, expiresAt })]);
+    const keys = Array.from({ length: 40 }, (_, n) => [
+      dedupe({ key: `one-${n}`, expiresAt }),
+      dedupe({ key: `two-${n}`, expiresAt }),
+    ]);
     const results = await Promise.all(
       keys.map(async (both) => {
-        const events = [event({ actions: [runAction()] }), event({ actions: [runAction()] })] as const;
+        const events = [
+          event({ actions: [runAction()] }),
+          event({ actions: [runAction()] }),
+        ] as const;
         // The keys in another order: whoever binds one must not wait for the other's.
-        const answers = await Promise.all([a.store.accept(events[0], both), b.store.accept(events[1], both.toReversed())]);
+        const answers = await Promise.all([
+          a.store.accept(events[0], both),
+          b.store.accept(events[1], both.toReversed()),
+        ]);
         return { events, answers };
       }),
     );
@@ -70,10 +92,16 @@ describePostgres("several gateways on one PostgreSQL", () => {
       const kinds = answers.map((answer) => answer.kind);
       expect(kinds.toSorted()).toEqual(["accepted", "duplicate"]);
       const winner = events[kinds.indexOf("accepted")];
-      expect(answers.find((answer) => answer.kind === "duplicate")).toMatchObject({ record: { eventId: winner?.id } });
+      expect(answers.find((answer) => answer.kind === "duplicate")).toMatchObject({
+        record: { eventId: winner?.id },
+      });
     }
     expect(await a.store.list("events", { limit: 1000 })).toHaveLength(40);
-    expect(await b.store.counts()).toMatchObject({ "events.accepted": 40, "runs.queued": 40, "jobs.turn": 40 });
+    expect(await b.store.counts()).toMatchObject({
+      "events.accepted": 40,
+      "runs.queued": 40,
+      "jobs.turn": 40,
+    });
   });
 
   it("refuse an event whose id the other has just written, and nothing else of its group", async () => {
@@ -88,9 +116,14 @@ describePostgres("several gateways on one PostgreSQL", () => {
         b.store.accept(shared),
       ]);
       const states: string[] = results.map((result) => result.status);
-      expect([0, 1, 4].map((n) => states[n] ?? "").toSorted()).toEqual(["fulfilled", "rejected", "rejected"]);
+      expect([0, 1, 4].map((n) => states[n] ?? "").toSorted()).toEqual([
+        "fulfilled",
+        "rejected",
+        "rejected",
+      ]);
       expect([states[2], states[3]]).toEqual(["fulfilled", "fulfilled"]);
-      for (const result of results) if (result.status === "rejected") expect(result.reason).toMatchObject({ code: "internal" });
+      for (const result of results)
+        if (result.status === "rejected") expect(result.reason).toMatchObject({ code: "internal" });
     }
     expect(await a.store.list("events", { limit: 1000 })).toHaveLength(30);
   });
@@ -106,7 +139,8 @@ describePostgres("several gateways on one PostgreSQL", () => {
     const waiting = async (client: pg.Client): Promise<number> => {
       // Within a transaction PostgreSQL shows the connections of the first look, and theirs may not have been open then.
       await client.query("SELECT pg_stat_clear_snapshot()");
-      const text = "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'decides _' AND wait_event_type = 'Lock'";
+      const text =
+        "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'decides _' AND wait_event_type = 'Lock'";
       return (await client.query(text)).rows.length;
     };
     for (let n = 0; n < 6; n++) {
@@ -119,7 +153,9 @@ describePostgres("several gateways on one PostgreSQL", () => {
       const deciding = await plainly(async (client) => {
         await client.query(`BEGIN; SELECT 1 FROM ${schema.name}.approvals FOR UPDATE`);
         const both = Promise.allSettled(
-          n % 2 === 0 ? [decide("a", a, runId), decide("b", b, runId)] : [decide("b", b, runId), decide("a", a, runId)],
+          n % 2 === 0
+            ? [decide("a", a, runId), decide("b", b, runId)]
+            : [decide("b", b, runId), decide("a", a, runId)],
         );
         while ((await waiting(client)) < 2) await new Promise((done) => setTimeout(done, 10));
         await client.query("COMMIT");
@@ -127,7 +163,9 @@ describePostgres("several gateways on one PostgreSQL", () => {
       });
       expect(deciding.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
       const refused = deciding.find(({ status }) => status === "rejected");
-      expect(refused).toMatchObject({ reason: { code: "internal", message: expect.stringMatching(/is not open/) as string } });
+      expect(refused).toMatchObject({
+        reason: { code: "internal", message: expect.stringMatching(/is not open/) as string },
+      });
       const by = (await b.store.get("approval", `apr_${runId}`))?.decision?.by ?? "";
       const first = deciding[0]?.status === "fulfilled";
       expect(by).toBe(first === (n % 2 === 0) ? "a" : "b");
@@ -139,20 +177,32 @@ describePostgres("several gateways on one PostgreSQL", () => {
 
   it("write a step once, and give an open code to one approval, also when both do it at the same moment", async () => {
     const [a, b] = [await open(), await open()];
-    const refused = { status: "rejected", reason: { code: "internal", message: expect.stringMatching(/id it holds already/) as string } };
+    const refused = {
+      status: "rejected",
+      reason: { code: "internal", message: expect.stringMatching(/id it holds already/) as string },
+    };
     for (let n = 0; n < 20; n++) {
       const both = (write: (tx: Writes, by: string) => void) =>
-        Promise.allSettled([a.store.commit((tx) => write(tx, "a")), b.store.commit((tx) => write(tx, "b"))]);
+        Promise.allSettled([
+          a.store.commit((tx) => write(tx, "a")),
+          b.store.commit((tx) => write(tx, "b")),
+        ]);
       const expectOne = (results: PromiseSettledResult<boolean>[]): void => {
         expect(results.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
         expect(results.find(({ status }) => status === "rejected")).toMatchObject(refused);
       };
       expectOne(await both((tx, by) => tx.add("step", { ...step("run_a", n), model: by })));
-      expectOne(await both((tx, by) => tx.add("toolResult", { id: `res_${n}`, runId: "run_a", text: by })));
-      expectOne(await both((tx, by) => tx.add("approval", approval(`run_${by}${n}`, { code: `c${n}` }))));
+      expectOne(
+        await both((tx, by) => tx.add("toolResult", { id: `res_${n}`, runId: "run_a", text: by })),
+      );
+      expectOne(
+        await both((tx, by) => tx.add("approval", approval(`run_${by}${n}`, { code: `c${n}` }))),
+      );
     }
     const steps = await a.store.list("steps", "run_a");
-    expect(steps.map(({ index, calls }) => [index, calls.length])).toEqual(Array.from({ length: 20 }, (_, n) => [n, 2]));
+    expect(steps.map(({ index, calls }) => [index, calls.length])).toEqual(
+      Array.from({ length: 20 }, (_, n) => [n, 2]),
+    );
     expect(await b.store.counts()).toMatchObject({ "approvals.open": 20 });
   });
 
@@ -165,12 +215,20 @@ describePostgres("several gateways on one PostgreSQL", () => {
     });
     const first = runAction();
     await Promise.all(
-      Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? a : b).store.accept(event({ actions: [{ ...first, collect: collect(n) }] }))),
+      Array.from({ length: 20 }, (_, n) =>
+        (n % 2 === 0 ? a : b).store.accept(event({ actions: [{ ...first, collect: collect(n) }] })),
+      ),
     );
-    expect(await a.store.list("runs", {})).toMatchObject([{ id: first.runId, status: "collecting", collect: { count: 20 } }]);
-    const payloads = (await b.store.list("collected", first.runId)).map((one) => one.payload as number);
+    expect(await a.store.list("runs", {})).toMatchObject([
+      { id: first.runId, status: "collecting", collect: { count: 20 } },
+    ]);
+    const payloads = (await b.store.list("collected", first.runId)).map(
+      (one) => one.payload as number,
+    );
     expect(payloads.toSorted((x, y) => x - y)).toEqual(Array.from({ length: 20 }, (_, n) => n));
-    expect(await a.queue.fetch("turn", 5)).toMatchObject([{ id: first.runId, data: { type: "collect" } }]);
+    expect(await a.queue.fetch("turn", 5)).toMatchObject([
+      { id: first.runId, data: { type: "collect" } },
+    ]);
   });
 
   it("keep each key's order, one job at a time, while both add and both take", async () => {
@@ -183,7 +241,11 @@ describePostgres("several gateways on one PostgreSQL", () => {
     let left = 2 * keys.length * PER_KEY;
     const add = async (from: StoreHandle, name: string): Promise<void> => {
       for (let n = 0; n < PER_KEY; n++)
-        await from.store.commit((tx) => keys.forEach((key) => tx.add("job", job(`${name}-${key}-${n}`, { key, enqueuedAt: Date.now() }))));
+        await from.store.commit((tx) =>
+          keys.forEach((key) =>
+            tx.add("job", job(`${name}-${key}-${n}`, { key, enqueuedAt: Date.now() })),
+          ),
+        );
     };
     const carryOut = async (by: StoreHandle, one: Job): Promise<void> => {
       if (busy.has(one.key)) overlaps++;
@@ -193,7 +255,10 @@ describePostgres("several gateways on one PostgreSQL", () => {
       // Every seventh is put back first: it holds its key.
       const again = one.attempts === 1 && one.id.endsWith("7");
       busy.delete(one.key);
-      const done = await by.store.commit((tx) => (again ? tx.settle(one, Date.now()) : tx.settle(one)), one);
+      const done = await by.store.commit(
+        (tx) => (again ? tx.settle(one, Date.now()) : tx.settle(one)),
+        one,
+      );
       expect(done).toBe(true);
       if (!again) left--;
     };
@@ -208,8 +273,8 @@ describePostgres("several gateways on one PostgreSQL", () => {
     for (const key of keys) {
       for (const name of ["a", "b"]) {
         const order = (seen[key] ?? []).filter((id) => id.startsWith(`${name}-`));
-        const expected = Array.from({ length: PER_KEY }, (_, n) => `${name}-${key}-${n}`).flatMap((id) =>
-          id.endsWith("7") ? [id, id] : [id],
+        const expected = Array.from({ length: PER_KEY }, (_, n) => `${name}-${key}-${n}`).flatMap(
+          (id) => (id.endsWith("7") ? [id, id] : [id]),
         );
         expect(order).toEqual(expected);
       }
@@ -219,7 +284,8 @@ describePostgres("several gateways on one PostgreSQL", () => {
 
   it("keep to the order also where two opened a key at the same moment, and both jobs were taken for its first", async () => {
     const a = await open();
-    for (const id of ["one", "two"]) await a.store.commit((tx) => tx.add("job", job(id, { key: "k", enqueuedAt: 1 })));
+    for (const id of ["one", "two"])
+      await a.store.commit((tx) => tx.add("job", job(id, { key: "k", enqueuedAt: 1 })));
     await plainly((client) => client.query(`UPDATE ${schema.name}.jobs SET ready = run_at`));
     const [held, ...more] = await a.queue.fetch("turn", 5);
     expect([held?.id, more]).toEqual(["one", []]);
@@ -246,7 +312,10 @@ describePostgres("several gateways on one PostgreSQL", () => {
     };
     let n = 0;
     await told(() => a.store.accept(event({ actions: [runAction(`hook:${n++}`)] })), "turn");
-    await told(() => a.store.accept(event({ actions: [wakeAction({ agentId: "other" })] })), "other now");
+    await told(
+      () => a.store.accept(event({ actions: [wakeAction({ agentId: "other" })] })),
+      "other now",
+    );
     await a.store.commit((tx) => {
       tx.add("job", job("d1", { kind: "delivery", key: "d" }));
       tx.add("job", job("d2", { kind: "delivery", key: "d" }));
@@ -288,7 +357,8 @@ describePostgres("several gateways on one PostgreSQL", () => {
     await loading;
     expect(killed).toBeGreaterThan(20);
     expect(rejected.length).toBeGreaterThan(0);
-    for (const error of rejected) expect(error).toMatchObject({ name: "RouseError", code: "store_unavailable" });
+    for (const error of rejected)
+      expect(error).toMatchObject({ name: "RouseError", code: "store_unavailable" });
     for (const [id, runId] of accepted) {
       expect(await a.store.get("event", id)).toBeDefined();
       expect(await a.store.get("run", runId)).toMatchObject({ eventId: id, status: "queued" });
@@ -317,7 +387,8 @@ describePostgres("several gateways on one PostgreSQL", () => {
     const a = await open(url.href);
     const heard: JobKind[] = [];
     a.queue.onReady((kind) => heard.push(kind));
-    const accept = (): Promise<unknown> => a.store.accept(event({ actions: [runAction(`hook:${Math.random()}`)] }));
+    const accept = (): Promise<unknown> =>
+      a.store.accept(event({ actions: [runAction(`hook:${Math.random()}`)] }));
     await accept();
     const back = async (): Promise<void> => {
       let kept = false;
@@ -331,9 +402,17 @@ describePostgres("several gateways on one PostgreSQL", () => {
     };
     for (const state of ["refusing", "hanging"] as const) {
       proxy.set(state);
-      const results = await Promise.allSettled([accept(), accept(), a.store.get("event", "evt_x"), a.queue.fetch("turn", 1)]);
+      const results = await Promise.allSettled([
+        accept(),
+        accept(),
+        a.store.get("event", "evt_x"),
+        a.queue.fetch("turn", 1),
+      ]);
       for (const result of results)
-        expect(result).toMatchObject({ status: "rejected", reason: { code: "store_unavailable", retryAfterSeconds: expect.any(Number) } });
+        expect(result).toMatchObject({
+          status: "rejected",
+          reason: { code: "store_unavailable", retryAfterSeconds: expect.any(Number) },
+        });
       proxy.set("open");
       await back();
     }
@@ -348,73 +427,95 @@ describePostgres("several gateways on one PostgreSQL", () => {
     proxy.close();
   });
 
-  it("accept, and are heard of, while work that waits for a lock has used up the other connections", { timeout: 30_000 }, async () => {
-    const a = await open();
-    await a.store.accept(event());
-    const seen = (client: pg.Client): Promise<string> =>
-      client.query<{ seen: string }>(`SELECT max(seen)::text AS seen FROM ${schema.name}.holders`).then(({ rows }) => rows[0]?.seen ?? "");
-    await a.queue.recover();
-    await plainly(async (client) => {
-      await client.query(`BEGIN; LOCK TABLE ${schema.name}.sessions IN ACCESS EXCLUSIVE MODE`);
-      let isOver = false;
-      let blocked = 0;
-      const list = async (): Promise<void> => {
-        while (!isOver) {
-          blocked++;
-          await a.store.list("sessions", {}).catch(() => undefined);
-          blocked--;
+  it(
+    "accept, and are heard of, while work that waits for a lock has used up the other connections",
+    { timeout: 30_000 },
+    async () => {
+      const a = await open();
+      await a.store.accept(event());
+      const seen = (client: pg.Client): Promise<string> =>
+        client
+          .query<{ seen: string }>(`SELECT max(seen)::text AS seen FROM ${schema.name}.holders`)
+          .then(({ rows }) => rows[0]?.seen ?? "");
+      await a.queue.recover();
+      await plainly(async (client) => {
+        await client.query(`BEGIN; LOCK TABLE ${schema.name}.sessions IN ACCESS EXCLUSIVE MODE`);
+        let isOver = false;
+        let blocked = 0;
+        const list = async (): Promise<void> => {
+          while (!isOver) {
+            blocked++;
+            await a.store.list("sessions", {}).catch(() => undefined);
+            blocked--;
+          }
+        };
+        const waiting = Array.from({ length: 40 }, list);
+        try {
+          const before = await seen(client);
+          for (let n = 0; n < 5; n++) {
+            const keys = [dedupe({ key: `k${n}`, expiresAt: Date.now() + DAY })];
+            expect(await a.store.accept(event({ actions: [runAction()] }), keys)).toEqual({
+              kind: "accepted",
+            });
+            expect(blocked).toBe(40);
+          }
+          for (
+            const end = Date.now() + 10_000;
+            (await seen(client)) === before && Date.now() < end;
+          )
+            await until(() => false, 100);
+          expect(await seen(client)).not.toBe(before);
+          expect(a.cluster.reachable()).toBe(true);
+        } finally {
+          isOver = true;
+          await client.query("COMMIT");
+          await Promise.all(waiting);
         }
-      };
-      const waiting = Array.from({ length: 40 }, list);
-      try {
-        const before = await seen(client);
-        for (let n = 0; n < 5; n++) {
-          const keys = [dedupe({ key: `k${n}`, expiresAt: Date.now() + DAY })];
-          expect(await a.store.accept(event({ actions: [runAction()] }), keys)).toEqual({ kind: "accepted" });
-          expect(blocked).toBe(40);
-        }
-        for (const end = Date.now() + 10_000; (await seen(client)) === before && Date.now() < end;) await until(() => false, 100);
-        expect(await seen(client)).not.toBe(before);
-        expect(a.cluster.reachable()).toBe(true);
-      } finally {
-        isOver = true;
-        await client.query("COMMIT");
-        await Promise.all(waiting);
-      }
-    });
-    expect(await a.store.counts()).toMatchObject({ "events.accepted": 6 });
-  });
+      });
+      expect(await a.store.counts()).toMatchObject({ "events.accepted": 6 });
+    },
+  );
 
-  it("are heard of again and again while one statement that tidies up waits for a lock", { timeout: 90_000 }, async () => {
-    const a = await open();
-    await a.queue.recover();
-    await plainly(async (client) => {
-      await client.query(`BEGIN; SELECT 1 FROM ${schema.name}.marks FOR UPDATE`);
-      // The statement that waits, and the sign of life that it has waited since. It gives up after 5 seconds; a sign comes every 2.5.
-      const look = async (): Promise<{ waiting: string | null; seen: string }> => {
-        const { rows } = await client.query(
-          `SELECT (SELECT pid || ' ' || query_start FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%marks%'
+  it(
+    "are heard of again and again while one statement that tidies up waits for a lock",
+    { timeout: 90_000 },
+    async () => {
+      const a = await open();
+      await a.queue.recover();
+      await plainly(async (client) => {
+        await client.query(`BEGIN; SELECT 1 FROM ${schema.name}.marks FOR UPDATE`);
+        // The statement that waits, and the sign of life that it has waited since. It gives up after 5 seconds; a sign comes every 2.5.
+        const look = async (): Promise<{ waiting: string | null; seen: string }> => {
+          const { rows } = await client.query(
+            `SELECT (SELECT pid || ' ' || query_start FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%marks%'
               AND pg_backend_pid() = ANY (pg_blocking_pids(pid)) LIMIT 1) AS waiting, (SELECT max(seen)::text FROM ${schema.name}.holders) AS seen`,
-        );
-        return rows[0] as { waiting: string | null; seen: string };
-      };
-      const signs = new Map<string, Set<string>>();
-      const heard = (): number => Math.max(0, ...[...signs.values()].map((seen) => seen.size));
-      for (const end = Date.now() + 60_000; heard() < 2 && Date.now() < end; await until(() => false, 50)) {
-        const { waiting, seen } = await look();
-        if (waiting !== null) signs.set(waiting, (signs.get(waiting) ?? new Set()).add(seen));
-      }
-      await client.query("COMMIT");
-      expect(heard()).toBe(2);
-    });
-  });
+          );
+          return rows[0] as { waiting: string | null; seen: string };
+        };
+        const signs = new Map<string, Set<string>>();
+        const heard = (): number => Math.max(0, ...[...signs.values()].map((seen) => seen.size));
+        for (
+          const end = Date.now() + 60_000;
+          heard() < 2 && Date.now() < end;
+          await until(() => false, 50)
+        ) {
+          const { waiting, seen } = await look();
+          if (waiting !== null) signs.set(waiting, (signs.get(waiting) ?? new Set()).add(seen));
+        }
+        await client.query("COMMIT");
+        expect(heard()).toBe(2);
+      });
+    },
+  );
 
   it("look at no more jobs than they take, however many wait", async () => {
     const a = await open();
     for (let n = 0; n < 10; n++) {
       await a.store.commit((tx) => {
-        for (let i = 0; i < 1000; i++) tx.add("job", job(`own-${n}-${i}`, { key: `k${n}-${i}`, enqueuedAt: 1 }));
-        for (let i = 0; i < 1000; i++) tx.add("job", job(`one-${n}-${i}`, { key: "one", enqueuedAt: 1 }));
+        for (let i = 0; i < 1000; i++)
+          tx.add("job", job(`own-${n}-${i}`, { key: `k${n}-${i}`, enqueuedAt: 1 }));
+        for (let i = 0; i < 1000; i++)
+          tx.add("job", job(`one-${n}-${i}`, { key: "one", enqueuedAt: 1 }));
       });
     }
     expect(await a.queue.fetch("turn", 2)).toHaveLength(2);
@@ -425,17 +526,19 @@ describePostgres("several gateways on one PostgreSQL", () => {
       Plans?: Node[];
     }
     const rows = (node: Node): number =>
-      Math.max((node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"], ...(node.Plans ?? []).map(rows));
+      Math.max(
+        (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"],
+        ...(node.Plans ?? []).map(rows),
+      );
     const most = await plainly(async (client) => {
       await client.query(`SET search_path TO ${schema.name}`);
-      for (const plan of ["seqscan", "bitmapscan", "hashjoin", "mergejoin"]) await client.query(`SET enable_${plan} TO off`);
+      for (const plan of ["seqscan", "bitmapscan", "hashjoin", "mergejoin"])
+        await client.query(`SET enable_${plan} TO off`);
       const { rows: holders } = await client.query<{ id: string }>("SELECT id FROM holders");
-      const { rows: plans } = await client.query<{ "QUERY PLAN": { Plan: Node }[] }>(`EXPLAIN (ANALYZE, FORMAT JSON) ${TAKE}`, [
-        "turn",
-        Date.now(),
-        4,
-        holders[0]?.id,
-      ]);
+      const { rows: plans } = await client.query<{ "QUERY PLAN": { Plan: Node }[] }>(
+        `EXPLAIN (ANALYZE, FORMAT JSON) ${TAKE}`,
+        ["turn", Date.now(), 4, holders[0]?.id],
+      );
       return rows(plans[0]?.["QUERY PLAN"][0]?.Plan as Node);
     });
     expect(most).toBeLessThan(20);
@@ -449,7 +552,11 @@ describePostgres("several gateways on one PostgreSQL", () => {
     const [one] = await a.queue.fetch("turn", 1);
     await a.store.commit((tx) => tx.settle(one as Job), one);
     const deltas = (): Promise<number> =>
-      plainly(async (client) => Number((await client.query(`SELECT count(*) AS n FROM ${schema.name}.count_deltas`)).rows[0].n));
+      plainly(async (client) =>
+        Number(
+          (await client.query(`SELECT count(*) AS n FROM ${schema.name}.count_deltas`)).rows[0].n,
+        ),
+      );
     expect(await a.store.counts()).toMatchObject({ "jobs.turn": 49 });
     const end = Date.now() + 15_000;
     while ((await deltas()) > 0 && Date.now() < end) await until(() => false, 100);
@@ -482,8 +589,13 @@ describePostgres("several gateways on one PostgreSQL", () => {
     await refused((url) => (url.pathname = "/"), invalid("name the database"));
     await refused((url) => url.searchParams.set("schema", "no;way"), invalid("schema"));
     await refused((url) => (url.username = "nobody_has_this_name"), invalid("refuses the user"));
-    await refused((url) => (url.port = "1"), { code: "store_unavailable", message: expect.stringContaining("ECONNREFUSED") });
-    await expect(openStore({ url: `postgres://u:${password}@[bad/db`, clock: systemClock, log })).rejects.toMatchObject({
+    await refused((url) => (url.port = "1"), {
+      code: "store_unavailable",
+      message: expect.stringContaining("ECONNREFUSED"),
+    });
+    await expect(
+      openStore({ url: `postgres://u:${password}@[bad/db`, clock: systemClock, log }),
+    ).rejects.toMatchObject({
       message: expect.not.stringContaining(password),
     });
     expect(lines.join("")).not.toContain(password);
@@ -491,7 +603,12 @@ describePostgres("several gateways on one PostgreSQL", () => {
 
   it("refuse a schema of a newer version, and leave it as it is", async () => {
     await open();
-    await plainly((client) => client.query(`INSERT INTO ${schema.name}.migrations (version) VALUES (99)`));
-    await expect(open()).rejects.toMatchObject({ code: "config_invalid", message: expect.stringContaining("newer version") });
+    await plainly((client) =>
+      client.query(`INSERT INTO ${schema.name}.migrations (version) VALUES (99)`),
+    );
+    await expect(open()).rejects.toMatchObject({
+      code: "config_invalid",
+      message: expect.stringContaining("newer version"),
+    });
   });
 });

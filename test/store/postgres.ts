@@ -13,7 +13,8 @@ import { connectPlain, postgresAddress } from "./postgres-client.ts";
 export const POSTGRES = plugin.store as StoreDriver;
 
 /** The database of a schema, as knowledge is given it. */
-export const sqlSource = (schema: Schema): SqlSource | undefined => getSqlSource(POSTGRES, schema.url);
+export const sqlSource = (schema: Schema): SqlSource | undefined =>
+  getSqlSource(POSTGRES, schema.url);
 
 export async function plainly<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = await connectPlain();
@@ -62,7 +63,11 @@ export function newSchema(): Schema {
 export async function postgresHome(): Promise<Home> {
   const schema = newSchema();
   const clock = createTestClock();
-  return { clock, open: () => openStore({ url: schema.url, clock, log: silent }), remove: () => schema.drop() };
+  return {
+    clock,
+    open: () => openStore({ url: schema.url, clock, log: silent }),
+    remove: () => schema.drop(),
+  };
 }
 
 /**
@@ -74,7 +79,9 @@ export function describePostgres(name: string, tests: () => void): void {
   if (process.env["TEST_POSTGRES_REQUIRED"] !== "1") return void describe.skip(name, tests);
   describe(name, () => {
     it("finds a PostgreSQL", () => {
-      throw new Error("no PostgreSQL answers at TEST_POSTGRES_URL (default postgres://127.0.0.1:5432/test)");
+      throw new Error(
+        "no PostgreSQL answers at TEST_POSTGRES_URL (default postgres://127.0.0.1:5432/test)",
+      );
     });
   });
 }

@@ -17,7 +17,11 @@ const KEEPALIVES_MS = 25_000;
 export async function createProxy(to: URL, listen?: () => (bytes: Buffer) => void): Promise<Proxy> {
   let state: Parameters<Proxy["set"]>[0] = "open";
   const sockets = new Set<Socket>();
-  const join = (from: Socket, into: Socket, connection: { isSilent: boolean; upstream: Socket }): void => {
+  const join = (
+    from: Socket,
+    into: Socket,
+    connection: { isSilent: boolean; upstream: Socket },
+  ): void => {
     sockets.add(from);
     const end = (): void => [from, into].forEach((socket) => socket.destroy());
     // Before the listener: a socket that was not paused would flow with it.
@@ -33,7 +37,8 @@ export async function createProxy(to: URL, listen?: () => (bytes: Buffer) => voi
     from.on("close", () => {
       sockets.delete(from);
       // The end of a connection does not get through a hole, either.
-      if (!connection.isSilent || from !== connection.upstream || state === "refusing") into.destroy();
+      if (!connection.isSilent || from !== connection.upstream || state === "refusing")
+        into.destroy();
     });
   };
   const server = createServer((client) => {

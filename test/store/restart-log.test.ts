@@ -12,7 +12,9 @@ beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), "rouse-restart-log-"));
   const open = (): DatabaseSync => {
     const db = new DatabaseSync(join(dir, "rouse.db"));
-    db.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA busy_timeout=50;");
+    db.exec(
+      "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA busy_timeout=50;",
+    );
     return db;
   };
   gateway = open();

@@ -13,7 +13,18 @@ import { createSqlite } from "../../src/store/sqlite/driver.ts";
 import { SQLITE_MIGRATIONS, prepareDatabase } from "../../src/store/sqlite/schema.ts";
 import { sweepSteps } from "../../src/store/sqlite/sweep.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
-import { DAY, dedupe, event, hookSession, job, runAction, START, createTestClock, turn, wakeAction } from "../../src/testing/store/make.ts";
+import {
+  DAY,
+  dedupe,
+  event,
+  hookSession,
+  job,
+  runAction,
+  START,
+  createTestClock,
+  turn,
+  wakeAction,
+} from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
 
 let folder: string;
@@ -24,7 +35,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const open = (url = `sqlite:${file}`): Promise<StoreHandle> => openStore({ url, clock: createTestClock(), log: silent });
+const open = (url = `sqlite:${file}`): Promise<StoreHandle> =>
+  openStore({ url, clock: createTestClock(), log: silent });
 
 /** A database whose statements are counted as they run. */
 function watched(path: string): { db: DatabaseSync; ran: string[] } {
@@ -47,7 +59,15 @@ function watched(path: string): { db: DatabaseSync; ran: string[] } {
   return { db, ran };
 }
 
-const KEEP_DAY = { bodies: DAY, events: DAY, runs: DAY, hookSessions: DAY, apiSessions: DAY, deliveries: DAY, sessionTurns: 5_000 };
+const KEEP_DAY = {
+  bodies: DAY,
+  events: DAY,
+  runs: DAY,
+  hookSessions: DAY,
+  apiSessions: DAY,
+  deliveries: DAY,
+  sessionTurns: 5_000,
+};
 
 const path = (): string => join(folder, "plain.db");
 
@@ -56,21 +76,27 @@ describe("openStore", () => {
     const { store } = await open();
     await store.accept(event());
     const modeOf = (name: string): number => statSync(name).mode & 0o777;
-    expect([modeOf(join(folder, "state")), modeOf(file), modeOf(`${file}-wal`), modeOf(`${file}-shm`)]).toEqual([
-      0o700, 0o600, 0o600, 0o600,
-    ]);
+    expect([
+      modeOf(join(folder, "state")),
+      modeOf(file),
+      modeOf(`${file}-wal`),
+      modeOf(`${file}-shm`),
+    ]).toEqual([0o700, 0o600, 0o600, 0o600]);
     await store.backup(join(folder, "copy"));
     expect(modeOf(join(folder, "copy"))).toBe(0o600);
     await store.close();
   });
 
-  it.each(["mysql://host/db", "rouse.db", "sqlite:", "sqlite::memory:"])("refuses %s and says what is supported", async (url) => {
-    await expect(open(url)).rejects.toMatchObject({
-      code: "config_invalid",
-      message: expect.stringContaining("sqlite:"),
-      issues: [{ path: "store.url" }],
-    });
-  });
+  it.each(["mysql://host/db", "rouse.db", "sqlite:", "sqlite::memory:"])(
+    "refuses %s and says what is supported",
+    async (url) => {
+      await expect(open(url)).rejects.toMatchObject({
+        code: "config_invalid",
+        message: expect.stringContaining("sqlite:"),
+        issues: [{ path: "store.url" }],
+      });
+    },
+  );
 
   it("refuses a file that is something else, and one of a newer version, and leaves them as they are", async () => {
     const other = join(folder, "other");
@@ -84,14 +110,20 @@ describe("openStore", () => {
     const db = new DatabaseSync(file);
     db.exec("INSERT INTO migrations (version, at) VALUES (99, 0)");
     db.close();
-    await expect(open()).rejects.toMatchObject({ code: "config_invalid", message: expect.stringContaining("newer version") });
+    await expect(open()).rejects.toMatchObject({
+      code: "config_invalid",
+      message: expect.stringContaining("newer version"),
+    });
   });
 
   it("waits neither for the disk nor for a lock on the event loop: no sync, no checkpoint and no timeout of SQLite's own", async () => {
     const db = new DatabaseSync(path());
     const { store } = createSqlite(db, createTestClock(), silent);
-    const pragma = (name: string): unknown => Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
-    expect(["journal_mode", "synchronous", "wal_autocheckpoint", "busy_timeout"].map(pragma)).toEqual(["wal", 1, 0, 0]);
+    const pragma = (name: string): unknown =>
+      Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
+    expect(
+      ["journal_mode", "synchronous", "wal_autocheckpoint", "busy_timeout"].map(pragma),
+    ).toEqual(["wal", 1, 0, 0]);
     await store.close();
   });
 
@@ -100,7 +132,9 @@ describe("openStore", () => {
     prepareDatabase(db, START, SQLITE_MIGRATIONS.slice(0, 2));
     const record = JSON.stringify({ eventId: "evt_old", answer: { status: 202, body: {} } });
     const { scope, key } = dedupe();
-    db.prepare("INSERT INTO dedupe (scope, key, expires, restarts, record) VALUES (?, ?, ?, 2, ?)").run(scope, key, START + 60_000, record);
+    db.prepare(
+      "INSERT INTO dedupe (scope, key, expires, restarts, record) VALUES (?, ?, ?, 2, ?)",
+    ).run(scope, key, START + 60_000, record);
     const { store } = createSqlite(db, createTestClock(), silent);
     expect(await store.findDuplicates([dedupe(), { scope, key: "other" }])).toMatchObject([
       { eventId: "evt_old", answer: { status: 202 } },
@@ -115,9 +149,9 @@ describe("openStore", () => {
     const { store } = createSqlite(db, createTestClock(), silent);
     const first = event();
     await store.accept(first, [dedupe()]);
-    db.prepare("INSERT INTO dedupe (number, scope, key, expires, record) SELECT number, scope, 'twin', expires, ? FROM dedupe").run(
-      JSON.stringify({ eventId: "evt_twin" }),
-    );
+    db.prepare(
+      "INSERT INTO dedupe (number, scope, key, expires, record) SELECT number, scope, 'twin', expires, ? FROM dedupe",
+    ).run(JSON.stringify({ eventId: "evt_twin" }));
     expect(await store.findDuplicates([dedupe()])).toMatchObject([{ eventId: first.id }]);
     await store.close();
   });
@@ -132,11 +166,17 @@ describe("openStore", () => {
         .all()
         .map((row) => row["version"]);
     const next = [...SQLITE_MIGRATIONS, "ALTER TABLE meta ADD COLUMN more TEXT"];
-    expect(() => prepareDatabase(db, START, [...next, "CREATE TABLE half (x); SELECT * FROM nowhere;"])).toThrow("nowhere");
+    expect(() =>
+      prepareDatabase(db, START, [...next, "CREATE TABLE half (x); SELECT * FROM nowhere;"]),
+    ).toThrow("nowhere");
     expect(versions()).toEqual(next.map((_, index) => index + 1));
-    expect(db.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'half'").get()).toMatchObject({ n: 0 });
+    expect(
+      db.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'half'").get(),
+    ).toMatchObject({ n: 0 });
     prepareDatabase(db, START, next);
-    expect(db.prepare("SELECT * FROM meta").all()).toMatchObject([{ key: "a", value: "1", more: null }]);
+    expect(db.prepare("SELECT * FROM meta").all()).toMatchObject([
+      { key: "a", value: "1", more: null },
+    ]);
     db.close();
   });
 });
@@ -147,10 +187,14 @@ describe("group commit", () => {
     const { store } = createSqlite(db, createTestClock(), silent);
     const commits = (): number => ran.filter((sql) => sql === "COMMIT").length;
     const first = Array.from({ length: 15 }, () => store.accept(event({ outcome: "skipped" })));
-    const later = new Promise((resolve) => setImmediate(resolve)).then(() => store.accept(event({ outcome: "skipped" })));
+    const later = new Promise((resolve) => setImmediate(resolve)).then(() =>
+      store.accept(event({ outcome: "skipped" })),
+    );
     await Promise.all([...first, later]);
     expect(commits()).toBe(1);
-    await Promise.all(Array.from({ length: 1200 }, () => store.accept(event({ outcome: "skipped" }))));
+    await Promise.all(
+      Array.from({ length: 1200 }, () => store.accept(event({ outcome: "skipped" }))),
+    );
     expect(commits()).toBe(4);
     await store.close();
   });
@@ -181,13 +225,22 @@ describe("group commit", () => {
     await store.counts();
     const sql = new Statements(db);
     const nothing = (): void => undefined;
-    const group = createSqliteGroupCommit({ sql, sync: async () => undefined, onCommit: nothing, onFailure: nothing, onBroken: nothing });
+    const group = createSqliteGroupCommit({
+      sql,
+      sync: async () => undefined,
+      onCommit: nothing,
+      onFailure: nothing,
+      onBroken: nothing,
+    });
     const fails = (): never => {
       throw new Error("of another caller");
     };
     const year = 365 * DAY;
     for (const step of sweepSteps(sql, START + year, KEEP_DAY, Number.MAX_SAFE_INTEGER)) {
-      const [slice] = await Promise.allSettled([group.add(step, { many: true }), group.add(fails, { many: true })]);
+      const [slice] = await Promise.allSettled([
+        group.add(step, { many: true }),
+        group.add(fails, { many: true }),
+      ]);
       expect(slice.status).toBe("fulfilled");
     }
     expect(await store.list("events", {})).toEqual([]);
@@ -199,10 +252,20 @@ describe("group commit", () => {
   it("packs a long body, and reads what an older version packed by another method", async () => {
     const db = new DatabaseSync(path());
     const { store } = createSqlite(db, createTestClock(), silent);
-    const body = Buffer.from(JSON.stringify(Array.from({ length: 500 }, (_, index) => ({ id: index, title: `title ${index}` }))));
-    const long = event({ outcome: "skipped", request: { method: "POST", headers: {}, query: {}, body } });
+    const body = Buffer.from(
+      JSON.stringify(
+        Array.from({ length: 500 }, (_, index) => ({ id: index, title: `title ${index}` })),
+      ),
+    );
+    const long = event({
+      outcome: "skipped",
+      request: { method: "POST", headers: {}, query: {}, body },
+    });
     await store.accept(long);
-    const kept = db.prepare("SELECT length(body) AS bytes, head FROM events").get() as { bytes: number; head: string };
+    const kept = db.prepare("SELECT length(body) AS bytes, head FROM events").get() as {
+      bytes: number;
+      head: string;
+    };
     expect(kept.bytes).toBeLessThan(body.length / 3);
     expect((await store.get("event", long.id))?.request.body).toEqual(new Uint8Array(body));
     const head = JSON.stringify({ ...(JSON.parse(kept.head) as object), packed: true });
@@ -217,7 +280,11 @@ describe("group commit", () => {
     ran.length = 0;
     const accepting = store.accept(event({ actions: [runAction(), wakeAction()] }));
     await accepting;
-    expect(ran.map((sql) => sql.split(" ").slice(0, 3).join(" "))).toEqual(["BEGIN IMMEDIATE", "INSERT INTO events", "COMMIT"]);
+    expect(ran.map((sql) => sql.split(" ").slice(0, 3).join(" "))).toEqual([
+      "BEGIN IMMEDIATE",
+      "INSERT INTO events",
+      "COMMIT",
+    ]);
     await store.close();
   });
 });
@@ -226,16 +293,23 @@ describe("a disk that is full", () => {
   it("refuses with store_unavailable, keeps nothing of it, says why in the log, and goes on when there is room", async () => {
     const lines: string[] = [];
     const db = new DatabaseSync(path());
-    const { store, queue } = createSqlite(db, createTestClock(), createLogger("error", { write: (line) => void lines.push(line) }));
+    const { store, queue } = createSqlite(
+      db,
+      createTestClock(),
+      createLogger("error", { write: (line) => void lines.push(line) }),
+    );
     const first = runAction();
     await store.accept(event({ actions: [first] }));
     await store.counts();
-    const [{ page_count: pages }] = db.prepare("PRAGMA page_count").all() as [{ page_count: number }];
+    const [{ page_count: pages }] = db.prepare("PRAGMA page_count").all() as [
+      { page_count: number },
+    ];
     db.exec(`PRAGMA max_page_count = ${pages + 4}`);
 
     // Of random bytes, since what repeats itself is kept short.
     const body = Buffer.concat([Buffer.from("the secret body "), randomBytes(60_000)]);
-    const big = () => event({ actions: [runAction()], request: { method: "POST", headers: {}, query: {}, body } });
+    const big = () =>
+      event({ actions: [runAction()], request: { method: "POST", headers: {}, query: {}, body } });
     const events = [big(), big(), event(), big()];
     const results = await Promise.allSettled([
       store.accept(events[0]!),
@@ -244,11 +318,16 @@ describe("a disk that is full", () => {
       store.accept(events[3]!),
     ]);
     for (const [index, result] of results.entries()) {
-      if (result.status === "rejected") expect(result.reason).toMatchObject({ name: "RouseError", code: "store_unavailable" });
+      if (result.status === "rejected")
+        expect(result.reason).toMatchObject({ name: "RouseError", code: "store_unavailable" });
       // Whatever was told is the truth.
-      expect((await store.get("event", events[index]!.id)) !== undefined).toBe(result.status === "fulfilled");
+      expect((await store.get("event", events[index]!.id)) !== undefined).toBe(
+        result.status === "fulfilled",
+      );
     }
-    expect(results.filter((result) => result.status === "rejected").length).toBeGreaterThanOrEqual(3);
+    expect(results.filter((result) => result.status === "rejected").length).toBeGreaterThanOrEqual(
+      3,
+    );
     expect(lines.join("")).toContain("full");
     expect(lines.join("")).not.toContain("secret");
     expect(await store.findDuplicates([dedupe()])).toEqual([undefined]);
@@ -267,7 +346,9 @@ describe("a disk that is full", () => {
     // Runs need more room than the event that they come from: the file may not grow once the event is in it.
     const actions = Array.from({ length: 40 }, (_, n) => runAction(`hook:${n}`));
     await store.accept(event({ actions }));
-    const [{ page_count: pages }] = db.prepare("PRAGMA page_count").all() as [{ page_count: number }];
+    const [{ page_count: pages }] = db.prepare("PRAGMA page_count").all() as [
+      { page_count: number },
+    ];
     db.exec(`PRAGMA max_page_count = ${pages}`);
     await expect(queue.fetch("turn", 100)).rejects.toMatchObject({ code: "store_unavailable" });
     expect(await store.get("event", "evt_nobody")).toBeUndefined();
@@ -315,7 +396,10 @@ describe("a commit that cannot be made", () => {
     other.exec("ROLLBACK");
     other.close();
     expect(results).toMatchObject(
-      Array.from({ length: 3 }, () => ({ status: "rejected", reason: { code: "store_unavailable", cause: expect.anything() } })),
+      Array.from({ length: 3 }, () => ({
+        status: "rejected",
+        reason: { code: "store_unavailable", cause: expect.anything() },
+      })),
     );
     expect(await store.list("events", {})).toEqual([]);
     expect(await store.get("value", "a")).toBeUndefined();
@@ -379,7 +463,8 @@ describe("a flood of hooks", () => {
       while (flood) await store.accept(event({ actions: [runAction()] }));
     })();
     const started = performance.now();
-    while (ready < 2 && performance.now() - started < 30_000) await new Promise((resolve) => setTimeout(resolve, 10));
+    while (ready < 2 && performance.now() - started < 30_000)
+      await new Promise((resolve) => setTimeout(resolve, 10));
     flood = false;
     await flooding;
     expect(ready).toBeGreaterThanOrEqual(2);

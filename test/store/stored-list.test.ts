@@ -20,7 +20,10 @@ function openList() {
     },
   } as unknown as Store;
   const cluster = { shared: false, hold: () => Promise.reject(new Error("no other gateway")) };
-  return { list: new StoredList<string>("letters", { store, cluster, clock: systemClock }), endFirstRead };
+  return {
+    list: new StoredList<string>("letters", { store, cluster, clock: systemClock }),
+    endFirstRead,
+  };
 }
 
 describe("a list in a store", () => {

@@ -18,7 +18,9 @@ function testRows(name: string, makeHome: () => Promise<Home>): void {
       await home.remove();
     });
     const accept = async (count = 1): Promise<string[]> => {
-      const events = Array.from({ length: count }, () => event({ outcome: "skipped", receivedAt: home.clock.now() }));
+      const events = Array.from({ length: count }, () =>
+        event({ outcome: "skipped", receivedAt: home.clock.now() }),
+      );
       await Promise.all(events.map((one) => handle.store.accept(one)));
       return events.map(({ id }) => id);
     };
@@ -32,21 +34,25 @@ function testRows(name: string, makeHome: () => Promise<Home>): void {
       home.clock.set(-400 * DAY);
     };
 
-    it.each([1, 700, 6000])("%i rows from the future go when those that came after them go", { timeout: 60_000 }, async (count) => {
-      await accept();
-      await ahead(count);
-      home.clock.advance(HOUR);
-      // Nothing that came after them is old yet.
-      expect(await handle.store.sweep(home.clock.now() + 3 * DAY - HOUR, KEEP)).toBe(1);
-      await accept();
-      expect(await handle.store.sweep(home.clock.now() + 3 * DAY - 1, KEEP)).toBe(0);
-      expect(await handle.store.sweep(home.clock.now() + 3 * DAY, KEEP)).toBe(count + 1);
-      expect(await countBodies()).toBe(0);
-      // The mark is behind them: the next sweep does not begin with them.
-      expect(await handle.store.oldestBody(home.clock.now() + 3 * DAY)).toBeUndefined();
-      expect(await handle.store.sweep(home.clock.now() + 31 * DAY, KEEP)).toBe(count + 2);
-      expect(await handle.store.list("events", {})).toEqual([]);
-    });
+    it.each([1, 700, 6000])(
+      "%i rows from the future go when those that came after them go",
+      { timeout: 60_000 },
+      async (count) => {
+        await accept();
+        await ahead(count);
+        home.clock.advance(HOUR);
+        // Nothing that came after them is old yet.
+        expect(await handle.store.sweep(home.clock.now() + 3 * DAY - HOUR, KEEP)).toBe(1);
+        await accept();
+        expect(await handle.store.sweep(home.clock.now() + 3 * DAY - 1, KEEP)).toBe(0);
+        expect(await handle.store.sweep(home.clock.now() + 3 * DAY, KEEP)).toBe(count + 1);
+        expect(await countBodies()).toBe(0);
+        // The mark is behind them: the next sweep does not begin with them.
+        expect(await handle.store.oldestBody(home.clock.now() + 3 * DAY)).toBeUndefined();
+        expect(await handle.store.sweep(home.clock.now() + 31 * DAY, KEEP)).toBe(count + 2);
+        expect(await handle.store.list("events", {})).toEqual([]);
+      },
+    );
 
     it("with bodies 0 they lose theirs as soon as an event came after them", async () => {
       await ahead(3);
@@ -58,4 +64,6 @@ function testRows(name: string, makeHome: () => Promise<Home>): void {
 }
 
 testRows("rows from the future in SQLite", sqliteHome);
-describePostgres("with a schema of its own", () => testRows("rows from the future in PostgreSQL", postgresHome));
+describePostgres("with a schema of its own", () =>
+  testRows("rows from the future in PostgreSQL", postgresHome),
+);

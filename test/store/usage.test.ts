@@ -57,30 +57,55 @@ describePostgres("what gateways spend and collect together", () => {
     ...more,
   });
   const begin = (handle: StoreHandle, id: string) =>
-    handle.store.commit((tx) => tx.update("run", id, { status: "running", attempts: 1, startedAt: Date.now() }));
+    handle.store.commit((tx) =>
+      tx.update("run", id, { status: "running", attempts: 1, startedAt: Date.now() }),
+    );
 
   it("an event that comes too late for its window is not kept, and one in time is part of it", async () => {
     const [a, b] = [await open(), await open()];
     const [windowsOfA, windowsOfB] = [a.batches, b.batches];
     if (!windowsOfA || !windowsOfB) throw new Error("there are no shared batches");
     const at = Date.now();
-    const joining = { name: "alerts\ndb", at, windowMs: 1000, maxMs: 5000, maxEvents: 10, chars: 10, maxChars: 1000 };
+    const joining = {
+      name: "alerts\ndb",
+      at,
+      windowMs: 1000,
+      maxMs: 5000,
+      maxEvents: 10,
+      chars: 10,
+      maxChars: 1000,
+    };
     const first = await windowsOfA.join({ ...joining, runId: newId("run", Date.now()) });
-    const second = await windowsOfB.join({ ...joining, runId: newId("run", Date.now()), at: at + 10 });
+    const second = await windowsOfB.join({
+      ...joining,
+      runId: newId("run", Date.now()),
+      at: at + 10,
+    });
     expect(second).toMatchObject({ runId: first.runId, opened: false });
     expect(first.opened).toBe(true);
     const joinedBy = (n: number): RunAction => ({
       ...runAction("hook:w"),
       runId: first.runId,
-      collect: { key: "db", closesAt: first.closesAt, event: { eventId: `evt_${n}`, at, payload: { n } } as never, shared: true },
+      collect: {
+        key: "db",
+        closesAt: first.closesAt,
+        event: { eventId: `evt_${n}`, at, payload: { n } } as never,
+        shared: true,
+      },
     });
-    expect(await a.store.accept(event({ id: "evt_1", actions: [joinedBy(1)] }))).toEqual({ kind: "accepted" });
+    expect(await a.store.accept(event({ id: "evt_1", actions: [joinedBy(1)] }))).toEqual({
+      kind: "accepted",
+    });
     expect(await windowsOfB.close(first.runId, at + 500)).toBeGreaterThan(at + 500);
     expect(await windowsOfB.close(first.runId, at + 2000)).toBeUndefined();
-    expect(await a.store.accept(event({ id: "evt_2", actions: [joinedBy(2)] }))).toEqual({ kind: "closed" });
+    expect(await a.store.accept(event({ id: "evt_2", actions: [joinedBy(2)] }))).toEqual({
+      kind: "closed",
+    });
     expect(await b.store.get("event", "evt_2")).toBeUndefined();
     expect(await b.store.list("collected", first.runId)).toHaveLength(1);
-    expect(await windowsOfA.join({ ...joining, runId: newId("run", Date.now()) })).toMatchObject({ opened: true });
+    expect(await windowsOfA.join({ ...joining, runId: newId("run", Date.now()) })).toMatchObject({
+      opened: true,
+    });
   });
 
   it("lends no more than there is to gateways that ask at the same moment, and never the same twice", async () => {
@@ -89,7 +114,9 @@ describePostgres("what gateways spend and collect together", () => {
     const borrow = async ({ usage }: StoreHandle): Promise<void> => {
       for (let held = 0; ;) {
         const given = { ...noAmounts(), starts: held };
-        const [loan] = await usage.lend([ask({ starts: 20 }, { held: given, needed: { ...noAmounts(), starts: 1 } })]);
+        const [loan] = await usage.lend([
+          ask({ starts: 20 }, { held: given, needed: { ...noAmounts(), starts: 1 } }),
+        ]);
         if (!loan) continue;
         if (loan.lent.starts === 0) return;
         held++;
@@ -119,26 +146,44 @@ describePostgres("what gateways spend and collect together", () => {
     const one = { ...noAmounts(), starts: 1, places: 1 };
     const limits = { starts: 5, places: 5 };
     await a.usage.lend([ask(limits, { needed: one })]);
-    const left = async (): Promise<object | undefined> => (await b.usage.lend([ask(limits)]))[0]?.left;
+    const left = async (): Promise<object | undefined> =>
+      (await b.usage.lend([ask(limits)]))[0]?.left;
     expect(await left()).toEqual({ starts: 4, places: 4 });
     await begin(a, "run_1");
     expect(await left()).toEqual({ starts: 4, places: 4 });
     await a.store.commit((tx) =>
-      tx.update("run", "run_1", { status: "succeeded", endedAt: Date.now(), usage: { totalTokens: 7, costUsd: 0.25 } }),
+      tx.update("run", "run_1", {
+        status: "succeeded",
+        endedAt: Date.now(),
+        usage: { totalTokens: 7, costUsd: 0.25 },
+      }),
     );
     expect(await left()).toEqual({ starts: 4, places: 5 });
-    const counted = (await b.usage.count([{ scope: "shop", counters: ["mapping:shop"] }])).get("shop");
-    expect(counted).toMatchObject({ running: 0, waiting: 0, hour: [{ starts: 1 }], day: [{ tokens: 7, micros: 250_000 }] });
+    const counted = (await b.usage.count([{ scope: "shop", counters: ["mapping:shop"] }])).get(
+      "shop",
+    );
+    expect(counted).toMatchObject({
+      running: 0,
+      waiting: 0,
+      hour: [{ starts: 1 }],
+      day: [{ tokens: 7, micros: 250_000 }],
+    });
   });
 
   it("what a gateway has borrowed is everybody's again when it is gone", async () => {
     const [a, b] = [await open(), await open()];
     const all = { ...noAmounts(), places: 3 };
-    expect((await a.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent).toEqual({ places: 3 });
-    expect((await b.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent).toEqual({ places: 0 });
+    expect((await a.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent).toEqual({
+      places: 3,
+    });
+    expect((await b.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent).toEqual({
+      places: 0,
+    });
     await a.store.close();
     opened = opened.filter((handle) => handle !== a);
-    expect((await b.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent).toEqual({ places: 3 });
+    expect((await b.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent).toEqual({
+      places: 3,
+    });
   });
 
   describe("a gateway that is silent for longer than a lease", () => {
@@ -168,7 +213,11 @@ describePostgres("what gateways spend and collect together", () => {
         tx.add("job", job("run_1"));
       });
     const start = (handle: StoreHandle, held: Job | undefined): Promise<boolean> =>
-      handle.store.commit((tx) => tx.update("run", "run_1", { status: "running", attempts: 1, startedAt: Date.now() }), held);
+      handle.store.commit(
+        (tx) =>
+          tx.update("run", "run_1", { status: "running", attempts: 1, startedAt: Date.now() }),
+        held,
+      );
 
     it("has what it has borrowed until its jobs are freed: a start that it commits late is within the limit", async () => {
       const [a, b] = [await open(), await open()];
@@ -182,22 +231,26 @@ describePostgres("what gateways spend and collect together", () => {
       expect(await lend(b, all)).toBe(2);
     });
 
-    it("loses it with its jobs: what it starts late is refused then", { timeout: 60_000 }, async () => {
-      const [a, b] = [await open(), await open()];
-      await addJob(a);
-      const [held] = await a.queue.fetch("turn", 1);
-      expect(await lend(a, one)).toBe(1);
-      expect(await lend(b, noAmounts())).toBe(0);
-      // A gateway frees the jobs of others once it was connected for a lease itself.
-      await hush(a);
-      let lent = 2;
-      for (let n = 0; n < 300 && lent < 3; n++) {
-        lent = (await lend(b, all)) ?? lent;
-        await new Promise((done) => setTimeout(done, 100));
-      }
-      expect(lent).toBe(3);
-      expect(await start(a, held)).toBe(false);
-    });
+    it(
+      "loses it with its jobs: what it starts late is refused then",
+      { timeout: 60_000 },
+      async () => {
+        const [a, b] = [await open(), await open()];
+        await addJob(a);
+        const [held] = await a.queue.fetch("turn", 1);
+        expect(await lend(a, one)).toBe(1);
+        expect(await lend(b, noAmounts())).toBe(0);
+        // A gateway frees the jobs of others once it was connected for a lease itself.
+        await hush(a);
+        let lent = 2;
+        for (let n = 0; n < 300 && lent < 3; n++) {
+          lent = (await lend(b, all)) ?? lent;
+          await new Promise((done) => setTimeout(done, 100));
+        }
+        expect(lent).toBe(3);
+        expect(await start(a, held)).toBe(false);
+      },
+    );
 
     it("is heard of when it borrows, so that its jobs are freed only after it has used that, or given it back", async () => {
       const [a, b] = [await open(), await open()];
@@ -206,7 +259,10 @@ describePostgres("what gateways spend and collect together", () => {
         await silence(a, seconds);
         await a.usage.lend([ask({ places: 3 }, { held: one })]);
         const { rows } = await plainly((client) =>
-          client.query(`SELECT seen > now() - interval '1 second' AS heard FROM ${schema.name}.holders WHERE gateway = $1`, [a.cluster.id]),
+          client.query(
+            `SELECT seen > now() - interval '1 second' AS heard FROM ${schema.name}.holders WHERE gateway = $1`,
+            [a.cluster.id],
+          ),
         );
         expect(rows).toEqual([{ heard: true }]);
       }
@@ -217,7 +273,10 @@ describePostgres("what gateways spend and collect together", () => {
   it("a gateway spends what it has borrowed without asking, and its starts add up in one row of each counter and minute", async () => {
     const handle = await open();
     const lend = vi.spyOn(handle.usage, "lend");
-    const budgets = createBudgets({ runsPerHour: 1000 }, { settings: () => undefined, budgets: [], mappings: [{ id: "shop" }] });
+    const budgets = createBudgets(
+      { runsPerHour: 1000 },
+      { settings: () => undefined, budgets: [], mappings: [{ id: "shop" }] },
+    );
     const context = () => ({ budgets, agents: { default: { id: "main" } } });
     const admission = createAdmission({ ...handle, clock: systemClock, log: silent, context });
     for (let n = 0; n < 100; n++) {
@@ -229,7 +288,9 @@ describePostgres("what gateways spend and collect together", () => {
     }
     expect(lend.mock.calls.length).toBeLessThan(20);
     const { rows } = await plainly((client) =>
-      client.query(`SELECT count(*)::int AS n, sum(starts)::int AS starts FROM ${schema.name}.usage WHERE width = 60000`),
+      client.query(
+        `SELECT count(*)::int AS n, sum(starts)::int AS starts FROM ${schema.name}.usage WHERE width = 60000`,
+      ),
     );
     // Two counters, and a minute may end meanwhile.
     expect(rows[0]).toEqual({ n: expect.toSatisfy((n: number) => n <= 4) as number, starts: 200 });
@@ -254,7 +315,8 @@ describePostgres("what gateways spend and collect together", () => {
     };
     const lendAll = async (limits: Partial<Amounts>): Promise<void> => {
       const { usage } = await open();
-      for (let n = 0; n < 20; n++) await usage.lend([ask(limits, { needed: { ...noAmounts(), places: 1 } })]);
+      for (let n = 0; n < 20; n++)
+        await usage.lend([ask(limits, { needed: { ...noAmounts(), places: 1 } })]);
     };
     await open();
     const before = await countReads();
@@ -270,7 +332,9 @@ describePostgres("what gateways spend and collect together", () => {
     const shares: number[] = [];
     await b.usage.lend([ask({ tokens: 1000 })]);
     for (let held = 0; shares.length < 12;) {
-      const [loan] = await a.usage.lend([ask({ tokens: 1000 }, { held: { ...noAmounts(), tokens: held }, ahead })]);
+      const [loan] = await a.usage.lend([
+        ask({ tokens: 1000 }, { held: { ...noAmounts(), tokens: held }, ahead }),
+      ]);
       shares.push(loan?.lent.tokens ?? 0);
       held += loan?.lent.tokens ?? 0;
     }
@@ -287,7 +351,8 @@ describePostgres("what gateways spend and collect together", () => {
     await a.store.close();
     opened = opened.filter((handle) => handle !== a);
     await b.usage.tidy();
-    const count = async () => (await b.usage.count([{ scope: "hooks", counters: ["hooks"] }])).get("hooks");
+    const count = async () =>
+      (await b.usage.count([{ scope: "hooks", counters: ["hooks"] }])).get("hooks");
     expect(await count()).toMatchObject({ running: 1, waiting: 0 });
   });
 });

@@ -1,7 +1,14 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { type BudgetRow, type Budgets, compareBudgets, LINES, lowerBudgets, sumByRoot } from "./budgets.ts";
+import {
+  type BudgetRow,
+  type Budgets,
+  compareBudgets,
+  LINES,
+  lowerBudgets,
+  sumByRoot,
+} from "./budgets.ts";
 import { parseAll, ROOT } from "./code.ts";
 import { countWords, importedOnce, linesByFolder } from "./counts.ts";
 
@@ -12,15 +19,17 @@ it(
   "every budget is what there is",
   async () => {
     // With a problem it ends with 1, and prints the same.
-    const { stdout } = await promisify(execFile)("npm", ["run", "-s", "budgets", "--", "--json"], { cwd: ROOT }).catch(
-      (error: Error & { stdout: string }) => {
-        if (error.stdout === "") throw error;
-        return error;
-      },
-    );
+    const { stdout } = await promisify(execFile)("npm", ["run", "-s", "budgets", "--", "--json"], {
+      cwd: ROOT,
+    }).catch((error: Error & { stdout: string }) => {
+      if (error.stdout === "") throw error;
+      return error;
+    });
     const rows = JSON.parse(stdout) as BudgetRow[];
     expect(rows.length).toBeGreaterThan(80);
-    const problems = rows.filter(({ problem }) => problem !== undefined).map(({ group, name, problem }) => `${group}: ${name}: ${problem}`);
+    const problems = rows
+      .filter(({ problem }) => problem !== undefined)
+      .map(({ group, name, problem }) => `${group}: ${name}: ${problem}`);
     expect(problems.join("\n")).toBe("");
   },
   SCRIPT_MS,
@@ -28,7 +37,9 @@ it(
 
 describe("the comparison", () => {
   const counts = { [LINES]: { "src/agent": 100, "src/chat": 50 } };
-  const budgets = (entries: Budgets[string]): Budgets => ({ [LINES]: { "src/agent": 100, "src/chat": 50, ...entries } });
+  const budgets = (entries: Budgets[string]): Budgets => ({
+    [LINES]: { "src/agent": 100, "src/chat": 50, ...entries },
+  });
   const lower = "run `npm run budgets -- --lower`";
   const write = (entry: string): string => `write ${entry} into test/structure/budgets.json`;
 
@@ -37,33 +48,68 @@ describe("the comparison", () => {
     [
       "one line too many",
       budgets({ "src/agent": 99 }),
-      [`100, 1 over the budget of 99: take something out, or ${write('"src/agent": { "budget": 100, "reason": "…" }')}`],
+      [
+        `100, 1 over the budget of 99: take something out, or ${write('"src/agent": { "budget": 100, "reason": "…" }')}`,
+      ],
     ],
-    ["one line less", budgets({ "src/agent": 101 }), [`100, 1 less than the budget of 101: ${lower}`]],
+    [
+      "one line less",
+      budgets({ "src/agent": 101 }),
+      [`100, 1 less than the budget of 101: ${lower}`],
+    ],
     [
       "a folder without a budget",
       { [LINES]: { "src/agent": 100 } },
       [`50, and no budget: ${write('"src/chat": { "budget": 50, "reason": "…" }')}`],
     ],
-    ["a budget without a folder", budgets({ "src/gone": 7 }), [`a budget of 7, but nothing to count: ${lower}`]],
-    ["a budget without a group", { ...budgets({}), gone: { x: 1 } }, [`a budget of 1, but nothing to count: ${lower}`]],
-    ["raised with a reason", budgets({ "src/agent": { budget: 100, reason: "streams answers" } }), []],
-    ["raised without a reason", budgets({ "src/agent": { budget: 100 } as never }), ["100, raised without a reason: write why"]],
-    ["raised with an empty reason", budgets({ "src/agent": { budget: 100, reason: "" } }), ["100, raised without a reason: write why"]],
+    [
+      "a budget without a folder",
+      budgets({ "src/gone": 7 }),
+      [`a budget of 7, but nothing to count: ${lower}`],
+    ],
+    [
+      "a budget without a group",
+      { ...budgets({}), gone: { x: 1 } },
+      [`a budget of 1, but nothing to count: ${lower}`],
+    ],
+    [
+      "raised with a reason",
+      budgets({ "src/agent": { budget: 100, reason: "streams answers" } }),
+      [],
+    ],
+    [
+      "raised without a reason",
+      budgets({ "src/agent": { budget: 100 } as never }),
+      ["100, raised without a reason: write why"],
+    ],
+    [
+      "raised with an empty reason",
+      budgets({ "src/agent": { budget: 100, reason: "" } }),
+      ["100, raised without a reason: write why"],
+    ],
     [
       "raised with the reason of the message",
       budgets({ "src/agent": { budget: 100, reason: "…" } }),
       ["100, raised without a reason: write why"],
     ],
-    ["raised, and not enough", budgets({ "src/agent": { budget: 99, reason: "x" } }), [expect.stringContaining("1 over the budget of 99")]],
+    [
+      "raised, and not enough",
+      budgets({ "src/agent": { budget: 99, reason: "x" } }),
+      [expect.stringContaining("1 over the budget of 99")],
+    ],
   ])("%s", (_name, given, problems) => {
     expect(compareBudgets(given, counts).flatMap(({ problem }) => problem ?? [])).toEqual(problems);
   });
 
   it("lowers what is less, drops what is gone, and raises and adds nothing", () => {
-    const given = { [LINES]: { "src/agent": 99, "src/chat": { budget: 60, reason: "streams" }, "src/gone": 7 }, gone: { x: 1 } };
+    const given = {
+      [LINES]: { "src/agent": 99, "src/chat": { budget: 60, reason: "streams" }, "src/gone": 7 },
+      gone: { x: 1 },
+    };
     const more = { [LINES]: { ...counts[LINES], "src/new": 1 } };
-    expect(lowerBudgets(given, more)).toEqual({ [LINES]: { "src/agent": 99, "src/chat": { budget: 50, reason: "streams" } } });
+    expect(lowerBudgets(given, more)).toEqual({
+      [LINES]: { "src/agent": 99, "src/chat": { budget: 50, reason: "streams" } },
+    });
     expect(lowerBudgets({}, counts)).toEqual(counts);
   });
 });
@@ -91,7 +137,8 @@ describe("the counts", () => {
   });
 
   it("words have a letter, and are not in a table of budgets", () => {
-    const table = "<!-- lines: from `test/structure/budgets.json`, by x -->\n\n| src | 1 |\n\n<!-- end of lines -->";
+    const table =
+      "<!-- lines: from `test/structure/budgets.json`, by x -->\n\n| src | 1 |\n\n<!-- end of lines -->";
     expect(countWords(`# One two\n\n| --- | 300 |\n\n${table}\n\nthree`)).toBe(3);
   });
 });

@@ -15,7 +15,8 @@ export const LINES = "lines of code";
 /** The group of the files that a request executes. */
 export const EXECUTED = "executed files";
 
-export const readBudgets = (): Budgets => (existsSync(BUDGETS_FILE) ? (JSON.parse(readFileSync(BUDGETS_FILE, "utf8")) as Budgets) : {});
+export const readBudgets = (): Budgets =>
+  existsSync(BUDGETS_FILE) ? (JSON.parse(readFileSync(BUDGETS_FILE, "utf8")) as Budgets) : {};
 
 const getNumber = (budget: Budget): number => (typeof budget === "number" ? budget : budget.budget);
 
@@ -24,7 +25,9 @@ export const toNumbers = (budgets: Budgets): Counts =>
   Object.fromEntries(
     Object.entries(budgets).map(([group, entries]) => [
       group,
-      Object.fromEntries(Object.entries(entries).map(([name, budget]) => [name, getNumber(budget)])),
+      Object.fromEntries(
+        Object.entries(entries).map(([name, budget]) => [name, getNumber(budget)]),
+      ),
     ]),
   );
 
@@ -39,15 +42,23 @@ export interface BudgetRow {
   problem?: string;
 }
 
-function findProblem(name: string, entry: Budget | undefined, actual: number | undefined): string | undefined {
+function findProblem(
+  name: string,
+  entry: Budget | undefined,
+  actual: number | undefined,
+): string | undefined {
   const raise = `write "${name}": { "budget": ${actual}, "reason": "…" } into test/structure/budgets.json`;
   if (entry === undefined) return `${actual}, and no budget: ${raise}`;
   const budget = getNumber(entry);
-  if (actual === undefined) return `a budget of ${budget}, but nothing to count: run \`npm run budgets -- --lower\``;
-  if (actual > budget) return `${actual}, ${actual - budget} over the budget of ${budget}: take something out, or ${raise}`;
-  if (actual < budget) return `${actual}, ${budget - actual} less than the budget of ${budget}: run \`npm run budgets -- --lower\``;
+  if (actual === undefined)
+    return `a budget of ${budget}, but nothing to count: run \`npm run budgets -- --lower\``;
+  if (actual > budget)
+    return `${actual}, ${actual - budget} over the budget of ${budget}: take something out, or ${raise}`;
+  if (actual < budget)
+    return `${actual}, ${budget - actual} less than the budget of ${budget}: run \`npm run budgets -- --lower\``;
   // The reason that a message proposes is a placeholder, without a letter.
-  if (typeof entry === "object" && !/\p{L}/u.test(entry.reason ?? "")) return `${actual}, raised without a reason: write why`;
+  if (typeof entry === "object" && !/\p{L}/u.test(entry.reason ?? ""))
+    return `${actual}, raised without a reason: write why`;
   return undefined;
 }
 
@@ -56,17 +67,19 @@ export function compareBudgets(budgets: Budgets, counts: Counts): BudgetRow[] {
   const groups = [...new Set([...Object.keys(counts), ...Object.keys(budgets)])];
   return groups.flatMap((group) => {
     const [entries = {}, counted = {}] = [budgets[group], counts[group]];
-    return [...new Set([...Object.keys(entries), ...Object.keys(counted)])].toSorted().map((name) => {
-      const [entry, actual] = [entries[name], counted[name]];
-      const problem = findProblem(name, entry, actual);
-      return {
-        group,
-        name,
-        ...(entry !== undefined && { budget: getNumber(entry) }),
-        ...(actual !== undefined && { actual }),
-        ...(problem !== undefined && { problem }),
-      };
-    });
+    return [...new Set([...Object.keys(entries), ...Object.keys(counted)])]
+      .toSorted()
+      .map((name) => {
+        const [entry, actual] = [entries[name], counted[name]];
+        const problem = findProblem(name, entry, actual);
+        return {
+          group,
+          name,
+          ...(entry !== undefined && { budget: getNumber(entry) }),
+          ...(actual !== undefined && { actual }),
+          ...(problem !== undefined && { problem }),
+        };
+      });
   });
 }
 
@@ -74,7 +87,11 @@ export function compareBudgets(budgets: Budgets, counts: Counts): BudgetRow[] {
 export function lowerBudgets(budgets: Budgets, counts: Counts): Budgets {
   if (Object.keys(budgets).length === 0) return counts;
   const lower = (entry: Budget, actual: number): Budget =>
-    actual >= getNumber(entry) ? entry : typeof entry === "number" ? actual : { ...entry, budget: actual };
+    actual >= getNumber(entry)
+      ? entry
+      : typeof entry === "number"
+        ? actual
+        : { ...entry, budget: actual };
   return Object.fromEntries(
     Object.entries(budgets).flatMap(([group, entries]) => {
       const kept = Object.entries(entries).flatMap(([name, entry]) => {

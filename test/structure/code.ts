@@ -22,7 +22,8 @@ export interface Finding {
 }
 
 /** Whether a file is part of the program and not of its tests and tools. */
-export const isProduct = ({ path }: CodeFile): boolean => ["src/", "plugins/", "console/"].some((folder) => path.startsWith(folder));
+export const isProduct = ({ path }: CodeFile): boolean =>
+  ["src/", "plugins/", "console/"].some((folder) => path.startsWith(folder));
 
 /** Parses the text of a file. Throws if it has a syntax error. */
 export function parseCode(path: string, text: string): CodeFile {
@@ -32,13 +33,17 @@ export function parseCode(path: string, text: string): CodeFile {
 }
 
 /** Parses files that exist only in a test: text by path. */
-export const parseAll = (texts: Record<string, string>): CodeFile[] => Object.entries(texts).map(([path, text]) => parseCode(path, text));
+export const parseAll = (texts: Record<string, string>): CodeFile[] =>
+  Object.entries(texts).map(([path, text]) => parseCode(path, text));
 
 /** Reads the code of folders: TypeScript and JavaScript, without type declarations and without `node_modules`. */
 export function readCode(folders: readonly string[], root: string = ROOT): CodeFile[] {
   return folders.flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && EXTENSIONS.has(extname(entry.name)) && !entry.name.endsWith(".d.ts"))
+      .filter(
+        (entry) =>
+          entry.isFile() && EXTENSIONS.has(extname(entry.name)) && !entry.name.endsWith(".d.ts"),
+      )
       .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
       .filter((path) => !path.includes("node_modules/"))
       .toSorted()
@@ -47,7 +52,11 @@ export function readCode(folders: readonly string[], root: string = ROOT): CodeF
 }
 
 /** Visits a node and all nodes below it, parents first. */
-export function walk(node: Node, visit: (node: Node, parent: Node | undefined) => void, parent?: Node): void {
+export function walk(
+  node: Node,
+  visit: (node: Node, parent: Node | undefined) => void,
+  parent?: Node,
+): void {
   visit(node, parent);
   for (const key of visitorKeys[node.type] ?? []) {
     const below = (node as unknown as Record<string, Node | (Node | null)[] | null>)[key];
@@ -65,7 +74,9 @@ export function withoutComments({ text, comments }: CodeFile): string {
   let code = "";
   let end = 0;
   for (const comment of comments) {
-    code += text.slice(end, comment.start) + text.slice(comment.start, comment.end).replaceAll(/[^\n]/g, " ");
+    code +=
+      text.slice(end, comment.start) +
+      text.slice(comment.start, comment.end).replaceAll(/[^\n]/g, " ");
     end = comment.end;
   }
   return code + text.slice(end);
@@ -90,7 +101,8 @@ const isTypeOnly = (kind: string | undefined, specifiers: readonly object[]): bo
   (specifiers.length > 0 &&
     specifiers.every(
       (specifier) =>
-        ("importKind" in specifier && specifier.importKind === "type") || ("exportKind" in specifier && specifier.exportKind === "type"),
+        ("importKind" in specifier && specifier.importKind === "type") ||
+        ("exportKind" in specifier && specifier.exportKind === "type"),
     ));
 
 /** What a file imports: statements, re-exports, `import()`, and `import("…")` in types. */
@@ -99,12 +111,16 @@ export function getImports({ path, program }: CodeFile): Import[] {
   const add = (source: Node | null, typeOnly: boolean): void => {
     if (source?.type !== "Literal" || typeof source.value !== "string") return;
     const specifier = source.value;
-    const target = specifier.startsWith(".") ? posix.join(posix.dirname(path), specifier) : undefined;
+    const target = specifier.startsWith(".")
+      ? posix.join(posix.dirname(path), specifier)
+      : undefined;
     found.push({ specifier, target, typeOnly });
   };
   walk(program, (node) => {
-    if (node.type === "ImportDeclaration") add(node.source, isTypeOnly(node.importKind, node.specifiers));
-    else if (node.type === "ExportNamedDeclaration") add(node.source, isTypeOnly(node.exportKind, node.specifiers));
+    if (node.type === "ImportDeclaration")
+      add(node.source, isTypeOnly(node.importKind, node.specifiers));
+    else if (node.type === "ExportNamedDeclaration")
+      add(node.source, isTypeOnly(node.exportKind, node.specifiers));
     else if (node.type === "ExportAllDeclaration") add(node.source, node.exportKind === "type");
     else if (node.type === "ImportExpression") add(node.source, false);
     else if (node.type === "TSImportType") add(node.source, true);

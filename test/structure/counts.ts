@@ -24,8 +24,11 @@ export const getFolder = (path: string): string =>
 /** The lines of code by folder, without blank lines and comments. */
 export function linesByFolder(files: readonly CodeFile[]): Record<string, number> {
   const folders: Record<string, number> = {};
-  for (const file of files) folders[getFolder(file.path)] = (folders[getFolder(file.path)] ?? 0) + countLines(file);
-  return Object.fromEntries(Object.entries(folders).toSorted(([one], [other]) => (one < other ? -1 : 1)));
+  for (const file of files)
+    folders[getFolder(file.path)] = (folders[getFolder(file.path)] ?? 0) + countLines(file);
+  return Object.fromEntries(
+    Object.entries(folders).toSorted(([one], [other]) => (one < other ? -1 : 1)),
+  );
 }
 
 /** The files that exactly one other file imports, types included. */
@@ -38,16 +41,30 @@ export function importedOnce(files: readonly CodeFile[]): string[] {
 
 /** How many words a page has. Its tables of budgets do not count, so that they may be made from the count. */
 export const countWords = (page: string): number =>
-  (page.replaceAll(/^<!-- .*budgets\.json.* -->$[^]*?^<!-- end of .* -->$/gm, "").match(/\S*\p{L}\S*/gu) ?? []).length;
+  (
+    page
+      .replaceAll(/^<!-- .*budgets\.json.* -->$[^]*?^<!-- end of .* -->$/gm, "")
+      .match(/\S*\p{L}\S*/gu) ?? []
+  ).length;
 
-const withSubcommands = (command: Command): Command[] => [command, ...command.commands.flatMap(withSubcommands)];
+const withSubcommands = (command: Command): Command[] => [
+  command,
+  ...command.commands.flatMap(withSubcommands),
+];
 
 /** The files that each request executes, counted in a process of its own. */
 async function executedFiles(): Promise<Record<string, number>> {
-  const args = ["--conditions=rouse-source", "--disable-warning=ExperimentalWarning", join(ROOT, "scripts/explain.ts"), "--json"];
+  const args = [
+    "--conditions=rouse-source",
+    "--disable-warning=ExperimentalWarning",
+    join(ROOT, "scripts/explain.ts"),
+    "--json",
+  ];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   const requests = JSON.parse(stdout) as Record<string, Record<string, number>>;
-  return Object.fromEntries(Object.entries(requests).map(([name, files]) => [name, Object.keys(files).length]));
+  return Object.fromEntries(
+    Object.entries(requests).map(([name, files]) => [name, Object.keys(files).length]),
+  );
 }
 
 /** Counts everything. */
@@ -57,14 +74,19 @@ export async function countAll(): Promise<Counts> {
   const product = files.filter(isProduct);
   const plugins = await Promise.all(listPlugins().map(importPlugin));
   const commands = withSubcommands(await describeCommands(processIo()));
-  const pages = globSync("docs/**/*.md", { cwd: ROOT }).map((page) => readFileSync(join(ROOT, page), "utf8"));
+  const pages = globSync("docs/**/*.md", { cwd: ROOT }).map((page) =>
+    readFileSync(join(ROOT, page), "utf8"),
+  );
   return {
     totals: {
       "commands of the CLI": commands.length,
       "exported names": product.reduce((sum, file) => sum + declaredExports(file).size, 0),
       "files that only one other file imports": importedOnce(product).length,
       "keys of the config": describeOptions(configSchema).length,
-      "keys of the config, of plugins": plugins.reduce((sum, { config }) => sum + (config ? describeOptions(config).length : 0), 0),
+      "keys of the config, of plugins": plugins.reduce(
+        (sum, { config }) => sum + (config ? describeOptions(config).length : 0),
+        0,
+      ),
       "options of the CLI": commands.reduce((sum, { options }) => sum + options.length, 0),
       "words in docs": pages.reduce((sum, page) => sum + countWords(page), 0),
     },

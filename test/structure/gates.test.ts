@@ -12,8 +12,10 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
   "imports go one way, types included": {
     files: {
       "src/core/ids.ts": 'import { open } from "../store/open.ts"; import { a } from "./log.ts";',
-      "src/store/open.ts": 'import type { Id } from "../core/ids.ts"; import { type Run } from "../runs/types.ts";',
-      "src/store/copy.js": 'export { x } from "../http/app.ts"; const y = await import("../cli/main.ts"); export * from "../core/ids.ts";',
+      "src/store/open.ts":
+        'import type { Id } from "../core/ids.ts"; import { type Run } from "../runs/types.ts";',
+      "src/store/copy.js":
+        'export { x } from "../http/app.ts"; const y = await import("../cli/main.ts"); export * from "../core/ids.ts";',
       "src/store/page.tsx": 'type Turn = import("../agent/types.ts").Turn;',
     },
     found: {
@@ -38,14 +40,16 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
   },
   "no folder of src imports itself over others, types included": {
     files: {
-      "src/chat/turn.ts": 'import { run } from "../runs/run.ts"; import { id } from "../core/ids.ts";',
+      "src/chat/turn.ts":
+        'import { run } from "../runs/run.ts"; import { id } from "../core/ids.ts";',
       "src/runs/types.ts": 'import type { Chat } from "../chat/types.ts";',
     },
     found: { "src/chat": ["imports src/runs"], "src/runs": ["imports src/chat"] },
   },
   "http imports no store": {
     files: {
-      "src/http/admin/events.ts": 'import type { Store } from "../../store/types.ts"; import { read } from "../../intake/read.ts";',
+      "src/http/admin/events.ts":
+        'import type { Store } from "../../store/types.ts"; import { read } from "../../intake/read.ts";',
       "src/intake/read.ts": 'import type { Store } from "../store/types.ts";',
     },
     found: { "src/http/admin/events.ts": ["imports src/store/types.ts"] },
@@ -54,7 +58,8 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
     files: {
       "src/intake/a.ts":
         'import type { Context } from "hono"; import type { App } from "../http/app.ts"; const text = "Response"; // Request',
-      "src/intake/b.ts": "export const deny = (): Response => make({ status: 401 }); const size = 401;",
+      "src/intake/b.ts":
+        "export const deny = (): Response => make({ status: 401 }); const size = 401;",
       "src/mapping/c.ts": "export const ok = new Response();",
     },
     found: {
@@ -64,9 +69,12 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
   },
   "plugins and transforms import what is published, packages and their own folder": {
     files: {
-      "plugins/acme/index.ts": 'import "#plugin"; import "#internal"; import "zod"; import "./send.ts"; import "../../src/core/ids.ts";',
-      "plugins/acme/deep/a.ts": 'import type { Send } from "../send.ts"; import type { B } from "../../beta/b.ts";',
-      "transforms/x.ts": 'import type { Transform } from "#transform"; import "../plugins/acme/send.ts";',
+      "plugins/acme/index.ts":
+        'import "#plugin"; import "#internal"; import "zod"; import "./send.ts"; import "../../src/core/ids.ts";',
+      "plugins/acme/deep/a.ts":
+        'import type { Send } from "../send.ts"; import type { B } from "../../beta/b.ts";',
+      "transforms/x.ts":
+        'import type { Transform } from "#transform"; import "../plugins/acme/send.ts";',
     },
     found: {
       "plugins/acme/deep/a.ts": ["imports ../../beta/b.ts"],
@@ -76,8 +84,10 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
   },
   "an exported name is declared once": {
     files: {
-      "src/a/types.ts": "export interface Passage { x: number } export const [one, { two: renamed }] = f(); const local = 1;",
-      "src/b/types.ts": 'export type Passage = string; export { one } from "../a/types.ts"; const local = 2; export { local as renamed };',
+      "src/a/types.ts":
+        "export interface Passage { x: number } export const [one, { two: renamed }] = f(); const local = 1;",
+      "src/b/types.ts":
+        'export type Passage = string; export { one } from "../a/types.ts"; const local = 2; export { local as renamed };',
       "plugins/acme/send.ts": "export function createChannel() {} export const VENDOR = 1;",
       "plugins/beta/send.ts": "export function createChannel() {}",
       "plugins/beta/receive.ts": "export const createChannel = 1; export class Passage {}",
@@ -112,7 +122,8 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
     files: {
       "console/src/pages/runs/index.tsx":
         'import type { RunView } from "../../../../src/admin/views.ts"; import { Table } from "../../ui/table.tsx"; import { h } from "preact";',
-      "console/src/api.ts": 'import { RouseError } from "../../src/core/errors.ts"; const page = await import("../../src/admin/usage.ts");',
+      "console/src/api.ts":
+        'import { RouseError } from "../../src/core/errors.ts"; const page = await import("../../src/admin/usage.ts");',
     },
     found: { "console/src/api.ts": ["imports src/admin/usage.ts", "imports src/core/errors.ts"] },
   },
@@ -125,28 +136,38 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
     found: { "src/a/types.ts": ["deep", "no-one", "nobody"] },
   },
   "nothing in src names a plugin or a sender": {
-    files: { "src/core/a.ts": "// as GitHub does\nconst telegrams = 1;", "plugins/slack/send.ts": 'export const name = "slack";' },
+    files: {
+      "src/core/a.ts": "// as GitHub does\nconst telegrams = 1;",
+      "plugins/slack/send.ts": 'export const name = "slack";',
+    },
     found: { "src/core/a.ts": ["names GitHub"] },
   },
   "bodies of requests are read by one reader": {
     files: {
-      "src/http/a.ts": 'await context.req.json(); incoming.on("data", f); request.headers.get("x"); // request.text()',
+      "src/http/a.ts":
+        'await context.req.json(); incoming.on("data", f); request.headers.get("x"); // request.text()',
       "src/core/body.ts": "await request.text();",
     },
     found: { "src/http/a.ts": ["incoming.on", "req.json"] },
   },
   "the process, its clock and its network stay outside": {
     files: {
-      "src/a.ts": 'import { env } from "node:process"; const now = Date.now(); const at = new Date(0), started = new Date();',
+      "src/a.ts":
+        'import { env } from "node:process"; const now = Date.now(); const at = new Date(0), started = new Date();',
       "src/b.ts":
         'const text = "process.env"; export const get = (url) => fetch(url); const f = globalThis.fetch; type F = typeof globalThis.fetch;',
-      "src/c.ts": "export const get = ({ fetch, process }) => fetch(process.pid, job.process.kill()); interface A { fetch: typeof fetch }",
+      "src/c.ts":
+        "export const get = ({ fetch, process }) => fetch(process.pid, job.process.kill()); interface A { fetch: typeof fetch }",
       "src/d.ts": "const options = { fetch };",
       "src/e.ts": "class Files { fetch() {} } files.fetch(); const calls = { fetch: 1 };",
       "src/cli/main.ts": "process.exit(Date.now());",
       "console/src/api.ts": "await fetch(String(Date.now()));",
     },
-    found: { "src/a.ts": ["Date.now", "new Date()", "node:process"], "src/b.ts": ["fetch", "globalThis.fetch"], "src/d.ts": ["fetch"] },
+    found: {
+      "src/a.ts": ["Date.now", "new Date()", "node:process"],
+      "src/b.ts": ["fetch", "globalThis.fetch"],
+      "src/d.ts": ["fetch"],
+    },
   },
   "no escape hatches from the type checker": {
     files: { "src/a.ts": 'const a = b as any; // @ts-ignore\nconst text = "@ts-nocheck as any";' },

@@ -14,8 +14,10 @@ export const GATES: Record<string, Gate> = {
   "no folder of src imports itself over others, types included": imports.noFolderCycles,
   "http imports no store": imports.httpImportsNoStore,
   "the intake knows no HTTP": imports.intakeKnowsNoHttp,
-  "plugins and transforms import what is published, packages and their own folder": imports.pluginsImportWhatIsPublished,
-  "the console imports its own files, packages, and types of the gateway": imports.consoleImportsTypes,
+  "plugins and transforms import what is published, packages and their own folder":
+    imports.pluginsImportWhatIsPublished,
+  "the console imports its own files, packages, and types of the gateway":
+    imports.consoleImportsTypes,
   "an exported name is declared once": names.exportsDoNotCollide,
   "members of types are used": names.membersAreUsed,
   "nothing in src names a plugin or a sender": habits.sourceNamesNoVendor,
@@ -36,9 +38,12 @@ export function findViolations(gate: Gate, files: readonly CodeFile[]): Violatio
   );
 }
 
-export const countViolations = (violations: Violations = {}): number => Object.values(violations).flat().length;
+export const countViolations = (violations: Violations = {}): number =>
+  Object.values(violations).flat().length;
 
 export const KNOWN_FILE = join(import.meta.dirname, "known.json");
 /** The violations that are still there, by gate. */
-export const readKnown = (): Record<string, Violations> => JSON.parse(readFileSync(KNOWN_FILE, "utf8")) as Record<string, Violations>;
-export const readProject = (): CodeFile[] => readCode(["src", "plugins", "console", "transforms", "scripts", "bench", "test"]);
+export const readKnown = (): Record<string, Violations> =>
+  JSON.parse(readFileSync(KNOWN_FILE, "utf8")) as Record<string, Violations>;
+export const readProject = (): CodeFile[] =>
+  readCode(["src", "plugins", "console", "transforms", "scripts", "bench", "test"]);

@@ -4,12 +4,28 @@ import { join } from "node:path";
 import type { Node } from "oxc-parser";
 import { type CodeFile, type Finding, isProduct, ROOT, walk } from "./code.ts";
 
-const vendors = (JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as { id: string; providers?: string[] }[])
+const vendors = (
+  JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as {
+    id: string;
+    providers?: string[];
+  }[]
+)
   .filter(({ id, providers }) => id !== "console" && id !== "signal" && providers === undefined)
   .map((entry) => entry.id);
 /** Vendors of models. OpenAI alone is named, for the format of its API. */
 const models = ["anthropic", "claude", "google", "gemini"];
-const senders = ["github", "gitlab", "gmail", "stripe", "shopify", "svix", "twilio", "zoom", "notion", "bluebubbles"];
+const senders = [
+  "github",
+  "gitlab",
+  "gmail",
+  "stripe",
+  "shopify",
+  "svix",
+  "twilio",
+  "zoom",
+  "notion",
+  "bluebubbles",
+];
 
 /** Nothing in src names a plugin or a sender, in comments neither. A protocol in the example of a message is no name. */
 export function sourceNamesNoVendor(files: readonly CodeFile[]): Finding[] {
@@ -17,15 +33,21 @@ export function sourceNamesNoVendor(files: readonly CodeFile[]): Finding[] {
   return files
     .filter((file) => file.path.startsWith("src/"))
     .flatMap((file) =>
-      (file.text.replaceAll("postgres://", "").match(names) ?? []).map((name) => ({ file: file.path, what: `names ${name}` })),
+      (file.text.replaceAll("postgres://", "").match(names) ?? []).map((name) => ({
+        file: file.path,
+        what: `names ${name}`,
+      })),
     );
 }
 
 export function typesAreChecked(files: readonly CodeFile[]): Finding[] {
   return files.filter(isProduct).flatMap((file) => {
-    const what = file.comments.flatMap(({ value }) => value.match(/@ts-(?:ignore|expect-error|nocheck)/) ?? []);
+    const what = file.comments.flatMap(
+      ({ value }) => value.match(/@ts-(?:ignore|expect-error|nocheck)/) ?? [],
+    );
     walk(file.program, (node) => {
-      if (node.type === "TSAsExpression" && node.typeAnnotation.type === "TSAnyKeyword") what.push("as any");
+      if (node.type === "TSAsExpression" && node.typeAnnotation.type === "TSAnyKeyword")
+        what.push("as any");
     });
     return what.map((entry) => ({ file: file.path, what: entry }));
   });
@@ -36,11 +58,13 @@ function memberText(node: Node): string | undefined {
   if (node.type !== "MemberExpression" || node.property.type !== "Identifier") return undefined;
   const { object } = node;
   if (object.type === "Identifier") return `${object.name}.${node.property.name}`;
-  if (object.type === "MemberExpression" && object.property.type === "Identifier") return `${object.property.name}.${node.property.name}`;
+  if (object.type === "MemberExpression" && object.property.type === "Identifier")
+    return `${object.property.name}.${node.property.name}`;
   return undefined;
 }
 
-const READS_BODY = /^(?:req|request|raw)\.(?:text|json|formData|arrayBuffer|blob|bytes|parseBody|body)$|^incoming\.on$/;
+const READS_BODY =
+  /^(?:req|request|raw)\.(?:text|json|formData|arrayBuffer|blob|bytes|parseBody|body)$|^incoming\.on$/;
 /** The reader, what hands it a request's body, and files in which `request` is a stored one or one to a model. */
 const BODY_READERS = [
   "core/body",
@@ -56,7 +80,9 @@ const BODY_READERS = [
 /** Bodies of requests are read by one reader, with its limits and its clock. */
 export function bodiesHaveOneReader(files: readonly CodeFile[]): Finding[] {
   return files
-    .filter((file) => isProduct(file) && file.path.endsWith(".ts") && !BODY_READERS.includes(file.path))
+    .filter(
+      (file) => isProduct(file) && file.path.endsWith(".ts") && !BODY_READERS.includes(file.path),
+    )
     .flatMap((file) => {
       const what: string[] = [];
       walk(file.program, (node) => {
@@ -67,7 +93,8 @@ export function bodiesHaveOneReader(files: readonly CodeFile[]): Finding[] {
     });
 }
 
-const OF_PROCESS = /^process\.(?:env|on|once|off|exit|exitCode|stdout|stderr|stdin|kill|cwd|chdir|argv)$|^Date\.now$|^globalThis\.fetch$/;
+const OF_PROCESS =
+  /^process\.(?:env|on|once|off|exit|exitCode|stdout|stderr|stdin|kill|cwd|chdir|argv)$|^Date\.now$|^globalThis\.fetch$/;
 const MAY_USE_PROCESS = [
   "src/cli/",
   // Runs in tests alone.
@@ -92,11 +119,17 @@ function takenFromProcess(node: Node, parent: Node | undefined): string | undefi
       return text !== undefined && OF_PROCESS.test(text) ? text : undefined;
     }
     case "Literal":
-      return node.value === "node:process" && parent?.type === "ImportDeclaration" ? node.value : undefined;
+      return node.value === "node:process" && parent?.type === "ImportDeclaration"
+        ? node.value
+        : undefined;
     case "Identifier":
       return node.name === "systemClock" ? node.name : undefined;
     case "NewExpression":
-      return node.callee.type === "Identifier" && node.callee.name === "Date" && node.arguments.length === 0 ? "new Date()" : undefined;
+      return node.callee.type === "Identifier" &&
+        node.callee.name === "Date" &&
+        node.arguments.length === 0
+        ? "new Date()"
+        : undefined;
     default:
       return undefined;
   }
@@ -106,7 +139,8 @@ const isFetch = (node: Node): boolean => node.type === "Identifier" && node.name
 
 /** Whether a pattern or a parameter introduces a `fetch` of its own. */
 const bindsFetch = (node: Node): boolean =>
-  (node.type === "ObjectPattern" && node.properties.some((entry) => entry.type === "Property" && isFetch(entry.value))) ||
+  (node.type === "ObjectPattern" &&
+    node.properties.some((entry) => entry.type === "Property" && isFetch(entry.value))) ||
   ("params" in node && Array.isArray(node.params) && (node.params as Node[]).some(isFetch));
 
 /** Whether a node stands for the value of the name `fetch`: it is no type, no key of a member and no member of a type. */
@@ -120,7 +154,9 @@ const readsFetch = (node: Node, parent: Node | undefined): boolean =>
 /** The process, its clock and its network are used by the command line and the library's defaults alone. */
 export function processStaysOutside(files: readonly CodeFile[]): Finding[] {
   return files
-    .filter((file) => isProduct(file) && !MAY_USE_PROCESS.some((name) => file.path.startsWith(name)))
+    .filter(
+      (file) => isProduct(file) && !MAY_USE_PROCESS.some((name) => file.path.startsWith(name)),
+    )
     .flatMap((file) => {
       const what: string[] = [];
       let isOwn = false;

@@ -64,7 +64,18 @@ const LAYERS: Record<string, string[]> = {
     "config",
     "core",
   ],
-  workbench: ["admin", "approvals", "intake", "mapping", "runs", "limits", "agent", "store", "config", "core"],
+  workbench: [
+    "admin",
+    "approvals",
+    "intake",
+    "mapping",
+    "runs",
+    "limits",
+    "agent",
+    "store",
+    "config",
+    "core",
+  ],
   admin: [
     "approvals",
     "people",
@@ -118,7 +129,18 @@ const LAYERS: Record<string, string[]> = {
   memory: ["approvals", "agent", "knowledge", "sessions", "contract", "store", "core"],
   approvals: ["agent", "delivery", "store", "config", "core"],
   limits: ["sessions", "store", "config", "core"],
-  chat: ["telemetry", "approvals", "runs", "memory", "agent", "knowledge", "sessions", "store", "config", "core"],
+  chat: [
+    "telemetry",
+    "approvals",
+    "runs",
+    "memory",
+    "agent",
+    "knowledge",
+    "sessions",
+    "store",
+    "config",
+    "core",
+  ],
   plugin: ["channel-kit", "delivery", "contract", "store", "config", "core"],
   delivery: ["telemetry", "contract", "queue", "store", "config", "core"],
   agent: ["telemetry", "knowledge", "contract", "store", "config", "core"],
@@ -133,7 +155,9 @@ const LAYERS: Record<string, string[]> = {
   core: [],
 };
 
-const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { exports: Record<string, unknown> };
+const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+  exports: Record<string, unknown>;
+};
 
 const isIn = (folder: string) => (file: CodeFile) => file.path.startsWith(`${folder}/`);
 /** The folder of src that a path is in, or the file if it is in none. */
@@ -144,7 +168,10 @@ export const importGraph = (files: readonly CodeFile[]): Map<string, string[]> =
   new Map(files.map((file) => [file.path, getImports(file).flatMap(({ target }) => target ?? [])]));
 
 /** The nodes that can be reached from a node over at least one edge. */
-export function reachable(graph: ReadonlyMap<string, readonly string[]>, from: string): Set<string> {
+export function reachable(
+  graph: ReadonlyMap<string, readonly string[]>,
+  from: string,
+): Set<string> {
   const seen = new Set<string>();
   const open = [...(graph.get(from) ?? [])];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -168,19 +195,27 @@ export function importsGoOneWay(files: readonly CodeFile[]): Finding[] {
   return files.filter(isIn("src")).flatMap((file) => {
     const part = getPart(file.path);
     return getImports(file).flatMap(({ target, typeOnly }) => {
-      if (target === undefined || getPart(target) === part || LAYERS[part]?.includes(getPart(target))) return [];
+      if (
+        target === undefined ||
+        getPart(target) === part ||
+        LAYERS[part]?.includes(getPart(target))
+      )
+        return [];
       return [{ file: file.path, what: `imports ${typeOnly ? "types of " : ""}${target}` }];
     });
   });
 }
 
-export const noFileCycles = (files: readonly CodeFile[]): Finding[] => cyclicEdges(importGraph(files.filter(isProduct)));
+export const noFileCycles = (files: readonly CodeFile[]): Finding[] =>
+  cyclicEdges(importGraph(files.filter(isProduct)));
 
 export function noFolderCycles(files: readonly CodeFile[]): Finding[] {
   const folders = new Map<string, string[]>();
   for (const [file, targets] of importGraph(files.filter(isIn("src")))) {
     const folder = `src/${getPart(file)}`;
-    const others = targets.map((target) => `src/${getPart(target)}`).filter((other) => other !== folder);
+    const others = targets
+      .map((target) => `src/${getPart(target)}`)
+      .filter((other) => other !== folder);
     folders.set(folder, [...(folders.get(folder) ?? []), ...others]);
   }
   return cyclicEdges(folders);
@@ -197,7 +232,10 @@ export const httpImportsNoStore = (files: readonly CodeFile[]): Finding[] =>
 export const consoleImportsTypes = (files: readonly CodeFile[]): Finding[] =>
   files.filter(isIn("console")).flatMap((file) =>
     getImports(file)
-      .filter(({ target, typeOnly }) => target !== undefined && !target.startsWith("console/") && !typeOnly)
+      .filter(
+        ({ target, typeOnly }) =>
+          target !== undefined && !target.startsWith("console/") && !typeOnly,
+      )
       .map(({ target }) => ({ file: file.path, what: `imports ${target}` })),
   );
 
@@ -209,8 +247,14 @@ export function intakeKnowsNoHttp(files: readonly CodeFile[]): Finding[] {
       .filter((name) => /^(?:src\/http\/|@?hono\b|node:https?$)/.test(name))
       .map((name) => `imports ${name}`);
     walk(file.program, (node) => {
-      if (node.type === "Identifier" && ["Request", "Response", "Headers"].includes(node.name)) what.push(`uses ${node.name}`);
-      if (node.type === "Literal" && typeof node.value === "number" && node.value >= 100 && node.value <= 599) {
+      if (node.type === "Identifier" && ["Request", "Response", "Headers"].includes(node.name))
+        what.push(`uses ${node.name}`);
+      if (
+        node.type === "Literal" &&
+        typeof node.value === "number" &&
+        node.value >= 100 &&
+        node.value <= 599
+      ) {
         const before = file.text.slice(Math.max(0, node.start - 20), node.start);
         if (/\bstatus\W+$/.test(before)) what.push(`names the status ${node.value}`);
       }
@@ -224,10 +268,14 @@ export function pluginsImportWhatIsPublished(files: readonly CodeFile[]): Findin
   return files
     .filter((file) => isIn("plugins")(file) || isIn("transforms")(file))
     .flatMap((file) => {
-      const own = file.path.startsWith("plugins/") ? file.path.split("/").slice(0, 2).join("/") : "transforms";
+      const own = file.path.startsWith("plugins/")
+        ? file.path.split("/").slice(0, 2).join("/")
+        : "transforms";
       return getImports(file)
         .filter(({ specifier, target }) =>
-          target === undefined ? specifier.startsWith("#") && !(`./${specifier.slice(1)}` in exports) : !target.startsWith(`${own}/`),
+          target === undefined
+            ? specifier.startsWith("#") && !(`./${specifier.slice(1)}` in exports)
+            : !target.startsWith(`${own}/`),
         )
         .map(({ specifier }) => ({ file: file.path, what: `imports ${specifier}` }));
     });

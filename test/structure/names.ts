@@ -10,9 +10,13 @@ function boundNames(node: Node | null): string[] {
     case "VariableDeclaration":
       return node.declarations.flatMap((declarator) => boundNames(declarator.id));
     case "ObjectPattern":
-      return node.properties.flatMap((property) => boundNames(property.type === "RestElement" ? property.argument : property.value));
+      return node.properties.flatMap((property) =>
+        boundNames(property.type === "RestElement" ? property.argument : property.value),
+      );
     case "ArrayPattern":
-      return node.elements.flatMap((element) => boundNames(element?.type === "RestElement" ? element.argument : element));
+      return node.elements.flatMap((element) =>
+        boundNames(element?.type === "RestElement" ? element.argument : element),
+      );
     case "AssignmentPattern":
       return boundNames(node.left);
     case "FunctionDeclaration":
@@ -31,14 +35,18 @@ function boundNames(node: Node | null): string[] {
 export function declaredExports({ program }: CodeFile): Set<string> {
   if (program.type !== "Program") return new Set();
   const imported = new Set(
-    program.body.flatMap((node) => (node.type === "ImportDeclaration" ? node.specifiers.map(({ local }) => local.name) : [])),
+    program.body.flatMap((node) =>
+      node.type === "ImportDeclaration" ? node.specifiers.map(({ local }) => local.name) : [],
+    ),
   );
   return new Set(
     program.body.flatMap((node) => {
       if (node.type !== "ExportNamedDeclaration" || node.source) return [];
       if (node.declaration) return boundNames(node.declaration);
       return node.specifiers.flatMap(({ local, exported }) =>
-        local.type === "Identifier" && exported.type === "Identifier" && !imported.has(local.name) ? [exported.name] : [],
+        local.type === "Identifier" && exported.type === "Identifier" && !imported.has(local.name)
+          ? [exported.name]
+          : [],
       );
     }),
   );
@@ -70,13 +78,19 @@ export function exportsDoNotCollide(files: readonly CodeFile[]): Finding[] {
   const byName = Map.groupBy(places, ({ file, name }) => `${isInConsole(file)} ${name}`);
   return places
     .filter(({ file, name, unit }) =>
-      byName.get(`${isInConsole(file)} ${name}`)?.some((other) => other.file !== file && (!unit || !other.unit || other.unit === unit)),
+      byName
+        .get(`${isInConsole(file)} ${name}`)
+        ?.some((other) => other.file !== file && (!unit || !other.unit || other.unit === unit)),
     )
     .map(({ file, name }) => ({ file, what: name }));
 }
 
 const keyName = (key: Node): string | undefined =>
-  key.type === "Identifier" ? key.name : key.type === "Literal" && typeof key.value === "string" ? key.value : undefined;
+  key.type === "Identifier"
+    ? key.name
+    : key.type === "Literal" && typeof key.value === "string"
+      ? key.value
+      : undefined;
 
 /** Members that a package reads: Hono the variables of a context. */
 const READ_BY_PACKAGES = ["Variables"];
@@ -85,13 +99,21 @@ const READ_BY_PACKAGES = ["Variables"];
 function usedMembers({ program }: CodeFile): Set<string> {
   const used = new Set<string>();
   walk(program, (node, parent) => {
-    const isSignature = (parent?.type === "TSPropertySignature" || parent?.type === "TSMethodSignature") && parent.key === node;
+    const isSignature =
+      (parent?.type === "TSPropertySignature" || parent?.type === "TSMethodSignature") &&
+      parent.key === node;
     if (isSignature) return;
-    if (node.type === "MemberExpression" && node.property.type === "Identifier") used.add(node.property.name);
-    else if (node.type === "Property" || node.type === "MethodDefinition" || node.type === "PropertyDefinition")
+    if (node.type === "MemberExpression" && node.property.type === "Identifier")
+      used.add(node.property.name);
+    else if (
+      node.type === "Property" ||
+      node.type === "MethodDefinition" ||
+      node.type === "PropertyDefinition"
+    )
       used.add(keyName(node.key) ?? "");
     else if (node.type === "Literal" && typeof node.value === "string") used.add(node.value);
-    else if (node.type === "TSParameterProperty") for (const name of boundNames(node.parameter)) used.add(name);
+    else if (node.type === "TSParameterProperty")
+      for (const name of boundNames(node.parameter)) used.add(name);
   });
   return used;
 }

@@ -36,7 +36,8 @@ export const PACKAGES: Readonly<Record<string, string>> = {
   jsonata: "the expressions of templates and conditions",
   linkedom: "reads HTML documents without a browser",
   mammoth: "reads Word documents",
-  "mdast-util-from-markdown": "reads the Markdown of replies, which each channel renders in its own way",
+  "mdast-util-from-markdown":
+    "reads the Markdown of replies, which each channel renders in its own way",
   "mdast-util-gfm": "tables and task lists of that Markdown",
   "micromark-extension-gfm": "the syntax of these",
   "pdfjs-dist": "reads PDF documents",

@@ -11,11 +11,21 @@ const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as
 /** The files behind the names that Rouse publishes and has for its plugins: `rouse/plugin`, `#plugin`. */
 const PUBLISHED = new Map(
   Object.entries({ ...manifest.imports, ...manifest.exports }).flatMap(([name, target]) =>
-    typeof target === "string" ? [] : [[name.replace(/^\./, "rouse"), target["rouse-source"].replace("./", "")] as const],
+    typeof target === "string"
+      ? []
+      : [[name.replace(/^\./, "rouse"), target["rouse-source"].replace("./", "")] as const],
   ),
 );
 /** What takes long: gateways, processes, threads, servers, browsers and PostgreSQL. */
-const SLOW = ["src/gateway/gateway.ts", "node:child_process", "node:worker_threads", "node:http", "node:net", "playwright-core", "pg"];
+const SLOW = [
+  "src/gateway/gateway.ts",
+  "node:child_process",
+  "node:worker_threads",
+  "node:http",
+  "node:net",
+  "playwright-core",
+  "pg",
+];
 
 /** The tests whose imports, and all that these import in turn, have nothing that takes long. */
 export function findQuickTests(files: readonly CodeFile[]): string[] {

@@ -2,7 +2,9 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 
-type Value = Partial<Record<"stringValue" | "intValue" | "doubleValue" | "boolValue", unknown>> & { arrayValue?: { values: Value[] } };
+type Value = Partial<Record<"stringValue" | "intValue" | "doubleValue" | "boolValue", unknown>> & {
+  arrayValue?: { values: Value[] };
+};
 type Attribute = { key: string; value: Value };
 
 interface OtlpSpan {
@@ -17,10 +19,20 @@ interface OtlpSpan {
   status: { code: number; message?: string };
 }
 interface OtlpRequest {
-  resourceSpans: { resource: { attributes: Attribute[] }; scopeSpans: { scope: { name: string }; spans: OtlpSpan[] }[] }[];
+  resourceSpans: {
+    resource: { attributes: Attribute[] };
+    scopeSpans: { scope: { name: string }; spans: OtlpSpan[] }[];
+  }[];
 }
 
-export const KINDS = ["unspecified", "internal", "server", "client", "producer", "consumer"] as const;
+export const KINDS = [
+  "unspecified",
+  "internal",
+  "server",
+  "client",
+  "producer",
+  "consumer",
+] as const;
 
 /** A span as a collector gets it. */
 export interface CollectedSpan {
@@ -75,7 +87,10 @@ export async function createCollector(): Promise<Collector> {
     status: 200,
     one(name) {
       const found = collector.spans.filter((span) => span.name === name);
-      if (found.length !== 1) throw new Error(`${found.length} spans "${name}" of ${collector.spans.map((span) => span.name).join(", ")}`);
+      if (found.length !== 1)
+        throw new Error(
+          `${found.length} spans "${name}" of ${collector.spans.map((span) => span.name).join(", ")}`,
+        );
       return found[0] as CollectedSpan;
     },
   };
@@ -88,7 +103,9 @@ export async function createCollector(): Promise<Collector> {
       if (collector.status === 200)
         for (const { resource, scopeSpans } of (JSON.parse(text) as OtlpRequest).resourceSpans)
           for (const { spans } of scopeSpans)
-            collector.spans.push(...spans.map((span) => toSpan(span, toRecord(resource.attributes)["service.name"])));
+            collector.spans.push(
+              ...spans.map((span) => toSpan(span, toRecord(resource.attributes)["service.name"])),
+            );
       response.writeHead(collector.status, { "content-type": "application/json" }).end("{}");
     });
   });

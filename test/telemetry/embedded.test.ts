@@ -2,11 +2,30 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { context, ROOT_CONTEXT, trace, type Context, type ContextManager } from "@opentelemetry/api";
-import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider, type ReadableSpan } from "@opentelemetry/sdk-trace";
+import {
+  context,
+  ROOT_CONTEXT,
+  trace,
+  type Context,
+  type ContextManager,
+} from "@opentelemetry/api";
+import {
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+  TracerProvider,
+  type ReadableSpan,
+} from "@opentelemetry/sdk-trace";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Gateway } from "rouse";
-import { embed, hook, keepingLog, keepingPlugin, ownFolder, TOKEN, until } from "../library/support.ts";
+import {
+  embed,
+  hook,
+  keepingLog,
+  keepingPlugin,
+  ownFolder,
+  TOKEN,
+  until,
+} from "../library/support.ts";
 import { createCollector } from "./collector.ts";
 
 const SENDER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -18,7 +37,12 @@ class Contexts implements ContextManager {
   active(): Context {
     return this.#storage.getStore() ?? ROOT_CONTEXT;
   }
-  with<A extends unknown[], F extends (...args: A) => ReturnType<F>>(active: Context, work: F, thisArg?: ThisParameterType<F>, ...args: A) {
+  with<A extends unknown[], F extends (...args: A) => ReturnType<F>>(
+    active: Context,
+    work: F,
+    thisArg?: ThisParameterType<F>,
+    ...args: A
+  ) {
     return this.#storage.run(active, () => work.apply(thisArg, args));
   }
   bind<T>(_context: Context, target: T): T {
@@ -48,10 +72,13 @@ async function deliver(gateway: Gateway, request: Request): Promise<void> {
 
 describe("a program with a tracer provider of its own", () => {
   const exporter = new InMemorySpanExporter();
-  const names = (spans: readonly ReadableSpan[]): string[] => spans.map(({ name }) => name).toSorted();
+  const names = (spans: readonly ReadableSpan[]): string[] =>
+    spans.map(({ name }) => name).toSorted();
 
   beforeEach(() => {
-    trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }));
+    trace.setGlobalTracerProvider(
+      new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }),
+    );
   });
   afterEach(() => {
     trace.disable();
@@ -67,34 +94,62 @@ describe("a program with a tracer provider of its own", () => {
     await gateway.start();
     const tracer = trace.getTracer("program");
     await tracer.startActiveSpan("of the program", async (span) => {
-      await deliver(gateway, withTraceparent(hook("agent", { message: "hi", wakeMode: "next-heartbeat" }), SENDER));
+      await deliver(
+        gateway,
+        withTraceparent(hook("agent", { message: "hi", wakeMode: "next-heartbeat" }), SENDER),
+      );
       span.end();
     });
     const spans = exporter.getFinishedSpans();
-    expect(names(spans)).toEqual(["POST /hooks/agent", "deliver acme", "invoke_agent main", "of the program"]);
+    expect(names(spans)).toEqual([
+      "POST /hooks/agent",
+      "deliver acme",
+      "invoke_agent main",
+      "of the program",
+    ]);
     const byName = new Map(spans.map((span) => [span.name, span]));
     const own = byName.get("of the program")?.spanContext();
     // The program has read the sender's headers itself, or does not want them.
-    expect(byName.get("POST /hooks/agent")?.parentSpanContext).toMatchObject({ spanId: own?.spanId, traceId: own?.traceId });
-    expect(byName.get("deliver acme")?.parentSpanContext?.spanId).toBe(byName.get("invoke_agent main")?.spanContext().spanId);
+    expect(byName.get("POST /hooks/agent")?.parentSpanContext).toMatchObject({
+      spanId: own?.spanId,
+      traceId: own?.traceId,
+    });
+    expect(byName.get("deliver acme")?.parentSpanContext?.spanId).toBe(
+      byName.get("invoke_agent main")?.spanContext().spanId,
+    );
     expect(new Set(spans.map((span) => span.spanContext().traceId)).size).toBe(1);
-    expect(log.lines.find(({ message }) => message === "a run ended")?.fields).toMatchObject({ traceId: own?.traceId });
+    expect(log.lines.find(({ message }) => message === "a run ended")?.fields).toMatchObject({
+      traceId: own?.traceId,
+    });
 
     exporter.reset();
-    await deliver(gateway, withTraceparent(hook("agent", { message: "hi", wakeMode: "next-heartbeat" }), SENDER));
-    expect(exporter.getFinishedSpans().map((span) => span.spanContext().traceId)).toEqual([TRACE, TRACE, TRACE]);
+    await deliver(
+      gateway,
+      withTraceparent(hook("agent", { message: "hi", wakeMode: "next-heartbeat" }), SENDER),
+    );
+    expect(exporter.getFinishedSpans().map((span) => span.spanContext().traceId)).toEqual([
+      TRACE,
+      TRACE,
+      TRACE,
+    ]);
   });
 
   it("does so too without a context manager, and for events that it hands over itself", async () => {
     const { plugin } = keepingPlugin();
     const gateway = await embed({ plugins: [plugin] });
     await gateway.start();
-    await deliver(gateway, withTraceparent(hook("agent", { message: "hi", wakeMode: "next-heartbeat" }), SENDER));
+    await deliver(
+      gateway,
+      withTraceparent(hook("agent", { message: "hi", wakeMode: "next-heartbeat" }), SENDER),
+    );
     const spans = exporter.getFinishedSpans();
     expect(names(spans)).toEqual(["POST /hooks/agent", "deliver acme", "invoke_agent main"]);
     expect(new Set(spans.map((span) => span.spanContext().traceId))).toEqual(new Set([TRACE]));
     exporter.reset();
-    await gateway.receive({ path: "agent", body: { message: "hi", deliver: false, wakeMode: "next-heartbeat" } });
+    await gateway.receive({
+      path: "agent",
+      body: { message: "hi", deliver: false, wakeMode: "next-heartbeat" },
+    });
     await until(() => exporter.getFinishedSpans().length >= 2);
     expect(names(exporter.getFinishedSpans())).toEqual(["invoke_agent main", "receive agent"]);
   });
@@ -105,20 +160,32 @@ describe("a program with a tracer provider of its own", () => {
       const { plugin } = keepingPlugin();
       const gateway = await embed({
         plugins: [plugin],
-        config: { telemetry: { otlp: { url, serviceName } }, gateway: { drainSeconds: 1 }, hooks: { enabled: true, token: TOKEN } },
+        config: {
+          telemetry: { otlp: { url, serviceName } },
+          gateway: { drainSeconds: 1 },
+          hooks: { enabled: true, token: TOKEN },
+        },
       });
       await gateway.start();
       return gateway;
     };
     const gateways = [await open(left.url, "left"), await open(`${right.url}/v1/traces`, "right")];
-    await Promise.all(gateways.map((gateway) => deliver(gateway, hook("agent", { message: "hi", wakeMode: "next-heartbeat" }))));
+    await Promise.all(
+      gateways.map((gateway) =>
+        deliver(gateway, hook("agent", { message: "hi", wakeMode: "next-heartbeat" })),
+      ),
+    );
     await Promise.all(gateways.map((gateway) => gateway.stop()));
     expect(exporter.getFinishedSpans()).toEqual([]);
     for (const [collector, service] of [
       [left, "left"],
       [right, "right"],
     ] as const) {
-      expect(collector.spans.map(({ name }) => name).toSorted()).toEqual(["POST /hooks/agent", "deliver acme", "invoke_agent main"]);
+      expect(collector.spans.map(({ name }) => name).toSorted()).toEqual([
+        "POST /hooks/agent",
+        "deliver acme",
+        "invoke_agent main",
+      ]);
       expect(new Set(collector.spans.map((span) => span.service))).toEqual(new Set([service]));
       expect(new Set(collector.spans.map(({ traceId }) => traceId)).size).toBe(1);
     }
@@ -133,7 +200,10 @@ function loadedBy(telemetry: object, before = ""): string[] {
   const dir = ownFolder();
   mkdirSync(join(dir, "node_modules"));
   symlinkSync(ROOT, join(dir, "node_modules", "rouse"));
-  symlinkSync(join(ROOT, "node_modules", "@opentelemetry"), join(dir, "node_modules", "@opentelemetry"));
+  symlinkSync(
+    join(ROOT, "node_modules", "@opentelemetry"),
+    join(dir, "node_modules", "@opentelemetry"),
+  );
   const files = {
     "package.json": '{ "type": "module" }',
     "record.js": `import { registerHooks } from "node:module";
@@ -161,7 +231,13 @@ await gateway.stop();
 `,
   };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
-  const args = ["--conditions=rouse-source", "--disable-warning=ExperimentalWarning", "--import", "./record.js", "program.js"];
+  const args = [
+    "--conditions=rouse-source",
+    "--disable-warning=ExperimentalWarning",
+    "--import",
+    "./record.js",
+    "program.js",
+  ];
   const { stdout, stderr } = spawnSync(process.execPath, args, {
     cwd: dir,
     encoding: "utf8",
@@ -187,6 +263,8 @@ describe("the modules that a gateway loads", () => {
   });
 
   it("have the exporter where the config names a collector", () => {
-    expect(loadedBy({ telemetry: { otlp: { url: "http://127.0.0.1:9" } } })).toContain("@opentelemetry/exporter-trace-otlp-http");
+    expect(loadedBy({ telemetry: { otlp: { url: "http://127.0.0.1:9" } } })).toContain(
+      "@opentelemetry/exporter-trace-otlp-http",
+    );
   });
 });

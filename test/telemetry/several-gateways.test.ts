@@ -44,15 +44,36 @@ describePostgres("traces over several gateways", () => {
       await world.stop();
     };
     const front = await open("front", false);
-    const { body } = await front.post("/hooks/agent", { message: "hi", deliver: false, wakeMode: "next-heartbeat" }, SENDER);
+    const { body } = await front.post(
+      "/hooks/agent",
+      { message: "hi", deliver: false, wakeMode: "next-heartbeat" },
+      SENDER,
+    );
     await stop(front);
     const back = await open("back", true);
-    await back.until(async () => (await back.admin(`/admin/v1/runs/${body.runId}`)).body.run.status === "succeeded");
+    await back.until(
+      async () =>
+        (await back.admin(`/admin/v1/runs/${body.runId}`)).body.run.status === "succeeded",
+    );
     expect((await back.admin(`/admin/v1/runs/${body.runId}`)).body.run.traceId).toBe(TRACE);
     await stop(back);
-    const [intake, run, chat] = [collector.one("POST /hooks/agent"), collector.one("invoke_agent main"), collector.one("chat big")];
-    expect(intake).toMatchObject({ service: "front", traceId: TRACE, parentId: "00f067aa0ba902b7", state: "shop=abc" });
-    expect(run).toMatchObject({ service: "back", traceId: TRACE, parentId: intake.spanId, state: "shop=abc" });
+    const [intake, run, chat] = [
+      collector.one("POST /hooks/agent"),
+      collector.one("invoke_agent main"),
+      collector.one("chat big"),
+    ];
+    expect(intake).toMatchObject({
+      service: "front",
+      traceId: TRACE,
+      parentId: "00f067aa0ba902b7",
+      state: "shop=abc",
+    });
+    expect(run).toMatchObject({
+      service: "back",
+      traceId: TRACE,
+      parentId: intake.spanId,
+      state: "shop=abc",
+    });
     expect(chat).toMatchObject({ service: "back", traceId: TRACE, parentId: run.spanId });
   });
 });

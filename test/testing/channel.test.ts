@@ -21,12 +21,16 @@ testChannel("in memory", () => {
     channel: {
       limit: 200,
       defaultTo: "room",
-      parseRecipient: (to) => (/\s/.test(to) ? { ok: false, message: "must be one word" } : { ok: true, to }),
-      probe: async () => (fault === undefined ? { ok: true } : { ok: false, message: "not accepted" }),
+      parseRecipient: (to) =>
+        /\s/.test(to) ? { ok: false, message: "must be one word" } : { ok: true, to },
+      probe: async () =>
+        fault === undefined ? { ok: true } : { ok: false, message: "not accepted" },
       async send({ to, text }, signal) {
         if (fault === "cut-connection") throw new TypeError("fetch failed");
         if (fault === "hang")
-          return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+          return new Promise((_resolve, reject) =>
+            signal.addEventListener("abort", () => reject(signal.reason as Error)),
+          );
         if (fault !== undefined) return REASONS[fault];
         if (text.length > 200) return { status: "failed", reason: "too long" };
         arrived.push({ to, text });

@@ -16,11 +16,29 @@ it("every suite finds what it is there to find", () => {
   // A suite is named after its kind and the test that has to find its flaw.
   const blind = [...suites].filter((suite) => {
     const expected = suite.slice(suite.indexOf(" ") + 1);
-    return !failures.some((title) => suiteOf(title) === suite && words(title.slice(suite.length)).startsWith(`-${words(expected)}`));
+    return !failures.some(
+      (title) =>
+        suiteOf(title) === suite &&
+        words(title.slice(suite.length)).startsWith(`-${words(expected)}`),
+    );
   });
   expect(blind).toEqual([]);
-  for (const kind of ["channel", "context", "extractor", "preset", "provider", "routes", "scheme", "source", "tools", "transform"])
-    expect([kind, [...suites].filter((suite) => suite.startsWith(`${kind} `)).length > 2]).toEqual([kind, true]);
+  for (const kind of [
+    "channel",
+    "context",
+    "extractor",
+    "preset",
+    "provider",
+    "routes",
+    "scheme",
+    "source",
+    "tools",
+    "transform",
+  ])
+    expect([kind, [...suites].filter((suite) => suite.startsWith(`${kind} `)).length > 2]).toEqual([
+      kind,
+      true,
+    ]);
 }, 180_000);
 
 it("the suite of stores finds what it is there to find", () => {
@@ -28,5 +46,8 @@ it("the suite of stores finds what it is there to find", () => {
   const { failed } = runTests(FOLDER, ["store", "-t", pattern]);
   const failures = [...failed.values()].flat();
   for (const [index, [expected]] of STORE_FLAWS.entries())
-    expect([expected, failures.some((title) => title.includes(`flaw ${index} `) && title.includes(expected))]).toEqual([expected, true]);
+    expect([
+      expected,
+      failures.some((title) => title.includes(`flaw ${index} `) && title.includes(expected)),
+    ]).toEqual([expected, true]);
 }, 180_000);

@@ -25,19 +25,33 @@ it("a file is read with its comments, headers and body", () => {
     path: "shop",
     headers: { "content-type": "application/json", "x-shop-event": "paid" },
     body: '{"id":7,\n"more":"# text: of the body"}',
-    expect: { mapping: "shop.order", sessionKey: "hook:shop:7", text: ["Order 7", "by x-shop\nEvent: paid"] },
+    expect: {
+      mapping: "shop.order",
+      sessionKey: "hook:shop:7",
+      text: ["Order 7", "by x-shop\nEvent: paid"],
+    },
   });
-  expect(parseHttpSample("an order", FILE.replaceAll("\n", "\r\n")).headers).toEqual(sample.headers);
-  expect(parseHttpSample("an order", FILE.replace(/# session.*\n/, "")).expect.sessionKey).toBeNull();
+  expect(parseHttpSample("an order", FILE.replaceAll("\n", "\r\n")).headers).toEqual(
+    sample.headers,
+  );
+  expect(
+    parseHttpSample("an order", FILE.replace(/# session.*\n/, "")).expect.sessionKey,
+  ).toBeNull();
 });
 
 it.each([
   ["# source: recorded from the shop\n", "", "a line `# source: …` is missing"],
   ["hand-made: no", "hand-made: partly", "`hand-made` is yes or no, not partly"],
-  ["POST /hooks/shop HTTP/1.1\n", "", "the line `POST /hooks/<path> HTTP/1.1` must follow the comments"],
+  [
+    "POST /hooks/shop HTTP/1.1\n",
+    "",
+    "the line `POST /hooks/<path> HTTP/1.1` must follow the comments",
+  ],
   ["X-Shop-Event: paid", "paid", "the line is not a comment, a request line or a header: paid"],
 ])("a file with another form is refused: %s", (text, instead, message) => {
-  expect(() => parseHttpSample("an order", FILE.replace(text, instead))).toThrow(`an order: ${message}`);
+  expect(() => parseHttpSample("an order", FILE.replace(text, instead))).toThrow(
+    `an order: ${message}`,
+  );
 });
 
 const preset = {
@@ -53,4 +67,8 @@ const preset = {
     },
   ],
 };
-testPreset({ preset, samples: [sample], plugins: [definePlugin({ id: "shop", presets: [preset] })] });
+testPreset({
+  preset,
+  samples: [sample],
+  plugins: [definePlugin({ id: "shop", presets: [preset] })],
+});

@@ -11,16 +11,34 @@ interface Layout {
 const SPACES = ["", " ", "\t", "  ", "\u00a0", "\ufeff", "\u2003", "\u000b"];
 const BREAKS = ["\u2028", "\u2029"];
 /** Comments with what a simple reader takes for the end of something. */
-const COMMENTS = [" , ] } ", ' "', " it's", " [{", " \\", " // ", " mappings: [", " /* ", " é 日本 🚀"];
+const COMMENTS = [
+  " , ] } ",
+  ' "',
+  " it's",
+  " [{",
+  " \\",
+  " // ",
+  " mappings: [",
+  " /* ",
+  " é 日本 🚀",
+];
 
 const spaces = (layout: Layout): fc.Arbitrary<string> => {
   const comment = fc.constantFrom(...COMMENTS);
   const piece = fc.oneof(
     { weight: 6, arbitrary: fc.constantFrom(...SPACES) },
-    { weight: 3, arbitrary: fc.constantFrom(layout.eol, `${layout.eol}${layout.indent}`, ...BREAKS) },
+    {
+      weight: 3,
+      arbitrary: fc.constantFrom(layout.eol, `${layout.eol}${layout.indent}`, ...BREAKS),
+    },
     { weight: 2, arbitrary: comment.map((text) => `/*${text}*/`) },
     { weight: 1, arbitrary: comment.map((text) => `/*${text}${layout.eol}*/`) },
-    { weight: 2, arbitrary: fc.tuple(comment, fc.constantFrom(layout.eol, "\u2028", "\u2029")).map(([text, end]) => `//${text}${end}`) },
+    {
+      weight: 2,
+      arbitrary: fc
+        .tuple(comment, fc.constantFrom(layout.eol, "\u2028", "\u2029"))
+        .map(([text, end]) => `//${text}${end}`),
+    },
   );
   return fc.array(piece, { maxLength: 3 }).map((pieces) => pieces.join(""));
 };
@@ -53,14 +71,37 @@ const CHARACTERS = [
 const string = ({ eol }: Layout): fc.Arbitrary<string> =>
   fc.constantFrom('"', "'").chain((quote) =>
     fc
-      .array(fc.constantFrom(...CHARACTERS, quote === '"' ? "'" : '"', `\\${quote}`, `\\${eol}`, `\\${eol}  `, "\\\u2028"), {
-        maxLength: 6,
-      })
+      .array(
+        fc.constantFrom(
+          ...CHARACTERS,
+          quote === '"' ? "'" : '"',
+          `\\${quote}`,
+          `\\${eol}`,
+          `\\${eol}  `,
+          "\\\u2028",
+        ),
+        {
+          maxLength: 6,
+        },
+      )
       .map((characters) => `${quote}${characters.join("")}${quote}`),
   );
 
 const NUMBERS = ["0", "-1", "+2", ".5", "5.", "0xDEADbeef", "1e3", "-Infinity", "Infinity"];
-const KEYS = ["a", "$b", "_c", "ünï", "\\u0064", "'e f'", '"g"', "'h\\\n'", "null", "if", "'//'", "'mappings'"];
+const KEYS = [
+  "a",
+  "$b",
+  "_c",
+  "ünï",
+  "\\u0064",
+  "'e f'",
+  '"g"',
+  "'h\\\n'",
+  "null",
+  "if",
+  "'//'",
+  "'mappings'",
+];
 
 const key = fc.constantFrom(...KEYS);
 
@@ -71,7 +112,10 @@ const value = (layout: Layout, depth: number): fc.Arbitrary<string> => {
   const inner = value(layout, depth - 1);
   return fc.oneof(
     { weight: 3, arbitrary: plain },
-    object(layout, fc.uniqueArray(fc.tuple(key, inner), { maxLength: 3, selector: ([name]) => name })),
+    object(
+      layout,
+      fc.uniqueArray(fc.tuple(key, inner), { maxLength: 3, selector: ([name]) => name }),
+    ),
     list(layout, fc.array(inner, { maxLength: 3 })),
   );
 };
@@ -90,7 +134,8 @@ const between = (
   return `${text}${gaps.at(-1) ?? ""}${close}`;
 };
 
-const gapsFor = (layout: Layout, count: number): fc.Arbitrary<string[]> => fc.array(spaces(layout), { minLength: count, maxLength: count });
+const gapsFor = (layout: Layout, count: number): fc.Arbitrary<string[]> =>
+  fc.array(spaces(layout), { minLength: count, maxLength: count });
 
 function list(layout: Layout, parts: fc.Arbitrary<string[]>): fc.Arbitrary<string> {
   return parts.chain((texts) =>
@@ -102,10 +147,14 @@ function list(layout: Layout, parts: fc.Arbitrary<string[]>): fc.Arbitrary<strin
 
 function object(layout: Layout, members: fc.Arbitrary<[string, string][]>): fc.Arbitrary<string> {
   return members.chain((pairs) =>
-    fc.tuple(gapsFor(layout, pairs.length * 2 + 1), gapsFor(layout, pairs.length * 2), fc.boolean()).map(([gaps, inner, trailing]) => {
-      const parts = pairs.map(([name, text], index) => `${name}${inner[index * 2]}:${inner[index * 2 + 1]}${text}`);
-      return between(parts, gaps, ["{", "}"], trailing && pairs.length > 0);
-    }),
+    fc
+      .tuple(gapsFor(layout, pairs.length * 2 + 1), gapsFor(layout, pairs.length * 2), fc.boolean())
+      .map(([gaps, inner, trailing]) => {
+        const parts = pairs.map(
+          ([name, text], index) => `${name}${inner[index * 2]}:${inner[index * 2 + 1]}${text}`,
+        );
+        return between(parts, gaps, ["{", "}"], trailing && pairs.length > 0);
+      }),
   );
 }
 
@@ -117,20 +166,39 @@ const layout: fc.Arbitrary<Layout> = fc.record({
 
 const mapping = (given: Layout, id: string): fc.Arbitrary<string> =>
   fc.array(fc.tuple(key, value(given, 2)), { maxLength: 3 }).chain((members) => {
-    const own = members.filter(([name], index) => members.findIndex(([other]) => other === name) === index);
-    return fc.nat(own.length).chain((at) => object(given, fc.constant(own.toSpliced(at, 0, ["id", `'${id}'`]))));
+    const own = members.filter(
+      ([name], index) => members.findIndex(([other]) => other === name) === index,
+    );
+    return fc
+      .nat(own.length)
+      .chain((at) => object(given, fc.constant(own.toSpliced(at, 0, ["id", `'${id}'`]))));
   });
 
-const named = (given: Layout, name: string, text: fc.Arbitrary<string>, other: fc.Arbitrary<[string, string][]>): fc.Arbitrary<string> =>
+const named = (
+  given: Layout,
+  name: string,
+  text: fc.Arbitrary<string>,
+  other: fc.Arbitrary<[string, string][]>,
+): fc.Arbitrary<string> =>
   fc
     .tuple(
-      fc.constantFrom(name, `'${name}'`, `"${name}"`, `\\u${name.charCodeAt(0).toString(16).padStart(4, "0")}${name.slice(1)}`),
+      fc.constantFrom(
+        name,
+        `'${name}'`,
+        `"${name}"`,
+        `\\u${name.charCodeAt(0).toString(16).padStart(4, "0")}${name.slice(1)}`,
+      ),
       text,
       other,
     )
     .chain(([spelt, written, members]) => {
-      const own = members.filter(([one], index) => !one.includes(name) && members.findIndex(([another]) => another === one) === index);
-      return fc.nat(own.length).chain((at) => object(given, fc.constant(own.toSpliced(at, 0, [spelt, written]))));
+      const own = members.filter(
+        ([one], index) =>
+          !one.includes(name) && members.findIndex(([another]) => another === one) === index,
+      );
+      return fc
+        .nat(own.length)
+        .chain((at) => object(given, fc.constant(own.toSpliced(at, 0, [spelt, written]))));
     });
 
 /** A JSON5 text with mappings `m0`, `m1`, …, of a config or of a mapping file, and a mapping to put into it. */
@@ -148,12 +216,19 @@ export const documents: fc.Arbitrary<GeneratedDocument> = fc
   .chain(([given, count, home, others]) => {
     const mappings = Array.from({ length: count }, (_, index) => mapping(given, `m${index}`));
     const members = fc.array(fc.tuple(key, value(given, 1)), { maxLength: 2 });
-    const file = named(given, "mappings", list(given, mappings.length === 0 ? fc.constant([]) : fc.tuple(...mappings)), members);
+    const file = named(
+      given,
+      "mappings",
+      list(given, mappings.length === 0 ? fc.constant([]) : fc.tuple(...mappings)),
+      members,
+    );
     const whole = home === "mappings" ? file : named(given, "hooks", file, members);
-    return fc.tuple(spaces(given), whole, spaces(given), mapping(others, "new")).map(([before, root, after, added]) => ({
-      text: `${given.bom}${before}${root}${after}`,
-      home,
-      count,
-      mapping: added,
-    }));
+    return fc
+      .tuple(spaces(given), whole, spaces(given), mapping(others, "new"))
+      .map(([before, root, after, added]) => ({
+        text: `${given.bom}${before}${root}${after}`,
+        home,
+        count,
+        mapping: added,
+      }));
   });

@@ -69,8 +69,12 @@ interface Check {
 }
 const replace = (text = NEW, mapping = "acme.order") => ({ kind: "replace", mapping, text });
 const send = (path: string, body: object) =>
-  (world as World).admin(`/admin/v1/changes${path}`, { method: "POST", body: JSON.stringify(body) });
-const check = async (change: object): Promise<Check> => ((await send("/check", { change })).body as { check: Check }).check;
+  (world as World).admin(`/admin/v1/changes${path}`, {
+    method: "POST",
+    body: JSON.stringify(body),
+  });
+const check = async (change: object): Promise<Check> =>
+  ((await send("/check", { change })).body as { check: Check }).check;
 const land = (change: object, options: object = {}) => send("", { change, ...options });
 
 describe("a change of one mapping", () => {
@@ -78,11 +82,21 @@ describe("a change of one mapping", () => {
     const { gateway, post, dir } = await createHandWritten();
     const before = gateway.status().snapshot;
     const shown = await check(replace());
-    expect(shown).toMatchObject({ file: join(dir, FILE), problems: [], confirm: [], obstacle: null });
+    expect(shown).toMatchObject({
+      file: join(dir, FILE),
+      problems: [],
+      confirm: [],
+      obstacle: null,
+    });
     expect(shown.diff).toContain('-\t\t\tmessageTemplate: "As it was",\r\n');
     expect(read()).toBe(BY_HAND);
-    expect((await land(replace(), { base: shown.base })).body).toMatchObject({ result: { landed: true, inUse: true } });
-    const [head, tail] = [BY_HAND.slice(0, BY_HAND.indexOf("{\r\n\t\t\tid: 'acme.order'")), ",\r\n\t\t/* the end */\r\n\t],\r\n}\r\n"];
+    expect((await land(replace(), { base: shown.base })).body).toMatchObject({
+      result: { landed: true, inUse: true },
+    });
+    const [head, tail] = [
+      BY_HAND.slice(0, BY_HAND.indexOf("{\r\n\t\t\tid: 'acme.order'")),
+      ",\r\n\t\t/* the end */\r\n\t],\r\n}\r\n",
+    ];
     expect(read()).toBe(head + NEW + tail);
     expect(gateway.status().snapshot).not.toBe(before);
     expect((await post("/hooks/acme", { n: 1 })).status).toBe(202);
@@ -93,34 +107,58 @@ describe("a change of one mapping", () => {
   it("is added to the config or to a file", async () => {
     const { dir } = await createHandWritten();
     const added = `{ id: "new.one", match: { path: "new" }, messageTemplate: "x" }`;
-    expect((await land({ kind: "add", text: added })).body).toMatchObject({ result: { landed: true, file: join(dir, "rouse.json5") } });
-    expect((await land({ kind: "add", text: added.replaceAll("new", "next"), file: "acme.json5" })).body).toMatchObject({
+    expect((await land({ kind: "add", text: added })).body).toMatchObject({
+      result: { landed: true, file: join(dir, "rouse.json5") },
+    });
+    expect(
+      (await land({ kind: "add", text: added.replaceAll("new", "next"), file: "acme.json5" })).body,
+    ).toMatchObject({
       result: { landed: true },
     });
-    expect((await land({ kind: "add", text: added.replaceAll("new", "third"), file: "third.json" })).body).toMatchObject({
+    expect(
+      (await land({ kind: "add", text: added.replaceAll("new", "third"), file: "third.json" }))
+        .body,
+    ).toMatchObject({
       result: { landed: true },
     });
-    expect(JSON.parse(read("mappings/third.json"))).toMatchObject({ id: "third", mappings: [{ id: "third.one" }] });
-    for (const path of ["new", "next", "third"]) expect((await (world as World).post(`/hooks/${path}`, {})).status).toBe(202);
+    expect(JSON.parse(read("mappings/third.json"))).toMatchObject({
+      id: "third",
+      mappings: [{ id: "third.one" }],
+    });
+    for (const path of ["new", "next", "third"])
+      expect((await (world as World).post(`/hooks/${path}`, {})).status).toBe(202);
     expect((await land({ kind: "add", text: added, file: "../x.json" })).status).toBe(400);
   });
 
   it.each([
-    ["a problem", replace(`{ id: "acme.order", match: { path: "acme", when: "(" }, messageTemplate: "x" }`), "config_invalid"],
-    ["another mapping's id", replace(`{ id: "acme.first", match: { path: "acme" }, messageTemplate: "x" }`), "config_invalid"],
+    [
+      "a problem",
+      replace(`{ id: "acme.order", match: { path: "acme", when: "(" }, messageTemplate: "x" }`),
+      "config_invalid",
+    ],
+    [
+      "another mapping's id",
+      replace(`{ id: "acme.first", match: { path: "acme" }, messageTemplate: "x" }`),
+      "config_invalid",
+    ],
     ["no JSON5", replace("{ id: "), "config_invalid"],
     ["two values", replace("{}, {}"), "config_invalid"],
     ["no such mapping", replace(NEW, "acme.none"), "not_found"],
     [
       "a field to confirm",
-      replace(`{ id: "acme.order", match: { path: "acme" }, messageTemplate: "x", to: "{{who}}", channel: "console" }`),
+      replace(
+        `{ id: "acme.order", match: { path: "acme" }, messageTemplate: "x", to: "{{who}}", channel: "console" }`,
+      ),
       "not_confirmed",
     ],
     ["no kind of its own", { kind: "config", path: ["gateway", "port"], value: 1 }, "usage"],
   ])("is refused for %s, and nothing is written", async (_name, change, code) => {
     await createHandWritten();
     expect((await land(change)).body).toMatchObject({ ok: false, error: { code } });
-    expect([read(), readdirSync(join((world as World).dir, "mappings"))]).toEqual([BY_HAND, ["acme.json5"]]);
+    expect([read(), readdirSync(join((world as World).dir, "mappings"))]).toEqual([
+      BY_HAND,
+      ["acme.json5"],
+    ]);
   });
 
   it("is a conflict if the file was edited meanwhile, with both changes", async () => {
@@ -130,7 +168,9 @@ describe("a change of one mapping", () => {
     (world as World).write(FILE, edited);
     const { status, body } = await land(replace(), { base });
     expect(status).toBe(409);
-    const { error } = body as { error: { code: string; issues: { message: string; detail: string }[] } };
+    const { error } = body as {
+      error: { code: string; issues: { message: string; detail: string }[] };
+    };
     expect(error.code).toBe("conflict");
     expect(error.issues.map(({ detail }) => detail)).toEqual([
       expect.stringContaining("+\ufeff// theirs"),
@@ -170,14 +210,22 @@ describe("a change of one mapping", () => {
     const isRoot = process.getuid?.() === 0;
     if (isRoot) chownSync(file, 1234, 4321);
     for (let n = 0; n < 22; n++)
-      expect((await land(replace(NEW.replace("Changed", `Change ${n}`)))).body).toMatchObject({ result: { landed: true } });
+      expect((await land(replace(NEW.replace("Changed", `Change ${n}`)))).body).toMatchObject({
+        result: { landed: true },
+      });
     const { mode, uid, gid } = statSync(file);
-    expect([mode & 0o7777, uid, gid]).toEqual([0o640, ...(isRoot ? [1234, 4321] : [process.getuid?.(), process.getgid?.()])]);
+    expect([mode & 0o7777, uid, gid]).toEqual([
+      0o640,
+      ...(isRoot ? [1234, 4321] : [process.getuid?.(), process.getgid?.()]),
+    ]);
     const kept = join(dir, ".rouse/config-versions");
     const names = readdirSync(kept);
     expect(names).toHaveLength(20);
-    expect(names.map((name) => statSync(join(kept, name)).mode & 0o777)).toEqual(Array(20).fill(0o600));
-    for (let n = 0; n < 20; n++) expect((await land({ kind: "undo" })).body).toMatchObject({ result: { landed: true } });
+    expect(names.map((name) => statSync(join(kept, name)).mode & 0o777)).toEqual(
+      Array(20).fill(0o600),
+    );
+    for (let n = 0; n < 20; n++)
+      expect((await land({ kind: "undo" })).body).toMatchObject({ result: { landed: true } });
     expect(read()).toContain("Change 1 {{n}}");
     expect((await land({ kind: "undo" })).status).toBe(404);
   });
@@ -212,11 +260,22 @@ describe("a file that cannot be written", () => {
     rmSync(join(dir, FILE));
     symlinkSync("../data/acme.json5", join(dir, FILE));
     await (world as World).gateway.reload();
-    const { body } = await land({ kind: "add", text: NEW.replace("acme.order", "acme.next"), file: "acme.json5" });
-    expect(body).toMatchObject({
-      result: { landed: false, reason: expect.stringContaining("is a link to"), patch: expect.stringContaining("acme.next") },
+    const { body } = await land({
+      kind: "add",
+      text: NEW.replace("acme.order", "acme.next"),
+      file: "acme.json5",
     });
-    expect([lstatSync(join(dir, FILE)).isSymbolicLink(), readFileSync(join(dir, "data/acme.json5"), "utf8")]).toEqual([true, BY_HAND]);
+    expect(body).toMatchObject({
+      result: {
+        landed: false,
+        reason: expect.stringContaining("is a link to"),
+        patch: expect.stringContaining("acme.next"),
+      },
+    });
+    expect([
+      lstatSync(join(dir, FILE)).isSymbolicLink(),
+      readFileSync(join(dir, "data/acme.json5"), "utf8"),
+    ]).toEqual([true, BY_HAND]);
     // In the clone of the user's config, where the file is a file.
     const clone = join(dir, "clone");
     mkdirSync(join(clone, "mappings"), { recursive: true });
@@ -240,7 +299,9 @@ describe("a file that cannot be written", () => {
     expect(existsSync(join(made.dir, "mappings/acme.json5"))).toBe(false);
     await made.write("change.patch", out);
     await run("git", ["-C", made.dir, "apply", "change.patch"]);
-    expect(readFileSync(join(made.dir, "mappings/acme.json5"), "utf8")).toBe(`{ id: "acme", mappings: [ ${NEW} ] }`);
+    expect(readFileSync(join(made.dir, "mappings/acme.json5"), "utf8")).toBe(
+      `{ id: "acme", mappings: [ ${NEW} ] }`,
+    );
     expect(readdirSync(join(made.dir, "mappings/drafts"))).toEqual(["a b.json5"]);
   });
 
@@ -254,15 +315,25 @@ describe("a file that cannot be written", () => {
     );
     const before = readFileSync(join(made.dir, "rouse.json5"), "utf8");
     const command = `trap '' XFSZ; exec prlimit --fsize=0 "$0" "$@" > >(cat) 2> >(cat >&2)`;
-    const { stdout, stderr } = await run("bash", ["-c", command, process.execPath, ROUSE, "drafts", "accept", "shop", "--yes"], {
-      cwd: made.dir,
-    });
+    const { stdout, stderr } = await run(
+      "bash",
+      ["-c", command, process.execPath, ROUSE, "drafts", "accept", "shop", "--yes"],
+      {
+        cwd: made.dir,
+      },
+    );
     expect([stdout, stderr]).toEqual([
       expect.stringContaining("+++ b/rouse.json5"),
-      expect.stringMatching(/nothing was written: the earlier version of it cannot be kept in .*\(EFBIG\)/),
+      expect.stringMatching(
+        /nothing was written: the earlier version of it cannot be kept in .*\(EFBIG\)/,
+      ),
     ]);
     expect(readFileSync(join(made.dir, "rouse.json5"), "utf8")).toBe(before);
-    expect(readdirSync(made.dir, { recursive: true, encoding: "utf8" }).filter((name) => name.includes(".tmp"))).toEqual([]);
+    expect(
+      readdirSync(made.dir, { recursive: true, encoding: "utf8" }).filter((name) =>
+        name.includes(".tmp"),
+      ),
+    ).toEqual([]);
     expect(existsSync(join(made.dir, "mappings/drafts/shop.json5"))).toBe(true);
   });
 });
@@ -274,7 +345,9 @@ it("a kill in the middle of saves leaves the old file or the new one, and the ne
   const texts = ["old", "new"].map((word) => BY_HAND.replace("As it was", word.repeat(60_000)));
   writeFileSync(join(dir, FILE), texts[0] as string);
   for (let round = 0; round < 25; round++) {
-    const child = spawn(process.execPath, ["--conditions=rouse-source", saver, join(dir, FILE)], { stdio: ["pipe", "pipe", "inherit"] });
+    const child = spawn(process.execPath, ["--conditions=rouse-source", saver, join(dir, FILE)], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
     const ended = new Promise((done) => child.on("exit", done));
     child.stdin.end(JSON.stringify(texts));
     await new Promise((ready) => child.stdout.once("data", ready));
@@ -283,7 +356,10 @@ it("a kill in the middle of saves leaves the old file or the new one, and the ne
     await ended;
     expect(texts).toContain(read());
   }
-  const temporary = (): string[] => readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((name) => /\.rouse-.*\.tmp$/.test(name));
+  const temporary = (): string[] =>
+    readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((name) =>
+      /\.rouse-.*\.tmp$/.test(name),
+    );
   const id = "0f8fad5b-d9cb-469f-a165-70867728950e";
   for (const name of [
     "rouse.json5",
@@ -304,9 +380,9 @@ it("a kill in the middle of saves leaves the old file or the new one, and the ne
 
 /** Runs a script in a mount namespace of its own; undefined if the system does not allow that. */
 const inNamespace = (script: string, dir: string) =>
-  run("bash", ["-c", 'exec unshare -m bash -c "$@"', "", script, process.execPath, ROUSE, dir], { cwd: dir }).catch(
-    (error: { stdout: string; stderr: string }) => error,
-  );
+  run("bash", ["-c", 'exec unshare -m bash -c "$@"', "", script, process.execPath, ROUSE, dir], {
+    cwd: dir,
+  }).catch((error: { stdout: string; stderr: string }) => error);
 
 describe.skipIf(!canMount())("a config folder that is really", () => {
   const DRAFT = `{ id: "acme", mappings: [\n  // of the draft\n  ${NEW}\n] }\n`;
@@ -320,9 +396,12 @@ describe.skipIf(!canMount())("a config folder that is really", () => {
 
   it("read-only gives a patch that git applies in a clone", async () => {
     const { dir, write } = cli as CliWorld;
-    const script = 'mount --bind "$2" "$2" && mount -o remount,ro,bind "$2" && cd "$2" && exec "$0" "$1" drafts accept acme --yes';
+    const script =
+      'mount --bind "$2" "$2" && mount -o remount,ro,bind "$2" && cd "$2" && exec "$0" "$1" drafts accept acme --yes';
     const { stdout, stderr } = await inNamespace(script, dir);
-    expect(stderr).toMatch(/nothing was written: .*acme\.json5 cannot be written \(EROFS\)\nThe change as a patch, for `git apply`:/);
+    expect(stderr).toMatch(
+      /nothing was written: .*acme\.json5 cannot be written \(EROFS\)\nThe change as a patch, for `git apply`:/,
+    );
     expect(readdirSync(join(dir, "mappings"))).toEqual(["drafts"]);
     await write("change.patch", stdout);
     await run("git", ["-C", dir, "apply", "--check", "change.patch"]);
@@ -344,18 +423,29 @@ describe.skipIf(!canMount())("a config folder that is really", () => {
 });
 
 describe("only mappings of the config and of mapping files", () => {
-  const OWN = "{ id: 'acme', mappings: [ { id: 'acme.new', match: { path: 'new' }, messageTemplate: 'x' } ] }";
+  const OWN =
+    "{ id: 'acme', mappings: [ { id: 'acme.new', match: { path: 'new' }, messageTemplate: 'x' } ] }";
   it.each<[string, object, string]>([
     ["a module file", { kind: "add", text: NEW, file: "../transforms/own.ts" }, "usage"],
     ["a module file by its name", { kind: "add", text: NEW, file: "own.ts" }, "usage"],
     ["a file in another folder", { kind: "add", text: NEW, file: "/etc/rouse.json5" }, "usage"],
-    ["a module file, with a draft", { kind: "draft", name: "new", into: "../transforms/own.ts" }, "usage"],
-    ["the manifest, with a draft", { kind: "draft", name: "new", into: "../package.json" }, "usage"],
+    [
+      "a module file, with a draft",
+      { kind: "draft", name: "new", into: "../transforms/own.ts" },
+      "usage",
+    ],
+    [
+      "the manifest, with a draft",
+      { kind: "draft", name: "new", into: "../package.json" },
+      "usage",
+    ],
     ["a draft outside of its folder", { kind: "draft", name: "../../transforms/own" }, "not_found"],
     ["other parts of the config, with a draft", { kind: "draft", name: "parts" }, "config_invalid"],
     [
       "other parts of the config, in a mapping",
-      replace(`{ id: "acme.order", match: { path: "acme" }, messageTemplate: "x", gateway: { port: 1 } }`),
+      replace(
+        `{ id: "acme.order", match: { path: "acme" }, messageTemplate: "x", gateway: { port: 1 } }`,
+      ),
       "config_invalid",
     ],
     ["the mapping of a preset", replace(NEW, "github.push"), "not_found"],
@@ -365,10 +455,24 @@ describe("only mappings of the config and of mapping files", () => {
     write("transforms/own.ts", "export default () => ({});\n");
     write("package.json", "{}");
     write("mappings/drafts/new.json5", OWN);
-    write("mappings/drafts/parts.json5", OWN.replace("mappings:", "gateway: { port: 1 }, mappings:").replaceAll("acme", "parts"));
-    const before = ["rouse.json5", FILE, "transforms/own.ts", "package.json"].map((name) => read(name));
-    expect((await land(change, { confirm: ["auth", "transform.module"] })).body).toMatchObject({ ok: false, error: { code } });
-    expect(["rouse.json5", FILE, "transforms/own.ts", "package.json"].map((name) => read(name))).toEqual(before);
-    expect(readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((name) => name.startsWith("config-versions"))).toEqual([]);
+    write(
+      "mappings/drafts/parts.json5",
+      OWN.replace("mappings:", "gateway: { port: 1 }, mappings:").replaceAll("acme", "parts"),
+    );
+    const before = ["rouse.json5", FILE, "transforms/own.ts", "package.json"].map((name) =>
+      read(name),
+    );
+    expect((await land(change, { confirm: ["auth", "transform.module"] })).body).toMatchObject({
+      ok: false,
+      error: { code },
+    });
+    expect(
+      ["rouse.json5", FILE, "transforms/own.ts", "package.json"].map((name) => read(name)),
+    ).toEqual(before);
+    expect(
+      readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((name) =>
+        name.startsWith("config-versions"),
+      ),
+    ).toEqual([]);
   });
 });

@@ -1,13 +1,21 @@
 import { describe, expect, it } from "vitest";
 import JSON5 from "json5";
-import { addMapping, listWrittenMappings, readMappingText, replaceMapping } from "../../src/workbench/mapping-text.ts";
+import {
+  addMapping,
+  listWrittenMappings,
+  readMappingText,
+  replaceMapping,
+} from "../../src/workbench/mapping-text.ts";
 
 const NEW = `{ id: "c", match: { path: "z" } }`;
 const LONG = `{\n    id: "c", // its name\n    match: {\n      path: "z",\n    },\n  }`;
 
 const FILES: [string, string][] = [
   ["one line", `{ hooks: { mappings: [{ id: "a" }, { id: "b" }] } }`],
-  ["trailing comma", `{\n  hooks: {\n    mappings: [\n      { id: "a" },\n      { id: "b" },\n    ],\n  },\n}\n`],
+  [
+    "trailing comma",
+    `{\n  hooks: {\n    mappings: [\n      { id: "a" },\n      { id: "b" },\n    ],\n  },\n}\n`,
+  ],
   [
     "no trailing comma, comments",
     `{\n  hooks: { mappings: [\n    { id: "a" }, // first\n    { id: "b" /* in, it */ } // last, of all\n    // done,\n  ] }\n}`,
@@ -16,8 +24,14 @@ const FILES: [string, string][] = [
     "CRLF and a BOM",
     `\ufeff{\r\n\thooks: {\r\n\t\tmappings: [\r\n\t\t\t{ id: 'a', },\r\n\t\t\t{\r\n\t\t\t\tid: 'b',\r\n\t\t\t\t// why\r\n\t\t\t},\r\n\t\t],\r\n\t},\r\n}\r\n`,
   ],
-  ["JSON", `{\n\t"hooks": {\n\t\t"mappings": [\n\t\t\t{ "id": "a" },\n\t\t\t{ "id": "b" }\n\t\t]\n\t}\n}\n`],
-  ["a text over two lines", `{ hooks: { token: 'a\\\n   b', mappings: [\n { id: 'a', name: 'x\\\n   y' },\n { id: 'b' } ] } }`],
+  [
+    "JSON",
+    `{\n\t"hooks": {\n\t\t"mappings": [\n\t\t\t{ "id": "a" },\n\t\t\t{ "id": "b" }\n\t\t]\n\t}\n}\n`,
+  ],
+  [
+    "a text over two lines",
+    `{ hooks: { token: 'a\\\n   b', mappings: [\n { id: 'a', name: 'x\\\n   y' },\n { id: 'b' } ] } }`,
+  ],
 ];
 
 describe.each(FILES)("%s", (_name, text) => {
@@ -35,7 +49,10 @@ describe.each(FILES)("%s", (_name, text) => {
     const after = addMapping(text, "config", mapping);
     expect(listWrittenMappings(after, "config").map(({ id }) => id)).toEqual(["a", "b", "c"]);
     // What is left of the text without the new mapping and its comma is the text.
-    const { start, end } = listWrittenMappings(after, "config")[2] as { start: number; end: number };
+    const { start, end } = listWrittenMappings(after, "config")[2] as {
+      start: number;
+      end: number;
+    };
     const rest = (after.slice(0, start) + after.slice(end)).replaceAll(/[\s,]/g, "");
     expect(rest).toBe(text.replaceAll(/[\s,]/g, ""));
     expect(/(?<!\r)\n/.test(after)).toBe(!text.includes("\r\n"));
@@ -51,7 +68,9 @@ it.each([
   "{\r\n\tlog: {},\r\n}\r\n",
 ])("adds the first mapping to %j", (text) => {
   const after = addMapping(text, "config", LONG);
-  expect(JSON5.parse<{ hooks: { mappings: unknown[] } }>(after).hooks.mappings).toEqual([{ id: "c", match: { path: "z" } }]);
+  expect(JSON5.parse<{ hooks: { mappings: unknown[] } }>(after).hooks.mappings).toEqual([
+    { id: "c", match: { path: "z" } },
+  ]);
   for (const comment of text.match(/\/\/.*|\/\*.*?\*\//g) ?? []) expect(after).toContain(comment);
 });
 

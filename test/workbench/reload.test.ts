@@ -21,13 +21,21 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 /** Landing beside a gateway whose answers the test sets. */
 const landWith = (reload: NonNullable<LandingDeps["reload"]>) =>
   createLanding({
-    places: () => ({ mappingsDir: join(dir, "mappings"), configFile: join(dir, "rouse.json5"), stateDir: join(dir, ".rouse") }),
+    places: () => ({
+      mappingsDir: join(dir, "mappings"),
+      configFile: join(dir, "rouse.json5"),
+      stateDir: join(dir, ".rouse"),
+    }),
     snapshot: () => undefined,
     withStore: async () => null,
     withCandidate: (_texts, use) =>
       use({
         ok: true,
-        snapshot: { hash: "checked", warnings: [], config: { hooks: { testsDir: join(dir, "tests") } } } as unknown as Snapshot,
+        snapshot: {
+          hash: "checked",
+          warnings: [],
+          config: { hooks: { testsDir: join(dir, "tests") } },
+        } as unknown as Snapshot,
       }),
     reload,
     findObstacle: async () => undefined,
@@ -37,18 +45,34 @@ const read = (): string => readFileSync(join(dir, "rouse.json5"), "utf8");
 
 describe("a gateway that does not use exactly what was checked", () => {
   it.each<[string, NonNullable<LandingDeps["reload"]>, string]>([
-    ["uses something else", async () => ({ ok: true, hash: "other" }), "another config than the one that was checked"],
-    ["finds problems", async () => ({ ok: false, issues: [{ path: "hooks", message: "no" }] }), "could not use it"],
+    [
+      "uses something else",
+      async () => ({ ok: true, hash: "other" }),
+      "another config than the one that was checked",
+    ],
+    [
+      "finds problems",
+      async () => ({ ok: false, issues: [{ path: "hooks", message: "no" }] }),
+      "could not use it",
+    ],
     ["does not answer within 2 seconds", () => new Promise(() => undefined), "within 2 seconds"],
   ])("gets the file back as it was, with the reason, when it %s", async (_name, reload, reason) => {
     let calls = 0;
     // The second call is the one after the file went back.
-    const landed = landWith(() => (++calls === 1 ? reload() : Promise.resolve({ ok: true, hash: "before" })));
+    const landed = landWith(() =>
+      ++calls === 1 ? reload() : Promise.resolve({ ok: true, hash: "before" }),
+    );
     await expect(landed).rejects.toMatchObject({
       code: "not_landed",
-      message: expect.stringMatching(new RegExp(`rouse.json5 was changed, but .*${reason}.*; it was put back as it was`)),
+      message: expect.stringMatching(
+        new RegExp(`rouse.json5 was changed, but .*${reason}.*; it was put back as it was`),
+      ),
     });
-    expect([read(), calls, readdirSync(join(dir, ".rouse/config-versions"))]).toEqual([CONFIG, 2, []]);
+    expect([read(), calls, readdirSync(join(dir, ".rouse/config-versions"))]).toEqual([
+      CONFIG,
+      2,
+      [],
+    ]);
   });
 
   it("keeps what a person wrote in the meantime", async () => {
@@ -56,7 +80,10 @@ describe("a gateway that does not use exactly what was checked", () => {
       writeFileSync(join(dir, "rouse.json5"), "{ hooks: { /* by hand */ } }");
       return { ok: true, hash: "other" };
     });
-    await expect(landed).rejects.toMatchObject({ code: "not_landed", message: expect.stringContaining("left as it is") });
+    await expect(landed).rejects.toMatchObject({
+      code: "not_landed",
+      message: expect.stringContaining("left as it is"),
+    });
     expect(read()).toContain("by hand");
   });
 });
@@ -69,16 +96,31 @@ describePostgres("gateways on one database", () => {
     mkdirSync(join(dir, "two"));
     const mapping = { id: "shop", match: { path: "shop" }, messageTemplate: "x" };
     const one = await createWorld({ workers: false, dir: join(dir, "one"), config });
-    const two = await createWorld({ workers: false, dir: join(dir, "two"), config: { ...config, hooks: { mappings: [mapping] } } });
+    const two = await createWorld({
+      workers: false,
+      dir: join(dir, "two"),
+      config: { ...config, hooks: { mappings: [mapping] } },
+    });
     try {
       await one.until(async () => {
         const { body } = await one.admin("/readyz?detail");
-        return (body as { gateways: { url: string | null }[] }).gateways.filter(({ url }) => url !== null).length === 2;
+        return (
+          (body as { gateways: { url: string | null }[] }).gateways.filter(
+            ({ url }) => url !== null,
+          ).length === 2
+        );
       });
       const before = readFileSync(join(one.dir, "rouse.json5"), "utf8");
-      const { body } = await one.admin("/admin/v1/changes", { method: "POST", body: JSON.stringify({ change }) });
+      const { body } = await one.admin("/admin/v1/changes", {
+        method: "POST",
+        body: JSON.stringify({ change }),
+      });
       expect(body).toMatchObject({
-        result: { landed: false, reason: expect.stringContaining("have another config"), patch: expect.stringContaining("acme.order") },
+        result: {
+          landed: false,
+          reason: expect.stringContaining("have another config"),
+          patch: expect.stringContaining("acme.order"),
+        },
       });
       expect(readFileSync(join(one.dir, "rouse.json5"), "utf8")).toBe(before);
     } finally {

@@ -16,7 +16,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createWorld, type World } from "../e2e/world.ts";
 
 /** What happens to the saves of the mapping file, and when. */
-const fault: { at: "write" | "sync" | "rename" | "folder" | null; act: () => void } = { at: null, act: () => undefined };
+const fault: { at: "write" | "sync" | "rename" | "folder" | null; act: () => void } = {
+  at: null,
+  act: () => undefined,
+};
 const reach = (at: typeof fault.at): void => {
   if (fault.at === at) fault.act();
 };
@@ -64,7 +67,8 @@ const change = {
   mapping: "acme.order",
   text: "{ id: 'acme.order', match: { path: 'acme' }, messageTemplate: 'Changed' }",
 };
-const OTHER = "{ id: 'other', mappings: [ { id: 'other.one', match: { path: 'other' }, messageTemplate: 'x' } ] }";
+const OTHER =
+  "{ id: 'other', mappings: [ { id: 'other.one', match: { path: 'other' }, messageTemplate: 'x' } ] }";
 
 let world: World;
 beforeEach(async () => {
@@ -77,15 +81,28 @@ afterEach(async () => {
 
 const file = (): string => join(world.dir, FILE);
 const land = async (options: object = {}) =>
-  (await world.admin("/admin/v1/changes", { method: "POST", body: JSON.stringify({ change, ...options }) })) as {
+  (await world.admin("/admin/v1/changes", {
+    method: "POST",
+    body: JSON.stringify({ change, ...options }),
+  })) as {
     status: number;
-    body: { result?: object; error?: { code: string; message: string; issues?: { detail: string }[] } };
+    body: {
+      result?: object;
+      error?: { code: string; message: string; issues?: { detail: string }[] };
+    };
   };
-const left = (): string[] => readdirSync(world.dir, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".tmp"));
-const versions = async (): Promise<unknown[]> => ((await world.admin("/admin/v1/changes")).body as { versions: unknown[] }).versions;
+const left = (): string[] =>
+  readdirSync(world.dir, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".tmp"),
+  );
+const versions = async (): Promise<unknown[]> =>
+  ((await world.admin("/admin/v1/changes")).body as { versions: unknown[] }).versions;
 
 const fail = (code: string) => (): never => {
-  throw Object.assign(new Error(`${code}: no space left on device, write`), { code, syscall: "write" });
+  throw Object.assign(new Error(`${code}: no space left on device, write`), {
+    code,
+    syscall: "write",
+  });
 };
 
 describe("a save that fails", () => {
@@ -98,10 +115,19 @@ describe("a save that fails", () => {
       expect([status, body]).toMatchObject([
         200,
         {
-          result: { landed: false, reason: "it cannot be written (ENOSPC)", patch: expect.stringContaining("messageTemplate: 'Changed'") },
+          result: {
+            landed: false,
+            reason: "it cannot be written (ENOSPC)",
+            patch: expect.stringContaining("messageTemplate: 'Changed'"),
+          },
         },
       ]);
-      expect([readFileSync(file(), "utf8"), left(), await versions(), world.gateway.status().snapshot]).toEqual([TEXT, [], [], snapshot]);
+      expect([
+        readFileSync(file(), "utf8"),
+        left(),
+        await versions(),
+        world.gateway.status().snapshot,
+      ]).toEqual([TEXT, [], [], snapshot]);
       fault.at = null;
       expect(await land()).toMatchObject({ body: { result: { landed: true } } });
     },
@@ -110,7 +136,9 @@ describe("a save that fails", () => {
   it("when the folder is made durable is put back, and says why", async () => {
     Object.assign(fault, { at: "folder", act: fail("EIO") });
     expect(await land()).toMatchObject({
-      body: { result: { landed: false, reason: "it cannot be written (EIO); it was put back as it was" } },
+      body: {
+        result: { landed: false, reason: "it cannot be written (EIO); it was put back as it was" },
+      },
     });
     expect([readFileSync(file(), "utf8"), left(), await versions()]).toEqual([TEXT, [], []]);
   });
@@ -124,7 +152,10 @@ describe("a file that becomes something else while it is saved", () => {
     expect([status, body.error?.code, body.error?.issues?.map(({ detail }) => detail)]).toEqual([
       409,
       "conflict",
-      [expect.stringContaining("+  // theirs"), expect.stringContaining("messageTemplate: 'Changed'")],
+      [
+        expect.stringContaining("+  // theirs"),
+        expect.stringContaining("messageTemplate: 'Changed'"),
+      ],
     ]);
     expect([readFileSync(file(), "utf8"), left(), await versions()]).toEqual([edited, [], []]);
   });
@@ -136,8 +167,16 @@ describe("a file that becomes something else while it is saved", () => {
       symlinkSync("../elsewhere.json5", file());
     };
     Object.assign(fault, { at: "sync", act: swap });
-    expect(await land()).toMatchObject({ body: { result: { landed: false, reason: expect.stringContaining(`is a link to ${target}`) } } });
-    expect([readlinkSync(file()), readFileSync(target, "utf8"), left()]).toEqual(["../elsewhere.json5", TEXT, []]);
+    expect(await land()).toMatchObject({
+      body: {
+        result: { landed: false, reason: expect.stringContaining(`is a link to ${target}`) },
+      },
+    });
+    expect([readlinkSync(file()), readFileSync(target, "utf8"), left()]).toEqual([
+      "../elsewhere.json5",
+      TEXT,
+      [],
+    ]);
     // A link that names nothing is no file to write, either.
     unlinkSync(target);
     expect(await land()).toMatchObject({ status: 404 });
@@ -174,10 +213,18 @@ describe("a file that becomes something else while it is saved", () => {
     };
     Object.assign(fault, { at: "sync", act });
     const { status, body } = await land();
-    expect([status, body.error?.message]).toEqual([409, expect.stringContaining("it could not be put back (ENOSPC): `rouse config undo`")]);
+    expect([status, body.error?.message]).toEqual([
+      409,
+      expect.stringContaining("it could not be put back (ENOSPC): `rouse config undo`"),
+    ]);
     expect(readFileSync(file(), "utf8")).toContain("Changed");
     fault.at = null;
-    expect(await world.admin("/admin/v1/changes", { method: "POST", body: JSON.stringify({ change: { kind: "undo" } }) })).toMatchObject({
+    expect(
+      await world.admin("/admin/v1/changes", {
+        method: "POST",
+        body: JSON.stringify({ change: { kind: "undo" } }),
+      }),
+    ).toMatchObject({
       body: { result: { landed: true } },
     });
     expect(readFileSync(file(), "utf8")).toBe(TEXT);

@@ -35,20 +35,34 @@ beforeEach(async () => {
 });
 afterEach(() => world.stop());
 
-const send = async (body: object): Promise<string> => (await world.post("/hooks/shop", body)).body.eventId as string;
-const post = (path: string, body: object) => world.admin(`/admin/v1${path}`, { method: "POST", body: JSON.stringify(body) });
-const evaluate = async (text: string, event?: string, kind: object = { kind: "replace", mapping: "order" }) => {
+const send = async (body: object): Promise<string> =>
+  (await world.post("/hooks/shop", body)).body.eventId as string;
+const post = (path: string, body: object) =>
+  world.admin(`/admin/v1${path}`, { method: "POST", body: JSON.stringify(body) });
+const evaluate = async (
+  text: string,
+  event?: string,
+  kind: object = { kind: "replace", mapping: "order" },
+) => {
   const { body } = await post("/changes/evaluate", { change: { ...kind, text }, event });
   return body.evaluation;
 };
 /** What a mark or a problem points at. */
-const at = (text: string, range: { start: number; end: number }): string => text.slice(range.start, range.end);
+const at = (text: string, range: { start: number; end: number }): string =>
+  text.slice(range.start, range.end);
 
 describe("the text of a mapping", () => {
   it("comes as it is written, without the indent of its place, and goes back byte for byte", async () => {
     const { body } = await world.admin("/admin/v1/mappings/order");
-    expect(body.mapping).toMatchObject({ id: "order", own: true, place: "rouse.json5:9", text: TEXT });
-    const { check } = (await post("/changes/check", { change: { kind: "replace", mapping: "order", text: TEXT } })).body;
+    expect(body.mapping).toMatchObject({
+      id: "order",
+      own: true,
+      place: "rouse.json5:9",
+      text: TEXT,
+    });
+    const { check } = (
+      await post("/changes/check", { change: { kind: "replace", mapping: "order", text: TEXT } })
+    ).body;
     expect(check).toMatchObject({ diff: "", problems: [] });
   });
 
@@ -56,19 +70,37 @@ describe("the text of a mapping", () => {
     const { mappings } = (await world.admin("/admin/v1/mappings")).body;
     const preset = mappings.find(({ own }: { own: boolean }) => !own);
     const { mapping } = (await world.admin(`/admin/v1/mappings/${preset.id}`)).body;
-    expect(mapping).toMatchObject({ own: false, file: null, text: expect.stringContaining("messageTemplate") });
+    expect(mapping).toMatchObject({
+      own: false,
+      file: null,
+      text: expect.stringContaining("messageTemplate"),
+    });
   });
 
   it("is evaluated against one event: how each condition came out and where it stands, and what the other mappings do", async () => {
     const event = await send({ type: "order", data: { id: 7, total: 40 } });
     const before = await evaluate(TEXT, event);
-    expect(before.marks.map(({ result, at: range }: { result: boolean; at: never }) => [result, at(TEXT, range)])).toEqual([
+    expect(
+      before.marks.map(({ result, at: range }: { result: boolean; at: never }) => [
+        result,
+        at(TEXT, range),
+      ]),
+    ).toEqual([
       [true, 'path: "shop"'],
       [true, 'type: "order"'],
       [false, '"data.total": {'],
     ]);
-    expect(before).toMatchObject({ mapping: "order", problems: [], result: { outcome: "unmatched" } });
-    expect(before.result.traces.map(({ mapping, verdict }: { mapping: string; verdict: string }) => [mapping, verdict])).toEqual([
+    expect(before).toMatchObject({
+      mapping: "order",
+      problems: [],
+      result: { outcome: "unmatched" },
+    });
+    expect(
+      before.result.traces.map(({ mapping, verdict }: { mapping: string; verdict: string }) => [
+        mapping,
+        verdict,
+      ]),
+    ).toEqual([
       ["order", "no"],
       ["rest", "no"],
     ]);
@@ -94,13 +126,26 @@ describe("the text of a mapping", () => {
   it("that is added is found behind the others", async () => {
     const event = await send({ type: "chargeback", data: { id: 1 } });
     const text = `{ id: "charge", match: { path: "shop", payload: { type: "chargeback" } }, messageTemplate: "{{data.id}}" }`;
-    expect(await evaluate(text, event, { kind: "add" })).toMatchObject({ mapping: "charge", result: { mapping: "charge" } });
+    expect(await evaluate(text, event, { kind: "add" })).toMatchObject({
+      mapping: "charge",
+      result: { mapping: "charge" },
+    });
   });
 
   it.each([
-    ["text that is no JSON5", TEXT.replace("match:", "match"), "{", /^is not valid JSON5 at line 3/],
+    [
+      "text that is no JSON5",
+      TEXT.replace("match:", "match"),
+      "{",
+      /^is not valid JSON5 at line 3/,
+    ],
     ["an expression", TEXT.replace("{{data.id}}", "{{ data.id & }}"), " ", /is not valid JSONata/],
-    ["an expression behind an escape", TEXT.replace("Order {{data.id}}", "\\u004frder\\n{{ data.id ~ }}"), "~", /is not valid JSONata/],
+    [
+      "an expression behind an escape",
+      TEXT.replace("Order {{data.id}}", "\\u004frder\\n{{ data.id ~ }}"),
+      "~",
+      /is not valid JSONata/,
+    ],
     [
       "an unknown key",
       TEXT.replace("messageTemplate", "mesageTemplate"),
@@ -116,13 +161,20 @@ describe("the text of a mapping", () => {
   });
 
   it("that is no mapping at all, or of a mapping that is gone, is a problem and no error", async () => {
-    expect((await evaluate("[]")).problems).toMatchObject([{ message: expect.stringContaining("not a mapping"), at: null }]);
-    expect((await evaluate(TEXT, undefined, { kind: "replace", mapping: "gone" })).problems).toMatchObject([
-      { message: 'there is no mapping "gone"' },
+    expect((await evaluate("[]")).problems).toMatchObject([
+      { message: expect.stringContaining("not a mapping"), at: null },
     ]);
-    expect((await post("/changes/evaluate", { change: { kind: "replace", mapping: "order", text: TEXT }, event: "evt_none" })).status).toBe(
-      404,
-    );
+    expect(
+      (await evaluate(TEXT, undefined, { kind: "replace", mapping: "gone" })).problems,
+    ).toMatchObject([{ message: 'there is no mapping "gone"' }]);
+    expect(
+      (
+        await post("/changes/evaluate", {
+          change: { kind: "replace", mapping: "order", text: TEXT },
+          event: "evt_none",
+        })
+      ).status,
+    ).toBe(404);
   });
 });
 
@@ -133,8 +185,13 @@ describe("an event that is kept as a test", () => {
     const { fixture } = (await post("/fixtures", { event, change })).body;
     expect(fixture.expect).toMatchObject({ outcome: "accepted", mapping: "order" });
     expect(readdirSync(join(fixture.written, ".."))).toEqual(["order.json5"]);
-    expect((await post("/changes/check", { change })).body.check.tests).toMatchObject({ passed: 1, failed: [] });
-    expect((await post("/changes/check", { change: { ...change, text: TEXT } })).body.check.confirm).toEqual(["failing-tests"]);
+    expect((await post("/changes/check", { change })).body.check.tests).toMatchObject({
+      passed: 1,
+      failed: [],
+    });
+    expect(
+      (await post("/changes/check", { change: { ...change, text: TEXT } })).body.check.confirm,
+    ).toEqual(["failing-tests"]);
     expect((await post("/fixtures", { event, name: "../../x" })).body.error.code).toBe("usage");
   });
 });

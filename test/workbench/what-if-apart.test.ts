@@ -4,13 +4,23 @@ import { afterEach, describe, expect, it } from "vitest";
 import { createProvider, modelConfig } from "../e2e/provider.ts";
 import type { WhatIfEnd } from "../../src/workbench/what-if-lines.ts";
 import { createWorld, type World } from "../e2e/world.ts";
-import { askEnd, begin, CHANNEL, countSent, listChildren, ORDER, REFUND, REFUND_TEXT } from "./what-if-world.ts";
+import {
+  askEnd,
+  begin,
+  CHANNEL,
+  countSent,
+  listChildren,
+  ORDER,
+  REFUND,
+  REFUND_TEXT,
+} from "./what-if-world.ts";
 
 let world: World;
 afterEach(() => world.stop());
 
 const post = async (types: readonly string[]): Promise<void> => {
-  for (const [id, type] of types.entries()) await world.post("/hooks/shop", { type, id, customer: { name: "Ann" } });
+  for (const [id, type] of types.entries())
+    await world.post("/hooks/shop", { type, id, customer: { name: "Ann" } });
 };
 const add = (mapping: object) => ({ kind: "add", text: JSON.stringify({ ...REFUND, ...mapping }) });
 const live = { ...ORDER, deliver: false, channel: undefined, to: undefined };
@@ -22,7 +32,8 @@ describe("what a proposed mapping does to the gateway", () => {
       config: { hooks: { mappings: [live], transformTimeoutSeconds: 0.5 } },
       files: {
         "transforms/loop.js": "export default () => { for (;;); };\n",
-        "transforms/never.js": "export default () => new Promise(() => setInterval(() => undefined, 1000));\n",
+        "transforms/never.js":
+          "export default () => new Promise(() => setInterval(() => undefined, 1000));\n",
       },
     });
     await post(["refund", "refund"]);
@@ -35,7 +46,12 @@ describe("what a proposed mapping does to the gateway", () => {
       });
     // Killed while its module loops, it takes that along: a loop would stay for ever.
     world.write("rouse.json5", {
-      hooks: { enabled: true, token: "test-hook-token-0123456789", mappings: [live], transformTimeoutSeconds: 600 },
+      hooks: {
+        enabled: true,
+        token: "test-hook-token-0123456789",
+        mappings: [live],
+        transformTimeoutSeconds: 600,
+      },
     });
     await world.gateway.reload();
     const reader = await begin(world, { change: add({ transform: { module: "loop.js" } }) });
@@ -44,16 +60,25 @@ describe("what a proposed mapping does to the gateway", () => {
     expect(group).toBe(pid);
     expect(getPriority(pid)).toBe(constants.priority.PRIORITY_LOW);
     // Linux may count the priority inside of the group alone.
-    if (existsSync(`/proc/${pid}/autogroup`)) expect(readFileSync(`/proc/${pid}/autogroup`, "latin1")).toMatch(/ nice 5\n$/);
+    if (existsSync(`/proc/${pid}/autogroup`))
+      expect(readFileSync(`/proc/${pid}/autogroup`, "latin1")).toMatch(/ nice 5\n$/);
     await world.until(async () => listChildren("transform-worker", group).length > 0);
     process.kill(pid, "SIGKILL");
-    expect(await reader.rest()).toMatch(/"type":"error","code":"internal","message":"the process that compared ended/);
+    expect(await reader.rest()).toMatch(
+      /"type":"error","code":"internal","message":"the process that compared ended/,
+    );
     await world.until(async () => listChildren("transform-worker", group).length === 0);
-    expect(await askEnd(world, { change: { kind: "add", text: REFUND_TEXT } })).toMatchObject({ events: 2, changed: 2 });
+    expect(await askEnd(world, { change: { kind: "add", text: REFUND_TEXT } })).toMatchObject({
+      events: 2,
+      changed: 2,
+    });
   });
 
   it("is nothing, if its expressions loop, double or flood: they are evaluated elsewhere, and hooks are answered meanwhile", async () => {
-    world = await createWorld({ workers: false, config: { hooks: { mappings: [live], transformTimeoutSeconds: 0.5 } } });
+    world = await createWorld({
+      workers: false,
+      config: { hooks: { mappings: [live], transformTimeoutSeconds: 0.5 } },
+    });
     await post(Array<string>(4).fill("refund"));
     const hostile = [
       "($f := function($n) { $f($n + 1) }; $f(0))",
@@ -65,12 +90,19 @@ describe("what a proposed mapping does to the gateway", () => {
       let end: WhatIfEnd | undefined;
       const reading = asked.then((found) => (end = found));
       for (let id = 0; !end; id++) {
-        expect((await world.post("/hooks/shop", { type: "none", id })).body).toMatchObject({ outcome: "unmatched" });
+        expect((await world.post("/hooks/shop", { type: "none", id })).body).toMatchObject({
+          outcome: "unmatched",
+        });
         // Nothing of the change is evaluated by this process, which is the gateway's, or by children of its own.
         expect(listChildren("transform-worker")).toEqual([]);
         await Promise.race([reading, new Promise((done) => setTimeout(done, 50))]);
       }
-      expect(end).toMatchObject({ complete: true, events: 4, outcomes: { failed: 4 }, groups: [{ kind: "rejected", count: 4 }] });
+      expect(end).toMatchObject({
+        complete: true,
+        events: 4,
+        outcomes: { failed: 4 },
+        groups: [{ kind: "rejected", count: 4 }],
+      });
     }
   });
 
@@ -87,10 +119,15 @@ describe("what a proposed mapping does to the gateway", () => {
         },
         files: {
           "own.js": CHANNEL,
-          "mappings/drafts/refunds.json": { id: "refunds", mappings: [{ ...REFUND, deliver: true, channel: "own", to: "x" }] },
+          "mappings/drafts/refunds.json": {
+            id: "refunds",
+            mappings: [{ ...REFUND, deliver: true, channel: "own", to: "x" }],
+          },
         },
       });
-      await post(Array.from({ length: 1000 }, (_, index) => (index % 250 === 0 ? "order" : "refund")));
+      await post(
+        Array.from({ length: 1000 }, (_, index) => (index % 250 === 0 ? "order" : "refund")),
+      );
       await world.until(async () => countSent(world.dir) === 4);
       const read = async (path: string): Promise<unknown> => (await world.admin(path)).body;
       const metrics = async (): Promise<string[]> =>
@@ -98,7 +135,9 @@ describe("what a proposed mapping does to the gateway", () => {
           .split("\n")
           .filter((line) => line.startsWith("rouse_") && !/event_loop|overdue/.test(line));
       const look = async (): Promise<unknown[]> => [
-        await Promise.all(["events", "runs", "deliveries"].map((what) => read(`/admin/v1/${what}?limit=500`))),
+        await Promise.all(
+          ["events", "runs", "deliveries"].map((what) => read(`/admin/v1/${what}?limit=500`)),
+        ),
         await metrics(),
         world.logged.length,
         [provider.requests.length, countSent(world.dir)],
@@ -106,13 +145,23 @@ describe("what a proposed mapping does to the gateway", () => {
       const before = await look();
       expect(before.at(-1)).toEqual([4, 4]);
       const draft = { kind: "draft", name: "refunds" };
-      expect(await askEnd(world, { change: draft })).toMatchObject({ events: 1000, changed: 996, wouldRun: 996 });
-      const checked = await world.admin("/admin/v1/changes/check", { method: "POST", body: JSON.stringify({ change: draft }) });
+      expect(await askEnd(world, { change: draft })).toMatchObject({
+        events: 1000,
+        changed: 996,
+        wouldRun: 996,
+      });
+      const checked = await world.admin("/admin/v1/changes/check", {
+        method: "POST",
+        body: JSON.stringify({ change: draft }),
+      });
       expect(checked.body.check.whatIf).toMatchObject({ events: 1000, wouldRun: 996 });
-      const [event] = ((await read("/admin/v1/events?limit=1")) as { events: { id: string }[] }).events;
+      const [event] = ((await read("/admin/v1/events?limit=1")) as { events: { id: string }[] })
+        .events;
       expect(await read(`/admin/v1/events/${event?.id}/explain?now=1`)).toMatchObject({ ok: true });
       expect((await world.admin("/admin/v1/trials/refunds", { method: "POST" })).status).toBe(200);
-      expect((await world.admin("/admin/v1/trials/refunds", { method: "DELETE" })).status).toBe(200);
+      expect((await world.admin("/admin/v1/trials/refunds", { method: "DELETE" })).status).toBe(
+        200,
+      );
       expect(await look()).toEqual(before);
     } finally {
       await provider.close();

@@ -20,7 +20,8 @@ export const REFUND = {
 };
 export const REFUND_TEXT = `{ id: "shop.refund", match: { path: "shop", payload: { type: "refund" } }, messageTemplate: "Refund {{id}}", deliver: false, }`;
 /** A transform that takes a moment for each event. */
-export const SLOW = "export default () => new Promise((done) => setTimeout(() => done({ message: 'x' }), 1000));\n";
+export const SLOW =
+  "export default () => new Promise((done) => setTimeout(() => done({ message: 'x' }), 1000));\n";
 
 /** A channel that writes what it sends into a file beside it. */
 export const CHANNEL = `import { appendFileSync } from "node:fs";
@@ -45,7 +46,10 @@ export interface Lines {
 const post = ({ gateway, url }: World, body: object, signal?: AbortSignal): Promise<Response> =>
   fetch(`${url}/admin/v1/what-if`, {
     method: "POST",
-    headers: { authorization: `Bearer ${gateway.operatorToken}`, "content-type": "application/json" },
+    headers: {
+      authorization: `Bearer ${gateway.operatorToken}`,
+      "content-type": "application/json",
+    },
     body: JSON.stringify(body),
     ...(signal && { signal }),
   });
@@ -55,9 +59,20 @@ export async function ask(world: World, body: object): Promise<Lines> {
   const response = await post(world, body);
   const text = await response.text();
   const { status, headers } = response;
-  if (status !== 200) return { status, headers, lines: [], error: (JSON.parse(text) as { error: Lines["error"] }).error };
+  if (status !== 200)
+    return {
+      status,
+      headers,
+      lines: [],
+      error: (JSON.parse(text) as { error: Lines["error"] }).error,
+    };
   const lines = text.trimEnd().split("\n");
-  return { status, headers, lines: lines.map((line) => JSON.parse(line) as AnswerLine), error: undefined };
+  return {
+    status,
+    headers,
+    lines: lines.map((line) => JSON.parse(line) as AnswerLine),
+    error: undefined,
+  };
 }
 
 /** Asks, and returns the answer's last line, which must be the end. */
@@ -98,7 +113,12 @@ export function listChildren(file: string, group?: number): { pid: number; group
       const fields = readFileSync(`/proc/${name}/stat`, "latin1").replace(/^.*\) /, "");
       const [state, parent, own] = fields.split(" ");
       const isMeant = group === undefined ? Number(parent) === process.pid : Number(own) === group;
-      if (state === "Z" || !isMeant || !readFileSync(`/proc/${name}/cmdline`, "latin1").includes(file)) return [];
+      if (
+        state === "Z" ||
+        !isMeant ||
+        !readFileSync(`/proc/${name}/cmdline`, "latin1").includes(file)
+      )
+        return [];
       return [{ pid: Number(name), group: Number(own) }];
     } catch {
       return [];

@@ -4,7 +4,17 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { definePlugin } from "../../src/plugin/api.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
-import { ask, askEnd, begin, CHANNEL, listChildren, ORDER, REFUND, REFUND_TEXT, SLOW } from "./what-if-world.ts";
+import {
+  ask,
+  askEnd,
+  begin,
+  CHANNEL,
+  listChildren,
+  ORDER,
+  REFUND,
+  REFUND_TEXT,
+  SLOW,
+} from "./what-if-world.ts";
 
 const ADD = { kind: "add", text: REFUND_TEXT };
 const ORDER_ALONE = {
@@ -15,7 +25,10 @@ const ORDER_ALONE = {
 };
 const DRAFT = { id: "refunds", mappings: [REFUND] };
 /** Each event takes a moment: a comparison that does not end by itself within the test. */
-const ADD_SLOW = { kind: "add", text: JSON.stringify({ ...REFUND, transform: { module: "slow.js" } }) };
+const ADD_SLOW = {
+  kind: "add",
+  text: JSON.stringify({ ...REFUND, transform: { module: "slow.js" } }),
+};
 
 function routeTests(url: () => string | undefined): void {
   let world: World;
@@ -28,28 +41,56 @@ function routeTests(url: () => string | undefined): void {
         hooks: { mappings: [ORDER] },
         ...(url() !== undefined && { store: { url: url() } }),
       },
-      files: { "own.js": CHANNEL, "transforms/slow.js": SLOW, "mappings/drafts/refunds.json": DRAFT },
+      files: {
+        "own.js": CHANNEL,
+        "transforms/slow.js": SLOW,
+        "mappings/drafts/refunds.json": DRAFT,
+      },
     });
   });
   afterEach(() => world.stop());
   const send = async (type: string, count: number): Promise<void> => {
-    for (let id = 0; id < count; id++) await world.post("/hooks/shop", { type, id, customer: { name: "Ann" } });
+    for (let id = 0; id < count; id++)
+      await world.post("/hooks/shop", { type, id, customer: { name: "Ann" } });
   };
 
   it("answers one document a line: progress, groups as they are found, and the end", async () => {
     await send("refund", 5);
     await send("order", 3);
     const { status, headers, lines } = await ask(world, { change: ADD, since: "1h" });
-    expect([status, headers.get("content-type"), headers.get("cache-control")]).toEqual([200, "application/x-ndjson", "no-store"]);
-    expect(lines[0]).toEqual({ type: "progress", events: 0, skipped: 0, changed: 0, wouldRun: 0, wouldNotRun: 0 });
+    expect([status, headers.get("content-type"), headers.get("cache-control")]).toEqual([
+      200,
+      "application/x-ndjson",
+      "no-store",
+    ]);
+    expect(lines[0]).toEqual({
+      type: "progress",
+      events: 0,
+      skipped: 0,
+      changed: 0,
+      wouldRun: 0,
+      wouldNotRun: 0,
+    });
     const groups = lines.filter((line) => line.type === "group");
-    expect(groups[0]).toMatchObject({ kind: "starts", mapping: "shop.refund", count: 1, examples: [{ path: "shop" }] });
+    expect(groups[0]).toMatchObject({
+      kind: "starts",
+      mapping: "shop.refund",
+      count: 1,
+      examples: [{ path: "shop" }],
+    });
     expect(groups.at(-1)).toMatchObject({ count: 5 });
     // No example comes twice.
     const examples = groups.flatMap((group) => group.examples.map(({ eventId }) => eventId));
     expect([examples.length, new Set(examples).size]).toEqual([3, 3]);
     const start = { kind: "starts", count: 5, examples: examples.map((eventId) => ({ eventId })) };
-    expect(lines.at(-1)).toMatchObject({ type: "end", complete: true, events: 8, changed: 5, wouldRun: 5, groups: [start] });
+    expect(lines.at(-1)).toMatchObject({
+      type: "end",
+      complete: true,
+      events: 8,
+      changed: 5,
+      wouldRun: 5,
+      groups: [start],
+    });
     expect(lines.filter(({ type }) => type === "end")).toHaveLength(1);
 
     const changeOf = async (change: object, more: object = {}) => {
@@ -57,8 +98,14 @@ function routeTests(url: () => string | undefined): void {
       return [events, ...found.map(({ kind, mapping, count }) => `${kind}:${mapping} ${count}`)];
     };
     expect(await changeOf({ kind: "draft", name: "refunds" })).toEqual([8, "starts:shop.refund 5"]);
-    expect(await changeOf({ kind: "file", file: "more.json5", text: JSON.stringify(DRAFT) })).toEqual([8, "starts:shop.refund 5"]);
-    const replaced = { kind: "replace", mapping: "shop.order", text: JSON.stringify({ ...ORDER, to: "room-2" }) };
+    expect(
+      await changeOf({ kind: "file", file: "more.json5", text: JSON.stringify(DRAFT) }),
+    ).toEqual([8, "starts:shop.refund 5"]);
+    const replaced = {
+      kind: "replace",
+      mapping: "shop.order",
+      text: JSON.stringify({ ...ORDER, to: "room-2" }),
+    };
     expect(await changeOf(replaced)).toEqual([8, "recipient:shop.order 3"]);
     expect(await changeOf(replaced, { last: 2 })).toEqual([2, "recipient:shop.order 2"]);
     expect(await changeOf(replaced, { events: [examples[0]] })).toEqual([1]);
@@ -74,20 +121,40 @@ function routeTests(url: () => string | undefined): void {
     await send("refund", 60);
     const slow = { change: ADD_SLOW };
     const first = await begin(world, { ...slow, client: "page" });
-    expect([first.status, first.first]).toEqual([200, expect.stringContaining('"type":"progress"')]);
-    expect(await askEnd(world, { change: ADD, last: 3, client: "page" })).toMatchObject({ events: 3, wouldRun: 3 });
-    expect((await first.rest()).trimEnd().split("\n").at(-1)).toMatch(/^\{"type":"error","code":"superseded"/);
+    expect([first.status, first.first]).toEqual([
+      200,
+      expect.stringContaining('"type":"progress"'),
+    ]);
+    expect(await askEnd(world, { change: ADD, last: 3, client: "page" })).toMatchObject({
+      events: 3,
+      wouldRun: 3,
+    });
+    expect((await first.rest()).trimEnd().split("\n").at(-1)).toMatch(
+      /^\{"type":"error","code":"superseded"/,
+    );
 
     const readers = [await begin(world, { ...slow, client: "page" }), await begin(world, slow)];
     const { status, headers, error } = await ask(world, { change: ADD });
     expect([status, error?.code, headers.get("retry-after")]).toEqual([429, "rate_limited", "2"]);
     // What is landed does not wait for them.
-    const checked = await world.admin("/admin/v1/changes/check", { method: "POST", body: JSON.stringify({ change: ADD }) });
-    expect(checked.body.check).toMatchObject({ problems: [], whatIf: { events: 60, wouldRun: 60 } });
+    const checked = await world.admin("/admin/v1/changes/check", {
+      method: "POST",
+      body: JSON.stringify({ change: ADD }),
+    });
+    expect(checked.body.check).toMatchObject({
+      problems: [],
+      whatIf: { events: 60, wouldRun: 60 },
+    });
     for (const reader of readers) reader.leave();
-    expect(await world.until(async () => (await ask(world, { change: ADD })).status === 200)).toBe(true);
+    expect(await world.until(async () => (await ask(world, { change: ADD })).status === 200)).toBe(
+      true,
+    );
     // The modules of what was left are gone with it.
-    await world.until(async () => listChildren("what-if-child").every(({ group }) => listChildren("transform-worker", group).length === 0));
+    await world.until(async () =>
+      listChildren("what-if-child").every(
+        ({ group }) => listChildren("transform-worker", group).length === 0,
+      ),
+    );
 
     const last = await begin(world, slow);
     const children = listChildren("what-if-child");
@@ -117,7 +184,11 @@ describe("a comparison over HTTP", () => {
       [{ change: { kind: "draft", name: "none" } }, 404, "not_found"],
       [{ change: { kind: "replace", mapping: "none", text: REFUND_TEXT } }, 404, "not_found"],
       [{ change: { kind: "add", text: "{ id: " } }, 400, "config_invalid"],
-      [{ change: { kind: "add", text: JSON.stringify({ ...REFUND, agentId: "absent" }) } }, 400, "config_invalid"],
+      [
+        { change: { kind: "add", text: JSON.stringify({ ...REFUND, agentId: "absent" }) } },
+        400,
+        "config_invalid",
+      ],
       [{ change: { kind: "file", file: "../rouse.json5", text: "{}" } }, 400, "usage"],
       [{ change: { kind: "undo" } }, 400, "usage"],
       [{ change: ADD, last: 0 }, 400, "usage"],
@@ -129,8 +200,15 @@ describe("a comparison over HTTP", () => {
       expect([body, answer.status, answer.error?.code]).toEqual([body, status, code]);
     }
     const { lines } = await ask(world, { change: ADD, events: ["evt_none"] });
-    expect(lines.at(-1)).toMatchObject({ type: "error", code: "not_found", message: "there is no event evt_none" });
-    const stranger = await fetch(`${world.url}/admin/v1/what-if`, { method: "POST", body: JSON.stringify({ change: ADD }) });
+    expect(lines.at(-1)).toMatchObject({
+      type: "error",
+      code: "not_found",
+      message: "there is no event evt_none",
+    });
+    const stranger = await fetch(`${world.url}/admin/v1/what-if`, {
+      method: "POST",
+      body: JSON.stringify({ change: ADD }),
+    });
     expect(stranger.status).toBe(401);
   });
 
@@ -139,8 +217,14 @@ describe("a comparison over HTTP", () => {
     const text = readFileSync(join(world.dir, "rouse.json5"), "utf8");
     world.write("rouse.json5", text.replace("Order", "Sale"));
     world.write("mappings/broken.json5", "{");
-    expect(await ask(world, { change: ADD })).toMatchObject({ status: 409, error: { code: "conflict" } });
-    const checked = await world.admin("/admin/v1/changes/check", { method: "POST", body: JSON.stringify({ change: ADD }) });
+    expect(await ask(world, { change: ADD })).toMatchObject({
+      status: 409,
+      error: { code: "conflict" },
+    });
+    const checked = await world.admin("/admin/v1/changes/check", {
+      method: "POST",
+      body: JSON.stringify({ change: ADD }),
+    });
     expect(checked.body.check.problems).toMatchObject([{ path: "mappings/broken.json5" }]);
     rmSync(join(world.dir, "mappings/broken.json5"));
     await world.gateway.reload();
@@ -150,7 +234,9 @@ describe("a comparison over HTTP", () => {
   it("says that it cannot be made if plugins were passed as values, and changes are checked all the same", async () => {
     world = await createWorld({
       workers: false,
-      plugins: [definePlugin({ id: "mine", channel: () => ({ send: async () => ({ status: "sent" }) }) })],
+      plugins: [
+        definePlugin({ id: "mine", channel: () => ({ send: async () => ({ status: "sent" }) }) }),
+      ],
     });
     const { status, error } = await ask(world, { change: ADD });
     expect([status, error?.code, error?.message]).toEqual([
@@ -158,7 +244,10 @@ describe("a comparison over HTTP", () => {
       "what_if_unavailable",
       expect.stringContaining("passed to this gateway as values"),
     ]);
-    const checked = await world.admin("/admin/v1/changes/check", { method: "POST", body: JSON.stringify({ change: ADD }) });
+    const checked = await world.admin("/admin/v1/changes/check", {
+      method: "POST",
+      body: JSON.stringify({ change: ADD }),
+    });
     expect(checked.body.check).toMatchObject({ problems: [], whatIf: { events: 0 } });
     expect(listChildren("what-if-child")).toEqual([]);
   });

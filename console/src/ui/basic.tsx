@@ -29,7 +29,13 @@ setInterval(() => {
 }, TICK_MS);
 
 /** A time as people say it, with the exact one in its title; it stays true while the page is open. Of a plan that is over, it says `due`. */
-export function Time({ iso, planned = false }: { iso: string | null | undefined; planned?: boolean }) {
+export function Time({
+  iso,
+  planned = false,
+}: {
+  iso: string | null | undefined;
+  planned?: boolean;
+}) {
   const ticked = now.value;
   if (!iso) return <span class="quiet">–</span>;
   // What happened after the last tick is not in the future.
@@ -59,7 +65,12 @@ export function Id({ id, to }: { id: string; to?: string }) {
   return (
     <span class="id mono" title={id}>
       {to ? <a href={to}>{short}</a> : short}
-      <button type="button" class="icon" aria-label={`Copy ${id}`} onClick={() => void copy(id, id)}>
+      <button
+        type="button"
+        class="icon"
+        aria-label={`Copy ${id}`}
+        onClick={() => void copy(id, id)}
+      >
         <CopyIcon />
       </button>
     </span>
@@ -77,7 +88,15 @@ export interface ButtonProps {
 }
 
 /** A button that is at work does nothing, and keeps the focus: with `disabled` the browser would take it away. */
-export function Button({ children, onClick, kind, busy = false, disabled = false, title, submit = false }: ButtonProps) {
+export function Button({
+  children,
+  onClick,
+  kind,
+  busy = false,
+  disabled = false,
+  title,
+  submit = false,
+}: ButtonProps) {
   return (
     <button
       type={submit ? "submit" : "button"}
@@ -97,22 +116,35 @@ export function Button({ children, onClick, kind, busy = false, disabled = false
 const LONG_VALUE = 22;
 
 /** Names and values of one thing; pairs without a value are left out. A third part that is true gives a value a line of its own. */
-export function Facts({ pairs }: { pairs: readonly (readonly [name: string, value: ComponentChildren, isLong?: boolean])[] }) {
-  const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false);
+export function Facts({
+  pairs,
+}: {
+  pairs: readonly (readonly [name: string, value: ComponentChildren, isLong?: boolean])[];
+}) {
+  const shown = pairs.filter(
+    ([, value]) => value !== null && value !== undefined && value !== "" && value !== false,
+  );
   return (
     <dl class="facts">
-      {shown.map(([name, value, isLong = typeof value === "string" && value.length > LONG_VALUE]) => (
-        <div key={name} class={isLong ? "long" : ""}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
+      {shown.map(
+        ([name, value, isLong = typeof value === "string" && value.length > LONG_VALUE]) => (
+          <div key={name} class={isLong ? "long" : ""}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ),
+      )}
     </dl>
   );
 }
 
 /** A part of a page under a heading of its own; `actions` stand at the right of the heading. */
-export function Section(props: { title: string; actions?: ComponentChildren; children: ComponentChildren; label?: string }) {
+export function Section(props: {
+  title: string;
+  actions?: ComponentChildren;
+  children: ComponentChildren;
+  label?: string;
+}) {
   return (
     <section class="section" aria-label={props.label ?? props.title}>
       <header>

@@ -40,7 +40,17 @@ const Legend = ({ series }: { series: readonly Series[] }) => (
 );
 
 /** The lines of the value axis: nothing, half and all of `top`. */
-const ValueAxis = ({ top, unit, width, height }: { top: number; unit: string; width: number; height: number }) => (
+const ValueAxis = ({
+  top,
+  unit,
+  width,
+  height,
+}: {
+  top: number;
+  unit: string;
+  width: number;
+  height: number;
+}) => (
   <>
     {[0, 0.5, 1].map((share) => {
       const y = height - BOTTOM - share * (height - BOTTOM - TOP);
@@ -58,7 +68,15 @@ const ValueAxis = ({ top, unit, width, height }: { top: number; unit: string; wi
 );
 
 /** The first, the middle and the last time under the bars. */
-function TimeAxis({ times, step, height }: { times: readonly string[]; step: number; height: number }) {
+function TimeAxis({
+  times,
+  step,
+  height,
+}: {
+  times: readonly string[];
+  step: number;
+  height: number;
+}) {
   const last = times.length - 1;
   const marks =
     last > 0
@@ -139,7 +157,16 @@ function Bar({ index, title, left, width, gap, plot, top, series, to, isTabbed }
       {series.map(({ name, color, values }) => {
         const height = ((values[index] ?? 0) / top) * plot;
         y -= height;
-        return <rect key={name} x={left + gap / 2} width={width - gap} y={y} height={height} fill={`var(${color})`} />;
+        return (
+          <rect
+            key={name}
+            x={left + gap / 2}
+            width={width - gap}
+            y={y}
+            height={height}
+            fill={`var(${color})`}
+          />
+        );
       })}
     </>
   );
@@ -162,9 +189,19 @@ function walkBars(event: KeyboardEvent): void {
 }
 
 /** Bars over time, stacked by series, with axes and a legend; a bar's values are in its title. */
-export function TimeBars({ label, times, series, unit = "", isTall = false, to, barTo }: TimeBarsProps) {
+export function TimeBars({
+  label,
+  times,
+  series,
+  unit = "",
+  isTall = false,
+  to,
+  barTo,
+}: TimeBarsProps) {
   const titleId = useId();
-  const totals = times.map((_, index) => series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0));
+  const totals = times.map((_, index) =>
+    series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0),
+  );
   const top = axisEnd(Math.max(0, ...totals));
   const [box, width] = useWidth();
   const step = (width - LEFT) / Math.max(1, times.length);
@@ -180,10 +217,17 @@ export function TimeBars({ label, times, series, unit = "", isTall = false, to, 
         <Legend series={series} />
       </figcaption>
       <div ref={box}>
-        <svg viewBox={`0 0 ${width} ${chartHeight}`} role={last === -1 ? "img" : "group"} aria-labelledby={titleId} onKeyDown={walkBars}>
+        <svg
+          viewBox={`0 0 ${width} ${chartHeight}`}
+          role={last === -1 ? "img" : "group"}
+          aria-labelledby={titleId}
+          onKeyDown={walkBars}
+        >
           <ValueAxis top={top} unit={unit} width={width} height={chartHeight} />
           {times.map((time, index) => {
-            const said = series.map(({ name, values }) => `${name} ${shortNumber(values[index] ?? 0)}${unit}`).join(", ");
+            const said = series
+              .map(({ name, values }) => `${name} ${shortNumber(values[index] ?? 0)}${unit}`)
+              .join(", ");
             return (
               <Bar
                 key={time}

@@ -4,7 +4,12 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { Button } from "./basic.tsx";
 
 /** A window above the page, closed by Escape. The focus goes back to where it was, which the browser's `dialog` sees to when it is closed. */
-export function Dialog(props: { title: string; onClose(): void; children: ComponentChildren; wide?: boolean }) {
+export function Dialog(props: {
+  title: string;
+  onClose(): void;
+  children: ComponentChildren;
+  wide?: boolean;
+}) {
   const element = useRef<HTMLDialogElement>(null);
   // Before the page is drawn: a key that is pressed at once belongs to the dialog.
   useLayoutEffect(() => {
@@ -23,7 +28,12 @@ export function Dialog(props: { title: string; onClose(): void; children: Compon
     >
       <header>
         <h2>{props.title}</h2>
-        <button type="button" class="icon" aria-label="Close" onClick={() => element.current?.close()}>
+        <button
+          type="button"
+          class="icon"
+          aria-label="Close"
+          onClick={() => element.current?.close()}
+        >
           ×
         </button>
       </header>
@@ -43,7 +53,12 @@ interface Question {
 const question = signal<Question | null>(null);
 
 /** Asks before something is done that cannot be taken back. Resolves to whether the reader agreed. */
-export function confirmed(title: string, text: ComponentChildren, action: string, danger = false): Promise<boolean> {
+export function confirmed(
+  title: string,
+  text: ComponentChildren,
+  action: string,
+  danger = false,
+): Promise<boolean> {
   return new Promise((resolve) => {
     question.value = {
       title,

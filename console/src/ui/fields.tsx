@@ -12,9 +12,16 @@ export function Select(props: {
   return (
     <label class="field">
       <span class="unseen">{props.label}</span>
-      <select class="input" value={props.value} onChange={(event) => props.onChange(event.currentTarget.value)}>
+      <select
+        class="input"
+        value={props.value}
+        onChange={(event) => props.onChange(event.currentTarget.value)}
+      >
         {props.options.map((option) => {
-          const [value, label] = typeof option === "string" ? [option, option || `Any ${props.label.toLowerCase()}`] : option;
+          const [value, label] =
+            typeof option === "string"
+              ? [option, option || `Any ${props.label.toLowerCase()}`]
+              : option;
           return (
             <option key={value} value={value}>
               {label.replaceAll("_", " ")}
@@ -29,7 +36,12 @@ export function Select(props: {
 const SETTLED_MS = 250;
 
 /** A search that follows the typing, a quarter of a second behind it. `/` puts the focus here. */
-export function Search(props: { label: string; value: string; placeholder?: string; onSearch(text: string): void }) {
+export function Search(props: {
+  label: string;
+  value: string;
+  placeholder?: string;
+  onSearch(text: string): void;
+}) {
   const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState(props.value);
   const searched = useRef(props.value);
@@ -80,15 +92,27 @@ export function TextField(props: {
   required?: boolean;
   autoFocus?: boolean;
 }) {
-  const shared = { class: "input", value: props.value, required: props.required ?? false, "aria-invalid": Boolean(props.error) };
-  const input = (event: { currentTarget: { value: string } }): void => props.onInput(event.currentTarget.value);
+  const shared = {
+    class: "input",
+    value: props.value,
+    required: props.required ?? false,
+    "aria-invalid": Boolean(props.error),
+  };
+  const input = (event: { currentTarget: { value: string } }): void =>
+    props.onInput(event.currentTarget.value);
   return (
     <label class="field block">
       <span>{props.label}</span>
       {props.lines ? (
         <textarea {...shared} rows={props.lines} onInput={input} />
       ) : props.type === "password" ? (
-        <input {...shared} type="password" autoComplete="current-password" autoFocus={props.autoFocus ?? false} onInput={input} />
+        <input
+          {...shared}
+          type="password"
+          autoComplete="current-password"
+          autoFocus={props.autoFocus ?? false}
+          onInput={input}
+        />
       ) : (
         <input
           {...shared}
@@ -98,7 +122,11 @@ export function TextField(props: {
           onInput={input}
         />
       )}
-      {props.error ? <span class="bad">{props.error}</span> : props.hint ? <span class="quiet">{props.hint}</span> : null}
+      {props.error ? (
+        <span class="bad">{props.error}</span>
+      ) : props.hint ? (
+        <span class="quiet">{props.hint}</span>
+      ) : null}
     </label>
   );
 }

@@ -1,6 +1,11 @@
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
-const DAY = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" });
+const DAY = new Intl.DateTimeFormat(undefined, {
+  month: "short",
+  day: "numeric",
+  hour: "numeric",
+  minute: "2-digit",
+});
 const YEAR = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const NUMBER = new Intl.NumberFormat();
 const SHORT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
@@ -32,7 +37,11 @@ export function relativeTime(iso: string, now = Date.now()): string {
 export const clockTime = (iso: string): string => CLOCK.format(new Date(iso));
 
 const HOUR = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
-const DATE = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "numeric" });
+const DATE = new Intl.DateTimeFormat(undefined, {
+  month: "short",
+  day: "numeric",
+  hour: "numeric",
+});
 
 /** A time as it stands under a chart that begins at `first`: with the date if the chart spans more than a day. */
 export const axisTime = (iso: string, first: string): string =>
@@ -58,11 +67,14 @@ export const shortNumber = (value: number): string => SHORT.format(value);
 /** A size in bytes as `21 KB`. */
 export function bytes(value: number): string {
   if (value < 1024) return `${value} B`;
-  return value < 1024 * 1024 ? `${(value / 1024).toFixed(value < 10_240 ? 1 : 0)} KB` : `${(value / 1024 / 1024).toFixed(1)} MB`;
+  return value < 1024 * 1024
+    ? `${(value / 1024).toFixed(value < 10_240 ? 1 : 0)} KB`
+    : `${(value / 1024 / 1024).toFixed(1)} MB`;
 }
 
 /** `1 event`, `2 events`. */
-export const plural = (count: number, one: string, many = `${one}s`): string => `${number(count)} ${count === 1 ? one : many}`;
+export const plural = (count: number, one: string, many = `${one}s`): string =>
+  `${number(count)} ${count === 1 ? one : many}`;
 
 /**
  * Text as it is safe to show: characters that are hidden or change the direction of text are shown by their code, so that

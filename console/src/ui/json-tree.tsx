@@ -31,9 +31,13 @@ function findPaths(value: unknown, text: string): Set<string> {
   let left = 1000;
   const visit = (node: unknown, path: string, depth: number): boolean => {
     if (left <= 0 || depth > DEEPEST) return false;
-    let hit = path.toLowerCase().includes(text) || (!isNested(node) && String(node).toLowerCase().includes(text));
+    let hit =
+      path.toLowerCase().includes(text) ||
+      (!isNested(node) && String(node).toLowerCase().includes(text));
     if (isNested(node)) {
-      const members = Array.isArray(node) ? node.map((one, index) => [index, one] as const) : Object.entries(node);
+      const members = Array.isArray(node)
+        ? node.map((one, index) => [index, one] as const)
+        : Object.entries(node);
       for (const [key, one] of members) hit = visit(one, join(path, key), depth + 1) || hit;
     }
     if (hit) {
@@ -51,7 +55,8 @@ const LONGEST = 2000;
 
 function Scalar({ value }: { value: unknown }) {
   const text = typeof value === "string" ? JSON.stringify(value) : String(value);
-  const cut = text.length > LONGEST ? <span class="quiet">… {text.length} characters in all</span> : null;
+  const cut =
+    text.length > LONGEST ? <span class="quiet">… {text.length} characters in all</span> : null;
   return (
     <span class={`json-${value === null ? "null" : typeof value}`}>
       {visibleText(text.slice(0, LONGEST))}
@@ -77,7 +82,12 @@ function Node({ name, value, path, depth, open, found, pick }: NodeProps) {
   const isOpen = unfolded ?? wanted;
   const label =
     name === null ? null : (
-      <button type="button" class={`json-key ${found?.has(path) ? "found" : ""}`} title={path} onClick={() => pick(path, value)}>
+      <button
+        type="button"
+        class={`json-key ${found?.has(path) ? "found" : ""}`}
+        title={path}
+        onClick={() => pick(path, value)}
+      >
         {visibleText(String(name))}
       </button>
     );
@@ -85,7 +95,11 @@ function Node({ name, value, path, depth, open, found, pick }: NodeProps) {
     return (
       <li>
         {label}
-        {isNested(value) ? <span class="quiet">nested deeper than is shown here</span> : <Scalar value={value} />}
+        {isNested(value) ? (
+          <span class="quiet">nested deeper than is shown here</span>
+        ) : (
+          <Scalar value={value} />
+        )}
       </li>
     );
   }
@@ -108,11 +122,24 @@ function Node({ name, value, path, depth, open, found, pick }: NodeProps) {
       {isOpen ? (
         <ul>
           {members.slice(0, shown).map(([key, one]) => (
-            <Node key={key} name={key} value={one} path={join(path, key)} depth={depth + 1} open={open} found={found} pick={pick} />
+            <Node
+              key={key}
+              name={key}
+              value={one}
+              path={join(path, key)}
+              depth={depth + 1}
+              open={open}
+              found={found}
+              pick={pick}
+            />
           ))}
           {members.length > shown ? (
             <li>
-              <button type="button" class="button plain" onClick={() => setShown(shown + 10 * STEP)}>
+              <button
+                type="button"
+                class="button plain"
+                onClick={() => setShown(shown + 10 * STEP)}
+              >
                 Show more of {members.length}
               </button>
             </li>

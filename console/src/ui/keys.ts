@@ -8,10 +8,15 @@ const WITHOUT_TEXT = /^(?:checkbox|radio|button|submit|reset|file|range|color)$/
 
 /** What has the focus because it was clicked. */
 let clicked: EventTarget | null = null;
-addEventListener("pointerdown", (event) => (clicked = event.composedPath()[0] ?? null), { capture: true });
-addEventListener("focusout", (event) => event.target === clicked && (clicked = null), { capture: true });
+addEventListener("pointerdown", (event) => (clicked = event.composedPath()[0] ?? null), {
+  capture: true,
+});
+addEventListener("focusout", (event) => event.target === clicked && (clicked = null), {
+  capture: true,
+});
 
-const isOpen = (select: HTMLSelectElement): boolean => CSS.supports("selector(:open)") && select.matches(":open");
+const isOpen = (select: HTMLSelectElement): boolean =>
+  CSS.supports("selector(:open)") && select.matches(":open");
 
 /** Whether keys are text at the moment: plain keys then belong to the field, those with Control still work. */
 export function isTyping(event: KeyboardEvent): boolean {
@@ -20,7 +25,9 @@ export function isTyping(event: KeyboardEvent): boolean {
   if (target instanceof HTMLInputElement) return !WITHOUT_TEXT.test(target.type);
   // Letters choose in a list that is open, or was reached by the keyboard. After a click on it they are the page's again.
   if (target instanceof HTMLSelectElement) return target !== clicked || isOpen(target);
-  return target instanceof HTMLElement && (target.isContentEditable || target.tagName === "TEXTAREA");
+  return (
+    target instanceof HTMLElement && (target.isContentEditable || target.tagName === "TEXTAREA")
+  );
 }
 
 /** Whether a dialog is open: the keys of the page behind it rest. */

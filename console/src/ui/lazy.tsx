@@ -30,14 +30,17 @@ async function loadSignedIn<T>(load: () => Promise<T>): Promise<T> {
 const SIGN_OF_LOADING_MS = 150;
 const NOT_LOADED = {
   code: "load",
-  message: "This part of the page could not be loaded. The gateway may have been updated: load the page again.",
+  message:
+    "This part of the page could not be loaded. The gateway may have been updated: load the page again.",
 };
 
 /**
  * A component that is loaded when it is first shown, so that the page around it appears without waiting for it. `load`
  * imports its chunk.
  */
-export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): (props: P) => JSX.Element | null {
+export function lazy<P extends object>(
+  load: () => Promise<ComponentType<P>>,
+): (props: P) => JSX.Element | null {
   let Loaded: ComponentType<P> | undefined;
   return function Lazy(props) {
     const [, setTurn] = useState(0);

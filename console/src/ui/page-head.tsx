@@ -1,7 +1,11 @@
 import type { ComponentChildren } from "preact";
 
 /** The head of a page: its title, the filters of its list, and what can be done. Filters move sideways in a narrow window. */
-export function PageHead(props: { title: ComponentChildren; filters?: ComponentChildren; actions?: ComponentChildren }) {
+export function PageHead(props: {
+  title: ComponentChildren;
+  filters?: ComponentChildren;
+  actions?: ComponentChildren;
+}) {
   const { title, filters, actions } = props;
   return (
     <header class="page-head">

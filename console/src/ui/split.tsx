@@ -15,7 +15,12 @@ const readShare = (name: string): number => {
  * A list with the detail of one of its rows beside it. The line between them is moved with the mouse or the arrow keys and
  * kept by `name`. Where the window is narrow, the detail takes the place of the list until it is closed.
  */
-export function Split(props: { name: string; list: ComponentChildren; detail: ComponentChildren | null; onClose(): void }) {
+export function Split(props: {
+  name: string;
+  list: ComponentChildren;
+  detail: ComponentChildren | null;
+  onClose(): void;
+}) {
   const [share, setShare] = useState(() => readShare(props.name));
   const box = useRef<HTMLDivElement>(null);
   const move = (percent: number): void => {
@@ -30,7 +35,11 @@ export function Split(props: { name: string; list: ComponentChildren; detail: Co
   };
   const open = props.detail !== null && props.detail !== undefined;
   return (
-    <div class={`split ${open ? "open" : ""}`} ref={box} style={open ? { "--share": `${share}%` } : {}}>
+    <div
+      class={`split ${open ? "open" : ""}`}
+      ref={box}
+      style={open ? { "--share": `${share}%` } : {}}
+    >
       <div class="list">{props.list}</div>
       {open ? (
         <>
@@ -43,7 +52,9 @@ export function Split(props: { name: string; list: ComponentChildren; detail: Co
             aria-valuenow={Math.round(share)}
             aria-valuemin={LEAST}
             aria-valuemax={MOST}
-            onPointerDown={(event) => (event.currentTarget as Element).setPointerCapture(event.pointerId)}
+            onPointerDown={(event) =>
+              (event.currentTarget as Element).setPointerCapture(event.pointerId)
+            }
             onPointerMove={drag}
             onKeyDown={(event) => {
               if (event.key === "ArrowLeft") move(share - STEP);
@@ -51,7 +62,13 @@ export function Split(props: { name: string; list: ComponentChildren; detail: Co
             }}
           />
           <div class="detail">
-            <button type="button" class="icon close" aria-label="Close the detail" title="Close (Escape)" onClick={props.onClose}>
+            <button
+              type="button"
+              class="icon close"
+              aria-label="Close the detail"
+              title="Close (Escape)"
+              onClick={props.onClose}
+            >
               ×
             </button>
             {props.detail}

@@ -14,7 +14,13 @@ export function Empty({ children, command }: { children: ComponentChildren; comm
       {command ? (
         <div class="command-line">
           <pre class="command">{command}</pre>
-          <button type="button" class="icon" aria-label="Copy this line" title="Copy" onClick={() => void copy(command, "the line")}>
+          <button
+            type="button"
+            class="icon"
+            aria-label="Copy this line"
+            title="Copy"
+            onClick={() => void copy(command, "the line")}
+          >
             <CopyIcon />
           </button>
         </div>
@@ -46,7 +52,8 @@ export function LateSkeleton({ lines = 6 }: { lines?: number }) {
   return isLate ? <Skeleton lines={lines} /> : null;
 }
 
-const DELETED = "It may have been deleted because it was older than the time for which records are kept.";
+const DELETED =
+  "It may have been deleted because it was older than the time for which records are kept.";
 
 interface FailedProps {
   error: { code: string; message: string };
@@ -68,11 +75,18 @@ export function Failed({ error: { code, message }, retry, gone = DELETED }: Fail
     return () => void changes.value++;
   }, [message]);
   useLayoutEffect(() => {
-    const first = [...document.querySelectorAll<HTMLElement>(".failed")].find(({ dataset }) => dataset["reason"] === message);
+    const first = [...document.querySelectorAll<HTMLElement>(".failed")].find(
+      ({ dataset }) => dataset["reason"] === message,
+    );
     setFirst(first === panel.current);
   }, [changes.value]);
   return (
-    <div ref={panel} data-reason={message} class={`failed ${isGone ? "gone" : ""}`} role={isFirst ? "alert" : undefined}>
+    <div
+      ref={panel}
+      data-reason={message}
+      class={`failed ${isGone ? "gone" : ""}`}
+      role={isFirst ? "alert" : undefined}
+    >
       <p>{isFirst || isGone ? <Prose text={message} /> : "Not loaded, for the same reason."}</p>
       {isGone ? <p class="quiet">{gone}</p> : null}
       {retry ? <Button onClick={retry}>Try again</Button> : null}

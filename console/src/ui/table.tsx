@@ -1,4 +1,9 @@
-import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
+import {
+  elementScroll,
+  observeElementOffset,
+  observeElementRect,
+  Virtualizer,
+} from "@tanstack/virtual-core";
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useKeys } from "./keys.ts";
@@ -52,7 +57,11 @@ function useRowHeight(): number {
 const DRAWN_WHOLE = 200;
 
 /** Which rows to draw of a long table that scrolls in `scroller`. */
-function useVisibleRows(scroller: RefObject<HTMLElement | null>, count: number, rowHeight: number): { from: number; to: number } {
+function useVisibleRows(
+  scroller: RefObject<HTMLElement | null>,
+  count: number,
+  rowHeight: number,
+): { from: number; to: number } {
   const [range, setRange] = useState({ from: 0, to: Math.min(count, 60) });
   const virtualizer = useRef<Virtualizer<HTMLElement, HTMLElement> | null>(null);
   useLayoutEffect(() => {
@@ -80,16 +89,25 @@ function useVisibleRows(scroller: RefObject<HTMLElement | null>, count: number, 
     update(virtualizer.current);
     return unmount;
   }, [count, scroller, rowHeight]);
-  return count <= DRAWN_WHOLE ? { from: 0, to: count } : { from: Math.min(range.from, count), to: Math.min(range.to, count) };
+  return count <= DRAWN_WHOLE
+    ? { from: 0, to: count }
+    : { from: Math.min(range.from, count), to: Math.min(range.to, count) };
 }
 
 /** Calls `onEnd` when the element after the last row comes into sight, or is still in sight after rows were added. */
-function useEnd(end: RefObject<HTMLElement | null>, count: number, onEnd: (() => void) | undefined): void {
+function useEnd(
+  end: RefObject<HTMLElement | null>,
+  count: number,
+  onEnd: (() => void) | undefined,
+): void {
   const called = useRef(onEnd);
   called.current = onEnd;
   useEffect(() => {
     if (!end.current) return;
-    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && called.current?.(), { rootMargin: "400px" });
+    const observer = new IntersectionObserver(
+      ([entry]) => entry?.isIntersecting && called.current?.(),
+      { rootMargin: "400px" },
+    );
     observer.observe(end.current);
     return () => observer.disconnect();
   }, [end, count]);
@@ -97,13 +115,29 @@ function useEnd(end: RefObject<HTMLElement | null>, count: number, onEnd: (() =>
 
 /** What the style goes by, of each column. */
 function toClasses<Row>(columns: readonly Column<Row>[], isSelectable: boolean): readonly string[] {
-  const lead = columns.find((column) => column.lead) ?? columns.find(({ grow }) => isSelectable && grow) ?? columns[0];
+  const lead =
+    columns.find((column) => column.lead) ??
+    columns.find(({ grow }) => isSelectable && grow) ??
+    columns[0];
   return columns.map((column) =>
-    [column.numeric && "number", column.minor && "minor", column.grow && "grow", column === lead && "lead"].filter(Boolean).join(" "),
+    [
+      column.numeric && "number",
+      column.minor && "minor",
+      column.grow && "grow",
+      column === lead && "lead",
+    ]
+      .filter(Boolean)
+      .join(" "),
   );
 }
 
-const Head = <Row,>({ columns, classes }: { columns: readonly Column<Row>[]; classes: readonly string[] }) => (
+const Head = <Row,>({
+  columns,
+  classes,
+}: {
+  columns: readonly Column<Row>[];
+  classes: readonly string[];
+}) => (
   <thead>
     <tr>
       {columns.map(({ head }, index) => (
@@ -137,13 +171,17 @@ export function Table<Row>(props: TableProps<Row>) {
   const move = (step: number): void => {
     if (!onSelect || rows.length === 0) return;
     const at = rows.findIndex((row) => rowId(row) === selected);
-    const next = Math.min(rows.length - 1, Math.max(0, at === -1 ? (step > 0 ? 0 : rows.length - 1) : at + step));
+    const next = Math.min(
+      rows.length - 1,
+      Math.max(0, at === -1 ? (step > 0 ? 0 : rows.length - 1) : at + step),
+    );
     const row = rows[next];
     if (row === undefined) return;
     onSelect(rowId(row));
     const box = scroller.current;
     const top = next * rowHeight;
-    if (box && (top < box.scrollTop || top > box.scrollTop + box.clientHeight - 3 * rowHeight)) box.scrollTop = top - box.clientHeight / 2;
+    if (box && (top < box.scrollTop || top > box.scrollTop + box.clientHeight - 3 * rowHeight))
+      box.scrollTop = top - box.clientHeight / 2;
   };
   useKeys(onSelect ? { j: () => move(1), k: () => move(-1) } : {});
   const classes = toClasses(columns, onSelect !== undefined);

@@ -17,7 +17,10 @@ const drop = (id: number): void => {
 };
 
 /** Says for six seconds what an action did; `undo` adds a button that takes it back. Errors stay until they are closed. */
-export function toast(text: string, { tone = "good", undo }: { tone?: Tone; undo?: () => void } = {}): void {
+export function toast(
+  text: string,
+  { tone = "good", undo }: { tone?: Tone; undo?: () => void } = {},
+): void {
   const id = ++last;
   toasts.value = [...toasts.value.slice(-3), { id, text, tone, undo }];
   if (tone !== "bad") setTimeout(() => drop(id), SHOWN_MS);

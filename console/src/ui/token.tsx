@@ -8,7 +8,13 @@ import { Dialog } from "./dialog.tsx";
 import { TextField } from "./fields.tsx";
 
 /** Asks for the gateway token. Escape closes it without an answer. */
-export function TokenDialog(props: { title: string; action: string; children: ComponentChildren; onDone(): void; onClose(): void }) {
+export function TokenDialog(props: {
+  title: string;
+  action: string;
+  children: ComponentChildren;
+  onDone(): void;
+  onClose(): void;
+}) {
   const [token, setToken] = useState("");
   const [error, setError] = useState<string | null>(null);
   const [submit, busy] = useAction(
@@ -29,7 +35,15 @@ export function TokenDialog(props: { title: string; action: string; children: Co
       >
         <div class="body">
           <p>{props.children}</p>
-          <TextField label="Gateway token" type="password" value={token} onInput={setToken} error={error} required autoFocus />
+          <TextField
+            label="Gateway token"
+            type="password"
+            value={token}
+            onInput={setToken}
+            error={error}
+            required
+            autoFocus
+          />
         </div>
         <footer>
           <Button kind="primary" submit busy={busy}>
@@ -43,14 +57,19 @@ export function TokenDialog(props: { title: string; action: string; children: Co
 
 const wanted = signal<((given: boolean) => void) | null>(null);
 
-const isTokenNeeded = (error: unknown): boolean => error instanceof AskError && error.code === "token_needed";
+const isTokenNeeded = (error: unknown): boolean =>
+  error instanceof AskError && error.code === "token_needed";
 
 /** Does what may need the gateway token again: if the gateway says so, asks for it and does it once more. */
 export async function withToken<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
-    if (!isTokenNeeded(error) || !(await new Promise<boolean>((resolve) => (wanted.value = resolve)))) throw error;
+    if (
+      !isTokenNeeded(error) ||
+      !(await new Promise<boolean>((resolve) => (wanted.value = resolve)))
+    )
+      throw error;
     return run();
   }
 }
@@ -64,7 +83,12 @@ export function TokenQuestion() {
     answer(given);
   };
   return (
-    <TokenDialog title="Show the token again" action="Go on" onDone={() => settle(true)} onClose={() => settle(false)}>
+    <TokenDialog
+      title="Show the token again"
+      action="Go on"
+      onDone={() => settle(true)}
+      onClose={() => settle(false)}
+    >
       The gateway writes files only if its token was given in the last 15 minutes.
     </TokenDialog>
   );

@@ -12,14 +12,21 @@ export interface Copy {
 
 /** The copies that were made, or begun, into this schema. */
 export async function readCopies(sql: Sql): Promise<Copy[]> {
-  const [there] = await sql.query<{ there: boolean }>("SELECT to_regclass('copies') IS NOT NULL AS there");
+  const [there] = await sql.query<{ there: boolean }>(
+    "SELECT to_regclass('copies') IS NOT NULL AS there",
+  );
   if (!there?.there) return [];
-  return sql.query<Copy>("SELECT source, ended IS NOT NULL AS ended, used IS NOT NULL AS used FROM copies ORDER BY source");
+  return sql.query<Copy>(
+    "SELECT source, ended IS NOT NULL AS ended, used IS NOT NULL AS used FROM copies ORDER BY source",
+  );
 }
 
 export async function beginCopy(sql: Sql, source: string): Promise<void> {
   await sql.query(CREATE);
-  await sql.query("INSERT INTO copies (source) VALUES ($1) ON CONFLICT (source) DO UPDATE SET ended = NULL", [source]);
+  await sql.query(
+    "INSERT INTO copies (source) VALUES ($1) ON CONFLICT (source) DO UPDATE SET ended = NULL",
+    [source],
+  );
 }
 
 export async function endCopy(sql: Sql, source: string): Promise<void> {

@@ -1,6 +1,13 @@
 import { realpathSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { type CopiedCount, type CopiedTable, type CopyOptions, type CopyTarget, type OnProgress, RouseError } from "#store-kit";
+import {
+  type CopiedCount,
+  type CopiedTable,
+  type CopyOptions,
+  type CopyTarget,
+  type OnProgress,
+  RouseError,
+} from "#store-kit";
 import { parseAddress } from "../address.ts";
 import { beginCopy, readCopies, endCopy } from "./copies.ts";
 import { openDb, type Db } from "../db.ts";
@@ -20,11 +27,16 @@ const usage = (message: string): RouseError => new RouseError({ code: "usage", m
 async function checkTarget(target: Db, source: string): Promise<void> {
   const { shown } = target.address;
   const alive = await target.query(`SELECT id FROM holders WHERE seen > now() - ${ALIVE} LIMIT 1`);
-  if (alive.length > 0) throw usage(`--to: a gateway runs on ${shown}; stop it, or copy to another schema (?schema=name)`);
+  if (alive.length > 0)
+    throw usage(
+      `--to: a gateway runs on ${shown}; stop it, or copy to another schema (?schema=name)`,
+    );
   const copies = await readCopies(target);
   const own = copies.find((copy) => copy.source === source);
   if (copies.some((copy) => copy.source !== source))
-    throw usage(`--to: ${shown} has the copy of another store; copy to another schema (?schema=name)`);
+    throw usage(
+      `--to: ${shown} has the copy of another store; copy to another schema (?schema=name)`,
+    );
   if (own?.used)
     throw usage(
       `--to: a gateway has worked with ${shown} since it was copied; to copy anew, drop the schema or name another one (?schema=name)`,
@@ -32,17 +44,23 @@ async function checkTarget(target: Db, source: string): Promise<void> {
   if (own) return;
   for (const { name } of STORE_TABLES)
     if ((await countRows(target, name)) > 0)
-      throw usage(`--to: ${shown} holds data of its own (${name}); copy to an empty database or to another schema (?schema=name)`);
+      throw usage(
+        `--to: ${shown} holds data of its own (${name}); copy to an empty database or to another schema (?schema=name)`,
+      );
 }
 
 /** Numbers go on after the last that was given, also where retention has taken what had it. */
-async function renumber(target: Db, tables: readonly CopiedTable[], atLeast: string): Promise<void> {
+async function renumber(
+  target: Db,
+  tables: readonly CopiedTable[],
+  atLeast: string,
+): Promise<void> {
   for (const { name, numbered } of tables)
     if (numbered !== undefined)
-      await target.query(`SELECT setval(pg_get_serial_sequence($1, $2), greatest(1, (SELECT max(${numbered}) FROM ${name}), ${atLeast}))`, [
-        name,
-        numbered,
-      ]);
+      await target.query(
+        `SELECT setval(pg_get_serial_sequence($1, $2), greatest(1, (SELECT max(${numbered}) FROM ${name}), ${atLeast}))`,
+        [name, numbered],
+      );
 }
 
 interface TableCopy {
@@ -56,7 +74,10 @@ interface TableCopy {
   atLeast?: string;
 }
 
-async function copyTables(target: Db, { file, tables, finish, onProgress, atLeast = "1" }: TableCopy): Promise<CopiedCount[]> {
+async function copyTables(
+  target: Db,
+  { file, tables, finish, onProgress, atLeast = "1" }: TableCopy,
+): Promise<CopiedCount[]> {
   const copied: CopiedCount[] = [];
   const from = new DatabaseSync(file, { readOnly: true });
   try {
@@ -76,7 +97,14 @@ async function copyTables(target: Db, { file, tables, finish, onProgress, atLeas
  * Copies a store in a file into PostgreSQL. The caller holds the lock of the source's state folder, and copies what else
  * belongs to it before it calls `finish`.
  */
-export async function copyFromFile({ file, url, env, log, settle, onProgress }: CopyOptions): Promise<CopyTarget> {
+export async function copyFromFile({
+  file,
+  url,
+  env,
+  log,
+  settle,
+  onProgress,
+}: CopyOptions): Promise<CopyTarget> {
   const db = await openDb(parseAddress(url, env), log, LIMITS);
   try {
     await migrate(db);
@@ -94,7 +122,8 @@ export async function copyFromFile({ file, url, env, log, settle, onProgress }: 
       }),
       shown: db.address.shown,
       sql: toSqlDatabase(db),
-      copyTables: (from, tables, finish, told) => copyTables(db, { file: from, tables, finish, onProgress: told }),
+      copyTables: (from, tables, finish, told) =>
+        copyTables(db, { file: from, tables, finish, onProgress: told }),
       finish: () => endCopy(db, source),
       close: () => db.close(),
     };

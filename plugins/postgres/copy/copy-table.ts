@@ -1,5 +1,11 @@
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
-import { type CopiedCount, type CopiedTable, type OnProgress, RouseError, type Sql } from "#store-kit";
+import {
+  type CopiedCount,
+  type CopiedTable,
+  type OnProgress,
+  RouseError,
+  type Sql,
+} from "#store-kit";
 import type { Db } from "../db.ts";
 import { RowsHash } from "./rows-hash.ts";
 
@@ -8,7 +14,8 @@ const MAX_ROWS = 1000;
 const MAX_BYTES = 4_000_000;
 const READ_ROWS = 500;
 
-const listOf = (columns: CopiedTable["columns"]): string => columns.map(({ name }) => name).join(", ");
+const listOf = (columns: CopiedTable["columns"]): string =>
+  columns.map(({ name }) => name).join(", ");
 
 function renderInsert({ name, columns }: CopiedTable): string {
   const given = columns.map(({ type }, index) => `$${index + 1}::${type}[]`).join(", ");
@@ -16,11 +23,13 @@ function renderInsert({ name, columns }: CopiedTable): string {
   return `INSERT INTO ${name} (${listOf(columns)}) SELECT ${written} FROM unnest(${given}) AS given (${listOf(columns)})`;
 }
 
-const bytesOf = (value: unknown): number => (typeof value === "string" ? value.length : value instanceof Uint8Array ? value.byteLength : 8);
+const bytesOf = (value: unknown): number =>
+  typeof value === "string" ? value.length : value instanceof Uint8Array ? value.byteLength : 8;
 
 /** A value as PostgreSQL takes it. SQLite keeps parts of milliseconds where it is given some: waiting times have them. */
 function fit(value: unknown): unknown {
-  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  if (value instanceof Uint8Array)
+    return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   return typeof value === "number" ? Math.round(value) : (value ?? null);
 }
 
@@ -62,7 +71,9 @@ async function sendRows(
     );
     onRow(hash.rows);
   };
-  for (const row of source.prepare(table.select).iterate() as Iterable<Record<string, SQLInputValue>>) {
+  for (const row of source.prepare(table.select).iterate() as Iterable<
+    Record<string, SQLInputValue>
+  >) {
     const values = table.values(row).map(fit);
     hash.add(values);
     if (hash.rows <= known) continue;
@@ -77,11 +88,15 @@ async function sendRows(
 /** Reads all rows of the target back. */
 async function readBack(target: Db, { name, columns }: CopiedTable): Promise<RowsHash> {
   const hash = new RowsHash();
-  const list = columns.map((column) => `${column.read ?? column.name} AS ${column.name}`).join(", ");
+  const list = columns
+    .map((column) => `${column.read ?? column.name} AS ${column.name}`)
+    .join(", ");
   await target.transaction(async (sql) => {
     await sql.query(`DECLARE copied_${name} NO SCROLL CURSOR FOR SELECT ${list} FROM ${name}`);
     for (;;) {
-      const rows = await sql.query<Record<string, unknown>>(`FETCH ${READ_ROWS} FROM copied_${name}`);
+      const rows = await sql.query<Record<string, unknown>>(
+        `FETCH ${READ_ROWS} FROM copied_${name}`,
+      );
       if (rows.length === 0) return;
       for (const row of rows) hash.add(columns.map((column) => row[column.name]));
     }
@@ -94,7 +109,12 @@ async function readBack(target: Db, { name, columns }: CopiedTable): Promise<Row
  * since), the table is copied anew.
  * @throws RouseError `internal` where the copy differs from the source all the same.
  */
-export async function copyTable(source: DatabaseSync, target: Db, table: CopiedTable, onProgress: OnProgress): Promise<CopiedCount> {
+export async function copyTable(
+  source: DatabaseSync,
+  target: Db,
+  table: CopiedTable,
+  onProgress: OnProgress,
+): Promise<CopiedCount> {
   const total = (source.prepare(table.count).get() as { n: number }).n;
   for (let known = await countLeft(target, table.name); ; known = 0) {
     onProgress(table.name, known, total);
@@ -102,7 +122,8 @@ export async function copyTable(source: DatabaseSync, target: Db, table: CopiedT
       await sendRows(source, target, table, known, (done) => onProgress(table.name, done, total)),
       await readBack(target, table),
     ];
-    if (sent.rows === kept.rows && sent.hex === kept.hex) return { table: table.name, rows: sent.rows, hash: sent.hex };
+    if (sent.rows === kept.rows && sent.hex === kept.hex)
+      return { table: table.name, rows: sent.rows, hash: sent.hex };
     if (known === 0)
       throw new RouseError({
         code: "internal",

@@ -4,11 +4,16 @@ import { COUNT_RUNS } from "../usage-tidy.ts";
 
 const seq = { order: "seq", numbered: "seq" };
 const text = (row: Record<string, unknown>, name: string): string => String(row[name]);
-const recordOf = (row: Record<string, unknown>): Record<string, unknown> => JSON.parse(text(row, "record")) as Record<string, unknown>;
+const recordOf = (row: Record<string, unknown>): Record<string, unknown> =>
+  JSON.parse(text(row, "record")) as Record<string, unknown>;
 
 /** All that a store keeps. Nothing holds a job while it is copied: no gateway runs on the source. */
 export const STORE_TABLES: readonly CopiedTable[] = [
-  sameTable("events", "n:seq t:id n:at t:path t:credential t:outcome t:mapping t:head t:actions b:body", seq),
+  sameTable(
+    "events",
+    "n:seq t:id n:at t:path t:credential t:outcome t:mapping t:head t:actions b:body",
+    seq,
+  ),
   {
     name: "dedupe",
     columns: toColumns("b:id t:scope t:key n:expires n:restarts t:event_id t:record"),
@@ -28,12 +33,25 @@ export const STORE_TABLES: readonly CopiedTable[] = [
   },
   {
     name: "runs",
-    columns: toColumns("n:seq t:id t:event_id t:session_key t:status n:created n:ended t:spec t:record t:mapping"),
-    select: "SELECT seq, id, event_id, session_key, status, created, ended, spec, record FROM runs ORDER BY seq",
+    columns: toColumns(
+      "n:seq t:id t:event_id t:session_key t:status n:created n:ended t:spec t:record t:mapping",
+    ),
+    select:
+      "SELECT seq, id, event_id, session_key, status, created, ended, spec, record FROM runs ORDER BY seq",
     count: "SELECT count(*) AS n FROM runs",
     // By its column a run that waits is counted for the limits of its mapping.
     values: (row) => [
-      ...["seq", "id", "event_id", "session_key", "status", "created", "ended", "spec", "record"].map((column) => row[column]),
+      ...[
+        "seq",
+        "id",
+        "event_id",
+        "session_key",
+        "status",
+        "created",
+        "ended",
+        "spec",
+        "record",
+      ].map((column) => row[column]),
       recordOf(row)["mapping"],
     ],
     numbered: "seq",
@@ -45,12 +63,25 @@ export const STORE_TABLES: readonly CopiedTable[] = [
   sameTable("approvals", "n:seq t:id t:run_id t:code n:at t:state t:record", seq),
   {
     name: "sessions",
-    columns: toColumns("b:id t:session t:agent t:origin t:key t:path t:credential n:turns n:created n:used"),
-    select: "SELECT session, agent, origin, key, path, credential, turns, created, used FROM sessions ORDER BY session",
+    columns: toColumns(
+      "b:id t:session t:agent t:origin t:key t:path t:credential n:turns n:created n:used",
+    ),
+    select:
+      "SELECT session, agent, origin, key, path, credential, turns, created, used FROM sessions ORDER BY session",
     count: "SELECT count(*) AS n FROM sessions",
     values: (row) => [
       digest(text(row, "session")),
-      ...["session", "agent", "origin", "key", "path", "credential", "turns", "created", "used"].map((column) => row[column]),
+      ...[
+        "session",
+        "agent",
+        "origin",
+        "key",
+        "path",
+        "credential",
+        "turns",
+        "created",
+        "used",
+      ].map((column) => row[column]),
     ],
   },
   {
@@ -66,14 +97,27 @@ export const STORE_TABLES: readonly CopiedTable[] = [
     columns: toColumns("n:seq t:id t:agent n:at t:mode t:state n:failures t:record"),
     select: "SELECT seq, id, agent, at, state, failures, record FROM system_events ORDER BY seq",
     count: "SELECT count(*) AS n FROM system_events",
-    values: (row) => [row["seq"], row["id"], row["agent"], row["at"], recordOf(row)["mode"], row["state"], row["failures"], row["record"]],
+    values: (row) => [
+      row["seq"],
+      row["id"],
+      row["agent"],
+      row["at"],
+      recordOf(row)["mode"],
+      row["state"],
+      row["failures"],
+      row["record"],
+    ],
     numbered: "seq",
   },
   sameTable("deliveries", "n:seq t:id t:status t:channel n:created n:ended t:record", seq),
-  sameTable("last_routes", "t:agent t:channel t:recipient t:thread n:at", { order: "agent, channel" }),
+  sameTable("last_routes", "t:agent t:channel t:recipient t:thread n:at", {
+    order: "agent, channel",
+  }),
   {
     name: "jobs",
-    columns: toColumns("n:seq t:kind t:id b:key t:name t:data n:attempts n:starts n:enqueued n:run_at n:ready"),
+    columns: toColumns(
+      "n:seq t:kind t:id b:key t:name t:data n:attempts n:starts n:enqueued n:run_at n:ready",
+    ),
     // Those that may start at once stand before all that comes later, in their order.
     select: `SELECT seq, kind, id, key, data, attempts, starts, enqueued, run_at,
         iif(ready < ${FIRST_TIME}, ready - ${FIRST_TIME}, ready) AS ready
@@ -89,11 +133,16 @@ export const STORE_TABLES: readonly CopiedTable[] = [
     ],
     numbered: "seq",
   },
-  sameTable("usage", "t:counter n:width n:at n:starts n:tokens n:micros", { order: "counter, width, at" }),
+  sameTable("usage", "t:counter n:width n:at n:starts n:tokens n:micros", {
+    order: "counter, width, at",
+  }),
   sameTable("configs", "n:seq t:id n:first_used n:last_used t:content", seq),
   sameTable("meta", "t:key t:value", { order: "key" }),
   // How far retention has come. The other marks are of the embedded store alone: its intake has come to its end, and it has a clock and a disk of its own.
-  sameTable("marks", "t:name n:seq", { order: "name", where: "name NOT IN ('intake', 'written', 'clock')" }),
+  sameTable("marks", "t:name n:seq", {
+    order: "name",
+    where: "name NOT IN ('intake', 'written', 'clock')",
+  }),
 ];
 
 /** What is counted by and by is counted once, and tables go on numbering after what they have, and after what they once had. */

@@ -8,13 +8,20 @@ const modelChoice = z.union([
   z.string(),
   z.strictObject({
     primary: z.string().describe("The model that is asked first."),
-    fallbacks: z.array(z.string()).max(8).default([]).describe("Models that are asked next, in order, if the one before gives no answer."),
+    fallbacks: z
+      .array(z.string())
+      .max(8)
+      .default([])
+      .describe("Models that are asked next, in order, if the one before gives no answer."),
   }),
 ]);
 export type ModelChoice = z.output<typeof modelChoice>;
 
 const heartbeatFields = {
-  ackMaxChars: z.int().min(0).describe("A reply with HEARTBEAT_OK and at most so much other text is dropped."),
+  ackMaxChars: z
+    .int()
+    .min(0)
+    .describe("A reply with HEARTBEAT_OK and at most so much other text is dropped."),
   channel: z.string().describe("Where a heartbeat's reply goes."),
   to: z.string().optional().describe("The recipient on that channel."),
   model: z.string().optional().describe("The model of heartbeats; default the agent's."),
@@ -30,7 +37,9 @@ const heartbeatSchema = z
     channel: heartbeatFields.channel.default("last"),
   })
   .prefault({})
-  .describe("The periodic turn of a main session over its queued system events: one kind of schedule.");
+  .describe(
+    "The periodic turn of a main session over its queued system events: one kind of schedule.",
+  );
 
 /** The heartbeat of one agent: what it leaves out is that of the defaults. */
 const ownHeartbeatSchema = z
@@ -40,7 +49,9 @@ const ownHeartbeatSchema = z
     ackMaxChars: heartbeatFields.ackMaxChars.optional(),
     channel: heartbeatFields.channel.optional(),
   })
-  .describe("What is different in this agent's heartbeats: the rest is that of `agents.defaults.heartbeat`.");
+  .describe(
+    "What is different in this agent's heartbeats: the rest is that of `agents.defaults.heartbeat`.",
+  );
 
 export const agentSchema = z.strictObject({
   id: idText.describe("The agent's id."),
@@ -49,7 +60,9 @@ export const agentSchema = z.strictObject({
   instructions: z.string().optional().describe("The agent's own instructions."),
   model: modelChoice
     .optional()
-    .describe("`<provider>/<model>` or an alias, or `{ primary, fallbacks: [...] }`; default `agents.defaults.model`."),
+    .describe(
+      "`<provider>/<model>` or an alias, or `{ primary, fallbacks: [...] }`; default `agents.defaults.model`.",
+    ),
   thinking: thinking.optional().describe("How much the model thinks before it answers."),
   tools: z
     .array(z.string())
@@ -57,11 +70,15 @@ export const agentSchema = z.strictObject({
     .describe(
       "Tools the agent may use: `<server>.<tool>` with the name of an MCP server or the id of a plugin; `*` stands for any characters (`crm.*`), `!` before what is taken away (`!crm.delete_*`). In hook runs and heartbeats only those that `hooks.tools`, or the `tools` of the mapping, name too.",
     ),
-  approve: approve.optional().describe("Calls that wait for a person. Default: `agents.defaults.approve`."),
+  approve: approve
+    .optional()
+    .describe("Calls that wait for a person. Default: `agents.defaults.approve`."),
   knowledge: z
     .enum(["off", "tool", "auto"])
     .default("tool")
-    .describe("How the agent uses documents, in every turn: by a search tool, `auto` also by passages before the question."),
+    .describe(
+      "How the agent uses documents, in every turn: by a search tool, `auto` also by passages before the question.",
+    ),
   heartbeat: ownHeartbeatSchema.optional(),
   schedules: z.array(scheduleSchema).default([]).describe("When the agent starts by itself."),
 });
@@ -72,15 +89,27 @@ export const agentsSchema = z
       .strictObject({
         model: modelChoice
           .optional()
-          .describe("The model of agents that name none; else one from a key in the environment, else `builtin/echo`."),
+          .describe(
+            "The model of agents that name none; else one from a key in the environment, else `builtin/echo`.",
+          ),
         models: z
           .array(z.string())
           .optional()
-          .describe("Models that requests and mappings may choose. Not set: any configured; empty: none."),
+          .describe(
+            "Models that requests and mappings may choose. Not set: any configured; empty: none.",
+          ),
         thinking: thinking.optional().describe("The thinking level of agents that name none."),
-        approve: approve.default([]).describe("Calls that wait for a person, for agents that name none: `bank.*`, `*:destructive`."),
+        approve: approve
+          .default([])
+          .describe(
+            "Calls that wait for a person, for agents that name none: `bank.*`, `*:destructive`.",
+          ),
         timeoutSeconds: z.number().positive().default(600).describe("Time for one turn."),
-        maxTimeoutSeconds: z.number().positive().default(3600).describe("The most that a request may ask for."),
+        maxTimeoutSeconds: z
+          .number()
+          .positive()
+          .default(3600)
+          .describe("The most that a request may ask for."),
         toolResultBytes: z
           .int()
           .min(1_000)
@@ -91,13 +120,18 @@ export const agentsSchema = z
         checkpoints: z
           .boolean()
           .default(true)
-          .describe("Whether the agent's model summarises the older turns of a session when its window is full; else they are left out."),
+          .describe(
+            "Whether the agent's model summarises the older turns of a session when its window is full; else they are left out.",
+          ),
         maxConcurrent: z.int().min(1).default(8).describe("Turns that run at the same time."),
         heartbeat: heartbeatSchema,
       })
       .prefault({})
       .describe("What holds for all agents."),
-    list: z.array(agentSchema).default([]).describe("The agents; the first is the default one. None: an implicit `main`."),
+    list: z
+      .array(agentSchema)
+      .default([])
+      .describe("The agents; the first is the default one. None: an implicit `main`."),
   })
   .prefault({})
   .describe("Agents and their defaults.");
@@ -108,14 +142,22 @@ export const modelsSchema = z
       .record(
         idText,
         z.strictObject({
-          type: z.string().meta({ providerType: true }).describe("Which API the provider speaks: the type of a plugin's provider."),
+          type: z
+            .string()
+            .meta({ providerType: true })
+            .describe("Which API the provider speaks: the type of a plugin's provider."),
           baseUrl: z.url().optional().describe("Base address; required for `openai-compatible`."),
           apiKey: secretSchema.optional().describe("The provider's API key."),
-          headers: z.record(z.string(), secretSchema).default({}).describe("Headers of each request."),
+          headers: z
+            .record(z.string(), secretSchema)
+            .default({})
+            .describe("Headers of each request."),
           contextTokens: z
             .union([z.int().positive(), z.record(z.string(), z.int().positive())])
             .optional()
-            .describe("The window of its models in tokens, or of each model by its name; default 128000."),
+            .describe(
+              "The window of its models in tokens, or of each model by its name; default 128000.",
+            ),
           images: z
             .union([z.boolean(), z.array(z.string())])
             .default(true)
@@ -129,23 +171,35 @@ export const modelsSchema = z
     aliases: z
       .record(z.string(), modelChoice)
       .default({})
-      .describe("Short names for `<provider>/<model>`, or for a model with its fallbacks: a mapping or a request can name them too."),
+      .describe(
+        "Short names for `<provider>/<model>`, or for a model with its fallbacks: a mapping or a request can name them too.",
+      ),
     prices: z
       .record(
         z.string(),
         z.strictObject({
           input: z.number().min(0).describe("A million input tokens."),
-          cachedInput: z.number().min(0).optional().describe("A million input tokens that the provider had in its cache; default `input`."),
+          cachedInput: z
+            .number()
+            .min(0)
+            .optional()
+            .describe(
+              "A million input tokens that the provider had in its cache; default `input`.",
+            ),
           cacheWrite: z
             .number()
             .min(0)
             .optional()
-            .describe("A million input tokens that the provider wrote to its cache; default `input`."),
+            .describe(
+              "A million input tokens that the provider wrote to its cache; default `input`.",
+            ),
           output: z.number().min(0).describe("A million output tokens."),
         }),
       )
       .default({})
-      .describe("What models cost in US dollars, by `<provider>/<model>`; before the list prices that ship."),
+      .describe(
+        "What models cost in US dollars, by `<provider>/<model>`; before the list prices that ship.",
+      ),
   })
   .prefault({})
   .describe("Model providers, short names and prices.");

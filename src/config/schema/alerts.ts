@@ -6,14 +6,24 @@ export const alertsSchema = z
     failures: z
       .strictObject({
         channel: z.string().min(1).optional().describe("The channel that gets a message."),
-        to: z.string().min(1).optional().describe("Who gets it there. Default: the channel's `defaultTo`."),
+        to: z
+          .string()
+          .min(1)
+          .optional()
+          .describe("Who gets it there. Default: the channel's `defaultTo`."),
         callback: callbackSchema
-          .extend({ url: callbackSchema.shape.url.describe("Where the group is posted; its host must be in hooks.callbackHosts.") })
+          .extend({
+            url: callbackSchema.shape.url.describe(
+              "Where the group is posted; its host must be in hooks.callbackHosts.",
+            ),
+          })
           .optional()
           .describe("Post the group to an address, signed as receipts are."),
       })
       .prefault({})
-      .describe("Where it is reported that something fails: once for each group of failures, and again if a resolved one comes back."),
+      .describe(
+        "Where it is reported that something fails: once for each group of failures, and again if a resolved one comes back.",
+      ),
   })
   .prefault({})
   .describe("What is reported without being asked for.");

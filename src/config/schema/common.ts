@@ -21,7 +21,8 @@ const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as co
 
 /** Parses a duration of the config into milliseconds. Undefined if it is not a duration. */
 export function parseDuration(value: string | number): number | undefined {
-  if (typeof value === "number") return Number.isFinite(value) && value >= 0 ? value * 1000 : undefined;
+  if (typeof value === "number")
+    return Number.isFinite(value) && value >= 0 ? value * 1000 : undefined;
   const found = DURATION.exec(value.trim());
   if (!found) return undefined;
   const unit = (found[2] ?? "s") as keyof typeof UNIT_MS;
@@ -32,7 +33,10 @@ export function parseDuration(value: string | number): number | undefined {
 export const duration = z.union([z.string(), z.number()]).transform((value, context) => {
   const ms = parseDuration(value);
   if (ms !== undefined) return ms;
-  context.addIssue({ code: "custom", message: 'write a duration such as "90s", "30m", "24h" or "3d"' });
+  context.addIssue({
+    code: "custom",
+    message: 'write a duration such as "90s", "30m", "24h" or "3d"',
+  });
   return z.NEVER;
 });
 
@@ -42,7 +46,10 @@ export const durationOr = (standard: string) => duration.prefault(standard);
 /** An agent's, provider's, plugin's or mapping's id. */
 export const idText = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "use letters, digits, `.`, `_` and `-`, at most 64, starting with a letter or digit");
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+    "use letters, digits, `.`, `_` and `-`, at most 64, starting with a letter or digit",
+  );
 
 /** A secret as the config holds it once `${ENV}` and `{ file }` are resolved. */
 export const secretSchema = z.string().min(1).meta({ secret: true });

@@ -9,12 +9,31 @@ export const CONSOLE_MODES = ["off", "read", "edit"] as const;
 export const gatewaySchema = z
   .strictObject({
     host: z.string().min(1).default("127.0.0.1").describe("Address to listen on."),
-    port: z.int().min(0).max(65535).default(7420).describe("Port to listen on; 0 takes a free one."),
-    adminPort: z.int().min(0).max(65535).optional().describe("Serve /admin, /metrics and /console on this port alone."),
-    token: secretSchema.optional().describe("The operator's token. Made once and kept in the state folder when not given."),
+    port: z
+      .int()
+      .min(0)
+      .max(65535)
+      .default(7420)
+      .describe("Port to listen on; 0 takes a free one."),
+    adminPort: z
+      .int()
+      .min(0)
+      .max(65535)
+      .optional()
+      .describe("Serve /admin, /metrics and /console on this port alone."),
+    token: secretSchema
+      .optional()
+      .describe("The operator's token. Made once and kept in the state folder when not given."),
     publicUrl: z.url().optional().describe("The address under which senders reach the gateway."),
-    trustedProxies: z.array(z.string()).default([]).describe("Addresses or CIDR ranges whose X-Forwarded-For is used."),
-    drainSeconds: z.number().min(0).default(20).describe("How long running turns may go on after SIGTERM."),
+    trustedProxies: z
+      .array(z.string())
+      .default([])
+      .describe("Addresses or CIDR ranges whose X-Forwarded-For is used."),
+    drainSeconds: z
+      .number()
+      .min(0)
+      .default(20)
+      .describe("How long running turns may go on after SIGTERM."),
     console: z
       .enum(CONSOLE_MODES)
       .optional()
@@ -30,19 +49,29 @@ export const storeSchema = z
   .strictObject({
     url: secretSchema
       .optional()
-      .describe('Where work is kept: "sqlite:<path>" or "postgres://user:password@host/database". Default: "sqlite:<stateDir>/rouse.db".'),
+      .describe(
+        'Where work is kept: "sqlite:<path>" or "postgres://user:password@host/database". Default: "sqlite:<stateDir>/rouse.db".',
+      ),
     retention: z
       .strictObject({
         events: durationOr("30d").describe("How long events are kept."),
-        runs: durationOr("30d").describe("How long ended runs are kept, with their steps, tool calls and approvals."),
-        hookSessions: durationOr("30d").describe("How long a hook session is kept after its last use."),
-        apiSessions: durationOr("90d").describe("How long a session of the platform API is kept after its last use."),
+        runs: durationOr("30d").describe(
+          "How long ended runs are kept, with their steps, tool calls and approvals.",
+        ),
+        hookSessions: durationOr("30d").describe(
+          "How long a hook session is kept after its last use.",
+        ),
+        apiSessions: durationOr("90d").describe(
+          "How long a session of the platform API is kept after its last use.",
+        ),
         deliveries: durationOr("30d").describe("How long ended deliveries are kept."),
         sessionTurns: z
           .int()
           .min(1)
           .default(5_000)
-          .describe("How many turns of the main session and of each channel session are kept; a checkpoint summarises older ones."),
+          .describe(
+            "How many turns of the main session and of each channel session are kept; a checkpoint summarises older ones.",
+          ),
       })
       .prefault({})
       .describe("How long records are kept."),
@@ -52,13 +81,17 @@ export const storeSchema = z
 
 export const deliverySchema = z
   .strictObject({
-    maxAge: durationOr("24h").describe("A delivery that could not be sent for so long is given up."),
+    maxAge: durationOr("24h").describe(
+      "A delivery that could not be sent for so long is given up.",
+    ),
   })
   .prefault({})
   .describe("Messages on their way to a channel.");
 
 export const logSchema = z
-  .strictObject({ level: z.enum(LOG_LEVELS).default("info").describe("The least level that is logged.") })
+  .strictObject({
+    level: z.enum(LOG_LEVELS).default("info").describe("The least level that is logged."),
+  })
   .prefault({})
   .describe("The gateway's log, on standard error.");
 
@@ -70,20 +103,32 @@ const corsSchema = z
       .array(
         z
           .string()
-          .regex(/^(?:\*|[A-Za-z][A-Za-z\d+.-]*:\/\/[^\s/?#@,]+)$/, 'write an origin such as "https://chat.example.com", or "*"')
+          .regex(
+            /^(?:\*|[A-Za-z][A-Za-z\d+.-]*:\/\/[^\s/?#@,]+)$/,
+            'write an origin such as "https://chat.example.com", or "*"',
+          )
           .toLowerCase(),
       )
       .default([])
-      .describe('Origins of pages that may use the API in a browser; `"*"` is every origin. Default: none.'),
-    credentials: z.boolean().default(false).describe('Let browsers send cookies along. Not together with `"*"`.'),
-    maxAge: durationOr("10m").describe("How long browsers keep the answer whether a page may send a request."),
+      .describe(
+        'Origins of pages that may use the API in a browser; `"*"` is every origin. Default: none.',
+      ),
+    credentials: z
+      .boolean()
+      .default(false)
+      .describe('Let browsers send cookies along. Not together with `"*"`.'),
+    maxAge: durationOr("10m").describe(
+      "How long browsers keep the answer whether a page may send a request.",
+    ),
   })
   .refine(({ origins, credentials }) => !credentials || !origins.includes("*"), {
     path: ["credentials"],
     message: 'must be false if origins has "*": write the origins that may send cookies',
   })
   .prefault({})
-  .describe("Access for pages of other origins (CORS). API keys in pages can be read by whoever opens them.");
+  .describe(
+    "Access for pages of other origins (CORS). API keys in pages can be read by whoever opens them.",
+  );
 
 export const platformSchema = z
   .strictObject({
@@ -99,27 +144,55 @@ export const platformSchema = z
             .describe("Its SHA-256 in hex, in place of the key."),
           tenant: idText
             .optional()
-            .describe("Whose documents it reaches; keys of one tenant share them. Default: the key's id, so that it has its own."),
+            .describe(
+              "Whose documents it reaches; keys of one tenant share them. Default: the key's id, so that it has its own.",
+            ),
           agents: z.array(z.string()).optional().describe("The agents it may use; default all."),
-          scopes: z.array(z.enum(SCOPES)).default(["chat", "agents:read"]).describe("What it may do."),
+          scopes: z
+            .array(z.enum(SCOPES))
+            .default(["chat", "agents:read"])
+            .describe("What it may do."),
           rateLimit: z
-            .strictObject({ requests: z.int().positive().describe("How many requests."), per: duration.describe("Within this time.") })
+            .strictObject({
+              requests: z.int().positive().describe("How many requests."),
+              per: duration.describe("Within this time."),
+            })
             .optional()
             .describe("Requests within a time; more are answered 429."),
-          userAsSession: z.boolean().default(false).describe("Take the field `user` for the session's id."),
+          userAsSession: z
+            .boolean()
+            .default(false)
+            .describe("Take the field `user` for the session's id."),
         }),
       )
       .default([])
       .describe("Keys of the platform API; `rouse keys` makes more."),
     knowledge: knowledgeSchema,
     maxBodyBytes: z.int().positive().default(20_000_000).describe("The largest body."),
-    maxImageBytes: z.int().positive().default(8_000_000).describe("The largest image in a message."),
+    maxImageBytes: z
+      .int()
+      .positive()
+      .default(8_000_000)
+      .describe("The largest image in a message."),
     imageHosts: z
-      .array(z.string().regex(/^(?:https?:\/\/)?(?:\*\.)?[\w.-]+(?::\d+)?$/, "write a host, `*.<host>`, or an origin"))
+      .array(
+        z
+          .string()
+          .regex(
+            /^(?:https?:\/\/)?(?:\*\.)?[\w.-]+(?::\d+)?$/,
+            "write a host, `*.<host>`, or an origin",
+          ),
+      )
       .default([])
-      .describe("Hosts that images may be fetched from, over HTTPS unless the entry says `http://`; default none."),
+      .describe(
+        "Hosts that images may be fetched from, over HTTPS unless the entry says `http://`; default none.",
+      ),
     cors: corsSchema,
-    maxConcurrent: z.int().positive().default(64).describe("Turns of the API at the same time; more are answered 503."),
+    maxConcurrent: z
+      .int()
+      .positive()
+      .default(64)
+      .describe("Turns of the API at the same time; more are answered 503."),
   })
   .prefault({})
   .describe("The API for programs that talk to agents.");
@@ -137,7 +210,10 @@ export const mcpSchema = z
           z.strictObject({
             url: z.url().describe("The server's address."),
             type: z.enum(["http", "sse"]).default("http").describe("The transport."),
-            headers: z.record(z.string(), secretSchema).default({}).describe("Headers of each request."),
+            headers: z
+              .record(z.string(), secretSchema)
+              .default({})
+              .describe("Headers of each request."),
             callTimeout,
           }),
           z.strictObject({
@@ -149,7 +225,9 @@ export const mcpSchema = z
         ]),
       )
       .default({})
-      .describe("MCP servers whose tools agents may be given, as `<server>.<tool>` or `<server>.*`."),
+      .describe(
+        "MCP servers whose tools agents may be given, as `<server>.<tool>` or `<server>.*`.",
+      ),
   })
   .prefault({})
   .describe("Tools from MCP servers.");

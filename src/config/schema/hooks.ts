@@ -6,14 +6,31 @@ import { presetsSchema } from "./preset.ts";
 
 export const transformPermissionsSchema = z
   .strictObject({
-    read: z.array(z.string().min(1)).default([]).describe("Further folders and files that modules may read."),
-    write: z.array(z.string().min(1)).default([]).describe("Folders and files that modules may write."),
-    childProcess: z.boolean().default(false).describe("Let modules start child processes, which have none of these limits."),
-    worker: z.boolean().default(false).describe("Let modules start worker threads, which can send signals."),
-    addons: z.boolean().default(false).describe("Let modules load native addons, which have none of these limits."),
+    read: z
+      .array(z.string().min(1))
+      .default([])
+      .describe("Further folders and files that modules may read."),
+    write: z
+      .array(z.string().min(1))
+      .default([])
+      .describe("Folders and files that modules may write."),
+    childProcess: z
+      .boolean()
+      .default(false)
+      .describe("Let modules start child processes, which have none of these limits."),
+    worker: z
+      .boolean()
+      .default(false)
+      .describe("Let modules start worker threads, which can send signals."),
+    addons: z
+      .boolean()
+      .default(false)
+      .describe("Let modules load native addons, which have none of these limits."),
   })
   .prefault({})
-  .describe("What transform modules may do besides reading their folder and packages, and using the network.");
+  .describe(
+    "What transform modules may do besides reading their folder and packages, and using the network.",
+  );
 
 const fields = {
   enabled: z.boolean().optional().describe("Default: true if there is no config file, else false."),
@@ -25,13 +42,23 @@ const fields = {
   presets: presetsSchema,
   mappings: z.array(mappingSchema).default([]).describe("Mappings, tried in order."),
   mappingsDir: z.string().default("mappings").describe("Folder of further mapping files."),
-  testsDir: z.string().default("tests").describe("Folder of fixtures: recorded requests with the outcome that `rouse test` expects."),
+  testsDir: z
+    .string()
+    .default("tests")
+    .describe("Folder of fixtures: recorded requests with the outcome that `rouse test` expects."),
   transformsDir: z.string().default("transforms").describe("Folder of transform modules."),
   maxBodyBytes: z.int().positive().default(262_144).describe("The largest body."),
-  bodyTimeoutSeconds: z.number().positive().default(30).describe("How long a body may take to arrive."),
+  bodyTimeoutSeconds: z
+    .number()
+    .positive()
+    .default(30)
+    .describe("How long a body may take to arrive."),
   allowQueryToken: z.boolean().default(true).describe("Accept `?token=`, with a warning."),
   allowRequestSessionKey: z.boolean().default(true).describe("Accept `sessionKey` in a request."),
-  allowRequestRecipient: z.boolean().default(true).describe("Accept `to` and `channel` in a request."),
+  allowRequestRecipient: z
+    .boolean()
+    .default(true)
+    .describe("Accept `to` and `channel` in a request."),
   allowedSessionKeyPrefixes: z
     .array(z.string().min(1).max(100))
     .min(1, "name at least one prefix, or leave the key out to allow every session key")
@@ -51,7 +78,9 @@ const fields = {
   defaultSessionKey: z
     .string()
     .optional()
-    .describe("The session key if the event has none. Default: a new one, `hook:<uuid>`, or the first allowed prefix and a UUID."),
+    .describe(
+      "The session key if the event has none. Default: a new one, `hook:<uuid>`, or the first allowed prefix and a UUID.",
+    ),
   dedupe: z
     .strictObject({ ttl: durationOr("24h").describe("How long a duplicate key is remembered.") })
     .prefault({})
@@ -75,7 +104,10 @@ const fields = {
     .describe(
       "Hosts that callbacks may go to: `example.com`, `*.example.com`; private addresses and ranges only if listed, as `10.0.0.0/8`.",
     ),
-  receipts: z.enum(["full", "status"]).default("full").describe("`status` leaves reply and recipient out of receipts."),
+  receipts: z
+    .enum(["full", "status"])
+    .default("full")
+    .describe("`status` leaves reply and recipient out of receipts."),
   summary: summary
     .default("heartbeat")
     .describe(
@@ -87,15 +119,29 @@ const fields = {
     .describe(
       "Which of an agent's own tools hook runs and heartbeats may use: `<server>.<tool>`, `*` for any characters, `!` before what is taken away. None by default, and none is added.",
     ),
-  allowedLinkHosts: z.array(z.string()).optional().describe("Links to other hosts are removed from replies."),
-  maxMessageChars: z.int().positive().default(32_000).describe("Longer messages are cut, with a mark."),
+  allowedLinkHosts: z
+    .array(z.string())
+    .optional()
+    .describe("Links to other hosts are removed from replies."),
+  maxMessageChars: z
+    .int()
+    .positive()
+    .default(32_000)
+    .describe("Longer messages are cut, with a mark."),
   maxActions: z.int().positive().default(1000).describe("The most actions of one event."),
   transformTimeoutSeconds: z.number().positive().default(5).describe("Time for one transform."),
-  transformLoadSeconds: z.number().positive().default(30).describe("Time for loading a transform module."),
+  transformLoadSeconds: z
+    .number()
+    .positive()
+    .default(30)
+    .describe("Time for loading a transform module."),
   transformPermissions: transformPermissionsSchema,
 };
 
 /** The names of the section's own fields; other members belong to plugins. */
 export const hooksKeys = fields;
 
-export const hooksSchema = z.looseObject(fields).prefault({}).describe("Hooks: who may call, and what they become.");
+export const hooksSchema = z
+  .looseObject(fields)
+  .prefault({})
+  .describe("Hooks: who may call, and what they become.");

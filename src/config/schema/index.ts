@@ -1,8 +1,20 @@
 import { z } from "zod";
 import { alertsSchema } from "./alerts.ts";
 import { agentsSchema, modelsSchema } from "./agents.ts";
-import { deliverySchema, gatewaySchema, logSchema, mcpSchema, platformSchema, storeSchema } from "./gateway.ts";
-import { attachmentsSchema, languageSchema, threadsSchema, transcriptionSchema } from "./messages.ts";
+import {
+  deliverySchema,
+  gatewaySchema,
+  logSchema,
+  mcpSchema,
+  platformSchema,
+  storeSchema,
+} from "./gateway.ts";
+import {
+  attachmentsSchema,
+  languageSchema,
+  threadsSchema,
+  transcriptionSchema,
+} from "./messages.ts";
 import { hooksSchema } from "./hooks.ts";
 import { pluginEntrySchema } from "./plugin-entry.ts";
 import { runsSchema } from "./runs.ts";
@@ -16,7 +28,10 @@ const pluginsSchema = z
     pluginNames,
     z.strictObject({
       load: pluginNames.default([]).describe("Further plugins: paths or package names."),
-      settings: z.record(z.string(), z.unknown()).default({}).describe("Sections of plugins without a channel, by the plugin's id."),
+      settings: z
+        .record(z.string(), z.unknown())
+        .default({})
+        .describe("Sections of plugins without a channel, by the plugin's id."),
     }),
   ])
   .default([])
@@ -34,10 +49,15 @@ export const configSchema = z.strictObject({
   hooks: hooksSchema,
   agents: agentsSchema,
   models: modelsSchema,
-  channels: z.record(z.string(), z.unknown()).default({}).describe("Channel plugins by id, each with its own section."),
+  channels: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .describe("Channel plugins by id, each with its own section."),
   owner: ownerSchema,
   people: peopleSchema,
-  sessions: sessionsSchema.describe("Which conversation a direct message joins, and which messages are answered together."),
+  sessions: sessionsSchema.describe(
+    "Which conversation a direct message joins, and which messages are answered together.",
+  ),
   bindings: bindingsSchema,
   language: languageSchema,
   attachments: attachmentsSchema,
@@ -51,7 +71,10 @@ export const configSchema = z.strictObject({
   runs: runsSchema,
   delivery: deliverySchema,
   alerts: alertsSchema,
-  stateDir: z.string().optional().describe("Folder of everything Rouse keeps. Default: `.rouse` beside the config."),
+  stateDir: z
+    .string()
+    .optional()
+    .describe("Folder of everything Rouse keeps. Default: `.rouse` beside the config."),
   log: logSchema,
   telemetry: telemetrySchema,
 });

@@ -4,35 +4,68 @@ import { durationOr, idText } from "./common.ts";
 /** What uploads and the reading of documents may take, and whether passages are compared by meaning too. */
 export const knowledgeSchema = z
   .strictObject({
-    requestMb: z.int().positive().default(200).describe("Size of one upload request, in megabytes."),
+    requestMb: z
+      .int()
+      .positive()
+      .default(200)
+      .describe("Size of one upload request, in megabytes."),
     fileMb: z.int().positive().default(50).describe("Size of one file, in megabytes."),
     files: z.int().positive().default(20).describe("Files of one upload request."),
-    uploads: z.int().positive().default(2).describe("Upload requests that are read at the same time; up to 100 more wait."),
+    uploads: z
+      .int()
+      .positive()
+      .default(2)
+      .describe("Upload requests that are read at the same time; up to 100 more wait."),
     pages: z.int().positive().default(2000).describe("Pages, slides or sheets of one document."),
-    textMb: z.int().positive().default(50).describe("Text that one document may yield, in millions of characters."),
-    unzipRatio: z.int().min(2).default(100).describe("How many times its size a zipped document may unpack to."),
-    memoryMb: z.int().min(128).default(1024).describe("Memory of the process that reads a document, in megabytes."),
+    textMb: z
+      .int()
+      .positive()
+      .default(50)
+      .describe("Text that one document may yield, in millions of characters."),
+    unzipRatio: z
+      .int()
+      .min(2)
+      .default(100)
+      .describe("How many times its size a zipped document may unpack to."),
+    memoryMb: z
+      .int()
+      .min(128)
+      .default(1024)
+      .describe("Memory of the process that reads a document, in megabytes."),
     timeout: durationOr("2m").describe("How long the reading of one document may take."),
     workers: z.int().min(1).max(8).default(2).describe("Documents that are read at the same time."),
     embeddings: z
       .strictObject({
-        provider: idText.describe("One of `models.providers`, of type `openai` or `openai-compatible`."),
+        provider: idText.describe(
+          "One of `models.providers`, of type `openai` or `openai-compatible`.",
+        ),
         model: z.string().min(1).describe("The provider's name of the embedding model."),
       })
       .optional()
       .describe("Compare passages by meaning as well as by words. Not set: by words alone."),
     reranker: z
       .strictObject({
-        provider: idText.describe("One of `models.providers`, of type `openai-compatible` or `openai`, whose address has `POST /rerank`."),
+        provider: idText.describe(
+          "One of `models.providers`, of type `openai-compatible` or `openai`, whose address has `POST /rerank`.",
+        ),
         model: z.string().min(1).describe("The provider's name of the reranking model."),
-        passages: z.int().min(2).max(100).default(50).describe("How many passages of a search the model orders: the first ones."),
+        passages: z
+          .int()
+          .min(2)
+          .max(100)
+          .default(50)
+          .describe("How many passages of a search the model orders: the first ones."),
         minScore: z
           .number()
           .optional()
-          .describe('With `knowledge: "auto"`, leave out passages that the model scores lower. Scores of models differ. Not set: none.'),
+          .describe(
+            'With `knowledge: "auto"`, leave out passages that the model scores lower. Scores of models differ. Not set: none.',
+          ),
       })
       .optional()
-      .describe("Order the passages of a search by a model that reads them together with the question. Not set: the order of the search."),
+      .describe(
+        "Order the passages of a search by a model that reads them together with the question. Not set: the order of the search.",
+      ),
   })
   .prefault({})
   .describe("Documents that agents search.");

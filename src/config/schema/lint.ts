@@ -6,8 +6,10 @@ export const LINT_RULES = {
   "unknown-field": "a condition or a template reads a field that no recorded body of the hook has",
   "never-reached": "an earlier mapping takes every hook that this one wants",
   "wrong-type": "a condition compares with a value of a type that the field never has",
-  "shadow-holds-back": "a mapping in shadow without `continue` takes hooks that a later mapping wants",
-  "unsigned-header": "a header decides or is rendered that the signature of the path does not cover",
+  "shadow-holds-back":
+    "a mapping in shadow without `continue` takes hooks that a later mapping wants",
+  "unsigned-header":
+    "a header decides or is rendered that the signature of the path does not cover",
   "unsafe-content":
     "`allowUnsafeExternalContent` stands beside tools, or beside a recipient, channel, agent or model that comes out of the payload",
   "rate-over-limit": "more runs came in over the last 7 days than `runsPerHour` lets start",
@@ -16,7 +18,8 @@ export type LintRule = keyof typeof LINT_RULES;
 
 const names = Object.keys(LINT_RULES) as LintRule[];
 const rule = z.enum(names, {
-  error: ({ input }) => `is no rule of lint.${didYouMean(String(input), names) || ` Use one of ${names.join(", ")}.`}`,
+  error: ({ input }) =>
+    `is no rule of lint.${didYouMean(String(input), names) || ` Use one of ${names.join(", ")}.`}`,
 });
 
 export const lintSchema = z.strictObject({

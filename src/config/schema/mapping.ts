@@ -44,7 +44,9 @@ export const condition: z.ZodType<Condition> = z
           $regex: z.string().describe("Text in which this regular expression finds something."),
           $prefix: z.string().describe("Text that begins so."),
           $suffix: z.string().describe("Text that ends so."),
-          $contains: scalar.describe("Text that contains this text, or a list that contains this value."),
+          $contains: scalar.describe(
+            "Text that contains this text, or a list that contains this value.",
+          ),
           $gt: ordered.describe("Greater than this."),
           $gte: ordered.describe("Greater than or equal to this."),
           $lt: ordered.describe("Less than this."),
@@ -66,7 +68,9 @@ const fieldConditions = (conditions: "flat" | "payload") =>
   z.record(z.string(), z.unknown()).meta({ conditions }) as unknown as z.ZodType<FieldConditions>;
 
 export const PATH_PATTERN = /^[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*$/;
-const hookPath = z.string().regex(PATH_PATTERN, "use segments of letters, digits, `.`, `_` and `-`, joined by `/`");
+const hookPath = z
+  .string()
+  .regex(PATH_PATTERN, "use segments of letters, digits, `.`, `_` and `-`, joined by `/`");
 
 export const matchSchema = z.strictObject({
   path: z
@@ -74,11 +78,15 @@ export const matchSchema = z.strictObject({
     .optional()
     .describe("The hook's path below `hooks.path`, or a list of them."),
   source: condition.optional().describe("Condition on the body's `source` field."),
-  headers: fieldConditions("flat").optional().describe("Conditions on headers, by lower-case name."),
+  headers: fieldConditions("flat")
+    .optional()
+    .describe("Conditions on headers, by lower-case name."),
   query: fieldConditions("flat").optional().describe("Conditions on query parameters."),
   payload: fieldConditions("payload")
     .optional()
-    .describe("Conditions on payload fields; keys are plain paths such as `pull_request.base.ref`."),
+    .describe(
+      "Conditions on payload fields; keys are plain paths such as `pull_request.base.ref`.",
+    ),
   when: z.string().optional().describe("A JSONata expression that must give true."),
 });
 
@@ -86,16 +94,27 @@ const secrets = z.union([secretSchema, z.array(secretSchema).min(1)]);
 
 /** How a path's callers authenticate. Signature schemes are named, or written out. */
 export const authSchema = z.union([
-  z.strictObject({ token: secrets.describe("A token of this path, or several while it is rotated.") }),
+  z.strictObject({
+    token: secrets.describe("A token of this path, or several while it is rotated."),
+  }),
   z.strictObject({
     user: z.string().min(1).describe("The user of basic authentication."),
     password: secretSchema.describe("The password."),
   }),
   z.strictObject({
-    scheme: z.union([z.string(), schemeSchema]).describe("The name of a signature scheme, or one of your own."),
-    secret: secrets.optional().describe("What the sender signs with, or several while it is rotated."),
-    verifyToken: secretSchema.optional().describe("The token that the sender sends in its handshake, if it sends one."),
-    audience: z.string().optional().describe("The audience of the sender's tokens (OpenID Connect)."),
+    scheme: z
+      .union([z.string(), schemeSchema])
+      .describe("The name of a signature scheme, or one of your own."),
+    secret: secrets
+      .optional()
+      .describe("What the sender signs with, or several while it is rotated."),
+    verifyToken: secretSchema
+      .optional()
+      .describe("The token that the sender sends in its handshake, if it sends one."),
+    audience: z
+      .string()
+      .optional()
+      .describe("The audience of the sender's tokens (OpenID Connect)."),
     email: z.string().optional().describe("The account that the tokens are for (OpenID Connect)."),
     jwks: z.url().optional().describe("Another address of the issuer's keys (OpenID Connect)."),
     topicArn: z
@@ -106,7 +125,8 @@ export const authSchema = z.union([
 ]);
 export type SchemeAuth = Extract<z.output<typeof authSchema>, { scheme: unknown }>;
 
-const template = (what: string) => z.string().optional().describe(`${what} Template: \`{{ expression }}\`.`);
+const template = (what: string) =>
+  z.string().optional().describe(`${what} Template: \`{{ expression }}\`.`);
 /** A template, or one for each line. */
 const templateLines = (what: string) =>
   z
@@ -117,11 +137,15 @@ const templateLines = (what: string) =>
 export const mappingSchema = z.strictObject({
   id: idText
     .optional()
-    .describe("The mapping's id, which receipts and logs name. Default: its first path, or `any`; if that is taken, with `#2`, `#3`, …"),
+    .describe(
+      "The mapping's id, which receipts and logs name. Default: its first path, or `any`; if that is taken, with `#2`, `#3`, …",
+    ),
   enabled: z
     .boolean()
     .default(true)
-    .describe("`false`: the mapping takes no events. Its path stays, with its authentication, and records them as unmatched."),
+    .describe(
+      "`false`: the mapping takes no events. Its path stays, with its authentication, and records them as unmatched.",
+    ),
   match: matchSchema.prefault({}).describe("Which hooks the mapping takes."),
   auth: authSchema.optional().describe("Authentication of this path; default the hook token."),
   methods: z
@@ -129,13 +153,22 @@ export const mappingSchema = z.strictObject({
     .min(1)
     .optional()
     .describe("`GET` makes the query the payload; needs `dedupeKey`."),
-  allowIps: z.array(z.string()).min(1).optional().describe("Addresses or CIDR ranges that may call this path."),
+  allowIps: z
+    .array(z.string())
+    .min(1)
+    .optional()
+    .describe("Addresses or CIDR ranges that may call this path."),
   maxBodyBytes: z.int().positive().optional().describe("The largest body of this path."),
   keepHeaders: z
     .array(z.string().min(1))
     .default([])
-    .describe("Further headers that are kept, besides those that the mapping names: what its module reads."),
-  keepQuery: z.array(z.string().min(1)).default([]).describe("Further query parameters that are kept."),
+    .describe(
+      "Further headers that are kept, besides those that the mapping names: what its module reads.",
+    ),
+  keepQuery: z
+    .array(z.string().min(1))
+    .default([])
+    .describe("Further query parameters that are kept."),
   validate: z
     .union([z.string(), z.record(z.string(), z.unknown())])
     .optional()
@@ -143,33 +176,59 @@ export const mappingSchema = z.strictObject({
   forEach: z.string().optional().describe("JSONata that gives a list: one action for each item."),
   continue: z.boolean().default(false).describe("Go on to the next mapping that matches as well."),
   action: z.enum(["wake", "agent"]).default("agent").describe("What the hook becomes."),
-  event: template("The event's name, such as `issue.opened`, by which a preset's `events` chooses."),
+  event: template(
+    "The event's name, such as `issue.opened`, by which a preset's `events` chooses.",
+  ),
   name: template("The hook's name in summaries."),
   agentId: template("The agent that takes the turn."),
   sessionKey: template("Turns with the same key are one conversation, in order."),
-  instructions: z.string().optional().describe("The operator's own words for the agent, outside the boundary. Not a template."),
+  instructions: z
+    .string()
+    .optional()
+    .describe("The operator's own words for the agent, outside the boundary. Not a template."),
   messageTemplate: templateLines("The message of an agent action."),
   textTemplate: templateLines("The text of a wake action."),
   wakeMode: wakeMode.optional().describe("`now` starts a heartbeat immediately."),
-  summary: summary.optional().describe("Whether the run's summary may start a heartbeat; default `hooks.summary`."),
+  summary: summary
+    .optional()
+    .describe("Whether the run's summary may start a heartbeat; default `hooks.summary`."),
   deliver: z.boolean().optional().describe("Send the reply to a channel (default true)."),
   channel: template("The channel, or `last`."),
   to: template("The recipient on that channel."),
   model: template("`<provider>/<model>` or an alias."),
-  thinking: z.union([thinking, z.string()]).optional().describe("Thinking level. Template: `{{ expression }}`."),
+  thinking: z
+    .union([thinking, z.string()])
+    .optional()
+    .describe("Thinking level. Template: `{{ expression }}`."),
   timeoutSeconds: z.number().positive().optional().describe("Time for the turn."),
-  approve: approve.optional().describe("Calls of its runs that wait for a person, besides those of the agent's `approve`."),
-  allowUnsafeExternalContent: z.boolean().default(false).describe("Take the boundary's markers away for this hook alone."),
+  approve: approve
+    .optional()
+    .describe("Calls of its runs that wait for a person, besides those of the agent's `approve`."),
+  allowUnsafeExternalContent: z
+    .boolean()
+    .default(false)
+    .describe("Take the boundary's markers away for this hook alone."),
   transform: z
     .union([
       z.strictObject({
-        module: z.string().min(1).describe("A file in `hooks.transformsDir`, or `<plugin>/<name>` for a module that a plugin brings."),
-        export: z.string().min(1).optional().describe("The function's name; default the module's default export."),
+        module: z
+          .string()
+          .min(1)
+          .describe(
+            "A file in `hooks.transformsDir`, or `<plugin>/<name>` for a module that a plugin brings.",
+          ),
+        export: z
+          .string()
+          .min(1)
+          .optional()
+          .describe("The function's name; default the module's default export."),
       }),
       z.strictObject({ jsonata: z.string().min(1).describe("A JSONata expression.") }),
     ])
     .optional()
-    .describe("A module in `hooks.transformsDir`, or JSONata, that gives a partial action, a list of them, or null."),
+    .describe(
+      "A module in `hooks.transformsDir`, or JSONata, that gives a partial action, a list of them, or null.",
+    ),
   dedupeKey: template("Actions with the same key are done once."),
   tools: z
     .array(z.string())
@@ -178,10 +237,17 @@ export const mappingSchema = z.strictObject({
       "Which of the agent's own tools the runs may use, in place of `hooks.tools`, without being asked again: `<server>.<tool>`, `*` for any characters, `!` before what is taken away. None is added.",
     ),
   limits: limitsSchema.optional().describe("What the runs of this mapping may spend."),
-  coalesce: coalesceSchema.optional().describe("Collect events that come together, and run once for all of them."),
+  coalesce: coalesceSchema
+    .optional()
+    .describe("Collect events that come together, and run once for all of them."),
   ignoreSelf: ignoreSelfSchema.optional().describe("Skip events that the agent itself has caused."),
-  callback: callbackSchema.optional().describe("Post the receipt of each run to an address when it has ended."),
-  shadow: z.boolean().default(false).describe("Evaluate and record what would be done, and do nothing."),
+  callback: callbackSchema
+    .optional()
+    .describe("Post the receipt of each run to an address when it has ended."),
+  shadow: z
+    .boolean()
+    .default(false)
+    .describe("Evaluate and record what would be done, and do nothing."),
   strict: z.boolean().default(false).describe("Refuse the event when a template misses a field."),
   lint: lintSchema.optional().describe("Which warnings about this mapping are not wanted."),
 });
@@ -193,15 +259,22 @@ const setupSchema = z.strictObject({
   secret: z
     .enum(["chosen", "shown", "sent"])
     .optional()
-    .describe("Who makes the secret: `chosen` by you, `shown` by the sender, or `sent` by it in its first request."),
+    .describe(
+      "Who makes the secret: `chosen` by you, `shown` by the sender, or `sent` by it in its first request.",
+    ),
   eventHeaders: z
     .record(z.string(), z.string())
     .optional()
-    .describe("Headers that name the event: `{event}` is the whole name, `{kind}` what stands before its first dot."),
+    .describe(
+      "Headers that name the event: `{event}` is the whole name, `{kind}` what stands before its first dot.",
+    ),
 });
 
 const sampleSchema = z.strictObject({
-  event: z.string().optional().describe("The event as the sender's headers name it. Default: the sample's name."),
+  event: z
+    .string()
+    .optional()
+    .describe("The event as the sender's headers name it. Default: the sample's name."),
   contentType: z.string().optional().describe('Default: "application/json".'),
   body: z.unknown().describe("The body: text as it is, anything else as JSON."),
 });
@@ -214,12 +287,19 @@ export const mappingFileSchema = z.strictObject({
   preset: z
     .boolean()
     .default(false)
-    .describe("`true`: a preset, live only if `hooks.presets` names it. Else a file of `hooks.mappingsDir` is live by itself."),
+    .describe(
+      "`true`: a preset, live only if `hooks.presets` names it. Else a file of `hooks.mappingsDir` is live by itself.",
+    ),
   description: z.string().optional().describe("What the mappings are for."),
   auth: authSchema.optional().describe("Authentication of all its paths; default the hook token."),
   maxBodyBytes: z.int().positive().optional().describe("The largest body of its paths."),
-  setup: setupSchema.optional().describe("What a person, and a test that stands in for the sender, have to know of it."),
-  samples: z.record(z.string(), sampleSchema).optional().describe("Bodies that `rouse hooks send --sample` posts, by name."),
+  setup: setupSchema
+    .optional()
+    .describe("What a person, and a test that stands in for the sender, have to know of it."),
+  samples: z
+    .record(z.string(), sampleSchema)
+    .optional()
+    .describe("Bodies that `rouse hooks send --sample` posts, by name."),
   mappings: z.array(mappingSchema).min(1).describe("Mappings, tried in order."),
 });
 export type MappingFile = z.output<typeof mappingFileSchema>;

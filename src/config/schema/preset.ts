@@ -5,20 +5,32 @@ import { callbackSchema, coalesceSchema, limitsSchema } from "./limits.ts";
 import { PATH_PATTERN, PRESET_NAME } from "./mapping.ts";
 import { approve } from "./tools.ts";
 
-const presetName = z.string().regex(PRESET_NAME, "use lower-case letters, digits and `-`").meta({ preset: true });
+const presetName = z
+  .string()
+  .regex(PRESET_NAME, "use lower-case letters, digits and `-`")
+  .meta({ preset: true });
 
 const presetUse = z.strictObject({
   use: presetName.describe("The preset."),
-  enabled: z.boolean().optional().describe("`false` disables all of its mappings; the path and its authentication stay."),
+  enabled: z
+    .boolean()
+    .optional()
+    .describe("`false` disables all of its mappings; the path and its authentication stay."),
   secret: z
     .union([secretSchema, z.array(secretSchema).min(1)])
     .optional()
-    .describe("What the sender signs with, or several while it is rotated; required if the preset has a scheme, unless `auth` is `token`."),
+    .describe(
+      "What the sender signs with, or several while it is rotated; required if the preset has a scheme, unless `auth` is `token`.",
+    ),
   auth: z
     .literal("token")
     .optional()
-    .describe("`token`: requests carry the hook token instead of the sender's signature. Only for senders that you let send it."),
-  verifyToken: secretSchema.optional().describe("The token that the sender sends in its handshake, if it sends one."),
+    .describe(
+      "`token`: requests carry the hook token instead of the sender's signature. Only for senders that you let send it.",
+    ),
+  verifyToken: secretSchema
+    .optional()
+    .describe("The token that the sender sends in its handshake, if it sends one."),
   audience: z.string().optional().describe("The audience of the sender's tokens (OpenID Connect)."),
   email: z.string().optional().describe("The account that the tokens are for (OpenID Connect)."),
   path: z.string().regex(PATH_PATTERN).optional().describe("Another path than the preset's own."),
@@ -26,26 +38,52 @@ const presetUse = z.strictObject({
     .array(z.string().min(1))
     .min(1)
     .optional()
-    .describe("Only these events, such as `issue.opened` or `issue`; others are skipped, with a record."),
+    .describe(
+      "Only these events, such as `issue.opened` or `issue`; others are skipped, with a record.",
+    ),
   agentId: z.string().optional().describe("The agent that takes the turns."),
   channel: z.string().optional().describe("The channel of the replies."),
   to: z.string().optional().describe("The recipient on that channel."),
-  summary: summary.optional().describe("Whether the summaries of its runs may start a heartbeat; default `hooks.summary`."),
+  summary: summary
+    .optional()
+    .describe("Whether the summaries of its runs may start a heartbeat; default `hooks.summary`."),
   deliver: z.boolean().optional().describe("Whether replies are sent to a channel."),
   model: z.string().optional().describe("The model of the turns."),
-  tools: z.array(z.string()).optional().describe("Which of the agent's own tools its runs may use. Default: `hooks.tools`."),
-  approve: approve.optional().describe("Calls of its runs that wait for a person, besides those of the agent's `approve`."),
-  limits: limitsSchema.optional().describe("What the runs of this preset may spend, all of its mappings together."),
-  coalesce: coalesceSchema.optional().describe("Collect events that come together, and run once for all of them."),
+  tools: z
+    .array(z.string())
+    .optional()
+    .describe("Which of the agent's own tools its runs may use. Default: `hooks.tools`."),
+  approve: approve
+    .optional()
+    .describe("Calls of its runs that wait for a person, besides those of the agent's `approve`."),
+  limits: limitsSchema
+    .optional()
+    .describe("What the runs of this preset may spend, all of its mappings together."),
+  coalesce: coalesceSchema
+    .optional()
+    .describe("Collect events that come together, and run once for all of them."),
   ignoreSelf: z
     .strictObject({
-      accounts: z.array(z.string().min(1)).default([]).describe("The agent's own accounts with that sender: logins or ids."),
-      marker: z.string().min(4).max(100).optional().describe("Text that the agent's replies carry."),
+      accounts: z
+        .array(z.string().min(1))
+        .default([])
+        .describe("The agent's own accounts with that sender: logins or ids."),
+      marker: z
+        .string()
+        .min(4)
+        .max(100)
+        .optional()
+        .describe("Text that the agent's replies carry."),
     })
     .optional()
     .describe("Skip events that the agent itself has caused."),
-  callback: callbackSchema.optional().describe("Post the receipt of each run to an address when it has ended."),
-  shadow: z.boolean().optional().describe("Evaluate and record what would be done, and do nothing."),
+  callback: callbackSchema
+    .optional()
+    .describe("Post the receipt of each run to an address when it has ended."),
+  shadow: z
+    .boolean()
+    .optional()
+    .describe("Evaluate and record what would be done, and do nothing."),
   lint: lintSchema.optional().describe("Which warnings about its mappings are not wanted."),
 });
 export type PresetUse = z.output<typeof presetUse>;
@@ -57,4 +95,5 @@ export const presetsSchema = z
   .describe("Presets to enable, by name or as `{ use, secret, path, events, … }`.");
 
 /** Returns the name of the preset that an entry of `hooks.presets` enables. */
-export const getPresetName = (entry: string | Pick<PresetUse, "use">): string => (typeof entry === "string" ? entry : entry.use);
+export const getPresetName = (entry: string | Pick<PresetUse, "use">): string =>
+  typeof entry === "string" ? entry : entry.use;

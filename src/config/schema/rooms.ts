@@ -3,7 +3,9 @@ import { durationOr, idText } from "./common.ts";
 
 const text = z.string().trim().min(1);
 /** An id as channels give it; a number may stand without quotes. */
-const channelId = z.union([text, z.int()], "must be an id: text, or a whole number that is not too long to be exact").transform(String);
+const channelId = z
+  .union([text, z.int()], "must be an id: text, or a whole number that is not too long to be exact")
+  .transform(String);
 
 export const sessionsSchema = z
   .strictObject({
@@ -19,11 +21,16 @@ export const sessionsSchema = z
       .describe(
         "What becomes of messages on channels that follow each other quickly or arrive while a turn of their session runs: `collect` makes one turn of them, `interrupt` also starts a running turn again with them if it has not called a tool, `separate` answers each.",
       ),
-    quietTime: durationOr("800ms").describe("So long after the newest message a turn begins, unless `messages` is `separate`."),
+    quietTime: durationOr("800ms").describe(
+      "So long after the newest message a turn begins, unless `messages` is `separate`.",
+    ),
   })
   .prefault({});
 
-const channelIds = z.union([channelId.transform((id) => [id]), z.array(channelId)], "must be an id or a list of ids");
+const channelIds = z.union(
+  [channelId.transform((id) => [id]), z.array(channelId)],
+  "must be an id or a list of ids",
+);
 
 export const ownerSchema = z
   .record(text, channelIds)
@@ -35,13 +42,19 @@ export const ownerSchema = z
 const bindingSchema = z.strictObject({
   channel: text.describe("A channel's id or another name of it."),
   account: text.optional().describe("One of its `accounts`. Default: all."),
-  room: channelId.optional().describe("The id of a group or conversation, as `to` gives it. Default: all."),
-  person: channelId.optional().describe("The id of who writes, as in allowFrom. Default: everybody."),
+  room: channelId
+    .optional()
+    .describe("The id of a group or conversation, as `to` gives it. Default: all."),
+  person: channelId
+    .optional()
+    .describe("The id of who writes, as in allowFrom. Default: everybody."),
   agent: text.describe("The agent that answers."),
   choices: z
     .array(text)
     .optional()
-    .describe("Further agents, to which people may switch their conversation with `/agent <id>`. Default: none."),
+    .describe(
+      "Further agents, to which people may switch their conversation with `/agent <id>`. Default: none.",
+    ),
 });
 
 export const bindingsSchema = z

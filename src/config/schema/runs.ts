@@ -6,7 +6,9 @@ export const runsSchema = z
     maxAge: durationOr("24h").describe(
       "A run of a hook or a heartbeat whose model gives no answer is retried for so long after it was made, then it ends as `failed`. Time in which it waits for a person or for a limit does not count.",
     ),
-    messageMaxAge: durationOr("15m").describe("The same for a message of a channel, whose sender then gets an apology."),
+    messageMaxAge: durationOr("15m").describe(
+      "The same for a message of a channel, whose sender then gets an apology.",
+    ),
     maxRetryAfter: durationOr("15m").describe(
       "The longest wait that a provider may ask for with `Retry-After`; a longer one is cut to it.",
     ),

@@ -5,15 +5,35 @@ export const CATCH_UP = ["once", "all", "none"] as const;
 
 export const scheduleSchema = z.strictObject({
   id: idText.describe("The schedule's id. A schedule with another id is a new one."),
-  cron: z.string().optional().describe("When it fires: five fields, such as `30 8 * * MON-FRI`. Either this, `every` or `at`."),
+  cron: z
+    .string()
+    .optional()
+    .describe(
+      "When it fires: five fields, such as `30 8 * * MON-FRI`. Either this, `every` or `at`.",
+    ),
   every: duration.optional().describe("The time between two firings, at least a second."),
   at: z
     .string()
     .optional()
-    .describe("The one time at which it fires, such as `2026-01-31T08:00`, or with an offset: `2026-01-31T08:00:00+01:00`."),
-  timezone: z.string().default("UTC").describe("The time zone of `cron`, and of an `at` without an offset, such as `Europe/Berlin`."),
-  prompt: z.string().optional().describe("What the agent is asked, in the schedule's own session. Either this or `wake`."),
-  wake: z.string().optional().describe("The system event that the agent's main session gets, with a heartbeat that starts immediately."),
+    .describe(
+      "The one time at which it fires, such as `2026-01-31T08:00`, or with an offset: `2026-01-31T08:00:00+01:00`.",
+    ),
+  timezone: z
+    .string()
+    .default("UTC")
+    .describe(
+      "The time zone of `cron`, and of an `at` without an offset, such as `Europe/Berlin`.",
+    ),
+  prompt: z
+    .string()
+    .optional()
+    .describe("What the agent is asked, in the schedule's own session. Either this or `wake`."),
+  wake: z
+    .string()
+    .optional()
+    .describe(
+      "The system event that the agent's main session gets, with a heartbeat that starts immediately.",
+    ),
   deliver: z
     .union([
       z.literal(false),
@@ -23,7 +43,9 @@ export const scheduleSchema = z.strictObject({
       }),
     ])
     .optional()
-    .describe('Where the reply to `prompt` goes; `false`: nowhere. Default: `{ channel: "last" }`.'),
+    .describe(
+      'Where the reply to `prompt` goes; `false`: nowhere. Default: `{ channel: "last" }`.',
+    ),
   catchUp: z
     .enum(CATCH_UP)
     .default("once")

@@ -6,34 +6,63 @@ const source = z
     header: z.string().min(1).optional().describe("A header."),
     query: z.string().min(1).optional().describe("A query parameter."),
     body: z.string().min(1).optional().describe("A path in the JSON body."),
-    split: z.string().min(1).optional().describe("The value is a list with this between its entries."),
-    prefix: z.string().min(1).optional().describe("Only entries that begin so count; what follows is the value."),
+    split: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("The value is a list with this between its entries."),
+    prefix: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("Only entries that begin so count; what follows is the value."),
   })
-  .refine((value) => [value.header, value.query, value.body].filter((one) => one !== undefined).length === 1, {
-    message: "name one of `header`, `query` and `body`",
-  });
+  .refine(
+    (value) =>
+      [value.header, value.query, value.body].filter((one) => one !== undefined).length === 1,
+    {
+      message: "name one of `header`, `query` and `body`",
+    },
+  );
 export type SignatureSource = z.output<typeof source>;
 
-const algorithm = z.enum(["hmac-sha1", "hmac-sha256", "hmac-sha512", "ed25519", "ecdsa-p256", "equals", "oidc", "x509"]);
+const algorithm = z.enum([
+  "hmac-sha1",
+  "hmac-sha256",
+  "hmac-sha512",
+  "ed25519",
+  "ecdsa-p256",
+  "equals",
+  "oidc",
+  "x509",
+]);
 const encoding = z.enum(["hex", "base64"]);
 
 /** Which requests a handshake answers: all fields that are given have to be so. */
 const when = z.strictObject({
   method: z.enum(["GET", "POST"]).describe("The request's method."),
-  query: z.record(z.string(), z.string()).optional().describe("Parameters that have these values; `*` is any."),
+  query: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe("Parameters that have these values; `*` is any."),
   body: z
     .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
     .optional()
     .describe("Body fields that have these values; `*` is any."),
   verifyToken: z.string().optional().describe("The query parameter that holds the secret."),
-  pendingSecret: z.boolean().optional().describe("Only while the secret is still the word `pending`."),
+  pendingSecret: z
+    .boolean()
+    .optional()
+    .describe("Only while the secret is still the word `pending`."),
 });
 
 /** What a handshake answers. `echo` is a value of the request, `hmac` one that is signed with the secret. */
 const respond = z.strictObject({
   status: z.int().default(200).describe("The answer's status."),
   type: z.enum(["text", "json", "none"]).default("text").describe("The answer's body."),
-  echo: source.optional().describe("Text: the value itself. JSON: `{{echo}}` in `json` stands for it."),
+  echo: source
+    .optional()
+    .describe("Text: the value itself. JSON: `{{echo}}` in `json` stands for it."),
   hmac: z
     .strictObject({
       of: source.describe("The value that is signed."),
@@ -42,8 +71,14 @@ const respond = z.strictObject({
     })
     .optional()
     .describe("A value of the request, signed with the secret."),
-  json: z.record(z.string(), z.unknown()).optional().describe('Members of a JSON answer; "{{echo}}" and "{{hmac}}" are put in.'),
-  headers: z.record(z.string(), z.string()).optional().describe('Further headers; "{{echo}}" is put in.'),
+  json: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('Members of a JSON answer; "{{echo}}" and "{{hmac}}" are put in.'),
+  headers: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe('Further headers; "{{echo}}" is put in.'),
 });
 
 export const handshakeSchema = z.strictObject({
@@ -53,12 +88,17 @@ export const handshakeSchema = z.strictObject({
   note: source.optional().describe("A value that the operator has to be shown."),
   confirm: source
     .optional()
-    .describe("The place of the address that is fetched to confirm, before the answer. Only on `certificate.hosts`, only signed."),
+    .describe(
+      "The place of the address that is fetched to confirm, before the answer. Only on `certificate.hosts`, only signed.",
+    ),
 });
 export type HandshakeConfig = z.output<typeof handshakeSchema>;
 
 const variant = z.strictObject({
-  secretPrefix: z.string().min(1).describe("Secrets that begin so use this variant; the prefix is cut off."),
+  secretPrefix: z
+    .string()
+    .min(1)
+    .describe("Secrets that begin so use this variant; the prefix is cut off."),
   signaturePrefix: z.string().min(1).describe("Signatures of this variant begin so."),
   algorithm: algorithm.describe("How it signs."),
   key: z.enum(["utf8", "base64", "hex"]).describe("How the secret is written."),
@@ -70,42 +110,66 @@ const certificate = z.strictObject({
   hosts: z
     .array(z.string().min(1))
     .min(1)
-    .describe("The hosts that certificates and confirmations are fetched from; `{region}` stands for a region such as `us-east-1`."),
+    .describe(
+      "The hosts that certificates and confirmations are fetched from; `{region}` stands for a region such as `us-east-1`.",
+    ),
   digest: z
     .strictObject({
       at: source.describe("Where the version stands."),
-      values: z.record(z.string(), z.enum(["sha1", "sha256"])).describe("The digest of each version."),
+      values: z
+        .record(z.string(), z.enum(["sha1", "sha256"]))
+        .describe("The digest of each version."),
     })
     .describe("The place of the signature's version, and the digest of each version."),
   fields: z
     .strictObject({
       at: source.describe("Where the kind stands."),
-      values: z.record(z.string(), z.array(z.string().min(1)).min(1)).describe("The signed fields of each kind."),
+      values: z
+        .record(z.string(), z.array(z.string().min(1)).min(1))
+        .describe("The signed fields of each kind."),
     })
-    .describe("The place of the kind of message, and for each kind the signed fields in order; those that a message lacks are left out."),
-  topic: source.describe("The place of the topic, which must be one of the config's `topicArn`: the certificate signs for every topic."),
+    .describe(
+      "The place of the kind of message, and for each kind the signed fields in order; those that a message lacks are left out.",
+    ),
+  topic: source.describe(
+    "The place of the topic, which must be one of the config's `topicArn`: the certificate signs for every topic.",
+  ),
 });
 
 /** When a sender stops sending: after failures in a row, above a share of failures, or after hours of nothing but failures. */
 const disablesAfter = z.union([
   z.strictObject({ failures: z.int().positive().describe("Failed deliveries in a row.") }),
   z.strictObject({
-    failedShare: z.number().gt(0).lte(1).describe("More than this share of deliveries failed, of 1"),
+    failedShare: z
+      .number()
+      .gt(0)
+      .lte(1)
+      .describe("More than this share of deliveries failed, of 1"),
     withinMinutes: z.number().positive().describe("within so many minutes."),
   }),
-  z.strictObject({ failingHours: z.number().positive().describe("Every delivery failed for so many hours.") }),
+  z.strictObject({
+    failingHours: z.number().positive().describe("Every delivery failed for so many hours."),
+  }),
 ]);
 
 /** What a sender does about answers that are errors, as it documents it. What it does not document is left out. */
 const senderSchema = z.strictObject({
   name: z.string().min(1).describe("The sender's name, as it writes it."),
   timeoutSeconds: z.number().positive().optional().describe("How long it waits for an answer."),
-  retries: z.int().nonnegative().optional().describe("How often it repeats a delivery that failed; 0: never."),
-  disablesAfter: disablesAfter.optional().describe("When it disables or deletes a hook that answers with errors."),
+  retries: z
+    .int()
+    .nonnegative()
+    .optional()
+    .describe("How often it repeats a delivery that failed; 0: never."),
+  disablesAfter: disablesAfter
+    .optional()
+    .describe("When it disables or deletes a hook that answers with errors."),
   redelivery: z
     .enum(["manual", "api", "automatic"])
     .optional()
-    .describe("How a delivery that failed comes again: by hand, by a call of its API, or by itself."),
+    .describe(
+      "How a delivery that failed comes again: by hand, by a call of its API, or by itself.",
+    ),
   docs: z.url().optional().describe("Where the sender describes it."),
 });
 export type Sender = z.output<typeof senderSchema>;
@@ -119,43 +183,70 @@ export const schemeSchema = z.strictObject({
   algorithm: algorithm.describe("How requests are signed."),
   signature: source.describe("Where the signature stands."),
   encoding: encoding.default("hex").describe("How the signature is written."),
-  key: z.enum(["utf8", "base64", "hex", "pem"]).default("utf8").describe("How the secret is written."),
+  key: z
+    .enum(["utf8", "base64", "hex", "pem"])
+    .default("utf8")
+    .describe("How the secret is written."),
   secretPrefix: z.string().optional().describe("Cut off the secret before it is decoded."),
   variants: z.array(variant).optional().describe("Other kinds of secret under the same headers."),
   minSecret: z.int().min(1).default(16).describe("The fewest characters of a secret."),
   signed: z
     .string()
     .default("{raw}")
-    .describe("The text that is signed: `{raw} {timestamp} {id} {method} {path} {url} {decodedUrl} {sortedForm}`, `{header:name}`."),
+    .describe(
+      "The text that is signed: `{raw} {timestamp} {id} {method} {path} {url} {decodedUrl} {sortedForm}`, `{header:name}`.",
+    ),
   timestamp: z
     .strictObject({
       at: source.describe("Where it stands."),
       unit: z.enum(["s", "ms", "iso8601"]).default("s").describe("Its unit."),
-      toleranceSeconds: z.number().positive().default(300).describe("How far it may be from the gateway's clock."),
+      toleranceSeconds: z
+        .number()
+        .positive()
+        .default(300)
+        .describe("How far it may be from the gateway's clock."),
     })
     .optional()
     .describe("When the request was signed."),
   id: source.optional().describe("`{id}` of the signed text."),
-  bodyHash: source.optional().describe("A SHA-256 of the body in hex, inside what is signed; compared where the body is no form."),
-  duplicate: source.optional().describe("The sender's id of the event. Only one that the signature covers."),
+  bodyHash: source
+    .optional()
+    .describe(
+      "A SHA-256 of the body in hex, inside what is signed; compared where the body is no form.",
+    ),
+  duplicate: source
+    .optional()
+    .describe("The sender's id of the event. Only one that the signature covers."),
   keepHeaders: z
     .array(z.string().min(1))
     .optional()
-    .describe("Headers that describe the event, such as its name: they are kept with it. None that carries a credential."),
+    .describe(
+      "Headers that describe the event, such as its name: they are kept with it. None that carries a credential.",
+    ),
   oidc: z
     .strictObject({
       issuers: z.array(z.string()).min(1).describe("Who may issue the tokens."),
       jwks: z.url().describe("The address of the issuer's keys."),
-      emailVerified: z.boolean().default(false).describe("Whether the token must say that its e-mail address is verified."),
+      emailVerified: z
+        .boolean()
+        .default(false)
+        .describe("Whether the token must say that its e-mail address is verified."),
       privateIssuer: z
         .boolean()
         .default(false)
-        .describe("The issuer signs tokens only for the operator's own senders: `email` is not required then."),
+        .describe(
+          "The issuer signs tokens only for the operator's own senders: `email` is not required then.",
+        ),
     })
     .optional()
     .describe("Tokens of an OpenID Connect issuer."),
-  certificate: certificate.optional().describe("A signature over fields of the body, by the key of a certificate."),
-  handshakes: z.array(handshakeSchema).default([]).describe("Requests of the sender that are answered and start no work."),
+  certificate: certificate
+    .optional()
+    .describe("A signature over fields of the body, by the key of a certificate."),
+  handshakes: z
+    .array(handshakeSchema)
+    .default([])
+    .describe("Requests of the sender that are answered and start no work."),
 });
 export type Scheme = z.output<typeof schemeSchema>;
 /** A scheme as it is written. */

@@ -7,18 +7,27 @@ export const telemetrySchema = z
       .strictObject({
         url: z
           .url({ protocol: /^https?$/ })
-          .describe("Address of the collector, such as `http://localhost:4318`; `/v1/traces` is added unless it ends so."),
-        headers: z.record(z.string(), secretSchema).default({}).describe("Headers of each request, such as a key."),
+          .describe(
+            "Address of the collector, such as `http://localhost:4318`; `/v1/traces` is added unless it ends so.",
+          ),
+        headers: z
+          .record(z.string(), secretSchema)
+          .default({})
+          .describe("Headers of each request, such as a key."),
         serviceName: z.string().min(1).default("rouse").describe("`service.name` of the spans."),
         sampleRatio: z
           .number()
           .min(0)
           .max(1)
           .default(1)
-          .describe("The share of traces that is kept. A sender's `traceparent` decides for its own trace."),
+          .describe(
+            "The share of traces that is kept. A sender's `traceparent` decides for its own trace.",
+          ),
       })
       .optional()
-      .describe("Exports traces over OTLP/HTTP. Needs packages that Rouse does not bring: see telemetry.md. Read at start."),
+      .describe(
+        "Exports traces over OTLP/HTTP. Needs packages that Rouse does not bring: see telemetry.md. Read at start.",
+      ),
   })
   .prefault({})
   .describe("Traces by OpenTelemetry.");

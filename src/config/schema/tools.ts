@@ -38,10 +38,18 @@ export const toolsSchema = z
         "Who may decide about calls that wait: `operator` (the command line and the console), `api:<key id>`, `<channel>:<id of the person>`. Channels ask in this order.",
       ),
     approvalCallback: callbackSchema
-      .extend({ url: callbackSchema.shape.url.describe("Where each question is posted; its host must be in hooks.callbackHosts.") })
+      .extend({
+        url: callbackSchema.shape.url.describe(
+          "Where each question is posted; its host must be in hooks.callbackHosts.",
+        ),
+      })
       .optional()
-      .describe("Post each question that waits for a decision to an address, besides asking on channels."),
-    approvalTimeout: durationOr("24h").describe("How long a call waits for a decision. After that it is denied, and the model learns why."),
+      .describe(
+        "Post each question that waits for a decision to an address, besides asking on channels.",
+      ),
+    approvalTimeout: durationOr("24h").describe(
+      "How long a call waits for a decision. After that it is denied, and the model learns why.",
+    ),
   })
   .prefault({})
   .describe("When agents have to ask before they use a tool, and whom.");

@@ -9,7 +9,8 @@ export const GERMAN: Phrases = {
   nothingToStop: "Es gibt nichts abzubrechen.",
   stopped: "Abgebrochen.",
   stoppedTurns: (count) => `Abgebrochen: ${count} Antworten.`,
-  notStopped: (count) => `${count} Antworten konnten nicht abgebrochen werden. Versuche es in einer Minute noch einmal.`,
+  notStopped: (count) =>
+    `${count} Antworten konnten nicht abgebrochen werden. Versuche es in einer Minute noch einmal.`,
   waits: (tool, code) =>
     `Deine Nachricht wartet, weil der Agent auf eine Entscheidung über einen Aufruf von ${tool} wartet (Freigabe ${code}). Mit /stop brichst du den Vorgang ab.`,
   apology: (reason, runId) => `Das konnte ich nicht beantworten: ${reason} (${runId})`,
@@ -39,20 +40,23 @@ export const GERMAN: Phrases = {
     choices: (commands) => `Zur Wahl stehen: ${commands}.`,
     fixed: "Der Agent dieser Unterhaltung lässt sich hier nicht wechseln.",
     unknown: "Diesen Agenten gibt es hier nicht.",
-    chosen: (agent) => `Ab jetzt antwortet hier ${agent}. Jeder Agent hat seine eigene Unterhaltung.`,
+    chosen: (agent) =>
+      `Ab jetzt antwortet hier ${agent}. Jeder Agent hat seine eigene Unterhaltung.`,
   },
   decisions: {
     notAllowed: "Du darfst für diesen Agenten nichts freigeben, deshalb wurde nichts entschieden.",
     nothing: "Es gibt nichts zu entscheiden.",
     noPerson: "Mit diesem Code wartet niemand: Er ist falsch, abgelaufen oder schon benutzt.",
     personApproved: (person, channel) => `Freigegeben: „${person}“ darf auf ${channel} schreiben.`,
-    personDenied: (person, channel) => `Abgelehnt: „${person}“ bekommt auf ${channel} keine Antwort.`,
+    personDenied: (person, channel) =>
+      `Abgelehnt: „${person}“ bekommt auf ${channel} keine Antwort.`,
     made: {
       approve: (tool) => `Freigegeben: ${tool} wird aufgerufen.`,
       deny: (tool) => `Abgelehnt: ${tool} wird nicht aufgerufen.`,
       repeat: (tool) => `${tool} wird noch einmal aufgerufen.`,
       done: (tool) => `Der Aufruf von ${tool} gilt als erledigt.`,
-      give_up: (tool) => `Aufgegeben: ${tool} wird nicht noch einmal aufgerufen, und der Vorgang endet.`,
+      give_up: (tool) =>
+        `Aufgegeben: ${tool} wird nicht noch einmal aufgerufen, und der Vorgang endet.`,
     },
     past: {
       approve: "freigegeben",
@@ -66,11 +70,14 @@ export const GERMAN: Phrases = {
     noApproval: "Es gibt keine Freigabe mit diesem Code.",
     expired: (code) => `Die Freigabe ${code} ist abgelaufen: Der Aufruf findet nicht statt.`,
     wrongVerdict: (code, verdicts) => `Das passt nicht zur Freigabe ${code}. Schreibe ${verdicts}.`,
-    runEnded: (code) => `Der Vorgang der Freigabe ${code} ist beendet, es gibt nichts mehr zu entscheiden.`,
-    changed: (code) => `Die Argumente des Aufrufs haben sich geändert, deshalb gilt die Freigabe ${code} nicht mehr.`,
+    runEnded: (code) =>
+      `Der Vorgang der Freigabe ${code} ist beendet, es gibt nichts mehr zu entscheiden.`,
+    changed: (code) =>
+      `Die Argumente des Aufrufs haben sich geändert, deshalb gilt die Freigabe ${code} nicht mehr.`,
   },
   questions: {
-    wants: (code, agent, tool) => `**Freigabe ${code}**: der Agent ${agent} möchte ${tool} aufrufen.`,
+    wants: (code, agent, tool) =>
+      `**Freigabe ${code}**: der Agent ${agent} möchte ${tool} aufrufen.`,
     unknown: (code, agent, tool) =>
       `**Freigabe ${code}**: der Agent ${agent} hat ${tool} aufgerufen, und ob der Aufruf gewirkt hat, ist nicht bekannt.`,
     cut: (count, command) => `[gekürzt: ${count} Zeichen; ${command} zeigt sie]`,
@@ -95,10 +102,12 @@ export const GERMAN: Phrases = {
       `Mit ${channel} verbunden. Deine Direktnachrichten dort und hier gehören jetzt zu einer Unterhaltung. \`/unlink\` beendet das.`,
     unlinked: "Getrennt. Deine Direktnachrichten hier haben wieder eine eigene Unterhaltung.",
     notLinked: "Dieser Kanal ist nicht verbunden.",
-    notDirect: "`/link` geht nur in Direktnachrichten. Ein Code, der hier gesendet wurde, gilt nicht mehr.",
+    notDirect:
+      "`/link` geht nur in Direktnachrichten. Ein Code, der hier gesendet wurde, gilt nicht mehr.",
     mainSession:
       "Deine Direktnachrichten gehören zur Hauptunterhaltung des Agenten, deshalb kann dieser Kanal nicht verbunden werden. Der Betreiber kann deine anderen Kanäle in der Konfiguration nennen.",
-    wrongCode: "Dieser Code ist falsch, abgelaufen oder schon benutzt. Sende `/link` auf deinem anderen Kanal für einen neuen.",
+    wrongCode:
+      "Dieser Code ist falsch, abgelaufen oder schon benutzt. Sende `/link` auf deinem anderen Kanal für einen neuen.",
     sameChannel: "Dieser Code ist für deinen anderen Kanal: Sende ihn mir von dort.",
     alreadyLinked: "Diese Kanäle sind schon verbunden.",
     differentPeople:

@@ -39,7 +39,8 @@ export const ENGLISH: Phrases = {
     choices: (commands) => `You can choose: ${commands}.`,
     fixed: "The agent of this conversation cannot be changed here.",
     unknown: "There is no such agent here.",
-    chosen: (agent) => `From now on ${agent} answers here. Each agent has a conversation of its own.`,
+    chosen: (agent) =>
+      `From now on ${agent} answers here. Each agent has a conversation of its own.`,
   },
   decisions: {
     notAllowed: "You are not one of the approvers of this agent, so nothing was decided.",
@@ -61,12 +62,14 @@ export const ENGLISH: Phrases = {
       done: "treated as done",
       give_up: "given up",
     },
-    before: (code, past, by, at) => `The approval ${code} was decided before (${past} by ${by} at ${at}): a decision cannot be changed.`,
+    before: (code, past, by, at) =>
+      `The approval ${code} was decided before (${past} by ${by} at ${at}): a decision cannot be changed.`,
     noApproval: "There is no approval with this code.",
     expired: (code) => `The approval ${code} has expired: the call is not made.`,
     wrongVerdict: (code, verdicts) => `This does not fit the approval ${code}. Write ${verdicts}.`,
     runEnded: (code) => `The run of the approval ${code} has ended, so there is nothing to decide.`,
-    changed: (code) => `The arguments of the call have changed, so the approval ${code} no longer counts.`,
+    changed: (code) =>
+      `The arguments of the call have changed, so the approval ${code} no longer counts.`,
   },
   questions: {
     wants: (code, agent, tool) => `**Approval ${code}**: the agent ${agent} wants to call ${tool}.`,
@@ -90,16 +93,20 @@ export const ENGLISH: Phrases = {
   links: {
     code: (code) =>
       `Send me \`/link ${code}\` from your other channel within ten minutes. Give the code to no other person: whoever sends it shares your conversation.`,
-    linked: (channel) => `Linked with ${channel}. Your direct messages there and here now share one conversation. \`/unlink\` ends this.`,
+    linked: (channel) =>
+      `Linked with ${channel}. Your direct messages there and here now share one conversation. \`/unlink\` ends this.`,
     unlinked: "Unlinked. Your direct messages here have a conversation of their own again.",
     notLinked: "This channel is not linked.",
-    notDirect: "`/link` works in direct messages only. A code that was sent here is no longer valid.",
+    notDirect:
+      "`/link` works in direct messages only. A code that was sent here is no longer valid.",
     mainSession:
       "Your direct messages join the main conversation of the agent, so this channel cannot be linked. The operator can name your other channels in the config.",
-    wrongCode: "This code is wrong, has expired, or was used. Send `/link` on your other channel for a new one.",
+    wrongCode:
+      "This code is wrong, has expired, or was used. Send `/link` on your other channel for a new one.",
     sameChannel: "This code is for your other channel: send it to me from there.",
     alreadyLinked: "These channels are linked already.",
-    differentPeople: "These channels belong to different people by the config, so they were not linked. The operator can change that.",
+    differentPeople:
+      "These channels belong to different people by the config, so they were not linked. The operator can change that.",
     tooMany: "Too many attempts. Try again in an hour.",
     full: "No further channel can be linked.",
   },

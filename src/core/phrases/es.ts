@@ -2,13 +2,15 @@ import type { Phrases } from "./types.ts";
 
 export const SPANISH: Phrases = {
   locale: "es",
-  pairing: (code) => `Solo respondo a personas aprobadas por mi operador. Dale este código: ${code}. Es válido durante una hora.`,
+  pairing: (code) =>
+    `Solo respondo a personas aprobadas por mi operador. Dale este código: ${code}. Es válido durante una hora.`,
   paired: "Has sido aprobado. Envía tu mensaje otra vez.",
   newConversation: "Con tu próximo mensaje empieza una conversación nueva.",
   nothingToStop: "No hay nada que detener.",
   stopped: "Detenido.",
   stoppedTurns: (count) => `Detenido: ${count} respuestas.`,
-  notStopped: (count) => `No se pudieron detener ${count} respuestas. Vuelve a intentarlo en un minuto.`,
+  notStopped: (count) =>
+    `No se pudieron detener ${count} respuestas. Vuelve a intentarlo en un minuto.`,
   waits: (tool, code) =>
     `Tu mensaje espera porque el agente espera una decisión sobre una llamada a ${tool} (aprobación ${code}). Escribe /stop para cancelarla.`,
   apology: (reason, runId) => `No he podido responder: ${reason} (${runId})`,
@@ -38,7 +40,8 @@ export const SPANISH: Phrases = {
     choices: (commands) => `Puedes elegir: ${commands}.`,
     fixed: "El agente de esta conversación no se puede cambiar aquí.",
     unknown: "Ese agente no existe aquí.",
-    chosen: (agent) => `A partir de ahora responde aquí ${agent}. Cada agente tiene su propia conversación.`,
+    chosen: (agent) =>
+      `A partir de ahora responde aquí ${agent}. Cada agente tiene su propia conversación.`,
   },
   decisions: {
     notAllowed: "No puedes aprobar nada para este agente, así que no se ha decidido nada.",
@@ -60,15 +63,20 @@ export const SPANISH: Phrases = {
       done: "dada por hecha",
       give_up: "abandonada",
     },
-    before: (code, past, by, at) => `La aprobación ${code} ya se decidió (${past}, ${by}, ${at}). Una decisión no se puede cambiar.`,
+    before: (code, past, by, at) =>
+      `La aprobación ${code} ya se decidió (${past}, ${by}, ${at}). Una decisión no se puede cambiar.`,
     noApproval: "No hay ninguna aprobación con este código.",
     expired: (code) => `La aprobación ${code} ha caducado: la llamada no se hace.`,
-    wrongVerdict: (code, verdicts) => `Eso no corresponde a la aprobación ${code}. Escribe ${verdicts}.`,
-    runEnded: (code) => `La ejecución de la aprobación ${code} ha terminado, así que no hay nada que decidir.`,
-    changed: (code) => `Los argumentos de la llamada han cambiado, así que la aprobación ${code} ya no vale.`,
+    wrongVerdict: (code, verdicts) =>
+      `Eso no corresponde a la aprobación ${code}. Escribe ${verdicts}.`,
+    runEnded: (code) =>
+      `La ejecución de la aprobación ${code} ha terminado, así que no hay nada que decidir.`,
+    changed: (code) =>
+      `Los argumentos de la llamada han cambiado, así que la aprobación ${code} ya no vale.`,
   },
   questions: {
-    wants: (code, agent, tool) => `**Aprobación ${code}**: el agente ${agent} quiere llamar a ${tool}.`,
+    wants: (code, agent, tool) =>
+      `**Aprobación ${code}**: el agente ${agent} quiere llamar a ${tool}.`,
     unknown: (code, agent, tool) =>
       `**Aprobación ${code}**: el agente ${agent} ha llamado a ${tool}, y no se sabe si la llamada tuvo efecto.`,
     cut: (count, command) => `[recortado: ${count} caracteres; ${command} los muestra]`,
@@ -93,10 +101,12 @@ export const SPANISH: Phrases = {
       `Vinculado con ${channel}. Tus mensajes directos allí y aquí comparten ahora una conversación. \`/unlink\` lo termina.`,
     unlinked: "Desvinculado. Tus mensajes directos tienen aquí de nuevo su propia conversación.",
     notLinked: "Este canal no está vinculado.",
-    notDirect: "`/link` solo funciona en mensajes directos. Un código enviado aquí ya no es válido.",
+    notDirect:
+      "`/link` solo funciona en mensajes directos. Un código enviado aquí ya no es válido.",
     mainSession:
       "Tus mensajes directos forman parte de la conversación principal del agente, así que este canal no se puede vincular. El operador puede indicar tus otros canales en la configuración.",
-    wrongCode: "Este código es incorrecto, ha caducado o ya se usó. Envía `/link` en tu otro canal para obtener uno nuevo.",
+    wrongCode:
+      "Este código es incorrecto, ha caducado o ya se usó. Envía `/link` en tu otro canal para obtener uno nuevo.",
     sameChannel: "Este código es para tu otro canal: envíamelo desde allí.",
     alreadyLinked: "Estos canales ya están vinculados.",
     differentPeople:

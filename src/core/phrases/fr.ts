@@ -2,7 +2,8 @@ import type { Phrases } from "./types.ts";
 
 export const FRENCH: Phrases = {
   locale: "fr",
-  pairing: (code) => `Je ne réponds qu'aux personnes approuvées par mon opérateur. Donnez-lui ce code : ${code}. Il est valable une heure.`,
+  pairing: (code) =>
+    `Je ne réponds qu'aux personnes approuvées par mon opérateur. Donnez-lui ce code : ${code}. Il est valable une heure.`,
   paired: "Vous avez été approuvé. Veuillez renvoyer votre message.",
   newConversation: "Une nouvelle conversation commence avec votre prochain message.",
   nothingToStop: "Il n'y a rien à arrêter.",
@@ -45,7 +46,8 @@ export const FRENCH: Phrases = {
     nothing: "Il n'y a rien à décider.",
     noPerson: "Personne n'attend avec ce code : il est faux, expiré ou déjà utilisé.",
     personApproved: (person, channel) => `Approuvé : « ${person} » peut écrire sur ${channel}.`,
-    personDenied: (person, channel) => `Refusé : « ${person} » ne reçoit pas de réponse sur ${channel}.`,
+    personDenied: (person, channel) =>
+      `Refusé : « ${person} » ne reçoit pas de réponse sur ${channel}.`,
     made: {
       approve: (tool) => `Approuvé : ${tool} est appelé.`,
       deny: (tool) => `Refusé : ${tool} n'est pas appelé.`,
@@ -64,12 +66,16 @@ export const FRENCH: Phrases = {
       `L'approbation ${code} a déjà été décidée (${past}, ${by}, ${at}). Une décision ne peut pas être modifiée.`,
     noApproval: "Il n'y a pas d'approbation avec ce code.",
     expired: (code) => `L'approbation ${code} a expiré : l'appel n'a pas lieu.`,
-    wrongVerdict: (code, verdicts) => `Cela ne convient pas à l'approbation ${code}. Écrivez ${verdicts}.`,
-    runEnded: (code) => `L'exécution de l'approbation ${code} est terminée : il n'y a plus rien à décider.`,
-    changed: (code) => `Les arguments de l'appel ont changé : l'approbation ${code} n'est plus valable.`,
+    wrongVerdict: (code, verdicts) =>
+      `Cela ne convient pas à l'approbation ${code}. Écrivez ${verdicts}.`,
+    runEnded: (code) =>
+      `L'exécution de l'approbation ${code} est terminée : il n'y a plus rien à décider.`,
+    changed: (code) =>
+      `Les arguments de l'appel ont changé : l'approbation ${code} n'est plus valable.`,
   },
   questions: {
-    wants: (code, agent, tool) => `**Approbation ${code}** : l'agent ${agent} veut appeler ${tool}.`,
+    wants: (code, agent, tool) =>
+      `**Approbation ${code}** : l'agent ${agent} veut appeler ${tool}.`,
     unknown: (code, agent, tool) =>
       `**Approbation ${code}** : l'agent ${agent} a appelé ${tool}, et on ne sait pas si l'appel a eu un effet.`,
     cut: (count, command) => `[coupé : ${count} caractères ; ${command} les affiche]`,
@@ -94,10 +100,12 @@ export const FRENCH: Phrases = {
       `Associé à ${channel}. Vos messages directs là-bas et ici partagent désormais une seule conversation. \`/unlink\` y met fin.`,
     unlinked: "Dissocié. Vos messages directs ont de nouveau ici leur propre conversation.",
     notLinked: "Ce canal n'est pas associé.",
-    notDirect: "`/link` fonctionne seulement dans les messages directs. Un code envoyé ici n'est plus valable.",
+    notDirect:
+      "`/link` fonctionne seulement dans les messages directs. Un code envoyé ici n'est plus valable.",
     mainSession:
       "Vos messages directs font partie de la conversation principale de l'agent, ce canal ne peut donc pas être associé. L'opérateur peut indiquer vos autres canaux dans la configuration.",
-    wrongCode: "Ce code est faux, expiré ou déjà utilisé. Envoyez `/link` sur votre autre canal pour en obtenir un nouveau.",
+    wrongCode:
+      "Ce code est faux, expiré ou déjà utilisé. Envoyez `/link` sur votre autre canal pour en obtenir un nouveau.",
     sameChannel: "Ce code est destiné à votre autre canal : envoyez-le-moi depuis celui-ci.",
     alreadyLinked: "Ces canaux sont déjà associés.",
     differentPeople:

@@ -2,7 +2,8 @@ import type { Phrases } from "./types.ts";
 
 export const JAPANESE: Phrases = {
   locale: "ja",
-  pairing: (code) => `管理者が承認した方にのみ返信します。このコードを管理者に伝えてください：${code}。有効期限は1時間です。`,
+  pairing: (code) =>
+    `管理者が承認した方にのみ返信します。このコードを管理者に伝えてください：${code}。有効期限は1時間です。`,
   paired: "承認されました。もう一度メッセージを送信してください。",
   newConversation: "次のメッセージから新しい会話が始まります。",
   nothingToStop: "停止するものはありません。",
@@ -43,9 +44,12 @@ export const JAPANESE: Phrases = {
   decisions: {
     notAllowed: "あなたはこのエージェントの承認者ではないため、何も決定されませんでした。",
     nothing: "決定するものはありません。",
-    noPerson: "このコードで待っている人はいません。コードが間違っているか、期限切れか、使用済みです。",
-    personApproved: (person, channel) => `承認しました：「${person}」は ${channel} で書き込めます。`,
-    personDenied: (person, channel) => `拒否しました：「${person}」は ${channel} で応答を受け取りません。`,
+    noPerson:
+      "このコードで待っている人はいません。コードが間違っているか、期限切れか、使用済みです。",
+    personApproved: (person, channel) =>
+      `承認しました：「${person}」は ${channel} で書き込めます。`,
+    personDenied: (person, channel) =>
+      `拒否しました：「${person}」は ${channel} で応答を受け取りません。`,
     made: {
       approve: (tool) => `承認しました：${tool} を呼び出します。`,
       deny: (tool) => `拒否しました：${tool} は呼び出されません。`,
@@ -60,15 +64,18 @@ export const JAPANESE: Phrases = {
       done: "完了扱い",
       give_up: "中止",
     },
-    before: (code, past, by, at) => `承認 ${code} はすでに決定済みです（${past}、${by}、${at}）。決定は変更できません。`,
+    before: (code, past, by, at) =>
+      `承認 ${code} はすでに決定済みです（${past}、${by}、${at}）。決定は変更できません。`,
     noApproval: "このコードの承認はありません。",
     expired: (code) => `承認 ${code} は期限切れです。呼び出しは行われません。`,
-    wrongVerdict: (code, verdicts) => `承認 ${code} にはこの決定は使えません。${verdicts} と送信してください。`,
+    wrongVerdict: (code, verdicts) =>
+      `承認 ${code} にはこの決定は使えません。${verdicts} と送信してください。`,
     runEnded: (code) => `承認 ${code} の実行は終了しているため、決定するものはありません。`,
     changed: (code) => `呼び出しの引数が変わったため、承認 ${code} は無効になりました。`,
   },
   questions: {
-    wants: (code, agent, tool) => `**承認 ${code}**: エージェント ${agent} が ${tool} の呼び出しを求めています。`,
+    wants: (code, agent, tool) =>
+      `**承認 ${code}**: エージェント ${agent} が ${tool} の呼び出しを求めています。`,
     unknown: (code, agent, tool) =>
       `**承認 ${code}**: エージェント ${agent} が ${tool} を呼び出しましたが、効果があったかどうかは不明です。`,
     cut: (count, command) => `[省略: ${count} 文字。${command} で表示できます]`,
@@ -93,14 +100,16 @@ export const JAPANESE: Phrases = {
       `${channel} とリンクしました。そちらとこちらのダイレクトメッセージは一つの会話になります。\`/unlink\` で解除できます。`,
     unlinked: "リンクを解除しました。ここのダイレクトメッセージは再び独立した会話になります。",
     notLinked: "このチャンネルはリンクされていません。",
-    notDirect: "`/link` はダイレクトメッセージでのみ使えます。ここに送信されたコードは無効になりました。",
+    notDirect:
+      "`/link` はダイレクトメッセージでのみ使えます。ここに送信されたコードは無効になりました。",
     mainSession:
       "あなたのダイレクトメッセージはエージェントのメインの会話に属するため、このチャンネルはリンクできません。管理者は設定に他のチャンネルを記載できます。",
     wrongCode:
       "このコードは間違っているか、期限切れか、使用済みです。もう一つのチャンネルで `/link` を送信して新しいコードを取得してください。",
     sameChannel: "このコードはもう一つのチャンネル用です。そちらから送信してください。",
     alreadyLinked: "これらのチャンネルはすでにリンクされています。",
-    differentPeople: "設定ではこれらのチャンネルは別々の人のものなので、リンクしませんでした。管理者は変更できます。",
+    differentPeople:
+      "設定ではこれらのチャンネルは別々の人のものなので、リンクしませんでした。管理者は変更できます。",
     tooMany: "試行回数が多すぎます。1時間後にもう一度お試しください。",
     full: "これ以上チャンネルをリンクできません。",
   },

@@ -2,13 +2,15 @@ import type { Phrases } from "./types.ts";
 
 export const PORTUGUESE: Phrases = {
   locale: "pt",
-  pairing: (code) => `Só respondo a pessoas aprovadas pelo meu operador. Dê-lhe este código: ${code}. É válido durante uma hora.`,
+  pairing: (code) =>
+    `Só respondo a pessoas aprovadas pelo meu operador. Dê-lhe este código: ${code}. É válido durante uma hora.`,
   paired: "Você foi aprovado. Envie a sua mensagem novamente.",
   newConversation: "Uma nova conversa começa com a sua próxima mensagem.",
   nothingToStop: "Não há nada para parar.",
   stopped: "Parado.",
   stoppedTurns: (count) => `Parado: ${count} respostas.`,
-  notStopped: (count) => `Não foi possível parar ${count} respostas. Tente de novo dentro de um minuto.`,
+  notStopped: (count) =>
+    `Não foi possível parar ${count} respostas. Tente de novo dentro de um minuto.`,
   waits: (tool, code) =>
     `A sua mensagem está à espera, porque o agente espera uma decisão sobre uma chamada de ${tool} (aprovação ${code}). Escreva /stop para a cancelar.`,
   apology: (reason, runId) => `Não consegui responder: ${reason} (${runId})`,
@@ -38,7 +40,8 @@ export const PORTUGUESE: Phrases = {
     choices: (commands) => `Pode escolher: ${commands}.`,
     fixed: "O agente desta conversa não pode ser mudado aqui.",
     unknown: "Esse agente não existe aqui.",
-    chosen: (agent) => `A partir de agora ${agent} responde aqui. Cada agente tem a sua própria conversa.`,
+    chosen: (agent) =>
+      `A partir de agora ${agent} responde aqui. Cada agente tem a sua própria conversa.`,
   },
   decisions: {
     notAllowed: "Não pode aprovar nada para este agente, por isso nada foi decidido.",
@@ -60,16 +63,21 @@ export const PORTUGUESE: Phrases = {
       done: "dada como feita",
       give_up: "abandonada",
     },
-    before: (code, past, by, at) => `A aprovação ${code} já foi decidida (${past}, ${by}, ${at}). Uma decisão não pode ser mudada.`,
+    before: (code, past, by, at) =>
+      `A aprovação ${code} já foi decidida (${past}, ${by}, ${at}). Uma decisão não pode ser mudada.`,
     noApproval: "Não há nenhuma aprovação com este código.",
     expired: (code) => `A aprovação ${code} expirou: a chamada não é feita.`,
-    wrongVerdict: (code, verdicts) => `Isso não corresponde à aprovação ${code}. Escreva ${verdicts}.`,
-    runEnded: (code) => `A execução da aprovação ${code} terminou, por isso não há nada para decidir.`,
-    changed: (code) => `Os argumentos da chamada mudaram, por isso a aprovação ${code} já não é válida.`,
+    wrongVerdict: (code, verdicts) =>
+      `Isso não corresponde à aprovação ${code}. Escreva ${verdicts}.`,
+    runEnded: (code) =>
+      `A execução da aprovação ${code} terminou, por isso não há nada para decidir.`,
+    changed: (code) =>
+      `Os argumentos da chamada mudaram, por isso a aprovação ${code} já não é válida.`,
   },
   questions: {
     wants: (code, agent, tool) => `**Aprovação ${code}**: o agente ${agent} quer chamar ${tool}.`,
-    unknown: (code, agent, tool) => `**Aprovação ${code}**: o agente ${agent} chamou ${tool}, e não se sabe se a chamada teve efeito.`,
+    unknown: (code, agent, tool) =>
+      `**Aprovação ${code}**: o agente ${agent} chamou ${tool}, e não se sabe se a chamada teve efeito.`,
     cut: (count, command) => `[cortado: ${count} caracteres; ${command} mostra-os]`,
     why: (reason) => `Porque se pergunta: ${reason}`,
     until: (time) => `A pergunta vale até ${time}.`,
@@ -88,16 +96,19 @@ export const PORTUGUESE: Phrases = {
   links: {
     code: (code) =>
       `Envie-me \`/link ${code}\` do seu outro canal dentro de dez minutos. Não dê o código a ninguém: quem o enviar partilha a sua conversa.`,
-    linked: (channel) => `Ligado a ${channel}. As suas mensagens diretas lá e aqui partilham agora uma conversa. \`/unlink\` termina isso.`,
+    linked: (channel) =>
+      `Ligado a ${channel}. As suas mensagens diretas lá e aqui partilham agora uma conversa. \`/unlink\` termina isso.`,
     unlinked: "Desligado. As suas mensagens diretas aqui têm de novo uma conversa própria.",
     notLinked: "Este canal não está ligado.",
     notDirect: "`/link` só funciona em mensagens diretas. Um código enviado aqui já não é válido.",
     mainSession:
       "As suas mensagens diretas fazem parte da conversa principal do agente, por isso este canal não pode ser ligado. O operador pode indicar os seus outros canais na configuração.",
-    wrongCode: "Este código está errado, expirou ou já foi usado. Envie `/link` no seu outro canal para obter um novo.",
+    wrongCode:
+      "Este código está errado, expirou ou já foi usado. Envie `/link` no seu outro canal para obter um novo.",
     sameChannel: "Este código é para o seu outro canal: envie-o de lá.",
     alreadyLinked: "Estes canais já estão ligados.",
-    differentPeople: "Segundo a configuração, estes canais pertencem a pessoas diferentes e não foram ligados. O operador pode mudar isso.",
+    differentPeople:
+      "Segundo a configuração, estes canais pertencem a pessoas diferentes e não foram ligados. O operador pode mudar isso.",
     tooMany: "Demasiadas tentativas. Tente de novo dentro de uma hora.",
     full: "Não é possível ligar mais canais.",
   },

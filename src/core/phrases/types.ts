@@ -1,7 +1,17 @@
 import type { Verdict } from "../decision.ts";
 
 /** The commands that `/help` names, in its order. */
-export const HELPED = ["new", "stop", "status", "agent", "link", "unlink", "approve", "deny", "help"] as const;
+export const HELPED = [
+  "new",
+  "stop",
+  "status",
+  "agent",
+  "link",
+  "unlink",
+  "approve",
+  "deny",
+  "help",
+] as const;
 
 /** What the gateway itself says to people on channels, without a model. */
 export interface Phrases {
@@ -30,7 +40,10 @@ export interface Phrases {
 }
 
 /** What the lines of `/status` begin with, the colon included. */
-type StatusPhrases = Record<"agent" | "model" | "session" | "running" | "waiting" | "tokens", string> & { noModel: string };
+type StatusPhrases = Record<
+  "agent" | "model" | "session" | "running" | "waiting" | "tokens",
+  string
+> & { noModel: string };
 
 /** What the gateway says about `/agent`. */
 interface AgentPhrases {

@@ -9,7 +9,8 @@ export const CHINESE: Phrases = {
   stopped: "已停止。",
   stoppedTurns: (count) => `已停止 ${count} 个回复。`,
   notStopped: (count) => `有 ${count} 个回复无法停止。请一分钟后再试。`,
-  waits: (tool, code) => `您的消息正在等待，因为代理在等待对 ${tool} 调用的决定（审批 ${code}）。发送 /stop 可结束该任务。`,
+  waits: (tool, code) =>
+    `您的消息正在等待，因为代理在等待对 ${tool} 调用的决定（审批 ${code}）。发送 /stop 可结束该任务。`,
   apology: (reason, runId) => `我无法回答：${reason}（${runId}）`,
   help: {
     new: "开始新的对话",
@@ -59,7 +60,8 @@ export const CHINESE: Phrases = {
       done: "视为已完成",
       give_up: "已放弃",
     },
-    before: (code, past, by, at) => `审批 ${code} 此前已有决定（${past}，${by}，${at}），无法更改。`,
+    before: (code, past, by, at) =>
+      `审批 ${code} 此前已有决定（${past}，${by}，${at}），无法更改。`,
     noApproval: "没有使用此代码的审批。",
     expired: (code) => `审批 ${code} 已过期：不会进行调用。`,
     wrongVerdict: (code, verdicts) => `这不适用于审批 ${code}。请发送 ${verdicts}。`,
@@ -68,7 +70,8 @@ export const CHINESE: Phrases = {
   },
   questions: {
     wants: (code, agent, tool) => `**审批 ${code}**： 代理 ${agent} 想调用 ${tool}。`,
-    unknown: (code, agent, tool) => `**审批 ${code}**： 代理 ${agent} 调用了 ${tool}，但不知道调用是否生效。`,
+    unknown: (code, agent, tool) =>
+      `**审批 ${code}**： 代理 ${agent} 调用了 ${tool}，但不知道调用是否生效。`,
     cut: (count, command) => `[已截断：${count} 个字符；用 ${command} 查看]`,
     why: (reason) => `询问原因：${reason}`,
     until: (time) => `有效期至 ${time}。`,
@@ -85,12 +88,15 @@ export const CHINESE: Phrases = {
     expired: (at) => `**已过期**：${at}。`,
   },
   links: {
-    code: (code) => `请在十分钟内从您的另一个渠道向我发送 \`/link ${code}\`。不要把代码给任何人：发送代码的人将共享您的对话。`,
-    linked: (channel) => `已与 ${channel} 关联。您在那里和这里的私信现在共用一个对话。发送 \`/unlink\` 可取消。`,
+    code: (code) =>
+      `请在十分钟内从您的另一个渠道向我发送 \`/link ${code}\`。不要把代码给任何人：发送代码的人将共享您的对话。`,
+    linked: (channel) =>
+      `已与 ${channel} 关联。您在那里和这里的私信现在共用一个对话。发送 \`/unlink\` 可取消。`,
     unlinked: "已取消关联。您在这里的私信重新拥有自己的对话。",
     notLinked: "此渠道未关联。",
     notDirect: "`/link` 只能在私信中使用。在这里发送过的代码已失效。",
-    mainSession: "您的私信属于代理的主对话，因此无法关联此渠道。管理员可以在配置中写明您的其他渠道。",
+    mainSession:
+      "您的私信属于代理的主对话，因此无法关联此渠道。管理员可以在配置中写明您的其他渠道。",
     wrongCode: "此代码错误、已过期或已被使用。请在另一个渠道发送 `/link` 获取新代码。",
     sameChannel: "此代码用于您的另一个渠道：请从那里发送给我。",
     alreadyLinked: "这些渠道已经关联。",

@@ -4,7 +4,8 @@ import { newId } from "../../core/ids.ts";
 import { failureResponse } from "../errors.ts";
 
 /** Answers a failure of an admin route. */
-export const failureAnswer = (c: Context, failure: Failure): Response => failureResponse(c, failure, newId("req"));
+export const failureAnswer = (c: Context, failure: Failure): Response =>
+  failureResponse(c, failure, newId("req"));
 
 /** Answers `{ ok: true, … }`. The type of the value is what the client reads: values hold only what JSON can. */
 export function jsonAnswer<T extends object>(c: Context, value: T): TypedResponse<T, 200, "json"> {

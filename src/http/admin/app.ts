@@ -49,6 +49,8 @@ export function createAdminRoutes(deps: AdminDeps, workbench: Workbench) {
     .route("/", overviewRoutes(deps, workbench))
     .route("/", systemRoutes(deps));
   routes.onError(createErrorHandler(deps.log));
-  routes.all("*", (c) => failureAnswer(c, { code: "not_found", message: "there is no such admin route" }));
+  routes.all("*", (c) =>
+    failureAnswer(c, { code: "not_found", message: "there is no such admin route" }),
+  );
   return routes;
 }

@@ -10,17 +10,29 @@ const any = z.array(z.string().min(1)).default([]);
 
 /** `/approvals`: tool calls that wait for a person, decisions about them, and the rules that were made of decisions. */
 export function approvalRoutes(deps: AdminDeps) {
-  const list = z.strictObject({ ...page(deps.clock), state: z.enum(["open", "decided"]).optional(), runId: z.string().optional() });
-  const count = z.strictObject({ not: z.coerce.number().int().min(0).optional(), wait: z.coerce.number().min(0).max(60).default(0) });
+  const list = z.strictObject({
+    ...page(deps.clock),
+    state: z.enum(["open", "decided"]).optional(),
+    runId: z.string().optional(),
+  });
+  const count = z.strictObject({
+    not: z.coerce.number().int().min(0).optional(),
+    wait: z.coerce.number().min(0).max(60).default(0),
+  });
   const decision = z.strictObject({
     verdict: z.enum(VERDICTS),
     note: z.string().max(MAX_NOTE).optional(),
     always: z.strictObject({ any }).optional(),
   });
   return new Hono()
-    .get("/", query(list), async (c) => jsonAnswer(c, await approvals.listApprovals(deps, c.req.valid("query"))))
+    .get("/", query(list), async (c) =>
+      jsonAnswer(c, await approvals.listApprovals(deps, c.req.valid("query"))),
+    )
     .get("/count", query(count), async (c) =>
-      jsonAnswer(c, await approvals.countOpen(deps, { ...c.req.valid("query"), signal: c.req.raw.signal })),
+      jsonAnswer(
+        c,
+        await approvals.countOpen(deps, { ...c.req.valid("query"), signal: c.req.raw.signal }),
+      ),
     )
     .get("/rules", async (c) => jsonAnswer(c, await approvals.listRules(deps)))
     .delete("/rules/:id", async (c) => {

@@ -15,10 +15,13 @@ import { jsonBody } from "./query.ts";
 export type ChatLine =
   | { type: "start"; runId: string; agent: string; session: string | null }
   | { type: "text"; text: string }
-  | ({ type: "end"; ok: true; reply: string; citations: readonly NamedCitation[]; marks: readonly CitationMark[] } & Pick<
-      Extract<ChatEnd, { ok: true }>,
-      "usage"
-    >)
+  | ({
+      type: "end";
+      ok: true;
+      reply: string;
+      citations: readonly NamedCitation[];
+      marks: readonly CitationMark[];
+    } & Pick<Extract<ChatEnd, { ok: true }>, "usage">)
   | { type: "end"; ok: false; code: RunErrorCode; message: string };
 
 const message = z.strictObject({
@@ -30,8 +33,19 @@ const message = z.strictObject({
 function endLine(end: ChatEnd): ChatLine {
   if (!end.ok) return { type: "end", ok: false, code: end.code, message: end.message };
   const { numbered, marks } = findCited(end.text, end.citations);
-  const places = marks.map(({ citation: { number }, start, end: after }) => ({ number, start, end: after }));
-  return { type: "end", ok: true, reply: end.text, usage: end.usage, citations: numbered, marks: places };
+  const places = marks.map(({ citation: { number }, start, end: after }) => ({
+    number,
+    start,
+    end: after,
+  }));
+  return {
+    type: "end",
+    ok: true,
+    reply: end.text,
+    usage: end.usage,
+    citations: numbered,
+    marks: places,
+  };
 }
 
 /** A turn as one JSON document a line. */
@@ -40,7 +54,8 @@ function lines(turn: ChatTurn, agent: string): ReadableStream<Uint8Array> {
   let leave = (): void => undefined;
   return new ReadableStream({
     start(controller) {
-      const write = (line: ChatLine): void => controller.enqueue(encoder.encode(`${JSON.stringify(line)}\n`));
+      const write = (line: ChatLine): void =>
+        controller.enqueue(encoder.encode(`${JSON.stringify(line)}\n`));
       write({ type: "start", runId: turn.runId, agent, session: turn.sessionId ?? null });
       leave = turn.listen({
         onText: (text) => write({ type: "text", text }),

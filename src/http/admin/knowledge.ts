@@ -33,8 +33,17 @@ const listQuery = z.strictObject({
   agent: name.optional(),
 });
 const oneQuery = z.strictObject({ tenant, wait: z.coerce.number().min(0).max(60).default(0) });
-const passagesQuery = z.strictObject({ tenant, from: z.coerce.number().int().min(0).optional(), limit });
-const searchBody = z.strictObject({ tenant, text: name, agent: name.optional(), limit: z.int().min(1).max(1000).optional() });
+const passagesQuery = z.strictObject({
+  tenant,
+  from: z.coerce.number().int().min(0).optional(),
+  limit,
+});
+const searchBody = z.strictObject({
+  tenant,
+  text: name,
+  agent: name.optional(),
+  limit: z.int().min(1).max(1000).optional(),
+});
 
 const DOCUMENT_NOT_FOUND = "there is no such document";
 
@@ -43,7 +52,10 @@ function parseMetadata(pairs: string | undefined): z.output<typeof metadata> | u
   try {
     return metadata.parse(JSON.parse(pairs));
   } catch {
-    throw new RouseError({ code: "usage", message: "metadata: write an object of flat pairs in JSON" });
+    throw new RouseError({
+      code: "usage",
+      message: "metadata: write an object of flat pairs in JSON",
+    });
   }
 }
 
@@ -64,7 +76,10 @@ const discardRefused: MiddlewareHandler<UploadEnv> = async (c, next) => {
 function detach(source: Readable): Readable {
   const bytes = new PassThrough();
   source.once("error", (error) => bytes.destroy(error));
-  source.once("close", () => source.readableEnded || bytes.destroy(new Error("the body was cut off")));
+  source.once(
+    "close",
+    () => source.readableEnded || bytes.destroy(new Error("the body was cut off")),
+  );
   return source.pipe(bytes);
 }
 
@@ -77,7 +92,10 @@ async function upload(
 ) {
   const fields = given({ ...described, metadata: parseMetadata(pairs) });
   try {
-    const staged = await knowledge.stageUpload(detach(source), snapshot().config.platform.knowledge.fileMb * 1e6);
+    const staged = await knowledge.stageUpload(
+      detach(source),
+      snapshot().config.platform.knowledge.fileMb * 1e6,
+    );
     return await knowledge.add({ ...fields, agentIds, ...staged });
   } catch (error) {
     if (error instanceof RouseError || source.readableEnded) throw error;
@@ -93,20 +111,32 @@ export function knowledgeRoutes(deps: AdminDeps) {
     agent === undefined ? {} : { agentIds: await marksFor([agent], of, keys) };
   return new Hono<UploadEnv>()
     .post("/documents", discardRefused, query(uploadQuery), async (c) =>
-      jsonAnswer(c, await upload(c.get("source"), c.req.queries("agent") ?? [], c.req.valid("query"), deps)),
+      jsonAnswer(
+        c,
+        await upload(c.get("source"), c.req.queries("agent") ?? [], c.req.valid("query"), deps),
+      ),
     )
     .get("/documents", query(listQuery), async (c) => {
       const { tenant: of, agent, ...rest } = c.req.valid("query");
-      return jsonAnswer(c, await knowledge.list(of, { ...given(rest), ...(await scope(agent, of)) }));
+      return jsonAnswer(
+        c,
+        await knowledge.list(of, { ...given(rest), ...(await scope(agent, of)) }),
+      );
     })
     .get("/documents/:id", query(oneQuery), async (c) => {
       const { tenant: of, wait } = c.req.valid("query");
       const now = found(await knowledge.get(of, c.req.param("id")), DOCUMENT_NOT_FOUND);
-      return jsonAnswer(c, { document: wait > 0 ? found(await knowledge.wait(now.id, wait * 1000), DOCUMENT_NOT_FOUND) : now });
+      return jsonAnswer(c, {
+        document:
+          wait > 0 ? found(await knowledge.wait(now.id, wait * 1000), DOCUMENT_NOT_FOUND) : now,
+      });
     })
     .get("/documents/:id/passages", query(passagesQuery), async (c) => {
       const { tenant: of, ...rest } = c.req.valid("query");
-      return jsonAnswer(c, found(await knowledge.passages(of, c.req.param("id"), given(rest)), DOCUMENT_NOT_FOUND));
+      return jsonAnswer(
+        c,
+        found(await knowledge.passages(of, c.req.param("id"), given(rest)), DOCUMENT_NOT_FOUND),
+      );
     })
     .delete("/documents/:id", query(oneQuery), async (c) => {
       const isGone = await knowledge.remove(c.req.valid("query").tenant, c.req.param("id"));
@@ -114,10 +144,17 @@ export function knowledgeRoutes(deps: AdminDeps) {
       return jsonAnswer(c, {});
     })
     .post("/documents/:id/reindex", query(oneQuery), async (c) =>
-      jsonAnswer(c, { document: found(await knowledge.reindex(c.req.valid("query").tenant, c.req.param("id")), DOCUMENT_NOT_FOUND) }),
+      jsonAnswer(c, {
+        document: found(
+          await knowledge.reindex(c.req.valid("query").tenant, c.req.param("id")),
+          DOCUMENT_NOT_FOUND,
+        ),
+      }),
     )
     .post("/search", jsonBody(searchBody), async (c) => {
       const { agent, ...rest } = c.req.valid("json");
-      return jsonAnswer(c, { passages: await knowledge.search({ ...given(rest), ...(await scope(agent, rest.tenant)) }) });
+      return jsonAnswer(c, {
+        passages: await knowledge.search({ ...given(rest), ...(await scope(agent, rest.tenant)) }),
+      });
     });
 }

@@ -3,7 +3,12 @@ import { z } from "zod";
 import * as system from "../../admin/system.ts";
 import type { AdminDeps } from "../../admin/types.ts";
 import { getConsoleMode } from "../../config/console-mode.ts";
-import { describeMapping, listDrafts, listPlacedMappings, showMapping } from "../../workbench/mapping-view.ts";
+import {
+  describeMapping,
+  listDrafts,
+  listPlacedMappings,
+  showMapping,
+} from "../../workbench/mapping-view.ts";
 import type { Workbench } from "../../workbench/types.ts";
 import { jsonAnswer } from "./answer.ts";
 import { jsonBody } from "./query.ts";
@@ -14,12 +19,18 @@ export function mappingRoutes(deps: AdminDeps) {
   return new Hono()
     .get("/", (c) => {
       const snapshot = deps.snapshot();
-      const listed = { ...system.listMappings(deps), mappings: listPlacedMappings(snapshot), drafts: listDrafts(snapshot) };
+      const listed = {
+        ...system.listMappings(deps),
+        mappings: listPlacedMappings(snapshot),
+        drafts: listDrafts(snapshot),
+      };
       const { gateway } = snapshot.config;
       const publicUrl = gateway.publicUrl?.replace(/\/$/, "") ?? null;
       return jsonAnswer(c, { ...listed, publicUrl, console: getConsoleMode(gateway) });
     })
-    .get("/:id{.+}", (c) => jsonAnswer(c, { mapping: showMapping(c.req.param("id"), deps.snapshot()) }));
+    .get("/:id{.+}", (c) =>
+      jsonAnswer(c, { mapping: showMapping(c.req.param("id"), deps.snapshot()) }),
+    );
 }
 
 /** `/mapping-schema`: what an editor of mappings completes and explains. */
@@ -38,5 +49,7 @@ const frozen = z.strictObject({
 
 /** `/fixtures`: recorded events that are kept as tests. */
 export function fixtureRoutes({ fixtures }: Workbench) {
-  return new Hono().post("/", jsonBody(frozen), async (c) => jsonAnswer(c, { fixture: await fixtures.freeze(c.req.valid("json")) }));
+  return new Hono().post("/", jsonBody(frozen), async (c) =>
+    jsonAnswer(c, { fixture: await fixtures.freeze(c.req.valid("json")) }),
+  );
 }

@@ -7,14 +7,24 @@ import { jsonAnswer } from "./answer.ts";
 import { jsonBody, limit, query } from "./query.ts";
 
 const NOTE = z.strictObject({ text: z.string().trim().min(1).max(MAX_NOTE_CHARS) });
-const LIST = z.strictObject({ limit, agent: z.string().min(1).optional(), session: z.string().min(1).optional() });
+const LIST = z.strictObject({
+  limit,
+  agent: z.string().min(1).optional(),
+  session: z.string().min(1).optional(),
+});
 const CLEAR = z.strictObject({ agent: z.string().min(1).optional(), session: z.string().min(1) });
 
 /** `/memory`: what agents have noted about people and rooms. */
 export function memoryRoutes(deps: AdminDeps) {
   return new Hono()
-    .get("/", query(LIST), async (c) => jsonAnswer(c, await memory.listNotes(deps, c.req.valid("query"))))
-    .delete("/", query(CLEAR), async (c) => jsonAnswer(c, await memory.deleteNotes(deps, c.req.valid("query"))))
-    .patch("/:id", jsonBody(NOTE), async (c) => jsonAnswer(c, await memory.editNote(deps, c.req.param("id"), c.req.valid("json").text)))
+    .get("/", query(LIST), async (c) =>
+      jsonAnswer(c, await memory.listNotes(deps, c.req.valid("query"))),
+    )
+    .delete("/", query(CLEAR), async (c) =>
+      jsonAnswer(c, await memory.deleteNotes(deps, c.req.valid("query"))),
+    )
+    .patch("/:id", jsonBody(NOTE), async (c) =>
+      jsonAnswer(c, await memory.editNote(deps, c.req.param("id"), c.req.valid("json").text)),
+    )
     .delete("/:id", async (c) => jsonAnswer(c, await memory.deleteNote(deps, c.req.param("id"))));
 }

@@ -10,7 +10,12 @@ export function pairingRoutes(deps: AdminDeps) {
   return new Hono()
     .get("/", async (c) => jsonAnswer(c, await pairings.listPairings(deps)))
     .post("/:id", jsonBody(z.strictObject({ verdict: z.enum(["approve", "deny"]) })), async (c) =>
-      jsonAnswer(c, await pairings.decidePairing(deps, c.req.param("id"), c.req.valid("json").verdict)),
+      jsonAnswer(
+        c,
+        await pairings.decidePairing(deps, c.req.param("id"), c.req.valid("json").verdict),
+      ),
     )
-    .delete("/:id", async (c) => jsonAnswer(c, await pairings.revokePairing(deps, c.req.param("id"))));
+    .delete("/:id", async (c) =>
+      jsonAnswer(c, await pairings.revokePairing(deps, c.req.param("id"))),
+    );
 }

@@ -30,14 +30,22 @@ export const since = (clock: Pick<Clock, "now">) =>
   z.string().transform((value, context) => {
     const at = parseSince(value.trim(), clock.now());
     if (at !== undefined) return at;
-    context.addIssue({ code: "custom", message: 'write an age such as "90m" or "2d", or a date such as "2026-01-31T08:00"' });
+    context.addIssue({
+      code: "custom",
+      message: 'write an age such as "90m" or "2d", or a date such as "2026-01-31T08:00"',
+    });
     return z.NEVER;
   });
 
 const COUNT = `write a number from 1 to ${MAX_LIMIT}`;
 
 /** The number of rows of a list. */
-export const limit = z.coerce.number(COUNT).int(COUNT).min(1, COUNT).max(MAX_LIMIT, COUNT).default(50);
+export const limit = z.coerce
+  .number(COUNT)
+  .int(COUNT)
+  .min(1, COUNT)
+  .max(MAX_LIMIT, COUNT)
+  .default(50);
 
 /** The parameters of every list. `before` is the id of the last row of the page before. */
 export const page = (clock: Pick<Clock, "now">) => ({
@@ -55,16 +63,23 @@ export function endAt<Q extends { before?: string | undefined; until?: number | 
   prefix: "evt" | "run",
   { until, ...rest }: Q,
 ): Omit<Q, "until"> {
-  return until === undefined || rest.before !== undefined ? rest : { ...rest, before: firstIdOf(prefix, until) };
+  return until === undefined || rest.before !== undefined
+    ? rest
+    : { ...rest, before: firstIdOf(prefix, until) };
 }
 
 /** `?failed`, `?failed=1`, `?failed=true`. */
-export const flag = z.enum(["", "1", "true", "0", "false"]).transform((value) => value !== "0" && value !== "false");
+export const flag = z
+  .enum(["", "1", "true", "0", "false"])
+  .transform((value) => value !== "0" && value !== "false");
 
 function toIssues(error: z.ZodError, known: readonly string[]): Issue[] {
   return error.issues.flatMap((issue): Issue[] => {
     if (issue.code === "unrecognized_keys")
-      return issue.keys.map((key) => ({ path: key, message: `is not known here; use one of ${known.join(", ")}` }));
+      return issue.keys.map((key) => ({
+        path: key,
+        message: `is not known here; use one of ${known.join(", ")}`,
+      }));
     return [{ path: issue.path.join("."), message: issue.message }];
   });
 }
@@ -74,7 +89,11 @@ function check<S extends z.ZodObject>(value: unknown, schema: S): z.output<S> {
   if (parsed.success) return parsed.data;
   const issues = toIssues(parsed.error, Object.keys(schema.shape));
   const [first] = issues;
-  throw new RouseError({ code: "usage", message: first ? `${first.path}: ${first.message}` : "the request is invalid", issues });
+  throw new RouseError({
+    code: "usage",
+    message: first ? `${first.path}: ${first.message}` : "the request is invalid",
+    issues,
+  });
 }
 
 async function readBody(c: Context): Promise<unknown> {
@@ -89,7 +108,9 @@ async function readBody(c: Context): Promise<unknown> {
 }
 
 /** What a client gives as a query: texts, and several of them for a parameter that may come several times. */
-type QueryInput<T> = { [K in keyof T]: undefined extends T[K] ? string | string[] | undefined : string | string[] };
+type QueryInput<T> = {
+  [K in keyof T]: undefined extends T[K] ? string | string[] | undefined : string | string[];
+};
 
 type Checked<P extends string, Target extends string, In, Out> = MiddlewareHandler<
   Env,
@@ -101,7 +122,9 @@ type Checked<P extends string, Target extends string, In, Out> = MiddlewareHandl
  * Checks the query: `c.req.valid("query")` has its values. Unknown parameters are an error (`usage`), so that a wrong
  * filter never means "all".
  */
-export function query<S extends z.ZodObject, P extends string>(schema: S): Checked<P, "query", QueryInput<z.input<S>>, z.output<S>> {
+export function query<S extends z.ZodObject, P extends string>(
+  schema: S,
+): Checked<P, "query", QueryInput<z.input<S>>, z.output<S>> {
   return async (c, next) => {
     c.req.addValidatedData("query", check(c.req.query(), schema));
     await next();
@@ -109,7 +132,9 @@ export function query<S extends z.ZodObject, P extends string>(schema: S): Check
 }
 
 /** Checks a JSON body: `c.req.valid("json")` has its values. An empty body is `{}`. */
-export function jsonBody<S extends z.ZodObject, P extends string>(schema: S): Checked<P, "json", z.input<S>, z.output<S>> {
+export function jsonBody<S extends z.ZodObject, P extends string>(
+  schema: S,
+): Checked<P, "json", z.input<S>, z.output<S>> {
   return async (c, next) => {
     c.req.addValidatedData("json", check(await readBody(c), schema));
     await next();

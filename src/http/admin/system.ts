@@ -27,7 +27,9 @@ const hookTest = z.strictObject({
 });
 const secretPath = z.strictObject({ path: z.string().min(1) });
 const LAST = "write a number from 1 to 5000";
-const shapeQuery = secretPath.extend({ last: z.coerce.number(LAST).int(LAST).min(1, LAST).max(5000, LAST).default(500) });
+const shapeQuery = secretPath.extend({
+  last: z.coerce.number(LAST).int(LAST).min(1, LAST).max(5000, LAST).default(500),
+});
 const secretChoice = secretPath.extend({ id: z.int().positive() });
 const message = z.strictObject({
   to: z.string().min(1).optional(),
@@ -42,7 +44,11 @@ const newKey = z.strictObject({
   userAsSession: z.boolean().default(false),
 });
 /** An event that a command of a plugin sends. */
-const event = z.strictObject({ plugin: z.string().min(1), path: z.string().min(1), body: z.unknown() });
+const event = z.strictObject({
+  plugin: z.string().min(1),
+  path: z.string().min(1),
+  body: z.unknown(),
+});
 const name = z.string().min(1).optional();
 const streamQuery = z.strictObject({
   path: name,
@@ -51,9 +57,12 @@ const streamQuery = z.strictObject({
   after: name,
   lines: z.coerce.number().int().min(0).max(50).default(10),
 });
-const denialQuery = z.strictObject({ limit: z.coerce.number().int().min(1).max(1000).default(100) });
+const denialQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(1000).default(100),
+});
 
-const usageQuery = ({ clock }: AdminDeps) => z.strictObject({ by: z.enum(USAGE_KEYS).default("day"), since: since(clock).prefault("30d") });
+const usageQuery = ({ clock }: AdminDeps) =>
+  z.strictObject({ by: z.enum(USAGE_KEYS).default("day"), since: since(clock).prefault("30d") });
 
 /** `/channels`: which there are, whether they can be reached, and a test message. */
 export function channelRoutes(deps: AdminDeps) {
@@ -69,7 +78,9 @@ export function channelRoutes(deps: AdminDeps) {
 export function keyRoutes(deps: AdminDeps) {
   return new Hono()
     .get("/", async (c) => jsonAnswer(c, await keys.listKeys(deps)))
-    .post("/", jsonBody(newKey), async (c) => jsonAnswer(c, await keys.createKey(deps, c.req.valid("json"))))
+    .post("/", jsonBody(newKey), async (c) =>
+      jsonAnswer(c, await keys.createKey(deps, c.req.valid("json"))),
+    )
     .delete("/:id", async (c) => {
       await keys.revokeKey(deps, c.req.param("id"));
       return jsonAnswer(c, {});
@@ -86,10 +97,16 @@ export function systemRoutes(deps: AdminDeps) {
   return new Hono()
     .get("/agents", (c) => jsonAnswer(c, system.listAgents(deps)))
     .get("/plugins", (c) => jsonAnswer(c, { plugins: [...deps.snapshot().plugins] }))
-    .get("/stream", query(streamQuery), async (c) => answerLines(c, await stream.follow(c.req.valid("query"))))
-    .get("/usage", query(usageQuery(deps)), async (c) => jsonAnswer(c, await readUsage(deps, c.req.valid("query"))))
+    .get("/stream", query(streamQuery), async (c) =>
+      answerLines(c, await stream.follow(c.req.valid("query"))),
+    )
+    .get("/usage", query(usageQuery(deps)), async (c) =>
+      jsonAnswer(c, await readUsage(deps, c.req.valid("query"))),
+    )
     .get("/status", async (c) => jsonAnswer(c, await system.showStatus(deps)))
-    .get("/refusals", query(denialQuery), (c) => jsonAnswer(c, system.listDenials(deps, c.req.valid("query"))))
+    .get("/refusals", query(denialQuery), (c) =>
+      jsonAnswer(c, system.listDenials(deps, c.req.valid("query"))),
+    )
     .get("/config", (c) => jsonAnswer(c, system.showConfig(deps)))
     .get("/doctor", async (c) => jsonAnswer(c, { checks: await runChecks(deps) }))
     .post("/reload", async (c) => jsonAnswer(c, await system.reloadConfig(deps)))
@@ -100,8 +117,12 @@ export function systemRoutes(deps: AdminDeps) {
       const { path, last } = c.req.valid("query");
       return jsonAnswer(c, await showShape(deps.store, path, last));
     })
-    .get("/hooks/secrets", query(secretPath), (c) => jsonAnswer(c, system.listSecretCandidates(deps, c.req.valid("query").path)))
-    .post("/hooks/secrets", jsonBody(secretChoice), async (c) => jsonAnswer(c, await system.acceptSecret(deps, c.req.valid("json"))))
+    .get("/hooks/secrets", query(secretPath), (c) =>
+      jsonAnswer(c, system.listSecretCandidates(deps, c.req.valid("query").path)),
+    )
+    .post("/hooks/secrets", jsonBody(secretChoice), async (c) =>
+      jsonAnswer(c, await system.acceptSecret(deps, c.req.valid("json"))),
+    )
     .post("/hooks/send", jsonBody(event), async (c) => {
       const { plugin, path, body } = c.req.valid("json");
       return jsonAnswer(c, await deps.sendEvent(plugin, path, body, undefined));

@@ -48,11 +48,16 @@ export function failureRoutes(deps: AdminDeps) {
     revision: z.int().min(0).optional(),
   });
   return new Hono()
-    .get("/", query(list), async (c) => jsonAnswer(c, await failures.listFailures(deps, c.req.valid("query"))))
+    .get("/", query(list), async (c) =>
+      jsonAnswer(c, await failures.listFailures(deps, c.req.valid("query"))),
+    )
     .get("/:id", async (c) => jsonAnswer(c, await failures.showFailure(deps, c.req.param("id"))))
     .post("/:id", jsonBody(change), async (c) => {
       const { revision, ...body } = c.req.valid("json");
-      return jsonAnswer(c, await failures.changeFailure(deps, c.req.param("id"), toChange(body), revision));
+      return jsonAnswer(
+        c,
+        await failures.changeFailure(deps, c.req.param("id"), toChange(body), revision),
+      );
     });
 }
 
@@ -66,7 +71,8 @@ function toChange(body: {
     case "assign":
       return { action: "assign", assignee: body.assignee ?? null };
     case "snooze":
-      if (body.until === undefined) throw new RouseError({ code: "usage", message: `until: ${UNTIL}` });
+      if (body.until === undefined)
+        throw new RouseError({ code: "usage", message: `until: ${UNTIL}` });
       return { action: "snooze", until: body.until };
     case "resolve":
       return { action: "resolve", version: body.version };
@@ -79,8 +85,12 @@ function toChange(body: {
 export function overviewRoutes(deps: AdminDeps, { trials }: Workbench) {
   const activity = z.strictObject({ since: since(deps.clock).prefault("1h") });
   return new Hono()
-    .get("/activity", query(activity), async (c) => jsonAnswer(c, await showActivity(deps, c.req.valid("query"))))
+    .get("/activity", query(activity), async (c) =>
+      jsonAnswer(c, await showActivity(deps, c.req.valid("query"))),
+    )
     .get("/limits", async (c) => jsonAnswer(c, { limits: await deps.limits() }))
     .get("/gateways", async (c) => jsonAnswer(c, await describeGateways(deps.cluster)))
-    .get("/findings", async (c) => jsonAnswer(c, await listFindings(deps, listDrafts(deps.snapshot()), trials.list())));
+    .get("/findings", async (c) =>
+      jsonAnswer(c, await listFindings(deps, listDrafts(deps.snapshot()), trials.list())),
+    );
 }

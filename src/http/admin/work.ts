@@ -1,7 +1,12 @@
 import { Hono } from "hono";
 import { z } from "zod";
 import { replayMany } from "../../admin/bulk-replay.ts";
-import { RETRIED_DELIVERIES, RETRIED_RUNS, retryDeliveries, retryRuns } from "../../admin/bulk-retry.ts";
+import {
+  RETRIED_DELIVERIES,
+  RETRIED_RUNS,
+  retryDeliveries,
+  retryRuns,
+} from "../../admin/bulk-retry.ts";
 import { explainEvent } from "../../admin/explain.ts";
 import { listEvents } from "../../admin/list-events.ts";
 import * as records from "../../admin/records.ts";
@@ -23,8 +28,18 @@ const REASON = "say why, in 1 to 500 characters";
 const reason = z.string(REASON).trim().min(1, REASON).max(500, REASON);
 const SEARCH = "write words or field:value, in 1 to 500 characters";
 const note = z.string().trim().max(500, "write at most 500 characters").optional();
-const replay = z.strictObject({ dryRun, action: z.int().positive().optional(), body: z.base64().optional() });
-const sessionName = z.strictObject({ agent: z.string().min(1).optional(), origin, key: z.string().min(1), path: text, credential: text });
+const replay = z.strictObject({
+  dryRun,
+  action: z.int().positive().optional(),
+  body: z.base64().optional(),
+});
+const sessionName = z.strictObject({
+  agent: z.string().min(1).optional(),
+  origin,
+  key: z.string().min(1),
+  path: text,
+  credential: text,
+});
 
 const MAX_IDS = 10_000;
 
@@ -66,18 +81,31 @@ export function eventRoutes(deps: AdminDeps) {
     search: z.string(SEARCH).trim().min(1, SEARCH).max(500, SEARCH).optional(),
   });
   const select = z.enum(["failed", "unmatched", "all"]);
-  const bulk = z.strictObject({ ...retried(clock), select, path: text, mapping: text, outcome: z.enum(OUTCOMES).optional() });
+  const bulk = z.strictObject({
+    ...retried(clock),
+    select,
+    path: text,
+    mapping: text,
+    outcome: z.enum(OUTCOMES).optional(),
+  });
   return new Hono()
-    .get("/", query(list), async (c) => jsonAnswer(c, await listEvents(deps, endAt("evt", c.req.valid("query")))))
+    .get("/", query(list), async (c) =>
+      jsonAnswer(c, await listEvents(deps, endAt("evt", c.req.valid("query")))),
+    )
     .get("/:id", async (c) => jsonAnswer(c, await records.showEvent(deps, c.req.param("id"))))
     .get("/:id/explain", query(z.strictObject({ now: flag.optional() })), async (c) =>
       jsonAnswer(c, await explainEvent(deps, c.req.param("id"), c.req.valid("query"))),
     )
-    .post("/replay", jsonBody(bulk), (c) => answerLines(c, replayMany(deps, checkChoice(c.req.valid("json")))))
+    .post("/replay", jsonBody(bulk), (c) =>
+      answerLines(c, replayMany(deps, checkChoice(c.req.valid("json")))),
+    )
     .post("/:id/replay", jsonBody(replay), async (c) => {
       const { body, ...options } = c.req.valid("json");
       const edited = body === undefined ? {} : { body: Buffer.from(body, "base64") };
-      return jsonAnswer(c, await records.replayEvent(deps, c.req.param("id"), { ...options, ...edited }));
+      return jsonAnswer(
+        c,
+        await records.replayEvent(deps, c.req.param("id"), { ...options, ...edited }),
+      );
     })
     .put("/:id/bookmark", jsonBody(z.strictObject({ note })), async (c) =>
       jsonAnswer(c, await records.bookmarkEvent(deps, c.req.param("id"), c.req.valid("json"))),
@@ -95,17 +123,40 @@ export function eventRoutes(deps: AdminDeps) {
 export function runRoutes(deps: AdminDeps) {
   const until = since(deps.clock).optional();
   const ended = { endedSince: until, endedUntil: until };
-  const list = z.strictObject({ ...page(deps.clock), status: runStatus.optional(), sessionKey: text, eventId: text, until, ...ended });
-  const filters = { status: z.enum(RETRIED_RUNS).optional(), sessionKey: text, eventId: text, mapping: text, ...ended };
+  const list = z.strictObject({
+    ...page(deps.clock),
+    status: runStatus.optional(),
+    sessionKey: text,
+    eventId: text,
+    until,
+    ...ended,
+  });
+  const filters = {
+    status: z.enum(RETRIED_RUNS).optional(),
+    sessionKey: text,
+    eventId: text,
+    mapping: text,
+    ...ended,
+  };
   const bulk = z.strictObject({ ...retried(deps.clock), ...filters });
   return new Hono()
-    .get("/", query(list), async (c) => jsonAnswer(c, await records.listRuns(deps, endAt("run", c.req.valid("query")))))
-    .post("/retry", jsonBody(bulk), (c) => answerLines(c, retryRuns(deps, checkChoice(c.req.valid("json")))))
+    .get("/", query(list), async (c) =>
+      jsonAnswer(c, await records.listRuns(deps, endAt("run", c.req.valid("query")))),
+    )
+    .post("/retry", jsonBody(bulk), (c) =>
+      answerLines(c, retryRuns(deps, checkChoice(c.req.valid("json")))),
+    )
     .get("/:id", async (c) => jsonAnswer(c, await records.showRun(deps, c.req.param("id"))))
     .get("/:id/steps", async (c) => jsonAnswer(c, await records.showSteps(deps, c.req.param("id"))))
-    .get("/:id/results/:result", async (c) => jsonAnswer(c, await records.showToolResult(deps, c.req.param("id"), c.req.param("result"))))
-    .post("/:id/cancel", async (c) => jsonAnswer(c, await records.changeRun(deps, "cancel", c.req.param("id"))))
-    .post("/:id/retry", async (c) => jsonAnswer(c, await records.changeRun(deps, "retry", c.req.param("id"))));
+    .get("/:id/results/:result", async (c) =>
+      jsonAnswer(c, await records.showToolResult(deps, c.req.param("id"), c.req.param("result"))),
+    )
+    .post("/:id/cancel", async (c) =>
+      jsonAnswer(c, await records.changeRun(deps, "cancel", c.req.param("id"))),
+    )
+    .post("/:id/retry", async (c) =>
+      jsonAnswer(c, await records.changeRun(deps, "retry", c.req.param("id"))),
+    );
 }
 
 /** `/sessions`: conversations and their history, outside text as it is kept. */
@@ -113,8 +164,12 @@ export function sessionRoutes(deps: AdminDeps) {
   const list = z.strictObject({ ...page(deps.clock), origin, agent: text });
   const show = sessionName.extend({ limit, before: turnNumber.optional() });
   return new Hono()
-    .get("/", query(list), async (c) => jsonAnswer(c, await sessions.listSessions(deps, c.req.valid("query"))))
-    .get("/show", query(show), async (c) => jsonAnswer(c, await sessions.showSession(deps, c.req.valid("query"))))
+    .get("/", query(list), async (c) =>
+      jsonAnswer(c, await sessions.listSessions(deps, c.req.valid("query"))),
+    )
+    .get("/show", query(show), async (c) =>
+      jsonAnswer(c, await sessions.showSession(deps, c.req.valid("query"))),
+    )
     .post("/reset", jsonBody(sessionName), async (c) => {
       await sessions.resetSession(deps, c.req.valid("json"));
       return jsonAnswer(c, {});
@@ -129,10 +184,18 @@ export function sessionRoutes(deps: AdminDeps) {
 export function deliveryRoutes(deps: AdminDeps) {
   const status = z.enum(["pending", "delivered", "failed", "no_route", "unknown"]).optional();
   const list = z.strictObject({ ...page(deps.clock), status, channel: text });
-  const bulk = z.strictObject({ ...retried(deps.clock), status: z.enum(RETRIED_DELIVERIES).optional(), channel: text });
+  const bulk = z.strictObject({
+    ...retried(deps.clock),
+    status: z.enum(RETRIED_DELIVERIES).optional(),
+    channel: text,
+  });
   return new Hono()
-    .get("/", query(list), async (c) => jsonAnswer(c, await records.listDeliveries(deps, c.req.valid("query"))))
-    .post("/retry", jsonBody(bulk), (c) => answerLines(c, retryDeliveries(deps, checkChoice(c.req.valid("json")))))
+    .get("/", query(list), async (c) =>
+      jsonAnswer(c, await records.listDeliveries(deps, c.req.valid("query"))),
+    )
+    .post("/retry", jsonBody(bulk), (c) =>
+      answerLines(c, retryDeliveries(deps, checkChoice(c.req.valid("json")))),
+    )
     .get("/:id", async (c) => jsonAnswer(c, await records.showDelivery(deps, c.req.param("id"))))
     .post("/:id/retry", query(z.strictObject({ arrived: flag.default(false) })), async (c) =>
       jsonAnswer(c, await records.retryDelivery(deps, c.req.param("id"), c.req.valid("query"))),

@@ -11,7 +11,12 @@ import { answerLines, jsonAnswer } from "./answer.ts";
 import { jsonBody, since } from "./query.ts";
 
 const text = z.string().min(1);
-const replace = z.strictObject({ kind: z.literal("replace"), mapping: text, text, from: z.string().optional() });
+const replace = z.strictObject({
+  kind: z.literal("replace"),
+  mapping: text,
+  text,
+  from: z.string().optional(),
+});
 const add = z.strictObject({ kind: z.literal("add"), text, file: text.optional() });
 const draft = z.strictObject({ kind: z.literal("draft"), name: text, into: text.optional() });
 const draftText = z.strictObject({
@@ -21,7 +26,13 @@ const draftText = z.strictObject({
   from: z.string().optional(),
   new: z.boolean().optional(),
 });
-const change = z.discriminatedUnion("kind", [replace, add, draft, draftText, z.strictObject({ kind: z.literal("undo") })]);
+const change = z.discriminatedUnion("kind", [
+  replace,
+  add,
+  draft,
+  draftText,
+  z.strictObject({ kind: z.literal("undo") }),
+]);
 /** What is only compared may also be the whole text of a mapping file. */
 const proposed = z.discriminatedUnion("kind", [
   replace,
@@ -36,7 +47,11 @@ const checked = z.strictObject({ change });
 /** A change that is a text as it is being written. */
 export const textChange = z.discriminatedUnion("kind", [replace, add, draftText]);
 const evaluated = z.strictObject({ change: textChange, event: text.optional() });
-const landed = z.strictObject({ change, base: text.optional(), confirm: z.array(z.enum(CONFIRMATION_NAMES)).optional() });
+const landed = z.strictObject({
+  change,
+  base: text.optional(),
+  confirm: z.array(z.enum(CONFIRMATION_NAMES)).optional(),
+});
 
 const proposal = z.strictObject({
   name: text.optional(),
@@ -46,7 +61,9 @@ const proposal = z.strictObject({
   say: text.max(MAX_SAID).optional(),
   model: z.union([text, z.literal(false)]).optional(),
   agent: text.optional(),
-  deliver: z.union([z.literal(false), z.strictObject({ channel: text, to: text.optional() })]).optional(),
+  deliver: z
+    .union([z.literal(false), z.strictObject({ channel: text, to: text.optional() })])
+    .optional(),
 });
 
 /** `/changes`: changes of live mappings, which are checked, shown and then written into the user's files. */
@@ -55,10 +72,19 @@ export function changeRoutes({ landing, whatIf }: Workbench) {
     .get("/", async (c) => {
       const versions = await landing.versions();
       return jsonAnswer(c, {
-        versions: versions.map(({ id, at, what, file, by = null, from = null }) => ({ id, at, what, file, by, from })),
+        versions: versions.map(({ id, at, what, file, by = null, from = null }) => ({
+          id,
+          at,
+          what,
+          file,
+          by,
+          from,
+        })),
       });
     })
-    .post("/check", jsonBody(checked), async (c) => jsonAnswer(c, { check: await landing.check(c.req.valid("json").change) }))
+    .post("/check", jsonBody(checked), async (c) =>
+      jsonAnswer(c, { check: await landing.check(c.req.valid("json").change) }),
+    )
     .post("/evaluate", jsonBody(evaluated), async (c) => {
       const { change: wanted, event } = c.req.valid("json");
       return jsonAnswer(c, { evaluation: await whatIf.evaluate(wanted, event) });
@@ -74,8 +100,12 @@ export function changeRoutes({ landing, whatIf }: Workbench) {
 export function trialRoutes({ trials }: Workbench) {
   return new Hono()
     .get("/", (c) => jsonAnswer(c, { trials: trials.list() }))
-    .post("/:draft", async (c) => jsonAnswer(c, { trial: await trials.start(c.req.param("draft")) }))
-    .delete("/:draft", async (c) => jsonAnswer(c, { trial: await trials.stop(c.req.param("draft")) }));
+    .post("/:draft", async (c) =>
+      jsonAnswer(c, { trial: await trials.start(c.req.param("draft")) }),
+    )
+    .delete("/:draft", async (c) =>
+      jsonAnswer(c, { trial: await trials.stop(c.req.param("draft")) }),
+    );
 }
 
 /** `/what-if`: what a change of the mappings would do with recorded events, one JSON document a line. */
@@ -91,14 +121,24 @@ export function whatIfRoutes({ clock }: Pick<AdminDeps, "clock">, { whatIf }: Wo
   return new Hono().post("/", jsonBody(asked), async (c) => {
     const { change: wanted, client, ...selection } = c.req.valid("json");
     if (selection.events && (selection.since !== undefined || selection.path !== undefined))
-      throw new RouseError({ code: "usage", message: "`events` names the events: leave `since` and `path` out" });
-    return answerLines(c, await whatIf.compare({ change: wanted, client, selection }, c.req.raw.signal));
+      throw new RouseError({
+        code: "usage",
+        message: "`events` names the events: leave `since` and `path` out",
+      });
+    return answerLines(
+      c,
+      await whatIf.compare({ change: wanted, client, selection }, c.req.raw.signal),
+    );
   });
 }
 
 /** `/proposals`: drafts that are made from recorded events. The answer has one line a step, and the draft in the last one. */
 export function proposalRoutes({ proposals }: Workbench) {
   return new Hono()
-    .post("/check", jsonBody(proposal), async (c) => jsonAnswer(c, { plan: await proposals.check(c.req.valid("json")) }))
-    .post("/", jsonBody(proposal), async (c) => answerLines(c, await proposals.propose(c.req.valid("json"), c.req.raw.signal)));
+    .post("/check", jsonBody(proposal), async (c) =>
+      jsonAnswer(c, { plan: await proposals.check(c.req.valid("json")) }),
+    )
+    .post("/", jsonBody(proposal), async (c) =>
+      answerLines(c, await proposals.propose(c.req.valid("json"), c.req.raw.signal)),
+    );
 }

@@ -1,6 +1,14 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,7 +18,12 @@ import { newToken } from "../../core/secret.ts";
 
 /** `../../../console/`: the built page in a package (`dist/console`), and its sources in a clone. */
 const HERE = fileURLToPath(new URL("../../../console/", import.meta.url));
-const TYPES: Record<string, string> = { html: "text/html", css: "text/css", js: "text/javascript", svg: "image/svg+xml" };
+const TYPES: Record<string, string> = {
+  html: "text/html",
+  css: "text/css",
+  js: "text/javascript",
+  svg: "image/svg+xml",
+};
 const NAME = /^(?:index\.html|assets\/[\w.-]+)$/;
 /** Six is nearly as small as eleven and takes a tenth of the time. */
 const BROTLI_QUALITY = 6;
@@ -27,14 +40,20 @@ interface Asset {
 }
 
 /** Whether the page can be shown. In a clone it is built first, which takes about two seconds. */
-export type AssetsState = { state: "ready" } | { state: "building" } | { state: "failed"; output: string };
+export type AssetsState =
+  | { state: "ready" }
+  | { state: "building" }
+  | { state: "failed"; output: string };
 
 /** The operator's page as files. */
 export interface ConsoleAssets {
   /** Begins to build the page if that is needed, and does not wait for it. */
   prepare(): AssetsState;
   /** A file as the browser accepts it, or undefined if there is none of this name. */
-  read(name: string, acceptEncoding: string): Promise<{ type: string; bytes: Buffer; encoding: string | null } | undefined>;
+  read(
+    name: string,
+    acceptEncoding: string,
+  ): Promise<{ type: string; bytes: Buffer; encoding: string | null } | undefined>;
 }
 
 const compressBrotli = promisify(brotliCompress);
@@ -49,7 +68,8 @@ function digestSources(): string {
     const { mtimeMs, size } = statSync(path);
     hash.update(`${path} ${mtimeMs} ${size}\n`);
   };
-  for (const name of readdirSync(HERE, { recursive: true, encoding: "utf8" }).toSorted()) add(join(HERE, name));
+  for (const name of readdirSync(HERE, { recursive: true, encoding: "utf8" }).toSorted())
+    add(join(HERE, name));
   add(join(HERE, "..", "package.json"));
   return hash.digest("hex").slice(0, 16);
 }
@@ -76,11 +96,24 @@ function build(folder: string, done: (output: string | null) => void): void {
     return done("vite is not installed; run `npm ci` in this clone");
   }
   mkdirSync(dirname(folder), { recursive: true });
-  const child = spawn(process.execPath, [join(dirname(vite), "bin", "vite.js"), "build", HERE, "--outDir", fresh, "--logLevel", "error"], {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, NODE_OPTIONS: "", NODE_ENV: "production" },
-  });
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += String(chunk)));
+  const child = spawn(
+    process.execPath,
+    [
+      join(dirname(vite), "bin", "vite.js"),
+      "build",
+      HERE,
+      "--outDir",
+      fresh,
+      "--logLevel",
+      "error",
+    ],
+    {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, NODE_OPTIONS: "", NODE_ENV: "production" },
+    },
+  );
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (chunk) => (output += String(chunk)));
   const end = (problem: string | null): void => {
     rmSync(fresh, { recursive: true, force: true });
     done(problem);
@@ -88,7 +121,10 @@ function build(folder: string, done: (output: string | null) => void): void {
   child.on("error", (error) => end(error.message));
   child.on("close", (code) => {
     if (code !== 0)
-      return end(stripVTControlCharacters(output).trim().split("\n").slice(-LAST_LINES).join("\n") || `vite ended with ${code}`);
+      return end(
+        stripVTControlCharacters(output).trim().split("\n").slice(-LAST_LINES).join("\n") ||
+          `vite ended with ${code}`,
+      );
     try {
       renameSync(fresh, folder);
       sweepBuilds(dirname(folder), folder);
@@ -100,15 +136,24 @@ function build(folder: string, done: (output: string | null) => void): void {
 }
 
 /** The file in an encoding that the browser accepts, compressed at the first request. */
-async function encodeAsset(asset: Asset, acceptEncoding: string): Promise<{ type: string; bytes: Buffer; encoding: string | null }> {
+async function encodeAsset(
+  asset: Asset,
+  acceptEncoding: string,
+): Promise<{ type: string; bytes: Buffer; encoding: string | null }> {
   const { type, bytes } = asset;
-  const encoding = /\bbr\b/.test(acceptEncoding) ? "br" : /\bgzip\b/.test(acceptEncoding) ? "gzip" : null;
+  const encoding = /\bbr\b/.test(acceptEncoding)
+    ? "br"
+    : /\bgzip\b/.test(acceptEncoding)
+      ? "gzip"
+      : null;
   if (encoding === null) return { type, bytes, encoding };
   const kept = asset.encoded.get(encoding);
   if (kept) return { type, bytes: kept, encoding };
   const packed =
     encoding === "br"
-      ? await compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } })
+      ? await compressBrotli(bytes, {
+          params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY },
+        })
       : await compressGzip(bytes);
   asset.encoded.set(encoding, packed);
   return { type, bytes: packed, encoding };
@@ -155,7 +200,13 @@ export function createConsoleAssets(): ConsoleAssets {
     if (folder === null) prepare();
     const known = files.get(name);
     if (known) return known;
-    if (!NAME.test(name) || name.includes("..") || folder === null || !existsSync(join(folder, name))) return undefined;
+    if (
+      !NAME.test(name) ||
+      name.includes("..") ||
+      folder === null ||
+      !existsSync(join(folder, name))
+    )
+      return undefined;
     const type = TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream";
     const asset: Asset = { type, bytes: readFileSync(join(folder, name)), encoded: new Map() };
     files.set(name, asset);

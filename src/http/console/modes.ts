@@ -8,7 +8,8 @@ const NOT_LIVE = /^\/admin\/v1\/(?:fixtures|proposals)$/;
 
 const READ_ONLY: Failure = {
   code: "console_read_only",
-  message: 'this console may write no file (`gateway.console: "read"`): use the command line, or set `gateway.console: "edit"`',
+  message:
+    'this console may write no file (`gateway.console: "read"`): use the command line, or set `gateway.console: "edit"`',
 };
 const TOKEN_NEEDED: Failure = {
   code: "token_needed",

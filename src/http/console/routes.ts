@@ -10,7 +10,8 @@ import type { ConsoleMode } from "../../config/console-mode.ts";
 import type { ConsoleAssets } from "./assets.ts";
 import { renderCookie, type ConsoleSessions } from "./sessions.ts";
 
-const OFF = 'The console is turned off (`gateway.console: "off"`). The command line has all of it: `rouse --help`.\n';
+const OFF =
+  'The console is turned off (`gateway.console: "off"`). The command line has all of it: `rouse --help`.\n';
 
 export interface ConsoleDeps {
   sessions: ConsoleSessions;
@@ -48,9 +49,17 @@ export const PAGE_HEADERS = {
   "cache-control": "no-store",
 };
 
-function page(c: Context, name: string, status: 200 | 401 | 429 | 500 | 503 = 200, message = ""): Response {
+function page(
+  c: Context,
+  name: string,
+  status: 200 | 401 | 429 | 500 | 503 = 200,
+  message = "",
+): Response {
   const type = TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "text/plain";
-  return c.body(file(name).replace("{{message}}", message), status, { ...PAGE_HEADERS, "content-type": `${type}; charset=utf-8` });
+  return c.body(file(name).replace("{{message}}", message), status, {
+    ...PAGE_HEADERS,
+    "content-type": `${type}; charset=utf-8`,
+  });
 }
 
 const CONSOLE_AT = {
@@ -60,9 +69,17 @@ const CONSOLE_AT = {
 };
 
 /** The page at `/`: where the other pages are. `console`: whether the operator's page is on this port. */
-export function homePage(c: Context, { console, docs }: { console: "here" | "elsewhere" | "off"; docs: boolean }): Response {
+export function homePage(
+  c: Context,
+  { console, docs }: { console: "here" | "elsewhere" | "off"; docs: boolean },
+): Response {
   const operator = CONSOLE_AT[console];
-  return page(c, "home.html", 200, docs ? `${operator} <a href="/docs">The HTTP interface</a>` : operator);
+  return page(
+    c,
+    "home.html",
+    200,
+    docs ? `${operator} <a href="/docs">The HTTP interface</a>` : operator,
+  );
 }
 
 /** The one stylesheet of all pages. */
@@ -77,12 +94,16 @@ export function isSameOrigin(c: Context): boolean {
 }
 
 const getAddress = (c: Context): string =>
-  (c.env as { incoming?: IncomingMessage } | undefined)?.incoming?.socket.remoteAddress ?? "127.0.0.1";
+  (c.env as { incoming?: IncomingMessage } | undefined)?.incoming?.socket.remoteAddress ??
+  "127.0.0.1";
 
 const escapeHtml = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
 /** What stands in place of the page while it is built in a clone, or if that failed. */
-function unbuiltPage(c: Context, state: Exclude<ReturnType<ConsoleAssets["prepare"]>, { state: "ready" }>): Response {
+function unbuiltPage(
+  c: Context,
+  state: Exclude<ReturnType<ConsoleAssets["prepare"]>, { state: "ready" }>,
+): Response {
   const [refresh, message, status] =
     state.state === "building"
       ? [
@@ -102,7 +123,11 @@ function unbuiltPage(c: Context, state: Exclude<ReturnType<ConsoleAssets["prepar
 }
 
 const notFound = (c: Context): Response =>
-  failureResponse(c, { code: "not_found", message: "there is nothing at this address" }, newId("req"));
+  failureResponse(
+    c,
+    { code: "not_found", message: "there is nothing at this address" },
+    newId("req"),
+  );
 
 /** A file of the built page. Its name holds a digest of what is in it, so browsers may keep it; `index.html` is asked for again. */
 async function assetPage(c: Context, assets: ConsoleAssets, name: string): Promise<Response> {
@@ -121,9 +146,18 @@ async function assetPage(c: Context, assets: ConsoleAssets, name: string): Promi
  * The operator's page at `/console`. A browser shows the gateway token once, in a form, and gets a session in a cookie
  * that scripts cannot read and other sites cannot send.
  */
-export function consoleRoutes({ sessions, assets, limiter, isOperator, hasToken, mode }: ConsoleDeps): Hono {
+export function consoleRoutes({
+  sessions,
+  assets,
+  limiter,
+  isOperator,
+  hasToken,
+  mode,
+}: ConsoleDeps): Hono {
   const app = new Hono();
-  app.use("*", (c, next) => (mode() === "off" ? Promise.resolve(c.text(OFF, 404, PAGE_HEADERS)) : next()));
+  app.use("*", (c, next) =>
+    mode() === "off" ? Promise.resolve(c.text(OFF, 404, PAGE_HEADERS)) : next(),
+  );
   const mayEnter = (c: Context): boolean => hasToken(c) || sessions.has(c.req.header("cookie"));
   const isSecure = (c: Context): boolean => c.req.header("x-forwarded-proto") === "https";
   app.get("/", (c) => {
@@ -132,7 +166,9 @@ export function consoleRoutes({ sessions, assets, limiter, isOperator, hasToken,
     return state.state === "ready" ? assetPage(c, assets, "index.html") : unbuiltPage(c, state);
   });
   app.get("/style.css", stylesheet);
-  app.get("/assets/:name", (c, next) => (mayEnter(c) ? assetPage(c, assets, `assets/${c.req.param("name")}`) : next()));
+  app.get("/assets/:name", (c, next) =>
+    mayEnter(c) ? assetPage(c, assets, `assets/${c.req.param("name")}`) : next(),
+  );
   app.post("/session", async (c) => {
     if (!isSameOrigin(c)) return page(c, "signin.html", 401, "Sign in on this page itself.");
     const body = await collectBytes(bodySource(c), c.req.header("content-length"), FORM_LIMITS);
@@ -144,17 +180,26 @@ export function consoleRoutes({ sessions, assets, limiter, isOperator, hasToken,
       return page(c, "signin.html", 401, "That is not the gateway token.");
     }
     limiter.succeeded(getAddress(c));
-    const session = { ...PAGE_HEADERS, "set-cookie": renderCookie(sessions.open(c.req.header("cookie")), isSecure(c)) };
+    const session = {
+      ...PAGE_HEADERS,
+      "set-cookie": renderCookie(sessions.open(c.req.header("cookie")), isSecure(c)),
+    };
     // The page itself signs in again without leaving what is being written.
     if (c.req.header("x-rouse-console") !== undefined) return c.body(null, 204, session);
     return c.body(null, 303, { ...session, location: "/console" });
   });
   app.post("/session/end", (c) => {
     if (isSameOrigin(c)) sessions.close(c.req.header("cookie"));
-    return c.body(null, 303, { ...PAGE_HEADERS, location: "/console", "set-cookie": renderCookie("", isSecure(c)) });
+    return c.body(null, 303, {
+      ...PAGE_HEADERS,
+      location: "/console",
+      "set-cookie": renderCookie("", isSecure(c)),
+    });
   });
   app.all("*", (c) =>
-    mayEnter(c) ? notFound(c) : failureResponse(c, { code: "unauthorized", message: "sign in at /console" }, newId("req")),
+    mayEnter(c)
+      ? notFound(c)
+      : failureResponse(c, { code: "unauthorized", message: "sign in at /console" }, newId("req")),
   );
   return app;
 }

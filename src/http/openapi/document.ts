@@ -38,7 +38,10 @@ const receipt = (operationId: string, summary: string, schema: z.ZodType) => ({
   operationId,
   summary,
   requestParams: { path: id },
-  responses: { "200": answers("The receipt.", schema), ...failures(errorAnswer, { "404": "Not there, or not this caller's." }) },
+  responses: {
+    "200": answers("The receipt.", schema),
+    ...failures(errorAnswer, { "404": "Not there, or not this caller's." }),
+  },
 });
 
 const hookPaths = (base: string): ZodOpenApiPathsObject => ({
@@ -71,7 +74,14 @@ const hookPaths = (base: string): ZodOpenApiPathsObject => ({
       responses: {
         "200": answers(
           "A wake, several of them, a repeat, a mapping in shadow, no mapping that matched, or a mapping that failed.",
-          z.union([wakeAnswer, severalAnswer, repeatedAnswer, shadowAnswer, unmatchedAnswer, failedAnswer]),
+          z.union([
+            wakeAnswer,
+            severalAnswer,
+            repeatedAnswer,
+            shadowAnswer,
+            unmatchedAnswer,
+            failedAnswer,
+          ]),
         ),
         "202": answers("At least one run.", z.union([agentAnswer, severalAnswer, repeatedAnswer])),
         "204": { description: "Skipped." },
@@ -79,7 +89,9 @@ const hookPaths = (base: string): ZodOpenApiPathsObject => ({
       },
     },
   },
-  [`${base}/events/{id}`]: { get: receipt("eventReceipt", "What became of an event", eventReceiptAnswer) },
+  [`${base}/events/{id}`]: {
+    get: receipt("eventReceipt", "What became of an event", eventReceiptAnswer),
+  },
   [`${base}/runs/{id}`]: { get: receipt("runReceipt", "What became of a run", runReceiptAnswer) },
 });
 
@@ -89,15 +101,21 @@ const PROBE_PATHS: ZodOpenApiPathsObject = {
       operationId: "livez",
       security: [],
       summary: "Alive",
-      responses: { "200": { description: "ok" }, ...failures(errorAnswer, { "404": "Another method than GET." }) },
+      responses: {
+        "200": { description: "ok" },
+        ...failures(errorAnswer, { "404": "Another method than GET." }),
+      },
     },
   },
   "/readyz": {
     get: {
       operationId: "readyz",
       security: [],
-      summary: "Ready for hooks; with `?detail`, which wants the gateway token, what the gateway is doing",
-      parameters: [{ name: "detail", in: "query", schema: { type: "string" }, allowEmptyValue: true }],
+      summary:
+        "Ready for hooks; with `?detail`, which wants the gateway token, what the gateway is doing",
+      parameters: [
+        { name: "detail", in: "query", schema: { type: "string" }, allowEmptyValue: true },
+      ],
       responses: {
         "200": { description: "ready" },
         ...failures(errorAnswer, { "401": "Details are for the operator." }),
@@ -129,10 +147,21 @@ export function openApiDocument(base: string): object {
   };
   const securitySchemes = {
     token: { type: "http" as const, scheme: "bearer" },
-    apiKey: { type: "http" as const, scheme: "bearer", description: "A key of the platform API (`rouse keys create`)." },
+    apiKey: {
+      type: "http" as const,
+      scheme: "bearer",
+      description: "A key of the platform API (`rouse keys create`).",
+    },
   };
   return createDocument(
-    { openapi: "3.1.0", info, servers: [{ url: "/" }], security: [{ token: [] }], paths, components: { securitySchemes } },
+    {
+      openapi: "3.1.0",
+      info,
+      servers: [{ url: "/" }],
+      security: [{ token: [] }],
+      paths,
+      components: { securitySchemes },
+    },
     { override: unwrapChoice },
   );
 }

@@ -13,10 +13,19 @@ export const answers = (description: string, schema: z.ZodType): ZodOpenApiRespo
 });
 
 /** A body in JSON. */
-export const sends = (schema: z.ZodType) => ({ required: true, content: { "application/json": { schema } } });
+export const sends = (schema: z.ZodType) => ({
+  required: true,
+  content: { "application/json": { schema } },
+});
 
 /** Failures by status, each with its reason and in the shape of `schema`. */
-export function failures<S extends string>(schema: z.ZodType, reasons: Record<S, string>): Responses<S> {
-  const found = Object.entries<string>(reasons).map(([status, reason]) => [status, answers(reason, schema)]);
+export function failures<S extends string>(
+  schema: z.ZodType,
+  reasons: Record<S, string>,
+): Responses<S> {
+  const found = Object.entries<string>(reasons).map(([status, reason]) => [
+    status,
+    answers(reason, schema),
+  ]);
   return Object.fromEntries(found) as Responses<S>;
 }

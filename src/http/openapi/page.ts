@@ -27,8 +27,15 @@ interface Document {
   paths: Record<string, Record<string, Operation>>;
 }
 
-const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
-const escape = (text: string): string => text.replace(/[&<>"']/g, (character) => ESCAPES[character] as string);
+const ESCAPES: Record<string, string> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+const escape = (text: string): string =>
+  text.replace(/[&<>"']/g, (character) => ESCAPES[character] as string);
 const code = (text: string): string => `<code>${escape(text)}</code>`;
 
 function renderType(schema: Schema): string {
@@ -36,13 +43,15 @@ function renderType(schema: Schema): string {
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   const choices = schema.anyOf ?? schema.oneOf;
   if (choices) return choices.map(renderType).join(" | ");
-  if (schema.type === "array") return `list of ${schema.items ? renderType(schema.items) : "anything"}`;
+  if (schema.type === "array")
+    return `list of ${schema.items ? renderType(schema.items) : "anything"}`;
   return [schema.type ?? "anything"].flat().join(" | ");
 }
 
 function fields(schema: Schema): string {
   const rows = Object.entries(schema.properties ?? {}).map(([name, field]) => {
-    const defaultText = field.default === undefined ? "" : ` Default ${code(JSON.stringify(field.default))}.`;
+    const defaultText =
+      field.default === undefined ? "" : ` Default ${code(JSON.stringify(field.default))}.`;
     const need = schema.required?.includes(name) ? "required" : "";
     return `<tr><td>${code(name)}</td><td>${escape(renderType(field))}</td><td>${need}</td><td>${escape(field.description ?? "")}${defaultText}</td></tr>`;
   });
@@ -51,9 +60,11 @@ function fields(schema: Schema): string {
     : `<div class="scroll"><table><tr><th>field</th><th>type</th><th></th><th></th></tr>${rows.join("")}</table></div>`;
 }
 
-const getSchema = (media: Media | undefined): Schema => media?.content?.["application/json"]?.schema ?? {};
+const getSchema = (media: Media | undefined): Schema =>
+  media?.content?.["application/json"]?.schema ?? {};
 /** The members of an object, or of each of the objects that it may be. */
-const shapes = (schema: Schema): Schema[] => (schema.anyOf ?? schema.oneOf ?? [schema]).filter((one) => one.properties !== undefined);
+const shapes = (schema: Schema): Schema[] =>
+  (schema.anyOf ?? schema.oneOf ?? [schema]).filter((one) => one.properties !== undefined);
 
 /** The fields of a body; those of a form stand before those of the same in JSON. */
 function requestFields(media: Media | undefined): string {
@@ -63,18 +74,26 @@ function requestFields(media: Media | undefined): string {
 }
 
 function curl(method: string, path: string, operation: Operation, origin: string): string {
-  const secret = operation.security?.some((one) => "apiKey" in one) ? "ROUSE_API_KEY" : "ROUSE_TOKEN";
+  const secret = operation.security?.some((one) => "apiKey" in one)
+    ? "ROUSE_API_KEY"
+    : "ROUSE_TOKEN";
   const header = operation.security?.length === 0 ? "" : ` -H "authorization: Bearer $${secret}"`;
   const { required = [], properties = {} } = getSchema(operation.requestBody);
-  const body = Object.fromEntries(required.map((name) => [name, properties[name]?.type === "array" ? [] : "…"]));
+  const body = Object.fromEntries(
+    required.map((name) => [name, properties[name]?.type === "array" ? [] : "…"]),
+  );
   const isForm = operation.requestBody?.content?.[FORM] !== undefined;
-  const inJson = operation.requestBody ? ` -H 'content-type: application/json' -d '${JSON.stringify(body)}'` : "";
+  const inJson = operation.requestBody
+    ? ` -H 'content-type: application/json' -d '${JSON.stringify(body)}'`
+    : "";
   const data = isForm ? " -F 'file=@handbook.pdf'" : inJson;
   return `curl -sS${method === "get" ? "" : ` -X ${method.toUpperCase()}`} ${origin}${path}${header}${data}`;
 }
 
 function section(method: string, path: string, operation: Operation, origin: string): string {
-  const parameters = (operation.parameters ?? []).map((one) => `<li>${code(one.name)} in the ${escape(one.in)}</li>`).join("");
+  const parameters = (operation.parameters ?? [])
+    .map((one) => `<li>${code(one.name)} in the ${escape(one.in)}</li>`)
+    .join("");
   const answers = Object.entries(operation.responses).map(([status, answer]) => {
     const members = status.startsWith("2") ? shapes(getSchema(answer)).map(fields).join("") : "";
     return `<details${status.startsWith("2") ? " open" : ""}><summary><b>${status}</b> ${escape(answer.description)}</summary>${members}</details>`;
@@ -91,7 +110,15 @@ ${parameters ? `<ul>${parameters}</ul>` : ""}${requestFields(operation.requestBo
  * The reference page at `/docs`, from the published document: one page without scripts, and nothing from elsewhere.
  * `base` is `hooks.path`, `origin` stands in the examples; `style` is the address of the stylesheet.
  */
-export function docsPage({ base, origin, style }: { base: string; origin: string; style: string }): string {
+export function docsPage({
+  base,
+  origin,
+  style,
+}: {
+  base: string;
+  origin: string;
+  style: string;
+}): string {
   const { info, paths } = openApiDocument(base) as Document;
   const sections = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => section(method, path, operation, origin)),

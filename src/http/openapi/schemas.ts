@@ -6,7 +6,17 @@ import { ERROR_CODES } from "../../core/errors.ts";
 const issue = z.strictObject({ path: z.string(), message: z.string() });
 const time = z.iso.datetime();
 const mode = z.enum(["now", "next-heartbeat"]);
-export const runStatus = z.enum(["parked", "collecting", "queued", "running", "waiting", "succeeded", "failed", "timed_out", "cancelled"]);
+export const runStatus = z.enum([
+  "parked",
+  "collecting",
+  "queued",
+  "running",
+  "waiting",
+  "succeeded",
+  "failed",
+  "timed_out",
+  "cancelled",
+]);
 
 const errorMember = z.strictObject({
   code: z.enum(ERROR_CODES),
@@ -25,7 +35,13 @@ export const errorAnswer = z
 const warnings = z.array(z.string()).optional().describe("What was ignored, cut or lowered.");
 const eventId = z.string();
 
-export const wakeAnswer = z.strictObject({ ok: z.literal(true), eventId, mode, mapping: z.string().optional(), warnings });
+export const wakeAnswer = z.strictObject({
+  ok: z.literal(true),
+  eventId,
+  mode,
+  mapping: z.string().optional(),
+  warnings,
+});
 
 const started = z.enum(["queued", "parked", "collecting"]);
 export const agentAnswer = z.strictObject({
@@ -59,10 +75,19 @@ const item = z.union([
   }),
   z.strictObject({ ok: z.literal(false), index: z.int(), error: errorMember }),
 ]);
-export const severalAnswer = z.strictObject({ ok: z.literal(true), eventId, results: z.array(item) });
+export const severalAnswer = z.strictObject({
+  ok: z.literal(true),
+  eventId,
+  results: z.array(item),
+});
 
 /** What a mapping in shadow answers: nothing was done. */
-export const shadowAnswer = z.strictObject({ ok: z.literal(true), eventId, outcome: z.literal("skipped"), reason: z.string() });
+export const shadowAnswer = z.strictObject({
+  ok: z.literal(true),
+  eventId,
+  outcome: z.literal("skipped"),
+  reason: z.string(),
+});
 
 /** What is answered when no mapping of the path matched. */
 export const unmatchedAnswer = z.strictObject({
@@ -76,7 +101,11 @@ export const unmatchedAnswer = z.strictObject({
 });
 
 /** What a sender that disables hooks is answered when the mapping failed. The event is kept, and can be replayed. */
-export const failedAnswer = z.strictObject({ ok: z.literal(true), eventId, outcome: z.literal("failed") });
+export const failedAnswer = z.strictObject({
+  ok: z.literal(true),
+  eventId,
+  outcome: z.literal("failed"),
+});
 
 /** What a repeat of an action that is done answers. */
 export const repeatedAnswer = z.strictObject({
@@ -144,7 +173,11 @@ export const runReceiptAnswer = z.strictObject({
     error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
     warnings: z.array(z.string()),
     usage: z
-      .strictObject({ inputTokens: z.int().optional(), outputTokens: z.int().optional(), totalTokens: z.int().optional() })
+      .strictObject({
+        inputTokens: z.int().optional(),
+        outputTokens: z.int().optional(),
+        totalTokens: z.int().optional(),
+      })
       .nullable(),
     attempts: z.int(),
     delivery: z

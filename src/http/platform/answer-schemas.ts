@@ -22,7 +22,10 @@ const citation = z.strictObject({
   score: z.number().nullable().describe("Null for a passage that an earlier turn has found."),
   quote: text,
 });
-const citations = z.array(citation).optional().describe("The passages that the answer names by their number.");
+const citations = z
+  .array(citation)
+  .optional()
+  .describe("The passages that the answer names by their number.");
 
 const toolCall = z.strictObject({
   id: text,
@@ -47,7 +50,9 @@ export const chatAnswer = z.strictObject({
           role: z.literal("assistant"),
           content: text.nullable(),
           refusal: z.null(),
-          reasoning_content: text.optional().describe("What the model thought, if its provider shows it."),
+          reasoning_content: text
+            .optional()
+            .describe("What the model thought, if its provider shows it."),
           tool_calls: z.array(toolCall).optional().describe("Calls of the caller's own tools."),
           annotations: z.array(annotation).optional(),
         }),
@@ -70,7 +75,14 @@ export const chatAnswer = z.strictObject({
 });
 
 const status = z.enum(["in_progress", "completed", "incomplete"]);
-const responseStatus = z.enum(["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]);
+const responseStatus = z.enum([
+  "queued",
+  "in_progress",
+  "completed",
+  "incomplete",
+  "failed",
+  "cancelled",
+]);
 
 export const responseAnswer = z.strictObject({
   id: text,
@@ -95,7 +107,13 @@ export const responseAnswer = z.strictObject({
             type: z.literal("output_text"),
             text,
             annotations: z.array(
-              z.strictObject({ type: z.literal("url_citation"), start_index: count, end_index: count, url: text, title: text }),
+              z.strictObject({
+                type: z.literal("url_citation"),
+                start_index: count,
+                end_index: count,
+                url: text,
+                title: text,
+              }),
             ),
             logprobs: z.array(z.unknown()),
           }),
@@ -106,7 +124,14 @@ export const responseAnswer = z.strictObject({
         id: text,
         summary: z.array(z.strictObject({ type: z.literal("summary_text"), text })),
       }),
-      z.strictObject({ type: z.literal("function_call"), id: text, call_id: text, name: text, arguments: text, status }),
+      z.strictObject({
+        type: z.literal("function_call"),
+        id: text,
+        call_id: text,
+        name: text,
+        arguments: text,
+        status,
+      }),
     ]),
   ),
   parallel_tool_calls: z.boolean(),
@@ -130,8 +155,16 @@ export const responseAnswer = z.strictObject({
   citations,
 });
 
-export const modelAnswer = z.strictObject({ id: text, object: z.literal("model"), created: z.int(), owned_by: text });
-export const modelsAnswer = z.strictObject({ object: z.literal("list"), data: z.array(modelAnswer) });
+export const modelAnswer = z.strictObject({
+  id: text,
+  object: z.literal("model"),
+  created: z.int(),
+  owned_by: text,
+});
+export const modelsAnswer = z.strictObject({
+  object: z.literal("list"),
+  data: z.array(modelAnswer),
+});
 
 export const agentsAnswer = z.strictObject({
   object: z.literal("list"),

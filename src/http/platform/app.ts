@@ -20,7 +20,10 @@ const NO_KEY: Failure = {
   code: "unauthorized",
   message: "send an API key as `Authorization: Bearer <key>`; `rouse keys create` makes one",
 };
-const WRONG_KEY: Failure = { code: "unauthorized", message: "the API key is wrong, or was revoked" };
+const WRONG_KEY: Failure = {
+  code: "unauthorized",
+  message: "the API key is wrong, or was revoked",
+};
 const TOO_MANY = "too many wrong keys from this address; wait";
 
 const noScope = (scope: Scope): ApiProblem => ({
@@ -32,7 +35,8 @@ const noScope = (scope: Scope): ApiProblem => ({
 });
 
 /** Only a header, and only this form of it: an address ends up in logs. */
-const bearer = (header: string | undefined): string | undefined => /^bearer\s+(\S+)\s*$/i.exec(header ?? "")?.[1];
+const bearer = (header: string | undefined): string | undefined =>
+  /^bearer\s+(\S+)\s*$/i.exec(header ?? "")?.[1];
 
 /** Lets in who has a key, and counts how often. */
 function createGate(deps: PlatformDeps) {
@@ -42,25 +46,49 @@ function createGate(deps: PlatformDeps) {
     const presented = bearer(c.req.header("authorization"));
     const key = presented === undefined ? undefined : await deps.keys.find(presented);
     if (!key) {
-      const wait = limiter.failed(getCaller(c, c.req.header("x-forwarded-for"), deps.snapshot()).address);
-      if (wait > 0) return toProblem({ code: "rate_limited", message: TOO_MANY, retryAfterSeconds: wait });
+      const wait = limiter.failed(
+        getCaller(c, c.req.header("x-forwarded-for"), deps.snapshot()).address,
+      );
+      if (wait > 0)
+        return toProblem({ code: "rate_limited", message: TOO_MANY, retryAfterSeconds: wait });
       return toProblem(presented === undefined ? NO_KEY : WRONG_KEY);
     }
     c.set("caller", { key, requestId });
     const limited = key.rateLimit && rate.take(key.id, key.rateLimit);
-    return limited && toProblem({ ...limited, message: "more requests than this key's rateLimit allows; slow down" });
+    return (
+      limited &&
+      toProblem({
+        ...limited,
+        message: "more requests than this key's rateLimit allows; slow down",
+      })
+    );
   };
 }
 
-function addRoutes(app: Hono<PlatformEnv>, path: string, methods: ApiRoutes[string], parts: PlatformParts): void {
+function addRoutes(
+  app: Hono<PlatformEnv>,
+  path: string,
+  methods: ApiRoutes[string],
+  parts: PlatformParts,
+): void {
   for (const [method, { scope, handle }] of Object.entries(methods))
     app.on(method, path, (c) => {
       const { key, requestId } = c.get("caller");
-      return scope === undefined || key.scopes.includes(scope) ? handle(c, parts) : problemResponse(noScope(scope), requestId);
+      return scope === undefined || key.scopes.includes(scope)
+        ? handle(c, parts)
+        : problemResponse(noScope(scope), requestId);
     });
   const names = Object.keys(methods);
-  const headers = { allow: names.flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name])).join(", ") };
-  const problem = { ...toProblem({ code: "method_not_allowed", message: `only ${names.join(" and ")} at this address` }), headers };
+  const headers = {
+    allow: names.flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name])).join(", "),
+  };
+  const problem = {
+    ...toProblem({
+      code: "method_not_allowed",
+      message: `only ${names.join(" and ")} at this address`,
+    }),
+    headers,
+  };
   app.all(path, (c) => problemResponse(problem, c.get("caller").requestId));
 }
 
@@ -68,7 +96,11 @@ function addRoutes(app: Hono<PlatformEnv>, path: string, methods: ApiRoutes[stri
 export function createPlatform(deps: PlatformDeps): Platform {
   const app = new Hono<PlatformEnv>().basePath("/v1");
   const gate = createGate(deps);
-  const parts: PlatformParts = { ...deps, turns: createIdempotentTurns(deps.clock), upload: createUploads(deps) };
+  const parts: PlatformParts = {
+    ...deps,
+    turns: createIdempotentTurns(deps.clock),
+    upload: createUploads(deps),
+  };
   app.use("*", async (c, next) => {
     const requestId = newId("req");
     const problem = await gate(c, requestId);
@@ -76,18 +108,33 @@ export function createPlatform(deps: PlatformDeps): Platform {
     await next();
   });
   for (const [path, methods] of Object.entries(ROUTES)) addRoutes(app, path, methods, parts);
-  app.notFound(() => problemResponse(toProblem({ code: "not_found", message: "there is nothing at this address" }), newId("req")));
+  app.notFound(() =>
+    problemResponse(
+      toProblem({ code: "not_found", message: "there is nothing at this address" }),
+      newId("req"),
+    ),
+  );
   app.onError((error, c) => {
-    if (error instanceof ProblemError) return problemResponse(error.problem, c.get("caller").requestId);
+    if (error instanceof ProblemError)
+      return problemResponse(error.problem, c.get("caller").requestId);
     const requestId = newId("req");
     if (error instanceof RouseError) return problemResponse(toProblem(error), requestId);
-    deps.log.error({ err: safeError(error), requestId, path: c.req.routePath }, "a request failed unexpectedly");
+    deps.log.error(
+      { err: safeError(error), requestId, path: c.req.routePath },
+      "a request failed unexpectedly",
+    );
     const message = "something failed inside the gateway; its log has the request id";
     return problemResponse(toProblem({ code: "internal", message }), requestId);
   });
   const { firstAnswers, snapshot } = deps;
-  const refuse = (error: unknown): Response => problemResponse(toProblem(error as RouseError), newId("req"));
+  const refuse = (error: unknown): Response =>
+    problemResponse(toProblem(error as RouseError), newId("req"));
   const answer = (request: Request, env: object): Response | Promise<Response> =>
-    firstAnswers ? firstAnswers.before((async () => app.fetch(request, env))()).catch(refuse) : app.fetch(request, env);
-  return { fetch: (request, env) => withCors(request, snapshot().config.platform.cors, () => answer(request, env)) };
+    firstAnswers
+      ? firstAnswers.before((async () => app.fetch(request, env))()).catch(refuse)
+      : app.fetch(request, env);
+  return {
+    fetch: (request, env) =>
+      withCors(request, snapshot().config.platform.cors, () => answer(request, env)),
+  };
 }

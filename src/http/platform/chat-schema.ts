@@ -6,20 +6,30 @@ const textPart = z.object({ type: z.literal("text"), text });
 const imagePart = z.object({
   type: z.literal("image_url"),
   image_url: z.object({
-    url: text.describe("`data:image/png;base64,…`; other addresses only where the operator allows their host."),
+    url: text.describe(
+      "`data:image/png;base64,…`; other addresses only where the operator allows their host.",
+    ),
     detail: text.nullish(),
   }),
 });
 export const fileFields = {
-  file_data: text.nullish().describe("`data:application/pdf;base64,…`, of any format that documents may have."),
+  file_data: text
+    .nullish()
+    .describe("`data:application/pdf;base64,…`, of any format that documents may have."),
   filename: text.max(300).nullish(),
   file_id: text.nullish().describe("The id of an uploaded document."),
 };
 const filePart = z.object({ type: z.literal("file"), file: z.object(fileFields) });
 const refusalPart = z.object({ type: z.literal("refusal"), refusal: text });
-const userContent = z.union([text, z.array(z.discriminatedUnion("type", [textPart, imagePart, filePart])).min(1)]);
+const userContent = z.union([
+  text,
+  z.array(z.discriminatedUnion("type", [textPart, imagePart, filePart])).min(1),
+]);
 const textContent = z.union([text, z.array(z.discriminatedUnion("type", [textPart])).min(1)]);
-const assistantContent = z.union([text, z.array(z.discriminatedUnion("type", [textPart, refusalPart]))]);
+const assistantContent = z.union([
+  text,
+  z.array(z.discriminatedUnion("type", [textPart, refusalPart])),
+]);
 
 const toolCall = z.object({
   id: text.min(1),
@@ -39,13 +49,17 @@ export const chatMessage = z.discriminatedUnion("role", [
   }),
   z.object({ role: z.literal("function"), content: text.nullish() }).refine(() => false, {
     path: ["role"],
-    message: "the role `function` is not supported: send the result with the role `tool` and its `tool_call_id`",
+    message:
+      "the role `function` is not supported: send the result with the role `tool` and its `tool_call_id`",
     params: { code: UNSUPPORTED },
   }),
   z.object({ role: z.literal("tool"), content: textContent, tool_call_id: text.min(1) }),
 ]);
 
-export const toolName = text.regex(/^[A-Za-z0-9_-]{1,64}$/, "use letters, digits, `_` and `-`, at most 64");
+export const toolName = text.regex(
+  /^[A-Za-z0-9_-]{1,64}$/,
+  "use letters, digits, `_` and `-`, at most 64",
+);
 export const jsonObject = z.record(text, z.unknown());
 export const sessionName = z.union([text, z.int()]);
 
@@ -62,7 +76,8 @@ const tool = z.object({
 export const toolMode = z.enum(["auto", "none", "required"]);
 export const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh"]);
 
-const isTextOnly = (value: unknown): boolean => Array.isArray(value) && value.every((modality) => modality === "text");
+const isTextOnly = (value: unknown): boolean =>
+  Array.isArray(value) && value.every((modality) => modality === "text");
 const NO_LOGPROBS = "leave it out; answers have no probabilities of tokens";
 const USE_TOOLS = "send `tools` and `tool_choice`";
 
@@ -76,7 +91,9 @@ const unsupportedFields = {
   modalities: unsupported('leave it out, or send ["text"]', isTextOnly),
   web_search_options: unsupported("leave it out; give the agent a tool that searches"),
   background: unsupported("leave it out, and read the answer or a stream of it", isFalse),
-  prompt: unsupported("send its text with the role `developer`, or as `instructions` of a response"),
+  prompt: unsupported(
+    "send its text with the role `developer`, or as `instructions` of a response",
+  ),
 };
 
 /** Fields that both routes have alike. */
@@ -88,7 +105,9 @@ export const commonFields = {
   parallel_tool_calls: z.boolean().nullish(),
   user: text.nullish().describe("Names the session where the key has `userAsSession`."),
   metadata: jsonObject.nullish().describe("`session_id` in it names the session."),
-  session_id: sessionName.nullish().describe("Names the session: with one user message alone, the server keeps the history."),
+  session_id: sessionName
+    .nullish()
+    .describe("Names the session: with one user message alone, the server keeps the history."),
   conversation_id: sessionName.nullish().meta({ deprecated: true }).describe("Use `session_id`."),
 };
 
@@ -126,7 +145,12 @@ export const chatBody = z.object({
     .array(z.discriminatedUnion("type", [tool]))
     .max(128)
     .nullish(),
-  tool_choice: z.union([toolMode, z.object({ type: z.literal("function"), function: z.object({ name: toolName }) })]).nullish(),
+  tool_choice: z
+    .union([
+      toolMode,
+      z.object({ type: z.literal("function"), function: z.object({ name: toolName }) }),
+    ])
+    .nullish(),
 });
 
 export type ChatBody = z.output<typeof chatBody>;

@@ -15,8 +15,12 @@ import { dataLine, failureLine, type StreamFormat, type SuccessfulEnd } from "./
 import type { PlatformEnv, PlatformParts } from "./types.ts";
 
 /** Leaves out what is null or not there, since both mean that a field was not sent. */
-export function withoutNullish<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined)) as {
+export function withoutNullish<T extends object>(
+  fields: T,
+): { [K in keyof T]?: NonNullable<T[K]> } {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== null && value !== undefined),
+  ) as {
     [K in keyof T]?: NonNullable<T[K]>;
   };
 }
@@ -73,10 +77,17 @@ export function sessionFor(name: string | undefined): ChatSession {
 }
 
 /** What a request has beside its body and its conversation. */
-export type ChatRequestBase = Pick<ChatRequest, "agent" | "caller" | "session" | "correlation" | "warnings">;
+export type ChatRequestBase = Pick<
+  ChatRequest,
+  "agent" | "caller" | "session" | "correlation" | "warnings"
+>;
 
 /** The turn that a chat request asks for. */
-export function chatRequest(body: ChatBody, { instructions, messages, hasHistory }: Conversation, base: ChatRequestBase): ChatRequest {
+export function chatRequest(
+  body: ChatBody,
+  { instructions, messages, hasHistory }: Conversation,
+  base: ChatRequestBase,
+): ChatRequest {
   const thinking = toThinking(body.reasoning_effort);
   return {
     ...base,
@@ -91,7 +102,13 @@ export function chatRequest(body: ChatBody, { instructions, messages, hasHistory
 }
 
 /** As the provider counted it; null if it did not. */
-function toUsage({ inputTokens, outputTokens, totalTokens, cachedInputTokens, reasoningTokens }: SuccessfulEnd["usage"]) {
+function toUsage({
+  inputTokens,
+  outputTokens,
+  totalTokens,
+  cachedInputTokens,
+  reasoningTokens,
+}: SuccessfulEnd["usage"]) {
   if (inputTokens === undefined && outputTokens === undefined) return null;
   const prompt = inputTokens ?? 0;
   const completion = outputTokens ?? 0;
@@ -99,12 +116,19 @@ function toUsage({ inputTokens, outputTokens, totalTokens, cachedInputTokens, re
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: totalTokens ?? prompt + completion,
-    ...(cachedInputTokens === undefined ? {} : { prompt_tokens_details: { cached_tokens: cachedInputTokens } }),
-    ...(reasoningTokens === undefined ? {} : { completion_tokens_details: { reasoning_tokens: reasoningTokens } }),
+    ...(cachedInputTokens === undefined
+      ? {}
+      : { prompt_tokens_details: { cached_tokens: cachedInputTokens } }),
+    ...(reasoningTokens === undefined
+      ? {}
+      : { completion_tokens_details: { reasoning_tokens: reasoningTokens } }),
   };
 }
 
-function toFinishReason({ finish, calls }: SuccessfulEnd): "stop" | "length" | "content_filter" | "tool_calls" {
+function toFinishReason({
+  finish,
+  calls,
+}: SuccessfulEnd): "stop" | "length" | "content_filter" | "tool_calls" {
   if (calls.length > 0) return "tool_calls";
   if (finish === "length") return "length";
   return finish === "content-filter" ? "content_filter" : "stop";
@@ -123,9 +147,16 @@ interface NamedTurn {
   model: string;
 }
 
-const buildHead = ({ turn, model }: NamedTurn) => ({ id: `chatcmpl-${turn.runId}`, created: Math.floor(turn.createdAt / 1000), model });
+const buildHead = ({ turn, model }: NamedTurn) => ({
+  id: `chatcmpl-${turn.runId}`,
+  created: Math.floor(turn.createdAt / 1000),
+  model,
+});
 
-const nestAnnotation = ({ type, ...rest }: ReturnType<typeof toAnnotations>[number]) => ({ type, url_citation: rest });
+const nestAnnotation = ({ type, ...rest }: ReturnType<typeof toAnnotations>[number]) => ({
+  type,
+  url_citation: rest,
+});
 
 /** The body of an answer that is not streamed. */
 export function chatCompletion(named: NamedTurn, end: SuccessfulEnd) {
@@ -178,7 +209,9 @@ export function chunkMaker(named: NamedTurn, includeUsage: boolean) {
     reasoning: (delta: string) => choice({ reasoning_content: delta }),
     /** All that follows the text. */
     last(end: SuccessfulEnd): object[] {
-      const calls = toToolCalls(end).map((call, index) => choice({ tool_calls: [{ index, ...call }] }));
+      const calls = toToolCalls(end).map((call, index) =>
+        choice({ tool_calls: [{ index, ...call }] }),
+      );
       const annotations = toAnnotations(end.text, end.citations).map(nestAnnotation);
       const citations = toCitations(end.text, end.citations);
       return [
@@ -203,7 +236,10 @@ function createFormat(turn: ChatTurn, model: string, body: ChatBody): StreamForm
 }
 
 /** `POST /v1/chat/completions` */
-export async function chatCompletions(c: Context<PlatformEnv>, deps: PlatformParts): Promise<Response> {
+export async function chatCompletions(
+  c: Context<PlatformEnv>,
+  deps: PlatformParts,
+): Promise<Response> {
   const { key } = c.get("caller");
   const snapshot = deps.snapshot();
   const { bytes, body } = await readCheckedBody(c, snapshot, chatBody);
@@ -217,8 +253,17 @@ export async function chatCompletions(c: Context<PlatformEnv>, deps: PlatformPar
     continues: false,
   });
   const caller = { id: key.id, tenant: key.tenant };
-  const base = { agent, caller, session: sessionFor(session?.id), correlation: getCorrelation(c), warnings: toSessionWarnings(session) };
-  const messages = await restoreServerSteps(conversation.messages, deps.earlierRuns, { keyId: key.id, agentId: agent.id });
+  const base = {
+    agent,
+    caller,
+    session: sessionFor(session?.id),
+    correlation: getCorrelation(c),
+    warnings: toSessionWarnings(session),
+  };
+  const messages = await restoreServerSteps(conversation.messages, deps.earlierRuns, {
+    keyId: key.id,
+    agentId: agent.id,
+  });
   const request = chatRequest(body, { ...conversation, messages }, base);
   return answerTurn(
     c,

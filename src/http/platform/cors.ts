@@ -7,7 +7,8 @@ type Cors = Config["platform"]["cors"];
 
 const METHODS = "GET, HEAD, POST, DELETE";
 /** Headers of answers that pages may read, besides those that they may always read. */
-const EXPOSED = "x-request-id, x-session-id, retry-after, x-should-retry, idempotent-replayed, deprecation, www-authenticate";
+const EXPOSED =
+  "x-request-id, x-session-id, retry-after, x-should-retry, idempotent-replayed, deprecation, www-authenticate";
 const HEADER_NAMES = /^[\w!#$%&'*+.^`|~ ,-]{1,2000}$/;
 
 const NOT_ALLOWED: ApiProblem = {
@@ -49,16 +50,24 @@ function answerPreflight({ headers }: Request, allowed: string | undefined, cors
 }
 
 /** Answers a request of the platform API with what browsers need to give the answer to a page. */
-export async function withCors(request: Request, cors: Cors, answer: () => Response | Promise<Response>): Promise<Response> {
+export async function withCors(
+  request: Request,
+  cors: Cors,
+  answer: () => Response | Promise<Response>,
+): Promise<Response> {
   const origin = request.headers.get("origin");
   if (cors.origins.length === 0) return answer();
   const allowed = origin === null ? undefined : getAllowedOrigin(origin, cors);
-  const isPreflight = request.method === "OPTIONS" && origin !== null && request.headers.has("access-control-request-method");
+  const isPreflight =
+    request.method === "OPTIONS" &&
+    origin !== null &&
+    request.headers.has("access-control-request-method");
   if (isPreflight) return answerPreflight(request, allowed, cors);
   const response = await answer();
   response.headers.append("vary", "origin");
   if (allowed === undefined) return response;
-  for (const [name, value] of Object.entries(toHeaders(allowed, cors))) response.headers.set(name, value);
+  for (const [name, value] of Object.entries(toHeaders(allowed, cors)))
+    response.headers.set(name, value);
   response.headers.set("access-control-expose-headers", EXPOSED);
   return response;
 }

@@ -29,7 +29,10 @@ function refuse(param: string, message: string, code = "invalid_file"): never {
 const TOO_MUCH = `the files of the request have more than ${MAX_FILE_TEXT} characters of text; upload them, and let the agent search them`;
 
 /** Creates the reader of the files of one request. Their formats are those of uploaded documents, and so is the process that reads them. */
-export function createFileReader(c: Context<PlatformEnv>, { knowledge, keys, snapshot }: PlatformParts) {
+export function createFileReader(
+  c: Context<PlatformEnv>,
+  { knowledge, keys, snapshot }: PlatformParts,
+) {
   const { key } = c.get("caller");
   const { fileMb, files: mostFiles } = snapshot().config.platform.knowledge;
   const mostBytes = fileMb * 1e6;
@@ -43,13 +46,21 @@ export function createFileReader(c: Context<PlatformEnv>, { knowledge, keys, sna
     return `file.${format?.extensions[0] ?? "txt"}`;
   };
 
-  const readData = async ({ file_data: data, filename }: SentFile, param: string): Promise<[name: string, text: string]> => {
+  const readData = async (
+    { file_data: data, filename }: SentFile,
+    param: string,
+  ): Promise<[name: string, text: string]> => {
     const found = DATA.exec((data ?? "").slice(0, 300));
     if (!found) return refuse(param, "send the file as `data:application/pdf;base64,…`");
     const name = toFilename(filename, found[1] ?? "");
     const bytes = Buffer.from((data ?? "").slice(found[0].length), "base64");
     if (bytes.length === 0) refuse(param, "the file is empty");
-    if (bytes.length > mostBytes) refuse(param, `the file has more than ${mostBytes} bytes (platform.knowledge.fileMb)`, "file_too_large");
+    if (bytes.length > mostBytes)
+      refuse(
+        param,
+        `the file has more than ${mostBytes} bytes (platform.knowledge.fileMb)`,
+        "file_too_large",
+      );
     const staged = await knowledge.stageBytes(bytes, mostBytes);
     const read = await knowledge.readFile({ ...staged, filename: name }, c.req.raw.signal);
     return read.ok ? [name, read.text] : refuse(param, read.error.message, CODES[read.error.code]);
@@ -57,12 +68,21 @@ export function createFileReader(c: Context<PlatformEnv>, { knowledge, keys, sna
 
   const readDocument = async (id: string, param: string): Promise<[name: string, text: string]> => {
     const mayRead = key.scopes.includes("knowledge:read");
-    const document = mayRead ? await knowledge.get(key.tenant, id, await getAccess(key, keys)) : undefined;
+    const document = mayRead
+      ? await knowledge.get(key.tenant, id, await getAccess(key, keys))
+      : undefined;
     if (!document) {
-      const why = mayRead ? "there is no such document for this key" : 'this API key does not have the scope "knowledge:read"';
+      const why = mayRead
+        ? "there is no such document for this key"
+        : 'this API key does not have the scope "knowledge:read"';
       return refuse(param, `${why}; send the file as file_data`, "file_not_found");
     }
-    if (document.status !== "ready") return refuse(param, `the document is not ready: its status is ${document.status}`, "file_not_ready");
+    if (document.status !== "ready")
+      return refuse(
+        param,
+        `the document is not ready: its status is ${document.status}`,
+        "file_not_ready",
+      );
     const passages: DocumentPassage[] = [];
     let chars = 0;
     for (let from = 0; ;) {
@@ -78,10 +98,14 @@ export function createFileReader(c: Context<PlatformEnv>, { knowledge, keys, sna
 
   return async (file: SentFile, at: string): Promise<ConversationPart> => {
     count++;
-    if (count > mostFiles) refuse(at, `send at most ${mostFiles} files (platform.knowledge.files)`, "too_many_files");
+    if (count > mostFiles)
+      refuse(at, `send at most ${mostFiles} files (platform.knowledge.files)`, "too_many_files");
     const isDocument = typeof file.file_id === "string";
-    if (isDocument && typeof file.file_data === "string") refuse(at, "send either file_data or file_id");
-    const [filename, text] = isDocument ? await readDocument(file.file_id as string, at) : await readData(file, at);
+    if (isDocument && typeof file.file_data === "string")
+      refuse(at, "send either file_data or file_id");
+    const [filename, text] = isDocument
+      ? await readDocument(file.file_id as string, at)
+      : await readData(file, at);
     length += text.length;
     if (length > MAX_FILE_TEXT) refuse(at, TOO_MUCH, "file_too_large");
     return { type: "document", filename, text };

@@ -18,7 +18,10 @@ export function getFingerprint(route: string, session: string | undefined, bytes
   return sha256Hex(`${route}\n${session ?? ""}\n${sha256Hex(bytes)}`);
 }
 
-export type IdempotentResult = { kind: "new" } | { kind: "joined"; turn: ChatTurn } | { kind: "conflict"; problem: ApiProblem };
+export type IdempotentResult =
+  | { kind: "new" }
+  | { kind: "joined"; turn: ChatTurn }
+  | { kind: "conflict"; problem: ApiProblem };
 
 interface Entry {
   turn: ChatTurn;
@@ -64,7 +67,12 @@ export function createIdempotentTurns(clock: Stopwatch): IdempotentTurns {
     entries.delete(name);
     return undefined;
   };
-  const keep = (entries: Map<string, Entry>, name: string, entry: Entry, isKept: () => boolean): void => {
+  const keep = (
+    entries: Map<string, Entry>,
+    name: string,
+    entry: Entry,
+    isKept: () => boolean,
+  ): void => {
     entries.delete(name);
     entries.set(name, entry);
     if (entries.size > MAX_ENTRIES) entries.delete(entries.keys().next().value as string);
@@ -80,7 +88,9 @@ export function createIdempotentTurns(clock: Stopwatch): IdempotentTurns {
       if (attempt.idempotencyKey !== undefined) {
         const entry = lookUp(byKey, `${attempt.keyId}\n${attempt.idempotencyKey}`, KEPT_MS);
         if (entry)
-          return entry.fingerprint === fingerprint ? { kind: "joined", turn: entry.turn } : { kind: "conflict", problem: conflict };
+          return entry.fingerprint === fingerprint
+            ? { kind: "joined", turn: entry.turn }
+            : { kind: "conflict", problem: conflict };
       }
       if (attempt.retryCount < 1) return { kind: "new" };
       const entry = lookUp(byBody, `${attempt.keyId}\n${fingerprint}`, ABANDONED_MS);
@@ -90,8 +100,18 @@ export function createIdempotentTurns(clock: Stopwatch): IdempotentTurns {
       const { fingerprint } = attempt;
       const entry = (): Entry => ({ turn, fingerprint, endedAt: undefined });
       if (attempt.idempotencyKey !== undefined)
-        keep(byKey, `${attempt.keyId}\n${attempt.idempotencyKey}`, entry(), () => turn.end?.ok === true);
-      keep(byBody, `${attempt.keyId}\n${fingerprint}`, entry(), () => turn.end?.ok === true && gone.has(turn));
+        keep(
+          byKey,
+          `${attempt.keyId}\n${attempt.idempotencyKey}`,
+          entry(),
+          () => turn.end?.ok === true,
+        );
+      keep(
+        byBody,
+        `${attempt.keyId}\n${fingerprint}`,
+        entry(),
+        () => turn.end?.ok === true && gone.has(turn),
+      );
     },
     abandoned(turn) {
       gone.add(turn);

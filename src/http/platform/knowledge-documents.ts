@@ -20,7 +20,10 @@ import { jsonResponse, type PlatformDeps, type PlatformEnv } from "./types.ts";
 const seconds = (ms: number): number => Math.floor(ms / 1000);
 
 /** A document as the platform API shows it. */
-export async function documentView(document: DocumentRecord, keys: Pick<ApiKeys, "list">): Promise<DocumentView> {
+export async function documentView(
+  document: DocumentRecord,
+  keys: Pick<ApiKeys, "list">,
+): Promise<DocumentView> {
   return {
     id: document.id,
     object: "knowledge.document",
@@ -44,8 +47,27 @@ export async function documentView(document: DocumentRecord, keys: Pick<ApiKeys,
 }
 
 function passageFields(passage: Omit<Passage, "score">) {
-  const { chunkId, documentId, externalId, filename, title, text, headings, page, start, end, version, metadata } = passage;
-  const names = { object: "knowledge.passage" as const, chunk_id: chunkId, document_id: documentId, filename, title };
+  const {
+    chunkId,
+    documentId,
+    externalId,
+    filename,
+    title,
+    text,
+    headings,
+    page,
+    start,
+    end,
+    version,
+    metadata,
+  } = passage;
+  const names = {
+    object: "knowledge.passage" as const,
+    chunk_id: chunkId,
+    document_id: documentId,
+    filename,
+    title,
+  };
   return { ...names, text, headings, page, start, end, version, external_id: externalId, metadata };
 }
 
@@ -54,9 +76,21 @@ export const passageView = (passage: Passage): z.input<typeof passagesAnswer>["d
   score: passage.score,
 });
 
-export function formatView({ id, mimeType, extensions, missing }: Format): z.input<typeof formatsAnswer>["data"][number] {
+export function formatView({
+  id,
+  mimeType,
+  extensions,
+  missing,
+}: Format): z.input<typeof formatsAnswer>["data"][number] {
   const available = missing.length === 0;
-  return { id, object: "knowledge.format", mime_type: mimeType, extensions: [...extensions], available, missing: [...missing] };
+  return {
+    id,
+    object: "knowledge.format",
+    mime_type: mimeType,
+    extensions: [...extensions],
+    available,
+    missing: [...missing],
+  };
 }
 
 type Platform = Context<PlatformEnv>;
@@ -72,7 +106,8 @@ const PASSAGE_NOT_FOUND: ApiProblem = {
   ...DOCUMENT_NOT_FOUND,
   code: "passage_not_found",
   param: "n",
-  message: "the document has no such passage: its passages are numbered from 0, below its `chunk_count`",
+  message:
+    "the document has no such passage: its passages are numbered from 0, below its `chunk_count`",
 };
 const UNKNOWN_AGENT: ApiProblem = badRequest(
   "agent_id",
@@ -84,14 +119,19 @@ const UNKNOWN_AGENT: ApiProblem = badRequest(
  * Checks the agents that a request names, and returns them.
  * @throws ProblemError if one is none that the key may use.
  */
-export function checkAgents(names: readonly string[], key: ApiKey, { snapshot }: Pick<PlatformDeps, "snapshot">): readonly string[] {
+export function checkAgents(
+  names: readonly string[],
+  key: ApiKey,
+  { snapshot }: Pick<PlatformDeps, "snapshot">,
+): readonly string[] {
   const allowed = listAllowedAgents(key, snapshot()).map(({ id }) => id);
   if (!names.every((name) => allowed.includes(name))) throw new ProblemError(UNKNOWN_AGENT);
   return names;
 }
 
 /** The names in a field that may hold one or several. */
-export const toNames = (...values: (string | readonly string[] | null | undefined)[]): string[] => values.flatMap((value) => value ?? []);
+export const toNames = (...values: (string | readonly string[] | null | undefined)[]): string[] =>
+  values.flatMap((value) => value ?? []);
 
 /** Returns what there is. Throws a ProblemError if there is no such document, or the key may not know of it. */
 function found<T>(value: T | undefined): T {
@@ -103,12 +143,19 @@ function found<T>(value: T | undefined): T {
 export async function listDocuments(c: Platform, deps: PlatformDeps): Promise<Response> {
   const { key } = c.get("caller");
   const { knowledge, keys } = deps;
-  const { limit, after, status, agent_id: agentId, external_id: externalId } = readQuery(c, listQuery);
+  const {
+    limit,
+    after,
+    status,
+    agent_id: agentId,
+    external_id: externalId,
+  } = readQuery(c, listQuery);
   checkAgents(toNames(agentId), key, deps);
   const access = await getAccess(key, keys);
   if (after !== undefined && !(await knowledge.get(key.tenant, after, access)))
     throw new ProblemError(badRequest("after", "after: there is no document with this id"));
-  const agentIds = agentId === undefined ? access?.sees : await marksFor([agentId], key.tenant, keys);
+  const agentIds =
+    agentId === undefined ? access?.sees : await marksFor([agentId], key.tenant, keys);
   const page = await knowledge.list(key.tenant, {
     limit,
     ...(after === undefined ? {} : { after }),
@@ -125,16 +172,27 @@ export async function showDocument(c: Platform, deps: PlatformDeps): Promise<Res
   const { key } = c.get("caller");
   const ms = waitMs(readQuery(c, waitQuery).wait);
   const { knowledge, keys } = deps;
-  const document = found(await knowledge.get(key.tenant, c.req.param("id") ?? "", await getAccess(key, keys)));
-  return jsonResponse(c, await documentView(ms > 0 ? found(await knowledge.wait(document.id, ms)) : document, keys));
+  const document = found(
+    await knowledge.get(key.tenant, c.req.param("id") ?? "", await getAccess(key, keys)),
+  );
+  return jsonResponse(
+    c,
+    await documentView(ms > 0 ? found(await knowledge.wait(document.id, ms)) : document, keys),
+  );
 }
 
 /** `GET /v1/knowledge/documents/{id}/passages/{n}` */
-export async function showPassage(c: Platform, { knowledge, keys }: PlatformDeps): Promise<Response> {
+export async function showPassage(
+  c: Platform,
+  { knowledge, keys }: PlatformDeps,
+): Promise<Response> {
   const { key } = c.get("caller");
   const n = c.req.param("n") ?? "";
-  if (!/^\d{1,9}$/.test(n)) throw new ProblemError(badRequest("n", "n: write the number of a passage, from 0"));
-  const { id } = found(await knowledge.get(key.tenant, c.req.param("id") ?? "", await getAccess(key, keys)));
+  if (!/^\d{1,9}$/.test(n))
+    throw new ProblemError(badRequest("n", "n: write the number of a passage, from 0"));
+  const { id } = found(
+    await knowledge.get(key.tenant, c.req.param("id") ?? "", await getAccess(key, keys)),
+  );
   const page = found(await knowledge.passages(key.tenant, id, { from: Number(n), limit: 1 }));
   const passage = page.passages.find(({ number }) => number === Number(n));
   if (!passage) throw new ProblemError(PASSAGE_NOT_FOUND);
@@ -145,7 +203,9 @@ export async function showPassage(c: Platform, { knowledge, keys }: PlatformDeps
 export async function deleteDocument(c: Platform, deps: PlatformDeps): Promise<Response> {
   const { key } = c.get("caller");
   const id = c.req.param("id") ?? "";
-  found((await deps.knowledge.remove(key.tenant, id, await getAccess(key, deps.keys))) || undefined);
+  found(
+    (await deps.knowledge.remove(key.tenant, id, await getAccess(key, deps.keys))) || undefined,
+  );
   return jsonResponse(c, { id, object: "knowledge.document.deleted", deleted: true });
 }
 
@@ -153,7 +213,13 @@ export async function deleteDocument(c: Platform, deps: PlatformDeps): Promise<R
 export async function reindexDocument(c: Platform, deps: PlatformDeps): Promise<Response> {
   const { key } = c.get("caller");
   const ms = waitMs(readQuery(c, waitQuery).wait);
-  const queued = found(await deps.knowledge.reindex(key.tenant, c.req.param("id") ?? "", await getAccess(key, deps.keys)));
+  const queued = found(
+    await deps.knowledge.reindex(
+      key.tenant,
+      c.req.param("id") ?? "",
+      await getAccess(key, deps.keys),
+    ),
+  );
   const document = ms > 0 ? found(await deps.knowledge.wait(queued.id, ms)) : queued;
   const isOver = document.status === "ready" || document.status === "failed";
   return jsonResponse(c, await documentView(document, deps.keys), isOver ? 200 : 202);
@@ -162,9 +228,16 @@ export async function reindexDocument(c: Platform, deps: PlatformDeps): Promise<
 /** `POST /v1/knowledge/search` */
 export async function searchDocuments(c: Platform, deps: PlatformDeps): Promise<Response> {
   const { key } = c.get("caller");
-  const { query: text, agent_id: agentId, limit } = (await readCheckedBody(c, deps.snapshot(), searchBody)).body;
+  const {
+    query: text,
+    agent_id: agentId,
+    limit,
+  } = (await readCheckedBody(c, deps.snapshot(), searchBody)).body;
   const agents = checkAgents(toNames(agentId), key, deps);
-  const agentIds = agents.length > 0 ? await marksFor(agents, key.tenant, deps.keys) : (await getAccess(key, deps.keys))?.sees;
+  const agentIds =
+    agents.length > 0
+      ? await marksFor(agents, key.tenant, deps.keys)
+      : (await getAccess(key, deps.keys))?.sees;
   const found = await deps.knowledge.search({
     tenant: key.tenant,
     text,
@@ -176,5 +249,9 @@ export async function searchDocuments(c: Platform, deps: PlatformDeps): Promise<
 
 /** `GET /v1/knowledge/formats` */
 export function listFormats(c: Platform, deps: PlatformDeps): Response {
-  return jsonResponse(c, { object: "list", data: deps.knowledge.formats().map(formatView), has_more: false });
+  return jsonResponse(c, {
+    object: "list",
+    data: deps.knowledge.formats().map(formatView),
+    has_more: false,
+  });
 }

@@ -36,7 +36,8 @@ const BODY_ERRORS = {
   }),
 };
 const path = z.object({ id: z.string() });
-const REINDEX = "Read a document again; the previous version stays searchable until the new one is ready";
+const REINDEX =
+  "Read a document again; the previous version stays searchable until the new one is ready";
 
 /** The routes of documents. */
 export const KNOWLEDGE_ROUTES: ApiRoutes = {
@@ -44,9 +45,16 @@ export const KNOWLEDGE_ROUTES: ApiRoutes = {
     POST: defineRoute(
       "knowledge:write",
       (c, parts) => parts.upload(c),
-      ["uploadDocuments", "Upload documents: a form with files, or one document in JSON", uploadedAnswer],
+      [
+        "uploadDocuments",
+        "Upload documents: a form with files, or one document in JSON",
+        uploadedAnswer,
+      ],
       {
-        requestBody: { required: true, content: { "multipart/form-data": { schema: uploadForm }, ...sends(uploadBody).content } },
+        requestBody: {
+          required: true,
+          content: { "multipart/form-data": { schema: uploadForm }, ...sends(uploadBody).content },
+        },
         ok: "With `wait`: the work is over. Or: the bytes were there already.",
         responses: {
           "202": answers("On disk, and queued. Several files make a list.", uploadedAnswer),
@@ -57,16 +65,26 @@ export const KNOWLEDGE_ROUTES: ApiRoutes = {
     ),
   },
   "/knowledge/documents": {
-    GET: defineRoute("knowledge:read", listDocuments, ["listDocuments", "Documents, newest first", documentsAnswer], {
-      requestParams: { query: listQuery },
-      responses: WRONG,
-    }),
+    GET: defineRoute(
+      "knowledge:read",
+      listDocuments,
+      ["listDocuments", "Documents, newest first", documentsAnswer],
+      {
+        requestParams: { query: listQuery },
+        responses: WRONG,
+      },
+    ),
   },
   "/knowledge/documents/:id": {
-    GET: defineRoute("knowledge:read", showDocument, ["showDocument", "A document and how far its indexing is", documentAnswer], {
-      requestParams: { path, query: waitQuery },
-      responses: { ...WRONG, ...GONE },
-    }),
+    GET: defineRoute(
+      "knowledge:read",
+      showDocument,
+      ["showDocument", "A document and how far its indexing is", documentAnswer],
+      {
+        requestParams: { path, query: waitQuery },
+        responses: { ...WRONG, ...GONE },
+      },
+    ),
     DELETE: defineRoute(
       "knowledge:write",
       deleteDocument,
@@ -75,26 +93,54 @@ export const KNOWLEDGE_ROUTES: ApiRoutes = {
     ),
   },
   "/knowledge/documents/:id/passages/:n": {
-    GET: defineRoute("knowledge:read", showPassage, ["showPassage", "A passage of a document: what a citation names", passageAnswer], {
-      requestParams: { path: path.extend({ n: z.string().describe("The number after `#` in a `chunk_id`, from 0.") }) },
-      responses: { ...WRONG, ...problems({ "404": "There is no such document for this key, or it has no such passage." }) },
-    }),
+    GET: defineRoute(
+      "knowledge:read",
+      showPassage,
+      ["showPassage", "A passage of a document: what a citation names", passageAnswer],
+      {
+        requestParams: {
+          path: path.extend({
+            n: z.string().describe("The number after `#` in a `chunk_id`, from 0."),
+          }),
+        },
+        responses: {
+          ...WRONG,
+          ...problems({
+            "404": "There is no such document for this key, or it has no such passage.",
+          }),
+        },
+      },
+    ),
   },
   "/knowledge/documents/:id/reindex": {
-    POST: defineRoute("knowledge:write", reindexDocument, ["reindexDocument", REINDEX, documentAnswer], {
-      requestParams: { path, query: waitQuery },
-      ok: "With `wait`: the work is over.",
-      responses: { "202": answers("Queued.", documentAnswer), ...WRONG, ...GONE },
-    }),
+    POST: defineRoute(
+      "knowledge:write",
+      reindexDocument,
+      ["reindexDocument", REINDEX, documentAnswer],
+      {
+        requestParams: { path, query: waitQuery },
+        ok: "With `wait`: the work is over.",
+        responses: { "202": answers("Queued.", documentAnswer), ...WRONG, ...GONE },
+      },
+    ),
   },
   "/knowledge/search": {
-    POST: defineRoute("knowledge:read", searchDocuments, ["searchDocuments", "The passages that fit a question best", passagesAnswer], {
-      requestBody: sends(searchBody),
-      ok: "Best first.",
-      responses: BODY_ERRORS,
-    }),
+    POST: defineRoute(
+      "knowledge:read",
+      searchDocuments,
+      ["searchDocuments", "The passages that fit a question best", passagesAnswer],
+      {
+        requestBody: sends(searchBody),
+        ok: "Best first.",
+        responses: BODY_ERRORS,
+      },
+    ),
   },
   "/knowledge/formats": {
-    GET: defineRoute("knowledge:read", listFormats, ["listFormats", "What can be read here", formatsAnswer]),
+    GET: defineRoute("knowledge:read", listFormats, [
+      "listFormats",
+      "What can be read here",
+      formatsAnswer,
+    ]),
   },
 };

@@ -21,7 +21,9 @@ const wait = seconds.nullish().describe(WAIT);
 const metadata = z
   .record(text.min(1).max(64), z.union([text.max(512), z.number(), z.boolean()]))
   .refine((pairs) => Object.keys(pairs).length <= MAX_PAIRS, PAIRS)
-  .describe(`Flat facts about the document: at most ${MAX_PAIRS} pairs of a name and a text, a number or a boolean.`);
+  .describe(
+    `Flat facts about the document: at most ${MAX_PAIRS} pairs of a name and a text, a number or a boolean.`,
+  );
 
 /** The fields of an upload beside its content; `null` is treated as absent. */
 const described = {
@@ -33,39 +35,72 @@ const described = {
     .min(1)
     .max(256)
     .nullish()
-    .describe("Your name for it: a new upload with the same one replaces the old version once it is ready."),
-  on_duplicate: z.enum(ON_DUPLICATE).nullish().describe("For bytes that are there already; default `skip`."),
+    .describe(
+      "Your name for it: a new upload with the same one replaces the old version once it is ready.",
+    ),
+  on_duplicate: z
+    .enum(ON_DUPLICATE)
+    .nullish()
+    .describe("For bytes that are there already; default `skip`."),
   wait,
 };
 export const uploadFields = z.object(described);
 
 const filename = text.min(1).max(1000);
 export const uploadBody = z
-  .object({ filename, text: text.nullish(), content_base64: text.nullish().describe("In place of `text`."), ...described })
-  .refine((body) => (body.text ?? undefined) === undefined || (body.content_base64 ?? undefined) === undefined, {
-    path: ["content_base64"],
-    message: "send either `text` or `content_base64`",
-  });
+  .object({
+    filename,
+    text: text.nullish(),
+    content_base64: text.nullish().describe("In place of `text`."),
+    ...described,
+  })
+  .refine(
+    (body) =>
+      (body.text ?? undefined) === undefined || (body.content_base64 ?? undefined) === undefined,
+    {
+      path: ["content_base64"],
+      message: "send either `text` or `content_base64`",
+    },
+  );
 
 /** The same as a form, for the published document. */
 export const uploadForm = z.object({
   file: z.array(text.meta({ format: "binary" })).describe("One or more files."),
-  agent_id: z.array(text).optional().describe("Repeatable: the agents that may search it; none: every agent of the key."),
+  agent_id: z
+    .array(text)
+    .optional()
+    .describe("Repeatable: the agents that may search it; none: every agent of the key."),
   title: text.optional(),
   metadata: text.optional().describe("JSON: an object of at most 16 flat pairs."),
   external_id: described.external_id.unwrap().optional(),
-  on_duplicate: z.enum(ON_DUPLICATE).optional().describe("For bytes that are there already; default `skip`."),
+  on_duplicate: z
+    .enum(ON_DUPLICATE)
+    .optional()
+    .describe("For bytes that are there already; default `skip`."),
   wait: text.optional().describe("Seconds."),
 });
 
 export const searchBody = z.object({
   query: text.trim().min(1, "must not be empty").max(2000),
-  agent_id: listOrOne.describe("Only what one of these agents may search; none: every agent of the key."),
-  limit: z.int(LIMIT).min(1, LIMIT).max(100, LIMIT).nullish().describe("How many passages, at most 100; default 8."),
+  agent_id: listOrOne.describe(
+    "Only what one of these agents may search; none: every agent of the key.",
+  ),
+  limit: z
+    .int(LIMIT)
+    .min(1, LIMIT)
+    .max(100, LIMIT)
+    .nullish()
+    .describe("How many passages, at most 100; default 8."),
 });
 
 export const listQuery = z.object({
-  limit: z.coerce.number(LIMIT).int(LIMIT).min(1, LIMIT).max(100, LIMIT).default(20).describe("How many, at most 100; default 20."),
+  limit: z.coerce
+    .number(LIMIT)
+    .int(LIMIT)
+    .min(1, LIMIT)
+    .max(100, LIMIT)
+    .default(20)
+    .describe("How many, at most 100; default 20."),
   after: text.optional().describe("The id after which to go on; newest first."),
   status: z
     .enum(DOCUMENT_STATES, `write one of ${DOCUMENT_STATES.join(", ")}`)
@@ -77,7 +112,8 @@ export const listQuery = z.object({
 export const waitQuery = z.object({ wait: seconds.optional().describe(WAIT) });
 
 /** Milliseconds of a `wait`. */
-export const waitMs = (value: number | null | undefined): number => Math.min(value ?? 0, MAX_WAIT) * 1000;
+export const waitMs = (value: number | null | undefined): number =>
+  Math.min(value ?? 0, MAX_WAIT) * 1000;
 
 const documentFields = {
   id: text,
@@ -89,7 +125,9 @@ const documentFields = {
   mime_type: text.nullable().describe("By its bytes; null until they were looked at."),
   status: z.enum(DOCUMENT_STATES).describe("`ready` means that search finds it, never earlier."),
   progress: z.number().min(0).max(1),
-  error: z.strictObject({ code: z.enum(DOCUMENT_ERRORS), message: text, package: text.optional() }).nullable(),
+  error: z
+    .strictObject({ code: z.enum(DOCUMENT_ERRORS), message: text, package: text.optional() })
+    .nullable(),
   agent_ids: z.array(text).describe("The agents that may search it; empty: every agent."),
   metadata: z.record(text, z.union([text, z.number(), z.boolean()])),
   external_id: text.nullable(),
@@ -101,18 +139,33 @@ const documentFields = {
 };
 export const documentAnswer = z.strictObject(documentFields);
 const uploadedDocument = documentAnswer.extend({
-  duplicate: z.boolean().describe("The bytes were there already; this is the document that has them."),
+  duplicate: z
+    .boolean()
+    .describe("The bytes were there already; this is the document that has them."),
 });
 export const uploadedAnswer = z.union([
   uploadedDocument,
   z.strictObject({
     object: z.literal("list"),
-    data: z.array(z.union([uploadedDocument, apiErrorAnswer.extend({ object: z.literal("error"), filename: text })])),
+    data: z.array(
+      z.union([
+        uploadedDocument,
+        apiErrorAnswer.extend({ object: z.literal("error"), filename: text }),
+      ]),
+    ),
     has_more: z.literal(false),
   }),
 ]);
-export const documentsAnswer = z.strictObject({ object: z.literal("list"), data: z.array(documentAnswer), has_more: z.boolean() });
-export const deletedAnswer = z.strictObject({ id: text, object: z.literal("knowledge.document.deleted"), deleted: z.literal(true) });
+export const documentsAnswer = z.strictObject({
+  object: z.literal("list"),
+  data: z.array(documentAnswer),
+  has_more: z.boolean(),
+});
+export const deletedAnswer = z.strictObject({
+  id: text,
+  object: z.literal("knowledge.document.deleted"),
+  deleted: z.literal(true),
+});
 
 const passageFields = {
   object: z.literal("knowledge.passage"),
@@ -129,10 +182,18 @@ const passageFields = {
   external_id: text.nullable(),
   metadata: documentFields.metadata,
 };
-export const passageAnswer = z.strictObject({ ...passageFields, number: count.describe("Its place in the document, from 0.") });
+export const passageAnswer = z.strictObject({
+  ...passageFields,
+  number: count.describe("Its place in the document, from 0."),
+});
 export const passagesAnswer = z.strictObject({
   object: z.literal("list"),
-  data: z.array(z.strictObject({ ...passageFields, score: z.number().describe("Higher is better; comparable only within one answer.") })),
+  data: z.array(
+    z.strictObject({
+      ...passageFields,
+      score: z.number().describe("Higher is better; comparable only within one answer."),
+    }),
+  ),
   has_more: z.literal(false),
 });
 
@@ -147,7 +208,9 @@ export const formatsAnswer = z.strictObject({
       available: z.boolean(),
       missing: z
         .array(text)
-        .describe("The packages and programs that are not installed: documents of this format fail with `missing_extractor`."),
+        .describe(
+          "The packages and programs that are not installed: documents of this format fail with `missing_extractor`.",
+        ),
     }),
   ),
   has_more: z.literal(false),

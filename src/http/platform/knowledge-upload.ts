@@ -4,7 +4,14 @@ import { RouseError, type ErrorCode } from "../../core/errors.ts";
 import { createTurnstile } from "../../core/turnstile.ts";
 import type { Access, DocumentRecord, NewDocument } from "../../knowledge/types.ts";
 import { discard, toReadable, UPLOAD_MS } from "../request.ts";
-import { badRequest, errorObject, toProblem, problemResponse, ProblemError, type ApiProblem } from "./problems.ts";
+import {
+  badRequest,
+  errorObject,
+  toProblem,
+  problemResponse,
+  ProblemError,
+  type ApiProblem,
+} from "./problems.ts";
 import type { ApiKey } from "../../chat/api-keys.ts";
 import { checkAgents, toNames, documentView } from "./knowledge-documents.ts";
 import { uploadBody, uploadFields, waitMs, type UploadFields } from "./knowledge-schema.ts";
@@ -16,7 +23,11 @@ import { readForm, removeFiles, type UploadedFile } from "./upload-form.ts";
 const FORM = /^multipart\/form-data(?:;|$)/i;
 
 /** What stands in the way of one file and of no other. */
-const REFUSALS: ReadonlySet<ErrorCode> = new Set(["duplicate_document", "document_shared", "external_id_taken"]);
+const REFUSALS: ReadonlySet<ErrorCode> = new Set([
+  "duplicate_document",
+  "document_shared",
+  "external_id_taken",
+]);
 
 interface Upload {
   files: UploadedFile[];
@@ -36,14 +47,22 @@ const BUSY: ApiProblem = toProblem({
 /** Uploads that wait for a place, and how long one waits. */
 const MAX_WAITING = 100;
 const MAX_WAIT_MS = 120_000;
-const STOPPING = toProblem({ code: "draining", message: "the gateway is stopping; try again", retryAfterSeconds: 5 });
+const STOPPING = toProblem({
+  code: "draining",
+  message: "the gateway is stopping; try again",
+  retryAfterSeconds: 5,
+});
 
 /** The fields of a form as those of a JSON body. */
 function parseFields(pairs: readonly [name: string, value: string][]): UploadFields {
   const last = new Map(pairs);
-  const agents = pairs.filter(([name]) => name === "agent_id" || name === "agent_ids").map(([, value]) => value);
+  const agents = pairs
+    .filter(([name]) => name === "agent_id" || name === "agent_ids")
+    .map(([, value]) => value);
   const raw: Record<string, unknown> = Object.fromEntries(
-    ["title", "external_id", "on_duplicate", "wait"].flatMap((name) => (last.get(name) ? [[name, last.get(name)]] : [])),
+    ["title", "external_id", "on_duplicate", "wait"].flatMap((name) =>
+      last.get(name) ? [[name, last.get(name)]] : [],
+    ),
   );
   const metadata = last.get("metadata");
   try {
@@ -51,12 +70,19 @@ function parseFields(pairs: readonly [name: string, value: string][]): UploadFie
   } catch {
     throw new ProblemError(badRequest("metadata", "metadata: write an object in JSON"));
   }
-  const parsed = uploadFields.safeParse({ ...raw, agent_id: agents.filter((value) => value !== "") });
+  const parsed = uploadFields.safeParse({
+    ...raw,
+    agent_id: agents.filter((value) => value !== ""),
+  });
   if (!parsed.success) throw new ProblemError(bodyProblem(parsed.error));
   return parsed.data;
 }
 
-async function readMultipart(c: Context<PlatformEnv>, source: Readable, { snapshot, knowledge }: PlatformDeps): Promise<Upload> {
+async function readMultipart(
+  c: Context<PlatformEnv>,
+  source: Readable,
+  { snapshot, knowledge }: PlatformDeps,
+): Promise<Upload> {
   const { hooks, platform } = snapshot().config;
   const { requestMb, fileMb, files: most } = platform.knowledge;
   const limits = { requestBytes: requestMb * 1e6, fileBytes: fileMb * 1e6, files: most };
@@ -75,9 +101,16 @@ async function readMultipart(c: Context<PlatformEnv>, source: Readable, { snapsh
   const { files } = form;
   try {
     const fields = parseFields(form.fields);
-    const named = files.length > 1 ? (["title", "external_id"] as const).find((name) => fields[name]) : undefined;
-    if (files.length === 0) throw new ProblemError(badRequest("file", "file: send at least one file"));
-    if (named) throw new ProblemError(badRequest(named, `${named}: names one document; upload the files one by one`));
+    const named =
+      files.length > 1
+        ? (["title", "external_id"] as const).find((name) => fields[name])
+        : undefined;
+    if (files.length === 0)
+      throw new ProblemError(badRequest("file", "file: send at least one file"));
+    if (named)
+      throw new ProblemError(
+        badRequest(named, `${named}: names one document; upload the files one by one`),
+      );
     return { files, fields };
   } catch (error) {
     await removeFiles(files);
@@ -87,27 +120,44 @@ async function readMultipart(c: Context<PlatformEnv>, source: Readable, { snapsh
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/;
 
-async function readDocument(c: Context<PlatformEnv>, { snapshot, knowledge }: PlatformDeps): Promise<Upload> {
+async function readDocument(
+  c: Context<PlatformEnv>,
+  { snapshot, knowledge }: PlatformDeps,
+): Promise<Upload> {
   const { platform, hooks } = snapshot().config;
-  const { value } = await readJson(c, { maxBytes: platform.maxBodyBytes, timeoutMs: hooks.bodyTimeoutSeconds * 1000 });
+  const { value } = await readJson(c, {
+    maxBytes: platform.maxBodyBytes,
+    timeoutMs: hooks.bodyTimeoutSeconds * 1000,
+  });
   const parsed = uploadBody.safeParse(value);
   if (!parsed.success) throw new ProblemError(bodyProblem(parsed.error));
   const { filename, text, content_base64: encoded, ...fields } = parsed.data;
   if (typeof encoded === "string" && !BASE64.test(encoded))
     throw new ProblemError(badRequest("content_base64", "content_base64: this is not base64"));
-  const bytes = typeof encoded === "string" ? Buffer.from(encoded, "base64") : Buffer.from(text ?? "");
+  const bytes =
+    typeof encoded === "string" ? Buffer.from(encoded, "base64") : Buffer.from(text ?? "");
   const fileBytes = platform.knowledge.fileMb * 1e6;
   if (typeof encoded !== "string" && typeof text !== "string")
-    throw new ProblemError(badRequest("text", "text: send the document as `text` or as `content_base64`"));
+    throw new ProblemError(
+      badRequest("text", "text: send the document as `text` or as `content_base64`"),
+    );
   if (bytes.length > fileBytes) {
     const message = `the document has more than ${fileBytes} bytes (platform.knowledge.fileMb)`;
     throw new ProblemError(toProblem({ code: "body_too_large", message }));
   }
-  const staged = await knowledge.stageUpload(Readable.from([bytes], { objectMode: false }), fileBytes);
+  const staged = await knowledge.stageUpload(
+    Readable.from([bytes], { objectMode: false }),
+    fileBytes,
+  );
   return { files: [{ ...staged, filename }], fields };
 }
 
-function newDocument(file: UploadedFile, fields: UploadFields, key: ApiKey, access: Access | undefined): NewDocument {
+function newDocument(
+  file: UploadedFile,
+  fields: UploadFields,
+  key: ApiKey,
+  access: Access | undefined,
+): NewDocument {
   const { title, metadata, external_id: externalId, on_duplicate: onDuplicate } = fields;
   return {
     tenant: key.tenant,
@@ -122,32 +172,52 @@ function newDocument(file: UploadedFile, fields: UploadFields, key: ApiKey, acce
 }
 
 /** Each file stands alone: one that is refused keeps no other from being added. */
-async function addAll({ files, fields }: Upload, key: ApiKey, { knowledge, keys }: PlatformDeps): Promise<Outcome[]> {
+async function addAll(
+  { files, fields }: Upload,
+  key: ApiKey,
+  { knowledge, keys }: PlatformDeps,
+): Promise<Outcome[]> {
   const access = await getAccess(key, keys);
   const outcomes: Outcome[] = [];
   for (const file of files) {
     const { filename } = file;
     try {
-      outcomes.push({ filename, added: await knowledge.add(newDocument(file, fields, key, access)) });
+      outcomes.push({
+        filename,
+        added: await knowledge.add(newDocument(file, fields, key, access)),
+      });
     } catch (error) {
       if (!(error instanceof RouseError) || !REFUSALS.has(error.code)) {
         await removeFiles(files);
         throw error;
       }
-      outcomes.push({ filename, problem: { ...toProblem(error), param: error.code === "external_id_taken" ? "external_id" : null } });
+      outcomes.push({
+        filename,
+        problem: {
+          ...toProblem(error),
+          param: error.code === "external_id_taken" ? "external_id" : null,
+        },
+      });
     }
   }
   return outcomes;
 }
 
 /** Waits for the ends of the work, so long at most. */
-async function settle(outcomes: readonly Outcome[], ms: number, { knowledge }: PlatformDeps): Promise<Outcome[]> {
+async function settle(
+  outcomes: readonly Outcome[],
+  ms: number,
+  { knowledge }: PlatformDeps,
+): Promise<Outcome[]> {
   if (ms === 0) return [...outcomes];
   return Promise.all(
     outcomes.map(async (outcome) => {
       if (!("added" in outcome)) return outcome;
       const { document, duplicate } = outcome.added;
-      return { ...outcome, added: { document: (await knowledge.wait(document.id, ms)) ?? document, duplicate } };
+      return {
+        ...outcome,
+        added: { document: (await knowledge.wait(document.id, ms)) ?? document, duplicate },
+      };
     }),
   );
 }
@@ -158,12 +228,19 @@ const isOver = (outcome: Outcome): boolean =>
   outcome.added.document.status === "ready" ||
   outcome.added.document.status === "failed";
 
-async function answerUpload(c: Context<PlatformEnv>, outcomes: readonly Outcome[], { keys }: PlatformDeps): Promise<Response> {
+async function answerUpload(
+  c: Context<PlatformEnv>,
+  outcomes: readonly Outcome[],
+  { keys }: PlatformDeps,
+): Promise<Response> {
   const status = outcomes.every(isOver) ? 200 : 202;
   const data = await Promise.all(
     outcomes.map(async (outcome) =>
       "added" in outcome
-        ? { ...(await documentView(outcome.added.document, keys)), duplicate: outcome.added.duplicate }
+        ? {
+            ...(await documentView(outcome.added.document, keys)),
+            duplicate: outcome.added.duplicate,
+          }
         : { object: "error" as const, filename: outcome.filename, ...errorObject(outcome.problem) },
     ),
   );
@@ -171,7 +248,11 @@ async function answerUpload(c: Context<PlatformEnv>, outcomes: readonly Outcome[
   // None was added: the first one's failure is the answer.
   if (only && "problem" in only && outcomes.every((outcome) => "problem" in outcome))
     return problemResponse(only.problem, c.get("caller").requestId);
-  return jsonResponse(c, data.length === 1 ? (data[0] as object) : { object: "list", data, has_more: false }, status);
+  return jsonResponse(
+    c,
+    data.length === 1 ? (data[0] as object) : { object: "list", data, has_more: false },
+    status,
+  );
 }
 
 /** `POST /v1/knowledge/upload`: a form whose files are streamed to disk, or one document in JSON. */
@@ -181,7 +262,9 @@ export function createUploads(deps: PlatformDeps): (c: Context<PlatformEnv>) => 
     if (deps.draining()) throw new ProblemError(STOPPING);
     if (turnstile.waiting >= MAX_WAITING) throw new ProblemError(BUSY);
     // Nothing of the body is read until then: the sender waits with it.
-    const free = await turnstile.take(AbortSignal.any([c.req.raw.signal, AbortSignal.timeout(MAX_WAIT_MS)]));
+    const free = await turnstile.take(
+      AbortSignal.any([c.req.raw.signal, AbortSignal.timeout(MAX_WAIT_MS)]),
+    );
     if (!free) throw new ProblemError(BUSY);
     try {
       if (deps.draining()) throw new ProblemError(STOPPING);
@@ -200,7 +283,10 @@ export function createUploads(deps: PlatformDeps): (c: Context<PlatformEnv>) => 
     });
     if (upload instanceof ProblemError) {
       const headers = (await discard(source)) ? {} : { connection: "close" };
-      return problemResponse({ ...upload.problem, headers: { ...upload.problem.headers, ...headers } }, requestId);
+      return problemResponse(
+        { ...upload.problem, headers: { ...upload.problem.headers, ...headers } },
+        requestId,
+      );
     }
     const { files, fields } = upload;
     try {

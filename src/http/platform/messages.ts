@@ -13,7 +13,11 @@ export interface ImageLimits {
 }
 
 /** The limits that the config sets for images. */
-export function imageLimits({ config: { platform } }: Snapshot, fetch: ImageLimits["fetch"], signal: AbortSignal): ImageLimits {
+export function imageLimits(
+  { config: { platform } }: Snapshot,
+  fetch: ImageLimits["fetch"],
+  signal: AbortSignal,
+): ImageLimits {
   return { maxBytes: platform.maxImageBytes, hosts: platform.imageHosts, fetch, signal };
 }
 
@@ -26,10 +30,16 @@ function refuse(param: string, message: string, code?: string): never {
 const FETCH_MS = 10_000;
 
 function check(data: Buffer, param: string, maxBytes: number): ImagePart {
-  if (data.length > maxBytes) refuse(param, `the image has more than ${maxBytes} bytes (platform.maxImageBytes)`, "image_too_large");
+  if (data.length > maxBytes)
+    refuse(
+      param,
+      `the image has more than ${maxBytes} bytes (platform.maxImageBytes)`,
+      "image_too_large",
+    );
   const seen = readImageInfo(data);
   if (!seen) return refuse(param, "this is no PNG, JPEG, GIF or WebP image", "invalid_image");
-  if (!hasUsableSize(seen)) refuse(param, `the image must have 1 to ${MAX_PIXELS} pixels`, "image_too_large");
+  if (!hasUsableSize(seen))
+    refuse(param, `the image must have 1 to ${MAX_PIXELS} pixels`, "image_too_large");
   return { type: "image", mediaType: seen.mediaType, data };
 }
 
@@ -43,10 +53,16 @@ function isAllowed(url: URL, hosts: readonly string[]): boolean {
 }
 
 /** Fetches the bytes of an image, and stops soon after `maxBytes`. A string says why there are none. */
-async function download(url: URL, { fetch, maxBytes, signal }: ImageLimits): Promise<Buffer | string> {
+async function download(
+  url: URL,
+  { fetch, maxBytes, signal }: ImageLimits,
+): Promise<Buffer | string> {
   try {
     // An allowed host must not send us on to one that is not.
-    const response = await fetch(url, { redirect: "error", signal: AbortSignal.any([signal, AbortSignal.timeout(FETCH_MS)]) });
+    const response = await fetch(url, {
+      redirect: "error",
+      signal: AbortSignal.any([signal, AbortSignal.timeout(FETCH_MS)]),
+    });
     if (!response.ok) return `the image's host answered ${response.status}`;
     const chunks: Uint8Array[] = [];
     let length = 0;
@@ -68,14 +84,20 @@ const DATA = /^data:([^,;]*)((?:;[^,;]*)*),/i;
 async function loadImage(address: string, param: string, limits: ImageLimits): Promise<ImagePart> {
   const found = DATA.exec(address.slice(0, 300));
   if (found) {
-    if (!/;\s*base64$/i.test(found[2] ?? "")) refuse(param, "send the image as `data:image/…;base64,…`", "invalid_image");
+    if (!/;\s*base64$/i.test(found[2] ?? ""))
+      refuse(param, "send the image as `data:image/…;base64,…`", "invalid_image");
     const base64 = address.slice(found[0].length);
     // Looked at before it is unpacked.
     if ((base64.length * 3) / 4 > limits.maxBytes + 3)
-      refuse(param, `the image has more than ${limits.maxBytes} bytes (platform.maxImageBytes)`, "image_too_large");
+      refuse(
+        param,
+        `the image has more than ${limits.maxBytes} bytes (platform.maxImageBytes)`,
+        "image_too_large",
+      );
     return check(Buffer.from(base64, "base64"), param, limits.maxBytes);
   }
-  if (!URL.canParse(address)) refuse(param, "send the image as `data:image/…;base64,…`", "invalid_image");
+  if (!URL.canParse(address))
+    refuse(param, "send the image as `data:image/…;base64,…`", "invalid_image");
   const url = new URL(address);
   if (!isAllowed(url, limits.hosts))
     refuse(
@@ -84,7 +106,9 @@ async function loadImage(address: string, param: string, limits: ImageLimits): P
       "image_host_not_allowed",
     );
   const data = await download(url, limits);
-  return typeof data === "string" ? refuse(param, data, "image_not_available") : check(data, param, limits.maxBytes);
+  return typeof data === "string"
+    ? refuse(param, data, "image_not_available")
+    : check(data, param, limits.maxBytes);
 }
 
 /** A conversation as the runtime takes it: what a program says apart from what its user and the model said. */
@@ -95,12 +119,22 @@ export interface Conversation {
   hasHistory: boolean;
 }
 
-const toText = (content: string | readonly ({ type: "text"; text: string } | { type: "refusal"; refusal: string })[]): string =>
-  typeof content === "string" ? content : content.map((part) => (part.type === "text" ? part.text : part.refusal)).join("");
+const toText = (
+  content:
+    | string
+    | readonly ({ type: "text"; text: string } | { type: "refusal"; refusal: string })[],
+): string =>
+  typeof content === "string"
+    ? content
+    : content.map((part) => (part.type === "text" ? part.text : part.refusal)).join("");
 
 type UserContent = Extract<ChatMessage, { role: "user" }>["content"];
 
-async function userParts(content: UserContent, param: string, { images, readFile }: ReadOptions): Promise<ConversationPart[]> {
+async function userParts(
+  content: UserContent,
+  param: string,
+  { images, readFile }: ReadOptions,
+): Promise<ConversationPart[]> {
   if (typeof content === "string") return [{ type: "text", text: content }];
   const parts: ConversationPart[] = [];
   for (const [index, part] of content.entries()) {
@@ -109,34 +143,58 @@ async function userParts(content: UserContent, param: string, { images, readFile
       continue;
     }
     const at = `${param}[${index}]`;
-    parts.push(part.type === "file" ? await readFile(part.file, at) : await loadImage(part.image_url.url, `${at}.image_url.url`, images));
+    parts.push(
+      part.type === "file"
+        ? await readFile(part.file, at)
+        : await loadImage(part.image_url.url, `${at}.image_url.url`, images),
+    );
   }
   return parts;
 }
 
-function parseCalls(message: Extract<ChatMessage, { role: "assistant" }>, param: string): ToolCall[] {
+function parseCalls(
+  message: Extract<ChatMessage, { role: "assistant" }>,
+  param: string,
+): ToolCall[] {
   const calls: ToolCall[] = [];
   for (const [index, { id, function: called }] of (message.tool_calls ?? []).entries()) {
     try {
-      calls.push({ id, tool: called.name, input: called.arguments.trim() === "" ? {} : (JSON.parse(called.arguments) as unknown) });
+      calls.push({
+        id,
+        tool: called.name,
+        input: called.arguments.trim() === "" ? {} : (JSON.parse(called.arguments) as unknown),
+      });
     } catch {
-      refuse(`${param}.tool_calls[${index}].function.arguments`, "the arguments are not valid JSON");
+      refuse(
+        `${param}.tool_calls[${index}].function.arguments`,
+        "the arguments are not valid JSON",
+      );
     }
   }
   return calls;
 }
 
 /** Checks that every call has its result right behind it, and every result a call: providers refuse anything else. */
-function checkPairs(said: readonly ConversationMessage[], describePlace: (index: number) => string, continues: boolean): void {
+function checkPairs(
+  said: readonly ConversationMessage[],
+  describePlace: (index: number) => string,
+  continues: boolean,
+): void {
   let open: string[] = [];
   const missing = (index: number): never =>
-    refuse(describePlace(index), "each call of a tool must be followed by its result, a message of the role `tool`");
+    refuse(
+      describePlace(index),
+      "each call of a tool must be followed by its result, a message of the role `tool`",
+    );
   for (const [index, message] of said.entries()) {
     // The calls that come first may be in a turn that the server has kept.
     if (message.role === "tool" && continues && message.tool === "") continue;
     if (message.role === "tool") {
       if (!open.includes(message.callId))
-        refuse(`${describePlace(index)}.tool_call_id`, "tool_call_id: no call right before it has this id");
+        refuse(
+          `${describePlace(index)}.tool_call_id`,
+          "tool_call_id: no call right before it has this id",
+        );
       open = open.filter((id) => id !== message.callId);
       continue;
     }
@@ -160,7 +218,10 @@ export interface ReadOptions {
  * Takes a list of messages apart.
  * @throws ProblemError
  */
-export async function readMessages(messages: readonly ChatMessage[], options: ReadOptions): Promise<Conversation> {
+export async function readMessages(
+  messages: readonly ChatMessage[],
+  options: ReadOptions,
+): Promise<Conversation> {
   const { field, continues } = options;
   const system: string[] = [];
   const said: ConversationMessage[] = [];
@@ -175,7 +236,10 @@ export async function readMessages(messages: readonly ChatMessage[], options: Re
         system.push(toText(message.content));
         continue;
       case "user":
-        said.push({ role: "user", parts: await userParts(message.content, `${param}.content`, options) });
+        said.push({
+          role: "user",
+          parts: await userParts(message.content, `${param}.content`, options),
+        });
         break;
       case "assistant": {
         const calls = parseCalls(message, param);
@@ -203,5 +267,9 @@ export async function readMessages(messages: readonly ChatMessage[], options: Re
   const answers = continues && said.some((message) => message.role === "tool");
   if (users === 0 && !answers) refuse(field, "send at least one message of the role `user`");
   checkPairs(said, (index) => `${field}[${at[index] ?? 0}]`, continues);
-  return { instructions: given === "" || isAlone ? undefined : given, messages: said, hasHistory: users > 1 || said.length > users };
+  return {
+    instructions: given === "" || isAlone ? undefined : given,
+    messages: said,
+    hasHistory: users > 1 || said.length > users,
+  };
 }

@@ -26,9 +26,12 @@ const unknown: ApiProblem = {
  */
 export function findAgent(name: string, key: ApiKey, snapshot: Snapshot): Agent {
   const allowed = listAllowedAgents(key, snapshot);
-  const named = allowed.find(({ id }) => id === name) ?? allowed.find(({ id }) => `agent:${id}` === name);
+  const named =
+    allowed.find(({ id }) => id === name) ?? allowed.find(({ id }) => `agent:${id}` === name);
   const { default: first } = snapshot.agents;
-  const agent = named ?? (name === "default" ? (allowed.find(({ id }) => id === first.id) ?? allowed[0]) : undefined);
+  const agent =
+    named ??
+    (name === "default" ? (allowed.find(({ id }) => id === first.id) ?? allowed[0]) : undefined);
   if (!agent) throw new ProblemError(unknown);
   return agent;
 }
@@ -50,13 +53,22 @@ export function listModels(c: Context<PlatformEnv>, deps: PlatformDeps): Respons
 
 /** `GET /v1/models/{id}` */
 export function showModel(c: Context<PlatformEnv>, deps: PlatformDeps): Response {
-  return jsonResponse(c, modelView(findAgent(c.req.param("id") ?? "", c.get("caller").key, deps.snapshot()), deps));
+  return jsonResponse(
+    c,
+    modelView(findAgent(c.req.param("id") ?? "", c.get("caller").key, deps.snapshot()), deps),
+  );
 }
 
 const MAX_LIMIT = 100;
 const RANGE = `write a number from 1 to ${MAX_LIMIT}`;
 export const agentsQuery = z.object({
-  limit: z.coerce.number(RANGE).int(RANGE).min(1, RANGE).max(MAX_LIMIT, RANGE).default(20).describe("How many, at most 100; default 20."),
+  limit: z.coerce
+    .number(RANGE)
+    .int(RANGE)
+    .min(1, RANGE)
+    .max(MAX_LIMIT, RANGE)
+    .default(20)
+    .describe("How many, at most 100; default 20."),
   after: z.string().optional().describe("The id after which to go on."),
 });
 
@@ -89,7 +101,8 @@ export function listAgentModels(c: Context<PlatformEnv>, deps: PlatformDeps): Re
   const { limit, after } = readQuery(c, agentsQuery);
   const agents = listAllowedAgents(c.get("caller").key, deps.snapshot());
   const start = after === undefined ? 0 : agents.findIndex(({ id }) => id === after) + 1;
-  if (after !== undefined && start === 0) throw new ProblemError(badRequest("after", "after: there is no agent with this id"));
+  if (after !== undefined && start === 0)
+    throw new ProblemError(badRequest("after", "after: there is no agent with this id"));
   const rows = agents.slice(start, start + limit);
   return jsonResponse(c, {
     object: "list",

@@ -35,7 +35,11 @@ export function errorObject({ message, type, param, code }: ApiProblem): {
 }
 
 /** Something in the request that its sender has to change. */
-export function badRequest(param: string | null, message: string, code = "invalid_value"): ApiProblem {
+export function badRequest(
+  param: string | null,
+  message: string,
+  code = "invalid_value",
+): ApiProblem {
   return { status: 400, type: "invalid_request_error", code, param, message };
 }
 
@@ -47,7 +51,10 @@ const TYPES: Record<number, string> = {
   503: "server_error",
 };
 
-const CODES: Partial<Record<ErrorCode, string>> = { unauthorized: "invalid_api_key", rate_limited: "rate_limit_exceeded" };
+const CODES: Partial<Record<ErrorCode, string>> = {
+  unauthorized: "invalid_api_key",
+  rate_limited: "rate_limit_exceeded",
+};
 
 /** A failure of the rest of the program in this interface's words. */
 export function toProblem(failure: Failure): ApiProblem {
@@ -59,7 +66,8 @@ export function toProblem(failure: Failure): ApiProblem {
     param: failure.issues?.[0]?.path ?? null,
     message: failure.message,
   };
-  if (failure.retryAfterSeconds !== undefined) problem.retryAfterSeconds = failure.retryAfterSeconds;
+  if (failure.retryAfterSeconds !== undefined)
+    problem.retryAfterSeconds = failure.retryAfterSeconds;
   return problem;
 }
 
@@ -70,9 +78,18 @@ const PASSED_ON =
 type FailedEnd = Extract<ChatEnd, { ok: false }>;
 
 /** The provider's rejection of a value that the caller sent; undefined if the caller cannot change what was wrong. */
-function getWrongField({ code, vendor }: FailedEnd): Pick<ApiProblem, "status" | "type" | "code" | "param"> | undefined {
-  if (code !== "provider_refused" || vendor?.param === undefined || !PASSED_ON.test(vendor.param)) return undefined;
-  return { status: 400, type: "invalid_request_error", code: vendor.code ?? "invalid_value", param: vendor.param };
+function getWrongField({
+  code,
+  vendor,
+}: FailedEnd): Pick<ApiProblem, "status" | "type" | "code" | "param"> | undefined {
+  if (code !== "provider_refused" || vendor?.param === undefined || !PASSED_ON.test(vendor.param))
+    return undefined;
+  return {
+    status: 400,
+    type: "invalid_request_error",
+    code: vendor.code ?? "invalid_value",
+    param: vendor.param,
+  };
 }
 
 /**
@@ -81,19 +98,41 @@ function getWrongField({ code, vendor }: FailedEnd): Pick<ApiProblem, "status" |
  * @param field the field of the request that has the conversation
  */
 export function turnProblem(end: FailedEnd, field: string): ApiProblem {
-  const upstream = getWrongField(end) ?? { status: 502, type: "upstream_error", code: "upstream_error" };
-  const known: Partial<Record<RunErrorCode, Partial<ApiProblem> & Pick<ApiProblem, "status" | "type" | "code">>> = {
-    context_too_long: { status: 400, type: "invalid_request_error", code: "context_length_exceeded", param: field },
+  const upstream = getWrongField(end) ?? {
+    status: 502,
+    type: "upstream_error",
+    code: "upstream_error",
+  };
+  const known: Partial<
+    Record<RunErrorCode, Partial<ApiProblem> & Pick<ApiProblem, "status" | "type" | "code">>
+  > = {
+    context_too_long: {
+      status: 400,
+      type: "invalid_request_error",
+      code: "context_length_exceeded",
+      param: field,
+    },
     timeout: { status: 504, type: "timeout", code: "timeout" },
     cancelled: { status: 503, type: "server_error", code: "cancelled" },
     store_unavailable: { status: 503, type: "server_error", code: "store_unavailable" },
     internal: { status: 500, type: "server_error", code: "internal" },
   };
   // A model that was not called: not a failure of this request.
-  const away = end.isAway ? { status: 503, type: "server_error", code: "provider_unavailable" } : undefined;
-  const said = end.vendor?.message === undefined ? end.message : `${end.message}. It said: ${end.vendor.message}`;
-  const message = end.code === "context_too_long" ? `${said}. Send fewer or shorter messages` : said;
-  const problem: ApiProblem = { param: null, ...(away ?? known[end.code] ?? upstream), message, shouldRetry: false };
+  const away = end.isAway
+    ? { status: 503, type: "server_error", code: "provider_unavailable" }
+    : undefined;
+  const said =
+    end.vendor?.message === undefined
+      ? end.message
+      : `${end.message}. It said: ${end.vendor.message}`;
+  const message =
+    end.code === "context_too_long" ? `${said}. Send fewer or shorter messages` : said;
+  const problem: ApiProblem = {
+    param: null,
+    ...(away ?? known[end.code] ?? upstream),
+    message,
+    shouldRetry: false,
+  };
   if (end.retryAfterMs !== undefined) problem.retryAfterSeconds = end.retryAfterMs / 1000;
   else if (problem.status === 503) problem.retryAfterSeconds = 5;
   return problem;
@@ -101,8 +140,16 @@ export function turnProblem(end: FailedEnd, field: string): ApiProblem {
 
 /** An answer with an error object. */
 export function problemResponse(problem: ApiProblem, requestId: string): Response {
-  const headers: Record<string, string> = { "content-type": "application/json", "x-request-id": requestId, ...problem.headers };
-  if (problem.retryAfterSeconds !== undefined) headers["retry-after"] = String(Math.max(1, Math.ceil(problem.retryAfterSeconds)));
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    "x-request-id": requestId,
+    ...problem.headers,
+  };
+  if (problem.retryAfterSeconds !== undefined)
+    headers["retry-after"] = String(Math.max(1, Math.ceil(problem.retryAfterSeconds)));
   if (problem.shouldRetry === false) headers["x-should-retry"] = "false";
-  return withReason(new Response(JSON.stringify(errorObject(problem)), { status: problem.status, headers }), problem.code);
+  return withReason(
+    new Response(JSON.stringify(errorObject(problem)), { status: problem.status, headers }),
+    problem.code,
+  );
 }

@@ -12,18 +12,31 @@ type ZodIssue = z.core.$ZodIssue;
 /** `messages[0].content[1].type`, as the official errors write it. */
 export function toParam(path: readonly PropertyKey[]): string | null {
   const param = path.reduce<string>(
-    (sum, key) => (typeof key === "number" ? `${sum}[${key}]` : sum === "" ? String(key) : `${sum}.${String(key)}`),
+    (sum, key) =>
+      typeof key === "number"
+        ? `${sum}[${key}]`
+        : sum === ""
+          ? String(key)
+          : `${sum}.${String(key)}`,
     "",
   );
   return param === "" ? null : param;
 }
 
 /** The innermost problem: of the forms that a field may have, the one that came farthest. */
-function deepest(issue: ZodIssue, path: readonly PropertyKey[] = []): { issue: ZodIssue; path: readonly PropertyKey[] } {
+function deepest(
+  issue: ZodIssue,
+  path: readonly PropertyKey[] = [],
+): { issue: ZodIssue; path: readonly PropertyKey[] } {
   const full = [...path, ...issue.path];
   if (issue.code !== "invalid_union" || issue.errors.length === 0) return { issue, path: full };
-  const inner = issue.errors.flatMap((issues) => issues.slice(0, 1).map((found) => deepest(found, full)));
-  return inner.reduce((best, next) => (next.path.length > best.path.length ? next : best), inner[0] ?? { issue, path: full });
+  const inner = issue.errors.flatMap((issues) =>
+    issues.slice(0, 1).map((found) => deepest(found, full)),
+  );
+  return inner.reduce(
+    (best, next) => (next.path.length > best.path.length ? next : best),
+    inner[0] ?? { issue, path: full },
+  );
 }
 
 /** What is wrong with a body, by the field that a sender has to change. */
@@ -32,7 +45,11 @@ export function bodyProblem(error: z.ZodError): ReturnType<typeof badRequest> {
   const param = toParam(path);
   if (issue.code === "invalid_union" && issue.discriminator !== undefined) {
     const message = `${param}: this is not supported here; see the documentation for what is`;
-    return badRequest(param, message, /content\[\d+\]/.test(param ?? "") ? "unsupported_content" : "invalid_value");
+    return badRequest(
+      param,
+      message,
+      /content\[\d+\]/.test(param ?? "") ? "unsupported_content" : "invalid_value",
+    );
   }
   const code: unknown = issue.code === "custom" ? issue.params?.["code"] : undefined;
   if (typeof code === "string") return badRequest(param, `${param}: ${issue.message}`, code);
@@ -60,11 +77,20 @@ export async function readJson(
         : "the body did not arrive whole and in time";
     // What is left of the body would stand before the next request on this connection.
     const headers = { connection: "close" };
-    throw new ProblemError({ ...toProblem({ ...read.failure, message }), shouldRetry: false, headers });
+    throw new ProblemError({
+      ...toProblem({ ...read.failure, message }),
+      shouldRetry: false,
+      headers,
+    });
   }
   const parsed = await parsePayload(read.bytes, "application/json");
   if (!parsed.ok) throw new ProblemError(toProblem(parsed.failure));
-  if (read.bytes.length === 0 || typeof parsed.payload !== "object" || parsed.payload === null || Array.isArray(parsed.payload))
+  if (
+    read.bytes.length === 0 ||
+    typeof parsed.payload !== "object" ||
+    parsed.payload === null ||
+    Array.isArray(parsed.payload)
+  )
     throw new ProblemError(badRequest(null, "the body must be a JSON object", "invalid_json"));
   return { bytes: read.bytes, value: parsed.payload };
 }
@@ -87,7 +113,8 @@ export async function readCheckedBody<S extends z.ZodType>(
  * Checks the query.
  * @throws ProblemError
  */
-export const readQuery = <S extends z.ZodType>(c: Context<PlatformEnv>, schema: S): z.output<S> => check(schema, c.req.query());
+export const readQuery = <S extends z.ZodType>(c: Context<PlatformEnv>, schema: S): z.output<S> =>
+  check(schema, c.req.query());
 
 function check<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const parsed = schema.safeParse(value);

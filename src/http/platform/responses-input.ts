@@ -4,7 +4,9 @@ import { badRequest, ProblemError } from "./problems.ts";
 import type { ResponseItem, ResponsesBody } from "./responses-schema.ts";
 
 type Message = Extract<ResponseItem, { role: string }>;
-type InputItem = Message | Extract<ResponseItem, { type: "function_call" | "function_call_output" }>;
+type InputItem =
+  | Message
+  | Extract<ResponseItem, { type: "function_call" | "function_call_output" }>;
 type Output = Exclude<Extract<InputItem, { type: "function_call_output" }>["output"], string>;
 
 /** What earlier turns the request may refer to. */
@@ -28,16 +30,20 @@ export async function resolveInput(
   { runs, owner }: Earlier,
 ): Promise<{ items: readonly InputItem[]; leftOut: string[] }> {
   const input = hasInput(body) ? (body.input ?? []) : (body.instructions ?? "");
-  if (input === "") throw new ProblemError(badRequest("input", "input: send at least one item, or `instructions`"));
+  if (input === "")
+    throw new ProblemError(badRequest("input", "input: send at least one item, or `instructions`"));
   if (typeof input === "string") return { items: [{ role: "user", content: input }], leftOut: [] };
   const items: InputItem[] = [];
   const leftOut = new Set<string>();
   for (const [index, item] of input.entries()) {
     const type = item.type ?? "message";
     // What a model thought is part of the answer that it led to.
-    if (type === "reasoning" || (item.type === "item_reference" && item.id.startsWith("rs_"))) continue;
-    if (FOREIGN.test(type)) leftOut.add(`items of the type ${type} were left out: a tool of another server made them`);
-    else if (item.type === "item_reference") items.push({ role: "assistant", content: await findReply(item.id, index, { runs, owner }) });
+    if (type === "reasoning" || (item.type === "item_reference" && item.id.startsWith("rs_")))
+      continue;
+    if (FOREIGN.test(type))
+      leftOut.add(`items of the type ${type} were left out: a tool of another server made them`);
+    else if (item.type === "item_reference")
+      items.push({ role: "assistant", content: await findReply(item.id, index, { runs, owner }) });
     else items.push(item as InputItem);
   }
   return { items, leftOut: [...leftOut] };
@@ -46,22 +52,28 @@ export async function resolveInput(
 async function findReply(id: string, index: number, { runs, owner }: Earlier): Promise<string> {
   const reply = id.startsWith("msg_") ? await runs.getReply(id.slice(4), owner) : undefined;
   if (reply === undefined)
-    throw new ProblemError(badRequest(`input[${index}].id`, "there is no such answer; send it whole", "item_not_found"));
+    throw new ProblemError(
+      badRequest(`input[${index}].id`, "there is no such answer; send it whole", "item_not_found"),
+    );
   return reply;
 }
 
 type Part = Exclude<Message["content"], string>[number];
 
-const getText = (part: Part): string => (part.type === "refusal" ? part.refusal : "text" in part ? part.text : "");
+const getText = (part: Part): string =>
+  part.type === "refusal" ? part.refusal : "text" in part ? part.text : "";
 
-function userPart(part: Part): Exclude<Extract<ChatMessage, { role: "user" }>["content"], string>[number] {
+function userPart(
+  part: Part,
+): Exclude<Extract<ChatMessage, { role: "user" }>["content"], string>[number] {
   if (part.type === "input_image") return { type: "image_url", image_url: { url: part.image_url } };
   if (part.type === "input_file") return { type: "file", file: part };
   return { type: "text", text: getText(part) };
 }
 
 function toMessage({ role, content }: Message): ChatMessage {
-  if (role === "user") return { role, content: typeof content === "string" ? content : content.map(userPart) };
+  if (role === "user")
+    return { role, content: typeof content === "string" ? content : content.map(userPart) };
   return { role, content: typeof content === "string" ? content : content.map(getText).join("") };
 }
 
@@ -70,7 +82,13 @@ const getOutputText = (output: string | Output): string =>
   typeof output === "string"
     ? output
     : output
-        .map((part) => (part.type === "input_text" ? part.text : part.type === "input_image" ? "[image: follows]" : "[file: follows]"))
+        .map((part) =>
+          part.type === "input_text"
+            ? part.text
+            : part.type === "input_image"
+              ? "[image: follows]"
+              : "[file: follows]",
+        )
         .join("\n");
 
 const getOutputFiles = (output: string | Output): Output =>
@@ -87,12 +105,20 @@ export function toMessages(items: readonly InputItem[]): ChatMessage[] {
   for (const item of items) {
     if (item.type !== "function_call_output") endOutputs();
     if (item.type === "function_call") {
-      const call = { id: item.call_id, type: "function" as const, function: { name: item.name, arguments: item.arguments } };
+      const call = {
+        id: item.call_id,
+        type: "function" as const,
+        function: { name: item.name, arguments: item.arguments },
+      };
       const last = messages.at(-1);
       if (last?.role === "assistant") last.tool_calls = [...(last.tool_calls ?? []), call];
       else messages.push({ role: "assistant", content: null, tool_calls: [call] });
     } else if (item.type === "function_call_output") {
-      messages.push({ role: "tool", tool_call_id: item.call_id, content: getOutputText(item.output) });
+      messages.push({
+        role: "tool",
+        tool_call_id: item.call_id,
+        content: getOutputText(item.output),
+      });
       files.push(...getOutputFiles(item.output));
       // An answer without words that called no tool either says nothing.
     } else if (item.role !== "assistant" || item.content.length > 0) messages.push(toMessage(item));

@@ -29,9 +29,25 @@ export type ResponseEcho = Partial<
 
 /** Returns the fields of a request that its response repeats. */
 export function toEcho(body: ResponsesBody): ResponseEcho {
-  const { instructions, max_output_tokens, parallel_tool_calls, previous_response_id, conversation, reasoning, store } = body;
+  const {
+    instructions,
+    max_output_tokens,
+    parallel_tool_calls,
+    previous_response_id,
+    conversation,
+    reasoning,
+    store,
+  } = body;
   const { temperature, text, tool_choice, tools, top_p, metadata } = body;
-  const first = { instructions, max_output_tokens, parallel_tool_calls, previous_response_id, conversation, reasoning, store };
+  const first = {
+    instructions,
+    max_output_tokens,
+    parallel_tool_calls,
+    previous_response_id,
+    conversation,
+    reasoning,
+    store,
+  };
   return withoutNullish({ ...first, temperature, text, tool_choice, tools, top_p, metadata });
 }
 
@@ -43,13 +59,27 @@ export interface ResponseHead extends Pick<ChatTurn, "runId" | "createdAt"> {
 }
 
 /** What a response says of a turn that has an answer. */
-export type ResponseEnd = Pick<SuccessfulEnd, "text" | "reasoning" | "calls" | "finish" | "usage" | "citations">;
+export type ResponseEnd = Pick<
+  SuccessfulEnd,
+  "text" | "reasoning" | "calls" | "finish" | "usage" | "citations"
+>;
 
-const toStatus = ({ finish, calls }: Pick<ResponseEnd, "finish" | "calls">): "completed" | "incomplete" =>
-  calls.length === 0 && (finish === "length" || finish === "content-filter") ? "incomplete" : "completed";
+const toStatus = ({
+  finish,
+  calls,
+}: Pick<ResponseEnd, "finish" | "calls">): "completed" | "incomplete" =>
+  calls.length === 0 && (finish === "length" || finish === "content-filter")
+    ? "incomplete"
+    : "completed";
 
 /** As the provider counted it; null if it did not. Clients read the details without asking whether they are there. */
-function toUsage({ inputTokens, outputTokens, totalTokens, cachedInputTokens = 0, reasoningTokens = 0 }: ResponseEnd["usage"]) {
+function toUsage({
+  inputTokens,
+  outputTokens,
+  totalTokens,
+  cachedInputTokens = 0,
+  reasoningTokens = 0,
+}: ResponseEnd["usage"]) {
   if (inputTokens === undefined && outputTokens === undefined) return null;
   const [input, output] = [inputTokens ?? 0, outputTokens ?? 0];
   return {
@@ -74,7 +104,11 @@ const messageItem = ({ runId }: ResponseHead, status: string, content: readonly 
   content,
 });
 
-const callItem = ({ id, tool, input }: ResponseEnd["calls"][number], status: string, withInput = true) => ({
+const callItem = (
+  { id, tool, input }: ResponseEnd["calls"][number],
+  status: string,
+  withInput = true,
+) => ({
   type: "function_call" as const,
   id: `fc_${id}`,
   call_id: id,
@@ -92,12 +126,19 @@ const reasoningItem = ({ runId }: ResponseHead, summary: readonly object[]) => (
 });
 
 /** Whether the request has asked for the model's reasoning. */
-const wantsReasoning = ({ echo }: ResponseHead): boolean => typeof echo.reasoning?.summary === "string";
+const wantsReasoning = ({ echo }: ResponseHead): boolean =>
+  typeof echo.reasoning?.summary === "string";
 
 function buildOutput(head: ResponseHead, end: ResponseEnd): object[] {
   const status = toStatus(end);
-  const reasoning = wantsReasoning(head) && end.reasoning !== "" ? [reasoningItem(head, [summaryPart(end.reasoning)])] : [];
-  const message = end.text === "" && end.calls.length > 0 ? [] : [messageItem(head, status, [textPart(end.text, end)])];
+  const reasoning =
+    wantsReasoning(head) && end.reasoning !== ""
+      ? [reasoningItem(head, [summaryPart(end.reasoning)])]
+      : [];
+  const message =
+    end.text === "" && end.calls.length > 0
+      ? []
+      : [messageItem(head, status, [textPart(end.text, end)])];
   return [...reasoning, ...message, ...end.calls.map((call) => callItem(call, "completed"))];
 }
 
@@ -149,7 +190,15 @@ const STATES: Partial<Record<StoredResponse["status"], string>> = {
 };
 
 /** The response object of a turn that has ended, or has not yet. */
-export function storedResponse({ runId, createdAt, agentId, status, echo, end, error }: StoredResponse) {
+export function storedResponse({
+  runId,
+  createdAt,
+  agentId,
+  status,
+  echo,
+  end,
+  error,
+}: StoredResponse) {
   const response = responseObject({ runId, createdAt, model: agentId, echo }, end);
   const failed = error ? { code: error.code, message: error.message } : null;
   return { ...response, status: STATES[status] ?? response.status, error: failed };
@@ -180,7 +229,10 @@ class ResponseEvents implements StreamFormat {
       output_index: this.#messageAt,
       item: messageItem(this.#head, "in_progress", []),
     });
-    return item + this.#event("response.content_part.added", { ...this.#inMessage(), part: textPart("") });
+    return (
+      item +
+      this.#event("response.content_part.added", { ...this.#inMessage(), part: textPart("") })
+    );
   }
 
   #inMessage(): object {
@@ -210,7 +262,10 @@ class ResponseEvents implements StreamFormat {
     return [
       this.#event("response.reasoning_summary_text.done", { ...inPart, text: this.#reasoning }),
       this.#event("response.reasoning_summary_part.done", { ...inPart, part }),
-      this.#event("response.output_item.done", { output_index: this.#reasoningAt, item: reasoningItem(this.#head, [part]) }),
+      this.#event("response.output_item.done", {
+        output_index: this.#reasoningAt,
+        item: reasoningItem(this.#head, [part]),
+      }),
     ].join("");
   }
 
@@ -219,22 +274,35 @@ class ResponseEvents implements StreamFormat {
     const item = callItem(made, "completed");
     const at = { item_id: item.id, output_index };
     return [
-      this.#event("response.output_item.added", { output_index, item: callItem(made, "in_progress", false) }),
+      this.#event("response.output_item.added", {
+        output_index,
+        item: callItem(made, "in_progress", false),
+      }),
       this.#event("response.function_call_arguments.delta", { ...at, delta: item.arguments }),
-      this.#event("response.function_call_arguments.done", { ...at, name: item.name, arguments: item.arguments }),
+      this.#event("response.function_call_arguments.done", {
+        ...at,
+        name: item.name,
+        arguments: item.arguments,
+      }),
       this.#event("response.output_item.done", { output_index, item }),
     ].join("");
   }
 
   begin(): string {
     const response = responseObject(this.#head);
-    return this.#event("response.created", { response }) + this.#event("response.in_progress", { response });
+    return (
+      this.#event("response.created", { response }) +
+      this.#event("response.in_progress", { response })
+    );
   }
 
   text(delta: string): string {
     const opened = this.#messageAt === undefined ? this.#openMessage() : "";
     this.#text += delta;
-    return opened + this.#event("response.output_text.delta", { ...this.#inMessage(), delta, logprobs: [] });
+    return (
+      opened +
+      this.#event("response.output_text.delta", { ...this.#inMessage(), delta, logprobs: [] })
+    );
   }
 
   /** A model that calls tools thinks again between its words: the item stays open to the end. */
@@ -244,11 +312,20 @@ class ResponseEvents implements StreamFormat {
     if (this.#reasoningAt === undefined) {
       this.#reasoningAt = this.#items++;
       opened =
-        this.#event("response.output_item.added", { output_index: this.#reasoningAt, item: reasoningItem(this.#head, []) }) +
-        this.#event("response.reasoning_summary_part.added", { ...this.#inReasoning(), part: summaryPart("") });
+        this.#event("response.output_item.added", {
+          output_index: this.#reasoningAt,
+          item: reasoningItem(this.#head, []),
+        }) +
+        this.#event("response.reasoning_summary_part.added", {
+          ...this.#inReasoning(),
+          part: summaryPart(""),
+        });
     }
     this.#reasoning += delta;
-    return opened + this.#event("response.reasoning_summary_text.delta", { ...this.#inReasoning(), delta });
+    return (
+      opened +
+      this.#event("response.reasoning_summary_text.delta", { ...this.#inReasoning(), delta })
+    );
   }
 
   approval(approval: Parameters<NonNullable<StreamFormat["approval"]>>[0]): string {
@@ -257,7 +334,8 @@ class ResponseEvents implements StreamFormat {
 
   end(end: SuccessfulEnd): string {
     const reasoning = this.#reasoningAt === undefined ? "" : this.#closeReasoning();
-    const opened = this.#messageAt === undefined && end.calls.length === 0 ? this.#openMessage() : "";
+    const opened =
+      this.#messageAt === undefined && end.calls.length === 0 ? this.#openMessage() : "";
     const message = this.#messageAt === undefined ? "" : opened + this.#closeMessage(end);
     const calls = end.calls.map((made) => this.#call(made)).join("");
     const response = responseObject(this.#head, end);

@@ -5,14 +5,20 @@ import { commonFields, effort, fileFields, jsonObject, toolMode, toolName } from
 const text = z.string();
 const inputText = z.object({ type: z.literal("input_text"), text });
 const outputText = z.object({ type: z.literal("output_text"), text });
-const inputImage = z.object({ type: z.literal("input_image"), image_url: text, detail: text.nullish() });
+const inputImage = z.object({
+  type: z.literal("input_image"),
+  image_url: text,
+  detail: text.nullish(),
+});
 const refusal = z.object({ type: z.literal("refusal"), refusal: text });
 const inputFile = z.object({
   type: z.literal("input_file"),
   ...fileFields,
   file_url: unsupported("Rouse fetches no files; send `file_data`"),
 });
-const parts = z.array(z.discriminatedUnion("type", [inputText, outputText, inputImage, inputFile, refusal]));
+const parts = z.array(
+  z.discriminatedUnion("type", [inputText, outputText, inputImage, inputFile, refusal]),
+);
 
 const message = z
   .object({
@@ -21,15 +27,27 @@ const message = z
     content: z.union([text, parts]),
   })
   // An answer that only called tools has none.
-  .refine(({ role, content }) => role === "assistant" || typeof content === "string" || content.length > 0, {
-    path: ["content"],
-    message: "send at least one part",
-  });
-const functionCall = z.object({ type: z.literal("function_call"), call_id: text.min(1), name: text.min(1), arguments: text });
+  .refine(
+    ({ role, content }) =>
+      role === "assistant" || typeof content === "string" || content.length > 0,
+    {
+      path: ["content"],
+      message: "send at least one part",
+    },
+  );
+const functionCall = z.object({
+  type: z.literal("function_call"),
+  call_id: text.min(1),
+  name: text.min(1),
+  arguments: text,
+});
 const functionOutput = z.object({
   type: z.literal("function_call_output"),
   call_id: text.min(1),
-  output: z.union([text, z.array(z.discriminatedUnion("type", [inputText, inputImage, inputFile]))]),
+  output: z.union([
+    text,
+    z.array(z.discriminatedUnion("type", [inputText, inputImage, inputFile])),
+  ]),
 });
 
 const reference = z.object({ type: z.literal("item_reference"), id: text.min(1) });
@@ -39,35 +57,61 @@ const reasoning = z.object({ type: z.literal("reasoning") });
 /** What tools of another server did on the way to an answer. The answer follows them and has what they found. */
 const foreignCall = z
   .object({
-    type: z.enum(["web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_list_tools", "mcp_call"]),
+    type: z.enum([
+      "web_search_call",
+      "file_search_call",
+      "code_interpreter_call",
+      "image_generation_call",
+      "mcp_list_tools",
+      "mcp_call",
+    ]),
   })
   .describe("Left out, with a warning of the run.");
 
-export const responseItem = z.union([message, functionCall, functionOutput, reference, reasoning, foreignCall]);
+export const responseItem = z.union([
+  message,
+  functionCall,
+  functionOutput,
+  reference,
+  reasoning,
+  foreignCall,
+]);
 
-const hasNoLogprobs = (value: unknown): boolean => Array.isArray(value) && !value.some((name) => String(name).includes("logprobs"));
+const hasNoLogprobs = (value: unknown): boolean =>
+  Array.isArray(value) && !value.some((name) => String(name).includes("logprobs"));
 
 /** The body of a request for a response. Fields that are not here are ignored; null is as good as none. */
 export const responsesBody = z.object({
   ...commonFields,
-  include: unsupported("leave `message.output_text.logprobs` out; answers have no probabilities of tokens", hasNoLogprobs),
+  include: unsupported(
+    "leave `message.output_text.logprobs` out; answers have no probabilities of tokens",
+    hasNoLogprobs,
+  ),
   input: z
     .union([text.min(1, "must not be empty"), z.array(responseItem)])
     .nullish()
     .describe("May be left out if `instructions` say all."),
   instructions: text.nullish().describe("Stands below the agent's own instructions."),
-  previous_response_id: text.nullish().describe("Continues after that response, or branches off there."),
+  previous_response_id: text
+    .nullish()
+    .describe("Continues after that response, or branches off there."),
   conversation: z
     .union([text.min(1), z.object({ id: text.min(1) })])
     .nullish()
     .describe("Names the session."),
-  store: z.boolean().nullish().describe("False: the response is not kept, and the conversation cannot be continued."),
+  store: z
+    .boolean()
+    .nullish()
+    .describe("False: the response is not kept, and the conversation cannot be continued."),
   stream: z.boolean().nullish(),
   max_output_tokens: z.int().min(1).nullish(),
   reasoning: z
     .object({
       effort: effort.nullish(),
-      summary: z.enum(["auto", "concise", "detailed"]).nullish().describe("The output has the model's reasoning, if it gives any."),
+      summary: z
+        .enum(["auto", "concise", "detailed"])
+        .nullish()
+        .describe("The output has the model's reasoning, if it gives any."),
     })
     .nullish(),
   text: z
@@ -101,7 +145,9 @@ export const responsesBody = z.object({
     )
     .max(128)
     .nullish(),
-  tool_choice: z.union([toolMode, z.object({ type: z.literal("function"), name: toolName })]).nullish(),
+  tool_choice: z
+    .union([toolMode, z.object({ type: z.literal("function"), name: toolName })])
+    .nullish(),
 });
 
 export type ResponsesBody = z.output<typeof responsesBody>;

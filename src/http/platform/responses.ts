@@ -1,6 +1,13 @@
 import type { ChatRequest, ChatSession } from "../../chat/types.ts";
 import { restoreServerSteps } from "../../chat/server-steps.ts";
-import { type ChatRequestBase, callerTool, withoutNullish, jsonFormat, sessionFor, toThinking } from "./chat.ts";
+import {
+  type ChatRequestBase,
+  callerTool,
+  withoutNullish,
+  jsonFormat,
+  sessionFor,
+  toThinking,
+} from "./chat.ts";
 import { createFileReader } from "./files.ts";
 import { type Conversation, imageLimits, readMessages } from "./messages.ts";
 import { badRequest, type ApiProblem, ProblemError } from "./problems.ts";
@@ -24,10 +31,16 @@ const notFound: ApiProblem = {
 };
 
 /** Where a request belongs: after a response, in a session, or in a conversation that it begins. */
-export async function responseSession(body: ResponsesBody, named: string | undefined, { runs, owner }: Earlier): Promise<ChatSession> {
+export async function responseSession(
+  body: ResponsesBody,
+  named: string | undefined,
+  { runs, owner }: Earlier,
+): Promise<ChatSession> {
   const { previous_response_id: previous, conversation } = body;
   if (typeof previous === "string" && conversation)
-    throw new ProblemError(badRequest("conversation", "conversation: send either this or previous_response_id"));
+    throw new ProblemError(
+      badRequest("conversation", "conversation: send either this or previous_response_id"),
+    );
   if (typeof previous === "string") {
     const run = await runs.findKept(previous.replace(/^resp_/, ""), owner);
     if (!run) throw new ProblemError(notFound);
@@ -47,7 +60,9 @@ export function responseRequest(
   const { tool_choice: choice } = body;
   const format = body.text?.format;
   const thinking = toThinking(body.reasoning?.effort);
-  const all = [hasInput(body) ? body.instructions : undefined, instructions].filter(Boolean).join("\n\n");
+  const all = [hasInput(body) ? body.instructions : undefined, instructions]
+    .filter(Boolean)
+    .join("\n\n");
   return {
     ...base,
     callerKeepsHistory: base.session.kind === "named" && hasHistory,
@@ -61,7 +76,9 @@ export function responseRequest(
         toolChoice: typeof choice === "object" && choice ? { tool: choice.name } : choice,
         parallelToolCalls: body.parallel_tool_calls,
       }),
-      ...jsonFormat(format?.type === "json_schema" ? { type: "json_schema", json_schema: format } : format),
+      ...jsonFormat(
+        format?.type === "json_schema" ? { type: "json_schema", json_schema: format } : format,
+      ),
     },
     tools: (body.tools ?? []).map(callerTool),
     ...(all === "" ? {} : { instructions: all }),
@@ -77,18 +94,33 @@ const RESPONSE_NOT_FOUND: ApiProblem = {
 };
 
 /** `GET /v1/responses/{id}` */
-export async function showResponse(c: Context<PlatformEnv>, deps: PlatformParts): Promise<Response> {
+export async function showResponse(
+  c: Context<PlatformEnv>,
+  deps: PlatformParts,
+): Promise<Response> {
   const { key } = c.get("caller");
   if (c.req.query("stream") === "true")
-    throw new ProblemError(badRequest("stream", "stream: a response that is kept is not streamed again; leave it out", UNSUPPORTED));
-  const found = await deps.earlierRuns.findResponse((c.req.param("id") ?? "").replace(/^resp_/, ""), key.id);
+    throw new ProblemError(
+      badRequest(
+        "stream",
+        "stream: a response that is kept is not streamed again; leave it out",
+        UNSUPPORTED,
+      ),
+    );
+  const found = await deps.earlierRuns.findResponse(
+    (c.req.param("id") ?? "").replace(/^resp_/, ""),
+    key.id,
+  );
   const isAllowed = found && (key.agents?.includes(found.agentId) ?? true);
   if (!isAllowed) throw new ProblemError(RESPONSE_NOT_FOUND);
   return jsonResponse(c, storedResponse(found));
 }
 
 /** `POST /v1/responses`: another form of the same turn. */
-export async function createResponse(c: Context<PlatformEnv>, deps: PlatformParts): Promise<Response> {
+export async function createResponse(
+  c: Context<PlatformEnv>,
+  deps: PlatformParts,
+): Promise<Response> {
   const { key } = c.get("caller");
   const snapshot = deps.snapshot();
   const { bytes, body } = await readCheckedBody(c, snapshot, responsesBody);
@@ -106,11 +138,21 @@ export async function createResponse(c: Context<PlatformEnv>, deps: PlatformPart
   });
   const canAsk = body.stream === true && snapshot.approvers.includes(`api:${key.id}`);
   const caller = { id: key.id, tenant: key.tenant };
-  const base = { agent, caller, session, correlation: getCorrelation(c), warnings: [...toSessionWarnings(name), ...leftOut] };
+  const base = {
+    agent,
+    caller,
+    session,
+    correlation: getCorrelation(c),
+    warnings: [...toSessionWarnings(name), ...leftOut],
+  };
   const echo = toEcho(body);
   const kept = body.store === false ? {} : { response: echo };
   const messages = await restoreServerSteps(conversation.messages, earlier.runs, earlier.owner);
-  const request = { ...responseRequest(body, { ...conversation, messages }, base), ...kept, canAsk };
+  const request = {
+    ...responseRequest(body, { ...conversation, messages }, base),
+    ...kept,
+    canAsk,
+  };
   return answerTurn(
     c,
     {

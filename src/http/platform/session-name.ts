@@ -21,14 +21,20 @@ const MAX_NAME = 200;
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
 const toName = (value: unknown): string | undefined =>
-  (typeof value === "string" && value !== "") || typeof value === "number" ? String(value) : undefined;
+  (typeof value === "string" && value !== "") || typeof value === "number"
+    ? String(value)
+    : undefined;
 
 /**
  * Returns the session that a request names, by the first field that does. Headers that front ends add to all of their
  * requests name none: a request for a title would join the conversation.
  * @throws ProblemError if the name is too long, or has control characters.
  */
-export function getSessionName(c: Context, body: SessionFields, key: ApiKey): NamedSession | undefined {
+export function getSessionName(
+  c: Context,
+  body: SessionFields,
+  key: ApiKey,
+): NamedSession | undefined {
   const { metadata } = body;
   const candidates: [field: string, value: unknown, isDeprecated?: true][] = [
     ["x-session-id", c.req.header("x-session-id")],
@@ -43,7 +49,12 @@ export function getSessionName(c: Context, body: SessionFields, key: ApiKey): Na
     const id = toName(value);
     if (id === undefined) continue;
     if (id.length > MAX_NAME || CONTROL.test(id))
-      throw new ProblemError(badRequest(field, `${field}: use at most ${MAX_NAME} characters, and no control characters`));
+      throw new ProblemError(
+        badRequest(
+          field,
+          `${field}: use at most ${MAX_NAME} characters, and no control characters`,
+        ),
+      );
     return isDeprecated ? { id, deprecated: field } : { id };
   }
   return undefined;
@@ -69,7 +80,9 @@ const CORRELATION_HEADERS = ["x-openwebui-chat-id", "x-openwebui-message-id", "x
 export function getCorrelation(c: Context): Record<string, string> | undefined {
   const found = CORRELATION_HEADERS.flatMap((name) => {
     const value = c.req.header(name);
-    return value === undefined || value === "" || value.length > MAX_NAME || CONTROL.test(value) ? [] : [[name, value] as const];
+    return value === undefined || value === "" || value.length > MAX_NAME || CONTROL.test(value)
+      ? []
+      : [[name, value] as const];
   });
   return found.length === 0 ? undefined : Object.fromEntries(found);
 }

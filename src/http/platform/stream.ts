@@ -24,10 +24,15 @@ const KEEP_ALIVE = ": keep-alive\n\n";
 export const dataLine = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 
 /** A failure after the headers, as clients recognise it. */
-export const failureLine = (end: Extract<ChatEnd, { ok: false }>): string => dataLine(errorObject(turnProblem(end, "messages")));
+export const failureLine = (end: Extract<ChatEnd, { ok: false }>): string =>
+  dataLine(errorObject(turnProblem(end, "messages")));
 
 /** A turn as server-sent events, from what has been said already to its end. A reader that goes leaves the turn. */
-export function streamTurn(turn: ChatTurn, format: StreamFormat, keepAliveMs = KEEP_ALIVE_MS): ReadableStream<Uint8Array> {
+export function streamTurn(
+  turn: ChatTurn,
+  format: StreamFormat,
+  keepAliveMs = KEEP_ALIVE_MS,
+): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let leave = (): void => undefined;
   let timer: NodeJS.Timeout | undefined;

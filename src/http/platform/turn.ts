@@ -40,7 +40,8 @@ function startTurn(
   };
   const found = turns.find(attempt);
   if (found.kind === "conflict") throw new ProblemError(found.problem);
-  const started = found.kind === "joined" ? { ok: true as const, turn: found.turn } : chats.startTurn(request);
+  const started =
+    found.kind === "joined" ? { ok: true as const, turn: found.turn } : chats.startTurn(request);
   if (!started.ok) throw new ProblemError(toProblem(started.failure));
   const { turn } = started;
   if (found.kind === "new") turns.add(attempt, turn);
@@ -62,7 +63,11 @@ function startTurn(
 const FIRST_WORD_MS = 5_000;
 
 /** Waits for the end of a turn, or for its first event where `ms` says for how long. The way out must be called. */
-function waitForText(turn: ChatTurn, signal: AbortSignal, ms?: number): { settled: Promise<void>; leave(): void } {
+function waitForText(
+  turn: ChatTurn,
+  signal: AbortSignal,
+  ms?: number,
+): { settled: Promise<void>; leave(): void } {
   let leave = (): void => undefined;
   const settled = new Promise<void>((resolve) => {
     const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
@@ -71,7 +76,12 @@ function waitForText(turn: ChatTurn, signal: AbortSignal, ms?: number): { settle
       resolve();
     };
     const onEvent = ms === undefined ? () => undefined : done;
-    leave = turn.listen({ onText: onEvent, onReasoning: onEvent, onApproval: onEvent, onEnd: done });
+    leave = turn.listen({
+      onText: onEvent,
+      onReasoning: onEvent,
+      onApproval: onEvent,
+      onEnd: done,
+    });
     const gone = (): void => {
       leave();
       done();
@@ -82,20 +92,35 @@ function waitForText(turn: ChatTurn, signal: AbortSignal, ms?: number): { settle
   return { settled, leave: () => leave() };
 }
 
-const CALLER_HUNG_UP: Extract<ChatEnd, { ok: false }> = { ok: false, code: "cancelled", message: "the caller hung up" };
+const CALLER_HUNG_UP: Extract<ChatEnd, { ok: false }> = {
+  ok: false,
+  code: "cancelled",
+  message: "the caller hung up",
+};
 
 /**
  * Answers with a turn: whole, or as it comes.
  * @throws ProblemError if the turn cannot be started.
  */
-export async function answerTurn(c: Context<PlatformEnv>, wanted: Wanted, parts: PlatformParts): Promise<Response> {
+export async function answerTurn(
+  c: Context<PlatformEnv>,
+  wanted: Wanted,
+  parts: PlatformParts,
+): Promise<Response> {
   const { turn, joined } = startTurn(c, wanted, parts);
   const { requestId } = c.get("caller");
   const { stream: isStreamed } = wanted.request;
-  const headers: Record<string, string> = { "x-request-id": requestId, "cache-control": "no-store" };
+  const headers: Record<string, string> = {
+    "x-request-id": requestId,
+    "cache-control": "no-store",
+  };
   if (wanted.session?.deprecated !== undefined) headers["deprecation"] = "true";
   if (joined) headers["idempotent-replayed"] = "true";
-  const { settled, leave } = waitForText(turn, c.req.raw.signal, isStreamed ? FIRST_WORD_MS : undefined);
+  const { settled, leave } = waitForText(
+    turn,
+    c.req.raw.signal,
+    isStreamed ? FIRST_WORD_MS : undefined,
+  );
   await settled;
   // Not before: whether a turn after a response is a branch is known once its history is read.
   if (turn.sessionId !== undefined) headers["x-session-id"] = toHeaderText(turn.sessionId);
@@ -103,12 +128,20 @@ export async function answerTurn(c: Context<PlatformEnv>, wanted: Wanted, parts:
   if (isStreamed && (!end || end.ok)) {
     const stream = streamTurn(turn, wanted.format(turn));
     leave();
-    return new Response(stream, { headers: { ...headers, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" } });
+    return new Response(stream, {
+      headers: {
+        ...headers,
+        "content-type": "text/event-stream; charset=utf-8",
+        "x-accel-buffering": "no",
+      },
+    });
   }
   leave();
   if (!end?.ok) {
     const problem = turnProblem(end ?? CALLER_HUNG_UP, wanted.field);
     return problemResponse({ ...problem, headers }, requestId);
   }
-  return new Response(JSON.stringify(wanted.body(turn, end)), { headers: { ...headers, "content-type": "application/json" } });
+  return new Response(JSON.stringify(wanted.body(turn, end)), {
+    headers: { ...headers, "content-type": "application/json" },
+  });
 }

@@ -63,7 +63,8 @@ export type Method = "GET" | "POST" | "DELETE";
 export type ApiRoutes = Record<string, Partial<Record<Method, ApiRoute>>>;
 
 /** Failures of the platform API by status, each with its reason. */
-export const problems = <S extends string>(reasons: Record<S, string>) => failures(apiErrorAnswer, reasons);
+export const problems = <S extends string>(reasons: Record<S, string>) =>
+  failures(apiErrorAnswer, reasons);
 
 /** What the published document says of a route beside its success. */
 type Details = Partial<Operation> & {
@@ -81,11 +82,24 @@ export function defineRoute(
   [id, summary, answered]: readonly [id: string, summary: string, answered: z.ZodType],
   { ok = summary, responses, ...details }: Details = {},
 ): ApiRoute {
-  return { scope, handle, doc: { operationId: id, summary, ...details, responses: { "200": answers(ok, answered), ...responses } } };
+  return {
+    scope,
+    handle,
+    doc: {
+      operationId: id,
+      summary,
+      ...details,
+      responses: { "200": answers(ok, answered), ...responses },
+    },
+  };
 }
 
 /** An answer in JSON that no cache keeps. */
 export function jsonResponse(c: Context<PlatformEnv>, body: object, status = 200): Response {
-  const headers = { "content-type": "application/json", "x-request-id": c.get("caller").requestId, "cache-control": "no-store" };
+  const headers = {
+    "content-type": "application/json",
+    "x-request-id": c.get("caller").requestId,
+    "cache-control": "no-store",
+  };
   return new Response(JSON.stringify(body), { status, headers });
 }

@@ -6,7 +6,10 @@ export const UNSUPPORTED = "unsupported_parameter";
  * A field of the official API that Rouse does not have. A value that asks for nothing passes; any other is refused with
  * `instead`, which says what to do.
  */
-export const unsupported = (instead: string, asksForNothing: (value: unknown) => boolean = () => false) =>
+export const unsupported = (
+  instead: string,
+  asksForNothing: (value: unknown) => boolean = () => false,
+) =>
   z
     .unknown()
     .refine((value) => value === null || value === undefined || asksForNothing(value), {

@@ -30,21 +30,26 @@ const FIELDS = 200;
 const FIELD_BYTES = 64 * 1024;
 const FIELD = "file";
 
-const tooLarge = (message: string, code = "body_too_large"): ApiProblem => ({ ...toProblem({ code: "body_too_large", message }), code });
+const tooLarge = (message: string, code = "body_too_large"): ApiProblem => ({
+  ...toProblem({ code: "body_too_large", message }),
+  code,
+});
 const BROKEN = toProblem({
   code: "invalid_body",
   message: "the form is cut off, or is none: send multipart/form-data as its boundary says",
 });
 const SLOW = toProblem({
   code: "body_timeout",
-  message: "the form did not arrive in time: within 30 minutes, at 1 KB a second or more, never hooks.bodyTimeoutSeconds without a byte",
+  message:
+    "the form did not arrive in time: within 30 minutes, at 1 KB a second or more, never hooks.bodyTimeoutSeconds without a byte",
 });
 
 /**
  * The name as the client meant it: browsers and `fetch` write a quote and line breaks of a name as `%22`, `%0D` and `%0A`,
  * and nothing else so.
  */
-const decodeFileName = (filename: string): string => filename.replace(/%(?:22|0d|0a)/gi, (code) => decodeURIComponent(code));
+const decodeFileName = (filename: string): string =>
+  filename.replace(/%(?:22|0d|0a)/gi, (code) => decodeURIComponent(code));
 
 export const removeFiles = async (files: readonly StagedFile[]): Promise<void> => {
   await Promise.all(files.map(({ file }) => rm(file, { force: true })));
@@ -53,10 +58,17 @@ export const removeFiles = async (files: readonly StagedFile[]): Promise<void> =
 /** The problem that the caller gets if a file could not be written; errors that the caller did not cause are thrown. */
 function stagingProblem(error: unknown, { limits }: FormOptions): ApiProblem {
   if (error instanceof RouseError && error.code === "body_too_large")
-    return { ...tooLarge(`a file has more than ${limits.fileBytes} bytes (platform.knowledge.fileMb)`), param: FIELD };
+    return {
+      ...tooLarge(`a file has more than ${limits.fileBytes} bytes (platform.knowledge.fileMb)`),
+      param: FIELD,
+    };
   const { code } = error as NodeJS.ErrnoException;
   if (code === "ENOSPC" || code === "EDQUOT" || code === "EIO" || code === "EROFS")
-    return toProblem({ code: "store_unavailable", message: "the upload cannot be kept just now", retryAfterSeconds: 30 });
+    return toProblem({
+      code: "store_unavailable",
+      message: "the upload cannot be kept just now",
+      retryAfterSeconds: 30,
+    });
   return BROKEN;
 }
 
@@ -113,7 +125,11 @@ export function readForm(source: Readable, options: FormOptions): Promise<Upload
     };
     const meter = createBodyMeter({ maxBytes: limits.requestBytes, timeoutMs, idleMs }, (problem) =>
       end(
-        problem === "too_slow" ? SLOW : tooLarge(`the request has more than ${limits.requestBytes} bytes (platform.knowledge.requestMb)`),
+        problem === "too_slow"
+          ? SLOW
+          : tooLarge(
+              `the request has more than ${limits.requestBytes} bytes (platform.knowledge.requestMb)`,
+            ),
       ),
     );
     const onData = (chunk: Buffer): void => void meter.add(chunk.length);
@@ -127,7 +143,10 @@ export function readForm(source: Readable, options: FormOptions): Promise<Upload
       stream.on("error", () => undefined);
       if (name !== FIELD) return end(badRequest(FIELD, `send files in the field "${FIELD}"`));
       if (!filename) return end(badRequest(FIELD, `${FIELD}: send a file with its name`));
-      const staged = stageUpload(stream, limits.fileBytes).then((file) => ({ ...file, filename: decodeFileName(filename) }));
+      const staged = stageUpload(stream, limits.fileBytes).then((file) => ({
+        ...file,
+        filename: decodeFileName(filename),
+      }));
       staging.push(staged);
       staged.catch((error: unknown) => end(stagingProblem(error, options)));
     });
@@ -135,7 +154,11 @@ export function readForm(source: Readable, options: FormOptions): Promise<Upload
       if (cut) end(tooLarge(`a field has more than ${FIELD_BYTES} bytes`));
       else fields.push([name, value]);
     });
-    parser.on("filesLimit", () => end(tooLarge(`send at most ${limits.files} files (platform.knowledge.files)`, "too_many_files")));
+    parser.on("filesLimit", () =>
+      end(
+        tooLarge(`send at most ${limits.files} files (platform.knowledge.files)`, "too_many_files"),
+      ),
+    );
     parser.on("fieldsLimit", () => end(tooLarge(`send at most ${FIELDS} fields`)));
     parser.on("partsLimit", () => end(tooLarge(`send at most ${FIELDS} fields`)));
     parser.on("error", () => end(BROKEN));

@@ -3,7 +3,14 @@ import { RouseError, type ErrorCode } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { SqlSource } from "../../store/sql.ts";
 import { STORE_UNAVAILABLE } from "../../store/types.ts";
-import { CLOSE, type Calls, type CallMessage, type ReplyMessage, type Role, type WorkerSettings } from "./protocol.ts";
+import {
+  CLOSE,
+  type Calls,
+  type CallMessage,
+  type ReplyMessage,
+  type Role,
+  type WorkerSettings,
+} from "./protocol.ts";
 
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 const WORKER = new URL(`./worker${extension}`, import.meta.url);
@@ -13,11 +20,22 @@ const SHARED_WORKER = new URL(`../shared/worker${extension}`, import.meta.url);
 const EXEC_ARGV = ["--no-warnings", ...(extension === ".ts" ? ["--conditions=rouse-source"] : [])];
 
 /** The variables that the module of a database reads. */
-const environmentFor = ({ env: names }: SqlSource, env: Record<string, string | undefined>): NodeJS.ProcessEnv =>
+const environmentFor = (
+  { env: names }: SqlSource,
+  env: Record<string, string | undefined>,
+): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(env).filter(([name]) => names.test(name)));
 
-type Args<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (...args: infer A) => unknown ? A : never;
-type Result<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (...args: never[]) => infer V ? V : never;
+type Args<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (
+  ...args: infer A
+) => unknown
+  ? A
+  : never;
+type Result<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (
+  ...args: never[]
+) => infer V
+  ? V
+  : never;
 
 /** A thread that has the database open. */
 export interface Database<R extends Role> {
@@ -32,7 +50,11 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-function toError({ code, reason: _reason, ...rest }: Extract<ReplyMessage, { ok: false }>["error"]): RouseError {
+function toError({
+  code,
+  reason: _reason,
+  ...rest
+}: Extract<ReplyMessage, { ok: false }>["error"]): RouseError {
   return new RouseError({ code: code as ErrorCode, ...rest });
 }
 
@@ -65,7 +87,8 @@ export async function openDatabase<R extends Role>(
     waiting.delete(reply.id);
     if (reply.ok) return call?.resolve(reply.value);
     // What the database says of itself quotes nothing.
-    if (reply.error.code === "store_unavailable") log.error({ reason: reply.error.reason }, "the knowledge database failed");
+    if (reply.error.code === "store_unavailable")
+      log.error({ reason: reply.error.reason }, "the knowledge database failed");
     call?.reject(toError(reply.error));
   });
   worker.on("error", (error) => {
@@ -83,12 +106,15 @@ export async function openDatabase<R extends Role>(
       worker.postMessage({ id, name, args } satisfies CallMessage);
     });
   };
-  await new Promise((resolve, reject) => waiting.set(0, { resolve, reject })).catch(async (error: unknown) => {
-    await worker.terminate();
-    throw error;
-  });
+  await new Promise((resolve, reject) => waiting.set(0, { resolve, reject })).catch(
+    async (error: unknown) => {
+      await worker.terminate();
+      throw error;
+    },
+  );
   return {
-    call: async <K extends keyof Calls[R] & string>(name: K, ...args: Args<R, K>) => (await call(name, args)) as Result<R, K>,
+    call: async <K extends keyof Calls[R] & string>(name: K, ...args: Args<R, K>) =>
+      (await call(name, args)) as Result<R, K>,
     async close() {
       if (dead) return;
       const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));

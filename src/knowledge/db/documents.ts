@@ -1,4 +1,14 @@
-import { closeSync, copyFileSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
 import { join } from "node:path";
 import { RouseError } from "../../core/errors.ts";
 import type { Statements } from "../../store/sqlite/statements.ts";
@@ -40,7 +50,11 @@ export class Documents {
 
   /** Moves an upload to its place, on disk for good. The same bytes lie there once. */
   #place(upload: NewDocument): void {
-    if (!SHA256.test(upload.sha256)) throw new RouseError({ code: "internal", message: "sha256 must be 64 digits of lower-case hex" });
+    if (!SHA256.test(upload.sha256))
+      throw new RouseError({
+        code: "internal",
+        message: "sha256 must be 64 digits of lower-case hex",
+      });
     const file = this.getFile(upload.sha256);
     if (existsSync(file)) return rmSync(upload.file, { force: true });
     this.#placed = true;
@@ -89,16 +103,20 @@ export class Documents {
   }
 
   #lastVersion(tenant: string, externalId: string): number {
-    const sql = "SELECT max(version) AS version FROM documents WHERE tenant = ? AND external_id = ?";
+    const sql =
+      "SELECT max(version) AS version FROM documents WHERE tenant = ? AND external_id = ?";
     return this.#sql.get<{ version: number | null }>(sql, tenant, externalId)?.version ?? 0;
   }
 
   add(upload: NewDocument, now: number): { document: DocumentRecord; duplicate: boolean } {
-    if (upload.externalId !== undefined) checkExternalId(this.#marksByExternalId(upload.tenant, upload.externalId), upload.access);
+    if (upload.externalId !== undefined)
+      checkExternalId(this.#marksByExternalId(upload.tenant, upload.externalId), upload.access);
     const decision = decideUpload(upload, this.#findTwins(upload));
     this.#place(upload);
-    if (decision.kind === "join") return { document: this.#join(decision.twin, upload), duplicate: true };
-    if (decision.kind === "same") return { document: toDocumentRecord(decision.twin), duplicate: true };
+    if (decision.kind === "join")
+      return { document: this.#join(decision.twin, upload), duplicate: true };
+    if (decision.kind === "same")
+      return { document: toDocumentRecord(decision.twin), duplicate: true };
     const twin = decision.replaces;
     const externalId = getExternalId(upload, twin);
     const version = externalId === null ? 0 : this.#lastVersion(upload.tenant, externalId);
@@ -135,7 +153,8 @@ export class Documents {
     const which = `SELECT seq FROM chunks WHERE doc = ? AND ${condition}`;
     // Most documents have none, and FTS5 writes what it has in memory before it deletes.
     if (!this.#sql.get(`${which} LIMIT 1`, doc)) return;
-    for (const table of ["passages", "vectors"]) this.#sql.run(`DELETE FROM ${table} WHERE seq IN (${which})`, doc);
+    for (const table of ["passages", "vectors"])
+      this.#sql.run(`DELETE FROM ${table} WHERE seq IN (${which})`, doc);
     this.#sql.run(`DELETE FROM words WHERE rowid IN (${which})`, doc);
     this.#sql.run(`DELETE FROM grams WHERE rowid IN (${which} AND gram_count > 0)`, doc);
     this.#sql.run(`DELETE FROM chunks WHERE doc = ? AND ${condition}`, doc);
@@ -144,7 +163,8 @@ export class Documents {
   /** After a commit: deletes the files of dropped documents. */
   unlinkDropped(): void {
     for (const sha256 of this.#unlink)
-      if (!this.#sql.get("SELECT 1 FROM documents WHERE sha256 = ? LIMIT 1", sha256)) rmSync(this.getFile(sha256), { force: true });
+      if (!this.#sql.get("SELECT 1 FROM documents WHERE sha256 = ? LIMIT 1", sha256))
+        rmSync(this.getFile(sha256), { force: true });
     this.#unlink.clear();
   }
 

@@ -9,7 +9,8 @@ import type { Statements } from "../../store/sqlite/statements.ts";
 const toMark = (number: number): string => `${number.toString(36)}·`;
 
 /** The mark of a tenant in documents of form 1. */
-const toLongMark = (tenant: string): string => BigInt(`0x${hash("sha256", tenant).slice(0, 15)}`).toString(36);
+const toLongMark = (tenant: string): string =>
+  BigInt(`0x${hash("sha256", tenant).slice(0, 15)}`).toString(36);
 
 const GET_NUMBER = "SELECT number FROM gram_tenants WHERE tenant = ?";
 
@@ -24,10 +25,15 @@ export function getMarks(sql: Statements, tenant: string): string[] {
   const marks: string[] = [];
   const row = sql.get<{ number: number }>(GET_NUMBER, tenant);
   if (row) marks.push(toMark(row.number));
-  const hasLong = sql.get("SELECT 1 FROM documents WHERE tenant = ? AND form = 1 AND generation > 0 LIMIT 1", tenant) !== undefined;
+  const hasLong =
+    sql.get(
+      "SELECT 1 FROM documents WHERE tenant = ? AND form = 1 AND generation > 0 LIMIT 1",
+      tenant,
+    ) !== undefined;
   if (hasLong) marks.push(toLongMark(tenant));
   return marks;
 }
 
 /** What `grams` holds of a chunk. `grams` are separated by spaces. `replaceAll` makes a string of many parts, which takes long to read. */
-export const toGramBody = (mark: string, grams: string): string => `${mark} ${mark}${grams.split(" ").join(` ${mark}`)}`;
+export const toGramBody = (mark: string, grams: string): string =>
+  `${mark} ${mark}${grams.split(" ").join(` ${mark}`)}`;

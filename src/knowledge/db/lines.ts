@@ -6,7 +6,8 @@ import type { IndexForm } from "../tokenize.ts";
 export type ChunkLine = Chunk & IndexForm;
 
 /** Words and n-grams are most of a line and have nothing that JSON would escape: they stand behind it, each after a tab. */
-export const renderChunkLine = ({ words, grams, ...rest }: ChunkLine): string => `${JSON.stringify(rest)}\t${words}\t${grams}\n`;
+export const renderChunkLine = ({ words, grams, ...rest }: ChunkLine): string =>
+  `${JSON.stringify(rest)}\t${words}\t${grams}\n`;
 
 export function parseChunkLine(line: string): ChunkLine {
   const [rest = "", words = "", grams = ""] = line.split("\t");
@@ -19,7 +20,11 @@ const READ = 256 * 1024;
 const LINE_BREAK = 10;
 
 /** The next lines of a file, from a byte on; `rest` is false at its end. */
-export function readChunkLines(file: string, offset: number, most: number): { lines: string[]; offset: number; rest: boolean } {
+export function readChunkLines(
+  file: string,
+  offset: number,
+  most: number,
+): { lines: string[]; offset: number; rest: boolean } {
   const handle = openSync(file, "r");
   const lines: string[] = [];
   let waiting: Buffer[] = [];
@@ -31,7 +36,11 @@ export function readChunkLines(file: string, offset: number, most: number): { li
       if (read === 0) return { lines, offset: at, rest: false };
       position += read;
       let from = 0;
-      for (let end: number; (end = buffer.subarray(0, read).indexOf(LINE_BREAK, from)) >= 0; from = end + 1) {
+      for (
+        let end: number;
+        (end = buffer.subarray(0, read).indexOf(LINE_BREAK, from)) >= 0;
+        from = end + 1
+      ) {
         const line = Buffer.concat([...waiting, buffer.subarray(from, end)]);
         waiting = [];
         at += line.length + 1;

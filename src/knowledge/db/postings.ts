@@ -11,7 +11,8 @@ const KNOWN =
   /^[a-z0-9\u00df-\u00f6\u00f8-\u017f\u03b1-\u03c9\u0430-\u045f\u05d0-\u05ea\u0621-\u063a\u0641-\u064a\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fcc\uac00-\ud7a3]+$/;
 
 /** Returns the entry of a word in the index; undefined if FTS5 alone knows it. */
-export const toEntry = (word: string): string | undefined => (KNOWN.test(word) ? toStem(word) : undefined);
+export const toEntry = (word: string): string | undefined =>
+  KNOWN.test(word) ? toStem(word) : undefined;
 
 /** So many numbers of chunks are kept: 16 MB. */
 const MAX_KEPT = 4_000_000;
@@ -47,7 +48,8 @@ export class Postings {
 
   /** Forgets what is older than the database. */
   catchUp(): void {
-    const version = this.#sql.get<{ data_version: number }>("PRAGMA data_version")?.data_version ?? 0;
+    const version =
+      this.#sql.get<{ data_version: number }>("PRAGMA data_version")?.data_version ?? 0;
     if (version === this.#version && this.#kept <= MAX_KEPT) return;
     this.#version = version;
     this.#lists.clear();
@@ -58,7 +60,9 @@ export class Postings {
   #list(key: string, sql: string, ...values: string[]): Uint32Array {
     let list = this.#lists.get(key);
     if (!list) {
-      list = Uint32Array.from(JSON.parse(this.#sql.get<{ seqs: string }>(sql, ...values)?.seqs ?? "[]") as number[]);
+      list = Uint32Array.from(
+        JSON.parse(this.#sql.get<{ seqs: string }>(sql, ...values)?.seqs ?? "[]") as number[],
+      );
       this.#lists.set(key, list);
       this.#kept += list.length;
     }
@@ -68,7 +72,11 @@ export class Postings {
   /** The chunks that have an n-gram, or all that have n-grams if it is empty. */
   ofGram(marks: readonly string[], gram: string): Uint32Array {
     const match = marks.map((mark) => `"${mark}${gram}"`).join(" OR ");
-    return this.#list(match, "SELECT json_group_array(rowid) AS seqs FROM grams WHERE grams MATCH ?", match);
+    return this.#list(
+      match,
+      "SELECT json_group_array(rowid) AS seqs FROM grams WHERE grams MATCH ?",
+      match,
+    );
   }
 
   /** The chunks that have a word, each as often as it has the word if the word has an entry. In order. */
@@ -76,7 +84,11 @@ export class Postings {
     const entry = toEntry(term.text);
     const key = `${term.prefix ? "*" : "="}${term.text}`;
     if (entry === undefined)
-      return this.#list(key, "SELECT json_group_array(rowid) AS seqs FROM words WHERE words MATCH ?", renderMatch([term]));
+      return this.#list(
+        key,
+        "SELECT json_group_array(rowid) AS seqs FROM words WHERE words MATCH ?",
+        renderMatch([term]),
+      );
     const places = "SELECT json_group_array(doc) AS seqs FROM word_places WHERE";
     if (!term.prefix) return this.#list(key, `${places} term = ?`, entry);
     return this.#list(key, `${places} term >= ? AND term < ?`, entry, `${entry}\u{10ffff}`).sort();
@@ -85,7 +97,9 @@ export class Postings {
   /** How many chunks the index of words has, and how many words, as FTS5 counts them. */
   get totals(): { chunks: number; words: number } {
     if (!this.#totals) {
-      const block = this.#sql.get<{ block: Uint8Array }>("SELECT block FROM words_data WHERE id = 1")?.block ?? new Uint8Array();
+      const block =
+        this.#sql.get<{ block: Uint8Array }>("SELECT block FROM words_data WHERE id = 1")?.block ??
+        new Uint8Array();
       const [chunks, at] = readNumber(block, 0);
       this.#totals = { chunks, words: readNumber(block, at)[0] };
     }
@@ -96,7 +110,9 @@ export class Postings {
   getLength(seq: number): number {
     const number = Math.floor(seq / PAGE);
     // A page that was read before the chunk was there has no words for it.
-    return this.#lengths.get(number)?.[seq % PAGE] || (this.#readLengths(number)[seq % PAGE] as number);
+    return (
+      this.#lengths.get(number)?.[seq % PAGE] || (this.#readLengths(number)[seq % PAGE] as number)
+    );
   }
 
   #readLengths(number: number): Uint32Array {

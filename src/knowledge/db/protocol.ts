@@ -130,16 +130,33 @@ export interface CallMessage {
 
 export type ReplyMessage =
   | { id: number; ok: true; value: unknown }
-  | { id: number; ok: false; error: { code: string; message: string; issues?: Issue[]; extra?: Record<string, unknown>; reason?: string } };
+  | {
+      id: number;
+      ok: false;
+      error: {
+        code: string;
+        message: string;
+        issues?: Issue[];
+        extra?: Record<string, unknown>;
+        reason?: string;
+      };
+    };
 
 /** Ends the thread, once what was asked before is done. */
 export const CLOSE = "close";
 
 /** An error as it goes to the other thread. `reason` is what the database says of itself, which quotes nothing. */
 export function errorReply(error: unknown): Extract<ReplyMessage, { ok: false }>["error"] {
-  const { code, message, extra, issues } = error instanceof RouseError ? error : new RouseError(STORE_UNAVAILABLE);
+  const { code, message, extra, issues } =
+    error instanceof RouseError ? error : new RouseError(STORE_UNAVAILABLE);
   const cause = error instanceof RouseError && error.cause !== undefined ? error.cause : error;
   const { errstr } = cause as { errstr?: string };
   const reason = errstr ?? safeError(cause).code ?? safeError(cause).name;
-  return { code, message, reason, ...(extra === undefined ? {} : { extra }), ...(issues ? { issues } : {}) };
+  return {
+    code,
+    message,
+    reason,
+    ...(extra === undefined ? {} : { extra }),
+    ...(issues ? { issues } : {}),
+  };
 }

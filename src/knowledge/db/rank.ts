@@ -56,7 +56,11 @@ export class ChunkRanking {
           .slice(from)
           .map(({ seq, score }) => [seq, score]),
       );
-      const rows = this.#sql.all<{ seq: number; grams: number }>(text, JSON.stringify([...part.keys()]), ...values);
+      const rows = this.#sql.all<{ seq: number; grams: number }>(
+        text,
+        JSON.stringify([...part.keys()]),
+        ...values,
+      );
       for (const { seq, grams } of rows) found.push({ seq, grams, score: part.get(seq) ?? 0 });
       if (found.length >= least || part.size < to - from) return found;
     }
@@ -83,7 +87,11 @@ export class ChunkRanking {
         eachRun(list, () => undefined),
       );
       eachRun(list, (seq, count) =>
-        scores.add(seq, idf * ((count * (K1 + 1)) / (count + K1 * (1 - B + (B * postings.getLength(seq)) / mean)))),
+        scores.add(
+          seq,
+          idf *
+            ((count * (K1 + 1)) / (count + K1 * (1 - B + (B * postings.getLength(seq)) / mean))),
+        ),
       );
     }
     return scores;
@@ -111,7 +119,10 @@ export class ChunkRanking {
     const found = this.#listVisible(scores, visible, limit * MARGIN);
     const mean = found.reduce((sum, one) => sum + one.grams, 0) / found.length;
     return found
-      .map(({ seq, score, grams: length }) => ({ seq, score: (score * (K1 + 1)) / (1 + K1 * (1 - B + (B * length) / mean)) }))
+      .map(({ seq, score, grams: length }) => ({
+        seq,
+        score: (score * (K1 + 1)) / (1 + K1 * (1 - B + (B * length) / mean)),
+      }))
       .toSorted((a, b) => b.score - a.score || a.seq - b.seq)
       .slice(0, limit);
   }
@@ -119,7 +130,9 @@ export class ChunkRanking {
   /** Sums up which share of the words of a question each of some chunks has. */
   coverByWords(terms: readonly Term[], seqs: readonly number[]): Coverage {
     this.#postings.catchUp();
-    const chunks = this.#sql.get<{ n: number }>("SELECT coalesce(sum(chunk_count), 0) AS n FROM documents")?.n ?? 0;
+    const chunks =
+      this.#sql.get<{ n: number }>("SELECT coalesce(sum(chunk_count), 0) AS n FROM documents")?.n ??
+      0;
     return this.#cover(
       chunks,
       terms.map((term) => this.#postings.ofWord(term)),
@@ -131,7 +144,8 @@ export class ChunkRanking {
   coverByGrams(tenant: string, grams: readonly string[], seqs: readonly number[]): Coverage {
     this.#postings.catchUp();
     const marks = getMarks(this.#sql, tenant);
-    const lists = marks.length === 0 ? [] : ["", ...grams].map((gram) => this.#postings.ofGram(marks, gram));
+    const lists =
+      marks.length === 0 ? [] : ["", ...grams].map((gram) => this.#postings.ofGram(marks, gram));
     return this.#cover(lists[0]?.length ?? 0, lists.slice(1), seqs);
   }
 

@@ -4,16 +4,33 @@ import { fuseGrams, fuseRankings, type Ranked } from "../ranking.ts";
 import { getLeastShare } from "../relevance.ts";
 import { readQuestion, type IndexLanguages, type Question } from "../tokenize.ts";
 import type { Passage } from "../types.ts";
-import { MAX_FUSED, DEFAULT_LIST, MAX_LIST, type ReaderCalls, type SearchScope, type WordsQuery } from "./protocol.ts";
+import {
+  MAX_FUSED,
+  DEFAULT_LIST,
+  MAX_LIST,
+  type ReaderCalls,
+  type SearchScope,
+  type WordsQuery,
+} from "./protocol.ts";
 import { ChunkRanking } from "./rank.ts";
-import { toPassage, toPassagePage, type PassageRow, agentMark, toDocumentRecord, type DocumentRow } from "./rows.ts";
+import {
+  toPassage,
+  toPassagePage,
+  type PassageRow,
+  agentMark,
+  toDocumentRecord,
+  type DocumentRow,
+} from "./rows.ts";
 import { Vectors } from "./vectors.ts";
 
 /** Documents of a scope, as a condition with a value for each of its marks. */
 function visible({ tenant, agentIds }: SearchScope): { condition: string; values: string[] } {
   if (agentIds === undefined) return { condition: "tenant = ?", values: [tenant] };
   const any = agentIds.map(() => " OR instr(agents, ?) > 0").join("");
-  return { condition: `tenant = ? AND (agents = ''${any})`, values: [tenant, ...agentIds.map(agentMark)] };
+  return {
+    condition: `tenant = ? AND (agents = ''${any})`,
+    values: [tenant, ...agentIds.map(agentMark)],
+  };
 }
 
 const PASSAGES = `SELECT p.*, d.id, d.filename, coalesce(d.title, d.found_title) AS title, d.version, d.external_id, d.metadata
@@ -32,11 +49,21 @@ export function createReader(sql: Statements): ReaderCalls {
   };
 
   const getLanguages = (tenant: string): IndexLanguages => ({
-    codes: sql.all<{ language: string }>("SELECT language FROM languages WHERE tenant = ?", tenant).map(({ language }) => language),
-    isOld: sql.get("SELECT 1 FROM documents WHERE tenant = ? AND form = 0 AND generation > 0 LIMIT 1", tenant) !== undefined,
+    codes: sql
+      .all<{ language: string }>("SELECT language FROM languages WHERE tenant = ?", tenant)
+      .map(({ language }) => language),
+    isOld:
+      sql.get(
+        "SELECT 1 FROM documents WHERE tenant = ? AND form = 0 AND generation > 0 LIMIT 1",
+        tenant,
+      ) !== undefined,
   });
 
-  const keepRelevant = (ranked: readonly Ranked[], { terms, grams }: Question, tenant: string): Ranked[] => {
+  const keepRelevant = (
+    ranked: readonly Ranked[],
+    { terms, grams }: Question,
+    tenant: string,
+  ): Ranked[] => {
     const least = getLeastShare(terms);
     const seqs = ranked.map(({ seq }) => seq);
     const words = ranking.coverByWords(terms, seqs);
@@ -53,7 +80,10 @@ export function createReader(sql: Statements): ReaderCalls {
     const deep = grams.length === 0 ? query : { ...query, limit: Math.max(MAX_FUSED, query.limit) };
     const scope = visible(deep);
     const words = ranking.byWords(terms, scope, deep.limit);
-    const ranked = fuseGrams(words, ranking.byGrams(deep.tenant, grams, scope, deep.limit)).slice(0, query.limit);
+    const ranked = fuseGrams(words, ranking.byGrams(deep.tenant, grams, scope, deep.limit)).slice(
+      0,
+      query.limit,
+    );
     return query.relevantOnly ? keepRelevant(ranked, question, query.tenant) : ranked;
   };
 
@@ -61,7 +91,12 @@ export function createReader(sql: Statements): ReaderCalls {
     const { condition, values } = visible(scope);
     const text = `SELECT seq, generation FROM documents WHERE generation > 0 AND ${condition}`;
     const rows = sql.all<{ seq: number; generation: number }>(text, ...values);
-    return vectors.nearest(new Map(rows.map(({ seq, generation }) => [seq, generation])), model, vector, MAX_FUSED);
+    return vectors.nearest(
+      new Map(rows.map(({ seq, generation }) => [seq, generation])),
+      model,
+      vector,
+      MAX_FUSED,
+    );
   };
 
   const passages = (ranked: readonly Ranked[]): Passage[] => {
@@ -83,7 +118,11 @@ export function createReader(sql: Statements): ReaderCalls {
         const row = sql.get<DocumentRow>("SELECT * FROM documents WHERE id = ?", id);
         return !row || row.status === "ready" || row.status === "failed";
       }),
-    list(tenant, { limit = DEFAULT_LIST, after, status, agentIds, externalId, externalIdPrefix: prefix }, model) {
+    list(
+      tenant,
+      { limit = DEFAULT_LIST, after, status, agentIds, externalId, externalIdPrefix: prefix },
+      model,
+    ) {
       const most = Math.max(1, Math.min(MAX_LIST, limit));
       const scope = visible({ tenant, ...(agentIds ? { agentIds } : {}) });
       const conditions = [scope.condition];
@@ -92,14 +131,21 @@ export function createReader(sql: Statements): ReaderCalls {
         conditions.push(condition);
         values.push(...of);
       };
-      if (after !== undefined) when("seq < (SELECT seq FROM documents WHERE id = ? AND tenant = ?)", after, tenant);
+      if (after !== undefined)
+        when("seq < (SELECT seq FROM documents WHERE id = ? AND tenant = ?)", after, tenant);
       if (status !== undefined) when("status = ?", status);
       if (externalId !== undefined) when("external_id = ?", externalId);
       // A range, which the index can look up.
-      if (prefix !== undefined) when("external_id >= ? AND external_id < ?", prefix, `${prefix}\u{10ffff}`);
+      if (prefix !== undefined)
+        when("external_id >= ? AND external_id < ?", prefix, `${prefix}\u{10ffff}`);
       const text = `SELECT * FROM documents WHERE ${conditions.join(" AND ")} ORDER BY seq DESC LIMIT ?`;
       const rows = sql.all<DocumentRow>(text, ...values, most + 1);
-      return { documents: rows.slice(0, most).map((row) => toDocumentRecord(row, embedded(row.seq, model))), hasMore: rows.length > most };
+      return {
+        documents: rows
+          .slice(0, most)
+          .map((row) => toDocumentRecord(row, embedded(row.seq, model))),
+        hasMore: rows.length > most,
+      };
     },
     search(query, vector) {
       // One transaction: what a new version replaces in the meantime is either all there or all gone.
@@ -107,7 +153,12 @@ export function createReader(sql: Statements): ReaderCalls {
       try {
         if (!vector) return passages(rank(query));
         const byWords = rank({ ...query, limit: Math.max(MAX_FUSED, query.limit) });
-        return passages(fuseRankings([byWords, nearest(query, vector.model, vector.vector)]).slice(0, query.limit));
+        return passages(
+          fuseRankings([byWords, nearest(query, vector.model, vector.vector)]).slice(
+            0,
+            query.limit,
+          ),
+        );
       } finally {
         sql.db.exec("COMMIT");
       }
@@ -118,7 +169,12 @@ export function createReader(sql: Statements): ReaderCalls {
     },
     has(scope) {
       const { condition, values } = visible(scope);
-      return sql.get(`SELECT 1 FROM documents WHERE generation > 0 AND ${condition} LIMIT 1`, ...values) !== undefined;
+      return (
+        sql.get(
+          `SELECT 1 FROM documents WHERE generation > 0 AND ${condition} LIMIT 1`,
+          ...values,
+        ) !== undefined
+      );
     },
     rank,
     pending: (model, after, limit) =>

@@ -1,5 +1,13 @@
 import { newId } from "../../core/ids.ts";
-import type { DocumentError, DocumentRecord, DocumentStatus, Metadata, NewDocument, Passage, PassagePage } from "../types.ts";
+import type {
+  DocumentError,
+  DocumentRecord,
+  DocumentStatus,
+  Metadata,
+  NewDocument,
+  Passage,
+  PassagePage,
+} from "../types.ts";
 
 export interface DocumentRow {
   seq: number;
@@ -27,7 +35,8 @@ export interface DocumentRow {
 }
 
 /** Agents as one text with a line break around each, so that one of them is found by `instr`; empty for all agents. */
-export const agentsText = (ids: readonly string[]): string => (ids.length === 0 ? "" : `\n${[...new Set(ids)].join("\n")}\n`);
+export const agentsText = (ids: readonly string[]): string =>
+  ids.length === 0 ? "" : `\n${[...new Set(ids)].join("\n")}\n`;
 export const agentIds = (text: string): string[] => text.split("\n").filter((id) => id !== "");
 /** What `instr` looks for. */
 export const agentMark = (id: string): string => `\n${id}\n`;
@@ -49,7 +58,12 @@ export const getExternalId = ({ externalId }: NewDocument, replaced: Replaced): 
  * Builds the values of a new document's row, in the order of `NEW_DOCUMENT_COLUMNS`.
  * @param lastVersion the newest version of its external id, 0 if there is none
  */
-export function newDocumentValues(upload: NewDocument, replaced: Replaced, lastVersion: number, now: number): (string | number | null)[] {
+export function newDocumentValues(
+  upload: NewDocument,
+  replaced: Replaced,
+  lastVersion: number,
+  now: number,
+): (string | number | null)[] {
   const externalId = getExternalId(upload, replaced);
   return [
     newId("doc", now),
@@ -68,7 +82,13 @@ export function newDocumentValues(upload: NewDocument, replaced: Replaced, lastV
   ];
 }
 
-const PROGRESS: Record<DocumentStatus, number> = { queued: 0, extracting: 0, indexing: 0.7, ready: 1, failed: 0 };
+const PROGRESS: Record<DocumentStatus, number> = {
+  queued: 0,
+  extracting: 0,
+  indexing: 0.7,
+  ready: 1,
+  failed: 0,
+};
 
 export function toDocumentRecord(row: DocumentRow, embeddedCount = 0): DocumentRecord {
   return {
@@ -110,7 +130,10 @@ export interface PassageRow {
   metadata: string;
 }
 
-export const toPassage = (row: PassageRow, score: number): Passage => ({ ...toIndexed(row), score });
+export const toPassage = (row: PassageRow, score: number): Passage => ({
+  ...toIndexed(row),
+  score,
+});
 
 /** A page of a document's passages from rows that were asked for with one more than it holds. */
 export const toPassagePage = (rows: readonly PassageRow[], most: number): PassagePage => ({

@@ -3,9 +3,20 @@
  * indexing waits for the other or holds up the event loop. Calls that have arrived together share one transaction.
  */
 import { DatabaseSync } from "node:sqlite";
-import { parentPort, receiveMessageOnPort, workerData, type MessagePort } from "node:worker_threads";
+import {
+  parentPort,
+  receiveMessageOnPort,
+  workerData,
+  type MessagePort,
+} from "node:worker_threads";
 import { Statements } from "../../store/sqlite/statements.ts";
-import { CLOSE, type CallMessage, type ReplyMessage, type WorkerSettings, errorReply } from "./protocol.ts";
+import {
+  CLOSE,
+  type CallMessage,
+  type ReplyMessage,
+  type WorkerSettings,
+  errorReply,
+} from "./protocol.ts";
 import { createReader } from "./reader.ts";
 import { prepareKnowledge } from "./schema.ts";
 import { createWriter } from "./writer.ts";
@@ -14,7 +25,8 @@ const { role, database, files, now } = workerData as WorkerSettings;
 const port = parentPort as MessagePort;
 /** What a transaction takes together: an answer waits for all of it. */
 const TOGETHER = 32;
-const READER_CACHE = "PRAGMA cache_size=-64000; PRAGMA mmap_size=268435456; PRAGMA query_only=1; PRAGMA busy_timeout=5000;";
+const READER_CACHE =
+  "PRAGMA cache_size=-64000; PRAGMA mmap_size=268435456; PRAGMA query_only=1; PRAGMA busy_timeout=5000;";
 
 type AnyCalls = Record<string, (...args: unknown[]) => unknown>;
 
@@ -36,7 +48,9 @@ function end(db: DatabaseSync): void {
 function read(db: DatabaseSync): void {
   db.exec(READER_CACHE);
   const calls = createReader(new Statements(db)) as unknown as AnyCalls;
-  port.on("message", (message: CallMessage) => (message.name === CLOSE ? end(db) : port.postMessage(run(calls, message))));
+  port.on("message", (message: CallMessage) =>
+    message.name === CLOSE ? end(db) : port.postMessage(run(calls, message)),
+  );
 }
 
 function write(db: DatabaseSync): void {
@@ -49,7 +63,9 @@ function write(db: DatabaseSync): void {
     const isDone = replies.every(({ ok }) => ok);
     if (!isDone) db.exec("ROLLBACK TO one");
     db.exec("RELEASE one");
-    return isDone || messages.length === 1 ? replies : messages.flatMap((message) => runInside([message]));
+    return isDone || messages.length === 1
+      ? replies
+      : messages.flatMap((message) => runInside([message]));
   };
 
   /** Parts of documents that follow each other share a savepoint: FTS5 writes all that it has in memory at each. */
@@ -79,7 +95,10 @@ function write(db: DatabaseSync): void {
 
   port.on("message", (first: CallMessage) => {
     const messages = [first];
-    for (let next; first.name !== CLOSE && messages.length < TOGETHER && (next = receiveMessageOnPort(port));)
+    for (
+      let next;
+      first.name !== CLOSE && messages.length < TOGETHER && (next = receiveMessageOnPort(port));
+    )
       messages.push(next.message as CallMessage);
     const work = messages.filter(({ name }) => name !== CLOSE);
     if (work.length > 0) commit(work);

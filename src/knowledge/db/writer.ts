@@ -15,12 +15,19 @@ class Indexer {
   constructor(sql: Statements, documents: Documents) {
     this.#sql = sql;
     this.#documents = documents;
-    this.#next = (sql.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM chunks")?.seq ?? 0) + 1;
+    this.#next =
+      (sql.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM chunks")?.seq ?? 0) + 1;
   }
 
   #insert(doc: number, generation: number, n: number, chunk: ChunkLine, mark: string): void {
     const seq = this.#next++;
-    this.#sql.run("INSERT INTO chunks (seq, doc, generation, gram_count) VALUES (?, ?, ?, ?)", seq, doc, generation, chunk.gramCount);
+    this.#sql.run(
+      "INSERT INTO chunks (seq, doc, generation, gram_count) VALUES (?, ?, ?, ?)",
+      seq,
+      doc,
+      generation,
+      chunk.gramCount,
+    );
     this.#sql.run(
       "INSERT INTO passages (seq, n, text, headings, page, start_at, end_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
       seq,
@@ -32,31 +39,57 @@ class Indexer {
       chunk.end,
     );
     this.#sql.run("INSERT INTO words (rowid, body) VALUES (?, ?)", seq, chunk.words);
-    if (chunk.gramCount > 0) this.#sql.run("INSERT INTO grams (rowid, body) VALUES (?, ?)", seq, toGramBody(mark, chunk.grams));
+    if (chunk.gramCount > 0)
+      this.#sql.run(
+        "INSERT INTO grams (rowid, body) VALUES (?, ?)",
+        seq,
+        toGramBody(mark, chunk.grams),
+      );
   }
 
-  #insertAll({ seq: doc, tenant }: DocumentRow, generation: number, first: number, lines: readonly string[]): void {
+  #insertAll(
+    { seq: doc, tenant }: DocumentRow,
+    generation: number,
+    first: number,
+    lines: readonly string[],
+  ): void {
     const chunks = lines.map(parseChunkLine);
     for (const language of new Set(chunks.flatMap(({ languages }) => languages)))
-      this.#sql.run("INSERT OR IGNORE INTO languages (tenant, language) VALUES (?, ?)", tenant, language);
+      this.#sql.run(
+        "INSERT OR IGNORE INTO languages (tenant, language) VALUES (?, ?)",
+        tenant,
+        language,
+      );
     const mark = chunks.some(({ gramCount }) => gramCount > 0) ? addMark(this.#sql, tenant) : "";
-    for (const [index, chunk] of chunks.entries()) this.#insert(doc, generation, first + index, chunk, mark);
+    for (const [index, chunk] of chunks.entries())
+      this.#insert(doc, generation, first + index, chunk, mark);
   }
 
   part({ id, generation, file, offset, first, done, now }: IndexPart): IndexedPart {
     const row = this.#documents.byId(id);
-    if (!row || row.building !== generation || (row.status !== "extracting" && row.status !== "indexing")) return { state: "stale" };
+    if (
+      !row ||
+      row.building !== generation ||
+      (row.status !== "extracting" && row.status !== "indexing")
+    )
+      return { state: "stale" };
     const read = readChunkLines(file, offset, CHUNKS_A_PART);
     this.#insertAll(row, generation, first, read.lines);
     if (read.rest && first + read.lines.length < done.chunks) {
-      if (row.status !== "indexing") this.#sql.run("UPDATE documents SET status = 'indexing' WHERE seq = ?", row.seq);
+      if (row.status !== "indexing")
+        this.#sql.run("UPDATE documents SET status = 'indexing' WHERE seq = ?", row.seq);
       return { state: "more", offset: read.offset, next: first + read.lines.length };
     }
     return { state: "ready", removed: this.#makeVisible(row, generation, done, now) };
   }
 
   /** In one step the new chunks can be found, and the old ones and what the document replaces cannot. */
-  #makeVisible(row: DocumentRow, generation: number, done: IndexPart["done"], now: number): string[] {
+  #makeVisible(
+    row: DocumentRow,
+    generation: number,
+    done: IndexPart["done"],
+    now: number,
+  ): string[] {
     this.#sql.run(
       `UPDATE documents SET status = 'ready', error = NULL, replaces = NULL, generation = ?, mime_type = ?, found_title = ?, page_count = ?,
         chunk_count = ?, indexed = ?, form = ${INDEX_FORM} WHERE seq = ?`,
@@ -82,25 +115,45 @@ class Indexer {
 }
 
 /** The calls of the thread that writes. Each runs in a transaction of its own, or together with others. */
-export function createWriter(sql: Statements, folder: string): { calls: WriterCalls; beforeCommit(): void; afterCommit(): void } {
+export function createWriter(
+  sql: Statements,
+  folder: string,
+): { calls: WriterCalls; beforeCommit(): void; afterCommit(): void } {
   const documents = new Documents(sql, folder);
   const indexer = new Indexer(sql, documents);
   const inTenant = (tenant: string, id: string): DocumentRow | undefined => {
     const row = documents.byId(id);
     return row?.tenant === tenant ? row : undefined;
   };
-  const underWork = ({ id, generation }: { id: string; generation: number }): DocumentRow | undefined => {
+  const underWork = ({
+    id,
+    generation,
+  }: {
+    id: string;
+    generation: number;
+  }): DocumentRow | undefined => {
     const row = documents.byId(id);
-    return row && row.building === generation && (row.status === "extracting" || row.status === "indexing") ? row : undefined;
+    return row &&
+      row.building === generation &&
+      (row.status === "extracting" || row.status === "indexing")
+      ? row
+      : undefined;
   };
 
   const calls: WriterCalls = {
     add: (upload, now) => documents.add(upload, now),
     take(limit) {
-      const rows = sql.all<DocumentRow>("SELECT * FROM documents WHERE status = 'queued' ORDER BY seq LIMIT ?", limit);
+      const rows = sql.all<DocumentRow>(
+        "SELECT * FROM documents WHERE status = 'queued' ORDER BY seq LIMIT ?",
+        limit,
+      );
       return rows.map((row): IndexJob => {
         const generation = Math.max(row.generation, row.building) + 1;
-        sql.run("UPDATE documents SET status = 'extracting', building = ? WHERE seq = ?", generation, row.seq);
+        sql.run(
+          "UPDATE documents SET status = 'extracting', building = ? WHERE seq = ?",
+          generation,
+          row.seq,
+        );
         const { id, sha256, filename, title } = row;
         return { id, sha256, filename, title, generation };
       });
@@ -112,7 +165,12 @@ export function createWriter(sql: Statements, folder: string): { calls: WriterCa
       documents.dropChunks(row.seq, `generation <> ${row.generation}`);
       // What was found before stays found, with a word about why it is not newer.
       const status = row.generation > 0 ? "ready" : "failed";
-      sql.run("UPDATE documents SET status = ?, error = ?, replaces = NULL WHERE seq = ?", status, JSON.stringify(error), row.seq);
+      sql.run(
+        "UPDATE documents SET status = ?, error = ?, replaces = NULL WHERE seq = ?",
+        status,
+        JSON.stringify(error),
+        row.seq,
+      );
     },
     putBack(job) {
       const row = underWork(job);
@@ -133,7 +191,9 @@ export function createWriter(sql: Statements, folder: string): { calls: WriterCa
     recover() {
       // Chunks of an interrupted indexing go when the next one ends.
       documents.sweepFiles();
-      return sql.run("UPDATE documents SET status = 'queued' WHERE status IN ('extracting', 'indexing')");
+      return sql.run(
+        "UPDATE documents SET status = 'queued' WHERE status IN ('extracting', 'indexing')",
+      );
     },
     // One process at a time, with one folder: the files are in place already, and no other process takes the work.
     fetch: () => undefined,
@@ -142,11 +202,19 @@ export function createWriter(sql: Statements, folder: string): { calls: WriterCa
       for (const { seq, vector } of vectors) {
         // The chunk may be gone by now.
         if (!sql.get("SELECT 1 FROM chunks WHERE seq = ?", seq)) continue;
-        const bytes = vector === null ? null : new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
-        const text = "INSERT OR REPLACE INTO vectors (seq, model, dimension, vector) VALUES (?, ?, ?, ?)";
+        const bytes =
+          vector === null
+            ? null
+            : new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
+        const text =
+          "INSERT OR REPLACE INTO vectors (seq, model, dimension, vector) VALUES (?, ?, ?, ?)";
         sql.run(text, seq, model, vector?.length ?? 0, bytes);
       }
     },
   };
-  return { calls, beforeCommit: () => documents.syncPlaced(), afterCommit: () => documents.unlinkDropped() };
+  return {
+    calls,
+    beforeCommit: () => documents.syncPlaced(),
+    afterCommit: () => documents.unlinkDropped(),
+  };
 }

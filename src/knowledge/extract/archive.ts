@@ -20,17 +20,20 @@ const PIECE = 64 * 1024;
 
 function findDirectory(bytes: Buffer): { at: number; count: number } {
   for (let at = bytes.length - 22; at >= Math.max(0, bytes.length - 65_557); at--)
-    if (bytes.readUInt32LE(at) === END) return { at: bytes.readUInt32LE(at + 16), count: bytes.readUInt16LE(at + 10) };
+    if (bytes.readUInt32LE(at) === END)
+      return { at: bytes.readUInt32LE(at + 16), count: bytes.readUInt16LE(at + 10) };
   throw broken("the archive has no end; it may have been cut off");
 }
 
 function readEntries(bytes: Buffer): Entry[] {
   const { at: first, count } = findDirectory(bytes);
-  if (count > MAX_ENTRIES) throw new ExtractionError("too_large", `the archive has more than ${MAX_ENTRIES} entries`);
+  if (count > MAX_ENTRIES)
+    throw new ExtractionError("too_large", `the archive has more than ${MAX_ENTRIES} entries`);
   const entries: Entry[] = [];
   let at = first;
   for (let i = 0; i < count; i++) {
-    if (at + 46 > bytes.length || bytes.readUInt32LE(at) !== CENTRAL) throw broken("the archive's directory is broken");
+    if (at + 46 > bytes.length || bytes.readUInt32LE(at) !== CENTRAL)
+      throw broken("the archive's directory is broken");
     if ((bytes.readUInt16LE(at + 8) & 1) !== 0) throw encrypted();
     const nameLength = bytes.readUInt16LE(at + 28);
     entries.push({
@@ -45,25 +48,38 @@ function readEntries(bytes: Buffer): Entry[] {
 }
 
 function packed(bytes: Buffer, entry: Entry): Buffer {
-  if (entry.at + 30 > bytes.length || bytes.readUInt32LE(entry.at) !== LOCAL) throw broken("an entry of the archive is missing");
-  const from = entry.at + 30 + bytes.readUInt16LE(entry.at + 26) + bytes.readUInt16LE(entry.at + 28);
+  if (entry.at + 30 > bytes.length || bytes.readUInt32LE(entry.at) !== LOCAL)
+    throw broken("an entry of the archive is missing");
+  const from =
+    entry.at + 30 + bytes.readUInt16LE(entry.at + 26) + bytes.readUInt16LE(entry.at + 28);
   return bytes.subarray(from, from + entry.compressed);
 }
 
 /** Unpacks an entry piece by piece; `count` gets the length of each piece before the next one, and may throw. The size that the entry declares is not used. */
-function unpack(fflate: typeof Fflate, bytes: Buffer, entry: Entry, count: (length: number) => void, keep: boolean): Buffer | undefined {
+function unpack(
+  fflate: typeof Fflate,
+  bytes: Buffer,
+  entry: Entry,
+  count: (length: number) => void,
+  keep: boolean,
+): Buffer | undefined {
   const data = packed(bytes, entry);
   if (entry.method === STORED) {
     count(data.length);
     return keep ? data : undefined;
   }
-  if (entry.method !== DEFLATED) throw new ExtractionError("unsupported_type", "the archive is packed in a way that cannot be read");
+  if (entry.method !== DEFLATED)
+    throw new ExtractionError(
+      "unsupported_type",
+      "the archive is packed in a way that cannot be read",
+    );
   const pieces: Uint8Array[] = [];
   const inflate = new fflate.Inflate((piece) => {
     count(piece.length);
     if (keep) pieces.push(piece);
   });
-  for (let from = 0; from < data.length; from += PIECE) inflate.push(data.subarray(from, from + PIECE), from + PIECE >= data.length);
+  for (let from = 0; from < data.length; from += PIECE)
+    inflate.push(data.subarray(from, from + PIECE), from + PIECE >= data.length);
   return keep ? Buffer.concat(pieces) : undefined;
 }
 
@@ -71,13 +87,21 @@ function unpack(fflate: typeof Fflate, bytes: Buffer, entry: Entry, count: (leng
  * Unpacks the entries of a zip file that are `wanted`, after it has counted what all of them unpack to.
  * @throws ExtractionError `too_large` past the ratio, `encrypted_document`, `broken_document`.
  */
-export async function unzip(bytes: Buffer, limits: ExtractLimits, wanted: (name: string) => boolean): Promise<Map<string, Buffer>> {
+export async function unzip(
+  bytes: Buffer,
+  limits: ExtractLimits,
+  wanted: (name: string) => boolean,
+): Promise<Map<string, Buffer>> {
   const fflate = await optional("fflate", () => import("fflate"));
   const most = Math.max(ALWAYS_ALLOWED, bytes.length * limits.unzipRatio);
   let total = 0;
   const count = (length: number): void => {
     total += length;
-    if (total > most) throw new ExtractionError("too_large", `the document unpacks to more than ${limits.unzipRatio} times its size`);
+    if (total > most)
+      throw new ExtractionError(
+        "too_large",
+        `the document unpacks to more than ${limits.unzipRatio} times its size`,
+      );
   };
   const found = new Map<string, Buffer>();
   for (const entry of readEntries(bytes)) {
@@ -108,6 +132,7 @@ export async function readXml(source: Buffer | string, handlers: XmlHandlers): P
   parser.on("error", () => {
     throw broken("the XML inside the document is not well-formed");
   });
-  const decode = (bytes: Buffer): string => new TextDecoder(bytes[0] === 0xff || bytes[0] === 0xfe ? "utf-16" : "utf-8").decode(bytes);
+  const decode = (bytes: Buffer): string =>
+    new TextDecoder(bytes[0] === 0xff || bytes[0] === 0xfe ? "utf-16" : "utf-8").decode(bytes);
   parser.write(typeof source === "string" ? source : decode(source)).close();
 }

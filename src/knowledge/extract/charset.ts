@@ -14,9 +14,19 @@ function tryDecode(bytes: Uint8Array, charset: string, fatal: boolean): string |
 const SCRIPTS = [
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}]/gu,
   /[\p{sc=Hangul}\p{sc=Han}]/gu,
-  ...["Latin", "Cyrillic", "Greek", "Arabic", "Hebrew", "Thai", "Devanagari", "Georgian", "Armenian", "Bengali", "Tamil"].map(
-    (script) => new RegExp(`\\p{sc=${script}}`, "gu"),
-  ),
+  ...[
+    "Latin",
+    "Cyrillic",
+    "Greek",
+    "Arabic",
+    "Hebrew",
+    "Thai",
+    "Devanagari",
+    "Georgian",
+    "Armenian",
+    "Bengali",
+    "Tamil",
+  ].map((script) => new RegExp(`\\p{sc=${script}}`, "gu")),
 ];
 const COMMON = /[\t\n\r\u0020-\u007e\u00a0-\u00bf\u2010-\u203a\u3000-\u303f\uff00-\uffef]/g;
 const CJK_MARKS = /[\u3001\u3002\uff0c\uff1f\uff01\uff1a]/g;
@@ -47,7 +57,9 @@ export function detectUtf16(bytes: Uint8Array): "utf-16le" | "utf-16be" | undefi
   if (!hasZero && ascii > sample.length * MOSTLY_ASCII) return undefined;
   for (const charset of ["utf-16le", "utf-16be"] as const) {
     // A pair of surrogates may be cut in two at the end of the sample.
-    const text = (tryDecode(sample, charset, true) ?? tryDecode(sample.subarray(0, -2), charset, true))?.replace(/^\ufeff/, "");
+    const text = (
+      tryDecode(sample, charset, true) ?? tryDecode(sample.subarray(0, -2), charset, true)
+    )?.replace(/^\ufeff/, "");
     if (text === undefined || !isPlausible(text)) continue;
     const hasSpaces = hasZero && count(text, /[\t\n\r\u0020-\u007e]/g) > 0;
     if (hasSpaces || count(text, CJK_MARKS) * 100 >= text.length) return charset;
@@ -62,7 +74,10 @@ const MAX_GARBAGE = 0.02;
 function checked(text: string): string {
   const sample = text.slice(0, SAMPLE);
   if (count(sample, NO_TEXT) > sample.length * MAX_GARBAGE)
-    throw new ExtractionError("broken_document", "the encoding of the text is not known; save it as UTF-8");
+    throw new ExtractionError(
+      "broken_document",
+      "the encoding of the text is not known; save it as UTF-8",
+    );
   return text;
 }
 
@@ -78,9 +93,15 @@ export async function decodeDocument(bytes: Buffer, declared?: string): Promise<
   if (utf8 !== undefined) return utf8;
   const wide = detectUtf16(bytes);
   if (wide !== undefined) return new TextDecoder(wide).decode(bytes);
-  const said = declared === undefined || /^utf-?8$/i.test(declared) ? undefined : tryDecode(bytes, declared, false);
+  const said =
+    declared === undefined || /^utf-?8$/i.test(declared)
+      ? undefined
+      : tryDecode(bytes, declared, false);
   if (said !== undefined) return checked(said);
   const { default: chardet } = await optional("chardet", () => import("chardet"));
   const guess = chardet.detect(bytes.subarray(0, SAMPLE));
-  return checked((guess === null ? undefined : tryDecode(bytes, guess, false)) ?? new TextDecoder("windows-1252").decode(bytes));
+  return checked(
+    (guess === null ? undefined : tryDecode(bytes, guess, false)) ??
+      new TextDecoder("windows-1252").decode(bytes),
+  );
 }

@@ -35,7 +35,11 @@ function* counted(blocks: Iterable<TextBlock>, most: number): Generator<TextBloc
   for (const block of blocks) {
     // The marks between the cells of a row are not the document's.
     letters += block.kind === "row" ? block.text.replaceAll(" | ", ",").length : block.text.length;
-    if (letters > most) throw new ExtractionError("too_large", `the document has more than ${most} characters of text`);
+    if (letters > most)
+      throw new ExtractionError(
+        "too_large",
+        `the document has more than ${most} characters of text`,
+      );
     yield block;
   }
 }
@@ -74,7 +78,11 @@ function writeText(file: string, blocks: Iterable<TextBlock>, most: number): num
     if (text.length > most) break;
   }
   const cut = cutText(text, most);
-  writeFileSync(file, cut.cut > 0 ? `${cut.text}[cut: the text has more than ${most} characters]` : text, { mode: 0o600 });
+  writeFileSync(
+    file,
+    cut.cut > 0 ? `${cut.text}[cut: the text has more than ${most} characters]` : text,
+    { mode: 0o600 },
+  );
   return count;
 }
 
@@ -89,7 +97,10 @@ async function answer(call: ExtractCall): Promise<ExtractReply> {
   try {
     const bytes = readFileSync(file);
     if (createHash("sha256").update(bytes).digest("hex") !== sha256)
-      throw new ExtractionError("broken_document", "the file on disk is not the one that was uploaded; upload it again");
+      throw new ExtractionError(
+        "broken_document",
+        "the file on disk is not the one that was uploaded; upload it again",
+      );
     const { mimeType, title, pages, blocks } = await readDocument(
       { bytes, filename, limits, progress, depth: 0, programs: process.env["PATH"] ?? "" },
       plugins,
@@ -98,7 +109,11 @@ async function answer(call: ExtractCall): Promise<ExtractReply> {
       call.plainChars === undefined
         ? writeChunks(out, counted(blocks, limits.textChars), call.title ?? title ?? "")
         : writeText(out, blocks, call.plainChars);
-    if (chunks === 0) throw new ExtractionError("no_text_found", "no text was found; a scanned document needs text recognition first");
+    if (chunks === 0)
+      throw new ExtractionError(
+        "no_text_found",
+        "no text was found; a scanned document needs text recognition first",
+      );
     return { id, kind: "done", tired: isTired(), mimeType, title, pages, chunks };
   } catch (error) {
     if (error instanceof ExtractionError) {
@@ -107,8 +122,15 @@ async function answer(call: ExtractCall): Promise<ExtractReply> {
       return { id, kind: "failed", tired: isTired(), error: { code, message, ...missing } };
     }
     const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
-    const message = missing ? "the file is no longer on disk; upload it again" : "the document could not be read";
-    return { id, kind: "failed", tired: isTired(), error: { code: missing ? "broken_document" : "internal", message } };
+    const message = missing
+      ? "the file is no longer on disk; upload it again"
+      : "the document could not be read";
+    return {
+      id,
+      kind: "failed",
+      tired: isTired(),
+      error: { code: missing ? "broken_document" : "internal", message },
+    };
   }
 }
 

@@ -24,11 +24,20 @@ export async function readDocumentText(
   signal: AbortSignal,
 ): Promise<DocumentText> {
   const out = join(stagingFolder(dir), `chunks-${randomUUID()}`);
-  const call = { ...document, title: null, out, limits: { ...limits, textChars: maxChars }, plainChars: maxChars };
+  const call = {
+    ...document,
+    title: null,
+    out,
+    limits: { ...limits, textChars: maxChars },
+    plainChars: maxChars,
+  };
   try {
     const result = await run(call, { signal, onProgress: () => undefined });
     if (result.ok) return { ok: true, text: await readFile(out, "utf8") };
-    return { ok: false, reason: "error" in result ? result.error.message : "the reading was stopped" };
+    return {
+      ok: false,
+      reason: "error" in result ? result.error.message : "the reading was stopped",
+    };
   } finally {
     await rm(out, { force: true });
   }

@@ -1,5 +1,11 @@
 import type { TextBlock } from "../chunk.ts";
-import { ExtractionError, optional, type AttachedDocument, type ExtractFormat, type ExtractSource } from "./types.ts";
+import {
+  ExtractionError,
+  optional,
+  type AttachedDocument,
+  type ExtractFormat,
+  type ExtractSource,
+} from "./types.ts";
 import { domBlocks, parseDom } from "./html.ts";
 
 interface Address {
@@ -7,7 +13,8 @@ interface Address {
   address?: string | undefined;
 }
 
-const person = ({ name, address }: Address): string => [name, address === undefined ? "" : `<${address}>`].filter(Boolean).join(" ");
+const person = ({ name, address }: Address): string =>
+  [name, address === undefined ? "" : `<${address}>`].filter(Boolean).join(" ");
 
 /** Quotes of earlier mails stay: often they hold the question. */
 function* paragraphs(text: string): Generator<TextBlock> {
@@ -26,21 +33,35 @@ interface Attachment {
 }
 
 /** The bytes of an attachment; undefined for pictures that stand in the mail's text, and for what has no name. */
-function toDocument({ filename, mimeType, disposition, content }: Attachment, index: number): AttachedDocument | undefined {
+function toDocument(
+  { filename, mimeType, disposition, content }: Attachment,
+  index: number,
+): AttachedDocument | undefined {
   const isMail = mimeType === "message/rfc822";
-  if (!isMail && (!filename || (disposition === "inline" && mimeType.startsWith("image/")))) return undefined;
+  if (!isMail && (!filename || (disposition === "inline" && mimeType.startsWith("image/"))))
+    return undefined;
   const bytes =
-    typeof content === "string" ? Buffer.from(content) : Buffer.from(content instanceof Uint8Array ? content : new Uint8Array(content));
+    typeof content === "string"
+      ? Buffer.from(content)
+      : Buffer.from(content instanceof Uint8Array ? content : new Uint8Array(content));
   return { bytes, filename: filename ?? `mail-${index + 1}.eml` };
 }
 
 /** The text of what is attached, each under its name; what cannot be read is only named, with the reason. */
-async function readAttachments(attachments: readonly Attachment[], { depth, readAttached }: ExtractSource): Promise<TextBlock[]> {
+async function readAttachments(
+  attachments: readonly Attachment[],
+  { depth, readAttached }: ExtractSource,
+): Promise<TextBlock[]> {
   const blocks: TextBlock[] = [];
   const documents = attachments.flatMap((attachment, index) => toDocument(attachment, index) ?? []);
   for (const [index, document] of documents.entries()) {
     const named = `Attached: ${document.filename}`;
-    const refused = depth >= MAX_DEPTH ? "it is nested too deeply" : index >= MAX_ATTACHED ? `only ${MAX_ATTACHED} are read` : undefined;
+    const refused =
+      depth >= MAX_DEPTH
+        ? "it is nested too deeply"
+        : index >= MAX_ATTACHED
+          ? `only ${MAX_ATTACHED} are read`
+          : undefined;
     if (refused !== undefined) {
       blocks.push({ kind: "row", text: `${named} (not read: ${refused})` });
       continue;
@@ -49,7 +70,12 @@ async function readAttachments(attachments: readonly Attachment[], { depth, read
       const read = await readAttached(document);
       blocks.push({ kind: "heading", text: named, level: 2 }, ...read.blocks);
     } catch (error) {
-      if (!(error instanceof ExtractionError) || error.code === "too_large" || error.code === "timeout") throw error;
+      if (
+        !(error instanceof ExtractionError) ||
+        error.code === "too_large" ||
+        error.code === "timeout"
+      )
+        throw error;
       blocks.push({ kind: "row", text: `${named} (not read: ${error.message})` });
     }
   }

@@ -37,11 +37,17 @@ export type ExtractReply =
   | ({ id: number; kind: "done"; tired: boolean } & ExtractDone)
   | { id: number; kind: "failed"; tired: boolean; error: DocumentError };
 
-export type ExtractResult = ({ ok: true } & ExtractDone) | { ok: false; error: DocumentError } | { ok: false; stopped: true };
+export type ExtractResult =
+  | ({ ok: true } & ExtractDone)
+  | { ok: false; error: DocumentError }
+  | { ok: false; stopped: true };
 
 export interface ExtractorProcess {
   /** Reads a document and writes its chunks to `out`. Never throws. Aborting ends the child. */
-  run(call: DocumentCall, options: { signal: AbortSignal; onProgress(part: number): void }): Promise<ExtractResult>;
+  run(
+    call: DocumentCall,
+    options: { signal: AbortSignal; onProgress(part: number): void },
+  ): Promise<ExtractResult>;
   close(): Promise<void>;
 }
 
@@ -78,7 +84,10 @@ class Reader {
     return this.#running !== undefined;
   }
 
-  run(call: Omit<ExtractCall, "id">, options: { signal: AbortSignal; onProgress(part: number): void }): Promise<ExtractResult> {
+  run(
+    call: Omit<ExtractCall, "id">,
+    options: { signal: AbortSignal; onProgress(part: number): void },
+  ): Promise<ExtractResult> {
     const id = this.#nextId++;
     return new Promise((settle) => {
       const onAbort = (): void => this.#stop({ ok: false, stopped: true });
@@ -110,7 +119,10 @@ class Reader {
     }
     child.on("message", (reply: ExtractReply) => child === this.#process && this.#onReply(reply));
     child.once("exit", (_code, signal) => child === this.#process && this.#onExit(signal));
-    child.on("error", () => child === this.#process && (child.pid === undefined ? this.#onExit(null) : end(child)));
+    child.on(
+      "error",
+      () => child === this.#process && (child.pid === undefined ? this.#onExit(null) : end(child)),
+    );
     return child;
   }
 
@@ -141,7 +153,10 @@ class Reader {
     const { memoryMb } = this.#options;
     // A heap that is full aborts the process; memory outside the heap makes the process end itself.
     if (signal === "SIGKILL" || signal === "SIGABRT" || signal === "SIGTRAP")
-      return this.#fail({ code: "too_large", message: `the document takes more than ${memoryMb} MB of memory to read` });
+      return this.#fail({
+        code: "too_large",
+        message: `the document takes more than ${memoryMb} MB of memory to read`,
+      });
     this.#fail({ code: "broken_document", message: "the process that read the document ended" });
   }
 
@@ -206,14 +221,19 @@ export interface ExtractorSettings extends Omit<ExtractorOptions, "onFree"> {
 }
 
 /** Processes that read documents. `child`: the file that such a process runs, for a test. */
-export function createExtractor({ workers, plugins, ...rest }: ExtractorSettings): ExtractorProcess {
+export function createExtractor({
+  workers,
+  plugins,
+  ...rest
+}: ExtractorSettings): ExtractorProcess {
   const waiting: (() => void)[] = [];
   const onFree = (): void => waiting.shift()?.();
   const readers = Array.from({ length: workers }, () => new Reader({ ...rest, onFree }));
   return {
     async run(call, { signal, onProgress }) {
       let reader: Reader | undefined;
-      while (!(reader = readers.find(({ busy }) => !busy))) await new Promise<void>((resolve) => waiting.push(resolve));
+      while (!(reader = readers.find(({ busy }) => !busy)))
+        await new Promise<void>((resolve) => waiting.push(resolve));
       return reader.run({ ...call, plugins: plugins() }, { signal, onProgress });
     },
     async close() {

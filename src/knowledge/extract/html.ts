@@ -22,7 +22,19 @@ interface DomDocument extends DomElement {
 
 const ELEMENT = 1;
 const TEXT = 3;
-const SKIPPED = new Set(["script", "style", "noscript", "template", "svg", "iframe", "object", "head", "nav", "button", "select"]);
+const SKIPPED = new Set([
+  "script",
+  "style",
+  "noscript",
+  "template",
+  "svg",
+  "iframe",
+  "object",
+  "head",
+  "nav",
+  "button",
+  "select",
+]);
 const INLINE = new Set(
   "a abbr b bdi bdo cite code data del dfn em font i ins kbd label mark q ruby rb rt rp s samp small span strong sub sup time tt u var wbr".split(
     " ",
@@ -44,11 +56,19 @@ function renderNode(node: DomNode): string {
 function* tableBlocks(table: DomElement, page: number | undefined): Generator<TextBlock> {
   let header: string | undefined;
   for (const row of table.querySelectorAll("tr")) {
-    const cells = [...row.childNodes].filter(({ localName }) => localName === "td" || localName === "th");
+    const cells = [...row.childNodes].filter(
+      ({ localName }) => localName === "td" || localName === "th",
+    );
     const text = cells.map((cell) => tidy(renderNode(cell))).join(" | ");
     if (tidy(text.replaceAll("|", "")) === "") continue;
-    yield { kind: "row", text, ...(page === undefined ? {} : { page }), ...(header === undefined ? {} : { header }) };
-    const isHead = row.parentNode?.localName === "thead" || cells.every(({ localName }) => localName === "th");
+    yield {
+      kind: "row",
+      text,
+      ...(page === undefined ? {} : { page }),
+      ...(header === undefined ? {} : { header }),
+    };
+    const isHead =
+      row.parentNode?.localName === "thead" || cells.every(({ localName }) => localName === "th");
     if (header === undefined && isHead) header = text;
   }
 }
@@ -68,9 +88,11 @@ export function* domBlocks(root: DomNode, page?: number): Generator<TextBlock> {
     line = "";
     const level = /^h([1-6])$/.exec(name)?.[1];
     if (level !== undefined) {
-      if (tidy(renderNode(node)) !== "") yield { kind: "heading", text: tidy(renderNode(node)), level: Number(level), ...at };
+      if (tidy(renderNode(node)) !== "")
+        yield { kind: "heading", text: tidy(renderNode(node)), level: Number(level), ...at };
     } else if (name === "table") yield* tableBlocks(node as DomElement, page);
-    else if (name === "pre") yield { kind: "text", text: (node.textContent ?? "").trimEnd(), ...at };
+    else if (name === "pre")
+      yield { kind: "text", text: (node.textContent ?? "").trimEnd(), ...at };
     else yield* domBlocks(node, page);
   }
   if (tidy(line) !== "") yield { kind: "text", text: tidy(line), ...at };
@@ -82,7 +104,9 @@ export async function parseDom(html: string): Promise<DomDocument> {
   if (/<html\b/i.test(html)) return parseHTML(html).document;
   // The tags of the page and its body may be left out; linkedom needs them.
   const inner = html.replace(/^\s*<!doctype[^>]*>/i, "");
-  return parseHTML(`<!doctype html><html>${/<body\b/i.test(inner) ? inner : `<head></head><body>${inner}</body>`}</html>`).document;
+  return parseHTML(
+    `<!doctype html><html>${/<body\b/i.test(inner) ? inner : `<head></head><body>${inner}</body>`}</html>`,
+  ).document;
 }
 
 /** The article of a web page without what stands around it, or the whole page where it has none to speak of. */
@@ -90,12 +114,16 @@ async function mainPart(document: DomDocument): Promise<{ root: DomNode; title: 
   const body = document.body ?? document.documentElement ?? document;
   const title = tidy(document.title);
   const all = tidy(renderNode(body)).length;
-  const { Readability } = await optional("@mozilla/readability", () => import("@mozilla/readability"));
+  const { Readability } = await optional(
+    "@mozilla/readability",
+    () => import("@mozilla/readability"),
+  );
   const article = new Readability(document.cloneNode(true), {
     keepClasses: false,
     maxElemsToParse: 200_000,
   }).parse();
-  if (!article?.content || (article.textContent ?? "").trim().length < all * ARTICLE_SHARE) return { root: body, title };
+  if (!article?.content || (article.textContent ?? "").trim().length < all * ARTICLE_SHARE)
+    return { root: body, title };
   const { body: root } = await parseDom(article.content);
   return { root: root ?? body, title: article.title ? tidy(article.title) : title };
 }

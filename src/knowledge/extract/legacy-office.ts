@@ -17,7 +17,11 @@ const NO_NETWORK = { http_proxy: "http://127.0.0.1:9", https_proxy: "http://127.
  * Converts a document with LibreOffice, in a profile of its own, so that a program on the desktop does not take part.
  * @throws ExtractionError `missing_extractor` if LibreOffice is not installed, `timeout`, or `broken_document`
  */
-async function convert({ bytes, programs }: ExtractSource, from: string, to: string): Promise<Buffer> {
+async function convert(
+  { bytes, programs }: ExtractSource,
+  from: string,
+  to: string,
+): Promise<Buffer> {
   const folder = await mkdtemp(join(tmpdir(), "rouse-office-"));
   try {
     const file = join(folder, `document.${from}`);
@@ -28,7 +32,11 @@ async function convert({ bytes, programs }: ExtractSource, from: string, to: str
       killSignal: "SIGKILL" as const,
       env: { PATH: programs, HOME: folder, ...NO_NETWORK },
     };
-    await promisify(execFile)(PROGRAM, [profile, "--headless", "--norestore", "--convert-to", to, "--outdir", folder, file], options);
+    await promisify(execFile)(
+      PROGRAM,
+      [profile, "--headless", "--norestore", "--convert-to", to, "--outdir", folder, file],
+      options,
+    );
     return await readFile(join(folder, `document.${to}`));
   } catch (error) {
     const { code, killed, path } = error as NodeJS.ErrnoException & { killed?: boolean };
@@ -38,8 +46,13 @@ async function convert({ bytes, programs }: ExtractSource, from: string, to: str
         "install LibreOffice to read documents of this format, or save it as docx, xlsx or pptx",
       );
     if (killed === true)
-      throw new ExtractionError("timeout", `LibreOffice took longer than ${TIMEOUT_MS / 1000} seconds to read the document`);
-    throw broken("LibreOffice cannot read the document; it may be damaged, or protected by a password");
+      throw new ExtractionError(
+        "timeout",
+        `LibreOffice took longer than ${TIMEOUT_MS / 1000} seconds to read the document`,
+      );
+    throw broken(
+      "LibreOffice cannot read the document; it may be damaged, or protected by a password",
+    );
   } finally {
     await rm(folder, { recursive: true, force: true, maxRetries: 3 });
   }

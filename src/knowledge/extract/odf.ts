@@ -6,7 +6,13 @@ const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
 /** A spreadsheet says of its empty rest that a cell is repeated thousands of times. */
 const MAX_REPEATS = 100;
 /** Text that is no part of the page: notes on slides stay, comments and tracked deletions go. */
-const SKIPPED = new Set(["office:annotation", "text:tracked-changes", "office:forms", "svg:title", "svg:desc"]);
+const SKIPPED = new Set([
+  "office:annotation",
+  "text:tracked-changes",
+  "office:forms",
+  "svg:title",
+  "svg:desc",
+]);
 
 class OdfReader {
   readonly blocks: TextBlock[] = [];
@@ -36,10 +42,16 @@ class OdfReader {
     else if (name === "table:table-row") this.#cells = [];
     else if (name === "table:table-cell" || name === "table:covered-table-cell") {
       this.#cells?.push("");
-      this.#repeat = Math.min(MAX_REPEATS, Number(attributes["table:number-columns-repeated"] ?? 1) || 1);
+      this.#repeat = Math.min(
+        MAX_REPEATS,
+        Number(attributes["table:number-columns-repeated"] ?? 1) || 1,
+      );
     } else if (name === "text:p" || name === "text:h") {
-      if (this.#depth++ === 0) this.#level = name === "text:h" ? Number(attributes["text:outline-level"] ?? 1) || 1 : undefined;
-    } else if (name === "text:s" || name === "text:tab" || name === "text:line-break") this.#text += " ";
+      if (this.#depth++ === 0)
+        this.#level =
+          name === "text:h" ? Number(attributes["text:outline-level"] ?? 1) || 1 : undefined;
+    } else if (name === "text:s" || name === "text:tab" || name === "text:line-break")
+      this.#text += " ";
   }
 
   text(text: string): void {
@@ -67,7 +79,8 @@ class OdfReader {
     const before = this.blocks.at(-1);
     // A slide is often named by its title.
     if (text === "" || (before?.kind === "heading" && before.text === text)) return;
-    if (this.#cells) this.#cells[this.#cells.length - 1] = tidy(`${this.#cells.at(-1) ?? ""} ${text}`);
+    if (this.#cells)
+      this.#cells[this.#cells.length - 1] = tidy(`${this.#cells.at(-1) ?? ""} ${text}`);
     else if (this.#level === undefined) this.blocks.push({ kind: "text", text, ...this.#at });
     else this.blocks.push({ kind: "heading", text, level: this.#level, ...this.#at });
   }
@@ -78,7 +91,12 @@ class OdfReader {
     while (cells.at(-1) === "") cells.pop();
     if (cells.length === 0) return;
     const text = cells.join(" | ");
-    this.blocks.push({ kind: "row", text, ...this.#at, ...(this.#header === undefined ? {} : { header: this.#header }) });
+    this.blocks.push({
+      kind: "row",
+      text,
+      ...this.#at,
+      ...(this.#header === undefined ? {} : { header: this.#header }),
+    });
     if (this.#header === undefined && cells.length > 1) this.#header = text;
   }
 }
@@ -97,7 +115,9 @@ async function readTitle(meta: Buffer | undefined): Promise<string | null> {
 
 /** Text, spreadsheet and presentation of OpenDocument: one format for all three. */
 export const extractOdf: ExtractFormat = async ({ bytes, limits }) => {
-  const parts = await unzip(bytes, limits, (name) => ["content.xml", "meta.xml", "META-INF/manifest.xml"].includes(name));
+  const parts = await unzip(bytes, limits, (name) =>
+    ["content.xml", "meta.xml", "META-INF/manifest.xml"].includes(name),
+  );
   if (parts.get("META-INF/manifest.xml")?.includes("encryption-data")) throw encrypted();
   const content = parts.get("content.xml");
   if (!content) throw broken("the document has no content.xml");
@@ -112,7 +132,8 @@ export const extractOdf: ExtractFormat = async ({ bytes, limits }) => {
     text: (text) => reader.text(text),
     close: (name) => reader.close(name),
   });
-  if (reader.page > limits.pages) throw new ExtractionError("too_large", `the document has more than ${limits.pages} pages`);
+  if (reader.page > limits.pages)
+    throw new ExtractionError("too_large", `the document has more than ${limits.pages} pages`);
   const hasText = reader.blocks.some(({ kind }) => !isSpreadsheet || kind === "row");
   return {
     title: await readTitle(parts.get("meta.xml")),

@@ -20,7 +20,10 @@ async function textIn(bytes: Buffer | undefined, element: string): Promise<strin
 }
 
 /** The paragraphs of the headers or footers of a document, each once: sections repeat them. */
-async function readMargins(parts: ReadonlyMap<string, Buffer>, kind: "header" | "footer"): Promise<TextBlock[]> {
+async function readMargins(
+  parts: ReadonlyMap<string, Buffer>,
+  kind: "header" | "footer",
+): Promise<TextBlock[]> {
   const found = new Set<string>();
   for (const [name, bytes] of parts) {
     if (!name.startsWith(`word/${kind}`)) continue;
@@ -46,12 +49,19 @@ const MARGINS = /^word\/(?:header|footer)\d*\.xml$/;
 
 export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
   // Counted before mammoth unpacks it without looking.
-  const parts = await unzip(bytes, limits, (name) => name === "docProps/core.xml" || MARGINS.test(name));
+  const parts = await unzip(
+    bytes,
+    limits,
+    (name) => name === "docProps/core.xml" || MARGINS.test(name),
+  );
   const mammoth = await optional("mammoth", () => import("mammoth"));
   const { value } = await mammoth.default
     .convertToHtml(
       { buffer: bytes },
-      { convertImage: mammoth.default.images.imgElement(async () => ({ src: "" })), ignoreEmptyParagraphs: true },
+      {
+        convertImage: mammoth.default.images.imgElement(async () => ({ src: "" })),
+        ignoreEmptyParagraphs: true,
+      },
     )
     .catch(() => {
       throw broken("the document cannot be read; its XML is damaged");
@@ -59,14 +69,23 @@ export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
   const { body } = await parseDom(value);
   const title = await textIn(parts.get("docProps/core.xml"), "dc:title").catch(() => null);
   const blocks = body ? [...domBlocks(body)] : [];
-  return { title, pages: null, blocks: [...(await readMargins(parts, "header")), ...blocks, ...(await readMargins(parts, "footer"))] };
+  return {
+    title,
+    pages: null,
+    blocks: [
+      ...(await readMargins(parts, "header")),
+      ...blocks,
+      ...(await readMargins(parts, "footer")),
+    ],
+  };
 };
 
 type Cell = string | number | boolean | Date | null;
 
 function cellText(cell: Cell): string {
   if (cell === null) return "";
-  if (cell instanceof Date) return Number.isNaN(cell.getTime()) ? "" : cell.toISOString().replace(/T00:00:00\.000Z$/, "");
+  if (cell instanceof Date)
+    return Number.isNaN(cell.getTime()) ? "" : cell.toISOString().replace(/T00:00:00\.000Z$/, "");
   return tidy(String(cell));
 }
 
@@ -86,16 +105,24 @@ export function* rowBlocks(rows: Iterable<readonly Cell[]>, page?: number): Gene
 
 export const extractXlsx: ExtractFormat = async ({ bytes, limits }) => {
   await unzip(bytes, limits, NONE);
-  const { default: readSheets } = await optional("read-excel-file", () => import("read-excel-file/node"));
+  const { default: readSheets } = await optional(
+    "read-excel-file",
+    () => import("read-excel-file/node"),
+  );
   const sheets = await readSheets(bytes).catch(() => {
     throw broken("the workbook cannot be read; its XML is damaged");
   });
-  if (sheets.length > limits.pages) throw new ExtractionError("too_large", `the workbook has more than ${limits.pages} sheets`);
+  if (sheets.length > limits.pages)
+    throw new ExtractionError("too_large", `the workbook has more than ${limits.pages} sheets`);
   const blocks = sheets.flatMap(({ sheet, data }, index): TextBlock[] => [
     { kind: "heading", text: sheet, level: 1, page: index + 1 },
     ...rowBlocks(data as Cell[][], index + 1),
   ]);
-  return { title: null, pages: sheets.length, blocks: blocks.some(({ kind }) => kind === "row") ? blocks : [] };
+  return {
+    title: null,
+    pages: sheets.length,
+    blocks: blocks.some(({ kind }) => kind === "row") ? blocks : [],
+  };
 };
 
 /** The slides of a presentation in the order in which they are shown. */
@@ -106,12 +133,16 @@ async function slideNames(parts: Map<string, Buffer>): Promise<string[]> {
   const presentation = parts.get("ppt/presentation.xml");
   if (!relations || !presentation) throw broken("the presentation has no list of slides");
   await readXml(relations, {
-    open: (_name, { Id, Target }) => void (Id !== undefined && Target !== undefined && targets.set(Id, Target)),
+    open: (_name, { Id, Target }) =>
+      void (Id !== undefined && Target !== undefined && targets.set(Id, Target)),
   });
   await readXml(presentation, {
-    open: (name, attributes) => void (name === "p:sldId" && order.push(targets.get(attributes["r:id"] ?? "") ?? "")),
+    open: (name, attributes) =>
+      void (name === "p:sldId" && order.push(targets.get(attributes["r:id"] ?? "") ?? "")),
   });
-  return order.map((target) => (target.startsWith("/") ? target.slice(1) : `ppt/${target}`)).filter((name) => parts.has(name));
+  return order
+    .map((target) => (target.startsWith("/") ? target.slice(1) : `ppt/${target}`))
+    .filter((name) => parts.has(name));
 }
 
 async function slideBlocks(bytes: Buffer, page: number): Promise<TextBlock[]> {
@@ -125,12 +156,16 @@ async function slideBlocks(bytes: Buffer, page: number): Promise<TextBlock[]> {
     paragraph = "";
     if (text === "") return;
     if (cells) cells[cells.length - 1] = tidy(`${cells.at(-1) ?? ""} ${text}`);
-    else blocks.push(isTitle ? { kind: "heading", text, level: 1, page } : { kind: "text", text, page });
+    else
+      blocks.push(
+        isTitle ? { kind: "heading", text, level: 1, page } : { kind: "text", text, page },
+      );
   };
   await readXml(bytes, {
     open(name, attributes) {
       if (name === "p:sp") isTitle = false;
-      else if (name === "p:ph") isTitle = attributes["type"] === "title" || attributes["type"] === "ctrTitle";
+      else if (name === "p:ph")
+        isTitle = attributes["type"] === "title" || attributes["type"] === "ctrTitle";
       else if (name === "a:tr") cells = [];
       else if (name === "a:tc") cells?.push("");
       else if (name === "a:br") paragraph += " ";
@@ -141,7 +176,8 @@ async function slideBlocks(bytes: Buffer, page: number): Promise<TextBlock[]> {
       if (name === "a:t") inText = false;
       else if (name === "a:p") endParagraph();
       else if (name === "a:tr" && cells) {
-        if (cells.some((cell) => cell !== "")) blocks.push({ kind: "row", text: cells.join(" | "), page });
+        if (cells.some((cell) => cell !== ""))
+          blocks.push({ kind: "row", text: cells.join(" | "), page });
         cells = undefined;
       }
     },
@@ -150,37 +186,53 @@ async function slideBlocks(bytes: Buffer, page: number): Promise<TextBlock[]> {
 }
 
 export const extractPptx: ExtractFormat = async ({ bytes, limits, progress }) => {
-  const parts = await unzip(bytes, limits, (name) => /^ppt\/(?:slides\/slide|presentation|_rels\/presentation)|^docProps\/core/.test(name));
+  const parts = await unzip(bytes, limits, (name) =>
+    /^ppt\/(?:slides\/slide|presentation|_rels\/presentation)|^docProps\/core/.test(name),
+  );
   const names = await slideNames(parts);
-  if (names.length > limits.pages) throw new ExtractionError("too_large", `the presentation has more than ${limits.pages} slides`);
+  if (names.length > limits.pages)
+    throw new ExtractionError("too_large", `the presentation has more than ${limits.pages} slides`);
   const blocks: TextBlock[] = [];
   for (const [index, name] of names.entries()) {
     blocks.push(...(await slideBlocks(parts.get(name) as Buffer, index + 1)));
     progress((index + 1) / names.length);
   }
-  return { title: await textIn(parts.get("docProps/core.xml"), "dc:title").catch(() => null), pages: names.length, blocks };
+  return {
+    title: await textIn(parts.get("docProps/core.xml"), "dc:title").catch(() => null),
+    pages: names.length,
+    blocks,
+  };
 };
 
 const opfPath = async (container: Buffer | undefined): Promise<string> => {
   let path = "";
-  if (container) await readXml(container, { open: (name, { "full-path": full }) => void (name === "rootfile" && (path ||= full ?? "")) });
+  if (container)
+    await readXml(container, {
+      open: (name, { "full-path": full }) => void (name === "rootfile" && (path ||= full ?? "")),
+    });
   if (path === "") throw broken("the book does not say where its contents are");
   return path;
 };
 
 /** The chapters of a book in reading order. */
-async function chapters(opf: Buffer, path: string): Promise<{ names: string[]; title: string | null }> {
+async function chapters(
+  opf: Buffer,
+  path: string,
+): Promise<{ names: string[]; title: string | null }> {
   const items = new Map<string, string>();
   const order: string[] = [];
   await readXml(opf, {
     open(name, attributes) {
       const local = name.replace(/^.*:/, "");
-      if (local === "item" && /html/.test(attributes["media-type"] ?? "")) items.set(attributes["id"] ?? "", attributes["href"] ?? "");
+      if (local === "item" && /html/.test(attributes["media-type"] ?? ""))
+        items.set(attributes["id"] ?? "", attributes["href"] ?? "");
       else if (local === "itemref") order.push(attributes["idref"] ?? "");
     },
   });
   const base = path.includes("/") ? path.slice(0, path.lastIndexOf("/") + 1) : "";
-  const names = order.flatMap((id) => (items.has(id) ? [base + decodeURIComponent(items.get(id) as string)] : []));
+  const names = order.flatMap((id) =>
+    items.has(id) ? [base + decodeURIComponent(items.get(id) as string)] : [],
+  );
   return { names, title: await textIn(opf, "dc:title") };
 }
 
@@ -192,7 +244,8 @@ export const extractEpub: ExtractFormat = async ({ bytes, limits, progress }) =>
   const { names, title } = await chapters(opf, path);
   const locked = parts.get("META-INF/encryption.xml")?.toString("utf8") ?? "";
   if (names.some((name) => locked.includes(`"${name}"`))) throw encrypted();
-  if (names.length > limits.pages) throw new ExtractionError("too_large", `the book has more than ${limits.pages} chapters`);
+  if (names.length > limits.pages)
+    throw new ExtractionError("too_large", `the book has more than ${limits.pages} chapters`);
   const blocks: TextBlock[] = [];
   for (const [index, name] of names.entries()) {
     const { body } = await parseDom(parts.get(name)?.toString("utf8") ?? "");

@@ -68,8 +68,12 @@ function* buildBlocks(items: readonly Item[], page: number): Generator<TextBlock
   let last: Line | undefined;
   for (const line of lines) {
     const text = line.text.trim();
-    const isHeading = usual > 0 && line.height > usual * HEADING_RATIO && text.length <= MAX_HEADING;
-    const goesOn = last !== undefined && !isHeading && Math.abs(last.y - line.y) <= PARAGRAPH_GAP * Math.max(line.height, usual);
+    const isHeading =
+      usual > 0 && line.height > usual * HEADING_RATIO && text.length <= MAX_HEADING;
+    const goesOn =
+      last !== undefined &&
+      !isHeading &&
+      Math.abs(last.y - line.y) <= PARAGRAPH_GAP * Math.max(line.height, usual);
     if (!goesOn && paragraph !== "") {
       yield { kind: "text", text: paragraph, page };
       paragraph = "";
@@ -81,7 +85,8 @@ function* buildBlocks(items: readonly Item[], page: number): Generator<TextBlock
   if (paragraph !== "") yield { kind: "text", text: paragraph, page };
 }
 
-const folder = (): string => dirname(createRequire(import.meta.url).resolve("pdfjs-dist/package.json"));
+const folder = (): string =>
+  dirname(createRequire(import.meta.url).resolve("pdfjs-dist/package.json"));
 
 function toFailure(error: unknown): Error {
   const { name } = error as { name?: string };
@@ -104,7 +109,10 @@ const NO_TITLE = /^(?:untitled\b.*|\(anonymous\)|)$/i;
 /** PDF with the pages' numbers. Without the character maps, text in Chinese, Japanese and Korean comes out empty, without an error. */
 export const extractPdf: ExtractFormat = async ({ bytes, limits, progress }) => {
   standInForDrawing();
-  const { getDocument, VerbosityLevel } = await optional("pdfjs-dist", () => import("pdfjs-dist/legacy/build/pdf.mjs"));
+  const { getDocument, VerbosityLevel } = await optional(
+    "pdfjs-dist",
+    () => import("pdfjs-dist/legacy/build/pdf.mjs"),
+  );
   const root = folder();
   const task = getDocument({
     data: new Uint8Array(bytes),
@@ -120,7 +128,8 @@ export const extractPdf: ExtractFormat = async ({ bytes, limits, progress }) => 
   const document = await task.promise.catch((error: unknown) => {
     throw toFailure(error);
   });
-  if (document.numPages > limits.pages) throw new ExtractionError("too_large", `the document has more than ${limits.pages} pages`);
+  if (document.numPages > limits.pages)
+    throw new ExtractionError("too_large", `the document has more than ${limits.pages} pages`);
   const { info } = await document.getMetadata().catch(() => ({ info: {} }));
   const { Title: title } = info as { Title?: unknown };
   const blocks: TextBlock[] = [];
@@ -141,5 +150,9 @@ export const extractPdf: ExtractFormat = async ({ bytes, limits, progress }) => 
   }
   const pages = document.numPages;
   await task.destroy();
-  return { title: typeof title === "string" && !NO_TITLE.test(title.trim()) ? title.trim() : null, pages, blocks };
+  return {
+    title: typeof title === "string" && !NO_TITLE.test(title.trim()) ? title.trim() : null,
+    pages,
+    blocks,
+  };
 };

@@ -3,7 +3,14 @@ import type { Extract, Extractor as PluginExtractor } from "../../contract/kinds
 import type { TextBlock } from "../chunk.ts";
 import { FORMATS, toFormat, type FormatId } from "../formats.ts";
 import { extractEml } from "./eml.ts";
-import { ExtractionError, broken, type AttachedDocument, type Extracted, type ExtractFormat, type ExtractSource } from "./types.ts";
+import {
+  ExtractionError,
+  broken,
+  type AttachedDocument,
+  type Extracted,
+  type ExtractFormat,
+  type ExtractSource,
+} from "./types.ts";
 import { extractHtml } from "./html.ts";
 import { extractDoc, extractPpt, extractXls } from "./legacy-office.ts";
 import { extractDocx, extractEpub, extractPptx, extractXlsx } from "./office.ts";
@@ -37,10 +44,17 @@ const EXTRACTORS: Record<FormatId, ExtractFormat> = {
 };
 
 /** Checks what a plugin's module has read. */
-function* toBlocks(blocks: Iterable<{ text: unknown; heading?: boolean; page?: number }>): Generator<TextBlock> {
+function* toBlocks(
+  blocks: Iterable<{ text: unknown; heading?: boolean; page?: number }>,
+): Generator<TextBlock> {
   for (const { text, heading, page } of blocks) {
-    if (typeof text !== "string") throw broken("the plugin that reads this format returned something else than text");
-    yield { text, ...(heading ? { kind: "heading", level: 1 } : { kind: "text" }), ...(page === undefined ? {} : { page }) };
+    if (typeof text !== "string")
+      throw broken("the plugin that reads this format returned something else than text");
+    yield {
+      text,
+      ...(heading ? { kind: "heading", level: 1 } : { kind: "text" }),
+      ...(page === undefined ? {} : { page }),
+    };
   }
 }
 
@@ -49,13 +63,19 @@ const fromPlugin =
   ({ module, extensions }: PluginExtractor): ExtractFormat =>
   async ({ bytes, filename }) => {
     const loaded = (await import(module).catch(() => {
-      throw new ExtractionError("missing_extractor", `the plugin's module that reads .${extensions[0]} files cannot be loaded`);
+      throw new ExtractionError(
+        "missing_extractor",
+        `the plugin's module that reads .${extensions[0]} files cannot be loaded`,
+      );
     })) as { default: Extract };
     const { title = null, blocks } = await loaded.default({ bytes, filename });
     const read = [...toBlocks(blocks)];
     return {
       title,
-      pages: read.reduce<number | null>((most, { page }) => (page === undefined ? most : Math.max(most ?? 0, page)), null),
+      pages: read.reduce<number | null>(
+        (most, { page }) => (page === undefined ? most : Math.max(most ?? 0, page)),
+        null,
+      ),
       blocks: read,
     };
   };
@@ -83,7 +103,10 @@ export async function readDocument(
   const { mimeType, extract } = findExtractor(source, plugins);
   try {
     const readAttached = (inner: AttachedDocument): Promise<Extracted> =>
-      readDocument({ ...source, ...inner, depth: source.depth + 1, progress: () => undefined }, plugins);
+      readDocument(
+        { ...source, ...inner, depth: source.depth + 1, progress: () => undefined },
+        plugins,
+      );
     return { mimeType, ...(await extract({ ...source, readAttached })) };
   } catch (error) {
     if (error instanceof ExtractionError) throw error;

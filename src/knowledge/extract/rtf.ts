@@ -36,7 +36,13 @@ const TOKEN = /\\([a-z]+)(-?\d+)? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|([^\\{}\r
 
 /** The character set of the code page that a file declares; that of Western Windows if it is not known here. */
 function toDecoder(codePage: number): InstanceType<typeof TextDecoder> {
-  const names: Record<number, string> = { 932: "shift_jis", 936: "gb18030", 949: "euc-kr", 950: "big5", 65001: "utf-8" };
+  const names: Record<number, string> = {
+    932: "shift_jis",
+    936: "gb18030",
+    949: "euc-kr",
+    950: "big5",
+    65001: "utf-8",
+  };
   try {
     return new TextDecoder(names[codePage] ?? `windows-${codePage}`);
   } catch {
@@ -63,7 +69,12 @@ class RtfReader {
     for (let found = TOKEN.exec(source); found; found = TOKEN.exec(source)) {
       const [, word, number, hex, symbol, brace, text] = found;
       if (hex !== undefined) this.#addByte(parseInt(hex, 16));
-      else if (word !== undefined) this.#control(word.toLowerCase(), number === undefined ? undefined : Number(number), source);
+      else if (word !== undefined)
+        this.#control(
+          word.toLowerCase(),
+          number === undefined ? undefined : Number(number),
+          source,
+        );
       else if (symbol !== undefined) this.#symbol(symbol);
       else if (brace === "{") this.#open();
       else if (brace === "}") this.#close();
@@ -74,7 +85,8 @@ class RtfReader {
 
   #open(): void {
     this.#flush();
-    if (this.#groups.length > MAX_DEPTH) throw broken("the groups of the document are nested too deeply");
+    if (this.#groups.length > MAX_DEPTH)
+      throw broken("the groups of the document are nested too deeply");
     this.#groups.push({ ...this.#group });
   }
 
@@ -95,7 +107,8 @@ class RtfReader {
     if (SKIPPED.has(word)) this.#group.isSkipped = true;
     else if (word === "ansicpg" && number !== undefined) this.#decoder = toDecoder(number);
     else if (word === "uc") this.#group.fallback = number ?? 1;
-    else if (word === "bin") TOKEN.lastIndex = Math.min(source.length, TOKEN.lastIndex + Math.max(0, number ?? 0));
+    else if (word === "bin")
+      TOKEN.lastIndex = Math.min(source.length, TOKEN.lastIndex + Math.max(0, number ?? 0));
     else if (word === "u" && number !== undefined) {
       this.#add(String.fromCharCode(number < 0 ? number + 65_536 : number));
       this.#toSkip = this.#group.fallback;
@@ -132,9 +145,16 @@ class RtfReader {
 
 export const extractRtf: ExtractFormat = async ({ bytes }) => {
   // All of it is ASCII; other bytes are in the code page of the document, as escaped ones are.
-  const source = bytes.toString("latin1").replace(/[\u0080-\u00ff]/g, (byte) => `\\'${byte.charCodeAt(0).toString(16)}`);
+  const source = bytes
+    .toString("latin1")
+    .replace(/[\u0080-\u00ff]/g, (byte) => `\\'${byte.charCodeAt(0).toString(16)}`);
   const reader = new RtfReader();
   reader.read(source);
-  if (reader.paragraphs.length === 0 && !source.includes("}")) throw new ExtractionError("broken_document", "the document is cut off");
-  return { title: null, pages: null, blocks: reader.paragraphs.map((text): TextBlock => ({ kind: "text", text })) };
+  if (reader.paragraphs.length === 0 && !source.includes("}"))
+    throw new ExtractionError("broken_document", "the document is cut off");
+  return {
+    title: null,
+    pages: null,
+    blocks: reader.paragraphs.map((text): TextBlock => ({ kind: "text", text })),
+  };
 };

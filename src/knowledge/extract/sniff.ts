@@ -47,13 +47,15 @@ const BY_MIMETYPE: Record<string, FormatId> = {
   "application/epub+zip": "epub",
 };
 
-const unsupported = (what: string): ExtractionError => new ExtractionError("unsupported_type", `${what} cannot be read`);
+const unsupported = (what: string): ExtractionError =>
+  new ExtractionError("unsupported_type", `${what} cannot be read`);
 
 /** The format of a zip file, by the names of its entries and its `mimetype` entry. */
 function zipFormat(bytes: Buffer, filename: string): FormatId {
   if (bytes.toString("latin1", 30, 38) === "mimetype") {
     const type = bytes.toString("latin1", 38, 138);
-    for (const [name, format] of Object.entries(BY_MIMETYPE)) if (type.startsWith(name)) return format;
+    for (const [name, format] of Object.entries(BY_MIMETYPE))
+      if (type.startsWith(name)) return format;
   }
   const has = (name: string): boolean => bytes.includes(name, 0, "latin1");
   if (has("word/document.xml")) return "docx";
@@ -62,7 +64,8 @@ function zipFormat(bytes: Buffer, filename: string): FormatId {
   if (has("META-INF/container.xml")) return "epub";
   // Packed again by a program that compresses the `mimetype` too.
   const ending = extname(filename).slice(1).toLowerCase();
-  if (has("content.xml") && has("META-INF/manifest.xml")) return ending === "ods" || ending === "odp" ? ending : "odt";
+  if (has("content.xml") && has("META-INF/manifest.xml"))
+    return ending === "ods" || ending === "odp" ? ending : "odt";
   throw unsupported("this kind of zip archive");
 }
 
@@ -70,7 +73,8 @@ const utf16 = (text: string): Buffer => Buffer.from(text, "utf16le");
 
 /** The begin of a text, for what it says of its format; undefined if it is no text. UTF-16 has zeros, no other text has. */
 function readHead(head: Buffer, charset: string | undefined): string | undefined {
-  if (charset !== undefined) return new TextDecoder(charset).decode(head.subarray(0, head.length & ~1));
+  if (charset !== undefined)
+    return new TextDecoder(charset).decode(head.subarray(0, head.length & ~1));
   return head.includes(0) ? undefined : head.toString("latin1");
 }
 
@@ -85,9 +89,11 @@ function textFormat(head: string, filename: string): FormatId {
     .replace(/^\ufeff/, "")
     .trimStart()
     .slice(0, 2000);
-  if (/^(?:<\?xml[^>]*>\s*)?(?:<!--[^]*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b/i.test(start)) return "html";
+  if (/^(?:<\?xml[^>]*>\s*)?(?:<!--[^]*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b/i.test(start))
+    return "html";
   const ending = TEXT_ENDINGS[extname(filename).toLowerCase()];
-  if (ending !== undefined && ending !== "eml" && (ending !== "xml" || start.startsWith("<"))) return ending;
+  if (ending !== undefined && ending !== "eml" && (ending !== "xml" || start.startsWith("<")))
+    return ending;
   if (/^<\?xml\b/i.test(start)) return "xml";
   const fields = start.split(/\r?\n\r?\n/)[0] ?? "";
   if (

@@ -87,13 +87,20 @@ export const extractMarkdown: ExtractFormat = async ({ bytes }) => {
   const facts: TextBlock[] = front?.[1]?.trim() ? [{ kind: "row", text: front[1].trim() }] : [];
   const blocks = [...facts, ...markdownBlocks(text.slice(front?.[0].length ?? 0))];
   const named = /^title:[ \t]*["']?(.+?)["']?[ \t]*$/m.exec(front?.[1] ?? "")?.[1];
-  return { title: named ?? blocks.find(({ kind, level }) => kind === "heading" && level === 1)?.text ?? null, pages: null, blocks };
+  return {
+    title:
+      named ?? blocks.find(({ kind, level }) => kind === "heading" && level === 1)?.text ?? null,
+    pages: null,
+    blocks,
+  };
 };
 
 /** The character that divides the cells: the one that the first line has most of. */
 function findDelimiter(text: string): string {
   const line = text.slice(0, 10_000).split(LINES)[0] ?? "";
-  return [",", ";", "\t", "|"].toSorted((a, b) => line.split(b).length - line.split(a).length)[0] ?? ",";
+  return (
+    [",", ";", "\t", "|"].toSorted((a, b) => line.split(b).length - line.split(a).length)[0] ?? ","
+  );
 }
 
 export const extractCsv: ExtractFormat = async ({ bytes }) => {
@@ -101,7 +108,13 @@ export const extractCsv: ExtractFormat = async ({ bytes }) => {
   const { parse } = await optional("csv-parse", () => import("csv-parse/sync"));
   let rows: string[][];
   try {
-    rows = parse(text, { bom: true, delimiter: findDelimiter(text), relax_column_count: true, relax_quotes: true, skip_empty_lines: true });
+    rows = parse(text, {
+      bom: true,
+      delimiter: findDelimiter(text),
+      relax_column_count: true,
+      relax_quotes: true,
+      skip_empty_lines: true,
+    });
   } catch {
     throw broken("the table's quotes do not match up");
   }
@@ -113,7 +126,8 @@ const MAX_DEPTH = 50;
 /** The leaves of a value as `path: value`. */
 function* leaves(value: unknown, path: string, depth = 0): Generator<string> {
   if (typeof value === "object" && value !== null && depth < MAX_DEPTH) {
-    for (const [key, inner] of Object.entries(value)) yield* leaves(inner, path === "" ? key : `${path}.${key}`, depth + 1);
+    for (const [key, inner] of Object.entries(value))
+      yield* leaves(inner, path === "" ? key : `${path}.${key}`, depth + 1);
   } else if (value !== null && value !== "")
     yield `${path === "" ? "" : `${path}: `}${typeof value === "object" ? "…" : (value as string | number | boolean)}`;
 }
@@ -131,11 +145,19 @@ export const extractJson: ExtractFormat = async ({ bytes, filename }) => {
   try {
     if ([".jsonl", ".ndjson"].includes(extname(filename).toLowerCase())) {
       const values = text.split(LINES).filter((line) => line.trim() !== "");
-      return { title: null, pages: null, blocks: [...jsonBlocks(values.map((line) => JSON.parse(line) as unknown))] };
+      return {
+        title: null,
+        pages: null,
+        blocks: [...jsonBlocks(values.map((line) => JSON.parse(line) as unknown))],
+      };
     }
     const value = JSON.parse(text) as unknown;
     if (Array.isArray(value)) return { title: null, pages: null, blocks: [...jsonBlocks(value)] };
-    return { title: null, pages: null, blocks: [...leaves(value, "")].map((line): TextBlock => ({ kind: "row", text: line })) };
+    return {
+      title: null,
+      pages: null,
+      blocks: [...leaves(value, "")].map((line): TextBlock => ({ kind: "row", text: line })),
+    };
   } catch {
     return { title: null, pages: null, blocks: paragraphs(text) };
   }

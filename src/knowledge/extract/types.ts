@@ -52,9 +52,13 @@ export class ExtractionError extends Error {
 }
 
 export const encrypted = (): ExtractionError =>
-  new ExtractionError("encrypted_document", "the document is protected by a password; upload one without it");
+  new ExtractionError(
+    "encrypted_document",
+    "the document is protected by a password; upload one without it",
+  );
 
-export const broken = (what: string): ExtractionError => new ExtractionError("broken_document", what);
+export const broken = (what: string): ExtractionError =>
+  new ExtractionError("broken_document", what);
 
 /**
  * Loads an optional package when it is first needed.
@@ -66,7 +70,11 @@ export async function optional<T>(name: string, load: () => Promise<T>): Promise
   } catch (error) {
     const { code } = error as { code?: string };
     if (code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND")
-      throw new ExtractionError("missing_extractor", `install the package ${name} to read documents of this format`, name);
+      throw new ExtractionError(
+        "missing_extractor",
+        `install the package ${name} to read documents of this format`,
+        name,
+      );
     throw error;
   }
 }

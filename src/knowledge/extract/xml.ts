@@ -20,7 +20,10 @@ const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
 function toText({ name, attributes, text }: Element): string {
   const own = tidy(text);
   if (own === "" && attributes === "") return "";
-  return `${[name.replace(/^.*:/, ""), attributes].filter(Boolean).join(" ")}: ${own}`.replace(/: $/, "");
+  return `${[name.replace(/^.*:/, ""), attributes].filter(Boolean).join(" ")}: ${own}`.replace(
+    /: $/,
+    "",
+  );
 }
 
 /**
@@ -28,16 +31,26 @@ function toText({ name, attributes, text }: Element): string {
  * it. Entities that a document declares are not resolved, and nothing is fetched.
  */
 export const extractXml: ExtractFormat = async ({ bytes }) => {
-  const declared = /^[^>]{0,200}?encoding\s*=\s*["']([\w-]+)["']/.exec(bytes.toString("latin1", 0, 300))?.[1];
+  const declared = /^[^>]{0,200}?encoding\s*=\s*["']([\w-]+)["']/.exec(
+    bytes.toString("latin1", 0, 300),
+  )?.[1];
   const source = (await decodeDocument(bytes, declared)).replace(/^\ufeff/, "");
   const stack: Element[] = [];
   const blocks: TextBlock[] = [];
   let title: string | null = null;
   await readXml(source, {
     open(name, attributes) {
-      if (stack.length >= MAX_DEPTH) throw broken("the elements of the document are nested too deeply");
-      const pairs = Object.entries(attributes).filter(([key, value]) => isContent(key) && value.trim() !== "");
-      stack.push({ name, attributes: pairs.map(([key, value]) => `${key}=${tidy(value)}`).join(" "), text: "", isMixed: false });
+      if (stack.length >= MAX_DEPTH)
+        throw broken("the elements of the document are nested too deeply");
+      const pairs = Object.entries(attributes).filter(
+        ([key, value]) => isContent(key) && value.trim() !== "",
+      );
+      stack.push({
+        name,
+        attributes: pairs.map(([key, value]) => `${key}=${tidy(value)}`).join(" "),
+        text: "",
+        isMixed: false,
+      });
     },
     text(text) {
       const element = stack.at(-1);

@@ -2,7 +2,14 @@ import { rm } from "node:fs/promises";
 import { RouseError } from "../../core/errors.ts";
 import type { Sql, SqlDatabase } from "../../store/sql.ts";
 import { checkExternalId, decideUpload, type UploadDecision } from "../access.ts";
-import { agentIds, getExternalId, joinAgents, NEW_DOCUMENT_COLUMNS, newDocumentValues, toDocumentRecord } from "../db/rows.ts";
+import {
+  agentIds,
+  getExternalId,
+  joinAgents,
+  NEW_DOCUMENT_COLUMNS,
+  newDocumentValues,
+  toDocumentRecord,
+} from "../db/rows.ts";
 import type { DocumentRecord, NewDocument } from "../types.ts";
 import { DOCUMENT_COLUMNS, lockTenant, type SharedRow } from "./documents.ts";
 import type { Files } from "./files.ts";
@@ -17,7 +24,10 @@ export interface Added {
 }
 
 /** The documents that the tenant has already of these bytes, newest first; see the same question in `db/documents.ts`. */
-async function findTwins(sql: Sql, { tenant, sha256, externalId }: NewDocument): Promise<(SharedRow & { marks: string[] })[]> {
+async function findTwins(
+  sql: Sql,
+  { tenant, sha256, externalId }: NewDocument,
+): Promise<(SharedRow & { marks: string[] })[]> {
   const rows = await sql.query<SharedRow>(
     `SELECT ${DOCUMENT_COLUMNS} FROM knowledge_documents d
       WHERE tenant = $1 AND sha256 = $2 AND ($3::text IS NULL OR external_id IS NULL OR external_id = $3)
@@ -31,9 +41,16 @@ async function findTwins(sql: Sql, { tenant, sha256, externalId }: NewDocument):
   return rows.map((row) => ({ ...row, marks: agentIds(row.agents) }));
 }
 
-async function marksByExternalId(sql: Sql, tenant: string, externalId: string): Promise<string[][]> {
-  const text = "SELECT DISTINCT agents FROM knowledge_documents WHERE tenant = $1 AND external_id = $2";
-  return (await sql.query<{ agents: string }>(text, [tenant, externalId])).map(({ agents }) => agentIds(agents));
+async function marksByExternalId(
+  sql: Sql,
+  tenant: string,
+  externalId: string,
+): Promise<string[][]> {
+  const text =
+    "SELECT DISTINCT agents FROM knowledge_documents WHERE tenant = $1 AND external_id = $2";
+  return (await sql.query<{ agents: string }>(text, [tenant, externalId])).map(({ agents }) =>
+    agentIds(agents),
+  );
 }
 
 /** A skipped duplicate gains the agents that were asked for; one that had failed is tried again. */
@@ -48,11 +65,17 @@ async function join(sql: Sql, twin: SharedRow, upload: NewDocument): Promise<Doc
 }
 
 async function lastVersion(sql: Sql, tenant: string, externalId: string): Promise<number> {
-  const text = "SELECT max(version) AS version FROM knowledge_documents WHERE tenant = $1 AND external_id = $2";
+  const text =
+    "SELECT max(version) AS version FROM knowledge_documents WHERE tenant = $1 AND external_id = $2";
   return (await sql.query<{ version: number | null }>(text, [tenant, externalId]))[0]?.version ?? 0;
 }
 
-async function insert(sql: Sql, upload: NewDocument, twin: SharedRow | undefined, now: number): Promise<DocumentRecord> {
+async function insert(
+  sql: Sql,
+  upload: NewDocument,
+  twin: SharedRow | undefined,
+  now: number,
+): Promise<DocumentRecord> {
   const externalId = getExternalId(upload, twin);
   const version = externalId === null ? 0 : await lastVersion(sql, upload.tenant, externalId);
   const [row] = await sql.query<SharedRow>(
@@ -77,8 +100,10 @@ async function addOne(sql: Sql, upload: NewDocument, now: number): Promise<Added
     if (error instanceof RouseError) return error;
     throw error;
   }
-  if (decision.kind === "join") return { document: await join(sql, decision.twin, upload), duplicate: true };
-  if (decision.kind === "same") return { document: toDocumentRecord(decision.twin), duplicate: true };
+  if (decision.kind === "join")
+    return { document: await join(sql, decision.twin, upload), duplicate: true };
+  if (decision.kind === "same")
+    return { document: toDocumentRecord(decision.twin), duplicate: true };
   return { document: await insert(sql, upload, decision.replaces, now), duplicate: false };
 }
 
@@ -106,7 +131,11 @@ export class Uploads {
 
   /** Resolves when it is on disk. */
   async add(upload: NewDocument, now: number): Promise<Added> {
-    if (!SHA256.test(upload.sha256)) throw new RouseError({ code: "internal", message: "sha256 must be 64 digits of lower-case hex" });
+    if (!SHA256.test(upload.sha256))
+      throw new RouseError({
+        code: "internal",
+        message: "sha256 must be 64 digits of lower-case hex",
+      });
     const small = await this.#files.readSmall(upload.file, upload.bytes);
     if (!small) await this.#files.put(upload.sha256, upload.file);
     const added = Promise.withResolvers<Added>();
@@ -121,14 +150,19 @@ export class Uploads {
     this.#running = true;
     for (let first: Waiting | undefined; (first = this.#waiting[0]);) {
       const { tenant } = first.upload;
-      const group = this.#waiting.filter(({ upload }) => upload.tenant === tenant).slice(0, MAX_AT_ONCE);
+      const group = this.#waiting
+        .filter(({ upload }) => upload.tenant === tenant)
+        .slice(0, MAX_AT_ONCE);
       this.#waiting = this.#waiting.filter((one) => !group.includes(one));
       await this.#commit(tenant, group);
     }
     this.#running = false;
   }
 
-  async #write(tenant: string, group: readonly Waiting[]): Promise<(Added | RouseError | undefined)[]> {
+  async #write(
+    tenant: string,
+    group: readonly Waiting[],
+  ): Promise<(Added | RouseError | undefined)[]> {
     // Files in one order, first of all: tenants that bring the same ones do not wait for each other.
     const sha256s = [...new Set(group.map(({ upload }) => upload.sha256))].toSorted();
     const small = new Map(group.map((one) => [one.upload.sha256, one.small]));
@@ -141,7 +175,8 @@ export class Uploads {
       const [held] = await Promise.all([this.#files.hold(sql, sha256s), locked, ...put]);
       const outcomes: (Added | RouseError | undefined)[] = [];
       // The last document that had the same bytes may have gone meanwhile, and they with it.
-      for (const { upload, now } of group) outcomes.push(held.has(upload.sha256) ? await addOne(sql, upload, now) : undefined);
+      for (const { upload, now } of group)
+        outcomes.push(held.has(upload.sha256) ? await addOne(sql, upload, now) : undefined);
       return outcomes;
     });
   }

@@ -14,15 +14,26 @@ export const DOCUMENT_COLUMNS = `seq, id, tenant, sha256, bytes, filename, title
  * documents is locked, so that no two wait for each other.
  */
 export async function lockTenant(sql: Sql, schema: string, tenant: string): Promise<void> {
-  await sql.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 7422))", [`rouse ${schema} ${tenant}`]);
+  await sql.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 7422))", [
+    `rouse ${schema} ${tenant}`,
+  ]);
 }
 
 export async function lockDocument(sql: Sql, id: string): Promise<SharedRow | undefined> {
-  return (await sql.query<SharedRow>(`SELECT ${DOCUMENT_COLUMNS} FROM knowledge_documents WHERE id = $1 FOR UPDATE`, [id]))[0];
+  return (
+    await sql.query<SharedRow>(
+      `SELECT ${DOCUMENT_COLUMNS} FROM knowledge_documents WHERE id = $1 FOR UPDATE`,
+      [id],
+    )
+  )[0];
 }
 
 /** Notes what a tenant has more, or less, that can be found. The last thing of a transaction: others wait for this row. */
-export async function addSize(sql: Sql, tenant: string, size: { chunks: number; words: number }): Promise<void> {
+export async function addSize(
+  sql: Sql,
+  tenant: string,
+  size: { chunks: number; words: number },
+): Promise<void> {
   if (size.chunks === 0 && size.words === 0) return;
   await sql.query(
     `INSERT INTO knowledge_sizes AS known (tenant, chunks, words) VALUES ($1, $2, $3)
@@ -45,7 +56,11 @@ export async function dropChunks(sql: Sql, docs: readonly number[], keep = -1): 
 }
 
 /** Deletes a tenant's documents with their chunks, words, vectors, and the files that no other document has. Their tenant is locked. */
-export async function dropDocuments(sql: Sql, files: Files, rows: readonly SharedRow[]): Promise<void> {
+export async function dropDocuments(
+  sql: Sql,
+  files: Files,
+  rows: readonly SharedRow[],
+): Promise<void> {
   const [first] = rows;
   if (!first) return;
   const sha256s = [...new Set(rows.map(({ sha256 }) => sha256))];
@@ -55,6 +70,10 @@ export async function dropDocuments(sql: Sql, files: Files, rows: readonly Share
   await dropChunks(sql, docs);
   await files.dropUnused(sql, sha256s);
   const found = rows.filter(({ generation }) => generation > 0);
-  const sum = (of: (row: SharedRow) => number): number => found.reduce((total, row) => total - of(row), 0);
-  await addSize(sql, first.tenant, { chunks: sum((row) => row.chunk_count), words: sum((row) => row.words) });
+  const sum = (of: (row: SharedRow) => number): number =>
+    found.reduce((total, row) => total - of(row), 0);
+  await addSize(sql, first.tenant, {
+    chunks: sum((row) => row.chunk_count),
+    words: sum((row) => row.words),
+  });
 }

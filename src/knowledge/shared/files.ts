@@ -22,11 +22,17 @@ export class Files {
     const touch = "UPDATE knowledge_files SET touched = now() WHERE sha256 = $1 RETURNING sha256";
     if ((await this.#db.query(touch, [sha256])).length > 0) return;
     await this.#db.transaction(async (sql) => {
-      const add = "INSERT INTO knowledge_files (sha256) VALUES ($1) ON CONFLICT DO NOTHING RETURNING sha256";
-      if ((await sql.query(add, [sha256])).length === 0) return void (await sql.query(touch, [sha256]));
+      const add =
+        "INSERT INTO knowledge_files (sha256) VALUES ($1) ON CONFLICT DO NOTHING RETURNING sha256";
+      if ((await sql.query(add, [sha256])).length === 0)
+        return void (await sql.query(touch, [sha256]));
       let n = 0;
       for await (const piece of createReadStream(file, { highWaterMark: PIECE }))
-        await sql.query("INSERT INTO knowledge_file_parts (sha256, n, data) VALUES ($1, $2, $3)", [sha256, n++, piece]);
+        await sql.query("INSERT INTO knowledge_file_parts (sha256, n, data) VALUES ($1, $2, $3)", [
+          sha256,
+          n++,
+          piece,
+        ]);
     });
   }
 
@@ -59,9 +65,18 @@ export class Files {
       FROM knowledge_file_parts WHERE sha256 = $1 AND n = $2`;
     const [first] = await this.#db.query<{ data: Buffer; last: number }>(parts, [sha256, 0]);
     // An empty file has no part.
-    if (!first && (await this.#db.query("SELECT sha256 FROM knowledge_files WHERE sha256 = $1", [sha256])).length === 0) return false;
+    if (
+      !first &&
+      (await this.#db.query("SELECT sha256 FROM knowledge_files WHERE sha256 = $1", [sha256]))
+        .length === 0
+    )
+      return false;
     await using out = await open(to, "w", 0o600);
-    for (let n = 0, part = first; part; part = (await this.#db.query<{ data: Buffer; last: number }>(parts, [sha256, n]))[0]) {
+    for (
+      let n = 0, part = first;
+      part;
+      part = (await this.#db.query<{ data: Buffer; last: number }>(parts, [sha256, n]))[0]
+    ) {
       await out.write(part.data);
       if (n++ === part.last) break;
     }
@@ -70,7 +85,10 @@ export class Files {
 
   /** Locks files before documents are deleted: no other transaction adds a document with these bytes until this one ends. */
   async lock(sql: Sql, sha256s: readonly string[]): Promise<void> {
-    await sql.query("SELECT sha256 FROM knowledge_files WHERE sha256 = ANY($1::text[]) ORDER BY sha256 FOR UPDATE", [sha256s]);
+    await sql.query(
+      "SELECT sha256 FROM knowledge_files WHERE sha256 = ANY($1::text[]) ORDER BY sha256 FOR UPDATE",
+      [sha256s],
+    );
   }
 
   /** After documents went, in the transaction that has locked their files: deletes those that no other document has. */
@@ -80,7 +98,9 @@ export class Files {
         AND NOT EXISTS (SELECT 1 FROM knowledge_documents d WHERE d.sha256 = f.sha256) RETURNING sha256`,
       [sha256s],
     );
-    await sql.query("DELETE FROM knowledge_file_parts WHERE sha256 = ANY($1::text[])", [gone.map(({ sha256 }) => sha256)]);
+    await sql.query("DELETE FROM knowledge_file_parts WHERE sha256 = ANY($1::text[])", [
+      gone.map(({ sha256 }) => sha256),
+    ]);
   }
 
   /** Deletes what uploads left that never became documents. */

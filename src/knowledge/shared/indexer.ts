@@ -1,7 +1,15 @@
 import type { Sql, SqlDatabase } from "../../store/sql.ts";
 import { CHUNKS_A_PART, parseChunkLine, readChunkLines, type ChunkLine } from "../db/lines.ts";
 import type { IndexedPart, IndexPart } from "../db/protocol.ts";
-import { addSize, DOCUMENT_COLUMNS, dropChunks, dropDocuments, lockDocument, lockTenant, type SharedRow } from "./documents.ts";
+import {
+  addSize,
+  DOCUMENT_COLUMNS,
+  dropChunks,
+  dropDocuments,
+  lockDocument,
+  lockTenant,
+  type SharedRow,
+} from "./documents.ts";
 import type { Files } from "./files.ts";
 import { INDEX_FORM } from "../tokenize.ts";
 import { chunkTokens } from "./terms.ts";
@@ -10,7 +18,10 @@ const isUnderWork = (row: Pick<SharedRow, "building" | "status">, generation: nu
   row.building === generation && (row.status === "extracting" || row.status === "indexing");
 
 /** The document, locked, where the work on this generation of its index still is what is wanted. */
-export async function lockIndexing(sql: Sql, { id, generation }: { id: string; generation: number }): Promise<SharedRow | undefined> {
+export async function lockIndexing(
+  sql: Sql,
+  { id, generation }: { id: string; generation: number },
+): Promise<SharedRow | undefined> {
   const row = await lockDocument(sql, id);
   return row && isUnderWork(row, generation) ? row : undefined;
 }
@@ -66,17 +77,32 @@ const SET_READY = `
 async function addLanguages(sql: Sql, tenant: string, chunks: readonly ChunkLine[]): Promise<void> {
   const languages = [...new Set(chunks.flatMap((chunk) => chunk.languages))].toSorted();
   if (languages.length === 0) return;
-  await sql.query("INSERT INTO knowledge_languages (tenant, language) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING", [
-    tenant,
-    languages,
-  ]);
+  await sql.query(
+    "INSERT INTO knowledge_languages (tenant, language) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING",
+    [tenant, languages],
+  );
 }
 
 /** In one step the new chunks can be found, and those of the document before cannot. */
-async function show(sql: Sql, row: SharedRow, { generation, done, now }: IndexPart, words: number): Promise<void> {
-  const before = row.generation > 0 ? { chunks: row.chunk_count, words: row.words } : { chunks: 0, words: 0 };
+async function show(
+  sql: Sql,
+  row: SharedRow,
+  { generation, done, now }: IndexPart,
+  words: number,
+): Promise<void> {
+  const before =
+    row.generation > 0 ? { chunks: row.chunk_count, words: row.words } : { chunks: 0, words: 0 };
   await Promise.all([
-    sql.query(SET_READY, [row.seq, generation, done.mimeType, done.title, done.pages, done.chunks, now, words]),
+    sql.query(SET_READY, [
+      row.seq,
+      generation,
+      done.mimeType,
+      done.title,
+      done.pages,
+      done.chunks,
+      now,
+      words,
+    ]),
     // The first index of a document has none before it, not even one that was left half-built.
     generation > 1 && dropChunks(sql, [row.seq], generation),
     addSize(sql, row.tenant, { chunks: done.chunks - before.chunks, words: words - before.words }),
@@ -84,7 +110,12 @@ async function show(sql: Sql, row: SharedRow, { generation, done, now }: IndexPa
 }
 
 /** Shows a document, and in the same step hides what it takes the place of. Its tenant is locked. */
-async function showInstead(sql: Sql, files: Files, row: SharedRow, part: IndexPart): Promise<string[]> {
+async function showInstead(
+  sql: Sql,
+  files: Files,
+  row: SharedRow,
+  part: IndexPart,
+): Promise<string[]> {
   const [built] = await sql.query<{ words: number }>(
     "SELECT coalesce(sum(words), 0)::bigint AS words FROM knowledge_chunks WHERE doc = $1 AND generation = $2",
     [row.seq, part.generation],
@@ -99,30 +130,47 @@ async function showInstead(sql: Sql, files: Files, row: SharedRow, part: IndexPa
 }
 
 /** Indexes the next chunks of a document; after the last of them it can be found. */
-export async function indexPart(db: SqlDatabase, files: Files, part: IndexPart): Promise<IndexedPart> {
+export async function indexPart(
+  db: SqlDatabase,
+  files: Files,
+  part: IndexPart,
+): Promise<IndexedPart> {
   const read = readChunkLines(part.file, part.offset, CHUNKS_A_PART);
   const chunks = read.lines.map(parseChunkLine);
   const next = part.first + chunks.length;
   const isLast = !read.rest || next >= part.done.chunks;
-  const step = await db.transaction(async (sql): Promise<{ ended: IndexedPart } | { tenant: string }> => {
-    const row = await lockIndexing(sql, part);
-    if (!row) return { ended: { state: "stale" } };
-    const found = chunks.map((chunk) => chunkTokens(row.tenant, chunk));
-    const inserted = Promise.all([insertChunks(sql, row.seq, part, chunks, found), addLanguages(sql, row.tenant, chunks)]);
-    // Most documents are small and replace no other document: they need neither a second commit nor their tenant's lock.
-    if (isLast && part.first === 0 && row.replaces === null && row.external_id === null) {
-      const words = found.reduce((sum, { length }) => sum + length, 0);
-      await Promise.all([inserted, show(sql, row, part, words)]);
-      return { ended: { state: "ready", removed: [] } };
-    }
-    const isNoted = row.status === "indexing";
-    await Promise.all([inserted, !isNoted && sql.query("UPDATE knowledge_documents SET status = 'indexing' WHERE seq = $1", [row.seq])]);
-    return isLast ? { tenant: row.tenant } : { ended: { state: "more", offset: read.offset, next } };
-  });
+  const step = await db.transaction(
+    async (sql): Promise<{ ended: IndexedPart } | { tenant: string }> => {
+      const row = await lockIndexing(sql, part);
+      if (!row) return { ended: { state: "stale" } };
+      const found = chunks.map((chunk) => chunkTokens(row.tenant, chunk));
+      const inserted = Promise.all([
+        insertChunks(sql, row.seq, part, chunks, found),
+        addLanguages(sql, row.tenant, chunks),
+      ]);
+      // Most documents are small and replace no other document: they need neither a second commit nor their tenant's lock.
+      if (isLast && part.first === 0 && row.replaces === null && row.external_id === null) {
+        const words = found.reduce((sum, { length }) => sum + length, 0);
+        await Promise.all([inserted, show(sql, row, part, words)]);
+        return { ended: { state: "ready", removed: [] } };
+      }
+      const isNoted = row.status === "indexing";
+      await Promise.all([
+        inserted,
+        !isNoted &&
+          sql.query("UPDATE knowledge_documents SET status = 'indexing' WHERE seq = $1", [row.seq]),
+      ]);
+      return isLast
+        ? { tenant: row.tenant }
+        : { ended: { state: "more", offset: read.offset, next } };
+    },
+  );
   if ("ended" in step) return step.ended;
   return db.transaction(async (sql): Promise<IndexedPart> => {
     await lockTenant(sql, db.schema, step.tenant);
     const row = await lockIndexing(sql, part);
-    return row ? { state: "ready", removed: await showInstead(sql, files, row, part) } : { state: "stale" };
+    return row
+      ? { state: "ready", removed: await showInstead(sql, files, row, part) }
+      : { state: "stale" };
   });
 }

@@ -39,7 +39,9 @@ export async function openPgvector(db: SqlDatabase): Promise<NearestInDatabase |
   if (schema === undefined) return undefined;
   const type = `${schema}.vector`;
   await db.transaction(async (sql) => {
-    await sql.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 7420))", [`rouse ${db.schema}`]);
+    await sql.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 7420))", [
+      `rouse ${db.schema}`,
+    ]);
     await sql.query(`CREATE TABLE IF NOT EXISTS knowledge_embeddings (
       seq bigint PRIMARY KEY REFERENCES knowledge_vectors (seq) ON DELETE CASCADE, model text NOT NULL, dimension int NOT NULL, embedding ${type} NOT NULL)`);
   });
@@ -86,11 +88,15 @@ async function fill(db: SqlDatabase, nearest: NearestInDatabase): Promise<void> 
     const models = Map.groupBy(missing, ({ model }) => model);
     await db.transaction(async (sql) => {
       for (const [model, rows] of models) {
-        const vectors = rows.map(({ seq, vector }) => ({ seq, vector: new Float32Array(Uint8Array.from(vector).buffer) }));
+        const vectors = rows.map(({ seq, vector }) => ({
+          seq,
+          vector: new Float32Array(Uint8Array.from(vector).buffer),
+        }));
         // A row that was deleted meanwhile is refused by the reference: lock those that are there.
-        const there = await sql.query<{ seq: number }>("SELECT seq FROM knowledge_vectors WHERE seq = ANY($1::bigint[]) FOR KEY SHARE", [
-          vectors.map(({ seq }) => seq),
-        ]);
+        const there = await sql.query<{ seq: number }>(
+          "SELECT seq FROM knowledge_vectors WHERE seq = ANY($1::bigint[]) FOR KEY SHARE",
+          [vectors.map(({ seq }) => seq)],
+        );
         const known = new Set(there.map(({ seq }) => seq));
         await nearest.put(
           sql,

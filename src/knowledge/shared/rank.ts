@@ -10,7 +10,8 @@ import { getAskedGrams, getAskedWords, LEVELS, type Asked } from "./terms.ts";
 export const visibleTo = (n: number): string =>
   `($${n}::text[] IS NULL OR d.agents = '' OR EXISTS (SELECT 1 FROM unnest($${n}::text[]) AS mark WHERE strpos(d.agents, mark) > 0))`;
 
-export const marksOf = ({ agentIds }: SearchScope): string[] | null => agentIds?.map(agentMark) ?? null;
+export const marksOf = ({ agentIds }: SearchScope): string[] | null =>
+  agentIds?.map(agentMark) ?? null;
 
 const { k1: K1, b: B } = BM25;
 
@@ -63,7 +64,8 @@ const HEAD = 24;
 const STEP = 12;
 const HALF = 2 ** 32;
 
-const numberAt = (list: Buffer, at: number): number => list.readUInt32BE(at) * HALF + list.readUInt32BE(at + 4);
+const numberAt = (list: Buffer, at: number): number =>
+  list.readUInt32BE(at) * HALF + list.readUInt32BE(at + 4);
 
 /** What of a tenant's documents a question sees. */
 interface View {
@@ -94,12 +96,20 @@ interface Ranking {
 }
 
 /** Ranks chunks by BM25: what an agent may not see counts for the weight of a word but is never among the ranked. */
-async function rankBy(sql: Sql, query: WordsQuery, asked: readonly Asked[], { size, excluded, unseen }: View): Promise<Ranking> {
+async function rankBy(
+  sql: Sql,
+  query: WordsQuery,
+  asked: readonly Asked[],
+  { size, excluded, unseen }: View,
+): Promise<Ranking> {
   const mean = size.words / size.chunks;
   const scores = new Scores();
   const coverage = query.relevantOnly ? new Coverage(size.chunks) : undefined;
   const sum = (weight: number, lists: readonly Postings[]): void => {
-    const having = lists.reduce((count, { chunks }) => count + (chunks.length - HEAD + 4) / STEP, 0);
+    const having = lists.reduce(
+      (count, { chunks }) => count + (chunks.length - HEAD + 4) / STEP,
+      0,
+    );
     const cover = coverage?.addTerm(having);
     const idf = toIdf(size.chunks, having);
     for (const { level, chunks, docs: owners } of lists) {
@@ -116,12 +126,22 @@ async function rankBy(sql: Sql, query: WordsQuery, asked: readonly Asked[], { si
   };
   const text = unseen.size === 0 ? POSTINGS : POSTINGS_WITH_DOCUMENTS;
   // All queries are sent at the same time, and each result is summed up while PostgreSQL executes the next query.
-  await Promise.all(asked.map(async ({ weight, tokens }) => sum(weight, await sql.query<Postings>(text, [tokens, excluded]))));
+  await Promise.all(
+    asked.map(async ({ weight, tokens }) =>
+      sum(weight, await sql.query<Postings>(text, [tokens, excluded])),
+    ),
+  );
   const best = scores.best(query.limit);
   if (best.length === 0) return { ranked: [], coverage };
-  const visible = await sql.query<{ seq: number; grams: number }>(VISIBLE, [query.tenant, marksOf(query), best.map(({ seq }) => seq)]);
+  const visible = await sql.query<{ seq: number; grams: number }>(VISIBLE, [
+    query.tenant,
+    marksOf(query),
+    best.map(({ seq }) => seq),
+  ]);
   const seen = new Map(visible.map(({ seq, grams }) => [seq, grams]));
-  const ranked = best.flatMap(({ seq, score }) => (seen.has(seq) ? [{ seq, score, hasGrams: (seen.get(seq) ?? 0) > 0 }] : []));
+  const ranked = best.flatMap(({ seq, score }) =>
+    seen.has(seq) ? [{ seq, score, hasGrams: (seen.get(seq) ?? 0) > 0 }] : [],
+  );
   return { ranked, coverage };
 }
 
@@ -136,7 +156,10 @@ async function getLanguages(sql: Sql, tenant: string): Promise<IndexLanguages> {
 
 /** Ranks chunks by what the tenant can find: by words, and by n-grams if passages have them. The caller's transaction sees one moment. */
 export async function rank(sql: Sql, query: WordsQuery): Promise<Ranked[]> {
-  const [view, languages] = await Promise.all([getView(sql, query), getLanguages(sql, query.tenant)]);
+  const [view, languages] = await Promise.all([
+    getView(sql, query),
+    getLanguages(sql, query.tenant),
+  ]);
   const { terms, grams, isTelling } = readQuestion(query.text, languages);
   if (!view || terms.length === 0 || (query.relevantOnly && !isTelling)) return [];
   const deep = grams.length === 0 ? query : { ...query, limit: Math.max(MAX_FUSED, query.limit) };
@@ -147,5 +170,7 @@ export async function rank(sql: Sql, query: WordsQuery): Promise<Ranked[]> {
   const ranked = fuseGrams(byWords.ranked, byGrams?.ranked ?? []).slice(0, query.limit);
   if (!query.relevantOnly) return ranked;
   const least = getLeastShare(terms);
-  return ranked.filter(({ seq }) => [byWords, byGrams].some((by) => (by?.coverage?.getShare(seq) ?? 0) >= least));
+  return ranked.filter(({ seq }) =>
+    [byWords, byGrams].some((by) => (by?.coverage?.getShare(seq) ?? 0) >= least),
+  );
 }

@@ -1,6 +1,13 @@
 import type { Sql, SqlDatabase } from "../../store/sql.ts";
 import { toPassage, toPassagePage, type PassageRow, toDocumentRecord } from "../db/rows.ts";
-import { MAX_FUSED, DEFAULT_LIST, MAX_LIST, type Pending, type ReaderCalls, type SearchScope } from "../db/protocol.ts";
+import {
+  MAX_FUSED,
+  DEFAULT_LIST,
+  MAX_LIST,
+  type Pending,
+  type ReaderCalls,
+  type SearchScope,
+} from "../db/protocol.ts";
 import { fuseRankings, type Ranked } from "../ranking.ts";
 import type { DocumentPage, Passage } from "../types.ts";
 import { DOCUMENT_COLUMNS, type SharedRow } from "./documents.ts";
@@ -8,7 +15,9 @@ import type { NearestInDatabase } from "./pgvector.ts";
 import { rank, marksOf, visibleTo } from "./rank.ts";
 import { ScannedVectors } from "./vectors.ts";
 
-type Async<T> = { [K in keyof T]: T[K] extends (...args: infer A) => infer R ? (...args: A) => Promise<R> : never };
+type Async<T> = {
+  [K in keyof T]: T[K] extends (...args: infer A) => infer R ? (...args: A) => Promise<R> : never;
+};
 
 /** Longer than a request for vectors may take; another gateway takes the passages over then. */
 const CLAIM = "interval '3 minutes'";
@@ -48,16 +57,27 @@ const CLAIMED = `
   FROM knowledge_passages p WHERE p.seq = ANY($2::bigint[]) ORDER BY p.seq`;
 
 /** Takes passages that have no vector, for some minutes. None is left if it returns none. */
-async function claimPassages(db: SqlDatabase, wanted: { model: string; after: number; limit: number; holder: string }): Promise<Pending[]> {
+async function claimPassages(
+  db: SqlDatabase,
+  wanted: { model: string; after: number; limit: number; holder: string },
+): Promise<Pending[]> {
   const { model, after, limit, holder } = wanted;
   for (;;) {
     const claimed = await db.query<{ seq: number }>(CLAIM_PASSAGES, [model, after, limit, holder]);
     if (claimed.length === 0) return [];
-    const rows = await db.query<Pending & { done: boolean }>(CLAIMED, [model, claimed.map(({ seq }) => seq)]);
+    const rows = await db.query<Pending & { done: boolean }>(CLAIMED, [
+      model,
+      claimed.map(({ seq }) => seq),
+    ]);
     // Another gateway may have claimed a passage and got its vector while the claim waited for that gateway's commit.
     const done = rows.filter((row) => row.done).map(({ seq }) => seq);
-    if (done.length > 0) await db.query("DELETE FROM knowledge_claims WHERE holder = $1 AND seq = ANY($2::bigint[])", [holder, done]);
-    if (done.length < rows.length || rows.length === 0) return rows.filter((row) => !row.done).map(({ seq, text }) => ({ seq, text }));
+    if (done.length > 0)
+      await db.query("DELETE FROM knowledge_claims WHERE holder = $1 AND seq = ANY($2::bigint[])", [
+        holder,
+        done,
+      ]);
+    if (done.length < rows.length || rows.length === 0)
+      return rows.filter((row) => !row.done).map(({ seq, text }) => ({ seq, text }));
   }
 }
 
@@ -79,7 +99,10 @@ async function visibleDocuments(sql: Sql, scope: SearchScope): Promise<Map<numbe
 /** What a new version replaces in the meantime is either all there or all gone. */
 const atOneMoment = <T>(db: SqlDatabase, work: (sql: Sql) => Promise<T>): Promise<T> =>
   db.transaction(async (sql) => {
-    const [, found] = await Promise.all([sql.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"), work(sql)]);
+    const [, found] = await Promise.all([
+      sql.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+      work(sql),
+    ]);
     return found;
   });
 
@@ -88,7 +111,10 @@ type SharedReader = Async<ReaderCalls> & {
   release(): Promise<void>;
 };
 
-async function listDocuments(db: SqlDatabase, ...[tenant, query, model]: Parameters<SharedReader["list"]>): Promise<DocumentPage> {
+async function listDocuments(
+  db: SqlDatabase,
+  ...[tenant, query, model]: Parameters<SharedReader["list"]>
+): Promise<DocumentPage> {
   const { limit = DEFAULT_LIST, after, status, agentIds, externalId, externalIdPrefix } = query;
   const most = Math.max(1, Math.min(MAX_LIST, limit));
   const rows = await db.query<SharedRow & { embedded: number }>(
@@ -108,16 +134,34 @@ async function listDocuments(db: SqlDatabase, ...[tenant, query, model]: Paramet
       externalIdPrefix ?? null,
     ],
   );
-  return { documents: rows.slice(0, most).map((row) => toDocumentRecord(row, row.embedded)), hasMore: rows.length > most };
+  return {
+    documents: rows.slice(0, most).map((row) => toDocumentRecord(row, row.embedded)),
+    hasMore: rows.length > most,
+  };
 }
 
 /** What the thread of a gateway that reads does, where many gateways share the documents. `holder` names this one. */
-export function createSharedReader(db: SqlDatabase, holder: string, inDatabase: NearestInDatabase | undefined): SharedReader {
+export function createSharedReader(
+  db: SqlDatabase,
+  holder: string,
+  inDatabase: NearestInDatabase | undefined,
+): SharedReader {
   const vectors = new ScannedVectors(db);
 
-  const nearest = async (sql: Sql, scope: SearchScope, model: string, vector: Float32Array): Promise<Ranked[]> =>
+  const nearest = async (
+    sql: Sql,
+    scope: SearchScope,
+    model: string,
+    vector: Float32Array,
+  ): Promise<Ranked[]> =>
     inDatabase
-      ? inDatabase.nearest(sql, { tenant: scope.tenant, agents: marksOf(scope), model, vector, limit: MAX_FUSED })
+      ? inDatabase.nearest(sql, {
+          tenant: scope.tenant,
+          agents: marksOf(scope),
+          model,
+          vector,
+          limit: MAX_FUSED,
+        })
       : vectors.nearest(sql, await visibleDocuments(sql, scope), model, vector, MAX_FUSED);
 
   return {
@@ -147,7 +191,10 @@ export function createSharedReader(db: SqlDatabase, holder: string, inDatabase: 
     },
     async passages(id, { from = 0, limit = DEFAULT_LIST }) {
       const most = Math.max(1, Math.min(MAX_LIST, limit));
-      return toPassagePage(await db.query<PassageRow>(DOCUMENT_PASSAGES, [id, from, most + 1]), most);
+      return toPassagePage(
+        await db.query<PassageRow>(DOCUMENT_PASSAGES, [id, from, most + 1]),
+        most,
+      );
     },
     async has(scope) {
       const found = await db.query(
@@ -158,6 +205,7 @@ export function createSharedReader(db: SqlDatabase, holder: string, inDatabase: 
     },
     rank: (query) => atOneMoment(db, (sql) => rank(sql, query)),
     pending: (model, after, limit) => claimPassages(db, { model, after, limit, holder }),
-    release: async () => void (await db.query("DELETE FROM knowledge_claims WHERE holder = $1", [holder])),
+    release: async () =>
+      void (await db.query("DELETE FROM knowledge_claims WHERE holder = $1", [holder])),
   };
 }

@@ -17,7 +17,11 @@ const GRAM = "~";
 
 function getLevel(count: number): number {
   let level = 0;
-  while (level + 1 < LEVELS.length && count - (LEVELS[level] as number) > (LEVELS[level + 1] as number) - count) level++;
+  while (
+    level + 1 < LEVELS.length &&
+    count - (LEVELS[level] as number) > (LEVELS[level + 1] as number) - count
+  )
+    level++;
   return level;
 }
 
@@ -62,7 +66,11 @@ class Lexicon {
     if (!counted) {
       counted = [this.stem(toStem(text))];
       // A question of one such character finds the pairs that begin with it.
-      if (isUnspaced(text)) counted = [...counted, this.stem(`${String.fromCodePoint(text.codePointAt(0) as number)}${ANY}`)];
+      if (isUnspaced(text))
+        counted = [
+          ...counted,
+          this.stem(`${String.fromCodePoint(text.codePointAt(0) as number)}${ANY}`),
+        ];
       this.#words.set(text, counted);
     }
     return counted;
@@ -73,11 +81,13 @@ class Lexicon {
 let last: { tenant: string; lexicon: Lexicon } | undefined;
 
 function getLexicon(tenant: string): Lexicon {
-  if (last?.tenant !== tenant || last.lexicon.isFull) last = { tenant, lexicon: new Lexicon(tenant) };
+  if (last?.tenant !== tenant || last.lexicon.isFull)
+    last = { tenant, lexicon: new Lexicon(tenant) };
   return last.lexicon;
 }
 
-const tokenOf = ({ base, tokens }: Stem, level: number): string => (tokens[level] ??= String(base | BigInt(level)));
+const tokenOf = ({ base, tokens }: Stem, level: number): string =>
+  (tokens[level] ??= String(base | BigInt(level)));
 
 /**
  * PostgreSQL keeps a row of less than 2 KB whole. Searches read very many rows and of none the tokens: a list that is not
@@ -87,17 +97,22 @@ const SHORT = 64;
 const ELSEWHERE = 246;
 
 /** What a chunk is found by, and how many words it has. */
-export function chunkTokens(tenant: string, { words, grams }: Pick<IndexForm, "words" | "grams">): { tokens: string[]; length: number } {
+export function chunkTokens(
+  tenant: string,
+  { words, grams }: Pick<IndexForm, "words" | "grams">,
+): { tokens: string[]; length: number } {
   const lexicon = getLexicon(tenant);
   const all = words.split(" ");
   const found: Stem[] = [];
-  for (const word of all) for (const stem of lexicon.word(word)) if (stem.count++ === 0) found.push(stem);
+  for (const word of all)
+    for (const stem of lexicon.word(word)) if (stem.count++ === 0) found.push(stem);
   const tokens: string[] = [];
   for (const stem of found) {
     tokens.push(tokenOf(stem, getLevel(stem.count)));
     stem.count = 0;
   }
-  if (grams !== "") for (const gram of grams.split(" ")) tokens.push(tokenOf(lexicon.stem(GRAM + gram), 0));
+  if (grams !== "")
+    for (const gram of grams.split(" ")) tokens.push(tokenOf(lexicon.stem(GRAM + gram), 0));
   if (tokens.length > SHORT) while (tokens.length < ELSEWHERE) tokens.push(tokens[0] as string);
   return { tokens, length: all.length };
 }
@@ -116,7 +131,10 @@ export function getAskedWords(tenant: string, terms: readonly Term[]): Asked[] {
     const stem = lexicon.stem(term.prefix ? `${term.text}${ANY}` : toStem(term.text));
     weights.set(stem, (weights.get(stem) ?? 0) + 1);
   }
-  return [...weights].map(([stem, weight]) => ({ weight, tokens: LEVELS.map((_, level) => tokenOf(stem, level)) }));
+  return [...weights].map(([stem, weight]) => ({
+    weight,
+    tokens: LEVELS.map((_, level) => tokenOf(stem, level)),
+  }));
 }
 
 /** The n-grams that a question asks for. */

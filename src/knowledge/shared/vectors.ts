@@ -1,6 +1,13 @@
 import type { Sql, SqlDatabase } from "../../store/sql.ts";
 import { MARGIN } from "../db/vectors.ts";
-import { type Ranked, dot, toFloats, keepBest, VectorMemory, type KnownVector } from "../ranking.ts";
+import {
+  type Ranked,
+  dot,
+  toFloats,
+  keepBest,
+  VectorMemory,
+  type KnownVector,
+} from "../ranking.ts";
 
 /** Rows of one look: some megabytes of vectors. */
 const PAGE = 1000;
@@ -24,7 +31,9 @@ export class ScannedVectors {
   async #isMostlyDead(): Promise<boolean> {
     if (performance.now() - this.#counted < COUNT_EVERY_MS) return false;
     this.#counted = performance.now();
-    const [row] = await this.#db.query<{ n: number }>("SELECT count(*) AS n FROM knowledge_vectors");
+    const [row] = await this.#db.query<{ n: number }>(
+      "SELECT count(*) AS n FROM knowledge_vectors",
+    );
     return this.#memory.isMostlyDead(row?.n ?? 0);
   }
 
@@ -52,7 +61,13 @@ export class ScannedVectors {
   }
 
   /** The passages whose vectors are nearest, best first; only those of what is visible are looked at. */
-  async nearest(sql: Sql, visible: ReadonlyMap<number, number>, model: string, vector: Float32Array, limit: number): Promise<Ranked[]> {
+  async nearest(
+    sql: Sql,
+    visible: ReadonlyMap<number, number>,
+    model: string,
+    vector: Float32Array,
+    limit: number,
+  ): Promise<Ranked[]> {
     if (!this.#memory.isFor(model, vector.length)) return [];
     const near = this.#memory.near(visible, vector, limit * MARGIN);
     const rows = await sql.query<{ seq: number; vector: Uint8Array }>(
@@ -60,7 +75,8 @@ export class ScannedVectors {
       [near.map(({ seq }) => seq), model, vector.length],
     );
     const best: Ranked[] = [];
-    for (const row of rows) keepBest(best, limit, row.seq, dot(toFloats(aligned(row.vector)), vector));
+    for (const row of rows)
+      keepBest(best, limit, row.seq, dot(toFloats(aligned(row.vector)), vector));
     return best;
   }
 }

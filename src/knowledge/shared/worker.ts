@@ -6,7 +6,13 @@ import { randomUUID } from "node:crypto";
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 import { createLogger } from "../../core/log.ts";
 import { openSql, type SqlDatabase, type SqlSource } from "../../store/sql.ts";
-import { CLOSE, type CallMessage, type ReplyMessage, type WorkerSettings, errorReply } from "../db/protocol.ts";
+import {
+  CLOSE,
+  type CallMessage,
+  type ReplyMessage,
+  type WorkerSettings,
+  errorReply,
+} from "../db/protocol.ts";
 import { openPgvector } from "./pgvector.ts";
 import { createSharedReader } from "./reader.ts";
 import { SHARED_MIGRATIONS, MIGRATIONS_TABLE } from "./schema.ts";
@@ -23,7 +29,10 @@ type AnyCalls = Record<string, (...args: unknown[]) => Promise<unknown>>;
 async function callsOf(db: SqlDatabase): Promise<{ calls: AnyCalls; release(): Promise<void> }> {
   if (role === "writer") await db.migrate(SHARED_MIGRATIONS, MIGRATIONS_TABLE);
   const nearest = await openPgvector(db);
-  const calls = role === "writer" ? createSharedWriter(db, holder, nearest) : createSharedReader(db, holder, nearest);
+  const calls =
+    role === "writer"
+      ? createSharedWriter(db, holder, nearest)
+      : createSharedReader(db, holder, nearest);
   return { calls: calls as unknown as AnyCalls, release: () => calls.release() };
 }
 

@@ -3,7 +3,14 @@ import type { IndexJob, NewVector, WriterCalls } from "../db/protocol.ts";
 import { mayChange } from "../access.ts";
 import { agentIds, toDocumentRecord } from "../db/rows.ts";
 import { Uploads } from "./adding.ts";
-import { DOCUMENT_COLUMNS, dropChunks, dropDocuments, lockDocument, lockTenant, type SharedRow } from "./documents.ts";
+import {
+  DOCUMENT_COLUMNS,
+  dropChunks,
+  dropDocuments,
+  lockDocument,
+  lockTenant,
+  type SharedRow,
+} from "./documents.ts";
 import { Files } from "./files.ts";
 import { indexPart, lockIndexing } from "./indexer.ts";
 import type { NearestInDatabase } from "./pgvector.ts";
@@ -11,7 +18,9 @@ import type { NearestInDatabase } from "./pgvector.ts";
 /** The time after which the lease of a gateway expires, if it is not renewed. */
 const LEASE = "interval '15 seconds'";
 
-type Async<T> = { [K in keyof T]: T[K] extends (...args: infer A) => infer R ? (...args: A) => Promise<R> : never };
+type Async<T> = {
+  [K in keyof T]: T[K] extends (...args: infer A) => infer R ? (...args: A) => Promise<R> : never;
+};
 export type SharedWriter = Async<WriterCalls> & {
   /** Lets others take up what this one was at. */
   release(): Promise<void>;
@@ -45,7 +54,9 @@ async function putVectors(
     await sql.query(LOCK_TENANT, [`rouse ${db.schema}`]);
     const seqs = kept.map(({ seq }) => seq);
     await sql.query("DELETE FROM knowledge_vectors WHERE seq = ANY($1::bigint[])", [seqs]);
-    await sql.query("DELETE FROM knowledge_claims WHERE seq = ANY($1::bigint[])", [vectors.map(({ seq }) => seq)]);
+    await sql.query("DELETE FROM knowledge_claims WHERE seq = ANY($1::bigint[])", [
+      vectors.map(({ seq }) => seq),
+    ]);
     await sql.query(
       `INSERT INTO knowledge_vectors (seq, model, dimension, vector)
         SELECT seq, $1, dimension, vector FROM unnest($2::bigint[], $3::int[], $4::bytea[]) AS g (seq, dimension, vector)`,
@@ -53,29 +64,38 @@ async function putVectors(
         model,
         seqs,
         kept.map(({ vector }) => vector?.length ?? 0),
-        kept.map(({ vector }) => vector && Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength)),
+        kept.map(
+          ({ vector }) =>
+            vector && Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength),
+        ),
       ],
     );
     await nearest?.put(sql, model, kept);
   });
 }
 
-async function failJob(db: SqlDatabase, ...[job, error]: Parameters<WriterCalls["fail"]>): Promise<void> {
+async function failJob(
+  db: SqlDatabase,
+  ...[job, error]: Parameters<WriterCalls["fail"]>
+): Promise<void> {
   await db.transaction(async (sql) => {
     const row = await lockIndexing(sql, job);
     if (!row) return;
     await dropChunks(sql, [row.seq], row.generation);
     // What was found before stays found, with a word about why it is not newer.
-    await sql.query("UPDATE knowledge_documents SET status = $2, error = $3, replaces = NULL, holder = NULL, lease = NULL WHERE seq = $1", [
-      row.seq,
-      row.generation > 0 ? "ready" : "failed",
-      JSON.stringify(error),
-    ]);
+    await sql.query(
+      "UPDATE knowledge_documents SET status = $2, error = $3, replaces = NULL, holder = NULL, lease = NULL WHERE seq = $1",
+      [row.seq, row.generation > 0 ? "ready" : "failed", JSON.stringify(error)],
+    );
   });
 }
 
 /** What the thread of a gateway that writes does, where many gateways share the documents. `holder` names this one. */
-export function createSharedWriter(db: SqlDatabase, holder: string, nearest: NearestInDatabase | undefined): SharedWriter {
+export function createSharedWriter(
+  db: SqlDatabase,
+  holder: string,
+  nearest: NearestInDatabase | undefined,
+): SharedWriter {
   const files = new Files(db);
   const uploads = new Uploads(db, files);
 
@@ -105,7 +125,8 @@ export function createSharedWriter(db: SqlDatabase, holder: string, nearest: Nea
     reindex: (tenant, id, access) =>
       db.transaction(async (sql) => {
         const found = await lockDocument(sql, id);
-        if (found?.tenant !== tenant || !mayChange(agentIds(found.agents), access)) return undefined;
+        if (found?.tenant !== tenant || !mayChange(agentIds(found.agents), access))
+          return undefined;
         const [row] = await sql.query<SharedRow>(
           `UPDATE knowledge_documents SET status = 'queued', error = NULL, holder = NULL, lease = NULL WHERE id = $1 RETURNING ${DOCUMENT_COLUMNS}`,
           [id],

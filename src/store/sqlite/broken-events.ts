@@ -21,11 +21,20 @@ function parseHead(text: string): object {
  * Its duplicate keys are free again: another delivery is no repeat of something that has been done.
  */
 function setAside(sql: Statements, id: string, error: unknown): void {
-  const head = parseHead(sql.get<{ head: string }>("SELECT head FROM events WHERE id = ?", id)?.head ?? "");
+  const head = parseHead(
+    sql.get<{ head: string }>("SELECT head FROM events WHERE id = ?", id)?.head ?? "",
+  );
   const { code, name } = safeError(error);
   const reason = `${BROKEN} its work could not be queued (${code ?? name}); \`rouse events replay ${id}\` takes it in again, \`rouse events discard ${id}\` leaves it`;
-  sql.run("UPDATE events SET outcome = 'failed', actions = NULL, head = ? WHERE id = ?", JSON.stringify({ ...head, reason }), id);
-  sql.run("DELETE FROM dedupe WHERE json_valid(record) AND json_extract(record, '$.eventId') = ?", id);
+  sql.run(
+    "UPDATE events SET outcome = 'failed', actions = NULL, head = ? WHERE id = ?",
+    JSON.stringify({ ...head, reason }),
+    id,
+  );
+  sql.run(
+    "DELETE FROM dedupe WHERE json_valid(record) AND json_extract(record, '$.eventId') = ?",
+    id,
+  );
 }
 
 /** Queues the work of one event, or sets the event aside. Returns its outcome. @throws if the store is unavailable. */

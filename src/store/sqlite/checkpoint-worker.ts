@@ -5,7 +5,9 @@ import { copyLog, openHold, restartLog, type Checkpointed } from "./restart-log.
 
 /** `copy`: what can be copied while others write. `restart`: the rest, while the gateway writes nothing. */
 export type CheckpointCall = "copy" | "restart" | "close";
-export type CheckpointReply = { ok: true; done: Checkpointed } | { ok: false; errcode: number | undefined; reason: string | undefined };
+export type CheckpointReply =
+  | { ok: true; done: Checkpointed }
+  | { ok: false; errcode: number | undefined; reason: string | undefined };
 
 const port = parentPort as MessagePort;
 const db = new DatabaseSync(workerData as string);

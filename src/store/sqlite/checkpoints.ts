@@ -6,7 +6,10 @@ import type { SqliteGroupCommit } from "./group-commit.ts";
 import type { LogFile } from "./log-file.ts";
 import type { Checkpointed } from "./restart-log.ts";
 
-const WORKER = new URL(`./checkpoint-worker${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url);
+const WORKER = new URL(
+  `./checkpoint-worker${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
+  import.meta.url,
+);
 /** Frames after which the log is copied into the database: 32 MB with pages of 8 KB. */
 const FRAMES = 4000;
 /** Commits between two looks at the log. */
@@ -35,7 +38,8 @@ export class Checkpoints {
 
   /** To be called after each commit. */
   committed(): void {
-    if (++this.#commits % LOOK_EVERY !== 0 || this.#running || performance.now() < this.#notBefore) return;
+    if (++this.#commits % LOOK_EVERY !== 0 || this.#running || performance.now() < this.#notBefore)
+      return;
     this.#running = this.#look()
       .catch((error: unknown) => {
         this.#notBefore = performance.now() + RETRY;
@@ -73,8 +77,13 @@ export class Checkpoints {
     });
     worker.postMessage(call, []);
     try {
-      const [reply] = (await Promise.race([once(worker, "message", { signal }), died])) as [CheckpointReply];
-      if (!reply.ok) throw new Error("a checkpoint failed", { cause: { errcode: reply.errcode, errstr: reply.reason } });
+      const [reply] = (await Promise.race([once(worker, "message", { signal }), died])) as [
+        CheckpointReply,
+      ];
+      if (!reply.ok)
+        throw new Error("a checkpoint failed", {
+          cause: { errcode: reply.errcode, errstr: reply.reason },
+        });
       return reply.done;
     } finally {
       answered.abort();
@@ -82,7 +91,12 @@ export class Checkpoints {
   }
 
   #open(): Worker {
-    const worker = new Worker(WORKER, { workerData: this.#parts.file, execArgv: ["--no-warnings"], env: {}, stdin: false });
+    const worker = new Worker(WORKER, {
+      workerData: this.#parts.file,
+      execArgv: ["--no-warnings"],
+      env: {},
+      stdin: false,
+    });
     worker.on("error", this.#parts.onFailure);
     worker.once("exit", () => (this.#worker = undefined));
     worker.unref();

@@ -47,7 +47,9 @@ export function createSqliteQueue({ sql, jobs, group, loop, signals, watch, now 
       const isReady = jobs.readyCount(kind, now(), 1) > 0;
       // A lease that is lost with the power is one of a process that is lost too. A turn is synced before its tools or its hook's
       // model are called. A delivery or a command acts without another commit, and only its taking counts its tries.
-      const taken = !isReady ? [] : await (kind === "turn" ? group.derive(take) : group.add(take, { many: true }));
+      const taken = !isReady
+        ? []
+        : await (kind === "turn" ? group.derive(take) : group.add(take, { many: true }));
       if (taken.length === 0 && jobs.shouldNote(now()) && jobs.nextTime(kind) !== undefined)
         await group.add(() => jobs.note(now()), { many: false });
       // A caller that was given as many as it asked for asks again by itself.
@@ -77,7 +79,10 @@ export function createSqliteQueue({ sql, jobs, group, loop, signals, watch, now 
 
 /** The number and name that SQLite gives a failure, which quote nothing. */
 const describeFailure = (error: unknown): object => {
-  const { errcode, errstr } = ((error as Error | undefined)?.cause ?? {}) as { errcode?: number; errstr?: string };
+  const { errcode, errstr } = ((error as Error | undefined)?.cause ?? {}) as {
+    errcode?: number;
+    errstr?: string;
+  };
   return { errcode, reason: errstr };
 };
 
@@ -108,17 +113,34 @@ function openLog(db: DatabaseSync, now: Ms): LogFile {
 }
 
 /** Moves the ends of delays if the clock was set back while no process used the file. */
-function makeUpForStep({ sql, jobs, now, log }: { sql: Statements; jobs: SqliteJobs; now: () => Ms; log: Logger }): void {
+function makeUpForStep({
+  sql,
+  jobs,
+  now,
+  log,
+}: {
+  sql: Statements;
+  jobs: SqliteJobs;
+  now: () => Ms;
+  log: Logger;
+}): void {
   const step = jobs.getStepBack(now());
   if (step === 0) return;
-  log.warn({ stepMs: -step }, "the system clock was set back since the store was used last; delays end as if it had not been");
+  log.warn(
+    { stepMs: -step },
+    "the system clock was set back since the store was used last; delays end as if it had not been",
+  );
   sql.run("BEGIN IMMEDIATE");
   jobs.moveBack(step, now());
   sql.run("COMMIT");
 }
 
 /** The store and its queue on a database that is open, and belongs to this process alone. */
-export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now" | "monotonic">, log: Logger): StoreHandle {
+export function createSqlite(
+  db: DatabaseSync,
+  clock: Pick<Clock, "now" | "monotonic">,
+  log: Logger,
+): StoreHandle {
   const logFile = openLog(db, clock.now());
   const file = db.location() ?? "";
   const now = (): number => clock.now();
@@ -147,7 +169,18 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now" | "monot
   const watch = createStepWatch(clock, log);
   makeUpForStep({ sql, jobs, now, log });
   const loop = new MaterializeLoop({ materializer, group, signals, newWrites, log });
-  const store = createSqliteStore({ sql, jobs, group, checkpoints, logFile, materializer, loop, signals, newWrites, now });
+  const store = createSqliteStore({
+    sql,
+    jobs,
+    group,
+    checkpoints,
+    logFile,
+    materializer,
+    loop,
+    signals,
+    newWrites,
+    now,
+  });
   const close = (): Promise<void> => {
     writable.close();
     return store.close();
@@ -161,7 +194,11 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now" | "monot
 }
 
 /** Opens the embedded store and its queue on a file. */
-export function openSqlite(file: string, clock: Pick<Clock, "now" | "monotonic">, log: Logger): StoreHandle {
+export function openSqlite(
+  file: string,
+  clock: Pick<Clock, "now" | "monotonic">,
+  log: Logger,
+): StoreHandle {
   const db = new DatabaseSync(file);
   try {
     return createSqlite(db, clock, log);

@@ -80,11 +80,19 @@ function runOne(sql: Statements, member: Member): () => void {
 }
 
 /** Returns what settles the members once the commit is on disk; null if one of several statements failed, and all is undone. */
-function runGroup(sql: Statements, group: readonly Member[], guarded: boolean): (() => void)[] | null {
+function runGroup(
+  sql: Statements,
+  group: readonly Member[],
+  guarded: boolean,
+): (() => void)[] | null {
   const settle: (() => void)[] = [];
   sql.run("BEGIN IMMEDIATE");
   for (const member of group) {
-    const done = !member.many ? runOne(sql, member) : guarded ? runGuarded(sql, member) : runOpen(sql, member);
+    const done = !member.many
+      ? runOne(sql, member)
+      : guarded
+        ? runGuarded(sql, member)
+        : runOpen(sql, member);
     if (!done) {
       sql.run("ROLLBACK");
       return null;
@@ -99,7 +107,9 @@ const sleep = (ms: Ms): Promise<void> => new Promise((resolve) => setTimeout(res
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const toUnavailable = (error: unknown): RouseError =>
-  error instanceof RouseError && error.code === STORE_UNAVAILABLE.code ? error : new RouseError(STORE_UNAVAILABLE, { cause: error });
+  error instanceof RouseError && error.code === STORE_UNAVAILABLE.code
+    ? error
+    : new RouseError(STORE_UNAVAILABLE, { cause: error });
 
 interface Parts {
   sql: Statements;
@@ -165,7 +175,8 @@ class GroupCommit implements SqliteGroupCommit {
   }
 
   async drain(): Promise<void> {
-    while (this.#loop || this.#syncing || this.#held) await Promise.all([this.#loop, this.#syncing, this.#held]);
+    while (this.#loop || this.#syncing || this.#held)
+      await Promise.all([this.#loop, this.#syncing, this.#held]);
   }
 
   #push<T>(queue: Member[], write: () => T, many: boolean): Promise<T> {
@@ -185,7 +196,9 @@ class GroupCommit implements SqliteGroupCommit {
   }
 
   #hasWork(): boolean {
-    return !this.#held && (this.#derived.length > 0 || (this.#members.length > 0 && !this.#syncing));
+    return (
+      !this.#held && (this.#derived.length > 0 || (this.#members.length > 0 && !this.#syncing))
+    );
   }
 
   async #run(): Promise<void> {
@@ -193,15 +206,21 @@ class GroupCommit implements SqliteGroupCommit {
     for (let before = 0; this.#hasWork(); before = this.#members.length) {
       await nextTurn();
       if (this.#held) return;
-      const ready = this.#members.length > 0 && !this.#syncing && (this.#members.length <= before || this.#members.length >= MAX_WEIGHT);
+      const ready =
+        this.#members.length > 0 &&
+        !this.#syncing &&
+        (this.#members.length <= before || this.#members.length >= MAX_WEIGHT);
       if (ready) await this.#commitMembers();
-      else if (this.#derived.length > 0 && (this.#members.length === 0 || this.#syncing)) await this.#commitDerived();
+      else if (this.#derived.length > 0 && (this.#members.length === 0 || this.#syncing))
+        await this.#commitDerived();
     }
   }
 
   #takeGroup(): Member[] {
     let weight = 0;
-    const end = this.#members.findIndex(({ many }) => (weight += many ? MANY_WEIGHT : 1) > MAX_WEIGHT);
+    const end = this.#members.findIndex(
+      ({ many }) => (weight += many ? MANY_WEIGHT : 1) > MAX_WEIGHT,
+    );
     return this.#members.splice(0, end === -1 ? this.#members.length : end);
   }
 
@@ -266,7 +285,8 @@ class GroupCommit implements SqliteGroupCommit {
 
   #break(group: readonly Member[], error: unknown): void {
     this.#broken = toUnavailable(error);
-    for (const member of [...group, ...this.#members.splice(0), ...this.#derived.splice(0)]) member.reject(this.#broken);
+    for (const member of [...group, ...this.#members.splice(0), ...this.#derived.splice(0)])
+      member.reject(this.#broken);
     this.#parts.onBroken(error);
   }
 }

@@ -61,7 +61,11 @@ export class SqliteJobs {
   /** False if there is a job with this id already. */
   enqueue(job: NewJob, now: Ms): boolean {
     const sql = this.#sql;
-    const first = !sql.get("SELECT 1 FROM jobs WHERE kind = ? AND key = ? LIMIT 1", job.kind, job.key);
+    const first = !sql.get(
+      "SELECT 1 FROM jobs WHERE kind = ? AND key = ? LIMIT 1",
+      job.kind,
+      job.key,
+    );
     const runAt = getDelayEnd(job.runAt, now);
     const added = sql.run(
       "INSERT INTO jobs (kind, id, key, data, enqueued, run_at, ready) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, id) DO NOTHING",
@@ -85,7 +89,8 @@ export class SqliteJobs {
       now,
       JOIN_AT_ONCE,
     );
-    for (const { seq } of due) this.#sql.run("UPDATE jobs SET run_at = 0, ready = ? WHERE seq = ?", ++this.#line, seq);
+    for (const { seq } of due)
+      this.#sql.run("UPDATE jobs SET run_at = 0, ready = ? WHERE seq = ?", ++this.#line, seq);
   }
 
   /** Takes up to `limit` jobs that may start at `now` and gives each start its lease. */
@@ -100,7 +105,11 @@ export class SqliteJobs {
     );
     return rows.map((row) => {
       this.#lease = Math.max(row.starts, this.#lease) + 1;
-      this.#sql.run("UPDATE jobs SET held = 1, ready = NULL, attempts = attempts + 1, starts = ? WHERE seq = ?", this.#lease, row.seq);
+      this.#sql.run(
+        "UPDATE jobs SET held = 1, ready = NULL, attempts = attempts + 1, starts = ? WHERE seq = ?",
+        this.#lease,
+        row.seq,
+      );
       return {
         id: row.id,
         kind: row.kind,
@@ -115,14 +124,23 @@ export class SqliteJobs {
 
   isHeld(job: Job): boolean {
     return (
-      this.#sql.get("SELECT 1 FROM jobs WHERE kind = ? AND id = ? AND held = 1 AND starts = ?", job.kind, job.id, job.lease ?? 0) !==
-      undefined
+      this.#sql.get(
+        "SELECT 1 FROM jobs WHERE kind = ? AND id = ? AND held = 1 AND starts = ?",
+        job.kind,
+        job.id,
+        job.lease ?? 0,
+      ) !== undefined
     );
   }
 
   /** Ends a job that its caller holds. */
   complete(job: Job, now: Ms): void {
-    const gone = this.#sql.run("DELETE FROM jobs WHERE kind = ? AND id = ? AND held = 1 AND starts = ?", job.kind, job.id, job.lease ?? 0);
+    const gone = this.#sql.run(
+      "DELETE FROM jobs WHERE kind = ? AND id = ? AND held = 1 AND starts = ?",
+      job.kind,
+      job.id,
+      job.lease ?? 0,
+    );
     if (gone > 0) this.#promote(job.kind, job.key, now);
   }
 
@@ -159,7 +177,14 @@ export class SqliteJobs {
 
   /** Puts a job under another key, if no worker holds it. */
   move(kind: JobKind, id: string, target: Target): void {
-    if (this.#sql.get("SELECT 1 FROM jobs WHERE kind = ? AND id = ? AND held = 0 AND key <> ?", kind, id, target.key))
+    if (
+      this.#sql.get(
+        "SELECT 1 FROM jobs WHERE kind = ? AND id = ? AND held = 0 AND key <> ?",
+        kind,
+        id,
+        target.key,
+      )
+    )
       this.#changeKey(kind, id, target);
   }
 
@@ -221,9 +246,16 @@ export class SqliteJobs {
 
   /** Jobs of a process that died may start again. */
   recover(): JobKind[] {
-    const held = this.#sql.all<{ seq: number; kind: JobKind }>("SELECT seq, kind FROM jobs WHERE held = 1 ORDER BY seq");
+    const held = this.#sql.all<{ seq: number; kind: JobKind }>(
+      "SELECT seq, kind FROM jobs WHERE held = 1 ORDER BY seq",
+    );
     // The start that was interrupted stays counted, and its lease is not valid any more.
-    for (const { seq } of held) this.#sql.run("UPDATE jobs SET held = 0, run_at = 0, ready = ? WHERE seq = ?", ++this.#line, seq);
+    for (const { seq } of held)
+      this.#sql.run(
+        "UPDATE jobs SET held = 0, run_at = 0, ready = ? WHERE seq = ?",
+        ++this.#line,
+        seq,
+      );
     return held.map((row) => row.kind);
   }
 
@@ -235,12 +267,16 @@ export class SqliteJobs {
   /** Writes down what time it is, for a process that starts after the clock was set back. */
   note(now: Ms): void {
     this.#noted = now;
-    this.#sql.run("INSERT INTO marks VALUES ('clock', ?1) ON CONFLICT (name) DO UPDATE SET seq = ?1", Math.round(now));
+    this.#sql.run(
+      "INSERT INTO marks VALUES ('clock', ?1) ON CONFLICT (name) DO UPDATE SET seq = ?1",
+      Math.round(now),
+    );
   }
 
   /** How far the clock was set back while no process ran, as far as that is known; 0 if it was not. */
   getStepBack(now: Ms): Ms {
-    const noted = this.#sql.get<{ seq: number }>("SELECT seq FROM marks WHERE name = 'clock'")?.seq ?? 0;
+    const noted =
+      this.#sql.get<{ seq: number }>("SELECT seq FROM marks WHERE name = 'clock'")?.seq ?? 0;
     return noted - now < STEP_MS ? 0 : noted - now;
   }
 
@@ -289,7 +325,8 @@ export class SqliteJobs {
   counts(): { name: string; n: number }[] {
     return JOB_KINDS.map((kind) => ({
       name: `jobs.${kind}`,
-      n: this.#sql.get<{ n: number }>("SELECT count(*) AS n FROM jobs WHERE kind = ?", kind)?.n ?? 0,
+      n:
+        this.#sql.get<{ n: number }>("SELECT count(*) AS n FROM jobs WHERE kind = ?", kind)?.n ?? 0,
     }));
   }
 }

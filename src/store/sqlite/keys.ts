@@ -18,12 +18,20 @@ export function keyNumber(scope: string, key: string): number {
 type Row = DedupeRow & { seq: number };
 
 function findRow(sql: Statements, scope: string, key: string): Row | undefined {
-  const rows = sql.all<Row>("SELECT seq, scope, key, expires, record FROM dedupe WHERE number = ?", keyNumber(scope, key));
+  const rows = sql.all<Row>(
+    "SELECT seq, scope, key, expires, record FROM dedupe WHERE number = ?",
+    keyNumber(scope, key),
+  );
   return rows.find((row) => row.scope === scope && row.key === key);
 }
 
 /** The record that holds a key, where it is not expired. */
-export function findDedupeKey(sql: Statements, scope: string, key: string, now: Ms): DedupeRecord | undefined {
+export function findDedupeKey(
+  sql: Statements,
+  scope: string,
+  key: string,
+  now: Ms,
+): DedupeRecord | undefined {
   const row = findRow(sql, scope, key);
   return row && row.expires > now ? toDedupeRecord(row) : undefined;
 }

@@ -1,6 +1,12 @@
 import type { SQLInputValue } from "node:sqlite";
 import type { ListSource } from "../search.ts";
-import { mergeUsage, renderUsageColumns, type UsageDialect, type UsageQuery, type UsageSum } from "../usage-sums.ts";
+import {
+  mergeUsage,
+  renderUsageColumns,
+  type UsageDialect,
+  type UsageQuery,
+  type UsageSum,
+} from "../usage-sums.ts";
 import type { Statements } from "./statements.ts";
 
 /** Rows that are looked at between two turns of the event loop: a filter that finds nothing must not hold up hooks. */
@@ -24,7 +30,8 @@ export const createSqliteSource = (sql: Statements): ListSource => ({
   window: WINDOW,
   json: (name) => `json_extract(record, '$.${name}')`,
   session: { column: "session", toKey: (id) => id },
-  byIndex: (table, index) => (index === undefined ? `${table} NOT INDEXED` : `${table} INDEXED BY ${index}`),
+  byIndex: (table, index) =>
+    index === undefined ? `${table} NOT INDEXED` : `${table} INDEXED BY ${index}`,
   isAmong: (subquery) => `id IN (${subquery})`,
   lacks: new Set(),
   isNone: async (names) => isNone(sql, names),
@@ -32,7 +39,8 @@ export const createSqliteSource = (sql: Statements): ListSource => ({
 });
 
 /** Renders a value inside a JSON column as SQL. */
-export const renderJsonValue = (column: string, ...path: string[]): string => `json_extract(${column}, '$.${path.join(".")}')`;
+export const renderJsonValue = (column: string, ...path: string[]): string =>
+  `json_extract(${column}, '$.${path.join(".")}')`;
 const DIALECT: UsageDialect = {
   text: renderJsonValue,
   number: renderJsonValue,
@@ -42,14 +50,20 @@ const DIALECT: UsageDialect = {
 const RUNS_AT_ONCE = 500;
 
 /** Adds up what runs have used, window by window. */
-export async function sumUsageInSqlite(sql: Statements, { by, since }: UsageQuery): Promise<UsageSum[]> {
+export async function sumUsageInSqlite(
+  sql: Statements,
+  { by, since }: UsageQuery,
+): Promise<UsageSum[]> {
   const text = `SELECT ${renderUsageColumns(by, DIALECT)} FROM runs WHERE seq < ? AND seq >= ? AND created >= ? AND ended IS NOT NULL GROUP BY 1`;
   let sums: UsageSum[] = [];
   const newest = sql.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM runs")?.seq ?? 0;
   for (let below = newest + 1; below > 1;) {
     const from = below - RUNS_AT_ONCE;
     sums = mergeUsage([...sums, ...sql.all<UsageSum>(text, below, from, since)]);
-    const next = sql.get<{ seq: number; created: number }>("SELECT seq, created FROM runs WHERE seq < ? ORDER BY seq DESC LIMIT 1", from);
+    const next = sql.get<{ seq: number; created: number }>(
+      "SELECT seq, created FROM runs WHERE seq < ? ORDER BY seq DESC LIMIT 1",
+      from,
+    );
     if (!next || next.created < since - DISORDER_MS) break;
     below = next.seq + 1;
     await pause();

@@ -14,7 +14,11 @@ const LOG_SALTS_AT = 16;
 const FRAME_SALTS_AT = 8;
 const SALTS = 8;
 
-async function readBytes(file: number, length: number, position: number): Promise<Buffer | undefined> {
+async function readBytes(
+  file: number,
+  length: number,
+  position: number,
+): Promise<Buffer | undefined> {
   const { bytesRead, buffer } = await readFrom(file, Buffer.alloc(length), 0, length, position);
   return bytesRead === length ? buffer : undefined;
 }

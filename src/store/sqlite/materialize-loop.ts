@@ -45,7 +45,10 @@ export class Materializer {
   constructor(sql: Statements) {
     this.#sql = sql;
     this.#done = sql.get<{ seq: number }>("SELECT seq FROM marks WHERE name = 'intake'")?.seq ?? 0;
-    this.#given = Math.max(this.#done, sql.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM events")?.seq ?? 0);
+    this.#given = Math.max(
+      this.#done,
+      sql.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM events")?.seq ?? 0,
+    );
   }
 
   nextSeq(): number {
@@ -81,10 +84,13 @@ export class Materializer {
       last = row.seq;
       const queue = (): void => void (taken += this.#queue(row, writes, wakes));
       const report = (error: unknown): void => void broken.push({ eventId: row.id, error });
-      const outcome = this.isCareful ? queueOrSetAside(this.#sql, row, queue, report) : (queue(), row.outcome);
+      const outcome = this.isCareful
+        ? queueOrSetAside(this.#sql, row, queue, report)
+        : (queue(), row.outcome);
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
     }
-    for (const [outcome, count] of outcomes) this.#sql.run("UPDATE counts SET n = n + ? WHERE name = 'events.' || ?", count, outcome);
+    for (const [outcome, count] of outcomes)
+      this.#sql.run("UPDATE counts SET n = n + ? WHERE name = 'events.' || ?", count, outcome);
     this.#sql.run("UPDATE marks SET seq = ? WHERE name = 'intake'", last);
     const settle = (): void => {
       this.#done = last;
@@ -100,10 +106,16 @@ export class Materializer {
     return actions.length;
   }
 
-  #apply(action: StoredAction, event: Row, writes: SqliteWrites, wakes: Map<string, WakeMode>): void {
+  #apply(
+    action: StoredAction,
+    event: Row,
+    writes: SqliteWrites,
+    wakes: Map<string, WakeMode>,
+  ): void {
     if (action.kind === "wake") {
       writes.add("systemEvent", buildSystemEvent(action, event.at));
-      if (action.mode === "now" || !wakes.has(action.agentId)) wakes.set(action.agentId, action.mode);
+      if (action.mode === "now" || !wakes.has(action.agentId))
+        wakes.set(action.agentId, action.mode);
       return;
     }
     const run = buildRun(action, event.id, event.at);
@@ -114,15 +126,25 @@ export class Materializer {
   }
 
   /** The first event of a window makes the run, and the job that closes the window; later ones put that off. */
-  #collect(run: RunRecord, { closesAt, event }: NonNullable<RunAction["collect"]>, isNew: boolean, writes: SqliteWrites): void {
-    this.#sql.run("INSERT INTO collected (run_id, record) VALUES (?, ?)", run.id, JSON.stringify(event));
+  #collect(
+    run: RunRecord,
+    { closesAt, event }: NonNullable<RunAction["collect"]>,
+    isNew: boolean,
+    writes: SqliteWrites,
+  ): void {
+    this.#sql.run(
+      "INSERT INTO collected (run_id, record) VALUES (?, ?)",
+      run.id,
+      JSON.stringify(event),
+    );
     if (isNew) {
       writes.add("job", collectJob(run.id, event.at, closesAt));
       return;
     }
     const row = this.#sql.get<{ record: string }>("SELECT record FROM runs WHERE id = ?", run.id);
     const { collect } = JSON.parse(row?.record ?? "{}") as Pick<RunRecord, "collect">;
-    if (collect) writes.update("run", run.id, { collect: { ...collect, closesAt, count: collect.count + 1 } });
+    if (collect)
+      writes.update("run", run.id, { collect: { ...collect, closesAt, count: collect.count + 1 } });
     writes.update("job", "turn", run.id, closesAt);
   }
 }
@@ -216,7 +238,10 @@ export class MaterializeLoop {
     }
     materialized.settle();
     for (const { eventId, error } of materialized.broken)
-      log.error({ err: safeError(error), eventId }, "an accepted event is broken: it was set aside, and can be replayed");
+      log.error(
+        { err: safeError(error), eventId },
+        "an accepted event is broken: it was set aside, and can be replayed",
+      );
     signals.announce(writes.touched);
     signals.woke(materialized.wakes);
   }
@@ -233,7 +258,10 @@ export class MaterializeLoop {
     this.#takeUp().catch((error: unknown) => {
       this.#planned = false;
       if (this.#closed) return;
-      log.error({ err: safeError(error) }, "accepted events could not be queued yet; it is tried again");
+      log.error(
+        { err: safeError(error) },
+        "accepted events could not be queued yet; it is tried again",
+      );
       setTimeout(() => this.noticed(), RETRY_MS).unref();
     });
   }

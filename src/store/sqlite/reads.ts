@@ -15,7 +15,15 @@ import {
   type SessionRow,
   type TurnRow,
 } from "../rows.ts";
-import { sessionId, toConfig, type Collected, type ConfigRow, type Ms, type Store, type ToolResultRecord } from "../types.ts";
+import {
+  sessionId,
+  toConfig,
+  type Collected,
+  type ConfigRow,
+  type Ms,
+  type Store,
+  type ToolResultRecord,
+} from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import { findDedupeKey } from "./keys.ts";
 import { createSqliteSource, renderJsonValue, sumUsageInSqlite } from "./lists.ts";
@@ -50,10 +58,13 @@ export function createSqliteReads(parts: {
   const { lists, search } = createSearches(source);
   return {
     search: (kind, query) => asFarAsMayBe(() => search(kind, query)),
-    findDuplicates: async (keys) => keys.map(({ scope, key }) => findDedupeKey(sql, scope, key, now())),
+    findDuplicates: async (keys) =>
+      keys.map(({ scope, key }) => findDedupeKey(sql, scope, key, now())),
     counts: () =>
       asFarAsMayBe(() => {
-        const rows = sql.all<{ name: string; n: number }>("SELECT name, n FROM counts ORDER BY name");
+        const rows = sql.all<{ name: string; n: number }>(
+          "SELECT name, n FROM counts ORDER BY name",
+        );
         return Object.fromEntries([...rows, ...jobs.counts()].map(({ name, n }) => [name, n]));
       }),
     ...toReads({
@@ -62,11 +73,15 @@ export function createSqliteReads(parts: {
         run: async (id) => byId(PAGES.runs, id) ?? caughtUp(() => byId(PAGES.runs, id)),
         delivery: async (id) => byId(PAGES.deliveries, id),
         async session(ref) {
-          const row = sql.get<SessionRow>("SELECT * FROM sessions WHERE session = ?", sessionId(ref));
+          const row = sql.get<SessionRow>(
+            "SELECT * FROM sessions WHERE session = ?",
+            sessionId(ref),
+          );
           return row && toSession(row);
         },
         async checkpoint(ref) {
-          const text = "SELECT seq, record FROM turns WHERE session = ? AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1";
+          const text =
+            "SELECT seq, record FROM turns WHERE session = ? AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1";
           const row = sql.get<TurnRow>(text, sessionId(ref));
           return row && toTurn(row);
         },
@@ -76,7 +91,8 @@ export function createSqliteReads(parts: {
         },
         async eventNumber({ id }) {
           const newest = "SELECT max(seq) AS seq FROM events";
-          const row = id === undefined ? sql.get(newest) : sql.get("SELECT seq FROM events WHERE id = ?", id);
+          const row =
+            id === undefined ? sql.get(newest) : sql.get("SELECT seq FROM events WHERE id = ?", id);
           return (row as { seq: number | null } | undefined)?.seq ?? undefined;
         },
         queuedSince: () => asFarAsMayBe(() => readQueuedSince(source, renderJsonValue)),
@@ -99,8 +115,12 @@ export function createSqliteReads(parts: {
         activity: (query) => sumActivity(source, query),
         failures: (query) => asFarAsMayBe(() => sumFailures(source, renderJsonValue, query)),
         async turns({ limit = -1, before = Number.MAX_SAFE_INTEGER, after = 0, ...ref }) {
-          const text = "SELECT seq, record FROM turns WHERE session = ? AND seq < ? AND seq > ? ORDER BY seq DESC LIMIT ?";
-          return sql.all<TurnRow>(text, sessionId(ref), before, after, limit).map(toTurn).toReversed();
+          const text =
+            "SELECT seq, record FROM turns WHERE session = ? AND seq < ? AND seq > ? ORDER BY seq DESC LIMIT ?";
+          return sql
+            .all<TurnRow>(text, sessionId(ref), before, after, limit)
+            .map(toTurn)
+            .toReversed();
         },
         queuedSystemEvents: ({ agentId, limit }) =>
           caughtUp(() => {
@@ -109,13 +129,23 @@ export function createSqliteReads(parts: {
             return sql.all(text, agentId, limit).map(read);
           }),
         async hookSessions({ agentId, key }) {
-          const text = "SELECT * FROM sessions WHERE key = ? AND origin = 'hook' AND agent = ? ORDER BY used DESC";
+          const text =
+            "SELECT * FROM sessions WHERE key = ? AND origin = 'hook' AND agent = ? ORDER BY used DESC";
           return sql.all<SessionRow>(text, key, agentId).map(toSession);
         },
         collected: (runId) =>
-          caughtUp(() => sql.all<JsonRow>("SELECT record FROM collected WHERE run_id = ? ORDER BY seq", runId).map(parseRecord<Collected>)),
+          caughtUp(() =>
+            sql
+              .all<JsonRow>("SELECT record FROM collected WHERE run_id = ? ORDER BY seq", runId)
+              .map(parseRecord<Collected>),
+          ),
         async lastRoutes(agentId) {
-          return sql.all<LastRouteRow>("SELECT * FROM last_routes WHERE agent = ? ORDER BY at DESC", agentId).map(toLastRoute);
+          return sql
+            .all<LastRouteRow>(
+              "SELECT * FROM last_routes WHERE agent = ? ORDER BY at DESC",
+              agentId,
+            )
+            .map(toLastRoute);
         },
         async eventNumbers({ after, limit }) {
           const text = "SELECT seq FROM events WHERE seq > ? ORDER BY seq LIMIT ?";

@@ -15,7 +15,9 @@ export interface Checkpointed {
 
 /** Copies what the log holds into the database, as far as it can without waiting for others. */
 export function copyLog(db: DatabaseSync, mode: "PASSIVE" | "RESTART" = "PASSIVE"): Checkpointed {
-  const { busy, log, checkpointed } = db.prepare(`PRAGMA wal_checkpoint(${mode})`).get() as unknown as CheckpointRow;
+  const { busy, log, checkpointed } = db
+    .prepare(`PRAGMA wal_checkpoint(${mode})`)
+    .get() as unknown as CheckpointRow;
   return { frames: log, complete: busy === 0 && checkpointed === log };
 }
 
@@ -30,7 +32,9 @@ const MAX_NUMBER = 2 ** 31 - 1;
  */
 export function restartLog(db: DatabaseSync): Checkpointed {
   const done = copyLog(db, "RESTART");
-  const { user_version: number } = db.prepare("PRAGMA user_version").get() as { user_version: number };
+  const { user_version: number } = db.prepare("PRAGMA user_version").get() as {
+    user_version: number;
+  };
   db.exec(`PRAGMA user_version = ${(number + 1) % MAX_NUMBER}`);
   return done;
 }

@@ -235,14 +235,24 @@ export function prepareDatabase(db: DatabaseSync, now: Ms, migrations = SQLITE_M
     // No step of the schema waits for the disk: one that a power failure took is done again, as what is committed later waits for all.
     "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-16000; PRAGMA busy_timeout=5000;",
   );
-  db.exec("CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, at INTEGER NOT NULL)");
-  db.function("key_number", { deterministic: true }, (scope, key) => keyNumber(String(scope), String(key)));
-  const row = db.prepare("SELECT max(version) AS version FROM migrations").get() as { version: number | null };
+  db.exec(
+    "CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, at INTEGER NOT NULL)",
+  );
+  db.function("key_number", { deterministic: true }, (scope, key) =>
+    keyNumber(String(scope), String(key)),
+  );
+  const row = db.prepare("SELECT max(version) AS version FROM migrations").get() as {
+    version: number | null;
+  };
   const version = row.version ?? 0;
   if (version > migrations.length) {
     const message = `the file was written by a newer version of the program (schema ${version}, known here up to ${migrations.length}); start that version, or use a backup from before it`;
     const issue: Issue = { path: "store.url", message, transient: true };
-    throw new RouseError({ code: "config_invalid", message: `store.url: ${message}`, issues: [issue] });
+    throw new RouseError({
+      code: "config_invalid",
+      message: `store.url: ${message}`,
+      issues: [issue],
+    });
   }
   for (const [index, sql] of migrations.entries()) {
     if (index < version) continue;

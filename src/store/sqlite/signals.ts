@@ -11,7 +11,15 @@ export interface SqliteSignals extends Omit<Listeners, "any"> {
 }
 
 /** The listeners for work that may be ready, and the timers of jobs that wait for their time. */
-export function createSqliteSignals({ jobs, now, log }: { jobs: SqliteJobs; now: () => Ms; log: Logger }): SqliteSignals {
+export function createSqliteSignals({
+  jobs,
+  now,
+  log,
+}: {
+  jobs: SqliteJobs;
+  now: () => Ms;
+  log: Logger;
+}): SqliteSignals {
   const { onReady, onWake, any, announce, woke, close } = createListeners(log);
   const timers = new Map<JobKind, NodeJS.Timeout>();
   let closed = false;
@@ -30,7 +38,10 @@ export function createSqliteSignals({ jobs, now, log }: { jobs: SqliteJobs; now:
       const next = closed ? undefined : jobs.nextTime(kind);
       if (next === undefined) return;
       const wait = Math.max(0, Math.ceil(next - now()));
-      timers.set(kind, setTimeout(() => announce([kind]), Math.min(wait, LONGEST_TIMER_MS)).unref());
+      timers.set(
+        kind,
+        setTimeout(() => announce([kind]), Math.min(wait, LONGEST_TIMER_MS)).unref(),
+      );
     },
     close() {
       closed = true;

@@ -13,7 +13,9 @@ import type { StoreDriver, StoreStatus } from "../types.ts";
 function parseFile(url: string): string {
   const file = url.slice("sqlite:".length);
   if (file === "" || file === ":memory:")
-    throw urlError('write the path of a file after "sqlite:"; work that is accepted has to be on disk');
+    throw urlError(
+      'write the path of a file after "sqlite:"; work that is accepted has to be on disk',
+    );
   return resolve(file);
 }
 
@@ -36,13 +38,26 @@ async function prepareFile(file: string): Promise<void> {
 
 async function readStatus(file: string): Promise<StoreStatus> {
   const { SQLITE_MIGRATIONS } = await import("./schema.ts");
-  const status: StoreStatus = { driver: "sqlite", where: file, schema: 0, known: SQLITE_MIGRATIONS.length, bytes: 0 };
+  const status: StoreStatus = {
+    driver: "sqlite",
+    where: file,
+    schema: 0,
+    known: SQLITE_MIGRATIONS.length,
+    bytes: 0,
+  };
   if (!existsSync(file)) return status;
   const db = new DatabaseSync(file, { readOnly: true });
   try {
     const table = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'migrations'").get();
-    const row = table && (db.prepare("SELECT max(version) AS version FROM migrations").get() as { version: number | null });
-    const bytes = [file, `${file}-wal`].reduce((sum, name) => sum + (statSync(name, { throwIfNoEntry: false })?.size ?? 0), 0);
+    const row =
+      table &&
+      (db.prepare("SELECT max(version) AS version FROM migrations").get() as {
+        version: number | null;
+      });
+    const bytes = [file, `${file}-wal`].reduce(
+      (sum, name) => sum + (statSync(name, { throwIfNoEntry: false })?.size ?? 0),
+      0,
+    );
     return { ...status, schema: row?.version ?? 0, bytes };
   } finally {
     db.close();
@@ -57,15 +72,22 @@ function openReadOnly(file: string): DatabaseSync {
   return new DatabaseSync(url, { readOnly: true });
 }
 
-function readValues(file: string, keys: readonly string[]): ReadonlyMap<string, unknown> | undefined {
+function readValues(
+  file: string,
+  keys: readonly string[],
+): ReadonlyMap<string, unknown> | undefined {
   if (!existsSync(file)) return undefined;
   try {
     const db = openReadOnly(file);
     try {
       if (!db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get()) return undefined;
       const statement = db.prepare("SELECT value FROM meta WHERE key = ?");
-      const rows = keys.map((key) => [key, statement.get(key) as { value: string } | undefined] as const);
-      return new Map(rows.flatMap(([key, row]) => (row ? [[key, JSON.parse(row.value) as unknown]] : [])));
+      const rows = keys.map(
+        (key) => [key, statement.get(key) as { value: string } | undefined] as const,
+      );
+      return new Map(
+        rows.flatMap(([key, row]) => (row ? [[key, JSON.parse(row.value) as unknown]] : [])),
+      );
     } finally {
       db.close();
     }

@@ -41,7 +41,16 @@ export interface SqliteStoreParts {
 type Writing = Pick<Store, "accept" | "commit" | "onSystemEvents">;
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-function writing({ sql, jobs, group, materializer, loop, signals, newWrites, now }: SqliteStoreParts): Writing {
+function writing({
+  sql,
+  jobs,
+  group,
+  materializer,
+  loop,
+  signals,
+  newWrites,
+  now,
+}: SqliteStoreParts): Writing {
   const acceptNow = (event: EventRecord, keys: readonly DedupeEntry[]): AcceptResult => {
     // One key is its own check; of several, none may be bound before all are known to be free.
     for (const { scope, key } of keys.length > 1 ? keys : []) {
@@ -49,7 +58,9 @@ function writing({ sql, jobs, group, materializer, loop, signals, newWrites, now
       if (record) return { kind: "duplicate", record };
     }
     for (const entry of keys) {
-      const held = bindKey(sql, event.id, entry, now()) ? undefined : findDedupeKey(sql, entry.scope, entry.key, now());
+      const held = bindKey(sql, event.id, entry, now())
+        ? undefined
+        : findDedupeKey(sql, entry.scope, entry.key, now());
       if (held && held.eventId !== event.id) return { kind: "duplicate", record: held };
     }
     insertEvent(sql, materializer.nextSeq(), event);
@@ -111,12 +122,21 @@ const ALL_PAGES = 2 ** 31 - 1;
  * step that runs while ours is inside a transaction fails.
  */
 async function copyTo(sql: Statements, file: string): Promise<void> {
-  await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EEXIST")
-      throw new RouseError({ code: "usage", message: `the backup's file cannot be made (${error.code ?? "error"})` }, { cause: error });
-    if ((await stat(file)).size > 0) throw new RouseError({ code: "usage", message: "the backup's file is there already; name a new one" });
-    await chmod(file, 0o600);
-  });
+  await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch(
+    async (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST")
+        throw new RouseError(
+          { code: "usage", message: `the backup's file cannot be made (${error.code ?? "error"})` },
+          { cause: error },
+        );
+      if ((await stat(file)).size > 0)
+        throw new RouseError({
+          code: "usage",
+          message: "the backup's file is there already; name a new one",
+        });
+      await chmod(file, 0o600);
+    },
+  );
   const source = new DatabaseSync(sql.db.location() ?? "", { readOnly: true });
   try {
     await backup(source, file, { rate: ALL_PAGES });

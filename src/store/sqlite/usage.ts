@@ -29,13 +29,21 @@ const ADD_USAGE = `INSERT INTO usage (counter, width, at, starts, tokens, micros
     starts = starts + excluded.starts, tokens = tokens + excluded.tokens, micros = micros + excluded.micros`;
 
 /** Adds the change of a run to the counters, inside the transaction that changes it. */
-export function writeUsage(sql: Statements, runId: string, { counters, used, ...counts }: UsageChange, now: Ms): void {
+export function writeUsage(
+  sql: Statements,
+  runId: string,
+  { counters, used, ...counts }: UsageChange,
+  now: Ms,
+): void {
   const { running, waiting, parked, inLine } = counts;
   const { starts, tokens, micros } = used;
   for (const counter of counters) {
-    if (RUN_COUNTS.some((name) => counts[name] !== 0)) sql.run(ADD_COUNTS, counter, running, waiting, parked, inLine);
-    if (starts > 0) sql.run(ADD_USAGE, counter, HOUR_WINDOW.widthMs, toBucket(HOUR_WINDOW, now), starts, 0, 0);
-    if (tokens + micros > 0) sql.run(ADD_USAGE, counter, DAY_WINDOW.widthMs, toBucket(DAY_WINDOW, now), 0, tokens, micros);
+    if (RUN_COUNTS.some((name) => counts[name] !== 0))
+      sql.run(ADD_COUNTS, counter, running, waiting, parked, inLine);
+    if (starts > 0)
+      sql.run(ADD_USAGE, counter, HOUR_WINDOW.widthMs, toBucket(HOUR_WINDOW, now), starts, 0, 0);
+    if (tokens + micros > 0)
+      sql.run(ADD_USAGE, counter, DAY_WINDOW.widthMs, toBucket(DAY_WINDOW, now), 0, tokens, micros);
   }
   if (parked < 0) sql.run("DELETE FROM parked WHERE run = ?", runId);
 }
@@ -50,10 +58,21 @@ interface BucketRow {
 function readBuckets(sql: Statements, counters: string, window: Window, now: Ms): BucketRow[] {
   const text = `SELECT at, sum(starts) AS starts, sum(tokens) AS tokens, sum(micros) AS micros FROM usage
     WHERE counter IN (SELECT value FROM json_each(?)) AND width = ? AND at > ? AND at <= ? GROUP BY at ORDER BY at`;
-  return sql.all<BucketRow>(text, counters, window.widthMs, countsAfter(window, now), countsUntil(window, now));
+  return sql.all<BucketRow>(
+    text,
+    counters,
+    window.widthMs,
+    countsAfter(window, now),
+    countsUntil(window, now),
+  );
 }
 
-function readCounted(sql: Statements, { counters }: CountedScope, needs: { hour: boolean; day: boolean }, now: Ms): Counted {
+function readCounted(
+  sql: Statements,
+  { counters }: CountedScope,
+  needs: { hour: boolean; day: boolean },
+  now: Ms,
+): Counted {
   const names = JSON.stringify(counters);
   const row = sql.get<Pick<Counted, (typeof RUN_COUNTS)[number]>>(
     `SELECT coalesce(sum(running), 0) AS running, coalesce(sum(waiting), 0) AS waiting, coalesce(sum(parked), 0) AS parked,
@@ -115,7 +134,10 @@ function releaseLane({ sql, jobs }: Parts, mapping: string, count: number, now: 
 export function createSqliteUsage(parts: Parts): UsageStore {
   const { sql, group, loop, signals, now } = parts;
   const lend = ({ scope, limits, held, needed, ahead, ...request }: LoanRequest) => {
-    const needs = { hour: limits.starts !== undefined, day: limits.tokens !== undefined || limits.micros !== undefined };
+    const needs = {
+      hour: limits.starts !== undefined,
+      day: limits.tokens !== undefined || limits.micros !== undefined,
+    };
     const counted = readCounted(sql, { scope, ...request }, needs, now());
     const used = {
       starts: counted.hour.reduce((sum, { starts }) => sum + starts, 0),
@@ -125,13 +147,19 @@ export function createSqliteUsage(parts: Parts): UsageStore {
     };
     const set = RESOURCES.flatMap((name) => {
       const limit = limits[name];
-      return limit === undefined ? [] : [{ name, room: Math.max(0, limit - used[name] - held[name]) }];
+      return limit === undefined
+        ? []
+        : [{ name, room: Math.max(0, limit - used[name] - held[name]) }];
     });
     return {
       scope,
       ...counted,
-      lent: Object.fromEntries(set.map(({ name, room }) => [name, Math.min(room, needed[name] + ahead[name])])),
-      left: Object.fromEntries(set.map(({ name, room }) => [name, Math.max(0, room - needed[name] - ahead[name])])),
+      lent: Object.fromEntries(
+        set.map(({ name, room }) => [name, Math.min(room, needed[name] + ahead[name])]),
+      ),
+      left: Object.fromEntries(
+        set.map(({ name, room }) => [name, Math.max(0, room - needed[name] - ahead[name])]),
+      ),
     };
   };
   return {
@@ -141,15 +169,28 @@ export function createSqliteUsage(parts: Parts): UsageStore {
     },
     async count(scopes) {
       await loop.catchUp();
-      return new Map(scopes.map((scope) => [scope.scope, readCounted(sql, scope, { hour: true, day: true }, now())]));
+      return new Map(
+        scopes.map((scope) => [
+          scope.scope,
+          readCounted(sql, scope, { hour: true, day: true }, now()),
+        ]),
+      );
     },
     async lanes() {
       const rows = sql.all<{ mapping: string; waits: number; released: number }>(LANES);
-      const { parked } = readCounted(sql, { scope: ALL_RUNS, counters: [ALL_RUNS] }, { hour: false, day: false }, now());
+      const { parked } = readCounted(
+        sql,
+        { scope: ALL_RUNS, counters: [ALL_RUNS] },
+        { hour: false, day: false },
+        now(),
+      );
       return { lanes: rows.map(({ waits, ...lane }) => ({ ...lane, waits: waits === 1 })), parked };
     },
     async release(wanted) {
-      const released = await group.add(() => wanted.map(({ mapping, count }) => releaseLane(parts, mapping, count, now())), { many: true });
+      const released = await group.add(
+        () => wanted.map(({ mapping, count }) => releaseLane(parts, mapping, count, now())),
+        { many: true },
+      );
       if (released.some((n) => n > 0)) signals.announce(["turn"]);
       return released;
     },

@@ -28,7 +28,13 @@ export function createWritable(sql: Statements, group: () => SqliteGroupCommit):
 
   const commit = (): Promise<boolean> =>
     group()
-      .add(() => sql.run("INSERT INTO marks VALUES ('written', 0) ON CONFLICT (name) DO UPDATE SET seq = seq + 1"), { many: false })
+      .add(
+        () =>
+          sql.run(
+            "INSERT INTO marks VALUES ('written', 0) ON CONFLICT (name) DO UPDATE SET seq = seq + 1",
+          ),
+        { many: false },
+      )
       .then(
         () => true,
         () => false,

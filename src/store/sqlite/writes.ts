@@ -25,7 +25,15 @@ import type {
 import { toWrites } from "../write-table.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import { NOT_OPEN, RUN_CHANGED } from "../errors.ts";
-import { toApprovalRow, toEventRow, newDeliveryRecord, toRunRow, toStepRow, withChange, withEventChange } from "../rows.ts";
+import {
+  toApprovalRow,
+  toEventRow,
+  newDeliveryRecord,
+  toRunRow,
+  toStepRow,
+  withChange,
+  withEventChange,
+} from "../rows.ts";
 import type { Statements } from "./statements.ts";
 import { writeUsage } from "./usage.ts";
 
@@ -47,14 +55,22 @@ export function insertEvent(sql: Statements, seq: number, event: EventRecord): v
   );
 }
 
-const INSERT_RUN = "INTO runs (id, event_id, session_key, status, created, ended, spec, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+const INSERT_RUN =
+  "INTO runs (id, event_id, session_key, status, created, ended, spec, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
 
-function runValues(run: RunRecord): [string, string | null, string, string, number, number | null, string, string] {
+function runValues(
+  run: RunRecord,
+): [string, string | null, string, string, number, number | null, string, string] {
   const { id, eventId, sessionKey, status, created, ended, spec, record } = toRunRow(run);
   return [id, eventId, sessionKey, status, created, ended, spec, record];
 }
 
-function countRun(sql: Statements, before: Omit<RunRecord, "spec"> | undefined, after: Omit<RunRecord, "spec">, now: Ms): void {
+function countRun(
+  sql: Statements,
+  before: Omit<RunRecord, "spec"> | undefined,
+  after: Omit<RunRecord, "spec">,
+  now: Ms,
+): void {
   const change = countChange(before, after);
   if (change) writeUsage(sql, after.id, change, now);
 }
@@ -77,7 +93,8 @@ export interface SqliteWrites extends Writes {
 }
 
 const ADD_RESULT = "INSERT INTO tool_results (id, run_id, at, record) VALUES (?, ?, ?, ?)";
-const SET_VALUE = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+const SET_VALUE =
+  "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
 const RUN_CHANGE = "UPDATE runs SET status = ?, ended = ?, record = ? WHERE seq = ?";
 const ADD_SESSION = `INSERT INTO sessions (session, agent, origin, key, path, credential, turns, created, used) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?)
   ON CONFLICT (session) DO UPDATE SET turns = turns + 1, used = excluded.used`;
@@ -91,12 +108,28 @@ function addTurn(sql: Statements, ref: SessionRef, turn: NewTurn): void {
   const session = sessionId(ref);
   const { agentId, origin, key, via } = ref;
   const covered = turn.checkpoint?.covered ?? null;
-  sql.run("INSERT INTO turns (session, record, covered) VALUES (?, ?, ?)", session, JSON.stringify(turn), covered);
-  sql.run(ADD_SESSION, session, agentId, origin, key, via?.path ?? null, via?.credential ?? null, turn.at, turn.at);
+  sql.run(
+    "INSERT INTO turns (session, record, covered) VALUES (?, ?, ?)",
+    session,
+    JSON.stringify(turn),
+    covered,
+  );
+  sql.run(
+    ADD_SESSION,
+    session,
+    agentId,
+    origin,
+    key,
+    via?.path ?? null,
+    via?.credential ?? null,
+    turn.at,
+    turn.at,
+  );
 }
 
 function addSystemEvent(sql: Statements, event: NewSystemEvent): void {
-  const text = "INSERT OR IGNORE INTO system_events (id, agent, at, state, record) VALUES (?, ?, ?, 'queued', ?)";
+  const text =
+    "INSERT OR IGNORE INTO system_events (id, agent, at, state, record) VALUES (?, ?, ?, 'queued', ?)";
   sql.run(text, event.id, event.agentId, event.at, JSON.stringify(event));
 }
 
@@ -114,12 +147,25 @@ function addDelivery(sql: Statements, delivery: NewDelivery): void {
 }
 
 function updateEvent(sql: Statements, id: string, change: EventChange): void {
-  const row = sql.get<{ seq: number; head: string }>("SELECT seq, head FROM events WHERE id = ?", id);
-  if (row) sql.run("UPDATE events SET head = ? WHERE seq = ?", withEventChange(row.head, change), row.seq);
+  const row = sql.get<{ seq: number; head: string }>(
+    "SELECT seq, head FROM events WHERE id = ?",
+    id,
+  );
+  if (row)
+    sql.run("UPDATE events SET head = ? WHERE seq = ?", withEventChange(row.head, change), row.seq);
 }
 
-function updateRun(sql: Statements, id: string, { spec, ...change }: RunChange, expected: ExpectedRun | undefined, now: Ms): void {
-  const row = sql.get<{ seq: number; record: string }>("SELECT seq, record FROM runs WHERE id = ?", id);
+function updateRun(
+  sql: Statements,
+  id: string,
+  { spec, ...change }: RunChange,
+  expected: ExpectedRun | undefined,
+  now: Ms,
+): void {
+  const row = sql.get<{ seq: number; record: string }>(
+    "SELECT seq, record FROM runs WHERE id = ?",
+    id,
+  );
   if (!row && expected) throw new RouseError(RUN_CHANGED);
   if (!row) return;
   const before = JSON.parse(row.record) as Omit<RunRecord, "spec">;
@@ -127,11 +173,20 @@ function updateRun(sql: Statements, id: string, { spec, ...change }: RunChange, 
   const run = withChange(before, change);
   sql.run(RUN_CHANGE, run.status, run.endedAt ?? null, JSON.stringify(run), row.seq);
   countRun(sql, before, run, now);
-  if (spec) sql.run("UPDATE runs SET session_key = ?, spec = ? WHERE seq = ?", spec.session.key, JSON.stringify(spec), row.seq);
+  if (spec)
+    sql.run(
+      "UPDATE runs SET session_key = ?, spec = ? WHERE seq = ?",
+      spec.session.key,
+      JSON.stringify(spec),
+      row.seq,
+    );
 }
 
 function updateDelivery(sql: Statements, id: string, change: DeliveryChange): void {
-  const row = sql.get<{ seq: number; record: string }>("SELECT seq, record FROM deliveries WHERE id = ?", id);
+  const row = sql.get<{ seq: number; record: string }>(
+    "SELECT seq, record FROM deliveries WHERE id = ?",
+    id,
+  );
   if (!row) return;
   const record = withChange(JSON.parse(row.record) as DeliveryRecord, change);
   sql.run(
@@ -146,13 +201,29 @@ function updateDelivery(sql: Statements, id: string, change: DeliveryChange): vo
 
 function addStep(sql: Statements, step: StepRecord): void {
   const { runId, index, at, record, calls } = toStepRow(step);
-  sql.run("INSERT INTO steps (run_id, step, at, record) VALUES (?, ?, ?, ?)", runId, index, at, record);
-  const text = "INSERT INTO tool_calls (run_id, step, position, id, at, record) VALUES (?, ?, ?, ?, ?, ?)";
+  sql.run(
+    "INSERT INTO steps (run_id, step, at, record) VALUES (?, ?, ?, ?)",
+    runId,
+    index,
+    at,
+    record,
+  );
+  const text =
+    "INSERT INTO tool_calls (run_id, step, position, id, at, record) VALUES (?, ?, ?, ?, ?, ?)";
   for (const call of calls) sql.run(text, runId, index, call.position, call.id, at, call.record);
 }
 
-function updateToolCall(sql: Statements, runId: string, callId: string, change: ToolCallChange): void {
-  const row = sql.get<{ seq: number; record: string }>("SELECT seq, record FROM tool_calls WHERE run_id = ? AND id = ?", runId, callId);
+function updateToolCall(
+  sql: Statements,
+  runId: string,
+  callId: string,
+  change: ToolCallChange,
+): void {
+  const row = sql.get<{ seq: number; record: string }>(
+    "SELECT seq, record FROM tool_calls WHERE run_id = ? AND id = ?",
+    runId,
+    callId,
+  );
   if (!row) return;
   const record = withChange(JSON.parse(row.record) as ToolCallRecord, change);
   sql.run("UPDATE tool_calls SET record = ? WHERE seq = ?", JSON.stringify(record), row.seq);
@@ -160,26 +231,44 @@ function updateToolCall(sql: Statements, runId: string, callId: string, change: 
 
 function addApproval(sql: Statements, approval: ApprovalRecord): void {
   const { id, runId, code, at, state, record } = toApprovalRow(approval);
-  const text = "INSERT INTO approvals (id, run_id, code, at, state, record) VALUES (?, ?, ?, ?, ?, ?)";
+  const text =
+    "INSERT INTO approvals (id, run_id, code, at, state, record) VALUES (?, ?, ?, ?, ?, ?)";
   sql.run(text, id, runId, code, at, state, record);
 }
 
 function decide(sql: Statements, id: string, decision: ApprovalDecision): void {
-  const row = sql.get<{ seq: number; record: string }>("SELECT seq, record FROM approvals WHERE id = ? AND state = 'open'", id);
+  const row = sql.get<{ seq: number; record: string }>(
+    "SELECT seq, record FROM approvals WHERE id = ? AND state = 'open'",
+    id,
+  );
   if (!row) throw new RouseError(NOT_OPEN);
-  const { state, record } = toApprovalRow({ ...(JSON.parse(row.record) as ApprovalRecord), decision });
+  const { state, record } = toApprovalRow({
+    ...(JSON.parse(row.record) as ApprovalRecord),
+    decision,
+  });
   sql.run("UPDATE approvals SET state = ?, record = ? WHERE seq = ?", state, record, row.seq);
 }
 
 function addRefused(sql: Statements, id: string, refused: RefusedDecision): void {
-  const row = sql.get<{ seq: number; record: string }>("SELECT seq, record FROM approvals WHERE id = ?", id);
+  const row = sql.get<{ seq: number; record: string }>(
+    "SELECT seq, record FROM approvals WHERE id = ?",
+    id,
+  );
   if (!row) return;
   const { record } = toApprovalRow(withRefused(JSON.parse(row.record) as ApprovalRecord, refused));
   sql.run("UPDATE approvals SET record = ? WHERE seq = ?", record, row.seq);
 }
 
 /** Writes of one commit, inside its transaction: each is written immediately. */
-export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: SqliteJobs; now: () => Ms }): SqliteWrites {
+export function createWrites({
+  sql,
+  jobs,
+  now,
+}: {
+  sql: Statements;
+  jobs: SqliteJobs;
+  now: () => Ms;
+}): SqliteWrites {
   const touched = new Set<JobKind>();
   const writes = toWrites({
     add: {
@@ -189,13 +278,15 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
       delivery: (delivery) => addDelivery(sql, delivery),
       job: (job) => void (jobs.enqueue(job, now()) && touched.add(job.kind)),
       step: (step) => addStep(sql, step),
-      toolResult: (result) => void sql.run(ADD_RESULT, result.id, result.runId, now(), JSON.stringify(result)),
+      toolResult: (result) =>
+        void sql.run(ADD_RESULT, result.id, result.runId, now(), JSON.stringify(result)),
       approval: (approval) => addApproval(sql, approval),
       decision: (id, decision) => decide(sql, id, decision),
       refusedDecision: (id, refused) => addRefused(sql, id, refused),
     },
     set: {
-      lastRoute: ({ agentId, channel, to, thread, at }) => void sql.run(SET_ROUTE, agentId, channel, to, thread ?? null, at),
+      lastRoute: ({ agentId, channel, to, thread, at }) =>
+        void sql.run(SET_ROUTE, agentId, channel, to, thread ?? null, at),
       value: (key, value) => void sql.run(SET_VALUE, key, JSON.stringify(value)),
       config: ({ id, usedAt, content }) => void sql.run(USE_CONFIG, id, usedAt, content),
     },
@@ -204,7 +295,8 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
       run: (id, change, expected) => updateRun(sql, id, change, expected, now()),
       delivery: (id, change) => updateDelivery(sql, id, change),
       systemEvents(ids, { state, failed }) {
-        const text = "UPDATE system_events SET state = coalesce(?, state), failures = failures + ? WHERE id = ?";
+        const text =
+          "UPDATE system_events SET state = coalesce(?, state), failures = failures + ? WHERE id = ?";
         for (const id of ids) sql.run(text, state ?? null, failed ? 1 : 0, id);
       },
       job(kind, id, runAt, key) {
@@ -231,7 +323,8 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
     },
     settle(job, retryAt, options) {
       if (retryAt === undefined) jobs.complete(job, now());
-      else if (options?.key !== undefined) jobs.moveHeld(job, { key: options.key, runAt: retryAt, now: now() });
+      else if (options?.key !== undefined)
+        jobs.moveHeld(job, { key: options.key, runAt: retryAt, now: now() });
       else jobs.retry(job, retryAt, options?.resetAttempts ?? false, now());
       touched.add(job.kind);
     },

@@ -1,7 +1,17 @@
 import { describe, expect, it } from "vitest";
 import type { Job, JobKind } from "../../store/types.ts";
 import { until } from "../harness.ts";
-import { DAY, dedupe, event, hookSession, runAction, spec, START, turn, wakeAction } from "./make.ts";
+import {
+  DAY,
+  dedupe,
+  event,
+  hookSession,
+  runAction,
+  spec,
+  START,
+  turn,
+  wakeAction,
+} from "./make.ts";
 import type { Stage } from "./stage.ts";
 
 /** Events: kept whole, their work queued in the same commit, and each done once. */
@@ -16,12 +26,20 @@ export function testAccept(stage: Stage): void {
         duplicateOf: "evt_old",
         replayOf: "evt_older",
         actions: [runAction("hook:ü", { mapping: "alerts", warnings: ["cut"] }), wakeAction()],
-        request: { method: "GET", headers: { a: "1" }, query: { q: "ü" }, body: new Uint8Array([0, 255, 10, 0]) },
+        request: {
+          method: "GET",
+          headers: { a: "1" },
+          query: { q: "ü" },
+          body: new Uint8Array([0, 255, 10, 0]),
+        },
       });
       expect(await stage.handle.store.accept(given)).toEqual({ kind: "accepted" });
       await stage.reopen();
       const kept = await stage.handle.store.get("event", given.id);
-      expect({ ...kept, request: { ...kept?.request, body: [...(kept?.request.body ?? [])] } }).toEqual({
+      expect({
+        ...kept,
+        request: { ...kept?.request, body: [...(kept?.request.body ?? [])] },
+      }).toEqual({
         ...given,
         request: { ...given.request, body: [0, 255, 10, 0] },
       });
@@ -29,9 +47,17 @@ export function testAccept(stage: Stage): void {
     });
 
     it("gives every body back byte for byte, whatever its size and kind", async () => {
-      const json = new TextEncoder().encode(JSON.stringify(Array.from({ length: 2000 }, (_, n) => ({ n, text: "日本語 " }))));
+      const json = new TextEncoder().encode(
+        JSON.stringify(Array.from({ length: 2000 }, (_, n) => ({ n, text: "日本語 " }))),
+      );
       const noise = crypto.getRandomValues(new Uint8Array(50_000));
-      const bodies = [new Uint8Array(), json, noise, json.subarray(0, 4095), json.subarray(0, 4096)];
+      const bodies = [
+        new Uint8Array(),
+        json,
+        noise,
+        json.subarray(0, 4095),
+        json.subarray(0, 4096),
+      ];
       for (const body of bodies) {
         const given = event({ request: { method: "POST", headers: {}, query: {}, body } });
         await stage.handle.store.accept(given);
@@ -43,7 +69,9 @@ export function testAccept(stage: Stage): void {
 
     it("keeps what no text of a database likes to hold: U+0000, and halves of surrogate pairs", async () => {
       const odd = 'a\0b \u{10FFFF}0 \ud83d "\\u0000"';
-      const action = runAction(odd, { spec: { ...spec("hook:a\0b"), input: [{ text: odd, outside: true }], name: odd } });
+      const action = runAction(odd, {
+        spec: { ...spec("hook:a\0b"), input: [{ text: odd, outside: true }], name: odd },
+      });
       const given = event({
         path: "a\0b",
         mapping: "m\0",
@@ -53,18 +81,29 @@ export function testAccept(stage: Stage): void {
       await stage.handle.store.accept(given, [dedupe({ key: "k\0" })]);
       expect(await stage.handle.store.get("event", given.id)).toEqual(given);
       expect(await stage.handle.store.list("events", { path: "a\0b" })).toHaveLength(1);
-      expect(await stage.handle.store.get("run", action.runId)).toMatchObject({ spec: action.spec });
-      expect(await stage.handle.queue.fetch("turn", 1)).toMatchObject([{ key: "main/hook/hook:a\0b" }]);
-      expect(await stage.handle.store.findDuplicates([dedupe({ key: "k\0" }), dedupe({ key: "k" })])).toMatchObject([
-        { key: "k\0" },
-        undefined,
+      expect(await stage.handle.store.get("run", action.runId)).toMatchObject({
+        spec: action.spec,
+      });
+      expect(await stage.handle.queue.fetch("turn", 1)).toMatchObject([
+        { key: "main/hook/hook:a\0b" },
       ]);
+      expect(
+        await stage.handle.store.findDuplicates([dedupe({ key: "k\0" }), dedupe({ key: "k" })]),
+      ).toMatchObject([{ key: "k\0" }, undefined]);
       await stage.handle.store.commit((tx) => {
-        tx.add("turn", hookSession("s\0"), turn("r", { hook: odd, messages: [{ role: "assistant", content: odd }] }));
+        tx.add(
+          "turn",
+          hookSession("s\0"),
+          turn("r", { hook: odd, messages: [{ role: "assistant", content: odd }] }),
+        );
         tx.set("value", "odd", odd);
       });
-      expect(await stage.handle.store.list("turns", hookSession("s\0"))).toMatchObject([{ hook: odd, messages: [{ content: odd }] }]);
-      expect(await stage.handle.store.list("sessions", {})).toMatchObject([{ ref: hookSession("s\0") }]);
+      expect(await stage.handle.store.list("turns", hookSession("s\0"))).toMatchObject([
+        { hook: odd, messages: [{ content: odd }] },
+      ]);
+      expect(await stage.handle.store.list("sessions", {})).toMatchObject([
+        { ref: hookSession("s\0") },
+      ]);
       expect(await stage.handle.store.get("value", "odd")).toBe(odd);
     });
 
@@ -99,7 +138,13 @@ export function testAccept(stage: Stage): void {
       });
       const jobs = await stage.handle.queue.fetch("turn", 5);
       expect(jobs).toMatchObject([
-        { id: action.runId, key: "main/hook/hook:one", data: { type: "run", runId: action.runId }, attempts: 1, enqueuedAt: START },
+        {
+          id: action.runId,
+          key: "main/hook/hook:one",
+          data: { type: "run", runId: action.runId },
+          attempts: 1,
+          enqueuedAt: START,
+        },
       ]);
     });
 
@@ -109,7 +154,8 @@ export function testAccept(stage: Stage): void {
       const begin = runAction("hook:one", { spec: spec("hook:one", { command: "new" }) });
       const ready: JobKind[] = [];
       stage.handle.queue.onReady((kind) => ready.push(kind));
-      for (const action of [asked, stop, begin]) await stage.handle.store.accept(event({ actions: [action] }));
+      for (const action of [asked, stop, begin])
+        await stage.handle.store.accept(event({ actions: [action] }));
       await until(() => ready.includes("command"));
       const [held] = await stage.handle.queue.fetch("turn", 5);
       expect(held).toMatchObject({ id: asked.runId });
@@ -118,14 +164,19 @@ export function testAccept(stage: Stage): void {
       await stage.handle.store.commit((tx) => tx.settle(first as Job), first);
       expect(await stage.handle.queue.fetch("command", 5)).toMatchObject([{ id: begin.runId }]);
       expect(await stage.handle.queue.fetch("turn", 5)).toEqual([]);
-      expect(await stage.handle.store.counts()).toMatchObject({ "jobs.turn": 2, "jobs.command": 1 });
+      expect(await stage.handle.store.counts()).toMatchObject({
+        "jobs.turn": 2,
+        "jobs.command": 1,
+      });
       await stage.handle.store.commit((tx) => tx.settle(held as Job), held);
       expect(await stage.handle.queue.fetch("turn", 5)).toMatchObject([{ id: begin.runId }]);
     });
 
     it("keeps the order of what came in, within a key", async () => {
       const actions = Array.from({ length: 700 }, () => runAction("hook:one"));
-      await Promise.all(actions.map((action) => stage.handle.store.accept(event({ actions: [action] }))));
+      await Promise.all(
+        actions.map((action) => stage.handle.store.accept(event({ actions: [action] }))),
+      );
       const taken: string[] = [];
       for (let n = 0; n < 3; n++) {
         const [one] = await stage.handle.queue.fetch("turn", 5);
@@ -141,18 +192,38 @@ export function testAccept(stage: Stage): void {
 
     it("makes a queued system event of a wake action and tells who listens", async () => {
       const heard: string[] = [];
-      const undo = stage.handle.store.onSystemEvents((agentId, mode) => void heard.push(`${agentId} ${mode}`));
-      const [first, second] = [wakeAction({ mode: "next-heartbeat", unsafe: true }), wakeAction({ agentId: "other" })];
+      const undo = stage.handle.store.onSystemEvents(
+        (agentId, mode) => void heard.push(`${agentId} ${mode}`),
+      );
+      const [first, second] = [
+        wakeAction({ mode: "next-heartbeat", unsafe: true }),
+        wakeAction({ agentId: "other" }),
+      ];
       await stage.handle.store.accept(event({ actions: [first, second] }));
       await until(() => heard.length > 1);
       expect(heard).toEqual(["main next-heartbeat", "other now"]);
       const { systemEventId: id, agentId, text, mode, unsafe } = first;
-      expect(await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 10 })).toEqual([
-        { seq: expect.any(Number), id, agentId, at: START, text, source: "wake", mode, unsafe, state: "queued", failures: 0 },
+      expect(
+        await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 10 }),
+      ).toEqual([
+        {
+          seq: expect.any(Number),
+          id,
+          agentId,
+          at: START,
+          text,
+          source: "wake",
+          mode,
+          unsafe,
+          state: "queued",
+          failures: 0,
+        },
       ]);
       undo();
       await stage.handle.store.accept(event({ actions: [wakeAction()] }));
-      expect(await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 10 })).toHaveLength(2);
+      expect(
+        await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 10 }),
+      ).toHaveLength(2);
       expect(heard).toHaveLength(2);
     });
 
@@ -165,8 +236,12 @@ export function testAccept(stage: Stage): void {
         await stage.open();
         await stage.handle.queue.recover();
         expect(await stage.handle.store.list("runs", {})).toHaveLength(1);
-        expect(await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 10 })).toHaveLength(1);
-        expect((await stage.handle.queue.fetch("turn", 5)).map((one) => one.id)).toEqual([action.runId]);
+        expect(
+          await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 10 }),
+        ).toHaveLength(1);
+        expect((await stage.handle.queue.fetch("turn", 5)).map((one) => one.id)).toEqual([
+          action.runId,
+        ]);
         await stage.handle.store.close();
       }
       await stage.open();
@@ -184,7 +259,9 @@ export function testAccept(stage: Stage): void {
 
     it("after its end refuses, and never says that work is kept which is not", async () => {
       await stage.handle.store.close();
-      await expect(stage.handle.store.accept(event())).rejects.toMatchObject({ code: "store_unavailable" });
+      await expect(stage.handle.store.accept(event())).rejects.toMatchObject({
+        code: "store_unavailable",
+      });
       await stage.open();
     });
   });
@@ -195,39 +272,58 @@ export function testAccept(stage: Stage): void {
       await stage.handle.store.accept(first, [dedupe({ bodyHash: "abc" })]);
       const repeat = event({ actions: [runAction()] });
       const expected = { ...dedupe({ bodyHash: "abc" }), eventId: first.id };
-      expect(await stage.handle.store.accept(repeat, [dedupe({ key: "free" }), dedupe()])).toEqual({ kind: "duplicate", record: expected });
+      expect(await stage.handle.store.accept(repeat, [dedupe({ key: "free" }), dedupe()])).toEqual({
+        kind: "duplicate",
+        record: expected,
+      });
       expect(await stage.handle.store.get("event", repeat.id)).toBeUndefined();
       expect(await stage.handle.store.list("runs", {})).toHaveLength(1);
-      expect(await stage.handle.store.findDuplicates([{ scope: dedupe().scope, key: "free" }, dedupe()])).toEqual([undefined, expected]);
+      expect(
+        await stage.handle.store.findDuplicates([{ scope: dedupe().scope, key: "free" }, dedupe()]),
+      ).toEqual([undefined, expected]);
     });
 
     it("are seen within one commit: of many at the same moment one is accepted", async () => {
       const events = Array.from({ length: 20 }, () => event({ actions: [runAction()] }));
-      const results = await Promise.all(events.map((one) => stage.handle.store.accept(one, [dedupe()])));
+      const results = await Promise.all(
+        events.map((one) => stage.handle.store.accept(one, [dedupe()])),
+      );
       expect(results.filter((result) => result.kind === "accepted")).toHaveLength(1);
       const holder = results.find((result) => result.kind === "duplicate");
-      expect(holder).toMatchObject({ record: { eventId: events[results.findIndex((result) => result.kind === "accepted")]?.id } });
+      expect(holder).toMatchObject({
+        record: { eventId: events[results.findIndex((result) => result.kind === "accepted")]?.id },
+      });
       expect(await stage.handle.store.list("events", {})).toHaveLength(1);
       expect(await stage.handle.store.list("runs", {})).toHaveLength(1);
     });
 
     it("are none in another scope, and none after their time", async () => {
       await stage.handle.store.accept(event(), [dedupe()]);
-      expect(await stage.handle.store.accept(event(), [dedupe({ scope: "other" })])).toEqual({ kind: "accepted" });
+      expect(await stage.handle.store.accept(event(), [dedupe({ scope: "other" })])).toEqual({
+        kind: "accepted",
+      });
       stage.home.clock.advance(DAY - 1);
-      expect(await stage.handle.store.accept(event(), [dedupe()])).toMatchObject({ kind: "duplicate" });
+      expect(await stage.handle.store.accept(event(), [dedupe()])).toMatchObject({
+        kind: "duplicate",
+      });
       stage.home.clock.advance(1);
       const [gone] = await stage.handle.store.findDuplicates([dedupe()]);
       expect(gone).toBeUndefined();
       const next = event();
-      expect(await stage.handle.store.accept(next, [dedupe({ expiresAt: START + 2 * DAY })])).toEqual({ kind: "accepted" });
-      expect(await stage.handle.store.findDuplicates([dedupe()])).toMatchObject([{ eventId: next.id }]);
+      expect(
+        await stage.handle.store.accept(next, [dedupe({ expiresAt: START + 2 * DAY })]),
+      ).toEqual({ kind: "accepted" });
+      expect(await stage.handle.store.findDuplicates([dedupe()])).toMatchObject([
+        { eventId: next.id },
+      ]);
     });
 
     it("keep an action's item", async () => {
       await stage.handle.store.accept(event(), [dedupe({ item: { ok: true, runId: "r" } })]);
       await stage.reopen();
-      expect(await stage.handle.store.findDuplicates([dedupe()])).toMatchObject([{ item: { ok: true, runId: "r" } }]);
+      expect(await stage.handle.store.findDuplicates([dedupe()])).toMatchObject([
+        { item: { ok: true, runId: "r" } },
+      ]);
     });
   });
 

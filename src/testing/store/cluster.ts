@@ -5,7 +5,15 @@ import { until } from "../harness.ts";
 import { event, START } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
-const INFO = { host: "test", pid: 1, version: "1.0.0", url: undefined, snapshot: "none", workers: true, startedAt: START };
+const INFO = {
+  host: "test",
+  pid: 1,
+  version: "1.0.0",
+  url: undefined,
+  snapshot: "none",
+  workers: true,
+  startedAt: START,
+};
 /** A gateway that releases a lease notifies the other gateways soon; one that dies is noticed when its lease expires. */
 const HANDOVER_MS = 10_000;
 
@@ -15,7 +23,9 @@ function holdLease({ cluster }: StoreHandle, name = "one") {
   const ending = new AbortController();
   const done = cluster.hold(name, ending.signal, async (lease) => {
     held.push(lease);
-    await new Promise<void>((resolve) => lease.signal.addEventListener("abort", () => resolve(), { once: true }));
+    await new Promise<void>((resolve) =>
+      lease.signal.addEventListener("abort", () => resolve(), { once: true }),
+    );
   });
   const end = async (): Promise<void> => {
     ending.abort();
@@ -27,7 +37,8 @@ function holdLease({ cluster }: StoreHandle, name = "one") {
 /** Waits until a gateway knows these gateways: they publish themselves within some seconds. */
 async function expectGateways(cluster: Cluster, expected: readonly Cluster[]): Promise<void> {
   const ids = async (): Promise<string[]> => (await cluster.list()).map(({ id }) => id).toSorted();
-  for (let tries = 0; tries < 100 && (await ids()).length < expected.length; tries++) await until(() => false, HANDOVER_MS / 100);
+  for (let tries = 0; tries < 100 && (await ids()).length < expected.length; tries++)
+    await until(() => false, HANDOVER_MS / 100);
   expect(await ids()).toEqual(expected.map(({ id }) => id).toSorted());
 }
 
@@ -88,7 +99,9 @@ export function testCluster(stage: Stage): void {
       await first.end();
       await until(() => second.held.length > 0, HANDOVER_MS);
       expect(second.held[0]?.fencingToken?.token).toBeGreaterThan(fencingToken?.token ?? 0);
-      expect(await store.commit((tx) => tx.set("value", "place", "late"), fencingToken)).toBe(false);
+      expect(await store.commit((tx) => tx.set("value", "place", "late"), fencingToken)).toBe(
+        false,
+      );
       expect(await other.store.get("value", "place")).toBeUndefined();
       await second.end();
     } finally {

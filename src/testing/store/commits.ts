@@ -23,7 +23,14 @@ export function testCommits(stage: Stage): void {
         stage.handle.store.commit((tx) => tx.set("value", "whole", 1)),
         stage.handle.store.accept(event(), [dedupe()]),
       ]);
-      expect(results.map((result) => result.status)).toEqual(["fulfilled", "rejected", "rejected", "rejected", "fulfilled", "fulfilled"]);
+      expect(results.map((result) => result.status)).toEqual([
+        "fulfilled",
+        "rejected",
+        "rejected",
+        "rejected",
+        "fulfilled",
+        "fulfilled",
+      ]);
       expect((results[1] as PromiseRejectedResult).reason).toBeInstanceOf(RouseError);
       expect((results[3] as PromiseRejectedResult).reason).toBe(failure);
       expect(await stage.handle.store.get("value", "half")).toBeUndefined();
@@ -36,7 +43,9 @@ export function testCommits(stage: Stage): void {
     it("that fails leaves no gap that reads wait for", async () => {
       const first = event();
       await stage.handle.store.accept(first);
-      await expect(stage.handle.store.accept({ ...event(), id: first.id })).rejects.toMatchObject({ name: "RouseError" });
+      await expect(stage.handle.store.accept({ ...event(), id: first.id })).rejects.toMatchObject({
+        name: "RouseError",
+      });
       expect(await stage.handle.store.list("events", {})).toHaveLength(1);
       const action = runAction();
       await stage.handle.store.accept(event({ actions: [action] }));
@@ -50,7 +59,9 @@ export function testCommits(stage: Stage): void {
         tx.delete("job", "turn", action.runId);
         tx.update("run", action.runId, { status: "cancelled", endedAt: START });
       });
-      expect(await stage.handle.store.get("run", action.runId)).toMatchObject({ status: "cancelled" });
+      expect(await stage.handle.store.get("run", action.runId)).toMatchObject({
+        status: "cancelled",
+      });
       expect(await stage.handle.queue.fetch("turn", 1)).toEqual([]);
     });
 
@@ -69,14 +80,21 @@ export function testCommits(stage: Stage): void {
         { ...asRead, attempts: 1 },
         { ...asRead, edits: 1 },
       ])
-        await expect(change(first.id, other)).rejects.toMatchObject({ name: "RouseError", message: RUN_CHANGED.message });
-      await expect(change("run_nobody", asRead)).rejects.toMatchObject({ message: RUN_CHANGED.message });
+        await expect(change(first.id, other)).rejects.toMatchObject({
+          name: "RouseError",
+          message: RUN_CHANGED.message,
+        });
+      await expect(change("run_nobody", asRead)).rejects.toMatchObject({
+        message: RUN_CHANGED.message,
+      });
       expect((await store.get("run", second.id))?.reply).toBeUndefined();
       // Of two at the same time, one is made.
       const both = await Promise.allSettled([change(first.id, asRead), change(first.id, asRead)]);
       expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
       expect(await store.get("run", first.id)).toMatchObject({ edits: 1 });
-      await expect(change(first.id, asRead)).rejects.toMatchObject({ message: RUN_CHANGED.message });
+      await expect(change(first.id, asRead)).rejects.toMatchObject({
+        message: RUN_CHANGED.message,
+      });
       await change(first.id, { edits: 1 });
     });
 
@@ -100,7 +118,9 @@ export function testCommits(stage: Stage): void {
         attempts: 2,
         route: { status: "no_route", reason: "none" },
       });
-      await stage.handle.store.commit((tx) => tx.update("run", record.id, { spec: spec("hook:two") }));
+      await stage.handle.store.commit((tx) =>
+        tx.update("run", record.id, { spec: spec("hook:two") }),
+      );
       expect(await stage.handle.store.list("runs", { sessionKey: "hook:two" })).toMatchObject([
         { id: record.id, status: "running", spec: spec("hook:two") },
       ]);
@@ -137,7 +157,8 @@ export function testCommits(stage: Stage): void {
         });
       const action = runAction();
       await stage.handle.store.accept(event({ actions: [action] }));
-      for (let n = 0; n < 40; n++) await stage.handle.store.commit((tx) => tx.set("value", `v${n}`, "x".repeat(20_000)));
+      for (let n = 0; n < 40; n++)
+        await stage.handle.store.commit((tx) => tx.set("value", `v${n}`, "x".repeat(20_000)));
       const file = copies.file("copy");
       let copying = true;
       const done = stage.handle.store.backup(file).finally(() => (copying = false));
@@ -149,7 +170,10 @@ export function testCommits(stage: Stage): void {
       await done;
       expect(during).toBeGreaterThan(0);
       const copy = await copies.open(file);
-      expect(await copy.store.get("run", action.runId)).toMatchObject({ id: action.runId, status: "queued" });
+      expect(await copy.store.get("run", action.runId)).toMatchObject({
+        id: action.runId,
+        status: "queued",
+      });
       expect(await copy.store.get("value", "v39")).toHaveLength(20_000);
       expect(await copy.queue.fetch("turn", 1)).toMatchObject([{ id: action.runId }]);
       await copy.store.close();

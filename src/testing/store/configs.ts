@@ -21,7 +21,13 @@ export function testConfigs(stage: Stage): void {
       ] as const)
         await use(id, START + at);
       const [first, second] = [await get("aaaa"), await get("bbbb")];
-      expect(first).toEqual({ id: "aaaa", content, number: expect.any(Number), firstUsedAt: START + 2, lastUsedAt: START + 5 });
+      expect(first).toEqual({
+        id: "aaaa",
+        content,
+        number: expect.any(Number),
+        firstUsedAt: START + 2,
+        lastUsedAt: START + 5,
+      });
       expect(second?.number).toBe((first?.number ?? 0) + 1);
       expect(await get("cccc")).toBeUndefined();
       await stage.reopen();
@@ -33,7 +39,8 @@ export function testConfigs(stage: Stage): void {
       stage.home.clock.advance(KEEP.events + 2 * DAY);
       const open = run({ id: "run_open" });
       const [old, unfinished] = [event({ config: "aaaa" }), event({ config: "bbbb" })];
-      for (const given of [old, unfinished, event({ config: "aaaa", receivedAt: START + HOUR })]) await stage.handle.store.accept(given);
+      for (const given of [old, unfinished, event({ config: "aaaa", receivedAt: START + HOUR })])
+        await stage.handle.store.accept(given);
       await stage.handle.store.commit((tx) => tx.add("run", { ...open, eventId: unfinished.id }));
       for (const [id, at] of [
         ["aaaa", START + HOUR],
@@ -43,14 +50,21 @@ export function testConfigs(stage: Stage): void {
       ] as const)
         await use(id, at);
       const kept = async (): Promise<string[]> =>
-        (await Promise.all(["aaaa", "bbbb", "cccc", "dddd"].map(get))).flatMap((config) => config?.id ?? []);
+        (await Promise.all(["aaaa", "bbbb", "cccc", "dddd"].map(get))).flatMap(
+          (config) => config?.id ?? [],
+        );
       await sweep(end);
       expect(await kept()).toEqual(["aaaa", "bbbb", "cccc", "dddd"]);
       await sweep(end + HOUR);
       expect(await kept()).toEqual(["aaaa", "bbbb", "cccc"]);
       await sweep(end + HOUR + 1);
-      expect([await kept(), await stage.handle.store.get("event", old.id)]).toEqual([["bbbb", "cccc"], undefined]);
-      await stage.handle.store.commit((tx) => tx.update("run", open.id, { status: "succeeded", endedAt: START }));
+      expect([await kept(), await stage.handle.store.get("event", old.id)]).toEqual([
+        ["bbbb", "cccc"],
+        undefined,
+      ]);
+      await stage.handle.store.commit((tx) =>
+        tx.update("run", open.id, { status: "succeeded", endedAt: START }),
+      );
       await sweep(end + DAY);
       expect(await kept()).toEqual(["cccc"]);
     });

@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { ALL_RUNS, noAmounts, type Amounts, type Job, type LoanRequest, type RunChange, type StoreHandle } from "../../store/types.ts";
+import {
+  ALL_RUNS,
+  noAmounts,
+  type Amounts,
+  type Job,
+  type LoanRequest,
+  type RunChange,
+  type StoreHandle,
+} from "../../store/types.ts";
 import { until } from "../harness.ts";
 import { run } from "./make.ts";
 import { createQueueActions } from "./queue-actions.ts";
@@ -25,8 +33,12 @@ const request = (needed: number): LoanRequest => {
 /** Returns what tests do with runs that a limit counts. */
 function createLimitActions(stage: Stage) {
   const { enqueue, fetchOne } = createQueueActions(stage);
-  const change = (id: string, to: RunChange, held?: Job, { store }: StoreHandle = stage.handle): Promise<boolean> =>
-    store.commit((tx) => tx.update("run", id, to), held);
+  const change = (
+    id: string,
+    to: RunChange,
+    held?: Job,
+    { store }: StoreHandle = stage.handle,
+  ): Promise<boolean> => store.commit((tx) => tx.update("run", id, to), held);
   return {
     change,
     /** How many places a gateway may take that needs all of them. */
@@ -35,13 +47,21 @@ function createLimitActions(stage: Stage) {
       return loan?.lent.places ?? 0;
     },
     /** How many runs are under way, and have been started within the hour. */
-    async count({ usage }: StoreHandle = stage.handle): Promise<{ running: number; starts: number }> {
-      const counted = (await usage.count([{ scope: ALL_RUNS, counters: [ALL_RUNS] }])).get(ALL_RUNS);
-      return { running: counted?.running ?? 0, starts: (counted?.hour ?? []).reduce((sum, { starts }) => sum + starts, 0) };
+    async count(
+      { usage }: StoreHandle = stage.handle,
+    ): Promise<{ running: number; starts: number }> {
+      const counted = (await usage.count([{ scope: ALL_RUNS, counters: [ALL_RUNS] }])).get(
+        ALL_RUNS,
+      );
+      return {
+        running: counted?.running ?? 0,
+        starts: (counted?.hour ?? []).reduce((sum, { starts }) => sum + starts, 0),
+      };
     },
     async add(...names: string[]): Promise<void> {
       await stage.handle.store.commit((tx) => {
-        for (const id of names) tx.add("run", run({ id, mapping: "shop", createdAt: stage.home.clock.now() }));
+        for (const id of names)
+          tx.add("run", run({ id, mapping: "shop", createdAt: stage.home.clock.now() }));
       });
       await enqueue(...names.map((id): Parameters<typeof enqueue>[0] => [id, { key: id }]));
     },
@@ -49,7 +69,9 @@ function createLimitActions(stage: Stage) {
     async begin(): Promise<Job> {
       const held = await fetchOne();
       const startedAt = stage.home.clock.now();
-      expect(await change(held.id, { status: "running", attempts: held.attempts, startedAt }, held)).toBe(true);
+      expect(
+        await change(held.id, { status: "running", attempts: held.attempts, startedAt }, held),
+      ).toBe(true);
       return held;
     },
   };
@@ -78,9 +100,13 @@ function testHolderGone(stage: Stage): void {
     const again = await createQueueActions(stage).fetchOne();
     expect(await change(again.id, { status: "queued", crashCount: 1 }, again)).toBe(true);
     expect([await borrow(), await count()]).toEqual([1, { running: 1, starts: 2 }]);
-    expect(await change(again.id, { status: "running", attempts: again.attempts }, again)).toBe(true);
+    expect(await change(again.id, { status: "running", attempts: again.attempts }, again)).toBe(
+      true,
+    );
     expect([await borrow(), await count()]).toEqual([0, { running: 2, starts: 2 }]);
-    expect(await change(again.id, { status: "succeeded", endedAt: stage.home.clock.now() }, again)).toBe(true);
+    expect(
+      await change(again.id, { status: "succeeded", endedAt: stage.home.clock.now() }, again),
+    ).toBe(true);
     expect([await borrow(), await count()]).toEqual([1, { running: 1, starts: 2 }]);
   });
 
@@ -90,9 +116,13 @@ function testHolderGone(stage: Stage): void {
     await stage.reopen();
     await stage.handle.queue.recover();
     const again = await createQueueActions(stage).fetchOne();
-    expect(await change("run_1", { status: "succeeded", endedAt: stage.home.clock.now() }, before)).toBe(false);
+    expect(
+      await change("run_1", { status: "succeeded", endedAt: stage.home.clock.now() }, before),
+    ).toBe(false);
     expect(await count()).toEqual({ running: 1, starts: 1 });
-    expect(await change("run_1", { status: "succeeded", endedAt: stage.home.clock.now() }, again)).toBe(true);
+    expect(
+      await change("run_1", { status: "succeeded", endedAt: stage.home.clock.now() }, again),
+    ).toBe(true);
     expect([await borrow(), await count()]).toEqual([PLACES, { running: 0, starts: 1 }]);
   });
 }
@@ -112,7 +142,14 @@ function testSharedPlaces(stage: Stage): void {
     try {
       await add("run_1");
       const [held] = await other.queue.fetch("turn", 1);
-      expect(await change("run_1", { status: "running", attempts: 1, startedAt: stage.home.clock.now() }, held, other)).toBe(true);
+      expect(
+        await change(
+          "run_1",
+          { status: "running", attempts: 1, startedAt: stage.home.clock.now() },
+          held,
+          other,
+        ),
+      ).toBe(true);
       expect(await borrow(other)).toBe(PLACES - 1);
       expect(await borrow()).toBe(0);
       await leave();
@@ -128,7 +165,9 @@ function testSharedPlaces(stage: Stage): void {
         [again] = await stage.handle.queue.fetch("turn", 1);
         await until(() => again !== undefined, GONE_MS / 100);
       }
-      expect(await change("run_1", { status: "failed", endedAt: stage.home.clock.now() }, again)).toBe(true);
+      expect(
+        await change("run_1", { status: "failed", endedAt: stage.home.clock.now() }, again),
+      ).toBe(true);
       expect([await borrow(), await count()]).toEqual([PLACES, { running: 0, starts: 1 }]);
     } finally {
       await leave();

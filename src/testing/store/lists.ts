@@ -1,10 +1,25 @@
 import { describe, expect, it } from "vitest";
 import { sessionId, type Lists, type UsageKey } from "../../store/types.ts";
-import { DAY, delivery, event, hookSession, HOUR, run, runAction, spec, START, systemEvent, turn } from "./make.ts";
+import {
+  DAY,
+  delivery,
+  event,
+  hookSession,
+  HOUR,
+  run,
+  runAction,
+  spec,
+  START,
+  systemEvent,
+  turn,
+} from "./make.ts";
 import type { Stage } from "./stage.ts";
 
 /** Reads page after page and returns the ids of each. */
-async function pages<T>(read: (page: { limit: number; before?: string }) => Promise<T[]>, idOf: (row: T) => string): Promise<string[][]> {
+async function pages<T>(
+  read: (page: { limit: number; before?: string }) => Promise<T[]>,
+  idOf: (row: T) => string,
+): Promise<string[][]> {
   const found: string[][] = [];
   let before: string | undefined;
   for (let n = 0; n < 20; n++) {
@@ -42,7 +57,9 @@ export function testLists(stage: Stage): void {
       expect(await store.get("eventNumber", {})).toBe(numbers.at(-1));
       expect(await store.get("eventNumber", { id: events[1]?.id ?? "" })).toBe(numbers[1]);
       expect(await store.get("eventNumber", { id: "evt_absent" })).toBeUndefined();
-      expect(await store.list("eventNumbers", { after: numbers[1] ?? 0, limit: 2 })).toEqual(numbers.slice(2, 4));
+      expect(await store.list("eventNumbers", { after: numbers[1] ?? 0, limit: 2 })).toEqual(
+        numbers.slice(2, 4),
+      );
       const read = await store.list("numberedEvents", [numbers[3] ?? 0, numbers[0] ?? 0]);
       expect(read.map(({ number, event: { id } }) => [number, id])).toEqual([
         [numbers[0], events[0]?.id],
@@ -59,16 +76,22 @@ export function testLists(stage: Stage): void {
         event({ path: "b", mapping: "m2", outcome: "unmatched", receivedAt: START + HOUR }),
       ];
       for (const one of events) await stage.handle.store.accept(one);
-      await stage.handle.store.commit((tx) => tx.update("run", bad.runId, { status: "timed_out", endedAt: START }));
+      await stage.handle.store.commit((tx) =>
+        tx.update("run", bad.runId, { status: "timed_out", endedAt: START }),
+      );
       const find = async (query: Lists["events"]["of"]): Promise<number[]> =>
-        (await stage.handle.store.list("events", query)).map((found) => events.findIndex((one) => one.id === found.id));
+        (await stage.handle.store.list("events", query)).map((found) =>
+          events.findIndex((one) => one.id === found.id),
+        );
       expect(await find({ outcome: "unmatched" })).toEqual([2]);
       expect(await find({ path: "b" })).toEqual([2, 1]);
       expect(await find({ mapping: "m1" })).toEqual([1, 0]);
       expect(await find({ since: START + 1 })).toEqual([2]);
       expect(await find({ since: START })).toEqual([2, 1, 0]);
       expect(await find({ failedRuns: true })).toEqual([0]);
-      expect(await find({ mapping: "m1", path: "b", outcome: "accepted", since: START, limit: 1 })).toEqual([1]);
+      expect(
+        await find({ mapping: "m1", path: "b", outcome: "accepted", since: START, limit: 1 }),
+      ).toEqual([1]);
       expect(await find({ failedRuns: true, path: "b" })).toEqual([]);
       const begin = (index: number): string => events[index]?.id.slice(0, -4) ?? "";
       expect(await find({ idPrefix: begin(1) })).toEqual([1]);
@@ -77,23 +100,49 @@ export function testLists(stage: Stage): void {
     });
 
     it("usage: added up by mapping, agent, model and day, of runs that have ended since", async () => {
-      const usage = { inputTokens: 100, outputTokens: 10, cachedInputTokens: 40, cacheWriteTokens: 20, costUsd: 0.1 };
+      const usage = {
+        inputTokens: 100,
+        outputTokens: 10,
+        cachedInputTokens: 40,
+        cacheWriteTokens: 20,
+        costUsd: 0.1,
+      };
       const ended = { status: "succeeded" as const, endedAt: START + 1, model: "a/big" };
       stage.home.clock.advance(DAY);
       await stage.handle.store.commit((tx) => {
         tx.add("run", run({ ...ended, mapping: "m1", usage }));
         tx.add("run", run({ ...ended, mapping: "m1", usage: { ...usage, costUsd: 0.2 } }));
-        tx.add("run", run({ ...ended, mapping: "m2", model: "a/free", usage: { outputTokens: 3 } }));
         tx.add(
           "run",
-          run({ ...ended, kind: "api", endedAt: START + DAY, spec: { ...spec(), session: { agentId: "ops", origin: "api", key: "k" } } }),
+          run({ ...ended, mapping: "m2", model: "a/free", usage: { outputTokens: 3 } }),
+        );
+        tx.add(
+          "run",
+          run({
+            ...ended,
+            kind: "api",
+            endedAt: START + DAY,
+            spec: { ...spec(), session: { agentId: "ops", origin: "api", key: "k" } },
+          }),
         );
         tx.add("run", run({ mapping: "m1" }));
         tx.add("run", run({ ...ended, mapping: "m1", createdAt: START - DAY, usage }));
       });
       const sum = async (by: UsageKey, since = START): Promise<object> =>
-        Object.fromEntries((await stage.handle.store.list("usage", { by, since })).map(({ key, ...rest }) => [key, rest]));
-      const none = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, costUsd: null, unpricedRuns: 0 };
+        Object.fromEntries(
+          (await stage.handle.store.list("usage", { by, since })).map(({ key, ...rest }) => [
+            key,
+            rest,
+          ]),
+        );
+      const none = {
+        inputTokens: 0,
+        cachedInputTokens: 0,
+        cacheWriteTokens: 0,
+        outputTokens: 0,
+        costUsd: null,
+        unpricedRuns: 0,
+      };
       const two = {
         runs: 2,
         inputTokens: 200,
@@ -106,9 +155,15 @@ export function testLists(stage: Stage): void {
       const free = { ...none, runs: 1, outputTokens: 3, unpricedRuns: 1 };
       expect(await sum("mapping")).toEqual({ m1: two, m2: free, "(api)": { ...none, runs: 1 } });
       expect(await sum("model")).toEqual({ "a/big": { ...two, runs: 3 }, "a/free": free });
-      expect(await sum("agent")).toMatchObject({ main: { runs: 3, costUsd: 0.3, unpricedRuns: 1 }, ops: { runs: 1 } });
+      expect(await sum("agent")).toMatchObject({
+        main: { runs: 3, costUsd: 0.3, unpricedRuns: 1 },
+        ops: { runs: 1 },
+      });
       const day = (at: number): string => new Date(at).toISOString().slice(0, 10);
-      expect(await sum("day")).toMatchObject({ [day(START)]: { runs: 3 }, [day(START + DAY)]: { runs: 1 } });
+      expect(await sum("day")).toMatchObject({
+        [day(START)]: { runs: 3 },
+        [day(START + DAY)]: { runs: 1 },
+      });
       expect(await sum("mapping", START - DAY)).toMatchObject({ m1: { runs: 3, costUsd: 0.4 } });
       expect(await sum("day", START + HOUR)).toEqual({});
     });
@@ -117,7 +172,9 @@ export function testLists(stage: Stage): void {
       const wanted = event({ path: "rare" });
       await stage.handle.store.accept(wanted);
       await Promise.all(Array.from({ length: 4500 }, () => stage.handle.store.accept(event())));
-      expect((await stage.handle.store.list("events", { path: "rare" })).map((one) => one.id)).toEqual([wanted.id]);
+      expect(
+        (await stage.handle.store.list("events", { path: "rare" })).map((one) => one.id),
+      ).toEqual([wanted.id]);
       expect(await stage.handle.store.list("events", { limit: 1000 })).toHaveLength(1000);
       expect(await stage.handle.store.list("events", {})).toHaveLength(50);
     });
@@ -136,16 +193,27 @@ export function testLists(stage: Stage): void {
         for (const one of runs) tx.add("run", one);
       });
       const find = async (query: object): Promise<number[]> =>
-        (await stage.handle.store.list("runs", query)).map(({ id }) => runs.findIndex((one) => one.id === id));
+        (await stage.handle.store.list("runs", query)).map(({ id }) =>
+          runs.findIndex((one) => one.id === id),
+        );
       expect(await find({ endedSince: START })).toEqual([0, 4, 3, 5, 1]);
       expect(await find({ endedSince: START + 20, endedUntil: START + 40 })).toEqual([4, 3, 5]);
       expect(await find({ endedUntil: START + 30 })).toEqual([5, 1]);
       expect(await find({ endedSince: START + 20, endedUntil: START + 40, limit: 1 })).toEqual([4]);
-      expect(await find({ endedSince: START + 20, endedUntil: START + 40, limit: 2, before: runs[4]?.id })).toEqual([3, 5]);
+      expect(
+        await find({
+          endedSince: START + 20,
+          endedUntil: START + 40,
+          limit: 2,
+          before: runs[4]?.id,
+        }),
+      ).toEqual([3, 5]);
       expect(await find({ endedSince: START, status: "failed" })).toEqual([3]);
       // The one that ended last was made first: that it is older says nothing about the runs after it.
       expect(await find({ endedSince: START, since: START + 4 })).toEqual([4, 5]);
-      await stage.handle.store.commit((tx) => tx.update("run", runs[2]?.id ?? "", { status: "failed", endedAt: START + 35 }));
+      await stage.handle.store.commit((tx) =>
+        tx.update("run", runs[2]?.id ?? "", { status: "failed", endedAt: START + 35 }),
+      );
       expect(await find({ endedSince: START + 30 })).toEqual([0, 2, 4, 3]);
     });
 
@@ -161,7 +229,9 @@ export function testLists(stage: Stage): void {
         for (const one of runs) tx.add("run", one);
       });
       const find = async (query: Lists["runs"]["of"]): Promise<number[]> =>
-        (await stage.handle.store.list("runs", query)).map((found) => runs.findIndex((one) => one.id === found.id));
+        (await stage.handle.store.list("runs", query)).map((found) =>
+          runs.findIndex((one) => one.id === found.id),
+        );
       expect(await find({ status: "failed" })).toEqual([1]);
       expect(await find({ sessionKey: "hook:a" })).toEqual([2, 0]);
       expect(await find({ eventId: "evt_1" })).toEqual([1, 0]);
@@ -177,9 +247,18 @@ export function testLists(stage: Stage): void {
     it("deliveries: by status and channel", async () => {
       await stage.handle.store.commit((tx) => {
         for (let n = 0; n < 5; n++)
-          tx.add("delivery", delivery(`d${n}`, { route: { channel: n % 2 === 0 ? "even" : "odd", to: "x" }, createdAt: START + n }));
+          tx.add(
+            "delivery",
+            delivery(`d${n}`, {
+              route: { channel: n % 2 === 0 ? "even" : "odd", to: "x" },
+              createdAt: START + n,
+            }),
+          );
         tx.update("delivery", "d2", { status: "failed" });
-        tx.update("delivery", "d3", { status: "failed", error: { code: "no_route", message: "none" } });
+        tx.update("delivery", "d3", {
+          status: "failed",
+          error: { code: "no_route", message: "none" },
+        });
       });
       const find = async (query: Lists["deliveries"]["of"]): Promise<string[]> =>
         (await stage.handle.store.list("deliveries", query)).map((one) => one.id);
@@ -213,7 +292,12 @@ export function testLists(stage: Stage): void {
     });
 
     it("sessions: the last used first, by origin and agent", async () => {
-      const refs = [hookSession("a"), hookSession("b", "other"), { agentId: "main", origin: "api" as const, key: "c" }, hookSession("d")];
+      const refs = [
+        hookSession("a"),
+        hookSession("b", "other"),
+        { agentId: "main", origin: "api" as const, key: "c" },
+        hookSession("d"),
+      ];
       await stage.handle.store.commit((tx) => {
         for (const [n, ref] of refs.entries()) tx.add("turn", ref, turn("r", { at: START + n }));
         tx.add("turn", hookSession("a"), turn("r", { at: START + 10 }));

@@ -81,9 +81,19 @@ export function createTestClock(): TestClock {
 export const MAIN_SESSION: SessionRef = { agentId: "main", origin: "main", key: "main" };
 
 /** A checkpoint of the turns up to a number. */
-export const buildCheckpoint = (upTo: number): Checkpoint => ({ upTo, covered: upTo, turns: 1, left: 0, outside: false });
+export const buildCheckpoint = (upTo: number): Checkpoint => ({
+  upTo,
+  covered: upTo,
+  turns: 1,
+  left: 0,
+  outside: false,
+});
 
-export const hookSession = (key = "hook:one", agentId = "main"): SessionRef => ({ agentId, origin: "hook", key });
+export const hookSession = (key = "hook:one", agentId = "main"): SessionRef => ({
+  agentId,
+  origin: "hook",
+  key,
+});
 
 export function spec(key = "hook:one", change: Partial<RunSpec> = {}): RunSpec {
   return {
@@ -139,7 +149,13 @@ export function event(change: Partial<EventRecord> = {}): EventRecord {
 }
 
 export function dedupe(change: Partial<DedupeEntry> = {}): DedupeEntry {
-  return { scope: "alerts hooks.token", key: "k1", expiresAt: START + DAY, answer: { status: 202, body: { ok: true } }, ...change };
+  return {
+    scope: "alerts hooks.token",
+    key: "k1",
+    expiresAt: START + DAY,
+    answer: { status: 202, body: { ok: true } },
+    ...change,
+  };
 }
 
 export function run(change: Partial<RunRecord> = {}): RunRecord {
@@ -158,7 +174,14 @@ export function run(change: Partial<RunRecord> = {}): RunRecord {
 }
 
 export function job(id: string, change: Partial<NewJob> = {}): NewJob {
-  return { id, kind: "turn", key: "main/hook/one", data: { type: "run", runId: id }, enqueuedAt: START, ...change };
+  return {
+    id,
+    kind: "turn",
+    key: "main/hook/one",
+    data: { type: "run", runId: id },
+    enqueuedAt: START,
+    ...change,
+  };
 }
 
 export function turn(runId: string, change: Partial<NewTurn> = {}): NewTurn {
@@ -174,11 +197,27 @@ export function turn(runId: string, change: Partial<NewTurn> = {}): NewTurn {
 }
 
 export function systemEvent(id: string, change: Partial<NewSystemEvent> = {}): NewSystemEvent {
-  return { id, agentId: "main", at: START, text: [{ text: id, outside: true }], source: "wake", mode: "now", unsafe: false, ...change };
+  return {
+    id,
+    agentId: "main",
+    at: START,
+    text: [{ text: id, outside: true }],
+    source: "wake",
+    mode: "now",
+    unsafe: false,
+    ...change,
+  };
 }
 
 export function delivery(id: string, change: Partial<NewDelivery> = {}): NewDelivery {
-  return { id, runId: "run_1", route: { channel: "console", to: "me" }, chunks: ["one", "two"], createdAt: START, ...change };
+  return {
+    id,
+    runId: "run_1",
+    route: { channel: "console", to: "me" },
+    chunks: ["one", "two"],
+    createdAt: START,
+    ...change,
+  };
 }
 
 /** Outside text that stands in each record. */
@@ -199,7 +238,13 @@ export const step = (runId: string, index: number, calls = 2): StepRecord => ({
   model: "acme/large",
   messages: [{ role: "assistant", content: [{ type: "text", text: `I saw ${WORDS}` }] }],
   finish: "tool-calls",
-  usage: { inputTokens: 12, outputTokens: 3, totalTokens: 15, cachedInputTokens: 8, reasoningTokens: 1 },
+  usage: {
+    inputTokens: 12,
+    outputTokens: 3,
+    totalTokens: 15,
+    cachedInputTokens: 8,
+    reasoningTokens: 1,
+  },
   startedAt: START,
   endedAt: START + 900,
   calls: Array.from({ length: calls }, (_, position) => toolCall(runId, index, position)),

@@ -5,7 +5,8 @@ import type { Stage } from "./stage.ts";
 /** Returns what tests of a queue do with the store under test. */
 export function createQueueActions(stage: Stage) {
   const ids = (jobs: readonly Job[]): string[] => jobs.map((one) => one.id);
-  const fetch = (limit = 10, kind: JobKind = "turn"): Promise<Job[]> => stage.handle.queue.fetch(kind, limit);
+  const fetch = (limit = 10, kind: JobKind = "turn"): Promise<Job[]> =>
+    stage.handle.queue.fetch(kind, limit);
   const fetchOne = async (): Promise<Job> => {
     const [found] = await fetch(1);
     if (!found) throw new Error("no job is ready");
@@ -15,6 +16,7 @@ export function createQueueActions(stage: Stage) {
     stage.handle.store.commit((tx) => {
       for (const args of jobs) tx.add("job", job(...args));
     });
-  const complete = (one: Job): Promise<boolean> => stage.handle.store.commit((tx) => tx.settle(one), one);
+  const complete = (one: Job): Promise<boolean> =>
+    stage.handle.store.commit((tx) => tx.settle(one), one);
   return { ids, fetch, fetchOne, enqueue, complete };
 }

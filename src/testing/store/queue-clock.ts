@@ -15,7 +15,10 @@ function testSteps(stage: Stage): void {
   ])("a clock that is set %s by an hour", (_, step) => {
     it("holds back no work without a delay: it starts in the order in which it came", async () => {
       const { clock } = stage.home;
-      await enqueue(["a1", { key: "a", enqueuedAt: clock.now() }], ["a2", { key: "a", enqueuedAt: clock.now() }]);
+      await enqueue(
+        ["a1", { key: "a", enqueuedAt: clock.now() }],
+        ["a2", { key: "a", enqueuedAt: clock.now() }],
+      );
       await enqueue(["b", { key: "b", enqueuedAt: clock.now() }]);
       clock.set(step);
       const late = runAction("hook:late");
@@ -85,16 +88,23 @@ function testParked(stage: Stage): void {
     const { clock } = stage.home;
     const parked = { scope: "hooks", limit: "concurrent" } as const;
     for (const id of ["p1", "p2", "p3"]) {
-      await stage.handle.store.commit((tx) => tx.add("run", run({ id, mapping: "shop", status: "parked", parked })));
+      await stage.handle.store.commit((tx) =>
+        tx.add("run", run({ id, mapping: "shop", status: "parked", parked })),
+      );
       await enqueue([id, { key: id, runAt: PARKED_UNTIL }]);
     }
     for (const step of [-HOUR, 3 * HOUR, -DAY]) {
       clock.set(step);
       clock.advance(1000);
       expect(await fetch()).toEqual([]);
-      expect((await stage.handle.queue.find("turn", "p1"))?.runAt).toBeGreaterThanOrEqual(PARKED_FROM);
+      expect((await stage.handle.queue.find("turn", "p1"))?.runAt).toBeGreaterThanOrEqual(
+        PARKED_FROM,
+      );
     }
-    expect(await stage.handle.usage.lanes()).toEqual({ lanes: [{ mapping: "shop", waits: true, released: 0 }], parked: 3 });
+    expect(await stage.handle.usage.lanes()).toEqual({
+      lanes: [{ mapping: "shop", waits: true, released: 0 }],
+      parked: 3,
+    });
     expect(await stage.handle.usage.release([{ mapping: "shop", count: 2 }])).toEqual([2]);
     expect(ids(await fetch())).toEqual(["p1", "p2"]);
     expect(await stage.handle.usage.release([{ mapping: "shop", count: 2 }])).toEqual([1]);

@@ -7,7 +7,8 @@ function createKeyActions(stage: Stage) {
   const now = (): Ms => stage.home.clock.now();
   const putAside = (held: Job, key: string, runAt = now() + 60_000): Promise<boolean> =>
     stage.handle.store.commit((tx) => tx.settle(held, runAt, { key }), held);
-  const move = (id: string, key: string): Promise<boolean> => stage.handle.store.commit((tx) => tx.update("job", "turn", id, now(), key));
+  const move = (id: string, key: string): Promise<boolean> =>
+    stage.handle.store.commit((tx) => tx.update("job", "turn", id, now(), key));
   return { ...createQueueActions(stage), now, putAside, move };
 }
 
@@ -22,7 +23,10 @@ export function testQueueKeys(stage: Stage): void {
   });
 }
 
-function testOrder(stage: Stage, { ids, fetch, fetchOne, enqueue, complete, now, putAside, move }: Actions): void {
+function testOrder(
+  stage: Stage,
+  { ids, fetch, fetchOne, enqueue, complete, now, putAside, move }: Actions,
+): void {
   it("lets the next of the key that it had start, and is without its starts", async () => {
     await enqueue(["a1", { key: "a", data: 1 }], ["a2", { key: "a" }]);
     const first = await fetchOne();
@@ -68,7 +72,10 @@ function testOrder(stage: Stage, { ids, fetch, fetchOne, enqueue, complete, now,
   });
 }
 
-function testEdges(stage: Stage, { ids, fetch, fetchOne, enqueue, complete, now, putAside, move }: Actions): void {
+function testEdges(
+  stage: Stage,
+  { ids, fetch, fetchOne, enqueue, complete, now, putAside, move }: Actions,
+): void {
   it("keeps its place through the end of the process", async () => {
     await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }]);
     await putAside(await fetchOne(), "aside");
@@ -85,20 +92,36 @@ function testEdges(stage: Stage, { ids, fetch, fetchOne, enqueue, complete, now,
     await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }]);
     const first = await fetchOne();
     await move("a1", "aside");
-    expect(await stage.handle.store.commit((tx) => tx.settle(first, now() + 5000), first)).toBe(true);
+    expect(await stage.handle.store.commit((tx) => tx.settle(first, now() + 5000), first)).toBe(
+      true,
+    );
     await move("a1", "a");
     expect(await fetch()).toEqual([]);
-    expect(await stage.handle.queue.find("turn", "a1")).toEqual({ head: "a1", runAt: now() + 5000, held: false });
+    expect(await stage.handle.queue.find("turn", "a1")).toEqual({
+      head: "a1",
+      runAt: now() + 5000,
+      held: false,
+    });
     await move("nobody", "a");
   });
 
   it("is found by jobs that were added later, by its key", async () => {
-    await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["a3", { key: "a" }], ["b1", { key: "b" }]);
+    await enqueue(
+      ["a1", { key: "a" }],
+      ["a2", { key: "a" }],
+      ["a3", { key: "a" }],
+      ["b1", { key: "b" }],
+    );
     await putAside(await fetchOne(), "aside", now() + 5000);
     const [other, second] = await fetch();
     expect([other?.id, second?.id]).toEqual(["b1", "a2"]);
-    const find = (job: Job | undefined, ...keys: string[]) => stage.handle.queue.findEarlier(job as Job, keys);
-    expect(await find(second, "a", "aside")).toEqual({ id: "a1", key: "aside", runAt: now() + 5000 });
+    const find = (job: Job | undefined, ...keys: string[]) =>
+      stage.handle.queue.findEarlier(job as Job, keys);
+    expect(await find(second, "a", "aside")).toEqual({
+      id: "a1",
+      key: "aside",
+      runAt: now() + 5000,
+    });
     expect(await find(second, "a", "elsewhere")).toBeUndefined();
     expect(await find(other, "b")).toBeUndefined();
     await move("a1", "a");

@@ -26,10 +26,15 @@ export function testQueueLeases(stage: Stage): void {
     it("is another at each start, also where the starts were forgotten", async () => {
       await enqueue(["a"]);
       const old = await fetchOne();
-      await stage.handle.store.commit((tx) => tx.settle(old, stage.home.clock.now(), { resetAttempts: true }), old);
+      await stage.handle.store.commit(
+        (tx) => tx.settle(old, stage.home.clock.now(), { resetAttempts: true }),
+        old,
+      );
       const now = await fetchOne();
       expect(old.attempts).toBe(now.attempts);
-      expect(await stage.handle.store.commit((tx) => tx.set("value", "late", true), old)).toBe(false);
+      expect(await stage.handle.store.commit((tx) => tx.set("value", "late", true), old)).toBe(
+        false,
+      );
       await stage.handle.store.commit((tx) => tx.settle(old));
       await stage.handle.store.commit((tx) => tx.settle(old, 0));
       expect(await fetch()).toEqual([]);
@@ -43,7 +48,10 @@ export function testQueueLeases(stage: Stage): void {
         await enqueue(["a", { key }]);
         const now = await fetchOne();
         leases.push(now.lease);
-        if (old) expect(await stage.handle.store.commit((tx) => tx.set("value", "late", true), old)).toBe(false);
+        if (old)
+          expect(await stage.handle.store.commit((tx) => tx.set("value", "late", true), old)).toBe(
+            false,
+          );
         old = now;
         await stage.handle.store.commit((tx) => tx.settle(now, stage.home.clock.now()), now);
         const again = await fetchOne();
@@ -63,7 +71,8 @@ export function testQueueLeases(stage: Stage): void {
 
   // A store that only one gateway can use has no `confirm`.
   describe("confirm", () => {
-    const confirm = (one: Job, signal = new AbortController().signal) => stage.handle.queue.confirm?.(one, signal);
+    const confirm = (one: Job, signal = new AbortController().signal) =>
+      stage.handle.queue.confirm?.(one, signal);
 
     it("answers yes for a job that is held, and no for one that is not", async ({ skip }) => {
       if (!stage.handle.queue.confirm) return skip("this store has no confirm");
@@ -181,7 +190,9 @@ export function testQueueLeases(stage: Stage): void {
     expect(await stage.handle.queue.waiting("turn")).toEqual({ count: 2, oldestMs: 700 });
     await fetch();
     expect(await stage.handle.queue.waiting("turn")).toEqual({ count: 0, oldestMs: 0 });
-    await stage.handle.store.accept(event({ receivedAt: stage.home.clock.now(), actions: [runAction()] }));
+    await stage.handle.store.accept(
+      event({ receivedAt: stage.home.clock.now(), actions: [runAction()] }),
+    );
     expect(await stage.handle.queue.waiting("turn")).toEqual({ count: 1, oldestMs: 0 });
   });
 

@@ -12,7 +12,8 @@ export function testQueueOrder(stage: Stage): void {
     it("is first in, first out per key, one at a time, under parallel workers", async () => {
       const keys = ["a", "b", "c", "d", "e"];
       await stage.handle.store.commit((tx) => {
-        for (let n = 0; n < 20; n++) for (const key of keys) tx.add("job", job(`${key}${n}`, { key }));
+        for (let n = 0; n < 20; n++)
+          for (const key of keys) tx.add("job", job(`${key}${n}`, { key }));
       });
       const seen: Record<string, string[]> = {};
       const busy = new Set<string>();
@@ -38,11 +39,20 @@ export function testQueueOrder(stage: Stage): void {
       };
       await Promise.all([work(1), work(2), work(1), work(3)]);
       expect(overlaps).toBe(0);
-      expect(seen).toEqual(Object.fromEntries(keys.map((key) => [key, Array.from({ length: 20 }, (_, n) => `${key}${n}`)])));
+      expect(seen).toEqual(
+        Object.fromEntries(
+          keys.map((key) => [key, Array.from({ length: 20 }, (_, n) => `${key}${n}`)]),
+        ),
+      );
     });
 
     it("gives at most the first of each key, up to the limit", async () => {
-      await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["b1", { key: "b" }], ["c1", { key: "c" }]);
+      await enqueue(
+        ["a1", { key: "a" }],
+        ["a2", { key: "a" }],
+        ["b1", { key: "b" }],
+        ["c1", { key: "c" }],
+      );
       expect(ids(await fetch(2))).toEqual(["a1", "b1"]);
       expect(ids(await fetch())).toEqual(["c1"]);
       expect(await fetch()).toEqual([]);
@@ -51,7 +61,12 @@ export function testQueueOrder(stage: Stage): void {
     it("tells where a job stands: behind which of its key, since when it may start, and whether it is under way", async () => {
       const now = stage.home.clock.now();
       const find = (id: string) => stage.handle.queue.find("turn", id);
-      await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["a3", { key: "a" }], ["b1", { key: "b", runAt: now + 5000 }]);
+      await enqueue(
+        ["a1", { key: "a" }],
+        ["a2", { key: "a" }],
+        ["a3", { key: "a" }],
+        ["b1", { key: "b", runAt: now + 5000 }],
+      );
       expect(await find("a1")).toMatchObject({ head: "a1", held: false });
       expect(await find("a3")).toMatchObject({ head: "a1", held: false });
       expect(await find("b1")).toEqual({ head: "b1", runAt: now + 5000, held: false });
@@ -76,7 +91,10 @@ export function testQueueOrder(stage: Stage): void {
     });
 
     it("keeps kinds apart, also where id and key are the same", async () => {
-      await enqueue(["x", { key: "k" }], ["x", { key: "k", kind: "delivery", data: { deliveryId: "d" } }]);
+      await enqueue(
+        ["x", { key: "k" }],
+        ["x", { key: "k", kind: "delivery", data: { deliveryId: "d" } }],
+      );
       const [turn] = await fetch();
       const [delivery] = await fetch(10, "delivery");
       expect(turn).toMatchObject({ id: "x", kind: "turn", data: { runId: "x" } });
@@ -97,7 +115,10 @@ export function testQueueOrder(stage: Stage): void {
 
   describe("a job", () => {
     it("comes with what was put in, and with its start counted", async () => {
-      await enqueue(["a", { key: "k", data: { type: "run", list: [1, null, "ü"] }, enqueuedAt: 5 }]);
+      await enqueue([
+        "a",
+        { key: "k", data: { type: "run", list: [1, null, "ü"] }, enqueuedAt: 5 },
+      ]);
       expect(await fetchOne()).toMatchObject({
         id: "a",
         kind: "turn",
@@ -149,7 +170,9 @@ export function testQueueOrder(stage: Stage): void {
       await enqueue(["a1", { key: "a", runAt: stage.home.clock.now() + 1000 }]);
       await enqueue(["a2", { key: "a" }]);
       expect(await fetch()).toEqual([]);
-      await stage.handle.store.commit((tx) => tx.update("job", "turn", "a1", stage.home.clock.now() + 500));
+      await stage.handle.store.commit((tx) =>
+        tx.update("job", "turn", "a1", stage.home.clock.now() + 500),
+      );
       expect(await fetch()).toEqual([]);
       stage.home.clock.advance(500);
       const first = await fetchOne();
@@ -173,7 +196,10 @@ export function testQueueOrder(stage: Stage): void {
     it("forgets its starts where it is asked to", async () => {
       await enqueue(["a"]);
       const first = await fetchOne();
-      await stage.handle.store.commit((tx) => tx.settle(first, stage.home.clock.now(), { resetAttempts: true }), first);
+      await stage.handle.store.commit(
+        (tx) => tx.settle(first, stage.home.clock.now(), { resetAttempts: true }),
+        first,
+      );
       expect(await fetchOne()).toMatchObject({ id: "a", attempts: 1 });
     });
 

@@ -17,12 +17,16 @@ import {
 } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
-const toBytes = ({ body }: { body?: Uint8Array | null } = {}): Uint8Array => body ?? new Uint8Array();
+const toBytes = ({ body }: { body?: Uint8Array | null } = {}): Uint8Array =>
+  body ?? new Uint8Array();
 
 /** Sessions, system events, deliveries, routes and counts. */
 export function testRecords(stage: Stage): void {
   it("an event takes a note of what was done about it, and keeps the rest", async () => {
-    const [failed, other] = [event({ id: "e1", outcome: "failed", reason: "it was broken" }), event({ id: "e2" })];
+    const [failed, other] = [
+      event({ id: "e1", outcome: "failed", reason: "it was broken" }),
+      event({ id: "e2" }),
+    ];
     for (const one of [failed, other]) await stage.handle.store.accept(one);
     const handled = { at: START + 1, as: "discarded", reason: "not needed" } as const;
     await stage.handle.store.commit((tx) => {
@@ -33,17 +37,28 @@ export function testRecords(stage: Stage): void {
     const { store } = stage.handle;
     const { request: sent, ...kept } = failed;
     const read = await store.get("event", "e1");
-    expect(read).toEqual({ ...kept, handled, request: { ...sent, body: expect.anything() as Uint8Array } });
+    expect(read).toEqual({
+      ...kept,
+      handled,
+      request: { ...sent, body: expect.anything() as Uint8Array },
+    });
     expect(Buffer.compare(toBytes(read?.request), toBytes(sent))).toBe(0);
     expect((await store.get("event", other.id))?.handled).toBeUndefined();
-    expect((await store.list("events", { outcome: "failed", limit: 5 })).map(({ handled: note }) => note)).toEqual([handled]);
+    expect(
+      (await store.list("events", { outcome: "failed", limit: 5 })).map(
+        ({ handled: note }) => note,
+      ),
+    ).toEqual([handled]);
   });
 
   describe("sessions", () => {
     it("keep their turns in order, apart by agent and origin", async () => {
       stage.home.clock.advance(HOUR);
       const ref = hookSession("k");
-      const others = [hookSession("k", "other"), { agentId: "main", origin: "api" as const, key: "k" }];
+      const others = [
+        hookSession("k", "other"),
+        { agentId: "main", origin: "api" as const, key: "k" },
+      ];
       await stage.handle.store.commit((tx) => {
         tx.add("turn", ref, turn("r1"));
         for (const other of others) tx.add("turn", other, turn("x"));
@@ -55,7 +70,12 @@ export function testRecords(stage: Stage): void {
         { ...turn("r1"), seq: expect.any(Number) },
         { ...turn("r2", { at: START + HOUR, unsafe: true }), seq: expect.any(Number) },
       ]);
-      expect(await stage.handle.store.get("session", ref)).toEqual({ ref, turns: 2, createdAt: START, lastUsedAt: START + HOUR });
+      expect(await stage.handle.store.get("session", ref)).toEqual({
+        ref,
+        turns: 2,
+        createdAt: START,
+        lastUsedAt: START + HOUR,
+      });
       expect(await stage.handle.store.list("turns", others[0] ?? ref)).toHaveLength(1);
       expect(await stage.handle.store.list("turns", hookSession("nobody"))).toEqual([]);
       expect(await stage.handle.store.get("session", hookSession("nobody"))).toBeUndefined();
@@ -63,9 +83,20 @@ export function testRecords(stage: Stage): void {
 
     it("of hooks are apart by path and credential, and are found by their key", async () => {
       const key = "k/l";
-      const via = (path: string, credential: string) => ({ ...hookSession(key), via: { path, credential } });
-      const refs = [via("a", "hooks.token"), via("a", "path:a"), via("team/a", "path:team/a"), hookSession(key)];
-      for (const [n, ref] of refs.entries()) await stage.handle.store.commit((tx) => tx.add("turn", ref, turn(`r${n}`, { at: START + n })));
+      const via = (path: string, credential: string) => ({
+        ...hookSession(key),
+        via: { path, credential },
+      });
+      const refs = [
+        via("a", "hooks.token"),
+        via("a", "path:a"),
+        via("team/a", "path:team/a"),
+        hookSession(key),
+      ];
+      for (const [n, ref] of refs.entries())
+        await stage.handle.store.commit((tx) =>
+          tx.add("turn", ref, turn(`r${n}`, { at: START + n })),
+        );
       await stage.handle.store.commit((tx) => {
         tx.add("turn", hookSession(key, "other"), turn("x"));
         tx.add("turn", { agentId: "main", origin: "api", key }, turn("x"));
@@ -73,9 +104,18 @@ export function testRecords(stage: Stage): void {
       await stage.reopen();
       for (const [n, ref] of refs.entries()) {
         expect(await stage.handle.store.list("turns", ref)).toMatchObject([{ runId: `r${n}` }]);
-        expect(await stage.handle.store.get("session", ref)).toEqual({ ref, turns: 1, createdAt: START + n, lastUsedAt: START + n });
+        expect(await stage.handle.store.get("session", ref)).toEqual({
+          ref,
+          turns: 1,
+          createdAt: START + n,
+          lastUsedAt: START + n,
+        });
       }
-      expect((await stage.handle.store.list("hookSessions", { agentId: "main", key })).map(({ ref }) => ref)).toEqual(refs.toReversed());
+      expect(
+        (await stage.handle.store.list("hookSessions", { agentId: "main", key })).map(
+          ({ ref }) => ref,
+        ),
+      ).toEqual(refs.toReversed());
       expect(new Set(refs.map(sessionId)).size).toBe(refs.length);
     });
 
@@ -91,7 +131,9 @@ export function testRecords(stage: Stage): void {
       const seqs = (await list("turns", ref)).map(({ seq }) => seq);
       expect(await page({ limit: 3 })).toEqual(["r7", "r8", "r9"]);
       expect(await page({ limit: 3, before: seqs[6] as number })).toEqual(["r4", "r5", "r6"]);
-      expect(await page({ limit: 3, before: seqs[6] as number, after: seqs[4] as number })).toEqual(["r6"]);
+      expect(await page({ limit: 3, before: seqs[6] as number, after: seqs[4] as number })).toEqual(
+        ["r6"],
+      );
       expect(await page({ after: seqs[6] as number })).toEqual(["r8", "r9"]);
       expect(await get("checkpoint", ref)).toBeUndefined();
       for (const n of [2, 5]) {
@@ -133,11 +175,11 @@ export function testRecords(stage: Stage): void {
         tx.add("systemEvent", systemEvent("other", { agentId: "other" }));
         tx.add("systemEvent", systemEvent("s1", { source: "again" }));
       });
-      expect((await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 3 })).map((one) => one.id)).toEqual([
-        "s1",
-        "s2",
-        "s3",
-      ]);
+      expect(
+        (await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 3 })).map(
+          (one) => one.id,
+        ),
+      ).toEqual(["s1", "s2", "s3"]);
       await stage.handle.store.commit((tx) => {
         tx.update("systemEvents", ["s1"], { state: "done" });
         tx.update("systemEvents", ["s2", "s3"], { failed: true });
@@ -145,7 +187,9 @@ export function testRecords(stage: Stage): void {
       });
       await stage.reopen();
       expect(
-        (await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 10 })).map((one) => [one.id, one.failures]),
+        (await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 10 })).map(
+          (one) => [one.id, one.failures],
+        ),
       ).toEqual([
         ["s2", 1],
         ["s4", 0],
@@ -153,7 +197,9 @@ export function testRecords(stage: Stage): void {
       expect(await stage.handle.store.list("systemEvents", { state: "parked" })).toMatchObject([
         { id: "s3", failures: 2, state: "parked" },
       ]);
-      expect((await stage.handle.store.list("systemEvents", { agentId: "main" })).map((one) => one.id)).toEqual(["s4", "s3", "s2", "s1"]);
+      expect(
+        (await stage.handle.store.list("systemEvents", { agentId: "main" })).map((one) => one.id),
+      ).toEqual(["s4", "s3", "s2", "s1"]);
     });
   });
 
@@ -164,7 +210,14 @@ export function testRecords(stage: Stage): void {
         tx.add("delivery", given);
         tx.add("job", job("d1", { kind: "delivery" }));
       });
-      const pending = { ...given, nextChunk: 0, status: "pending", attempts: 0, messageIds: [], nextAt: START };
+      const pending = {
+        ...given,
+        nextChunk: 0,
+        status: "pending",
+        attempts: 0,
+        messageIds: [],
+        nextAt: START,
+      };
       expect(await stage.handle.store.get("delivery", "d1")).toEqual(pending);
       await stage.handle.store.commit((tx) => {
         tx.update("delivery", "d1", {
@@ -196,21 +249,43 @@ export function testRecords(stage: Stage): void {
       const given = delivery("d1", { route: { channel: "last" }, chunks: ["one two"], error });
       const counted = async (): Promise<number[]> => {
         const counts = await stage.handle.store.counts();
-        return ["no_route", "failed", "pending"].map((state) => counts[`deliveries.${state}`] ?? -1);
+        return ["no_route", "failed", "pending"].map(
+          (state) => counts[`deliveries.${state}`] ?? -1,
+        );
       };
       await stage.handle.store.commit((tx) => tx.add("delivery", given));
       await stage.reopen();
-      const failed = { ...given, nextChunk: 0, status: "failed", attempts: 0, messageIds: [], nextAt: START, endedAt: START };
+      const failed = {
+        ...given,
+        nextChunk: 0,
+        status: "failed",
+        attempts: 0,
+        messageIds: [],
+        nextAt: START,
+        endedAt: START,
+      };
       expect(await stage.handle.store.get("delivery", "d1")).toEqual(failed);
       expect(await counted()).toEqual([1, 0, 0]);
       const route = { channel: "rooms", to: "ops" };
       await stage.handle.store.commit((tx) =>
-        tx.update("delivery", "d1", { route, chunks: ["one", "two"], status: "pending", error: null, endedAt: null }),
+        tx.update("delivery", "d1", {
+          route,
+          chunks: ["one", "two"],
+          status: "pending",
+          error: null,
+          endedAt: null,
+        }),
       );
       await stage.reopen();
-      expect(await stage.handle.store.get("delivery", "d1")).toMatchObject({ route, chunks: ["one", "two"], status: "pending" });
+      expect(await stage.handle.store.get("delivery", "d1")).toMatchObject({
+        route,
+        chunks: ["one", "two"],
+        status: "pending",
+      });
       expect(await counted()).toEqual([0, 0, 1]);
-      expect((await stage.handle.store.list("deliveries", { channel: "rooms" })).map((one) => one.id)).toEqual(["d1"]);
+      expect(
+        (await stage.handle.store.list("deliveries", { channel: "rooms" })).map((one) => one.id),
+      ).toEqual(["d1"]);
       expect(await stage.handle.store.list("deliveries", { channel: "last" })).toEqual([]);
     });
 
@@ -225,7 +300,9 @@ export function testRecords(stage: Stage): void {
         { agentId: "main", channel: "b", to: "2", at: START + 1 },
         route,
       ]);
-      await stage.handle.store.commit((tx) => tx.set("lastRoute", { agentId: "main", channel: "a", to: "3", at: START + 3 }));
+      await stage.handle.store.commit((tx) =>
+        tx.set("lastRoute", { agentId: "main", channel: "a", to: "3", at: START + 3 }),
+      );
       expect(await stage.handle.store.list("lastRoutes", "main")).toEqual([
         { agentId: "main", channel: "a", to: "3", at: START + 3 },
         { agentId: "main", channel: "b", to: "2", at: START + 1 },
@@ -250,7 +327,9 @@ export function testRecords(stage: Stage): void {
       tx.add("job", job("d1", { kind: "delivery" }));
     });
     await stage.reopen();
-    const nonZero = Object.fromEntries(Object.entries(await stage.handle.store.counts()).filter(([, count]) => count !== 0));
+    const nonZero = Object.fromEntries(
+      Object.entries(await stage.handle.store.counts()).filter(([, count]) => count !== 0),
+    );
     expect(nonZero).toEqual({
       "events.accepted": 1,
       "events.unmatched": 1,

@@ -6,10 +6,14 @@ import type { Stage } from "./stage.ts";
 
 /** What the tests of the journal do with the store. */
 function createSteps(stage: Stage) {
-  const commit = (write: (tx: Writes) => void, held?: Job): Promise<boolean> => stage.handle.store.commit(write, held);
+  const commit = (write: (tx: Writes) => void, held?: Job): Promise<boolean> =>
+    stage.handle.store.commit(write, held);
   const steps = (runId: string): Promise<StepRecord[]> => stage.handle.store.list("steps", runId);
   /** Expects that nothing of the commit is written, and that the error has the message by which callers know it. */
-  const expectRefused = async (write: (tx: Writes) => void, { message } = ID_TAKEN): Promise<void> => {
+  const expectRefused = async (
+    write: (tx: Writes) => void,
+    { message } = ID_TAKEN,
+  ): Promise<void> => {
     const marked = commit((tx) => {
       tx.set("value", "mark", 1);
       write(tx);
@@ -77,8 +81,12 @@ function testCalls(stage: Stage): void {
     });
     await commit((tx) => tx.add("step", step("run_b", 0)));
     await Promise.all([
-      commit((tx) => tx.update("toolCall", "run_a", "run_a.0.0", { state: "started", startedAt: START + 1 })),
-      commit((tx) => tx.update("toolCall", "run_a", "run_a.0.0", { state: "done", endedAt: START + 2, output })),
+      commit((tx) =>
+        tx.update("toolCall", "run_a", "run_a.0.0", { state: "started", startedAt: START + 1 }),
+      ),
+      commit((tx) =>
+        tx.update("toolCall", "run_a", "run_a.0.0", { state: "done", endedAt: START + 2, output }),
+      ),
       commit((tx) => tx.update("toolCall", "run_a", "run_a.0.2", { approvalId: "apr_1" })),
       commit((tx) => tx.update("toolCall", "run_a", "run_b.0.0", { state: "failed" })),
       commit((tx) => tx.update("toolCall", "run_c", "run_c.0.0", { state: "failed" })),
@@ -102,7 +110,9 @@ function testCalls(stage: Stage): void {
     await stage.handle.queue.recover();
     const [next] = await stage.handle.queue.fetch("turn", 1);
     expect(await commit((tx) => tx.add("step", step("run_a", 1)), held)).toBe(false);
-    expect(await commit((tx) => tx.update("toolCall", "run_a", "run_a.0.0", { state: "started" }), held)).toBe(false);
+    expect(
+      await commit((tx) => tx.update("toolCall", "run_a", "run_a.0.0", { state: "started" }), held),
+    ).toBe(false);
     expect(await steps("run_a")).toEqual([step("run_a", 0)]);
     expect(await commit((tx) => tx.add("step", step("run_a", 1)), next)).toBe(true);
   });
@@ -115,21 +125,35 @@ function testDecisions(stage: Stage): void {
     const given = approval("run_a");
     await commit((tx) => tx.add("approval", given));
     expect(await stage.handle.store.get("approval", given.id)).toEqual(given);
-    expect(await stage.handle.store.counts()).toMatchObject({ "approvals.open": 1, "approvals.decided": 0 });
+    expect(await stage.handle.store.counts()).toMatchObject({
+      "approvals.open": 1,
+      "approvals.decided": 0,
+    });
     await commit((tx) => tx.add("decision", given.id, DECISION));
     await stage.reopen();
     const decided = { ...given, decision: DECISION };
     expect(await stage.handle.store.get("approval", given.id)).toEqual(decided);
-    await expectRefused((tx) => tx.add("decision", given.id, { ...DECISION, verdict: "deny" }), NOT_OPEN);
+    await expectRefused(
+      (tx) => tx.add("decision", given.id, { ...DECISION, verdict: "deny" }),
+      NOT_OPEN,
+    );
     await expectRefused((tx) => tx.add("decision", "apr_nobody", DECISION), NOT_OPEN);
     expect(await stage.handle.store.get("approval", given.id)).toEqual(decided);
     expect(await stage.handle.store.get("approval", "apr_nobody")).toBeUndefined();
-    expect(await stage.handle.store.counts()).toMatchObject({ "approvals.open": 0, "approvals.decided": 1 });
+    expect(await stage.handle.store.counts()).toMatchObject({
+      "approvals.open": 0,
+      "approvals.decided": 1,
+    });
   });
 
   it("keep the newest decisions that were refused, before and after one counts", async () => {
     const given = approval("run_a");
-    const refused = (n: number): RefusedDecision => ({ verdict: "deny", by: `person ${n}`, at: START + n, code: "not_approver" });
+    const refused = (n: number): RefusedDecision => ({
+      verdict: "deny",
+      by: `person ${n}`,
+      at: START + n,
+      code: "not_approver",
+    });
     await commit((tx) => tx.add("approval", given));
     await commit((tx) => tx.add("refusedDecision", given.id, refused(0)));
     await commit((tx) => {
@@ -138,8 +162,13 @@ function testDecisions(stage: Stage): void {
       tx.add("refusedDecision", "apr_nobody", refused(1));
     });
     const read = () => stage.handle.store.get("approval", given.id);
-    expect(await read()).toEqual({ ...given, decision: DECISION, refused: [refused(0), refused(1)] });
-    for (let n = 2; n < 25; n++) await commit((tx) => tx.add("refusedDecision", given.id, refused(n)));
+    expect(await read()).toEqual({
+      ...given,
+      decision: DECISION,
+      refused: [refused(0), refused(1)],
+    });
+    for (let n = 2; n < 25; n++)
+      await commit((tx) => tx.add("refusedDecision", given.id, refused(n)));
     expect((await read())?.refused).toEqual(Array.from({ length: 20 }, (_, n) => refused(n + 5)));
     expect(await stage.handle.store.get("approval", "apr_nobody")).toBeUndefined();
   });
@@ -148,11 +177,16 @@ function testDecisions(stage: Stage): void {
     const given = approval("run_a");
     await commit((tx) => tx.add("approval", given));
     const results = await Promise.allSettled(
-      Array.from({ length: 20 }, (_, n) => commit((tx) => tx.add("decision", given.id, { ...DECISION, by: `person ${n}` }))),
+      Array.from({ length: 20 }, (_, n) =>
+        commit((tx) => tx.add("decision", given.id, { ...DECISION, by: `person ${n}` })),
+      ),
     );
     expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     const winner = results.findIndex(({ status }) => status === "fulfilled");
-    expect((await stage.handle.store.get("approval", given.id))?.decision).toEqual({ ...DECISION, by: `person ${winner}` });
+    expect((await stage.handle.store.get("approval", given.id))?.decision).toEqual({
+      ...DECISION,
+      by: `person ${winner}`,
+    });
     await commit((tx) => tx.add("approval", approval("run_b")));
     await expectRefused((tx) => {
       tx.add("decision", "apr_run_b", DECISION);
@@ -178,7 +212,9 @@ function testCodes(stage: Stage): void {
       tx.add("decision", "apr_run_a", DECISION);
       tx.add("approval", approval("run_b"));
     });
-    expect(await stage.handle.store.list("approvals", { state: "open" })).toEqual([approval("run_b")]);
+    expect(await stage.handle.store.list("approvals", { state: "open" })).toEqual([
+      approval("run_b"),
+    ]);
   });
 }
 
@@ -188,13 +224,22 @@ function testApprovalLists(stage: Stage): void {
   it("are listed by agents, so that a page is full while there are more", async () => {
     for (let n = 0; n < 8; n++) {
       // What a model wrote is no field of the approval.
-      const more = { id: `apr_${n}`, code: `c${n}`, agentId: n % 4 === 0 ? "sales" : "ops", input: { agentId: "sales" } };
+      const more = {
+        id: `apr_${n}`,
+        code: `c${n}`,
+        agentId: n % 4 === 0 ? "sales" : "ops",
+        input: { agentId: "sales" },
+      };
       await commit((tx) => tx.add("approval", approval(`run_${n}`, more)));
     }
-    const ids = async (query: Parameters<typeof stage.handle.store.list<"approvals">>[1]): Promise<string[]> =>
-      (await stage.handle.store.list("approvals", query)).map(({ id }) => id);
+    const ids = async (
+      query: Parameters<typeof stage.handle.store.list<"approvals">>[1],
+    ): Promise<string[]> => (await stage.handle.store.list("approvals", query)).map(({ id }) => id);
     expect(await ids({ agents: ["sales"], limit: 2 })).toEqual(["apr_4", "apr_0"]);
-    expect(await ids({ agents: ["sales", "ops"], state: "open", before: "apr_2" })).toEqual(["apr_1", "apr_0"]);
+    expect(await ids({ agents: ["sales", "ops"], state: "open", before: "apr_2" })).toEqual([
+      "apr_1",
+      "apr_0",
+    ]);
     expect(await ids({ agents: ["o'ps?"] })).toEqual([]);
     expect(await ids({ agents: [] })).toEqual([]);
   });
@@ -202,11 +247,15 @@ function testApprovalLists(stage: Stage): void {
   it("are listed newest first, by state, run and page", async () => {
     for (const n of [0, 1, 2, 3])
       await commit((tx) => {
-        tx.add("approval", approval(`run_${n % 2}`, { id: `apr_${n}`, code: `c${n}`, askedAt: START + n }));
+        tx.add(
+          "approval",
+          approval(`run_${n % 2}`, { id: `apr_${n}`, code: `c${n}`, askedAt: START + n }),
+        );
         if (n < 2) tx.add("decision", `apr_${n}`, DECISION);
       });
-    const ids = async (query: Parameters<typeof stage.handle.store.list<"approvals">>[1]): Promise<string[]> =>
-      (await stage.handle.store.list("approvals", query)).map(({ id }) => id);
+    const ids = async (
+      query: Parameters<typeof stage.handle.store.list<"approvals">>[1],
+    ): Promise<string[]> => (await stage.handle.store.list("approvals", query)).map(({ id }) => id);
     expect(await ids({})).toEqual(["apr_3", "apr_2", "apr_1", "apr_0"]);
     expect(await ids({ state: "open" })).toEqual(["apr_3", "apr_2"]);
     expect(await ids({ state: "decided" })).toEqual(["apr_1", "apr_0"]);
@@ -235,15 +284,22 @@ function testWaiting(stage: Stage): void {
       tx.settle(held as Job, far, { resetAttempts: true });
     }, held);
     await stage.reopen();
-    expect(await stage.handle.store.counts()).toMatchObject({ "runs.waiting": 1, "runs.queued": 0 });
-    expect(await stage.handle.store.list("runs", { status: "waiting" })).toEqual([{ ...record, status: "waiting", waiting }]);
+    expect(await stage.handle.store.counts()).toMatchObject({
+      "runs.waiting": 1,
+      "runs.queued": 0,
+    });
+    expect(await stage.handle.store.list("runs", { status: "waiting" })).toEqual([
+      { ...record, status: "waiting", waiting },
+    ]);
     stage.home.clock.advance(3 * DAY);
     expect(await stage.handle.queue.fetch("turn", 5)).toEqual([]);
     await commit((tx) => {
       tx.update("job", "turn", record.id, stage.home.clock.now());
       tx.update("run", record.id, { status: "queued", waiting: null });
     });
-    expect(await stage.handle.queue.fetch("turn", 5)).toMatchObject([{ id: record.id, attempts: 1 }]);
+    expect(await stage.handle.queue.fetch("turn", 5)).toMatchObject([
+      { id: record.id, attempts: 1 },
+    ]);
     expect(await stage.handle.store.get("run", record.id)).toEqual(record);
   });
 }

@@ -9,12 +9,19 @@ const HOUR_OF_START = START / HOUR;
 
 async function readFailures(stage: Stage, query = ALL): Promise<FailureSum[]> {
   const found = await stage.handle.store.list("failures", query);
-  const name = ({ kind, state, code, hour }: FailureSum): string => [kind, state, code, hour].join(" ");
+  const name = ({ kind, state, code, hour }: FailureSum): string =>
+    [kind, state, code, hour].join(" ");
   return found.toSorted((one, other) => (name(one) < name(other) ? -1 : 1));
 }
 
 const failedRun = (change: Partial<RunRecord> = {}): RunRecord =>
-  run({ status: "failed", endedAt: START + 5, mapping: "m1", error: { code: "internal", message: "broken" }, ...change });
+  run({
+    status: "failed",
+    endedAt: START + 5,
+    mapping: "m1",
+    error: { code: "internal", message: "broken" },
+    ...change,
+  });
 
 function testActivity(stage: Stage): void {
   it("activity: events by step and outcome, since a time", async () => {
@@ -28,8 +35,14 @@ function testActivity(stage: Stage): void {
       [7, "accepted"],
     ] as const)
       await stage.handle.store.accept(event({ receivedAt: at(minutes), outcome }));
-    const found = await stage.handle.store.list("activity", { since: START, step: 60_000, limit: 1000 });
-    expect(found.toSorted((one, other) => one.at - other.at || (one.outcome < other.outcome ? -1 : 1))).toEqual([
+    const found = await stage.handle.store.list("activity", {
+      since: START,
+      step: 60_000,
+      limit: 1000,
+    });
+    expect(
+      found.toSorted((one, other) => one.at - other.at || (one.outcome < other.outcome ? -1 : 1)),
+    ).toEqual([
       { at: at(1), outcome: "accepted", count: 2 },
       { at: at(1), outcome: "failed", count: 1 },
       { at: at(7), outcome: "accepted", count: 1 },
@@ -39,7 +52,12 @@ function testActivity(stage: Stage): void {
 
 function testFailedEvents(stage: Stage): void {
   it("failures: events without work, by path, mapping, condition, reason and sender; those that are dealt with are left out", async () => {
-    const lost = { outcome: "unmatched" as const, path: "shop", nearest: { mapping: "m1", condition: "type" }, reason: "no mapping" };
+    const lost = {
+      outcome: "unmatched" as const,
+      path: "shop",
+      nearest: { mapping: "m1", condition: "type" },
+      reason: "no mapping",
+    };
     const events = [
       event(lost),
       event({ ...lost, receivedAt: START + 10, id: newId("evt", START + 10) }),
@@ -52,20 +70,58 @@ function testFailedEvents(stage: Stage): void {
     for (const one of events) await stage.handle.store.accept(one);
     const handled = { at: START, as: "discarded" as const, reason: "known" };
     await stage.handle.store.commit((tx) => tx.update("event", events[4]?.id ?? "", { handled }));
-    const cause = { kind: "event", path: "shop", mapping: "m1", channel: null, sender: "hooks.token" };
+    const cause = {
+      kind: "event",
+      path: "shop",
+      mapping: "m1",
+      channel: null,
+      sender: "hooks.token",
+    };
     const failed = { ...cause, state: "failed", code: null, reason: "broken", message: "broken" };
-    const unmatched = { ...cause, state: "unmatched", code: "type", reason: "no mapping", message: "no mapping" };
+    const unmatched = {
+      ...cause,
+      state: "unmatched",
+      code: "type",
+      reason: "no mapping",
+      message: "no mapping",
+    };
     expect(await readFailures(stage)).toEqual([
-      { ...failed, hour: HOUR_OF_START, count: 1, first: START, last: START, example: events[3]?.id },
-      { ...unmatched, hour: HOUR_OF_START, count: 2, first: START, last: START + 10, example: events[1]?.id },
-      { ...unmatched, hour: HOUR_OF_START + 1, count: 1, first: START + HOUR, last: START + HOUR, example: events[2]?.id },
+      {
+        ...failed,
+        hour: HOUR_OF_START,
+        count: 1,
+        first: START,
+        last: START,
+        example: events[3]?.id,
+      },
+      {
+        ...unmatched,
+        hour: HOUR_OF_START,
+        count: 2,
+        first: START,
+        last: START + 10,
+        example: events[1]?.id,
+      },
+      {
+        ...unmatched,
+        hour: HOUR_OF_START + 1,
+        count: 1,
+        first: START + HOUR,
+        last: START + HOUR,
+        example: events[2]?.id,
+      },
     ]);
-    expect((await readFailures(stage, { ...ALL, since: START + HOUR })).map(({ count }) => count)).toEqual([1]);
+    expect(
+      (await readFailures(stage, { ...ALL, since: START + HOUR })).map(({ count }) => count),
+    ).toEqual([1]);
   });
 
   it("failures: the newest of each kind only", async () => {
-    for (let n = 0; n < 5; n++) await stage.handle.store.accept(event({ outcome: "unmatched", path: `p${n}` }));
-    expect((await readFailures(stage, { ...ALL, limit: 2 })).map(({ path }) => `${path}`).toSorted()).toEqual(["p3", "p4"]);
+    for (let n = 0; n < 5; n++)
+      await stage.handle.store.accept(event({ outcome: "unmatched", path: `p${n}` }));
+    expect(
+      (await readFailures(stage, { ...ALL, limit: 2 })).map(({ path }) => `${path}`).toSorted(),
+    ).toEqual(["p3", "p4"]);
   });
 }
 
@@ -78,8 +134,16 @@ function testFailedWork(stage: Stage): void {
     const runs = [
       failedRun({ spec: { ...spec(), session: { ...spec().session, via } } }),
       failedRun({ status: "timed_out", error: { code: "timeout", message: "too long" } }),
-      failedRun({ kind: "api", error: { code: "crashed", message: "no" }, spec: { ...spec(), hook: "api:front" } }),
-      failedRun({ kind: "channel", error: { code: "rate_limited", message: "no" }, spec: { ...spec(), channel: "rooms" } }),
+      failedRun({
+        kind: "api",
+        error: { code: "crashed", message: "no" },
+        spec: { ...spec(), hook: "api:front" },
+      }),
+      failedRun({
+        kind: "channel",
+        error: { code: "rate_limited", message: "no" },
+        spec: { ...spec(), channel: "rooms" },
+      }),
       failedRun({ kind: "schedule", error: { code: "skipped", message: "no" } }),
       run({ status: "succeeded", endedAt: START }),
     ];
@@ -92,7 +156,15 @@ function testFailedWork(stage: Stage): void {
     });
     const found = await readFailures(stage);
     expect(
-      found.map(({ kind, state, path, mapping, code, channel, sender }) => [kind, state, path, mapping, code, channel, sender]),
+      found.map(({ kind, state, path, mapping, code, channel, sender }) => [
+        kind,
+        state,
+        path,
+        mapping,
+        code,
+        channel,
+        sender,
+      ]),
     ).toEqual([
       ["delivery", "failed", null, null, "given_up", refused.route.channel, null],
       ["delivery", "no_route", null, null, NO_ROUTE, lost.route.channel, null],
@@ -102,7 +174,12 @@ function testFailedWork(stage: Stage): void {
       ["run", "failed", null, "m1", "skipped", null, null],
       ["run", "timed_out", null, "m1", "timeout", null, null],
     ]);
-    expect(found[0]).toMatchObject({ example: refused.id, message: "gone", first: START + 7, count: 1 });
+    expect(found[0]).toMatchObject({
+      example: refused.id,
+      message: "gone",
+      first: START + 7,
+      count: 1,
+    });
     expect(found[3]).toMatchObject({ example: runs[0]?.id, message: "broken", last: START + 5 });
   });
 }

@@ -1,6 +1,18 @@
 import { describe, expect, it } from "vitest";
 import type { EventRecord } from "../../store/types.ts";
-import { DAY, delivery, event, HOUR, hookSession, KEEP, run, runAction, START, systemEvent, turn } from "./make.ts";
+import {
+  DAY,
+  delivery,
+  event,
+  HOUR,
+  hookSession,
+  KEEP,
+  run,
+  runAction,
+  START,
+  systemEvent,
+  turn,
+} from "./make.ts";
 import type { Stage } from "./stage.ts";
 
 /** What the tests of retention do with the store. */
@@ -16,7 +28,8 @@ function createSweeps(stage: Stage) {
     const { body } = found.request;
     return body !== null;
   };
-  const sweep = (bodies = KEEP.bodies): Promise<number> => stage.handle.store.sweep(stage.home.clock.now(), { ...KEEP, bodies });
+  const sweep = (bodies = KEEP.bodies): Promise<number> =>
+    stage.handle.store.sweep(stage.home.clock.now(), { ...KEEP, bodies });
   return { accept, hasBody, sweep };
 }
 
@@ -41,7 +54,10 @@ function testFutureTimes(stage: Stage): void {
     });
     expect((await store.get("event", id))?.receivedAt).toBe(START);
     expect((await store.get("event", near))?.receivedAt).toBe(START + 30_000);
-    expect(await store.get("run", action.runId)).toMatchObject({ createdAt: START, endedAt: START });
+    expect(await store.get("run", action.runId)).toMatchObject({
+      createdAt: START,
+      endedAt: START,
+    });
     expect(await store.get("run", one.id)).toMatchObject({ createdAt: START, endedAt: START });
     expect(await store.get("delivery", "d")).toMatchObject({ createdAt: START, endedAt: START });
     expect(await store.list("systemEvents", {})).toMatchObject([{ at: START }]);
@@ -69,11 +85,19 @@ function testAheadRows(stage: Stage): void {
     clock.advance(3 * DAY + HOUR);
     const young = await accept();
     await sweep();
-    expect([await hasBody(before), await hasBody(after), await hasBody(young)]).toEqual([false, false, true]);
+    expect([await hasBody(before), await hasBody(after), await hasBody(young)]).toEqual([
+      false,
+      false,
+      true,
+    ]);
     expect([false, true]).toContain(await hasBody(ahead));
     clock.advance(30 * DAY);
     await sweep();
-    expect([await hasBody(before), await hasBody(after), await hasBody(young)]).toEqual([undefined, undefined, false]);
+    expect([await hasBody(before), await hasBody(after), await hasBody(young)]).toEqual([
+      undefined,
+      undefined,
+      false,
+    ]);
   });
 }
 

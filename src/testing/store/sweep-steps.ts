@@ -11,7 +11,10 @@ function createRuns(stage: Stage) {
     await stage.handle.store.accept(event({ actions: [action] }));
     await stage.handle.store.commit((tx) => {
       tx.add("step", step(runId, 0, 1));
-      tx.update("toolCall", runId, `${runId}.0.0`, { state: "done", output: { parts: [{ type: "text", text: WORDS }], isError: true } });
+      tx.update("toolCall", runId, `${runId}.0.0`, {
+        state: "done",
+        output: { parts: [{ type: "text", text: WORDS }], isError: true },
+      });
       tx.add("toolResult", { id: `res_${runId}`, runId, text: WORDS });
       tx.add("approval", approval(runId, { code: runId }));
       tx.add("decision", `apr_${runId}`, DECISION);
@@ -62,14 +65,29 @@ function testFiles(stage: Stage): void {
     const file = { id: "dlv_f.file.0", name: "a.txt", mediaType: "text/plain", bytes: 3 };
     const route = { channel: "room", to: "42" };
     await store.commit((tx) => {
-      tx.add("delivery", { id: "dlv_f", runId: "run_f", route, chunks: ["Here."], files: [file], createdAt: START });
+      tx.add("delivery", {
+        id: "dlv_f",
+        runId: "run_f",
+        route,
+        chunks: ["Here."],
+        files: [file],
+        createdAt: START,
+      });
       tx.add("toolResult", { id: file.id, runId: "dlv_f", text: WORDS });
     });
-    await store.commit((tx) => tx.update("delivery", "dlv_f", { nextChunk: 1, warnings: ["a note"] }));
+    await store.commit((tx) =>
+      tx.update("delivery", "dlv_f", { nextChunk: 1, warnings: ["a note"] }),
+    );
     await store.sweep(START + 29 * DAY, { ...KEEP, bodies: 0 });
-    expect(await store.get("delivery", "dlv_f")).toMatchObject({ files: [file], warnings: ["a note"], nextChunk: 1 });
+    expect(await store.get("delivery", "dlv_f")).toMatchObject({
+      files: [file],
+      warnings: ["a note"],
+      nextChunk: 1,
+    });
     expect((await store.get("toolResult", file.id))?.text).toBe(WORDS);
-    await store.commit((tx) => tx.update("delivery", "dlv_f", { status: "delivered", endedAt: START }));
+    await store.commit((tx) =>
+      tx.update("delivery", "dlv_f", { status: "delivered", endedAt: START }),
+    );
     await store.sweep(START + 1, { ...KEEP, deliveries: 0 });
     expect(await store.get("delivery", "dlv_f")).toBeUndefined();
     expect(await store.get("toolResult", file.id)).toBeUndefined();
@@ -95,19 +113,29 @@ function testRedaction(stage: Stage): void {
         {
           ...was,
           messages: [],
-          failedAttempts: [{ ...was?.failedAttempts?.[0], error: { code: "provider_error", message: forgotten } }],
-          calls: [{ ...was?.calls[0], input: forgotten, output: { parts: [{ type: "text", text: forgotten }], isError: true } }],
+          failedAttempts: [
+            { ...was?.failedAttempts?.[0], error: { code: "provider_error", message: forgotten } },
+          ],
+          calls: [
+            {
+              ...was?.calls[0],
+              input: forgotten,
+              output: { parts: [{ type: "text", text: forgotten }], isError: true },
+            },
+          ],
         },
       ],
       result: { ...before.result, text: forgotten },
       approval: { ...before.approval, input: forgotten },
     });
     // What failed may be started again, and what is under way goes on from here.
-    for (const runId of [failed, open]) expect(JSON.stringify(await parts(runId)).split(WORDS)).toHaveLength(8);
+    for (const runId of [failed, open])
+      expect(JSON.stringify(await parts(runId)).split(WORDS)).toHaveLength(8);
     await end(failed, "succeeded");
     await end(open, "succeeded");
     await stage.handle.store.sweep(START, none);
-    for (const runId of [failed, open]) expect(JSON.stringify(await parts(runId))).not.toContain(WORDS);
+    for (const runId of [failed, open])
+      expect(JSON.stringify(await parts(runId))).not.toContain(WORDS);
     expect(await stage.handle.store.sweep(START, none)).toBe(0);
   });
 }

@@ -20,15 +20,20 @@ import type { Stage } from "./stage.ts";
 
 /** Retention: what goes, and what stays. */
 export function testSweep(stage: Stage): void {
-  const accepted = async (change: Partial<EventRecord> = {}): Promise<{ event: EventRecord; action: RunAction }> => {
+  const accepted = async (
+    change: Partial<EventRecord> = {},
+  ): Promise<{ event: EventRecord; action: RunAction }> => {
     const action = runAction();
     const given = event({ actions: [action], ...change });
     await stage.handle.store.accept(given);
     return { event: given, action };
   };
-  const hasBody = async (one: EventRecord): Promise<boolean> => (await stage.handle.store.get("event", one.id))?.request.body !== null;
+  const hasBody = async (one: EventRecord): Promise<boolean> =>
+    (await stage.handle.store.get("event", one.id))?.request.body !== null;
   const end = (action: RunAction, endedAt = START): Promise<boolean> =>
-    stage.handle.store.commit((tx) => tx.update("run", action.runId, { status: "succeeded", endedAt }));
+    stage.handle.store.commit((tx) =>
+      tx.update("run", action.runId, { status: "succeeded", endedAt }),
+    );
 
   describe("sweep", () => {
     it("takes a body away when its time is over, and keeps the rest of the request and the work", async () => {
@@ -81,7 +86,11 @@ export function testSweep(stage: Stage): void {
       const now = { ...KEEP, bodies: 0 };
       // Two bodies, and the input of the run that is done.
       expect(await stage.handle.store.sweep(START, now)).toBe(3);
-      expect([await hasBody(first.event), await hasBody(second.event), await hasBody(none)]).toEqual([true, false, false]);
+      expect([
+        await hasBody(first.event),
+        await hasBody(second.event),
+        await hasBody(none),
+      ]).toEqual([true, false, false]);
       await end(first.action);
       expect(await stage.handle.store.sweep(START, now)).toBe(2);
       expect(await hasBody(first.event)).toBe(false);
@@ -94,7 +103,11 @@ export function testSweep(stage: Stage): void {
         { text: secret, outside: true },
       ];
       const run = runAction();
-      run.spec = { ...run.spec, input: parts, debug: { notes: [{ mapping: "m", field: "f", error: { message: secret } }] } };
+      run.spec = {
+        ...run.spec,
+        input: parts,
+        debug: { notes: [{ mapping: "m", field: "f", error: { message: secret } }] },
+      };
       const failed = runAction();
       failed.spec = { ...failed.spec, input: parts };
       const wake = { ...wakeAction(), text: parts };
@@ -107,7 +120,9 @@ export function testSweep(stage: Stage): void {
       await stage.handle.store.sweep(START, now);
       expect(JSON.stringify(await stage.handle.store.get("event", given.id))).toContain(secret);
       await end(run);
-      await stage.handle.store.commit((tx) => tx.update("run", failed.runId, { status: "failed", endedAt: START }));
+      await stage.handle.store.commit((tx) =>
+        tx.update("run", failed.runId, { status: "failed", endedAt: START }),
+      );
       await stage.handle.store.sweep(START, now);
       const kept = [
         { text: "Summarise: ", outside: false },
@@ -118,16 +133,20 @@ export function testSweep(stage: Stage): void {
       expect([input, debug]).toEqual([kept, undefined]);
       // What failed may be started again, and a heartbeat has not seen the event.
       expect((await stage.handle.store.get("run", failed.runId))?.spec.input).toEqual(parts);
-      expect((await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 5 })).map((one) => one.text)).toContainEqual(
-        parts,
-      );
+      expect(
+        (await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 5 })).map(
+          (one) => one.text,
+        ),
+      ).toContainEqual(parts);
       await stage.handle.store.commit((tx) => {
         tx.update("systemEvents", [wake.systemEventId], { state: "done" });
         tx.update("run", failed.runId, { status: "succeeded" });
       });
       await stage.handle.store.sweep(START, now);
       expect((await stage.handle.store.get("run", failed.runId))?.spec.input).toEqual(kept);
-      expect((await stage.handle.store.list("systemEvents", { state: "done" })).map((one) => one.text)).toEqual([kept]);
+      expect(
+        (await stage.handle.store.list("systemEvents", { state: "done" })).map((one) => one.text),
+      ).toEqual([kept]);
     });
 
     it("takes a body before the work was taken up without harm to the work", async () => {
@@ -137,8 +156,12 @@ export function testSweep(stage: Stage): void {
       await Promise.all([accepting, sweeping]);
       await stage.handle.store.sweep(START + 60 * DAY, KEEP);
       expect(await stage.handle.queue.fetch("turn", 1)).toMatchObject([{ id: action.runId }]);
-      expect(await stage.handle.store.get("run", action.runId)).toMatchObject({ spec: action.spec });
-      expect(await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 5 })).toHaveLength(1);
+      expect(await stage.handle.store.get("run", action.runId)).toMatchObject({
+        spec: action.spec,
+      });
+      expect(
+        await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 5 }),
+      ).toHaveLength(1);
     });
 
     it("deletes events and runs after their time, but none that has work left", async () => {
@@ -155,7 +178,11 @@ export function testSweep(stage: Stage): void {
       await stage.handle.store.sweep(at + DAY + 1, KEEP);
       expect(await stage.handle.store.get("run", done.action.runId)).toBeUndefined();
       expect(await stage.handle.store.get("run", open.action.runId)).toBeDefined();
-      expect(await stage.handle.store.counts()).toMatchObject({ "events.accepted": 1, "runs.queued": 1, "runs.succeeded": 0 });
+      expect(await stage.handle.store.counts()).toMatchObject({
+        "events.accepted": 1,
+        "runs.queued": 1,
+        "runs.succeeded": 0,
+      });
     });
 
     it("once all events are gone, the next one still starts", async () => {
@@ -190,30 +217,46 @@ export function testSweep(stage: Stage): void {
         tx.add("turn", hookSession("used"), turn("r", { at: START + DAY }));
       });
       await stage.handle.store.sweep(START + 30 * DAY + 1, KEEP);
-      expect((await stage.handle.store.list("sessions", {})).map((one) => one.ref.key).toSorted()).toEqual(["a", "main", "used"]);
+      expect(
+        (await stage.handle.store.list("sessions", {})).map((one) => one.ref.key).toSorted(),
+      ).toEqual(["a", "main", "used"]);
       expect(await stage.handle.store.list("turns", hookSession("old"))).toEqual([]);
       expect(await stage.handle.store.list("turns", hookSession("used"))).toHaveLength(2);
       await stage.handle.store.sweep(START + 90 * DAY + 1, KEEP);
-      expect((await stage.handle.store.list("sessions", {})).map((one) => one.ref.key)).toEqual(["main"]);
+      expect((await stage.handle.store.list("sessions", {})).map((one) => one.ref.key)).toEqual([
+        "main",
+      ]);
     });
 
     it("deletes the oldest turns of long main and channel sessions once a checkpoint covers them, and at twice as many without one", async () => {
-      const refs = [MAIN_SESSION, { agentId: "main", origin: "channel" as const, key: "channel:x:room:1" }, hookSession("long")];
+      const refs = [
+        MAIN_SESSION,
+        { agentId: "main", origin: "channel" as const, key: "channel:x:room:1" },
+        hookSession("long"),
+      ];
       await stage.handle.store.commit((tx) => {
         for (const ref of refs) for (let n = 1; n <= 12; n++) tx.add("turn", ref, turn(`r${n}`));
       });
       const keep = { ...KEEP, sessionTurns: 6 };
-      const runsOf = async (ref: SessionRef) => (await stage.handle.store.list("turns", ref)).map(({ runId }) => runId);
-      const count = async (ref: SessionRef) => (await stage.handle.store.get("session", ref))?.turns;
+      const runsOf = async (ref: SessionRef) =>
+        (await stage.handle.store.list("turns", ref)).map(({ runId }) => runId);
+      const count = async (ref: SessionRef) =>
+        (await stage.handle.store.get("session", ref))?.turns;
       expect(await stage.handle.store.sweep(START, keep)).toBe(0);
       const seqs = (await stage.handle.store.list("turns", MAIN_SESSION)).map(({ seq }) => seq);
       await stage.handle.store.commit((tx) => {
         tx.add("turn", MAIN_SESSION, turn("c", { checkpoint: buildCheckpoint(seqs[3] as number) }));
-        for (const ref of refs.slice(1)) for (let n = 13; n <= 15; n++) tx.add("turn", ref, turn(`r${n}`));
+        for (const ref of refs.slice(1))
+          for (let n = 13; n <= 15; n++) tx.add("turn", ref, turn(`r${n}`));
       });
       expect(await stage.handle.store.sweep(START, keep)).toBe(4 + 3);
-      expect(await runsOf(MAIN_SESSION)).toEqual([...Array.from({ length: 8 }, (_, n) => `r${n + 5}`), "c"]);
-      expect(await runsOf(refs[1] as SessionRef)).toEqual(Array.from({ length: 12 }, (_, n) => `r${n + 4}`));
+      expect(await runsOf(MAIN_SESSION)).toEqual([
+        ...Array.from({ length: 8 }, (_, n) => `r${n + 5}`),
+        "c",
+      ]);
+      expect(await runsOf(refs[1] as SessionRef)).toEqual(
+        Array.from({ length: 12 }, (_, n) => `r${n + 4}`),
+      );
       expect(await runsOf(refs[2] as SessionRef)).toHaveLength(15);
       expect(await Promise.all(refs.map(count))).toEqual([9, 12, 15]);
       expect(await stage.handle.store.sweep(START, keep)).toBe(0);
@@ -221,12 +264,21 @@ export function testSweep(stage: Stage): void {
 
     it("deletes what has ended of deliveries and system events, and keys that are free", async () => {
       stage.home.clock.advance(DAY);
-      await stage.handle.store.accept(event(), [dedupe(), dedupe({ key: "k2", expiresAt: START + 90 * DAY })]);
+      await stage.handle.store.accept(event(), [
+        dedupe(),
+        dedupe({ key: "k2", expiresAt: START + 90 * DAY }),
+      ]);
       await stage.handle.store.commit((tx) => {
         tx.add("delivery", delivery("done"));
         tx.add("delivery", delivery("late"));
         tx.add("delivery", delivery("open"));
-        tx.add("delivery", delivery("no route", { route: { channel: "last" }, error: { code: "no_route", message: "none" } }));
+        tx.add(
+          "delivery",
+          delivery("no route", {
+            route: { channel: "last" },
+            error: { code: "no_route", message: "none" },
+          }),
+        );
         tx.update("delivery", "done", { status: "delivered", endedAt: START });
         tx.update("delivery", "late", { status: "delivered", endedAt: START + DAY });
         for (const id of ["s1", "s2", "s3"]) tx.add("systemEvent", systemEvent(id));
@@ -234,9 +286,16 @@ export function testSweep(stage: Stage): void {
         tx.update("systemEvents", ["s2"], { state: "parked" });
       });
       // The event, its key, two deliveries, two system events; its body went with it.
-      expect(await stage.handle.store.sweep(START + 30 * DAY + 1, { ...KEEP, bodies: 90 * DAY })).toBe(6);
-      expect((await stage.handle.store.list("deliveries", {})).map((one) => one.id)).toEqual(["open", "late"]);
-      expect((await stage.handle.store.list("systemEvents", {})).map((one) => one.id)).toEqual(["s3"]);
+      expect(
+        await stage.handle.store.sweep(START + 30 * DAY + 1, { ...KEEP, bodies: 90 * DAY }),
+      ).toBe(6);
+      expect((await stage.handle.store.list("deliveries", {})).map((one) => one.id)).toEqual([
+        "open",
+        "late",
+      ]);
+      expect((await stage.handle.store.list("systemEvents", {})).map((one) => one.id)).toEqual([
+        "s3",
+      ]);
       expect(await stage.handle.store.counts()).toMatchObject({
         "deliveries.delivered": 1,
         "deliveries.pending": 1,
@@ -245,20 +304,28 @@ export function testSweep(stage: Stage): void {
         "systemEvents.done": 0,
         "systemEvents.parked": 0,
       });
-      expect((await stage.handle.store.findDuplicates([dedupe(), dedupe({ key: "k2" })])).map((found) => found !== undefined)).toEqual([
-        false,
-        true,
-      ]);
+      expect(
+        (await stage.handle.store.findDuplicates([dedupe(), dedupe({ key: "k2" })])).map(
+          (found) => found !== undefined,
+        ),
+      ).toEqual([false, true]);
     });
 
     it("goes through more than one slice", async () => {
-      await Promise.all(Array.from({ length: 1300 }, () => stage.handle.store.accept(event({ outcome: "skipped" }))));
+      await Promise.all(
+        Array.from({ length: 1300 }, () =>
+          stage.handle.store.accept(event({ outcome: "skipped" })),
+        ),
+      );
       await stage.handle.store.commit((tx) => {
         for (let n = 0; n < 1300; n++) tx.add("run", run({ status: "failed", endedAt: START }));
       });
       expect(await stage.handle.store.sweep(START + 5 * DAY, KEEP)).toBe(1300);
       expect(await stage.handle.store.sweep(START + 90 * DAY, KEEP)).toBe(2600);
-      expect(await stage.handle.store.counts()).toMatchObject({ "events.skipped": 0, "runs.failed": 0 });
+      expect(await stage.handle.store.counts()).toMatchObject({
+        "events.skipped": 0,
+        "runs.failed": 0,
+      });
     });
   });
 }

@@ -25,7 +25,9 @@ export default definePlugin({
 });
 `;
 
-const call = (name: string, input: object): NonNullable<Says["calls"]> => [{ id: `call_${name}`, name, arguments: JSON.stringify(input) }];
+const call = (name: string, input: object): NonNullable<Says["calls"]> => [
+  { id: `call_${name}`, name, arguments: JSON.stringify(input) },
+];
 
 /** What the agent answers in the end, by a word of what it was asked. */
 const REPLIES: readonly (readonly [RegExp, string])[] = [
@@ -70,15 +72,27 @@ function answer({ body, text }: Asked): Says {
   const order = Number(/A-(\d+)/.exec(turn)?.[1] ?? 1204);
   const wantsRefund = turn.includes("asks for a refund");
   if ((wantsRefund || turn.includes("Check the order")) && done === 0)
-    return { text: ["I look at the order first."], calls: call("shop__order", { number: `A-${order}` }), usage: usage(2140, 42) };
+    return {
+      text: ["I look at the order first."],
+      calls: call("shop__order", { number: `A-${order}` }),
+      usage: usage(2140, 42),
+    };
   if (wantsRefund && done === 1)
     return {
       text: ["The parcel arrived, and the customer reports damage. A refund is due."],
-      calls: call("shop__refund", { order: `A-${order}`, amount: 89, currency: "EUR", reason: "arrived broken" }),
+      calls: call("shop__refund", {
+        order: `A-${order}`,
+        amount: 89,
+        currency: "EUR",
+        reason: "arrived broken",
+      }),
       usage: usage(2480, 61),
     };
   const reply = REPLIES.find(([words]) => words.test(turn))?.[1] ?? "Looked at it: nothing to do.";
-  return { text: reply.split(/(?<= )/), usage: usage(1800 + (text.length % 2400), 90 + (reply.length % 160)) };
+  return {
+    text: reply.split(/(?<= )/),
+    usage: usage(1800 + (text.length % 2400), 90 + (reply.length % 160)),
+  };
 }
 
 export interface Troubles {
@@ -97,7 +111,8 @@ export function teach(model: Model, clock: HistoryClock, random: () => number): 
   const troubles: Troubles = { isAway: false, busy: 0, refused: 0, hangs: 0 };
   model.says = (asked) => {
     const name = String(asked.body.model);
-    if (name === "llama-4" && troubles.isAway) return { status: 503, error: { message: "the server is overloaded" } };
+    if (name === "llama-4" && troubles.isAway)
+      return { status: 503, error: { message: "the server is overloaded" } };
     if (troubles.busy > 0 && troubles.busy--)
       return {
         status: 429,
@@ -105,10 +120,20 @@ export function teach(model: Model, clock: HistoryClock, random: () => number): 
         headers: { "retry-after": "1" },
       };
     if (troubles.refused > 0 && troubles.refused--)
-      return { status: 400, error: { message: "This model's maximum context length is 128000 tokens", code: "context_length_exceeded" } };
+      return {
+        status: 400,
+        error: {
+          message: "This model's maximum context length is 128000 tokens",
+          code: "context_length_exceeded",
+        },
+      };
     if (troubles.hangs > 0 && troubles.hangs--) return { wait: () => new Promise(() => undefined) };
     const says = answer(asked);
-    return { ...says, wait: (piece) => (piece === 0 ? Promise.resolve(clock.skip(900 + random() * 4200)) : Promise.resolve()) };
+    return {
+      ...says,
+      wait: (piece) =>
+        piece === 0 ? Promise.resolve(clock.skip(900 + random() * 4200)) : Promise.resolve(),
+    };
   };
   return troubles;
 }

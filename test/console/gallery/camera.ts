@@ -11,7 +11,9 @@ export interface Look {
 const LOOKS: readonly Look[] = [
   [1280, 800],
   [390, 844],
-].flatMap(([width = 0, height = 0]) => (["light", "dark"] as const).map((theme) => ({ width, height, theme })));
+].flatMap(([width = 0, height = 0]) =>
+  (["light", "dark"] as const).map((theme) => ({ width, height, theme })),
+);
 
 /** What is taken: a picture's name, and how the page gets there. */
 export interface Scene {
@@ -36,7 +38,12 @@ export async function settlePage(page: Page): Promise<void> {
 }
 
 /** Signs in to the console, and returns what takes pictures of it into a folder. */
-export async function openCamera(context: BrowserContext, url: string, token: string, folder: string): Promise<Camera> {
+export async function openCamera(
+  context: BrowserContext,
+  url: string,
+  token: string,
+  folder: string,
+): Promise<Camera> {
   const first = await context.newPage();
   await first.goto(`${url}/console`);
   await first.fill('input[name="token"]', token);

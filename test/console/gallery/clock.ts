@@ -21,7 +21,8 @@ export function createHistoryClock(start: number): HistoryClock {
     monotonic: () => performance.now() - behind,
     async sleep(ms, signal) {
       const until = now() + ms;
-      while (now() < until && !signal?.aborted) await systemClock.sleep(Math.min(LOOK_MS, until - now()), signal);
+      while (now() < until && !signal?.aborted)
+        await systemClock.sleep(Math.min(LOOK_MS, until - now()), signal);
     },
     skip,
     skipTo: (at) => skip(at - now()),

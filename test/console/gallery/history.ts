@@ -40,7 +40,10 @@ const DOCUMENTS = [
     "Disputes.md",
     "# Disputes\n\nAnswer a dispute within seven days, with the invoice and the proof of delivery.\n\n## Amounts below 20 EUR\n\nAccept them.",
   ],
-  ["On-call.md", "# On-call\n\nPages go to the engineer on call, warnings to the channel of the team. Hand over on Monday at 10:00."],
+  [
+    "On-call.md",
+    "# On-call\n\nPages go to the engineer on call, warnings to the channel of the team. Hand over on Monday at 10:00.",
+  ],
 ] as const;
 
 /** Answers what waits for a person: most calls are approved, some are denied. */
@@ -49,7 +52,13 @@ async function decide({ admin, clock, random }: Gallery): Promise<void> {
   for (const { id } of approvals as { id: string }[]) {
     clock.skip(4 * MINUTE_MS);
     const isApproved = random() < 0.75;
-    await admin(`/approvals/${id}`, "POST", isApproved ? { verdict: "approve" } : { verdict: "deny", note: "Ask for a photograph first." });
+    await admin(
+      `/approvals/${id}`,
+      "POST",
+      isApproved
+        ? { verdict: "approve" }
+        : { verdict: "deny", note: "Ask for a photograph first." },
+    );
   }
 }
 
@@ -113,7 +122,8 @@ async function playPresent(gallery: Gallery, senders: Senders, now: number): Pro
   await new Promise((resolve) => setTimeout(resolve, 300));
   await gallery.post(senders.star());
   await gallery.post(senders.order());
-  for (const address of ["203.0.113.9", "203.0.113.9", "198.51.100.77", "203.0.113.9"]) await gallery.knock("github", address);
+  for (const address of ["203.0.113.9", "203.0.113.9", "198.51.100.77", "203.0.113.9"])
+    await gallery.knock("github", address);
   await gallery.knock("shop", "198.51.100.77", { authorization: "Bearer an-old-token" });
   await gallery.settle(1);
 }
@@ -121,7 +131,11 @@ async function playPresent(gallery: Gallery, senders: Senders, now: number): Pro
 /** What people did besides. */
 async function work({ admin }: Gallery): Promise<void> {
   for (const [name, text] of DOCUMENTS) {
-    const { document } = await admin(`/knowledge/documents?filename=${encodeURIComponent(name)}`, "POST", text);
+    const { document } = await admin(
+      `/knowledge/documents?filename=${encodeURIComponent(name)}`,
+      "POST",
+      text,
+    );
     await admin(`/knowledge/documents/${document.id}?wait=20`);
   }
   const { events } = await admin("/events?outcome=unmatched&limit=3");

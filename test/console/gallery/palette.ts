@@ -72,15 +72,22 @@ function quantize({ rgb }: Pixels): { palette: readonly number[]; indexes: Buffe
     .slice(0, COLORS)
     .map(({ color }) => color);
   const distance = (one: number, other: number): number =>
-    ((one >> 16) - (other >> 16)) ** 2 + (((one >> 8) & 0xff) - ((other >> 8) & 0xff)) ** 2 + ((one & 0xff) - (other & 0xff)) ** 2;
+    ((one >> 16) - (other >> 16)) ** 2 +
+    (((one >> 8) & 0xff) - ((other >> 8) & 0xff)) ** 2 +
+    ((one & 0xff) - (other & 0xff)) ** 2;
   const nearest = new Map<number, number>();
   for (const color of counts.keys())
     nearest.set(
       color,
-      palette.reduce((best, one, index) => (distance(color, one) < distance(color, palette[best] ?? 0) ? index : best), 0),
+      palette.reduce(
+        (best, one, index) =>
+          distance(color, one) < distance(color, palette[best] ?? 0) ? index : best,
+        0,
+      ),
     );
   const indexes = Buffer.alloc(rgb.length / 3);
-  for (let at = 0; at < indexes.length; at++) indexes[at] = nearest.get(rgb.readUIntBE(at * 3, 3)) ?? 0;
+  for (let at = 0; at < indexes.length; at++)
+    indexes[at] = nearest.get(rgb.readUIntBE(at * 3, 3)) ?? 0;
   return { palette, indexes };
 }
 
@@ -103,7 +110,15 @@ export function toPalette(png: Buffer): Buffer {
   const lines = Array.from({ length: pixels.height }, (_, y) =>
     Buffer.concat([Buffer.of(0), indexes.subarray(y * pixels.width, (y + 1) * pixels.width)]),
   );
-  const colors = Buffer.from(palette.flatMap((color) => [color >> 16, (color >> 8) & 0xff, color & 0xff]));
+  const colors = Buffer.from(
+    palette.flatMap((color) => [color >> 16, (color >> 8) & 0xff, color & 0xff]),
+  );
   const data = deflateSync(Buffer.concat(lines), { level: 9 });
-  return Buffer.concat([SIGNATURE, chunk("IHDR", header), chunk("PLTE", colors), chunk("IDAT", data), chunk("IEND", Buffer.alloc(0))]);
+  return Buffer.concat([
+    SIGNATURE,
+    chunk("IHDR", header),
+    chunk("PLTE", colors),
+    chunk("IDAT", data),
+    chunk("IEND", Buffer.alloc(0)),
+  ]);
 }

@@ -4,7 +4,9 @@ import type { Scene } from "./camera.ts";
 import type { Gallery } from "./world.ts";
 
 const REFRESH_MS = 6500;
-const UNAVAILABLE = { error: { code: "store_unavailable", message: "The store does not answer. Look at store.url." } };
+const UNAVAILABLE = {
+  error: { code: "store_unavailable", message: "The store does not answer. Look at store.url." },
+};
 const SIGNED_OUT = { error: { code: "signed_out", message: "Sign in first." } };
 
 /** Fails each request of the page from now on. */
@@ -20,7 +22,9 @@ async function loseGateway(page: Page): Promise<void> {
   await page.locator("main h1").first().waitFor();
   await page.waitForTimeout(400);
   await page.route("**/admin/v1/**", (route) => route.abort());
-  await page.getByText("The gateway has not answered since").waitFor({ timeout: REFRESH_MS + 4000 });
+  await page
+    .getByText("The gateway has not answered since")
+    .waitFor({ timeout: REFRESH_MS + 4000 });
 }
 
 /** Waits until the gateway has evaluated the text of a mapping for the event, and for those before it. */
@@ -30,7 +34,17 @@ async function awaitAnswers(page: Page): Promise<void> {
 }
 
 /** Pages that show one of their rows by its id. */
-const WITH_ROWS = ["live", "events", "failures", "runs", "approvals", "mappings", "documents", "sessions", "deliveries"];
+const WITH_ROWS = [
+  "live",
+  "events",
+  "failures",
+  "runs",
+  "approvals",
+  "mappings",
+  "documents",
+  "sessions",
+  "deliveries",
+];
 
 /** Each page as it is without a row chosen, in each state in which it has nothing to show, and with a row that is gone. */
 export const toStates = (pages: readonly string[]): Scene[] =>
@@ -38,12 +52,22 @@ export const toStates = (pages: readonly string[]): Scene[] =>
     { name: `${name}-failed`, hash: `#/${name}`, arrange: failing(503, UNAVAILABLE) },
     { name: `${name}-signed-out`, hash: `#/${name}`, arrange: failing(401, SIGNED_OUT) },
     { name: `${name}-away`, hash: `#/${name}`, arrange: loseGateway },
-    ...(WITH_ROWS.includes(name) ? [{ name: `${name}-gone`, hash: `#/${name}/${encodeURIComponent("ops/hook/no-longer-kept")}` }] : []),
+    ...(WITH_ROWS.includes(name)
+      ? [
+          {
+            name: `${name}-gone`,
+            hash: `#/${name}/${encodeURIComponent("ops/hook/no-longer-kept")}`,
+          },
+        ]
+      : []),
   ]);
 
 /** The details of rows that show most: an event with a run, a run with tool calls, a call that waits, and so on. */
 export async function findDetails({ admin }: Pick<Gallery, "admin">): Promise<Scene[]> {
-  const read = async (path: string, member: string): Promise<{ id: string; [field: string]: unknown }[]> => (await admin(path))[member];
+  const read = async (
+    path: string,
+    member: string,
+  ): Promise<{ id: string; [field: string]: unknown }[]> => (await admin(path))[member];
   const events = await read("/events?mapping=shop.refund&limit=9", "events");
   const unmatched = await read("/events?outcome=unmatched&path=stripe&limit=1", "events");
   const failedEvents = await read("/events?outcome=failed&limit=1", "events");
@@ -71,12 +95,23 @@ export async function findDetails({ admin }: Pick<Gallery, "admin">): Promise<Sc
     ...row("failures-detail", "failures", failures[0]?.id),
     ...row("approvals-detail", "approvals", approvals[0]?.id),
     ...row("deliveries-detail", "deliveries", failedDeliveries[0]?.id),
-    ...row("sessions-detail", "sessions", session && sessionName(session as unknown as SessionPlace)),
+    ...row(
+      "sessions-detail",
+      "sessions",
+      session && sessionName(session as unknown as SessionPlace),
+    ),
     ...row("documents-detail", "documents", documents[0]?.id),
     { name: "documents-search", hash: "#/documents?q=damaged+parcel" },
-    { name: "mappings-detail", hash: `#/mappings/shop.refund?event=${event?.id ?? ""}`, arrange: awaitAnswers },
+    {
+      name: "mappings-detail",
+      hash: `#/mappings/shop.refund?event=${event?.id ?? ""}`,
+      arrange: awaitAnswers,
+    },
     { name: "approvals-rules", hash: "#/approvals?show=rules" },
-    ...["channels", "dependencies", "doctor", "config", "keys"].map((tab) => ({ name: `system-${tab}`, hash: `#/system/${tab}` })),
+    ...["channels", "dependencies", "doctor", "config", "keys"].map((tab) => ({
+      name: `system-${tab}`,
+      hash: `#/system/${tab}`,
+    })),
   ];
 }
 

@@ -25,7 +25,10 @@ const ISSUES = [
     "Since the release of this morning, guests who choose PayPal see a blank page after **Continue**.\n\n1. Add an item to the basket\n2. Choose PayPal\n3. Press Continue",
   ],
   ["Invoices of March have the wrong tax rate", "Customers in Austria get 19 % in place of 20 %."],
-  ["Search is slow for long product names", "`/search?q=` takes 4.2 s for names of more than 80 characters."],
+  [
+    "Search is slow for long product names",
+    "`/search?q=` takes 4.2 s for names of more than 80 characters.",
+  ],
   ["Rotate the keys of the staging cluster", "The keys expire on Friday."],
   ["Webhook retries are not idempotent", "A redelivered `order.paid` books the payment twice."],
 ] as const;
@@ -70,12 +73,20 @@ export function createSenders(random: () => number) {
   };
   const person = () => {
     const login = pick(PEOPLE);
-    return { login, id: 4000 + login.length, type: "User", html_url: `https://github.com/${login}` };
+    return {
+      login,
+      id: 4000 + login.length,
+      type: "User",
+      html_url: `https://github.com/${login}`,
+    };
   };
   const github = (kind: string, body: object): Hook => ({
     path: "github",
     body,
-    headers: { "x-github-event": kind, "x-github-delivery": `7f1c${(++count).toString(16)}-2b6e-11f0-9d1c-8e5a${count}` },
+    headers: {
+      "x-github-event": kind,
+      "x-github-delivery": `7f1c${(++count).toString(16)}-2b6e-11f0-9d1c-8e5a${count}`,
+    },
   });
   const stripe = (type: string, object: object): Hook => ({
     path: "stripe",
@@ -91,13 +102,16 @@ export function createSenders(random: () => number) {
   });
   const order = () => {
     const [, name, email] = pick(CUSTOMERS);
-    const lines = Array.from({ length: 1 + Math.floor(random() * 3) }, () => pick(PRODUCTS)).map(([sku, title, price]) => ({
-      sku,
-      title,
-      price,
-      quantity: 1 + Math.floor(random() * 3),
-    }));
-    const total = Math.round(lines.reduce((sum, { price, quantity }) => sum + price * quantity, 0) * 100) / 100;
+    const lines = Array.from({ length: 1 + Math.floor(random() * 3) }, () => pick(PRODUCTS)).map(
+      ([sku, title, price]) => ({
+        sku,
+        title,
+        price,
+        quantity: 1 + Math.floor(random() * 3),
+      }),
+    );
+    const total =
+      Math.round(lines.reduce((sum, { price, quantity }) => sum + price * quantity, 0) * 100) / 100;
     return {
       id: ++count,
       number: `A-${count}`,
@@ -168,7 +182,13 @@ export function createSenders(random: () => number) {
         sender,
       });
     },
-    star: () => github("star", { action: "created", starred_at: "2026-03-02T09:00:00Z", repository: repository(), sender: person() }),
+    star: () =>
+      github("star", {
+        action: "created",
+        starred_at: "2026-03-02T09:00:00Z",
+        repository: repository(),
+        sender: person(),
+      }),
     release: () =>
       github("release", {
         action: "published",
@@ -203,21 +223,45 @@ export function createSenders(random: () => number) {
         reason: "product_not_received",
         status: "needs_response",
       }),
-    charge: () => stripe("charge.succeeded", { id: `ch_3P${(++count).toString(36)}`, object: "charge", amount: 4900, currency: "eur" }),
+    charge: () =>
+      stripe("charge.succeeded", {
+        id: `ch_3P${(++count).toString(36)}`,
+        object: "charge",
+        amount: 4900,
+        currency: "eur",
+      }),
     order: (): Hook => ({ path: "shop", body: { type: "order.paid", order: order() } }),
     refund: (): Hook => ({
       path: "shop",
-      body: { type: "refund.requested", order: order(), reason: pick(["arrived broken", "ordered twice", "too late"]) },
+      body: {
+        type: "refund.requested",
+        order: order(),
+        reason: pick(["arrived broken", "ordered twice", "too late"]),
+      },
     }),
-    basket: (): Hook => ({ path: "shop", body: { type: "basket.abandoned", basket: { id: ++count, value: 58 } } }),
-    stock: (): Hook => ({ path: "shop", body: { type: "stock.changed", sku: pick(PRODUCTS)[0], left: Math.floor(random() * 90) } }),
+    basket: (): Hook => ({
+      path: "shop",
+      body: { type: "basket.abandoned", basket: { id: ++count, value: 58 } },
+    }),
+    stock: (): Hook => ({
+      path: "shop",
+      body: { type: "stock.changed", sku: pick(PRODUCTS)[0], left: Math.floor(random() * 90) },
+    }),
     invoice: (): Hook => ({
       path: "billing",
-      body: { type: "invoice.created", invoice: { id: `in_${++count}`, amount: "49,00", customer: pick(CUSTOMERS)[1] } },
+      body: {
+        type: "invoice.created",
+        invoice: { id: `in_${++count}`, amount: "49,00", customer: pick(CUSTOMERS)[1] },
+      },
     }),
     newsletter: (): Hook => ({
       path: "newsletter",
-      body: { type: "reply", from: pick(CUSTOMERS)[2], subject: "Re: Spring sale", text: "Please take me off this list." },
+      body: {
+        type: "reply",
+        from: pick(CUSTOMERS)[2],
+        subject: "Re: Spring sale",
+        text: "Please take me off this list.",
+      },
     }),
     broken: (): Hook => ({ path: "shop", body: '{"type":"order.paid","order":' }),
     alert(): Hook {

@@ -64,7 +64,11 @@ const MAPPINGS = [
       "Voucher: {{order.voucher}}",
     ],
   },
-  { id: "shop.basket", match: { path: "shop", payload: { type: "basket.abandoned" } }, transform: { jsonata: "null" } },
+  {
+    id: "shop.basket",
+    match: { path: "shop", payload: { type: "basket.abandoned" } },
+    transform: { jsonata: "null" },
+  },
   {
     id: "billing.invoice",
     match: { path: "billing" },
@@ -80,7 +84,11 @@ const MAPPINGS = [
   },
 ];
 
-const buildConfig = (modelUrl: string, slackUrl: string, telegram: { url: string; token: string }): object => ({
+const buildConfig = (
+  modelUrl: string,
+  slackUrl: string,
+  telegram: { url: string; token: string },
+): object => ({
   gateway: { port: 0, drainSeconds: 1, trustedProxies: ["127.0.0.1", "::1", "::ffff:127.0.0.1"] },
   hooks: {
     enabled: true,
@@ -89,14 +97,25 @@ const buildConfig = (modelUrl: string, slackUrl: string, telegram: { url: string
     // A run of the heartbeat for each summary would hide the runs that are of interest.
     summary: "quiet",
     presets: [
-      { use: "github", auth: "token", channel: "slack", to: "C0DEVELOP1", events: ["issue", "pull_request", "workflow_run", "push"] },
+      {
+        use: "github",
+        auth: "token",
+        channel: "slack",
+        to: "C0DEVELOP1",
+        events: ["issue", "pull_request", "workflow_run", "push"],
+      },
       { use: "stripe", auth: "token", channel: "slack", to: "C0PAYMENT1", agentId: "support" },
       { use: "alertmanager", channel: "telegram", to: "-1001234567890" },
     ],
     mappings: MAPPINGS,
   },
   channels: {
-    slack: { botToken: BOT_TOKEN, apiUrl: slackUrl, allowFrom: ["U0ANN00001"], defaultTo: "C0DEVELOP1" },
+    slack: {
+      botToken: BOT_TOKEN,
+      apiUrl: slackUrl,
+      allowFrom: ["U0ANN00001"],
+      defaultTo: "C0DEVELOP1",
+    },
     telegram: { token: telegram.token, apiUrl: telegram.url, allowFrom: ["42"], defaultTo: "42" },
   },
   models: {
@@ -104,7 +123,10 @@ const buildConfig = (modelUrl: string, slackUrl: string, telegram: { url: string
       openai: { type: "openai-compatible", baseUrl: modelUrl, apiKey: "provider-key-0123456789" },
       local: { type: "openai-compatible", baseUrl: modelUrl, apiKey: "provider-key-0123456789" },
     },
-    prices: { "openai/gpt-5-mini": { input: 0.25, cachedInput: 0.025, output: 2 }, "local/llama-4": { input: 0, output: 0 } },
+    prices: {
+      "openai/gpt-5-mini": { input: 0.25, cachedInput: 0.025, output: 2 },
+      "local/llama-4": { input: 0, output: 0 },
+    },
   },
   plugins: { settings: { shop: {} } },
   tools: { untrusted: "allow" },
@@ -135,7 +157,9 @@ export async function openGallery(daysAgo: number): Promise<Gallery> {
   writeFileSync(
     join(dir, "rouse.json5"),
     JSON.stringify(
-      daysAgo > 0 ? buildConfig(model.url, slack.url, telegram) : { gateway: { port: 0 }, hooks: { enabled: true, token: TOKEN } },
+      daysAgo > 0
+        ? buildConfig(model.url, slack.url, telegram)
+        : { gateway: { port: 0 }, hooks: { enabled: true, token: TOKEN } },
       null,
       2,
     ),
@@ -158,24 +182,43 @@ export async function openGallery(daysAgo: number): Promise<Gallery> {
   const admin: Gallery["admin"] = async (path, method = "GET", body) => {
     const response = await fetch(`${url}/admin/v1${path}`, {
       method,
-      headers: { authorization: `Bearer ${gateway.operatorToken}`, "content-type": "application/json" },
-      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      headers: {
+        authorization: `Bearer ${gateway.operatorToken}`,
+        "content-type": "application/json",
+      },
+      ...(body === undefined
+        ? {}
+        : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
     const answer = (await response.json()) as object;
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
+    if (!response.ok)
+      throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
     return answer;
   };
-  const count = async (status: string): Promise<number> => (await admin(`/runs?status=${status}&limit=20`)).runs.length;
+  const count = async (status: string): Promise<number> =>
+    (await admin(`/runs?status=${status}&limit=20`)).runs.length;
   const settle = async (hanging = 0): Promise<void> => {
     for (let look = 0; look < LOOKS; look++) {
       // Runs behind one that waits for a person stay queued.
-      if ((await count("running")) <= hanging && (look > LOOKS_AT_QUEUE || (await count("queued")) === 0)) return;
+      if (
+        (await count("running")) <= hanging &&
+        (look > LOOKS_AT_QUEUE || (await count("queued")) === 0)
+      )
+        return;
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   };
-  const send = async (path: string, body: string, headers: Record<string, string>): Promise<void> => {
+  const send = async (
+    path: string,
+    body: string,
+    headers: Record<string, string>,
+  ): Promise<void> => {
     await (
-      await fetch(`${url}/hooks/${path}`, { method: "POST", body, headers: { "content-type": "application/json", ...headers } })
+      await fetch(`${url}/hooks/${path}`, {
+        method: "POST",
+        body,
+        headers: { "content-type": "application/json", ...headers },
+      })
     ).text();
   };
   return {
@@ -193,7 +236,8 @@ export async function openGallery(daysAgo: number): Promise<Gallery> {
         "x-forwarded-for": "140.82.115.14",
         ...headers,
       }),
-    knock: (path, address, headers = {}) => send(path, "{}", { "x-forwarded-for": address, ...headers }),
+    knock: (path, address, headers = {}) =>
+      send(path, "{}", { "x-forwarded-for": address, ...headers }),
     async stop() {
       await gateway.stop();
       await Promise.all([model, slack, telegram].map((server) => server.close()));

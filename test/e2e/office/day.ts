@@ -4,7 +4,15 @@ import { modelConfig } from "../provider.ts";
 import { openDesks, type Desk, type Post } from "./desks.ts";
 import { startTranscriber } from "./files.ts";
 import { Ledger } from "./ledger.ts";
-import { AGENTS, CHANNELS, createOffice, peopleConfig, pick, type ChannelId, type Office } from "./people.ts";
+import {
+  AGENTS,
+  CHANNELS,
+  createOffice,
+  peopleConfig,
+  pick,
+  type ChannelId,
+  type Office,
+} from "./people.ts";
 import { Scenes, type Stage } from "./scenes.ts";
 
 export interface Size {
@@ -61,23 +69,38 @@ export class Day {
   static async open(size: Size, now: () => number, post: Post): Promise<Day> {
     const random = createRandom(size.seed);
     const office = createOffice({ ...size, random });
-    const [ledger, transcriber, desks] = await Promise.all([Ledger.open(), startTranscriber(), openDesks(office, now, post)]);
+    const [ledger, transcriber, desks] = await Promise.all([
+      Ledger.open(),
+      startTranscriber(),
+      openDesks(office, now, post),
+    ]);
     ledger.arrived = () => CHANNELS.flatMap((channel) => desks[channel].arrived());
     return new Day(size, random, office, { ledger, desks, transcriber });
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.ledger.close(), ...CHANNELS.map((channel) => this.#desks[channel].close())]);
+    await Promise.all([
+      this.ledger.close(),
+      ...CHANNELS.map((channel) => this.#desks[channel].close()),
+    ]);
     this.#transcriber.close();
   }
 
   /** The config of the gateway, but for its store. */
   config(): object {
     const list = AGENTS.map((id) => ({ id, instructions: `You are the agent ${id}.` }));
-    const base = modelConfig(this.ledger.provider, { list }) as { models: { providers: { local: object } } };
+    const base = modelConfig(this.ledger.provider, { list }) as {
+      models: { providers: { local: object } };
+    };
     const local = { ...base.models.providers.local, images: true };
-    const speech = { type: "openai-compatible", baseUrl: this.#transcriber.url, apiKey: "canary-speech-key" };
-    const sections = Object.fromEntries(CHANNELS.map((channel) => [channel, this.#desks[channel].section])) as Record<ChannelId, object>;
+    const speech = {
+      type: "openai-compatible",
+      baseUrl: this.#transcriber.url,
+      apiKey: "canary-speech-key",
+    };
+    const sections = Object.fromEntries(
+      CHANNELS.map((channel) => [channel, this.#desks[channel].section]),
+    ) as Record<ChannelId, object>;
     return {
       ...base,
       models: { ...base.models, providers: { local, speech } },
@@ -91,7 +114,14 @@ export class Day {
   async live(approve: Stage["approve"], next: () => Promise<void>): Promise<void> {
     const { size, ledger, office } = this;
     const isShared = size.dmScope === "shared";
-    const stage: Stage = { office, ledger, desks: this.#desks, random: this.#random, isShared, approve };
+    const stage: Stage = {
+      office,
+      ledger,
+      desks: this.#desks,
+      random: this.#random,
+      isShared,
+      approve,
+    };
     const scenes = new Scenes(stage);
     for (; this.hour < size.hours; this.hour++) {
       await this.#passHour(scenes);
@@ -118,7 +148,8 @@ export class Day {
     const left = [...plans];
     const running = new Set<Promise<void>>();
     while (left.length > 0 || running.size > 0) {
-      const index = running.size < SIDE_BY_SIDE ? left.findIndex(({ session }) => !busy.has(session)) : -1;
+      const index =
+        running.size < SIDE_BY_SIDE ? left.findIndex(({ session }) => !busy.has(session)) : -1;
       if (index < 0) {
         await Promise.race(running);
         continue;
@@ -137,10 +168,14 @@ export class Day {
   /** With a shared history of all people, only a paired person or a bound one has one apart: a room is as good. */
   #directTarget() {
     const allowed = this.office.accounts.filter(({ kind, agent }) =>
-      this.size.dmScope === "shared" ? kind === "allowed" && agent === "lab" : kind === "allowed" || kind === "owner",
+      this.size.dmScope === "shared"
+        ? kind === "allowed" && agent === "lab"
+        : kind === "allowed" || kind === "owner",
     );
     const [one] = this.office.accounts;
-    return { from: allowed.length > 0 ? pick(allowed, this.#random) : (one as (typeof allowed)[number]) };
+    return {
+      from: allowed.length > 0 ? pick(allowed, this.#random) : (one as (typeof allowed)[number]),
+    };
   }
 
   #draw(scenes: Scenes): Plan {
@@ -166,7 +201,16 @@ export class Day {
     if (n < 65) return plan("burst", () => scenes.burst(target));
     if (n < 74) {
       // Documents are read in a process of their own, which takes its time.
-      const kind = pick(["image", "voice", "image", "voice", ...(this.pdfs < this.size.hours ? ["pdf", "note"] : [])], random);
+      const kind = pick(
+        [
+          "image",
+          "voice",
+          "image",
+          "voice",
+          ...(this.pdfs < this.size.hours ? ["pdf", "note"] : []),
+        ],
+        random,
+      );
       if (kind === "pdf" || kind === "note") this.pdfs++;
       return plan(kind, () => scenes.sendFile(target, kind));
     }
@@ -181,7 +225,11 @@ export class Day {
     const chooser = accounts.filter(({ chooses }) => chooses);
     if (n < 96 && chooser.length > 0) {
       const from = pick(chooser, random);
-      return { name: "/agent …", session: scenes.sessionOf({ from }), play: () => scenes.choose({ from }) };
+      return {
+        name: "/agent …",
+        session: scenes.sessionOf({ from }),
+        play: () => scenes.choose({ from }),
+      };
     }
     return { name: "pair", session: scenes.sessionOf(stranger), play: () => scenes.pair(stranger) };
   }
@@ -196,7 +244,8 @@ export class Day {
     const session = `${room.channel} ${room.id}`;
     const play = (name: string, run: () => Promise<void>): Plan => ({ name, session, play: run });
     if (n < 8) return play("chatter", () => scenes.chatter(here));
-    if (n < 11 && room.channel === "telegram") return play("/new in a group", () => scenes.command(here, "new"));
+    if (n < 11 && room.channel === "telegram")
+      return play("/new in a group", () => scenes.command(here, "new"));
     if (n < 13) return play("/status in a room", () => scenes.command(here, "status"));
     if (n < 22 && room.channel !== "telegram") return play("consult", () => scenes.consult(target));
     return play("meet", () => scenes.meet(here));

@@ -1,7 +1,14 @@
 /** How people write on the three channels of the office, and what they see of the gateway: the vendors' servers. */
 import type { Message, MessageEntity } from "grammy/types";
 import { startMattermost, TOKEN, type MattermostPost } from "../../channels/mattermost-server.ts";
-import { BOT_TOKEN, BOT_USER, eventCallback, signedRequest, SIGNING_SECRET, startSlack } from "../../channels/slack-server.ts";
+import {
+  BOT_TOKEN,
+  BOT_USER,
+  eventCallback,
+  signedRequest,
+  SIGNING_SECRET,
+  startSlack,
+} from "../../channels/slack-server.ts";
 import { BOT, startTelegram } from "../../channels/telegram-server.ts";
 import type { SentFile } from "../../channels/vendors.ts";
 import type { Arrived } from "./ledger.ts";
@@ -53,12 +60,22 @@ async function openTelegram({ accounts, rooms }: Office, now: () => number): Pro
   const contentOf = ({ file, text, quote }: Words, entities: MessageEntity[]): Partial<Message> => {
     const chat = { id: 1, type: "private" as const, first_name: "A" };
     const author = { id: 5, is_bot: false, first_name: quote?.author ?? "" };
-    const quoted = quote && { reply_to_message: { message_id: 1, date: 1_760_000_000, chat, from: author, text: quote.text } };
+    const quoted = quote && {
+      reply_to_message: {
+        message_id: 1,
+        date: 1_760_000_000,
+        chat,
+        from: author,
+        text: quote.text,
+      },
+    };
     if (!file) return { text, entities, ...(quoted as object) };
     const { id: file_id, bytes } = server.shelf.put(file);
     const about = { file_id, file_unique_id: `u${file_id}`, file_size: bytes.length };
-    if (file.kind === "image") return { caption: text, photo: [{ ...about, width: 64, height: 48 }] };
-    if (file.kind === "voice") return { caption: text, voice: { ...about, mime_type: file.mime, duration: 3 } };
+    if (file.kind === "image")
+      return { caption: text, photo: [{ ...about, width: 64, height: 48 }] };
+    if (file.kind === "voice")
+      return { caption: text, voice: { ...about, mime_type: file.mime, duration: 3 } };
     return { caption: text, document: { ...about, mime_type: file.mime, file_name: file.name } };
   };
   return {
@@ -74,8 +91,16 @@ async function openTelegram({ accounts, rooms }: Office, now: () => number): Pro
         from: { id: Number(from.id), is_bot: byBot, first_name: from.name },
         chat: isDirect
           ? { id: Number(to), type: "private", first_name: from.name }
-          : { id: Number(to), type: "supergroup", title: `Group ${to}`, ...(forums.has(to) && { is_forum: true }) },
-        ...contentOf({ ...words, text }, mention && !isDirect ? [{ type: "mention", offset: 0, length: name.length }] : []),
+          : {
+              id: Number(to),
+              type: "supergroup",
+              title: `Group ${to}`,
+              ...(forums.has(to) && { is_forum: true }),
+            },
+        ...contentOf(
+          { ...words, text },
+          mention && !isDirect ? [{ type: "mention", offset: 0, length: name.length }] : [],
+        ),
         ...(thread !== undefined && { is_topic_message: true, message_thread_id: Number(thread) }),
       };
       server.push({ message: message as never });
@@ -83,13 +108,18 @@ async function openTelegram({ accounts, rooms }: Office, now: () => number): Pro
         place: placeOf("telegram", to, thread),
         id: String(message.message_id),
         edit: async (changed) =>
-          void server.push({ edited_message: { ...message, text: changed, edit_date: message.date + count } as never }),
+          void server.push({
+            edited_message: { ...message, text: changed, edit_date: message.date + count } as never,
+          }),
       };
     },
     arrived: () =>
       server.messages.map(({ chat, text, request }) => {
         const thread = request["message_thread_id"];
-        return { place: placeOf("telegram", chat, typeof thread === "number" ? String(thread) : undefined), text };
+        return {
+          place: placeOf("telegram", chat, typeof thread === "number" ? String(thread) : undefined),
+          text,
+        };
       }),
     close: server.close,
   };
@@ -100,20 +130,41 @@ async function openSlack(now: () => number, post: Post): Promise<Desk> {
   let count = 0;
   const publish = async (event: object): Promise<void> => {
     const id = `Ev${++count}`;
-    const make = (): Request => signedRequest(eventCallback(event, id), { at: Math.floor(now() / 1000) });
+    const make = (): Request =>
+      signedRequest(eventCallback(event, id), { at: Math.floor(now() / 1000) });
     await post(make);
     // What was late to be acknowledged comes once more.
     if (count % 5 === 0) await post(make);
   };
   const contentOf = ({ file, quote }: Words): object => {
-    const share = { is_msg_unfurl: true, is_share: true, author_name: quote?.author, text: quote?.text, ts: "1.1", channel_id: "C1" };
+    const share = {
+      is_msg_unfurl: true,
+      is_share: true,
+      author_name: quote?.author,
+      text: quote?.text,
+      ts: "1.1",
+      channel_id: "C1",
+    };
     if (!file) return quote ? { attachments: [share] } : {};
     const { id, bytes } = server.shelf.put(file);
     const url = `${server.url.replace(/api\/$/, "")}files-pri/T1-${id}`;
-    const about = { id, name: file.name, mimetype: file.mime, size: bytes.length, mode: "hosted", file_access: "visible" };
+    const about = {
+      id,
+      name: file.name,
+      mimetype: file.mime,
+      size: bytes.length,
+      mode: "hosted",
+      file_access: "visible",
+    };
     return {
       subtype: "file_share",
-      files: [{ ...about, url_private: `${url}/${file.name}`, url_private_download: `${url}/download/${file.name}` }],
+      files: [
+        {
+          ...about,
+          url_private: `${url}/${file.name}`,
+          url_private_download: `${url}/download/${file.name}`,
+        },
+      ],
     };
   };
   return {
@@ -132,7 +183,8 @@ async function openSlack(now: () => number, post: Post): Promise<Desk> {
         ...(thread !== undefined && { thread_ts: thread }),
         ...(byBot && { bot_id: "B1" }),
       };
-      if (!isDirect) server.written.push({ ts, thread_ts: thread ?? ts, user: from.id, text, channel: to });
+      if (!isDirect)
+        server.written.push({ ts, thread_ts: thread ?? ts, user: from.id, text, channel: to });
       // An app that is subscribed to a channel's messages gets a mention twice.
       if (mention && !isDirect) await publish({ type: "app_mention", channel: to, ...message });
       await publish({ type: "message", ...where, ...message });
@@ -145,11 +197,20 @@ async function openSlack(now: () => number, post: Post): Promise<Desk> {
             subtype: "message_changed",
             ...where,
             ts: `${Math.floor(now() / 1000)}.${String(++count).padStart(6, "0")}`,
-            message: { type: "message", ...message, text: changed, edited: { user: from.id, ts: `${ts}9` } },
+            message: {
+              type: "message",
+              ...message,
+              text: changed,
+              edited: { user: from.id, ts: `${ts}9` },
+            },
           }),
       };
     },
-    arrived: () => server.posts.map(({ channel, thread_ts, text }) => ({ place: placeOf("slack", channel, thread_ts), text })),
+    arrived: () =>
+      server.posts.map(({ channel, thread_ts, text }) => ({
+        place: placeOf("slack", channel, thread_ts),
+        text,
+      })),
     close: server.close,
   };
 }
@@ -175,12 +236,19 @@ async function openMattermost({ accounts, rooms }: Office, now: () => number): P
         ...(byBot && { props: { from_bot: "true" } }),
       };
       if (quote) {
-        const data = { post_id: "p", post: { user_id: from.id, message: quote.text }, team_name: "t", channel_display_name: "c" };
+        const data = {
+          post_id: "p",
+          post: { user_id: from.id, message: quote.text },
+          team_name: "t",
+          channel_display_name: "c",
+        };
         given.metadata = { embeds: [{ type: "permalink", url: "", data }] };
       }
       if (file) {
         const { id, bytes } = server.shelf.put(file);
-        given.metadata = { files: [{ id, name: file.name, mime_type: file.mime, size: bytes.length }] };
+        given.metadata = {
+          files: [{ id, name: file.name, mime_type: file.mime, size: bytes.length }],
+        };
       }
       const post = server.write(given);
       return {
@@ -199,7 +267,15 @@ async function openMattermost({ accounts, rooms }: Office, now: () => number): P
 }
 
 /** Opens the servers of the three vendors, with the people and rooms of the office on them. */
-export async function openDesks(office: Office, now: () => number, post: Post): Promise<Record<ChannelId, Desk>> {
-  const [telegram, slack, mattermost] = await Promise.all([openTelegram(office, now), openSlack(now, post), openMattermost(office, now)]);
+export async function openDesks(
+  office: Office,
+  now: () => number,
+  post: Post,
+): Promise<Record<ChannelId, Desk>> {
+  const [telegram, slack, mattermost] = await Promise.all([
+    openTelegram(office, now),
+    openSlack(now, post),
+    openMattermost(office, now),
+  ]);
   return { telegram, slack, mattermost };
 }

@@ -28,15 +28,37 @@ export function pdf(...texts: string[]): Buffer {
   });
   const table = offsets.map((at) => `${String(at).padStart(10, "0")} 00000 n \n`).join("");
   body += `xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${table}`;
-  return Buffer.from(`${body}trailer\n<< /Size ${objects.length + 1} /Root 1 0 R >>\nstartxref\n${body.length}\n%%EOF\n`);
+  return Buffer.from(
+    `${body}trailer\n<< /Size ${objects.length + 1} /Root 1 0 R >>\nstartxref\n${body.length}\n%%EOF\n`,
+  );
 }
 
 /** Files whose content is a mark, by kind. */
 export const FILES: Record<string, (mark: string) => SentFile> = {
-  image: (mark) => ({ kind: "image", name: "photo.png", mime: "image/png", bytes: Buffer.concat([png(64, 48), Buffer.from(mark)]) }),
-  voice: (mark) => ({ kind: "voice", name: "voice.ogg", mime: "audio/ogg", bytes: Buffer.from(`OggS ${mark}`) }),
-  note: (mark) => ({ kind: "document", name: "note.txt", mime: "text/plain", bytes: Buffer.from(`A note: ${mark}.`) }),
-  pdf: (mark) => ({ kind: "document", name: "report.pdf", mime: "application/pdf", bytes: pdf(`The report says ${mark} today.`) }),
+  image: (mark) => ({
+    kind: "image",
+    name: "photo.png",
+    mime: "image/png",
+    bytes: Buffer.concat([png(64, 48), Buffer.from(mark)]),
+  }),
+  voice: (mark) => ({
+    kind: "voice",
+    name: "voice.ogg",
+    mime: "audio/ogg",
+    bytes: Buffer.from(`OggS ${mark}`),
+  }),
+  note: (mark) => ({
+    kind: "document",
+    name: "note.txt",
+    mime: "text/plain",
+    bytes: Buffer.from(`A note: ${mark}.`),
+  }),
+  pdf: (mark) => ({
+    kind: "document",
+    name: "report.pdf",
+    mime: "application/pdf",
+    bytes: pdf(`The report says ${mark} today.`),
+  }),
 };
 
 /** An endpoint that writes down what the recordings of this office say. */
@@ -46,9 +68,14 @@ export async function startTranscriber(): Promise<{ url: string; close(): void }
       const parts: Buffer[] = [];
       for await (const part of request) parts.push(part as Buffer);
       const [mark] = /mk\d+q/.exec(Buffer.concat(parts).toString("latin1")) ?? [];
-      response.setHeader("content-type", "application/json").end(JSON.stringify({ text: `I say ${mark}` }));
+      response
+        .setHeader("content-type", "application/json")
+        .end(JSON.stringify({ text: `I say ${mark}` }));
     })();
   });
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, close: () => void server.close() };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    close: () => void server.close(),
+  };
 }

@@ -23,7 +23,11 @@ class Mortal {
     this.#program = this.#start();
   }
 
-  #start = (): Promise<Program> => startProgram(process.execPath, [ROUSE, "start"], { cwd: this.#dir, env: { ROUSE_LOG_LEVEL: "silent" } });
+  #start = (): Promise<Program> =>
+    startProgram(process.execPath, [ROUSE, "start"], {
+      cwd: this.#dir,
+      env: { ROUSE_LOG_LEVEL: "silent" },
+    });
 
   async kill(): Promise<void> {
     const program = await this.#program;
@@ -57,7 +61,9 @@ class Mortal {
 
 async function listens(mortal: Mortal): Promise<void> {
   for (let ready = 0; ready < 3; await sleep(50)) {
-    const { body } = await mortal.admin<{ status: { services: { ok: boolean; message: string }[] } }>("/status");
+    const { body } = await mortal.admin<{
+      status: { services: { ok: boolean; message: string }[] };
+    }>("/status");
     ready = body.status.services.filter(isListening).length;
   }
 }
@@ -67,7 +73,8 @@ async function rest(mortal: Mortal): Promise<void> {
   for (const end = Date.now() + REST_MS; ; await sleep(100)) {
     const { body } = await mortal.admin<{ status: { counts: Record<string, number> } }>("/status");
     if (names.every((name) => body.status.counts[name] === 0)) return;
-    if (Date.now() > end) throw new Error(`it does not come to rest: ${JSON.stringify(body.status.counts)}`);
+    if (Date.now() > end)
+      throw new Error(`it does not come to rest: ${JSON.stringify(body.status.counts)}`);
   }
 }
 
@@ -88,13 +95,27 @@ async function killOften(mortal: Mortal, day: Day, isOver: () => boolean): Promi
 
 /** Reads which messages have an outcome that no gateway knows: an operator decides about them. */
 async function readUnknown(mortal: Mortal, { ledger }: Day, known: Set<string>): Promise<void> {
-  const { body } = await mortal.admin<{ deliveries: { id: string }[] }>("/deliveries?status=unknown&limit=100");
+  const { body } = await mortal.admin<{ deliveries: { id: string }[] }>(
+    "/deliveries?status=unknown&limit=100",
+  );
   for (const { id } of body.deliveries.filter((one) => !known.has(one.id))) {
     known.add(id);
-    type Detail = { delivery: { channel: string; to: string; thread: string | null; texts: string[]; createdAt: string } };
-    const { channel, to, thread, texts, createdAt } = (await mortal.admin<Detail>(`/deliveries/${id}`)).body.delivery;
+    type Detail = {
+      delivery: {
+        channel: string;
+        to: string;
+        thread: string | null;
+        texts: string[];
+        createdAt: string;
+      };
+    };
+    const { channel, to, thread, texts, createdAt } = (
+      await mortal.admin<Detail>(`/deliveries/${id}`)
+    ).body.delivery;
     const place = [channel, to, ...(thread === null ? [] : [thread])].join(" ");
-    ledger.unknown.push(...texts.map((text) => ({ place, text, createdAt: Date.parse(createdAt) })));
+    ledger.unknown.push(
+      ...texts.map((text) => ({ place, text, createdAt: Date.parse(createdAt) })),
+    );
   }
 }
 
@@ -105,15 +126,23 @@ export async function surviveDay(size: Size, store: object = {}) {
   const day = await Day.open({ ...size, isKilled: true }, Date.now, async (make) => {
     const request = make();
     const text = await request.text();
-    const response = await mortal?.ask(new URL(request.url).pathname, () => ({ method: "POST", headers: request.headers, body: text }));
+    const response = await mortal?.ask(new URL(request.url).pathname, () => ({
+      method: "POST",
+      headers: request.headers,
+      body: text,
+    }));
     if (response?.status !== 200) throw new Error(`slack was answered ${response?.status}`);
   });
   try {
     const gateway = { port: 0, token: TOKEN };
-    writeFileSync(join(dir, "rouse.json5"), JSON.stringify({ ...day.config(), ...store, gateway, hooks: { enabled: false } }));
+    writeFileSync(
+      join(dir, "rouse.json5"),
+      JSON.stringify({ ...day.config(), ...store, gateway, hooks: { enabled: false } }),
+    );
     const here = (mortal = new Mortal(dir));
     await listens(here);
-    const approve = async (code: string): Promise<void> => void (await here.admin(`/pairings/${code}`, { verdict: "approve" }));
+    const approve = async (code: string): Promise<void> =>
+      void (await here.admin(`/pairings/${code}`, { verdict: "approve" }));
     let isOver = false;
     const known = new Set<string>();
     const killing = killOften(here, day, () => isOver);

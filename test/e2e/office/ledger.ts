@@ -59,7 +59,11 @@ const marksIn = (text: string): string[] => [...new Set(text.match(/\bmk\d+q\b/g
 function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   return (content as { text?: string; image_url?: { url: string } }[])
-    .map(({ text = "", image_url: image }) => text + (image ? Buffer.from(image.url.split(",")[1] ?? "", "base64").toString("latin1") : ""))
+    .map(
+      ({ text = "", image_url: image }) =>
+        text +
+        (image ? Buffer.from(image.url.split(",")[1] ?? "", "base64").toString("latin1") : ""),
+    )
     .join("\n");
 }
 
@@ -75,7 +79,13 @@ export class Ledger {
   readonly #seen = new Map<string, { count: number; at: number }>();
   /** Reads all that vendors have of the gateway. */
   arrived: () => Arrived[] = () => [];
-  #waiting: { isDone: () => boolean; resolve: () => void; reject: (error: Error) => void; until: number; what: string }[] = [];
+  #waiting: {
+    isDone: () => boolean;
+    resolve: () => void;
+    reject: (error: Error) => void;
+    until: number;
+    what: string;
+  }[] = [];
   readonly #timer = setInterval(() => this.#look(), 15);
 
   static async open(): Promise<Ledger> {
@@ -95,7 +105,11 @@ export class Ledger {
     const texts = request.body.messages.map(({ content }) => textOf(content));
     const newest = marksIn(texts.at(-1) ?? "");
     const all = marksIn(texts.join("\n"));
-    this.asked.push({ agent: /You are the agent (\w+)\./.exec(texts[0] ?? "")?.[1] ?? "", all, newest });
+    this.asked.push({
+      agent: /You are the agent (\w+)\./.exec(texts[0] ?? "")?.[1] ?? "",
+      all,
+      newest,
+    });
     const gone = new Promise<void>((resolve) => response.on("close", resolve));
     for (const mark of newest) await Promise.race([this.#held.get(mark), gone]);
     return `Answer to ${newest.join(" ")}. Seen before: ${all.slice(-20).join(" ")}. End.`;
@@ -121,7 +135,8 @@ export class Ledger {
     return this.answers().filter(({ marks }) => marks.includes(mark)).length;
   }
 
-  isUnknown = (mark: string): boolean => this.answers(this.unknown).some(({ marks }) => marks.includes(mark));
+  isUnknown = (mark: string): boolean =>
+    this.answers(this.unknown).some(({ marks }) => marks.includes(mark));
 
   /** The replies of the model as they arrived. */
   answers(arrived = this.arrived()): { place: string; marks: string[] }[] {
@@ -138,8 +153,9 @@ export class Ledger {
 
   /** Waits until the gateway has answered. */
   answered(...marks: string[]): Promise<void> {
-    return this.until(`an answer to ${marks.map((mark) => JSON.stringify(this.marks.get(mark))).join()}`, () =>
-      marks.every((mark) => this.count(mark) > 0 || this.isUnknown(mark)),
+    return this.until(
+      `an answer to ${marks.map((mark) => JSON.stringify(this.marks.get(mark))).join()}`,
+      () => marks.every((mark) => this.count(mark) > 0 || this.isUnknown(mark)),
     );
   }
 
@@ -151,7 +167,10 @@ export class Ledger {
     const find = (arrived?: Arrived[]): Arrived[] =>
       this.said(arrived).filter((one) => one.place === place && NOTICES[notice].test(one.text));
     // An older one of unknown outcome may be one that arrived, and was waited for already.
-    const findNew = (): Arrived[] => [...find(this.unknown.filter(({ createdAt }) => createdAt >= at)), ...find().slice(count)];
+    const findNew = (): Arrived[] => [
+      ...find(this.unknown.filter(({ createdAt }) => createdAt >= at)),
+      ...find().slice(count),
+    ];
     await this.until(`the notice ${key}`, () => findNew().length > 0);
     const text = findNew().at(-1)?.text ?? "";
     this.#seen.set(key, { count: find().length, at: Date.now() });

@@ -41,7 +41,9 @@ export const isListening = ({ ok, message }: { ok: boolean; message: string }): 
 const rest = (world: World): Promise<unknown> =>
   world.until(async () => {
     const { counts } = (await world.admin("/admin/v1/status")).body.status;
-    return ["runs.queued", "runs.running", "deliveries.pending"].every((name) => counts[name] === 0);
+    return ["runs.queued", "runs.running", "deliveries.pending"].every(
+      (name) => counts[name] === 0,
+    );
   });
 
 /** What the gateway says of itself, where the day has ended early. */
@@ -63,15 +65,30 @@ export async function passDay(size: Size, store: object = {}) {
     const { method, headers, url } = request;
     const path = new URL(url).pathname;
     const response = await world?.gateway.fetch(
-      new Request(`http://127.0.0.1${path}`, { method, headers, body: await request.arrayBuffer() }),
+      new Request(`http://127.0.0.1${path}`, {
+        method,
+        headers,
+        body: await request.arrayBuffer(),
+      }),
     );
     if (response?.status !== 200) throw new Error(`slack was answered ${response?.status}`);
   });
   try {
-    const here = (world = await createWorld({ config: { ...day.config(), ...store }, clock, logLevel: "warn" }));
-    await here.until(async () => (await here.admin("/admin/v1/status")).body.status.services.filter(isListening).length === 3);
+    const here = (world = await createWorld({
+      config: { ...day.config(), ...store },
+      clock,
+      logLevel: "warn",
+    }));
+    await here.until(
+      async () =>
+        (await here.admin("/admin/v1/status")).body.status.services.filter(isListening).length ===
+        3,
+    );
     const approve = async (code: string): Promise<void> => {
-      const answer = await here.admin(`/admin/v1/pairings/${code}`, { method: "POST", body: '{"verdict":"approve"}' });
+      const answer = await here.admin(`/admin/v1/pairings/${code}`, {
+        method: "POST",
+        body: '{"verdict":"approve"}',
+      });
       if (answer.status !== 200) throw new Error(`the code ${code} was answered ${answer.status}`);
     };
     await day.live(approve, async () => {
@@ -82,7 +99,10 @@ export async function passDay(size: Size, store: object = {}) {
   } catch (error) {
     const { leaks, misplaced, misread } = judge(day.ledger);
     const state = world && (await describeState(world).catch(String));
-    throw new Error(`${String(error)}\nSo far: ${[...leaks, ...misplaced, ...misread].join("\n")}\n${state}`, { cause: error });
+    throw new Error(
+      `${String(error)}\nSo far: ${[...leaks, ...misplaced, ...misread].join("\n")}\n${state}`,
+      { cause: error },
+    );
   } finally {
     await world?.stop();
     await day.close();

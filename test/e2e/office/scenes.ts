@@ -39,7 +39,9 @@ export class Scenes {
   sessionOf({ from, room, thread }: Target): string {
     if (room) return [room.channel, room.id, thread ?? ""].join(" ");
     const agent = this.agentOf({ from });
-    const isMain = from.kind === "owner" || (this.#stage.isShared && from.kind === "allowed" && agent === "main");
+    const isMain =
+      from.kind === "owner" ||
+      (this.#stage.isShared && from.kind === "allowed" && agent === "main");
     return isMain ? "main" : [from.channel, from.direct].join(" ");
   }
 
@@ -48,9 +50,20 @@ export class Scenes {
   }
 
   /** Writes a message with a mark of its own. `more` is made with the fate of what belongs to the message. */
-  async #say(target: Target, fate: Fate, more: Partial<Words> = {}, mark = this.#mark(target, fate)): Promise<Written & { mark: string }> {
+  async #say(
+    target: Target,
+    fate: Fate,
+    more: Partial<Words> = {},
+    mark = this.#mark(target, fate),
+  ): Promise<Written & { mark: string }> {
     const { from, room, thread } = target;
-    const words = { from, to: room?.id ?? from.direct, text: `What about ${mark}?`, ...(thread !== undefined && { thread }), ...more };
+    const words = {
+      from,
+      to: room?.id ?? from.direct,
+      text: `What about ${mark}?`,
+      ...(thread !== undefined && { thread }),
+      ...more,
+    };
     const written = await this.#stage.desks[from.channel].write(words);
     return { ...written, mark };
   }
@@ -60,11 +73,20 @@ export class Scenes {
     const session = this.sessionOf(target);
     const agent = this.agentOf(target);
     const key = `${session} of ${agent}`;
-    return ledger.write({ conversation: `${key}, ${this.#begun.get(key) ?? 0}`, place: this.#placeOf(target), agent, fate });
+    return ledger.write({
+      conversation: `${key}, ${this.#begun.get(key) ?? 0}`,
+      place: this.#placeOf(target),
+      agent,
+      fate,
+    });
   }
 
   #placeOf({ from, room, thread }: Target): string {
-    return [from.channel, room?.id ?? from.direct, ...(room && thread !== undefined ? [thread] : [])].join(" ");
+    return [
+      from.channel,
+      room?.id ?? from.direct,
+      ...(room && thread !== undefined ? [thread] : []),
+    ].join(" ");
   }
 
   /** A message to the agent in a room; on Slack and Mattermost it begins a thread, where the answer arrives. */
@@ -78,10 +100,15 @@ export class Scenes {
 
   /** A message without a thread, which has begun one: its mark belongs there. */
   #joinThread(target: Target, { mark, id }: Written & { mark: string }): Target {
-    if (!target.room || target.room.channel === "telegram" || target.thread !== undefined) return target;
+    if (!target.room || target.room.channel === "telegram" || target.thread !== undefined)
+      return target;
     const inThread = { ...target, thread: id };
     const known = this.#stage.ledger.marks.get(mark);
-    if (known) Object.assign(known, { conversation: `${this.sessionOf(inThread)} of ${known.agent}, 0`, place: this.#placeOf(inThread) });
+    if (known)
+      Object.assign(known, {
+        conversation: `${this.sessionOf(inThread)} of ${known.agent}, 0`,
+        place: this.#placeOf(inThread),
+      });
     return inThread;
   }
 
@@ -93,7 +120,8 @@ export class Scenes {
   /** Several quick messages, which are answered together or one after the other, each once. */
   async burst(target: Target): Promise<void> {
     const marks: string[] = [];
-    for (let left = 3 + this.#stage.random.below(3); left > 0; left--) marks.push((await this.#say(target, "answered")).mark);
+    for (let left = 3 + this.#stage.random.below(3); left > 0; left--)
+      marks.push((await this.#say(target, "answered")).mark);
     await this.#stage.ledger.answered(...marks);
   }
 
@@ -116,7 +144,10 @@ export class Scenes {
     if (target.room.topics.length > 0) this.#followed.add(this.#placeOf(target));
     else if (thread.thread === undefined) return;
     for (let left = random.below(3); left > 0; left--) {
-      const said = await this.#say({ ...thread, from: pick(target.room.members, random) }, "answered");
+      const said = await this.#say(
+        { ...thread, from: pick(target.room.members, random) },
+        "answered",
+      );
       await ledger.answered(said.mark);
     }
   }
@@ -128,7 +159,10 @@ export class Scenes {
     const root = await this.#say(target, "given");
     const thread = this.#joinThread(target, root);
     if (thread.thread === undefined) return;
-    for (const from of [pick(room.members, random), pick([...room.outsiders, ...room.members], random)])
+    for (const from of [
+      pick(room.members, random),
+      pick([...room.outsiders, ...room.members], random),
+    ])
       await this.#say({ ...thread, from }, "given");
     await this.#call(thread);
   }
@@ -138,14 +172,20 @@ export class Scenes {
     const { room } = target;
     if (!this.#followed.has(this.#placeOf(target))) await this.#say(target, "unread");
     await this.#say(target, "unread", { byBot: true, mention: true });
-    for (const from of room.outsiders.slice(0, 1)) await this.#say({ ...target, from }, "unread", { mention: true });
+    for (const from of room.outsiders.slice(0, 1))
+      await this.#say({ ...target, from }, "unread", { mention: true });
   }
 
   async command(target: Target, command: "help" | "status" | "new" | "agent"): Promise<void> {
     const { ledger, desks } = this.#stage;
     const { from, room, thread } = target;
     const sign = from.channel === "mattermost" ? "!" : "/";
-    const where = { from, to: room?.id ?? from.direct, mention: true, ...(thread !== undefined && { thread }) };
+    const where = {
+      from,
+      to: room?.id ?? from.direct,
+      mention: true,
+      ...(thread !== undefined && { thread }),
+    };
     const { place } = await desks[from.channel].write({ ...where, text: `${sign}${command}` });
     await ledger.noticed(place, command);
     const key = `${this.sessionOf(target)} of ${this.agentOf(target)}`;
@@ -157,7 +197,11 @@ export class Scenes {
     const { from } = target;
     const { ledger, desks } = this.#stage;
     const agent = this.agentOf(target) === "desk" ? from.agent : "desk";
-    const { place } = await desks[from.channel].write({ from, to: from.direct, text: `!agent ${agent}` });
+    const { place } = await desks[from.channel].write({
+      from,
+      to: from.direct,
+      text: `!agent ${agent}`,
+    });
     await ledger.noticed(place, "chosen");
     this.#chosen.set(from.channel + from.id, agent);
     await this.talk(target);

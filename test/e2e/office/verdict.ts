@@ -11,7 +11,9 @@ const tally = (list: readonly string[]): Record<string, number> => {
 function findLeaks({ asked, marks }: Ledger): string[] {
   return asked.flatMap(({ all, newest }) => {
     const conversations = new Set(all.map((mark) => marks.get(mark)?.conversation));
-    return conversations.size > 1 ? [`asked about ${newest.join()}, the model got ${[...conversations].join(" and ")}`] : [];
+    return conversations.size > 1
+      ? [`asked about ${newest.join()}, the model got ${[...conversations].join(" and ")}`]
+      : [];
   });
 }
 
@@ -19,7 +21,9 @@ function findLeaks({ asked, marks }: Ledger): string[] {
 const findMisplaced = (ledger: Ledger): string[] =>
   ledger.answers().flatMap(({ place, marks }) => {
     const wrong = marks.filter((mark) => ledger.marks.get(mark)?.place !== place);
-    return wrong.map((mark) => `${mark} of ${ledger.marks.get(mark)?.place} was answered at ${place}`);
+    return wrong.map(
+      (mark) => `${mark} of ${ledger.marks.get(mark)?.place} was answered at ${place}`,
+    );
   });
 
 const describe = ({ mark, place, fate }: Mark): string => `${mark} (${fate}, ${place})`;
@@ -29,14 +33,22 @@ export function findMiscounted(ledger: Ledger): { lost: string[]; doubled: strin
   const answers = ledger.answers();
   const counts = tally(answers.flatMap(({ marks }) => marks));
   // Two replies that are not alike are of two turns: a model was given a text twice.
-  const replies = (mark: string): string => answers.flatMap(({ marks }) => (marks.includes(mark) ? [marks.join(" ")] : [])).join(" | ");
+  const replies = (mark: string): string =>
+    answers.flatMap(({ marks }) => (marks.includes(mark) ? [marks.join(" ")] : [])).join(" | ");
   const all = [...ledger.marks.values()];
   return {
-    lost: all.filter(({ mark, fate }) => fate === "answered" && !counts[mark] && !ledger.isUnknown(mark)).map(describe),
+    lost: all
+      .filter(({ mark, fate }) => fate === "answered" && !counts[mark] && !ledger.isUnknown(mark))
+      .map(describe),
     // What belongs to a message is in one reply at most, too.
     doubled: all
-      .filter(({ mark, fate }) => (counts[mark] ?? 0) > (fate === "stopped" || fate === "unread" ? 0 : 1))
-      .map((mark) => `${counts[mark.mark]} times ${describe(mark)}, in the replies to ${replies(mark.mark)}`),
+      .filter(
+        ({ mark, fate }) => (counts[mark] ?? 0) > (fate === "stopped" || fate === "unread" ? 0 : 1),
+      )
+      .map(
+        (mark) =>
+          `${counts[mark.mark]} times ${describe(mark)}, in the replies to ${replies(mark.mark)}`,
+      ),
   };
 }
 
@@ -44,13 +56,18 @@ export function findMiscounted(ledger: Ledger): { lost: string[]; doubled: strin
 function findMisread({ asked, marks }: Ledger): string[] {
   const read = new Set(asked.flatMap(({ all }) => all));
   return [...marks.values()]
-    .filter(({ mark, fate }) => (fate === "unread" && read.has(mark)) || (fate === "given" && !read.has(mark)))
+    .filter(
+      ({ mark, fate }) =>
+        (fate === "unread" && read.has(mark)) || (fate === "given" && !read.has(mark)),
+    )
     .map(describe);
 }
 
 const findWrongAgents = ({ asked, marks }: Ledger): string[] =>
   asked.flatMap(({ agent, newest }) =>
-    newest.filter((mark) => marks.get(mark)?.agent !== agent).map((mark) => `${mark} went to ${agent}, not to ${marks.get(mark)?.agent}`),
+    newest
+      .filter((mark) => marks.get(mark)?.agent !== agent)
+      .map((mark) => `${mark} went to ${agent}, not to ${marks.get(mark)?.agent}`),
   );
 
 /** Conversations that have forgotten: the first request about a message has to hold the one that was answered before it. */
@@ -60,7 +77,9 @@ function findForgotten({ asked, marks }: Ledger): string[] {
     own.slice(1).flatMap(({ mark }, index) => {
       const before = own[index]?.mark ?? "";
       const first = asked.find(({ newest }) => newest.includes(mark));
-      return !first || first.all.includes(before) ? [] : [`asked about ${mark}, the model did not get ${before}`];
+      return !first || first.all.includes(before)
+        ? []
+        : [`asked about ${mark}, the model did not get ${before}`];
     }),
   );
 }
@@ -68,13 +87,22 @@ function findForgotten({ asked, marks }: Ledger): string[] {
 function findWrongNotices(ledger: Ledger): { missing: string[]; doubled: string[] } {
   const kinds = Object.keys(NOTICES) as Notice[];
   const count = (arrived?: Arrived[]): Record<string, number> =>
-    tally(ledger.said(arrived).map(({ place, text }) => `${kinds.find((kind) => NOTICES[kind].test(text)) ?? text} at ${place}`));
+    tally(
+      ledger
+        .said(arrived)
+        .map(
+          ({ place, text }) =>
+            `${kinds.find((kind) => NOTICES[kind].test(text)) ?? text} at ${place}`,
+        ),
+    );
   const found = count();
   const unknown = count(ledger.unknown);
   const wanted = tally(ledger.notices.map(({ place, notice }) => `${notice} at ${place}`));
   const names = [...new Set([...Object.keys(found), ...Object.keys(wanted)])];
   return {
-    missing: names.filter((name) => (found[name] ?? 0) + (unknown[name] ?? 0) < (wanted[name] ?? 0)),
+    missing: names.filter(
+      (name) => (found[name] ?? 0) + (unknown[name] ?? 0) < (wanted[name] ?? 0),
+    ),
     doubled: names.filter((name) => (found[name] ?? 0) > (wanted[name] ?? 0)),
   };
 }

@@ -6,8 +6,23 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { createRandom } from "../../../bench/simulate/random.ts";
 import { startProgram, type Program } from "../../e2e/program.ts";
 import { scale } from "../../soak.ts";
-import { createMailWorld, mailConfig, mailPlugins, MAILS, type MailWorld, type ModelBody } from "../../runs/mail.ts";
-import { choosePoints, createLosses, Disk, findDamage, findLost, readOperations, type Operation } from "./power-loss.ts";
+import {
+  createMailWorld,
+  mailConfig,
+  mailPlugins,
+  MAILS,
+  type MailWorld,
+  type ModelBody,
+} from "../../runs/mail.ts";
+import {
+  choosePoints,
+  createLosses,
+  Disk,
+  findDamage,
+  findLost,
+  readOperations,
+  type Operation,
+} from "./power-loss.ts";
 import { compileShim, describeWithCompiler } from "./shim.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
@@ -62,10 +77,17 @@ function writeHome(dir: string, world: MailWorld): void {
 }
 
 const start = (dir: string, env: Record<string, string> = {}): Promise<Program> =>
-  startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], { cwd: dir, env: { ROUSE_LOG_LEVEL: "silent", ...env } });
+  startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], {
+    cwd: dir,
+    env: { ROUSE_LOG_LEVEL: "silent", ...env },
+  });
 
 const orderIn = ({ messages }: ModelBody): number =>
-  Number(/order-(\d+)/.exec(JSON.stringify(messages.findLast(({ role }) => role === "user")?.content))?.[1] ?? -1);
+  Number(
+    /order-(\d+)/.exec(
+      JSON.stringify(messages.findLast(({ role }) => role === "user")?.content),
+    )?.[1] ?? -1,
+  );
 
 /** What the outside saw, and how long the record of the disk was then: what is in the record came before. */
 interface Seen {
@@ -79,14 +101,19 @@ interface Ledgers {
 }
 const until = ({ acknowledged, asked, sent }: Ledgers, end: number): Ledgers => {
   const isBefore = ({ at }: Seen): boolean => at <= end;
-  return { acknowledged: acknowledged.filter(isBefore), asked: asked.filter(isBefore), sent: sent.filter(isBefore) };
+  return {
+    acknowledged: acknowledged.filter(isBefore),
+    asked: asked.filter(isBefore),
+    sent: sent.filter(isBefore),
+  };
 };
 
 /** Begins ledgers of what reaches the world outside. */
 function observe(world: MailWorld, getLength: () => number): Ledgers {
   const ledgers: Ledgers = { acknowledged: [], asked: [], sent: [] };
   world.reset();
-  world.says = (step, body) => (step < MAILS ? undefined : { role: "assistant", content: `order-${orderIn(body)} is done` });
+  world.says = (step, body) =>
+    step < MAILS ? undefined : { role: "assistant", content: `order-${orderIn(body)} is done` };
   world.watch = ({ kind, index }, moment) => {
     if (moment === "after") return;
     const at = getLength();
@@ -97,7 +124,11 @@ function observe(world: MailWorld, getLength: () => number): Ledgers {
   return ledgers;
 }
 
-async function sendOrders({ url }: Program, ledgers: Ledgers, getLength: () => number): Promise<void> {
+async function sendOrders(
+  { url }: Program,
+  ledgers: Ledgers,
+  getLength: () => number,
+): Promise<void> {
   let next = ledgers.acknowledged.length;
   const end = next + ORDERS;
   const send = async (): Promise<void> => {
@@ -111,7 +142,11 @@ async function sendOrders({ url }: Program, ledgers: Ledgers, getLength: () => n
         channel: "desk",
         to: "all",
       };
-      const answer = await fetch(`${url}/hooks/agent`, { method: "POST", headers, body: JSON.stringify(body) });
+      const answer = await fetch(`${url}/hooks/agent`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify(body),
+      });
       if (answer.status !== 202) throw new Error(`${answer.status} ${await answer.text()}`);
       const { runId } = (await answer.json()) as { runId: string };
       ledgers.acknowledged.push({ at: getLength(), order, runId });
@@ -135,7 +170,9 @@ async function settle({ url }: Program, ids: readonly string[]): Promise<Map<str
       const answer = await fetch(`${url}/hooks/runs/${id}`, { headers });
       const { run } = (await answer.json()) as { run?: RunView };
       if (run) runs.set(id, run);
-      const isOver = run?.status === "waiting" || (run?.status === "succeeded" && ENDED.includes(run.delivery?.status ?? ""));
+      const isOver =
+        run?.status === "waiting" ||
+        (run?.status === "succeeded" && ENDED.includes(run.delivery?.status ?? ""));
       if (isOver || Date.now() > end) break;
       await new Promise((done) => setTimeout(done, 50));
     }
@@ -150,10 +187,17 @@ const count = <T>(list: readonly T[], of: (one: T) => string): Map<string, numbe
 };
 
 /** Says of what the outside has seen the database knows nothing, so that it would be done again. */
-function findForgotten(db: DatabaseSync, { acknowledged, asked, sent }: Ledgers, runIds: ReadonlyMap<number, string>): string[] {
-  const read = (text: string): Set<string> => new Set((db.prepare(text).all() as { id: string }[]).map(({ id }) => id));
+function findForgotten(
+  db: DatabaseSync,
+  { acknowledged, asked, sent }: Ledgers,
+  runIds: ReadonlyMap<number, string>,
+): string[] {
+  const read = (text: string): Set<string> =>
+    new Set((db.prepare(text).all() as { id: string }[]).map(({ id }) => id));
   const begun = read("SELECT id FROM runs WHERE status <> 'queued'");
-  const called = read("SELECT id FROM tool_calls WHERE json_extract(record, '$.state') <> 'planned'");
+  const called = read(
+    "SELECT id FROM tool_calls WHERE json_extract(record, '$.state') <> 'planned'",
+  );
   const taken = read(`SELECT id FROM deliveries WHERE status <> 'pending'
     OR EXISTS (SELECT 1 FROM jobs WHERE kind = 'delivery' AND jobs.id = deliveries.id AND attempts > 0)`);
   const starts = asked.filter(({ order }) => !begun.has(runIds.get(order) ?? ""));
@@ -164,9 +208,15 @@ function findForgotten(db: DatabaseSync, { acknowledged, asked, sent }: Ledgers,
       db,
       acknowledged.map(({ runId }) => runId),
     ),
-    ...(starts.length > 0 ? [`${starts.length} of ${asked.length} model calls are of runs that have not begun`] : []),
-    ...(calls.length > 0 ? [`${calls.length} tool calls were made that were not begun: ${calls[0]?.key}`] : []),
-    ...(messages.length > 0 ? [`${messages.length} messages were sent that nobody has taken: ${messages[0]?.key}`] : []),
+    ...(starts.length > 0
+      ? [`${starts.length} of ${asked.length} model calls are of runs that have not begun`]
+      : []),
+    ...(calls.length > 0
+      ? [`${calls.length} tool calls were made that were not begun: ${calls[0]?.key}`]
+      : []),
+    ...(messages.length > 0
+      ? [`${messages.length} messages were sent that nobody has taken: ${messages[0]?.key}`]
+      : []),
   ];
 }
 
@@ -183,13 +233,22 @@ function findWrong(before: Ledgers, after: Ledgers, runs: ReadonlyMap<string, Ru
     ...repeats.map(([key, times]) => `the call ${key} was made ${times} times`),
     ...before.acknowledged.flatMap(({ order, runId }) => {
       const { status = "not there", delivery } = runs.get(runId) ?? {};
-      const mails = sent.filter(({ n, key }) => n < MESSAGE && key.startsWith(`${runId}.`)).map(({ n }) => n);
+      const mails = sent
+        .filter(({ n, key }) => n < MESSAGE && key.startsWith(`${runId}.`))
+        .map(({ n }) => n);
       const keys = new Set(sent.filter(({ n }) => n === MESSAGE + order).map(({ key }) => key));
       if (status === "waiting" && keys.size === 0) return [];
       // The power failed after the gateway had noted that it sends the message, and before the message left: it says that it cannot know.
       const isUnknown = keys.size === 0 && delivery?.status === "unknown";
-      const isRight = status === "succeeded" && mails.toSorted((a, b) => a - b).join() === "1,2,3" && (keys.size === 1 || isUnknown);
-      return isRight ? [] : [`run ${runId} is ${status}, with the e-mails ${mails.join()} and ${keys.size} messages (${delivery?.status})`];
+      const isRight =
+        status === "succeeded" &&
+        mails.toSorted((a, b) => a - b).join() === "1,2,3" &&
+        (keys.size === 1 || isUnknown);
+      return isRight
+        ? []
+        : [
+            `run ${runId} is ${status}, with the e-mails ${mails.join()} and ${keys.size} messages (${delivery?.status})`,
+          ];
     }),
   ];
 }
@@ -207,18 +266,29 @@ describeWithCompiler("a power loss while workers run", () => {
     const record = join(dir, "record");
     const getLength = (): number => statSync(record).size;
     writeHome(home, world);
-    const env = { LD_PRELOAD: compileShim(), DISK_LOG: record, DISK_FOLDER: join(home, ".rouse"), DISK_DELAY_MS: "2" };
+    const env = {
+      LD_PRELOAD: compileShim(),
+      DISK_LOG: record,
+      DISK_FOLDER: join(home, ".rouse"),
+      DISK_DELAY_MS: "2",
+    };
     const rouse = await start(home, env);
     ready = getLength();
     ledgers = observe(world, getLength);
     const runs = new Map<string, RunView>();
-    for (let restarts = 0; restarts < RESTARTS; restarts = choosePoints(readOperations(record), 0, () => 0).restarts) {
+    for (
+      let restarts = 0;
+      restarts < RESTARTS;
+      restarts = choosePoints(readOperations(record), 0, () => 0).restarts
+    ) {
       await sendOrders(rouse, ledgers, getLength);
       const ids = ledgers.acknowledged.map(({ runId }) => runId).filter((id) => !runs.has(id));
       for (const [id, run] of await settle(rouse, ids)) runs.set(id, run);
     }
     await rouse.kill();
-    expect(count([...runs.values()], ({ status }) => status)).toEqual(new Map([["succeeded", ledgers.acknowledged.length]]));
+    expect(count([...runs.values()], ({ status }) => status)).toEqual(
+      new Map([["succeeded", ledgers.acknowledged.length]]),
+    );
     operations = readOperations(record);
   }, 300_000);
   afterAll(async () => {
@@ -228,63 +298,75 @@ describeWithCompiler("a power loss while workers run", () => {
 
   it("the event loop syncs nothing, and writes to the log alone, which waits for no disk", () => {
     const work = operations.filter(({ end }) => end > ready);
-    const name = ({ kind, file, isMain }: Operation): string => `${isMain ? "event loop" : "other thread"}: ${kind} ${file}`;
+    const name = ({ kind, file, isMain }: Operation): string =>
+      `${isMain ? "event loop" : "other thread"}: ${kind} ${file}`;
     const counts = Object.fromEntries(count(work, name));
     console.log(JSON.stringify(counts));
-    expect(Object.keys(counts).filter((what) => what.startsWith("event loop"))).toEqual(["event loop: w l"]);
-    for (const what of ["s l", "e l", "w d", "s d"]) expect(counts[`other thread: ${what}`]).toBeGreaterThan(0);
+    expect(Object.keys(counts).filter((what) => what.startsWith("event loop"))).toEqual([
+      "event loop: w l",
+    ]);
+    for (const what of ["s l", "e l", "w d", "s d"])
+      expect(counts[`other thread: ${what}`]).toBeGreaterThan(0);
   });
 
-  it("forgets nothing that the outside saw, and a gateway that goes on does nothing twice", { timeout: 300_000 }, async () => {
-    const random = createRandom(SEED).next;
-    const { points } = choosePoints(operations, POINTS, random);
-    const runIds = new Map(ledgers.acknowledged.map(({ order, runId }) => [order, runId]));
-    const disk = new Disk();
-    const damage: string[] = [];
-    const kept: { state: string; before: Ledgers; where: string }[] = [];
-    let checked = 0;
-    for (const [index, operation] of operations.entries()) {
-      disk.apply(operation);
-      const known = until(ledgers, operation.end);
-      if (!points.has(index) || known.sent.length === 0) continue;
-      for (const [name, loss] of Object.entries(createLosses(random))) {
-        const where = `at ${index} of ${operations.length}, ${name}`;
-        const state = join(dir, `after-${index}-${name.replaceAll(" ", "-")}`);
-        mkdirSync(state);
-        const file = disk.lose(state, loss);
-        const isStarted = file !== undefined && checked % 11 === 5 && kept.length < STARTS;
-        const copy = join(dir, `home-${kept.length}`);
-        if (isStarted) {
-          mkdirSync(join(copy, ".rouse"), { recursive: true });
-          for (const end of ["", "-wal"]) copyFileSync(`${file}${end}`, join(copy, ".rouse", `rouse.db${end}`));
-          kept.push({ state: copy, before: known, where });
+  it(
+    "forgets nothing that the outside saw, and a gateway that goes on does nothing twice",
+    { timeout: 300_000 },
+    async () => {
+      const random = createRandom(SEED).next;
+      const { points } = choosePoints(operations, POINTS, random);
+      const runIds = new Map(ledgers.acknowledged.map(({ order, runId }) => [order, runId]));
+      const disk = new Disk();
+      const damage: string[] = [];
+      const kept: { state: string; before: Ledgers; where: string }[] = [];
+      let checked = 0;
+      for (const [index, operation] of operations.entries()) {
+        disk.apply(operation);
+        const known = until(ledgers, operation.end);
+        if (!points.has(index) || known.sent.length === 0) continue;
+        for (const [name, loss] of Object.entries(createLosses(random))) {
+          const where = `at ${index} of ${operations.length}, ${name}`;
+          const state = join(dir, `after-${index}-${name.replaceAll(" ", "-")}`);
+          mkdirSync(state);
+          const file = disk.lose(state, loss);
+          const isStarted = file !== undefined && checked % 11 === 5 && kept.length < STARTS;
+          const copy = join(dir, `home-${kept.length}`);
+          if (isStarted) {
+            mkdirSync(join(copy, ".rouse"), { recursive: true });
+            for (const end of ["", "-wal"])
+              copyFileSync(`${file}${end}`, join(copy, ".rouse", `rouse.db${end}`));
+            kept.push({ state: copy, before: known, where });
+          }
+          const found =
+            file === undefined
+              ? ["the file is gone"]
+              : findDamage(file, (db) => findForgotten(db, known, runIds));
+          damage.push(...found.map((what) => `${where}: ${what}`));
+          rmSync(state, { recursive: true });
+          checked++;
         }
-        const found = file === undefined ? ["the file is gone"] : findDamage(file, (db) => findForgotten(db, known, runIds));
-        damage.push(...found.map((what) => `${where}: ${what}`));
-        rmSync(state, { recursive: true });
-        checked++;
       }
-    }
-    expect(damage).toEqual([]);
-    expect(checked).toBeGreaterThan(4 * POINTS);
+      expect(damage).toEqual([]);
+      expect(checked).toBeGreaterThan(4 * POINTS);
 
-    expect(kept).toHaveLength(STARTS);
-    for (const { state, before, where } of kept) {
-      writeHome(state, world);
-      const after = observe(world, () => 0);
-      const rouse = await start(state);
-      const runs = await settle(
-        rouse,
-        before.acknowledged.map(({ runId }) => runId),
-      );
-      await rouse.kill();
-      const statuses = Object.fromEntries(count([...runs.values()], ({ status }) => status));
-      console.log(
-        `${where}: ${before.acknowledged.length} acknowledged, ${before.sent.length} sent before, ${after.sent.length} after`,
-        statuses,
-      );
-      damage.push(...findWrong(before, after, runs).map((what) => `${where}: ${what}`));
-    }
-    expect(damage).toEqual([]);
-  });
+      expect(kept).toHaveLength(STARTS);
+      for (const { state, before, where } of kept) {
+        writeHome(state, world);
+        const after = observe(world, () => 0);
+        const rouse = await start(state);
+        const runs = await settle(
+          rouse,
+          before.acknowledged.map(({ runId }) => runId),
+        );
+        await rouse.kill();
+        const statuses = Object.fromEntries(count([...runs.values()], ({ status }) => status));
+        console.log(
+          `${where}: ${before.acknowledged.length} acknowledged, ${before.sent.length} sent before, ${after.sent.length} after`,
+          statuses,
+        );
+        damage.push(...findWrong(before, after, runs).map((what) => `${where}: ${what}`));
+      }
+      expect(damage).toEqual([]);
+    },
+  );
 });

@@ -6,7 +6,14 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { createRandom } from "../../../bench/simulate/random.ts";
 import { startProgram } from "../../e2e/program.ts";
 import { scale } from "../../soak.ts";
-import { choosePoints, createLosses, Disk, findDamage, findLost, readOperations } from "./power-loss.ts";
+import {
+  choosePoints,
+  createLosses,
+  Disk,
+  findDamage,
+  findLost,
+  readOperations,
+} from "./power-loss.ts";
 import { compileShim, describeWithCompiler } from "./shim.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
@@ -49,46 +56,64 @@ async function sendHooks(url: string, log: string): Promise<Acknowledged[]> {
 }
 
 describeWithCompiler("a power loss", () => {
-  it("loses nothing that was acknowledged, whatever of the rest the disk has kept", { timeout: 600_000 }, async () => {
-    const state = join(dir, ".rouse");
-    const log = join(dir, "record");
-    writeFileSync(
-      join(dir, "rouse.json5"),
-      JSON.stringify({ gateway: { port: 0, drainSeconds: 0 }, hooks: { enabled: true, token: TOKEN, maxBodyBytes: 100_000 } }),
-    );
-    const rouse = await startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start", "--no-workers"], {
-      cwd: dir,
-      env: { LD_PRELOAD: compileShim(), DISK_LOG: log, DISK_FOLDER: state, DISK_DELAY_MS: "2" },
-    });
-    const acknowledged = await sendHooks(rouse.url, log);
-    while (choosePoints(readOperations(log), 0, () => 0).restarts < RESTARTS) acknowledged.push(...(await sendHooks(rouse.url, log)));
-    acknowledged.push(...(await sendHooks(rouse.url, log)));
-    await rouse.kill();
-    expect(acknowledged.length % HOOKS).toBe(0);
+  it(
+    "loses nothing that was acknowledged, whatever of the rest the disk has kept",
+    { timeout: 600_000 },
+    async () => {
+      const state = join(dir, ".rouse");
+      const log = join(dir, "record");
+      writeFileSync(
+        join(dir, "rouse.json5"),
+        JSON.stringify({
+          gateway: { port: 0, drainSeconds: 0 },
+          hooks: { enabled: true, token: TOKEN, maxBodyBytes: 100_000 },
+        }),
+      );
+      const rouse = await startProgram(
+        process.execPath,
+        [join(ROOT, "bin/rouse.js"), "start", "--no-workers"],
+        {
+          cwd: dir,
+          env: { LD_PRELOAD: compileShim(), DISK_LOG: log, DISK_FOLDER: state, DISK_DELAY_MS: "2" },
+        },
+      );
+      const acknowledged = await sendHooks(rouse.url, log);
+      while (choosePoints(readOperations(log), 0, () => 0).restarts < RESTARTS)
+        acknowledged.push(...(await sendHooks(rouse.url, log)));
+      acknowledged.push(...(await sendHooks(rouse.url, log)));
+      await rouse.kill();
+      expect(acknowledged.length % HOOKS).toBe(0);
 
-    const operations = readOperations(log);
-    const random = createRandom(SEED).next;
-    const { points } = choosePoints(operations, POINTS, random);
+      const operations = readOperations(log);
+      const random = createRandom(SEED).next;
+      const { points } = choosePoints(operations, POINTS, random);
 
-    const disk = new Disk();
-    const damage: string[] = [];
-    let checked = 0;
-    for (const [index, operation] of operations.entries()) {
-      disk.apply(operation);
-      const known = points.has(index) ? acknowledged.filter(({ at }) => at <= operation.end).map(({ runId }) => runId) : [];
-      if (known.length === 0) continue;
-      for (const [name, loss] of Object.entries(createLosses(random))) {
-        const folder = join(dir, "after");
-        mkdirSync(folder);
-        const file = disk.lose(folder, loss);
-        if (file !== undefined)
-          damage.push(...findDamage(file, (db) => findLost(db, known)).map((what) => `at ${index}, ${name}: ${what}`));
-        else damage.push(`at ${index}: the file is gone`);
-        rmSync(folder, { recursive: true });
-        checked++;
+      const disk = new Disk();
+      const damage: string[] = [];
+      let checked = 0;
+      for (const [index, operation] of operations.entries()) {
+        disk.apply(operation);
+        const known = points.has(index)
+          ? acknowledged.filter(({ at }) => at <= operation.end).map(({ runId }) => runId)
+          : [];
+        if (known.length === 0) continue;
+        for (const [name, loss] of Object.entries(createLosses(random))) {
+          const folder = join(dir, "after");
+          mkdirSync(folder);
+          const file = disk.lose(folder, loss);
+          if (file !== undefined)
+            damage.push(
+              ...findDamage(file, (db) => findLost(db, known)).map(
+                (what) => `at ${index}, ${name}: ${what}`,
+              ),
+            );
+          else damage.push(`at ${index}: the file is gone`);
+          rmSync(folder, { recursive: true });
+          checked++;
+        }
       }
-    }
-    expect(damage).toEqual([]);
-    expect(checked).toBeGreaterThan(4 * POINTS);
-  });
+      expect(damage).toEqual([]);
+      expect(checked).toBeGreaterThan(4 * POINTS);
+    },
+  );
 });

@@ -46,7 +46,8 @@ class Image {
 
   write(at: number, bytes: Buffer): void {
     const end = at + bytes.length;
-    while (end > this.#bytes.length) this.#bytes = Buffer.concat([this.#bytes, Buffer.alloc(this.#bytes.length)]);
+    while (end > this.#bytes.length)
+      this.#bytes = Buffer.concat([this.#bytes, Buffer.alloc(this.#bytes.length)]);
     bytes.copy(this.#bytes, at);
     this.#size = Math.max(this.#size, end);
   }
@@ -96,8 +97,12 @@ export function choosePoints(
   count: number,
   random: () => number,
 ): { points: Set<number>; restarts: number } {
-  const points = new Set(Array.from({ length: count }, () => Math.floor(random() * operations.length)));
-  const restarts = operations.flatMap(({ kind, file, at }, index) => (kind === "w" && file === "l" && at === 0 ? [index] : []));
+  const points = new Set(
+    Array.from({ length: count }, () => Math.floor(random() * operations.length)),
+  );
+  const restarts = operations.flatMap(({ kind, file, at }, index) =>
+    kind === "w" && file === "l" && at === 0 ? [index] : [],
+  );
   for (const restart of restarts) for (const n of AFTER_RESTART) points.add(restart + n);
   return { points, restarts: restarts.length };
 }
@@ -106,7 +111,9 @@ export function choosePoints(
 export function findDamage(file: string, look: (db: DatabaseSync) => string[]): string[] {
   const db = new DatabaseSync(file);
   try {
-    const [{ integrity_check: integrity }] = db.prepare("PRAGMA integrity_check(1)").all() as [{ integrity_check: string }];
+    const [{ integrity_check: integrity }] = db.prepare("PRAGMA integrity_check(1)").all() as [
+      { integrity_check: string },
+    ];
     return integrity === "ok" ? look(db) : [integrity];
   } catch (error) {
     return [(error as Error).message];
@@ -117,11 +124,15 @@ export function findDamage(file: string, look: (db: DatabaseSync) => string[]): 
 
 /** Says what acknowledged hooks are not there once. */
 export function findLost(db: DatabaseSync, acknowledged: readonly string[]): string[] {
-  const rows = db.prepare("SELECT json_extract(actions, '$[0].runId') AS id FROM events").all() as { id: string }[];
+  const rows = db.prepare("SELECT json_extract(actions, '$[0].runId') AS id FROM events").all() as {
+    id: string;
+  }[];
   const seen = new Map<string, number>();
   for (const { id } of rows) seen.set(id, (seen.get(id) ?? 0) + 1);
   const lost = acknowledged.filter((id) => seen.get(id) !== 1).length;
-  return lost === 0 ? [] : [`of ${acknowledged.length} acknowledged hooks ${lost} are not there, or not once`];
+  return lost === 0
+    ? []
+    : [`of ${acknowledged.length} acknowledged hooks ${lost} are not there, or not once`];
 }
 
 /** One file of the database on a disk that keeps nothing for certain before a sync of it has ended. */
@@ -144,7 +155,8 @@ class DiskFile {
       if (kind === "w") this.#durable.write(at, bytes);
       else this.#durable.truncate(at);
     }
-    for (const [descriptor, before] of this.#syncs) this.#syncs.set(descriptor, Math.max(0, before - count));
+    for (const [descriptor, before] of this.#syncs)
+      this.#syncs.set(descriptor, Math.max(0, before - count));
   }
 
   /** What is found after a power loss. */
@@ -178,7 +190,8 @@ export class Disk {
     const { kind, file, at } = operation;
     if (file === "f") {
       if (kind === "s") this.#syncs.set(at, this.#made.length);
-      else if (kind === "e") for (const made of this.#made.splice(0, this.#syncs.get(at))) made.named = true;
+      else if (kind === "e")
+        for (const made of this.#made.splice(0, this.#syncs.get(at))) made.named = true;
     } else if (kind === "c") this.#made.push(this.#files[file]);
     else this.#files[file].apply(operation);
   }

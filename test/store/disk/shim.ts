@@ -10,9 +10,13 @@ const HAS_COMPILER = process.platform === "linux" && spawnSync("cc", ["--version
 /** Compiles the library that stands between a program and its disk; `disk.c` says what it can do. Returns its file. */
 export function compileShim(): string {
   const file = join(mkdtempSync(join(tmpdir(), "rouse-shim-")), "disk.so");
-  const { status, stderr } = spawnSync("cc", ["-shared", "-fPIC", "-O1", "-Wall", "-o", file, SOURCE, "-ldl", "-lpthread"], {
-    encoding: "utf8",
-  });
+  const { status, stderr } = spawnSync(
+    "cc",
+    ["-shared", "-fPIC", "-O1", "-Wall", "-o", file, SOURCE, "-ldl", "-lpthread"],
+    {
+      encoding: "utf8",
+    },
+  );
   if (status !== 0) throw new Error(`cc: ${stderr}`);
   return file;
 }

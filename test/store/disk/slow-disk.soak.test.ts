@@ -42,12 +42,16 @@ function writeConfig(provider: string): string {
 /** A streamed chat, whose model speaks on whenever it is to be heard. */
 async function openChat(url: string, model: Model) {
   const gates = Array.from({ length: 1000 }, gate);
-  model.says = () => ({ text: gates.map((_, n) => ` word${n}`), wait: async (piece) => gates[piece]?.passed });
+  model.says = () => ({
+    text: gates.map((_, n) => ` word${n}`),
+    wait: async (piece) => gates[piece]?.passed,
+  });
   const body = { model: "main", stream: true, messages: [{ role: "user", content: "Speak." }] };
   const answer = await post(`${url}/v1/chat/completions`, KEY, body);
   let heard = "";
   const reading = (async () => {
-    for await (const piece of answer.body ?? []) heard += Buffer.from(piece as Uint8Array).toString("latin1");
+    for await (const piece of answer.body ?? [])
+      heard += Buffer.from(piece as Uint8Array).toString("latin1");
   })();
   const count = (): number => heard.split(" word").length;
   let next = 0;
@@ -81,7 +85,10 @@ describeWithCompiler("a disk that does not confirm a sync for long", () => {
     };
     const answered: number[] = [];
     const wake = async (text = "wake up"): Promise<void> => {
-      const { status } = await post(`${rouse.url}/hooks/wake`, TOKEN, { text, mode: "next-heartbeat" });
+      const { status } = await post(`${rouse.url}/hooks/wake`, TOKEN, {
+        text,
+        mode: "next-heartbeat",
+      });
       answered.push(status);
     };
     try {
@@ -102,7 +109,10 @@ describeWithCompiler("a disk that does not confirm a sync for long", () => {
       // Enough of them for the log to be copied. Hooks may wait for its end.
       let isHeld = true;
       const waking = (async () => {
-        while (isHeld) await Promise.all(Array.from({ length: 4 }, () => wake(randomBytes(100_000).toString("base64"))));
+        while (isHeld)
+          await Promise.all(
+            Array.from({ length: 4 }, () => wake(randomBytes(100_000).toString("base64"))),
+          );
       })();
       await expect.poll(waits).toBe(true);
       for (let look = 0; look < LOOKS; look++) {
@@ -126,7 +136,10 @@ describeWithCompiler("a disk that fails while the log is synced", () => {
     const folder = writeConfig("http://127.0.0.1:9");
     const broken = join(dir, "broken");
     const args = [...START, "--no-workers"];
-    const rouse = await startProgram(process.execPath, args, { cwd: folder, env: { LD_PRELOAD: compileShim(), DISK_FAIL: broken } });
+    const rouse = await startProgram(process.execPath, args, {
+      cwd: folder,
+      env: { LD_PRELOAD: compileShim(), DISK_FAIL: broken },
+    });
     const send = async (): Promise<{ status: number; runId?: string }> => {
       const answer = await post(`${rouse.url}/hooks/agent`, TOKEN, { message: "hello" });
       return { ...((await answer.json()) as { runId?: string }), status: answer.status };
@@ -144,7 +157,9 @@ describeWithCompiler("a disk that fails while the log is synced", () => {
     const next = await startProgram(process.execPath, args, { cwd: folder });
     try {
       for (const { runId } of acknowledged) {
-        const answer = await fetch(`${next.url}/hooks/runs/${runId}`, { headers: { authorization: `Bearer ${TOKEN}` } });
+        const answer = await fetch(`${next.url}/hooks/runs/${runId}`, {
+          headers: { authorization: `Bearer ${TOKEN}` },
+        });
         expect(answer.status).toBe(200);
       }
     } finally {

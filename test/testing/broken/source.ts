@@ -39,7 +39,11 @@ const flaws: [string, Round, Flaw?][] = [
       for (const text of events) await host.hook("acme", { text });
     },
   ],
-  ["answers 4xx to a webhook of somebody else", sound, { request: async () => new Response("welcome") }],
+  [
+    "answers 4xx to a webhook of somebody else",
+    sound,
+    { request: async () => new Response("welcome") },
+  ],
 ];
 for (const [expected, round, { deafToAbort, request } = {}] of flaws)
   testSource(expected, () => {
@@ -56,7 +60,9 @@ for (const [expected, round, { deafToAbort, request } = {}] of flaws)
     return {
       create,
       emit: async (text) => void events.push(text),
-      ...(request && { forged: async () => new Request("http://127.0.0.1/channels/acme", { method: "POST" }) }),
+      ...(request && {
+        forged: async () => new Request("http://127.0.0.1/channels/acme", { method: "POST" }),
+      }),
       secrets: ["secret-token"],
     };
   });

@@ -3,7 +3,13 @@ import type { AddressInfo } from "node:net";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { z } from "zod";
 import type { ModelProvider, ModelSettings, Part, Routes, Tool } from "../../../src/plugin/api.ts";
-import { testContext, testProvider, testRoutes, testTools, type ToolSample } from "../../../src/testing/index.ts";
+import {
+  testContext,
+  testProvider,
+  testRoutes,
+  testTools,
+  type ToolSample,
+} from "../../../src/testing/index.ts";
 
 const input = z.object({ id: z.string().describe("The id.") });
 const sample: ToolSample = { input: { id: "1" }, invalid: [{}] };
@@ -11,9 +17,20 @@ type Change = Partial<Tool<typeof input>>;
 const tools: [string, (state: { changes: number; failing: boolean }) => Change][] = [
   ["have legal names", () => ({ name: "look up!" })],
   ["have an input that JSON Schema can describe", () => ({ input: z.object({ id: z.string() }) })],
-  ["refuse wrong input by their schema", () => ({ input: z.looseObject({ id: z.string().optional().describe("The id.") }) as never })],
-  ["give text, or a value that JSON can hold", () => ({ execute: async () => new Map([["a", 1]]) })],
-  ["end soon if the turn is cancelled", () => ({ execute: (_, { signal }) => (signal.aborted ? new Promise(() => undefined) : "found") })],
+  [
+    "refuse wrong input by their schema",
+    () => ({ input: z.looseObject({ id: z.string().optional().describe("The id.") }) as never }),
+  ],
+  [
+    "give text, or a value that JSON can hold",
+    () => ({ execute: async () => new Map([["a", 1]]) }),
+  ],
+  [
+    "end soon if the turn is cancelled",
+    () => ({
+      execute: (_, { signal }) => (signal.aborted ? new Promise(() => undefined) : "found"),
+    }),
+  ],
   [
     "throw an error that a model can read",
     (state) => ({
@@ -23,8 +40,14 @@ const tools: [string, (state: { changes: number; failing: boolean }) => Change][
       },
     }),
   ],
-  ["change nothing if they are read-only", (state) => ({ readOnly: true, execute: async () => String(++state.changes) })],
-  ["have the effect of one call for several", (state) => ({ idempotent: true, execute: async () => String(++state.changes) })],
+  [
+    "change nothing if they are read-only",
+    (state) => ({ readOnly: true, execute: async () => String(++state.changes) }),
+  ],
+  [
+    "have the effect of one call for several",
+    (state) => ({ idempotent: true, execute: async () => String(++state.changes) }),
+  ],
 ];
 for (const [expected, flaw] of tools)
   testTools(expected, () => {
@@ -43,19 +66,37 @@ for (const [expected, flaw] of tools)
     };
   });
 
-const part = (change: Partial<Part> = {}): Part => ({ text: "shipped on Monday", from: "outside", label: "record", ...change });
+const part = (change: Partial<Part> = {}): Part => ({
+  text: "shipped on Monday",
+  from: "outside",
+  label: "record",
+  ...change,
+});
 let asked = 0;
 for (const [expected, provider] of [
   ["adds what it knows about a question", async () => [part({ from: "operator" })]],
   ["adds what it knows about a question", async () => [part({ label: "two\nlines" })]],
-  ["gives the same to turns that ask side by side", async () => [part({ text: `shipped on Monday ${asked++}` })]],
-  ["survives the question", async ({ question }: { question: string }) => (question.trim() === "" ? [part({ text: "" })] : [part()])],
+  [
+    "gives the same to turns that ask side by side",
+    async () => [part({ text: `shipped on Monday ${asked++}` })],
+  ],
+  [
+    "survives the question",
+    async ({ question }: { question: string }) =>
+      question.trim() === "" ? [part({ text: "" })] : [part()],
+  ],
   [
     "ends soon if the turn is cancelled",
-    ({ signal }: { signal: AbortSignal }) => (signal.aborted ? new Promise<Part[]>(() => undefined) : [part()]),
+    ({ signal }: { signal: AbortSignal }) =>
+      signal.aborted ? new Promise<Part[]>(() => undefined) : [part()],
   ],
 ] as const)
-  testContext(expected, () => ({ provider, question: "Where is it?", text: ["shipped"], outside: ["shipped"] }));
+  testContext(expected, () => ({
+    provider,
+    question: "Where is it?",
+    text: ["shipped"],
+    outside: ["shipped"],
+  }));
 
 const app = (change: (path: string, request: Request) => Response | undefined): Routes => ({
   auth: "none",
@@ -74,7 +115,10 @@ for (const [expected, routes] of [
   ["answer their requests", app((path) => (path === "/a" ? say("secret-token") : undefined))],
   ["refuse whom they must not trust", app((path) => (path === "/a" ? say("hello") : undefined))],
   ["answer 4xx to a path and a body", app((path) => (path === "/a" ? undefined : say("hello")))],
-  ["answer 4xx to a path and a body", app((_, { method }) => (method === "POST" ? say("oops", 500) : undefined))],
+  [
+    "answer 4xx to a path and a body",
+    app((_, { method }) => (method === "POST" ? say("oops", 500) : undefined)),
+  ],
 ] as const)
   testRoutes(expected, () => ({
     id: "acme",
@@ -98,14 +142,22 @@ const providers: [string, Partial<ModelProvider>][] = [
     },
   ],
   ["answers a question", { create: async (settings) => make(settings, globalThis.fetch) }],
-  ["streams an answer", { create: async (settings, { fetch }) => make({ ...settings, headers: {} }, fetch) }],
+  [
+    "streams an answer",
+    { create: async (settings, { fetch }) => make({ ...settings, headers: {} }, fetch) },
+  ],
   [
     "fails if the vendor answers 401",
     {
       create: async (settings, { fetch }) =>
         make(settings, async (...request) => {
           const answer = await fetch(...request);
-          return answer.ok ? answer : Response.json({ error: { message: `wrong key ${settings.apiKey}` } }, { status: answer.status });
+          return answer.ok
+            ? answer
+            : Response.json(
+                { error: { message: `wrong key ${settings.apiKey}` } },
+                { status: answer.status },
+              );
         }),
     },
   ],
@@ -119,14 +171,21 @@ for (const [expected, change] of providers)
       request.on("data", (chunk) => (body += String(chunk)));
       request.on("end", () => {
         requests.push({ headers: request.headers, body });
-        if (status !== 200) return response.writeHead(status, { "content-type": "application/json" }).end('{"error":{"message":"no"}}');
+        if (status !== 200)
+          return response
+            .writeHead(status, { "content-type": "application/json" })
+            .end('{"error":{"message":"no"}}');
         if (!body.includes('"stream":true'))
           return response
             .writeHead(200, { "content-type": "application/json" })
-            .end('{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"Rain."}}]}');
+            .end(
+              '{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"Rain."}}]}',
+            );
         return response
           .writeHead(200, { "content-type": "text/event-stream" })
-          .end('data: {"choices":[{"index":0,"delta":{"content":"Rain."},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n');
+          .end(
+            'data: {"choices":[{"index":0,"delta":{"content":"Rain."},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
+          );
       });
     });
     await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
@@ -139,7 +198,8 @@ for (const [expected, change] of providers)
     const { baseUrl: _, ...wrong } = settings;
     const provider: ModelProvider = {
       type: "acme",
-      check: ({ baseUrl }) => (baseUrl === undefined ? [{ field: "baseUrl", message: "is required" }] : []),
+      check: ({ baseUrl }) =>
+        baseUrl === undefined ? [{ field: "baseUrl", message: "is required" }] : [],
       create: async (given, { fetch }) => make(given, fetch),
       ...change,
     };

@@ -10,20 +10,34 @@ const namesOf = (input: unknown): string[] =>
   typeof input === "object" && input !== null && !Array.isArray(input) ? Object.keys(input) : [];
 
 /** Approves a call and saves the rule by which such calls are not asked about again. The rule is shown before it is saved. */
-export function AlwaysDialog(props: { approval: ApprovalView; busy: boolean; onSave(any: string[]): void; onClose(): void }) {
+export function AlwaysDialog(props: {
+  approval: ApprovalView;
+  busy: boolean;
+  onSave(any: string[]): void;
+  onClose(): void;
+}) {
   const { approval, busy, onSave, onClose } = props;
   const [any, setAny] = useState<readonly string[]>([]);
-  const [rule, setRule] = useState<{ text: string | null; error: string | null }>({ text: null, error: null });
+  const [rule, setRule] = useState<{ text: string | null; error: string | null }>({
+    text: null,
+    error: null,
+  });
   useEffect(() => {
     const abort = new AbortController();
-    ask<{ rule: string }>(`/approvals/${encodeURIComponent(approval.id)}/rule`, { method: "POST", body: { any }, signal: abort.signal })
+    ask<{ rule: string }>(`/approvals/${encodeURIComponent(approval.id)}/rule`, {
+      method: "POST",
+      body: { any },
+      signal: abort.signal,
+    })
       .then(({ rule: text }) => setRule({ text, error: null }))
       .catch((error: unknown) => {
-        if (!abort.signal.aborted) setRule({ text: null, error: error instanceof AskError ? error.message : String(error) });
+        if (!abort.signal.aborted)
+          setRule({ text: null, error: error instanceof AskError ? error.message : String(error) });
       });
     return () => abort.abort();
   }, [approval.id, any]);
-  const toggle = (name: string): void => setAny(any.includes(name) ? any.filter((one) => one !== name) : [...any, name]);
+  const toggle = (name: string): void =>
+    setAny(any.includes(name) ? any.filter((one) => one !== name) : [...any, name]);
   return (
     <Dialog title="Always approve such calls" onClose={onClose}>
       <div class="body">
@@ -35,7 +49,8 @@ export function AlwaysDialog(props: { approval: ApprovalView; busy: boolean; onS
             <legend>Arguments that may differ</legend>
             {namesOf(approval.input).map((name) => (
               <label key={name}>
-                <input type="checkbox" checked={any.includes(name)} onChange={() => toggle(name)} /> {visibleText(name)}
+                <input type="checkbox" checked={any.includes(name)} onChange={() => toggle(name)} />{" "}
+                {visibleText(name)}
               </label>
             ))}
           </fieldset>
@@ -43,7 +58,12 @@ export function AlwaysDialog(props: { approval: ApprovalView; busy: boolean; onS
       </div>
       <footer>
         <Button onClick={onClose}>Cancel</Button>
-        <Button kind="primary" busy={busy} disabled={rule.text === null} onClick={() => onSave([...any])}>
+        <Button
+          kind="primary"
+          busy={busy}
+          disabled={rule.text === null}
+          onClick={() => onSave([...any])}
+        >
           Approve and save the rule
         </Button>
       </footer>

@@ -39,7 +39,13 @@ function DenyDialog({ onDeny, onClose }: { onDeny(note: string): void; onClose()
         }}
       >
         <div class="body">
-          <TextField label="Reason" value={note} onInput={setNote} hint="The agent reads it, and goes on. It may be empty." autoFocus />
+          <TextField
+            label="Reason"
+            value={note}
+            onInput={setNote}
+            hint="The agent reads it, and goes on. It may be empty."
+            autoFocus
+          />
         </div>
         <footer>
           <Button onClick={onClose}>Cancel</Button>
@@ -53,7 +59,9 @@ function DenyDialog({ onDeny, onClose }: { onDeny(note: string): void; onClose()
 }
 
 const toKind = (verdict: Verdict): { kind?: "primary" | "danger" } =>
-  verdict === "done" ? {} : { kind: verdict === "approve" || verdict === "repeat" ? "primary" : "danger" };
+  verdict === "done"
+    ? {}
+    : { kind: verdict === "approve" || verdict === "repeat" ? "primary" : "danger" };
 
 /** What was decided here, by approval and question: an answer that was under way meanwhile may still show the call as open. */
 const sent = new Set<string>();
@@ -65,8 +73,12 @@ function Decide({ approval, decided }: { approval: ApprovalView; decided(): void
   const [send, busy] = useAction(
     async (verdict: Verdict, more: object = {}) => {
       const asked = QUESTIONS[verdict];
-      if (asked && !(await confirmed(asked.title, asked.text, VERDICTS[verdict].label, true))) return;
-      await ask(`/approvals/${encodeURIComponent(approval.id)}`, { method: "POST", body: { verdict, ...more } });
+      if (asked && !(await confirmed(asked.title, asked.text, VERDICTS[verdict].label, true)))
+        return;
+      await ask(`/approvals/${encodeURIComponent(approval.id)}`, {
+        method: "POST",
+        body: { verdict, ...more },
+      });
       sent.add(question);
       recountApprovals();
       setDialog(null);
@@ -79,10 +91,13 @@ function Decide({ approval, decided }: { approval: ApprovalView; decided(): void
       decided();
     },
   );
-  const choose = (verdict: Verdict): void => (verdict === "deny" ? setDialog("deny") : send(verdict));
+  const choose = (verdict: Verdict): void =>
+    verdict === "deny" ? setDialog("deny") : send(verdict);
   useKeys(
     dialog === null && !busy && !sent.has(question)
-      ? Object.fromEntries(approval.verdicts.map((verdict) => [VERDICTS[verdict].key, () => choose(verdict)]))
+      ? Object.fromEntries(
+          approval.verdicts.map((verdict) => [VERDICTS[verdict].key, () => choose(verdict)]),
+        )
       : {},
   );
   if (sent.has(question)) return null;
@@ -105,7 +120,10 @@ function Decide({ approval, decided }: { approval: ApprovalView; decided(): void
         </Button>
       ) : null}
       {dialog === "deny" ? (
-        <DenyDialog onClose={() => setDialog(null)} onDeny={(note) => send("deny", note === "" ? {} : { note })} />
+        <DenyDialog
+          onClose={() => setDialog(null)}
+          onDeny={(note) => send("deny", note === "" ? {} : { note })}
+        />
       ) : null}
       {dialog === "always" ? (
         <AlwaysDialog
@@ -127,15 +145,23 @@ function About({ approval }: { approval: ApprovalView }) {
         ["run", <Id id={runId} to={href("runs", runId)} />],
         ["agent", approval.agentId],
         ["asked by", approval.askedBy === null ? null : visibleText(approval.askedBy)],
-        ["event", approval.eventId === null ? null : <Id id={approval.eventId} to={href("events", approval.eventId)} />],
+        [
+          "event",
+          approval.eventId === null ? null : (
+            <Id id={approval.eventId} to={href("events", approval.eventId)} />
+          ),
+        ],
         ["asked", <Time iso={askedAt} />],
         ["waits until", decision ? null : <Time iso={expiresAt} />],
         [
           "decision",
           decision ? (
             <>
-              <Status word={decision.verdict} tone={decision.verdict === "approve" ? "good" : "warn"} /> by {visibleText(decision.by)},{" "}
-              <Time iso={decision.at} />
+              <Status
+                word={decision.verdict}
+                tone={decision.verdict === "approve" ? "good" : "warn"}
+              />{" "}
+              by {visibleText(decision.by)}, <Time iso={decision.at} />
             </>
           ) : null,
         ],
@@ -159,14 +185,19 @@ function About({ approval }: { approval: ApprovalView }) {
 
 /** A call that waits for a person, or did: what, why, its arguments, and the decision. */
 export function Detail({ id, decided }: { id: string; decided(): void }) {
-  const resource = useResource<{ approval: ApprovalView }>(`/approvals/${encodeURIComponent(id)}`, { live: true });
+  const resource = useResource<{ approval: ApprovalView }>(`/approvals/${encodeURIComponent(id)}`, {
+    live: true,
+  });
   return (
     <Loaded resource={resource}>
       {({ approval }) => (
         <>
           <header class="approvals-head">
             <h2>Approval {approval.code}</h2>
-            <Status word={approval.state === "open" ? "waiting" : approval.state} tone={approval.decision ? "quiet" : "warn"} />
+            <Status
+              word={approval.state === "open" ? "waiting" : approval.state}
+              tone={approval.decision ? "quiet" : "warn"}
+            />
             <Id id={approval.id} />
           </header>
           <Sentence approval={approval} />

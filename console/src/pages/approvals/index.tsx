@@ -36,9 +36,18 @@ const COLUMNS: readonly Column<ApprovalView>[] = [
   {
     head: "State",
     cell: ({ decision }) =>
-      decision ? <Status word={decision.verdict} tone={decision.verdict === "approve" ? "good" : "warn"} /> : <Status word="waiting" />,
+      decision ? (
+        <Status word={decision.verdict} tone={decision.verdict === "approve" ? "good" : "warn"} />
+      ) : (
+        <Status word="waiting" />
+      ),
   },
-  { head: "Until", cell: ({ decision, expiresAt }) => (decision ? <span class="quiet">–</span> : <Time iso={expiresAt} />), minor: true },
+  {
+    head: "Until",
+    cell: ({ decision, expiresAt }) =>
+      decision ? <span class="quiet">–</span> : <Time iso={expiresAt} />,
+    minor: true,
+  },
 ];
 
 /** The rules in place of the list. */
@@ -60,7 +69,11 @@ function RulesPage() {
 function Calls() {
   const { show = "", run } = place.value.query;
   const state = show === "" ? "open" : show === "all" ? undefined : show;
-  const paged = usePaged<ApprovalView>("/approvals", { state, runId: run }, { member: "approvals", rowId: ({ id }) => id });
+  const paged = usePaged<ApprovalView>(
+    "/approvals",
+    { state, runId: run },
+    { member: "approvals", rowId: ({ id }) => id },
+  );
   return (
     <Listing
       page="approvals"
@@ -69,12 +82,21 @@ function Calls() {
       columns={COLUMNS}
       rowId={({ id }) => id}
       at={({ askedAt }) => askedAt}
-      filters={<Select label="Show" value={show} options={SHOWN} onChange={(chosen) => filter({ show: chosen })} />}
+      filters={
+        <Select
+          label="Show"
+          value={show}
+          options={SHOWN}
+          onChange={(chosen) => filter({ show: chosen })}
+        />
+      }
       actions={<Button onClick={() => go(href("approvals", "", { show: "rules" }))}>Rules</Button>}
       detail={(id) => <Detail key={id} id={id} decided={paged.resource.reload} />}
       empty={
         show === "" ? (
-          <Empty command="rouse approvals list --all">No call waits for approval. Those that were decided about:</Empty>
+          <Empty command="rouse approvals list --all">
+            No call waits for approval. Those that were decided about:
+          </Empty>
         ) : (
           <Empty>No call has been decided about yet.</Empty>
         )

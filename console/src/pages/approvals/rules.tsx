@@ -11,7 +11,10 @@ import { toast, toastError } from "../../ui/toast.tsx";
 /** Takes a rule away, after a question. */
 function Remove({ rule, removed }: { rule: RuleView; removed(): void }) {
   const [remove, busy] = useAction(async () => {
-    if (!(await confirmed("Remove this rule?", "Such calls are asked about again.", "Remove", true))) return;
+    if (
+      !(await confirmed("Remove this rule?", "Such calls are asked about again.", "Remove", true))
+    )
+      return;
     await ask(`/approvals/rules/${encodeURIComponent(rule.id)}`, { method: "DELETE" });
     toast("The rule is removed: such calls are asked about again.");
     removed();
@@ -39,7 +42,11 @@ export function Rules() {
             rows={rows}
             rowId={({ id }) => id}
             columns={[
-              { head: "Calls that are not asked about", cell: ({ text }) => <span title={text}>{visibleText(text)}</span>, grow: true },
+              {
+                head: "Calls that are not asked about",
+                cell: ({ text }) => <span title={text}>{visibleText(text)}</span>,
+                grow: true,
+              },
               { head: "Made", cell: ({ createdAt }) => <Time iso={createdAt} />, minor: true },
               { head: "By", cell: ({ by }) => visibleText(by), minor: true },
               { head: "Action", cell: (rule) => <Remove rule={rule} removed={rules.reload} /> },

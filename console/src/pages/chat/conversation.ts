@@ -7,7 +7,14 @@ import { AskError, ask, askLines } from "../../api.ts";
 type ChatLine =
   | { type: "start"; runId: string; agent: string; session: string | null }
   | { type: "text"; text: string }
-  | { type: "end"; ok: true; reply: string; usage: Usage; citations: NamedCitation[]; marks: CitationMark[] }
+  | {
+      type: "end";
+      ok: true;
+      reply: string;
+      usage: Usage;
+      citations: NamedCitation[];
+      marks: CitationMark[];
+    }
   | { type: "end"; ok: false; code: string; message: string };
 
 /** One message and what the agent made of it. */
@@ -57,18 +64,37 @@ function take(id: number, line: ChatLine): void {
   else if (line.ok) {
     const { reply, usage, citations, marks } = line;
     change(id, { state: "succeeded", reply, usage, citations, marks, endedAt: Date.now() });
-  } else change(id, { state: line.code === "cancelled" ? "cancelled" : "failed", error: line.message, endedAt: Date.now() });
+  } else
+    change(id, {
+      state: line.code === "cancelled" ? "cancelled" : "failed",
+      error: line.message,
+      endedAt: Date.now(),
+    });
 }
 
 /** Sends a message to an agent and follows its answer. An empty name means the default agent. */
 export async function say(message: string, agent: string): Promise<void> {
   const id = ++last;
-  const turn: Turn = { id, agent, message, runId: null, reply: "", state: "running", citations: [], marks: [], startedAt: Date.now() };
+  const turn: Turn = {
+    id,
+    agent,
+    message,
+    runId: null,
+    reply: "",
+    state: "running",
+    citations: [],
+    marks: [],
+    startedAt: Date.now(),
+  };
   turns.value = [...turns.value, turn];
   const body = { message, session: session.peek(), ...(agent === "" ? {} : { agent }) };
   try {
     for await (const line of askLines<ChatLine>("/chat", { method: "POST", body })) take(id, line);
-    if (find(id)?.state === "running") throw new AskError("unreachable", "The gateway ended the answer before its end. Its run may go on.");
+    if (find(id)?.state === "running")
+      throw new AskError(
+        "unreachable",
+        "The gateway ended the answer before its end. Its run may go on.",
+      );
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     change(id, { state: "failed", error: message, endedAt: Date.now() });

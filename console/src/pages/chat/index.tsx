@@ -87,7 +87,10 @@ export function Page() {
             <Select
               label="Agent"
               value={current}
-              options={list.map(({ id, name, model }) => [id, `${name === id ? id : `${name} (${id})`} · ${model}`] as const)}
+              options={list.map(
+                ({ id, name, model }) =>
+                  [id, `${name === id ? id : `${name} (${id})`} · ${model}`] as const,
+              )}
               onChange={(id) => filter({ agent: id === standard ? "" : id })}
             />
           )
@@ -106,8 +109,9 @@ export function Page() {
       </ol>
       {shown.length === 0 ? (
         <Empty command={`rouse chat${agent === "" ? "" : ` ${agent}`}`}>
-          Write to an agent to see what it answers and which steps it takes. What you write here is kept in{" "}
-          <a href={href("sessions")}>a session</a> that no channel and no API key reaches. The same on the command line:
+          Write to an agent to see what it answers and which steps it takes. What you write here is
+          kept in <a href={href("sessions")}>a session</a> that no channel and no API key reaches.
+          The same on the command line:
         </Empty>
       ) : (
         <p class="chat-session quiet">

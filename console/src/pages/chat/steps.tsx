@@ -14,7 +14,9 @@ function Call({ call }: { call: ToolCallView }) {
     <details class="chat-call">
       <summary>
         <code>{visibleText(call.tool)}</code> <Status word={call.state} />
-        {call.startedAt ? <span class="quiet"> {elapsed(call.startedAt, call.endedAt)}</span> : null}
+        {call.startedAt ? (
+          <span class="quiet"> {elapsed(call.startedAt, call.endedAt)}</span>
+        ) : null}
       </summary>
       <h4>Arguments</h4>
       <JsonTree value={call.input} />
@@ -71,7 +73,9 @@ export function Steps({ runId, running }: { runId: string; running: boolean }) {
     const timer = setTimeout(() => setAsks(true), running ? WORK_MS : 0);
     return () => clearTimeout(timer);
   }, [running]);
-  const steps = useResource<{ steps: StepView[] }>(asks ? `/runs/${encodeURIComponent(runId)}/steps` : null);
+  const steps = useResource<{ steps: StepView[] }>(
+    asks ? `/runs/${encodeURIComponent(runId)}/steps` : null,
+  );
   const { reload } = steps;
   useEffect(() => {
     if (!running) return;
@@ -85,7 +89,9 @@ export function Steps({ runId, running }: { runId: string; running: boolean }) {
     <Loaded resource={steps} lines={1}>
       {({ steps: all }) =>
         all.length === 0 ? (
-          <p class="quiet chat-no-steps">{running ? "No step has ended yet." : "This run has no steps."}</p>
+          <p class="quiet chat-no-steps">
+            {running ? "No step has ended yet." : "This run has no steps."}
+          </p>
         ) : (
           <details class="chat-steps" open>
             <summary>{plural(all.length, "step")}</summary>

@@ -8,7 +8,8 @@ import { toastError } from "../../ui/toast.tsx";
 import { stop, type Turn } from "./conversation.ts";
 import { Steps } from "./steps.tsx";
 
-const nameOf = ({ filename, page }: NamedCitation): string => visibleText(`${filename}${page === null ? "" : `, page ${page}`}`);
+const nameOf = ({ filename, page }: NamedCitation): string =>
+  visibleText(`${filename}${page === null ? "" : `, page ${page}`}`);
 
 /** The reply with the numbers by which it names passages as links to these. */
 function withLinks({ reply, citations, marks }: Turn): ComponentChildren[] {
@@ -43,7 +44,11 @@ function Sources({ turn: { citations, marks } }: { turn: Turn }) {
           <details>
             <summary>
               <span class="mono">[{n}]</span> {nameOf(citation)}{" "}
-              <span class="quiet">{citation.score === null ? "found in an earlier turn" : `score ${citation.score.toPrecision(3)}`}</span>
+              <span class="quiet">
+                {citation.score === null
+                  ? "found in an earlier turn"
+                  : `score ${citation.score.toPrecision(3)}`}
+              </span>
             </summary>
             <p>{visibleText(citation.text)}</p>
             <a href={href("documents", citation.chunkId)}>Open the passage in its document</a>
@@ -71,7 +76,9 @@ function Foot({ turn }: { turn: Turn }) {
     <p class="chat-foot">
       <Status word={turn.state} />
       {turn.runId ? <Id id={turn.runId} to={href("runs", turn.runId)} /> : null}
-      {turn.endedAt === undefined ? null : <span class="quiet">{duration(turn.endedAt - turn.startedAt)}</span>}
+      {turn.endedAt === undefined ? null : (
+        <span class="quiet">{duration(turn.endedAt - turn.startedAt)}</span>
+      )}
       {usage?.inputTokens === undefined ? null : (
         <span class="quiet">
           {number(usage.inputTokens)} tokens in, {number(usage.outputTokens ?? 0)} out
@@ -101,7 +108,13 @@ export function TurnView({ turn }: { turn: Turn }) {
           ) : null}
         </header>
         {turn.runId ? <Steps runId={turn.runId} running={running} /> : null}
-        {turn.reply === "" ? running ? <p class="quiet">…</p> : null : <p class="chat-text">{withLinks(turn)}</p>}
+        {turn.reply === "" ? (
+          running ? (
+            <p class="quiet">…</p>
+          ) : null
+        ) : (
+          <p class="chat-text">{withLinks(turn)}</p>
+        )}
         {turn.error ? (
           <p class="bad" role="alert">
             {turn.error}

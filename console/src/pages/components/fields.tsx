@@ -23,9 +23,21 @@ function Windows() {
   return (
     <p class="components-row">
       <Button onClick={() => setOpen(true)}>Open a dialog</Button>
-      <Button onClick={() => void confirmed("Delete it?", <p>This cannot be undone.</p>, "Delete", true)}>Ask a question</Button>
-      <Button onClick={() => toast("Replayed 3 events.", { undo: () => toast("Taken back.", { tone: "quiet" }) })}>Show a toast</Button>
-      <Button onClick={() => toast("The gateway does not answer.", { tone: "bad" })}>Show an error</Button>
+      <Button
+        onClick={() => void confirmed("Delete it?", <p>This cannot be undone.</p>, "Delete", true)}
+      >
+        Ask a question
+      </Button>
+      <Button
+        onClick={() =>
+          toast("Replayed 3 events.", { undo: () => toast("Taken back.", { tone: "quiet" }) })
+        }
+      >
+        Show a toast
+      </Button>
+      <Button onClick={() => toast("The gateway does not answer.", { tone: "bad" })}>
+        Show an error
+      </Button>
       {open ? (
         <Dialog title="A dialog" onClose={() => setOpen(false)}>
           <p class="body">Escape closes it, and the focus goes back to the button.</p>
@@ -49,11 +61,26 @@ export function Fields({ theme }: { theme: string }) {
     <Section title="Buttons and fields" label={`Buttons and fields, ${theme}`}>
       <Buttons />
       <p class="components-row">
-        <Search label={`Search, ${theme}`} value="" placeholder="Search" onSearch={() => undefined} />
-        <Select label="Outcome" value={choice} options={["", "accepted", "no_route"]} onChange={setChoice} />
+        <Search
+          label={`Search, ${theme}`}
+          value=""
+          placeholder="Search"
+          onSearch={() => undefined}
+        />
+        <Select
+          label="Outcome"
+          value={choice}
+          options={["", "accepted", "no_route"]}
+          onChange={setChoice}
+        />
       </p>
       <TextField label="Name" value={text} onInput={setText} hint="As it stands in the config." />
-      <TextField label="Path" value={text} onInput={setText} error="hooks.mappings[2].match.path has a space; paths of hooks have none." />
+      <TextField
+        label="Path"
+        value={text}
+        onInput={setText}
+        error="hooks.mappings[2].match.path has a space; paths of hooks have none."
+      />
       <TextField label="Text" value={text} onInput={setText} lines={3} />
       <Tabs label={`Tabs, ${theme}`} tabs={tabs} value={tab} onChange={setTab} />
       <Windows />

@@ -15,7 +15,13 @@ export function Page() {
         <h1>Components</h1>
         <div class="actions">
           {(["both", ...THEMES] as const).map((name) => (
-            <button key={name} type="button" class="button" aria-pressed={theme === name} onClick={() => setTheme(name)}>
+            <button
+              key={name}
+              type="button"
+              class="button"
+              aria-pressed={theme === name}
+              onClick={() => setTheme(name)}
+            >
               {name}
             </button>
           ))}
@@ -23,7 +29,12 @@ export function Page() {
       </header>
       <div class="components-themes">
         {THEMES.filter((name) => theme === "both" || theme === name).map((name) => (
-          <div key={name} class={`components-theme ${name}`} role="group" aria-label={`${name} theme`}>
+          <div
+            key={name}
+            class={`components-theme ${name}`}
+            role="group"
+            aria-label={`${name} theme`}
+          >
             <Words theme={name} />
             <Fields theme={name} />
             <Lists theme={name} />

@@ -67,10 +67,18 @@ export function Lists({ theme }: { theme: string }) {
         <Example theme={theme} all={MANY} />
       </Section>
       <Section title="In place of a list" label={`In place of a list, ${theme}`}>
-        <Empty command="curl -sS http://127.0.0.1:7420/hooks/agent">No event has come in yet. Send the first one:</Empty>
+        <Empty command="curl -sS http://127.0.0.1:7420/hooks/agent">
+          No event has come in yet. Send the first one:
+        </Empty>
         <Skeleton lines={4} />
-        <Failed error={{ code: "store_unavailable", message: "The store does not answer." }} retry={() => undefined} />
-        <Failed error={{ code: "not_found", message: "There is no such event." }} retry={() => undefined} />
+        <Failed
+          error={{ code: "store_unavailable", message: "The store does not answer." }}
+          retry={() => undefined}
+        />
+        <Failed
+          error={{ code: "not_found", message: "There is no such event." }}
+          retry={() => undefined}
+        />
       </Section>
     </>
   );

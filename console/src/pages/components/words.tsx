@@ -3,7 +3,17 @@ import { Spark, TimeBars } from "../../ui/chart.tsx";
 import { JsonTree } from "../../ui/json-tree.tsx";
 
 const STATES = ["succeeded", "running", "failed", "duplicate"];
-const COLORS = ["--page", "--surface", "--raised", "--hover", "--selected", "--line", "--text", "--quiet", "--accent"];
+const COLORS = [
+  "--page",
+  "--surface",
+  "--raised",
+  "--hover",
+  "--selected",
+  "--line",
+  "--text",
+  "--quiet",
+  "--accent",
+];
 const SOFT = [
   "--good",
   "--good-soft",
@@ -25,7 +35,9 @@ const SOFT = [
   "--plot-quiet",
 ];
 const SIZES = ["--text-xs", "--text-s", "--text-m", "--text-l", "--text-xl"];
-const HOURS = Array.from({ length: 24 }, (_, hour) => new Date(Date.UTC(2026, 0, 5, hour)).toISOString());
+const HOURS = Array.from({ length: 24 }, (_, hour) =>
+  new Date(Date.UTC(2026, 0, 5, hour)).toISOString(),
+);
 const WAVE = HOURS.map((_, hour) => Math.round(40 + 30 * Math.sin(hour / 3)));
 const BODY = {
   action: "opened",
@@ -60,7 +72,11 @@ function Tokens({ theme }: { theme: string }) {
 
 function Lines({ theme }: { theme: string }) {
   return (
-    <Section title="States, times and ids" label={`States, times and ids, ${theme}`} actions={<Button>An action</Button>}>
+    <Section
+      title="States, times and ids"
+      label={`States, times and ids, ${theme}`}
+      actions={<Button>An action</Button>}
+    >
       <p class="components-row">
         {STATES.map((word) => (
           <Status key={word} word={word} />
@@ -74,7 +90,10 @@ function Lines({ theme }: { theme: string }) {
           ["Path", "shop"],
           ["Mapping", <code>order.big</code>],
           ["Left out, because it is empty", null],
-          ["Reason", "A text that is so long that it does not fit into one line where there is little room for the value"],
+          [
+            "Reason",
+            "A text that is so long that it does not fit into one line where there is little room for the value",
+          ],
         ]}
       />
       <OutsideText

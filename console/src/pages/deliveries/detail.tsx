@@ -14,7 +14,10 @@ function Retry({ delivery, retried }: { delivery: DeliveryDetail; retried(): voi
   const { id, status, chunks, sentChunks, files, sentFiles } = delivery;
   const left = chunks - sentChunks + files - sentFiles;
   const send = async (query = ""): Promise<void> => {
-    const answer = await ask<{ delivery: DeliveryDetail }>(`/deliveries/${encodeURIComponent(id)}/retry${query}`, { method: "POST" });
+    const answer = await ask<{ delivery: DeliveryDetail }>(
+      `/deliveries/${encodeURIComponent(id)}/retry${query}`,
+      { method: "POST" },
+    );
     toast(`The delivery is ${answer.delivery.status} now.`);
     retried();
   };
@@ -24,14 +27,26 @@ function Retry({ delivery, retried }: { delivery: DeliveryDetail; retried(): voi
     await send();
   }, toastError);
   const [goOn, goingOn] = useAction(async () => {
-    const next = left > 1 ? `${plural(left - 1, "more message")} to send.` : "Nothing else is left to send.";
-    if (await confirmed("Is it in the chat?", `The message in doubt is not sent again. ${next}`, "It arrived")) await send("?arrived=1");
+    const next =
+      left > 1 ? `${plural(left - 1, "more message")} to send.` : "Nothing else is left to send.";
+    if (
+      await confirmed(
+        "Is it in the chat?",
+        `The message in doubt is not sent again. ${next}`,
+        "It arrived",
+      )
+    )
+      await send("?arrived=1");
   }, toastError);
   if (status !== "failed" && status !== "unknown") return null;
   return (
     <div class="actions">
       {status === "unknown" ? (
-        <Button busy={goingOn} onClick={goOn} title="You have seen the message in doubt in the chat: go on after it">
+        <Button
+          busy={goingOn}
+          onClick={goOn}
+          title="You have seen the message in doubt in the chat: go on after it"
+        >
           It arrived
         </Button>
       ) : null}
@@ -47,22 +62,49 @@ function About({ delivery }: { delivery: DeliveryDetail }) {
   return (
     <Facts
       pairs={[
-        ["error", error ? <span class="bad">{`${error.code}: ${visibleText(error.message)}`}</span> : null, true],
+        [
+          "error",
+          error ? <span class="bad">{`${error.code}: ${visibleText(error.message)}`}</span> : null,
+          true,
+        ],
         [
           "channel",
-          <button type="button" class="link" title="Only this channel" onClick={() => filter({ channel: delivery.channel })}>
+          <button
+            type="button"
+            class="link"
+            title="Only this channel"
+            onClick={() => filter({ channel: delivery.channel })}
+          >
             {delivery.channel}
           </button>,
         ],
         ["to", delivery.to === null ? null : visibleText(delivery.to)],
         ["thread", delivery.thread === null ? null : visibleText(delivery.thread)],
-        ["run", delivery.runId === "" ? null : <Id id={delivery.runId} to={href("runs", delivery.runId)} />],
-        ["approval", approvalId === null ? null : <Id id={approvalId} to={href("approvals", approvalId)} />],
+        [
+          "run",
+          delivery.runId === "" ? null : (
+            <Id id={delivery.runId} to={href("runs", delivery.runId)} />
+          ),
+        ],
+        [
+          "approval",
+          approvalId === null ? null : <Id id={approvalId} to={href("approvals", approvalId)} />,
+        ],
         ["sent", `${delivery.sentChunks} of ${delivery.chunks}`],
         ["files", delivery.files === 0 ? null : `${delivery.sentFiles} of ${delivery.files}`],
-        ["warning", delivery.warnings.length === 0 ? null : <span class="bad">{visibleText(delivery.warnings.join("; "))}</span>],
+        [
+          "warning",
+          delivery.warnings.length === 0 ? null : (
+            <span class="bad">{visibleText(delivery.warnings.join("; "))}</span>
+          ),
+        ],
         ["tries", delivery.attempts],
-        ["message ids", messageIds.length === 0 ? null : <span class="mono">{visibleText(messageIds.join(", "))}</span>],
+        [
+          "message ids",
+          messageIds.length === 0 ? null : (
+            <span class="mono">{visibleText(messageIds.join(", "))}</span>
+          ),
+        ],
         ["created", <Time iso={delivery.createdAt} />],
         ["next try", nextAt === null ? null : <Time iso={nextAt} planned />],
         ["ended", endedAt === null ? null : <Time iso={endedAt} />],
@@ -73,7 +115,10 @@ function About({ delivery }: { delivery: DeliveryDetail }) {
 
 /** A delivery with its messages, and which of them are sent. */
 export function Detail({ id, retried }: { id: string; retried(): void }) {
-  const resource = useResource<{ delivery: DeliveryDetail }>(`/deliveries/${encodeURIComponent(id)}`, { live: true });
+  const resource = useResource<{ delivery: DeliveryDetail }>(
+    `/deliveries/${encodeURIComponent(id)}`,
+    { live: true },
+  );
   return (
     <Loaded resource={resource}>
       {({ delivery }) => (

@@ -45,28 +45,54 @@ const COLUMNS: readonly Column<DeliveryView>[] = [
       ) : null,
     grow: true,
   },
-  { head: "Sent", cell: ({ sentChunks, chunks }) => `${sentChunks} of ${chunks}`, numeric: true, minor: true },
+  {
+    head: "Sent",
+    cell: ({ sentChunks, chunks }) => `${sentChunks} of ${chunks}`,
+    numeric: true,
+    minor: true,
+  },
   { head: "Tries", cell: ({ attempts }) => attempts, numeric: true, minor: true },
   {
     head: "Run",
-    cell: ({ runId }) => (runId === "" ? <span class="quiet">–</span> : <Id id={runId} to={href("runs", runId)} />),
+    cell: ({ runId }) =>
+      runId === "" ? <span class="quiet">–</span> : <Id id={runId} to={href("runs", runId)} />,
     minor: true,
   },
 ];
 
 /** Whether a delivery has this text in what names it, or in its error. */
 const hasText = ({ id, runId, channel, to, error }: DeliveryView, text: string): boolean =>
-  [id, runId, channel, to, error?.code, error?.message].some((word) => word?.toLowerCase().includes(text));
+  [id, runId, channel, to, error?.code, error?.message].some((word) =>
+    word?.toLowerCase().includes(text),
+  );
 
 function Filters() {
   const { status = "", since = "", channel, q = "" } = place.value.query;
   return (
     <>
-      <Select label="Status" value={status} options={STATUSES} onChange={(chosen) => filter({ status: chosen })} />
-      <Select label="Age" value={since} options={AGES} onChange={(chosen) => filter({ since: chosen })} />
-      <Search label="Search deliveries" placeholder="Recipient, error, id" value={q} onSearch={(text) => filter({ q: text })} />
+      <Select
+        label="Status"
+        value={status}
+        options={STATUSES}
+        onChange={(chosen) => filter({ status: chosen })}
+      />
+      <Select
+        label="Age"
+        value={since}
+        options={AGES}
+        onChange={(chosen) => filter({ since: chosen })}
+      />
+      <Search
+        label="Search deliveries"
+        placeholder="Recipient, error, id"
+        value={q}
+        onSearch={(text) => filter({ q: text })}
+      />
       {channel ? (
-        <Button title="Show the deliveries of every channel" onClick={() => filter({ channel: "" })}>
+        <Button
+          title="Show the deliveries of every channel"
+          onClick={() => filter({ channel: "" })}
+        >
           channel {visibleText(channel)} ×
         </Button>
       ) : null}
@@ -81,7 +107,11 @@ export function Page() {
   const paged = usePaged<DeliveryView>(
     "/deliveries",
     { status, channel, since },
-    { member: "deliveries", rowId: ({ id }) => id, matches: text === "" ? undefined : (delivery) => hasText(delivery, text) },
+    {
+      member: "deliveries",
+      rowId: ({ id }) => id,
+      matches: text === "" ? undefined : (delivery) => hasText(delivery, text),
+    },
   );
   const work = retryDeliveries(place.value.query, paged.rows);
   const close = (): void => {
@@ -99,7 +129,11 @@ export function Page() {
         at={({ createdAt }) => createdAt}
         filters={<Filters />}
         actions={
-          <Button disabled={!work} onClick={() => setRetrying(work)} {...(work ? {} : { title: "Nothing is shown that can be retried" })}>
+          <Button
+            disabled={!work}
+            onClick={() => setRetrying(work)}
+            {...(work ? {} : { title: "Nothing is shown that can be retried" })}
+          >
             Retry many…
           </Button>
         }
@@ -108,7 +142,9 @@ export function Page() {
           [status, channel, since, q].some(Boolean) ? (
             <Empty>No delivery like that.</Empty>
           ) : (
-            <Empty command="rouse channels list">Nothing was delivered yet. Replies go to a channel that is configured:</Empty>
+            <Empty command="rouse channels list">
+              Nothing was delivered yet. Replies go to a channel that is configured:
+            </Empty>
           )
         }
       />

@@ -13,8 +13,10 @@ import { Passages } from "./passages.tsx";
 
 const WORK_MS = 700;
 
-export const isUnderWay = ({ status }: Pick<DocumentRecord, "status">): boolean => status !== "ready" && status !== "failed";
-export const toIso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
+export const isUnderWay = ({ status }: Pick<DocumentRecord, "status">): boolean =>
+  status !== "ready" && status !== "failed";
+export const toIso = (ms: number | null): string | null =>
+  ms === null ? null : new Date(ms).toISOString();
 
 /** The state of a document; while it is worked on with how far that is. */
 export function DocumentState({ document }: { document: DocumentRecord }) {
@@ -24,7 +26,11 @@ export function DocumentState({ document }: { document: DocumentRecord }) {
     <span class="documents-state">
       <Status word={status} tone={tone} />
       {isUnderWay(document) ? (
-        <progress max={1} value={progress} aria-label={`Indexing of ${visibleText(document.filename)}`}>
+        <progress
+          max={1}
+          value={progress}
+          aria-label={`Indexing of ${visibleText(document.filename)}`}
+        >
           {Math.round(progress * 100)} %
         </progress>
       ) : null}
@@ -40,7 +46,9 @@ function Problem({ document: { error, status } }: { document: DocumentRecord }) 
         {error.code.replaceAll("_", " ")}: {error.message}
       </p>
       {error.package ? <pre class="command">npm install {error.package}</pre> : null}
-      {status === "ready" ? <p class="quiet">The version that was indexed before is still found.</p> : null}
+      {status === "ready" ? (
+        <p class="quiet">The version that was indexed before is still found.</p>
+      ) : null}
     </div>
   );
 }
@@ -62,8 +70,13 @@ function Actions({ document, tenant, changed, deleting }: ActionsProps) {
     changed();
   }, toastError);
   const [remove, removing] = useAction(async () => {
-    const text = <p>The file and its {number(document.chunkCount)} passages are deleted. This cannot be undone.</p>;
-    if (!(await confirmed(`Delete ${visibleText(document.filename)}?`, text, "Delete", true))) return;
+    const text = (
+      <p>
+        The file and its {number(document.chunkCount)} passages are deleted. This cannot be undone.
+      </p>
+    );
+    if (!(await confirmed(`Delete ${visibleText(document.filename)}?`, text, "Delete", true)))
+      return;
     deleting(true);
     await ask(`${path}${query}`, { method: "DELETE" }).catch((error: unknown) => {
       deleting(false);
@@ -97,12 +110,19 @@ function DocumentFacts({ document }: { document: DocumentRecord }) {
         ["Pages", document.pageCount],
         ["Passages", number(document.chunkCount)],
         ["With a vector", document.embeddedCount > 0 ? number(document.embeddedCount) : null],
-        ["Agents", document.agentIds.length === 0 ? "every agent of the tenant" : document.agentIds.join(", ")],
+        [
+          "Agents",
+          document.agentIds.length === 0
+            ? "every agent of the tenant"
+            : document.agentIds.join(", "),
+        ],
         ["Your name for it", document.externalId],
         ["Version", document.version],
         ["Added", <Time iso={toIso(document.createdAt)} />],
         ["Indexed", document.indexedAt === null ? null : <Time iso={toIso(document.indexedAt)} />],
-        ...Object.entries(document.metadata).map(([name, value]) => [visibleText(name), visibleText(String(value))] as const),
+        ...Object.entries(document.metadata).map(
+          ([name, value]) => [visibleText(name), visibleText(String(value))] as const,
+        ),
       ]}
     />
   );
@@ -117,7 +137,9 @@ export function Detail({ id, at, tenant }: { id: string; at: number | null; tena
   const path = `/knowledge/documents/${encodeURIComponent(id)}?${new URLSearchParams({ tenant }).toString()}`;
   const [isDeleting, setDeleting] = useState(false);
   // A document that is being deleted is not asked for any more: the answer would be that there is none.
-  const resource = useResource<{ document: DocumentRecord }>(isDeleting ? null : path, { live: true });
+  const resource = useResource<{ document: DocumentRecord }>(isDeleting ? null : path, {
+    live: true,
+  });
   const { data, reload } = resource;
   const works = data !== undefined && isUnderWay(data.document);
   useEffect(() => {

@@ -29,9 +29,18 @@ interface Filters {
 
 /** The newest documents, asked for again while one is worked on, and the older pages that were scrolled to. */
 function useDocuments({ tenant, agent, status }: Filters) {
-  const query = new URLSearchParams({ tenant, limit: String(PAGE), ...(agent && { agent }), ...(status && { status }) }).toString();
+  const query = new URLSearchParams({
+    tenant,
+    limit: String(PAGE),
+    ...(agent && { agent }),
+    ...(status && { status }),
+  }).toString();
   const newest = useResource<DocumentPage>(`/knowledge/documents?${query}`, { live: true });
-  const [older, setOlder] = useState<{ query: string; documents: readonly DocumentRecord[]; hasMore: boolean } | null>(null);
+  const [older, setOlder] = useState<{
+    query: string;
+    documents: readonly DocumentRecord[];
+    hasMore: boolean;
+  } | null>(null);
   const { data, reload } = newest;
   const works = data?.documents.some(isUnderWay) ?? false;
   useEffect(() => {
@@ -45,12 +54,17 @@ function useDocuments({ tenant, agent, status }: Filters) {
   }, [changed, reload]);
   const kept = older?.query === query ? older : null;
   const known = new Set(data?.documents.map(({ id }) => id));
-  const rows = [...(data?.documents ?? []), ...(kept?.documents ?? []).filter(({ id }) => !known.has(id))];
+  const rows = [
+    ...(data?.documents ?? []),
+    ...(kept?.documents ?? []).filter(({ id }) => !known.has(id)),
+  ];
   const more = (): void => {
     const after = rows.at(-1)?.id;
     if (after === undefined || !(kept?.hasMore ?? data?.hasMore)) return;
     ask<DocumentPage>(`/knowledge/documents?${query}&after=${encodeURIComponent(after)}`)
-      .then(({ documents, hasMore }) => setOlder({ query, documents: [...(kept?.documents ?? []), ...documents], hasMore }))
+      .then(({ documents, hasMore }) =>
+        setOlder({ query, documents: [...(kept?.documents ?? []), ...documents], hasMore }),
+      )
       .catch(toastError);
   };
   return { newest, rows, more };
@@ -66,8 +80,13 @@ function DocumentTable(props: Filters & { selected: string }) {
           filtered ? (
             <Empty>No document has this state and is for this agent.</Empty>
           ) : (
-            <Empty command={'echo "Returns are free for 30 days." > returns.md && rouse knowledge add returns.md'}>
-              There is no document yet. Drop files here, choose them above, or add them on the command line.
+            <Empty
+              command={
+                'echo "Returns are free for 30 days." > returns.md && rouse knowledge add returns.md'
+              }
+            >
+              There is no document yet. Drop files here, choose them above, or add them on the
+              command line.
             </Empty>
           )
         ) : (
@@ -80,10 +99,23 @@ function DocumentTable(props: Filters & { selected: string }) {
             onEnd={more}
             columns={[
               { head: "State", cell: (document) => <DocumentState document={document} /> },
-              { head: "Document", cell: ({ title, filename }) => visibleText(title ?? filename), grow: true },
+              {
+                head: "Document",
+                cell: ({ title, filename }) => visibleText(title ?? filename),
+                grow: true,
+              },
               { head: "Passages", cell: ({ chunkCount }) => number(chunkCount), numeric: true },
-              { head: "Size", cell: (document) => bytes(document.bytes), numeric: true, minor: true },
-              { head: "Agents", cell: ({ agentIds }) => (agentIds.length === 0 ? "all" : agentIds.join(", ")), minor: true },
+              {
+                head: "Size",
+                cell: (document) => bytes(document.bytes),
+                numeric: true,
+                minor: true,
+              },
+              {
+                head: "Agents",
+                cell: ({ agentIds }) => (agentIds.length === 0 ? "all" : agentIds.join(", ")),
+                minor: true,
+              },
               { head: "Added", cell: ({ createdAt }) => <Time iso={toIso(createdAt)} /> },
             ]}
           />
@@ -96,15 +128,31 @@ function DocumentTable(props: Filters & { selected: string }) {
 function Head({ filters, text }: { filters: Filters; text: string }) {
   const agents = useResource<{ agents: { id: string }[] }>("/agents");
   const keys = useResource<{ keys: { tenant: string }[] }>("/keys");
-  const tenants = [...new Set([DOCUMENT_TENANT, ...(keys.data?.keys.map(({ tenant }) => tenant) ?? []), filters.tenant])];
+  const tenants = [
+    ...new Set([
+      DOCUMENT_TENANT,
+      ...(keys.data?.keys.map(({ tenant }) => tenant) ?? []),
+      filters.tenant,
+    ]),
+  ];
   return (
     <PageHead
       title="Documents"
       filters={
         <>
-          <Search label="Search in passages" value={text} placeholder="Ask as an agent would" onSearch={(q) => filter({ q })} />
+          <Search
+            label="Search in passages"
+            value={text}
+            placeholder="Ask as an agent would"
+            onSearch={(q) => filter({ q })}
+          />
           {text === "" ? (
-            <Select label="State" value={filters.status} options={["", ...STATES]} onChange={(status) => filter({ status })} />
+            <Select
+              label="State"
+              value={filters.status}
+              options={["", ...STATES]}
+              onChange={(status) => filter({ status })}
+            />
           ) : null}
           <Select
             label="Agent"
@@ -113,7 +161,12 @@ function Head({ filters, text }: { filters: Filters; text: string }) {
             onChange={(agent) => filter({ agent })}
           />
           {tenants.length > 1 ? (
-            <Select label="Tenant" value={filters.tenant} options={tenants} onChange={(tenant) => filter({ tenant })} />
+            <Select
+              label="Tenant"
+              value={filters.tenant}
+              options={tenants}
+              onChange={(tenant) => filter({ tenant })}
+            />
           ) : null}
         </>
       }
@@ -132,7 +185,12 @@ export function Page() {
     q === "" ? (
       <DocumentTable {...filters} selected={documentId} />
     ) : (
-      <Results {...filters} text={q} selected={id} onSelect={(chunkId) => go(href("documents", chunkId, place.peek().query))} />
+      <Results
+        {...filters}
+        text={q}
+        selected={id}
+        onSelect={(chunkId) => go(href("documents", chunkId, place.peek().query))}
+      />
     );
   return (
     <DropZone fields={filters}>
@@ -143,7 +201,12 @@ export function Page() {
         list={list}
         detail={
           documentId === "" ? null : (
-            <Detail key={documentId} id={documentId} at={passage === undefined ? null : Number(passage)} tenant={tenant} />
+            <Detail
+              key={documentId}
+              id={documentId}
+              at={passage === undefined ? null : Number(passage)}
+              tenant={tenant}
+            />
           )
         }
         onClose={() => go(href("documents", "", query))}

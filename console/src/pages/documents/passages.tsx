@@ -31,11 +31,21 @@ function PassageText({ passage, marked }: { passage: DocumentPassage; marked: bo
 }
 
 /** What search finds of a document, in the order of its text; `at` is the passage that a search or a citation names. */
-export function Passages(props: { id: string; tenant: string; at: number | null; count: number; version: string }) {
+export function Passages(props: {
+  id: string;
+  tenant: string;
+  at: number | null;
+  count: number;
+  version: string;
+}) {
   const { id, tenant, at, count } = props;
   const [range, setRange] = useState({ from: 0, limit: STEP });
   useEffect(() => setRange({ from: Math.max(0, (at ?? 0) - BEFORE), limit: STEP }), [id, at]);
-  const query = new URLSearchParams({ tenant, from: String(range.from), limit: String(range.limit) });
+  const query = new URLSearchParams({
+    tenant,
+    from: String(range.from),
+    limit: String(range.limit),
+  });
   // Another version of the document has other passages.
   const path = `/knowledge/documents/${encodeURIComponent(id)}/passages?${query.toString()}`;
   const page = useResource<PassagePage>(path);
@@ -48,19 +58,37 @@ export function Passages(props: { id: string; tenant: string; at: number | null;
         {({ passages, hasMore }) => (
           <>
             {range.from > 0 ? (
-              <Button onClick={() => setRange({ from: Math.max(0, range.from - STEP), limit: range.limit + Math.min(STEP, range.from) })}>
+              <Button
+                onClick={() =>
+                  setRange({
+                    from: Math.max(0, range.from - STEP),
+                    limit: range.limit + Math.min(STEP, range.from),
+                  })
+                }
+              >
                 Show those before
               </Button>
             ) : null}
             <ol class="documents-passages">
               {passages.map((passage) => (
-                <PassageText key={passage.chunkId} passage={passage} marked={passage.number === at} />
+                <PassageText
+                  key={passage.chunkId}
+                  passage={passage}
+                  marked={passage.number === at}
+                />
               ))}
             </ol>
             {at !== null && passages.every(({ number }) => number !== at) ? (
-              <p class="quiet">This version of the document has no passage #{at}: the document was replaced or read again since.</p>
+              <p class="quiet">
+                This version of the document has no passage #{at}: the document was replaced or read
+                again since.
+              </p>
             ) : null}
-            {hasMore ? <Button onClick={() => setRange({ ...range, limit: range.limit + STEP })}>Show more</Button> : null}
+            {hasMore ? (
+              <Button onClick={() => setRange({ ...range, limit: range.limit + STEP })}>
+                Show more
+              </Button>
+            ) : null}
           </>
         )}
       </Loaded>

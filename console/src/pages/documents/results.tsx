@@ -26,7 +26,10 @@ function useSearch({ tenant, text, agent }: SearchFields) {
     })
       .then(({ passages }) => setState({ passages }))
       .catch((error: unknown) => {
-        if (!abort.signal.aborted) setState({ error: error instanceof AskError ? error : new AskError("unknown", String(error)) });
+        if (!abort.signal.aborted)
+          setState({
+            error: error instanceof AskError ? error : new AskError("unknown", String(error)),
+          });
       });
     return () => abort.abort();
   }, [tenant, text, agent, turn]);
@@ -44,14 +47,17 @@ function Score({ score, best }: { score: number; best: number }) {
 }
 
 /** The passages that a question finds, best first. */
-export function Results(props: SearchFields & { selected: string; onSelect(chunkId: string): void }) {
+export function Results(
+  props: SearchFields & { selected: string; onSelect(chunkId: string): void },
+) {
   const { passages, error, retry } = useSearch(props);
   if (error) return <Failed error={error} retry={retry} />;
   if (!passages) return <Skeleton />;
   if (passages.length === 0)
     return (
       <Empty command={`rouse knowledge search '${props.text.replaceAll("'", String.raw`'\''`)}'`}>
-        No passage has one of these words. Try other words, or check that the document is ready and that this agent may search it.
+        No passage has one of these words. Try other words, or check that the document is ready and
+        that this agent may search it.
       </Empty>
     );
   const best = passages[0]?.score ?? 1;
@@ -64,8 +70,16 @@ export function Results(props: SearchFields & { selected: string; onSelect(chunk
       onSelect={props.onSelect}
       columns={[
         { head: "Score", cell: ({ score }) => <Score score={score} best={best} />, numeric: true },
-        { head: "Passage", cell: ({ text }) => visibleText(text.replaceAll(/\s+/g, " ").slice(0, 300)), grow: true },
-        { head: "Document", cell: ({ filename, title }) => visibleText(title ?? filename), minor: true },
+        {
+          head: "Passage",
+          cell: ({ text }) => visibleText(text.replaceAll(/\s+/g, " ").slice(0, 300)),
+          grow: true,
+        },
+        {
+          head: "Document",
+          cell: ({ filename, title }) => visibleText(title ?? filename),
+          minor: true,
+        },
         { head: "Page", cell: ({ page }) => page ?? "–", numeric: true, minor: true },
       ]}
     />

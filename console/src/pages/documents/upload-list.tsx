@@ -5,7 +5,10 @@ import { bytes, visibleText } from "../../ui/format.ts";
 import { href } from "../../router.ts";
 import { dismiss, upload, uploads, type Upload, type UploadFields } from "./uploads.ts";
 
-const WORDS: Record<Upload["state"], readonly [word: string, tone: "good" | "warn" | "bad" | "quiet"]> = {
+const WORDS: Record<
+  Upload["state"],
+  readonly [word: string, tone: "good" | "warn" | "bad" | "quiet"]
+> = {
   waiting: ["waiting", "quiet"],
   sending: ["sending", "warn"],
   done: ["received", "good"],
@@ -19,7 +22,11 @@ function UploadRow({ one }: { one: Upload }) {
   return (
     <li>
       <span class="documents-upload-name">
-        {one.documentId ? <a href={href("documents", one.documentId)}>{visibleText(one.filename)}</a> : visibleText(one.filename)}{" "}
+        {one.documentId ? (
+          <a href={href("documents", one.documentId)}>{visibleText(one.filename)}</a>
+        ) : (
+          visibleText(one.filename)
+        )}{" "}
         <span class="quiet">{bytes(one.bytes)}</span>
       </span>
       <Status word={word} tone={tone} />
@@ -33,7 +40,12 @@ function UploadRow({ one }: { one: Upload }) {
         {under ? <Button onClick={one.stop}>Stop</Button> : null}
         {one.state === "failed" ? <Button onClick={one.again}>Send again</Button> : null}
         {under ? null : (
-          <button type="button" class="icon" aria-label={`Take ${visibleText(one.filename)} off this list`} onClick={() => dismiss(one.id)}>
+          <button
+            type="button"
+            class="icon"
+            aria-label={`Take ${visibleText(one.filename)} off this list`}
+            onClick={() => dismiss(one.id)}
+          >
             ×
           </button>
         )}
@@ -79,9 +91,16 @@ export function UploadButton({ fields }: { fields: UploadFields }) {
 }
 
 /** Takes files that are dropped anywhere on what it holds. */
-export function DropZone({ fields, children }: { fields: UploadFields; children: ComponentChildren }) {
+export function DropZone({
+  fields,
+  children,
+}: {
+  fields: UploadFields;
+  children: ComponentChildren;
+}) {
   const [over, setOver] = useState(false);
-  const hasFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
+  const hasFiles = (event: DragEvent): boolean =>
+    event.dataTransfer?.types.includes("Files") ?? false;
   return (
     <div
       class={`documents-drop ${over ? "over" : ""}`}

@@ -61,7 +61,10 @@ function settle(id: number, request: XMLHttpRequest): void {
   const { document, duplicate, error } = readAnswer(request.responseText);
   if (request.status === 401) {
     signedOut.value = true;
-    return change(id, { state: "failed", message: "Your session has ended. Sign in, then send the file again." });
+    return change(id, {
+      state: "failed",
+      message: "Your session has ended. Sign in, then send the file again.",
+    });
   }
   if (request.status >= 400 || !document) {
     const message = error?.message ?? `The gateway answered with status ${request.status}.`;
@@ -74,17 +77,28 @@ function settle(id: number, request: XMLHttpRequest): void {
 /** Sends a file as the body of one request. `XMLHttpRequest`, because `fetch` does not tell how much has gone. */
 function send(id: number, file: File, { tenant, agent }: UploadFields): void {
   const request = new XMLHttpRequest();
-  const fields = new URLSearchParams({ filename: file.name, tenant, ...(agent === "" ? {} : { agent }) });
+  const fields = new URLSearchParams({
+    filename: file.name,
+    tenant,
+    ...(agent === "" ? {} : { agent }),
+  });
   request.open("POST", `/admin/v1/knowledge/documents?${fields.toString()}`);
   request.setRequestHeader("x-rouse-console", "1");
   request.setRequestHeader("content-type", "application/octet-stream");
-  request.upload.addEventListener("progress", ({ loaded, total }) => change(id, { sent: total > 0 ? loaded / total : 0 }));
+  request.upload.addEventListener("progress", ({ loaded, total }) =>
+    change(id, { sent: total > 0 ? loaded / total : 0 }),
+  );
   request.addEventListener("load", () => settle(id, request));
   request.addEventListener("error", () => {
     awaySince.value ??= new Date();
-    change(id, { state: "failed", message: "The gateway did not answer. Send the file again when it does." });
+    change(id, {
+      state: "failed",
+      message: "The gateway did not answer. Send the file again when it does.",
+    });
   });
-  request.addEventListener("abort", () => change(id, { state: "failed", message: "You stopped it." }));
+  request.addEventListener("abort", () =>
+    change(id, { state: "failed", message: "You stopped it." }),
+  );
   request.addEventListener("loadend", startNext);
   change(id, { state: "sending", sent: 0, stop: () => request.abort() });
   request.send(file);
@@ -111,7 +125,18 @@ export function upload(files: Iterable<File>, fields: UploadFields): void {
       if (at !== -1) queue.splice(at, 1);
       change(id, { state: "failed", message: "You stopped it." });
     };
-    uploads.value = [{ id, filename: file.name, bytes: file.size, sent: 0, state: "waiting", again: enqueue, stop }, ...uploads.value];
+    uploads.value = [
+      {
+        id,
+        filename: file.name,
+        bytes: file.size,
+        sent: 0,
+        state: "waiting",
+        again: enqueue,
+        stop,
+      },
+      ...uploads.value,
+    ];
     enqueue();
   }
 }

@@ -15,20 +15,31 @@ import type { EventInFull, ExplanationView, ReplayView } from "./types.ts";
 
 async function copyCurl(event: EventInFull): Promise<void> {
   if ((event.bodyBytes ?? 0) > MAX_CURL_BODY)
-    return toast(`The body is too long for a command. “rouse events show ${event.id} --json” prints it.`, { tone: "warn" });
+    return toast(
+      `The body is too long for a command. “rouse events show ${event.id} --json” prints it.`,
+      { tone: "warn" },
+    );
   const [{ status }, { base, publicUrl }] = await Promise.all([
     ask<{ status: { url?: string } }>("/status"),
     ask<{ base: string; publicUrl: string | null }>("/mappings"),
   ]);
-  await copy(renderCurl(event, `${publicUrl ?? status.url ?? location.origin}${base}`), "the curl command");
+  await copy(
+    renderCurl(event, `${publicUrl ?? status.url ?? location.origin}${base}`),
+    "the curl command",
+  );
 }
 
 /** Bookmarks an event, or takes the bookmark away; the toast takes that back. */
 async function setBookmark(id: string, on: boolean, onChange: () => void): Promise<void> {
-  await ask(`/events/${encodeURIComponent(id)}/bookmark`, on ? { method: "PUT", body: {} } : { method: "DELETE" });
+  await ask(
+    `/events/${encodeURIComponent(id)}/bookmark`,
+    on ? { method: "PUT", body: {} } : { method: "DELETE" },
+  );
   onChange();
   toast(
-    on ? "Bookmarked: the event is kept until you remove the bookmark." : "Removed the bookmark: the event is kept as long as others.",
+    on
+      ? "Bookmarked: the event is kept until you remove the bookmark."
+      : "Removed the bookmark: the event is kept as long as others.",
     {
       undo: () => void setBookmark(id, !on, onChange).catch(toastError),
     },
@@ -40,7 +51,8 @@ interface Result {
   dryRun: boolean;
 }
 
-const QUESTION = "It comes in again and is handled by the current mappings. Work that it did before is done once more.";
+const QUESTION =
+  "It comes in again and is handled by the current mappings. Work that it did before is done once more.";
 
 /**
  * Replays an event, after a question if it did work before, or says what that would do: what starts it, whether it is under
@@ -52,7 +64,12 @@ function useReplay(
 ): [start: (dryRun: boolean) => void, busy: boolean, result: Result | null] {
   const [result, setResult] = useState<Result | null>(null);
   const [start, busy] = useAction(async (dryRun: boolean) => {
-    if (!dryRun && outcome === "accepted" && !(await confirmed("Replay this event?", QUESTION, "Replay"))) return;
+    if (
+      !dryRun &&
+      outcome === "accepted" &&
+      !(await confirmed("Replay this event?", QUESTION, "Replay"))
+    )
+      return;
     setResult({ result: await replay(id, { dryRun }), dryRun });
     if (!dryRun) onChange();
   }, toastError);
@@ -62,15 +79,26 @@ function useReplay(
 type Open = "edit" | "freeze" | "discard" | null;
 
 /** What can be done with an event. */
-export function Actions({ explanation, onChange }: { explanation: ExplanationView; onChange(): void }) {
+export function Actions({
+  explanation,
+  onChange,
+}: {
+  explanation: ExplanationView;
+  onChange(): void;
+}) {
   const { event, bookmark } = explanation;
   const [open, setOpen] = useState<Open>(null);
   const { page, query } = place.value;
   const comparing = query["compare"] !== undefined;
-  const setCompare = (compare: string | undefined): void => go(href(page, event.id, { ...query, compare }), { replace: true });
+  const setCompare = (compare: string | undefined): void =>
+    go(href(page, event.id, { ...query, compare }), { replace: true });
   const [start, busy, result] = useReplay(event, onChange);
-  const [mark, marking] = useAction(() => setBookmark(event.id, bookmark === null, onChange), toastError);
-  const edit = (): void => go(href("mappings", event.mapping ?? event.nearest?.mapping ?? "new", { event: event.id }));
+  const [mark, marking] = useAction(
+    () => setBookmark(event.id, bookmark === null, onChange),
+    toastError,
+  );
+  const edit = (): void =>
+    go(href("mappings", event.mapping ?? event.nearest?.mapping ?? "new", { event: event.id }));
   const noBody = event.bodyBytes === null;
   const readOnly = useReadOnly();
   const canFreeze = !noBody && readOnly === undefined;
@@ -90,7 +118,11 @@ export function Actions({ explanation, onChange }: { explanation: ExplanationVie
           <Button onClick={edit} title="Edit beside (e)">
             Edit beside
           </Button>
-          <Button onClick={() => setOpen("freeze")} disabled={!canFreeze} title={readOnly ?? "Freeze as a test (f)"}>
+          <Button
+            onClick={() => setOpen("freeze")}
+            disabled={!canFreeze}
+            title={readOnly ?? "Freeze as a test (f)"}
+          >
             Freeze as a test
           </Button>
           <Button onClick={() => setCompare(CHOOSE)}>Compare</Button>
@@ -112,7 +144,12 @@ export function Actions({ explanation, onChange }: { explanation: ExplanationVie
       {open === "freeze" ? <Freeze event={event} onClose={close} /> : null}
       {open === "discard" ? <Discard event={event} onClose={close} onChange={onChange} /> : null}
       {comparing ? (
-        <Compare event={event} other={query["compare"] ?? CHOOSE} onChoose={setCompare} onClose={() => setCompare(undefined)} />
+        <Compare
+          event={event}
+          other={query["compare"] ?? CHOOSE}
+          onChoose={setCompare}
+          onClose={() => setCompare(undefined)}
+        />
       ) : null}
     </>
   );

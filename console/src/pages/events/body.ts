@@ -37,7 +37,12 @@ export function indentXml(text: string): string {
   for (const token of text.match(/<[^>]*>|[^<]+/g) ?? []) {
     if (token.trim() === "") continue;
     const isEnd = token.startsWith("</");
-    const isStart = token.startsWith("<") && !isEnd && !token.startsWith("<?") && !token.startsWith("<!") && !token.endsWith("/>");
+    const isStart =
+      token.startsWith("<") &&
+      !isEnd &&
+      !token.startsWith("<?") &&
+      !token.startsWith("<!") &&
+      !token.endsWith("/>");
     if (isEnd) depth = Math.max(0, depth - 1);
     lines.push(`${"  ".repeat(Math.min(depth, 40))}${token.trim()}`);
     if (isStart) depth++;
@@ -62,9 +67,11 @@ function readMail(text: string): Extract<BodyView, { kind: "mail" }> {
 /** Reads a body that is UTF-8. JSON is recognised without its content type, too. */
 export function readBody(text: string, contentType: string | null): BodyView {
   const type = (contentType ?? "").toLowerCase();
-  if (type.includes("x-www-form-urlencoded")) return { kind: "form", fields: [...new URLSearchParams(text)] };
+  if (type.includes("x-www-form-urlencoded"))
+    return { kind: "form", fields: [...new URLSearchParams(text)] };
   if (type.startsWith("message/rfc822")) return readMail(text);
-  if (/[/+]xml/.test(type) || /^\s*<\?xml/.test(text)) return { kind: "xml", text: indentXml(text) };
+  if (/[/+]xml/.test(type) || /^\s*<\?xml/.test(text))
+    return { kind: "xml", text: indentXml(text) };
   if (type.includes("json") || /^\s*[[{]/.test(text)) {
     const read = readJson(text);
     if (read) return { kind: "json", value: read.value };
@@ -74,12 +81,16 @@ export function readBody(text: string, contentType: string | null): BodyView {
 
 /** Bytes as a dump of hexadecimal digits and what of them is printable. */
 export function hexDump(base64: string, most = 4096): string {
-  const bytes = Uint8Array.from(atob(base64.slice(0, Math.ceil(most / 3) * 4)), (character) => character.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(base64.slice(0, Math.ceil(most / 3) * 4)), (character) =>
+    character.charCodeAt(0),
+  );
   const lines: string[] = [];
   for (let at = 0; at < bytes.length; at += 16) {
     const row = bytes.subarray(at, at + 16);
     const hex = Array.from(row, (byte) => byte.toString(16).padStart(2, "0")).join(" ");
-    const text = Array.from(row, (byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : ".")).join("");
+    const text = Array.from(row, (byte) =>
+      byte >= 32 && byte < 127 ? String.fromCharCode(byte) : ".",
+    ).join("");
     lines.push(`${at.toString(16).padStart(6, "0")}  ${hex.padEnd(47)}  ${text}`);
   }
   return lines.join("\n");

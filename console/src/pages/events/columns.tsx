@@ -7,7 +7,8 @@ import type { EventRow } from "./types.ts";
 
 /** The mapping that took an event, or its path. A mapping is usually named after its path, which is then not said twice. */
 function Name({ row: { mapping, path } }: { row: EventRow }) {
-  if (mapping === null || mapping === path || mapping.startsWith(`${path}.`)) return <>{visibleText(mapping ?? path)}</>;
+  if (mapping === null || mapping === path || mapping.startsWith(`${path}.`))
+    return <>{visibleText(mapping ?? path)}</>;
   return (
     <>
       {visibleText(mapping)} <span class="quiet">{visibleText(path)}</span>
@@ -16,7 +17,13 @@ function Name({ row: { mapping, path } }: { row: EventRow }) {
 }
 
 /** The columns of every list of events. `exact`: the time of the day in place of the age, for lists that move. */
-export const eventColumns = ({ link, exact = false }: { link(id: string): string; exact?: boolean }): Column<EventRow>[] => [
+export const eventColumns = ({
+  link,
+  exact = false,
+}: {
+  link(id: string): string;
+  exact?: boolean;
+}): Column<EventRow>[] => [
   {
     head: "When",
     cell: ({ receivedAt }) =>

@@ -54,7 +54,11 @@ function Differences({ here, there }: { here: EventInFull; there: EventInFull })
           </table>
         </div>
       )}
-      {differences.length > shown ? <Button onClick={() => setShown(shown + 5 * STEP)}>Show more of {differences.length}</Button> : null}
+      {differences.length > shown ? (
+        <Button onClick={() => setShown(shown + 5 * STEP)}>
+          Show more of {differences.length}
+        </Button>
+      ) : null}
     </>
   );
 }
@@ -62,7 +66,9 @@ function Differences({ here, there }: { here: EventInFull; there: EventInFull })
 /** The newest events of the same path, and a field for the id of any other. */
 function Choose({ event, onChoose }: { event: EventInFull; onChoose(id: string): void }) {
   const [id, setId] = useState("");
-  const recent = useResource<{ events: EventRow[] }>(`/events?path=${encodeURIComponent(event.path)}&limit=20`);
+  const recent = useResource<{ events: EventRow[] }>(
+    `/events?path=${encodeURIComponent(event.path)}&limit=20`,
+  );
   return (
     <>
       <form
@@ -105,9 +111,16 @@ function Choose({ event, onChoose }: { event: EventInFull; onChoose(id: string):
 export const CHOOSE = "choose";
 
 /** Compares the event with another one, field by field. */
-export function Compare(props: { event: EventInFull; other: string; onChoose(id: string): void; onClose(): void }) {
+export function Compare(props: {
+  event: EventInFull;
+  other: string;
+  onChoose(id: string): void;
+  onClose(): void;
+}) {
   const { event, other } = props;
-  const found = useResource<{ event: EventInFull }>(other === CHOOSE ? null : `/events/${encodeURIComponent(other)}`);
+  const found = useResource<{ event: EventInFull }>(
+    other === CHOOSE ? null : `/events/${encodeURIComponent(other)}`,
+  );
   return (
     <Dialog title="Compare" onClose={props.onClose} wide>
       <div class="body">
@@ -115,7 +128,9 @@ export function Compare(props: { event: EventInFull; other: string; onChoose(id:
           <Choose event={event} onChoose={props.onChoose} />
         ) : (
           <>
-            <Loaded resource={found}>{({ event: there }) => <Differences here={event} there={there} />}</Loaded>
+            <Loaded resource={found}>
+              {({ event: there }) => <Differences here={event} there={there} />}
+            </Loaded>
             <div class="actions">
               <Button onClick={() => props.onChoose(CHOOSE)}>Compare with another event</Button>
             </div>

@@ -3,7 +3,14 @@ import type { EventInFull } from "./types.ts";
 /** A longer command is not for a clipboard. */
 export const MAX_CURL_BODY = 512 * 1024;
 /** What the client sets itself. */
-const OWN = new Set(["content-length", "content-type", "host", "connection", "accept-encoding", "transfer-encoding"]);
+const OWN = new Set([
+  "content-length",
+  "content-type",
+  "host",
+  "connection",
+  "accept-encoding",
+  "transfer-encoding",
+]);
 
 const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
@@ -11,7 +18,10 @@ const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''
  * A command that sends the request again. Credentials were never kept: the hook token is named by its variable, and a
  * sender that signs its requests has to sign this one, too. `url` is the base of the hooks.
  */
-export function renderCurl({ path, credential, request }: Pick<EventInFull, "path" | "credential" | "request">, url: string): string {
+export function renderCurl(
+  { path, credential, request }: Pick<EventInFull, "path" | "credential" | "request">,
+  url: string,
+): string {
   const { method, headers, query, contentType, body, encoding } = request;
   const search = new URLSearchParams(query).toString();
   const sent = [
@@ -23,11 +33,16 @@ export function renderCurl({ path, credential, request }: Pick<EventInFull, "pat
   ];
   const target = quote(`${url}/${path}${search === "" ? "" : `?${search}`}`);
   const start = `curl -sS -X ${method} ${target}`;
-  const note = credential === "hooks.token" ? "" : `# add what ${credential} needs: credentials and signatures are not kept\n`;
+  const note =
+    credential === "hooks.token"
+      ? ""
+      : `# add what ${credential} needs: credentials and signatures are not kept\n`;
   const isText = encoding === "utf8" && !body?.includes("\0");
-  const data = body === null || body === "" ? [] : [isText ? `--data-raw ${quote(body)}` : "--data-binary @-"];
+  const data =
+    body === null || body === "" ? [] : [isText ? `--data-raw ${quote(body)}` : "--data-binary @-"];
   const command = [start, ...sent, ...data].join(" \\\n  ");
   if (isText || body === null || body === "") return `${note}${command}`;
-  const base64 = encoding === "base64" ? body : btoa(String.fromCharCode(...new TextEncoder().encode(body)));
+  const base64 =
+    encoding === "base64" ? body : btoa(String.fromCharCode(...new TextEncoder().encode(body)));
   return `${note}printf %s ${quote(base64)} | base64 -d | ${command}`;
 }

@@ -17,20 +17,35 @@ const ENDED = /^(?:succeeded|failed|timed_out|cancelled|forgotten)$/;
 
 /** Whether what is shown may still change by itself. */
 const isOpen = ({ event }: ExplanationView): boolean =>
-  (event.bodyBytes ?? 0) <= MAX_LIVE_BYTES && event.actions.some(({ status }) => status !== undefined && !ENDED.test(status));
+  (event.bodyBytes ?? 0) <= MAX_LIVE_BYTES &&
+  event.actions.some(({ status }) => status !== undefined && !ENDED.test(status));
 
 function eventFacts({ event, config, bookmark }: ExplanationView) {
-  const link = (id: string | null) => id && <Id id={id} to={href("events", id, place.value.query)} />;
+  const link = (id: string | null) =>
+    id && <Id id={id} to={href("events", id, place.value.query)} />;
   return [
     ["Received", <Time iso={event.receivedAt} />],
     ["Reason", event.reason && <Prose text={event.reason} />, true],
     ["Path", <a href={href("events", "", { path: event.path })}>{visibleText(event.path)}</a>],
-    ["Mapping", event.mapping && <a href={href("mappings", event.mapping, { event: event.id })}>{visibleText(event.mapping)}</a>],
-    ["Nearest mapping", event.nearest && `${event.nearest.mapping} (${event.nearest.condition} does not hold)`],
+    [
+      "Mapping",
+      event.mapping && (
+        <a href={href("mappings", event.mapping, { event: event.id })}>
+          {visibleText(event.mapping)}
+        </a>
+      ),
+    ],
+    [
+      "Nearest mapping",
+      event.nearest && `${event.nearest.mapping} (${event.nearest.condition} does not hold)`,
+    ],
     ["Answered", event.answerStatus],
     ["Warnings", visibleText(event.warnings.join("; "))],
     ["Missing fields", visibleText(event.missing.join(", "))],
-    ["Came in by", visibleText(`${event.credential}${event.address === null ? "" : ` from ${event.address}`}`)],
+    [
+      "Came in by",
+      visibleText(`${event.credential}${event.address === null ? "" : ` from ${event.address}`}`),
+    ],
     ["Duplicate of", link(event.duplicateOf)],
     ["Replay of", link(event.replayOf)],
     ["Body", event.edited && "edited by an operator before the replay"],
@@ -38,7 +53,9 @@ function eventFacts({ event, config, bookmark }: ExplanationView) {
     [
       "Decided by",
       config &&
-        (config.number === null ? "a config that was not recorded" : `config ${config.number}${config.isToday ? ", in use today" : ""}`),
+        (config.number === null
+          ? "a config that was not recorded"
+          : `config ${config.number}${config.isToday ? ", in use today" : ""}`),
     ],
     ["Note", config?.note && visibleText(config.note)],
     ["Trace", event.traceId && <span class="mono">{event.traceId}</span>],
@@ -53,12 +70,18 @@ const Bookmarked = ({ bookmark }: { bookmark: NonNullable<ExplanationView["bookm
   </>
 );
 
-function Handled({ handled }: { handled: NonNullable<EventInFull["handled"]> & { reason?: string; eventId?: string } }) {
+function Handled({
+  handled,
+}: {
+  handled: NonNullable<EventInFull["handled"]> & { reason?: string; eventId?: string };
+}) {
   return (
     <>
       {handled.as} <Time iso={handled.at} />
       {handled.reason ? `: ${visibleText(handled.reason)}` : ""}
-      {handled.eventId ? <Id id={handled.eventId} to={href("events", handled.eventId, place.value.query)} /> : null}
+      {handled.eventId ? (
+        <Id id={handled.eventId} to={href("events", handled.eventId, place.value.query)} />
+      ) : null}
     </>
   );
 }
@@ -74,7 +97,11 @@ function Became({ explanation: { event, runs } }: { explanation: ExplanationView
           const kept = action.kind === "run" && action.status !== "forgotten";
           return (
             <li key={action.id}>
-              {action.status === "forgotten" ? <span class="quiet">no longer kept</span> : <Status word={action.status ?? action.kind} />}
+              {action.status === "forgotten" ? (
+                <span class="quiet">no longer kept</span>
+              ) : (
+                <Status word={action.status ?? action.kind} />
+              )}
               <span>{visibleText(action.name ?? action.mapping ?? action.kind)}</span>
               {kept ? <Id id={action.id} to={href("runs", action.id)} /> : <Id id={action.id} />}
               {run?.delivery ? (
@@ -100,7 +127,9 @@ function Shadow({ would }: { would: EventInFull["would"] }) {
           <Facts
             pairs={[
               ["mapping", visibleText(mapping ?? kind)],
-              ...Object.entries(fields).map(([name, value]) => [name, visibleText(String(value))] as const),
+              ...Object.entries(fields).map(
+                ([name, value]) => [name, visibleText(String(value))] as const,
+              ),
             ]}
           />
           <OutsideText parts={content} />
@@ -110,7 +139,11 @@ function Shadow({ would }: { would: EventInFull["would"] }) {
   );
 }
 
-function Why({ explanation: { event, evaluation, note, drafts, now } }: { explanation: ExplanationView }) {
+function Why({
+  explanation: { event, evaluation, note, drafts, now },
+}: {
+  explanation: ExplanationView;
+}) {
   return (
     <>
       <Section title="Why">
@@ -137,7 +170,10 @@ function Why({ explanation: { event, evaluation, note, drafts, now } }: { explan
 /** One event: why it had its outcome, what was rendered, what it became, and its request. */
 export function Detail({ id, onChange }: { id: string; onChange(): void }) {
   const [live, setLive] = useState(false);
-  const resource = useResource<{ explanation: ExplanationView }>(`/events/${encodeURIComponent(id)}/explain`, { live });
+  const resource = useResource<{ explanation: ExplanationView }>(
+    `/events/${encodeURIComponent(id)}/explain`,
+    { live },
+  );
   const explanation = resource.data?.explanation;
   useEffect(() => setLive(explanation !== undefined && isOpen(explanation)), [explanation]);
   const changed = (): void => {

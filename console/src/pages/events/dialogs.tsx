@@ -29,7 +29,15 @@ function findJsonError(text: string, contentType: string | null): string | null 
 }
 
 /** The body in a field; what is saved in it comes in as a new event. */
-export function EditReplay({ event, onClose, onChange }: { event: EventInFull; onClose(): void; onChange(): void }) {
+export function EditReplay({
+  event,
+  onClose,
+  onChange,
+}: {
+  event: EventInFull;
+  onClose(): void;
+  onChange(): void;
+}) {
   const { body, encoding, contentType } = event.request;
   const [text, setText] = useState(body ?? "");
   const [result, setResult] = useState<{ result: ReplayView; dryRun: boolean } | null>(null);
@@ -38,7 +46,11 @@ export function EditReplay({ event, onClose, onChange }: { event: EventInFull; o
     if (!dryRun) onChange();
   }, toastError);
   const refused =
-    encoding === "base64" ? "The body is not text." : (body ?? "").length > MAX_EDITED ? "The body is too long for this field." : null;
+    encoding === "base64"
+      ? "The body is not text."
+      : (body ?? "").length > MAX_EDITED
+        ? "The body is too long for this field."
+        : null;
   return (
     <Dialog title="Edit and replay" onClose={onClose} wide>
       <div class="body">
@@ -87,8 +99,16 @@ export function Freeze({ event, onClose }: { event: EventInFull; onClose(): void
   const [error, setError] = useState<string | null>(null);
   const [start, busy] = useAction(
     async () => {
-      const body = { event: event.id, ...(name.trim() === "" ? {} : { name: name.trim() }), mask: toFields(mask), keep: toFields(keep) };
-      const { fixture: frozen } = await ask<{ fixture: Frozen }>("/fixtures", { method: "POST", body });
+      const body = {
+        event: event.id,
+        ...(name.trim() === "" ? {} : { name: name.trim() }),
+        mask: toFields(mask),
+        keep: toFields(keep),
+      };
+      const { fixture: frozen } = await ask<{ fixture: Frozen }>("/fixtures", {
+        method: "POST",
+        body,
+      });
       if (frozen.changedBy) {
         setKeep([...toFields(keep), ...frozen.changedBy].join(" "));
         setError(
@@ -96,7 +116,10 @@ export function Freeze({ event, onClose }: { event: EventInFull; onClose(): void
         );
         return;
       }
-      const masked = frozen.masked.length === 0 ? "No value looked private." : `Masked: ${frozen.masked.join(", ")}.`;
+      const masked =
+        frozen.masked.length === 0
+          ? "No value looked private."
+          : `Masked: ${frozen.masked.join(", ")}.`;
       toast(`Wrote ${frozen.written ?? ""}. ${masked} “rouse test” runs it.`);
       onClose();
     },
@@ -112,12 +135,29 @@ export function Freeze({ event, onClose }: { event: EventInFull; onClose(): void
       >
         <div class="body">
           <p>
-            Writes the request with what today's mappings make of it into <code>hooks.testsDir</code>. Values that look like secrets, mail
-            addresses, phone numbers and names are masked.
+            Writes the request with what today's mappings make of it into{" "}
+            <code>hooks.testsDir</code>. Values that look like secrets, mail addresses, phone
+            numbers and names are masked.
           </p>
-          <TextField label="File name" value={name} onInput={setName} hint="Without one, the mapping's." autoFocus />
-          <TextField label="Also mask" value={mask} onInput={setMask} hint="Paths of fields, such as payload.note." />
-          <TextField label="Keep" value={keep} onInput={setKeep} hint="Paths of fields whose values stay." />
+          <TextField
+            label="File name"
+            value={name}
+            onInput={setName}
+            hint="Without one, the mapping's."
+            autoFocus
+          />
+          <TextField
+            label="Also mask"
+            value={mask}
+            onInput={setMask}
+            hint="Paths of fields, such as payload.note."
+          />
+          <TextField
+            label="Keep"
+            value={keep}
+            onInput={setKeep}
+            hint="Paths of fields whose values stay."
+          />
           {error === null ? null : (
             <p class="bad" role="alert">
               {error}
@@ -136,10 +176,21 @@ export function Freeze({ event, onClose }: { event: EventInFull; onClose(): void
 }
 
 /** Discards an event that failed, with a reason that stays with it. */
-export function Discard({ event, onClose, onChange }: { event: EventInFull; onClose(): void; onChange(): void }) {
+export function Discard({
+  event,
+  onClose,
+  onChange,
+}: {
+  event: EventInFull;
+  onClose(): void;
+  onChange(): void;
+}) {
   const [reason, setReason] = useState("");
   const [start, busy] = useAction(async () => {
-    await ask(`/events/${encodeURIComponent(event.id)}/discard`, { method: "POST", body: { reason } });
+    await ask(`/events/${encodeURIComponent(event.id)}/discard`, {
+      method: "POST",
+      body: { reason },
+    });
     toast("Discarded: doctor and bulk replays leave the event out.");
     onClose();
     onChange();

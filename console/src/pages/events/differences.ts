@@ -12,7 +12,8 @@ export interface Difference {
 const MAX_FIELDS = 20_000;
 const MAX_DEPTH = 60;
 
-const render = (value: unknown): string => (typeof value === "string" ? JSON.stringify(value) : String(value));
+const render = (value: unknown): string =>
+  typeof value === "string" ? JSON.stringify(value) : String(value);
 
 function flatten(value: unknown, path: string, into: Map<string, string>, depth = 0): void {
   if (into.size >= MAX_FIELDS) return;
@@ -27,16 +28,22 @@ function flatten(value: unknown, path: string, into: Map<string, string>, depth 
   for (const [name, one] of members) flatten(one, name, into, depth + 1);
 }
 
-function flattenBody({ body, encoding, contentType }: EventInFull["request"], into: Map<string, string>): void {
+function flattenBody(
+  { body, encoding, contentType }: EventInFull["request"],
+  into: Map<string, string>,
+): void {
   if (body === null) return void into.set("body", "no longer kept");
-  if (encoding === "base64" || body.length > 4 * MAX_READ) return void into.set("body", encoding === "base64" ? body : render(body));
+  if (encoding === "base64" || body.length > 4 * MAX_READ)
+    return void into.set("body", encoding === "base64" ? body : render(body));
   const read = readBody(body, contentType);
   if (read.kind === "json") return flatten(read.value, "body", into);
   if (read.kind === "text" || read.kind === "xml") {
-    for (const [index, line] of read.text.split("\n").slice(0, MAX_FIELDS).entries()) into.set(`body, line ${index + 1}`, line);
+    for (const [index, line] of read.text.split("\n").slice(0, MAX_FIELDS).entries())
+      into.set(`body, line ${index + 1}`, line);
     return;
   }
-  const pairs = read.kind === "form" ? read.fields : [...read.headers, ["text", read.text] as const];
+  const pairs =
+    read.kind === "form" ? read.fields : [...read.headers, ["text", read.text] as const];
   for (const [name, value] of pairs) into.set(`body.${name}`, render(value));
 }
 
@@ -60,7 +67,10 @@ function fieldsOf(event: EventInFull): Map<string, string> {
 }
 
 /** Compares two events field by field: those that differ, and how many are the same. */
-export function compareEvents(here: EventInFull, there: EventInFull): { differences: Difference[]; same: number } {
+export function compareEvents(
+  here: EventInFull,
+  there: EventInFull,
+): { differences: Difference[]; same: number } {
   const [left, right] = [fieldsOf(here), fieldsOf(there)];
   const names = [...left.keys(), ...[...right.keys()].filter((name) => !left.has(name))];
   const differences = names

@@ -3,10 +3,25 @@ import { useResource } from "../../resource.ts";
 import { filter, place } from "../../router.ts";
 
 /** The outcomes of events, as in src/core/outcomes.ts. */
-export const OUTCOMES = ["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed"] as const;
+export const OUTCOMES = [
+  "accepted",
+  "skipped",
+  "unmatched",
+  "duplicate",
+  "rejected",
+  "failed",
+] as const;
 
 /** A filter that is written: what is known is offered. */
-function Written({ name, label, known }: { name: string; label: string; known: readonly string[] }) {
+function Written({
+  name,
+  label,
+  known,
+}: {
+  name: string;
+  label: string;
+  known: readonly string[];
+}) {
   const value = place.value.query[name] ?? "";
   const [text, setText] = useState(value);
   const [shown, setShown] = useState(value);
@@ -46,7 +61,13 @@ export function PathAndMapping() {
   const mappings = data?.mappings ?? [];
   return (
     <>
-      <Written name="path" label="Path" known={[...new Set(["wake", "agent", ...mappings.flatMap(({ paths }) => paths)])].toSorted()} />
+      <Written
+        name="path"
+        label="Path"
+        known={[
+          ...new Set(["wake", "agent", ...mappings.flatMap(({ paths }) => paths)]),
+        ].toSorted()}
+      />
       <Written name="mapping" label="Mapping" known={mappings.map(({ id }) => id)} />
     </>
   );

@@ -25,7 +25,16 @@ const SINCE = [
   ["1d", "Last day"],
   ["7d", "Last 7 days"],
 ] as const;
-const FILTERS = ["outcome", "path", "mapping", "failed", "since", "until", "search", "bookmarked"] as const;
+const FILTERS = [
+  "outcome",
+  "path",
+  "mapping",
+  "failed",
+  "since",
+  "until",
+  "search",
+  "bookmarked",
+] as const;
 
 function Filters() {
   const { query } = place.value;
@@ -37,14 +46,21 @@ function Filters() {
         value={query["search"] ?? ""}
         onSearch={(search) => filter({ search })}
       />
-      <Select label="Outcome" value={query["outcome"] ?? ""} options={["", ...OUTCOMES]} onChange={(outcome) => filter({ outcome })} />
+      <Select
+        label="Outcome"
+        value={query["outcome"] ?? ""}
+        options={["", ...OUTCOMES]}
+        onChange={(outcome) => filter({ outcome })}
+      />
       <PathAndMapping />
       <TimeSpan label="Since" ages={SINCE} />
       <label class="check">
         <input
           type="checkbox"
           checked={query["failed"] === "1"}
-          onChange={({ currentTarget }) => filter({ failed: currentTarget.checked ? "1" : undefined })}
+          onChange={({ currentTarget }) =>
+            filter({ failed: currentTarget.checked ? "1" : undefined })
+          }
         />
         With a failed run
       </label>
@@ -52,7 +68,9 @@ function Filters() {
         <input
           type="checkbox"
           checked={query["bookmarked"] === "1"}
-          onChange={({ currentTarget }) => filter({ bookmarked: currentTarget.checked ? "1" : undefined })}
+          onChange={({ currentTarget }) =>
+            filter({ bookmarked: currentTarget.checked ? "1" : undefined })
+          }
         />
         Bookmarked
       </label>
@@ -79,11 +97,17 @@ function Reach({ pages }: { pages: EventPages }) {
 function List({ pages, filtered }: { pages: EventPages; filtered: boolean }) {
   const { rows, error, loading } = pages;
   const { id, query } = place.value;
-  if (rows === undefined) return error ? <Failed error={error} retry={pages.reload} /> : loading ? <Skeleton lines={12} /> : null;
+  if (rows === undefined)
+    return error ? (
+      <Failed error={error} retry={pages.reload} />
+    ) : loading ? (
+      <Skeleton lines={12} />
+    ) : null;
   if (rows.length === 0 && pages.searchedTo === null)
     return filtered ? (
       <Empty>
-        No event matches these filters. <Button onClick={() => go(href("events"))}>Clear the filters</Button>
+        No event matches these filters.{" "}
+        <Button onClick={() => go(href("events"))}>Clear the filters</Button>
       </Empty>
     ) : (
       <FirstHook>No event has come in yet. This line sends the first one.</FirstHook>
@@ -91,7 +115,9 @@ function List({ pages, filtered }: { pages: EventPages; filtered: boolean }) {
   const open = (next: string): void => go(href("events", next, query), { replace: id !== "" });
   return (
     <>
-      {error && error.code !== "unreachable" && error.code !== "signed_out" ? <Failed error={error} retry={pages.reload} /> : null}
+      {error && error.code !== "unreachable" && error.code !== "signed_out" ? (
+        <Failed error={error} retry={pages.reload} />
+      ) : null}
       {rows.length === 0 ? null : (
         <Table
           label="Events"
@@ -110,13 +136,19 @@ function List({ pages, filtered }: { pages: EventPages; filtered: boolean }) {
 
 export function Page() {
   const { id, query } = place.value;
-  const asked = new URLSearchParams(FILTERS.flatMap((name) => (query[name] ? [[name, query[name]]] : [])));
+  const asked = new URLSearchParams(
+    FILTERS.flatMap((name) => (query[name] ? [[name, query[name]]] : [])),
+  );
   const pages = useEventPages(asked.toString());
   const close = (): void => go(href("events", "", query));
   useKeys(id === "" ? {} : { Escape: close });
   return (
     <>
-      <PageHead title="Events" filters={<Filters />} actions={<ReplayMany query={query} rows={pages.rows} onClose={pages.reload} />} />
+      <PageHead
+        title="Events"
+        filters={<Filters />}
+        actions={<ReplayMany query={query} rows={pages.rows} onClose={pages.reload} />}
+      />
       <Split
         name="events"
         list={<List pages={pages} filtered={asked.size > 0} />}

@@ -8,7 +8,9 @@ function renderNote({ error, console: printed = [], cut }: Debug["notes"][number
   return [
     ...(error ? [error.message, ...(error.frames ?? []).map((frame) => `  at ${frame}`)] : []),
     ...(error?.excerpt ? [`line ${error.line}, column ${error.column}:`, error.excerpt] : []),
-    ...printed.map(({ stream, text }) => `${stream === "stderr" ? "console (stderr)" : "console"}: ${text}`),
+    ...printed.map(
+      ({ stream, text }) => `${stream === "stderr" ? "console (stderr)" : "console"}: ${text}`,
+    ),
     ...(cut ? ["further lines are not kept"] : []),
   ].join("\n");
 }

@@ -32,9 +32,13 @@ export interface EventPages {
 }
 
 const read = (query: string, before: string | null, signal: AbortSignal): Promise<EventsAnswer> =>
-  ask<EventsAnswer>(`/events?${query}&limit=${PAGE}${before === null ? "" : `&before=${encodeURIComponent(before)}`}`, { signal });
+  ask<EventsAnswer>(
+    `/events?${query}&limit=${PAGE}${before === null ? "" : `&before=${encodeURIComponent(before)}`}`,
+    { signal },
+  );
 
-const toError = (error: unknown): AskError => (error instanceof AskError ? error : new AskError("unknown", String(error)));
+const toError = (error: unknown): AskError =>
+  error instanceof AskError ? error : new AskError("unknown", String(error));
 
 /** Joins what a refresh has read with the rows that were there: those behind its last row, or behind all of it. */
 function join(fresh: readonly EventRow[], rows: readonly EventRow[]): EventRow[] {
@@ -54,7 +58,8 @@ async function refresh(before: Loaded, signal: AbortSignal): Promise<Loaded> {
     const page: EventsAnswer = await read(before.query, cursor, signal);
     fresh.push(...page.events);
     if (page.next === null) return { ...before, rows: fresh, next: null, searchedTo: null };
-    if (page.searchedTo !== null || known.has(page.events.at(-1)?.id ?? "")) return { ...before, rows: join(fresh, before.rows) };
+    if (page.searchedTo !== null || known.has(page.events.at(-1)?.id ?? ""))
+      return { ...before, rows: join(fresh, before.rows) };
     cursor = page.next;
   }
   return { ...before, rows: fresh, next: cursor, searchedTo: null };
@@ -125,7 +130,13 @@ export function useEventPages(query: string): EventPages {
     if (!list || list.query !== query || list.next === null || work.current) return;
     void run(async (signal) => {
       const { events, next, searchedTo, looked } = await read(query, list.next, signal);
-      return { ...list, rows: [...list.rows, ...events], next, searchedTo, looked: list.looked + (looked ?? 0) };
+      return {
+        ...list,
+        rows: [...list.rows, ...events],
+        next,
+        searchedTo,
+        looked: list.looked + (looked ?? 0),
+      };
     });
   }, [query, run]);
   const shown = loaded?.query === query ? loaded : null;

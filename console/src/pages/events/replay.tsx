@@ -22,7 +22,9 @@ export function Replayed({ result, dryRun }: { result: ReplayView; dryRun: boole
       {result.actions.map((action, index) => (
         <p key={index}>
           <b>{action.kind}</b> {visibleText(action.summary)}{" "}
-          {action.id && action.kind === "run" ? <a href={href("runs", action.id)}>Open the run</a> : null}
+          {action.id && action.kind === "run" ? (
+            <a href={href("runs", action.id)}>Open the run</a>
+          ) : null}
         </p>
       ))}
     </div>
@@ -30,5 +32,13 @@ export function Replayed({ result, dryRun }: { result: ReplayView; dryRun: boole
 }
 
 /** Sends an event again, or asks what that would do. `body` is in base64. */
-export const replay = async (id: string, options: { dryRun: boolean; body?: string }): Promise<ReplayView> =>
-  (await ask<{ result: ReplayView }>(`/events/${encodeURIComponent(id)}/replay`, { method: "POST", body: options })).result;
+export const replay = async (
+  id: string,
+  options: { dryRun: boolean; body?: string },
+): Promise<ReplayView> =>
+  (
+    await ask<{ result: ReplayView }>(`/events/${encodeURIComponent(id)}/replay`, {
+      method: "POST",
+      body: options,
+    })
+  ).result;

@@ -31,7 +31,11 @@ const Pairs = ({ pairs, none }: { pairs: readonly (readonly [string, string])[];
     <p class="quiet">{none}</p>
   ) : (
     <div class="events-as-sent">
-      <Facts pairs={pairs.slice(0, 2000).map(([name, value]) => [visibleText(name), visibleText(value)] as const)} />
+      <Facts
+        pairs={pairs
+          .slice(0, 2000)
+          .map(([name, value]) => [visibleText(name), visibleText(value)] as const)}
+      />
     </div>
   );
 
@@ -113,13 +117,20 @@ export function Request({ event }: { event: EventInFull }) {
             <Body request={request} />
           </>
         ) : null}
-        {tab === "headers" ? <Pairs pairs={headers} none="The request has no headers that are kept." /> : null}
-        {tab === "query" ? <Pairs pairs={query} none="The request has no query parameters." /> : null}
+        {tab === "headers" ? (
+          <Pairs pairs={headers} none="The request has no headers that are kept." />
+        ) : null}
+        {tab === "query" ? (
+          <Pairs pairs={query} none="The request has no query parameters." />
+        ) : null}
         {tab === "raw" ? (
           <LongText
-            text={[`${request.method} /${event.path}`, ...headers.map(([name, value]) => `${name}: ${value}`), "", request.body ?? ""].join(
-              "\n",
-            )}
+            text={[
+              `${request.method} /${event.path}`,
+              ...headers.map(([name, value]) => `${name}: ${value}`),
+              "",
+              request.body ?? "",
+            ].join("\n")}
           />
         ) : null}
       </div>

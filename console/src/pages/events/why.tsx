@@ -5,7 +5,11 @@ import type { ActionView, Evaluation, FailureView, Trace } from "./types.ts";
 
 type Condition = Trace["conditions"][number];
 
-const MARKS = { true: ["✓", "good", "holds"], false: ["✗", "bad", "does not hold"], unknown: ["?", "warn", "is unknown"] } as const;
+const MARKS = {
+  true: ["✓", "good", "holds"],
+  false: ["✗", "bad", "does not hold"],
+  unknown: ["?", "warn", "is unknown"],
+} as const;
 
 const VERDICTS: Record<Trace["verdict"], readonly [words: string, tone: string]> = {
   first: ["took it", "good"],
@@ -28,7 +32,9 @@ function ConditionLine({ one }: { one: Condition }) {
       </span>
       <span>
         <code>{visibleText(one.condition)}</code>{" "}
-        {one.wants !== undefined && !one.children ? <code class="quiet">{visibleText(one.wants)}</code> : null}
+        {one.wants !== undefined && !one.children ? (
+          <code class="quiet">{visibleText(one.wants)}</code>
+        ) : null}
         {one.result === true ? null : (
           <span class="events-saw">
             {visibleText(one.reason)}
@@ -53,8 +59,13 @@ const Conditions = ({ all }: { all: readonly Condition[] }) => (
 function RenderedFields({ fields }: { fields: NonNullable<Trace["fields"]> }) {
   const lines = fields.flatMap(({ field, item, pieces, failure }) => {
     const name = item === undefined ? field : `${field}, item ${item}`;
-    const missing = pieces.filter((piece) => piece.missing).map(({ expression = "" }) => `{{${expression}}} is missing`);
-    return [...(failure === undefined ? [] : [failure]), ...missing].map((text) => ({ name, text }));
+    const missing = pieces
+      .filter((piece) => piece.missing)
+      .map(({ expression = "" }) => `{{${expression}}} is missing`);
+    return [...(failure === undefined ? [] : [failure]), ...missing].map((text) => ({
+      name,
+      text,
+    }));
   });
   if (lines.length === 0) return null;
   return (
@@ -76,7 +87,8 @@ function RenderedFields({ fields }: { fields: NonNullable<Trace["fields"]> }) {
 function TraceView({ trace, event }: { trace: Trace; event: string }) {
   const [words, tone] = VERDICTS[trace.verdict];
   const by = trace.by === undefined ? "" : `; ${trace.by} took it before`;
-  const would = trace.verdict === "draft" ? `: it would ${trace.matched ? "match" : "not match"}` : "";
+  const would =
+    trace.verdict === "draft" ? `: it would ${trace.matched ? "match" : "not match"}` : "";
   return (
     <details class="events-trace" open={trace.verdict !== "disabled" && trace.verdict !== "hidden"}>
       <summary>
@@ -88,7 +100,11 @@ function TraceView({ trace, event }: { trace: Trace; event: string }) {
         </span>
         <span class="quiet mono">{visibleText(trace.place)}</span>
       </summary>
-      {trace.conditions.length === 0 ? <p class="quiet">It has no conditions.</p> : <Conditions all={trace.conditions} />}
+      {trace.conditions.length === 0 ? (
+        <p class="quiet">It has no conditions.</p>
+      ) : (
+        <Conditions all={trace.conditions} />
+      )}
       {trace.fields ? <RenderedFields fields={trace.fields} /> : null}
     </details>
   );
@@ -139,11 +155,15 @@ function ActionPart({ action }: { action: ActionView }) {
       {action.content.some(({ outside }) => outside) ? (
         <p class="quiet">
           Marked text is from the sender
-          {action.unsafe ? "; allowUnsafeExternalContent puts it into the prompt without the boundary" : ", and stands inside the boundary"}
+          {action.unsafe
+            ? "; allowUnsafeExternalContent puts it into the prompt without the boundary"
+            : ", and stands inside the boundary"}
           .
         </p>
       ) : null}
-      {action.missing.length > 0 ? <p class="warn">Missing: {visibleText(action.missing.join(", "))}</p> : null}
+      {action.missing.length > 0 ? (
+        <p class="warn">Missing: {visibleText(action.missing.join(", "))}</p>
+      ) : null}
       {action.warnings.map((warning) => (
         <p key={warning} class="warn">
           {visibleText(warning)}
@@ -166,8 +186,16 @@ export function Result({ evaluation }: { evaluation: Evaluation }) {
       </>
     );
   if (outcome === "unmatched")
-    return <p>No mapping matches.{nearest ? ` The closest one is ${nearest.mapping}, whose ${nearest.condition} does not hold.` : ""}</p>;
-  if (outcome === "skipped") return <p>{visibleText(`Skipped by ${mapping ?? "a mapping"}: ${reason ?? ""}`)}</p>;
+    return (
+      <p>
+        No mapping matches.
+        {nearest
+          ? ` The closest one is ${nearest.mapping}, whose ${nearest.condition} does not hold.`
+          : ""}
+      </p>
+    );
+  if (outcome === "skipped")
+    return <p>{visibleText(`Skipped by ${mapping ?? "a mapping"}: ${reason ?? ""}`)}</p>;
   return (
     <>
       <p>

@@ -34,14 +34,19 @@ function listHref({ kind, state, path, mapping, channel }: FailureGroup): string
       path: path ?? undefined,
       ...(state === "unmatched" ? {} : { mapping: mapping ?? undefined }),
     });
-  return kind === "run" ? href("runs", "", { status: state }) : href("deliveries", "", { status: state, channel: channel ?? undefined });
+  return kind === "run"
+    ? href("runs", "", { status: state })
+    : href("deliveries", "", { status: state, channel: channel ?? undefined });
 }
 
 function Assign({ group, act, onClose }: { group: FailureGroup; act: Act; onClose(): void }) {
   const [name, setName] = useState(group.assignee ?? "");
   const submit = (): void => {
     const assignee = name.trim() === "" ? null : name.trim();
-    act({ action: "assign", assignee }, assignee === null ? "Assigned to no one." : `Assigned to ${assignee}.`);
+    act(
+      { action: "assign", assignee },
+      assignee === null ? "Assigned to no one." : `Assigned to ${assignee}.`,
+    );
     onClose();
   };
   return (
@@ -84,10 +89,18 @@ function Actions({ group, act, busy }: { group: FailureGroup; act: Act; busy: bo
             value=""
             options={[["", "Snooze for…"], ...SNOOZES]}
             onChange={(until) =>
-              until !== "" && act({ action: "snooze", until }, `Snoozed for ${SNOOZES.find(([value]) => value === until)?.[1]}.`)
+              until !== "" &&
+              act(
+                { action: "snooze", until },
+                `Snoozed for ${SNOOZES.find(([value]) => value === until)?.[1]}.`,
+              )
             }
           />
-          <Button kind="primary" busy={busy} onClick={() => act({ action: "resolve" }, "Resolved. It opens again if it comes back.")}>
+          <Button
+            kind="primary"
+            busy={busy}
+            onClick={() => act({ action: "resolve" }, "Resolved. It opens again if it comes back.")}
+          >
             Resolve
           </Button>
         </>
@@ -107,12 +120,16 @@ interface Shown {
   lastVersion: number | null;
 }
 
-const inVersion = (version: number | null): string => (version === null ? "" : ` in config version ${version}`);
+const inVersion = (version: number | null): string =>
+  version === null ? "" : ` in config version ${version}`;
 
 function toState({ failure: { status, snoozedUntil, resolved, isReopened }, lastVersion }: Shown) {
   return (
     <>
-      <Status word={status} tone={status === "resolved" ? "good" : status === "snoozed" ? "warn" : "bad"} />
+      <Status
+        word={status}
+        tone={status === "resolved" ? "good" : status === "snoozed" ? "warn" : "bad"}
+      />
       {snoozedUntil ? (
         <>
           {" "}
@@ -133,7 +150,9 @@ function toState({ failure: { status, snoozedUntil, resolved, isReopened }, last
 function Group({ shown }: { shown: Shown }) {
   const { failure: group } = shown;
   const current = Math.floor(Date.now() / HOUR_MS);
-  const times = group.hours.map((_, index) => new Date((current - group.hours.length + 1 + index) * HOUR_MS).toISOString());
+  const times = group.hours.map((_, index) =>
+    new Date((current - group.hours.length + 1 + index) * HOUR_MS).toISOString(),
+  );
   return (
     <>
       <Facts
@@ -146,7 +165,12 @@ function Group({ shown }: { shown: Shown }) {
           ["Kind", group.kind],
           ["State", group.state.replaceAll("_", " ")],
           ["Path", group.path === null ? null : visibleText(group.path)],
-          ["Mapping", group.mapping === null ? null : <a href={href("mappings", group.mapping)}>{group.mapping}</a>],
+          [
+            "Mapping",
+            group.mapping === null ? null : (
+              <a href={href("mappings", group.mapping)}>{group.mapping}</a>
+            ),
+          ],
           [group.kind === "event" ? "Condition" : "Error", group.code],
           ["Channel", group.channel],
           ["Sender", group.sender === null ? null : visibleText(group.sender)],
@@ -157,11 +181,17 @@ function Group({ shown }: { shown: Shown }) {
           <Prose text={group.message} />
         </pre>
       )}
-      <TimeBars label="Failures an hour" times={times} series={[{ name: "failures", color: "--plot-bad", values: group.hours }]} />
+      <TimeBars
+        label="Failures an hour"
+        times={times}
+        series={[{ name: "failures", color: "--plot-bad", values: group.hours }]}
+      />
       <Section title="Example">
         <p>
           <Id id={group.example} to={exampleHref(group)} /> ·{" "}
-          <a href={listHref(group)}>All {group.kind === "delivery" ? "deliveries" : `${group.kind}s`} like it</a>
+          <a href={listHref(group)}>
+            All {group.kind === "delivery" ? "deliveries" : `${group.kind}s`} like it
+          </a>
         </p>
       </Section>
     </>

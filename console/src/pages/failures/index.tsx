@@ -33,9 +33,16 @@ const KINDS = [
 ] as const;
 
 const matches = (group: FailureGroup, words: string): boolean =>
-  [group.title, group.message, group.path, group.mapping, group.code, group.channel, group.sender, group.assignee].some((text) =>
-    text?.toLowerCase().includes(words.toLowerCase()),
-  );
+  [
+    group.title,
+    group.message,
+    group.path,
+    group.mapping,
+    group.code,
+    group.channel,
+    group.sender,
+    group.assignee,
+  ].some((text) => text?.toLowerCase().includes(words.toLowerCase()));
 
 function Filters({ counts }: { counts: Answer["counts"] | undefined }) {
   const { status = "open", kind = "", since = "", search = "" } = place.value.query;
@@ -57,25 +64,49 @@ function Filters({ counts }: { counts: Answer["counts"] | undefined }) {
           <Select
             label="Status"
             value={status}
-            options={[count("open", "Open"), count("snoozed", "Snoozed"), count("resolved", "Resolved"), ["all", "All"]]}
+            options={[
+              count("open", "Open"),
+              count("snoozed", "Snoozed"),
+              count("resolved", "Resolved"),
+              ["all", "All"],
+            ]}
             onChange={(value) => filter({ status: value === "open" ? undefined : value })}
           />
-          <Select label="Kind" value={kind} options={KINDS} onChange={(value) => filter({ kind: value })} />
-          <Select label="Since" value={since} options={WINDOWS} onChange={(value) => filter({ since: value })} />
+          <Select
+            label="Kind"
+            value={kind}
+            options={KINDS}
+            onChange={(value) => filter({ kind: value })}
+          />
+          <Select
+            label="Since"
+            value={since}
+            options={WINDOWS}
+            onChange={(value) => filter({ since: value })}
+          />
         </>
       }
     />
   );
 }
 
-const COUNT: Column<FailureGroup> = { head: "Count", numeric: true, cell: (row) => number(row.count) };
+const COUNT: Column<FailureGroup> = {
+  head: "Count",
+  numeric: true,
+  cell: (row) => number(row.count),
+};
 const LAST: Column<FailureGroup> = { head: "Last", cell: (row) => <Time iso={row.lastSeen} /> };
 /** What the detail shows as well. */
 const MORE: readonly Column<FailureGroup>[] = [
   {
     head: "24 hours",
     minor: true,
-    cell: (row) => <Spark values={row.hours} label={`Failures in each of the last 24 hours: ${row.hours.join(", ")}`} />,
+    cell: (row) => (
+      <Spark
+        values={row.hours}
+        label={`Failures in each of the last 24 hours: ${row.hours.join(", ")}`}
+      />
+    ),
   },
   { head: "Sender", minor: true, cell: (row) => visibleText(row.sender ?? "–") },
   { head: "First", minor: true, cell: (row) => <Time iso={row.firstSeen} /> },
@@ -83,7 +114,12 @@ const MORE: readonly Column<FailureGroup>[] = [
 ];
 const STATUS: Column<FailureGroup> = {
   head: "Status",
-  cell: (row) => <Status word={row.isReopened && row.status === "open" ? "reopened" : row.status} tone={toTone(row)} />,
+  cell: (row) => (
+    <Status
+      word={row.isReopened && row.status === "open" ? "reopened" : row.status}
+      tone={toTone(row)}
+    />
+  ),
 };
 
 function Groups({ rows }: { rows: readonly FailureGroup[] }) {
@@ -130,10 +166,15 @@ function FailsMost({ groups }: { groups: readonly FailureGroup[] }) {
       {paths.slice(0, SHOWN_PATHS).map(([path, count], index) => (
         <span key={path}>
           {index === 0 ? "" : " · "}
-          <a href={href("failures", "", { ...place.value.query, search: path })}>{visibleText(path)}</a> {number(count)}
+          <a href={href("failures", "", { ...place.value.query, search: path })}>
+            {visibleText(path)}
+          </a>{" "}
+          {number(count)}
         </span>
       ))}
-      {paths.length > SHOWN_PATHS ? <span class="quiet"> and {plural(paths.length - SHOWN_PATHS, "other path")}</span> : null}
+      {paths.length > SHOWN_PATHS ? (
+        <span class="quiet"> and {plural(paths.length - SHOWN_PATHS, "other path")}</span>
+      ) : null}
     </p>
   );
 }
@@ -153,7 +194,11 @@ export function Page() {
   const { id, query } = place.value;
   const { status = "open", kind = "", since = "", search = "" } = query;
   const parameters = new URLSearchParams({ limit: "500" });
-  for (const [name, value] of Object.entries({ status: status === "all" ? "" : status, kind, since }))
+  for (const [name, value] of Object.entries({
+    status: status === "all" ? "" : status,
+    kind,
+    since,
+  }))
     if (value !== "") parameters.set(name, value);
   const groups = useResource<Answer>(`/failures?${parameters}`, { live: true });
   const close = (): void => go(href("failures", "", query), { replace: true });
@@ -171,9 +216,15 @@ export function Page() {
               const rows = failures.filter((group) => matches(group, search.trim()));
               return (
                 <>
-                  {isComplete ? null : <p class="failures-note quiet">Only the newest failures were looked at: the counts are too low.</p>}
+                  {isComplete ? null : (
+                    <p class="failures-note quiet">
+                      Only the newest failures were looked at: the counts are too low.
+                    </p>
+                  )}
                   {rows.length === 0 ? (
-                    <Empty command="rouse failures list">{search === "" ? NONE[status] : "No group matches the search."}</Empty>
+                    <Empty command="rouse failures list">
+                      {search === "" ? NONE[status] : "No group matches the search."}
+                    </Empty>
                   ) : (
                     <>
                       <FailsMost groups={rows} />

@@ -21,7 +21,12 @@ const Detail = lazy(async () => (await import("../events/detail.tsx")).Detail);
 
 const FILTERS = ["outcome", "path", "mapping"] as const;
 const TONES = { connecting: "quiet", live: "good", paused: "quiet", away: "warn" } as const;
-const WORDS = { connecting: "connecting", live: "live", paused: "paused", away: "not connected" } as const;
+const WORDS = {
+  connecting: "connecting",
+  live: "live",
+  paused: "paused",
+  away: "not connected",
+} as const;
 const SAID_MS = 5000;
 const NOTHING_YET = {
   connecting: "Connecting…",
@@ -62,13 +67,20 @@ function Head({ live, paused, onPause }: { live: LiveEvents; paused: boolean; on
       filters={
         <>
           <Status word={WORDS[live.state]} tone={TONES[live.state]} />
-          <Select label="Outcome" value={query["outcome"] ?? ""} options={["", ...OUTCOMES]} onChange={(outcome) => filter({ outcome })} />
+          <Select
+            label="Outcome"
+            value={query["outcome"] ?? ""}
+            options={["", ...OUTCOMES]}
+            onChange={(outcome) => filter({ outcome })}
+          />
           <PathAndMapping />
         </>
       }
       actions={
         <>
-          {live.waiting > 0 ? <span class="live-waiting">{number(live.waiting)} waiting</span> : null}
+          {live.waiting > 0 ? (
+            <span class="live-waiting">{number(live.waiting)} waiting</span>
+          ) : null}
           <Button onClick={onPause} title="Pause or go on (p)">
             {paused ? "▶ Go on" : "❚❚ Pause"}
           </Button>
@@ -99,7 +111,8 @@ function Notices({ live, asked }: { live: LiveEvents; asked: string }) {
 /** What stands in place of the list while no event has come in. */
 function Nothing({ state, isFiltered }: { state: LiveEvents["state"]; isFiltered: boolean }) {
   if (state === "connecting" || state === "away") return <Empty>{NOTHING_YET[state]}</Empty>;
-  if (isFiltered) return <Empty>No event with these filters yet. New ones show here as they come in.</Empty>;
+  if (isFiltered)
+    return <Empty>No event with these filters yet. New ones show here as they come in.</Empty>;
   return <FirstHook>Events show here as they come in. This line sends one.</FirstHook>;
 }
 
@@ -107,7 +120,9 @@ function Nothing({ state, isFiltered }: { state: LiveEvents["state"]; isFiltered
 export function Page() {
   const { id, query } = place.value;
   const [paused, setPaused] = useState(false);
-  const asked = new URLSearchParams(FILTERS.flatMap((name) => (query[name] ? [[name, query[name]]] : []))).toString();
+  const asked = new URLSearchParams(
+    FILTERS.flatMap((name) => (query[name] ? [[name, query[name]]] : [])),
+  ).toString();
   const live = useLiveEvents(asked, paused);
   const pause = (): void => setPaused(!paused);
   const close = (): void => go(href("live", "", query));
@@ -130,7 +145,12 @@ export function Page() {
       <Head live={live} paused={paused} onPause={pause} />
       <Announcer rows={live.rows} paused={paused} />
       <Notices live={live} asked={asked} />
-      <Split name="live" list={list} detail={id === "" ? null : <Detail key={id} id={id} onChange={() => {}} />} onClose={close} />
+      <Split
+        name="live"
+        list={list}
+        detail={id === "" ? null : <Detail key={id} id={id} onChange={() => {}} />}
+        onClose={close}
+      />
     </>
   );
 }

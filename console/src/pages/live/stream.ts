@@ -2,7 +2,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { askLines, AskError, signedOut } from "../../api.ts";
 import type { EventRow } from "../events/types.ts";
 
-type StreamLine = { type: "event"; event: EventRow } | { type: "skipped"; count: number } | { type: "alive" };
+type StreamLine =
+  | { type: "event"; event: EventRow }
+  | { type: "skipped"; count: number }
+  | { type: "alive" };
 
 export type StreamState = "connecting" | "live" | "paused" | "away";
 
@@ -47,7 +50,8 @@ class Buffer {
       this.leftOut += 1;
       this.rows.shift();
     }
-    if (this.#seen.size > 4 * MAX_KEPT) for (const id of [...this.#seen].slice(0, 2 * MAX_KEPT)) this.#seen.delete(id);
+    if (this.#seen.size > 4 * MAX_KEPT)
+      for (const id of [...this.#seen].slice(0, 2 * MAX_KEPT)) this.#seen.delete(id);
     return true;
   }
 }
@@ -73,7 +77,10 @@ function whileSeen(signal: AbortSignal): { own: AbortSignal; end(): void } {
     if (document.hidden) abort.abort();
   };
   document.addEventListener("visibilitychange", leave);
-  return { own: AbortSignal.any([signal, abort.signal]), end: () => document.removeEventListener("visibilitychange", leave) };
+  return {
+    own: AbortSignal.any([signal, abort.signal]),
+    end: () => document.removeEventListener("visibilitychange", leave),
+  };
 }
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms));
@@ -89,9 +96,12 @@ async function follow(
     await seen(signal);
     if (signal.aborted) return;
     const { own, end } = whileSeen(signal);
-    const from = buffer.last === undefined ? `lines=${FIRST}` : `after=${encodeURIComponent(buffer.last)}`;
+    const from =
+      buffer.last === undefined ? `lines=${FIRST}` : `after=${encodeURIComponent(buffer.last)}`;
     try {
-      const lines = askLines<StreamLine>(`/stream?${from}${query === "" ? "" : `&${query}`}`, { signal: own });
+      const lines = askLines<StreamLine>(`/stream?${from}${query === "" ? "" : `&${query}`}`, {
+        signal: own,
+      });
       let first = true;
       for await (const line of lines) {
         if (own.aborted) break;
@@ -104,7 +114,10 @@ async function follow(
       if (own.aborted) continue;
       // The event to go on from was deleted meanwhile: the stream begins again with the newest.
       if (error instanceof AskError && error.code === "not_found") buffer.last = undefined;
-      const said = error instanceof AskError && error.code !== "unreachable" && error.code !== "signed_out" ? error.message : null;
+      const said =
+        error instanceof AskError && error.code !== "unreachable" && error.code !== "signed_out"
+          ? error.message
+          : null;
       say("away", said);
     } finally {
       end();
@@ -143,7 +156,13 @@ export function useLiveEvents(query: string, paused: boolean): LiveEvents {
     let error: string | null = null;
     setShown(EMPTY);
     const draw = (): void => {
-      if (isPaused.current) return setShown((before) => ({ ...before, state: "paused", waiting: buffer.rows.length, error }));
+      if (isPaused.current)
+        return setShown((before) => ({
+          ...before,
+          state: "paused",
+          waiting: buffer.rows.length,
+          error,
+        }));
       const fresh = buffer.rows.toReversed();
       buffer.rows = [];
       setShown((before) => ({

@@ -20,8 +20,9 @@ function Offers({ bench }: { bench: Workbench }) {
     <>
       {written.offered.map((offer) => (
         <p key={offer.at} class="banner" role="status">
-          There is unsaved text of {bench.draft ? "this draft" : "this mapping"}, written <Time iso={offer.at} />.{" "}
-          <Button onClick={() => answer(offer, true)}>Take it up</Button> <Button onClick={() => answer(offer, false)}>Drop it</Button>
+          There is unsaved text of {bench.draft ? "this draft" : "this mapping"}, written{" "}
+          <Time iso={offer.at} />. <Button onClick={() => answer(offer, true)}>Take it up</Button>{" "}
+          <Button onClick={() => answer(offer, false)}>Drop it</Button>
         </p>
       ))}
     </>
@@ -32,7 +33,13 @@ function Offers({ bench }: { bench: Workbench }) {
 function Overtaken({ bench }: { bench: Workbench }) {
   const [isCompared, setCompared] = useState(false);
   const { filed: text, written, editor } = bench;
-  if (text === undefined || written.base === null || text.trim() === written.base.trim() || text === written.savedOver) return null;
+  if (
+    text === undefined ||
+    written.base === null ||
+    text.trim() === written.base.trim() ||
+    text === written.savedOver
+  )
+    return null;
   const settle = (take: boolean): void => {
     editor?.compareWith(null);
     setCompared(false);
@@ -54,7 +61,8 @@ function Overtaken({ bench }: { bench: Workbench }) {
     <p class="banner warn" role="alert">
       {bench.draft ? "This draft" : "This mapping"} was changed in its file while you were writing.{" "}
       <Button onClick={compare}>{isCompared ? "Show mine alone" : "See both"}</Button>{" "}
-      <Button onClick={() => settle(true)}>Take the file's</Button> <Button onClick={() => settle(false)}>Keep mine</Button>
+      <Button onClick={() => settle(true)}>Take the file's</Button>{" "}
+      <Button onClick={() => settle(false)}>Keep mine</Button>
     </p>
   );
 }
@@ -68,8 +76,14 @@ function Foot({ bench }: { bench: Workbench }) {
   return (
     <section class="mappings-foot" aria-label="Problems">
       <p role="status">
-        {problems.length > 0 ? <b class="bad">✗ {plural(problems.length, "problem")}</b> : <span class="good">✓ no problem</span>}
-        {warnings.length > 0 ? <span class="warn"> · {plural(warnings.length, "warning")}</span> : null}
+        {problems.length > 0 ? (
+          <b class="bad">✗ {plural(problems.length, "problem")}</b>
+        ) : (
+          <span class="good">✓ no problem</span>
+        )}
+        {warnings.length > 0 ? (
+          <span class="warn"> · {plural(warnings.length, "warning")}</span>
+        ) : null}
         {tests ? ` · tests ${tests.passed} of ${tests.passed + tests.failed.length}` : ""}
       </p>
       <ul>
@@ -99,9 +113,17 @@ export function Bench({ bench, onSave }: { bench: Workbench; onSave(): void }) {
       <Overtaken bench={bench} />
       <Proposed bench={bench} />
       <div class="mappings-bench">
-        <EventsPane listed={listed} path={bench.path} selected={eventId} onSelect={(one) => filter({ event: one })} />
+        <EventsPane
+          listed={listed}
+          path={bench.path}
+          selected={eventId}
+          onSelect={(one) => filter({ event: one })}
+        />
         <BodyPane shown={shown} onPath={(path, value) => bench.editor?.insertPath(path, value)} />
-        <section class="mappings-pane mappings-text" aria-label={bench.draft ? "Text of the draft" : "Text of the mapping"}>
+        <section
+          class="mappings-pane mappings-text"
+          aria-label={bench.draft ? "Text of the draft" : "Text of the mapping"}
+        >
           {written.base === null ? null : (
             <EditorHost
               text={written.text}

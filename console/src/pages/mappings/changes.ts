@@ -9,14 +9,22 @@ export interface Agreement {
 
 /** Asks what a change would do. */
 export const checkChange = async (change: Change, signal?: AbortSignal): Promise<LandingCheck> =>
-  (await ask<{ check: LandingCheck }>("/changes/check", { method: "POST", body: { change }, ...(signal ? { signal } : {}) })).check;
+  (
+    await ask<{ check: LandingCheck }>("/changes/check", {
+      method: "POST",
+      body: { change },
+      ...(signal ? { signal } : {}),
+    })
+  ).check;
 
 /** Makes a change. */
 export const landChange = async (change: Change, agreement: Agreement): Promise<Landed> =>
-  (await ask<{ result: Landed }>("/changes", { method: "POST", body: { change, ...agreement } })).result;
+  (await ask<{ result: Landed }>("/changes", { method: "POST", body: { change, ...agreement } }))
+    .result;
 
 /** Whether the gateway asks for its token before it changes a file. */
-export const needsToken = (error: unknown): boolean => error instanceof AskError && error.code === "token_needed";
+export const needsToken = (error: unknown): boolean =>
+  error instanceof AskError && error.code === "token_needed";
 
 /** Gives a text to the browser as a file. */
 export function download(name: string, text: string): void {

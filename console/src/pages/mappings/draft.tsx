@@ -48,7 +48,15 @@ interface HeadProps {
 
 type Open = "save" | "accept" | "freeze" | null;
 
-function DraftHead({ bench, draft: { name, file, problem }, isBusy, isTried, canWrite, onTry, onOpen }: HeadProps) {
+function DraftHead({
+  bench,
+  draft: { name, file, problem },
+  isBusy,
+  isTried,
+  canWrite,
+  onTry,
+  onOpen,
+}: HeadProps) {
   const { isChanged, eventId } = bench;
   return (
     <header class="page-head">
@@ -93,7 +101,14 @@ interface DialogsProps {
   reload(): void;
 }
 
-function Dialogs({ bench, draft: { name, mappings }, open, canWrite, onClose, reload }: DialogsProps) {
+function Dialogs({
+  bench,
+  draft: { name, mappings },
+  open,
+  canWrite,
+  onClose,
+  reload,
+}: DialogsProps) {
   const { written, change, eventId } = bench;
   const saving = toSaved(bench);
   if (open === "save" && saving) {
@@ -103,7 +118,15 @@ function Dialogs({ bench, draft: { name, mappings }, open, canWrite, onClose, re
       onClose();
       reload();
     };
-    return <SaveDialog change={saving} canWrite={canWrite} onClose={onClose} onSaved={saved} onOvertaken={reload} />;
+    return (
+      <SaveDialog
+        change={saving}
+        canWrite={canWrite}
+        onClose={onClose}
+        onSaved={saved}
+        onOvertaken={reload}
+      />
+    );
   }
   if (open === "accept") {
     const accepted = (where: string): void => {
@@ -112,7 +135,14 @@ function Dialogs({ bench, draft: { name, mappings }, open, canWrite, onClose, re
       reload();
       go(href("mappings", mappings[0] ?? ""));
     };
-    return <SaveDialog change={{ kind: "draft", name }} canWrite={canWrite} onClose={onClose} onSaved={accepted} />;
+    return (
+      <SaveDialog
+        change={{ kind: "draft", name }}
+        canWrite={canWrite}
+        onClose={onClose}
+        onSaved={accepted}
+      />
+    );
   }
   if (open !== "freeze" || eventId === "") return null;
   const frozen = (): void => {
@@ -151,7 +181,8 @@ function DraftBench({ draft, mappings, reload }: DraftProps) {
       <div class="mappings-draft">
         {problem === null ? null : <p class="bad">{problem}</p>}
         <p class="quiet">
-          A draft is not live: hooks are handled as before. {replaces.length > 0 ? `It would replace ${replaces.join(", ")}.` : ""}
+          A draft is not live: hooks are handled as before.{" "}
+          {replaces.length > 0 ? `It would replace ${replaces.join(", ")}.` : ""}
         </p>
         {trial ? (
           <Section title="Trial">
@@ -160,15 +191,31 @@ function DraftBench({ draft, mappings, reload }: DraftProps) {
         ) : null}
       </div>
       <Bench bench={bench} onSave={() => setOpen("save")} />
-      <Dialogs {...{ bench, draft, open, canWrite }} onClose={() => setOpen(null)} reload={reloadAll} />
+      <Dialogs
+        {...{ bench, draft, open, canWrite }}
+        onClose={() => setOpen(null)}
+        reload={reloadAll}
+      />
     </>
   );
 }
 
 /** A draft in the editor of mappings: its text, its trial beside live traffic, and how it becomes live. */
-export function DraftPage(props: { name: string; mappings: Mappings; missing: ComponentChildren; reload(): void }) {
+export function DraftPage(props: {
+  name: string;
+  mappings: Mappings;
+  missing: ComponentChildren;
+  reload(): void;
+}) {
   const { name, mappings, missing, reload } = props;
   const draft = mappings.drafts.find((one) => one.name === name);
-  if (!draft) return <Failed error={{ code: "not_found", message: `There is no draft "${name}".` }} retry={reload} gone={missing} />;
+  if (!draft)
+    return (
+      <Failed
+        error={{ code: "not_found", message: `There is no draft "${name}".` }}
+        retry={reload}
+        gone={missing}
+      />
+    );
   return <DraftBench draft={draft} mappings={mappings} reload={reload} />;
 }

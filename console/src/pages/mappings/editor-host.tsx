@@ -38,7 +38,8 @@ export function EditorHost(props: EditorOptions & { onReady(editor: Editor | nul
       {state === "loading" ? <LateSkeleton /> : null}
       {state === "failed" ? (
         <p class="bad" role="alert">
-          The editor could not be loaded. The gateway may have been updated: load the page again. Unsaved text is kept.
+          The editor could not be loaded. The gateway may have been updated: load the page again.
+          Unsaved text is kept.
         </p>
       ) : null}
       <div ref={host} class="host" />

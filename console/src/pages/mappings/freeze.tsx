@@ -15,7 +15,12 @@ interface Frozen {
 }
 
 /** Keeps an event as a test, with what the text in the editor makes of it. */
-export function FreezeDialog(props: { event: string; change: Change | null; onClose(): void; onDone(): void }) {
+export function FreezeDialog(props: {
+  event: string;
+  change: Change | null;
+  onClose(): void;
+  onDone(): void;
+}) {
   const [name, setName] = useState("");
   const [keep, setKeep] = useState("");
   const [error, setError] = useState<Error | null>(null);
@@ -33,7 +38,9 @@ export function FreezeDialog(props: { event: string; change: Change | null; onCl
     const { fixture } = await ask<{ fixture: Frozen }>("/fixtures", { method: "POST", body });
     if (fixture.changedBy) {
       setKeep([...kept, ...fixture.changedBy].join(", "));
-      throw new Error(`Masking changes what the mappings do, by ${fixture.changedBy.join(", ")}. Freeze again to keep their values.`);
+      throw new Error(
+        `Masking changes what the mappings do, by ${fixture.changedBy.join(", ")}. Freeze again to keep their values.`,
+      );
     }
     const masked = fixture.masked.length === 0 ? "" : ` Masked: ${fixture.masked.join(", ")}.`;
     toast(`Kept as the test ${fixture.written ?? ""}.${masked}`);
@@ -49,10 +56,16 @@ export function FreezeDialog(props: { event: string; change: Change | null; onCl
       >
         <div class="body">
           <p>
-            Writes the event into hooks.testsDir, with what the text in the editor makes of it. `rouse test` runs it, and so does each save.
-            Values that look private are masked.
+            Writes the event into hooks.testsDir, with what the text in the editor makes of it.
+            `rouse test` runs it, and so does each save. Values that look private are masked.
           </p>
-          <TextField label="Name" value={name} onInput={setName} hint="Default: the mapping that takes the event." autoFocus />
+          <TextField
+            label="Name"
+            value={name}
+            onInput={setName}
+            hint="Default: the mapping that takes the event."
+            autoFocus
+          />
           <TextField
             label="Keep the values of"
             value={keep}

@@ -36,11 +36,31 @@ function Missing() {
 function OneMapping({ id, mappings }: { id: string; mappings: Mappings }) {
   const { copy = "" } = place.value.query;
   const named = id === NEW ? copy : id;
-  const mapping = useResource<{ mapping: MappingText }>(named === "" ? null : `/mappings/${encodeURIComponent(named)}`, { live: true });
-  if (named === "") return <WorkbenchPage key={id} id={id} mapping={undefined} mappings={mappings} reload={mapping.reload} />;
+  const mapping = useResource<{ mapping: MappingText }>(
+    named === "" ? null : `/mappings/${encodeURIComponent(named)}`,
+    { live: true },
+  );
+  if (named === "")
+    return (
+      <WorkbenchPage
+        key={id}
+        id={id}
+        mapping={undefined}
+        mappings={mappings}
+        reload={mapping.reload}
+      />
+    );
   return (
     <Loaded resource={mapping} gone={<Missing />}>
-      {({ mapping: found }) => <WorkbenchPage key={`${id} ${named}`} id={id} mapping={found} mappings={mappings} reload={mapping.reload} />}
+      {({ mapping: found }) => (
+        <WorkbenchPage
+          key={`${id} ${named}`}
+          id={id}
+          mapping={found}
+          mappings={mappings}
+          reload={mapping.reload}
+        />
+      )}
     </Loaded>
   );
 }
@@ -49,7 +69,11 @@ function OneMapping({ id, mappings }: { id: string; mappings: Mappings }) {
 function OneDraft({ name }: { name: string }) {
   const mappings = useResource<Mappings>("/mappings", { live: true });
   return (
-    <Loaded resource={mappings}>{(all) => <DraftPage name={name} mappings={all} missing={<Missing />} reload={mappings.reload} />}</Loaded>
+    <Loaded resource={mappings}>
+      {(all) => (
+        <DraftPage name={name} mappings={all} missing={<Missing />} reload={mappings.reload} />
+      )}
+    </Loaded>
   );
 }
 
@@ -59,7 +83,9 @@ function AllMappings({ id }: { id: string }) {
   return (
     <>
       {mappings.data ? null : <PageHead title="Mappings" />}
-      <Loaded resource={mappings}>{(all) => (id === "" ? <MappingList {...all} /> : <OneMapping id={id} mappings={all} />)}</Loaded>
+      <Loaded resource={mappings}>
+        {(all) => (id === "" ? <MappingList {...all} /> : <OneMapping id={id} mappings={all} />)}
+      </Loaded>
     </>
   );
 }
@@ -67,5 +93,9 @@ function AllMappings({ id }: { id: string }) {
 /** Mappings, one of them, or a draft. */
 export function Page() {
   const { id } = place.value;
-  return id.startsWith(DRAFT) ? <OneDraft key={id} name={id.slice(DRAFT.length)} /> : <AllMappings id={id} />;
+  return id.startsWith(DRAFT) ? (
+    <OneDraft key={id} name={id.slice(DRAFT.length)} />
+  ) : (
+    <AllMappings id={id} />
+  );
 }

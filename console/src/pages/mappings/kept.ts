@@ -12,7 +12,8 @@ const MOST = 5;
 
 const toKey = (mapping: string): string => `rouse.mapping.${mapping}`;
 
-const isKept = (one: unknown): one is KeptText => typeof (one as KeptText | null)?.text === "string";
+const isKept = (one: unknown): one is KeptText =>
+  typeof (one as KeptText | null)?.text === "string";
 
 /** The texts that are kept of a mapping, the newest first. There are several if one was written while another was offered. */
 export function readKept(mapping: string): KeptText[] {
@@ -25,8 +26,16 @@ export function readKept(mapping: string): KeptText[] {
 }
 
 /** Keeps the text of a mapping, and those that were not taken up yet. Text as it is in the file need not be kept. */
-export function keep(mapping: string, text: string, base: string, others: readonly KeptText[]): void {
-  const written = text === base || others.some((one) => one.text === text) ? [] : [{ text, base, at: new Date().toISOString() }];
+export function keep(
+  mapping: string,
+  text: string,
+  base: string,
+  others: readonly KeptText[],
+): void {
+  const written =
+    text === base || others.some((one) => one.text === text)
+      ? []
+      : [{ text, base, at: new Date().toISOString() }];
   const kept = [...written, ...others].slice(0, MOST);
   if (kept.length === 0) return localStorage.removeItem(toKey(mapping));
   try {

@@ -27,7 +27,8 @@ function useHits(): Hits {
   const events = data?.events;
   const counted = useMemo(() => {
     const counts = new Map<string, number>();
-    for (const { mapping } of events ?? []) if (mapping !== null) counts.set(mapping, (counts.get(mapping) ?? 0) + 1);
+    for (const { mapping } of events ?? [])
+      if (mapping !== null) counts.set(mapping, (counts.get(mapping) ?? 0) + 1);
     return { counts, of: events?.length };
   }, [events]);
   return { ...counted, error, reload };
@@ -39,12 +40,16 @@ const toColumns = (hits: Hits, order: ReadonlyMap<string, number>): Column<Place
     head: "Mapping",
     cell: ({ id, enabled }) => (
       <>
-        <a href={href("mappings", id)}>{id}</a> {enabled ? null : <Status word="off" tone="quiet" />}
+        <a href={href("mappings", id)}>{id}</a>{" "}
+        {enabled ? null : <Status word="off" tone="quiet" />}
       </>
     ),
     grow: true,
   },
-  { head: "Paths", cell: ({ paths }) => (paths.length === 0 ? "any" : paths.map((path) => `/${path}`).join(", ")) },
+  {
+    head: "Paths",
+    cell: ({ paths }) => (paths.length === 0 ? "any" : paths.map((path) => `/${path}`).join(", ")),
+  },
   { head: "Action", cell: ({ action }) => action, minor: true },
   {
     head: "Written in",
@@ -57,7 +62,8 @@ const toColumns = (hits: Hits, order: ReadonlyMap<string, number>): Column<Place
   },
   {
     head: hits.of === undefined ? "Hits" : `Took of the last ${number(hits.of)}`,
-    cell: ({ id }) => (hits.of === undefined ? (hits.error ? "not known" : "") : number(hits.counts.get(id) ?? 0)),
+    cell: ({ id }) =>
+      hits.of === undefined ? (hits.error ? "not known" : "") : number(hits.counts.get(id) ?? 0),
     numeric: true,
   },
 ];
@@ -73,15 +79,25 @@ function Drafts({ drafts }: { drafts: readonly DraftView[] }) {
         rows={drafts}
         rowId={({ name }) => name}
         columns={[
-          { head: "Draft", cell: ({ name }) => <a href={href("mappings", `draft:${name}`)}>{name}</a>, grow: true },
+          {
+            head: "Draft",
+            cell: ({ name }) => <a href={href("mappings", `draft:${name}`)}>{name}</a>,
+            grow: true,
+          },
           { head: "Mappings", cell: ({ mappings }) => mappings.join(", ") },
           { head: "Replaces", cell: ({ replaces }) => replaces.join(", ") || "–", minor: true },
-          { head: "State", cell: ({ problem }) => (problem === null ? <Status word="draft" /> : <span class="bad">{problem}</span>) },
+          {
+            head: "State",
+            cell: ({ problem }) =>
+              problem === null ? <Status word="draft" /> : <span class="bad">{problem}</span>,
+          },
           {
             head: "Trial",
             cell({ name }) {
               if (!data) return error ? "not known" : "";
-              const trial = data.trials.find(({ draft, ended }) => draft === name && ended === null);
+              const trial = data.trials.find(
+                ({ draft, ended }) => draft === name && ended === null,
+              );
               return trial ? `took ${number(trial.matched)} of ${number(trial.events)}` : "–";
             },
           },
@@ -123,8 +139,16 @@ const VersionTable = ({ versions }: { versions: readonly Version[] }) => (
       { head: "When", cell: ({ at }) => <Time iso={at} /> },
       { head: "Change", cell: ({ what }) => what, grow: true, lead: true },
       { head: "By", cell: ({ by }) => by ?? "–" },
-      { head: "From version", cell: ({ from }) => <span class="mono">{from?.slice(0, 10) ?? "–"}</span>, minor: true },
-      { head: "File", cell: ({ file }) => <span class="mono">{file.split("/").at(-1)}</span>, minor: true },
+      {
+        head: "From version",
+        cell: ({ from }) => <span class="mono">{from?.slice(0, 10) ?? "–"}</span>,
+        minor: true,
+      },
+      {
+        head: "File",
+        cell: ({ file }) => <span class="mono">{file.split("/").at(-1)}</span>,
+        minor: true,
+      },
     ]}
   />
 );
@@ -137,7 +161,8 @@ export function MappingList({ mappings, drafts }: Mappings) {
   const words = search.toLowerCase();
   const rows = mappings.filter(
     ({ id, paths, own, place: at }) =>
-      (owner === "" || (owner === "own") === own) && [id, at, ...paths].some((text) => text.toLowerCase().includes(words)),
+      (owner === "" || (owner === "own") === own) &&
+      [id, at, ...paths].some((text) => text.toLowerCase().includes(words)),
   );
   return (
     <>
@@ -145,8 +170,17 @@ export function MappingList({ mappings, drafts }: Mappings) {
         title="Mappings"
         filters={
           <>
-            <Search label="Search mappings" value={search} onSearch={(text) => filter({ search: text })} />
-            <Select label="Origin" value={owner} options={OWNERS} onChange={(value) => filter({ owner: value })} />
+            <Search
+              label="Search mappings"
+              value={search}
+              onSearch={(text) => filter({ search: text })}
+            />
+            <Select
+              label="Origin"
+              value={owner}
+              options={OWNERS}
+              onChange={(value) => filter({ owner: value })}
+            />
           </>
         }
         actions={
@@ -158,7 +192,9 @@ export function MappingList({ mappings, drafts }: Mappings) {
       <div class="page-body mappings-list">
         {hits.error ? <Failed error={hits.error} retry={hits.reload} /> : null}
         {mappings.length === 0 ? (
-          <Empty command="rouse presets list">No mapping is live. Write one here, or enable a preset: this lists them.</Empty>
+          <Empty command="rouse presets list">
+            No mapping is live. Write one here, or enable a preset: this lists them.
+          </Empty>
         ) : (
           <Table
             label="Mappings"

@@ -23,13 +23,24 @@ export interface Evaluated {
   busy: boolean;
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
 const isEnded = (error: unknown): boolean =>
-  (error instanceof DOMException && error.name === "AbortError") || (error instanceof AskError && error.code === "superseded");
+  (error instanceof DOMException && error.name === "AbortError") ||
+  (error instanceof AskError && error.code === "superseded");
 
 /** Evaluates a text against an event, again after each change. `turn` counts up to evaluate without waiting. */
-export function useEvaluation(change: Change | null, event: string | undefined, turn: number): Evaluated {
-  const [state, setState] = useState<Evaluated>({ now: null, good: null, error: null, busy: false });
+export function useEvaluation(
+  change: Change | null,
+  event: string | undefined,
+  turn: number,
+): Evaluated {
+  const [state, setState] = useState<Evaluated>({
+    now: null,
+    good: null,
+    error: null,
+    busy: false,
+  });
   const last = useRef(turn);
   const written = JSON.stringify(change);
   useEffect(() => {
@@ -47,9 +58,15 @@ export function useEvaluation(change: Change | null, event: string | undefined, 
           signal: abort.signal,
         });
         const isGood = evaluation.problems.length === 0;
-        setState(({ good }) => ({ now: evaluation, good: isGood ? evaluation : good, error: null, busy: false }));
+        setState(({ good }) => ({
+          now: evaluation,
+          good: isGood ? evaluation : good,
+          error: null,
+          busy: false,
+        }));
       } catch (error) {
-        if (!isEnded(error)) setState((before) => ({ ...before, error: messageOf(error), busy: false }));
+        if (!isEnded(error))
+          setState((before) => ({ ...before, error: messageOf(error), busy: false }));
       }
     };
     const timer = setTimeout(() => void evaluate(), isAsked ? 0 : EVALUATE_MS);
@@ -63,16 +80,27 @@ export function useEvaluation(change: Change | null, event: string | undefined, 
 
 /** What the live mappings make of an event, for one whose text is only shown. */
 export function useExplained(event: string | null): Evaluated {
-  const { data, error } = useResource<{ explanation: Explanation }>(event === null ? null : `/events/${event}/explain?now=true`);
+  const { data, error } = useResource<{ explanation: Explanation }>(
+    event === null ? null : `/events/${event}/explain?now=true`,
+  );
   if (!data) return { now: null, good: null, error: error?.message ?? null, busy: false };
   const { evaluation, note, now: today } = data.explanation;
-  const shown = { mapping: null, problems: [], warnings: [], marks: [], tests: null, result: (today ?? { evaluation }).evaluation, note };
+  const shown = {
+    mapping: null,
+    problems: [],
+    warnings: [],
+    marks: [],
+    tests: null,
+    result: (today ?? { evaluation }).evaluation,
+    note,
+  };
   return { now: null, good: shown, error: null, busy: false };
 }
 
 /** What the text would change of the last events. */
 export interface Compared {
-  report: Pick<WhatIfReport, "events" | "skipped" | "changed" | "wouldRun" | "wouldNotRun"> & Partial<WhatIfReport>;
+  report: Pick<WhatIfReport, "events" | "skipped" | "changed" | "wouldRun" | "wouldNotRun"> &
+    Partial<WhatIfReport>;
   complete: boolean;
   stale: boolean;
   error: string | null;
@@ -86,7 +114,11 @@ const NONE: Compared = {
 };
 
 /** Compares the last events with a text, again after each change. A change of null leaves what is shown as it is, as stale. */
-export function useComparison(change: Change | null, last: number, path: string | undefined): Compared {
+export function useComparison(
+  change: Change | null,
+  last: number,
+  path: string | undefined,
+): Compared {
   const [state, setState] = useState<Compared>(NONE);
   const written = JSON.stringify(change);
   useEffect(() => {
@@ -96,13 +128,19 @@ export function useComparison(change: Change | null, last: number, path: string 
     const compare = async (): Promise<void> => {
       const body = { change, last, client: CLIENT, ...(path === undefined ? {} : { path }) };
       try {
-        for await (const line of askLines<AnswerLine>("/what-if", { method: "POST", body, signal: abort.signal })) {
+        for await (const line of askLines<AnswerLine>("/what-if", {
+          method: "POST",
+          body,
+          signal: abort.signal,
+        })) {
           if (abort.signal.aborted) return;
           if (line.type === "error") setState((before) => ({ ...before, error: line.message }));
-          else if (line.type !== "group") setState({ report: line, complete: line.type === "end", stale: false, error: null });
+          else if (line.type !== "group")
+            setState({ report: line, complete: line.type === "end", stale: false, error: null });
         }
       } catch (error) {
-        if (!isEnded(error) && !abort.signal.aborted) setState((before) => ({ ...before, error: messageOf(error) }));
+        if (!isEnded(error) && !abort.signal.aborted)
+          setState((before) => ({ ...before, error: messageOf(error) }));
       }
     };
     const timer = setTimeout(() => void compare(), COMPARE_MS);

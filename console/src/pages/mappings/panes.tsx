@@ -20,7 +20,11 @@ interface EventsProps {
 }
 
 /** Events to choose from with the mouse or the arrow keys. */
-function Choices({ events, selected, onSelect }: Omit<EventsProps, "listed" | "path"> & { events: readonly EventView[] }) {
+function Choices({
+  events,
+  selected,
+  onSelect,
+}: Omit<EventsProps, "listed" | "path"> & { events: readonly EventView[] }) {
   const list = useRef<HTMLDivElement>(null);
   const at = Math.max(
     0,
@@ -70,8 +74,13 @@ export function EventsPane({ listed, path, selected, onSelect }: EventsProps) {
       <Loaded resource={listed}>
         {({ events }) =>
           events.length === 0 ? (
-            <Empty {...(path === undefined ? {} : { command: `rouse hooks test ${path} --payload '{}'` })}>
-              No event of this path is kept. The next one appears here; until then, try the mapping without one.
+            <Empty
+              {...(path === undefined
+                ? {}
+                : { command: `rouse hooks test ${path} --payload '{}'` })}
+            >
+              No event of this path is kept. The next one appears here; until then, try the mapping
+              without one.
             </Empty>
           ) : (
             <Choices events={events} selected={selected} onSelect={onSelect} />
@@ -100,15 +109,26 @@ const TABS = [
 const MOST_RAW = 200_000;
 
 /** What came in with the event. A click on a field of the body puts its path into the editor. */
-export function BodyPane(props: { shown: Resource<{ event: EventDetail }>; onPath(path: string, value: unknown): void }) {
+export function BodyPane(props: {
+  shown: Resource<{ event: EventDetail }>;
+  onPath(path: string, value: unknown): void;
+}) {
   return (
     <section class="mappings-pane mappings-body" aria-label="Request">
-      <Loaded resource={props.shown}>{({ event }) => <RequestOf event={event} onPath={props.onPath} />}</Loaded>
+      <Loaded resource={props.shown}>
+        {({ event }) => <RequestOf event={event} onPath={props.onPath} />}
+      </Loaded>
     </section>
   );
 }
 
-function RequestOf({ event, onPath }: { event: EventDetail; onPath(path: string, value: unknown): void }) {
+function RequestOf({
+  event,
+  onPath,
+}: {
+  event: EventDetail;
+  onPath(path: string, value: unknown): void;
+}) {
   const [tab, setTab] = useState("body");
   const [search, setSearch] = useState("");
   const { isJson, value } = readBody(event);
@@ -117,13 +137,21 @@ function RequestOf({ event, onPath }: { event: EventDetail; onPath(path: string,
     <>
       <header>
         <Tabs label="Parts of the request" tabs={TABS} value={tab} onChange={setTab} />
-        {tab === "raw" ? null : <Search label="Search the request" value={search} onSearch={setSearch} />}
+        {tab === "raw" ? null : (
+          <Search label="Search the request" value={search} onSearch={setSearch} />
+        )}
       </header>
-      {tab === "headers" ? <JsonTree value={{ method, query, headers }} open={3} search={search} /> : null}
-      {tab === "body" && isJson ? <JsonTree value={value} open={3} search={search} onPath={onPath} /> : null}
+      {tab === "headers" ? (
+        <JsonTree value={{ method, query, headers }} open={3} search={search} />
+      ) : null}
+      {tab === "body" && isJson ? (
+        <JsonTree value={value} open={3} search={search} onPath={onPath} />
+      ) : null}
       {tab === "raw" || (tab === "body" && !isJson) ? (
         <pre class="code">
-          {body === null ? "The body is no longer kept (hooks.retention)." : visibleText(body.slice(0, MOST_RAW))}
+          {body === null
+            ? "The body is no longer kept (hooks.retention)."
+            : visibleText(body.slice(0, MOST_RAW))}
           {(body?.length ?? 0) > MOST_RAW ? "\n… cut here: `rouse events show` has all of it" : ""}
         </pre>
       ) : null}
@@ -156,7 +184,11 @@ function Trace({ trace, index, own }: { trace: PlacedTrace; index: number; own: 
         {trace.mapping}
       </a>{" "}
       {trace.conditions.map(({ condition, result, reason }) => (
-        <span key={condition} class={result === true ? "good" : result === false ? "bad" : "warn"} title={reason}>
+        <span
+          key={condition}
+          class={result === true ? "good" : result === false ? "bad" : "warn"}
+          title={reason}
+        >
           {SIGNS.get(result)} {condition.replace(/^match\.(?:payload\.)?/, "")}{" "}
         </span>
       ))}
@@ -174,7 +206,11 @@ export function WhyPane({ shown, own }: { shown: TextEvaluation | null; own: str
   return (
     <section class="mappings-pane mappings-why" aria-label="Why">
       <h2>Why</h2>
-      {traces.length === 0 ? <p class="quiet">{shown?.note ?? "Choose an event to see how each mapping decides about it."}</p> : null}
+      {traces.length === 0 ? (
+        <p class="quiet">
+          {shown?.note ?? "Choose an event to see how each mapping decides about it."}
+        </p>
+      ) : null}
       <ol>
         {traces.map((trace, index) => (
           <Trace key={trace.at} trace={trace} index={index} own={trace.mapping === own} />
@@ -187,13 +223,20 @@ export function WhyPane({ shown, own }: { shown: TextEvaluation | null; own: str
 function Action({ action }: { action: TestedAction }) {
   if (!action.ok) return <p class="bad">{action.failure.message}</p>;
   const { fields, content, problem, missing, unsafe } = action;
-  const facts = [action.action, ...Object.entries(fields).map(([name, value]) => `${name} ${String(value)}`)];
+  const facts = [
+    action.action,
+    ...Object.entries(fields).map(([name, value]) => `${name} ${String(value)}`),
+  ];
   return (
     <article>
       <p class="quiet">{facts.join(" · ")}</p>
       <OutsideText parts={content} />
       {missing.length > 0 ? <p class="warn">Found nothing: {missing.join(", ")}</p> : null}
-      {unsafe ? <p class="warn">Text from outside stands without the boundary (allowUnsafeExternalContent).</p> : null}
+      {unsafe ? (
+        <p class="warn">
+          Text from outside stands without the boundary (allowUnsafeExternalContent).
+        </p>
+      ) : null}
       {problem ? <p class="bad">The gateway would refuse it: {problem.message}</p> : null}
     </article>
   );
@@ -203,9 +246,16 @@ function Action({ action }: { action: TestedAction }) {
 export function ResultPane({ evaluated, isStale }: { evaluated: Evaluated; isStale: boolean }) {
   const result = evaluated.good?.result;
   return (
-    <section class={`mappings-pane mappings-result ${isStale ? "stale" : ""}`} aria-label="Result" aria-busy={evaluated.busy}>
+    <section
+      class={`mappings-pane mappings-result ${isStale ? "stale" : ""}`}
+      aria-label="Result"
+      aria-busy={evaluated.busy}
+    >
       <h2>
-        Result {result ? <Status word={result.outcome === "actions" ? "accepted" : result.outcome} /> : null}
+        Result{" "}
+        {result ? (
+          <Status word={result.outcome === "actions" ? "accepted" : result.outcome} />
+        ) : null}
         {result?.mapping ? <span class="quiet"> by {result.mapping}</span> : null}
         {isStale ? <span class="quiet"> of the last text without problems</span> : null}
       </h2>
@@ -215,7 +265,10 @@ export function ResultPane({ evaluated, isStale }: { evaluated: Evaluated; isSta
       {result?.outcome === "unmatched" ? (
         <p>
           No mapping takes this event
-          {result.nearest ? `: the closest is ${result.nearest.mapping}, whose ${result.nearest.condition} does not hold` : ""}.
+          {result.nearest
+            ? `: the closest is ${result.nearest.mapping}, whose ${result.nearest.condition} does not hold`
+            : ""}
+          .
         </p>
       ) : null}
       {result?.actions.map((action, index) => (

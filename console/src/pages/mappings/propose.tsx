@@ -17,11 +17,14 @@ const MAX_EVENTS = 20;
 function toText(line: ProposalLine): string {
   if (line.type === "plan") {
     const { model, events } = line.plan;
-    const limits = model ? `asks ${model.ref}, at most ${model.maxRounds} times and for ${model.maxTokens} tokens` : "asks no model";
+    const limits = model
+      ? `asks ${model.ref}, at most ${model.maxRounds} times and for ${model.maxTokens} tokens`
+      : "asks no model";
     return `From ${plural(events, "event")}; ${limits}.`;
   }
   if (line.type === "round") return "An answer of the model was tried on the events.";
-  if (line.ok && line.proposal.edit) return `A change of ${line.proposal.edit.mapping} is proposed.`;
+  if (line.ok && line.proposal.edit)
+    return `A change of ${line.proposal.edit.mapping} is proposed.`;
   return line.ok ? `The draft ${line.proposal.name} was written. It is not live.` : line.message;
 }
 
@@ -71,9 +74,16 @@ function toRequest(
   { eventId, events }: Workbench,
   { fix, name, say, hasModel }: { fix: string; name: string; say: string; hasModel: boolean },
 ) {
-  const asked = { ...(say.trim() === "" ? {} : { say: say.trim() }), ...(hasModel ? {} : { model: false }) };
+  const asked = {
+    ...(say.trim() === "" ? {} : { say: say.trim() }),
+    ...(hasModel ? {} : { model: false }),
+  };
   if (fix !== "") return { fix, write: false, events: [eventId], ...asked };
-  return { name: name.trim(), events: [...new Set([eventId, ...events.map(({ id }) => id)])].slice(0, MAX_EVENTS), ...asked };
+  return {
+    name: name.trim(),
+    events: [...new Set([eventId, ...events.map(({ id }) => id)])].slice(0, MAX_EVENTS),
+    ...asked,
+  };
 }
 
 /** Makes a proposal, and follows how far it comes. */
@@ -86,7 +96,11 @@ function useProposal(onEdit: (proposed: ProposedEdit) => void) {
       setLines([]);
       setError(null);
       let reasons: ProposedEdit["reasons"] = [];
-      for await (const line of askLines<ProposalLine>("/proposals", { method: "POST", body, signal: abort.current.signal })) {
+      for await (const line of askLines<ProposalLine>("/proposals", {
+        method: "POST",
+        body,
+        signal: abort.current.signal,
+      })) {
         if (line.type === "plan") reasons = line.plan.mends?.reasons ?? [];
         const edit = line.type === "end" && line.ok ? line.proposal.edit : null;
         if (line.type === "end" && line.ok && edit) onEdit({ ...line.proposal, edit, reasons });
@@ -111,18 +125,34 @@ interface KindProps {
 
 /** Whether a mapping is mended, and which one, or a new one is drafted. */
 function Kind({ fix, setFix, name, setName, near }: KindProps) {
-  const options = [...near.map(({ id }) => [id, `Mend ${id}`] as const), ["", "A new mapping, as a draft"] as const];
+  const options = [
+    ...near.map(({ id }) => [id, `Mend ${id}`] as const),
+    ["", "A new mapping, as a draft"] as const,
+  ];
   const reason = near.find(({ id }) => id === fix)?.reason ?? "";
   return (
     <>
       <Select label="What is proposed" value={fix} options={options} onChange={setFix} />
       {fix === "" ? (
         <>
-          <p>Drafts a mapping from up to {MAX_EVENTS} events of this hook, and writes a test of each beside it. A draft is not live.</p>
-          <TextField label="Name of the draft" value={name} onInput={setName} required autoFocus hint="Lower-case letters, digits and -." />
+          <p>
+            Drafts a mapping from up to {MAX_EVENTS} events of this hook, and writes a test of each
+            beside it. A draft is not live.
+          </p>
+          <TextField
+            label="Name of the draft"
+            value={name}
+            onInput={setName}
+            required
+            autoFocus
+            hint="Lower-case letters, digits and -."
+          />
         </>
       ) : (
-        <p>It does not take the event: {visibleText(reason)}. The change is shown in the editor; nothing is written.</p>
+        <p>
+          It does not take the event: {visibleText(reason)}. The change is shown in the editor;
+          nothing is written.
+        </p>
       )}
     </>
   );
@@ -140,18 +170,36 @@ function Model({ hasModel, setModel, say, setSay }: ModelProps) {
   return (
     <>
       <label class="mappings-confirm">
-        <input type="checkbox" checked={hasModel} onChange={(event) => setModel(event.currentTarget.checked)} />
+        <input
+          type="checkbox"
+          checked={hasModel}
+          onChange={(event) => setModel(event.currentTarget.checked)}
+        />
         <span>Ask the model of the default agent. It gets masked bodies of at most 5 events.</span>
       </label>
       {hasModel ? (
-        <TextField label="What is wanted" value={say} onInput={setSay} lines={3} hint="Such as: page me when a P1 ticket opens." />
+        <TextField
+          label="What is wanted"
+          value={say}
+          onInput={setSay}
+          lines={3}
+          hint="Such as: page me when a P1 ticket opens."
+        />
       ) : null}
     </>
   );
 }
 
 /** Lets the gateway draft a mapping from the events of this hook, or mend one that does not take the event. */
-export function ProposeDialog({ bench, mappings, onClose }: { bench: Workbench; mappings: Mappings; onClose(): void }) {
+export function ProposeDialog({
+  bench,
+  mappings,
+  onClose,
+}: {
+  bench: Workbench;
+  mappings: Mappings;
+  onClose(): void;
+}) {
   const near = listNear(bench, mappings);
   const isUnmatched = bench.evaluated.good?.result?.outcome === "unmatched";
   const isMended = isUnmatched || near[0]?.id === bench.id;
@@ -162,7 +210,8 @@ export function ProposeDialog({ bench, mappings, onClose }: { bench: Workbench; 
   const { lines, error, propose, isBusy, made, stop } = useProposal((proposed) => {
     proposedEdit.value = proposed;
     onClose();
-    if (proposed.edit.mapping !== bench.id) go(href("mappings", proposed.edit.mapping, { event: bench.eventId }));
+    if (proposed.edit.mapping !== bench.id)
+      go(href("mappings", proposed.edit.mapping, { event: bench.eventId }));
   });
   const close = (): void => {
     stop();
@@ -180,7 +229,11 @@ export function ProposeDialog({ bench, mappings, onClose }: { bench: Workbench; 
       >
         <div class="body">
           <Kind {...{ fix, setFix, name, setName, near }} />
-          {isInTheWay ? <p class="warn">Save or drop your own change first: the proposal is made from the text of the file.</p> : null}
+          {isInTheWay ? (
+            <p class="warn">
+              Save or drop your own change first: the proposal is made from the text of the file.
+            </p>
+          ) : null}
           <Model {...{ hasModel, setModel, say, setSay }} />
           <Progress lines={lines} error={error} />
         </div>

@@ -1,6 +1,10 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import type { MappingEdit, Proposal, ProposalPlan } from "../../../../src/workbench/proposal-types.ts";
+import type {
+  MappingEdit,
+  Proposal,
+  ProposalPlan,
+} from "../../../../src/workbench/proposal-types.ts";
 import { Button } from "../../ui/basic.tsx";
 import type { Workbench } from "./use-workbench.ts";
 
@@ -57,7 +61,8 @@ export function Proposed({ bench }: { bench: Workbench }) {
         ))}
         {earlier.map((mapping) => (
           <li key={mapping} class="warn">
-            {mapping} takes the event before: change it so that it leaves the event, or move this mapping before it.
+            {mapping} takes the event before: change it so that it leaves the event, or move this
+            mapping before it.
           </li>
         ))}
       </ul>

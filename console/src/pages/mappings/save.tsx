@@ -54,8 +54,10 @@ function Facts({ check }: { check: LandingCheck }) {
       ))}
       {whatIf ? (
         <li>
-          What if, over {plural(whatIf.events, "event")}: <span class="good">+{number(whatIf.wouldRun)} run</span>,{" "}
-          <span class="bad">−{number(whatIf.wouldNotRun)} run</span>, {number(whatIf.changed)} changed
+          What if, over {plural(whatIf.events, "event")}:{" "}
+          <span class="good">+{number(whatIf.wouldRun)} run</span>,{" "}
+          <span class="bad">−{number(whatIf.wouldNotRun)} run</span>, {number(whatIf.changed)}{" "}
+          changed
         </li>
       ) : null}
       {tests ? (
@@ -78,7 +80,11 @@ function Facts({ check }: { check: LandingCheck }) {
   );
 }
 
-function Confirmations(props: { names: readonly string[]; given: readonly string[]; onChange(given: string[]): void }) {
+function Confirmations(props: {
+  names: readonly string[];
+  given: readonly string[];
+  onChange(given: string[]): void;
+}) {
   const { names, given, onChange } = props;
   return (
     <>
@@ -87,7 +93,13 @@ function Confirmations(props: { names: readonly string[]; given: readonly string
           <input
             type="checkbox"
             checked={given.includes(name)}
-            onChange={(event) => onChange(event.currentTarget.checked ? [...given, name] : given.filter((one) => one !== name))}
+            onChange={(event) =>
+              onChange(
+                event.currentTarget.checked
+                  ? [...given, name]
+                  : given.filter((one) => one !== name),
+              )
+            }
           />
           <span>
             I have seen that this sets <b>{name}</b>: {CONFIRMED[name] ?? name}
@@ -118,14 +130,22 @@ function Refusal({ error }: { error: Error }) {
 }
 
 /** What the change does, and what has to be confirmed. */
-function Shown(props: { check: LandingCheck; confirm: readonly string[]; onConfirm(given: string[]): void }) {
+function Shown(props: {
+  check: LandingCheck;
+  confirm: readonly string[];
+  onConfirm(given: string[]): void;
+}) {
   const { check, confirm, onConfirm } = props;
   return (
     <>
       <p class="quiet mono">{check.file}</p>
       {check.diff === "" ? <p>The file has this text already.</p> : <Diff text={check.diff} />}
       <Facts check={check} />
-      {check.obstacle === null ? null : <p class="warn">The file cannot be written here: {check.obstacle}. Take the change as a patch.</p>}
+      {check.obstacle === null ? null : (
+        <p class="warn">
+          The file cannot be written here: {check.obstacle}. Take the change as a patch.
+        </p>
+      )}
       <Confirmations names={check.confirm} given={confirm} onChange={onConfirm} />
     </>
   );
@@ -149,7 +169,9 @@ function useSave(change: Change, onSaved: (file: string) => void) {
     const abort = new AbortController();
     checkChange(change, abort.signal)
       .then((check) => setState((before) => ({ ...before, check })))
-      .catch((error: Error) => abort.signal.aborted || setState((before) => ({ ...before, error })));
+      .catch(
+        (error: Error) => abort.signal.aborted || setState((before) => ({ ...before, error })),
+      );
     return () => abort.abort();
   }, [written, turn]);
   const [save, isSaving] = useAction(
@@ -160,11 +182,17 @@ function useSave(change: Change, onSaved: (file: string) => void) {
         const refused = await signIn(token.trim());
         if (refused !== null) throw new AskError("token_needed", refused, 403);
       }
-      const landed = await landChange(change, { base: check.base, confirm: check.confirm.filter((name) => confirm.includes(name)) });
+      const landed = await landChange(change, {
+        base: check.base,
+        confirm: check.confirm.filter((name) => confirm.includes(name)),
+      });
       if (landed.landed) onSaved(landed.file);
       else {
         setPatch(landed.patch);
-        setState((before) => ({ ...before, error: new Error(`Nothing was written: ${landed.reason}`) }));
+        setState((before) => ({
+          ...before,
+          error: new Error(`Nothing was written: ${landed.reason}`),
+        }));
       }
     },
     (error) => setState((before) => ({ ...before, error, isTokenNeeded: needsToken(error) })),
@@ -177,7 +205,11 @@ function useSave(change: Change, onSaved: (file: string) => void) {
 }
 
 /** Whether a change can be made: it has no problem, unless it is the text of a draft, changes something, and is confirmed by name. */
-const isAgreed = ({ kind }: Change, check: LandingCheck | null, confirm: readonly string[]): boolean =>
+const isAgreed = (
+  { kind }: Change,
+  check: LandingCheck | null,
+  confirm: readonly string[],
+): boolean =>
   check !== null &&
   (kind === "draft-text" || check.problems.length === 0) &&
   check.diff !== "" &&
@@ -192,12 +224,14 @@ interface SaveProps {
   onOvertaken?(): void;
 }
 
-const isConflict = (error: Error | null): boolean => error instanceof AskError && error.code === "conflict";
+const isConflict = (error: Error | null): boolean =>
+  error instanceof AskError && error.code === "conflict";
 
 /** Shows what a change would do, asks for what has to be confirmed, and makes it. */
 export function SaveDialog({ change, canWrite, onClose, onSaved, onOvertaken }: SaveProps) {
   const saving = useSave(change, onSaved);
-  const { check, error, isTokenNeeded, confirm, setConfirm, token, setToken, save, isSaving } = saving;
+  const { check, error, isTokenNeeded, confirm, setConfirm, token, setToken, save, isSaving } =
+    saving;
   const isOpen = isAgreed(change, check, confirm);
   const isStale = isConflict(error);
   // What is written in the editor goes on there, beside what the file has now.
@@ -217,8 +251,14 @@ export function SaveDialog({ change, canWrite, onClose, onSaved, onOvertaken }: 
         <div class="body mappings-save">
           {check === null && error === null ? <LateSkeleton /> : null}
           {check ? <Shown check={check} confirm={confirm} onConfirm={setConfirm} /> : null}
-          {canWrite ? null : <p class="warn">This console may write no file (gateway.console). Take the change as a patch.</p>}
-          {isStale && isText ? <p>Your text is kept: close this, and choose above it whose text goes on.</p> : null}
+          {canWrite ? null : (
+            <p class="warn">
+              This console may write no file (gateway.console). Take the change as a patch.
+            </p>
+          )}
+          {isStale && isText ? (
+            <p>Your text is kept: close this, and choose above it whose text goes on.</p>
+          ) : null}
           {isTokenNeeded ? (
             <TextField
               label="Gateway token"

@@ -38,7 +38,12 @@ export function TryDialog({ bench, onClose }: { bench: Workbench; onClose(): voi
     async () => {
       setError(null);
       const draft = name.trim();
-      const change: Change = { kind: "draft-text", name: draft, text: toDraftText(draft, written.text), new: true };
+      const change: Change = {
+        kind: "draft-text",
+        name: draft,
+        text: toDraftText(draft, written.text),
+        new: true,
+      };
       const { base } = await checkChange(change);
       const landed = await withToken(() => landChange(change, { base, confirm: [] }));
       if (!landed.landed) throw new Error(`Nothing was written: ${landed.reason}`);
@@ -59,8 +64,9 @@ export function TryDialog({ bench, onClose }: { bench: Workbench; onClose(): voi
       >
         <div class="body">
           <p>
-            Writes the text in the editor as a draft, and evaluates it beside live traffic. It starts no run and sends nothing; the trial
-            counts what it would have done. Your text here stays as it is.
+            Writes the text in the editor as a draft, and evaluates it beside live traffic. It
+            starts no run and sends nothing; the trial counts what it would have done. Your text
+            here stays as it is.
           </p>
           <TextField
             label="Name of the draft"

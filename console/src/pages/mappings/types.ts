@@ -1,5 +1,9 @@
 import type { EventDetail, EventView } from "../../../../src/admin/views.ts";
-import type { DraftView, MappingText, PlacedMapping } from "../../../../src/workbench/mapping-view.ts";
+import type {
+  DraftView,
+  MappingText,
+  PlacedMapping,
+} from "../../../../src/workbench/mapping-view.ts";
 import type { Trial } from "../../../../src/workbench/trials.ts";
 
 export type { TextEvaluation } from "../../../../src/workbench/text-evaluation.ts";
@@ -13,7 +17,13 @@ export interface Mappings {
   drafts: DraftView[];
   enabled: boolean;
   base: string;
-  paths: { path: string; methods: string[]; auth: string; allowIps: string[] | null; maxBodyBytes: number }[];
+  paths: {
+    path: string;
+    methods: string[];
+    auth: string;
+    allowIps: string[] | null;
+    maxBodyBytes: number;
+  }[];
   console: "off" | "read" | "edit";
 }
 

@@ -2,10 +2,23 @@ import { useEffect, useState } from "preact/hooks";
 import { useResource, type Resource } from "../../resource.ts";
 import { place } from "../../router.ts";
 import type { Editor, Words } from "./editor/create.ts";
-import { useComparison, useEvaluation, useExplained, type Compared, type Evaluated } from "./live.ts";
+import {
+  useComparison,
+  useEvaluation,
+  useExplained,
+  type Compared,
+  type Evaluated,
+} from "./live.ts";
 import { toNewText, withOwnId } from "./new-text.ts";
 import { useWritten, type Written } from "./written.ts";
-import type { Change, DraftView, EventDetail, EventView, MappingText, TextEvaluation } from "./types.ts";
+import type {
+  Change,
+  DraftView,
+  EventDetail,
+  EventView,
+  MappingText,
+  TextEvaluation,
+} from "./types.ts";
 
 /** What `#/mappings/new` writes. */
 export const NEW = "new";
@@ -14,7 +27,10 @@ export const NEW = "new";
 function useEditorMarks(editor: Editor | null, { now }: Evaluated): void {
   useEffect(() => {
     if (!editor || !now) return;
-    if (now.problems.length === 0) editor.setMarks(now.marks.map(({ at, result, reason }) => ({ at: at.start, result, reason })));
+    if (now.problems.length === 0)
+      editor.setMarks(
+        now.marks.map(({ at, result, reason }) => ({ at: at.start, result, reason })),
+      );
     const shown = [
       ...now.problems.map((one) => ({ ...one, severity: "error" as const })),
       ...now.warnings.map((one) => ({ ...one, severity: "warning" as const })),
@@ -76,7 +92,9 @@ export const isPreset = ({ id, mapping }: Edited): boolean => id !== NEW && mapp
 /** The change that is saved: it is refused if the file has another text than that from which it was written. */
 export function toSaved({ change, written: { base } }: Workbench): Change | null {
   if (change === null || base === null) return null;
-  return change.kind === "replace" || change.kind === "draft-text" ? { ...change, from: base } : change;
+  return change.kind === "replace" || change.kind === "draft-text"
+    ? { ...change, from: base }
+    : change;
 }
 
 /** The problems that keep a text from being saved. */
@@ -87,15 +105,24 @@ function useEvents(path: string | undefined) {
   const listed = useResource<{ events: EventView[] }>(`/events?limit=50${query}`, { live: true });
   const events = listed.data?.events ?? [];
   const eventId = place.value.query["event"] ?? events[0]?.id ?? "";
-  const shown = useResource<{ event: EventDetail }>(eventId === "" ? null : `/events/${encodeURIComponent(eventId)}`);
+  const shown = useResource<{ event: EventDetail }>(
+    eventId === "" ? null : `/events/${encodeURIComponent(eventId)}`,
+  );
   const { data, error } = shown;
   // Of an event that is gone, or when there is none, nothing says the path.
-  const isSettled = eventId === "" ? listed.data !== undefined || listed.error !== undefined : data !== undefined || error !== undefined;
+  const isSettled =
+    eventId === ""
+      ? listed.data !== undefined || listed.error !== undefined
+      : data !== undefined || error !== undefined;
   return { listed, shown, events, eventId, event: data?.event, isSettled };
 }
 
 /** The text that the editor begins with; undefined until it is known. */
-function findStart({ id, mapping, draft }: Edited, path: string | undefined, isSettled: boolean): string | undefined {
+function findStart(
+  { id, mapping, draft }: Edited,
+  path: string | undefined,
+  isSettled: boolean,
+): string | undefined {
   if (id !== NEW) return (draft ?? mapping)?.text;
   if (mapping) return withOwnId(mapping.text, mapping.id);
   return path === undefined && !isSettled ? undefined : toNewText(path ?? "");
@@ -114,11 +141,16 @@ function useAnswers(
   { isShownOnly, eventId, turn }: { isShownOnly: boolean; eventId: string; turn: number },
 ): Evaluated {
   const explained = useExplained(isShownOnly && eventId !== "" ? eventId : null);
-  const typed = useEvaluation(isShownOnly ? null : change, eventId === "" ? undefined : eventId, turn);
+  const typed = useEvaluation(
+    isShownOnly ? null : change,
+    eventId === "" ? undefined : eventId,
+    turn,
+  );
   return isShownOnly ? explained : typed;
 }
 
-const isGood = ({ now, busy }: Evaluated): boolean => now !== null && now.problems.length === 0 && !busy;
+const isGood = ({ now, busy }: Evaluated): boolean =>
+  now !== null && now.problems.length === 0 && !busy;
 
 /** All that the workbench of one mapping, or of a draft, shows. */
 export function useWorkbench(edited: Edited): Workbench {

@@ -11,7 +11,9 @@ const KINDS: Record<string, string> = {
   text: "text changed",
   rejected: "would be rejected",
 };
-const LASTS = ["200", "1000", "10000"].map((count) => [count, `last ${number(Number(count))}`] as const);
+const LASTS = ["200", "1000", "10000"].map(
+  (count) => [count, `last ${number(Number(count))}`] as const,
+);
 
 /** What an event's message would be instead, word by word: what goes is struck out, what comes is underlined. */
 function Words({ example: { eventId, diff = [] } }: { example: WhatIfExample }) {
@@ -54,30 +56,50 @@ function Group({ group: { kind, mapping, count, examples } }: { group: WhatIfGro
 
 function Counters({ compared: { report, complete } }: { compared: Compared }) {
   const { groups = [], perDay, skipped } = report;
-  const texts = groups.filter(({ kind }) => kind === "text").reduce((sum, { count }) => sum + count, 0);
+  const texts = groups
+    .filter(({ kind }) => kind === "text")
+    .reduce((sum, { count }) => sum + count, 0);
   return (
     <p class="counters">
       <span class={report.wouldRun > 0 ? "good" : "quiet"}>+{number(report.wouldRun)} run</span>
-      <span class={report.wouldNotRun > 0 ? "bad" : "quiet"}>−{number(report.wouldNotRun)} run</span>
+      <span class={report.wouldNotRun > 0 ? "bad" : "quiet"}>
+        −{number(report.wouldNotRun)} run
+      </span>
       <span class={texts > 0 ? "" : "quiet"}>{number(texts)} text changed</span>
       <span class="quiet">
         of {plural(report.events, "event")}
         {skipped > 0 ? `, ${number(skipped)} left out` : ""}
         {complete ? "" : " …"}
       </span>
-      {perDay ? <span>{`${perDay.runs >= 0 ? "+" : "−"}${Math.abs(perDay.runs).toFixed(1)} runs a day`}</span> : null}
+      {perDay ? (
+        <span>{`${perDay.runs >= 0 ? "+" : "−"}${Math.abs(perDay.runs).toFixed(1)} runs a day`}</span>
+      ) : null}
     </p>
   );
 }
 
 /** What the text would change of the events that came in lately. */
-export function WhatIfPane(props: { compared: Compared; last: number; onLast(last: number): void }) {
+export function WhatIfPane(props: {
+  compared: Compared;
+  last: number;
+  onLast(last: number): void;
+}) {
   const { report, complete, stale, error } = props.compared;
   const groups = report.groups ?? [];
   return (
-    <section class={`mappings-pane mappings-what-if ${stale ? "stale" : ""}`} aria-label="What if" aria-busy={!complete}>
+    <section
+      class={`mappings-pane mappings-what-if ${stale ? "stale" : ""}`}
+      aria-label="What if"
+      aria-busy={!complete}
+    >
       <h2>
-        What if <Select label="Events" value={String(props.last)} options={LASTS} onChange={(value) => props.onLast(Number(value))} />
+        What if{" "}
+        <Select
+          label="Events"
+          value={String(props.last)}
+          options={LASTS}
+          onChange={(value) => props.onLast(Number(value))}
+        />
       </h2>
       <Counters compared={props.compared} />
       {error ? <p class="bad">{error}</p> : null}

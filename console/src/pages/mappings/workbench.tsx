@@ -10,11 +10,26 @@ import { ProposeDialog } from "./propose.tsx";
 import { SaveDialog } from "./save.tsx";
 import type { MappingText, Mappings } from "./types.ts";
 import { TryDialog } from "./try.tsx";
-import { isPreset, NEW, problemsOf, toSaved, useWorkbench, type Workbench } from "./use-workbench.ts";
+import {
+  isPreset,
+  NEW,
+  problemsOf,
+  toSaved,
+  useWorkbench,
+  type Workbench,
+} from "./use-workbench.ts";
 
 type Open = "save" | "freeze" | "propose" | "try" | null;
 
-function Head({ bench, canWrite, onOpen }: { bench: Workbench; canWrite: boolean; onOpen(open: Open): void }) {
+function Head({
+  bench,
+  canWrite,
+  onOpen,
+}: {
+  bench: Workbench;
+  canWrite: boolean;
+  onOpen(open: Open): void;
+}) {
   const { id, isNew, mapping, eventId, isChanged, written, evaluated } = bench;
   const refusal = canWrite ? undefined : READ_ONLY;
   return (
@@ -25,10 +40,18 @@ function Head({ bench, canWrite, onOpen }: { bench: Workbench; canWrite: boolean
       <span class="quiet mono">{isNew ? "" : mapping?.place}</span>
       {isChanged ? <span class="mappings-changed">not saved</span> : null}
       <div class="actions">
-        <Button disabled={eventId === "" || !canWrite} onClick={() => onOpen("propose")} title={refusal ?? "Draft a mapping, or mend one"}>
+        <Button
+          disabled={eventId === "" || !canWrite}
+          onClick={() => onOpen("propose")}
+          title={refusal ?? "Draft a mapping, or mend one"}
+        >
           Propose
         </Button>
-        <Button disabled={eventId === "" || !canWrite} onClick={() => onOpen("freeze")} title={refusal ?? "Keep the event as a test (f)"}>
+        <Button
+          disabled={eventId === "" || !canWrite}
+          onClick={() => onOpen("freeze")}
+          title={refusal ?? "Keep the event as a test (f)"}
+        >
           Freeze as test
         </Button>
         {isPreset(bench) ? null : (
@@ -41,11 +64,19 @@ function Head({ bench, canWrite, onOpen }: { bench: Workbench; canWrite: boolean
           </Button>
         )}
         {isPreset(bench) ? (
-          <Button kind="primary" onClick={() => go(href("mappings", NEW, { copy: id, event: eventId }))}>
+          <Button
+            kind="primary"
+            onClick={() => go(href("mappings", NEW, { copy: id, event: eventId }))}
+          >
             Copy into my mappings
           </Button>
         ) : (
-          <Button kind="primary" disabled={!isNew && !isChanged} onClick={() => onOpen("save")} title="Ctrl S">
+          <Button
+            kind="primary"
+            disabled={!isNew && !isChanged}
+            onClick={() => onOpen("save")}
+            title="Ctrl S"
+          >
             Save…
           </Button>
         )}
@@ -75,22 +106,42 @@ function Dialogs({ bench, open, mappings, onClose, reload }: DialogsProps) {
       const target = added ?? id;
       if (target !== id) go(href("mappings", target, { event: eventId }));
     };
-    return <SaveDialog change={saving} canWrite={mappings.console === "edit"} onClose={onClose} onSaved={saved} onOvertaken={reload} />;
+    return (
+      <SaveDialog
+        change={saving}
+        canWrite={mappings.console === "edit"}
+        onClose={onClose}
+        onSaved={saved}
+        onOvertaken={reload}
+      />
+    );
   }
   if (open === "freeze" && eventId !== "") {
     const done = (): void => {
       bench.evaluateNow();
       onClose();
     };
-    return <FreezeDialog event={eventId} change={isPreset(bench) ? null : bench.change} onClose={onClose} onDone={done} />;
+    return (
+      <FreezeDialog
+        event={eventId}
+        change={isPreset(bench) ? null : bench.change}
+        onClose={onClose}
+        onDone={done}
+      />
+    );
   }
   if (open === "try") return <TryDialog bench={bench} onClose={onClose} />;
-  if (open === "propose" && eventId !== "") return <ProposeDialog bench={bench} mappings={mappings} onClose={onClose} />;
+  if (open === "propose" && eventId !== "")
+    return <ProposeDialog bench={bench} mappings={mappings} onClose={onClose} />;
   return null;
 }
 
 /** The keys of the workbench. */
-export function useBenchKeys(bench: Workbench, canWrite: boolean, onOpen: (open: "save" | "freeze") => void): void {
+export function useBenchKeys(
+  bench: Workbench,
+  canWrite: boolean,
+  onOpen: (open: "save" | "freeze") => void,
+): void {
   const { events, eventId } = bench;
   const step = (by: number): void => {
     const next = events[events.findIndex((one) => one.id === eventId) + by];
@@ -123,7 +174,13 @@ export function WorkbenchPage({ id, mapping, mappings, reload }: WorkbenchProps)
     <>
       <Head bench={bench} canWrite={canWrite} onOpen={setOpen} />
       <Bench bench={bench} onSave={() => setOpen("save")} />
-      <Dialogs bench={bench} open={open} onClose={() => setOpen(null)} mappings={mappings} reload={reload} />
+      <Dialogs
+        bench={bench}
+        open={open}
+        onClose={() => setOpen(null)}
+        mappings={mappings}
+        reload={reload}
+      />
     </>
   );
 }

@@ -58,7 +58,10 @@ export function useWritten(name: string, loaded: string | undefined): Written {
       const others = offered.filter((one) => one !== chosen);
       const isWritten = base !== null && text !== base;
       // What was written since then is offered in turn.
-      const left = take && isWritten && text !== chosen.text ? [{ text, base, at: new Date().toISOString() }, ...others] : others;
+      const left =
+        take && isWritten && text !== chosen.text
+          ? [{ text, base, at: new Date().toISOString() }, ...others]
+          : others;
       offer(left);
       if (base !== null) keep(name, take ? chosen.text : text, base, left);
       if (!take) return null;

@@ -15,7 +15,10 @@ const SHOWN_FINDINGS = 8;
 
 /** The five groups of failures that failed last. */
 export function TopFailures() {
-  const failures = useResource<{ failures: FailureGroup[]; total: number }>(`/failures?status=open&limit=${SHOWN_GROUPS}`, { live: true });
+  const failures = useResource<{ failures: FailureGroup[]; total: number }>(
+    `/failures?status=open&limit=${SHOWN_GROUPS}`,
+    { live: true },
+  );
   return (
     <Section title="Failures" actions={<a href={href("failures")}>All failures</a>}>
       <Loaded resource={failures} lines={3}>
@@ -33,14 +36,19 @@ export function TopFailures() {
                     <a href={href("failures", row.id)} title={visibleText(row.title)}>
                       {visibleText(row.title)}
                     </a>
-                    <Spark values={row.hours} label={`Failures in each of the last 24 hours: ${row.hours.join(", ")}`} />
+                    <Spark
+                      values={row.hours}
+                      label={`Failures in each of the last 24 hours: ${row.hours.join(", ")}`}
+                    />
                     <Time iso={row.lastSeen} />
                   </li>
                 ))}
               </ul>
               {total > rows.length ? (
                 <p>
-                  <a href={href("failures")}>{plural(total - rows.length, "more group", "more groups")}</a>
+                  <a href={href("failures")}>
+                    {plural(total - rows.length, "more group", "more groups")}
+                  </a>
                 </p>
               ) : null}
             </>
@@ -51,7 +59,12 @@ export function TopFailures() {
   );
 }
 
-const NAMES: Record<Finding["from"], string> = { config: "config", lint: "lint", shape: "bodies", draft: "draft" };
+const NAMES: Record<Finding["from"], string> = {
+  config: "config",
+  lint: "lint",
+  shape: "bodies",
+  draft: "draft",
+};
 
 /** What lint, the shapes of bodies and drafts have found. */
 export function Mappings() {
@@ -71,10 +84,20 @@ export function Mappings() {
                   <li key={`${finding.from}${finding.path}${finding.message}`}>
                     <Status
                       word={NAMES[finding.from]}
-                      tone={finding.from === "config" ? "bad" : finding.from === "draft" ? "quiet" : "warn"}
+                      tone={
+                        finding.from === "config"
+                          ? "bad"
+                          : finding.from === "draft"
+                            ? "quiet"
+                            : "warn"
+                      }
                     />{" "}
-                    <a href={findingHref(finding)}>{finding.mapping ?? finding.path ?? finding.from}</a>
-                    {finding.mapping === null || finding.path === null ? null : <code>{finding.path}</code>}{" "}
+                    <a href={findingHref(finding)}>
+                      {finding.mapping ?? finding.path ?? finding.from}
+                    </a>
+                    {finding.mapping === null || finding.path === null ? null : (
+                      <code>{finding.path}</code>
+                    )}{" "}
                     <Prose text={finding.message} />
                     {finding.file ? (
                       <span class="quiet">
@@ -88,7 +111,8 @@ export function Mappings() {
               </ul>
               {findings.length > SHOWN_FINDINGS ? (
                 <p class="quiet">
-                  <a href={href("mappings")}>And {number(findings.length - SHOWN_FINDINGS)} more</a>: `rouse config validate` lists all.
+                  <a href={href("mappings")}>And {number(findings.length - SHOWN_FINDINGS)} more</a>
+                  : `rouse config validate` lists all.
                 </p>
               ) : null}
             </>
@@ -115,7 +139,8 @@ export function Doctor() {
                 .toSorted((one, other) => (one.status < other.status ? -1 : 1))
                 .map(({ id, status, message }) => (
                   <li key={id}>
-                    <Status word={status} /> <a href={checkHref(id)}>{id}</a> <Prose text={message} />
+                    <Status word={status} /> <a href={checkHref(id)}>{id}</a>{" "}
+                    <Prose text={message} />
                   </li>
                 ))}
             </ul>

@@ -10,16 +10,29 @@ import type { GatewayStatus } from "./types.ts";
 function toHealth(status: GatewayStatus): { word: string; tone: Tone; text: string } {
   if (status.draining) return { word: "Stopping", tone: "warn", text: "it takes no further work" };
   if (status.reloadProblems.length > 0)
-    return { word: "Running", tone: "bad", text: "with the config before the one on disk, which has problems" };
+    return {
+      word: "Running",
+      tone: "bad",
+      text: "with the config before the one on disk, which has problems",
+    };
   const away = [
     ...status.breakers.filter(({ state }) => state !== "closed").map(({ of }) => of),
     ...status.services.filter(({ ok }) => !ok).map(({ id }) => id),
     ...status.mcpServers.filter(({ state }) => state === "failing").map(({ name }) => name),
   ];
-  if (away.length > 0) return { word: "Running", tone: "warn", text: `${away.join(", ")} ${away.length === 1 ? "is" : "are"} away` };
+  if (away.length > 0)
+    return {
+      word: "Running",
+      tone: "warn",
+      text: `${away.join(", ")} ${away.length === 1 ? "is" : "are"} away`,
+    };
   return status.workers
     ? { word: "Running", tone: "good", text: "all that it needs can be reached" }
-    : { word: "Accepting, without workers", tone: "warn", text: "hooks are recorded, and no run starts" };
+    : {
+        word: "Accepting, without workers",
+        tone: "warn",
+        text: "hooks are recorded, and no run starts",
+      };
 }
 
 function Health({ status }: { status: GatewayStatus }) {
@@ -34,7 +47,12 @@ function Health({ status }: { status: GatewayStatus }) {
       <p class="quiet">
         <a href={href("system", "gateway")}>Version {status.version}</a>,{" "}
         <a href={href("system", "config")}>
-          config {status.configFile ? <span title={status.configFile}>{status.configFile.split("/").at(-1)}</span> : "none: the defaults"}
+          config{" "}
+          {status.configFile ? (
+            <span title={status.configFile}>{status.configFile.split("/").at(-1)}</span>
+          ) : (
+            "none: the defaults"
+          )}
         </a>
         , since <Time iso={status.startedAt} />
       </p>
@@ -57,14 +75,42 @@ function Cards({ status: { counts, waiting } }: { status: GatewayStatus }) {
   return (
     <div class="cards overview-cards">
       <Card name="accepted" value={count("events.accepted")} to={events("accepted")} />
-      <Card name="unmatched" value={count("events.unmatched")} tone="warn" to={events("unmatched")} />
+      <Card
+        name="unmatched"
+        value={count("events.unmatched")}
+        tone="warn"
+        to={events("unmatched")}
+      />
       <Card name="rejected" value={count("events.rejected")} to={events("rejected")} />
       <Card name="failed events" value={count("events.failed")} tone="bad" to={events("failed")} />
-      <Card name="calls waiting for approval" value={count("approvals.open")} tone="warn" to={href("approvals")} />
-      <Card name="runs queued" value={count("runs.queued")} to={href("runs", "", { status: "queued" })} />
-      <Card name="runs failed" value={count("runs.failed")} tone="bad" to={href("runs", "", { status: "failed" })} />
-      <Card name="deliveries waiting" value={waiting.delivery.count} to={href("deliveries", "", { status: "pending" })} />
-      <Card name="deliveries failed" value={count("deliveries.failed")} tone="bad" to={href("deliveries", "", { status: "failed" })} />
+      <Card
+        name="calls waiting for approval"
+        value={count("approvals.open")}
+        tone="warn"
+        to={href("approvals")}
+      />
+      <Card
+        name="runs queued"
+        value={count("runs.queued")}
+        to={href("runs", "", { status: "queued" })}
+      />
+      <Card
+        name="runs failed"
+        value={count("runs.failed")}
+        tone="bad"
+        to={href("runs", "", { status: "failed" })}
+      />
+      <Card
+        name="deliveries waiting"
+        value={waiting.delivery.count}
+        to={href("deliveries", "", { status: "pending" })}
+      />
+      <Card
+        name="deliveries failed"
+        value={count("deliveries.failed")}
+        tone="bad"
+        to={href("deliveries", "", { status: "failed" })}
+      />
       <Card
         name="replies without a route"
         value={count("deliveries.no_route")}
@@ -75,11 +121,17 @@ function Cards({ status: { counts, waiting } }: { status: GatewayStatus }) {
   );
 }
 
-function ConfigProblems({ problems }: { problems: GatewayStatus["reloadProblems"] }): ComponentChildren {
+function ConfigProblems({
+  problems,
+}: {
+  problems: GatewayStatus["reloadProblems"];
+}): ComponentChildren {
   if (problems.length === 0) return null;
   return (
     <section class="overview-problems" aria-label="Problems of the config on disk">
-      <h2 class="bad">✗ The config on disk has {plural(problems.length, "problem")}; the one before it is in use</h2>
+      <h2 class="bad">
+        ✗ The config on disk has {plural(problems.length, "problem")}; the one before it is in use
+      </h2>
       <ul>
         {problems.map(({ path, message }) => (
           <li key={`${path}${message}`}>
@@ -94,7 +146,9 @@ function ConfigProblems({ problems }: { problems: GatewayStatus["reloadProblems"
 
 /** What waits for a model, whose name has its provider before a slash, or for a channel. */
 const waitingHref = (of: string): string =>
-  of.includes("/") ? href("runs", "", { status: "parked" }) : href("deliveries", "", { status: "pending", channel: of });
+  of.includes("/")
+    ? href("runs", "", { status: "parked" })
+    : href("deliveries", "", { status: "pending", channel: of });
 
 function Breakers({ breakers }: Pick<GatewayStatus, "breakers">) {
   const open = breakers.filter(({ state }) => state !== "closed");
@@ -104,8 +158,9 @@ function Breakers({ breakers }: Pick<GatewayStatus, "breakers">) {
       <ul class="overview-list">
         {open.map(({ of, state, since, nextTest, waiting }) => (
           <li key={of}>
-            <Status word={state} /> <a href={href("system", "gateway")}>{of}</a> away since <Time iso={since} />, tested next{" "}
-            <Time iso={nextTest} planned />, <a href={waitingHref(of)}>{number(waiting)} waiting</a>
+            <Status word={state} /> <a href={href("system", "gateway")}>{of}</a> away since{" "}
+            <Time iso={since} />, tested next <Time iso={nextTest} planned />,{" "}
+            <a href={waitingHref(of)}>{number(waiting)} waiting</a>
           </li>
         ))}
       </ul>

@@ -95,10 +95,17 @@ interface WaitLine {
   until: string | null;
 }
 
-const oldest = (seconds: number): string => (seconds > 0 ? `, the oldest for ${duration(seconds * 1000)}` : "");
+const oldest = (seconds: number): string =>
+  seconds > 0 ? `, the oldest for ${duration(seconds * 1000)}` : "";
 
 /** What waits and for what, each with the list of it. */
-function toLines({ runs, deliveries, approvals, collecting, parked }: ActivityView["waiting"]): WaitLine[] {
+function toLines({
+  runs,
+  deliveries,
+  approvals,
+  collecting,
+  parked,
+}: ActivityView["waiting"]): WaitLine[] {
   const held = parked.by.map(({ reason, of, limit, count, until }) => ({
     to: href("runs", "", { status: "parked" }),
     count: plural(count, "run"),
@@ -111,7 +118,11 @@ function toLines({ runs, deliveries, approvals, collecting, parked }: ActivityVi
   const others: readonly (readonly [number, Omit<WaitLine, "until">])[] = [
     [
       runs.count,
-      { to: href("runs", "", { status: "queued" }), count: plural(runs.count, "turn"), why: `queued${oldest(runs.oldestSeconds)}` },
+      {
+        to: href("runs", "", { status: "queued" }),
+        count: plural(runs.count, "turn"),
+        why: `queued${oldest(runs.oldestSeconds)}`,
+      },
     ],
     [
       deliveries.count,
@@ -121,10 +132,27 @@ function toLines({ runs, deliveries, approvals, collecting, parked }: ActivityVi
         why: `waiting to be sent${oldest(deliveries.oldestSeconds)}`,
       },
     ],
-    [approvals, { to: href("approvals"), count: plural(approvals, "call"), why: "waiting for a person's decision" }],
-    [collecting, { to: href("runs", "", { status: "collecting" }), count: plural(collecting, "run"), why: "collecting further events" }],
+    [
+      approvals,
+      {
+        to: href("approvals"),
+        count: plural(approvals, "call"),
+        why: "waiting for a person's decision",
+      },
+    ],
+    [
+      collecting,
+      {
+        to: href("runs", "", { status: "collecting" }),
+        count: plural(collecting, "run"),
+        why: "collecting further events",
+      },
+    ],
   ];
-  return [...held, ...others.flatMap(([count, line]) => (count > 0 ? [{ ...line, until: null }] : []))];
+  return [
+    ...held,
+    ...others.flatMap(([count, line]) => (count > 0 ? [{ ...line, until: null }] : [])),
+  ];
 }
 
 function Waiting({ waiting }: Pick<ActivityView, "waiting">) {
@@ -153,7 +181,9 @@ function Waiting({ waiting }: Pick<ActivityView, "waiting">) {
 export function Hooks() {
   const since = place.value.query["since"] ?? "1h";
   // A long time takes half a second to count: it is not asked for again and again.
-  const activity = useResource<ActivityView>(`/activity?since=${encodeURIComponent(since)}`, { live: since === "1h" });
+  const activity = useResource<ActivityView>(`/activity?since=${encodeURIComponent(since)}`, {
+    live: since === "1h",
+  });
   return (
     <Loaded resource={activity}>
       {({ hooks, latencies, waiting }) => (
@@ -174,14 +204,16 @@ export function Hooks() {
               label={`Hooks a minute by outcome: ${number(hooks.total)} in all`}
               times={hooks.times}
               to={href("events", "", { since: hooks.times[0] })}
-              barTo={(index) => href("events", "", { since: hooks.times[index], until: hooks.times[index + 1] })}
-              series={COLORS.filter(([name]) => name === "accepted" || hooks.outcomes[name].some((count) => count > 0)).map(
-                ([name, color]) => ({
-                  name,
-                  color,
-                  values: hooks.outcomes[name].map((count) => (count * 60) / hooks.stepSeconds),
-                }),
-              )}
+              barTo={(index) =>
+                href("events", "", { since: hooks.times[index], until: hooks.times[index + 1] })
+              }
+              series={COLORS.filter(
+                ([name]) => name === "accepted" || hooks.outcomes[name].some((count) => count > 0),
+              ).map(([name, color]) => ({
+                name,
+                color,
+                values: hooks.outcomes[name].map((count) => (count * 60) / hooks.stepSeconds),
+              }))}
             />
             {hooks.isComplete ? null : <p class="quiet">Only the newest hooks are counted.</p>}
           </Section>

@@ -24,7 +24,8 @@ export function NewestHooks() {
             <ul class="overview-list">
               {events.map((row) => (
                 <li key={row.id}>
-                  <Status word={row.outcome} /> <a href={href("events", row.id)}>{visibleText(row.mapping ?? row.path)}</a>{" "}
+                  <Status word={row.outcome} />{" "}
+                  <a href={href("events", row.id)}>{visibleText(row.mapping ?? row.path)}</a>{" "}
                   <Prose text={describe(row)} />{" "}
                   <span class="quiet">
                     <Time iso={row.receivedAt} />
@@ -56,7 +57,11 @@ function toState(
     return { word: "away", tone: "bad", text: "its last sends failed, and deliveries wait" };
   if (service && !service.ok) return { word: "failing", tone: "bad", text: service.message };
   if (service) return { word: "connected", tone: "good", text: service.message };
-  return { word: "configured", tone: "quiet", text: receives ? "messages come in by webhook" : "it only sends" };
+  return {
+    word: "configured",
+    tone: "quiet",
+    text: receives ? "messages come in by webhook" : "it only sends",
+  };
 }
 
 /** Each channel with its state, and the way to its test message. */
@@ -69,14 +74,16 @@ export function Channels({ status }: { status: GatewayStatus | undefined }) {
           const rows = known.filter(({ loaded, name, id }) => loaded && name === id);
           // How they do comes with what the gateway says of itself.
           if (!status) return <LateSkeleton lines={2} />;
-          if (rows.length === 0) return <Empty command="rouse channels list">No channel is configured.</Empty>;
+          if (rows.length === 0)
+            return <Empty command="rouse channels list">No channel is configured.</Empty>;
           return (
             <ul class="overview-list">
               {rows.map((row) => {
                 const { word, tone, text } = toState(row, status);
                 return (
                   <li key={row.id}>
-                    <Status word={word} tone={tone} /> <a href={href("system", "channels")}>{row.id}</a> {visibleText(text)}
+                    <Status word={word} tone={tone} />{" "}
+                    <a href={href("system", "channels")}>{row.id}</a> {visibleText(text)}
                   </li>
                 );
               })}

@@ -37,7 +37,14 @@ export interface GatewayStatus {
   waiting: Record<"turn" | "delivery", { count: number; oldestSeconds: number }>;
   breakers: readonly BreakerView[];
   services: readonly { id: string; ok: boolean; message: string; since: number }[];
-  mcpServers: readonly { name: string; state: string; tools: number; since?: number; error?: string; nextTryAt?: number }[];
+  mcpServers: readonly {
+    name: string;
+    state: string;
+    tools: number;
+    since?: number;
+    error?: string;
+    nextTryAt?: number;
+  }[];
 }
 
 export interface UsageAnswer {

@@ -19,7 +19,10 @@ const DAY_MS = 86_400_000;
 
 /** The runs that ended on a day: what they used is what is shown of it. */
 const dayHref = ({ key }: UsageSum): string =>
-  href("runs", "", { endedSince: key, endedUntil: new Date(Date.parse(key) + DAY_MS).toISOString().slice(0, 10) });
+  href("runs", "", {
+    endedSince: key,
+    endedUntil: new Date(Date.parse(key) + DAY_MS).toISOString().slice(0, 10),
+  });
 
 const figure = (head: string, text: (row: UsageSum) => string): Column<UsageSum> => ({
   head,
@@ -38,7 +41,9 @@ export function Usage() {
       <Loaded resource={usage}>
         {({ rows, total }) =>
           rows.length === 0 ? (
-            <Empty command="rouse usage --by model">No run has ended in the last {DAYS} days.</Empty>
+            <Empty command="rouse usage --by model">
+              No run has ended in the last {DAYS} days.
+            </Empty>
           ) : (
             <>
               <p>
@@ -47,7 +52,8 @@ export function Usage() {
                     values={rows.toReversed().map((row) => row.inputTokens + row.outputTokens)}
                     label={`Tokens a day over the last ${DAYS} days`}
                   />{" "}
-                  <b>{cost(total.costUsd, total.unpricedRuns)}</b> for {shortNumber(total.inputTokens + total.outputTokens)} tokens in{" "}
+                  <b>{cost(total.costUsd, total.unpricedRuns)}</b> for{" "}
+                  {shortNumber(total.inputTokens + total.outputTokens)} tokens in{" "}
                   {plural(total.runs, "run")}
                 </a>
               </p>

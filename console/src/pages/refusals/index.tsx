@@ -20,7 +20,9 @@ const LIMIT = 1000;
 const SHOWN_SENDERS = 5;
 
 const matches = (row: Refusal, words: string): boolean =>
-  [row.address, row.path, row.reason].some((text) => text.toLowerCase().includes(words.toLowerCase()));
+  [row.address, row.path, row.reason].some((text) =>
+    text.toLowerCase().includes(words.toLowerCase()),
+  );
 
 interface Sender {
   address: string;
@@ -67,7 +69,9 @@ function Senders({ rows }: { rows: readonly Refusal[] }) {
           { head: "Paths", grow: true, cell: (row) => visibleText(row.paths) },
         ]}
       />
-      {senders.length > SHOWN_SENDERS ? <p class="quiet">And {plural(senders.length - SHOWN_SENDERS, "other sender")}.</p> : null}
+      {senders.length > SHOWN_SENDERS ? (
+        <p class="quiet">And {plural(senders.length - SHOWN_SENDERS, "other sender")}.</p>
+      ) : null}
     </Section>
   );
 }
@@ -83,7 +87,11 @@ function List({ rows }: { rows: readonly Refusal[] }) {
           { head: "When", cell: (row) => <Time iso={row.at} /> },
           { head: "Address", lead: true, cell: (row) => visibleText(row.address) },
           { head: "Reason", cell: (row) => <code>{visibleText(row.reason)}</code> },
-          { head: "Credential", minor: true, cell: (row) => (row.authenticated ? "right" : "missing or wrong") },
+          {
+            head: "Credential",
+            minor: true,
+            cell: (row) => (row.authenticated ? "right" : "missing or wrong"),
+          },
           { head: "Path", grow: true, cell: (row) => visibleText(row.path) },
         ]}
       />
@@ -95,24 +103,46 @@ function List({ rows }: { rows: readonly Refusal[] }) {
 export function Page() {
   const { search = "", reason = "" } = place.value.query;
   const refusals = useResource<{ refusals: Refusal[] }>(`/refusals?limit=${LIMIT}`, { live: true });
-  const reasons = [...new Set([...(refusals.data?.refusals ?? []).map((row) => row.reason), reason])].filter((one) => one !== "");
+  const reasons = [
+    ...new Set([...(refusals.data?.refusals ?? []).map((row) => row.reason), reason]),
+  ].filter((one) => one !== "");
   return (
     <>
       <PageHead
         title="Refused"
         filters={
           <>
-            <Search label="Search" placeholder="Address, path or reason" value={search} onSearch={(text) => filter({ search: text })} />
-            <Select label="Reason" value={reason} options={["", ...reasons.toSorted()]} onChange={(value) => filter({ reason: value })} />
+            <Search
+              label="Search"
+              placeholder="Address, path or reason"
+              value={search}
+              onSearch={(text) => filter({ search: text })}
+            />
+            <Select
+              label="Reason"
+              value={reason}
+              options={["", ...reasons.toSorted()]}
+              onChange={(value) => filter({ reason: value })}
+            />
           </>
         }
       />
       <div class="page-body">
         <Loaded resource={refusals}>
           {({ refusals: all }) => {
-            if (all.length === 0) return <Empty command="rouse events refused">No request was rejected since the gateway started.</Empty>;
-            const rows = all.filter((row) => matches(row, search.trim()) && (reason === "" || row.reason === reason));
-            if (rows.length === 0) return <Empty>None of the {number(all.length)} refused requests match the filters.</Empty>;
+            if (all.length === 0)
+              return (
+                <Empty command="rouse events refused">
+                  No request was rejected since the gateway started.
+                </Empty>
+              );
+            const rows = all.filter(
+              (row) => matches(row, search.trim()) && (reason === "" || row.reason === reason),
+            );
+            if (rows.length === 0)
+              return (
+                <Empty>None of the {number(all.length)} refused requests match the filters.</Empty>
+              );
             return (
               <>
                 <Senders rows={rows} />

@@ -25,10 +25,20 @@ function parse(text: string): unknown {
 }
 
 /** A result that was cut, whole where it is asked for. */
-function WholeResult({ runId, stored, search }: { runId: string; stored: { id: string; length: number }; search: string }) {
+function WholeResult({
+  runId,
+  stored,
+  search,
+}: {
+  runId: string;
+  stored: { id: string; length: number };
+  search: string;
+}) {
   const [text, setText] = useState<string | null>(null);
   const [load, busy] = useAction(async () => {
-    const answer = await ask<{ result: { text: string } }>(`/runs/${encodeURIComponent(runId)}/results/${encodeURIComponent(stored.id)}`);
+    const answer = await ask<{ result: { text: string } }>(
+      `/runs/${encodeURIComponent(runId)}/results/${encodeURIComponent(stored.id)}`,
+    );
     setText(answer.result.text);
   }, toastError);
   if (text !== null) return <Text text={text} search={search} />;
@@ -53,7 +63,8 @@ function Output({ runId, call, search }: { runId: string; call: ToolCallView; se
           <Text key={index} text={part.text} search={search} />
         ) : (
           <p key={index} class="mono">
-            {part.mediaType} {part.filename === null ? "" : visibleText(part.filename)} ({bytes(part.bytes)})
+            {part.mediaType} {part.filename === null ? "" : visibleText(part.filename)} (
+            {bytes(part.bytes)})
           </p>
         ),
       )}
@@ -66,11 +77,12 @@ function Asked({ approval }: { approval: ToolCallView["approvals"][number] }) {
   const { id, code, why, askedAt, expiresAt, decision } = approval;
   return (
     <p class={decision ? "" : "warn"}>
-      Approval <a href={href("approvals", id)}>{code}</a>: <Prose text={why.replace(/\.$/, "")} />, asked <Time iso={askedAt} />,{" "}
+      Approval <a href={href("approvals", id)}>{code}</a>: <Prose text={why.replace(/\.$/, "")} />,
+      asked <Time iso={askedAt} />,{" "}
       {decision ? (
         <>
-          <Status word={decision.verdict} tone={decision.verdict === "deny" ? "warn" : "good"} /> by {visibleText(decision.by)},{" "}
-          <Time iso={decision.at} />
+          <Status word={decision.verdict} tone={decision.verdict === "deny" ? "warn" : "good"} /> by{" "}
+          {visibleText(decision.by)}, <Time iso={decision.at} />
           {decision.note === null ? "" : `: ${visibleText(decision.note)}`}
         </>
       ) : (
@@ -89,17 +101,36 @@ export const callHas = (call: ToolCallView, text: string): boolean =>
     .includes(text);
 
 /** A tool call in one line, with its arguments and its result where it is opened. A search opens what it finds. */
-export function Call({ runId, call, search }: { runId: string; call: ToolCallView; search: string }) {
+export function Call({
+  runId,
+  call,
+  search,
+}: {
+  runId: string;
+  call: ToolCallView;
+  search: string;
+}) {
   const [opened, setOpened] = useState(false);
   const isOpen = opened || (search !== "" && callHas(call, search));
   return (
     <section class="runs-call" aria-label={`Call ${call.id}`}>
-      <button type="button" class="runs-call-head" aria-expanded={isOpen} onClick={() => setOpened(!isOpen)}>
+      <button
+        type="button"
+        class="runs-call-head"
+        aria-expanded={isOpen}
+        onClick={() => setOpened(!isOpen)}
+      >
         <span aria-hidden="true">{isOpen ? "▾" : "▸"}</span>
         <b class="mono">{call.tool}</b>
         <Status word={call.state} />
-        {call.startedAt === null ? null : <span class="quiet">{elapsed(call.startedAt, call.endedAt)}</span>}
-        {isOpen ? null : <span class="runs-arguments mono quiet">{visibleText(JSON.stringify(call.input) ?? "")}</span>}
+        {call.startedAt === null ? null : (
+          <span class="quiet">{elapsed(call.startedAt, call.endedAt)}</span>
+        )}
+        {isOpen ? null : (
+          <span class="runs-arguments mono quiet">
+            {visibleText(JSON.stringify(call.input) ?? "")}
+          </span>
+        )}
       </button>
       {isOpen ? (
         <div class="runs-call-body">

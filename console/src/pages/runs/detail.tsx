@@ -18,16 +18,27 @@ const LIVE_MS = 1500;
 /** Cancel or retry, as the state of the run allows. */
 function Actions({ run, reload }: { run: RunDetail; reload(): void }) {
   const operate = async (name: "cancel" | "retry"): Promise<void> => {
-    const { run: after } = await ask<{ run: RunDetail }>(`/runs/${encodeURIComponent(run.id)}/${name}`, { method: "POST" });
+    const { run: after } = await ask<{ run: RunDetail }>(
+      `/runs/${encodeURIComponent(run.id)}/${name}`,
+      { method: "POST" },
+    );
     toast(`The run is ${after.status.replaceAll("_", " ")} now.`);
     reload();
   };
   const [cancel, cancelling] = useAction(async () => {
-    if (await confirmed("Cancel this run?", "What it has done stays done. It can be started again.", "Cancel the run", true))
+    if (
+      await confirmed(
+        "Cancel this run?",
+        "What it has done stays done. It can be started again.",
+        "Cancel the run",
+        true,
+      )
+    )
       await operate("cancel");
   }, toastError);
   const [retry, retrying] = useAction(async () => {
-    const text = "It starts again under its own id, after its last step: calls that were answered are not made again.";
+    const text =
+      "It starts again under its own id, after its last step: calls that were answered are not made again.";
     if (await confirmed("Start this run again?", text, "Retry")) await operate("retry");
   }, toastError);
   return (
@@ -65,7 +76,13 @@ function Trouble({ run }: { run: RunDetail }) {
     <div class="runs-trouble">
       <Facts
         pairs={[
-          ["error", run.error ? <span class="bad">{`${run.error.code}: ${visibleText(run.error.message)}`}</span> : null, true],
+          [
+            "error",
+            run.error ? (
+              <span class="bad">{`${run.error.code}: ${visibleText(run.error.message)}`}</span>
+            ) : null,
+            true,
+          ],
           ["provider said", said === "" ? null : visibleText(said)],
           ["waits for", run.waitsFor ? <WaitsFor run={run} /> : null, true],
           ["waits since", run.waiting ? <Time iso={run.waiting.since} /> : null],
@@ -77,7 +94,10 @@ function Trouble({ run }: { run: RunDetail }) {
 
 function Delivered({ run }: { run: RunDetail }) {
   if (!run.delivery) return null;
-  const reason = run.route && "reason" in run.route && typeof run.route.reason === "string" ? ` ${run.route.reason}` : "";
+  const reason =
+    run.route && "reason" in run.route && typeof run.route.reason === "string"
+      ? ` ${run.route.reason}`
+      : "";
   return (
     <>
       <Status word={run.delivery} />
@@ -94,9 +114,18 @@ function RunFacts({ run }: { run: RunDetail }) {
         pairs={[
           ["agent", run.agentId],
           ["model", run.model],
-          ["session", <a href={href("sessions", sessionName({ ...run, key: run.sessionKey }))}>{visibleText(run.sessionKey)}</a>, true],
+          [
+            "session",
+            <a href={href("sessions", sessionName({ ...run, key: run.sessionKey }))}>
+              {visibleText(run.sessionKey)}
+            </a>,
+            true,
+          ],
           ["mapping", run.mapping],
-          ["event", run.eventId === null ? null : <Id id={run.eventId} to={href("events", run.eventId)} />],
+          [
+            "event",
+            run.eventId === null ? null : <Id id={run.eventId} to={href("events", run.eventId)} />,
+          ],
           ["delivery", run.delivery ? <Delivered run={run} /> : null],
           ["attempts", run.attempts > 1 ? run.attempts : null],
           ["restarts", run.restarts > 0 ? run.restarts : null],
@@ -107,7 +136,12 @@ function RunFacts({ run }: { run: RunDetail }) {
           ["created", <Time iso={run.createdAt} />],
           ["started", run.startedAt === null ? null : <Time iso={run.startedAt} />],
           ["ended", run.endedAt === null ? null : <Time iso={run.endedAt} />],
-          ["took", run.startedAt === null || run.endedAt === null ? null : elapsed(run.startedAt, run.endedAt)],
+          [
+            "took",
+            run.startedAt === null || run.endedAt === null
+              ? null
+              : elapsed(run.startedAt, run.endedAt),
+          ],
         ]}
       />
     </div>
@@ -144,14 +178,18 @@ export function Detail({ id }: { id: string }) {
           <Trouble run={shown} />
           <RunFacts run={shown} />
           <Warnings of={shown.warnings} />
-          <Loaded resource={steps}>{({ steps: all }) => <Timeline run={shown} steps={all} />}</Loaded>
+          <Loaded resource={steps}>
+            {({ steps: all }) => <Timeline run={shown} steps={all} />}
+          </Loaded>
           {shown.reply === null ? null : (
             <Section title="What it replied">
               <pre class="code">{visibleText(shown.reply)}</pre>
             </Section>
           )}
           <Section title="What the agent was given">
-            {shown.instructions === null ? null : <pre class="code">{visibleText(shown.instructions)}</pre>}
+            {shown.instructions === null ? null : (
+              <pre class="code">{visibleText(shown.instructions)}</pre>
+            )}
             <OutsideText parts={shown.input} />
           </Section>
           <Debug run={shown} />

@@ -20,7 +20,10 @@ import "./style.css";
 
 const Detail = lazy(async () => (await import("./detail.tsx")).Detail);
 
-const STATUSES = ["", ..."parked collecting queued running waiting succeeded failed timed_out cancelled".split(" ")];
+const STATUSES = [
+  "",
+  ..."parked collecting queued running waiting succeeded failed timed_out cancelled".split(" "),
+];
 const AGES = [
   ["", "Any time"],
   ["1h", "Last hour"],
@@ -33,10 +36,19 @@ const COLUMNS: readonly Column<RunView>[] = [
   { head: "Status", cell: (run) => <Status word={run.status} /> },
   { head: "Name", cell: (run) => <Name run={run} />, grow: true },
   { head: "Session", cell: (run) => visibleText(run.sessionKey), minor: true },
-  { head: "Delivery", cell: (run) => (run.delivery ? <Status word={run.delivery} /> : <span class="quiet">–</span>), minor: true },
+  {
+    head: "Delivery",
+    cell: (run) => (run.delivery ? <Status word={run.delivery} /> : <span class="quiet">–</span>),
+    minor: true,
+  },
   {
     head: "Took",
-    cell: (run) => (run.startedAt === null ? "–" : run.endedAt === null ? "…" : elapsed(run.startedAt, run.endedAt)),
+    cell: (run) =>
+      run.startedAt === null
+        ? "–"
+        : run.endedAt === null
+          ? "…"
+          : elapsed(run.startedAt, run.endedAt),
     numeric: true,
     minor: true,
   },
@@ -46,7 +58,12 @@ const COLUMNS: readonly Column<RunView>[] = [
     numeric: true,
     minor: true,
   },
-  { head: "Cost", cell: (run) => (run.usage?.costUsd === undefined ? "–" : usd(run.usage.costUsd)), numeric: true, minor: true },
+  {
+    head: "Cost",
+    cell: (run) => (run.usage?.costUsd === undefined ? "–" : usd(run.usage.costUsd)),
+    numeric: true,
+    minor: true,
+  },
 ];
 
 /** The name of a run, and behind it its error or what it waits for. */
@@ -68,7 +85,9 @@ function Name({ run }: { run: RunView }) {
 /** Whether a run has this text in what names it, or in its error. */
 function hasText(run: RunView, text: string): boolean {
   const { id, name, sessionKey, agentId, mapping, model, error } = run;
-  return [id, name, sessionKey, agentId, mapping, model, error?.code, error?.message].some((word) => word?.toLowerCase().includes(text));
+  return [id, name, sessionKey, agentId, mapping, model, error?.code, error?.message].some((word) =>
+    word?.toLowerCase().includes(text),
+  );
 }
 
 function Filters() {
@@ -77,17 +96,40 @@ function Filters() {
   const named = (["session", "event"] as const).filter((name) => query[name]);
   return (
     <>
-      <Select label="Status" value={query["status"] ?? ""} options={STATUSES} onChange={(status) => filter({ status })} />
+      <Select
+        label="Status"
+        value={query["status"] ?? ""}
+        options={STATUSES}
+        onChange={(status) => filter({ status })}
+      />
       <TimeSpan label="Age" ages={AGES} />
-      <Search label="Search runs" placeholder="Name, session, error, id" value={query["q"] ?? ""} onSearch={(q) => filter({ q })} />
+      <Search
+        label="Search runs"
+        placeholder="Name, session, error, id"
+        value={query["q"] ?? ""}
+        onSearch={(q) => filter({ q })}
+      />
       {named.map((name) => (
-        <Button key={name} title={`Show the runs of every ${name}`} onClick={() => filter({ [name]: "" })}>
+        <Button
+          key={name}
+          title={`Show the runs of every ${name}`}
+          onClick={() => filter({ [name]: "" })}
+        >
           {name} {visibleText(query[name] ?? "")} ×
         </Button>
       ))}
       {endedSince === "" && endedUntil === "" ? null : (
-        <Button title="Show runs whenever they ended" onClick={() => filter({ endedSince: "", endedUntil: "" })}>
-          ended {visibleText([endedSince && `since ${endedSince}`, endedUntil && `before ${endedUntil}`].filter(Boolean).join(", "))} ×
+        <Button
+          title="Show runs whenever they ended"
+          onClick={() => filter({ endedSince: "", endedUntil: "" })}
+        >
+          ended{" "}
+          {visibleText(
+            [endedSince && `since ${endedSince}`, endedUntil && `before ${endedUntil}`]
+              .filter(Boolean)
+              .join(", "),
+          )}{" "}
+          ×
         </Button>
       )}
     </>
@@ -101,10 +143,16 @@ export function Page() {
   const paged = usePaged<RunView>(
     "/runs",
     { status, sessionKey: session, eventId: event, since, until, endedSince, endedUntil },
-    { member: "runs", rowId: ({ id }) => id, matches: text === "" ? undefined : (run) => hasText(run, text) },
+    {
+      member: "runs",
+      rowId: ({ id }) => id,
+      matches: text === "" ? undefined : (run) => hasText(run, text),
+    },
   );
   const work = retryRuns(place.value.query, paged.rows);
-  const isFiltered = [status, session, event, since, until, endedSince, endedUntil, q].some(Boolean);
+  const isFiltered = [status, session, event, since, until, endedSince, endedUntil, q].some(
+    Boolean,
+  );
   return (
     <>
       <Listing
@@ -116,12 +164,22 @@ export function Page() {
         at={({ createdAt }) => createdAt}
         filters={<Filters />}
         actions={
-          <Button disabled={!work} onClick={() => setRetrying(work)} {...(work ? {} : { title: "Nothing is shown that can be retried" })}>
+          <Button
+            disabled={!work}
+            onClick={() => setRetrying(work)}
+            {...(work ? {} : { title: "Nothing is shown that can be retried" })}
+          >
             Retry many…
           </Button>
         }
         detail={(id) => <Detail key={id} id={id} />}
-        empty={isFiltered ? <Empty>No run like that.</Empty> : <FirstHook>No run yet. A hook that starts an agent makes one.</FirstHook>}
+        empty={
+          isFiltered ? (
+            <Empty>No run like that.</Empty>
+          ) : (
+            <FirstHook>No run yet. A hook that starts an agent makes one.</FirstHook>
+          )
+        }
       />
       {retrying ? (
         <BulkDialog

@@ -28,9 +28,14 @@ function Point(props: { mark: string; tone: Tone; children: ComponentChildren })
 /** Where in the time of the run something lay, as a bar. */
 function Bar({ from, to, of }: { from: string; to: string; of: { from: number; to: number } }) {
   const whole = Math.max(1, of.to - of.from);
-  const share = (iso: string): number => Math.min(100, Math.max(0, ((Date.parse(iso) - of.from) / whole) * 100));
+  const share = (iso: string): number =>
+    Math.min(100, Math.max(0, ((Date.parse(iso) - of.from) / whole) * 100));
   return (
-    <span class="runs-bar" aria-hidden="true" style={{ "--from": `${share(from)}%`, "--to": `${100 - share(to)}%` }}>
+    <span
+      class="runs-bar"
+      aria-hidden="true"
+      style={{ "--from": `${share(from)}%`, "--to": `${100 - share(to)}%` }}
+    >
       <span />
     </span>
   );
@@ -39,7 +44,17 @@ function Bar({ from, to, of }: { from: string; to: string; of: { from: number; t
 /** Why a model stops by itself: it has answered, or calls tools. */
 const USUAL_ENDS: ReadonlySet<string> = new Set(["stop", "tool-calls"]);
 
-function Step({ run, step, search, of }: { run: RunDetail; step: StepView; search: string; of: { from: number; to: number } }) {
+function Step({
+  run,
+  step,
+  search,
+  of,
+}: {
+  run: RunDetail;
+  step: StepView;
+  search: string;
+  of: { from: number; to: number };
+}) {
   const calls = search === "" ? step.calls : step.calls.filter((call) => callHas(call, search));
   return (
     <section aria-label={`Step ${step.index + 1}`}>
@@ -73,14 +88,19 @@ function Step({ run, step, search, of }: { run: RunDetail; step: StepView; searc
       {calls.map((call) => (
         <Call key={call.id} runId={run.id} call={call} search={search} />
       ))}
-      {USUAL_ENDS.has(step.finish) ? null : <p class="warn">● The model stopped: {step.finish.replaceAll("-", " ")}</p>}
+      {USUAL_ENDS.has(step.finish) ? null : (
+        <p class="warn">● The model stopped: {step.finish.replaceAll("-", " ")}</p>
+      )}
     </section>
   );
 }
 
 /** A delivery of the run with its messages, and which of them are sent. */
 function Reply({ id, title }: { id: string; title: string }) {
-  const delivery = useResource<{ delivery: DeliveryDetail }>(`/deliveries/${encodeURIComponent(id)}`, { live: true });
+  const delivery = useResource<{ delivery: DeliveryDetail }>(
+    `/deliveries/${encodeURIComponent(id)}`,
+    { live: true },
+  );
   return (
     <Loaded resource={delivery} lines={2}>
       {({ delivery }) => {
@@ -91,8 +111,8 @@ function Reply({ id, title }: { id: string; title: string }) {
               <h3>{title}</h3>
               <Status word={status} />
               <span class="quiet">
-                {channel} {to === null ? "" : visibleText(to)} · {sentChunks} of {plural(texts.length, "message")} sent ·{" "}
-                {plural(attempts, "try", "tries")}
+                {channel} {to === null ? "" : visibleText(to)} · {sentChunks} of{" "}
+                {plural(texts.length, "message")} sent · {plural(attempts, "try", "tries")}
                 {nextAt === null ? null : (
                   <>
                     {" "}
@@ -116,13 +136,15 @@ function Reply({ id, title }: { id: string; title: string }) {
 }
 
 const stepHas = (step: StepView, text: string): boolean =>
-  `${step.model} ${step.text ?? ""} ${step.thinking ?? ""}`.toLowerCase().includes(text) || step.calls.some((call) => callHas(call, text));
+  `${step.model} ${step.text ?? ""} ${step.thinking ?? ""}`.toLowerCase().includes(text) ||
+  step.calls.some((call) => callHas(call, text));
 
 /** A wait that is over: how long, and what for. */
 function Waited({ wait }: { wait: RunDetail["waits"][number] }) {
   return (
     <>
-      Waited {elapsed(wait.since, wait.until)} for <WaitedFor wait={wait} />, since <Time iso={wait.since} />
+      Waited {elapsed(wait.since, wait.until)} for <WaitedFor wait={wait} />, since{" "}
+      <Time iso={wait.since} />
     </>
   );
 }
@@ -150,7 +172,15 @@ function StepPoint(props: Parameters<typeof Step>[0]) {
   );
 }
 
-function Steps({ run, steps, search }: { run: RunDetail; steps: readonly StepView[]; search: string }) {
+function Steps({
+  run,
+  steps,
+  search,
+}: {
+  run: RunDetail;
+  steps: readonly StepView[];
+  search: string;
+}) {
   const shown = search === "" ? steps : steps.filter((step) => stepHas(step, search));
   const of = {
     from: Math.min(...steps.map(({ startedAt }) => Date.parse(startedAt))),
@@ -211,7 +241,8 @@ export function Timeline({ run, steps }: { run: RunDetail; steps: readonly StepV
       <ol class="runs-timeline">
         <Point mark="→" tone="quiet">
           {run.eventId === null ? "Made" : "Its event came in:"}{" "}
-          {run.eventId === null ? null : <Id id={run.eventId} to={href("events", run.eventId)} />} <Time iso={run.createdAt} />
+          {run.eventId === null ? null : <Id id={run.eventId} to={href("events", run.eventId)} />}{" "}
+          <Time iso={run.createdAt} />
         </Point>
         <Steps run={run} steps={steps} search={search} />
         {run.waitsFor ? (

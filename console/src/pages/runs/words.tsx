@@ -5,7 +5,12 @@ import { duration, number, visibleText } from "../../ui/format.ts";
 
 const USD = new Intl.NumberFormat("en", { style: "currency", currency: "USD" });
 /** A run costs a fraction of a cent. All amounts have as many digits, so that they stand one under another. */
-const FRACTION = new Intl.NumberFormat("en", { style: "currency", currency: "USD", minimumFractionDigits: 5, maximumFractionDigits: 5 });
+const FRACTION = new Intl.NumberFormat("en", {
+  style: "currency",
+  currency: "USD",
+  minimumFractionDigits: 5,
+  maximumFractionDigits: 5,
+});
 
 /** An amount of US dollars; `unknown` if the price of a model is not known. */
 export const usd = (amount: number | undefined): string =>
@@ -20,7 +25,8 @@ export function WaitsFor({ run }: { run: Pick<RunView, "waitsFor" | "status"> })
     case "session":
       return (
         <>
-          the run of its session that goes first: <Id id={reason.head} to={href("runs", reason.head)} />
+          the run of its session that goes first:{" "}
+          <Id id={reason.head} to={href("runs", reason.head)} />
         </>
       );
     case "limit":
@@ -43,7 +49,8 @@ export function WaitsFor({ run }: { run: Pick<RunView, "waitsFor" | "status"> })
     case "delay":
       return (
         <>
-          {run.status === "collecting" ? "further events of its batch" : "its next try"}: <Time iso={reason.until} planned />
+          {run.status === "collecting" ? "further events of its batch" : "its next try"}:{" "}
+          <Time iso={reason.until} planned />
         </>
       );
     case "approval":
@@ -101,11 +108,15 @@ const COUNTS: readonly (readonly [keyof Usage, string])[] = [
 
 /** `1,200 in, 800 of them cached, 30 out, 10 of them reasoning`. */
 export const tokensOf = (usage: Usage): string =>
-  COUNTS.flatMap(([name, what]) => (usage[name] === undefined ? [] : [`${number(usage[name])} ${what}`])).join(", ");
+  COUNTS.flatMap(([name, what]) =>
+    usage[name] === undefined ? [] : [`${number(usage[name])} ${what}`],
+  ).join(", ");
 
 /** What a provider said with its error: status, code and message. */
 export const vendorOf = ({ vendor }: NonNullable<RunView["error"]>): string =>
-  [vendor?.status, vendor?.code, vendor?.message].filter((part) => part !== undefined && part !== "").join(" ");
+  [vendor?.status, vendor?.code, vendor?.message]
+    .filter((part) => part !== undefined && part !== "")
+    .join(" ");
 
 /** A model call that gave no answer, and what was done about it. */
 export function Attempt({ attempt }: { attempt: StepView["failedAttempts"][number] }) {

@@ -42,7 +42,8 @@ function PartView({ part }: { part: Part }) {
       return (
         <details>
           <summary>
-            {part.type === "tool-call" ? "Called" : "Result of"} <span class="mono">{part.toolName}</span>
+            {part.type === "tool-call" ? "Called" : "Result of"}{" "}
+            <span class="mono">{part.toolName}</span>
           </summary>
           <JsonTree value={part.type === "tool-call" ? part.input : part.output} />
         </details>
@@ -67,7 +68,13 @@ function MessageView({ message }: { message: unknown }) {
 }
 
 /** A summary that takes the place of older turns. */
-function Checkpoint({ turn, checkpoint }: { turn: Turn; checkpoint: NonNullable<Turn["checkpoint"]> }) {
+function Checkpoint({
+  turn,
+  checkpoint,
+}: {
+  turn: Turn;
+  checkpoint: NonNullable<Turn["checkpoint"]>;
+}) {
   const left = checkpoint.left === 0 ? "" : `, ${checkpoint.left} of them in no summary`;
   return (
     <li class="sessions-checkpoint">
@@ -87,7 +94,8 @@ function TurnView({ turn }: { turn: Turn }) {
   return (
     <li class="sessions-turn">
       <p class="quiet">
-        <Time iso={at} /> <Id id={runId} to={href("runs", runId)} /> <a href={href("runs", runId)}>steps</a>
+        <Time iso={at} /> <Id id={runId} to={href("runs", runId)} />{" "}
+        <a href={href("runs", runId)}>steps</a>
       </p>
       <div class="sessions-message">
         <span class="quiet">{turn.hook ? "hook" : "input"}</span>
@@ -101,17 +109,26 @@ function TurnView({ turn }: { turn: Turn }) {
 }
 
 /** The turns of a session, oldest first; older ones are loaded above them. */
-export function Conversation({ query, detail }: { query: Readonly<Record<string, string>>; detail: SessionDetail }) {
+export function Conversation({
+  query,
+  detail,
+}: {
+  query: Readonly<Record<string, string>>;
+  detail: SessionDetail;
+}) {
   const [older, setOlder] = useState<{ turns: Turn[]; next: string | null } | null>(null);
   const next = older ? older.next : detail.next;
   const first = detail.turns[0]?.seq ?? Infinity;
   const before = (older?.turns ?? []).filter(({ seq }) => seq < first);
   const [load, busy] = useAction(async () => {
-    const answer = await ask<SessionDetail>(`/sessions/show?${new URLSearchParams({ ...query, before: next ?? "" }).toString()}`);
+    const answer = await ask<SessionDetail>(
+      `/sessions/show?${new URLSearchParams({ ...query, before: next ?? "" }).toString()}`,
+    );
     setOlder({ turns: [...answer.turns, ...before], next: answer.next });
   }, toastError);
   const turns = [...before, ...detail.turns];
-  if (turns.length === 0) return <p class="quiet">It has no history: it was reset, or has taken no turn yet.</p>;
+  if (turns.length === 0)
+    return <p class="quiet">It has no history: it was reset, or has taken no turn yet.</p>;
   return (
     <>
       {next === null ? null : (

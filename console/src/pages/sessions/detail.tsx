@@ -16,8 +16,10 @@ type Query = Readonly<Record<string, string>>;
 /** Deletes the history of a session, or the session itself. */
 function Actions({ query, isMain, changed }: { query: Query; isMain: boolean; changed(): void }) {
   const [reset, resetting] = useAction(async () => {
-    const text = "The agent forgets what was said. The session stays, and its runs stay in the list.";
-    if (!(await confirmed("Delete the history of this session?", text, "Delete the history", true))) return;
+    const text =
+      "The agent forgets what was said. The session stays, and its runs stay in the list.";
+    if (!(await confirmed("Delete the history of this session?", text, "Delete the history", true)))
+      return;
     await ask("/sessions/reset", { method: "POST", body: query });
     toast("The history is deleted.");
     changed();
@@ -89,7 +91,10 @@ const Queued = ({ queued }: Pick<SessionDetail, "queued">) =>
 /** A session as a conversation. */
 export function Detail({ name, changed }: { name: string; changed(): void }) {
   const query = sessionQuery(name);
-  const resource = useResource<SessionDetail>(`/sessions/show?${new URLSearchParams(query).toString()}`, { live: true });
+  const resource = useResource<SessionDetail>(
+    `/sessions/show?${new URLSearchParams(query).toString()}`,
+    { live: true },
+  );
   return (
     <Loaded resource={resource}>
       {(detail) => (

@@ -19,7 +19,11 @@ const COLUMNS: readonly Column<SessionView>[] = [
   { head: "Agent", cell: ({ agentId }) => agentId },
   { head: "Origin", cell: ({ origin }) => origin, minor: true },
   { head: "Path", cell: ({ path }) => path ?? <span class="quiet">–</span>, minor: true },
-  { head: "Credential", cell: ({ credential }) => credential ?? <span class="quiet">–</span>, minor: true },
+  {
+    head: "Credential",
+    cell: ({ credential }) => credential ?? <span class="quiet">–</span>,
+    minor: true,
+  },
   { head: "Turns", cell: ({ turns }) => number(turns), numeric: true },
 ];
 
@@ -33,7 +37,11 @@ export function Page() {
   const paged = usePaged<SessionView>(
     "/sessions",
     { origin, agent, since },
-    { member: "sessions", rowId: sessionName, matches: text === "" ? undefined : (session) => hasText(session, text) },
+    {
+      member: "sessions",
+      rowId: sessionName,
+      matches: text === "" ? undefined : (session) => hasText(session, text),
+    },
   );
   return (
     <Listing<SessionView>
@@ -45,8 +53,18 @@ export function Page() {
       at={({ lastUsedAt }) => lastUsedAt}
       filters={
         <>
-          <Select label="Origin" value={origin} options={ORIGINS} onChange={(chosen) => filter({ origin: chosen })} />
-          <Search label="Search sessions" placeholder="Key, agent, path" value={q} onSearch={(words) => filter({ q: words })} />
+          <Select
+            label="Origin"
+            value={origin}
+            options={ORIGINS}
+            onChange={(chosen) => filter({ origin: chosen })}
+          />
+          <Search
+            label="Search sessions"
+            placeholder="Key, agent, path"
+            value={q}
+            onSearch={(words) => filter({ q: words })}
+          />
         </>
       }
       detail={(name) => <Detail key={name} name={name} changed={paged.resource.reload} />}
@@ -54,7 +72,9 @@ export function Page() {
         origin || text || since || agent ? (
           <Empty>No session like that.</Empty>
         ) : (
-          <Empty command="rouse chat">No session yet. The first turn of a hook, a channel or a chat makes one:</Empty>
+          <Empty command="rouse chat">
+            No session yet. The first turn of a hook, a channel or a chat makes one:
+          </Empty>
         )
       }
     />

@@ -39,7 +39,13 @@ export function Agents() {
                 { head: "Name", cell: (row) => row.name },
                 { head: "Model", cell: (row) => row.model },
                 { head: "Thinking", minor: true, cell: (row) => row.thinking ?? "–" },
-                { head: "Tools", grow: true, cell: (row) => <span title={row.tools.join(", ")}>{row.tools.join(", ") || "–"}</span> },
+                {
+                  head: "Tools",
+                  grow: true,
+                  cell: (row) => (
+                    <span title={row.tools.join(", ")}>{row.tools.join(", ") || "–"}</span>
+                  ),
+                },
               ]}
             />
           )}
@@ -60,7 +66,12 @@ export function Agents() {
                   { head: "Kind", cell: (row) => (row.channel ? "channel" : "plugin") },
                   {
                     head: "Configured",
-                    cell: (row) => <Status word={row.configured ? "yes" : "no"} tone={row.configured ? "good" : "quiet"} />,
+                    cell: (row) => (
+                      <Status
+                        word={row.configured ? "yes" : "no"}
+                        tone={row.configured ? "good" : "quiet"}
+                      />
+                    ),
                   },
                   { head: "From", grow: true, cell: (row) => row.origin },
                 ]}

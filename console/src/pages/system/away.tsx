@@ -4,7 +4,8 @@ import { Empty } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import type { GatewayStatus } from "../overview/types.ts";
 
-const toIso = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(ms).toISOString());
+const toIso = (ms: number | undefined): string | null =>
+  ms === undefined ? null : new Date(ms).toISOString();
 
 function Breakers({ breakers }: Pick<GatewayStatus, "breakers">) {
   return (
@@ -38,7 +39,9 @@ function McpServers({ mcpServers }: Pick<GatewayStatus, "mcpServers">) {
   return (
     <Section title="MCP servers">
       {mcpServers.length === 0 ? (
-        <Empty command='mcp: { servers: { docs: { url: "https://…" } } }'>The config names no MCP server.</Empty>
+        <Empty command='mcp: { servers: { docs: { url: "https://…" } } }'>
+          The config names no MCP server.
+        </Empty>
       ) : (
         <Table
           label="List of MCP servers"

@@ -48,11 +48,15 @@ function TestMessage({ channel, onClose }: { channel: ChannelRow; onClose(): voi
   const [text, setText] = useState(DEFAULT_TEXT);
   const [send, busy] = useAction(async () => {
     const body = { text, ...(to.trim() === "" ? {} : { to: to.trim() }) };
-    const sent = await ask<{ to: string; result: SendResult }>(`/channels/${encodeURIComponent(channel.id)}/test`, {
-      method: "POST",
-      body,
-    });
-    if (sent.result.status !== "sent") return toast(`Not sent to ${sent.to}: ${visibleText(sent.result.reason)}`, { tone: "bad" });
+    const sent = await ask<{ to: string; result: SendResult }>(
+      `/channels/${encodeURIComponent(channel.id)}/test`,
+      {
+        method: "POST",
+        body,
+      },
+    );
+    if (sent.result.status !== "sent")
+      return toast(`Not sent to ${sent.to}: ${visibleText(sent.result.reason)}`, { tone: "bad" });
     toast(`Sent to ${sent.to}.`);
     onClose();
   }, toastError);
@@ -99,15 +103,27 @@ function Probes() {
               rowId={(row) => row.id}
               columns={[
                 { head: "Channel", cell: (row) => row.id },
-                { head: "Reach", cell: ({ reach }) => (reach ? <Status word={reach.ok ? "ok" : "failing"} /> : "cannot tell") },
-                { head: "Receives", cell: ({ receive }) => (receive ? <Status word={receive.ok ? "ok" : "failing"} /> : "sends only") },
+                {
+                  head: "Reach",
+                  cell: ({ reach }) =>
+                    reach ? <Status word={reach.ok ? "ok" : "failing"} /> : "cannot tell",
+                },
+                {
+                  head: "Receives",
+                  cell: ({ receive }) =>
+                    receive ? <Status word={receive.ok ? "ok" : "failing"} /> : "sends only",
+                },
                 { head: "Away since", cell: ({ away }) => <Time iso={away?.since} /> },
                 {
                   head: "Reports",
                   grow: true,
                   cell: ({ reach, receive, nobody }) =>
                     visibleText(
-                      [reach?.message, receive?.message, nobody ? "allowFrom is empty: no message is answered" : undefined]
+                      [
+                        reach?.message,
+                        receive?.message,
+                        nobody ? "allowFrom is empty: no message is answered" : undefined,
+                      ]
                         .filter((part) => part !== undefined)
                         .join("; ") || "–",
                     ),
@@ -125,7 +141,9 @@ function Probes() {
 const isChannel = ({ name, id }: ChannelRow): boolean => name === id;
 
 function Named({ channel, all }: { channel: ChannelRow; all: readonly ChannelRow[] }) {
-  const others = all.filter((row) => row.id === channel.id && !isChannel(row)).map(({ name }) => name);
+  const others = all
+    .filter((row) => row.id === channel.id && !isChannel(row))
+    .map(({ name }) => name);
   return (
     <>
       {channel.id} {others.length === 0 ? null : <span class="quiet">or {others.join(", ")}</span>}
@@ -144,21 +162,36 @@ export function Channels() {
           {({ channels: rows }) => (
             <Table
               label="List of channels"
-              rows={rows.filter(isChannel).toSorted((one, other) => Number(other.loaded) - Number(one.loaded))}
+              rows={rows
+                .filter(isChannel)
+                .toSorted((one, other) => Number(other.loaded) - Number(one.loaded))}
               rowId={(row) => row.id}
               columns={[
                 { head: "Name", cell: (row) => <Named channel={row} all={rows} /> },
-                { head: "Configured", cell: (row) => <Status word={row.loaded ? "yes" : "no"} tone={row.loaded ? "good" : "quiet"} /> },
+                {
+                  head: "Configured",
+                  cell: (row) => (
+                    <Status word={row.loaded ? "yes" : "no"} tone={row.loaded ? "good" : "quiet"} />
+                  ),
+                },
                 { head: "Default recipient", cell: (row) => row.defaultTo ?? "–" },
                 {
                   head: "May write to it",
                   minor: true,
-                  cell: (row) => (row.receives ? MAY_WRITE[row.dmPolicy](number(row.allowFrom)) : "–"),
+                  cell: (row) =>
+                    row.receives ? MAY_WRITE[row.dmPolicy](number(row.allowFrom)) : "–",
                 },
-                { head: "Agents", grow: true, cell: (row) => row.agents.map(({ agent }) => agent).join(", ") || "–" },
+                {
+                  head: "Agents",
+                  grow: true,
+                  cell: (row) => row.agents.map(({ agent }) => agent).join(", ") || "–",
+                },
                 {
                   head: "Test",
-                  cell: (row) => (row.loaded ? <Button onClick={() => setTested(row)}>Send a test message</Button> : null),
+                  cell: (row) =>
+                    row.loaded ? (
+                      <Button onClick={() => setTested(row)}>Send a test message</Button>
+                    ) : null,
                 },
               ]}
             />

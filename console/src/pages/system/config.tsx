@@ -21,7 +21,9 @@ function Problems({ problems }: { problems: GatewayStatus["reloadProblems"] }) {
   if (problems.length === 0) return <p class="good">✓ The config in use is the one on disk.</p>;
   return (
     <>
-      <p class="bad">✗ The config on disk has {plural(problems.length, "problem")}; the one before it is in use.</p>
+      <p class="bad">
+        ✗ The config on disk has {plural(problems.length, "problem")}; the one before it is in use.
+      </p>
       <ul>
         {problems.map(({ path, message }) => (
           <li key={`${path}${message}`}>
@@ -50,7 +52,10 @@ function Changes() {
                 { head: "When", cell: (row) => <Time iso={row.at} /> },
                 { head: "What", grow: true, lead: true, cell: (row) => visibleText(row.what) },
                 { head: "By", cell: (row) => row.by ?? "–" },
-                { head: "From version", cell: (row) => <span class="mono">{row.from?.slice(0, 10) ?? "–"}</span> },
+                {
+                  head: "From version",
+                  cell: (row) => <span class="mono">{row.from?.slice(0, 10) ?? "–"}</span>,
+                },
                 { head: "File", minor: true, cell: (row) => row.file },
               ]}
             />

@@ -27,11 +27,23 @@ interface GatewayRow {
 
 interface LimitRow {
   scope: string;
-  limits: { runsPerHour?: number; concurrent?: number; tokensPerDay?: number; budget?: { perDay: number } };
-  usage: { startedLastHour: number; running: number; tokensLastDay: number; costLastDay: number; waiting: number };
+  limits: {
+    runsPerHour?: number;
+    concurrent?: number;
+    tokensPerDay?: number;
+    budget?: { perDay: number };
+  };
+  usage: {
+    startedLastHour: number;
+    running: number;
+    tokensLastDay: number;
+    costLastDay: number;
+    waiting: number;
+  };
 }
 
-const used = (value: number, limit: number | undefined): string => (limit === undefined ? "–" : `${number(value)} of ${number(limit)}`);
+const used = (value: number, limit: number | undefined): string =>
+  limit === undefined ? "–" : `${number(value)} of ${number(limit)}`;
 
 function Limits() {
   const limits = useResource<{ limits: LimitRow[] }>("/limits", { live: true });
@@ -50,13 +62,26 @@ function Limits() {
               rowId={(row) => row.scope}
               columns={[
                 { head: "Of", cell: (row) => row.scope },
-                { head: "Runs this hour", numeric: true, cell: (row) => used(row.usage.startedLastHour, row.limits.runsPerHour) },
-                { head: "At the same time", numeric: true, cell: (row) => used(row.usage.running, row.limits.concurrent) },
-                { head: "Tokens in a day", numeric: true, cell: (row) => used(row.usage.tokensLastDay, row.limits.tokensPerDay) },
+                {
+                  head: "Runs this hour",
+                  numeric: true,
+                  cell: (row) => used(row.usage.startedLastHour, row.limits.runsPerHour),
+                },
+                {
+                  head: "At the same time",
+                  numeric: true,
+                  cell: (row) => used(row.usage.running, row.limits.concurrent),
+                },
+                {
+                  head: "Tokens in a day",
+                  numeric: true,
+                  cell: (row) => used(row.usage.tokensLastDay, row.limits.tokensPerDay),
+                },
                 {
                   head: "USD in a day",
                   numeric: true,
-                  cell: ({ limits: { budget }, usage }) => (budget ? `${usage.costLastDay.toFixed(2)} of ${budget.perDay}` : "–"),
+                  cell: ({ limits: { budget }, usage }) =>
+                    budget ? `${usage.costLastDay.toFixed(2)} of ${budget.perDay}` : "–",
                 },
                 { head: "Waiting", numeric: true, cell: (row) => number(row.usage.waiting) },
               ]}
@@ -69,7 +94,10 @@ function Limits() {
 }
 
 function Gateways() {
-  const gateways = useResource<{ gateways: GatewayRow[]; leases: { name: string; host: string | null; since: string }[] }>("/gateways");
+  const gateways = useResource<{
+    gateways: GatewayRow[];
+    leases: { name: string; host: string | null; since: string }[];
+  }>("/gateways");
   return (
     <Section title="Gateways of this store">
       <Loaded resource={gateways} lines={2}>
@@ -80,18 +108,29 @@ function Gateways() {
               rows={rows}
               rowId={(row) => row.id}
               columns={[
-                { head: "Host", cell: (row) => `${row.host ?? "unknown"}${row.self ? " (this one)" : ""}` },
+                {
+                  head: "Host",
+                  cell: (row) => `${row.host ?? "unknown"}${row.self ? " (this one)" : ""}`,
+                },
                 { head: "Process", numeric: true, cell: (row) => row.pid ?? "–" },
-                { head: "State", cell: (row) => <Status word={row.alive ? "connected" : "lost"} /> },
+                {
+                  head: "State",
+                  cell: (row) => <Status word={row.alive ? "connected" : "lost"} />,
+                },
                 { head: "Version", cell: (row) => row.version ?? "–" },
-                { head: "Config", minor: true, cell: (row) => <code>{row.snapshot?.slice(0, 12) ?? "–"}</code> },
+                {
+                  head: "Config",
+                  minor: true,
+                  cell: (row) => <code>{row.snapshot?.slice(0, 12) ?? "–"}</code>,
+                },
                 { head: "Workers", cell: (row) => (row.workers ? "yes" : "no") },
                 { head: "Last seen", cell: (row) => <Time iso={row.lastSeen} /> },
               ]}
             />
             {leases.length > 0 ? (
               <p class="quiet">
-                Done by one gateway at a time: {leases.map(({ name, host }) => `${name} (${host ?? "no gateway"})`).join(", ")}
+                Done by one gateway at a time:{" "}
+                {leases.map(({ name, host }) => `${name} (${host ?? "no gateway"})`).join(", ")}
               </p>
             ) : null}
           </>
@@ -111,7 +150,9 @@ function Store({ status }: { status: GatewayStatus }) {
   const [file, setFile] = useState("");
   const readOnly = useReadOnly();
   const [start, busy] = useAction(async (target: string) => {
-    const made = await withToken(() => ask<Backup>("/store/backup", { method: "POST", body: { file: target } }));
+    const made = await withToken(() =>
+      ask<Backup>("/store/backup", { method: "POST", body: { file: target } }),
+    );
     toast(`Backed up ${bytes(made.bytes)} to ${made.file} in ${made.seconds.toFixed(1)} s.`);
     setFile("");
   }, toastError);
@@ -122,7 +163,10 @@ function Store({ status }: { status: GatewayStatus }) {
         kind,
         counts
           .filter(([, count]) => count > 0)
-          .map(([name, count]) => `${number(count)} ${name.slice(kind.length + 1).replaceAll("_", " ")}`)
+          .map(
+            ([name, count]) =>
+              `${number(count)} ${name.slice(kind.length + 1).replaceAll("_", " ")}`,
+          )
           .join(", ") || "none",
       ] as const,
   );
@@ -146,7 +190,12 @@ function Store({ status }: { status: GatewayStatus }) {
           }
         />
         {readOnly ? <p class="quiet">{readOnly}</p> : null}
-        <Button submit busy={busy} disabled={readOnly !== undefined} {...(readOnly ? { title: readOnly } : {})}>
+        <Button
+          submit
+          busy={busy}
+          disabled={readOnly !== undefined}
+          {...(readOnly ? { title: readOnly } : {})}
+        >
           Back up
         </Button>
       </form>
@@ -172,7 +221,10 @@ export function Gateway() {
                 ["Process", now.pid],
                 ["Workers", now.workers ? "yes" : "no: hooks are recorded, and no run starts"],
                 ["Turns waiting", plural(now.waiting.turn.count, "turn")],
-                ["Deliveries waiting", plural(now.waiting.delivery.count, "delivery", "deliveries")],
+                [
+                  "Deliveries waiting",
+                  plural(now.waiting.delivery.count, "delivery", "deliveries"),
+                ],
               ]}
             />
           </Section>

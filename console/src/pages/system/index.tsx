@@ -35,7 +35,12 @@ export function Page() {
         <h1>System</h1>
       </header>
       <div class="system-tabs">
-        <Tabs label="Parts of the system" tabs={PARTS} value={name} onChange={(part) => go(href("system", part))} />
+        <Tabs
+          label="Parts of the system"
+          tabs={PARTS}
+          value={name}
+          onChange={(part) => go(href("system", part))}
+        />
       </div>
       <div class="page-body">
         <Part />

@@ -22,7 +22,13 @@ interface KeyRow {
 const SCOPES = ["chat", "agents:read", "knowledge:read", "knowledge:write"] as const;
 const words = (text: string): string[] => text.split(/[,\s]+/).filter((word) => word !== "");
 
-function ScopeBoxes({ scopes, onChange }: { scopes: readonly string[]; onChange(scopes: string[]): void }) {
+function ScopeBoxes({
+  scopes,
+  onChange,
+}: {
+  scopes: readonly string[];
+  onChange(scopes: string[]): void;
+}) {
   return (
     <fieldset class="system-scopes">
       <legend>What it may do</legend>
@@ -31,7 +37,13 @@ function ScopeBoxes({ scopes, onChange }: { scopes: readonly string[]; onChange(
           <input
             type="checkbox"
             checked={scopes.includes(scope)}
-            onChange={(event) => onChange(event.currentTarget.checked ? [...scopes, scope] : scopes.filter((one) => one !== scope))}
+            onChange={(event) =>
+              onChange(
+                event.currentTarget.checked
+                  ? [...scopes, scope]
+                  : scopes.filter((one) => one !== scope),
+              )
+            }
           />{" "}
           {scope}
         </label>
@@ -58,7 +70,13 @@ function Secret({ id, secret, onClose }: { id: string; secret: string; onClose()
   );
 }
 
-function NewKey({ onClose, onMade }: { onClose(): void; onMade(made: { id: string; secret: string }): void }) {
+function NewKey({
+  onClose,
+  onMade,
+}: {
+  onClose(): void;
+  onMade(made: { id: string; secret: string }): void;
+}) {
   const [id, setId] = useState("");
   const [tenant, setTenant] = useState("");
   const [agents, setAgents] = useState("");
@@ -72,7 +90,10 @@ function NewKey({ onClose, onMade }: { onClose(): void; onMade(made: { id: strin
         ...(tenant.trim() === "" ? {} : { tenant: tenant.trim() }),
         ...(agents.trim() === "" ? {} : { agents: words(agents) }),
       };
-      const { key, secret } = await ask<{ key: KeyRow; secret: string }>("/keys", { method: "POST", body });
+      const { key, secret } = await ask<{ key: KeyRow; secret: string }>("/keys", {
+        method: "POST",
+        body,
+      });
       onMade({ id: key.id, secret });
     },
     ({ message }) => setError(message),
@@ -95,8 +116,18 @@ function NewKey({ onClose, onMade }: { onClose(): void; onMade(made: { id: strin
             error={error}
             hint="Small letters, digits and dashes, such as web"
           />
-          <TextField label="Tenant" value={tenant} onInput={setTenant} hint="Whose documents its turns see. Empty: the id of the key" />
-          <TextField label="Agents" value={agents} onInput={setAgents} hint="Ids with commas between. Empty: all agents" />
+          <TextField
+            label="Tenant"
+            value={tenant}
+            onInput={setTenant}
+            hint="Whose documents its turns see. Empty: the id of the key"
+          />
+          <TextField
+            label="Agents"
+            value={agents}
+            onInput={setAgents}
+            hint="Ids with commas between. Empty: all agents"
+          />
           <ScopeBoxes scopes={scopes} onChange={setScopes} />
         </div>
         <footer>
@@ -111,7 +142,15 @@ function NewKey({ onClose, onMade }: { onClose(): void; onMade(made: { id: strin
 }
 
 async function revoke(id: string, after: () => void): Promise<void> {
-  if (!(await confirmed(`Revoke ${id}?`, "Requests with this key are rejected from now on.", "Revoke", true))) return;
+  if (
+    !(await confirmed(
+      `Revoke ${id}?`,
+      "Requests with this key are rejected from now on.",
+      "Revoke",
+      true,
+    ))
+  )
+    return;
   await ask(`/keys/${encodeURIComponent(id)}`, { method: "DELETE" });
   toast(`${id} is revoked.`);
   after();
@@ -128,7 +167,12 @@ function KeyTable({ keys, reload }: { keys: readonly KeyRow[]; reload(): void })
         { head: "Tenant", cell: (row) => row.tenant },
         { head: "Agents", cell: (row) => row.agents?.join(", ") ?? "all" },
         { head: "May", grow: true, cell: (row) => row.scopes.join(", ") },
-        { head: "Rate", minor: true, cell: ({ rateLimit }) => (rateLimit ? `${rateLimit.requests} in ${rateLimit.perSeconds} s` : "–") },
+        {
+          head: "Rate",
+          minor: true,
+          cell: ({ rateLimit }) =>
+            rateLimit ? `${rateLimit.requests} in ${rateLimit.perSeconds} s` : "–",
+        },
         { head: "Made", minor: true, cell: (row) => <Time iso={row.createdAt} /> },
         { head: "From", cell: (row) => row.source },
         {
@@ -167,7 +211,9 @@ export function ApiKeys() {
       <Loaded resource={keys}>
         {({ keys: rows }) =>
           rows.length === 0 ? (
-            <Empty command="rouse keys create web">No key has been made: only the gateway token may use /v1.</Empty>
+            <Empty command="rouse keys create web">
+              No key has been made: only the gateway token may use /v1.
+            </Empty>
           ) : (
             <KeyTable keys={rows} reload={keys.reload} />
           )

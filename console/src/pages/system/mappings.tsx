@@ -15,8 +15,21 @@ interface MappingsAnswer {
   base: string;
   console: "off" | "read" | "edit";
   enabled: boolean;
-  mappings: readonly { id: string; origin: string; enabled: boolean; paths: readonly string[]; action: string; at: string }[];
-  paths: readonly { path: string; methods: readonly string[]; auth: string; allowIps: readonly string[] | null; maxBodyBytes: number }[];
+  mappings: readonly {
+    id: string;
+    origin: string;
+    enabled: boolean;
+    paths: readonly string[];
+    action: string;
+    at: string;
+  }[];
+  paths: readonly {
+    path: string;
+    methods: readonly string[];
+    auth: string;
+    allowIps: readonly string[] | null;
+    maxBodyBytes: number;
+  }[];
 }
 
 interface Candidate {
@@ -26,8 +39,18 @@ interface Candidate {
 }
 
 /** Secrets that requests brought to a path that has none yet: anyone may have sent them. */
-function Secrets({ path, readOnly, onClose }: { path: string; readOnly: string | undefined; onClose(): void }) {
-  const secrets = useResource<{ candidates: Candidate[] }>(`/hooks/secrets?path=${encodeURIComponent(path)}`);
+function Secrets({
+  path,
+  readOnly,
+  onClose,
+}: {
+  path: string;
+  readOnly: string | undefined;
+  onClose(): void;
+}) {
+  const secrets = useResource<{ candidates: Candidate[] }>(
+    `/hooks/secrets?path=${encodeURIComponent(path)}`,
+  );
   const accept = (id: number): void => {
     withToken(() => ask<{ file: string }>("/hooks/secrets", { method: "POST", body: { path, id } }))
       .then(({ file }) => {
@@ -42,10 +65,15 @@ function Secrets({ path, readOnly, onClose }: { path: string; readOnly: string |
         <Loaded resource={secrets} lines={2}>
           {({ candidates }) =>
             candidates.length === 0 ? (
-              <Empty command={`rouse hooks accept ${path}`}>No request has brought a secret to accept since the gateway started.</Empty>
+              <Empty command={`rouse hooks accept ${path}`}>
+                No request has brought a secret to accept since the gateway started.
+              </Empty>
             ) : (
               <>
-                <p>Anyone may have sent these. Accept the one that came when you set the hook up at the sender.</p>
+                <p>
+                  Anyone may have sent these. Accept the one that came when you set the hook up at
+                  the sender.
+                </p>
                 {readOnly ? <p class="warn">{readOnly}</p> : null}
                 <Table
                   label="List of secrets to accept"
@@ -92,15 +120,27 @@ function Paths({ base, paths, enabled, console }: MappingsAnswer) {
             { head: "Methods", cell: (row) => row.methods.join(", ") },
             { head: "Authenticated by", cell: (row) => row.auth },
             { head: "Addresses", minor: true, cell: (row) => row.allowIps?.join(", ") ?? "any" },
-            { head: "Largest body", minor: true, numeric: true, cell: (row) => bytes(row.maxBodyBytes) },
+            {
+              head: "Largest body",
+              minor: true,
+              numeric: true,
+              cell: (row) => bytes(row.maxBodyBytes),
+            },
             {
               head: "Secret",
-              cell: (row) => (row.auth === "signature" ? <Button onClick={() => setAsked(row.path)}>Secrets that came</Button> : "–"),
+              cell: (row) =>
+                row.auth === "signature" ? (
+                  <Button onClick={() => setAsked(row.path)}>Secrets that came</Button>
+                ) : (
+                  "–"
+                ),
             },
           ]}
         />
       )}
-      {asked === null ? null : <Secrets path={asked} readOnly={toReadOnly(console)} onClose={() => setAsked(null)} />}
+      {asked === null ? null : (
+        <Secrets path={asked} readOnly={toReadOnly(console)} onClose={() => setAsked(null)} />
+      )}
     </Section>
   );
 }
@@ -114,7 +154,9 @@ export function Mappings() {
         <>
           <Section title="Mappings" actions={<a href={href("mappings")}>Workbench</a>}>
             {answer.mappings.length === 0 ? (
-              <Empty command="rouse hooks list">No mapping is configured: only /wake and /agent take hooks.</Empty>
+              <Empty command="rouse hooks list">
+                No mapping is configured: only /wake and /agent take hooks.
+              </Empty>
             ) : (
               <Table
                 label="List of mappings"
@@ -124,7 +166,12 @@ export function Mappings() {
                   { head: "Id", cell: (row) => <a href={href("mappings", row.id)}>{row.id}</a> },
                   {
                     head: "State",
-                    cell: (row) => <Status word={row.enabled ? "enabled" : "disabled"} tone={row.enabled ? "good" : "quiet"} />,
+                    cell: (row) => (
+                      <Status
+                        word={row.enabled ? "enabled" : "disabled"}
+                        tone={row.enabled ? "good" : "quiet"}
+                      />
+                    ),
                   },
                   { head: "Action", cell: (row) => row.action },
                   { head: "Paths", grow: true, cell: (row) => row.paths.join(", ") },

@@ -36,7 +36,14 @@ function Edit({ note, changed, onClose }: { note: NoteView; changed(): void; onC
         }}
       >
         <div class="body">
-          <TextField label="Text" value={text} onInput={setText} lines={4} required hint="It counts as your words from then on." />
+          <TextField
+            label="Text"
+            value={text}
+            onInput={setText}
+            lines={4}
+            required
+            hint="It counts as your words from then on."
+          />
         </div>
         <footer>
           <Button onClick={onClose}>Cancel</Button>
@@ -74,7 +81,9 @@ const matches = ({ text, agentId, session }: NoteView, words: string): boolean =
 /** What agents have noted about people and rooms. */
 export function Memory() {
   const { search = "" } = place.value.query;
-  const memory = useResource<{ notes: NoteView[]; total: number }>("/memory?limit=500", { live: true });
+  const memory = useResource<{ notes: NoteView[]; total: number }>("/memory?limit=500", {
+    live: true,
+  });
   return (
     <Section
       title="Notes of agents"
@@ -93,7 +102,9 @@ export function Memory() {
           if (rows.length === 0)
             return (
               <Empty command="rouse memory list">
-                {total === 0 ? "No agent has noted anything: its tools have to name rouse.remember." : "No note matches the search."}
+                {total === 0
+                  ? "No agent has noted anything: its tools have to name rouse.remember."
+                  : "No note matches the search."}
               </Empty>
             );
           return (
@@ -105,15 +116,31 @@ export function Memory() {
                 columns={[
                   { head: "Note", cell: ({ text }) => visibleText(text), grow: true },
                   { head: "Agent", cell: ({ agentId }) => agentId },
-                  { head: "Conversation", cell: ({ session }) => <span class="mono">{visibleText(session.key)}</span> },
+                  {
+                    head: "Conversation",
+                    cell: ({ session }) => <span class="mono">{visibleText(session.key)}</span>,
+                  },
                   { head: "Words of", cell: ({ words }) => WORDS[words], minor: true },
-                  { head: "Noted", cell: ({ createdAt, changedAt }) => <Time iso={changedAt ?? createdAt} />, minor: true },
-                  { head: "Run", cell: ({ runId }) => <a href={href("runs", runId)}>run</a>, minor: true },
-                  { head: "Actions", cell: (note) => <Actions note={note} changed={memory.reload} /> },
+                  {
+                    head: "Noted",
+                    cell: ({ createdAt, changedAt }) => <Time iso={changedAt ?? createdAt} />,
+                    minor: true,
+                  },
+                  {
+                    head: "Run",
+                    cell: ({ runId }) => <a href={href("runs", runId)}>run</a>,
+                    minor: true,
+                  },
+                  {
+                    head: "Actions",
+                    cell: (note) => <Actions note={note} changed={memory.reload} />,
+                  },
                 ]}
               />
               {total > notes.length ? (
-                <p class="quiet">{plural(total - notes.length, "older note")}: `rouse memory list` lists them.</p>
+                <p class="quiet">
+                  {plural(total - notes.length, "older note")}: `rouse memory list` lists them.
+                </p>
               ) : null}
             </>
           );

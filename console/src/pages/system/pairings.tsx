@@ -17,12 +17,17 @@ function Actions({ pairing, changed }: { pairing: PairingView; changed(): void }
   const path = `/pairings/${encodeURIComponent(pairing.id)}`;
   const [decide, busy] = useAction(async (verdict: "approve" | "deny") => {
     await ask(path, { method: "POST", body: { verdict } });
-    toast(verdict === "approve" ? `${named(pairing)} may write to the agent.` : `${named(pairing)} is not answered.`);
+    toast(
+      verdict === "approve"
+        ? `${named(pairing)} may write to the agent.`
+        : `${named(pairing)} is not answered.`,
+    );
     changed();
   }, toastError);
   const [revoke, revoking] = useAction(async () => {
     const what = "The person is a stranger again, and gets a code with the next message.";
-    if (!(await confirmed(`Revoke the decision about ${named(pairing)}?`, what, "Revoke", true))) return;
+    if (!(await confirmed(`Revoke the decision about ${named(pairing)}?`, what, "Revoke", true)))
+      return;
     await ask(path, { method: "DELETE" });
     toast("The decision is revoked.");
     changed();
@@ -54,7 +59,8 @@ export function Pairings() {
         {({ pairings: rows }) =>
           rows.length === 0 ? (
             <Empty command="rouse pairing list">
-              No stranger has asked to write to the agent. A channel with dmPolicy “pairing” lists them here.
+              No stranger has asked to write to the agent. A channel with dmPolicy “pairing” lists
+              them here.
             </Empty>
           ) : (
             <Table
@@ -63,12 +69,30 @@ export function Pairings() {
               rowId={({ id }) => id}
               columns={[
                 { head: "Channel", cell: ({ channel }) => channel },
-                { head: "Person", cell: ({ person }) => <span class="mono">{visibleText(person)}</span> },
-                { head: "Name", cell: ({ name }) => (name === null ? "–" : visibleText(name)), grow: true },
-                { head: "Code", cell: ({ code }) => (code === null ? <span class="quiet">–</span> : <b class="mono">{code}</b>) },
-                { head: "Asked", cell: ({ requestedAt }) => <Time iso={requestedAt} />, minor: true },
+                {
+                  head: "Person",
+                  cell: ({ person }) => <span class="mono">{visibleText(person)}</span>,
+                },
+                {
+                  head: "Name",
+                  cell: ({ name }) => (name === null ? "–" : visibleText(name)),
+                  grow: true,
+                },
+                {
+                  head: "Code",
+                  cell: ({ code }) =>
+                    code === null ? <span class="quiet">–</span> : <b class="mono">{code}</b>,
+                },
+                {
+                  head: "Asked",
+                  cell: ({ requestedAt }) => <Time iso={requestedAt} />,
+                  minor: true,
+                },
                 { head: "State", cell: ({ state }) => <Status word={state} tone={TONES[state]} /> },
-                { head: "Action", cell: (pairing) => <Actions pairing={pairing} changed={pairings.reload} /> },
+                {
+                  head: "Action",
+                  cell: (pairing) => <Actions pairing={pairing} changed={pairings.reload} />,
+                },
               ]}
             />
           )

@@ -10,10 +10,17 @@ import { toast, toastError } from "../../ui/toast.tsx";
 
 const TONES = { linked: "good", owner: "quiet", unlinked: "quiet" } as const;
 
-function Unlink({ address: { channel, person }, changed }: { address: AddressView; changed(): void }) {
+function Unlink({
+  address: { channel, person },
+  changed,
+}: {
+  address: AddressView;
+  changed(): void;
+}) {
   const name = visibleText(`${channel}:${person}`);
   const [unlink, busy] = useAction(async () => {
-    const what = "Direct messages there have a conversation of their own again. If one other channel is left, it is unlinked too.";
+    const what =
+      "Direct messages there have a conversation of their own again. If one other channel is left, it is unlinked too.";
     if (!(await confirmed(`Unlink ${name}?`, what, "Unlink", true))) return;
     await ask(`/people/${encodeURIComponent(`${channel}:${person}`)}`, { method: "DELETE" });
     toast(`${name} is unlinked.`);
@@ -34,19 +41,38 @@ export function LinkedPeople() {
       <Loaded resource={people}>
         {({ addresses: rows }) =>
           rows.length === 0 ? (
-            <Empty command="rouse people list">No person has linked two channels with /link, and the config names none in people.</Empty>
+            <Empty command="rouse people list">
+              No person has linked two channels with /link, and the config names none in people.
+            </Empty>
           ) : (
             <Table
               label="List of linked channels"
               rows={rows}
               rowId={({ channel, person }) => `${channel}:${person}`}
               columns={[
-                { head: "Person", cell: ({ personId, entry }) => <span class="mono">{personId ?? entry ?? "–"}</span> },
+                {
+                  head: "Person",
+                  cell: ({ personId, entry }) => (
+                    <span class="mono">{personId ?? entry ?? "–"}</span>
+                  ),
+                },
                 { head: "Channel", cell: ({ channel }) => channel },
-                { head: "Id there", cell: ({ person }) => <span class="mono">{visibleText(person)}</span>, grow: true },
+                {
+                  head: "Id there",
+                  cell: ({ person }) => <span class="mono">{visibleText(person)}</span>,
+                  grow: true,
+                },
                 { head: "State", cell: ({ state }) => <Status word={state} tone={TONES[state]} /> },
-                { head: "Linked", cell: ({ linkedAt }) => (linkedAt === null ? "–" : <Time iso={linkedAt} />), minor: true },
-                { head: "Action", cell: (one) => (one.personId === null ? null : <Unlink address={one} changed={people.reload} />) },
+                {
+                  head: "Linked",
+                  cell: ({ linkedAt }) => (linkedAt === null ? "–" : <Time iso={linkedAt} />),
+                  minor: true,
+                },
+                {
+                  head: "Action",
+                  cell: (one) =>
+                    one.personId === null ? null : <Unlink address={one} changed={people.reload} />,
+                },
               ]}
             />
           )

@@ -26,19 +26,35 @@ interface ScheduleRow {
 /** Renders when a schedule fires: `30 8 * * * Europe/Berlin`, `every 30 min`. */
 function renderTimes({ cron, everyMs, at, timezone }: ScheduleRow): string {
   if (everyMs === null) return `${cron ?? `at ${at}`} ${timezone}`;
-  return everyMs >= 60_000 ? `every ${number(everyMs / 60_000)} min` : `every ${number(everyMs / 1_000)} s`;
+  return everyMs >= 60_000
+    ? `every ${number(everyMs / 60_000)} min`
+    : `every ${number(everyMs / 1_000)} s`;
 }
 
-const toPath = ({ agentId, id }: ScheduleRow): string => `/schedules/${encodeURIComponent(agentId)}/${encodeURIComponent(id)}`;
+const toPath = ({ agentId, id }: ScheduleRow): string =>
+  `/schedules/${encodeURIComponent(agentId)}/${encodeURIComponent(id)}`;
 
-async function act(row: ScheduleRow, verb: "run" | "pause" | "resume", done: string, after: () => void): Promise<void> {
+async function act(
+  row: ScheduleRow,
+  verb: "run" | "pause" | "resume",
+  done: string,
+  after: () => void,
+): Promise<void> {
   await ask(`${toPath(row)}/${verb}`, { method: "POST" });
   toast(`${row.name} ${done}.`);
   after();
 }
 
 async function remove(row: ScheduleRow, after: () => void): Promise<void> {
-  if (!(await confirmed(`Delete ${row.name}?`, "It does not fire any more. The agent may propose another one.", "Delete", true))) return;
+  if (
+    !(await confirmed(
+      `Delete ${row.name}?`,
+      "It does not fire any more. The agent may propose another one.",
+      "Delete",
+      true,
+    ))
+  )
+    return;
   await ask(toPath(row), { method: "DELETE" });
   toast(`${row.name} is deleted.`);
   after();
@@ -71,7 +87,9 @@ export function Schedules() {
       <Loaded resource={schedules}>
         {({ schedules: rows }) =>
           rows.length === 0 ? (
-            <Empty command="rouse schedules list">No agent has a schedule, and all heartbeats are off.</Empty>
+            <Empty command="rouse schedules list">
+              No agent has a schedule, and all heartbeats are off.
+            </Empty>
           ) : (
             <Table
               label="List of schedules"
@@ -80,10 +98,25 @@ export function Schedules() {
               columns={[
                 { head: "Schedule", cell: (row) => row.name },
                 { head: "When", cell: renderTimes },
-                { head: "What", grow: true, cell: (row) => (row.text === null ? "heartbeat" : visibleText(row.text)) },
-                { head: "Next", cell: (row) => (row.paused ? "paused" : <Time iso={row.next[0] ?? null} />) },
-                { head: "Last", minor: true, cell: ({ last }) => <Time iso={last?.firedAt ?? null} /> },
-                { head: "Outcome", minor: true, cell: ({ last }) => (last?.status ? <Status word={last.status} /> : "–") },
+                {
+                  head: "What",
+                  grow: true,
+                  cell: (row) => (row.text === null ? "heartbeat" : visibleText(row.text)),
+                },
+                {
+                  head: "Next",
+                  cell: (row) => (row.paused ? "paused" : <Time iso={row.next[0] ?? null} />),
+                },
+                {
+                  head: "Last",
+                  minor: true,
+                  cell: ({ last }) => <Time iso={last?.firedAt ?? null} />,
+                },
+                {
+                  head: "Outcome",
+                  minor: true,
+                  cell: ({ last }) => (last?.status ? <Status word={last.status} /> : "–"),
+                },
                 { head: "Skipped", minor: true, cell: (row) => number(row.skipped) },
                 { head: "Do", cell: (row) => <Actions row={row} reload={schedules.reload} /> },
               ]}

@@ -14,7 +14,10 @@ export default definePlugin({
       const words = question.trim().slice(0, 500);
       if (words === "") return [];
       const headers = { authorization: `Bearer ${config.token}` };
-      const response = await fetch(`${config.apiUrl}/search?q=${encodeURIComponent(words)}`, { headers, signal });
+      const response = await fetch(`${config.apiUrl}/search?q=${encodeURIComponent(words)}`, {
+        headers,
+        signal,
+      });
       if (!response.ok) throw new Error(`acme answered ${response.status}`);
       const { hits } = (await response.json()) as { hits: { text: string }[] };
       // Others have written it: `outside` puts it inside the boundary.

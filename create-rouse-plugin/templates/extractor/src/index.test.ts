@@ -7,8 +7,13 @@ for (const extractor of plugin.extractors ?? [])
     samples: [
       {
         filename: "manual.lines",
-        bytes: new TextEncoder().encode("The manual\n\n= Cleaning\nSwitch it off first.\n= Storage\nKeep it dry.\n"),
-        expect: { title: "The manual", text: ["Cleaning", "Switch it off first.", "Storage", "Keep it dry."] },
+        bytes: new TextEncoder().encode(
+          "The manual\n\n= Cleaning\nSwitch it off first.\n= Storage\nKeep it dry.\n",
+        ),
+        expect: {
+          title: "The manual",
+          text: ["Cleaning", "Switch it off first.", "Storage", "Keep it dry."],
+        },
       },
     ],
   });

@@ -1,7 +1,8 @@
 import { definePlugin } from "rouse/plugin";
 
 /** The address of a module beside this one, in TypeScript as in JavaScript. */
-const beside = (name: string): string => new URL(`./${name}${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url).href;
+const beside = (name: string): string =>
+  new URL(`./${name}${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url).href;
 
 /** Reads documents of Acme for knowledge. */
 export default definePlugin({

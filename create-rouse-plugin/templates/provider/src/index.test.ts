@@ -21,12 +21,20 @@ async function startVendor() {
       const type = { "content-type": "application/json" };
       if (status !== 200) return response.writeHead(status, type).end('{"error":{"message":"no"}}');
       if (!(JSON.parse(body) as { stream?: boolean }).stream)
-        return response
-          .writeHead(200, type)
-          .end(JSON.stringify({ choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: REPLY } }] }));
-      const pieces = [{ delta: { content: "It " } }, { delta: { content: "rains." }, finish_reason: "stop" }];
+        return response.writeHead(200, type).end(
+          JSON.stringify({
+            choices: [
+              { index: 0, finish_reason: "stop", message: { role: "assistant", content: REPLY } },
+            ],
+          }),
+        );
+      const pieces = [
+        { delta: { content: "It " } },
+        { delta: { content: "rains." }, finish_reason: "stop" },
+      ];
       response.writeHead(200, { "content-type": "text/event-stream" });
-      for (const piece of pieces) response.write(`data: ${JSON.stringify({ choices: [{ index: 0, ...piece }] })}\n\n`);
+      for (const piece of pieces)
+        response.write(`data: ${JSON.stringify({ choices: [{ index: 0, ...piece }] })}\n\n`);
       return response.end("data: [DONE]\n\n");
     });
   });
@@ -41,5 +49,14 @@ for (const provider of plugin.providers ?? [])
     const { baseUrl, requests, fail, close } = await startVendor();
     const settings = { name: "acme", baseUrl, apiKey: "secret-key-0123", headers: {} };
     const { baseUrl: _, ...wrong } = settings;
-    return { provider, settings, wrong, model: "big", reply: REPLY, requests: () => requests, fail, close };
+    return {
+      provider,
+      settings,
+      wrong,
+      model: "big",
+      reply: REPLY,
+      requests: () => requests,
+      fail,
+      close,
+    };
   });

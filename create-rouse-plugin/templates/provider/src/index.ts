@@ -6,11 +6,20 @@ export default definePlugin({
   providers: [
     {
       type: "acme",
-      check: ({ baseUrl }) => (baseUrl === undefined ? [{ field: "baseUrl", message: "is required for the type acme" }] : []),
+      check: ({ baseUrl }) =>
+        baseUrl === undefined
+          ? [{ field: "baseUrl", message: "is required for the type acme" }]
+          : [],
       async create({ name, baseUrl = "", apiKey, headers }, { fetch }) {
         // Loaded with the first turn that needs it.
         const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-        return createOpenAICompatible({ name, baseURL: baseUrl, headers, fetch, ...(apiKey !== undefined && { apiKey }) });
+        return createOpenAICompatible({
+          name,
+          baseURL: baseUrl,
+          headers,
+          fetch,
+          ...(apiKey !== undefined && { apiKey }),
+        });
       },
     },
   ],

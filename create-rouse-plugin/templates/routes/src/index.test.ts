@@ -4,5 +4,7 @@ import plugin from "./index.ts";
 testRoutes("acme", async () => ({
   id: plugin.id,
   routes: await createCapability(plugin, "routes", { greeting: "Welcome" }),
-  samples: [{ name: "the greeting", path: "/greeting", expect: { status: 200, text: ["Welcome"] } }],
+  samples: [
+    { name: "the greeting", path: "/greeting", expect: { status: 200, text: ["Welcome"] } },
+  ],
 }));

@@ -93,8 +93,11 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
     added.add(`${what} ${id}`);
     later(() => records.set(id, record));
   };
-  const addOnce = <T extends { id: string }>(what: string, records: Map<string, T>, record: T): void =>
-    addAs(what, records, record.id, record);
+  const addOnce = <T extends { id: string }>(
+    what: string,
+    records: Map<string, T>,
+    record: T,
+  ): void => addAs(what, records, record.id, record);
   /** Approvals by id as the writes so far leave them. */
   const approvals = new Map(data.approvals);
   const keepApproval = (approval: ApprovalRecord): void => {
@@ -104,7 +107,8 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
   const writes = toWrites({
     add: {
       run: (run) => addOnce("run", data.runs, copy(run)),
-      delivery: (delivery) => addOnce("delivery", data.deliveries, copy(newDeliveryRecord(delivery))),
+      delivery: (delivery) =>
+        addOnce("delivery", data.deliveries, copy(newDeliveryRecord(delivery))),
       turn(...given) {
         const [ref, turn] = copy(given);
         later(() => addTurn(data, ref, turn));
@@ -113,18 +117,26 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
         const event = copy(given);
         later(() => {
           if (!data.systemEvents.has(event.id))
-            data.systemEvents.set(event.id, { ...event, seq: data.nextSeq(), state: "queued", failures: 0 });
+            data.systemEvents.set(event.id, {
+              ...event,
+              seq: data.nextSeq(),
+              state: "queued",
+              failures: 0,
+            });
         });
       },
       job(given) {
         const job = copy(given);
         later(() => data.jobs.add(job, now) && touched.add(job.kind));
       },
-      step: (step) => addAs("step", data.steps, JSON.stringify([step.runId, step.index]), copy(step)),
+      step: (step) =>
+        addAs("step", data.steps, JSON.stringify([step.runId, step.index]), copy(step)),
       toolResult: (result) => addOnce("tool result", data.toolResults, copy(result)),
       approval(given) {
         const approval = copy(given);
-        const isTaken = [...approvals.values()].some((one) => one.id === approval.id || (!one.decision && one.code === approval.code));
+        const isTaken = [...approvals.values()].some(
+          (one) => one.id === approval.id || (!one.decision && one.code === approval.code),
+        );
         if (isTaken) throw new RouseError(ID_TAKEN);
         keepApproval(approval);
       },
@@ -149,7 +161,13 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
       },
       config({ id, content, usedAt }) {
         later(() => {
-          const known = data.configs.get(id) ?? { id, content, number: data.nextSeq(), firstUsedAt: usedAt, lastUsedAt: usedAt };
+          const known = data.configs.get(id) ?? {
+            id,
+            content,
+            number: data.nextSeq(),
+            firstUsedAt: usedAt,
+            lastUsedAt: usedAt,
+          };
           data.configs.set(id, { ...known, lastUsedAt: Math.max(known.lastUsedAt, usedAt) });
         });
       },
@@ -172,18 +190,28 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
       systemEvents(ids, { state, failed }) {
         later(() => {
           for (const event of [...data.systemEvents.values()].filter(({ id }) => ids.includes(id)))
-            Object.assign(event, { state: state ?? event.state, failures: event.failures + (failed ? 1 : 0) });
+            Object.assign(event, {
+              state: state ?? event.state,
+              failures: event.failures + (failed ? 1 : 0),
+            });
         });
       },
       job(kind, id, runAt, key) {
-        later(() => (key === undefined ? data.jobs.reschedule(kind, id, runAt, now) : data.jobs.move(kind, id, key, runAt, now)));
+        later(() =>
+          key === undefined
+            ? data.jobs.reschedule(kind, id, runAt, now)
+            : data.jobs.move(kind, id, key, runAt, now),
+        );
         touched.add(kind);
       },
       toolCall(runId, callId, given) {
         const changes = copy(given);
         later(() => {
           for (const step of data.steps.values())
-            if (step.runId === runId) step.calls = step.calls.map((call) => (call.id === callId ? withChange(call, changes) : call));
+            if (step.runId === runId)
+              step.calls = step.calls.map((call) =>
+                call.id === callId ? withChange(call, changes) : call,
+              );
         });
       },
     },

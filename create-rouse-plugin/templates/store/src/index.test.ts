@@ -10,5 +10,9 @@ testStore("acme", async () => {
   const clock = createTestClock();
   // Each test has a place of its own, which it can leave and open again.
   const url = `acme:test-${++opened}`;
-  return { clock, open: () => store.open({ url, clock, log: createLogger("silent") }), remove: async () => undefined };
+  return {
+    clock,
+    open: () => store.open({ url, clock, log: createLogger("silent") }),
+    remove: async () => undefined,
+  };
 });

@@ -1,4 +1,13 @@
-import { type EarlierJob, getDelayEnd, type Job, type JobKind, type JobPosition, type Ms, type NewJob, PARKED_FROM } from "rouse/store-kit";
+import {
+  type EarlierJob,
+  getDelayEnd,
+  type Job,
+  type JobKind,
+  type JobPosition,
+  type Ms,
+  type NewJob,
+  PARKED_FROM,
+} from "rouse/store-kit";
 
 interface Entry extends Omit<Job, "lease"> {
   seq: number;
@@ -45,7 +54,9 @@ export class Jobs {
   take(kind: JobKind, limit: number, now: Ms): Job[] {
     const ready = this.#first(kind).filter(({ runAt }) => runAt <= now);
     // Those whose delay is over come last.
-    const due = ready.filter(({ runAt }) => runAt > 0).toSorted((one, other) => one.runAt - other.runAt || one.seq - other.seq);
+    const due = ready
+      .filter(({ runAt }) => runAt > 0)
+      .toSorted((one, other) => one.runAt - other.runAt || one.seq - other.seq);
     for (const entry of due) Object.assign(entry, { runAt: 0, place: ++this.#places });
     ready.sort((one, other) => one.place - other.place);
     return ready.slice(0, limit).map((entry) => {
@@ -82,7 +93,8 @@ export class Jobs {
   /** Changes when a job may start that nobody holds. */
   reschedule(kind: JobKind, id: string, runAt: Ms, now: Ms): void {
     const entry = this.#byId.get(`${kind}/${id}`);
-    if (entry && entry.lease === undefined) Object.assign(entry, { runAt: getDelayEnd(runAt, now), place: ++this.#places });
+    if (entry && entry.lease === undefined)
+      Object.assign(entry, { runAt: getDelayEnd(runAt, now), place: ++this.#places });
   }
 
   /** Puts a job that its caller holds under another key. */
@@ -94,7 +106,8 @@ export class Jobs {
   /** Puts a job that nobody holds under another key. */
   move(kind: JobKind, id: string, key: string, runAt: Ms, now: Ms): void {
     const entry = this.#byId.get(`${kind}/${id}`);
-    if (entry && entry.lease === undefined && entry.key !== key) this.#changeKey(entry, key, runAt, now);
+    if (entry && entry.lease === undefined && entry.key !== key)
+      this.#changeKey(entry, key, runAt, now);
   }
 
   /** Deletes a job that nobody holds. */
@@ -106,13 +119,15 @@ export class Jobs {
   /** Lets the jobs start again that a stop cut off. Returns their kinds. */
   recover(): JobKind[] {
     const cut = [...this.#byId.values()].filter(({ lease }) => lease !== undefined);
-    for (const entry of cut) Object.assign(entry, { runAt: 0, place: ++this.#places, lease: undefined });
+    for (const entry of cut)
+      Object.assign(entry, { runAt: 0, place: ++this.#places, lease: undefined });
     return cut.map(({ kind }) => kind);
   }
 
   /** The clock was set back: delays last as long as they were to. */
   moveBack(step: Ms): void {
-    for (const entry of this.#byId.values()) if (entry.runAt > 0 && entry.runAt < PARKED_FROM) entry.runAt -= step;
+    for (const entry of this.#byId.values())
+      if (entry.runAt > 0 && entry.runAt < PARKED_FROM) entry.runAt -= step;
   }
 
   /** When the next job of a kind may start, 0 for at once; undefined if none waits. */
@@ -125,7 +140,9 @@ export class Jobs {
   find(kind: JobKind, id: string): JobPosition | undefined {
     const entry = this.#byId.get(`${kind}/${id}`);
     const [first = entry] = this.#byKey.get(`${kind}/${entry?.key}`) ?? [];
-    return entry && first && { head: first.id, runAt: entry.runAt, held: entry.lease !== undefined };
+    return (
+      entry && first && { head: first.id, runAt: entry.runAt, held: entry.lease !== undefined }
+    );
   }
 
   /** Ids of the jobs that are the first of their keys and may not start before `at`, in the order in which they came. */
@@ -150,8 +167,13 @@ export class Jobs {
   }
 
   waiting(kind: JobKind, now: Ms): { count: number; oldestMs: number } {
-    const waiting = [...this.#byId.values()].filter((entry) => entry.kind === kind && entry.lease === undefined);
-    return { count: waiting.length, oldestMs: waiting.reduce((oldest, { enqueuedAt }) => Math.max(oldest, now - enqueuedAt), 0) };
+    const waiting = [...this.#byId.values()].filter(
+      (entry) => entry.kind === kind && entry.lease === undefined,
+    );
+    return {
+      count: waiting.length,
+      oldestMs: waiting.reduce((oldest, { enqueuedAt }) => Math.max(oldest, now - enqueuedAt), 0),
+    };
   }
 
   kinds(): JobKind[] {
@@ -160,7 +182,9 @@ export class Jobs {
 
   /** The first job of each key, if nobody holds it. */
   #first(kind: JobKind): Entry[] {
-    return [...this.#byKey.values()].flatMap(([first]) => (first && first.kind === kind && first.lease === undefined ? [first] : []));
+    return [...this.#byKey.values()].flatMap(([first]) =>
+      first && first.kind === kind && first.lease === undefined ? [first] : [],
+    );
   }
 
   #find({ kind, id, lease }: Job): Entry | undefined {
@@ -172,7 +196,14 @@ export class Jobs {
   #changeKey(entry: Entry, key: string, runAt: Ms, now: Ms): void {
     this.#delete(entry, now);
     this.#byId.set(`${entry.kind}/${entry.id}`, entry);
-    Object.assign(entry, { key, runAt: getDelayEnd(runAt, now), place: ++this.#places, lease: undefined, attempts: 0, begun: false });
+    Object.assign(entry, {
+      key,
+      runAt: getDelayEnd(runAt, now),
+      place: ++this.#places,
+      lease: undefined,
+      attempts: 0,
+      begun: false,
+    });
     const line = this.#byKey.get(`${entry.kind}/${key}`) ?? [];
     const behind = line.findLastIndex((other) => other.begun || other.seq < entry.seq);
     line.splice(behind + 1, 0, entry);
@@ -188,6 +219,7 @@ export class Jobs {
     const [next] = line;
     if (!next) this.#byKey.delete(key);
     // It waits from now on, so that the jobs of a busy key do not overtake those of others.
-    else if (wasFirst) Object.assign(next, { runAt: getDelayEnd(next.runAt, now), place: ++this.#places });
+    else if (wasFirst)
+      Object.assign(next, { runAt: getDelayEnd(next.runAt, now), place: ++this.#places });
   }
 }

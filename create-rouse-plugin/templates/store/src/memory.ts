@@ -32,7 +32,8 @@ import { createUsage } from "./usage.ts";
 
 const KINDS: readonly JobKind[] = ["turn", "delivery", "command"];
 
-const toKey = ({ scope, key }: { scope: string; key: string }): string => JSON.stringify([scope, key]);
+const toKey = ({ scope, key }: { scope: string; key: string }): string =>
+  JSON.stringify([scope, key]);
 
 /** Makes an accepted action its run, or one more event of a run that collects. */
 function addRun(data: Data, action: RunAction, { id, receivedAt }: EventRecord): Set<JobKind> {
@@ -45,7 +46,9 @@ function addRun(data: Data, action: RunAction, { id, receivedAt }: EventRecord):
     data.collected.set(run.id, [...(data.collected.get(run.id) ?? []), event]);
     if (!known) writes.add("job", collectJob(run.id, receivedAt, closesAt));
     else if (known.collect) {
-      writes.update("run", run.id, { collect: { ...known.collect, closesAt, count: known.collect.count + 1 } });
+      writes.update("run", run.id, {
+        collect: { ...known.collect, closesAt, count: known.collect.count + 1 },
+      });
       writes.update("job", "turn", run.id, closesAt);
     }
   } else if (!known) for (const job of buildRunJobs(run, action.parked)) writes.add("job", job);
@@ -53,7 +56,10 @@ function addRun(data: Data, action: RunAction, { id, receivedAt }: EventRecord):
 }
 
 /** Adds an event and its work. Returns what the work calls for. */
-function addEvent(data: Data, event: EventRecord): { kinds: Set<JobKind>; wakes: Map<string, WakeMode> } {
+function addEvent(
+  data: Data,
+  event: EventRecord,
+): { kinds: Set<JobKind>; wakes: Map<string, WakeMode> } {
   const kinds = new Set<JobKind>();
   const wakes = new Map<string, WakeMode>();
   data.events.set(event.id, event);
@@ -64,7 +70,8 @@ function addEvent(data: Data, event: EventRecord): { kinds: Set<JobKind>; wakes:
       const writes = createWrites(data, event.receivedAt);
       writes.add("systemEvent", buildSystemEvent(action, event.receivedAt));
       writes.apply();
-      if (action.mode === "now" || !wakes.has(action.agentId)) wakes.set(action.agentId, action.mode);
+      if (action.mode === "now" || !wakes.has(action.agentId))
+        wakes.set(action.agentId, action.mode);
     }
   }
   return { kinds, wakes };
@@ -126,7 +133,15 @@ function createStore({ data, listeners, now, checkOpen, announce }: Parts): Omit
   };
 }
 
-function createQueue({ data: { jobs }, listeners, now, checkOpen, announce, watchTime, followClock }: Parts): Queue {
+function createQueue({
+  data: { jobs },
+  listeners,
+  now,
+  checkOpen,
+  announce,
+  watchTime,
+  followClock,
+}: Parts): Queue {
   return {
     async fetch(kind, limit) {
       // A worker that asks again and again must let others do something in between.
@@ -165,7 +180,13 @@ function open(data: Data, { clock, log }: Pick<OpenOptions, "clock" | "log">): S
     const at = data.jobs.nextAt(kind);
     if (at === undefined || at === 0 || closed) return;
     // A delay that has ended since the last look is announced as well.
-    timers.set(kind, setTimeout(() => listeners.announce([kind]), Math.min(Math.max(at - now(), 0), LONGEST_TIMER_MS)).unref());
+    timers.set(
+      kind,
+      setTimeout(
+        () => listeners.announce([kind]),
+        Math.min(Math.max(at - now(), 0), LONGEST_TIMER_MS),
+      ).unref(),
+    );
   };
   const announce = (kinds: Iterable<JobKind>): void => {
     for (const kind of kinds) watchTime(kind);

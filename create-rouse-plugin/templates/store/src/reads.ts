@@ -34,7 +34,8 @@ const STATES = {
   jobs: ["turn", "delivery", "command"],
 };
 
-const getApprovalState = ({ decision }: ApprovalRecord): ApprovalState => (decision ? "decided" : "open");
+const getApprovalState = ({ decision }: ApprovalRecord): ApprovalState =>
+  decision ? "decided" : "open";
 
 function count(data: Data): Record<string, number> {
   const found: Record<keyof typeof STATES, string[]> = {
@@ -47,9 +48,11 @@ function count(data: Data): Record<string, number> {
     jobs: data.jobs.kinds(),
   };
   const counts: Record<string, number> = {};
-  for (const [table, states] of Object.entries(STATES)) for (const state of states) counts[`${table}.${state}`] = 0;
+  for (const [table, states] of Object.entries(STATES))
+    for (const state of states) counts[`${table}.${state}`] = 0;
   for (const [table, states] of Object.entries(found))
-    for (const state of states) counts[`${table}.${state}`] = (counts[`${table}.${state}`] ?? 0) + 1;
+    for (const state of states)
+      counts[`${table}.${state}`] = (counts[`${table}.${state}`] ?? 0) + 1;
   return counts;
 }
 
@@ -66,21 +69,32 @@ interface View {
 function getPage<T>(records: Iterable<T>, query: ListQuery, view: (record: T) => View): T[] {
   const newest = [...records].toReversed();
   const { before, idPrefix = "", since = 0 } = query;
-  const start = before === undefined ? 0 : newest.findIndex((record) => view(record).id === before) + 1;
+  const start =
+    before === undefined ? 0 : newest.findIndex((record) => view(record).id === before) + 1;
   if (before !== undefined && start === 0) return [];
   const matches = (record: T): boolean => {
     const { id, at, conditions } = view(record);
-    return at >= since && id.startsWith(idPrefix) && conditions.every(([wanted, value]) => wanted === undefined || wanted === value);
+    return (
+      at >= since &&
+      id.startsWith(idPrefix) &&
+      conditions.every(([wanted, value]) => wanted === undefined || wanted === value)
+    );
   };
   return newest.slice(start).filter(matches).slice(0, getListLimit(query));
 }
 
 /** Sessions, the last used at the end. */
 const byUse = (sessions: Iterable<SessionRecord>): SessionRecord[] =>
-  [...sessions].toSorted((one, other) => one.lastUsedAt - other.lastUsedAt || (sessionId(one.ref) < sessionId(other.ref) ? -1 : 1));
+  [...sessions].toSorted(
+    (one, other) =>
+      one.lastUsedAt - other.lastUsedAt || (sessionId(one.ref) < sessionId(other.ref) ? -1 : 1),
+  );
 
 /** All runs; with a time of their end, those that ended in it, the last at the end. */
-function getRunsByEnd(data: Data, { endedSince, endedUntil }: { endedSince?: Ms; endedUntil?: Ms }): RunRecord[] {
+function getRunsByEnd(
+  data: Data,
+  { endedSince, endedUntil }: { endedSince?: Ms; endedUntil?: Ms },
+): RunRecord[] {
   const runs = [...data.runs.values()];
   if (endedSince === undefined && endedUntil === undefined) return runs;
   const [since, until] = [endedSince ?? 0, endedUntil ?? Infinity];
@@ -93,16 +107,34 @@ const getEndedRuns = (data: Data, since: number): RunRecord[] =>
   [...data.runs.values()].filter((run) => run.endedAt !== undefined && run.createdAt >= since);
 
 /** What one run has used. */
-function toUsageSum({ mapping, kind, spec, model, endedAt = 0, usage = {} }: RunRecord, by: UsageKey): UsageSum {
+function toUsageSum(
+  { mapping, kind, spec, model, endedAt = 0, usage = {} }: RunRecord,
+  by: UsageKey,
+): UsageSum {
   const keys: Record<UsageKey, string> = {
     mapping: mapping ?? `(${kind})`,
     agent: spec.session.agentId,
     model: model ?? "(no model)",
     day: new Date(endedAt).toISOString().slice(0, 10),
   };
-  const { inputTokens = 0, cachedInputTokens = 0, cacheWriteTokens = 0, outputTokens = 0, costUsd = null } = usage;
+  const {
+    inputTokens = 0,
+    cachedInputTokens = 0,
+    cacheWriteTokens = 0,
+    outputTokens = 0,
+    costUsd = null,
+  } = usage;
   const unpricedRuns = costUsd === null && Object.keys(usage).length > 0 ? 1 : 0;
-  return { key: keys[by], runs: 1, inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, costUsd, unpricedRuns };
+  return {
+    key: keys[by],
+    runs: 1,
+    inputTokens,
+    cachedInputTokens,
+    cacheWriteTokens,
+    outputTokens,
+    costUsd,
+    unpricedRuns,
+  };
 }
 
 const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
@@ -111,20 +143,28 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
     run: async (id) => data.runs.get(id),
     delivery: async (id) => data.deliveries.get(id),
     session: async (ref) => data.sessions.get(sessionId(ref)),
-    checkpoint: async (ref) => data.turns.get(sessionId(ref))?.findLast(({ checkpoint }) => checkpoint),
+    checkpoint: async (ref) =>
+      data.turns.get(sessionId(ref))?.findLast(({ checkpoint }) => checkpoint),
     value: async (key) => data.values.get(key),
     approval: async (id) => data.approvals.get(id),
     toolResult: async (id) => data.toolResults.get(id),
     config: async (id) => data.configs.get(id),
-    eventNumber: async ({ id }) => (id === undefined ? [...data.eventNumbers.values()].at(-1) : data.eventNumbers.get(id)),
+    eventNumber: async ({ id }) =>
+      id === undefined ? [...data.eventNumbers.values()].at(-1) : data.eventNumbers.get(id),
     async queuedSince() {
       const queued = [...data.runs.values()].filter(({ status }) => status === "queued");
-      return queued.length === 0 ? undefined : Math.min(...queued.map(({ createdAt, waitSince = createdAt }) => waitSince));
+      return queued.length === 0
+        ? undefined
+        : Math.min(...queued.map(({ createdAt, waitSince = createdAt }) => waitSince));
     },
   },
   list: {
     async events(query) {
-      const failed = new Set([...data.runs.values()].flatMap((run) => (/^(failed|timed_out)$/.test(run.status) ? [run.eventId] : [])));
+      const failed = new Set(
+        [...data.runs.values()].flatMap((run) =>
+          /^(failed|timed_out)$/.test(run.status) ? [run.eventId] : [],
+        ),
+      );
       return getPage(data.events.values(), query, ({ id, receivedAt, outcome, path, mapping }) => ({
         id,
         at: receivedAt,
@@ -174,7 +214,9 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
         ],
       })),
     queuedSystemEvents: async ({ agentId, limit }) =>
-      [...data.systemEvents.values()].filter((event) => event.agentId === agentId && event.state === "queued").slice(0, limit),
+      [...data.systemEvents.values()]
+        .filter((event) => event.agentId === agentId && event.state === "queued")
+        .slice(0, limit),
     async turns({ limit = Infinity, before = Infinity, after = 0, ...ref }) {
       const turns = data.turns.get(sessionId(ref)) ?? [];
       const wanted = turns.filter(({ seq }) => seq < before && seq > after);
@@ -185,14 +227,21 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
         .filter(({ ref }) => ref.origin === "hook" && ref.agentId === agentId && ref.key === key)
         .toReversed(),
     steps: async (runId) =>
-      [...data.steps.values()].filter((step) => step.runId === runId).toSorted((one, other) => one.index - other.index),
-    usage: async (query) => mergeUsage(getEndedRuns(data, query.since).map((run) => toUsageSum(run, query.by))),
+      [...data.steps.values()]
+        .filter((step) => step.runId === runId)
+        .toSorted((one, other) => one.index - other.index),
+    usage: async (query) =>
+      mergeUsage(getEndedRuns(data, query.since).map((run) => toUsageSum(run, query.by))),
     activity: async ({ since, step, limit }) =>
       mergeActivity(
         [...data.events.values()]
           .filter(({ receivedAt }) => receivedAt >= since)
           .slice(-limit)
-          .map(({ receivedAt, outcome }) => ({ at: Math.floor(receivedAt / step) * step, outcome, count: 1 })),
+          .map(({ receivedAt, outcome }) => ({
+            at: Math.floor(receivedAt / step) * step,
+            outcome,
+            count: 1,
+          })),
       ),
     failures: async ({ since, limit }) => {
       const newest = (found: (FailureSum | undefined)[]): FailureSum[] =>
@@ -213,7 +262,8 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
           [query.agents?.includes(approval.agentId) === false ? "" : undefined, approval.agentId],
         ],
       })),
-    eventNumbers: async ({ after, limit }) => [...data.eventNumbers.values()].filter((number) => number > after).slice(0, limit),
+    eventNumbers: async ({ after, limit }) =>
+      [...data.eventNumbers.values()].filter((number) => number > after).slice(0, limit),
     numberedEvents: async (numbers) =>
       [...data.eventNumbers].flatMap(([id, number]) => {
         const event = data.events.get(id);
@@ -221,7 +271,9 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
       }),
     collected: async (runId) => data.collected.get(runId) ?? [],
     lastRoutes: async (agentId) =>
-      [...data.lastRoutes.values()].filter((route) => route.agentId === agentId).toSorted((one, other) => other.at - one.at),
+      [...data.lastRoutes.values()]
+        .filter((route) => route.agentId === agentId)
+        .toSorted((one, other) => other.at - one.at),
   },
 });
 

@@ -35,16 +35,26 @@ function redactEvent(event: EventRecord, everything: boolean): EventRecord {
   return toEvent({ ...row, head: redactHead(row.head), actions: redactActions(row.actions) });
 }
 
-function dropBodies(data: Data, cutoff: Ms, unfinished: ReadonlySet<string | null>, everything: boolean): number {
+function dropBodies(
+  data: Data,
+  cutoff: Ms,
+  unfinished: ReadonlySet<string | null>,
+  everything: boolean,
+): number {
   const old = [...data.events.values()].filter(
-    ({ id, receivedAt, request }) => receivedAt <= cutoff && request.body !== null && !unfinished.has(id),
+    ({ id, receivedAt, request }) =>
+      receivedAt <= cutoff && request.body !== null && !unfinished.has(id),
   );
   for (const event of old) data.events.set(event.id, redactEvent(event, everything));
   return old.length;
 }
 
 /** Redacts the JSON of records. Returns how many it changed. */
-function redactAll<T>(records: Map<string, T>, isUsed: (record: T) => boolean, redact: (text: string) => string): number {
+function redactAll<T>(
+  records: Map<string, T>,
+  isUsed: (record: T) => boolean,
+  redact: (text: string) => string,
+): number {
   let changed = 0;
   for (const [id, record] of records) {
     const before = JSON.stringify(record);
@@ -59,19 +69,25 @@ function redactAll<T>(records: Map<string, T>, isUsed: (record: T) => boolean, r
 const redactRun = (text: string): string => {
   const { spec, ...run } = JSON.parse(text) as RunRecord;
   const redacted = redactSpec(JSON.stringify(spec));
-  return redacted === undefined ? text : JSON.stringify({ ...run, spec: JSON.parse(redacted) as RunRecord["spec"] });
+  return redacted === undefined
+    ? text
+    : JSON.stringify({ ...run, spec: JSON.parse(redacted) as RunRecord["spec"] });
 };
 
 function redactWholeStep(text: string): string {
   const { calls, ...step } = JSON.parse(text) as StepRecord;
   const kept = JSON.parse(redactStep(JSON.stringify(step))) as StepRecord;
-  return JSON.stringify({ ...kept, calls: calls.map((call) => JSON.parse(redactToolCall(JSON.stringify(call))) as ToolCallRecord) });
+  return JSON.stringify({
+    ...kept,
+    calls: calls.map((call) => JSON.parse(redactToolCall(JSON.stringify(call))) as ToolCallRecord),
+  });
 }
 
 /** What runs were given, did and asked, and system events said, once it has been used up. A failed run of a hook may be retried. */
 function redactUsed(data: Data): number {
   const isDone = (run: RunRecord | undefined): boolean =>
-    run?.endedAt !== undefined && (/^(succeeded|cancelled)$/.test(run.status) || run.eventId === null);
+    run?.endedAt !== undefined &&
+    (/^(succeeded|cancelled)$/.test(run.status) || run.eventId === null);
   const isOfDone = ({ runId }: { runId: string }): boolean => isDone(data.runs.get(runId));
   return (
     redactAll(data.runs, isDone, redactRun) +
@@ -84,7 +100,10 @@ function redactUsed(data: Data): number {
 
 /** Deletes what happened in runs that are not kept any more, and the files of deliveries that are not. */
 function dropParts(data: Data): void {
-  for (const parts of [data.steps, data.toolResults, data.approvals] as Map<string, { runId: string }>[])
+  for (const parts of [data.steps, data.toolResults, data.approvals] as Map<
+    string,
+    { runId: string }
+  >[])
     deleteAll(parts, ({ runId }) => !data.runs.has(runId) && !data.deliveries.has(runId));
 }
 
@@ -108,12 +127,16 @@ function trimSessions(data: Data, keep: number): number {
 
 /** The events whose runs have not all ended. */
 const getUnfinished = (data: Data): Set<string | null> =>
-  new Set([...data.runs.values()].flatMap((run) => (run.endedAt === undefined ? [run.eventId] : [])));
+  new Set(
+    [...data.runs.values()].flatMap((run) => (run.endedAt === undefined ? [run.eventId] : [])),
+  );
 
 /** When the oldest event was received that still has its body though its runs have ended. */
 export function getOldestBody(data: Data, now: Ms): Ms | undefined {
   const unfinished = getUnfinished(data);
-  const kept = [...data.events.values()].filter(({ id, request }) => request.body !== null && !unfinished.has(id));
+  const kept = [...data.events.values()].filter(
+    ({ id, request }) => request.body !== null && !unfinished.has(id),
+  );
   const times = kept.map(({ receivedAt }) => receivedAt).filter((at) => at <= now + AHEAD_MS);
   return times.length === 0 ? undefined : Math.min(...times);
 }
@@ -129,7 +152,10 @@ export function sweep(data: Data, now: Ms, keep: Retention): number {
   const ended = (before: Ms) => (record: { createdAt: Ms; endedAt?: Ms }) =>
     record.createdAt < before && record.endedAt !== undefined && record.endedAt < before;
   const unfinished = getUnfinished(data);
-  const sessionAge: Partial<Record<string, Ms>> = { hook: keep.hookSessions, api: keep.apiSessions };
+  const sessionAge: Partial<Record<string, Ms>> = {
+    hook: keep.hookSessions,
+    api: keep.apiSessions,
+  };
   const isUnused = ({ ref, lastUsedAt }: { ref: { origin: string }; lastUsedAt: Ms }): boolean =>
     lastUsedAt < now - (sessionAge[ref.origin] ?? Infinity);
   const changed =
@@ -137,7 +163,10 @@ export function sweep(data: Data, now: Ms, keep: Retention): number {
     (keep.bodies === 0 ? redactUsed(data) : 0) +
     deleteAll(
       data.events,
-      ({ id, receivedAt }) => receivedAt < now - keep.events && !unfinished.has(id) && (data.eventNumbers.delete(id), true),
+      ({ id, receivedAt }) =>
+        receivedAt < now - keep.events &&
+        !unfinished.has(id) &&
+        (data.eventNumbers.delete(id), true),
     ) +
     deleteAll(data.runs, ended(now - keep.runs)) +
     deleteAll(data.systemEvents, ({ at, state }) => at < now - keep.events && state !== "queued") +

@@ -27,7 +27,9 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((total, n) =>
 function count({ runs }: Data, counters: readonly string[], now: Ms): Counted {
   const own = [...runs.values()].filter(
     ({ kind, mapping }) =>
-      kind === "hook" && (counters.includes(ALL_RUNS) || (mapping !== undefined && counters.includes(toCounter(mapping)))),
+      kind === "hook" &&
+      (counters.includes(ALL_RUNS) ||
+        (mapping !== undefined && counters.includes(toCounter(mapping)))),
   );
   const inWindow = (at: Ms | undefined, window: typeof HOUR_WINDOW): at is Ms =>
     at !== undefined && toBucket(window, at) > countsAfter(window, now);
@@ -37,11 +39,19 @@ function count({ runs }: Data, counters: readonly string[], now: Ms): Counted {
     waiting: countStatus(({ status }) => WAITING.includes(status)),
     parked: countStatus(({ status }) => status === "parked"),
     inLine: countStatus(isInLine),
-    hour: own.flatMap(({ startedAt: at }) => (inWindow(at, HOUR_WINDOW) ? [{ at: toBucket(HOUR_WINDOW, at), starts: 1 }] : [])),
+    hour: own.flatMap(({ startedAt: at }) =>
+      inWindow(at, HOUR_WINDOW) ? [{ at: toBucket(HOUR_WINDOW, at), starts: 1 }] : [],
+    ),
     day: own.flatMap((run) => {
       const at = run.endedAt ?? run.startedAt;
       if (!inWindow(at, DAY_WINDOW)) return [];
-      return [{ at: toBucket(DAY_WINDOW, at), tokens: countUsedTokens(run), micros: Math.round((run.usage?.costUsd ?? 0) * MICRO) }];
+      return [
+        {
+          at: toBucket(DAY_WINDOW, at),
+          tokens: countUsedTokens(run),
+          micros: Math.round((run.usage?.costUsd ?? 0) * MICRO),
+        },
+      ];
     }),
   };
 }
@@ -70,8 +80,12 @@ function lend(data: Data, { scope, counters, limits, held, needed, ahead }: Loan
 
 /** What limits ask of a store. `released` is called when runs may start. */
 export function createUsage(data: Data, now: () => Ms, released: () => void): UsageStore {
-  const parked = (): RunRecord[] => [...data.runs.values()].filter(({ kind, status }) => kind === "hook" && status === "parked");
-  const countScope = ({ scope, counters }: CountedScope): [string, Counted] => [scope, count(data, counters, now())];
+  const parked = (): RunRecord[] =>
+    [...data.runs.values()].filter(({ kind, status }) => kind === "hook" && status === "parked");
+  const countScope = ({ scope, counters }: CountedScope): [string, Counted] => [
+    scope,
+    count(data, counters, now()),
+  ];
   return {
     shared: false,
     lend: async (requests) => requests.map((request) => lend(data, request, now())),
@@ -90,7 +104,9 @@ export function createUsage(data: Data, now: () => Ms, released: () => void): Us
     async release(wanted) {
       const mappings = new Map(parked().map(({ id, mapping = "" }) => [id, mapping]));
       const counts = wanted.map(({ mapping, count: most }) => {
-        const ids = data.jobs.firstFrom("turn", PARKED_FROM).filter((id) => mappings.get(id) === mapping);
+        const ids = data.jobs
+          .firstFrom("turn", PARKED_FROM)
+          .filter((id) => mappings.get(id) === mapping);
         for (const id of ids.slice(0, most)) data.jobs.reschedule("turn", id, now(), now());
         return Math.min(most, ids.length);
       });

@@ -10,13 +10,23 @@ testTools("acme", async () => {
     if (failing) return new Response("quotes secret-token", { status: 503 });
     const key = new Headers(init?.headers).get("idempotency-key");
     if (key !== null) notes.set(key, String(init?.body));
-    return Response.json(key === null ? { id: String(address).split("/").at(-1), total: 42 } : { added: true });
+    return Response.json(
+      key === null ? { id: String(address).split("/").at(-1), total: 42 } : { added: true },
+    );
   };
   return {
     tools: await createCapability(plugin, "tools", { token: "secret-token" }, { fetch: fakeFetch }),
     samples: {
-      find_order: { input: { id: "o-1" }, invalid: [{}, { id: 1 }, { id: "" }], result: ["o-1", "42"] },
-      add_note: { input: { id: "o-1", text: "Call back." }, invalid: [{ id: "o-1" }, { id: "o-1", text: 1 }], result: ["added"] },
+      find_order: {
+        input: { id: "o-1" },
+        invalid: [{}, { id: 1 }, { id: "" }],
+        result: ["o-1", "42"],
+      },
+      add_note: {
+        input: { id: "o-1", text: "Call back." },
+        invalid: [{ id: "o-1" }, { id: "o-1", text: 1 }],
+        result: ["added"],
+      },
     },
     changes: () => notes.size,
     fail: () => void (failing = true),

@@ -2,7 +2,10 @@ import { z } from "zod";
 import { definePlugin, type Tool } from "rouse/plugin";
 
 const findInput = z.object({ id: z.string().min(1).describe("The order's id.") });
-const noteInput = z.object({ id: z.string().min(1).describe("The order's id."), text: z.string().min(1).describe("The note.") });
+const noteInput = z.object({
+  id: z.string().min(1).describe("The order's id."),
+  text: z.string().min(1).describe("The note."),
+});
 
 /** Lets agents look up orders of Acme and add notes to them. */
 export default definePlugin({
@@ -13,7 +16,11 @@ export default definePlugin({
   }),
   tools({ config, fetch }) {
     const call = async (path: string, init: RequestInit): Promise<unknown> => {
-      const headers = { ...init.headers, authorization: `Bearer ${config.token}`, "content-type": "application/json" };
+      const headers = {
+        ...init.headers,
+        authorization: `Bearer ${config.token}`,
+        "content-type": "application/json",
+      };
       const response = await fetch(`${config.apiUrl}${path}`, { ...init, headers });
       // The model reads the message of an error: it says what went wrong and holds no credential.
       if (!response.ok) throw new Error(`acme answered ${response.status}`);

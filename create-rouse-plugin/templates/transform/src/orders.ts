@@ -4,5 +4,8 @@ import { defineTransform } from "rouse/transform";
 export default defineTransform(({ payload }) => {
   const order = payload?.order;
   if (typeof order?.total !== "number" || order.total < 1000) return null;
-  return { message: `Large order ${order.id}: ${order.total}`, sessionKey: `hook:acme:${order.id}` };
+  return {
+    message: `Large order ${order.id}: ${order.total}`,
+    sessionKey: `hook:acme:${order.id}`,
+  };
 });

@@ -1,4 +1,9 @@
-import type { Completion, CompletionContext, CompletionResult, CompletionSource } from "@codemirror/autocomplete";
+import type {
+  Completion,
+  CompletionContext,
+  CompletionResult,
+  CompletionSource,
+} from "@codemirror/autocomplete";
 import type { JsonSchema } from "../../../../../src/config/json-schema.ts";
 import type { FieldShape } from "../../../../../src/workbench/shape.ts";
 import { findContext, type TextContext } from "./context.ts";
@@ -29,7 +34,9 @@ function findSchemas(path: readonly string[], words: Words): JsonSchema[] {
   for (const name of path)
     found = found.flatMap(({ properties, items, additionalProperties }) => {
       if (name === "[]") return branches(items, words);
-      const own = properties?.[name] ?? (typeof additionalProperties === "object" ? additionalProperties : undefined);
+      const own =
+        properties?.[name] ??
+        (typeof additionalProperties === "object" ? additionalProperties : undefined);
       return branches(own, words);
     });
   return found;
@@ -51,17 +58,25 @@ const fieldOptions = (words: Words, apply?: (name: string) => string): Completio
     }));
 
 const functionOptions = (words: Words): Completion[] =>
-  words.functions.map((name) => ({ label: `$${name}`, type: "function", apply: `$${name}(`, detail: "function" }));
+  words.functions.map((name) => ({
+    label: `$${name}`,
+    type: "function",
+    apply: `$${name}(`,
+    detail: "function",
+  }));
 
 const isPlain = (name: string): boolean => /^[A-Za-z_$][\w$]*$/.test(name);
 
 /** A name as a member's key: quoted where it must be, and only where no quote is open. */
-const toKey = (name: string, quote: string): string => (quote === "" && !isPlain(name) ? JSON.stringify(name) : name);
+const toKey = (name: string, quote: string): string =>
+  quote === "" && !isPlain(name) ? JSON.stringify(name) : name;
 
 function completeKeys(context: TextContext, words: Words): Completion[] {
   const { path, quote } = context;
   const isPayload =
-    path[0] === "match" && path[1] === "payload" && path.every((name, index) => index < 2 || name.startsWith("$") || name === "[]");
+    path[0] === "match" &&
+    path[1] === "payload" &&
+    path.every((name, index) => index < 2 || name.startsWith("$") || name === "[]");
   const schemas = findSchemas(path, words);
   const keys = schemas.flatMap(({ properties = {} }) => Object.entries(properties));
   const own = keys.map(([name, { description }]): Completion => ({
@@ -70,7 +85,9 @@ function completeKeys(context: TextContext, words: Words): Completion[] {
     ...(description === undefined ? {} : { info: description }),
     apply: quote === "" ? `${toKey(name, quote)}: ` : name,
   }));
-  const fields = isPayload ? fieldOptions(words, (name) => (quote === "" ? `${toKey(name, quote)}: ` : name)) : [];
+  const fields = isPayload
+    ? fieldOptions(words, (name) => (quote === "" ? `${toKey(name, quote)}: ` : name))
+    : [];
   return [...fields, ...own];
 }
 
@@ -78,7 +95,9 @@ function completeKeys(context: TextContext, words: Words): Completion[] {
 function completeValues({ path, quote }: TextContext, words: Words): Completion[] {
   const written = path.filter((name) => !name.startsWith("$") && name !== "[]");
   const isPayload = written[0] === "match" && written[1] === "payload";
-  const field = isPayload ? words.fields.find(({ name }) => name === written.slice(2).join(".")) : undefined;
+  const field = isPayload
+    ? words.fields.find(({ name }) => name === written.slice(2).join("."))
+    : undefined;
   const known = field?.values ?? [];
   const named = findSchemas(path, words).flatMap((schema) => [
     ...(schema.enum ?? []),
@@ -88,7 +107,10 @@ function completeValues({ path, quote }: TextContext, words: Words): Completion[
   const values = [...new Set([...known, ...named])];
   return values
     .filter((value) => quote === "" || typeof value === "string")
-    .map((value): Completion => ({ label: quote === "" ? JSON.stringify(value) : String(value), type: "constant" }));
+    .map((value): Completion => ({
+      label: quote === "" ? JSON.stringify(value) : String(value),
+      type: "constant",
+    }));
 }
 
 const isExpressionPath = (path: readonly string[]): boolean => path.join(".") === "match.when";
@@ -107,10 +129,15 @@ export function createCompletion(getWords: () => Words | null): CompletionSource
   return (completion: CompletionContext): CompletionResult | null => {
     const known = getWords();
     if (!known) return null;
-    const { context, words } = enter(findContext(completion.state.doc.toString(), completion.pos), known);
+    const { context, words } = enter(
+      findContext(completion.state.doc.toString(), completion.pos),
+      known,
+    );
     const code =
       context.expression ??
-      (context.quote !== "" && isExpressionPath(context.path) ? completion.state.sliceDoc(context.from, completion.pos) : null);
+      (context.quote !== "" && isExpressionPath(context.path)
+        ? completion.state.sliceDoc(context.from, completion.pos)
+        : null);
     if (code !== null) {
       const word = /[$\w.[\]`]*$/.exec(code)?.[0] ?? "";
       if (word === "" && !completion.explicit) return null;

@@ -22,7 +22,8 @@ interface Level {
 }
 
 /** Comments, texts, signs and other words of JSON5. */
-export const TOKEN = /\/\/.*|\/\*[^]*?(?:\*\/|$)|"(?:[^"\\]|\\[^])*(?:"|$)|'(?:[^'\\]|\\[^])*(?:'|$)|[{}[\]:,]|[^\s{}[\]:,"'/]+/g;
+export const TOKEN =
+  /\/\/.*|\/\*[^]*?(?:\*\/|$)|"(?:[^"\\]|\\[^])*(?:"|$)|'(?:[^'\\]|\\[^])*(?:'|$)|[{}[\]:,]|[^\s{}[\]:,"'/]+/g;
 
 const readName = (token: string): string => token.replace(/^["']|["']$/g, "");
 
@@ -33,7 +34,8 @@ const isClosed = (token: string): boolean =>
 /** Takes a bracket, a colon or a comma into account. */
 function walkSign(sign: string, open: Level[], last: string): void {
   const here = open.at(-1);
-  if (sign === "{" || sign === "[") open.push({ name: null, isObject: sign === "{", hasName: false });
+  if (sign === "{" || sign === "[")
+    open.push({ name: null, isObject: sign === "{", hasName: false });
   else if (sign === "}" || sign === "]") open.pop();
   else if (sign === ":" && here) Object.assign(here, { name: readName(last), hasName: true });
   else if (sign === "," && here) Object.assign(here, { name: null, hasName: false });
@@ -54,9 +56,19 @@ export function findContext(text: string, position: number): TextContext {
     last = token;
   }
   const here = open.at(-1);
-  const path = open.flatMap(({ name, isObject }) => (isObject ? (name === null ? [] : [name]) : ["[]"]));
+  const path = open.flatMap(({ name, isObject }) =>
+    isObject ? (name === null ? [] : [name]) : ["[]"],
+  );
   const written = quote === "" ? "" : text.slice(from, position);
   const start = written.lastIndexOf("{{");
-  const expression = start >= 0 && !written.slice(start).includes("}}") ? written.slice(start + 2) : null;
-  return { path, isKey: here?.isObject === true && !here.hasName, isInObject: here?.isObject ?? null, from, quote, expression };
+  const expression =
+    start >= 0 && !written.slice(start).includes("}}") ? written.slice(start + 2) : null;
+  return {
+    path,
+    isKey: here?.isObject === true && !here.hasName,
+    isInObject: here?.isObject ?? null,
+    from,
+    quote,
+    expression,
+  };
 }

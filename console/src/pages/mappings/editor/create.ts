@@ -1,11 +1,27 @@
-import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
+import {
+  autocompletion,
+  closeBrackets,
+  closeBracketsKeymap,
+  completionKeymap,
+} from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
-import { bracketMatching, indentOnInput, LanguageSupport, type Language } from "@codemirror/language";
+import {
+  bracketMatching,
+  indentOnInput,
+  LanguageSupport,
+  type Language,
+} from "@codemirror/language";
 import { lintGutter, setDiagnostics } from "@codemirror/lint";
 import { unifiedMergeView } from "@codemirror/merge";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
-import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import {
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  keymap,
+  lineNumbers,
+} from "@codemirror/view";
 import { json5Language } from "codemirror-json5";
 import { createCompletion, type Words } from "./complete.ts";
 import { expressions } from "./expressions.ts";
@@ -68,17 +84,34 @@ const replaceSelected = EditorView.domEventHandlers({
   beforeinput(event, view) {
     const { main } = view.state.selection;
     const text = event.data;
-    if (event.inputType !== "insertText" || text === null || main.empty || view.composing || view.state.readOnly) return false;
+    if (
+      event.inputType !== "insertText" ||
+      text === null ||
+      main.empty ||
+      view.composing ||
+      view.state.readOnly
+    )
+      return false;
     event.preventDefault();
-    const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: "input.type", scrollIntoView: true });
-    const isHandled = view.state.facet(EditorView.inputHandler).some((handle) => handle(view, main.from, main.to, text, insert));
+    const insert = () =>
+      view.state.update(view.state.replaceSelection(text), {
+        userEvent: "input.type",
+        scrollIntoView: true,
+      });
+    const isHandled = view.state
+      .facet(EditorView.inputHandler)
+      .some((handle) => handle(view, main.from, main.to, text, insert));
     if (!isHandled) view.dispatch(insert());
     return true;
   },
 });
 
 /** What the editor is made of. `changing`: what is set to something else later. */
-function listExtensions(options: EditorOptions, getWords: () => Words | null, changing: readonly Extension[]): Extension[] {
+function listExtensions(
+  options: EditorOptions,
+  getWords: () => Words | null,
+  changing: readonly Extension[],
+): Extension[] {
   return [
     pageKeys(options),
     replaceSelected,
@@ -93,7 +126,14 @@ function listExtensions(options: EditorOptions, getWords: () => Words | null, ch
     highlightActiveLine(),
     highlightSelectionMatches(),
     autocompletion({ override: [createCompletion(getWords)] }),
-    keymap.of([...closeBracketsKeymap, ...completionKeymap, ...searchKeymap, ...historyKeymap, ...defaultKeymap, indentWithTab]),
+    keymap.of([
+      ...closeBracketsKeymap,
+      ...completionKeymap,
+      ...searchKeymap,
+      ...historyKeymap,
+      ...defaultKeymap,
+      indentWithTab,
+    ]),
     // Its types name the CommonJS build of the same package.
     new LanguageSupport(json5Language as unknown as Language),
     expressions,
@@ -101,7 +141,9 @@ function listExtensions(options: EditorOptions, getWords: () => Words | null, ch
     EditorView.lineWrapping,
     EditorView.contentAttributes.of({ "aria-label": options.label, tabindex: "0" }),
     ...changing,
-    EditorView.updateListener.of((update) => update.docChanged && options.onChange(update.state.doc.toString())),
+    EditorView.updateListener.of(
+      (update) => update.docChanged && options.onChange(update.state.doc.toString()),
+    ),
   ];
 }
 
@@ -116,27 +158,45 @@ export function createEditor(host: HTMLElement, options: EditorOptions): Editor 
     parent: root,
     state: EditorState.create({
       doc: options.text,
-      extensions: listExtensions(options, () => words, [readOnly.of(readOnlyIf(options.readOnly)), comparison.of([])]),
+      extensions: listExtensions(options, () => words, [
+        readOnly.of(readOnlyIf(options.readOnly)),
+        comparison.of([]),
+      ]),
     }),
   });
   const inside = (at: number): number => Math.max(0, Math.min(at, view.state.doc.length));
   return {
     setText(text) {
-      if (text !== view.state.doc.toString()) view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+      if (text !== view.state.doc.toString())
+        view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
     },
     setReadOnly: (is) => view.dispatch({ effects: readOnly.reconfigure(readOnlyIf(is)) }),
     insertPath(path, value) {
       if (view.state.readOnly) return;
-      const found = renderInsertion(view.state.doc.toString(), view.state.selection.main.head, path, value);
+      const found = renderInsertion(
+        view.state.doc.toString(),
+        view.state.selection.main.head,
+        path,
+        value,
+      );
       if (!found) return;
       const { at, text, selected = { from: text.length, to: text.length } } = found;
       const selection = { anchor: at + selected.from, head: at + selected.to };
-      view.dispatch({ changes: { from: at, insert: text }, selection, scrollIntoView: true, userEvent: "input" });
+      view.dispatch({
+        changes: { from: at, insert: text },
+        selection,
+        scrollIntoView: true,
+        userEvent: "input",
+      });
       view.focus();
     },
     setMarks: (marks) => view.dispatch({ effects: setMarks.of(marks) }),
     setProblems(problems) {
-      const shown = problems.map(({ start, end, ...rest }) => ({ from: inside(start), to: inside(end), ...rest }));
+      const shown = problems.map(({ start, end, ...rest }) => ({
+        from: inside(start),
+        to: inside(end),
+        ...rest,
+      }));
       view.dispatch(setDiagnostics(view.state, shown));
     },
     setWords: (next) => void (words = next),

@@ -1,6 +1,12 @@
 import { syntaxTree } from "@codemirror/language";
 import { Prec, RangeSetBuilder } from "@codemirror/state";
-import { Decoration, ViewPlugin, type DecorationSet, type EditorView, type ViewUpdate } from "@codemirror/view";
+import {
+  Decoration,
+  ViewPlugin,
+  type DecorationSet,
+  type EditorView,
+  type ViewUpdate,
+} from "@codemirror/view";
 
 /** What a piece of an expression is. The order tells: the first one that fits counts. */
 const TOKENS: readonly (readonly [string, RegExp])[] = [
@@ -43,7 +49,8 @@ function getMark(kind: string): Decoration {
 }
 
 function addTokens(builder: RangeSetBuilder<Decoration>, code: string, from: number): void {
-  for (const { kind, start, end } of readTokens(code)) builder.add(from + start, from + end, getMark(kind));
+  for (const { kind, start, end } of readTokens(code))
+    builder.add(from + start, from + end, getMark(kind));
 }
 
 function decorate(view: EditorView): DecorationSet {
@@ -56,8 +63,10 @@ function decorate(view: EditorView): DecorationSet {
       enter({ name, from: start, to: end }) {
         if (name !== "String") return;
         const text = doc.sliceString(start, end);
-        if (WHEN.test(doc.sliceString(Math.max(0, start - 20), start))) return addTokens(builder, text.slice(1, -1), start + 1);
-        for (const found of text.matchAll(EXPRESSION)) addTokens(builder, found[1] ?? "", start + found.index + 2);
+        if (WHEN.test(doc.sliceString(Math.max(0, start - 20), start)))
+          return addTokens(builder, text.slice(1, -1), start + 1);
+        for (const found of text.matchAll(EXPRESSION))
+          addTokens(builder, found[1] ?? "", start + found.index + 2);
       },
     });
   return builder.finish();
@@ -70,7 +79,11 @@ const coloured = ViewPlugin.fromClass(
       this.decorations = decorate(view);
     }
     update(update: ViewUpdate): void {
-      if (update.docChanged || update.viewportChanged || syntaxTree(update.startState) !== syntaxTree(update.state))
+      if (
+        update.docChanged ||
+        update.viewportChanged ||
+        syntaxTree(update.startState) !== syntaxTree(update.state)
+      )
         this.decorations = decorate(update.view);
     }
   },

@@ -16,10 +16,21 @@ interface Token {
 }
 
 const kindOf = (text: string): Token["kind"] =>
-  /^\/[/*]/.test(text) ? "comment" : /^["']/.test(text) ? "text" : /^[{}[\]:,]$/.test(text) ? "sign" : "word";
+  /^\/[/*]/.test(text)
+    ? "comment"
+    : /^["']/.test(text)
+      ? "text"
+      : /^[{}[\]:,]$/.test(text)
+        ? "sign"
+        : "word";
 
 const readTokens = (text: string): Token[] =>
-  [...text.matchAll(TOKEN)].map(({ 0: token, index }) => ({ kind: kindOf(token), text: token, start: index, end: index + token.length }));
+  [...text.matchAll(TOKEN)].map(({ 0: token, index }) => ({
+    kind: kindOf(token),
+    text: token,
+    start: index,
+    end: index + token.length,
+  }));
 
 /** Longer texts of a body are not conditions: that the field is there is one. */
 const MOST = 100;
@@ -27,7 +38,9 @@ const MOST = 100;
 /** A condition that holds for what the field has now, as it is written. */
 function toCondition(value: unknown): string {
   const isShort = typeof value === "string" && value.length <= MOST;
-  return isShort || typeof value === "number" || typeof value === "boolean" ? JSON.stringify(value) : "{ $exists: true }";
+  return isShort || typeof value === "number" || typeof value === "boolean"
+    ? JSON.stringify(value)
+    : "{ $exists: true }";
 }
 
 const toKey = (path: string): string => (/^[A-Za-z_]\w*$/.test(path) ? path : JSON.stringify(path));
@@ -48,17 +61,25 @@ function findEnd(tokens: readonly Token[], first: number): number {
   return (tokens.at(-1) as Token).end;
 }
 
-const isOneOf = (token: Token | undefined, signs: string): boolean => token?.kind === "sign" && signs.includes(token.text);
+const isOneOf = (token: Token | undefined, signs: string): boolean =>
+  token?.kind === "sign" && signs.includes(token.text);
 
 /** Where no text is open: a member of an object, an item of a list, or a value, with the commas that it needs. */
-function insertBetween(text: string, position: number, path: string, value: unknown): Insertion | null {
+function insertBetween(
+  text: string,
+  position: number,
+  path: string,
+  value: unknown,
+): Insertion | null {
   const tokens = readTokens(text).filter(({ kind }) => kind !== "comment");
   const next = tokens.findIndex(({ start }) => start >= position);
-  const [before, after] = next === -1 ? [tokens.at(-1), undefined] : [tokens[next - 1], tokens[next]];
+  const [before, after] =
+    next === -1 ? [tokens.at(-1), undefined] : [tokens[next - 1], tokens[next]];
   const expression = JSON.stringify(`{{${path}}}`);
   if (isOneOf(before, ":")) {
     // A value that stands there already stays: the field goes behind it.
-    if (after && !isOneOf(after, ",}]:")) return insertBetween(text, findEnd(tokens, next), path, value);
+    if (after && !isOneOf(after, ",}]:"))
+      return insertBetween(text, findEnd(tokens, next), path, value);
     return { at: position, text: `${/\s$/.test(text.slice(0, position)) ? "" : " "}${expression}` };
   }
   // Between a key and its colon.
@@ -69,7 +90,11 @@ function insertBetween(text: string, position: number, path: string, value: unkn
   const comma = isOneOf(before, "{[,") ? "" : ", ";
   const end = after && !isOneOf(after, "}],") ? ", " : "";
   const from = comma.length + start.length;
-  return { at: position, text: `${comma}${start}${condition}${end}`, selected: { from, to: from + condition.length } };
+  return {
+    at: position,
+    text: `${comma}${start}${condition}${end}`,
+    selected: { from, to: from + condition.length },
+  };
 }
 
 /**
@@ -77,11 +102,18 @@ function insertBetween(text: string, position: number, path: string, value: unkn
  * object a condition that holds for the value that the field has now, and where a value is missing an expression. The text
  * stays valid. Null where nothing can stand.
  */
-export function renderInsertion(text: string, position: number, path: string, value: unknown): Insertion | null {
+export function renderInsertion(
+  text: string,
+  position: number,
+  path: string,
+  value: unknown,
+): Insertion | null {
   const token = readTokens(text).find(
-    ({ start, end, kind }) => start < position && (position < end || (position === end && kind === "comment")),
+    ({ start, end, kind }) =>
+      start < position && (position < end || (position === end && kind === "comment")),
   );
-  if (token?.kind === "comment") return insertBetween(text, token.end + (token.text.startsWith("//") ? 1 : 0), path, value);
+  if (token?.kind === "comment")
+    return insertBetween(text, token.end + (token.text.startsWith("//") ? 1 : 0), path, value);
   if (token?.kind === "word") return insertBetween(text, token.end, path, value);
   if (token?.kind !== "text") return insertBetween(text, position, path, value);
   const { quote, expression, isKey, path: names } = findContext(text, position);

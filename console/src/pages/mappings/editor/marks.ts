@@ -1,5 +1,12 @@
 import { RangeSet, StateEffect, StateField, type Extension, type Range } from "@codemirror/state";
-import { Decoration, EditorView, gutter, GutterMarker, WidgetType, type DecorationSet } from "@codemirror/view";
+import {
+  Decoration,
+  EditorView,
+  gutter,
+  GutterMarker,
+  WidgetType,
+  type DecorationSet,
+} from "@codemirror/view";
 
 /** How the condition of a line came out, and what it saw. */
 export interface LineMark {
@@ -61,13 +68,17 @@ interface Drawn {
 
 const NONE: Drawn = { signs: RangeSet.empty, reasons: Decoration.none };
 /** Of several conditions in one line the one that decides is shown. */
-const RANK = (result: LineMark["result"]): number => (result === false ? 2 : result === "unknown" ? 1 : 0);
+const RANK = (result: LineMark["result"]): number =>
+  result === false ? 2 : result === "unknown" ? 1 : 0;
 
 const drawn = StateField.define<Drawn>({
   create: () => NONE,
   update(before, transaction) {
     const moved = transaction.docChanged
-      ? { signs: before.signs.map(transaction.changes), reasons: before.reasons.map(transaction.changes) }
+      ? {
+          signs: before.signs.map(transaction.changes),
+          reasons: before.reasons.map(transaction.changes),
+        }
       : before;
     const marks = transaction.effects.find((effect) => effect.is(setMarks))?.value;
     if (!marks) return moved;
@@ -85,10 +96,16 @@ const drawn = StateField.define<Drawn>({
         const widget = Decoration.widget({ widget: new Reason(reason), side: 1 });
         return widget.range(doc.lineAt(from).to);
       });
-    return { signs: RangeSet.of(sorted.map(([from, mark]) => new Sign(mark).range(from))), reasons: Decoration.set(reasons) };
+    return {
+      signs: RangeSet.of(sorted.map(([from, mark]) => new Sign(mark).range(from))),
+      reasons: Decoration.set(reasons),
+    };
   },
   provide: (field) => EditorView.decorations.from(field, ({ reasons }) => reasons),
 });
 
 /** Marks beside the lines: how each condition came out. */
-export const conditionMarks: Extension = [drawn, gutter({ class: "cm-signs", markers: (view) => view.state.field(drawn).signs })];
+export const conditionMarks: Extension = [
+  drawn,
+  gutter({ class: "cm-signs", markers: (view) => view.state.field(drawn).signs }),
+];
