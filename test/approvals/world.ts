@@ -167,9 +167,10 @@ export async function approvalWorld({
 }
 
 /** A clock that is ahead of the real one by as much as the test says; who sleeps looks at it every 20 ms. */
-export function createFastClock(): Clock & { advance(ms: number): void } {
+export function createFastClock(): Clock & { advance(ms: number): void; stop(): void } {
   let ahead = 0;
-  const now = (): number => Date.now() + ahead;
+  let stoppedAt: number | undefined;
+  const now = (): number => stoppedAt ?? Date.now() + ahead;
   return {
     now,
     async sleep(ms, signal) {
@@ -178,5 +179,7 @@ export function createFastClock(): Clock & { advance(ms: number): void } {
         await systemClock.sleep(Math.min(20, until - now()), signal);
     },
     advance: (ms) => void (ahead += ms),
+    /** From now on no time passes. */
+    stop: () => void (stoppedAt = now()),
   };
 }

@@ -46,6 +46,8 @@ export interface SlackServer {
   written: { ts: string; thread_ts: string; user: string; text: string; channel?: string }[];
   /** Calls by method, in order, those that failed included. */
   calls: string[];
+  /** Calls that have no answer, and that the caller has not given up. */
+  hanging: number;
   fail(fault: SlackFault, times?: number): void;
   /** Does not know `markdown_text`, as some servers. */
   withoutMarkdown(): void;
@@ -360,7 +362,10 @@ export async function startSlack(): Promise<SlackServer> {
       calls.push(method);
       const failing = left > 0 ? fault : undefined;
       left--;
-      if (failing === "hang") return;
+      if (failing === "hang") {
+        self.hanging++;
+        return void response.once("close", () => self.hanging--);
+      }
       if (failing === "slow") await new Promise((passed) => setTimeout(passed, 300));
       else if (failing) return misbehave(failing, fields, request, response);
       const token = method === "apps.connections.open" ? APP_TOKEN : BOT_TOKEN;
@@ -439,6 +444,7 @@ export async function startSlack(): Promise<SlackServer> {
     shelf,
     written,
     calls,
+    hanging: 0,
     fail(next, times = Infinity) {
       fault = next;
       left = times;

@@ -110,11 +110,10 @@ describe.each(SIGNERS)("the typing sign on $id", (vendor) => {
         clock.advance(Math.max(everyMs, 11_000));
         await whenShown(world, typing, 2);
       }
+      // A call that hangs is given 5 seconds, which do not pass: nothing waits for its end.
+      clock.stop();
       slow.open();
-      const opened = performance.now();
       expect((await world.until(async () => far.arrived()[before])).text).toContain("done");
-      // A call that hangs is given 5 seconds, and nothing waits for its end.
-      expect(performance.now() - opened).toBeLessThan(3_500);
       await world.until(async () => (await lastRun(world)).status === "succeeded");
       const { id } = await lastRun(world);
       const { run } = (await world.admin(`/admin/v1/runs/${id}`)).body;

@@ -590,13 +590,12 @@ export const VENDORS: Vendor[] = [
         void (last = server.write({ message, channel_id: TOWN, user_id: ROSA, ...more }));
       const speak: Say = (text) => write(text, { channel_id: DIRECT });
       const root = { id: "root".padEnd(26, "0"), message: "What about this?" };
+      // Before anybody listens: it leaves no event of its own.
+      await write(root.message, { id: root.id, type: "system_header_change" });
       const writes: Writes = {
         group: TOWN,
         mention: (text) => write(`@rouse.bot ${text}`),
-        thread: async (text) => {
-          await write(root.message, { id: root.id, type: "system_header_change" });
-          return write(`@rouse.bot ${text}`, { root_id: root.id });
-        },
+        thread: (text) => write(`@rouse.bot ${text}`, { root_id: root.id }),
         chatter: (text) => write(text),
         stranger: (text) => write(text, { channel_id: DIRECT, user_id: OTHER_BOT }),
         unreadable: (text) =>

@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import {
   chmodSync,
   cpSync,
@@ -46,23 +46,46 @@ it("images are pinned by digest with one command, and again for newer ones", () 
   }
 });
 
-const { jobs: JOBS } = parse(readFileSync(join(ROOT, ".github/workflows/checks.yml"), "utf8")) as {
+interface Workflow {
+  on: { schedule?: { cron: string }[] };
   jobs: Record<
     string,
     { steps: { run?: string; uses?: string; with?: { "node-version"?: number } }[] }
   >;
-};
+}
+const readWorkflow = (name: string): Workflow =>
+  parse(readFileSync(join(ROOT, `.github/workflows/${name}.yml`), "utf8")) as Workflow;
+const { jobs: JOBS } = readWorkflow("checks");
+const NIGHTLY = readWorkflow("nightly");
 
-it("the workflow has the Node that the package asks for, in every job", () => {
+it("the workflows have the Node that the package asks for, in every job", () => {
   const { engines } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
     engines: { node: string };
   };
-  for (const [name, { steps }] of Object.entries(JOBS)) {
+  for (const [name, { steps }] of Object.entries({ ...JOBS, ...NIGHTLY.jobs })) {
     const versions = steps
       .filter(({ uses }) => uses?.startsWith("actions/setup-node@"))
       .map((step) => step.with?.["node-version"]);
     expect([name, versions.map((version) => `>=${version}`)]).toEqual([name, [engines.node]]);
   }
+});
+
+it("the long form of the soaks runs every night", () => {
+  const [hour] = /(?<=^\d+ )\d+(?= \* \* \*$)/.exec(NIGHTLY.on.schedule?.[0]?.cron ?? "") ?? [];
+  expect(Number(hour)).toBeLessThan(6);
+  const commands = Object.values(NIGHTLY.jobs).flatMap(({ steps }) =>
+    steps.flatMap(({ run }) => run ?? []),
+  );
+  expect(commands).toContain("npm run test:soak -- --long");
+  const { status, stdout } = spawnSync(
+    process.execPath,
+    [join(ROOT, "scripts/soak.ts"), "--help"],
+    { encoding: "utf8" },
+  );
+  expect([status, stdout]).toEqual([
+    0,
+    expect.stringMatching(/^Usage: npm run test:soak -- \[--long\].*^ {2}--long {2}/ms),
+  ]);
 });
 
 it("the workflow installs the package that it packs into an empty folder, and runs it there", async () => {

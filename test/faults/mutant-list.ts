@@ -472,7 +472,7 @@ export const MUTANTS: readonly Mutant[] = [
   ),
   inTest(
     "test/store/postgres.test.ts",
-    "are heard of every few seconds while what they tidy up waits",
+    "are heard of again and again while statements",
     "signs of life wait for what a gateway tidies up",
     "plugins/postgres/membership.ts",
     "await beat();",
