@@ -196,6 +196,7 @@ async function runLoad(job: LoadJob): Promise<LoadResult> {
   return answers.sumUp(performance.now() - started);
 }
 
-process.on("message", (job: LoadJob) => {
-  void runLoad(job).then((result) => process.send?.(result));
-});
+if (import.meta.main)
+  process.on("message", (job: LoadJob) => {
+    void runLoad(job).then((result) => process.send?.(result));
+  });

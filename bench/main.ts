@@ -19,8 +19,8 @@ const getTimeLimit = ({ ms, rounds }: Options): number =>
 /** The names of the rows that the options choose; reports those that lack something. */
 function chooseGroups({ row, table, peers, against }: Options, postgres: boolean): string[] {
   const given = { PostgreSQL: postgres, "--peers": peers, "--against": against !== undefined };
-  return Object.entries(GROUPS).flatMap(([name, { needs, long }]) => {
-    if (row === undefined ? table && long : !name.includes(row)) return [];
+  return Object.entries(GROUPS).flatMap(([name, { needs, offPage }]) => {
+    if (row === undefined ? table && offPage : !name.includes(row)) return [];
     if (needs === undefined || given[needs]) return [name];
     console.error(`${name}: left out, it needs ${needs}`);
     return [];
@@ -29,8 +29,7 @@ function chooseGroups({ row, table, peers, against }: Options, postgres: boolean
 
 /** The sections all of whose rows were measured; reports the others. */
 function getWholeSections(measured: ReadonlyMap<string, Row[]>): Record<string, Row[]> {
-  // Against a commit is no figure for the page.
-  const names = Object.keys(GROUPS).filter((name) => GROUPS[name]?.needs !== "--against");
+  const names = Object.keys(GROUPS).filter((name) => !GROUPS[name]?.offPage);
   const sections = Map.groupBy(names, (name) => GROUPS[name]?.section ?? "");
   const whole: Record<string, Row[]> = {};
   for (const [section, list] of sections) {

@@ -20,7 +20,7 @@ const OPTIONS = {
 
 const ABOUT: Record<keyof typeof OPTIONS, [argument: string, about: string]> = {
   row: ["<text>", "measures only rows whose name contains the text"],
-  table: ["", "measures the rows of docs/performance.md, without those that take long"],
+  table: ["", "measures the rows of docs/performance.md"],
   write: [
     "",
     "writes whole sections into bench/results.json; `npm run docs` puts them into the page",

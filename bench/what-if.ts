@@ -213,19 +213,19 @@ async function commandRows(dir: string, rounds: number, mean: number): Promise<R
   });
   return [
     {
-      ...row("`rouse hooks diff`: first group", plain, ({ firstMs }) => firstMs / 1000, "s"),
+      ...row("`rouse hooks diff`, first group", plain, ({ firstMs }) => firstMs / 1000, "s"),
       note,
     },
-    row("`rouse hooks diff`: whole", plain, ({ wholeMs }) => wholeMs / 1000, "s"),
-    row("`rouse hooks diff`: memory at most", plain, ({ peakMb }) => peakMb, "MB"),
+    row("`rouse hooks diff`, whole", plain, ({ wholeMs }) => wholeMs / 1000, "s"),
+    row("`rouse hooks diff`, memory at most", plain, ({ peakMb }) => peakMb, "MB"),
     row(
-      "the same with fifty JSONata conditions: whole",
+      "the same with fifty JSONata conditions, whole",
       fifty,
       ({ wholeMs }) => wholeMs / 1000,
       "s",
     ),
     row(
-      "the same with fifty JSONata conditions: memory at most",
+      "the same with fifty JSONata conditions, memory at most",
       fifty,
       ({ peakMb }) => peakMb,
       "MB",

@@ -7,6 +7,7 @@ import { withBudgets } from "./budget-tables.ts";
 import { withOptions } from "./channel-options.ts";
 import { errorReference } from "./error-reference.ts";
 import { importPlugin, listPlugins, pluginCatalog, PLUGINS } from "./plugin-catalog.ts";
+import { withResults } from "./performance-page.ts";
 import { presetReference } from "./preset-reference.ts";
 
 const DOCS = fileURLToPath(new URL("../docs/", import.meta.url));
@@ -58,6 +59,7 @@ export async function generatedPages(): Promise<Page[]> {
     { name: "config.md", text: configReference(types) },
     { name: "presets.md", text: await presetReference() },
     { name: "errors.md", text: errorReference() },
+    { name: "performance.md", text: withResults(readFileSync(`${DOCS}performance.md`, "utf8")) },
     { name: "architecture.md", text: withBudgets(readFileSync(`${DOCS}architecture.md`, "utf8")) },
     ...(await Promise.all(ids.map(channelPage))),
     { name: "../plugins/catalog.json", text: await pluginCatalog() },
