@@ -166,11 +166,19 @@ export async function approvalWorld({
   return made;
 }
 
-/** A clock that is ahead of the real one by as much as the test says; who sleeps looks at it every 20 ms. */
-export function createFastClock(): Clock & { advance(ms: number): void; stop(): void } {
+/** A clock that a test sets forward and holds; who sleeps looks at it every 20 ms. */
+export interface FastClock extends Clock {
+  advance(ms: number): void;
+  /** Until `release` no time passes: what happens meanwhile happens at the same time. */
+  hold(): void;
+  release(): void;
+}
+
+/** A clock that is ahead of the real one by as much as the test says. */
+export function createFastClock(): FastClock {
   let ahead = 0;
-  let stoppedAt: number | undefined;
-  const now = (): number => stoppedAt ?? Date.now() + ahead;
+  let heldAt: number | undefined;
+  const now = (): number => heldAt ?? Date.now() + ahead;
   return {
     now,
     async sleep(ms, signal) {
@@ -179,7 +187,7 @@ export function createFastClock(): Clock & { advance(ms: number): void; stop(): 
         await systemClock.sleep(Math.min(20, until - now()), signal);
     },
     advance: (ms) => void (ahead += ms),
-    /** From now on no time passes. */
-    stop: () => void (stoppedAt = now()),
+    hold: () => void (heldAt = now()),
+    release: () => void (heldAt = undefined),
   };
 }

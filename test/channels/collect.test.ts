@@ -4,7 +4,7 @@ import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { gate } from "../platform/model.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
-import { createHeldClock, type HeldClock } from "./held-clock.ts";
+import { createFastClock, type FastClock } from "../approvals/world.ts";
 import { message, PIPE, sayOn, sentOn } from "./pipe.ts";
 
 describe("how long further messages are waited for", () => {
@@ -27,10 +27,10 @@ describe("how long further messages are waited for", () => {
 
 let world: World;
 let provider: Provider;
-let clock: HeldClock;
+let clock: FastClock;
 const slow = { gate: gate() };
 beforeEach(async () => {
-  clock = createHeldClock();
+  clock = createFastClock();
   provider = await createProvider();
   slow.gate = gate();
   provider.answer = async (request, response) => {

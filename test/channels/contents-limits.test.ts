@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { checkFileUrl } from "../../src/channel-kit/files.ts";
 import { pdf } from "../e2e/office/files.ts";
 import { ask, IMAGE, lastText, openWorld, pass, REPORT, report, VOICE } from "./contents.ts";
-import { createHeldClock } from "./held-clock.ts";
+import { createFastClock } from "../approvals/world.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
 const vendor = (id: string): Vendor => VENDORS.find((one) => one.id === id) as Vendor;
@@ -121,7 +121,7 @@ describe("files of messages", () => {
   });
 
   it("that were sent one quickly after the other are answered together", async () => {
-    const clock = createHeldClock();
+    const clock = createFastClock();
     const opened = await openWorld(telegram, {}, { clock });
     const { far, world, provider } = opened;
     clock.hold();

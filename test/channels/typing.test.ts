@@ -111,7 +111,7 @@ describe.each(SIGNERS)("the typing sign on $id", (vendor) => {
         await whenShown(world, typing, 2);
       }
       // A call that hangs is given 5 seconds, which do not pass: nothing waits for its end.
-      clock.stop();
+      clock.hold();
       slow.open();
       expect((await world.until(async () => far.arrived()[before])).text).toContain("done");
       await world.until(async () => (await lastRun(world)).status === "succeeded");
