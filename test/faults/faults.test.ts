@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { expect, it } from "vitest";
 import { findProblems } from "./invariants.ts";
 import { Outside } from "./outside.ts";
@@ -5,6 +7,7 @@ import { createPlan } from "./plan.ts";
 import { runProgram } from "./program.ts";
 import { simulate } from "./simulate.ts";
 import { Time } from "./time.ts";
+import { MUTANTS } from "./mutant-list.ts";
 
 const SEEDS = 20;
 /** Those that the program bears. */
@@ -92,4 +95,9 @@ it("sees in the ledgers what is later than it has to be", () => {
   });
   for (const name of ["work that may start is started", "a refused reply is sent again in time"])
     expect(found).toContainEqual(expect.stringContaining(name));
+});
+
+it.each(MUTANTS)("mutant: $name changes text that is there", ({ changes }) => {
+  for (const { file, from } of changes)
+    expect(readFileSync(resolve(import.meta.dirname, "../..", file), "utf8")).toContain(from);
 });

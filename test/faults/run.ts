@@ -1,12 +1,14 @@
 /**
  * `node --conditions=rouse-source test/faults/run.ts [--seeds 1000] [--from 1] [--seed N] [--fault kill] [--store postgres]`:
- * runs seeds, and prints those that break an invariant. With `--seed` or `--trace` traces are printed too, with `--errors` what
- * its gateways logged. Exits with 1 if an invariant is broken.
+ * runs seeds, and prints those that break an invariant. `--mutants` runs the seeds that find mutants. With `--seed` or `--trace`
+ * traces are printed too, with `--errors` what its gateways logged. Exits with 1 if an invariant is broken.
  */
 import { parseArgs } from "node:util";
 import { removeFolders, removeLeftFolders } from "./folders.ts";
+import { MUTANTS } from "./mutant-list.ts";
 import type { StoreKind } from "./plan.ts";
-import { renderFailure, runSeeds } from "./seeds.ts";
+import { renderFailure, runSeeds, type Failure } from "./seeds.ts";
+import type { Outcome } from "./simulate.ts";
 import { startWatchdog } from "./watchdog.ts";
 
 const { values } = parseArgs({
@@ -19,6 +21,7 @@ const { values } = parseArgs({
     trace: { type: "boolean", default: false },
     errors: { type: "boolean", default: false },
     first: { type: "boolean", default: false },
+    mutants: { type: "boolean", default: false },
   },
 });
 // What a killed gateway has begun may reject with nobody left to hear it.
@@ -36,23 +39,28 @@ if (!Number.isInteger(count) || count < 1)
   throw new Error(`--seeds is a number of seeds, such as 1000, and not "${values.seeds}"`);
 const begun = performance.now();
 let done = 0;
-const failures = await runSeeds({
+const given = { from: Number(values.seed ?? values.from), count, fault: values.fault };
+const ranges = values.mutants
+  ? MUTANTS.flatMap(({ check }) =>
+      "seed" in check ? [{ from: check.seed, count: 1, fault: check.fault }] : [],
+    )
+  : [given];
+const options = {
   store: values.store as StoreKind,
-  from: Number(values.seed ?? values.from),
-  count,
-  fault: values.fault,
   first: values.first,
   onBegin: watchdog.begin,
   // At once: the watchdog may end the process at a later seed.
-  onFailure: (failure) => console.log(renderFailure(failure)),
-  onEnd({ plan, outside, errors }) {
+  onFailure: (failure: Failure) => console.log(renderFailure(failure)),
+  onEnd({ plan, outside, errors }: Outcome) {
     watchdog.end(plan.seed);
     done++;
     if (values.seed !== undefined || values.trace) console.log(outside.trace.join("\n"));
     if (values.errors) console.log(errors.join("\n"));
-    if (process.stderr.isTTY) process.stderr.write(`\r${done} of ${count}`);
+    if (process.stderr.isTTY) process.stderr.write(`\r${done}`);
   },
-});
+};
+const failures: Failure[] = [];
+for (const range of ranges) failures.push(...(await runSeeds({ ...options, ...range })));
 console.log(
   `${done} seeds in ${((performance.now() - begun) / 1000).toFixed(1)} s, ${failures.length} with a broken invariant`,
 );
