@@ -246,14 +246,25 @@ export const MUTANTS: readonly Mutant[] = [
     "sync: () => logFile.sync(),",
     "sync: () => (logFile ? Promise.resolve() : logFile),",
   ),
-  inTest(
-    "test/store/disk/power-loss-work.soak.test.ts",
-    "forgets nothing that the outside saw",
-    "deliveries are sent before it is on disk that they were taken",
-    "src/store/sqlite/driver.ts",
-    '(kind === "turn" ? group.derive(take) : group.add(take, { many: true }))',
-    "group.derive(take)",
-  ),
+  {
+    name: "messages are sent before it is on disk that they were taken, or are sent",
+    changes: [
+      {
+        file: "src/store/sqlite/driver.ts",
+        from: '(kind === "turn" ? group.derive(take) : group.add(take, { many: true }))',
+        to: "group.derive(take)",
+      },
+      {
+        file: "src/delivery/deliver.ts",
+        from: "if (!isMarked(delivery) || delivery.sendingSince !== undefined) return true;",
+        to: "if (isMarked(delivery)) return true;",
+      },
+    ],
+    check: {
+      test: "test/store/disk/power-loss-work.soak.test.ts",
+      only: "forgets nothing that the outside saw",
+    },
+  },
   inTest(
     "test/store/usage.test.ts",
     "waits for no other one that is borrowing",

@@ -35,7 +35,7 @@ const RESTARTS = scale(3, 4);
 const SENDERS = 12;
 /** Each order has these words in it, which fill the log. */
 const WORDS = "word ".repeat(4000);
-/** Points of the run at which the power fails, besides those around each restart of the log. */
+/** Messages, and as many e-mails, right after which the power fails, besides the points around each restart of the log. */
 const POINTS = scale(6, 20);
 /** So many of them are also started again, with what the power loss left. */
 const STARTS = scale(2, 6);
@@ -314,7 +314,15 @@ describeWithCompiler("a power loss while workers run", () => {
     { timeout: 300_000 },
     async () => {
       const random = createRandom(SEED).next;
-      const { points } = choosePoints(operations, POINTS, random);
+      const { points } = choosePoints(operations, 0, random);
+      // What the disk has not yet been told is not there at the first operation after the outside has seen the effect of it.
+      for (const isMessage of [true, false]) {
+        const sent = ledgers.sent.filter(({ n }) => n >= MESSAGE === isMessage);
+        for (let n = 0; n < POINTS; n++) {
+          const { at } = sent[Math.floor(random() * sent.length)] ?? { at: 0 };
+          points.add(operations.findIndex(({ end }) => end >= at));
+        }
+      }
       const runIds = new Map(ledgers.acknowledged.map(({ order, runId }) => [order, runId]));
       const disk = new Disk();
       const damage: string[] = [];
