@@ -151,7 +151,7 @@ async function evaluate(
   snapshot: Snapshot,
   when: string,
 ): Promise<EventEvaluation> {
-  const recorded = await readRecordedInput(event);
+  const recorded = readRecordedInput(event, snapshot);
   if (!recorded.ok)
     return {
       evaluation: null,
@@ -191,7 +191,7 @@ async function explainConfigs(
   const isByToday = decided.snapshot === deps.snapshot();
   const then = await evaluate(event, decided.snapshot, isByToday ? "today" : "by that config");
   const now = asksNow && !isByToday ? await evaluate(event, deps.snapshot(), "today") : null;
-  const recorded = await readRecordedInput(event);
+  const recorded = readRecordedInput(event, deps.snapshot());
   const drafts = recorded.ok ? await deps.traceDrafts(recorded.input) : [];
   return { config: configView(decided), ...then, now, drafts };
 }

@@ -1,3 +1,4 @@
+import type { QueryValues } from "../core/query.ts";
 import { basename } from "node:path";
 import { locateIssues } from "../config/places.ts";
 import { checkDraft } from "../runs/from-draft.ts";
@@ -21,7 +22,7 @@ export interface HookTest {
   method: string;
   payload: unknown;
   headers: Record<string, string>;
-  query: Record<string, string>;
+  query: QueryValues;
 }
 
 /** One action that a tested hook would become. */

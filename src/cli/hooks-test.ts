@@ -2,7 +2,7 @@ import { bodyGone } from "../core/body-gone.ts";
 import { RouseError } from "../core/errors.ts";
 import { testHook as runTest, type HookTest, type TestedHook } from "../admin/test-hook.ts";
 import type { FileTexts } from "../core/files.ts";
-import { parsePayload, type Payload } from "../intake/body.ts";
+import { decodePayload, type DecodedPayload } from "../core/payload.ts";
 import { withSnapshot } from "../gateway/snapshot.ts";
 import { connected } from "./connect.ts";
 import { fetchEvent } from "./events.ts";
@@ -41,10 +41,10 @@ async function recordedInput(id: string, options: TestOptions, io: CliIo): Promi
   const { event } = await connected({ ...options, json: true }, io, (to) => fetchEvent(to, id));
   const { method, headers, query, body, encoding, contentType } = event.request;
   if (body === null) throw bodyGone();
-  const parsed: Payload =
+  const parsed: DecodedPayload =
     method === "GET"
       ? { ok: true, payload: query }
-      : await parsePayload(Buffer.from(body, encoding), contentType ?? undefined);
+      : decodePayload(Buffer.from(body, encoding), { contentType: contentType ?? undefined });
   if (!parsed.ok) throw new RouseError(parsed.failure);
   return { path: event.path, method, payload: parsed.payload, headers, query };
 }
@@ -64,7 +64,7 @@ async function readTestInput(options: TestOptions, io: CliIo): Promise<Input> {
       query: { ...recorded.query, ...query },
     };
   }
-  const parsed = await parsePayload(await readInput(file, io), options.contentType);
+  const parsed = decodePayload(await readInput(file, io), { contentType: options.contentType });
   if (!parsed.ok)
     throw usage(`${file}: ${parsed.failure.message} ; --content-type says what it is`);
   return { path, method: "POST", payload: parsed.payload, headers: header, query };

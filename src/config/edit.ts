@@ -11,6 +11,7 @@ import {
   removeItem,
   renderWritten,
 } from "./json5-layout.ts";
+import { parseExactJson5 } from "./json5.ts";
 import { getMember, readTree, type TextNode } from "./json5-tree.ts";
 
 type Path = readonly (string | number)[];
@@ -62,7 +63,7 @@ const isSameKind = (before: unknown, after: unknown): before is object =>
   Array.isArray(before) === Array.isArray(after);
 
 function setValue(text: string, node: TextNode, { path, value }: ConfigChange): string {
-  const before: unknown = JSON5.parse(text.slice(node.start, node.end));
+  const before = parseExactJson5(text.slice(node.start, node.end));
   if (isDeepStrictEqual(before, value)) return text;
   if (isSameKind(before, value))
     return editText(text, compareInside(before, value as object, path));

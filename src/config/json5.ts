@@ -3,7 +3,8 @@ import JSON5 from "json5";
 import type { Issue } from "../core/errors.ts";
 import { isPresent, readText, type FileTexts } from "../core/files.ts";
 import { parentPath } from "./issues.ts";
-import { readTree } from "./json5-tree.ts";
+import { isLongNumber } from "../core/json.ts";
+import { getMember, readTree, type TextNode } from "./json5-tree.ts";
 
 /** The path of a member, as `renderPath` writes it: a text is as long as the file, so it is made piece by piece. */
 const joinPath = (path: string, at: string | number): string =>
@@ -165,9 +166,39 @@ export type ParsedJson5 =
   /** `message` says what the file is or cannot be; for a syntax error with its place. */
   | ({ ok: false; message: string } & Partial<TextPosition>);
 
+/** Numbers that may have more digits than JavaScript keeps. */
+const LONG_NUMBER = /\d[\d.]{15}|\d[eE]\+?\d{3}/;
+
+/** Puts the text of a number in the place of one that JavaScript cannot hold, as `parseJson` does in bodies. */
+function keepDigits(value: unknown, node: TextNode | undefined, text: string): unknown {
+  if (node === undefined) return value;
+  if (typeof value === "number") {
+    const written = text.slice(node.start, node.end).replace(/^\+/, "");
+    return isLongNumber(written) ? written : value;
+  }
+  if (Array.isArray(value))
+    return value.map((member, index) => keepDigits(member, node.items?.[index]?.value, text));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [
+      key,
+      keepDigits(member, getMember(node, key)?.value, text),
+    ]),
+  );
+}
+
+/**
+ * Parses JSON5. A number that JavaScript cannot hold is the text of its digits, so that it equals the same number of a body.
+ * @throws SyntaxError with line and column if the text is not JSON5
+ */
+export function parseExactJson5(text: string): unknown {
+  const value: unknown = JSON5.parse(text);
+  return LONG_NUMBER.test(text) ? keepDigits(value, readTree(text), text) : value;
+}
+
 function parseJson5(text: string): ParsedJson5 {
   try {
-    return { ok: true, value: JSON5.parse<unknown>(text), duplicates: findDuplicateKeys(text) };
+    return { ok: true, value: parseExactJson5(text), duplicates: findDuplicateKeys(text) };
   } catch (error) {
     const { lineNumber: line, columnNumber: column } = error as {
       lineNumber?: number;

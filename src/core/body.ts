@@ -208,18 +208,3 @@ export function guardRequest(request: Request, limits: BodyLimits): GuardedReque
   const init = { method, headers, body, duplex: "half" as const };
   return { request: new Request(url, init), problem: () => found, end: meter.end };
 }
-
-/** Returns the text fields of a multipart body, in order; undefined if it is malformed. */
-export async function readMultipart(
-  bytes: Buffer,
-  contentType: string,
-): Promise<[string, string][] | undefined> {
-  try {
-    const form = await new Response(new Uint8Array(bytes), {
-      headers: { "content-type": contentType },
-    }).formData();
-    return [...form].filter((entry): entry is [string, string] => typeof entry[1] === "string");
-  } catch {
-    return undefined;
-  }
-}

@@ -12,7 +12,8 @@ import { errorBody, type HttpAnswer, renderFailureAnswer } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { ServicesOptions } from "../plugin/services.ts";
-import { getQuery, resolveCaller } from "./request.ts";
+import { parseQuery } from "../core/query.ts";
+import { resolveCaller } from "./request.ts";
 
 export interface AnswerDeps {
   snapshot(): Snapshot;
@@ -180,7 +181,7 @@ export function createHooks(deps: HooksDeps): AnswerHook {
       request.headers["x-forwarded-for"],
       deps.snapshot(),
     );
-    const input = { ...request, query: getQuery(request.url) };
+    const input = { ...request, query: parseQuery(request.url) };
     const receiving = deps.intake.receive(input, { kind: "http", address, share });
     return answerReceived(input, await (deps.firstAnswers?.before(receiving) ?? receiving), deps);
   };

@@ -32,17 +32,6 @@ export function readHeaders(incoming: IncomingMessage): Record<string, string> {
   return headers;
 }
 
-/** Returns the query parameters of an address; of one that comes several times, the first value. */
-export function getQuery(url: string): Record<string, string> {
-  const start = url.indexOf("?");
-  const query: Record<string, string> = {};
-  if (start < 0) return query;
-  for (const [name, value] of new URLSearchParams(url.slice(start + 1))) {
-    if (name !== "__proto__" && !Object.hasOwn(query, name)) query[name] = value;
-  }
-  return query;
-}
-
 /**
  * Names whose share of the budget a body counts against: the caller's address, for IPv6 its network of 64 bits, since one
  * host has all of it. Undefined for addresses that stand for many callers: loopback, and a proxy that is not trusted

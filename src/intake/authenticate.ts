@@ -1,9 +1,10 @@
 import { createAddressList, type AddressList } from "../core/address.ts";
 import type { Failure } from "../core/errors.ts";
 import { secretMatcher } from "../core/secret.ts";
+import { getFirstValues, type QueryValues } from "../core/query.ts";
 import type { PathRules } from "../mapping/types.ts";
 import type { Denials, FailureLimiter } from "./callers.ts";
-import type { ReceivedHook, Snapshot, StageResult } from "./types.ts";
+import type { RawInput, ReceivedHook, Snapshot, StageResult } from "./types.ts";
 import { isCredentialName } from "../core/credential-name.ts";
 
 /** The configured credential of a hook. `credential` is its name, which is stored; it never holds the value. */
@@ -169,7 +170,10 @@ export function authenticate(
     return undefined;
   }
   const { headers, query } = input;
-  const result = compiled(hook.snapshot).auth.check({ headers, query, address }, rules);
+  const result = compiled(hook.snapshot).auth.check(
+    { headers, query: getFirstValues(query), address },
+    rules,
+  );
   if (!result.ok) return denials.denyUnauthenticated(hook, result.failure, result.reason);
   hook.credential = result.credential;
   hook.byHookToken = result.byHookToken;
@@ -230,11 +234,9 @@ export function createKeptNames(
   };
 }
 
-type Values = Record<string, string>;
-
-function pick(values: Values, names: ReadonlySet<string>): Values {
-  const kept: Values = {};
-  for (const name in values) if (names.has(name)) kept[name] = values[name] as string;
+function pick<T>(values: Record<string, T>, names: ReadonlySet<string>): Record<string, T> {
+  const kept: Record<string, T> = {};
+  for (const name in values) if (names.has(name)) kept[name] = values[name] as T;
   return kept;
 }
 
@@ -244,9 +246,9 @@ function pick(values: Values, names: ReadonlySet<string>): Values {
  */
 export function keptParts(
   kept: KeptNames,
-  { method, headers, query }: { method: string; headers: Values; query: Values },
+  { method, headers, query }: Pick<RawInput, "method" | "headers" | "query">,
 ) {
-  const payload = (): Values =>
+  const payload = (): QueryValues =>
     Object.fromEntries(Object.entries(query).filter(([name]) => !isCredentialName(name)));
   return {
     headers: pick(headers, kept.headers),

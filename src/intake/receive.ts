@@ -25,7 +25,7 @@ import {
   type RateDeps,
   type createSharedCounts,
 } from "./callers.ts";
-import { createHold, parseBody, readHookBody, type ReadBodyDeps } from "./body.ts";
+import { createHold, decodeHookBody, readHookBody, type ReadBodyDeps } from "./body.ts";
 import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
 import {
   createMessageIntake,
@@ -118,7 +118,7 @@ const STAGES: readonly Stage[] = [
   readHookBody,
   verifySignature,
   takeRate,
-  parseBody,
+  decodeHookBody,
   deduplicate,
   resolve,
   // Admits the resolved work and stores it with the event in one commit.
@@ -135,7 +135,7 @@ const SIGNATURE_STAGES: ReadonlySet<Stage> = new Set([
 ]);
 const TOKEN_STAGES = STAGES.filter((stage) => !SIGNATURE_STAGES.has(stage));
 /** The stages of an event that was authenticated, counted and recorded before. */
-const EVALUATION_STAGES: readonly Stage[] = [parseBody, resolve];
+const EVALUATION_STAGES: readonly Stage[] = [decodeHookBody, resolve];
 const REPLAY_STAGES: readonly Stage[] = [...EVALUATION_STAGES, record];
 
 const NOT_FOUND: Failure = { code: "not_found", message: "there is nothing at this address" };

@@ -308,7 +308,8 @@ async function admitAndRecord(
   work: WorkResolution,
   looks: number,
 ): Promise<IntakeReceipt> {
-  const { items, list, mapping, warnings } = work;
+  const { items, list, mapping } = work;
+  const warnings = [...(hook.warnings ?? []), ...(work.warnings ?? [])];
   const key = hook.eventKey;
   const known = items.some((item) => item.ok && item.key)
     ? await knownKeys(deps, items)
@@ -325,7 +326,7 @@ async function admitAndRecord(
     outcome: actions.length > 0 ? ("accepted" as const) : ("duplicate" as const),
     actions: receipts,
     list,
-    ...(warnings && { warnings }),
+    ...(warnings.length > 0 && { warnings }),
   };
   const keys = key ? [toEntry(hook, key, acceptance), ...entries] : entries;
   const accepted = await commit(deps, hook, event, keys).catch((error: unknown) => {

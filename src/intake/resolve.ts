@@ -7,7 +7,8 @@ import { getStatus, type Failure } from "../core/errors.ts";
 import type { DraftResult, MappingInput, MappingOutcome, Nearest } from "../mapping/types.ts";
 import type { Collected, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
-import { nameContentType } from "./body.ts";
+import { parseJson, writeJson } from "../core/json.ts";
+import { nameContentType } from "../core/payload.ts";
 import type { ParsedHook, Item, ReceivedHook, Resolution, Snapshot } from "./types.ts";
 
 const refused = (failure: Failure): Resolution => ({
@@ -137,7 +138,7 @@ function toItem(result: DraftResult, input: ParsedHook, snapshot: Snapshot): Ite
   if (!checked.ok) return { ok: false, failure: checked.failure, mapping: draft.mapping };
   const item: Item = { ok: true, action: checked.action, missing: draft.missing };
   if (draft.batch) {
-    const event: Collected = { at: now, payload, headers, query, path };
+    const event: Collected = { at: now, payload: writeJson(payload), headers, query, path };
     if (credential !== undefined) event.credential = credential;
     item.batch = { ...draft.batch, event };
   }
@@ -184,8 +185,9 @@ export async function combineEvents(
   events: readonly Collected[],
   snapshot: Snapshot,
 ): Promise<CombinedAction> {
-  const inputs = events.map(({ at, credential, ...event }): ParsedHook => ({
+  const inputs = events.map(({ at, credential, payload, ...event }): ParsedHook => ({
     ...event,
+    payload: parseJson(payload),
     credential,
     method: "POST",
     byHookToken: true,

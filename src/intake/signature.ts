@@ -10,6 +10,7 @@ import type { Clock, Stopwatch } from "../core/clock.ts";
 import type { HandshakeConfig } from "../config/schema/signature.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
+import { getFirstValues } from "../core/query.ts";
 import { answerHandshake, readsBody } from "../signatures/handshake.ts";
 import type { Verifier } from "../signatures/types.ts";
 import { collectBytes } from "./body.ts";
@@ -164,7 +165,8 @@ async function answerUnsigned(
   open: readonly HandshakeConfig[],
   { denials, signatures }: SignatureDeps,
 ): Promise<StageResult> {
-  const { method, headers, query } = hook.input;
+  const { method, headers } = hook.input;
+  const query = getFirstValues(hook.input.query);
   const pending = isPending(verifier);
   const body = pending
     ? await readFirstBody(hook, open)
@@ -200,7 +202,8 @@ export function precheckSignature(
   hook: ReceivedHook,
   { clock, denials }: SignatureDeps,
 ): StageResult {
-  const { method, headers, query } = hook.input;
+  const { method, headers } = hook.input;
+  const query = getFirstValues(hook.input.query);
   const reason = hook.verifier?.precheck({ method, headers, query }, clock.now());
   return reason && denials.denyUnauthenticated(hook, wrong, `signature_${reason}`);
 }
@@ -224,13 +227,13 @@ async function verify(
 ): Promise<StageResult> {
   const { clock, metrics, limiter, denials, signatures } = deps;
   const { path, input, snapshot, bytes } = hook;
-  const { method, headers, query, url = "" } = input;
+  const { method, headers, url = "" } = input;
   // The sender signs the public address.
   const signed = {
     method,
     url: publicAddress(url, snapshot.config.gateway.publicUrl),
     headers,
-    query,
+    query: getFirstValues(input.query),
     raw: bytes,
   };
   const checking = verifier.verify(signed, clock.now());

@@ -3,6 +3,7 @@ import type { ActionContext } from "../runs/types.ts";
 import type { EventDebug } from "../core/debug.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
+import type { QueryValues } from "../core/query.ts";
 import type { Applicant } from "../limits/types.ts";
 import type { MappingInput, MappingSet, Nearest, PathRules } from "../mapping/types.ts";
 import type { Offers } from "../contract/offers.ts";
@@ -57,8 +58,7 @@ export interface RawInput {
   method: string;
   /** Path below the hooks' base, without slashes at its ends: `alerts`. */
   path: string;
-  /** The first value of each parameter. */
-  query: Values;
+  query: QueryValues;
   /** Lower-case names; several values joined by `, `. */
   headers: Values;
   body: BodySource;
@@ -151,7 +151,7 @@ export interface ReceivedHook {
   /** Set if the hook has to show a signature. */
   readonly verifier: Verifier | undefined;
   /** The headers and parameters that the path keeps, none with a credential: only these are stored, matched and rendered. */
-  readonly kept: { headers: Values; query: Values };
+  readonly kept: { headers: Values; query: QueryValues };
   /** The name of the configured credential, never its value: `hooks.token`, `path:alerts`. */
   credential: string;
   byHookToken: boolean;
@@ -161,6 +161,8 @@ export interface ReceivedHook {
   /** The key that identifies a repeat, if the sender has signed it. */
   signedKey?: Duplicate;
   payload: unknown;
+  /** What of the body is not in the payload. */
+  warnings?: readonly string[];
   eventKey?: EventKey;
   resolution?: Resolution;
   /** What the mappings' code did. Stored with the event and never sent to a caller. */

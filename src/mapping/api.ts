@@ -15,7 +15,7 @@ export interface TransformInput {
   payload: Json;
   /** Lower-case names; without any that carry a credential. */
   headers: Record<string, string>;
-  query: Record<string, string>;
+  query: Record<string, string | string[]>;
   /** The hook's path below the base. */
   path: string;
   /** With `forEach`: this item and its position. */

@@ -1,4 +1,5 @@
 import type { Condition, FieldConditions } from "../config/schema/mapping.ts";
+import type { QueryValues } from "../core/query.ts";
 import { all, any, compileCondition, not, type Truth } from "./condition.ts";
 import { describeValue, renderJson, see, typeOf, fieldPaths, type SeenType } from "./seen.ts";
 import { parsePath, readForCondition, type Path } from "./template-context.ts";
@@ -236,7 +237,7 @@ export function traceFields(
 export function traceFlat(
   conditions: FieldConditions,
   at: string,
-  values: Record<string, string>,
+  values: QueryValues,
   what: "header" | "query parameter",
 ): ConditionTrace[] {
   return Object.entries(conditions).map(([name, condition]) => {

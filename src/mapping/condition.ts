@@ -1,6 +1,7 @@
 import type { Condition } from "../config/schema/mapping.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
+import { compareNumbers, isLongNumber } from "../core/json.ts";
 import { compileRegex } from "./regex.ts";
 
 /** Three values: a condition on a missing field is unknown, and unknown never fires. */
@@ -39,8 +40,14 @@ const onEach =
     return Array.isArray(value) ? value.some(test) || test(value) : test(value);
   };
 
+const isNumber = (value: unknown): value is number | string =>
+  typeof value === "number" || isLongNumber(value);
+
 function compare(operand: string | number, holds: (order: number) => boolean): Test {
+  const isNumeric = isNumber(operand);
   return onEach((value) => {
+    if (isNumeric && isNumber(value) && !Number.isNaN(value))
+      return holds(compareNumbers(value, operand));
     if (typeof value !== typeof operand) return false;
     const order = value === operand ? 0 : (value as number) < (operand as number) ? -1 : 1;
     return Number.isNaN(value) ? false : holds(order);

@@ -8,6 +8,7 @@ import {
   readScope,
   jsonataInput,
   NOTES,
+  type Path,
   type TemplateContext,
 } from "./template-context.ts";
 import { compileShortcut } from "./shortcut.ts";
@@ -26,6 +27,8 @@ export type JsonataRunner = (
 
 export interface Expression {
   readonly source: string;
+  /** The path, if it is a plain one. */
+  readonly path?: Path;
   evaluate(scope: TemplateContext): Evaluated | Promise<Evaluated>;
   /** What it gives, if it was evaluated for the event before, or is a plain path. Undefined if JSONata would have to run. */
   known(scope: TemplateContext): Evaluated | undefined;
@@ -93,7 +96,7 @@ export function compileExpression(
       ok: true,
       value: readScope(path, scope),
     });
-    return { ok: true, expression: { source, evaluate: read, known: read } };
+    return { ok: true, expression: { source, path, evaluate: read, known: read } };
   }
   const guarded = compileGuarded(source, IN_PROCESS_MS, clock);
   if (!guarded.ok) return guarded;

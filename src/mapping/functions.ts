@@ -1,3 +1,4 @@
+import { parseJson } from "../core/json.ts";
 import { isEmptyValue, ownMember, renderValue } from "./template-context.ts";
 import {
   GuardError,
@@ -269,11 +270,11 @@ const INSTEAD: Record<string, (own: Implementation, fromMillis: Implementation) 
       },
   };
 
-function parseJson(text: unknown): unknown {
+function parseJsonText(text: unknown): unknown {
   if (text === undefined) return undefined;
   let value: unknown;
   try {
-    value = JSON.parse(text as string);
+    value = parseJson(text as string);
   } catch {
     throw new GuardError("gives $parseJson a text that is not JSON");
   }
@@ -311,7 +312,7 @@ function bounded(
 function readFunctions(library: typeof jsonata): Map<string, Definition> {
   const found = new Map<string, Definition>();
   const expression = library("null");
-  expression.registerFunction("parseJson", parseJson, "<s-:x>");
+  expression.registerFunction("parseJson", parseJsonText, "<s-:x>");
   expression.registerFunction("formatMoney", formatMoney, "<xxo?:s>");
   expression.registerFunction("formatPairs", formatPairs, "<xx?:s>");
   expression.assign(AFTER_EACH_STEP, (_step: unknown, _input: unknown, frame: Frame) => {

@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import type jsonataType from "jsonata";
 import type { JsonataOptions } from "jsonata";
 import { didYouMean } from "../config/suggest.ts";
+import { isHeld } from "../core/json.ts";
 import { createCpuLimit, SYSTEM_CLOCK, type CpuClock, type CpuLimit } from "./cpu-time.ts";
 import { EVENT_TIME, FUNCTIONS, getFunctions } from "./functions.ts";
 import { placeIn } from "./excerpt.ts";
@@ -53,7 +54,19 @@ function getBoundNames(node: Node): string[] {
   return target?.type === "variable" ? [String(target.value)] : [];
 }
 
-function lookOver(ast: unknown): Findings {
+/**
+ * Makes a text of a whole number that JavaScript cannot hold, such as an id, as it is in a body: the AST has it rounded. It keeps
+ * the position behind a literal.
+ */
+function keepDigits(node: Node, source: string): void {
+  const written = /\d+$/.exec(source.slice(0, Number(node["position"])))?.[0];
+  if (written === undefined || Number(written) !== Math.abs(Number(node.value)) || isHeld(written))
+    return;
+  node.type = "string";
+  node.value = Number(node.value) < 0 ? `-${written}` : written;
+}
+
+function lookOver(ast: unknown, source: string): Findings {
   // The transform operator copies with `$clone`.
   const variables = new Set(["clone"]);
   const bound = new Set<string>();
@@ -73,6 +86,7 @@ function lookOver(ast: unknown): Findings {
       return;
     }
     const node = value as Node;
+    if (node.type === "number") keepDigits(node, source);
     for (const name of getBoundNames(node)) bound.add(name);
     hasFunctions ||= node.type === "lambda";
     if (
@@ -154,7 +168,7 @@ export function compileGuarded(
   } catch (error) {
     return { ok: false, ...describeSyntaxError(error, source) };
   }
-  const { problem, hasFunctions, variables } = lookOver(expression.ast());
+  const { problem, hasFunctions, variables } = lookOver(expression.ast(), source);
   if (problem !== undefined) {
     const at = problem.name === undefined ? -1 : source.indexOf(`$${problem.name}`);
     return {

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import type { Condition, FieldConditions, matchSchema } from "../config/schema/mapping.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
+import type { QueryValues } from "../core/query.ts";
 import { all, any, compileCondition, getEqualValues, not, type Truth } from "./condition.ts";
 import type { Evaluated } from "./evaluated.ts";
 import { compileExpression, type Expression, type JsonataRunner } from "./expression.ts";
@@ -90,7 +91,7 @@ function compileGroup(
 /** Headers and parameters are flat: a name is looked up as it is. */
 function compileFlat(
   conditions: FieldConditions,
-  read: (scope: TemplateContext) => Record<string, string>,
+  read: (scope: TemplateContext) => QueryValues,
   path: string,
   lower: boolean,
   issues: Issue[],

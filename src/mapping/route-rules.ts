@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { authSchema } from "../config/schema/mapping.ts";
 import { createAddressList } from "../core/address.ts";
 import type { Issue } from "../core/errors.ts";
+import type { BodyFormat } from "../core/payload.ts";
 import type { MappingSource } from "./source.ts";
 import type { PathRules } from "./types.ts";
 
@@ -37,9 +38,10 @@ interface Stated {
   methods?: unknown;
   allowIps?: unknown;
   maxBodyBytes?: unknown;
+  body?: unknown;
 }
 
-const PROPERTIES = ["auth", "methods", "allowIps", "maxBodyBytes"] as const;
+const PROPERTIES = ["auth", "methods", "allowIps", "maxBodyBytes", "body"] as const;
 
 /** Presets whose sender signs, on paths that have no secret. Another mapping of the path may bring it. */
 function missingSecrets(
@@ -111,6 +113,7 @@ function buildRules(
     methods: (values.methods as PathRules["methods"] | undefined) ?? ["POST"],
     maxBodyBytes: (values.maxBodyBytes as number | undefined) ?? maxBodyBytes,
   };
+  if (values.body !== undefined) rules.body = values.body as BodyFormat;
   if (values.auth !== undefined) {
     const auth = compileAuth(
       values.auth as z.output<typeof authSchema>,

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { MappingFile } from "../config/schema/mapping.ts";
+import { parseJson, writeJson } from "../core/json.ts";
 import { compilePaths } from "./route-rules.ts";
 import type { PresetEntry } from "./source.ts";
 import { createPause } from "../core/pause.ts";
@@ -42,11 +43,11 @@ export function readSample(entry: PresetEntry, name: string): Sample | undefined
   const own = readDocument(entry).samples?.[name];
   const sample =
     own ??
-    (JSON.parse(readFileSync(join(getFolder(entry), `${name}.json`), "utf8")) as NonNullable<
+    (parseJson(readFileSync(join(getFolder(entry), `${name}.json`), "utf8")) as NonNullable<
       typeof own
     >);
   const { body, event = name, contentType = "application/json" } = sample;
-  return { event, contentType, body: typeof body === "string" ? body : JSON.stringify(body) };
+  return { event, contentType, body: typeof body === "string" ? body : writeJson(body) };
 }
 
 /** What a preset says of its sender; undefined if it says nothing. */

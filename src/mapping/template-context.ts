@@ -1,3 +1,5 @@
+import { getSpelling, renderNumber, writeJson } from "../core/json.ts";
+import type { QueryValues } from "../core/query.ts";
 import type { DebugNotes } from "./debug.ts";
 import type { Explained } from "./evaluated.ts";
 
@@ -16,7 +18,7 @@ export interface TemplateContext {
   [RESULTS]?: KnownResults;
   payload: unknown;
   headers: Record<string, string>;
-  query: Record<string, string>;
+  query: QueryValues;
   path: string;
   /** Milliseconds since the epoch. */
   now: number;
@@ -95,10 +97,11 @@ export function jsonataInput(scope: TemplateContext): Record<string, unknown> {
   return input;
 }
 
-/** A plain path: names and list positions, such as `a.b[0].x-y`. */
+/** A plain path: names and list positions, such as `a.b[0].x-y`, and `` `data[email]` `` for a name with other characters. */
 export type Path = readonly (string | number)[];
 
-const NAME = "[A-Za-z_][A-Za-z0-9_-]*";
+/** A name, or one with any characters in backticks, as in JSONata. */
+const NAME = "(?:[A-Za-z_][A-Za-z0-9_-]*|`[^`]+`)";
 const PLAIN = new RegExp(`^${NAME}(?:\\[-?\\d{1,9}\\])*(?:\\.${NAME}(?:\\[-?\\d{1,9}\\])*)*$`);
 const STEP = new RegExp(`(${NAME})|\\[(-?\\d{1,9})\\]`, "g");
 /** Words that JSONata reads as operators or values. */
@@ -112,7 +115,7 @@ export function parsePath(text: string): Path | undefined {
   for (const [, name, position] of trimmed.matchAll(STEP)) {
     if (name === undefined) steps.push(Number(position));
     else if (WORDS.has(name)) return undefined;
-    else steps.push(name);
+    else steps.push(name.replaceAll("`", ""));
   }
   return steps;
 }
@@ -196,11 +199,31 @@ export function readScope(path: Path, scope: TemplateContext): unknown {
   return readFrom(at, path, i);
 }
 
-/** A value as text: text as it is, numbers and booleans as text, objects and lists as JSON, null and missing as nothing. */
-export function renderValue(value: unknown): string {
+/**
+ * Renders a value as text: text as it is, numbers and booleans as text, objects and lists as JSON, null and missing as nothing.
+ * `payload`: where numbers were read, which print as they were written there.
+ */
+export function renderValue(value: unknown, payload?: unknown): string {
   if (typeof value === "string") return value;
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
-  return value === undefined || value === null ? "" : JSON.stringify(value);
+  if (typeof value === "number") return renderNumber(value, payload);
+  if (typeof value === "boolean") return String(value);
+  return value === undefined || value === null ? "" : writeJson(value, { read: payload });
+}
+
+/** Returns how the number that a plain path leads to was written; undefined if that is how it prints, or there is none. */
+export function readSpelling(path: Path, scope: TemplateContext): string | undefined {
+  const last = path.at(-1) as string | number;
+  const isField =
+    path.length === 1 &&
+    !(ROOT.has(last as string) && ownMember(scope, last as string) !== undefined);
+  const holder = isField
+    ? scope.payload
+    : path.length === 1
+      ? undefined
+      : readScope(path.slice(0, -1), scope);
+  const position =
+    typeof last === "number" && last < 0 && Array.isArray(holder) ? holder.length + last : last;
+  return getSpelling(holder, String(position));
 }
 
 /** Whether a value, as a part of a key, tells nothing apart: nothing, blank text, an empty list or object. */

@@ -1,7 +1,12 @@
 import { joinParts, type TextPart } from "../core/text.ts";
 import type { Evaluated } from "./evaluated.ts";
 import { compileExpression, type Expression, type ExpressionOptions } from "./expression.ts";
-import { isEmptyValue, renderValue, type TemplateContext } from "./template-context.ts";
+import {
+  isEmptyValue,
+  readSpelling,
+  renderValue,
+  type TemplateContext,
+} from "./template-context.ts";
 import type { RenderedPiece } from "./types.ts";
 
 /** Calls `finish` with the values: immediately, or later if one of them is a promise. */
@@ -75,6 +80,12 @@ function compileInside(
   return { ...compiled, offset, message: `{{ ${expression.slice(0, 80)} }}: ${compiled.message}` };
 }
 
+/** Renders what an expression gave. What a plain path only passes on stays as it was written. */
+function renderResult({ path }: Expression, value: unknown, scope: TemplateContext): string {
+  const spelling = path && typeof value === "number" ? readSpelling(path, scope) : undefined;
+  return spelling ?? renderValue(value, scope.payload);
+}
+
 /** Compiles a text with `{{ expression }}` in it. */
 export function compileTemplate(
   source: string,
@@ -98,7 +109,7 @@ export function compileTemplate(
   }
   if (at < source.length) pieces.push(source.slice(at));
   const expressions = pieces.filter((piece) => typeof piece !== "string").length;
-  const finish = (values: (string | Evaluated)[]): Rendered => {
+  const finish = (values: (string | Evaluated)[], scope: TemplateContext): Rendered => {
     const parts: TextPart[] = [];
     const missing: string[] = [];
     const empty: string[] = [];
@@ -115,7 +126,7 @@ export function compileTemplate(
       const { source: expression } = pieces[index] as Expression;
       if (value.value === undefined || value.value === null) missing.push(expression);
       if (isEmptyValue(value.value)) empty.push(expression);
-      const text = renderValue(value.value);
+      const text = renderResult(pieces[index] as Expression, value.value, scope);
       parts.push({ text: options.encodeColon ? encode(text) : text, outside: true });
     }
     return { ok: true, parts: joinParts(parts), missing, empty };
@@ -123,15 +134,15 @@ export function compileTemplate(
   const evaluate = (scope: TemplateContext) =>
     pieces.map((piece) => (typeof piece === "string" ? piece : piece.evaluate(scope)));
   const render = (scope: TemplateContext): Rendered | Promise<Rendered> =>
-    whenSettled(evaluate(scope), finish);
+    whenSettled(evaluate(scope), (values) => finish(values, scope));
   const trace = async (scope: TemplateContext): Promise<TracedTemplate> => {
     const values = await Promise.all(evaluate(scope));
-    const rendered = finish(values);
+    const rendered = finish(values, scope);
     if (!rendered.ok) return rendered;
     const toPiece = (value: string | Evaluated, index: number): RenderedPiece => {
       if (typeof value === "string") return { text: value };
       if (!value.ok) return { text: "" };
-      const text = renderValue(value.value);
+      const text = renderResult(pieces[index] as Expression, value.value, scope);
       const isMissing = value.value === undefined || value.value === null;
       const { source: expression } = pieces[index] as Expression;
       return {

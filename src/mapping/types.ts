@@ -4,6 +4,8 @@ import type { SchemeAuth } from "../config/schema/mapping.ts";
 import type { TextPart } from "../core/text.ts";
 import type { EventDebug } from "../core/debug.ts";
 import type { Failure } from "../core/errors.ts";
+import type { BodyFormat } from "../core/payload.ts";
+import type { QueryValues } from "../core/query.ts";
 import type { Truth } from "./condition.ts";
 import type { NamedMapping } from "./source.ts";
 import type { Seen } from "./seen.ts";
@@ -19,7 +21,7 @@ export interface MappingInput {
   payload: unknown;
   /** Lower-case names. */
   headers: Record<string, string>;
-  query: Record<string, string>;
+  query: QueryValues;
   /** Milliseconds since the epoch. */
   now: number;
   /** What expressions gave for this input, if several sets of mappings decide about it. */
@@ -103,6 +105,8 @@ export interface PathRules {
   methods: ("POST" | "GET")[];
   allowIps?: string[];
   maxBodyBytes: number;
+  /** How bodies are read. Undefined: by their content types. */
+  body?: BodyFormat;
 }
 
 /** One condition of a mapping and how it came out. For operators only: it quotes the event. */

@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import type { Issue } from "../core/errors.ts";
 import type { Ajv as AjvType } from "ajv";
+import { roundNumbers } from "../core/json.ts";
 import { LinearRegExp } from "./regex.ts";
 
 export type Validator = (payload: unknown) => Issue[];
@@ -50,7 +51,7 @@ export function compileValidator(
     return {
       ok: true,
       validate(payload) {
-        if (validate(payload)) return [];
+        if (validate(roundNumbers(payload))) return [];
         return (validate.errors ?? []).slice(0, MAX_ISSUES).map((error) => ({
           path: dotted(error.instancePath),
           message: error.message ?? "is not as the schema says",

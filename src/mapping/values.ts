@@ -1,3 +1,5 @@
+import { copySpellings } from "../core/json.ts";
+
 /** The longest text that an expression may read or make, and the most members of a list. */
 export const MAX_TEXT = 1_000_000;
 export const MAX_SEQUENCE = 20_000;
@@ -59,11 +61,16 @@ export function normalise(value: unknown, tooLarge = "gives a result that is too
       return at;
     }
     if (isJsonataFunction(at)) return undefined;
-    if (Array.isArray(at)) return (at as unknown[]).map((member) => copy(member, depth + 1));
+    if (Array.isArray(at)) {
+      const list = (at as unknown[]).map((member) => copy(member, depth + 1));
+      copySpellings(at, list);
+      return list;
+    }
     if (typeof at !== "object" || at === null) return at;
     const object: Record<string, unknown> = {};
     for (const [key, member] of Object.entries(at))
       if (key !== "__proto__") object[key] = copy(member, depth + 1);
+    copySpellings(at, object);
     return object;
   };
   return copy(value, 0);

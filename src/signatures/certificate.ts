@@ -177,7 +177,7 @@ export function createCertificateCheck(
   const topics = new Set(options.topics);
 
   const verify = async (request: SignedRequest, now: number): Promise<Verified> => {
-    const body = createBody(request.raw);
+    const body = createBody(request);
     const read = (source: Parameters<typeof getValue>[0]): string | undefined =>
       getValue(source, request, body);
     const signature = decodeSignature(read(scheme.signature) ?? "", scheme.encoding);
@@ -193,7 +193,7 @@ export function createCertificateCheck(
     const { digest, fields } = certificate;
     const names = new Map(Object.entries(fields.values)).get(read(fields.at) ?? "");
     const hash = new Map(Object.entries(digest.values)).get(read(digest.at) ?? "");
-    const text = names && signedText(body.json(), names);
+    const text = names && signedText(body.payload(), names);
     if (!text || !hash) return refused("wrong_signature");
     const key = await certificates.key(read(certificate.url) ?? "", now);
     if (key === "unavailable") return refused("certificate_unavailable");

@@ -103,7 +103,7 @@ class SchemeVerifier implements Verifier {
   precheck(head: RequestHead, now: number): RefusalReason | undefined {
     const { signature, timestamp } = this.#scheme;
     const request = { ...head, raw: NO_BODY };
-    const body = createBody(NO_BODY);
+    const body = createBody(request);
     if (signature.body === undefined) {
       const problem = presenceProblem(getValues(signature, request, body));
       if (problem) return problem;
@@ -114,7 +114,7 @@ class SchemeVerifier implements Verifier {
 
   verify(request: SignedRequest, now: number): Verified {
     const scheme = this.#scheme;
-    const body = createBody(request.raw);
+    const body = createBody(request);
     const presented = getValues(scheme.signature, request, body);
     const problem = presenceProblem(presented);
     if (problem) return refused(problem);

@@ -48,7 +48,7 @@ function applies(
   const names = Object.keys(when.body).map((path) => path.slice(path.lastIndexOf(".") + 1));
   // (Without its first quote, since a search begins at the first character and quotes are everywhere.)
   if (!names.every((name) => request.raw.includes(`${name}"`))) return false;
-  const body = createBody(request.raw);
+  const body = createBody(request);
   return Object.entries(when.body).every(([path, wanted]) => {
     const value = getValue({ body: path }, request, body);
     return value !== undefined && (wanted === "*" || value === String(wanted));
@@ -113,7 +113,7 @@ function answerOne(
   secrets: readonly string[],
 ): HandshakeAnswer | undefined {
   const { respond, note, confirm } = handshake;
-  const body = createBody(request.raw);
+  const body = createBody(request);
   const values = getValues(handshake, request, body, secrets);
   const headers = values && buildHeaders(respond, values);
   if (!headers) return undefined;

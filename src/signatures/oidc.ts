@@ -52,7 +52,7 @@ export function createOidcCheck(
   let keys: JWTVerifyGetKey | undefined;
 
   const verify = async (request: SignedRequest, now: number): Promise<Verified> => {
-    const token = getValue(scheme.signature, request, createBody(request.raw));
+    const token = getValue(scheme.signature, request, createBody(request));
     if (token === undefined) return { ok: false, reason: "no_signature" };
     try {
       const { createRemoteJWKSet, customFetch, jwtVerify } = await import("jose");
@@ -73,7 +73,7 @@ export function createOidcCheck(
       if (options.email !== undefined && !sameText(payload["email"], options.email))
         return { ok: false, reason: "wrong_token" };
       const key = scheme.duplicate
-        ? getValue(scheme.duplicate, request, createBody(request.raw))
+        ? getValue(scheme.duplicate, request, createBody(request))
         : undefined;
       return {
         ok: true,
@@ -87,8 +87,11 @@ export function createOidcCheck(
   const verifier: Verifier = {
     verify,
     precheck: (head) =>
-      getValue(scheme.signature, { ...head, raw: Buffer.alloc(0) }, createBody(Buffer.alloc(0))) ===
-      undefined
+      getValue(
+        scheme.signature,
+        { ...head, raw: Buffer.alloc(0) },
+        createBody({ raw: Buffer.alloc(0), headers: {} }),
+      ) === undefined
         ? "no_signature"
         : undefined,
     handshakes: scheme.handshakes,

@@ -1,5 +1,6 @@
 import { createHmac, hash, randomBytes, randomUUID } from "node:crypto";
 import type { Scheme, SignatureSource } from "../config/schema/signature.ts";
+import { parseJson, writeJson } from "../core/json.ts";
 import { hmacKey, toSecretForm } from "./algorithms.ts";
 import { compileSigned } from "./signed.ts";
 
@@ -58,10 +59,10 @@ class RequestDraft {
 
   #putInBody(path: string, value: string): boolean {
     try {
-      const body: unknown = JSON.parse(this.raw.toString("utf8"));
+      const body = parseJson(this.raw.toString("utf8"));
       if (!setMember(body, path.split("."), /^\d+$/.test(value) ? Number(value) : value))
         return false;
-      this.raw = Buffer.from(JSON.stringify(body));
+      this.raw = Buffer.from(writeJson(body));
       return true;
     } catch {
       return false;

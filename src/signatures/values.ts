@@ -1,39 +1,40 @@
 import type { SignatureSource } from "../config/schema/signature.ts";
+import { getSpelling } from "../core/json.ts";
+import { decodePayload, type DecodedPayload } from "../core/payload.ts";
 import type { SignedRequest } from "./types.ts";
 
 /** The maximum length of a header that is read, in characters. */
 const MAX_VALUE = 8192;
 
-/** The request's body as JSON, parsed at first use. Undefined if it is not JSON. */
+/** The payload of a request's body, decoded at first use. Undefined if it has no fields. */
 export interface Body {
-  json(): unknown;
+  payload(): unknown;
 }
 
-export function createBody(raw: Buffer): Body {
-  let read = false;
-  let value: unknown;
+export function createBody({ raw, headers }: Pick<SignedRequest, "raw" | "headers">): Body {
+  const contentType = headers["content-type"];
+  let decoded: DecodedPayload | undefined;
+  const decode = (): DecodedPayload => {
+    // Some senders name another type than JSON, and no field of a form begins with a brace.
+    const json = decodePayload(raw, { contentType, format: "json" });
+    return json.ok && typeof json.payload === "object" ? json : decodePayload(raw, { contentType });
+  };
   return {
-    json() {
-      if (!read) {
-        read = true;
-        try {
-          value = JSON.parse(raw.toString("utf8"));
-        } catch {
-          value = undefined;
-        }
-      }
-      return value;
+    payload() {
+      decoded ??= decode();
+      return decoded.ok ? decoded.payload : undefined;
     },
   };
 }
 
+/** The values of a member, numbers as they were written. */
 function members(values: readonly unknown[], name: string): unknown[] {
   return values.flatMap((value) =>
     typeof value === "object" &&
     value !== null &&
     !Array.isArray(value) &&
     Object.hasOwn(value, name)
-      ? [(value as Record<string, unknown>)[name]]
+      ? [getSpelling(value, name) ?? (value as Record<string, unknown>)[name]]
       : [],
   );
 }
@@ -67,7 +68,7 @@ export function getValues(
   body: Body,
 ): (string | undefined)[] {
   const { header, query, split, prefix } = source;
-  if (source.body !== undefined) return atPath(body.json(), source.body).map(toText);
+  if (source.body !== undefined) return atPath(body.payload(), source.body).map(toText);
   const text =
     header !== undefined ? request.headers[header.toLowerCase()] : request.query[query ?? ""];
   if (text === undefined || text.length > MAX_VALUE) return [];

@@ -1,3 +1,4 @@
+import type { QueryValues } from "../core/query.ts";
 import type { EventDebug } from "../core/debug.ts";
 import type { EventOutcome } from "../core/outcomes.ts";
 import type { TraceContext } from "../core/trace-context.ts";
@@ -24,7 +25,7 @@ export interface StoredRequest {
   method: string;
   contentType?: string;
   headers: Record<string, string>;
-  query: Record<string, string>;
+  query: QueryValues;
   body: Uint8Array | null;
 }
 

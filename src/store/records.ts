@@ -1,3 +1,4 @@
+import type { QueryValues } from "../core/query.ts";
 import type { Thinking, WakeMode } from "../config/schema/common.ts";
 import type { EventDebug } from "../core/debug.ts";
 import type { WrittenDecision } from "../core/decision.ts";
@@ -81,9 +82,10 @@ export interface AskedSchedule {
 /** An event that a run collects: what templates and transforms see of it. */
 export interface Collected {
   at: Ms;
-  payload: unknown;
+  /** As JSON, with its numbers as they were written. */
+  payload: string;
   headers: Record<string, string>;
-  query: Record<string, string>;
+  query: QueryValues;
   path: string;
   /** Absent in what an earlier version wrote. */
   credential?: string;

@@ -18,7 +18,7 @@ export const redactActions = (actions: string | null): string | null =>
 function withoutCollected(action: RunAction): RunAction {
   if (!action.collect) return action;
   const { key, closesAt, event } = action.collect;
-  return { ...action, collect: { key, closesAt, event: { ...event, payload: null, query: {} } } };
+  return { ...action, collect: { key, closesAt, event: { ...event, payload: "null", query: {} } } };
 }
 
 /** A run's spec without what it was given from outside. */

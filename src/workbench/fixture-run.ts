@@ -86,7 +86,7 @@ type Request = Pick<Fixture, "request" | "receivedAt" | "credential">;
 /** What the mappings see of a fixture; a reason if its body cannot be read. */
 export async function readFixtureInput(fixture: Request, snapshot: Snapshot) {
   const credential = fixture.credential ?? getCredential(fixture.request.path, snapshot);
-  const recorded = await readRecordedInput(toRecordedHook(fixture, credential));
+  const recorded = readRecordedInput(toRecordedHook(fixture, credential), snapshot);
   return recorded.ok ? { ...recorded, input: { ...recorded.input, credential } } : recorded;
 }
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseJson, writeJson } from "../core/json.ts";
 import { OUTCOMES } from "../core/outcomes.ts";
 import type { RecordedHook } from "../intake/recorded-input.ts";
 import {
@@ -10,6 +11,7 @@ import {
 } from "./recorded-run.ts";
 
 const names = z.record(z.string(), z.string()).default({});
+const parameters = z.record(z.string(), z.union([z.string(), z.array(z.string())])).default({});
 const words = z.array(z.string());
 
 const actionSchema = z.strictObject({
@@ -50,7 +52,9 @@ const requestSchema = z
   .strictObject({
     method: z.enum(["POST", "GET"]).default("POST"),
     path: z.string().min(1).describe("The hook's path, such as `shop`."),
-    query: names.describe("Query parameters, without credentials."),
+    query: parameters.describe(
+      "Query parameters, without credentials; a list for one that comes several times.",
+    ),
     headers: names.describe("Headers, without credentials."),
     contentType: z.string().optional().describe("What the body is. Default: JSON."),
     json: z.unknown().optional().describe("The body, if it is JSON."),
@@ -145,25 +149,11 @@ const isJsonType = (contentType: string | undefined): boolean =>
   contentType === undefined ||
   /^\s*(?:application\/(?:[\w.-]+\+)?json|text\/json)\s*(?:;|$)/i.test(contentType);
 
-/** Whether a number reads the same when it was written again; `12345678901234567890` does not. */
-function isExact(source: string, value: number): boolean {
-  const digits = (text: string): string =>
-    text
-      .replace(/e.*$/i, "")
-      .replace(/\D/g, "")
-      .replace(/^0+|0+$/g, "");
-  return !Object.is(value, -0) && digits(source) === digits(String(value));
-}
-
 /** Parses JSON that means the same when it is written again. Undefined if it does not, or is none. */
 function parseExact(text: string): { value: unknown } | undefined {
-  let exact = true;
   try {
-    JSON.parse(text, ((_key: string, member: unknown, { source }: { source?: string }) => {
-      if (typeof member === "number" && !isExact(source ?? "", member)) exact = false;
-      return member;
-    }) as (key: string, value: unknown) => unknown);
-    return exact ? { value: JSON.parse(text) as unknown } : undefined;
+    const value: unknown = JSON.parse(text);
+    return writeJson(parseJson(text)) === JSON.stringify(value) ? { value } : undefined;
   } catch {
     return undefined;
   }

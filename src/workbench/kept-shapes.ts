@@ -92,7 +92,7 @@ const isCountable = ({ outcome, replayOf, request: { body } }: EventRecord): boo
 /** Counts the body of an event. Returns false if there is none that can be read. */
 async function addEvent(shape: Shape, event: EventRecord): Promise<boolean> {
   if (!isCountable(event)) return false;
-  const read = await readRecordedInput(event);
+  const read = readRecordedInput(event, undefined);
   if (!read.ok) return false;
   addToShape(shape, read.input.payload, event.receivedAt);
   // Between two bodies hooks are answered.

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import JSON5 from "json5";
 import { editText } from "../config/edit.ts";
+import { parseExactJson5 } from "../config/json5.ts";
 import {
   appendOnLine,
   indentAt,
@@ -88,7 +89,7 @@ function fitLayout(mapping: string, { eol }: TextStyle, indent: string): string 
 export function readMappingText(text: string, file: string): string {
   const { start, end } = parseRoot(text);
   const mapping = text.slice(start, end);
-  return file.endsWith(".json") ? JSON.stringify(JSON5.parse(mapping), null, 2) : mapping;
+  return file.endsWith(".json") ? JSON.stringify(parseExactJson5(mapping), null, 2) : mapping;
 }
 
 /** Takes away the indent that the lines of a mapping have in its file. */

@@ -1,4 +1,5 @@
 import { isCredentialName } from "../core/credential-name.ts";
+import type { QueryValues } from "../core/query.ts";
 import { RouseError } from "../core/errors.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { createStandIns, MAIL, NUMBER } from "./stand-ins.ts";
@@ -315,7 +316,7 @@ export function applyMasks(request: FixtureRequest, masks: readonly Mask[]): Fix
   return {
     ...rest,
     path: inPath(path),
-    query: replaceIn(query, replacing) as Record<string, string>,
+    query: replaceIn(query, replacing) as QueryValues,
     headers: replaceIn(headers, replacing) as Record<string, string>,
     ...body,
   };

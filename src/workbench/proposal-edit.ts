@@ -23,7 +23,7 @@ const countHeld = ({ conditions }: MappingTrace): number =>
  * @throws RouseError `not_found` if the event's body is gone, or `usage` if there is no such mapping.
  */
 export async function findNearestMapping(event: EventRecord, snapshot: Snapshot): Promise<string> {
-  const recorded = await readRecordedInput(event);
+  const recorded = readRecordedInput(event, snapshot);
   if (!recorded.ok)
     throw new RouseError({ code: "not_found", message: `${event.id}: ${recorded.reason}` });
   const { traces } = await testInput(recorded.input, snapshot);

@@ -229,7 +229,7 @@ async function evaluate(
   event: EventRecord,
   snapshot: Snapshot,
 ): Promise<Pick<TextEvaluation, "result" | "note">> {
-  const recorded = await readRecordedInput(event);
+  const recorded = readRecordedInput(event, snapshot);
   if (!recorded.ok)
     return {
       result: null,

@@ -75,19 +75,24 @@ function createPlans(
 
 const bySnapshots = (before: Snapshot, after: Snapshot): Compare => {
   const plan = createPlans(before, after);
+  const isSameFormat = (path: string): boolean =>
+    before.mappings.rules.get(path)?.body === after.mappings.rules.get(path)?.body;
   return async (event) => {
     const { path, credential } = event;
     const { isSame, unchanged } = plan({ path, byHookToken: credential === "hooks.token" });
     if (isSame) return { kind: "same", effect: getRecordedEffect(event) };
-    const recorded = await readRecordedHook(event);
+    const recorded = readRecordedHook(event, before);
+    const changed = isSameFormat(path) ? recorded : readRecordedHook(event, after);
     if (!recorded.ok) return { kind: "skipped", reason: recorded.reason };
+    if (!changed.ok) return { kind: "skipped", reason: changed.reason };
     // Expressions that both sides have are evaluated once.
     const input = { ...recorded.input, credential, results: new Map() };
+    const later = changed === recorded ? input : { ...changed.input, credential };
     const options = { unchanged, isSameSession: isSameSession(input) };
     return {
       kind: "compared",
       before: await getEffect(input, before),
-      after: await getEffect(input, after),
+      after: await getEffect(later, after),
       options,
     };
   };
@@ -126,7 +131,7 @@ const byRecord =
   (after: Snapshot, store: Pick<Store, "list">): Compare =>
   async (event) => {
     if (event.outcome === "accepted") return restartRuns(event, store);
-    const recorded = await readRecordedHook(event);
+    const recorded = readRecordedHook(event, after);
     if (!recorded.ok) return { kind: "skipped", reason: recorded.reason };
     const effect = await getEffect({ ...recorded.input, credential: event.credential }, after);
     // A replay is meant: no earlier work holds it back, and it waits for no other events.

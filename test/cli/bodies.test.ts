@@ -61,6 +61,16 @@ const CASES: [name: string, Case][] = [
     "of invalid UTF-8",
     {
       body: Buffer.from([0x7b, 0x22, 0x61, 0x22, 0x3a, 0x22, 0xff, 0xfe, 0x22, 0x7d]),
+      outcome: "rejected",
+      field: null,
+      kept: "base64",
+    },
+  ],
+  [
+    "in Latin 1",
+    {
+      body: Buffer.from('{"a":"M\u00fcller"}', "latin1"),
+      type: "application/json; charset=iso-8859-1",
       outcome: "accepted",
       field: "a",
       kept: "base64",
@@ -91,8 +101,8 @@ const CASES: [name: string, Case][] = [
     },
   ],
   [
-    "of XML that is not read",
-    { body: "<order/>", type: "application/xml", outcome: "rejected", field: null, kept: "text" },
+    "of a type that is not read",
+    { body: "<order/>", type: "image/png", outcome: "rejected", field: null, kept: "text" },
   ],
   ["that is empty", { body: "", outcome: "accepted", field: null, kept: "text" }],
   [

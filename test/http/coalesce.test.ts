@@ -223,7 +223,7 @@ describe("a window that closes", () => {
     const spec = { session: { agentId: "main", origin: "hook", key: "hook:1" } };
     const action = (runId: string) =>
       ({ kind: "run", runId, mapping: "m", spec, warnings: [] }) as unknown as RunAction;
-    const event = (at: number) => ({ at, payload: 1, headers: {}, query: {}, path: "p" });
+    const event = (at: number) => ({ at, payload: "1", headers: {}, query: {}, path: "p" });
     const first = windows.join(action("run_1"), settings, event(1000));
     first.settle(true);
     const joined = windows.join(action("run_2"), settings, event(1500));

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { authenticate, createAuthenticator } from "../../src/intake/authenticate.ts";
 import { createDenials, createFailureLimiter } from "../../src/intake/callers.ts";
-import { createHold, parseBody, readHookBody } from "../../src/intake/body.ts";
+import { createHold, decodeHookBody, readHookBody } from "../../src/intake/body.ts";
 import { createBodyBudget } from "../../src/intake/body-budget.ts";
 import { deduplicate } from "../../src/intake/record.ts";
 import type { Origin, RawInput, ReceivedHook } from "../../src/intake/types.ts";
@@ -85,7 +85,7 @@ describe("one stage alone", () => {
     expect(reasons).toEqual(["wrong_token"]);
   });
 
-  it("readBody, then parseBody", async () => {
+  it("readBody, then decodeHookBody", async () => {
     const deps = {
       ...denialsWithLimiter(),
       bodyBudget: createBodyBudget(clock),
@@ -96,16 +96,16 @@ describe("one stage alone", () => {
       body: Buffer.from("a=1&a=2&b=3"),
     });
     expect(await readHookBody(form, deps)).toBeUndefined();
-    expect(await parseBody(form)).toBeUndefined();
+    expect(await decodeHookBody(form)).toBeUndefined();
     expect(form.payload).toEqual({ a: ["1", "2"], b: "3" });
     const broken = hook({ body: Buffer.from("{") });
     expect(await readHookBody(broken, deps)).toBeUndefined();
-    expect(await parseBody(broken)).toMatchObject({
+    expect(await decodeHookBody(broken)).toMatchObject({
       kind: "rejected",
       error: { code: "invalid_json" },
     });
     const get = hook({ method: "GET" }, { kept: { headers: {}, query: { q: "1" } } });
-    expect([await readHookBody(get, deps), await parseBody(get), get.payload]).toEqual([
+    expect([await readHookBody(get, deps), await decodeHookBody(get), get.payload]).toEqual([
       undefined,
       undefined,
       { q: "1" },

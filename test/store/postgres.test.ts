@@ -211,7 +211,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
     const collect = (n: number) => ({
       key: "w",
       closesAt: START + n,
-      event: { at: START, payload: n, headers: {}, query: {}, path: "alerts" },
+      event: { at: START, payload: String(n), headers: {}, query: {}, path: "alerts" },
     });
     const first = runAction();
     await Promise.all(
@@ -222,8 +222,8 @@ describePostgres("several gateways on one PostgreSQL", () => {
     expect(await a.store.list("runs", {})).toMatchObject([
       { id: first.runId, status: "collecting", collect: { count: 20 } },
     ]);
-    const payloads = (await b.store.list("collected", first.runId)).map(
-      (one) => one.payload as number,
+    const payloads = (await b.store.list("collected", first.runId)).map((one) =>
+      Number(one.payload),
     );
     expect(payloads.toSorted((x, y) => x - y)).toEqual(Array.from({ length: 20 }, (_, n) => n));
     expect(await a.queue.fetch("turn", 5)).toMatchObject([

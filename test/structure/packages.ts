@@ -16,6 +16,8 @@ export const PACKAGES: Readonly<Record<string, string>> = {
   "@modelcontextprotocol/client": "uses the tools of MCP servers",
   "@mozilla/readability": "finds the text of a web page among its menus",
   "@orama/stemmers": "reduces words of documents by the rules of 27 languages",
+  "@remix-run/multipart-parser":
+    "splits multipart bodies of hooks, whose parts have character sets of their own",
   "@slack/socket-mode": "Slack: the connection that brings messages",
   "@slack/web-api": "Slack: sends, with its retries",
   ai: "one interface for all models, with tools and streams",

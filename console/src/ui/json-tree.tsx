@@ -1,6 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { copy } from "./basic.tsx";
 import { visibleText } from "./format.ts";
+import { isNested, WrittenNumber } from "../exact-json.ts";
 
 export interface JsonTreeProps {
   value: unknown;
@@ -22,8 +23,6 @@ const join = (path: string, key: string | number): string => {
   if (/^[A-Za-z_]\w*$/.test(key)) return path === "" ? key : `${path}.${key}`;
   return `${path}${path === "" ? "" : "."}\`${key}\``;
 };
-
-const isNested = (value: unknown): value is object => typeof value === "object" && value !== null;
 
 /** The paths that hold the searched text, with all that lead there. At most a thousand values match. */
 function findPaths(value: unknown, text: string): Set<string> {
@@ -58,7 +57,9 @@ function Scalar({ value }: { value: unknown }) {
   const cut =
     text.length > LONGEST ? <span class="quiet">… {text.length} characters in all</span> : null;
   return (
-    <span class={`json-${value === null ? "null" : typeof value}`}>
+    <span
+      class={`json-${value === null ? "null" : value instanceof WrittenNumber ? "number" : typeof value}`}
+    >
       {visibleText(text.slice(0, LONGEST))}
       {cut}
     </span>

@@ -159,6 +159,12 @@ export const mappingSchema = z.strictObject({
     .optional()
     .describe("Addresses or CIDR ranges that may call this path."),
   maxBodyBytes: z.int().positive().optional().describe("The largest body of this path."),
+  body: z
+    .enum(["json", "text", "form"])
+    .optional()
+    .describe(
+      "How the bodies of this path are read, whatever content type their sender names. Default: by that.",
+    ),
   keepHeaders: z
     .array(z.string().min(1))
     .default([])

@@ -4,6 +4,7 @@ import { parseDuration } from "../../config/schema/common.ts";
 import type { Clock } from "../../core/clock.ts";
 import { RouseError, type Issue } from "../../core/errors.ts";
 import { firstIdOf } from "../../core/ids.ts";
+import { parseJson } from "../../core/json.ts";
 import { collectBytes } from "../../intake/body.ts";
 import { bodySource } from "../request.ts";
 
@@ -101,7 +102,7 @@ async function readBody(c: Context): Promise<unknown> {
   if (!body.ok) throw new RouseError(body.failure);
   const text = body.bytes.toString("utf8");
   try {
-    return text.trim() === "" ? {} : JSON.parse(text);
+    return text.trim() === "" ? {} : parseJson(text);
   } catch {
     throw new RouseError({ code: "invalid_json", message: "send a JSON object" });
   }

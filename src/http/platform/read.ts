@@ -1,7 +1,9 @@
 import type { Context } from "hono";
 import type { z } from "zod";
 import type { BodyLimits } from "../../core/body.ts";
-import { collectBytes, parsePayload } from "../../intake/body.ts";
+import { collectBytes } from "../../intake/body.ts";
+import { roundNumbers } from "../../core/json.ts";
+import { decodePayload } from "../../core/payload.ts";
 import { bodySource } from "../request.ts";
 import { badRequest, ProblemError, toProblem } from "./problems.ts";
 import type { Snapshot } from "../../intake/types.ts";
@@ -83,7 +85,7 @@ export async function readJson(
       headers,
     });
   }
-  const parsed = await parsePayload(read.bytes, "application/json");
+  const parsed = decodePayload(read.bytes, { contentType: undefined, format: "json" });
   if (!parsed.ok) throw new ProblemError(toProblem(parsed.failure));
   if (
     read.bytes.length === 0 ||
@@ -92,7 +94,8 @@ export async function readJson(
     Array.isArray(parsed.payload)
   )
     throw new ProblemError(badRequest(null, "the body must be a JSON object", "invalid_json"));
-  return { bytes: read.bytes, value: parsed.payload };
+  // A caller's numbers are numbers, such as the bounds in the schema of its tool.
+  return { bytes: read.bytes, value: roundNumbers(parsed.payload) };
 }
 
 /**

@@ -1,3 +1,4 @@
+import { parseExact } from "../../exact-json.ts";
 /** How a body is read for people: by its content type, else as text. */
 export type BodyView =
   | { kind: "json"; value: unknown }
@@ -24,7 +25,7 @@ function depthOf(text: string): number {
 function readJson(text: string): { value: unknown } | null {
   if (depthOf(text) > MAX_DEPTH) return null;
   try {
-    return { value: JSON.parse(text) };
+    return { value: parseExact(text) };
   } catch {
     return null;
   }

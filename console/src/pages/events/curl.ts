@@ -12,6 +12,14 @@ const OWN = new Set([
   "transfer-encoding",
 ]);
 
+/** Each value of a query with its name. */
+export const listParameters = (
+  query: EventInFull["request"]["query"],
+): [name: string, value: string][] =>
+  Object.entries(query).flatMap(([name, value]) =>
+    [value].flat().map((one): [string, string] => [name, one]),
+  );
+
 const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 /**
@@ -23,7 +31,7 @@ export function renderCurl(
   url: string,
 ): string {
   const { method, headers, query, contentType, body, encoding } = request;
-  const search = new URLSearchParams(query).toString();
+  const search = new URLSearchParams(listParameters(query)).toString();
   const sent = [
     ...(credential === "hooks.token" ? ['-H "authorization: Bearer $ROUSE_HOOK_TOKEN"'] : []),
     ...(contentType === null ? [] : [`-H ${quote(`content-type: ${contentType}`)}`]),

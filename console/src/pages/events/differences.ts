@@ -1,3 +1,4 @@
+import { isNested } from "../../exact-json.ts";
 import { MAX_READ, readBody } from "./body.ts";
 import type { EventInFull } from "./types.ts";
 
@@ -17,7 +18,7 @@ const render = (value: unknown): string =>
 
 function flatten(value: unknown, path: string, into: Map<string, string>, depth = 0): void {
   if (into.size >= MAX_FIELDS) return;
-  if (typeof value !== "object" || value === null || depth > MAX_DEPTH) {
+  if (!isNested(value) || depth > MAX_DEPTH) {
     into.set(path, depth > MAX_DEPTH ? "nested deeper than is compared" : render(value));
     return;
   }
@@ -61,7 +62,8 @@ function fieldsOf(event: EventInFull): Map<string, string> {
   }))
     if (value !== null) into.set(name, value);
   for (const [name, value] of Object.entries(request.headers)) into.set(`header ${name}`, value);
-  for (const [name, value] of Object.entries(request.query)) into.set(`query ${name}`, value);
+  for (const [name, value] of Object.entries(request.query))
+    into.set(`query ${name}`, [value].flat().join(", "));
   flattenBody(request, into);
   return into;
 }

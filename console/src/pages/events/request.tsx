@@ -1,3 +1,4 @@
+import { listParameters } from "./curl.ts";
 import { useMemo, useState } from "preact/hooks";
 import { Button, Facts, Section } from "../../ui/basic.tsx";
 import { Search, Tabs } from "../../ui/fields.tsx";
@@ -92,7 +93,7 @@ export function Request({ event }: { event: EventInFull }) {
   const [tab, setTab] = useState("body");
   const { request } = event;
   const headers = Object.entries(request.headers);
-  const query = Object.entries(request.query);
+  const query = listParameters(request.query);
   return (
     <Section title="Request">
       <Tabs

@@ -1,3 +1,4 @@
+import { parseExact } from "../../exact-json.ts";
 import { useRef, useState } from "preact/hooks";
 import type { MappingTrace } from "../../../../src/mapping/types.ts";
 import type { PlacedTrace, TestedAction } from "../../../../src/admin/test-hook.ts";
@@ -95,7 +96,7 @@ export function EventsPane({ listed, path, selected, onSelect }: EventsProps) {
 function readBody({ request }: EventDetail): { isJson: boolean; value: unknown } {
   if (request.body === null || request.encoding !== "utf8") return { isJson: false, value: null };
   try {
-    return { isJson: true, value: JSON.parse(request.body) as unknown };
+    return { isJson: true, value: parseExact(request.body) };
   } catch {
     return { isJson: false, value: null };
   }

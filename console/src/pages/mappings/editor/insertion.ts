@@ -1,3 +1,4 @@
+import { WrittenNumber } from "../../../exact-json.ts";
 import { findContext, TOKEN } from "./context.ts";
 
 /** What is put into a text, and the part of it that is selected then, so that typing replaces it. */
@@ -37,6 +38,7 @@ const MOST = 100;
 
 /** A condition that holds for what the field has now, as it is written. */
 function toCondition(value: unknown): string {
+  if (value instanceof WrittenNumber) return value.source;
   const isShort = typeof value === "string" && value.length <= MOST;
   return isShort || typeof value === "number" || typeof value === "boolean"
     ? JSON.stringify(value)

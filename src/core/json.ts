@@ -1,0 +1,191 @@
+/**
+ * JSON whose numbers stay as they were written. A JavaScript number has 53 bits: `154284075601887489` would become
+ * `154284075601887490`, and `19.90` would become `19.9`. A number that it cannot hold is read as the text of its digits. Of one that
+ * it holds but prints in another way, the spelling is kept beside the value.
+ */
+
+/** How numbers were written, by the object or list that holds them and their key there. */
+const spellings = new WeakMap<object, Map<string, string>>();
+/** How numbers were written, by their value, for each value that `parseJson` returned. Null: in several ways. */
+const spellingsByValue = new WeakMap<object, Map<number, string | null>>();
+/** The values that `parseJson` returned in which there is the text of a number. */
+const withLongNumbers = new WeakSet<object>();
+
+/** Finds most bodies that have only numbers which print as they are written, without reading them number by number. */
+const UNUSUAL =
+  /[:,[]\s*-?(?:\d[\d.]{15}|0\.0{6}|\d+\.\d*0(?!\d)|\d+(?:\.\d+)?[eE]|(?<=-)0(?![.\d]))/;
+const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
+/** The digits that a computed number has. More are noise of binary fractions: 1.1 + 2.2 is 3.3000000000000003. */
+const DIGITS = 15;
+
+/** A decimal number: 0.`digits` × 10^`exponent`, without zeros at the ends of `digits`. Zero has no digits. */
+interface Decimal {
+  negative: boolean;
+  digits: string;
+  exponent: number;
+}
+
+function toDecimal(text: string): Decimal {
+  const [, sign, whole = "", fraction = "", power = "0"] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(text) ?? [];
+  const all = whole + fraction;
+  const significant = all.replace(/^0+/, "");
+  const digits = significant.replace(/0+$/, "");
+  if (digits === "") return { negative: false, digits, exponent: 0 };
+  const exponent = whole.length - (all.length - significant.length) + Number(power);
+  return { negative: sign === "-", digits, exponent };
+}
+
+function isSame(left: Decimal, right: Decimal): boolean {
+  return (
+    left.negative === right.negative &&
+    left.digits === right.digits &&
+    left.exponent === right.exponent
+  );
+}
+
+/** Returns whether a JavaScript number can hold the number that a text says, to its last digit. */
+export function isHeld(text: string): boolean {
+  const value = Number(text);
+  if (!Number.isFinite(value)) return false;
+  if (String(value) === text) return true;
+  const decimal = toDecimal(text);
+  // Some programs write all 17 digits that a double may need, where fewer say the same.
+  return (
+    isSame(decimal, toDecimal(String(value))) || isSame(decimal, toDecimal(value.toPrecision(17)))
+  );
+}
+
+/** Returns whether a value is the text of a number that a JavaScript number cannot hold. */
+export function isLongNumber(value: unknown): value is string {
+  return typeof value === "string" && value.length > 3 && NUMBER.test(value) && !isHeld(value);
+}
+
+/** Compares numbers, each a JavaScript number or the text of one: below 0, 0 or above 0, as `left` is less, equal or greater. */
+export function compareNumbers(left: number | string, right: number | string): number {
+  if (typeof left === "number" && typeof right === "number") return left - right;
+  const [a, b] = [toDecimal(String(left)), toDecimal(String(right))];
+  if (isSame(a, b)) return 0;
+  if (a.negative !== b.negative) return a.negative ? -1 : 1;
+  const sign = a.negative ? -1 : 1;
+  if (a.digits === "" || b.digits === "") return a.digits === "" ? -sign : sign;
+  if (a.exponent !== b.exponent) return a.exponent < b.exponent ? -sign : sign;
+  return a.digits < b.digits ? -sign : sign;
+}
+
+/** Returns whether a number would be printed in other characters than it was written in. */
+const isUnusual = (source: string, value: number): boolean =>
+  String(value) !== source || source.replace(/\D/g, "").length > DIGITS;
+
+function parseNumbers(text: string): unknown {
+  const byValue = new Map<number, string | null>();
+  const numbers = new Map<number, string>();
+  let hasLong = false;
+  const revive = function (
+    this: object,
+    key: string,
+    value: unknown,
+    { source }: { source?: string },
+  ): unknown {
+    if (typeof value !== "number" || source === undefined) return value;
+    if (isUnusual(source, value)) {
+      const own = spellings.get(this) ?? new Map<string, string>();
+      spellings.set(this, own.set(key, source));
+    }
+    const before = numbers.get(value);
+    if (before === undefined) numbers.set(value, source);
+    else if (before !== source) byValue.set(value, null);
+    if (isHeld(source)) return value;
+    hasLong = true;
+    return source;
+  };
+  const parsed: unknown = JSON.parse(text, revive as (key: string, value: unknown) => unknown);
+  if (typeof parsed === "object" && parsed !== null) {
+    for (const [value, source] of numbers)
+      if (!byValue.has(value) && isUnusual(source, value)) byValue.set(value, source);
+    spellingsByValue.set(parsed, byValue);
+    if (hasLong) withLongNumbers.add(parsed);
+  }
+  return parsed;
+}
+
+/**
+ * Parses JSON. Numbers that a JavaScript number cannot hold are the text of their digits; how the others were written,
+ * `writeJson` and `renderNumber` know. A byte order mark at the begin is no part of the text.
+ * @throws SyntaxError if the text is not JSON
+ */
+export function parseJson(text: string): unknown {
+  const json = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+  if (UNUSUAL.test(json)) return parseNumbers(json);
+  const value: unknown = JSON.parse(json);
+  // A number alone has nothing that could keep its spelling.
+  return typeof value === "number" && json.trim() !== String(value) ? json.trim() : value;
+}
+
+/** Returns how the number at a key of an object or list was written; undefined if that is how it prints. */
+export function getSpelling(holder: unknown, key: string): string | undefined {
+  if (typeof holder !== "object" || holder === null) return undefined;
+  const spelling = spellings.get(holder)?.get(key);
+  if (spelling === undefined) return undefined;
+  const value = (holder as Record<string, unknown>)[key];
+  return value === spelling || value === Number(spelling) ? spelling : undefined;
+}
+
+/** Lets a copy of an object or list print its numbers as the original does. */
+export function copySpellings(from: object, to: object): void {
+  const own = spellings.get(from);
+  if (own) spellings.set(to, own);
+}
+
+/**
+ * Writes a number: as it was written in `read`, a value of `parseJson`, if that has it in one spelling; else with the digits of
+ * a whole number, or at most 15 significant ones.
+ */
+export function renderNumber(value: number, read?: unknown): string {
+  const spelling =
+    typeof read === "object" && read !== null ? spellingsByValue.get(read)?.get(value) : undefined;
+  if (typeof spelling === "string") return spelling;
+  return String(Number.isSafeInteger(value) ? value : Number(value.toPrecision(DIGITS)));
+}
+
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): object };
+
+/**
+ * Writes a value as JSON, its numbers as they were written in the JSON that they come from. `read`: the whole value of
+ * `parseJson` that parts of it were taken from, or made with.
+ */
+export function writeJson(
+  value: unknown,
+  { read, indent }: { read?: unknown; indent?: number } = {},
+): string {
+  const replace = function (this: object, key: string, member: unknown): unknown {
+    const spelling = getSpelling(this, key);
+    if (spelling !== undefined) return rawJSON(spelling);
+    return typeof member === "number" && Number.isFinite(member)
+      ? rawJSON(renderNumber(member, read))
+      : member;
+  };
+  return JSON.stringify(value, replace, indent);
+}
+
+function roundMembers(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  const round = (member: unknown, key: string): unknown =>
+    typeof member === "string" && getSpelling(value, key) === member
+      ? Math.min(Math.max(Number(member), -Number.MAX_VALUE), Number.MAX_VALUE)
+      : roundMembers(member);
+  if (Array.isArray(value)) return value.map((member, index) => round(member, String(index)));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [key, round(member, key)]),
+  );
+}
+
+/**
+ * Returns a value of `parseJson` with a JavaScript number, rounded, in place of each number's text, for readers that expect
+ * numbers: a JSON Schema, or the API of a model.
+ */
+export function roundNumbers(value: unknown): unknown {
+  return typeof value === "object" && value !== null && withLongNumbers.has(value)
+    ? roundMembers(value)
+    : value;
+}

@@ -1,0 +1,435 @@
+import { parseMultipart } from "@remix-run/multipart-parser";
+import { promisify } from "node:util";
+import * as zlib from "node:zlib";
+import { decodeCharset, isCharset } from "./charset.ts";
+import type { Failure } from "./errors.ts";
+import { parseJson } from "./json.ts";
+
+/** How a body is read, whatever its content type says. */
+export type BodyFormat = "json" | "text" | "form";
+
+/** `warnings` say what of the body is not in the payload. */
+export type DecodedPayload =
+  | { ok: true; payload: unknown; warnings?: string[] }
+  | { ok: false; failure: Failure };
+
+/** JSON nested deeper than this is refused: later steps walk it recursively. */
+const MAX_DEPTH = 200;
+const MAX_PARTS = 1000;
+const MAX_PART_HEADER = 16 * 1024;
+
+/** The media type of a content type, in lower case and without parameters; empty if there is none. */
+function getMediaType(contentType: string | undefined): string {
+  return (contentType ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
+}
+
+/** A parameter of a content type, without quotes; undefined if it is not there or empty. */
+function getParameter(contentType: string | undefined, name: string): string | undefined {
+  const [, quoted, plain] =
+    new RegExp(`;\\s*${name}\\s*=\\s*(?:"([^"]*)"|([^\\s;,]*))`, "i").exec(contentType ?? "") ?? [];
+  return (quoted ?? plain)?.trim() || undefined;
+}
+
+/** The content types that messages name. Messages never quote another content type: it is the caller's own text. */
+const NAMED = new Set([
+  "application/json",
+  "application/octet-stream",
+  "application/pdf",
+  "application/x-ndjson",
+  "application/x-protobuf",
+  "application/x-www-form-urlencoded",
+  "application/xml",
+  "image/jpeg",
+  "image/png",
+  "multipart/form-data",
+  "text/csv",
+  "text/html",
+  "text/plain",
+  "text/xml",
+]);
+
+/** Names a content type for a message. */
+export function nameContentType(contentType: string | undefined): string {
+  const type = getMediaType(contentType);
+  if (type === "") return "no content type";
+  return NAMED.has(type) ? type : "an unknown content type";
+}
+
+/** JSON by its name: `application/json`, `application/vnd.api+json`, `text/x-json`, `application/x-amz-json-1.1`. */
+const JSON_TYPE = /[/+.-]json(?:$|-\d|\+|;)|^application\/(?:csp-report|jsonrequest)$/;
+/** Several JSON texts one after the other are no JSON text. */
+const JSON_LINES = /ndjson|jsonl|json-(?:seq|lines)|stream\+json/;
+const XML_TYPE = /[/+]xml$/;
+/** What no person could read, even where its bytes happen to be text. */
+const BINARY_TYPE =
+  /^(?:image|audio|video|font|model)\/(?!svg\+xml)|[/+.-](?:pdf|zip|gzip|protobuf|grpc|msgpack|cbor)$/;
+
+/** Returns whether a value is nested deeper than `left` levels. */
+function isTooDeep(value: unknown, left: number): boolean {
+  if (left === 0) return true;
+  if (Array.isArray(value)) {
+    for (const member of value)
+      if (typeof member === "object" && member !== null && isTooDeep(member, left - 1)) return true;
+    return false;
+  }
+  const object = value as Record<string, unknown>;
+  for (const key in object) {
+    const member = object[key];
+    if (typeof member === "object" && member !== null && isTooDeep(member, left - 1)) return true;
+  }
+  return false;
+}
+
+const TOO_DEEP: DecodedPayload = {
+  ok: false,
+  failure: {
+    code: "invalid_json",
+    message: `the JSON is nested deeper than ${MAX_DEPTH} levels`,
+  },
+};
+
+function readJson(text: string, contentType?: string): DecodedPayload {
+  if (text.trim() === "") return { ok: true, payload: {} };
+  try {
+    const payload = parseJson(text);
+    if (typeof payload === "object" && payload !== null && isTooDeep(payload, MAX_DEPTH))
+      return TOO_DEEP;
+    return { ok: true, payload };
+  } catch (error) {
+    // Parsing number by number calls itself for each level.
+    if (error instanceof RangeError) return TOO_DEEP;
+    // The parser's own message quotes the body; only the position is passed on.
+    const position =
+      error instanceof SyntaxError ? /position (\d+)/.exec(error.message)?.[1] : undefined;
+    const where =
+      position === undefined ? "at its end or in its middle" : `at character ${position}`;
+    return {
+      ok: false,
+      failure: {
+        code: "invalid_json",
+        message: `the body came as ${nameContentType(contentType)} and is not valid JSON (${where}): send JSON, or name another content type`,
+      },
+    };
+  }
+}
+
+/** Collects fields by name. A name that comes several times has the list of its values. */
+export function collectFields<T>(entries: Iterable<readonly [string, T]>): Record<string, T | T[]> {
+  const fields: Record<string, T | T[]> = {};
+  for (const [name, value] of entries) {
+    if (name === "__proto__") continue;
+    const before = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    fields[name] =
+      before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value];
+  }
+  return fields;
+}
+
+/** Reads fields as a payload. A form whose only field is `payload` has JSON in it: several senders post such forms. */
+function toFormPayload(fields: Record<string, unknown>, warnings: string[] = []): DecodedPayload {
+  const only = fields["payload"];
+  if (Object.keys(fields).length === 1 && typeof only === "string" && /^\s*[[{]/.test(only))
+    return readJson(only);
+  return { ok: true, payload: fields, ...(warnings.length > 0 && { warnings }) };
+}
+
+/** A field whose bytes are still to be decoded. */
+interface RawField {
+  name: Buffer;
+  value: Buffer;
+  /** The character set that a part of a multipart body names for itself. */
+  charset?: string | undefined;
+}
+
+const findField = (fields: readonly RawField[], name: string): string | undefined =>
+  fields
+    .find((field) => field.name.equals(Buffer.from(name)))
+    ?.value.toString("latin1")
+    .trim();
+
+/** The character set that a field names; undefined if it is not there, or names none. */
+function getNamedCharset(fields: readonly RawField[], name: string): string | undefined {
+  const value = findField(fields, name);
+  return value !== undefined && isCharset(value) ? value : undefined;
+}
+
+/** The character sets of single fields, as SendGrid's inbound mail names them: `charsets={"subject":"iso-8859-1"}`. */
+function getCharsets(fields: readonly RawField[]): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(findField(fields, "charsets") ?? "{}")) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}
+
+type DecodedFields = { ok: true; fields: [string, string][] } | { ok: false; failure: Failure };
+
+function decodeFields(fields: readonly RawField[], charset: string | undefined): DecodedFields {
+  const own = getCharsets(fields);
+  const decoded: [string, string][] = [];
+  for (const field of fields) {
+    const name = decodeCharset(field.name, charset);
+    if (!name.ok) return name;
+    const listed = Object.hasOwn(own, name.text) ? own[name.text] : undefined;
+    const value = decodeCharset(
+      field.value,
+      field.charset ?? (typeof listed === "string" ? listed : charset),
+    );
+    if (!value.ok) return value;
+    decoded.push([name.text, value.text]);
+  }
+  return { ok: true, fields: decoded };
+}
+
+/**
+ * Decodes the fields of a form: in the character set that is stated or that the field `_charset_` names, else as UTF-8. Where
+ * they are no UTF-8, the field `charset` says what they are, as in PayPal's notifications.
+ */
+function readFields(fields: readonly RawField[], stated: string | undefined): DecodedFields {
+  const charset = stated ?? getNamedCharset(fields, "_charset_");
+  const decoded = decodeFields(fields, charset);
+  if (decoded.ok || charset !== undefined) return decoded;
+  const other = getNamedCharset(fields, "charset");
+  return other === undefined ? decoded : decodeFields(fields, other);
+}
+
+/** Undoes percent-encoding, to bytes. */
+const decodePercent = (text: string): Buffer =>
+  Buffer.from(
+    text
+      .replaceAll("+", " ")
+      .replace(/%([\da-f]{2})/gi, (_all, code: string) => String.fromCharCode(parseInt(code, 16))),
+    "latin1",
+  );
+
+/** Reads JSON that came as a form: curl's -d names the content type of forms whatever it sends. Undefined if it is none. */
+function readJsonForm(bytes: Buffer, charset: string | undefined): DecodedPayload | undefined {
+  if (!/^[\ufeff\s]*[[{]/.test(bytes.toString("utf8", 0, 64))) return undefined;
+  const text = decodeCharset(bytes, charset);
+  const json = text.ok ? readJson(text.text) : text;
+  return json.ok ? json : undefined;
+}
+
+/** Reads a form, https://url.spec.whatwg.org/#urlencoded-parsing. */
+function readForm(bytes: Buffer, charset: string | undefined): DecodedPayload {
+  const json = readJsonForm(bytes, charset);
+  if (json) return json;
+  const text = bytes.toString("latin1").replace(/^\xef\xbb\xbf/, "");
+  if (!/[\x80-\xff]|%[89a-f]/i.test(text))
+    return toFormPayload(collectFields(new URLSearchParams(text)));
+  const pairs = text.split("&").filter((pair) => pair !== "");
+  const fields = pairs.map((pair): RawField => {
+    const [name = ""] = pair.split("=", 1);
+    return { name: decodePercent(name), value: decodePercent(pair.slice(name.length + 1)) };
+  });
+  const read = readFields(fields, charset);
+  return read.ok ? toFormPayload(collectFields(read.fields)) : read;
+}
+
+/** A file of a multipart body, as a payload has it. */
+interface FilePart {
+  filename: string;
+  /** Its media type, as the sender names it. */
+  type: string;
+  /** Its length. Its content is a part of the recorded body. */
+  bytes: number;
+}
+
+const MALFORMED: DecodedPayload = {
+  ok: false,
+  failure: { code: "invalid_body", message: "the multipart body is malformed" },
+};
+
+interface Part extends RawField {
+  kind: "text" | "json" | FilePart;
+}
+
+/** Splits a multipart body. @throws MultipartParseError if it is malformed */
+function* readParts(bytes: Buffer, boundary: string): Generator<Part> {
+  const parts = parseMultipart(bytes, {
+    boundary,
+    maxFileSize: bytes.length,
+    maxTotalSize: bytes.length,
+    maxParts: MAX_PARTS,
+    maxHeaderSize: MAX_PART_HEADER,
+  });
+  for (const { name = "", filename, mediaType, headers, bytes: content } of parts) {
+    const type = mediaType?.toLowerCase() ?? "";
+    const value = Buffer.from(content.buffer, content.byteOffset, content.length);
+    const charset = getParameter(headers["content-type"], "charset");
+    if (filename === undefined)
+      yield {
+        name: Buffer.from(name),
+        value,
+        charset,
+        kind: JSON_TYPE.test(type) ? "json" : "text",
+      };
+    else {
+      const file = { filename, type: type || "application/octet-stream", bytes: value.length };
+      yield { name: Buffer.from(name), value: Buffer.alloc(0), kind: file };
+    }
+  }
+}
+
+/** Reads the parts of a multipart body: fields as those of a form, JSON parts as JSON, of a file what it is. */
+function readMultipart(bytes: Buffer, contentType: string): DecodedPayload {
+  const boundary = getParameter(contentType, "boundary");
+  // What stands before the first boundary is no part (RFC 2046, section 5.1.1).
+  const start = boundary === undefined ? -1 : bytes.indexOf(`--${boundary}`);
+  if (boundary === undefined || start < 0) return MALFORMED;
+  let parts: Part[];
+  try {
+    parts = [...readParts(bytes.subarray(start), boundary)];
+  } catch {
+    return MALFORMED;
+  }
+  const read = readFields(parts, getParameter(contentType, "charset"));
+  if (!read.ok) return read;
+  const warnings: string[] = [];
+  const entries: [string, unknown][] = [];
+  for (const [index, [name, text]] of read.fields.entries()) {
+    const { kind } = parts[index] as Part;
+    const json = kind === "json" ? readJson(text, "application/json") : undefined;
+    if (json && !json.ok) return json;
+    entries.push([name, json ? json.payload : kind === "text" ? text : kind]);
+    if (typeof kind === "object")
+      warnings.push(
+        `a file of ${kind.bytes} bytes came with the body: agents are told of it, its content is not read`,
+      );
+  }
+  return toFormPayload(collectFields(entries), warnings);
+}
+
+/** Reads text. Text that is a JSON object or list is read as JSON where a program may have named no type of its own. */
+function readText(text: string, type: string): DecodedPayload {
+  const isGeneric = type === "text/plain" || type === "application/octet-stream";
+  const json = isGeneric && /^\s*[[{]/.test(text) ? readJson(text) : undefined;
+  return json?.ok ? json : { ok: true, payload: text };
+}
+
+/** The character set that bytes show or name by themselves: UTF-16 by its zeros, else the declaration of XML or HTML. */
+function findCharset(bytes: Buffer, type: string): string | undefined {
+  // JSON and markup begin with a character of ASCII, which is one zero byte and another in UTF-16 (RFC 4627, section 3).
+  if (bytes.length % 2 === 0 && (bytes[0] === 0) !== (bytes[1] === 0))
+    return bytes[0] === 0 ? "utf-16be" : "utf-16le";
+  const head = bytes.toString("latin1", 0, 1024);
+  if (XML_TYPE.test(type) || head.startsWith("<?xml"))
+    return /^\s*<\?xml[^>]*\sencoding\s*=\s*["']([\w.:-]+)/.exec(head)?.[1];
+  return type === "text/html"
+    ? /<meta[^>]*\bcharset\s*=\s*["']?([\w.:-]+)/i.exec(head)?.[1]
+    : undefined;
+}
+
+/** Returns whether text could be read by a person: no character that only programs write. */
+const isReadable = (text: string): boolean => !/(?![\t\n\v\f\r])\p{Cc}/u.test(text);
+
+const unread = (contentType: string | undefined): DecodedPayload => {
+  const name = nameContentType(contentType);
+  return {
+    ok: false,
+    failure: {
+      code: "unsupported_media_type",
+      message: `a body of ${name.includes("/") ? `the content type ${name}` : name} is not read: send JSON as application/json, a form, multipart fields or text`,
+    },
+  };
+};
+
+type Kind = BodyFormat | "multipart" | "readable" | "binary";
+
+/** Returns how a body of a media type is read. `readable`: as text, if its bytes are. */
+function getKind(type: string): Kind {
+  if (type === "multipart/form-data") return "multipart";
+  if (type === "application/x-www-form-urlencoded") return "form";
+  if (type === "" || (JSON_TYPE.test(type) && !JSON_LINES.test(type))) return "json";
+  if (/^(?:text|message)\//.test(type) || XML_TYPE.test(type)) return "text";
+  return BINARY_TYPE.test(type) ? "binary" : "readable";
+}
+
+/**
+ * Decodes a body to its payload: by its content type, or as `format` says whatever that is. JSON is read as `parseJson` does,
+ * forms and multipart bodies as objects, all else that is readable as text. An empty body is `{}`.
+ */
+export function decodePayload(
+  bytes: Buffer,
+  { contentType, format }: { contentType: string | undefined; format?: BodyFormat | undefined },
+): DecodedPayload {
+  if (bytes.length === 0) return { ok: true, payload: {} };
+  const type = getMediaType(contentType);
+  const charset = getParameter(contentType, "charset");
+  const named = getKind(type);
+  const kind = named === "multipart" && format === "form" ? named : (format ?? named);
+  if (kind === "multipart") return readMultipart(bytes, contentType ?? "");
+  if (kind === "form") return readForm(bytes, charset);
+  if (kind === "binary") return unread(contentType);
+  const decoded = decodeCharset(bytes, charset ?? findCharset(bytes, type));
+  if (!decoded.ok)
+    return kind === "readable" && charset === undefined ? unread(contentType) : decoded;
+  const { text } = decoded;
+  if (kind === "json") return readJson(text, contentType);
+  if (format === "text") return { ok: true, payload: text };
+  return kind === "readable" && !isReadable(text) ? unread(contentType) : readText(text, type);
+}
+
+type Decompress = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
+
+const DECODERS: Record<string, Decompress[]> = {
+  gzip: [promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip)],
+  "x-gzip": [promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip)],
+  // Some programs leave out the header of zlib.
+  deflate: [
+    promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflate),
+    promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflateRaw),
+  ],
+  br: [promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress)],
+  zstd: [promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdDecompress)],
+};
+
+/** The encodings that `decompress` undoes, as `Accept-Encoding` lists them. */
+export const ENCODINGS = Object.keys(DECODERS).join(", ");
+
+/**
+ * Undoes the content encodings of a body, the last one first. It ends as soon as more than `maxBytes` come out.
+ * @param encoding the header `Content-Encoding`
+ */
+export async function decompress(
+  bytes: Buffer,
+  encoding: string,
+  maxBytes: number,
+): Promise<{ ok: true; bytes: Buffer } | { ok: false; failure: Failure }> {
+  const names = encoding
+    .toLowerCase()
+    .split(",")
+    .map((name) => name.trim());
+  let decoded = bytes;
+  for (const name of names.reverse()) {
+    // Some programs name their character set here.
+    if (name === "" || name === "identity" || isCharset(name)) continue;
+    const decoders = Object.hasOwn(DECODERS, name) ? DECODERS[name] : undefined;
+    if (!decoders) {
+      const message = `the Content-Encoding of the body is not known: send it without, or as one of ${ENCODINGS}`;
+      return { ok: false, failure: { code: "unsupported_media_type", message } };
+    }
+    let failure: Failure | undefined;
+    for (const decode of decoders) {
+      try {
+        decoded = await decode(decoded, { maxOutputLength: maxBytes });
+        failure = undefined;
+        break;
+      } catch (error) {
+        const isTooLarge = (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE";
+        failure = isTooLarge
+          ? {
+              code: "body_too_large",
+              message: `the body has more than ${maxBytes} bytes once it is decompressed; send less, or raise maxBodyBytes`,
+            }
+          : {
+              code: "invalid_body",
+              message: `the body is not valid ${name}, which its Content-Encoding says`,
+            };
+        if (isTooLarge) break;
+      }
+    }
+    if (failure) return { ok: false, failure };
+  }
+  return { ok: true, bytes: decoded };
+}

@@ -1,0 +1,343 @@
+import {
+  brotliCompressSync,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from "node:zlib";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { plainText } from "../../src/core/text.ts";
+import { createWorld, type Answer, type World } from "../e2e/world.ts";
+
+// How senders write bodies. No hook may be taken with other characters or digits than were sent.
+
+const ID = "154284075601887489";
+const NEXT_ID = "154284075601887490";
+
+const hook = (id: string, change: object = {}) => ({
+  id,
+  match: { path: id },
+  messageTemplate: "{{ id }}|{{ price }}|{{ name }}",
+  ...change,
+});
+
+const MAPPINGS = [
+  hook("fields"),
+  hook("session", { sessionKey: "hook:{{ id }}" }),
+  hook("whole", { messageTemplate: "{{ payload }}" }),
+  hook("once", { dedupeKey: "{{ id }}" }),
+  hook("sums", {
+    messageTemplate: "{{ $sum(l.p) }} {{ '' & $sum(l.p) }} {{ l[p > 2].p }} {{ l }}",
+  }),
+  hook("literal", { messageTemplate: `{{ id = ${ID} }} {{ id = ${NEXT_ID} }}` }),
+  hook("larger", {
+    match: { path: "larger", payload: { amount: { $gt: 100 } } },
+    messageTemplate: "{{ amount }}",
+  }),
+  hook("strict", { validate: { type: "object", properties: { id: { type: "integer" } } } }),
+  hook("json", { body: "json" }),
+  hook("text", { body: "text", messageTemplate: "{{ payload }}" }),
+  hook("form", { body: "form" }),
+  hook("lists", {
+    match: { path: "lists", query: { tag: "b" } },
+    messageTemplate: "{{ query.tag }}",
+  }),
+  hook("names", {
+    match: { path: "names", payload: { "`data[email]`": "x@y.example" } },
+    messageTemplate: "{{ `data[email]` }} {{ `a.b`.c }}",
+  }),
+  hook("small", { maxBodyBytes: 1000 }),
+];
+/** Written by hand, as JavaScript cannot write such a number. */
+const NUMBERS = `{ id: "numbers", mappings: [
+  { match: { path: "numbers", payload: { id: ${NEXT_ID} } }, messageTemplate: "the next" },
+  { match: { path: "numbers", payload: { id: ${ID} } }, messageTemplate: "the one" },
+] }`;
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld({
+    workers: false,
+    config: { hooks: { mappings: MAPPINGS, mappingsDir: "mappings" } },
+    files: { "mappings/numbers.json5": NUMBERS },
+  });
+});
+afterAll(() => world.stop());
+
+/** The message that a hook made for its agent. */
+async function getMessage(sent: Promise<Answer>): Promise<string> {
+  const { status, body } = await sent;
+  expect([status, body.error]).toEqual([202, undefined]);
+  return plainText((await world.admin(`/admin/v1/runs/${body.runId}`)).body.run.input);
+}
+const post = (path: string, body: string | Uint8Array, type: string, encoding?: string) =>
+  world.post(`/hooks/${path}`, body, {
+    "content-type": type,
+    ...(encoding === undefined ? {} : { "content-encoding": encoding }),
+  });
+
+const MARKS: Record<string, number[]> = {
+  "utf-8": [0xef, 0xbb, 0xbf],
+  "utf-16le": [0xff, 0xfe],
+  "utf-16be": [0xfe, 0xff],
+};
+/** A name in bytes, by character set. */
+const NAMES: [charset: string, name: string, bytes: number[]][] = [
+  ["utf-8", "Müller 訂單", [...Buffer.from("Müller 訂單")]],
+  ["iso-8859-1", "Müller", [...Buffer.from("Müller", "latin1")]],
+  ["windows-1251", "Заказ", [0xc7, 0xe0, 0xea, 0xe0, 0xe7]],
+  ["shift_jis", "注文", [0x92, 0x8d, 0x95, 0xb6]],
+  ["gb18030", "订单", [0xb6, 0xa9, 0xb5, 0xa5]],
+  ["utf-16le", "Müller 訂單", [...Buffer.from("Müller 訂單", "utf16le")]],
+  ["utf-16be", "Müller 訂單", [...Buffer.from("Müller 訂單", "utf16le").swap16()]],
+];
+const isWide = (charset: string): boolean => charset.startsWith("utf-16");
+
+/** Text around a name, in a character set. */
+function write(charset: string, before: string, name: number[], after: string): Buffer {
+  const encode = (text: string): Buffer => {
+    const bytes = Buffer.from(text, isWide(charset) ? "utf16le" : "latin1");
+    return charset === "utf-16be" ? bytes.swap16() : bytes;
+  };
+  return Buffer.concat([encode(before), Buffer.from(name), encode(after)]);
+}
+
+const ENCODINGS: Record<string, (bytes: Buffer) => Buffer> = {
+  gzip: gzipSync,
+  "x-gzip": gzipSync,
+  deflate: deflateSync,
+  Deflate: deflateRawSync,
+  br: brotliCompressSync,
+  zstd: zstdCompressSync,
+  identity: (bytes) => bytes,
+  // A mistake that programs make.
+  "utf-8": (bytes) => bytes,
+  "gzip, br": (bytes) => brotliCompressSync(gzipSync(bytes)),
+};
+
+describe("content type × charset × byte order mark", () => {
+  const JSON_TYPES = [
+    "application/json",
+    "application/vnd.shop+json",
+    "text/json",
+    "text/plain",
+    "application/x-amz-json-1.1",
+    "application/octet-stream",
+  ];
+  const cells = NAMES.flatMap(([charset, name, bytes]) =>
+    JSON_TYPES.flatMap((type) =>
+      [false, true]
+        .filter((marked) => !marked || MARKS[charset] !== undefined)
+        .map((marked) => ({ type, charset, marked, name, bytes })),
+    ),
+  );
+  it.each(cells)("JSON as $type in $charset, marked: $marked", async (cell) => {
+    const { type, charset, marked, name, bytes } = cell;
+    const body = write(charset, `{"id":${ID},"price":19.90,"name":"`, bytes, '"}');
+    const sent = Buffer.concat([Buffer.from((marked && MARKS[charset]) || []), body]);
+    const expected = `${ID}|19.90|${name}`;
+    for (const named of [charset, `"${charset.toUpperCase()}"`])
+      expect(await getMessage(post("fields", sent, `${type}; charset=${named}`))).toBe(expected);
+    // What shows by itself need not be named.
+    if (marked || charset.startsWith("utf-"))
+      expect(await getMessage(post("fields", sent, type))).toBe(expected);
+  });
+
+  it.each(NAMES.filter(([charset]) => !isWide(charset)))(
+    "a form in %s",
+    async (charset, name, bytes) => {
+      const percent = bytes.map((byte) => `%${byte.toString(16).padStart(2, "0")}`).join("");
+      const fields = `id=${ID}&price=19.90&name=`;
+      const type = "application/x-www-form-urlencoded";
+      const expected = `${ID}|19.90|${name}`;
+      const send = (body: string | Buffer, as = type) => getMessage(post("fields", body, as));
+      expect(await send(fields + percent, `${type}; charset=${charset}`)).toBe(expected);
+      expect(await send(`${fields}${percent}&_charset_=${charset}`)).toBe(expected);
+      expect(await send(write(charset, fields, bytes, ""), `${type};charset=${charset}`)).toBe(
+        expected,
+      );
+    },
+  );
+
+  it.each(NAMES.filter(([charset]) => !isWide(charset)))(
+    "a multipart body in %s",
+    async (charset, name, bytes) => {
+      const part = (field: string, type = ""): string =>
+        `--b\r\nContent-Disposition: form-data; name="${field}"\r\n${type}\r\n`;
+      const rest = `\r\n${part("id")}${ID}\r\n${part("price")}19.90\r\n`;
+      const expected = `${ID}|19.90|${name}`;
+      const own = part("name", `Content-Type: text/plain; charset=${charset}\r\n`);
+      const type = "multipart/form-data; boundary=b";
+      for (const [before, after] of [
+        [own, rest],
+        [part("name"), `${rest}${part("_charset_")}${charset}\r\n`],
+        // As SendGrid's inbound mail.
+        [part("name"), `${rest}${part("charsets")}{"name":"${charset}"}\r\n`],
+      ] as const)
+        expect(
+          await getMessage(
+            post("fields", write(charset, before, bytes, `${after}--b--\r\n`), type),
+          ),
+        ).toBe(expected);
+    },
+  );
+
+  it.each(NAMES)("XML in %s, by its declaration", async (charset, name, bytes) => {
+    const start = `<?xml version="1.0" encoding="${charset}"?><order>`;
+    for (const type of ["application/xml", "text/xml", "application/soap+xml"])
+      expect(await getMessage(post("whole", write(charset, start, bytes, "</order>"), type))).toBe(
+        `${start}${name}</order>`,
+      );
+  });
+
+  it.each([
+    ["application/json", Buffer.from('{"name":"Müller"}', "latin1"), 400],
+    ["application/json; charset=utf-8", Buffer.from('{"name":"Müller"}', "latin1"), 400],
+    ["application/json; charset=shift_jis", Buffer.from('{"name":"\x81"}', "latin1"), 400],
+    ["application/x-www-form-urlencoded", Buffer.from("name=M%FCller"), 400],
+    ["text/plain", Buffer.from("Müller", "latin1"), 400],
+    ["application/json; charset=klingon", Buffer.from("{}"), 415],
+    ["application/json; charset=utf-7", Buffer.from("{}"), 415],
+  ])("%s that is none is refused", async (type, body, status) => {
+    expect((await post("fields", body, type)).status).toBe(status);
+  });
+});
+
+describe("content encoding", () => {
+  const BODY = Buffer.from(`{"id":${ID},"price":19.90,"name":"Müller"}`);
+
+  it.each(Object.entries(ENCODINGS))("%s", async (encoding, encode) => {
+    const sent = post("fields", encode(BODY), "application/json", encoding);
+    expect(await getMessage(sent)).toBe(`${ID}|19.90|Müller`);
+    const { requestId, eventId = requestId } = (await sent).body;
+    // The event is kept as it reads, so that a replay needs no header.
+    const { event } = (await world.admin(`/admin/v1/events/${eventId}`)).body;
+    expect(event.request.body).toBe(BODY.toString());
+    const replayed = await world.admin(`/admin/v1/events/${eventId}/replay`, {
+      method: "POST",
+      body: "{}",
+    });
+    expect(replayed.body.result).toMatchObject({ outcome: "accepted" });
+  });
+
+  it("ends early where more comes out than the path takes", async () => {
+    const bomb = gzipSync(Buffer.alloc(64 * 2 ** 20, 0x20));
+    const answer = await post("fields", bomb, "application/json", "gzip");
+    expect([answer.status, answer.body.error.code]).toEqual([413, "body_too_large"]);
+    const small = gzipSync(Buffer.from(JSON.stringify({ name: "x".repeat(2000) })));
+    expect((await post("small", small, "application/json", "gzip")).status).toBe(413);
+  });
+
+  it("refuses what is not what it says", async () => {
+    expect((await post("fields", BODY, "application/json", "gzip")).status).toBe(400);
+    const cut = gzipSync(BODY).subarray(0, -6);
+    expect((await post("fields", cut, "application/json", "gzip")).status).toBe(400);
+    expect((await post("fields", BODY, "application/json", "compress")).status).toBe(415);
+  });
+});
+
+describe("numbers", () => {
+  const send = (path: string, body: string): Promise<Answer> =>
+    post(path, body, "application/json");
+
+  it("stay as they are written, in JSON too", async () => {
+    const body = `{"id":${ID},"l":[1.0,1,2.50,1e400,-0,1E5,0.1234567890123456789,0.10000000000000001,9007199254740993]}`;
+    expect(await getMessage(send("whole", body))).toBe(body);
+  });
+
+  it("tell customers, orders and conditions apart by their last digit", async () => {
+    const keys = await Promise.all(
+      [ID, NEXT_ID].map(async (id) => (await send("session", `{"id":${id}}`)).body.sessionKey),
+    );
+    expect(keys).toEqual([`hook:${ID}`, `hook:${NEXT_ID}`]);
+    await getMessage(send("once", `{"id":${ID}}`));
+    await getMessage(send("once", `{"id":${NEXT_ID}}`));
+    expect((await send("once", `{"id":${ID}}`)).body).toMatchObject({ duplicate: true });
+    expect(await getMessage(send("numbers", `{"id":${ID}}`))).toBe("the one");
+    expect(await getMessage(send("numbers", `{"id":${NEXT_ID}}`))).toBe("the next");
+    expect(await getMessage(send("literal", `{"id":${ID}}`))).toBe("true false");
+  });
+
+  it("are compared as numbers", async () => {
+    for (const amount of ["100.0000000000000000001", "1e400", "101"])
+      expect(await getMessage(send("larger", `{"amount":${amount}}`))).toBe(amount);
+    for (const amount of ["99.9999999999999999999", "-1e400", "100"])
+      expect((await send("larger", `{"amount":${amount}}`)).body.outcome).toBe("unmatched");
+  });
+
+  it("are numbers to a schema", async () => {
+    expect(await getMessage(send("strict", `{"id":${ID}}`))).toBe(`${ID}||`);
+    expect((await send("strict", `{"id":"${ID}"}`)).status).toBe(400);
+  });
+
+  it("that were computed print as people write them", async () => {
+    const body = '{"l":[{"p":1.10},{"p":2.20}]}';
+    expect(await getMessage(send("sums", body))).toBe('3.3 3.3 2.20 [{"p":1.10},{"p":2.20}]');
+  });
+});
+
+describe("types and forms", () => {
+  it.each([
+    "application/yaml",
+    "application/x-ndjson",
+    "application/toml",
+    "message/rfc822",
+    "application/vnd.unknown",
+    "image/svg+xml",
+  ])("%s is text", async (type) => {
+    expect(await getMessage(post("whole", "id: 1\nname: Müller", type))).toBe(
+      "id: 1\nname: Müller",
+    );
+  });
+
+  it.each([
+    ["application/octet-stream", Buffer.from([1, 2, 3])],
+    ["application/pdf", Buffer.from("%PDF-1.7")],
+    ["image/png", Buffer.from("text")],
+  ])("%s is refused", async (type, body) => {
+    expect((await post("whole", body, type)).status).toBe(415);
+  });
+
+  it("are read as the mapping says, whatever their sender names", async () => {
+    const fields = `{"id":1,"price":2.50,"name":"n"}`;
+    expect(await getMessage(post("json", fields, "image/png"))).toBe("1|2.50|n");
+    expect(await getMessage(post("text", fields, "application/json"))).toBe(fields);
+    expect(await getMessage(post("form", "id=1&price=2.50&name=n", "application/json"))).toBe(
+      "1|2.50|n",
+    );
+    expect((await post("json", "id=1", "application/x-www-form-urlencoded")).status).toBe(400);
+  });
+
+  it("lists files with what they are, and says that their content is not read", async () => {
+    const body = [
+      '--b\r\nContent-Disposition: form-data; name="id"\r\n\r\n7\r\n',
+      '--b\r\nContent-Disposition: form-data; name="scan"; filename="Bericht ü.pdf"\r\nContent-Type: application/pdf\r\n\r\n',
+      "12345\r\n--b--\r\n",
+    ].join("");
+    const sent = post("whole", body, 'multipart/form-data; boundary="b"');
+    expect(JSON.parse(await getMessage(sent))).toEqual({
+      id: "7",
+      scan: { filename: "Bericht ü.pdf", type: "application/pdf", bytes: 5 },
+    });
+    expect((await sent).body.warnings).toEqual([
+      "a file of 5 bytes came with the body: agents are told of it, its content is not read",
+    ]);
+  });
+
+  it("gives parameters that come several times as lists, to conditions too", async () => {
+    expect(await getMessage(world.post("/hooks/lists?tag=a&tag=b", {}))).toBe('["a","b"]');
+    expect((await world.post("/hooks/lists?tag=a&tag=c", {})).body.outcome).toBe("unmatched");
+  });
+
+  it("names fields with brackets and dots in backticks", async () => {
+    const form = "data%5Bemail%5D=x%40y.example";
+    expect(await getMessage(post("names", form, "application/x-www-form-urlencoded"))).toBe(
+      "x@y.example ",
+    );
+    expect(
+      await getMessage(
+        world.post("/hooks/names", { "data[email]": "x@y.example", "a.b": { c: 1 } }),
+      ),
+    ).toBe("x@y.example 1");
+  });
+});
