@@ -4,6 +4,7 @@ import { createHostList } from "../core/address.ts";
 import type { Issue } from "../core/errors.ts";
 import { fileInside, readText } from "../core/files.ts";
 import { createPause } from "../core/pause.ts";
+import { parseJson, roundNumbers } from "../core/json.ts";
 import { callbackKey } from "../core/secret.ts";
 import { TEMPLATE_FIELDS, type CompiledMapping } from "./compiled.ts";
 import { compileExpression, type JsonataRunner } from "./expression.ts";
@@ -131,7 +132,7 @@ class MappingCompiler {
       this.files.push(found.file);
       this.schemas.push(found.file);
       try {
-        schema = JSON.parse(readText(found.file, this.#options.texts));
+        schema = roundNumbers(parseJson(readText(found.file, this.#options.texts)));
       } catch {
         this.#problem(source, "validate", "the file is not valid JSON");
         return undefined;

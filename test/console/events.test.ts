@@ -265,6 +265,19 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     expect(problems).toEqual([]);
   });
 
+  it("shows and compares numbers as they were written", async () => {
+    const [one, other] = await Promise.all(
+      ["89", "90"].map((end) => post("nowhere", `{"id":1542840756018874${end},"total":19.90}`)),
+    );
+    await open(`#/events/${one}`);
+    await page.locator(".json").getByText("154284075601887489").waitFor();
+    await page.locator(".json").getByText("19.90").waitFor();
+    await open(`#/events/${one}?compare=${other}`);
+    const table = page.getByRole("region", { name: "Differences" });
+    await table.getByText("154284075601887490").waitFor();
+    expect(problems).toEqual([]);
+  });
+
   it("copies the request as curl, without a secret", async () => {
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     await open(`#/events/${second}`);
