@@ -11,9 +11,12 @@ const spellingsByValue = new WeakMap<object, Map<number, string | null>>();
 /** The values that `parseJson` returned in which there is the text of a number. */
 const withLongNumbers = new WeakSet<object>();
 
-/** Finds most bodies that have only numbers which print as they are written, without reading them number by number. */
+/**
+ * Tells texts in which a number may print otherwise than it is written: of 16 digits, with a zero at the end of its fraction or
+ * many at its begin, with an exponent, or -0. It begins with a digit, since it is looked for at every character of every body.
+ */
 const UNUSUAL =
-  /[:,[]\s*-?(?:\d[\d.]{15}|0\.0{6}|\d+\.\d*0(?!\d)|\d+(?:\.\d+)?[eE]|(?<=-)0(?![.\d]))/;
+  /\d(?:[\d.]{15}|\.\d*0[,\]}\s]|\.0{5}|(?:\.\d*)?[eE][-+]?\d+[,\]}\s])|-0[,\]}\s]/;
 const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 /** The digits that a computed number has. More are noise of binary fractions: 1.1 + 2.2 is 3.3000000000000003. */
 const DIGITS = 15;
