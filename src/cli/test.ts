@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { relative, resolve } from "node:path";
 import type { Command } from "commander";
+import type { Places } from "../config/watch.ts";
 import { RouseError } from "../core/errors.ts";
 import { NO_NETWORK } from "../core/no-network.ts";
 import { withSnapshot } from "../gateway/snapshot.ts";
@@ -22,7 +23,7 @@ import { printJson } from "./print.ts";
 import { printCoverage, printResult, printTestSum } from "./print-fixtures.ts";
 import { configInvalid } from "./settings.ts";
 import { updateFixtures } from "./update-fixtures.ts";
-import { listFolders, watchPlaces, type Places } from "./watch-places.ts";
+import { listFolders, watchPlaces } from "./watch-places.ts";
 
 interface RunOptions extends CommonOptions {
   filter?: string;

@@ -1,15 +1,9 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { watchFiles } from "../config/watch.ts";
+import { watchFiles, type Places } from "../config/watch.ts";
 import { createLogger } from "../core/log.ts";
 import type { CliIo } from "./io.ts";
-
-/** Folders and files whose change is of interest, as absolute paths. */
-export interface Places {
-  dirs: readonly string[];
-  files: readonly string[];
-}
 
 /** Folders in a folder, at any depth; a folder that is not there has none. */
 export function listFolders(folder: string): string[] {
@@ -38,20 +32,24 @@ export async function watchPlaces(
   io: CliIo,
   run: (watch: (places: Places) => void) => Promise<boolean>,
 ): Promise<void> {
-  const log = createLogger("silent");
-  const watchers = new Map<string, { close(): void }>();
   const ended = Promise.withResolvers<"ended">();
   let changed = Promise.withResolvers<void>();
   let changedAt = -Infinity;
-  const onChange = (): void => {
-    changedAt = performance.now();
-    changed.resolve();
-  };
-  const watch = (places: Places): void => {
-    const key = JSON.stringify(places);
-    // A watcher that is closed would lose the change that it waits to report.
-    if (!watchers.has(key))
-      watchers.set(key, watchFiles({ ...places, debounceMs: 1, log, onChange }));
+  const watcher = watchFiles({
+    debounceMs: 1,
+    log: createLogger("silent"),
+    onChange() {
+      changedAt = performance.now();
+      changed.resolve();
+    },
+  });
+  let all: Places = { dirs: [], files: [] };
+  const watch = ({ dirs, files }: Places): void => {
+    all = {
+      dirs: [...new Set([...all.dirs, ...dirs])],
+      files: [...new Set([...all.files, ...files])],
+    };
+    watcher.watch(all);
   };
   watch(first);
   const release = io.onInterrupt?.(() => ended.resolve("ended"));
@@ -59,7 +57,7 @@ export async function watchPlaces(
   const alive = setInterval(() => undefined, 60_000);
   try {
     do {
-      // Several watchers report one change, and a file is written in several steps.
+      // A file is written in several steps.
       for (let wait = 0; wait >= 0; wait = changedAt + QUIET_MS - performance.now())
         await sleep(wait);
       changed = Promise.withResolvers();
@@ -68,6 +66,6 @@ export async function watchPlaces(
   } finally {
     clearInterval(alive);
     release?.();
-    for (const watcher of watchers.values()) watcher.close();
+    watcher.close();
   }
 }

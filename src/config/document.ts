@@ -72,7 +72,9 @@ export function configReference(providerTypes: readonly string[]): string {
   );
   return `# Config reference
 
-Generated from the schemas that check the config (\`npm run docs\`); do not edit by hand. The file is JSON5: comments and trailing commas are fine. \`\${NAME}\` in any text is the environment's variable; as the whole value it also stands for a number, or for \`true\` and \`false\` (\`port: "\${PORT}"\`). \`{ file: "…" }\` in place of a secret is a file's content. A key that is there twice is an error. Durations are text such as \`"90s"\`, \`"30m"\`, \`"24h"\`, \`"3d"\`; a number alone is seconds. Relative paths start at the config file's folder.
+Generated from the schemas that check the config (\`npm run docs\`); do not edit by hand. The file is JSON5: comments and trailing commas are fine. \`\${NAME}\` in any text is the environment's variable, without a line end at its end; as the whole value it also stands for a number, or for \`true\` and \`false\` (\`port: "\${PORT}"\`). \`{ file: "…" }\` in place of a secret is a file's content. A key that is there twice is an error. Durations are text such as \`"90s"\`, \`"30m"\`, \`"24h"\`, \`"3d"\`; a number alone is seconds. Relative paths start at the config file's folder.
+
+The gateway watches this file and all that was read because of it: files of mappings and plugins, schemas, transform modules and secrets. A change is applied when they have been quiet for 0.2 seconds, and after one second at the latest; a save during a reload leads to the next one. The log says \`the config was reloaded\`, or has the problems, and then the config before stays in use. Links are followed: an update of a ConfigMap by Kubernetes is a change too. \`SIGHUP\` and \`POST /admin/v1/reload\` reload if the file system reports no changes.
 
 | key | type | default | meaning |
 |---|---|---|---|

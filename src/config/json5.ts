@@ -1,7 +1,6 @@
-import { statSync } from "node:fs";
 import JSON5 from "json5";
 import type { Issue } from "../core/errors.ts";
-import { isPresent, readText, type FileTexts } from "../core/files.ts";
+import { fileStamp, isPresent, readText, type FileTexts } from "../core/files.ts";
 import { parentPath } from "./issues.ts";
 import { isLongNumber } from "../core/json.ts";
 import { getMember, readTree, type TextNode } from "./json5-tree.ts";
@@ -85,23 +84,12 @@ export interface Fields {
 const kept = new Map<string, { stamp: string; fields: Fields }>();
 const MAX_KEPT = 8;
 
-/** What changes with each write of a file; undefined if it is not there, or a text stands in for it. */
-function getStamp(file: string, texts: FileTexts | undefined): string | undefined {
-  if (texts?.has(file)) return undefined;
-  try {
-    const { ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
-    return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
-  } catch {
-    return undefined;
-  }
-}
-
 /**
  * Reads the positions of the fields of a JSON5 file. A file that cannot be read has none. Those of the last files are kept:
  * each explanation of an event asks for the lines of all mappings.
  */
 export function readFields(file: string, texts?: FileTexts): Fields {
-  const stamp = getStamp(file, texts);
+  const stamp = texts?.has(file) ? undefined : fileStamp(file);
   const known = kept.get(file);
   if (stamp !== undefined && known?.stamp === stamp) return known.fields;
   const fields = parseFields(file, texts);

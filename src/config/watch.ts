@@ -1,53 +1,174 @@
-import { existsSync, watch, type FSWatcher } from "node:fs";
-import { dirname, resolve } from "node:path";
+import {
+  lstatSync,
+  readdirSync,
+  readlinkSync,
+  statSync,
+  watch,
+  type FSWatcher,
+  type Stats,
+} from "node:fs";
+import { basename, join, parse, resolve, sep } from "node:path";
 import { safeError } from "../core/errors.ts";
+import { fileStamp } from "../core/files.ts";
 import type { Logger } from "../core/log.ts";
 
-export interface WatchOptions {
-  /** Folders; one that is not there yet is waited for in its parent. */
+/** Folders and files whose change is of interest. */
+export interface Places {
+  /** Folders in which files come and go. */
   dirs: readonly string[];
-  /** Files, each watched through its folder, since editors save by rename. */
   files: readonly string[];
+}
+
+export interface WatchOptions {
   onChange(): void;
+  /** How long it must have been quiet. */
   debounceMs: number;
+  /** How long a change waits at most, however much else changes. Default: without a limit. */
+  maxWaitMs?: number;
   log: Logger;
 }
 
-const IGNORED =
-  /(?:^|[/\\])(?:node_modules|\.git)(?:[/\\]|$)|(?:~|\.swp|\.tmp|rouse\.db(?:-\w+)?|gateway\.\w+)$/;
+export interface FileWatcher {
+  /** Watches these places instead of those before. A change that waits to be reported is reported still. */
+  watch(places: Places): void;
+  /** Reports a change, as if a file had changed now. */
+  changed(): void;
+  close(): void;
+}
 
-/** Watches folders and calls `onChange` once things have been quiet for `debounceMs`. */
-export function watchFiles(options: WatchOptions): { close(): void } {
-  const { log } = options;
-  const wanted = new Set([
-    ...options.dirs.map((dir) => resolve(dir)),
-    ...options.files.map((file) => dirname(resolve(file))),
+/** Files of folders that are never read: what editors, databases and logs write beside those that are. */
+const IGNORED =
+  /(?:^|[/\\])(?:node_modules|\.git)(?:[/\\]|$)|(?:~|\.swp|\.tmp|\.log|rouse\.db(?:-\w+)?|gateway\.\w+)$/;
+/** As many as Linux follows. */
+const MAX_LINKS = 40;
+
+/** Names by the folder that they are in. */
+type Names = Map<string, Set<string>>;
+
+/** What stands at a path; undefined if there is nothing, or nothing that may be seen. */
+function find(path: string, look: (path: string) => Stats): Stats | undefined {
+  try {
+    return look(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Adds each place where something else can take the place of a path: the path itself, links on the way to it (an editor
+ * replaces a file by a rename, Kubernetes a folder by another link), and the first member of it that is not there yet.
+ * Returns the path without links, or undefined if there is nothing.
+ */
+function addPlaces(path: string, names: Names, links = MAX_LINKS): string | undefined {
+  const { root } = parse(path);
+  const members = path.slice(root.length).split(sep).filter(Boolean);
+  let at = root;
+  for (const [index, name] of members.entries()) {
+    const next = join(at, name);
+    const found = find(next, lstatSync);
+    if (!found || found.isSymbolicLink() || index === members.length - 1)
+      names.set(at, (names.get(at) ?? new Set()).add(name));
+    if (!found) return undefined;
+    if (found.isSymbolicLink()) {
+      const target = resolve(at, readlinkSync(next), ...members.slice(index + 1));
+      return links === 0 ? undefined : addPlaces(target, names, links - 1);
+    }
+    at = next;
+  }
+  return at;
+}
+
+/** The time by which files are stamped, in milliseconds since the epoch: the machine's, also if the gateway runs on another clock. */
+export const getFileTime = (): number => performance.timeOrigin + performance.now();
+
+/** What changes with a place: the files of a folder, or each write of a file. Undefined if it is not there. */
+function stampPlace(path: string, isFolder: boolean): string | undefined {
+  if (!isFolder) return fileStamp(path);
+  try {
+    return readdirSync(path)
+      .filter((name) => !IGNORED.test(name))
+      .join("\0");
+  } catch {
+    return undefined;
+  }
+}
+
+/** Notes what places are like, to be compared later. */
+export function stampPlaces({ dirs, files }: Places): Map<string, string | undefined> {
+  return new Map([
+    ...dirs.map((dir) => [dir, stampPlace(dir, true)] as const),
+    ...files.map((file) => [file, stampPlace(file, false)] as const),
   ]);
-  const watchers = new Map<string, FSWatcher>();
+}
+
+/**
+ * Returns whether a place may have changed since it was noted. One that was not noted has changed if it did so after `since`,
+ * by `getFileTime`.
+ */
+export function haveChanged(
+  places: Places,
+  noted: ReadonlyMap<string, string | undefined>,
+  since: number,
+): boolean {
+  for (const [path, stamp] of stampPlaces(places)) {
+    if (stamp === undefined) continue;
+    const isChanged = noted.has(path)
+      ? noted.get(path) !== stamp
+      : (find(path, statSync)?.ctimeMs ?? 0) >= since;
+    if (isChanged) return true;
+  }
+  return false;
+}
+
+/** Watches places, and calls `onChange` when it has been quiet for a while after a change. */
+export function watchFiles({
+  onChange,
+  debounceMs,
+  maxWaitMs = Infinity,
+  log,
+}: WatchOptions): FileWatcher {
+  let wanted: Places = { dirs: [], files: [] };
+  let names: Names = new Map();
+  let folders = new Set<string>();
+  const watchers = new Map<string, { watcher: FSWatcher; ino: number }>();
   let timer: NodeJS.Timeout | undefined;
+  let waitingSince: number | undefined;
   let closed = false;
 
   const changed = (): void => {
+    if (closed) return;
+    const now = performance.now();
+    waitingSince ??= now;
     clearTimeout(timer);
-    timer = setTimeout(() => {
-      attach();
-      options.onChange();
-    }, options.debounceMs);
+    timer = setTimeout(
+      () => {
+        waitingSince = undefined;
+        attach();
+        onChange();
+      },
+      Math.min(debounceMs, Math.max(0, waitingSince + maxWaitMs - now)),
+    );
   };
 
-  const open = (dir: string): void => {
-    if (watchers.has(dir)) return;
+  const drop = (dir: string): void => {
+    watchers.get(dir)?.watcher.close();
+    watchers.delete(dir);
+  };
+
+  const open = (dir: string, ino: number): void => {
     try {
       const watcher = watch(dir, { persistent: false }, (_event, name) => {
-        if (name === null || !IGNORED.test(name)) changed();
+        // The folder itself was moved or deleted: another may have its name by now.
+        if (name === basename(dir)) drop(dir);
+        else if (name !== null && !names.get(dir)?.has(name))
+          if (!folders.has(dir) || IGNORED.test(name)) return;
+        changed();
       });
-      const drop = (): void => {
-        watcher.close();
-        watchers.delete(dir);
-        if (!closed) changed();
-      };
-      watcher.on("error", drop);
-      watchers.set(dir, watcher);
+      watcher.on("error", () => {
+        drop(dir);
+        changed();
+      });
+      watchers.set(dir, { watcher, ino });
     } catch (error) {
       log.warn(
         { err: safeError(error) },
@@ -56,30 +177,33 @@ export function watchFiles(options: WatchOptions): { close(): void } {
     }
   };
 
-  /** Watches each folder that is there, or else the nearest one above it that is. */
   const attach = (): void => {
-    if (closed) return;
-    const now = new Set<string>();
-    for (const dir of wanted) {
-      let there = dir;
-      while (!existsSync(there) && dirname(there) !== there) there = dirname(there);
-      now.add(there);
+    names = new Map();
+    folders = new Set();
+    for (const file of wanted.files) addPlaces(resolve(file), names);
+    for (const dir of wanted.dirs) {
+      const there = addPlaces(resolve(dir), names);
+      if (there !== undefined) folders.add(there);
     }
-    for (const [dir, watcher] of watchers) {
-      if (now.has(dir) && existsSync(dir)) continue;
-      watcher.close();
-      watchers.delete(dir);
+    const inodes = new Map<string, number>();
+    for (const dir of [...names.keys(), ...folders]) {
+      const found = find(dir, statSync);
+      if (found?.isDirectory()) inodes.set(dir, found.ino);
     }
-    for (const dir of now) open(dir);
+    for (const [dir, { ino }] of watchers) if (inodes.get(dir) !== ino) drop(dir);
+    for (const [dir, ino] of inodes) if (!watchers.has(dir)) open(dir, ino);
   };
 
-  attach();
   return {
+    watch(places) {
+      wanted = places;
+      attach();
+    },
+    changed,
     close() {
       closed = true;
       clearTimeout(timer);
-      for (const watcher of watchers.values()) watcher.close();
-      watchers.clear();
+      for (const dir of watchers.keys()) drop(dir);
     },
   };
 }

@@ -20,6 +20,16 @@ export function isPresent(file: string, texts?: FileTexts): boolean {
   return text === undefined ? existsSync(file) : text !== null;
 }
 
+/** What changes with each write of a file, also through links; undefined if it is not there. */
+export function fileStamp(file: string): string | undefined {
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
+    return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The real path of a file inside a folder, or what is wrong with the name: no way out by `..`, an absolute path or a link. */
 export function fileInside(
   folder: string,
@@ -29,8 +39,7 @@ export function fileInside(
     return { ok: false, message: "must lie inside its folder: no `..` and no absolute path" };
   try {
     const real = realpathSync(join(folder, name));
-    const inside = relative(realpathSync(folder), real);
-    if (inside.startsWith("..") || isAbsolute(inside) || inside.split(sep).includes(".."))
+    if (!isInside(realpathSync(folder), real))
       return { ok: false, message: "is a link out of its folder" };
     return statSync(real).isFile()
       ? { ok: true, file: real }

@@ -1,10 +1,23 @@
 import { stateSecret } from "../config/state.ts";
-import { watchFiles } from "../config/watch.ts";
+import {
+  getFileTime,
+  haveChanged,
+  stampPlaces,
+  watchFiles,
+  type FileWatcher,
+} from "../config/watch.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError, type Issue } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { AdminDeps } from "../admin/types.ts";
 import type { BuildResult, LoadedSnapshot } from "./snapshot.ts";
+
+/** A change is applied when the files have been quiet for so long, so that files that are saved together are read together. */
+const QUIET_MS = 200;
+/** A change waits at most so long, whatever else is written meanwhile. */
+const MAX_WAIT_MS = 1000;
+/** How often files are read that change while they are read. */
+const MAX_READS = 3;
 
 export interface ReloaderOptions {
   first: LoadedSnapshot;
@@ -61,52 +74,73 @@ export function createReloader(options: ReloaderOptions): Reloader {
   let keptToken = options.keptToken;
   let problems: readonly Issue[] = [];
   let last: Promise<unknown> = Promise.resolve();
-  let watcher: { close(): void } | undefined;
+  /** The reload that waits for the one under way: it will read what there is then. */
+  let next: ReturnType<AdminDeps["reload"]> | undefined;
+  let watcher: FileWatcher | undefined;
+  /** What was read last, by the snapshot in use or by one that has problems. */
+  let places = loaded.watched;
+  /** True if files changed while the snapshot in use was read: it may differ from what its hash is of. */
+  let isTorn = false;
 
-  const watch = (): void => {
-    watcher?.close();
-    watcher = watchFiles({
-      ...loaded.watched,
-      debounceMs: 200,
-      log,
-      onChange: () => void reload(),
-    });
-  };
-
-  const swap = (next: LoadedSnapshot): void => {
+  const swap = (built: LoadedSnapshot): void => {
     const { dispose, snapshot: before } = loaded;
-    loaded = next;
+    loaded = built;
     options.onSwap(loaded);
-    if (watcher) watch();
     for (const { path, message } of loaded.snapshot.warnings) log.warn({ path }, message);
     log.info({ snapshot: loaded.snapshot.hash.slice(0, 12) }, "the config was reloaded");
     before.runtime.retire();
     void clock.sleep(before.config.agents.defaults.maxTimeoutSeconds * 1000, signal).then(dispose);
   };
 
+  /** Builds a snapshot, and again if files changed meanwhile. `torn`: they did so each time. */
+  const read = async (): Promise<{ built: BuildResult; torn: boolean }> => {
+    for (let tries = 1; ; tries++) {
+      const noted = stampPlaces(places);
+      const since = getFileTime();
+      const built = await buildOrReport(options);
+      places = (built.ok ? built.loaded.watched : built.watched) ?? places;
+      // Before it is asked what has changed: from then on the watcher says so.
+      watcher?.watch(places);
+      const torn = haveChanged(places, noted, since);
+      if (!torn || tries === MAX_READS) return { built, torn };
+      if (built.ok) await built.loaded.dispose();
+    }
+  };
+
   const reloadNow: AdminDeps["reload"] = async () => {
-    const next = await buildOrReport(options);
-    if (!next.ok) {
-      problems = next.issues;
+    next = undefined;
+    const { built, torn } = await read();
+    if (torn) watcher?.changed();
+    if (!built.ok) {
+      problems = built.issues;
       log.error(
-        { issues: next.issues.map(withoutDetail) },
+        { issues: built.issues.map(withoutDetail) },
         "the config was changed and has problems; the one before it stays in use",
       );
-      return { ok: false, issues: next.issues };
+      return { ok: false, issues: built.issues };
     }
-    problems = [];
     const kept = await stateSecret(loaded.stateDir, "hook-token");
-    const isSame = kept === keptToken && next.loaded.snapshot.hash === loaded.snapshot.hash;
+    const isMended = problems.length > 0;
+    problems = [];
+    const isSame =
+      !isTorn && kept === keptToken && built.loaded.snapshot.hash === loaded.snapshot.hash;
     keptToken = kept;
-    if (isSame) await next.loaded.dispose();
-    else swap(next.loaded);
+    if (isSame) {
+      await built.loaded.dispose();
+      if (isMended) log.info("the config has no problems any more, and is the one in use");
+    } else {
+      isTorn = torn;
+      swap(built.loaded);
+    }
     return { ok: true, hash: loaded.snapshot.hash };
   };
 
   const reload: AdminDeps["reload"] = () => {
-    const next = last.then(reloadNow);
-    last = next.catch(() => undefined);
-    return next;
+    if (next) return next;
+    const waiting = last.then(reloadNow);
+    next = waiting;
+    last = waiting.catch(() => undefined);
+    return waiting;
   };
 
   return {
@@ -115,7 +149,24 @@ export function createReloader(options: ReloaderOptions): Reloader {
     keptToken: () => keptToken,
     problems: () => problems,
     reload,
-    watch,
+    watch() {
+      watcher = watchFiles({
+        debounceMs: QUIET_MS,
+        maxWaitMs: MAX_WAIT_MS,
+        log,
+        onChange: () =>
+          void reload().catch((error: unknown) =>
+            log.error(
+              { err: safeError(error) },
+              "the config was changed and could not be reloaded",
+            ),
+          ),
+      });
+      watcher.watch(places);
+      if (!haveChanged(places, new Map(), loaded.readSince)) return;
+      isTorn = true;
+      watcher.changed();
+    },
     async close() {
       watcher?.close();
       await last;

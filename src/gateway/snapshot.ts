@@ -11,6 +11,7 @@ import { checkApprovals, findToolProblems } from "../approvals/checks.ts";
 import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
 import { readProviders } from "../config/providers.ts";
 import { locateIssues } from "../config/places.ts";
+import { getFileTime, type Places } from "../config/watch.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
@@ -70,8 +71,10 @@ export interface LoadedSnapshot {
   snapshot: Snapshot;
   stateDir: string;
   baseDir: string;
-  /** Folders and files whose change means a new snapshot. */
-  watched: { dirs: string[]; files: string[] };
+  /** Folders and files whose change means a new snapshot: all that was read of the user's. */
+  watched: Places;
+  /** When the first of them was read, by `getFileTime`. */
+  readSince: number;
   /** Ends what belongs to the snapshot alone. It is called long after the last use, so that it holds nothing else of the snapshot. */
   dispose(): Promise<void>;
 }
@@ -275,6 +278,7 @@ function freezeSnapshot(
 
 /** Builds a snapshot from the files on disk: checks everything, reports all problems together and starts nothing. */
 export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResult> {
+  const readSince = getFileTime();
   const read = await readConfig(options);
   const loaded = read.ok ? read : read.rest;
   const first = read.ok ? [] : read.issues;
@@ -311,17 +315,13 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     ...parts.plugins.files,
   ];
   const { mappingsDir, transformsDir } = config.hooks;
-  const besides = loaded.file === undefined ? [] : [dirname(loaded.file)];
-  const watched = {
-    dirs: [mappingsDir, transformsDir, join(baseDir, "plugins"), ...besides],
-    files,
-  };
+  const watched = { dirs: [mappingsDir, transformsDir, join(baseDir, "plugins")], files };
   if (problems.length > 0) {
     await dispose();
     return { ok: false, issues: problems, ...named, watched };
   }
   const snapshot = freezeSnapshot(loaded, parts, compiled, files, options.texts);
-  return { ok: true, loaded: { snapshot, stateDir, baseDir, watched, dispose } };
+  return { ok: true, loaded: { snapshot, stateDir, baseDir, watched, readSince, dispose } };
 }
 
 export type SnapshotCheck =

@@ -387,7 +387,7 @@ export async function compileMappings(
   const set = createMappingSet({
     mappings,
     rules: paths.rules,
-    files: [...collected.files, ...compiler.files],
+    files: [...collected.files, ...collected.secretFiles, ...compiler.files],
     documents: [...collected.files, ...compiler.schemas],
     modules: compiler.modules,
     maxActions: hooks.maxActions,

@@ -30,6 +30,8 @@ interface Collected {
   issues: Issue[];
   /** The files that they were read from. */
   files: string[];
+  /** The files of secrets that they name. */
+  secretFiles: string[];
   /** Whether a plugin could not be loaded, so that not all presets are known. */
   mayMiss: boolean;
 }
@@ -39,10 +41,11 @@ function resolveAuth(
   value: unknown,
   label: string,
   references: References,
-  issues: Issue[],
+  { issues, secretFiles }: Pick<Collected, "issues" | "secretFiles">,
 ): unknown {
   if (typeof value !== "object" || value === null || !("auth" in value)) return value;
   const resolved = resolveReferences(value.auth, references);
+  secretFiles.push(...resolved.files);
   if (references.withoutSecrets && resolved.issues.length > 0) return { ...value, auth: STAND_IN };
   for (const issue of resolved.issues)
     issues.push({ ...issue, path: `${label}: auth.${issue.path}` });
@@ -53,8 +56,9 @@ function resolveAuth(
 function readDocument(
   { label, file, read }: PresetEntry,
   references: References | undefined,
-  issues: Issue[],
+  to: Pick<Collected, "issues" | "secretFiles">,
 ): MappingFile | undefined {
+  const { issues } = to;
   const parsed = read();
   if (!parsed.ok) {
     const { ok: _ok, ...problem } = parsed;
@@ -68,7 +72,7 @@ function readDocument(
   for (const issue of parsed.duplicates)
     issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
   const value = references
-    ? resolveAuth(parsed.value, label, references, issues)
+    ? resolveAuth(parsed.value, label, references, to)
     : { ...(parsed.value as object), auth: undefined };
   const checked = mappingFileSchema.safeParse(value);
   if (checked.success) return checked.data;
@@ -144,7 +148,7 @@ async function collectFiles(
     await pause();
     if (enabled.has(entry.name)) continue;
     if (!entry.isPreset) to.files.push(entry.file);
-    const file = readDocument(entry, entry.isPreset ? undefined : references, to.issues);
+    const file = readDocument(entry, entry.isPreset ? undefined : references, to);
     if (file && !entry.isPreset) to.sources.push(...toSources(file, entry.label, entry.folder));
   }
 }
@@ -162,7 +166,7 @@ function collectPresets(
     const entry = findPreset(use.use, at, catalog, to);
     if (!entry) continue;
     if (entry.file !== undefined) to.files.push(entry.file);
-    const file = readDocument(entry, references, to.issues);
+    const file = readDocument(entry, references, to);
     if (file && file.id !== entry.name)
       to.issues.push({
         path: `${entry.label}: id`,
@@ -195,7 +199,7 @@ export interface SourceOptions extends CatalogOptions {
 export async function collectSources(
   options: SourceOptions,
   pause: Pause,
-): Promise<{ sources: MappingSource[]; issues: Issue[]; files: string[] }> {
+): Promise<Pick<Collected, "issues" | "files" | "secretFiles"> & { sources: MappingSource[] }> {
   const {
     hooks,
     baseDir,
@@ -219,9 +223,11 @@ export async function collectSources(
     sources,
     issues: [...catalog.issues],
     files: [],
+    secretFiles: [],
     mayMiss: pluginsMissing,
   };
   await collectFiles(catalog, enabled, references, collected, pause);
   collectPresets(hooks, catalog, references, collected);
-  return { sources: nameMappings(sources), issues: collected.issues, files: collected.files };
+  const { issues, files, secretFiles } = collected;
+  return { sources: nameMappings(sources), issues, files, secretFiles };
 }

@@ -227,7 +227,7 @@ export interface MappingSet {
     input: MappingInput,
     mapping?: string,
   ): Promise<{ traces: MappingTrace[]; outcome: Debugged<MappingOutcome> }>;
-  /** Files whose change means a new snapshot: mapping files, schemas, transform modules. */
+  /** Files whose change means a new snapshot: mapping files and the secrets that they name, schemas, transform modules. */
   readonly files: readonly string[];
   /** Of these, the mapping files, the documents of enabled presets, and schemas. */
   readonly documents: readonly string[];

@@ -387,12 +387,11 @@ describe("watching", () => {
     const file = join(dir, "rouse.json5");
     writeFileSync(file, "{}");
     const watcher = watchFiles({
-      dirs: [join(dir, "transforms")],
-      files: [file],
       debounceMs: 100,
       log: createLogger("silent"),
       onChange: () => changes++,
     });
+    watcher.watch({ dirs: [join(dir, "transforms")], files: [file] });
     const settle = () => new Promise((done) => setTimeout(done, 400));
     for (let i = 0; i < 3; i++) writeFileSync(file, `{ /* ${i} */ }`);
     await settle();

@@ -1,0 +1,184 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createLogger } from "../../src/core/log.ts";
+import { createGateway, type StartedGateway } from "../gateway.ts";
+import { createWorld, TOKEN, type World } from "../e2e/world.ts";
+import { configWith, savePairs, untilTaken } from "./saves.ts";
+
+const mappingFile = (path: string, more: object = { messageTemplate: "x" }): object => ({
+  id: "file",
+  mappings: [{ id: path, match: { path }, deliver: false, ...more }],
+});
+
+describe("two saves", () => {
+  it("the second one is applied, however soon it comes, and the log names what is in use", async () => {
+    const { applied, logged, last } = await savePairs(8, (pair) => pair * 100);
+    expect(applied).toBe(8);
+    expect(logged.length).toBeGreaterThanOrEqual(8);
+    expect(last.startsWith(logged.at(-1) ?? "none")).toBe(true);
+  });
+});
+
+describe("a save", () => {
+  let world: World;
+  let more: (() => Promise<void>)[];
+  beforeEach(() => void (more = []));
+  afterEach(async () => {
+    for (const end of more) await end();
+  });
+  const open = async (options: Parameters<typeof createWorld>[0]): Promise<void> => {
+    world = await createWorld({ workers: false, ...options });
+    more.push(() => world.stop());
+  };
+
+  it("while the gateway starts is applied", async () => {
+    const dir = mkdtempSync(join(tmpdir(), "rouse-test-"));
+    writeFileSync(join(dir, "rouse.json5"), JSON.stringify(configWith("before")));
+    const gateway: StartedGateway = await createGateway({ cwd: dir, env: {}, workers: false });
+    more.push(async () => {
+      await gateway.stop();
+      rmSync(dir, { recursive: true, force: true });
+    });
+    writeFileSync(join(dir, "rouse.json5"), JSON.stringify(configWith("after")));
+    await gateway.start();
+    const post = (): Promise<Response> =>
+      gateway.fetch(
+        new Request("http://127.0.0.1/hooks/after", {
+          method: "POST",
+          body: "{}",
+          headers: { authorization: `Bearer ${TOKEN}` },
+        }),
+      );
+    await expect.poll(async () => (await post()).status).toBe(202);
+  });
+
+  it("that mends a config with problems is applied", async () => {
+    await open({});
+    world.write("rouse.json5", '{ hooks: { token: { file: "later/token" }, enabled: true } }');
+    await world.until(async () => world.gateway.status().reloadProblems.length > 0);
+    world.write("later/token", `${"t".repeat(30)}\n`);
+    await world.until(async () => world.gateway.status().reloadProblems.length === 0);
+    expect(
+      (
+        await world.post(
+          "/hooks/wake",
+          { text: "x" },
+          { authorization: `Bearer ${"t".repeat(30)}` },
+        )
+      ).status,
+    ).toBe(200);
+  });
+
+  it("by a rename is applied, and one after it, and of a file behind a link", async () => {
+    await open({});
+    const file = join(world.dir, "rouse.json5");
+    for (const name of ["one", "two"]) {
+      world.write("rouse.json5.new", configWith(name));
+      renameSync(`${file}.new`, file);
+      await untilTaken(world, name);
+    }
+    world.write("elsewhere/real.json5", configWith("three"));
+    unlinkSync(file);
+    symlinkSync(join(world.dir, "elsewhere", "real.json5"), file);
+    await untilTaken(world, "three");
+    world.write("elsewhere/real.json5", configWith("four"));
+    await untilTaken(world, "four");
+  });
+
+  it("of a ConfigMap, whose folder of files is replaced by another link, is applied", async () => {
+    await open({});
+    const at = (...names: string[]): string => join(world.dir, ...names);
+    const swap = (version: string, mapping: string): void => {
+      mkdirSync(at("mappings", `..${version}`), { recursive: true });
+      writeFileSync(at("mappings", `..${version}`, "a.json"), JSON.stringify(mappingFile(mapping)));
+      symlinkSync(`..${version}`, at("mappings", "..data_tmp"));
+      renameSync(at("mappings", "..data_tmp"), at("mappings", "..data"));
+    };
+    swap("1", "m-one");
+    symlinkSync("..data/a.json", at("mappings", "a.json"));
+    await untilTaken(world, "m-one");
+    swap("2", "m-two");
+    await untilTaken(world, "m-two");
+    // The folder of before goes only now.
+    rmSync(at("mappings", "..1"), { recursive: true });
+    swap("3", "m-three");
+    await untilTaken(world, "m-three");
+  });
+
+  it("into a folder that took another's place is applied", async () => {
+    await open({ files: { "mappings/a.json": mappingFile("m-one") } });
+    world.write("next/a.json", mappingFile("m-two"));
+    renameSync(join(world.dir, "mappings"), join(world.dir, "mappings.old"));
+    renameSync(join(world.dir, "next"), join(world.dir, "mappings"));
+    await untilTaken(world, "m-two");
+    world.write("mappings/a.json", mappingFile("m-three"));
+    await untilTaken(world, "m-three");
+  });
+
+  it("of a secret that a mapping file names is applied", async () => {
+    const [before, after] = ["b".repeat(20), "a".repeat(20)];
+    await open({
+      files: {
+        "secrets/partner": before,
+        "mappings/partner.json5": {
+          ...mappingFile("partner"),
+          auth: { token: { file: "secrets/partner" } },
+        },
+      },
+    });
+    const status = async (token: string): Promise<number> =>
+      (await world.post("/hooks/partner", {}, { authorization: `Bearer ${token}` })).status;
+    expect(await status(before)).toBe(202);
+    world.write("secrets/partner", `${after}\n`);
+    await expect.poll(() => status(after)).toBe(202);
+    expect(await status(before)).toBe(401);
+  });
+
+  it("of a mapping and of its module together is applied as one", async () => {
+    const mapping = (path: string): object => mappingFile(path, { transform: { module: "t.js" } });
+    await open({
+      files: {
+        "mappings/t.json": mapping("before"),
+        "transforms/t.js": "export default () => null;",
+      },
+    });
+    expect((await world.post("/hooks/before", {})).status).toBe(204);
+    world.write("transforms/t.js", 'export default () => ({ message: "taken" });');
+    world.write("mappings/t.json", mapping("after"));
+    // With the module of before the answer would be 204.
+    const taken = await world.until(async () => {
+      const { status } = await world.post("/hooks/after", {});
+      return status !== 404 && status;
+    });
+    expect(taken).toBe(202);
+  });
+
+  it("that comes back to what is in use ends the report of problems", async () => {
+    const logged: string[] = [];
+    const dir = mkdtempSync(join(tmpdir(), "rouse-test-"));
+    const save = (text: string): void => writeFileSync(join(dir, "rouse.json5"), text);
+    save(JSON.stringify(configWith("fine")));
+    const log = createLogger("info", { write: (line: string) => void logged.push(line) });
+    const gateway = await createGateway({ cwd: dir, env: {}, workers: false, log });
+    more.push(async () => {
+      await gateway.stop();
+      rmSync(dir, { recursive: true, force: true });
+    });
+    await gateway.start();
+    save("{");
+    await expect.poll(() => gateway.status().reloadProblems.length).toBe(1);
+    save(JSON.stringify(configWith("fine")));
+    await expect.poll(() => gateway.status().reloadProblems.length).toBe(0);
+    expect(logged.at(-1)).toContain("the config has no problems any more");
+  });
+});
