@@ -100,6 +100,12 @@ export function clientAddress(
   return chain[0] ?? connection;
 }
 
+/** Returns the path and the query of an absolute address as they are written: a URL parser writes some characters in another way. */
+export function getTarget(address: string): string {
+  const start = address.indexOf("/", address.indexOf("//") + 2);
+  return start < 0 ? "/" : address.slice(start);
+}
+
 /** True for names that only reach this machine. */
 export function isLoopback(host: string): boolean {
   return (

@@ -108,7 +108,7 @@ interface Serving {
 
 /** Listens for senders and callers, and for the operator too, unless `gateway.adminPort` separates them. */
 async function openListeners(
-  { snapshot, opened }: Resources,
+  { snapshot, opened, swapped }: Resources,
   { apps, answer, direct }: Serving,
 ): Promise<Addresses> {
   const { gateway, hooks } = snapshot().config;
@@ -117,8 +117,12 @@ async function openListeners(
       host: gateway.host,
       port,
       bodyTimeoutMs: hooks.bodyTimeoutSeconds * 1000,
+      keepAliveSeconds: gateway.keepAliveSeconds,
       direct: app === apps.main ? direct : undefined,
     });
+    swapped.push((loaded) =>
+      listener.setKeepAlive(loaded.snapshot.config.gateway.keepAliveSeconds),
+    );
     opened.defer(() => listener.close());
     return listener.url;
   };

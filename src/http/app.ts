@@ -36,7 +36,15 @@ import type { AnswerHook } from "./hooks.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { Receipts } from "../runs/read-receipts.ts";
 import type { Platform } from "./platform/app.ts";
-import { bodySource, getHeaders, getPeer, isDisguisedPath, resolveCaller } from "./request.ts";
+import {
+  bodySource,
+  getAddress,
+  getHeaders,
+  getPeer,
+  isDisguisedPath,
+  resolveCaller,
+  ROUTING,
+} from "./request.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { Workbench } from "../workbench/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
@@ -113,7 +121,7 @@ function hostProblem(c: Context, snapshot: Snapshot): Failure | undefined {
 
 /** The gateway token in a header; for the operator's interface a browser's session will do as well. */
 function operatorRoutes(deps: AppDeps): Hono {
-  const app = new Hono();
+  const app = new Hono(ROUTING);
   app.onError(createErrorHandler(deps.log));
   const matches = secretMatcher([deps.operatorToken]);
   const isOperator = (token: string): boolean => matches(token) >= 0;
@@ -168,7 +176,7 @@ function operatorRoutes(deps: AppDeps): Hono {
   };
   const admin = lazy(async () => {
     const { createAdminRoutes } = await import("./admin/app.ts");
-    return new Hono().route("/admin/v1", createAdminRoutes(deps.admin, deps.workbench));
+    return new Hono(ROUTING).route("/admin/v1", createAdminRoutes(deps.admin, deps.workbench));
   });
   app.all("/admin/v1/*", (c) =>
     inTime(
@@ -277,12 +285,11 @@ function addCallerRoutes(app: Hono, deps: AppDeps): void {
         deps,
       );
     const answer = async (): Promise<Response> => {
-      const { method, url } = c.req;
       return toResponse(
         c,
         await deps.hooks({
-          method,
-          url,
+          method: c.req.method,
+          url: getAddress(c),
           path,
           headers: getHeaders(c),
           body: bodySource(c),
@@ -305,7 +312,7 @@ const isOperatorPath = (path: string): boolean =>
 /** Builds the HTTP surface. Routes only: what they do is in the folders beside. */
 export function createApps(deps: AppDeps): Apps {
   const createApp = (): Hono => {
-    const app = new Hono();
+    const app = new Hono(ROUTING);
     app.onError(createErrorHandler(deps.log));
     app.notFound(notFound);
     app.use("*", async (c, next) => {

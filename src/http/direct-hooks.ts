@@ -3,7 +3,7 @@ import type { Logger } from "../core/log.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { type HttpAnswer, type Rejections, renderThrown } from "./errors.ts";
 import type { AnswerHook } from "./hooks.ts";
-import { readHeaders } from "./request.ts";
+import { NO_HOST, readHeaders } from "./request.ts";
 
 /** Takes a request of Node's server and answers it; false if the request is not for it, and untouched. */
 export type DirectHandler = (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
@@ -16,7 +16,7 @@ export interface DirectHooksDeps {
 }
 
 /** Addresses that mean what their characters say, whatever parses them. */
-const PLAIN_ADDRESS = /^\/[\w/-]+(?:\?[\w=&%+~.-]*)?$/;
+const PLAIN_ADDRESS = /^(?:\/[\w-]+)+\/?(?:\?[\w=&%+~.-]*)?$/;
 const PLAIN_HOST = /^[\w.-]+(?::\d{1,5})?$/;
 
 /** True if the message has a body that was not read to its end. */
@@ -51,12 +51,12 @@ export function createDirectHooks({
 }: DirectHooksDeps): DirectHandler {
   return (incoming, outgoing) => {
     const { method, url = "" } = incoming;
-    const { host } = incoming.headers;
+    const { host = NO_HOST } = incoming.headers;
     const base = snapshot().config.hooks.path;
     if (method !== "POST" || !url.startsWith(base) || url[base.length] !== "/") return false;
-    if (host === undefined || !PLAIN_ADDRESS.test(url) || !PLAIN_HOST.test(host)) return false;
+    if (!PLAIN_ADDRESS.test(url) || !PLAIN_HOST.test(host)) return false;
     const end = url.indexOf("?");
-    const path = url.slice(base.length + 1, end < 0 ? undefined : end).replace(/\/+$/, "");
+    const path = url.slice(base.length + 1, end < 0 ? undefined : end).replace(/\/$/, "");
     const peer = incoming.socket.remoteAddress;
     const request = {
       method,

@@ -1,16 +1,23 @@
 import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import type { HttpBindings } from "@hono/node-server";
 import { RouseError } from "../core/errors.ts";
 import { type DirectHandler, isUnread } from "./direct-hooks.ts";
-import { UPLOAD_MS } from "./request.ts";
+import { NO_HOST, UPLOAD_MS } from "./request.ts";
 
 /** How long answers under way may take once the gateway closes. */
 const CLOSE_MS = 2000;
+/** How often it is looked for connections whose last answer was sent, once the gateway closes. */
+const LOOK_MS = 50;
+/** The least time for a request's headers, and how much longer than an idle connection they may take. */
+const HEADERS_MS = 60_000;
+const HEADERS_GRACE_MS = 5000;
 
 export interface Listener {
   /** `http://<host>:<port>`, with the port that was really taken. */
   url: string;
+  /** Keeps idle connections for so long from now on. */
+  setKeepAlive(seconds: number): void;
   /** Accepts no new connections, closes idle ones immediately, and busy ones when their answer is sent. */
   close(): Promise<void>;
 }
@@ -48,22 +55,44 @@ export async function listenHttp(
     host,
     port,
     bodyTimeoutMs,
+    keepAliveSeconds,
     direct,
-  }: { host: string; port: number; bodyTimeoutMs: number; direct?: DirectHandler | undefined },
+  }: {
+    host: string;
+    port: number;
+    bodyTimeoutMs: number;
+    keepAliveSeconds: number;
+    direct?: DirectHandler | undefined;
+  },
 ): Promise<Listener> {
   const { getRequestListener } = await import("@hono/node-server");
-  const listener = getRequestListener((request, env) => {
-    const bindings = env as HttpBindings;
-    const answering = fetchApp(request, bindings);
-    return answering instanceof Promise
-      ? answering.then((response) => closeIfUnread(response, bindings.incoming))
-      : closeIfUnread(answering, bindings.incoming);
-  });
+  const listener = getRequestListener(
+    (request, env) => {
+      const bindings = env as HttpBindings;
+      const answering = fetchApp(request, bindings);
+      return answering instanceof Promise
+        ? answering.then((response) => closeIfUnread(response, bindings.incoming))
+        : closeIfUnread(answering, bindings.incoming);
+      // HTTP/1.0 knows no `Host`.
+    },
+    { hostname: NO_HOST },
+  );
   const server = createServer((incoming, outgoing) => {
     if (!direct?.(incoming, outgoing)) void listener(incoming, outgoing);
   });
   // The longest that any route's own clock lets a body take.
   server.requestTimeout = Math.max(UPLOAD_MS, bodyTimeoutMs);
+  const setKeepAlive = (seconds: number): void => {
+    server.keepAliveTimeout = seconds * 1000;
+    // Node counts the time for headers from the answer before on some connections: it must not end before the connection.
+    server.headersTimeout = Math.max(HEADERS_MS, seconds * 1000 + HEADERS_GRACE_MS);
+  };
+  setKeepAlive(keepAliveSeconds);
+  const connections = new Set<Socket>();
+  server.on("connection", (socket) => {
+    connections.add(socket);
+    socket.once("close", () => connections.delete(socket));
+  });
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(cannotListen(error, host, port)));
     server.listen(port, host, resolve);
@@ -71,15 +100,20 @@ export async function listenHttp(
   const { port: bound } = server.address() as AddressInfo;
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
+    setKeepAlive,
     close: () =>
       new Promise((resolve) => {
         // A connection that is not read from keeps no process alive: the timer does.
         const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
+        const looking = setInterval(() => server.closeIdleConnections(), LOOK_MS);
         server.close(() => {
           clearTimeout(timer);
+          clearInterval(looking);
           resolve();
         });
         server.closeIdleConnections();
+        // To Node a connection without any request yet is none that is idle.
+        for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
       }),
   };
 }

@@ -1,7 +1,14 @@
 import { isIP } from "node:net";
 import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
-import { clientAddress, createAddressList, isLoopback, type AddressList } from "../core/address.ts";
+import { getPath } from "hono/utils/url";
+import {
+  clientAddress,
+  createAddressList,
+  getTarget,
+  isLoopback,
+  type AddressList,
+} from "../core/address.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { Readable } from "node:stream";
 
@@ -97,17 +104,34 @@ export function resolveCaller(
   };
 }
 
+/** The host of requests that name none, as those of HTTP/1.0 may. */
+export const NO_HOST = "localhost";
+
+/** Options of all routers. Proxies and addresses that are put together double slashes; in a path they count as one. */
+export const ROUTING = {
+  getPath: (request: Request): string => getPath(request).replaceAll(/\/{2,}/g, "/"),
+};
+
 /** A dot segment, plain or encoded: `/./`, `/../`, `/%2e%2e/`, also with a backslash, which URLs take for a slash. */
 const DOT_SEGMENT = /(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\]|%2f|%5c)/i;
 /** Addresses that a proxy may keep from the outside by their prefix. */
 const RESERVED =
-  /^\/+(?:admin|console|metrics|readyz|livez|docs|openapi\.json|channels|v1)(?:$|\/)/i;
+  /^\/+(?:admin|console|metrics|readyz|livez|docs|openapi\.json|channels|plugins|v1)(?:$|\/)/i;
+
+function rawTarget(c: Context): string {
+  const raw = getIncoming(c)?.url ?? c.req.url;
+  return raw.startsWith("/") ? raw : getTarget(raw);
+}
+
+/** Returns the address that was called, with path and query as the client sent them: its sender may have signed them. */
+export function getAddress(c: Context): string {
+  const { url } = c.req;
+  return url.slice(0, url.length - getTarget(url).length) + rawTarget(c);
+}
 
 /** The path as the client sent it, before any URL parser has resolved or decoded it. */
 function rawPath(c: Context): string {
-  const incoming = (c.env as { incoming?: IncomingMessage } | undefined)?.incoming;
-  const target =
-    incoming?.url ?? c.req.url.slice(c.req.url.indexOf("/", c.req.url.indexOf("//") + 2));
+  const target = rawTarget(c);
   const end = target.search(/[?#]/);
   return end < 0 ? target : target.slice(0, end);
 }
@@ -122,15 +146,16 @@ function decoded(path: string): string {
 
 /**
  * Tells whether a request's path means another path than its characters say: dot segments (`/hooks/../admin`), and
- * reserved paths in percent-encoding (`/%61dmin`). What a proxy in front lets through by its characters must not reach
+ * reserved paths in percent-encoding (`/%61dmin`) or behind further slashes (`//admin`). What a proxy in front lets through by its characters must not reach
  * what it keeps from the outside; both are answered 404.
  */
 export function isDisguisedPath(c: Context): boolean {
   const path = rawPath(c);
   // The usual path has none of these characters.
-  if (!/[%\\]|\/\.|\.$/.test(path)) return false;
+  if (!/[%\\]|\/\.|\.$|^\/\//.test(path)) return false;
   return (
     DOT_SEGMENT.test(path) ||
+    (path.startsWith("//") && RESERVED.test(path)) ||
     (path.includes("%") && !RESERVED.test(path) && RESERVED.test(decoded(path)))
   );
 }

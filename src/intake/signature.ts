@@ -8,6 +8,7 @@ import type {
 } from "./types.ts";
 import type { Clock, Stopwatch } from "../core/clock.ts";
 import type { HandshakeConfig } from "../config/schema/signature.ts";
+import { getTarget } from "../core/address.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { getFirstValues } from "../core/query.ts";
@@ -66,6 +67,7 @@ const HANDSHAKE_MS = 5000;
 const stillPending: Failure = {
   code: "unauthorized",
   message: "the secret of this path is still `pending`",
+  challenge: "Signature",
 };
 const noCertificate: Failure = {
   code: "overloaded",
@@ -88,6 +90,7 @@ const often: Failure = {
 const wrong: Failure = {
   code: "unauthorized",
   message: "the signature is missing, wrong or too old",
+  challenge: "Signature",
 };
 
 /** The state of signatures and handshakes, kept in memory only. */
@@ -121,9 +124,7 @@ export interface SignatureDeps {
 }
 
 function publicAddress(address: string, publicUrl: string | undefined): string {
-  if (publicUrl === undefined) return address;
-  const { pathname, search } = new URL(address);
-  return publicUrl.replace(/\/$/, "") + pathname + search;
+  return publicUrl === undefined ? address : publicUrl.replace(/\/$/, "") + getTarget(address);
 }
 
 /** Returns whether a path has a handshake that the sender makes with GET. */

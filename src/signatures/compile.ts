@@ -61,6 +61,17 @@ interface Parts {
   signed: SignedText;
 }
 
+const PORTS: Record<string, string> = { http: ":80", https: ":443" };
+
+/** An address without its port and with it, be it the default: which of them a sender signs depends on its version. */
+function withAndWithoutPort(address: string): string[] {
+  const [, scheme = "", host = "", port] =
+    /^(https?):\/\/([^/?#]+?)(:\d+)?(?=[/?#]|$)/i.exec(address) ?? [];
+  const start = `${scheme}://${host}`;
+  const rest = address.slice(start.length + (port?.length ?? 0));
+  return [start + rest, start + (port ?? PORTS[scheme.toLowerCase()] ?? "") + rest];
+}
+
 class SchemeVerifier implements Verifier {
   readonly handshakes: Scheme["handshakes"];
   readonly sender: Scheme["sender"];
@@ -148,7 +159,9 @@ class SchemeVerifier implements Verifier {
     parts: { request: SignedRequest; timestamp: string; id: string },
     presented: readonly string[],
   ): number {
-    const pieces = this.#signed.pieces(parts);
+    const texts = this.#addresses(parts.request.url).map((url) =>
+      this.#signed.pieces({ ...parts, request: { ...parts.request, url } }),
+    );
     let found = -1;
     // All secrets are tried, so that the time does not show which one matched.
     for (const [index, check] of this.#checks.entries()) {
@@ -163,9 +176,14 @@ class SchemeVerifier implements Verifier {
                   ? [text.slice(signaturePrefix.length)]
                   : [],
             );
-      if (check.matches(pieces, own) && found < 0) found = index;
+      if (texts.some((pieces) => check.matches(pieces, own)) && found < 0) found = index;
     }
     return found;
+  }
+
+  /** The forms of the address that may be signed. */
+  #addresses(url: string): string[] {
+    return this.needsUrl ? withAndWithoutPort(url) : [url];
   }
 
   #bodyHashFits(request: SignedRequest, body: Body): boolean {

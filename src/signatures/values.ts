@@ -67,16 +67,19 @@ export function getValues(
   request: Omit<SignedRequest, "url">,
   body: Body,
 ): (string | undefined)[] {
-  const { header, query, split, prefix } = source;
+  const { header, query, split } = source;
   if (source.body !== undefined) return atPath(body.payload(), source.body).map(toText);
   const text =
     header !== undefined ? request.headers[header.toLowerCase()] : request.query[query ?? ""];
   if (text === undefined || text.length > MAX_VALUE) return [];
   const entries = split === undefined ? [text] : text.split(split).map((entry) => entry.trim());
+  const prefix = source.prefix?.toLowerCase();
   if (prefix === undefined) return entries;
+  // Space behind a prefix belongs to neither: senders write `sha256= 4f…` and `Bearer\t…`.
+  const bare = prefix.trimEnd();
   return entries
-    .filter((entry) => entry.toLowerCase().startsWith(prefix.toLowerCase()))
-    .map((entry) => entry.slice(prefix.length));
+    .filter((entry) => entry.replace(/\s/g, " ").toLowerCase().startsWith(prefix))
+    .map((entry) => entry.slice(bare.length).trim());
 }
 
 /** The first value of a source. */

@@ -1,6 +1,6 @@
-import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
+import { speak } from "./raw.ts";
 
 const BASIC = { user: "u", password: "basic-password-0123456789" };
 
@@ -101,23 +101,13 @@ describe("a hook over the socket is answered as through `fetch`", () => {
   });
 });
 
-/** Sends raw text over one connection, and returns all that comes back until the other side closes it. */
-function speak(text: string): Promise<string> {
-  const { hostname, port } = new URL(world.url);
-  return new Promise((resolve, reject) => {
-    let answer = "";
-    const socket = connect(Number(port), hostname, () => socket.write(text));
-    socket.on("data", (chunk) => (answer += chunk.toString()));
-    socket.on("end", () => resolve(answer)).on("error", reject);
-  });
-}
-
 const head = (path: string, length: number, token = TOKEN): string =>
   `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
 
 it("answers pipelined requests in their order, and closes a connection whose body it has not read", async () => {
   const wake = '{"text":"hi"}';
   const answer = await speak(
+    world.url,
     `${head("/hooks/wake", wake.length)}${wake}${head("/hooks/nothing", 2)}{}${head("/hooks/wake", 90, "wrong")}{`,
   );
   expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 404", "HTTP/1.1 401"]);

@@ -29,6 +29,14 @@ export const gatewaySchema = z
       .array(z.string())
       .default([])
       .describe("Addresses or CIDR ranges whose X-Forwarded-For is used."),
+    keepAliveSeconds: z
+      .int()
+      .min(1)
+      .max(86_400)
+      .default(75)
+      .describe(
+        "How long an idle connection is kept. Let the proxy in front keep its own for a shorter time: a request on a connection that is just being closed gets no answer. nginx and the load balancers of AWS keep them for 60 seconds, Traefik for 90, Caddy for 120, those of Google for 600.",
+      ),
     drainSeconds: z
       .number()
       .min(0)

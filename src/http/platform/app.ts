@@ -4,7 +4,7 @@ import { newId } from "../../core/ids.ts";
 import { createFailureLimiter, createRateLimiter } from "../../intake/callers.ts";
 import { createIdempotentTurns } from "./idempotent-turns.ts";
 import type { Scope } from "../../chat/api-keys.ts";
-import { getCaller } from "../request.ts";
+import { getCaller, ROUTING } from "../request.ts";
 import { createUploads } from "./knowledge-upload.ts";
 import { withCors } from "./cors.ts";
 import { ProblemError, toProblem, problemResponse, type ApiProblem } from "./problems.ts";
@@ -94,7 +94,7 @@ function addRoutes(
 
 /** Creates the platform API. */
 export function createPlatform(deps: PlatformDeps): Platform {
-  const app = new Hono<PlatformEnv>().basePath("/v1");
+  const app = new Hono<PlatformEnv>(ROUTING).basePath("/v1");
   const gate = createGate(deps);
   const parts: PlatformParts = {
     ...deps,
