@@ -35,7 +35,8 @@ export function parseAddress(url: string, env: Record<string, string | undefined
   if (parsed.hostname !== "") {
     if (parsed.username === "")
       parsed.username = encodeURIComponent(env["PGUSER"] || userInfo().username);
-    if (parsed.password === "") parsed.password = encodeURIComponent(env["PGPASSWORD"] ?? "");
+    if (parsed.password === "")
+      parsed.password = encodeURIComponent((env["PGPASSWORD"] ?? "").replace(/[\r\n]+$/, ""));
   }
   const shown = `postgres://${parsed.host}${parsed.pathname}?schema=${schema}`;
   return { connection: parsed.href, schema, shown };

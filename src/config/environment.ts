@@ -3,6 +3,15 @@ import type { z } from "zod";
 /** Fields whose whole value is one variable of the environment: the variable's name by the field's path. */
 export type Variables = ReadonlyMap<string, string>;
 
+/** A line end at the end, as `echo` writes it into the source of a secret: no value has one on purpose. */
+const LINE_END = /[\r\n]+$/;
+
+/** Returns a variable of the environment. */
+export const readVariable = (
+  env: Record<string, string | undefined>,
+  name: string,
+): string | undefined => env[name]?.replace(LINE_END, "");
+
 type RawIssue = z.core.$ZodIssue;
 type Schema<T> = Pick<z.ZodType<T>, "safeParse">;
 

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { readVariable } from "./environment.ts";
 import type { Config } from "./schema/index.ts";
 
 /** What a kind of model provider says of itself. The file `plugins/providers.json` has it of those that ship, so that none has to be loaded for it. */
@@ -39,7 +40,7 @@ export function findKey(
   env: Record<string, string | undefined>,
 ): string | undefined {
   return fromEnvironment?.variables
-    .map((name) => env[name])
+    .map((name) => readVariable(env, name))
     .find((value) => value !== undefined && value !== "");
 }
 

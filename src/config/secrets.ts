@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Issue } from "../core/errors.ts";
-import { toBoolean, type Variables } from "./environment.ts";
+import { readVariable, toBoolean, type Variables } from "./environment.ts";
 import { hooksKeys } from "./schema/hooks.ts";
 
 /** A value that is one variable and nothing else. */
@@ -46,7 +46,7 @@ export function resolveReferences(
   const text = (value: string, path: string): string =>
     value.replace(ENV, (all, name: string | undefined) => {
       if (name === undefined) return "${";
-      const found = options.env[name];
+      const found = readVariable(options.env, name);
       if (found !== undefined) return found;
       issues.push({
         path,
