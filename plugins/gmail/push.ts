@@ -6,6 +6,9 @@ const MAX_BYTES = 65_536;
 
 const ALLOWED_ISSUERS = ["https://accounts.google.com", "accounts.google.com"];
 
+const unauthorized = (): Response =>
+  new Response(null, { status: 401, headers: { "www-authenticate": 'Bearer realm="rouse"' } });
+
 /** Answers pushes of Pub/Sub, once it is sure that they are. `notify` is called for each. */
 export function createPushAnswerer(
   config: GmailConfig & { pushEndpoint: string },
@@ -36,7 +39,7 @@ export function createPushAnswerer(
     const { email, email_verified: verified } = ticket?.getPayload() ?? {};
     const right =
       verified === true && (config.pushAccount === undefined || email === config.pushAccount);
-    return right ? undefined : new Response(null, { status: 401 });
+    return right ? undefined : unauthorized();
   };
 
   return async (request) => {
@@ -47,7 +50,7 @@ export function createPushAnswerer(
     const token = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(
       request.headers.get("authorization") ?? "",
     )?.[1];
-    if (token === undefined || token.length > 8192) return new Response(null, { status: 401 });
+    if (token === undefined || token.length > 8192) return unauthorized();
     const refused = await verify(token);
     if (refused) return refused;
     // What came is in the history: the body itself is not needed.

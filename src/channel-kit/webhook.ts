@@ -35,6 +35,10 @@ export function textResponse(
   });
 }
 
+const challenge = (scheme: "Bearer" | "Signature"): Record<string, string> => ({
+  "www-authenticate": `${scheme} realm="rouse"`,
+});
+
 /**
  * The body of what a vendor posted, a JSON object, or how to answer what is none, is too long or is not the vendor's.
  * `body` holds nothing for JSON that is no object.
@@ -51,10 +55,12 @@ export async function parseWebhook<T>(
     const allow = also === undefined ? "POST" : `${also}, POST`;
     return refuse(405, `only ${allow}`, { allow });
   }
-  if (admits && !admits(request.headers)) return refuse(401, "the credential is missing or wrong");
+  if (admits && !admits(request.headers))
+    return refuse(401, "the credential is missing or wrong", challenge("Bearer"));
   const raw = await readBody(request, most);
   if (raw === undefined) return refuse(413, "the body is too large");
-  if (signed && !signed(raw, request.headers)) return refuse(401, "the signature does not match");
+  if (signed && !signed(raw, request.headers))
+    return refuse(401, "the signature does not match", challenge("Signature"));
   try {
     const text = raw.toString("utf8");
     if (form)

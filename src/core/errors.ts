@@ -212,6 +212,18 @@ export const DELIVERY_ERRORS = {
 
 export type DeliveryErrorCode = keyof typeof DELIVERY_ERRORS;
 
+/** An authentication scheme: of `Signature` no standard says more than that the request has to be signed. */
+export type Challenge = "Bearer" | "Basic" | "Signature";
+
+/** Returns the value of `WWW-Authenticate`, which each answer 401 must have; undefined for other failures. */
+export function renderChallenge({
+  code,
+  challenge = "Bearer",
+}: Pick<Failure, "code" | "challenge">): string | undefined {
+  if (code !== "unauthorized") return undefined;
+  return `${challenge} realm="rouse"${challenge === "Basic" ? ', charset="UTF-8"' : ""}`;
+}
+
 /** A failure as a value. A function returns it if a failure is an expected result. */
 export interface Failure {
   code: ErrorCode;
@@ -219,6 +231,8 @@ export interface Failure {
   message: string;
   issues?: Issue[];
   retryAfterSeconds?: number;
+  /** For `unauthorized`: how the caller is to authenticate. Default: `Bearer`. */
+  challenge?: Challenge;
   /** Further members of the answer, for example `documentId` of `duplicate_document`. */
   extra?: Record<string, unknown>;
 }

@@ -4,7 +4,14 @@ import { clientAddress, createAddressList } from "../core/address.ts";
 import type { Logger } from "../core/log.ts";
 import type { Context } from "hono";
 import { newId } from "../core/ids.ts";
-import { getStatus, safeError, RouseError, type ErrorCode, type Failure } from "../core/errors.ts";
+import {
+  getStatus,
+  renderChallenge,
+  safeError,
+  RouseError,
+  type ErrorCode,
+  type Failure,
+} from "../core/errors.ts";
 
 /** Answers that turn a request away. A 409 or a 5xx other than 503 says something of the work, not of the request. */
 const REJECTED = new Set([400, 401, 403, 404, 405, 408, 413, 415, 429, 503]);
@@ -167,6 +174,8 @@ export function renderFailureAnswer(
     "x-request-id": requestId,
     ...headers,
   };
+  const challenge = renderChallenge(failure);
+  if (challenge !== undefined) all["www-authenticate"] = challenge;
   if (failure.retryAfterSeconds !== undefined)
     all["retry-after"] = String(Math.max(1, Math.ceil(failure.retryAfterSeconds)));
   const body = JSON.stringify(errorBody(failure, requestId));

@@ -7,6 +7,7 @@ import type {
   Received,
   Snapshot,
 } from "../intake/types.ts";
+import { deprecationHeaders, QUERY_TOKEN } from "../core/deprecation.ts";
 import { getStatus } from "../core/errors.ts";
 import { errorBody, type HttpAnswer, renderFailureAnswer } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
@@ -84,7 +85,7 @@ function hintHeaders({ methods, bodyUnread, tokenInQuery }: DenialHints = {}): R
   return {
     ...(methods ? { allow: methods.join(", ") } : {}),
     ...(bodyUnread ? { connection: "close" } : {}),
-    ...(tokenInQuery ? { deprecation: "true" } : {}),
+    ...(tokenInQuery ? deprecationHeaders(QUERY_TOKEN) : {}),
   };
 }
 

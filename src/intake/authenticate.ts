@@ -1,5 +1,5 @@
 import { createAddressList, type AddressList } from "../core/address.ts";
-import type { Failure } from "../core/errors.ts";
+import type { Challenge, Failure } from "../core/errors.ts";
 import { secretMatcher } from "../core/secret.ts";
 import { getFirstValues, type QueryValues } from "../core/query.ts";
 import type { PathRules } from "../mapping/types.ts";
@@ -79,9 +79,13 @@ function compilePath(rules: PathRules): PathCheck {
   };
 }
 
-const unauthorized = (message: string, reason: string): AuthResult => ({
+const unauthorized = (
+  message: string,
+  reason: string,
+  challenge: Challenge = "Bearer",
+): AuthResult => ({
   ok: false,
-  failure: { code: "unauthorized", message },
+  failure: { code: "unauthorized", message, challenge },
   reason,
 });
 
@@ -129,10 +133,14 @@ export function createAuthenticator(
       if (check?.basic) {
         const presented = presentedBasic(request.headers);
         if (presented === undefined)
-          return unauthorized("send user and password as HTTP basic authentication", "no_basic");
+          return unauthorized(
+            "send user and password as HTTP basic authentication",
+            "no_basic",
+            "Basic",
+          );
         return check.basic(presented) >= 0
           ? { ok: true, byQuery: false, ...identity }
-          : unauthorized("user or password is wrong", "wrong_basic");
+          : unauthorized("user or password is wrong", "wrong_basic", "Basic");
       }
       return byToken(request, check?.token ?? hookToken, identity);
     },

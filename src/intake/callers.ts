@@ -1,5 +1,6 @@
 import type { Cluster } from "../store/types.ts";
 import { readMonotonic, type Stopwatch } from "../core/clock.ts";
+import { QUERY_TOKEN } from "../core/deprecation.ts";
 import type { Failure } from "../core/errors.ts";
 import type { ReceivedHook, StageResult, Denial, DeniedRequest, DenialHints } from "./types.ts";
 import { newId } from "../core/ids.ts";
@@ -273,7 +274,7 @@ export function createDenials(deps: {
       warned.set(address, now);
       log.warn(
         { requestId, address },
-        "a caller sends its token as ?token=; it should use the Authorization header",
+        `a caller sends its token as ?token=, which is deprecated and goes on ${QUERY_TOKEN.until}: send it as \`Authorization: Bearer <token>\``,
       );
     },
   };

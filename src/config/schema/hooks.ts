@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { QUERY_TOKEN } from "../../core/deprecation.ts";
 import { duration, durationOr, secretSchema, summary } from "./common.ts";
 import { limitsSchema } from "./limits.ts";
 import { mappingSchema } from "./mapping.ts";
@@ -53,7 +54,10 @@ const fields = {
     .positive()
     .default(30)
     .describe("How long a body may take to arrive."),
-  allowQueryToken: z.boolean().default(true).describe("Accept `?token=`, with a warning."),
+  allowQueryToken: z
+    .boolean()
+    .default(true)
+    .describe(`Accept \`?token=\`, with a warning. Deprecated: it goes on ${QUERY_TOKEN.until}.`),
   allowRequestSessionKey: z.boolean().default(true).describe("Accept `sessionKey` in a request."),
   allowRequestRecipient: z
     .boolean()

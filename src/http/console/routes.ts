@@ -49,6 +49,9 @@ export const PAGE_HEADERS = {
   "cache-control": "no-store",
 };
 
+/** Browsers ask for no password because of it, as they would for `Basic`. */
+const CHALLENGE = 'Bearer realm="rouse"';
+
 function page(
   c: Context,
   name: string,
@@ -59,6 +62,7 @@ function page(
   return c.body(file(name).replace("{{message}}", message), status, {
     ...PAGE_HEADERS,
     "content-type": `${type}; charset=utf-8`,
+    ...(status === 401 ? { "www-authenticate": CHALLENGE } : {}),
   });
 }
 

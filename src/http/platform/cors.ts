@@ -8,7 +8,7 @@ type Cors = Config["platform"]["cors"];
 const METHODS = "GET, HEAD, POST, DELETE";
 /** Headers of answers that pages may read, besides those that they may always read. */
 const EXPOSED =
-  "x-request-id, x-session-id, retry-after, x-should-retry, idempotent-replayed, deprecation, www-authenticate";
+  "x-request-id, x-session-id, retry-after, x-should-retry, idempotent-replayed, deprecation, sunset, www-authenticate";
 const HEADER_NAMES = /^[\w!#$%&'*+.^`|~ ,-]{1,2000}$/;
 
 const NOT_ALLOWED: ApiProblem = {

@@ -1,5 +1,11 @@
 import type { ChatEnd } from "../../chat/types.ts";
-import { getStatus, type ErrorCode, type Failure, type RunErrorCode } from "../../core/errors.ts";
+import {
+  getStatus,
+  renderChallenge,
+  type ErrorCode,
+  type Failure,
+  type RunErrorCode,
+} from "../../core/errors.ts";
 import { withReason } from "../errors.ts";
 
 /** A failure as this interface tells it: all four members of its error object, and a status. */
@@ -68,6 +74,8 @@ export function toProblem(failure: Failure): ApiProblem {
   };
   if (failure.retryAfterSeconds !== undefined)
     problem.retryAfterSeconds = failure.retryAfterSeconds;
+  const challenge = renderChallenge(failure);
+  if (challenge !== undefined) problem.headers = { "www-authenticate": challenge };
   return problem;
 }
 

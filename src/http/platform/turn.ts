@@ -1,6 +1,7 @@
 import type { Context } from "hono";
 import { badRequest, ProblemError, toProblem, problemResponse, turnProblem } from "./problems.ts";
 import type { ChatRequest, ChatTurn, ChatEnd } from "../../chat/types.ts";
+import { CONVERSATION_ID, deprecationHeaders } from "../../core/deprecation.ts";
 import { getFingerprint, type TurnAttempt } from "./idempotent-turns.ts";
 import type { PlatformEnv, PlatformParts } from "./types.ts";
 import { toHeaderText, type NamedSession } from "./session-name.ts";
@@ -114,7 +115,8 @@ export async function answerTurn(
     "x-request-id": requestId,
     "cache-control": "no-store",
   };
-  if (wanted.session?.deprecated !== undefined) headers["deprecation"] = "true";
+  if (wanted.session?.deprecated !== undefined)
+    Object.assign(headers, deprecationHeaders(CONVERSATION_ID));
   if (joined) headers["idempotent-replayed"] = "true";
   const { settled, leave } = waitForText(
     turn,
