@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from "node:net";
 import type { HttpBindings } from "@hono/node-server";
 import { RouseError } from "../core/errors.ts";
 import { type DirectHandler, isUnread } from "./direct-hooks.ts";
-import { NO_HOST, UPLOAD_MS } from "./request.ts";
+import { discard, NO_HOST, UPLOAD_MS } from "./request.ts";
 
 /** How long answers under way may take once the gateway closes. */
 const CLOSE_MS = 2000;
@@ -32,6 +32,39 @@ function cannotListen(error: NodeJS.ErrnoException, host: string, port: number):
     message,
     issues: [{ path: "gateway.port", message, transient: true }],
   });
+}
+
+/** How many connections may be read on at the same time, so that an attack cannot hold more. */
+const MAX_LINGERING = 64;
+
+/**
+ * Creates what closes connections after an answer that went out before the body was read. A connection that is closed with
+ * bytes unread takes the answer with it, and many clients, and proxies, read only after they have sent all: what still comes
+ * is read for a while and thrown away.
+ */
+function createLinger() {
+  const requests = new WeakMap<Socket, IncomingMessage>();
+  const lingering = new Set<Socket>();
+  return {
+    open(socket: Socket): void {
+      const close = socket.destroySoon.bind(socket);
+      // So Node ends a connection whose answer says `close`.
+      socket.destroySoon = () => {
+        const incoming = requests.get(socket);
+        const isWanted = incoming && isUnread(incoming) && !incoming.isPaused();
+        if (!isWanted || lingering.size >= MAX_LINGERING) return close();
+        lingering.add(socket);
+        socket.once("close", () => lingering.delete(socket));
+        socket.end();
+        void discard(incoming).then(close);
+      };
+    },
+    /** Returns false if the request follows an answer that said `close`. */
+    begin(incoming: IncomingMessage): boolean {
+      requests.set(incoming.socket, incoming);
+      return !lingering.has(incoming.socket);
+    },
+  };
 }
 
 type FetchApp = (request: Request, env: HttpBindings) => Response | Promise<Response>;
@@ -77,8 +110,9 @@ export async function listenHttp(
     },
     { hostname: NO_HOST },
   );
+  const linger = createLinger();
   const server = createServer((incoming, outgoing) => {
-    if (!direct?.(incoming, outgoing)) void listener(incoming, outgoing);
+    if (linger.begin(incoming) && !direct?.(incoming, outgoing)) void listener(incoming, outgoing);
   });
   // The longest that any route's own clock lets a body take.
   server.requestTimeout = Math.max(UPLOAD_MS, bodyTimeoutMs);
@@ -91,6 +125,7 @@ export async function listenHttp(
   const connections = new Set<Socket>();
   server.on("connection", (socket) => {
     connections.add(socket);
+    linger.open(socket);
     socket.once("close", () => connections.delete(socket));
   });
   await new Promise<void>((resolve, reject) => {

@@ -63,6 +63,26 @@ describe("connections", () => {
     await own.stop();
   });
 
+  it.each([
+    ["/hooks/wake", { authorization: "Bearer wrong" }, 401],
+    ["/hooks/wake", bearer, 413],
+    ["/nothing", {}, 404],
+  ])(
+    "%s: a client that sends a whole body before it reads gets the answer to a body that is not wanted (%o)",
+    async (path, headers, status) => {
+      const { socket, ended } = await openConnection(world.url);
+      socket.pause();
+      const body = Buffer.alloc(8_000_000, 120);
+      socket.write(post(path, "", { ...headers, "content-length": String(body.length) }));
+      const problem = await new Promise((resolve) => socket.write(body, resolve));
+      // What follows is no request any more: the answer says that the connection ends.
+      socket.write(post("/hooks/wake", WAKE, bearer));
+      socket.resume();
+      expect(problem ?? null).toBeNull();
+      expect((await ended).match(/HTTP\/1.1 \d+/g)).toEqual([`HTTP/1.1 ${status}`]);
+    },
+  );
+
   it("a stop: closes connections that carry no request before it closes the others", async () => {
     const own = await createWorld({ workers: false });
     const closed: string[] = [];
