@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { isAbsolute, join, relative, sep } from "node:path";
 
 /** Texts that stand in for files, by absolute path without links; null: the file is to be seen as absent. */
@@ -46,6 +46,17 @@ export function fileInside(
       : { ok: false, message: "is no file" };
   } catch {
     return { ok: false, message: `there is no such file in ${folder}` };
+  }
+}
+
+/** The folders in a folder; none if it is not there. */
+export function getSubfolders(folder: string): string[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && entry.name !== "node_modules")
+      .map(({ name }) => join(folder, name));
+  } catch {
+    return [];
   }
 }
 

@@ -14,7 +14,7 @@ import { locateIssues } from "../config/places.ts";
 import { getFileTime, type Places } from "../config/watch.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
-import type { FileTexts } from "../core/files.ts";
+import { getSubfolders, type FileTexts } from "../core/files.ts";
 import { createLogger, type Logger } from "../core/log.ts";
 import { findRouteProblem } from "../delivery/last-route.ts";
 import { createAddressList } from "../core/address.ts";
@@ -315,7 +315,11 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     ...parts.plugins.files,
   ];
   const { mappingsDir, transformsDir } = config.hooks;
-  const watched = { dirs: [mappingsDir, transformsDir, join(baseDir, "plugins")], files };
+  const pluginsDir = join(baseDir, "plugins");
+  const watched = {
+    dirs: [mappingsDir, transformsDir, pluginsDir, ...getSubfolders(pluginsDir)],
+    files,
+  };
   if (problems.length > 0) {
     await dispose();
     return { ok: false, issues: problems, ...named, watched };

@@ -1,10 +1,11 @@
 import { basename, isAbsolute, resolve } from "node:path";
 import type { BuildFailure, Message, Loader, Plugin } from "esbuild";
 import type { Issue } from "../core/errors.ts";
+import { fileStamp } from "../core/files.ts";
 import { sha256Hex } from "../core/secret.ts";
 import { renderExcerpt } from "./excerpt.ts";
 import { createHash } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { isTypeScript } from "../plugin/own-modules.ts";
 import type { BuiltModule } from "./built-module.ts";
 import { mayRead, type TransformPermissions } from "./transform-permissions.ts";
@@ -177,15 +178,20 @@ export function hashModule(files: readonly string[]): string {
   return sha256Hex(digests.toSorted().join("\n"));
 }
 
+/** Finds the files of a JavaScript module, which Node reads by itself: a change of any of them is another version. */
+async function findJavaScript(file: string, folder: string): Promise<PreparedModule> {
+  // What is wrong with a file Node says when it loads the module.
+  const imports = await readImports(file, folder).catch(() => undefined);
+  const files = imports ? [...imports.keys()] : [file];
+  return { ok: true, version: sha256Hex(files.map((path) => fileStamp(path)).join("\n")), files };
+}
+
 /** Compiles a TypeScript module and the TypeScript that it imports, each file by itself, with source maps. */
 export async function prepareModule(
   file: string,
   permissions: TransformPermissions,
 ): Promise<PreparedModule> {
-  if (!isTypeScript(file)) {
-    const { mtimeMs, size } = statSync(file);
-    return { ok: true, version: `${mtimeMs}-${size}`, files: [file] };
-  }
+  if (!isTypeScript(file)) return findJavaScript(file, permissions.folder);
   try {
     return await buildTypeScript(file, permissions);
   } catch (error) {

@@ -163,6 +163,34 @@ describe("a save", () => {
     expect(taken).toBe(202);
   });
 
+  it.each(["js", "ts"])("of a file that a module imports is applied (%s)", async (type) => {
+    const lib = (path: string): string => `export const found = ${JSON.stringify(path)};`;
+    await open({
+      files: {
+        "mappings/t.json": mappingFile("t", { transform: { module: `t.${type}` } }),
+        [`transforms/t.${type}`]: `import { found } from "./lib/found.${type}"; export default () => found === "yes" ? { message: "taken" } : null;`,
+        [`transforms/lib/found.${type}`]: lib("no"),
+      },
+    });
+    expect((await world.post("/hooks/t", {})).status).toBe(204);
+    world.write(`transforms/lib/found.${type}`, lib("yes"));
+    await untilTaken(world, "t");
+  });
+
+  it("of a new plugin into a folder of its own is applied", async () => {
+    await open({});
+    mkdirSync(join(world.dir, "plugins", "mine"), { recursive: true });
+    world.write("rouse.json5", configWith("folder-seen"));
+    await untilTaken(world, "folder-seen");
+    world.write(
+      "plugins/mine/index.js",
+      'import { definePlugin } from "rouse/plugin"; export default definePlugin({ id: "mine", presets: [] });',
+    );
+    await world.until(async () =>
+      JSON.stringify((await world.admin("/admin/v1/status")).body).includes("plugins/mine"),
+    );
+  });
+
   it("that comes back to what is in use ends the report of problems", async () => {
     const logged: string[] = [];
     const dir = mkdtempSync(join(tmpdir(), "rouse-test-"));
