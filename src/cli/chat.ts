@@ -1,6 +1,5 @@
 import { RouseError } from "../core/errors.ts";
 import type { ChatLine } from "../http/admin/chat.ts";
-import { readVariable } from "../config/environment.ts";
 import { member } from "./settings.ts";
 import type { Command } from "commander";
 import { newId } from "../core/ids.ts";
@@ -210,7 +209,7 @@ async function chat(agent: string | undefined, options: ChatOptions, io: CliIo):
   };
   if (options.url === undefined)
     return connected(options, io, (to) => run(localChat(to, agent, session)));
-  const key = readVariable(io.env, "ROUSE_API_KEY");
+  const key = io.env["ROUSE_API_KEY"];
   if (key === undefined || key === "") throw usage("--url: put the API key into ROUSE_API_KEY");
   if (options.session !== undefined)
     throw usage("--session: with --url the conversation is kept here, and ends with the command");

@@ -291,7 +291,7 @@ describe("kinds of providers", () => {
         modelId,
         supportedUrls: {},
         doGenerate: async () => ({
-          content: [{ type: "text", text: `${name}/${modelId} with ${apiKey}` }],
+          content: [{ type: "text", text: `${name}/${modelId} with "${apiKey}"` }],
           finishReason: { unified: "stop", raw: "stop" },
           usage: { inputTokens: { total: 1 }, outputTokens: { total: 1 } },
           warnings: [],
@@ -309,15 +309,15 @@ describe("kinds of providers", () => {
     );
 
   it("come from plugins too, by their type in the config or by a key in the environment", async () => {
-    world = await createWorld({ plugins, env: { PARROT_KEY: "seed" } });
-    expect(await run({})).toMatchObject({ status: "succeeded", reply: "bird/small with seed" });
+    world = await createWorld({ plugins, env: { PARROT_KEY: "seed\n" } });
+    expect(await run({})).toMatchObject({ status: "succeeded", reply: 'bird/small with "seed"' });
     await world.stop();
     const models = { providers: { polly: { type: "parrot", apiKey: "nut" } } };
     world = await createWorld({
       plugins,
       config: { models, agents: { defaults: { model: "polly/big" } } },
     });
-    expect(await run({})).toMatchObject({ status: "succeeded", reply: "polly/big with nut" });
+    expect(await run({})).toMatchObject({ status: "succeeded", reply: 'polly/big with "nut"' });
   });
 
   it("that nobody offers, and settings that their plugin refuses, are problems of the config", async () => {

@@ -181,7 +181,9 @@ describe("slack", () => {
     };
     const now = Math.floor(Date.now() / 1000);
     for (const forged of [pressRequest(payload, now, "another"), pressRequest(payload, now - 3600)])
-      expect((await channel.request?.(forged, host))?.status).toBe(401);
+      expect((await channel.request?.(forged, host))?.headers.get("www-authenticate")).toBe(
+        'Signature realm="rouse"',
+      );
     expect(host.presses).toHaveLength(1);
   });
 
