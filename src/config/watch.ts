@@ -55,27 +55,40 @@ function find(path: string, look: (path: string) => Stats): Stats | undefined {
 }
 
 /**
- * Adds each place where something else can take the place of a path: the path itself, links on the way to it (an editor
+ * Finds each place where something else can take the place of a path: the path itself, links on the way to it (an editor
  * replaces a file by a rename, Kubernetes a folder by another link), and the first member of it that is not there yet.
- * Returns the path without links, or undefined if there is nothing.
+ * `folders`: the folders, without links.
  */
-function addPlaces(path: string, names: Names, links = MAX_LINKS): string | undefined {
-  const { root } = parse(path);
-  const members = path.slice(root.length).split(sep).filter(Boolean);
-  let at = root;
-  for (const [index, name] of members.entries()) {
-    const next = join(at, name);
-    const found = find(next, lstatSync);
-    if (!found || found.isSymbolicLink() || index === members.length - 1)
-      names.set(at, (names.get(at) ?? new Set()).add(name));
-    if (!found) return undefined;
-    if (found.isSymbolicLink()) {
-      const target = resolve(at, readlinkSync(next), ...members.slice(index + 1));
-      return links === 0 ? undefined : addPlaces(target, names, links - 1);
+function findPlaces({ dirs, files }: Places): { names: Names; folders: Set<string> } {
+  const names: Names = new Map();
+  // A thousand files of one folder have the same way to it.
+  const known = new Map<string, Stats | undefined>();
+  const look = (path: string): Stats | undefined => {
+    if (!known.has(path)) known.set(path, find(path, lstatSync));
+    return known.get(path);
+  };
+  /** Returns the path without links, or undefined if there is nothing. */
+  const add = (path: string, links = MAX_LINKS): string | undefined => {
+    const { root } = parse(path);
+    const members = path.slice(root.length).split(sep).filter(Boolean);
+    let at = root;
+    for (const [index, name] of members.entries()) {
+      const next = join(at, name);
+      const found = look(next);
+      if (!found || found.isSymbolicLink() || index === members.length - 1)
+        names.set(at, (names.get(at) ?? new Set()).add(name));
+      if (!found) return undefined;
+      if (found.isSymbolicLink()) {
+        const target = resolve(at, readlinkSync(next), ...members.slice(index + 1));
+        return links === 0 ? undefined : add(target, links - 1);
+      }
+      at = next;
     }
-    at = next;
-  }
-  return at;
+    return at;
+  };
+  for (const file of files) add(resolve(file));
+  const folders = dirs.flatMap((dir) => add(resolve(dir)) ?? []);
+  return { names, folders: new Set(folders) };
 }
 
 /** The time by which files are stamped, in milliseconds since the epoch: the machine's, also if the gateway runs on another clock. */
@@ -128,8 +141,7 @@ export function watchFiles({
   log,
 }: WatchOptions): FileWatcher {
   let wanted: Places = { dirs: [], files: [] };
-  let names: Names = new Map();
-  let folders = new Set<string>();
+  let { names, folders } = findPlaces(wanted);
   const watchers = new Map<string, { watcher: FSWatcher; ino: number }>();
   let timer: NodeJS.Timeout | undefined;
   let waitingSince: number | undefined;
@@ -178,13 +190,7 @@ export function watchFiles({
   };
 
   const attach = (): void => {
-    names = new Map();
-    folders = new Set();
-    for (const file of wanted.files) addPlaces(resolve(file), names);
-    for (const dir of wanted.dirs) {
-      const there = addPlaces(resolve(dir), names);
-      if (there !== undefined) folders.add(there);
-    }
+    ({ names, folders } = findPlaces(wanted));
     const inodes = new Map<string, number>();
     for (const dir of [...names.keys(), ...folders]) {
       const found = find(dir, statSync);

@@ -64,21 +64,59 @@ async function buildOrReport({ build, log }: ReloaderOptions): Promise<BuildResu
   return built;
 }
 
+/** Reads the files into snapshots, and watches what was read. */
+function createReader(options: ReloaderOptions) {
+  const { first, log } = options;
+  let watcher: FileWatcher | undefined;
+  /** What was read last, by the snapshot in use or by one that has problems. */
+  let places = first.watched;
+
+  return {
+    /**
+     * Builds a snapshot, and again if files changed meanwhile. `torn`: they did so each time, and the watcher will say so.
+     */
+    async read(): Promise<{ built: BuildResult; torn: boolean }> {
+      for (let tries = 1; ; tries++) {
+        const noted = stampPlaces(places);
+        const since = getFileTime();
+        const built = await buildOrReport(options);
+        places = (built.ok ? built.loaded.watched : built.watched) ?? places;
+        // Before it is asked what has changed: from then on the watcher says so.
+        watcher?.watch(places);
+        const torn = haveChanged(places, noted, since);
+        if (!torn) return { built, torn };
+        if (tries === MAX_READS) {
+          watcher?.changed();
+          return { built, torn };
+        }
+        if (built.ok) await built.loaded.dispose();
+      }
+    },
+    /** Watches from now on. Returns whether files have changed since they were first read: then `onChange` follows. */
+    watch(onChange: () => void): boolean {
+      watcher = watchFiles({ debounceMs: QUIET_MS, maxWaitMs: MAX_WAIT_MS, log, onChange });
+      watcher.watch(places);
+      const torn = haveChanged(places, new Map(), first.readSince);
+      if (torn) watcher.changed();
+      return torn;
+    },
+    close: () => watcher?.close(),
+  };
+}
+
 /**
  * Builds a new snapshot and swaps it in whole, or keeps the old one and says why. Work under way keeps the snapshot it
  * began with, whose runtime goes once the longest turn can be over.
  */
 export function createReloader(options: ReloaderOptions): Reloader {
   const { clock, log, signal } = options;
+  const reader = createReader(options);
   let loaded = options.first;
   let keptToken = options.keptToken;
   let problems: readonly Issue[] = [];
   let last: Promise<unknown> = Promise.resolve();
   /** The reload that waits for the one under way: it will read what there is then. */
   let next: ReturnType<AdminDeps["reload"]> | undefined;
-  let watcher: FileWatcher | undefined;
-  /** What was read last, by the snapshot in use or by one that has problems. */
-  let places = loaded.watched;
   /** True if files changed while the snapshot in use was read: it may differ from what its hash is of. */
   let isTorn = false;
 
@@ -92,25 +130,9 @@ export function createReloader(options: ReloaderOptions): Reloader {
     void clock.sleep(before.config.agents.defaults.maxTimeoutSeconds * 1000, signal).then(dispose);
   };
 
-  /** Builds a snapshot, and again if files changed meanwhile. `torn`: they did so each time. */
-  const read = async (): Promise<{ built: BuildResult; torn: boolean }> => {
-    for (let tries = 1; ; tries++) {
-      const noted = stampPlaces(places);
-      const since = getFileTime();
-      const built = await buildOrReport(options);
-      places = (built.ok ? built.loaded.watched : built.watched) ?? places;
-      // Before it is asked what has changed: from then on the watcher says so.
-      watcher?.watch(places);
-      const torn = haveChanged(places, noted, since);
-      if (!torn || tries === MAX_READS) return { built, torn };
-      if (built.ok) await built.loaded.dispose();
-    }
-  };
-
   const reloadNow: AdminDeps["reload"] = async () => {
     next = undefined;
-    const { built, torn } = await read();
-    if (torn) watcher?.changed();
+    const { built, torn } = await reader.read();
     if (!built.ok) {
       problems = built.issues;
       log.error(
@@ -150,25 +172,19 @@ export function createReloader(options: ReloaderOptions): Reloader {
     problems: () => problems,
     reload,
     watch() {
-      watcher = watchFiles({
-        debounceMs: QUIET_MS,
-        maxWaitMs: MAX_WAIT_MS,
-        log,
-        onChange: () =>
+      const isChanged = reader.watch(
+        () =>
           void reload().catch((error: unknown) =>
             log.error(
               { err: safeError(error) },
               "the config was changed and could not be reloaded",
             ),
           ),
-      });
-      watcher.watch(places);
-      if (!haveChanged(places, new Map(), loaded.readSince)) return;
-      isTorn = true;
-      watcher.changed();
+      );
+      isTorn ||= isChanged;
     },
     async close() {
-      watcher?.close();
+      reader.close();
       await last;
       await loaded.dispose();
     },

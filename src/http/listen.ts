@@ -106,7 +106,6 @@ export async function listenHttp(
       return answering instanceof Promise
         ? answering.then((response) => closeIfUnread(response, bindings.incoming))
         : closeIfUnread(answering, bindings.incoming);
-      // HTTP/1.0 knows no `Host`.
     },
     { hostname: NO_HOST },
   );
