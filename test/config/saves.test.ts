@@ -95,23 +95,33 @@ describe("a save", () => {
     await untilTaken(world, "four");
   });
 
-  it("of a ConfigMap, whose folder of files is replaced by another link, is applied", async () => {
+  it("of ConfigMaps, whose folders of files are replaced by other links, is applied", async () => {
     await open({});
     const at = (...names: string[]): string => join(world.dir, ...names);
-    const swap = (version: string, mapping: string): void => {
-      mkdirSync(at("mappings", `..${version}`), { recursive: true });
-      writeFileSync(at("mappings", `..${version}`, "a.json"), JSON.stringify(mappingFile(mapping)));
-      symlinkSync(`..${version}`, at("mappings", "..data_tmp"));
-      renameSync(at("mappings", "..data_tmp"), at("mappings", "..data"));
+    const swap = (folder: string, version: string, name: string, text: string): void => {
+      mkdirSync(at(folder, `..${version}`), { recursive: true });
+      writeFileSync(at(folder, `..${version}`, name), text);
+      symlinkSync(`..${version}`, at(folder, "..data_tmp"));
+      renameSync(at(folder, "..data_tmp"), at(folder, "..data"));
+      if (version === "1") symlinkSync(`..data/${name}`, at(folder, name));
     };
-    swap("1", "m-one");
-    symlinkSync("..data/a.json", at("mappings", "a.json"));
+    const swapMapping = (version: string, path: string): void =>
+      swap(
+        "mappings",
+        version,
+        "a.json",
+        JSON.stringify(mappingFile(path, { transform: { module: "t.js" } })),
+      );
+    swap("transforms", "1", "t.js", "export default () => null;");
+    swapMapping("1", "m-one");
+    await world.until(async () => (await world.post("/hooks/m-one", {})).status === 204);
+    swap("transforms", "2", "t.js", 'export default () => ({ message: "taken" });');
     await untilTaken(world, "m-one");
-    swap("2", "m-two");
+    swapMapping("2", "m-two");
     await untilTaken(world, "m-two");
     // The folder of before goes only now.
     rmSync(at("mappings", "..1"), { recursive: true });
-    swap("3", "m-three");
+    swapMapping("3", "m-three");
     await untilTaken(world, "m-three");
   });
 
