@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { importPlugin, pluginCatalog } from "./plugin-catalog.ts";
 import { readBodies, readSources } from "./recorded-bodies.ts";
 import type { CatalogEntry } from "../src/plugin/locations.ts";
-import type { Sender } from "../src/config/schema/signature.ts";
+import type { Sender, SignatureSource } from "../src/config/schema/signature.ts";
 import { renderDisablesAfter } from "../src/signatures/sender.ts";
 import { parseHttpSample } from "../src/core/http-sample.ts";
 
@@ -22,7 +22,8 @@ interface Scheme {
   algorithm: string;
   signed?: string;
   timestamp?: { toleranceSeconds?: number };
-  duplicate?: { header?: string; query?: string; body?: string };
+  id?: SignatureSource;
+  duplicate?: "id" | "none" | { for: string };
   handshakes?: { signed: boolean }[];
   docs?: string;
   sender?: Sender;
@@ -51,11 +52,10 @@ async function pluginPresets(): Promise<[string, Preset][]> {
 
 const cell = (text: string): string => text.replaceAll("|", "\\|");
 
-function renderDuplicateKey({ duplicate, algorithm, timestamp }: Scheme): string {
-  const found = duplicate?.header ?? duplicate?.query ?? duplicate?.body;
-  if (found !== undefined) return `\`${found}\``;
-  if (algorithm === "equals") return "–";
-  return timestamp ? "body and time" : "body, 30 days";
+function renderDuplicate({ id, duplicate = "none" }: Scheme): string {
+  if (duplicate === "none") return "none";
+  if (duplicate !== "id") return `body, ${duplicate.for}`;
+  return `id: \`${id?.header ?? id?.query ?? id?.body}\``;
 }
 
 const count = (amount: number, one: string, many: string): string =>
@@ -128,7 +128,7 @@ export async function presetReference(): Promise<string> {
         : "unsigned"
       : "–";
     const title = scheme.docs ? `[\`${name}\`](${scheme.docs})` : `\`${name}\``;
-    return `| ${title} | ${cell(scheme.description)} | ${scheme.algorithm} | ${signed} | ${time} | ${renderDuplicateKey(scheme)} | ${handshake} |`;
+    return `| ${title} | ${cell(scheme.description)} | ${scheme.algorithm} | ${signed} | ${time} | ${renderDuplicate(scheme)} | ${handshake} |`;
   });
   return `# Presets and signature schemes
 
@@ -154,7 +154,7 @@ ${recorded.join("\n")}
 
 ## Schemes
 
-| scheme | sender | algorithm | signed text | timestamp | duplicate id | handshake |
+| scheme | sender | algorithm | signed text | timestamp | repeats | handshake |
 | --- | --- | --- | --- | --- | --- | --- |
 ${schemes.join("\n")}
 

@@ -1,7 +1,8 @@
 import type { Snapshot } from "../intake/types.ts";
 import type { AdminDeps } from "./types.ts";
 import { getLimit, toLimitKey, limitsPath } from "../limits/limit-text.ts";
-import type { ParkedByLimit, RunRecord } from "../store/types.ts";
+import type { PathRules } from "../mapping/types.ts";
+import type { EventRecord, ParkedByLimit, RunRecord } from "../store/types.ts";
 import type { Sender } from "../config/schema/signature.ts";
 import { percent } from "../signatures/sender.ts";
 import { newestFirst } from "./bulk-replay.ts";
@@ -241,6 +242,42 @@ export async function checkSenders(deps: AdminDeps, { verifiers }: Snapshot): Pr
   if (!worst) return passedCheck("no sender is about to disable a hook for its errors");
   return { status: worst.status, message: found.map(({ message }) => message).join("; ") };
 }
+
+/** Fewer requests of a path say nothing about it. */
+const MIN_REQUESTS = 4;
+/** The newest repeats, whose paths are looked at. */
+const MAX_REPEATS = 100;
+
+/** Says where a path says how repeats are recognised: its own `duplicate`, or the `dedupeKey` of its mapping. */
+function findDuplicateSetting(
+  { duplicateOf, mapping }: EventRecord,
+  { authAt, auth }: Pick<PathRules, "authAt" | "auth">,
+): string {
+  if (duplicateOf === undefined) return `the \`dedupeKey\` of the mapping "${mapping}"`;
+  return auth && "scheme" in auth
+    ? `${authAt}.duplicate`
+    : "the idempotency key that the sender sends";
+}
+
+/** Checks whether most requests of a path are taken for repeats, though senders repeat few. */
+export const checkRepeats: Check = async ({ store }, { mappings }) => {
+  const newest = await store.list("events", { outcome: "duplicate", limit: MAX_REPEATS });
+  const found: string[] = [];
+  for (const path of new Set(newest.map((event) => event.path))) {
+    const rules = mappings.rules.get(path);
+    if (!rules) continue;
+    const events = await store.list("events", { path, limit: PAGE });
+    const requests = events.filter(({ replayOf }) => replayOf === undefined);
+    const repeats = requests.filter(({ outcome }) => outcome === "duplicate");
+    const [last] = repeats;
+    if (!last || requests.length < MIN_REQUESTS || repeats.length * 2 <= requests.length) continue;
+    found.push(
+      `"${path}": ${repeats.length} of the last ${requests.length} requests, the newest ${last.id} (${last.reason}); if they were events of their own, change ${findDuplicateSetting(last, rules)}`,
+    );
+  }
+  if (found.length === 0) return passedCheck("no path takes most of its requests for repeats");
+  return warningCheck(`most requests are taken for repeats: ${found.join("; ")}`);
+};
 
 /** Whether bodies are removed when they should be. */
 export const checkBodies: Check = async ({ store, clock: { now } }, { config }) => {

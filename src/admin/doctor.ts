@@ -12,6 +12,7 @@ import {
   limits,
   ADVICE,
   checkBodies,
+  checkRepeats,
   checkSenders,
 } from "./doctor-checks.ts";
 import { checkClock, checkModes, checkSpace, checkStore } from "./machine-checks.ts";
@@ -322,6 +323,7 @@ const CHECKS: Record<string, Check> = {
   "system-events": systemEvents,
   signatures,
   senders: checkSenders,
+  repeats: checkRepeats,
   shapes,
   services,
   "mcp-servers": mcpServers,

@@ -197,8 +197,8 @@ async function compileHooks(
     },
     pool,
   });
-  const signed = mappings.set.paths.flatMap(({ path, auth, authAt }) =>
-    auth && "scheme" in auth ? [{ path, auth, at: authAt ?? path }] : [],
+  const signed = mappings.set.paths.flatMap(({ path, auth, authAt, methods }) =>
+    auth && "scheme" in auth ? [{ path, auth, at: authAt ?? path, methods }] : [],
   );
   const signatures = createVerifiers(
     signed,

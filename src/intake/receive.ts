@@ -38,7 +38,6 @@ import { resolveTraced as resolve } from "./traced-event.ts";
 import {
   answerUnsignedHandshake,
   createSignatureMemory,
-  hasGetHandshake,
   listSignatures,
   precheckSignature,
   verifySignature,
@@ -152,23 +151,31 @@ const UNEXPECTED: Failure = {
   message: "something failed inside the gateway; its log has the request id",
 };
 
-const denyMethod = (methods: readonly string[]): DeniedRequest => toDenied(METHOD, { methods });
-const takesGet = ({ rules }: ReceivedHook): boolean => rules?.methods.includes("GET") ?? false;
+const METHODS = ["GET", "HEAD", "OPTIONS", "POST"] as const;
+
+/** Lists the methods that a path takes as events or answers as handshakes. */
+function getMethods({ rules, verifier }: ReceivedHook): string[] {
+  const asked = verifier?.handshakes.map(({ when }) => when.method) ?? [];
+  const taken = new Set<string>(["POST", ...(rules?.methods ?? []), ...asked]);
+  return METHODS.filter((method) => taken.has(method));
+}
+
+const denyMethod = (hook: ReceivedHook): DeniedRequest =>
+  toDenied(METHOD, { methods: getMethods(hook) });
 
 /** Denies a hook if hooks are disabled, the path does not accept the method, or the gateway is stopping. */
 function checkRoute(hook: ReceivedHook, { draining }: StageDeps): StageResult {
-  const { snapshot, verifier, input } = hook;
+  const { snapshot, input } = hook;
   if (!snapshot.config.hooks.enabled) return toDenied(NOT_FOUND);
-  if (input.method !== "POST") {
-    const get = takesGet(hook) || hasGetHandshake(verifier);
-    if (input.method !== "GET" || !get) return denyMethod(get ? ["GET", "POST"] : ["POST"]);
-  }
+  if (input.method !== "POST" && !getMethods(hook).includes(input.method)) return denyMethod(hook);
   return draining() ? toDenied(DRAINING) : undefined;
 }
 
-/** Denies a GET request that was no handshake, unless the path accepts GET. */
+/** Denies a request that was no handshake, unless the path takes its method as an event. */
 function checkMethod(hook: ReceivedHook): StageResult {
-  return hook.input.method === "GET" && !takesGet(hook) ? denyMethod(["GET", "POST"]) : undefined;
+  const { rules, input } = hook;
+  const isTaken = input.method === "POST" || rules?.methods.some((one) => one === input.method);
+  return isTaken ? undefined : denyMethod(hook);
 }
 
 const NOTHING = Buffer.alloc(0);

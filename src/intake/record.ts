@@ -19,6 +19,7 @@ import type {
 } from "./types.ts";
 import { WITHOUT_MAPPINGS } from "./authenticate.ts";
 import { sha256Hex } from "../core/secret.ts";
+import { renderSpan } from "../core/text.ts";
 
 export interface RecordDeps {
   store: Pick<Store, "accept" | "findDuplicates">;
@@ -108,6 +109,30 @@ export function rejectInvalid(
   return recordWithoutWork(deps, hook, { outcome: "rejected", reason: error.message, error });
 }
 
+/** What a repeat has in common with the earlier event. */
+const EQUALS: Record<EventKey["by"], string> = {
+  id: "the sender's id of the event is the same",
+  body: "the body is the same",
+  caller: "the idempotency key is the same",
+};
+
+/** How long a key is kept. A body's is kept exactly as long as its path says. */
+function getKeepMs({ snapshot }: ReceivedHook, key: EventKey): number {
+  if (key.by === "body") return key.keepMs;
+  const { ttl } = snapshot.config.hooks.dedupe;
+  return key.by === "id" ? Math.max(ttl, key.minKeepMs ?? 0) : ttl;
+}
+
+/** Says which events a repeat repeats, what is equal and for how long that counts, and how to do it all the same. */
+function renderRepeat(
+  eventIds: readonly string[],
+  equal: string,
+  keepMs: number,
+  { id }: ReceivedHook,
+): string {
+  return `a repeat of ${eventIds.join(", ")}: ${equal}, which counts for ${renderSpan(keepMs / 1000)}; \`rouse events replay ${id}\` does it again`;
+}
+
 /** Records a repeat, which gets the answer of the first event. If the caller chose the key and the body differs, it is a conflict. */
 export async function recordDuplicate(
   deps: RecordDeps,
@@ -116,11 +141,7 @@ export async function recordDuplicate(
   record: DedupeRecord,
 ): Promise<IntakeReceipt> {
   const { eventId, receipt, answer } = record;
-  if (
-    record.bodyHash !== undefined &&
-    key.bodyHash !== undefined &&
-    record.bodyHash !== key.bodyHash
-  ) {
+  if (key.by === "caller" && record.bodyHash !== undefined && record.bodyHash !== key.bodyHash) {
     const message =
       "this idempotency key came with another body before; use a new key for new work";
     const error: Failure = { code: "idempotency_conflict", message };
@@ -135,19 +156,17 @@ export async function recordDuplicate(
   const repeats = { eventId, ...(receipt ? { receipt } : {}), ...(answer ? { answer } : {}) };
   return recordWithoutWork(deps, hook, {
     outcome: "duplicate",
-    reason: "same key as an earlier event",
+    reason: renderRepeat([eventId], EQUALS[key.by], getKeepMs(hook, key), hook),
     repeats,
   });
 }
 
-function toEntry(
-  { now, snapshot }: ReceivedHook,
-  { minKeepMs = 0, ...key }: EventKey,
-  receipt: StoredReceipt,
-): DedupeEntry {
+function toEntry(hook: ReceivedHook, key: EventKey, receipt: StoredReceipt): DedupeEntry {
   return {
-    ...key,
-    expiresAt: now + Math.max(snapshot.config.hooks.dedupe.ttl, minKeepMs),
+    scope: key.scope,
+    key: key.key,
+    ...(key.by === "caller" && { bodyHash: key.bodyHash }),
+    expiresAt: hook.now + getKeepMs(hook, key),
     receipt,
   };
 }
@@ -182,19 +201,25 @@ type ValidItem = Extract<Item, { ok: true }>;
 
 const getDedupeName = ({ key }: ValidItem): string | undefined => key && `${key.scope}\n${key.key}`;
 
-/** Returns the receipts of actions whose duplicate keys are bound already, by name. */
+/** An action that was done before: its receipt, and the event that did it. */
+interface DoneAction {
+  receipt: StoredActionReceipt;
+  eventId: string;
+}
+
+/** Returns the actions whose duplicate keys are bound already, by name. */
 async function knownKeys(
   deps: RecordDeps,
   items: readonly Item[],
-): Promise<Map<string, StoredActionReceipt>> {
+): Promise<Map<string, DoneAction>> {
   const keyed = items.flatMap((item) => (item.ok && item.key ? [item.key] : []));
-  const known = new Map<string, StoredActionReceipt>();
+  const known = new Map<string, DoneAction>();
   for (const record of await deps.store.findDuplicates(keyed)) {
     if (!record) continue;
-    known.set(
-      `${record.scope}\n${record.key}`,
-      (record.item ?? { ok: true }) as StoredActionReceipt,
-    );
+    known.set(`${record.scope}\n${record.key}`, {
+      receipt: (record.item ?? { ok: true }) as StoredActionReceipt,
+      eventId: record.eventId,
+    });
     // A repeat retries work that failed for good. The answer has the id of the first run.
     await deps.retryFailed(record);
   }
@@ -202,10 +227,7 @@ async function knownKeys(
 }
 
 /** Returns the items whose key is not bound yet and does not occur earlier in the same event. */
-function freshItems(
-  items: readonly Item[],
-  known: ReadonlyMap<string, StoredActionReceipt>,
-): ValidItem[] {
+function freshItems(items: readonly Item[], known: ReadonlyMap<string, DoneAction>): ValidItem[] {
   const seen = new Set<string>();
   const fresh: ValidItem[] = [];
   for (const item of items) {
@@ -244,17 +266,19 @@ interface Planned {
   receipts: StoredActionReceipt[];
   actions: StoredAction[];
   entries: DedupeEntry[];
+  /** The events that did actions of this one before. */
+  earlier: Set<string>;
 }
 
 /** Builds the receipts, the stored actions and the duplicate keys of all items. `placements` has one entry for each fresh item, in order. */
 function planItems(
-  { now, snapshot }: ReceivedHook,
+  { id, now, snapshot }: ReceivedHook,
   items: readonly Item[],
-  found: ReadonlyMap<string, StoredActionReceipt>,
+  found: ReadonlyMap<string, DoneAction>,
   placements: readonly Placement[],
 ): Planned {
   const known = new Map(found);
-  const planned: Planned = { receipts: [], actions: [], entries: [] };
+  const planned: Planned = { receipts: [], actions: [], entries: [], earlier: new Set() };
   for (const item of items) {
     if (!item.ok) {
       planned.receipts.push({ ok: false, error: item.failure });
@@ -263,7 +287,8 @@ function planItems(
     const name = getDedupeName(item);
     const before = name === undefined ? undefined : known.get(name);
     if (before) {
-      planned.receipts.push({ ...before, duplicate: true } as StoredActionReceipt);
+      planned.receipts.push({ ...before.receipt, duplicate: true } as StoredActionReceipt);
+      planned.earlier.add(before.eventId);
       continue;
     }
     const placement = placements[planned.actions.length] as Placement;
@@ -272,7 +297,7 @@ function planItems(
     planned.receipts.push(receipt);
     planned.actions.push(action);
     if (name === undefined || !item.key) continue;
-    known.set(name, receipt);
+    known.set(name, { receipt, eventId: id });
     planned.entries.push({
       ...item.key,
       expiresAt: now + snapshot.config.hooks.dedupe.ttl,
@@ -282,19 +307,28 @@ function planItems(
   return planned;
 }
 
+/** Earlier events that a reason names at most. */
+const MAX_NAMED = 3;
+
 type WorkResolution = Extract<Resolution, { kind: "work" }>;
 
 function toWorkEvent(
   hook: ReceivedHook,
   { items, mapping, would }: WorkResolution,
-  actions: StoredAction[],
+  { actions, earlier }: Planned,
 ): EventRecord {
   const event = toEvent(hook, actions.length > 0 ? "accepted" : "duplicate", actions);
   if (mapping !== undefined) event.mapping = mapping;
   if (would) event.would = would;
   const missing = items.flatMap((item) => (item.ok ? item.missing : []));
   if (missing.length > 0) event.missing = [...new Set(missing)];
-  if (event.outcome === "duplicate") event.reason = "every action of it was done before";
+  if (event.outcome === "duplicate")
+    event.reason = renderRepeat(
+      [...earlier].slice(0, MAX_NAMED),
+      "its actions have the same `dedupeKey`",
+      hook.snapshot.config.hooks.dedupe.ttl,
+      hook,
+    );
   return event;
 }
 
@@ -313,15 +347,16 @@ async function admitAndRecord(
   const key = hook.eventKey;
   const known = items.some((item) => item.ok && item.key)
     ? await knownKeys(deps, items)
-    : new Map<string, StoredActionReceipt>();
+    : new Map<string, DoneAction>();
   const asked = deps.admit(freshItems(items, known), hook.now);
   const admitted = asked instanceof Promise ? await asked : asked;
   if (!admitted.ok) {
     const refused: Resolution = { kind: "refused", outcome: "rejected", failure: admitted.failure };
     return recordResolved(deps, hook, mapping === undefined ? refused : { ...refused, mapping });
   }
-  const { receipts, actions, entries } = planItems(hook, items, known, admitted.placements);
-  const event = toWorkEvent(hook, work, actions);
+  const planned = planItems(hook, items, known, admitted.placements);
+  const { receipts, actions, entries } = planned;
+  const event = toWorkEvent(hook, work, planned);
   const acceptance = {
     outcome: actions.length > 0 ? ("accepted" as const) : ("duplicate" as const),
     actions: receipts,
@@ -390,7 +425,7 @@ function getEventKey({
   const key = input.headers["idempotency-key"] ?? bodyKey(payload);
   if (key === undefined) return undefined;
   if (key.length === 0 || key.length > MAX_KEY) return null;
-  return { scope, key, bodyHash: sha256Hex(bytes) };
+  return { by: "caller", scope, key, bodyHash: sha256Hex(bytes) };
 }
 
 /** Answers a repeated hook with the answer of the first one. */

@@ -127,11 +127,6 @@ function publicAddress(address: string, publicUrl: string | undefined): string {
   return publicUrl === undefined ? address : publicUrl.replace(/\/$/, "") + getTarget(address);
 }
 
-/** Returns whether a path has a handshake that the sender makes with GET. */
-export function hasGetHandshake(verifier: Verifier | undefined): boolean {
-  return verifier?.handshakes.some((handshake) => handshake.when.method === "GET") ?? false;
-}
-
 /** Returns whether the secret of a path is still pending. */
 function isPending({ secrets }: Pick<Verifier, "secrets">): boolean {
   return secrets.length > 0 && secrets.every((secret) => secret === "pending");
@@ -149,15 +144,30 @@ export function listSignatures(
   }));
 }
 
+/**
+ * Reads the body of a request that may be an unsigned handshake. Unless the secret of the path is pending, only one that says
+ * that it is short: it is kept for the stages that follow.
+ */
 async function readFirstBody(
   { input }: ReceivedHook,
   open: readonly HandshakeConfig[],
+  pending: boolean,
 ): ReturnType<typeof collectBytes> {
-  if (input.method !== "POST" || !open.some(readsBody)) return { ok: true, bytes: Buffer.alloc(0) };
-  return collectBytes(input.body, input.headers["content-length"], {
+  const isAsked = open.some(
+    (handshake) =>
+      handshake.when.method === "POST" &&
+      readsBody(handshake) &&
+      (pending || !handshake.when.pendingSecret),
+  );
+  const declared = input.headers["content-length"];
+  const isShort = pending || Number(declared) <= MAX_HANDSHAKE_BYTES;
+  if (input.method !== "POST" || !isAsked || !isShort) return { ok: true, bytes: Buffer.alloc(0) };
+  const read = await collectBytes(input.body, declared, {
     maxBytes: MAX_HANDSHAKE_BYTES,
     timeoutMs: HANDSHAKE_MS,
   });
+  if (read.ok) input.body = read.bytes;
+  return read;
 }
 
 async function answerUnsigned(
@@ -169,13 +179,13 @@ async function answerUnsigned(
   const { method, headers } = hook.input;
   const query = getFirstValues(hook.input.query);
   const pending = isPending(verifier);
-  const body = pending
-    ? await readFirstBody(hook, open)
-    : { ok: true as const, bytes: Buffer.alloc(0) };
+  const body = await readFirstBody(hook, open, pending);
   if (!body.ok) return denials.denyUnauthenticated(hook, body.failure, "handshake_body");
   const answer = answerHandshake(verifier, { method, headers, query, raw: body.bytes }, false);
   if (!answer)
-    return pending ? denials.denyUnauthenticated(hook, stillPending, "pending_secret") : undefined;
+    return pending && method === "POST"
+      ? denials.denyUnauthenticated(hook, stillPending, "pending_secret")
+      : undefined;
   if (signatures.limiter.failed(hook.address) > 0)
     return denials.denyUnauthenticated(hook, often, "handshakes");
   // The operator has to see it, and the log must not have it.
@@ -184,8 +194,8 @@ async function answerUnsigned(
 }
 
 /**
- * Answers unsigned handshakes, with limits on their size, form and rate per address. The body is read only if the secret of
- * the path is still pending: then no other request can be authenticated on that path.
+ * Answers unsigned handshakes, with limits on their size, form and rate per address. A body is read only for a handshake that
+ * needs it, and never more than 4 KB.
  */
 export function answerUnsignedHandshake(
   hook: ReceivedHook,

@@ -171,14 +171,11 @@ export interface ReceivedHook {
 }
 
 /** The event's key. A repeat with the same key gets the answer of the first event. */
-export interface EventKey {
-  scope: string;
-  key: string;
-  /** Set if the caller chose the key: another body under it is a conflict. */
-  bodyHash?: string;
-  /** Milliseconds that the key is kept at least, if that is longer than `hooks.dedupe.ttl`. */
-  minKeepMs?: number;
-}
+export type EventKey = { scope: string } & (
+  | Duplicate
+  /** The caller chose the key: another body under it is a conflict. */
+  | { by: "caller"; key: string; bodyHash: string }
+);
 
 /** What a hook brings: `credential` is the name of the configured one, absent for events that an earlier version collected. */
 export interface ParsedHook extends MappingInput {

@@ -74,8 +74,8 @@ function toAuth(
   { at, entry }: { at: string; entry: PresetEntry },
   issues: Issue[],
 ): Pick<WrittenSource, "unsigned"> & Pick<MappingSource["shared"], "auth"> {
-  const { secret, verifyToken, audience, email } = use;
-  const given = { secret, verifyToken, audience, email };
+  const { secret, verifyToken, audience, email, duplicate } = use;
+  const given = { secret, verifyToken, audience, email, duplicate };
   const stated = Object.entries(given).filter(([, value]) => value !== undefined);
   const field = `${at}.${stated[0]?.[0]}`;
   if (!file.auth || !("scheme" in file.auth)) {
@@ -96,8 +96,9 @@ function toAuth(
     return {};
   }
   // A document of one's own may bring its secret, or what stands in place of one.
-  const { scheme: _scheme, ...own } = file.auth;
-  if (stated.length + Object.keys(own).length === 0) return { unsigned: entry };
+  const { scheme: _scheme, duplicate: _duplicate, ...own } = file.auth;
+  const isProven = stated.some(([name]) => name !== "duplicate") || Object.keys(own).length > 0;
+  if (!isProven) return { unsigned: entry };
   return { auth: { ...file.auth, ...Object.fromEntries(stated) } };
 }
 

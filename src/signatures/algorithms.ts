@@ -11,7 +11,7 @@ import type { Scheme } from "../config/schema/signature.ts";
 
 /** Checks one signature with one secret. `pieces` is the signed text; what is presented is as the sender wrote it. */
 export interface SecretCheck {
-  matches(pieces: readonly (string | Buffer)[], presented: readonly string[]): boolean;
+  matches(pieces: readonly (string | Buffer)[], presented: readonly string[], now: number): boolean;
 }
 
 /** Compares the digests of both values, so that the time depends on neither length nor content. */
@@ -69,6 +69,49 @@ function publicKeyCheck(
       });
     },
   };
+}
+
+const TOKEN_HEADER = Buffer.from('{"alg":"HS256","typ":"JWT"}').toString("base64url");
+
+/** Signs a JSON Web Token (RFC 7519) with HMAC-SHA256. */
+export function signToken(claims: object, secret: string): string {
+  const text = `${TOKEN_HEADER}.${Buffer.from(JSON.stringify(claims)).toString("base64url")}`;
+  return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
+}
+
+/** The members of a token's part; none if it is no JSON object. */
+function readTokenPart(part: string): Record<string, unknown> {
+  try {
+    return (JSON.parse(Buffer.from(part, "base64url").toString("utf8")) ?? {}) as object as Record<
+      string,
+      unknown
+    >;
+  } catch {
+    return {};
+  }
+}
+
+const TOKEN = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
+/** How far the clocks of a sender and of this machine may differ, in seconds. */
+const CLOCK_SECONDS = 60;
+
+/** Checks a token's HMAC before anything of it is read, then that it is for HMAC-SHA256 and has not expired. */
+function tokenCheck(bytes: Buffer): SecretCheck {
+  const key = createSecretKey(bytes);
+  const fits = (token: string, now: number): boolean => {
+    const [, head = "", claims = "", signature = ""] = TOKEN.exec(token) ?? [];
+    const expected = createHmac("sha256", key).update(`${head}.${claims}`).digest();
+    const given = Buffer.from(signature, "base64url");
+    if (given.length !== expected.length || !timingSafeEqual(given, expected)) return false;
+    const { exp, nbf = 0 } = readTokenPart(claims);
+    const seconds = now / 1000;
+    return (
+      readTokenPart(head)["alg"] === "HS256" &&
+      Number(exp) + CLOCK_SECONDS > seconds &&
+      Number(nbf) - CLOCK_SECONDS <= seconds
+    );
+  };
+  return { matches: (_pieces, presented, now) => presented.some((token) => fits(token, now)) };
 }
 
 /** DER of an Ed25519 public key, before its 32 bytes (RFC 8410). */
@@ -139,6 +182,8 @@ export function compileSecret(
             presented.length > 0 && presented.every((text) => same(text, secret)),
         },
       };
+    case "jwt-hs256":
+      return { ok: true, check: tokenCheck(Buffer.from(secret)) };
     case "ed25519":
     case "ecdsa-p256": {
       const made = publicKey(algorithm, secret, key);

@@ -1,9 +1,10 @@
 import { X509Certificate, type KeyObject, verify as verifySignature } from "node:crypto";
-import type { Scheme } from "../config/schema/signature.ts";
+import type { DuplicateRule, Scheme } from "../config/schema/signature.ts";
 import type { Issue } from "../core/errors.ts";
 import { decodeSignature } from "./algorithms.ts";
+import { getDuplicate } from "./duplicate.ts";
 import { getSchemeNames } from "./request-names.ts";
-import { minKeepMs, timeProblem } from "./time.ts";
+import { timeProblem } from "./time.ts";
 import type {
   CompiledVerifier,
   RefusalReason,
@@ -155,6 +156,7 @@ function signedText(json: unknown, names: readonly string[]): Buffer | undefined
  */
 export function createCertificateCheck(
   scheme: Scheme,
+  duplicate: DuplicateRule,
   options: CertificateOptions | undefined,
   at: string,
 ): CompiledVerifier {
@@ -199,15 +201,7 @@ export function createCertificateCheck(
     if (key === "unavailable") return refused("certificate_unavailable");
     if (key === "refused") return refused("wrong_certificate");
     if (!verifySignature(hash, text, key, signature)) return refused("wrong_signature");
-    const id = scheme.duplicate ? read(scheme.duplicate) : undefined;
-    return {
-      ok: true,
-      secret: 0,
-      duplicate:
-        id === undefined || id.length > 256
-          ? undefined
-          : { key: `id:${id}`, minKeepMs: minKeepMs(scheme.timestamp) },
-    };
+    return { ok: true, secret: 0, duplicate: getDuplicate(duplicate, scheme, request, body) };
   };
   const verifier: Verifier = {
     verify,
@@ -215,6 +209,7 @@ export function createCertificateCheck(
     precheck: () => undefined,
     handshakes: scheme.handshakes,
     sender: scheme.sender,
+    duplicate,
     names: getSchemeNames(scheme),
     secrets: [],
     verifyToken: undefined,

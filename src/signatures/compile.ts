@@ -1,21 +1,27 @@
 import { hash } from "node:crypto";
+import type { DuplicateRule, Scheme } from "../config/schema/signature.ts";
 import type { Issue } from "../core/errors.ts";
 import { compileSecret, toSecretForm, type SecretCheck } from "./algorithms.ts";
 import { createCertificateCheck, type CertificateOptions } from "./certificate.ts";
 import { createOidcCheck, type OidcOptions } from "./oidc.ts";
-import type { Scheme } from "../config/schema/signature.ts";
+import {
+  coversId,
+  getDuplicate,
+  getDuplicateRule,
+  signsRequest,
+  withRetryWindow,
+} from "./duplicate.ts";
 import { getSchemeNames } from "./request-names.ts";
 import { compileSigned, type SignedText } from "./signed.ts";
 import type {
   CompiledVerifier,
-  Duplicate,
   RefusalReason,
   RequestHead,
   SignedRequest,
   Verified,
   Verifier,
 } from "./types.ts";
-import { minKeepMs, timeProblem } from "./time.ts";
+import { timeProblem } from "./time.ts";
 import { createBody, getValue, getValues, type Body } from "./values.ts";
 
 interface Check extends SecretCheck {
@@ -53,10 +59,8 @@ function compileChecks(
   });
 }
 
-interface Parts {
+interface Parts extends Pick<Verifier, "secrets" | "verifyToken" | "duplicate"> {
   scheme: Scheme;
-  secrets: readonly string[];
-  verifyToken: string | undefined;
   checks: readonly Check[];
   signed: SignedText;
 }
@@ -75,6 +79,7 @@ function withAndWithoutPort(address: string): string[] {
 class SchemeVerifier implements Verifier {
   readonly handshakes: Scheme["handshakes"];
   readonly sender: Scheme["sender"];
+  readonly duplicate: DuplicateRule;
   readonly names: Verifier["names"];
   readonly secrets: readonly string[];
   readonly verifyToken: string | undefined;
@@ -87,8 +92,9 @@ class SchemeVerifier implements Verifier {
   readonly #checks: readonly Check[];
   readonly #signed: SignedText;
 
-  constructor({ scheme, secrets, verifyToken, checks, signed }: Parts) {
+  constructor({ scheme, secrets, verifyToken, duplicate, checks, signed }: Parts) {
     this.#scheme = scheme;
+    this.duplicate = duplicate;
     this.#checks = checks;
     this.#signed = signed;
     this.handshakes = scheme.handshakes;
@@ -99,7 +105,7 @@ class SchemeVerifier implements Verifier {
     this.wantsVerifyToken = scheme.handshakes.some(
       (handshake) => handshake.when.verifyToken !== undefined,
     );
-    this.coversNothing = scheme.algorithm === "equals";
+    this.coversNothing = !signsRequest(scheme);
     this.needsUrl = ["url", "decodedUrl", "path"].some((name) => signed.names.has(name));
     const named = [scheme.timestamp?.at, scheme.id].flatMap((source) =>
       source?.header === undefined ? [] : [source.header.toLowerCase()],
@@ -131,33 +137,29 @@ class SchemeVerifier implements Verifier {
     if (problem) return refused(problem);
     // A list with a missing entry is not a list of signatures.
     if (presented.includes(undefined)) return refused("wrong_signature");
+    const { timestamp: time } = scheme;
+    const { names } = this.#signed;
     // A time inside the body counts only once the signature has said that the body is the sender's.
-    const inBody = scheme.timestamp?.at.body !== undefined;
+    const isInBody = time?.at.body !== undefined;
     const timestamp =
-      scheme.timestamp && !inBody ? getValue(scheme.timestamp.at, request, body) : undefined;
-    if (!inBody) {
-      const problem = timeProblem(scheme.timestamp, timestamp, now);
-      if (problem) return refused(problem);
-    }
-    const id = scheme.id ? getValue(scheme.id, request, body) : "";
+      time && (!isInBody || names.has("timestamp")) ? getValue(time.at, request, body) : undefined;
+    const early = isInBody ? undefined : timeProblem(time, timestamp, now);
+    if (early) return refused(early);
+    const id = scheme.id && names.has("id") ? getValue(scheme.id, request, body) : "";
     if (id === undefined) return refused("no_signature");
-    const secret = this.#match({ request, timestamp: timestamp ?? "", id }, presented as string[]);
+    const parts = { request, timestamp: timestamp ?? "", id };
+    const secret = this.#match(parts, presented as string[], now);
     if (secret < 0) return refused("wrong_signature");
-    if (inBody && scheme.timestamp) {
-      const problem = timeProblem(
-        scheme.timestamp,
-        getValue(scheme.timestamp.at, request, body),
-        now,
-      );
-      if (problem) return refused(problem);
-    }
+    const late = isInBody ? timeProblem(time, getValue(time.at, request, body), now) : undefined;
+    if (late) return refused(late);
     if (!this.#bodyHashFits(request, body)) return refused("wrong_body_hash");
-    return { ok: true, secret, duplicate: this.#duplicate(request, body, timestamp) };
+    return { ok: true, secret, duplicate: getDuplicate(this.duplicate, scheme, request, body) };
   }
 
   #match(
     parts: { request: SignedRequest; timestamp: string; id: string },
     presented: readonly string[],
+    now: number,
   ): number {
     const texts = this.#addresses(parts.request.url).map((url) =>
       this.#signed.pieces({ ...parts, request: { ...parts.request, url } }),
@@ -176,7 +178,7 @@ class SchemeVerifier implements Verifier {
                   ? [text.slice(signaturePrefix.length)]
                   : [],
             );
-      if (texts.some((pieces) => check.matches(pieces, own)) && found < 0) found = index;
+      if (texts.some((pieces) => check.matches(pieces, own, now)) && found < 0) found = index;
     }
     return found;
   }
@@ -197,24 +199,6 @@ class SchemeVerifier implements Verifier {
     if (given === undefined) return isForm || request.raw.length === 0;
     return given.toLowerCase() === hash("sha256", request.raw, "hex");
   }
-
-  #duplicate(
-    request: SignedRequest,
-    body: Body,
-    timestamp: string | undefined,
-  ): Duplicate | undefined {
-    const { duplicate, timestamp: time } = this.#scheme;
-    const id = duplicate ? getValue(duplicate, request, body) : undefined;
-    const isId = id !== undefined && id.length > 0 && id.length <= 256;
-    if (this.coversNothing) return isId ? { key: `id:${id}` } : undefined;
-    const kept = { minKeepMs: minKeepMs(time) };
-    if (isId) return { key: `id:${id}`, ...kept };
-    const digest = hash("sha256", request.raw, "hex");
-    return {
-      key: timestamp === undefined ? `body:${digest}` : `body:${timestamp}:${digest}`,
-      ...kept,
-    };
-  }
 }
 
 export interface VerifierOptions {
@@ -223,43 +207,45 @@ export interface VerifierOptions {
   /** The path of the secret in the config, for what is wrong with it. */
   at: string;
   verifyToken?: string | undefined;
+  /** The path's own rule, instead of the scheme's. */
+  duplicate?: DuplicateRule | undefined;
   oidc?: OidcOptions;
   certificate?: CertificateOptions;
 }
 
 /** Compiles the verifier of a scheme and its secrets, or returns all problems together. */
-export function compileVerifier({
-  scheme,
-  secrets,
-  at,
-  verifyToken,
-  oidc,
-  certificate,
-}: VerifierOptions): CompiledVerifier {
+export function compileVerifier(options: VerifierOptions): CompiledVerifier {
+  const { scheme: given, secrets, at, verifyToken, oidc, certificate } = options;
   const issues: Issue[] = [];
   if (
-    scheme.handshakes.some(
-      (handshake) => handshake.confirm && !(handshake.signed && scheme.algorithm === "x509"),
+    given.handshakes.some(
+      (handshake) => handshake.confirm && !(handshake.signed && given.algorithm === "x509"),
     )
   )
     issues.push({
       path: at,
       message: "the scheme confirms a handshake that is not signed by a certificate",
     });
-  const signed = compileSigned(scheme.signed);
+  const signed = compileSigned(given.signed);
   if (!signed.ok)
     issues.push({
       path: at,
       message: `the scheme's \`signed\` has no placeholder {${signed.wrong}}`,
     });
-  if (scheme.algorithm === "oidc") {
-    const made = createOidcCheck(scheme, oidc, at);
-    return made.ok && issues.length === 0
-      ? made
-      : { ok: false, issues: [...issues, ...(made.ok ? [] : made.issues)] };
-  }
-  if (scheme.algorithm === "x509") {
-    const made = createCertificateCheck(scheme, certificate, at);
+  const duplicate = getDuplicateRule(given, options.duplicate);
+  if (duplicate === "id" && !given.id)
+    issues.push({
+      path: options.duplicate === undefined ? at : at.replace(/\.secret$/, ".duplicate"),
+      message:
+        'is "id", and the scheme names no `id`: say where the sender\'s id of the event stands, or use { by: "body", for: "10m" } or "none"',
+    });
+  const isCopySafe = duplicate === "id" && signed.ok && coversId(given, signed.text);
+  const scheme = isCopySafe ? withRetryWindow(given) : given;
+  if (scheme.algorithm === "oidc" || scheme.algorithm === "x509") {
+    const made =
+      scheme.algorithm === "oidc"
+        ? createOidcCheck(scheme, duplicate, oidc, at)
+        : createCertificateCheck(scheme, duplicate, certificate, at);
     return made.ok && issues.length === 0
       ? made
       : { ok: false, issues: [...issues, ...(made.ok ? [] : made.issues)] };
@@ -271,6 +257,13 @@ export function compileVerifier({
   if (issues.length > 0 || !signed.ok) return { ok: false, issues };
   return {
     ok: true,
-    verifier: new SchemeVerifier({ scheme, secrets, verifyToken, checks, signed: signed.text }),
+    verifier: new SchemeVerifier({
+      scheme,
+      secrets,
+      verifyToken,
+      duplicate,
+      checks,
+      signed: signed.text,
+    }),
   };
 }

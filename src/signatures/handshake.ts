@@ -7,6 +7,8 @@ import { createBody, getValue, type Body } from "./values.ts";
 const MAX_ECHO = 512;
 /** The values that are echoed to unauthenticated callers: no character that a browser could read as markup or as a header's end. */
 const SAFE = /^[\w.~:/+=@$!*,;|-]{1,512}$/;
+/** The values that are signed for unauthenticated callers: nothing that could be the signed text of a request. */
+const SIGNABLE = /^[\w-]{1,512}$/;
 
 export interface HandshakeAnswer {
   status: number;
@@ -35,10 +37,12 @@ function applies(
 ): boolean {
   if (request.method !== when.method) return false;
   if (when.pendingSecret && !secrets.every((secret) => secret === "pending")) return false;
-  for (const [name, wanted] of Object.entries(when.query ?? {})) {
-    const value = request.query[name];
-    if (value === undefined || (wanted !== "*" && value !== wanted)) return false;
-  }
+  const fits = (value: string | undefined, wanted: unknown): boolean =>
+    value !== undefined && (wanted === "*" || value === String(wanted));
+  for (const [name, wanted] of Object.entries(when.query ?? {}))
+    if (!fits(request.query[name], wanted)) return false;
+  for (const [name, wanted] of Object.entries(when.headers ?? {}))
+    if (!fits(request.headers[name.toLowerCase()], wanted)) return false;
   if (when.verifyToken !== undefined) {
     if (verifyToken === undefined || !same(request.query[when.verifyToken] ?? "", verifyToken))
       return false;
@@ -49,11 +53,15 @@ function applies(
   // (Without its first quote, since a search begins at the first character and quotes are everywhere.)
   if (!names.every((name) => request.raw.includes(`${name}"`))) return false;
   const body = createBody(request);
-  return Object.entries(when.body).every(([path, wanted]) => {
-    const value = getValue({ body: path }, request, body);
-    return value !== undefined && (wanted === "*" || value === String(wanted));
-  });
+  const own = Object.keys(body.payload() ?? {});
+  if (when.bodyOnly && own.length > new Set(Object.keys(when.body).map(firstSegment)).size)
+    return false;
+  return Object.entries(when.body).every(([path, wanted]) =>
+    fits(getValue({ body: path }, request, body), wanted),
+  );
 }
+
+const firstSegment = (path: string): string => path.split(/[.[]/, 1)[0] ?? "";
 
 /** Replaces each member whose whole text is a placeholder with its value. */
 function fill(value: unknown, values: Record<string, string | undefined>): unknown {
@@ -84,7 +92,8 @@ function getValues(
   if (!respond.hmac) return { echo, hmac: undefined };
   const text = getValue(respond.hmac.of, request, body);
   const secret = secrets.find((one) => one !== "pending");
-  if (text === undefined || secret === undefined) return undefined;
+  if (text === undefined || secret === undefined || (!signed && !SIGNABLE.test(text)))
+    return undefined;
   return {
     echo,
     hmac: createHmac(respond.hmac.algorithm, secret).update(text).digest(respond.hmac.encoding),

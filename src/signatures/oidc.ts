@@ -1,6 +1,7 @@
 import type { JWTVerifyGetKey } from "jose";
 import { timingSafeEqual } from "node:crypto";
-import type { Scheme } from "../config/schema/signature.ts";
+import type { DuplicateRule, Scheme } from "../config/schema/signature.ts";
+import { getDuplicate } from "./duplicate.ts";
 import { getSchemeNames } from "./request-names.ts";
 import type { CompiledVerifier, SignedRequest, Verified, Verifier } from "./types.ts";
 import { createBody, getValue } from "./values.ts";
@@ -25,6 +26,7 @@ const COOLDOWN_MS = 30_000;
  */
 export function createOidcCheck(
   scheme: Scheme,
+  duplicate: DuplicateRule,
   options: OidcOptions | undefined,
   at: string,
 ): CompiledVerifier {
@@ -52,7 +54,8 @@ export function createOidcCheck(
   let keys: JWTVerifyGetKey | undefined;
 
   const verify = async (request: SignedRequest, now: number): Promise<Verified> => {
-    const token = getValue(scheme.signature, request, createBody(request));
+    const body = createBody(request);
+    const token = getValue(scheme.signature, request, body);
     if (token === undefined) return { ok: false, reason: "no_signature" };
     try {
       const { createRemoteJWKSet, customFetch, jwtVerify } = await import("jose");
@@ -72,14 +75,7 @@ export function createOidcCheck(
         return { ok: false, reason: "wrong_token" };
       if (options.email !== undefined && !sameText(payload["email"], options.email))
         return { ok: false, reason: "wrong_token" };
-      const key = scheme.duplicate
-        ? getValue(scheme.duplicate, request, createBody(request))
-        : undefined;
-      return {
-        ok: true,
-        secret: 0,
-        duplicate: key === undefined || key.length > 256 ? undefined : { key: `id:${key}` },
-      };
+      return { ok: true, secret: 0, duplicate: getDuplicate(duplicate, scheme, request, body) };
     } catch {
       return { ok: false, reason: "wrong_token" };
     }
@@ -96,6 +92,7 @@ export function createOidcCheck(
         : undefined,
     handshakes: scheme.handshakes,
     sender: scheme.sender,
+    duplicate,
     names: getSchemeNames(scheme),
     secrets: [],
     verifyToken: undefined,

@@ -1,8 +1,9 @@
 import { createHmac, hash, randomBytes, randomUUID } from "node:crypto";
 import type { Scheme, SignatureSource } from "../config/schema/signature.ts";
 import { parseJson, writeJson } from "../core/json.ts";
-import { hmacKey, toSecretForm } from "./algorithms.ts";
+import { hmacKey, signToken, toSecretForm } from "./algorithms.ts";
 import { compileSigned } from "./signed.ts";
+import { createBody, getValue } from "./values.ts";
 
 /** A request that is to be signed. Header names are lower-case; `url` is the address that the sender signs, with its query. */
 export interface UnsignedRequest {
@@ -20,7 +21,7 @@ const isFormType = (type = ""): boolean =>
 function setMember(
   target: unknown,
   [segment = "", ...rest]: readonly string[],
-  value: string | number,
+  value: string,
 ): boolean {
   if (typeof target !== "object" || target === null || Array.isArray(target)) return false;
   const members = target as Record<string, unknown>;
@@ -30,7 +31,8 @@ function setMember(
     return Array.isArray(list) && list.every((item) => setMember(item, rest, value));
   }
   if (rest.length > 0) return setMember(members[name], rest, value);
-  members[name] = value;
+  const isNumber = typeof members[name] !== "string" && /^\d+$/.test(value);
+  members[name] = isNumber ? Number(value) : value;
   return true;
 }
 
@@ -57,11 +59,17 @@ class RequestDraft {
     return true;
   }
 
+  /** The first value that a source reads. */
+  get(source: SignatureSource): string | undefined {
+    const { headers, raw } = this;
+    const query = Object.fromEntries(this.url.searchParams);
+    return getValue(source, { method: "POST", headers, query, raw }, createBody({ raw, headers }));
+  }
+
   #putInBody(path: string, value: string): boolean {
     try {
       const body = parseJson(this.raw.toString("utf8"));
-      if (!setMember(body, path.split("."), /^\d+$/.test(value) ? Number(value) : value))
-        return false;
+      if (!setMember(body, path.split("."), value)) return false;
       this.raw = Buffer.from(writeJson(body));
       return true;
     } catch {
@@ -70,16 +78,20 @@ class RequestDraft {
   }
 }
 
+/** Writes a time as the sender writes it. */
+function renderTime(now: number, unit: NonNullable<Scheme["timestamp"]>["unit"]): string {
+  if (unit === "iso8601") return new Date(now).toISOString();
+  return String(unit === "s" ? Math.floor(now / 1000) : now);
+}
+
 /** Returns the value that the request has at a header of its own, else puts a new one there. */
 function getGivenValue(
   draft: RequestDraft,
   source: SignatureSource,
   fresh: string,
 ): string | undefined {
-  const present =
-    source.header === undefined || source.split !== undefined
-      ? undefined
-      : draft.headers[source.header.toLowerCase()];
+  const isOwn = source.header !== undefined && source.split === undefined;
+  const present = isOwn ? draft.get(source) : undefined;
   if (present !== undefined) return present;
   return draft.put(source, fresh) ? fresh : undefined;
 }
@@ -111,6 +123,10 @@ export function signRequest(
       ok: false,
       message: "its sender shows a token of its identity provider, which only that sender can get",
     };
+  if (algorithm === "jwt-hs256") {
+    draft.put(scheme.signature, signToken({ exp: Math.floor(now / 1000) + 300 }, text));
+    return { ok: true, request: finish(draft) };
+  }
   if (!algorithm.startsWith("hmac-"))
     return {
       ok: false,
@@ -122,11 +138,13 @@ export function signRequest(
   if (!signed.ok)
     return { ok: false, message: `the scheme's \`signed\` has no placeholder {${signed.wrong}}` };
   const { timestamp: time } = scheme;
-  const timestamp = time
-    ? getGivenValue(draft, time.at, String(time.unit === "s" ? Math.floor(now / 1000) : now))
-    : "";
+  const timestamp = time ? getGivenValue(draft, time.at, renderTime(now, time.unit)) : "";
   if (timestamp === undefined) return noPlace("time");
-  const id = scheme.id ? getGivenValue(draft, scheme.id, randomUUID()) : "";
+  const isIdSigned = signed.text.names.has("id");
+  const id =
+    scheme.id && isIdSigned
+      ? (draft.get(scheme.id) ?? getGivenValue(draft, scheme.id, randomUUID()))
+      : "";
   if (id === undefined) return noPlace("id");
   if (scheme.bodyHash && !isFormType(draft.headers["content-type"]))
     draft.put(scheme.bodyHash, hash("sha256", draft.raw, "hex"));
@@ -150,7 +168,7 @@ function randomSpace(): string {
 /** Changes a body that was posted before so that it counts as a new event: by its id if the scheme reads one, else by other bytes. */
 export function asNewEvent(scheme: Scheme, request: UnsignedRequest): UnsignedRequest {
   const draft = new RequestDraft(request);
-  const placed = scheme.duplicate !== undefined && draft.put(scheme.duplicate, randomUUID());
+  const placed = scheme.id !== undefined && draft.put(scheme.id, randomUUID());
   if (placed || scheme.algorithm === "equals") return finish(draft);
   const isForm = isFormType(draft.headers["content-type"]);
   return {

@@ -1,5 +1,5 @@
 import type { Issue } from "../core/errors.ts";
-import type { HandshakeConfig, Sender } from "../config/schema/signature.ts";
+import type { DuplicateRule, HandshakeConfig, Sender } from "../config/schema/signature.ts";
 import type { getSchemeNames } from "./request-names.ts";
 
 /** What is known of a request before its body is read. */
@@ -27,11 +27,10 @@ export type RefusalReason =
   /** The keys could not be fetched. The sender should try again. */
   | "certificate_unavailable";
 
-/** The key that identifies a repeat. `minKeepMs` is the shortest time that it is kept, whatever `hooks.dedupe.ttl` is. */
-export interface Duplicate {
-  key: string;
-  minKeepMs?: number;
-}
+/** The key that identifies a repeat. That of a body is kept for `keepMs`; that of an id for `hooks.dedupe.ttl`, at least for `minKeepMs`. */
+export type Duplicate =
+  | { by: "body"; key: string; keepMs: number }
+  | { by: "id"; key: string; minKeepMs?: number };
 
 export type Verified =
   | {
@@ -54,6 +53,8 @@ export interface Verifier {
   readonly handshakes: readonly HandshakeConfig[];
   /** What the sender does about errors, if the scheme describes it. */
   readonly sender: Sender | undefined;
+  /** How repeats are recognised. */
+  readonly duplicate: DuplicateRule;
   readonly secrets: readonly string[];
   /** What the sender shows in its handshake. */
   readonly verifyToken: string | undefined;

@@ -1,7 +1,8 @@
 import type { SchemeAuth } from "../config/schema/mapping.ts";
 import type { Issue } from "../core/errors.ts";
-import { compileVerifier } from "./compile.ts";
+import { compileVerifier, type VerifierOptions } from "./compile.ts";
 import { findSchemeClashes, loadScheme, type SchemeSources } from "./load.ts";
+import { checkHandshakes, findSchemeProblem } from "./prove.ts";
 import type { Verifier } from "./types.ts";
 
 /** A path whose callers sign. */
@@ -10,6 +11,8 @@ export interface SignedPath {
   auth: SchemeAuth;
   /** The path of `auth` in the config. */
   at: string;
+  /** The methods whose requests are events of the path. Default: POST. */
+  methods?: readonly string[];
 }
 
 export interface Verifiers {
@@ -18,6 +21,27 @@ export interface Verifiers {
   issues: Issue[];
   /** Scheme files, whose change means a new snapshot. */
   files: string[];
+}
+
+/** Stands in for a secret that is still `pending`: text, hex and base64 alike. */
+const STAND_IN = "0123456789abcdef0123456789abcdef";
+
+/** Finds out whether a scheme can work: its sender's requests verify, and each of its handshakes can be reached. */
+function proveScheme(
+  options: VerifierOptions,
+  { path, at, methods = ["POST"] }: SignedPath,
+  publicUrl = "http://127.0.0.1",
+): Issue[] {
+  const { scheme, secrets } = options;
+  const schemeAt = `${at}.scheme`;
+  const issues = checkHandshakes(scheme, schemeAt, methods);
+  if (issues.length > 0) return issues;
+  const usable = secrets.filter((secret) => secret !== "pending");
+  const made = compileVerifier({ ...options, secrets: usable.length > 0 ? usable : [STAND_IN] });
+  const problem =
+    made.ok &&
+    findSchemeProblem(scheme, made.verifier, `${publicUrl.replace(/\/$/, "")}/hooks/${path}`);
+  return problem ? [{ path: schemeAt, message: problem }] : [];
 }
 
 /** Creates the verifiers of all signed paths. `fetchFrom` gets the senders' certificates and keys. */
@@ -30,7 +54,8 @@ export function createVerifiers(
   const verifiers = new Map<string, Verifier>();
   const issues = findSchemeClashes(schemes);
   const files: string[] = [];
-  for (const { path, auth, at } of paths) {
+  for (const signed of paths) {
+    const { path, auth, at } = signed;
     const loaded =
       typeof auth.scheme === "string"
         ? loadScheme(schemes, auth.scheme, `${at}.scheme`)
@@ -40,18 +65,21 @@ export function createVerifiers(
       continue;
     }
     if (loaded.file !== undefined) files.push(loaded.file);
-    const made = compileVerifier({
+    const options: VerifierOptions = {
       scheme: loaded.scheme,
       secrets: auth.secret === undefined ? [] : [auth.secret].flat(),
       at: `${at}.secret`,
       verifyToken: auth.verifyToken,
+      duplicate: auth.duplicate,
       certificate: { topics: [auth.topicArn ?? []].flat(), fetch: fetchFrom },
       oidc: { audience: auth.audience ?? "", email: auth.email, jwks: auth.jwks, fetch: fetchFrom },
-    });
+    };
+    const made = compileVerifier(options);
     if (!made.ok) {
       issues.push(...made.issues);
       continue;
     }
+    issues.push(...proveScheme(options, signed, publicUrl));
     if (made.verifier.needsUrl && publicUrl === undefined)
       issues.push({
         path: "gateway.publicUrl",

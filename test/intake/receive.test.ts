@@ -159,6 +159,7 @@ describe("each outcome, without HTTP", () => {
     expect(await eventOf(again.eventId)).toMatchObject({
       outcome: "duplicate",
       duplicateOf: first.eventId,
+      reason: `a repeat of ${first.eventId}: the idempotency key is the same, which counts for 24 h; \`rouse events replay ${again.eventId}\` does it again`,
     });
     const [left, right] = await Promise.all(
       [1, 2].map(() => world.receive("wake", { text: "same", idempotencyKey: "k-2" })),
@@ -181,7 +182,7 @@ describe("each outcome, without HTTP", () => {
     const third = receiptOf(await world.receive("each", { items: [{ id: 1 }] }));
     expect(third).toMatchObject({
       outcome: "duplicate",
-      reason: "every action of it was done before",
+      reason: `a repeat of ${first.eventId}: its actions have the same \`dedupeKey\`, which counts for 24 h; \`rouse events replay ${third.eventId}\` does it again`,
     });
     expect(third.repeats).toBeUndefined();
   });

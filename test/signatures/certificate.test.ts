@@ -139,7 +139,7 @@ describe("a message whose fields are signed by a certificate", () => {
       expect(await verify(given)).toEqual({
         ok: true,
         secret: 0,
-        duplicate: { key: `id:${given["MessageId"]}`, minKeepMs: 7_200_000 },
+        duplicate: { by: "id", key: `id:${given["MessageId"]}`, minKeepMs: 7_200_000 },
       });
       // Amazon's validator leaves the token out for the end of a subscription, against Amazon's documentation.
       if (type !== "UnsubscribeConfirmation") expect(await oracle(given)).toBe(true);

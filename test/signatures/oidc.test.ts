@@ -112,7 +112,7 @@ describe("a push with a token of OpenID Connect", () => {
     expect(await verify(await token())).toEqual({
       ok: true,
       secret: 0,
-      duplicate: { key: "id:m1" },
+      duplicate: { by: "id", key: "id:m1" },
     });
     expect(await verify(await token())).toMatchObject({ ok: true });
     expect(fetched).toBe(1);

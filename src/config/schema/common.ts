@@ -29,16 +29,17 @@ export function parseDuration(value: string | number): number | undefined {
   return Number(found[1]) * UNIT_MS[unit];
 }
 
+const DURATION_ADVICE = 'write a duration such as "90s", "30m", "24h" or "3d"';
+
 /** A duration field. Input: text with a unit, or seconds. Output: milliseconds. */
-export const duration = z.union([z.string(), z.number()]).transform((value, context) => {
-  const ms = parseDuration(value);
-  if (ms !== undefined) return ms;
-  context.addIssue({
-    code: "custom",
-    message: 'write a duration such as "90s", "30m", "24h" or "3d"',
+export const duration = z
+  .union([z.string(), z.number()], DURATION_ADVICE)
+  .transform((value, context) => {
+    const ms = parseDuration(value);
+    if (ms !== undefined) return ms;
+    context.addIssue({ code: "custom", message: DURATION_ADVICE });
+    return z.NEVER;
   });
-  return z.NEVER;
-});
 
 /** A duration field with a default, written as in a config. */
 export const durationOr = (standard: string) => duration.prefault(standard);

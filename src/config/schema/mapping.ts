@@ -2,7 +2,7 @@ import { z } from "zod";
 import { idText, secretSchema, summary, thinking, wakeMode } from "./common.ts";
 import { callbackSchema, coalesceSchema, ignoreSelfSchema, limitsSchema } from "./limits.ts";
 import { lintSchema } from "./lint.ts";
-import { schemeSchema } from "./signature.ts";
+import { duplicateSchema, schemeSchema } from "./signature.ts";
 import { approve } from "./tools.ts";
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
@@ -117,6 +117,9 @@ export const authSchema = z.union([
       .describe("The audience of the sender's tokens (OpenID Connect)."),
     email: z.string().optional().describe("The account that the tokens are for (OpenID Connect)."),
     jwks: z.url().optional().describe("Another address of the issuer's keys (OpenID Connect)."),
+    duplicate: duplicateSchema
+      .optional()
+      .describe("How repeats are recognised, instead of as the scheme says."),
     topicArn: z
       .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
       .optional()

@@ -3,6 +3,7 @@ import { secretSchema, summary } from "./common.ts";
 import { lintSchema } from "./lint.ts";
 import { callbackSchema, coalesceSchema, limitsSchema } from "./limits.ts";
 import { PATH_PATTERN, PRESET_NAME } from "./mapping.ts";
+import { duplicateSchema } from "./signature.ts";
 import { approve } from "./tools.ts";
 
 const presetName = z
@@ -33,6 +34,11 @@ const presetUse = z.strictObject({
     .describe("The token that the sender sends in its handshake, if it sends one."),
   audience: z.string().optional().describe("The audience of the sender's tokens (OpenID Connect)."),
   email: z.string().optional().describe("The account that the tokens are for (OpenID Connect)."),
+  duplicate: duplicateSchema
+    .optional()
+    .describe(
+      "How repeats of the sender's requests are recognised, instead of as its scheme says.",
+    ),
   path: z.string().regex(PATH_PATTERN).optional().describe("Another path than the preset's own."),
   events: z
     .array(z.string().min(1))

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { duration } from "./common.ts";
 
 /** The place of a value in a request: in a header, a query parameter or the JSON body (`data.id`, `value[].state`). */
 const source = z
@@ -23,7 +24,10 @@ const source = z
     {
       message: "name one of `header`, `query` and `body`",
     },
-  );
+  )
+  .refine(({ body, split, prefix }) => body === undefined || (split ?? prefix) === undefined, {
+    message: "a field of the body is read whole: `split` and `prefix` go with `header` or `query`",
+  });
 export type SignatureSource = z.output<typeof source>;
 
 const algorithm = z.enum([
@@ -33,6 +37,7 @@ const algorithm = z.enum([
   "ed25519",
   "ecdsa-p256",
   "equals",
+  "jwt-hs256",
   "oidc",
   "x509",
 ]);
@@ -40,7 +45,11 @@ const encoding = z.enum(["hex", "base64"]);
 
 /** Which requests a handshake answers: all fields that are given have to be so. */
 const when = z.strictObject({
-  method: z.enum(["GET", "POST"]).describe("The request's method."),
+  method: z.enum(["GET", "POST", "HEAD", "OPTIONS"]).describe("The request's method."),
+  headers: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe("Headers that have these values; `*` is any."),
   query: z
     .record(z.string(), z.string())
     .optional()
@@ -49,6 +58,7 @@ const when = z.strictObject({
     .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
     .optional()
     .describe("Body fields that have these values; `*` is any."),
+  bodyOnly: z.boolean().optional().describe("The body has no other fields than those of `body`."),
   verifyToken: z.string().optional().describe("The query parameter that holds the secret."),
   pendingSecret: z
     .boolean()
@@ -70,7 +80,9 @@ const respond = z.strictObject({
       encoding: encoding.default("hex").describe("How the result is written."),
     })
     .optional()
-    .describe("A value of the request, signed with the secret."),
+    .describe(
+      "A value of the request, signed with the secret; without a signature only letters, digits, `_` and `-`, and not for POST.",
+    ),
   json: z
     .record(z.string(), z.unknown())
     .optional()
@@ -82,7 +94,9 @@ const respond = z.strictObject({
 });
 
 export const handshakeSchema = z.strictObject({
-  signed: z.boolean().describe("True: answered after the signature was checked."),
+  signed: z
+    .boolean()
+    .describe("True: answered after the signature was checked. Else anyone is answered."),
   when: when.describe("Which requests it answers."),
   respond: respond.prefault({}).describe("What it answers."),
   note: source.optional().describe("A value that the operator has to be shown."),
@@ -152,6 +166,16 @@ const disablesAfter = z.union([
   }),
 ]);
 
+/** How repeats are recognised: by the sender's id of the event, by an equal body within a time, or not at all. */
+export const duplicateSchema = z.union([
+  z.enum(["id", "none"]),
+  z.strictObject({
+    by: z.literal("body").describe("A request with the same body is a repeat."),
+    for: duration.describe("How long after the first one."),
+  }),
+]);
+export type DuplicateRule = z.output<typeof duplicateSchema>;
+
 /** What a sender does about answers that are errors, as it documents it. What it does not document is left out. */
 const senderSchema = z.strictObject({
   name: z.string().min(1).describe("The sender's name, as it writes it."),
@@ -161,6 +185,11 @@ const senderSchema = z.strictObject({
     .nonnegative()
     .optional()
     .describe("How often it repeats a delivery that failed; 0: never."),
+  retryWindow: duration
+    .optional()
+    .describe(
+      "How long after the event it repeats a delivery. If an id protects against copies, a signed time may be this old.",
+    ),
   disablesAfter: disablesAfter
     .optional()
     .describe("When it disables or deletes a hook that answers with errors."),
@@ -208,15 +237,19 @@ export const schemeSchema = z.strictObject({
     })
     .optional()
     .describe("When the request was signed."),
-  id: source.optional().describe("`{id}` of the signed text."),
+  id: source
+    .optional()
+    .describe("The sender's id of the event, and `{id}` of the signed text if that has it."),
   bodyHash: source
     .optional()
     .describe(
       "A SHA-256 of the body in hex, inside what is signed; compared where the body is no form.",
     ),
-  duplicate: source
+  duplicate: duplicateSchema
     .optional()
-    .describe("The sender's id of the event. Only one that the signature covers."),
+    .describe(
+      'How repeats are recognised: `"id"`, `"none"`, or `{ by: "body", for: "10m" }`. Default: by `id` if there is one, else not at all.',
+    ),
   keepHeaders: z
     .array(z.string().min(1))
     .optional()
