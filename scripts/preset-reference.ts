@@ -7,6 +7,7 @@ import { readBodies, readSources } from "./recorded-bodies.ts";
 import type { CatalogEntry } from "../src/plugin/locations.ts";
 import type { Sender, SignatureSource } from "../src/config/schema/signature.ts";
 import { renderDisablesAfter } from "../src/signatures/sender.ts";
+import { parseDuration } from "../src/config/schema/common.ts";
 import { parseHttpSample } from "../src/core/http-sample.ts";
 
 const FIXTURES = fileURLToPath(new URL("../test/fixtures", import.meta.url));
@@ -26,8 +27,10 @@ interface Scheme {
   duplicate?: "id" | "none" | { for: string };
   handshakes?: { signed: boolean }[];
   docs?: string;
-  sender?: Sender;
+  sender?: WrittenSender;
 }
+/** As it is written in a file: durations are text. */
+type WrittenSender = Omit<Sender, "retryWindow"> & { retryWindow?: string };
 
 function files<T>(folder: string): [string, T][] {
   return readdirSync(folder)
@@ -58,6 +61,14 @@ function renderDuplicate({ id, duplicate = "none" }: Scheme): string {
   return `id: \`${id?.header ?? id?.query ?? id?.body}\``;
 }
 
+/** How far a signed time may differ; if an id protects against copies, as far as the last retry. */
+function renderTolerance({ timestamp, duplicate, sender }: Scheme): string {
+  if (!timestamp) return "–";
+  const seconds = timestamp.toleranceSeconds ?? 300;
+  const windowMs = duplicate === "id" ? (parseDuration(sender?.retryWindow ?? 0) ?? 0) : 0;
+  return windowMs > seconds * 1000 ? `±${sender?.retryWindow}` : `±${seconds} s`;
+}
+
 const count = (amount: number, one: string, many: string): string =>
   `${amount} ${amount === 1 ? one : many}`;
 /** What algorithms sign that have no signed text. */
@@ -69,15 +80,16 @@ const SIGNED: Partial<Record<string, string>> = {
 const REDELIVERY = { automatic: "by itself", api: "by its API", manual: "by hand" };
 
 /** A row about what a scheme's sender does about errors; what its documentation does not say is a dash. */
-function senderRow(
-  name: string,
-  { timeoutSeconds, retries, redelivery, disablesAfter, docs, name: title }: Sender,
-): string {
+function senderRow(name: string, sender: WrittenSender): string {
+  const { timeoutSeconds, retries, retryWindow, maxBodyBytes, redelivery, disablesAfter } = sender;
+  const { docs, name: title } = sender;
   const columns = [
     `\`${name}\``,
     docs === undefined ? title : `[${title}](${docs})`,
     timeoutSeconds === undefined ? "–" : `${timeoutSeconds} s`,
     String(retries ?? "–"),
+    retryWindow ?? "–",
+    maxBodyBytes === undefined ? "–" : `${maxBodyBytes / 2 ** 20} MiB`,
     redelivery === undefined ? "–" : REDELIVERY[redelivery],
     disablesAfter === undefined ? "–" : renderDisablesAfter(disablesAfter),
   ];
@@ -121,7 +133,7 @@ export async function presetReference(): Promise<string> {
   );
   const schemes = schemeFiles.map(([name, scheme]) => {
     const signed = SIGNED[scheme.algorithm] ?? `\`${scheme.signed ?? "{raw}"}\``;
-    const time = scheme.timestamp ? `±${scheme.timestamp.toleranceSeconds ?? 300} s` : "–";
+    const time = renderTolerance(scheme);
     const handshake = scheme.handshakes?.length
       ? scheme.handshakes.every((one) => one.signed)
         ? "signed"
@@ -162,8 +174,10 @@ ${schemes.join("\n")}
 
 From the senders' own documentation; "–" means: not documented, or not known. If the mapping, the transform or the validation of an event fails, the answer is an error, so that the sender delivers the event again. A sender that disables hooks is answered 200 with \`outcome: "failed"\` instead: the event is kept with its reason, counted by \`rouse_failed_events_acknowledged_total\`, and \`rouse events replay --failed\` processes it again. \`rouse doctor\` counts how many errors in a row such a sender got.
 
-| scheme | sender | timeout | retries | redelivery | disables a hook after |
-| --- | --- | --- | --- | --- | --- |
+A path takes bodies as large as its sender sends them. If an id protects against copies, a signed time may be as old as the last retry.
+
+| scheme | sender | timeout | retries | within | largest body | redelivery | disables a hook after |
+| --- | --- | --- | --- | --- | --- | --- | --- |
 ${senders.join("\n")}
 `;
 }

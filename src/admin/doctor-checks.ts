@@ -1,4 +1,7 @@
 import type { Snapshot } from "../intake/types.ts";
+import { getMaxBodyBytes } from "../intake/body-limit.ts";
+import { getStatus } from "../core/errors.ts";
+import { findLostRequests } from "./lost-requests.ts";
 import type { AdminDeps } from "./types.ts";
 import { getLimit, toLimitKey, limitsPath } from "../limits/limit-text.ts";
 import type { PathRules } from "../mapping/types.ts";
@@ -245,8 +248,9 @@ export async function checkSenders(deps: AdminDeps, { verifiers }: Snapshot): Pr
 
 /** Fewer requests of a path say nothing about it. */
 const MIN_REQUESTS = 4;
-/** The newest repeats, whose paths are looked at. */
-const MAX_REPEATS = 100;
+/** The newest events of an outcome that are looked at. */
+const MAX_NEWEST = 100;
+const TOO_LARGE = getStatus("body_too_large");
 
 /** Says where a path says how repeats are recognised: its own `duplicate`, or the `dedupeKey` of its mapping. */
 function findDuplicateSetting(
@@ -261,7 +265,7 @@ function findDuplicateSetting(
 
 /** Checks whether most requests of a path are taken for repeats, though senders repeat few. */
 export const checkRepeats: Check = async ({ store }, { mappings }) => {
-  const newest = await store.list("events", { outcome: "duplicate", limit: MAX_REPEATS });
+  const newest = await store.list("events", { outcome: "duplicate", limit: MAX_NEWEST });
   const found: string[] = [];
   for (const path of new Set(newest.map((event) => event.path))) {
     const rules = mappings.rules.get(path);
@@ -277,6 +281,27 @@ export const checkRepeats: Check = async ({ store }, { mappings }) => {
   }
   if (found.length === 0) return passedCheck("no path takes most of its requests for repeats");
   return warningCheck(`most requests are taken for repeats: ${found.join("; ")}`);
+};
+
+/** Too large bodies of callers that do not sign: they are recorded. */
+async function findTooLarge({ store }: AdminDeps, snapshot: Snapshot): Promise<string[]> {
+  const rejected = await store.list("events", { outcome: "rejected", limit: MAX_NEWEST });
+  const large = rejected.filter(({ status }) => status === TOO_LARGE);
+  return [...Map.groupBy(large, ({ path }) => path)].map(([path, { length }]) => {
+    const setting = snapshot.mappings.rules.has(path)
+      ? "`maxBodyBytes` of its mapping"
+      : "hooks.maxBodyBytes";
+    return `"${path}": bodies that had more than ${getMaxBodyBytes(path, snapshot)} bytes: ${length}; raise ${setting}`;
+  });
+}
+
+/** Checks whether requests were refused that their sender does not send again. */
+export const checkLost: Check = async (deps, snapshot) => {
+  const since = deps.clock.now() - DAY_MS;
+  const lost = findLostRequests(deps.refusals(), snapshot, since).map(({ message }) => message);
+  const found = [...lost, ...(await findTooLarge(deps, snapshot))];
+  if (found.length === 0) return passedCheck("no request was refused that does not come again");
+  return warningCheck(found.join("; "));
 };
 
 /** Whether bodies are removed when they should be. */

@@ -12,6 +12,7 @@ import {
   limits,
   ADVICE,
   checkBodies,
+  checkLost,
   checkRepeats,
   checkSenders,
 } from "./doctor-checks.ts";
@@ -324,6 +325,7 @@ const CHECKS: Record<string, Check> = {
   signatures,
   senders: checkSenders,
   repeats: checkRepeats,
+  lost: checkLost,
   shapes,
   services,
   "mcp-servers": mcpServers,

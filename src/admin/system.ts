@@ -1,6 +1,7 @@
 import { maskConfig } from "../config/mask.ts";
 import { keepSenderSecret } from "../config/state.ts";
 import { RouseError, safeError } from "../core/errors.ts";
+import { getMaxBodyBytes } from "../intake/body-limit.ts";
 import type { PathRules } from "../mapping/types.ts";
 import { found } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
@@ -34,9 +35,11 @@ function describeAuth({ auth }: PathRules): "hooks.token" | "token" | "basic" | 
 }
 
 export function listMappings({ snapshot }: AdminDeps) {
-  const { mappings, config } = snapshot();
+  const current = snapshot();
+  const { mappings, config } = current;
   const paths = mappings.paths.map((rules) => {
-    const { path, methods, allowIps = null, maxBodyBytes } = rules;
+    const { path, methods, allowIps = null } = rules;
+    const maxBodyBytes = getMaxBodyBytes(path, current);
     return { path, methods, auth: describeAuth(rules), allowIps, maxBodyBytes };
   });
   return {

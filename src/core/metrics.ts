@@ -21,6 +21,8 @@ export interface Metrics {
   hookAnswered(hook: { path: string; outcome: string; seconds: number }): void;
   /** A mapping failed, and the sender was answered 200 because it disables hooks that answer with errors. */
   failureAcknowledged(path: string): void;
+  /** Counts a refused request that its sender does not send again. Only for paths of the config. */
+  requestLost(labels: { path: string; reason: string }): void;
   refused(reason: string): void;
   /** A signature fitted; `secret` is which of the path's secrets, from 0. */
   signed(hook: { path: string; secret: number }): void;
@@ -202,6 +204,12 @@ function createInstruments(registers: prom.Registry[]) {
     labelNames: ["path"],
     registers,
   });
+  const lost = new Counter({
+    name: "rouse_lost_requests_total",
+    help: "Requests that were refused and that their sender does not send again, by path and reason.",
+    labelNames: ["path", "reason"],
+    registers,
+  });
   const refusals = new Counter({
     name: "rouse_refusals_total",
     help: "Callers that were refused, by reason.",
@@ -233,7 +241,7 @@ function createInstruments(registers: prom.Registry[]) {
     labelNames: ["channel", "status"],
     registers,
   });
-  return { hooks, answers, acknowledged, refusals, signatures, waits, runs, deliveries };
+  return { hooks, answers, acknowledged, lost, refusals, signatures, waits, runs, deliveries };
 }
 
 /** Counts tokens and costs by agent, mapping and model. */
@@ -290,7 +298,7 @@ export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
   const endProcess = addProcess(registers);
-  const { hooks, answers, acknowledged, refusals, signatures, waits, runs, deliveries } =
+  const { hooks, answers, acknowledged, lost, refusals, signatures, waits, runs, deliveries } =
     createInstruments(registers);
   const getAnswerCounter = children((outcome) => answers.labels({ outcome }));
   const getRefusalCounter = children((reason) => refusals.labels({ reason }));
@@ -316,7 +324,10 @@ export function createMetrics(): Metrics {
         [...OWN_PATHS, ...configured].map((path) => [path, paths.get(path) ?? hookChildren(path)]),
       );
       // The series begins at 0: the first failure of a path has to be an increase.
-      for (const path of configured) acknowledged.inc({ path }, 0);
+      for (const path of configured) {
+        acknowledged.inc({ path }, 0);
+        lost.inc({ path, reason: "body_too_large" }, 0);
+      }
     },
     watchCounts: (read) => addCounts(registers, read),
     watchBodies: (read) => addBodies(registers, read),
@@ -330,6 +341,7 @@ export function createMetrics(): Metrics {
     },
     failureAcknowledged: (path) => acknowledged.inc({ path }),
     refused: (reason) => getRefusalCounter(reason).inc(),
+    requestLost: (labels) => lost.inc(labels),
     signed: ({ path, secret }) => getSignatureCounter(path)(String(secret)).inc(),
     runStarted({ waitSeconds }) {
       waits.observe(waitSeconds);

@@ -1,5 +1,5 @@
-import type { GroupIds } from "../admin/failure-states.ts";
 import { readGroups } from "../admin/failures.ts";
+import type { LostRequests } from "../admin/lost-requests.ts";
 import type { FailureGroup } from "../admin/watch-views.ts";
 import type { Config } from "../config/schema/index.ts";
 import type { Channel, SendResult } from "../contract/channel.ts";
@@ -21,16 +21,32 @@ export interface FailureAlertsOptions {
   log: Logger;
   config(): Config;
   channels(): Channels;
+  /** The requests that this gateway has refused and that their sender does not send again. */
+  lost(since: Ms): readonly LostRequests[];
   /** Sends a text immediately, bypassing the outbox. */
   send(channel: string, to: string, text: string): Promise<SendResult>;
 }
 
-/** When a group was reported last, by where. */
+/** What is reported: where its reports are noted, and what they say. */
+interface Report {
+  keys: readonly string[];
+  isDue(at: Ms | undefined): boolean;
+  text: string;
+  body: object;
+  /** The same for every try. */
+  idempotencyKey: string;
+  /** For the log. */
+  name: string;
+}
+
+/** When something was reported last, by where. */
 type Reported = Partial<Record<"channel" | "callback", Ms>>;
 
 const toKey = (id: string): string => `failures.reported.${id}`;
 /** What an earlier version noted, whose causes had no sender. */
 const toEarlierKey = (id: string): string => `failures.alerted.${id}`;
+/** Refused requests of a path are reported again after this time. */
+const AGAIN_MS = 24 * 3_600_000;
 
 /** Whether a group has to be reported: it never was, or it came back after it had been resolved. */
 function isDue({ status, resolved }: FailureGroup, at: Ms | undefined): boolean {
@@ -47,15 +63,37 @@ function renderText({ id, title, isReopened, count, example, sender }: FailureGr
   );
 }
 
-/** Creates what sends a group to the channel of the config; undefined if none is set. */
+const toGroupReport = (group: FailureGroup, earlierId: string): Report => ({
+  keys: [toKey(group.id), toEarlierKey(earlierId)],
+  isDue: (at) => isDue(group, at),
+  text: renderText(group),
+  body: { type: "failure", failure: group },
+  // Another one after the group has come back.
+  idempotencyKey: `${group.id}_${group.resolved ? Date.parse(group.resolved.at) : 0}.0`,
+  name: group.id,
+});
+
+const toLostReport = ({ path, reason, count, last, message }: LostRequests, now: Ms): Report => ({
+  keys: [`refusals.reported.${path}.${reason}`],
+  isDue: (at) => at === undefined || now - at > AGAIN_MS,
+  text: oneLine(`Something fails: ${message}. See \`rouse doctor\`.`),
+  body: {
+    type: "refused",
+    refused: { path, reason, count, lastSeen: new Date(last).toISOString(), message },
+  },
+  idempotencyKey: `refused_${path}_${reason}_${Math.floor(now / AGAIN_MS)}.0`,
+  name: path,
+});
+
+/** Creates what sends a text to the channel of the config; undefined if none is set. */
 function toChannelSender({
   config,
   channels,
   send,
-}: FailureAlertsOptions): ((group: FailureGroup) => Promise<SendResult>) | undefined {
+}: FailureAlertsOptions): ((text: string) => Promise<SendResult>) | undefined {
   const { channel: name, to } = config().alerts.failures;
   if (name === undefined) return undefined;
-  return async (group) => {
+  return async (text) => {
     const resolved = channels().resolve(name);
     const recipient =
       to ?? (resolved?.loaded ? channels().get(resolved.id)?.channel.defaultTo : undefined);
@@ -71,13 +109,16 @@ function toChannelSender({
       };
     const checked = channels().checkRecipient(resolved.id, recipient);
     if (!checked.ok) return { status: "failed", reason: `alerts.failures.to: ${checked.message}` };
-    return send(resolved.id, checked.to, renderText(group));
+    return send(resolved.id, checked.to, text);
   };
 }
 
-/** Reports groups of failures, each once. Runs on one gateway at a time. */
+/** Reports what fails, each group of failures once, and refused requests of a path once a day. */
 export function createFailureAlerts(options: FailureAlertsOptions): {
+  /** Reports groups of failures. Runs on one gateway at a time. */
   run(held: Held): Promise<void>;
+  /** Reports what this gateway has refused. Runs on every gateway with workers. */
+  watchRefusals(signal: AbortSignal): Promise<void>;
 } {
   const { store, clock, log, config } = options;
   const callback: Channel = createCallbackChannel({
@@ -85,57 +126,66 @@ export function createFailureAlerts(options: FailureAlertsOptions): {
     hosts: () => config().hooks.callbackHosts,
     clock,
   });
-  const readReported = async ({ id, earlierId }: GroupIds): Promise<Reported> =>
-    (await store.get("value", toKey(id))) ??
-    (await store.get("value", toEarlierKey(earlierId))) ??
-    {};
+  const readReported = async (keys: readonly string[]): Promise<Reported> => {
+    for (const key of keys) {
+      const reported = await store.get("value", key);
+      if (reported) return reported;
+    }
+    return {};
+  };
   const report = async (
-    group: FailureGroup,
-    earlierId: string,
-    { signal, fencingToken }: Held,
+    { keys, isDue: isReportDue, text, body, idempotencyKey, name }: Report,
+    { signal, fencingToken }: Partial<Held> & Pick<Held, "signal">,
   ): Promise<void> => {
-    const reported = { ...(await readReported({ id: group.id, earlierId })) };
-    const text = JSON.stringify({ type: "failure", failure: group });
-    // The same for every try, and another one after the group has come back.
-    const idempotencyKey = `${group.id}_${group.resolved ? Date.parse(group.resolved.at) : 0}.0`;
-    const post = (): Promise<SendResult> => callback.send({ to: "", text, idempotencyKey }, signal);
+    const reported = { ...(await readReported(keys)) };
+    const post = (): Promise<SendResult> =>
+      callback.send({ to: "", text: JSON.stringify(body), idempotencyKey }, signal);
     const senders = {
       channel: toChannelSender(options),
-      callback: config().alerts.failures.callback ? () => post() : undefined,
+      callback: config().alerts.failures.callback ? post : undefined,
     };
     for (const [where, send] of Object.entries(senders) as [
       keyof Reported,
       (typeof senders)["channel"],
     ][]) {
-      if (!send || !isDue(group, reported[where])) continue;
-      const result = await send(group);
+      if (!send || !isReportDue(reported[where])) continue;
+      const result = await send(text);
       if (result.status === "retry" || result.status === "failed")
         log.warn(
-          { failure: group.id, where, reason: result.reason },
+          { failure: name, where, reason: result.reason },
           "a failure could not be reported; it is tried again",
         );
       else reported[where] = clock.now();
-      await store.commit((tx) => tx.set("value", toKey(group.id), reported), fencingToken);
+      await store.commit((tx) => tx.set("value", keys[0] as string, reported), fencingToken);
+    }
+  };
+  /** Calls `look` regularly while alerts are set up. */
+  const watch = async (signal: AbortSignal, look: () => Promise<void>): Promise<void> => {
+    while (!signal.aborted) {
+      try {
+        const { channel, callback: to } = config().alerts.failures;
+        if (channel !== undefined || to) await look();
+      } catch (error) {
+        log.warn(
+          { err: safeError(error) },
+          "failures could not be looked at for alerts; it is tried again",
+        );
+      }
+      await clock.sleep(EVERY_MS, signal);
     }
   };
   return {
-    async run(held) {
-      while (!held.signal.aborted) {
-        try {
-          const { channel, callback: to } = config().alerts.failures;
-          if (channel !== undefined || to) {
-            const { groups, earlierIds } = await readGroups(options, clock.now() - RECENT_MS);
-            for (const group of groups)
-              await report(group, earlierIds.get(group.id) ?? group.id, held);
-          }
-        } catch (error) {
-          log.warn(
-            { err: safeError(error) },
-            "failures could not be looked at for alerts; it is tried again",
-          );
-        }
-        await clock.sleep(EVERY_MS, held.signal);
-      }
-    },
+    run: (held) =>
+      watch(held.signal, async () => {
+        const { groups, earlierIds } = await readGroups(options, clock.now() - RECENT_MS);
+        for (const group of groups)
+          await report(toGroupReport(group, earlierIds.get(group.id) ?? group.id), held);
+      }),
+    watchRefusals: (signal) =>
+      watch(signal, async () => {
+        const now = clock.now();
+        for (const lost of options.lost(now - RECENT_MS))
+          await report(toLostReport(lost, now), { signal });
+      }),
   };
 }

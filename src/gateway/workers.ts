@@ -33,6 +33,7 @@ import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
 import { createFilePresence, createSharedPresence } from "../knowledge/presence.ts";
 import { createApiKeys, type ApiKeys } from "../chat/api-keys.ts";
 import { knowledgeFor } from "../chat/document-access.ts";
+import { findLostRequests } from "../admin/lost-requests.ts";
 import { createFailureAlerts } from "./failure-alerts.ts";
 import { createScheduleParts, type ScheduleParts } from "./schedules.ts";
 import { sweepRegularly } from "../store/sweeper.ts";
@@ -307,7 +308,7 @@ export async function startWorkers(
   resources: Resources,
   workers: Workers,
   services: Services,
-  { receiveMessage: receive, receivePress: decide }: Intake,
+  { receiveMessage: receive, receivePress: decide, denials }: Intake,
 ): Promise<void> {
   const { heartbeat, scheduler, turns, deliveries, health, knowledge, parking, admission } =
     workers;
@@ -354,8 +355,10 @@ export async function startWorkers(
     log,
     config: () => snapshot().config,
     channels: () => snapshot().channels,
+    lost: (since) => findLostRequests(denials.list(), snapshot(), since),
     send: health.test,
   });
+  void alerts.watchRefusals(ended.signal);
   void cluster.hold("sweep", ended.signal, async (held) => {
     // Bodies are counted before retention takes them.
     await hookShapes.count(held);

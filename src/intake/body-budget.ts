@@ -2,7 +2,7 @@ import type { BodyAllowance } from "../core/body.ts";
 import { readMonotonic, type Stopwatch } from "../core/clock.ts";
 
 /** Bodies of callers that are not authenticated yet hold at most this many bytes together. */
-const TOTAL_BYTES = 32 * 2 ** 20;
+const TOTAL_BYTES = 64 * 2 ** 20;
 /** Of these, a part that only small bodies may use: large bodies cannot cause the rejection of an ordinary hook. */
 const RESERVED_BYTES = 6 * 2 ** 20;
 const SMALL_BYTES = 64 * 2 ** 10;

@@ -2,6 +2,7 @@ import { collectBody, type BodyLimits, type BodyProblem } from "../core/body.ts"
 import type { Failure } from "../core/errors.ts";
 import { decodePayload, decompress } from "../core/payload.ts";
 import type { BodyBudget } from "./body-budget.ts";
+import { getMaxBodyBytes } from "./body-limit.ts";
 import { toDenied, type Denials } from "./callers.ts";
 import type { BodySource, ReceivedHook, StageResult } from "./types.ts";
 
@@ -74,9 +75,6 @@ export interface ReadBodyDeps {
   hold(): Promise<void>;
 }
 
-const getMaxBytes = ({ rules, snapshot }: ReceivedHook): number =>
-  rules?.maxBodyBytes ?? snapshot.config.hooks.maxBodyBytes;
-
 /**
  * Reads the body within the path's limits, as it is; a GET has none. The body of a hook that has still to show its signature
  * is read within a budget that all such share. Nothing of it is kept if that fails.
@@ -95,7 +93,7 @@ export function readHookBody(
     return toDenied(error);
   };
   const limits = {
-    maxBytes: getMaxBytes(hook),
+    maxBytes: getMaxBodyBytes(hook.path, snapshot),
     timeoutMs: snapshot.config.hooks.bodyTimeoutSeconds * 1000,
     ...(hook.allowance ? { allowance: hook.allowance } : {}),
   };
@@ -135,7 +133,7 @@ export function decodeHookBody(hook: ReceivedHook): StageResult | Promise<StageR
   const encoding = input.headers["content-encoding"];
   // Bodies are recorded without it.
   if (encoding === undefined || origin.kind === "replay") return setPayload(hook);
-  return decompress(hook.bytes, encoding, getMaxBytes(hook)).then((decompressed) => {
+  return decompress(hook.bytes, encoding, getMaxBodyBytes(hook.path, hook.snapshot)).then((decompressed) => {
     if (!decompressed.ok) return { kind: "rejected", error: decompressed.failure };
     hook.bytes = decompressed.bytes;
     return setPayload(hook);

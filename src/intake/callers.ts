@@ -3,6 +3,7 @@ import { readMonotonic, type Stopwatch } from "../core/clock.ts";
 import { QUERY_TOKEN } from "../core/deprecation.ts";
 import type { Failure } from "../core/errors.ts";
 import type { ReceivedHook, StageResult, Denial, DeniedRequest, DenialHints } from "./types.ts";
+import type { Verifier } from "../signatures/types.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
@@ -220,7 +221,26 @@ export function takeRate(hook: ReceivedHook, deps: RateDeps): StageResult {
 const MAX_DENIALS = 1000;
 const HOUR_MS = 3_600_000;
 
-type Denying = Pick<Denial, "address" | "path">;
+type Denying = Pick<Denial, "address" | "path"> & Partial<Pick<ReceivedHook, "verifier">>;
+
+/** Reasons of a 401 that a request of the sender itself gets, if its path's settings are wrong. */
+const WRONG_SETTINGS = new Set([
+  "signature_wrong_signature",
+  "signature_no_timestamp",
+  "signature_stale_timestamp",
+  "signature_wrong_body_hash",
+]);
+
+/**
+ * Returns whether a denied request may have been an event that its sender will not send again, or not with success: too
+ * large a body, or a signature that does not fit, of a sender that does not retry.
+ */
+export function isLost(reason: string, verifier: Pick<Verifier, "sender"> | undefined): boolean {
+  if (!verifier) return false;
+  return (
+    reason === "body_too_large" || (verifier.sender?.retries === 0 && WRONG_SETTINGS.has(reason))
+  );
+}
 
 /** Builds the result of a denied request. */
 export function toDenied(error: Failure, hints?: DenialHints): DeniedRequest {
@@ -243,16 +263,18 @@ export interface Denials {
 export function createDenials(deps: {
   clock: Stopwatch;
   log: Pick<Logger, "warn">;
-  metrics: Pick<Metrics, "refused">;
+  metrics: Pick<Metrics, "refused" | "requestLost">;
   limiter: FailureLimiter;
 }): Denials {
   const { clock, log, metrics, limiter } = deps;
   const denials: Denial[] = [];
   const warned = new Map<string, number>();
-  const note = ({ address, path }: Denying, reason: string, authenticated = false): void => {
+  const note = (request: Denying, reason: string, authenticated = false): void => {
+    const { address, path, verifier } = request;
     denials.push({ at: clock.now(), address, path: path.slice(0, 200), reason, authenticated });
     if (denials.length > MAX_DENIALS) denials.shift();
     metrics.refused(reason);
+    if (isLost(reason, verifier)) metrics.requestLost({ path, reason });
   };
   return {
     list: () => denials,

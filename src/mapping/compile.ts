@@ -179,6 +179,7 @@ class MappingCompiler {
       const template = this.#template(source, field, {
         runner,
         encodeColon: field === "sessionKey",
+        shortens: field === "name",
       });
       if (!template) continue;
       fields.push({ field, template });
@@ -204,7 +205,7 @@ class MappingCompiler {
       settings: this.#settings(source),
       order,
     };
-    const content = this.#content(source, { runner });
+    const content = this.#content(source, { runner, shortens: true });
     if (content) made.content = content;
     const event = this.#template(source, "event", { runner });
     if (event) made.event = event;
@@ -367,7 +368,7 @@ export async function compileMappings(
   const pause = createPause();
   const collected = await collectSources(options, pause);
   const compiler = new MappingCompiler(options);
-  const paths = compilePaths(collected.sources, hooks.maxBodyBytes);
+  const paths = compilePaths(collected.sources);
   const seen = new Map<string, string>();
   for (const { config, at } of collected.sources) {
     const before = seen.get(config.id);

@@ -1,7 +1,7 @@
 import { createOffences, endTurn, SYSTEM_CLOCK, takeTurn, type CpuClock } from "./cpu-time.ts";
 import type { Evaluated, Explained } from "./evaluated.ts";
 import { compileGuarded } from "./jsonata-sandbox.ts";
-import { describeFailure, renderFailure } from "./jsonata-errors.ts";
+import { describeFailure, isTooLong, renderFailure } from "./jsonata-errors.ts";
 import {
   getKnownResults,
   parsePath,
@@ -12,6 +12,7 @@ import {
   type TemplateContext,
 } from "./template-context.ts";
 import { compileShortcut } from "./shortcut.ts";
+import { shorten } from "./shorten.ts";
 
 /** Processor time in the gateway's own process, where an expression that runs holds up everything else. */
 const IN_PROCESS_MS = 10;
@@ -39,12 +40,15 @@ export interface ExpressionOptions {
   clock?: CpuClock;
   /** The field that the expression stands in, for the operator. */
   field?: string;
+  /** Shortens the input if it is too long for the expression, instead of failing. */
+  shortens?: boolean;
 }
 
 const failed = (error: unknown, source: string): Explained => ({
   ok: false,
   message: renderFailure(error),
   error: describeFailure(error, source),
+  ...(isTooLong(error) && { isTooLong: true }),
 });
 
 /** Takes what is for the operator alone out of a result, and keeps it. */
@@ -59,17 +63,17 @@ function note(
 
 /** Runs an expression, or takes what the same text gave for the event before. */
 async function runOnce(
-  source: string,
+  key: string,
   scope: TemplateContext,
-  run: (scope: TemplateContext) => Promise<Explained>,
+  run: () => Promise<Explained>,
 ): Promise<Explained> {
   const results = getKnownResults(scope);
-  const known = results?.get(source);
+  const known = results?.get(key);
   if (known) return known;
-  const running = run(scope);
-  results?.set(source, running);
+  const running = run();
+  results?.set(key, running);
   const result = await running;
-  results?.set(source, result);
+  results?.set(key, result);
   return result;
 }
 
@@ -85,7 +89,7 @@ function getSettled(source: string, scope: TemplateContext): Evaluated | undefin
  */
 export function compileExpression(
   source: string,
-  { runner, clock = SYSTEM_CLOCK, field = "" }: ExpressionOptions = {},
+  { runner, clock = SYSTEM_CLOCK, field = "", shortens = false }: ExpressionOptions = {},
 ):
   | { ok: true; expression: Expression }
   | { ok: false; message: string; detail?: string; offset?: number } {
@@ -102,14 +106,13 @@ export function compileExpression(
   if (!guarded.ok) return guarded;
   const { compiled } = guarded;
   const offences = createOffences(clock);
-  const run = async (scope: TemplateContext): Promise<Explained> => {
-    const input = jsonataInput(scope);
-    if (runner && offences.isExcluded()) return runner(source, input, scope.now);
+  const runWith = async (input: Record<string, unknown>, now: number): Promise<Explained> => {
+    if (runner && offences.isExcluded()) return runner(source, input, now);
     const turn = takeTurn();
     if (turn) await turn;
     let isCutOff = false;
     try {
-      return { ok: true, value: await compiled.evaluate(input, scope.now) };
+      return { ok: true, value: await compiled.evaluate(input, now) };
     } catch (error) {
       isCutOff = (error as { code?: unknown }).code === "D1012";
       if (!isCutOff || !runner) return failed(error, source);
@@ -117,10 +120,17 @@ export function compileExpression(
       offences.add(isCutOff || compiled.limit.spent() > LONG_STEP_MS);
       endTurn();
     }
-    return runner(source, input, scope.now);
+    return runner(source, input, now);
   };
-  const evaluate = async (scope: TemplateContext): Promise<Evaluated> =>
-    note(await runOnce(source, scope, run), scope, field);
+  const evaluate = async (scope: TemplateContext): Promise<Evaluated> => {
+    const result = await runOnce(source, scope, () => runWith(jsonataInput(scope), scope.now));
+    if (result.ok || !result.isTooLong || !shortens) return note(result, scope, field);
+    // Under a name of its own: no condition and no key may use what was made of a shortened input.
+    const shortened = await runOnce(`shortened ${source}`, scope, () =>
+      runWith(shorten(jsonataInput(scope)), scope.now),
+    );
+    return note(shortened, scope, field);
+  };
   const shortcut = compileShortcut(source);
   const expression: Expression = {
     source,

@@ -1,6 +1,6 @@
 import type { CodeError } from "../core/debug.ts";
 import { placeIn } from "./excerpt.ts";
-import { GuardError, isJsonataFunction } from "./values.ts";
+import { GuardError, isJsonataFunction, LengthError } from "./values.ts";
 
 /** What JSONata throws. Its messages quote the input, and are set when the whole expression has failed. */
 interface JsonataError {
@@ -20,6 +20,11 @@ const OWN_WORDS = ["D1011", "D1012", "D2015"];
 
 const getErrorCode = ({ code }: JsonataError): string | undefined =>
   typeof code === "string" && /^[A-Z]\d{4}$/.test(code) ? code : undefined;
+
+/** Failures of a length, of a list or of the time that a long input takes. */
+export const isTooLong = (error: unknown): boolean =>
+  error instanceof LengthError ||
+  ["D1012", "D2015"].includes(getErrorCode(error as JsonataError) ?? "");
 
 /** Renders a failure in words of our own, which quote no value. Names of functions come from the source. */
 export function renderFailure(error: unknown): string {

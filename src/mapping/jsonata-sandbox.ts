@@ -11,7 +11,7 @@ import { describeSyntaxError } from "./jsonata-errors.ts";
 import { compileRegex, LinearRegExp } from "./regex.ts";
 import {
   createScale,
-  GuardError,
+  LengthError,
   MAX_RESULT_NODES,
   MAX_SEQUENCE,
   MAX_TEXT,
@@ -123,7 +123,7 @@ function watchSteps(): (step: unknown, input: unknown, frame: Frame, result: unk
     if (typeof result !== "object" || result === null) return;
     const limit = limits.get(base) ?? MAX_RESULT_NODES + weigh(base.lookup("$"));
     limits.set(base, limit);
-    if (weigh(result) > limit) throw new GuardError("makes a value that is too large");
+    if (weigh(result) > limit) throw new LengthError("makes a value that is too large");
   };
 }
 

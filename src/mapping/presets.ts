@@ -115,7 +115,8 @@ export function presetSources(
     { at, entry },
     issues,
   );
-  if (file.maxBodyBytes !== undefined) shared.maxBodyBytes = file.maxBodyBytes;
+  const maxBodyBytes = use.maxBodyBytes ?? file.maxBodyBytes;
+  if (maxBodyBytes !== undefined) shared.maxBodyBytes = maxBodyBytes;
   if (again && use.path === undefined)
     issues.push({
       path: at,

@@ -105,15 +105,14 @@ function addStated(
 function buildRules(
   path: string,
   { values, at }: { values: Stated; at: Record<string, string> },
-  maxBodyBytes: number,
   issues: Issue[],
 ): PathRules {
   const rules: PathRules = {
     path,
     methods: (values.methods as PathRules["methods"] | undefined) ?? ["POST"],
-    maxBodyBytes: (values.maxBodyBytes as number | undefined) ?? maxBodyBytes,
   };
   if (values.body !== undefined) rules.body = values.body as BodyFormat;
+  if (values.maxBodyBytes !== undefined) rules.maxBodyBytes = values.maxBodyBytes as number;
   if (values.auth !== undefined) {
     const auth = compileAuth(
       values.auth as z.output<typeof authSchema>,
@@ -134,10 +133,10 @@ function buildRules(
 }
 
 /** What belongs to each path, from all mappings on it: one that states nothing inherits, two that differ are a problem. */
-export function compilePaths(
-  sources: readonly MappingSource[],
-  maxBodyBytes: number,
-): { rules: Map<string, PathRules>; issues: Issue[] } {
+export function compilePaths(sources: readonly MappingSource[]): {
+  rules: Map<string, PathRules>;
+  issues: Issue[];
+} {
   const issues: Issue[] = [];
   const stated: StatedOnPath = new Map();
   for (const source of sources) {
@@ -149,7 +148,7 @@ export function compilePaths(
         issues.push({ path: `${at}.${property}`, message: "belongs to a path: set match.path" });
   }
   const rules = new Map(
-    [...stated].map(([path, found]) => [path, buildRules(path, found, maxBodyBytes, issues)]),
+    [...stated].map(([path, found]) => [path, buildRules(path, found, issues)]),
   );
   return { rules, issues: [...issues, ...missingSecrets(sources, rules)] };
 }

@@ -75,7 +75,7 @@ export async function findPath(
   options: Parameters<typeof collectSources>[0],
 ): Promise<{ rules: PathRules | undefined; preset: string | undefined }> {
   const { sources } = await collectSources(options, createPause());
-  const { rules } = compilePaths(sources, options.hooks.maxBodyBytes);
+  const { rules } = compilePaths(sources);
   const own = sources.filter(({ config }) => [config.match.path ?? []].flat().includes(path));
   const origin = own
     .find(({ origin: name }) => name.startsWith("preset:"))

@@ -104,7 +104,8 @@ export interface PathRules {
   authAt?: string;
   methods: ("POST" | "GET")[];
   allowIps?: string[];
-  maxBodyBytes: number;
+  /** Undefined: what the sender's scheme says, else `hooks.maxBodyBytes`. */
+  maxBodyBytes?: number;
   /** How bodies are read. Undefined: by their content types. */
   body?: BodyFormat;
 }

@@ -10,12 +10,15 @@ const MAX_DEPTH = 200;
 /** An expression exceeded a bound. The message continues a sentence that starts with "the expression". */
 export class GuardError extends Error {}
 
+/** An expression exceeded a bound by the length of what it reads or makes: a shorter input can pass. */
+export class LengthError extends GuardError {}
+
 export function tooLong(): never {
-  throw new GuardError("makes a text of more than a million characters");
+  throw new LengthError("makes a text of more than a million characters");
 }
 
 export function tooMany(): never {
-  throw new GuardError(`makes a list of more than ${MAX_SEQUENCE} members`);
+  throw new LengthError(`makes a list of more than ${MAX_SEQUENCE} members`);
 }
 
 /** Returns whether JSONata treats a value as a function: a built-in one, a lambda, or a regular expression. */
@@ -54,7 +57,7 @@ export function normalise(value: unknown, tooLarge = "gives a result that is too
   let nodes = 0;
   let chars = 0;
   const copy = (at: unknown, depth: number): unknown => {
-    if (++nodes > MAX_RESULT_NODES || depth > MAX_DEPTH) throw new GuardError(tooLarge);
+    if (++nodes > MAX_RESULT_NODES || depth > MAX_DEPTH) throw new LengthError(tooLarge);
     if (typeof at === "string") {
       chars += at.length;
       if (chars > MAX_TEXT * 2) tooLong();

@@ -278,13 +278,13 @@ describe("the budget of unauthenticated bodies", () => {
 
   it("keeps a part for small bodies, and a share for every address", () => {
     const budget = createBodyBudget(clock);
-    const large = Array.from({ length: 26 }, (_, n) => fill(budget, `10.0.0.${n}`, MIB));
+    const large = Array.from({ length: 58 }, (_, n) => fill(budget, `10.0.0.${n}`, MIB));
     expect(large.every(({ ok }) => ok)).toBe(true);
     expect(fill(budget, "10.0.1.1", MIB).ok).toBe(false);
     expect(fill(budget, "10.0.1.1", 60_000).ok).toBe(true);
     for (const { allowance } of large) allowance.release();
     const greedy = Array.from({ length: 40 }, () => fill(budget, "10.0.0.1", MIB));
-    expect(greedy.filter(({ ok }) => ok)).toHaveLength(8);
+    expect(greedy.filter(({ ok }) => ok)).toHaveLength(16);
     expect(fill(budget, "10.0.0.2", MIB).ok).toBe(true);
   });
 
@@ -294,7 +294,7 @@ describe("the budget of unauthenticated bodies", () => {
 
   it("takes the room of the slowest body for those that arrive at once", () => {
     const budget = createBodyBudget(clock);
-    const slow = Array.from({ length: 26 }, () => {
+    const slow = Array.from({ length: 58 }, () => {
       const allowance = budget.open(undefined);
       const holder = { allowance, revoked: false };
       allowance.revoke = () => (holder.revoked = true);

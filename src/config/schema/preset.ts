@@ -40,6 +40,7 @@ const presetUse = z.strictObject({
       "How repeats of the sender's requests are recognised, instead of as its scheme says.",
     ),
   path: z.string().regex(PATH_PATTERN).optional().describe("Another path than the preset's own."),
+  maxBodyBytes: z.int().positive().optional().describe("The largest body of its path."),
   events: z
     .array(z.string().min(1))
     .min(1)

@@ -190,6 +190,11 @@ const senderSchema = z.strictObject({
     .describe(
       "How long after the event it repeats a delivery. If an id protects against copies, a signed time may be this old.",
     ),
+  maxBodyBytes: z
+    .int()
+    .positive()
+    .optional()
+    .describe("The largest body that it sends. Its paths take it, unless they say less."),
   disablesAfter: disablesAfter
     .optional()
     .describe("When it disables or deletes a hook that answers with errors."),
