@@ -23,7 +23,7 @@ interface Scheme {
   algorithm: string;
   signed?: string;
   timestamp?: { toleranceSeconds?: number };
-  id?: SignatureSource;
+  id?: SignatureSource | SignatureSource[];
   duplicate?: "id" | "none" | { for: string };
   handshakes?: { signed: boolean }[];
   docs?: string;
@@ -58,7 +58,10 @@ const cell = (text: string): string => text.replaceAll("|", "\\|");
 function renderDuplicate({ id, duplicate = "none" }: Scheme): string {
   if (duplicate === "none") return "none";
   if (duplicate !== "id") return `body, ${duplicate.for}`;
-  return `id: \`${id?.header ?? id?.query ?? id?.body}\``;
+  const places = [id ?? []]
+    .flat()
+    .map(({ header, query, body }) => `\`${header ?? query ?? body}\``);
+  return `id: ${places.join(", ")}`;
 }
 
 /** How far a signed time may differ; if an id protects against copies, as far as the last retry. */

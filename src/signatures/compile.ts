@@ -22,7 +22,7 @@ import type {
   Verifier,
 } from "./types.ts";
 import { timeProblem } from "./time.ts";
-import { createBody, getValue, getValues, type Body } from "./values.ts";
+import { createBody, getFirst, getValue, getValues, type Body } from "./values.ts";
 
 interface Check extends SecretCheck {
   /** Signatures of this secret's kind begin so; undefined: all count. */
@@ -107,7 +107,7 @@ class SchemeVerifier implements Verifier {
     );
     this.coversNothing = !signsRequest(scheme);
     this.needsUrl = ["url", "decodedUrl", "path"].some((name) => signed.names.has(name));
-    const named = [scheme.timestamp?.at, scheme.id].flatMap((source) =>
+    const named = [scheme.timestamp?.at, ...(scheme.id ?? [])].flatMap((source) =>
       source?.header === undefined ? [] : [source.header.toLowerCase()],
     );
     const inText = (name: string): boolean => signed.names.has(name);
@@ -145,7 +145,7 @@ class SchemeVerifier implements Verifier {
       time && (!isInBody || names.has("timestamp")) ? getValue(time.at, request, body) : undefined;
     const early = isInBody ? undefined : timeProblem(time, timestamp, now);
     if (early) return refused(early);
-    const id = scheme.id && names.has("id") ? getValue(scheme.id, request, body) : "";
+    const id = scheme.id && names.has("id") ? getFirst(scheme.id, request, body) : "";
     if (id === undefined) return refused("no_signature");
     const parts = { request, timestamp: timestamp ?? "", id };
     const secret = this.#match(parts, presented as string[], now);

@@ -3,7 +3,7 @@ import type { DuplicateRule, Scheme } from "../config/schema/signature.ts";
 import type { SignedText } from "./signed.ts";
 import { minKeepMs } from "./time.ts";
 import type { Duplicate, SignedRequest } from "./types.ts";
-import { getValue, type Body } from "./values.ts";
+import { getFirst, type Body } from "./values.ts";
 
 const MAX_ID = 256;
 
@@ -20,9 +20,11 @@ export function coversId(scheme: Scheme, signed: SignedText): boolean {
   const { id, algorithm } = scheme;
   if (!id || !signsRequest(scheme)) return false;
   if (algorithm === "x509" || signed.names.has("id")) return true;
-  if (id.body !== undefined) return signed.names.has("raw");
-  if (id.header !== undefined) return signed.headers.includes(id.header.toLowerCase());
-  return signed.names.has("url") || signed.names.has("decodedUrl");
+  return id.every(({ body, header }) => {
+    if (body !== undefined) return signed.names.has("raw");
+    if (header !== undefined) return signed.headers.includes(header.toLowerCase());
+    return signed.names.has("url") || signed.names.has("decodedUrl");
+  });
 }
 
 /**
@@ -46,7 +48,7 @@ export function getDuplicate(
   if (rule === "none") return undefined;
   if (rule !== "id")
     return { by: "body", key: `body:${hash("sha256", request.raw, "hex")}`, keepMs: rule.for };
-  const id = scheme.id && getValue(scheme.id, request, body);
+  const id = scheme.id && getFirst(scheme.id, request, body);
   if (!id) return undefined;
   const key = `id:${id.length > MAX_ID ? hash("sha256", id, "hex") : id}`;
   // Where nothing is signed, the id tells the sender's own repeats and protects against no copies.

@@ -32,7 +32,7 @@ function addPlace(body: Record<string, unknown>, path: string): void {
 function createSample(scheme: Scheme, url: string) {
   const body = {};
   const { signature, timestamp, id, bodyHash } = scheme;
-  for (const source of [signature, timestamp?.at, id, bodyHash])
+  for (const source of [signature, timestamp?.at, ...(id ?? []), bodyHash])
     if (source?.body !== undefined) addPlace(body, source.body);
   return {
     url,

@@ -141,10 +141,9 @@ export function signRequest(
   const timestamp = time ? getGivenValue(draft, time.at, renderTime(now, time.unit)) : "";
   if (timestamp === undefined) return noPlace("time");
   const isIdSigned = signed.text.names.has("id");
+  const [idAt] = scheme.id ?? [];
   const id =
-    scheme.id && isIdSigned
-      ? (draft.get(scheme.id) ?? getGivenValue(draft, scheme.id, randomUUID()))
-      : "";
+    idAt && isIdSigned ? (draft.get(idAt) ?? getGivenValue(draft, idAt, randomUUID())) : "";
   if (id === undefined) return noPlace("id");
   if (scheme.bodyHash && !isFormType(draft.headers["content-type"]))
     draft.put(scheme.bodyHash, hash("sha256", draft.raw, "hex"));
@@ -168,7 +167,10 @@ function randomSpace(): string {
 /** Changes a body that was posted before so that it counts as a new event: by its id if the scheme reads one, else by other bytes. */
 export function asNewEvent(scheme: Scheme, request: UnsignedRequest): UnsignedRequest {
   const draft = new RequestDraft(request);
-  const placed = scheme.id !== undefined && draft.put(scheme.id, randomUUID());
+  // The place that the request has, else the first that can hold an id.
+  const places = scheme.id ?? [];
+  const present = places.find((place) => draft.get(place) !== undefined);
+  const placed = (present ? [present] : places).some((place) => draft.put(place, randomUUID()));
   if (placed || scheme.algorithm === "equals") return finish(draft);
   const isForm = isFormType(draft.headers["content-type"]);
   return {

@@ -90,3 +90,16 @@ export function getValue(
 ): string | undefined {
   return getValues(source, request, body)[0];
 }
+
+/** The first value of several sources, in their order. */
+export function getFirst(
+  sources: readonly SignatureSource[],
+  request: Omit<SignedRequest, "url">,
+  body: Body,
+): string | undefined {
+  for (const source of sources) {
+    const value = getValue(source, request, body);
+    if (value !== undefined) return value;
+  }
+  return undefined;
+}

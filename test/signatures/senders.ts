@@ -302,6 +302,88 @@ export const SENDERS: readonly Sender[] = [
       }),
     sign: () => ({ headers: {} }),
   },
+  {
+    scheme: "trello",
+    secrets: [LONG, OTHER],
+    body: () => '{"action":{"id":"51f9424bcd6e040f3c002412","type":"updateCard"}}',
+    sign: ({ body, secret, url }) => ({
+      headers: { "x-trello-webhook": hmac("sha1", secret, body + url, "base64") },
+    }),
+  },
+  {
+    scheme: "mandrill",
+    secrets: [LONG, OTHER],
+    body: () => new URLSearchParams({ mandrill_events: '[{"event":"send"}]' }).toString(),
+    sign: ({ body, secret, url }) => ({
+      headers: {
+        "content-type": "application/x-www-form-urlencoded",
+        "x-mandrill-signature": hmac(
+          "sha1",
+          secret,
+          `${url}mandrill_events${new URLSearchParams(body).get("mandrill_events")}`,
+          "base64",
+        ),
+      },
+    }),
+  },
+  {
+    scheme: "mailgun",
+    secrets: [LONG, OTHER],
+    coversBody: false,
+    tolerance: 8 * 3600,
+    body: (time) =>
+      JSON.stringify({
+        signature: {
+          timestamp: String(time),
+          token: "a8ce0edb2dd8301dee6c2405235584e45aa91d1e9f979f3de0",
+          signature: hmac(
+            "sha256",
+            LONG,
+            `${time}a8ce0edb2dd8301dee6c2405235584e45aa91d1e9f979f3de0`,
+          ),
+        },
+        "event-data": { event: "opened", id: "DACSsAdVSeGpLid7TN03WA" },
+      }),
+    sign: () => ({ headers: {} }),
+  },
+  {
+    scheme: "monday",
+    secrets: [LONG, OTHER],
+    coversBody: false,
+    body: () =>
+      '{"event":{"type":"create_pulse","triggerUuid":"645fc8d8709d35718f1ae00ceded91e9"}}',
+    sign: ({ secret, time }) => {
+      const [head, claims] = [
+        { alg: "HS256", typ: "JWT" },
+        { accountId: 1825528, userId: 4012689, exp: time + 300, iat: time },
+      ].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"));
+      const signature = createHmac("sha256", secret)
+        .update(`${head}.${claims}`)
+        .digest("base64url");
+      return { headers: { authorization: `${head}.${claims}.${signature}` } };
+    },
+  },
+  {
+    scheme: "okta",
+    secrets: [LONG, OTHER],
+    coversBody: false,
+    body: () =>
+      '{"eventType":"com.okta.event_hook","eventId":"b5a188b9-5ece-4636-b041-482ffda96311"}',
+    sign: ({ secret }) => ({ headers: { authorization: secret } }),
+  },
+  { scheme: "asana", secrets: [LONG, OTHER], sign: bodyOnly("x-hook-signature") },
+  {
+    scheme: "cloudevents",
+    secrets: [LONG, OTHER],
+    coversBody: false,
+    sign: ({ secret }) => ({ headers: { authorization: `Bearer ${secret}` } }),
+  },
+  {
+    scheme: "event-grid",
+    secrets: [LONG, OTHER],
+    coversBody: false,
+    sign: ({ secret }) => ({ headers: {}, query: { code: secret } }),
+  },
 ];
 
 export const bodyOf = (sender: Sender, time: number): string => sender.body?.(time) ?? JSON_BODY;

@@ -242,9 +242,13 @@ export const schemeSchema = z.strictObject({
     })
     .optional()
     .describe("When the request was signed."),
-  id: source
+  id: z
+    .union([source, z.array(source).min(1)])
+    .transform((given) => [given].flat())
     .optional()
-    .describe("The sender's id of the event, and `{id}` of the signed text if that has it."),
+    .describe(
+      "The sender's id of the event, and `{id}` of the signed text if that has it; of several places the first that a request has.",
+    ),
   bodyHash: source
     .optional()
     .describe(
