@@ -9,6 +9,7 @@ import { errorReference } from "./error-reference.ts";
 import { importPlugin, listPlugins, pluginCatalog, PLUGINS } from "./plugin-catalog.ts";
 import { withResults } from "./performance-page.ts";
 import { presetReference } from "./preset-reference.ts";
+import { withSchemeFields } from "./scheme-fields.ts";
 
 const DOCS = fileURLToPath(new URL("../docs/", import.meta.url));
 
@@ -58,6 +59,7 @@ export async function generatedPages(): Promise<Page[]> {
     { name: "../plugins/providers.json", text: providers },
     { name: "config.md", text: configReference(types) },
     { name: "presets.md", text: await presetReference() },
+    { name: "signatures.md", text: withSchemeFields(readFileSync(`${DOCS}signatures.md`, "utf8")) },
     { name: "errors.md", text: errorReference() },
     { name: "performance.md", text: withResults(readFileSync(`${DOCS}performance.md`, "utf8")) },
     { name: "architecture.md", text: withBudgets(readFileSync(`${DOCS}architecture.md`, "utf8")) },

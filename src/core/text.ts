@@ -58,5 +58,7 @@ export function renderSpan(seconds: number): string {
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 120) return `${Math.round(seconds)} s`;
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
-  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} d`;
+  return seconds < 172_800
+    ? `${Math.round(seconds / 3600)} h`
+    : `${Math.round(seconds / 86_400)} d`;
 }

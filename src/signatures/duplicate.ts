@@ -51,6 +51,6 @@ export function getDuplicate(
   const id = scheme.id && getFirst(scheme.id, request, body);
   if (!id) return undefined;
   const key = `id:${id.length > MAX_ID ? hash("sha256", id, "hex") : id}`;
-  // Where nothing is signed, the id tells the sender's own repeats and protects against no copies.
+  // If nothing is signed, the id tells the sender's own repeats and protects against no copies.
   return { by: "id", key, ...(signsRequest(scheme) && { minKeepMs: minKeepMs(scheme.timestamp) }) };
 }

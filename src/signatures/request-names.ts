@@ -16,7 +16,11 @@ function getNames(sources: readonly (SignatureSource | undefined)[]): {
 
 /** The headers and parameters that a scheme reads as data, and those that carry its credential. */
 export function getSchemeNames(scheme: Scheme): { data: RequestNames; credentials: RequestNames } {
-  const { headers, query } = getNames([scheme.timestamp?.at, scheme.id, scheme.bodyHash]);
+  const { headers, query } = getNames([
+    scheme.timestamp?.at,
+    ...(scheme.id ?? []),
+    scheme.bodyHash,
+  ]);
   const signed = [...scheme.signed.matchAll(/\{header:([^}]+)\}/g)].map((found) => found[1] ?? "");
   const data = {
     headers: [

@@ -53,7 +53,10 @@ function denialsWithLimiter() {
   const denials = createDenials({
     clock,
     log: { warn: () => undefined },
-    metrics: { refused: (reason) => void reasons.push(reason) },
+    metrics: {
+      refused: (reason) => void reasons.push(reason),
+      requestLost: () => undefined,
+    },
     limiter,
   });
   return { limiter, denials, reasons };

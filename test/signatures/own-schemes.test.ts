@@ -1,4 +1,6 @@
 import { createHmac } from "node:crypto";
+import { readFileSync } from "node:fs";
+import JSON5 from "json5";
 import { describe, expect, it } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
 
@@ -264,6 +266,50 @@ describe("handshakes of a scheme of one's own", () => {
     expect([given.status, await given.json()]).toEqual([200, { token: hmac("abc-123") }]);
     for (const crc of ['{"n":1}', "a=b", "v0:1:x"])
       expect((await ask(world, {}, `?crc=${encodeURIComponent(crc)}`)).status).toBe(405);
+    await world.stop();
+  });
+});
+
+describe("the worked examples of docs/signatures.md", () => {
+  const page = readFileSync(new URL("../../docs/signatures.md", import.meta.url), "utf8");
+  const examples = [...page.matchAll(/^```json5\n([^]*?)^```$/gm)]
+    .map(([, text = ""]) => JSON5.parse<{ auth?: { scheme?: unknown; secret: string } }>(text))
+    .filter(({ auth }) => typeof auth?.scheme === "object");
+
+  it("can be loaded, answer their handshakes and take what their senders sign", async () => {
+    expect(examples).toHaveLength(3);
+    const world = await createWorld({
+      start: false,
+      workers: false,
+      config: { hooks: { mappings: examples } },
+    });
+    const secret = examples[0]?.auth?.secret ?? "";
+    const sign = (text: string, encoding: "hex" | "base64"): string =>
+      createHmac("sha256", secret).update(text).digest(encoding);
+    const ask = async (path: string, init: RequestInit = {}): Promise<[number, string]> => {
+      const answer = await world.gateway.fetch(new Request(`http://127.0.0.1/hooks/${path}`, init));
+      return [answer.status, await answer.text()];
+    };
+    const post = async (path: string, body: string, headers: Record<string, string> = {}) =>
+      ask(path, {
+        method: "POST",
+        body,
+        headers: { "content-length": String(body.length), ...headers },
+      });
+    expect(await ask("acme?challenge=abc")).toEqual([200, "abc"]);
+    expect(await ask("post", { method: "HEAD" })).toEqual([200, ""]);
+    expect(await post("board", '{"challenge":"abc"}')).toEqual([200, '{"challenge":"abc"}']);
+
+    const time = Math.floor(Date.now() / 1000);
+    const event = '{"event":{"id":"1","text":"hello"}}';
+    const signature = `t=${time},v1=${sign(`${time}.${event}`, "hex")}`;
+    expect((await post("acme", event, { "x-acme-signature": signature }))[0]).toBe(202);
+    const sentAt = new Date().toISOString();
+    const auth = { sentAt, token: "a", signature: sign(`${sentAt}a`, "base64") };
+    expect((await post("post", JSON.stringify({ auth, event: { subject: "hi" } })))[0]).toBe(202);
+    const moved = '{"event":{"type":"moved","itemName":"x"}}';
+    expect((await post(`board?key=${secret}`, moved))[0]).toBe(202);
+    expect((await post("board?key=another", moved))[0]).toBe(401);
     await world.stop();
   });
 });

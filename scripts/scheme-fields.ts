@@ -1,0 +1,38 @@
+/** The table of a scheme's fields in the page about signatures, from the schema that checks schemes. */
+import { describeOptions, toCell, type Option } from "../src/config/document.ts";
+import { schemeSchema } from "../src/config/schema/signature.ts";
+import { withTable } from "./channel-options.ts";
+
+const MARKS = [
+  "<!-- fields of a scheme: from its schema, by `npm run docs` -->",
+  "<!-- end of fields -->",
+] as const;
+
+/** The parts of a place, which the page describes once. */
+const PARTS = ["header", "query", "body", "split", "prefix"];
+
+function toRows(options: readonly Option[]): string[][] {
+  const paths = new Set(options.map(({ path }) => path));
+  const isPlace = (path: string): boolean => PARTS.every((part) => paths.has(`${path}.${part}`));
+  return options
+    .filter(({ path }) => {
+      const dot = path.lastIndexOf(".");
+      return !(dot > 0 && PARTS.includes(path.slice(dot + 1)) && isPlace(path.slice(0, dot)));
+    })
+    .map(({ path, type, defaultValue, required, description }) => {
+      const kind = isPlace(path) ? "place" : path === "id" ? "place or list of places" : type;
+      const value = required
+        ? "required"
+        : defaultValue === undefined
+          ? "–"
+          : `\`${defaultValue}\``;
+      return [`\`${path}\``, kind, value, description].map(toCell);
+    });
+}
+
+/** The page about signatures with the table of fields made anew. */
+export const withSchemeFields = (page: string): string =>
+  withTable(page, MARKS, [
+    ["field", "type", "default", "meaning"],
+    ...toRows(describeOptions(schemeSchema)),
+  ]);
