@@ -4,7 +4,8 @@ import { MAX_TEXT } from "./values.ts";
 /** Characters that the texts of a shortened value have together. */
 const MAX_CHARS = MAX_TEXT / 4;
 /** The lengths that texts are cut to: the first by which they have few enough characters together. */
-const LENGTHS = [32_000, 8_000, 2_000, 500, 125, 30];
+const LENGTHS = [32_000, 8_000, 2_000, 500, 125];
+const MIN_LENGTH = 30;
 const MAX_ENTRIES = 1_000;
 
 type Visit = (text: string) => void;
@@ -27,7 +28,7 @@ export function shorten<T>(value: T): T {
   visitTexts(value, ({ length }) => lengths.push(length), new Set());
   const fits = (most: number): boolean =>
     lengths.reduce((sum, length) => sum + Math.min(length, most), 0) <= MAX_CHARS;
-  const most = LENGTHS.find(fits) ?? (LENGTHS.at(-1) as number);
+  const most = LENGTHS.find(fits) ?? MIN_LENGTH;
   const copies = new Map<object, unknown>();
   const copy = (at: unknown): unknown => {
     if (typeof at === "string") {

@@ -74,9 +74,9 @@ function publicKeyCheck(
 const TOKEN_HEADER = Buffer.from('{"alg":"HS256","typ":"JWT"}').toString("base64url");
 
 /** Signs a JSON Web Token (RFC 7519) with HMAC-SHA256. */
-export function signToken(claims: object, secret: string): string {
+export function signToken(claims: object, key: Buffer): string {
   const text = `${TOKEN_HEADER}.${Buffer.from(JSON.stringify(claims)).toString("base64url")}`;
-  return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
+  return `${text}.${createHmac("sha256", key).update(text).digest("base64url")}`;
 }
 
 /** The members of a token's part; none if it is no JSON object. */
@@ -182,8 +182,6 @@ export function compileSecret(
             presented.length > 0 && presented.every((text) => same(text, secret)),
         },
       };
-    case "jwt-hs256":
-      return { ok: true, check: tokenCheck(Buffer.from(secret)) };
     case "ed25519":
     case "ecdsa-p256": {
       const made = publicKey(algorithm, secret, key);
@@ -200,7 +198,9 @@ export function compileSecret(
     default: {
       const bytes = hmacKey(secret, key);
       if (!bytes) return { ok: false, message: `is not written in ${key}` };
-      return { ok: true, check: hmacCheck(algorithm.slice("hmac-".length), bytes, encoding) };
+      const isToken = algorithm === "jwt-hs256";
+      const hash = algorithm.slice("hmac-".length);
+      return { ok: true, check: isToken ? tokenCheck(bytes) : hmacCheck(hash, bytes, encoding) };
     }
   }
 }

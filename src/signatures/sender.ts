@@ -1,3 +1,4 @@
+import { renderSpan } from "../core/text.ts";
 import type { Sender } from "../config/schema/signature.ts";
 
 const plural = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`;
@@ -14,7 +15,8 @@ export function renderDisablesAfter(rule: NonNullable<Sender["disablesAfter"]>):
 
 /** Says in sentences what a sender does about errors; only what its documentation says. */
 export function renderSender(sender: Sender): string[] {
-  const { name, timeoutSeconds, retries, disablesAfter, redelivery, docs } = sender;
+  const { name, timeoutSeconds, retries, retryWindow, maxBodyBytes } = sender;
+  const { disablesAfter, redelivery, docs } = sender;
   const again = {
     manual: "a failed delivery can be sent again by hand",
     api: "a failed delivery can be sent again by its API",
@@ -29,6 +31,12 @@ export function renderSender(sender: Sender): string[] {
       : retries === 0
         ? `${name} does not retry.`
         : `${name} retries ${plural(retries, "time")}.`,
+    retryWindow === undefined
+      ? []
+      : `The last retry comes at most ${renderSpan(retryWindow / 1000)} after the event.`,
+    maxBodyBytes === undefined
+      ? []
+      : `${name} sends bodies of up to ${maxBodyBytes} bytes, which the path takes.`,
     redelivery === undefined ? [] : `At ${name}, ${again[redelivery]}.`,
     disablesAfter === undefined
       ? []

@@ -96,10 +96,42 @@ function getGivenValue(
   return draft.put(source, fresh) ? fresh : undefined;
 }
 
+/** How long a token is valid, in seconds. */
+const TOKEN_SECONDS = 300;
+
 const noPlace = (what: string): SignResult => ({
   ok: false,
   message: `the body has no place for the ${what} that this scheme reads there`,
 });
+
+const cannot = (message: string): SignResult => ({ ok: false, message });
+
+/** Writes the time, the id and the hash that a scheme signs, then the signature of its signed text. */
+function signText(
+  scheme: Scheme,
+  { algorithm, signaturePrefix = "" }: ReturnType<typeof toSecretForm>,
+  key: Buffer,
+  draft: RequestDraft,
+  now: number,
+): SignResult {
+  const signed = compileSigned(scheme.signed);
+  if (!signed.ok) return cannot(`the scheme's \`signed\` has no placeholder {${signed.wrong}}`);
+  const { timestamp: time } = scheme;
+  const timestamp = time ? getGivenValue(draft, time.at, renderTime(now, time.unit)) : "";
+  if (timestamp === undefined) return noPlace("time");
+  const [idAt] = signed.text.names.has("id") ? (scheme.id ?? []) : [];
+  const id = idAt ? (draft.get(idAt) ?? getGivenValue(draft, idAt, randomUUID())) : "";
+  if (id === undefined) return noPlace("id");
+  if (scheme.bodyHash && !isFormType(draft.headers["content-type"]))
+    draft.put(scheme.bodyHash, hash("sha256", draft.raw, "hex"));
+  const { url, headers, raw } = finish(draft);
+  const hmac = createHmac(algorithm.slice("hmac-".length), key);
+  const parts = { request: { method: "POST", url, headers, query: {}, raw }, timestamp, id };
+  for (const piece of signed.text.pieces(parts)) hmac.update(piece);
+  return draft.put(scheme.signature, signaturePrefix + hmac.digest(scheme.encoding))
+    ? { ok: true, request: finish(draft) }
+    : noPlace("signature");
+}
 
 /**
  * Signs a POST request as the scheme's sender would. An id or a time that the request has in a header of its own stays.
@@ -112,47 +144,26 @@ export function signRequest(
   request: UnsignedRequest,
   now: number,
 ): SignResult {
-  const { algorithm, key, text, signaturePrefix = "" } = toSecretForm(scheme, secret);
+  const form = toSecretForm(scheme, secret);
+  const { algorithm, key, text } = form;
   const draft = new RequestDraft(request);
   if (algorithm === "equals")
     return draft.put(scheme.signature, secret)
       ? { ok: true, request: finish(draft) }
       : noPlace("secret");
   if (algorithm === "oidc")
-    return {
-      ok: false,
-      message: "its sender shows a token of its identity provider, which only that sender can get",
-    };
-  if (algorithm === "jwt-hs256") {
-    draft.put(scheme.signature, signToken({ exp: Math.floor(now / 1000) + 300 }, text));
-    return { ok: true, request: finish(draft) };
-  }
-  if (!algorithm.startsWith("hmac-"))
-    return {
-      ok: false,
-      message: "its sender signs with a private key, and the config holds only the public one",
-    };
+    return cannot(
+      "its sender shows a token of its identity provider, which only that sender can get",
+    );
+  if (algorithm !== "jwt-hs256" && !algorithm.startsWith("hmac-"))
+    return cannot("its sender signs with a private key, and the config holds only the public one");
   const bytes = hmacKey(text, key);
-  if (!bytes) return { ok: false, message: `its secret is not written in ${key}` };
-  const signed = compileSigned(scheme.signed);
-  if (!signed.ok)
-    return { ok: false, message: `the scheme's \`signed\` has no placeholder {${signed.wrong}}` };
-  const { timestamp: time } = scheme;
-  const timestamp = time ? getGivenValue(draft, time.at, renderTime(now, time.unit)) : "";
-  if (timestamp === undefined) return noPlace("time");
-  const isIdSigned = signed.text.names.has("id");
-  const [idAt] = scheme.id ?? [];
-  const id =
-    idAt && isIdSigned ? (draft.get(idAt) ?? getGivenValue(draft, idAt, randomUUID())) : "";
-  if (id === undefined) return noPlace("id");
-  if (scheme.bodyHash && !isFormType(draft.headers["content-type"]))
-    draft.put(scheme.bodyHash, hash("sha256", draft.raw, "hex"));
-  const { url, headers, raw } = finish(draft);
-  const hmac = createHmac(algorithm.slice("hmac-".length), bytes);
-  const parts = { request: { method: "POST", url, headers, query: {}, raw }, timestamp, id };
-  for (const piece of signed.text.pieces(parts)) hmac.update(piece);
-  draft.put(scheme.signature, signaturePrefix + hmac.digest(scheme.encoding));
-  return { ok: true, request: finish(draft) };
+  if (!bytes) return cannot(`its secret is not written in ${key}`);
+  if (algorithm !== "jwt-hs256") return signText(scheme, form, bytes, draft, now);
+  const token = signToken({ exp: Math.floor(now / 1000) + TOKEN_SECONDS }, bytes);
+  return draft.put(scheme.signature, token)
+    ? { ok: true, request: finish(draft) }
+    : noPlace("token");
 }
 
 function finish({ url, headers, raw }: RequestDraft): UnsignedRequest {

@@ -63,7 +63,7 @@ export interface Verifier {
   readonly names: ReturnType<typeof getSchemeNames>;
   /** Lower-case names of the headers that the signature covers. */
   readonly coveredHeaders: readonly string[];
-  /** True if the signature covers nothing (`equals`, `oidc`). Then headers are as trustworthy as the body. */
+  /** True if the signature covers nothing (`equals`, `jwt-hs256`, `oidc`). Then headers are as trustworthy as the body. */
   readonly coversNothing: boolean;
   /** True if it accepts the tokens of any account of its issuer (`oidc` without `email`). */
   readonly anyAccount: boolean;
