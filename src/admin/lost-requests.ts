@@ -28,6 +28,8 @@ function renderRemedy(path: string, reason: string, snapshot: Snapshot): string 
   if (reason.endsWith("_timestamp"))
     return "the signed time is not this machine's: set the clock of this machine by NTP";
   const secret = rules?.authAt?.endsWith(".auth") ? `${rules.authAt}.secret` : `${at}.secret`;
+  if (reason === "signature_not_signed")
+    return `the sender does not sign them: give it the secret of ${secret}`;
   return `the signature does not fit: compare ${secret} with the sender's secret`;
 }
 

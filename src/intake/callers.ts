@@ -225,6 +225,7 @@ type Denying = Pick<Denial, "address" | "path"> & Partial<Pick<ReceivedHook, "ve
 
 /** Reasons of a 401 that a request of the sender itself gets, if its path's settings are wrong. */
 const WRONG_SETTINGS = new Set([
+  "signature_not_signed",
   "signature_wrong_signature",
   "signature_no_timestamp",
   "signature_stale_timestamp",

@@ -30,13 +30,17 @@ export type CallFailure =
   | "died"
   | "expression"
   | "closed";
-/** `thrown` is what the module threw, `error` why an expression failed: both for the operator alone. */
+/**
+ * `thrown` is what the module threw, `error` why an expression failed: both for the operator alone. `isTooLong`: with a
+ * shorter input the expression may not fail.
+ */
 type Failed = {
   ok: false;
   reason: CallFailure;
   message?: string;
   thrown?: Thrown;
   error?: CodeError;
+  isTooLong?: true;
 };
 export type Reply = { id: number } & ({ ok: true; value: unknown } | Failed);
 /** What a module printed comes with its result, however the call ended. */

@@ -306,6 +306,7 @@ export function createTransformPool(options: {
             ? "the expression took too long"
             : "the expression could not be evaluated"),
         ...(result.error ? { error: result.error } : {}),
+        ...((result.isTooLong || result.reason === "timeout") && { isTooLong: true }),
       };
     },
     recycle() {

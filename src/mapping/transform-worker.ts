@@ -157,6 +157,7 @@ async function answer(call: TransformCall): Promise<Reply> {
           reason: "expression",
           message: result.message,
           ...(result.error ? { error: result.error } : {}),
+          ...(result.isTooLong && { isTooLong: true }),
         };
   }
   if (call.built) built.set(moduleKey(call), call.built);

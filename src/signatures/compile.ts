@@ -123,10 +123,17 @@ class SchemeVerifier implements Verifier {
     const body = createBody(request);
     if (signature.body === undefined) {
       const problem = presenceProblem(getValues(signature, request, body));
-      if (problem) return problem;
+      if (problem) return problem === "no_signature" ? this.#whyNoSignature(head) : problem;
     }
     if (!timestamp || timestamp.at.body !== undefined) return undefined;
     return timeProblem(timestamp, getValue(timestamp.at, request, body), now);
+  }
+
+  /** A sender that has not been given the secret still sends the headers that describe its events. */
+  #whyNoSignature({ headers }: RequestHead): RefusalReason {
+    const { keepHeaders = [] } = this.#scheme;
+    const isSender = keepHeaders.some((name) => headers[name.toLowerCase()] !== undefined);
+    return isSender ? "not_signed" : "no_signature";
   }
 
   verify(request: SignedRequest, now: number): Verified {

@@ -16,6 +16,8 @@ export interface SignedRequest {
 
 export type RefusalReason =
   | "no_signature"
+  /** Headers of the sender and no signature: the sender has no secret. */
+  | "not_signed"
   | "too_many_signatures"
   | "wrong_signature"
   | "no_timestamp"

@@ -102,6 +102,7 @@ describe("a refused request that does not come again", () => {
     await github("small", push([commit(0, 3000)]));
     await github("github", '{"n":1}', "another-secret-0123456789");
     await world.post("/hooks/open", { text: "x".repeat(2000) });
+    await world.post("/hooks/small", "{}", { authorization: "", "x-github-event": "push" });
     const { status, message } = await lost();
     expect(status).toBe("warn");
     expect(message).toMatch(
