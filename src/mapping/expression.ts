@@ -53,7 +53,7 @@ const failed = (error: unknown, source: string): Explained => ({
 
 /** Takes what is for the operator alone out of a result, and keeps it. */
 function note(
-  { error, ...result }: Explained,
+  { error, isTooLong: _isTooLong, ...result }: Explained,
   { [NOTES]: notes, index }: TemplateContext,
   field: string,
 ): Evaluated {
@@ -124,11 +124,10 @@ export function compileExpression(
   };
   const evaluate = async (scope: TemplateContext): Promise<Evaluated> => {
     const result = await runOnce(source, scope, () => runWith(jsonataInput(scope), scope.now));
-    if (result.ok || !result.isTooLong || !shortens) return note(result, scope, field);
+    const input = shortens && result.isTooLong ? shorten(jsonataInput(scope)) : undefined;
+    if (!input) return note(result, scope, field);
     // Under a name of its own: no condition and no key may use what was made of a shortened input.
-    const shortened = await runOnce(`shortened ${source}`, scope, () =>
-      runWith(shorten(jsonataInput(scope)), scope.now),
-    );
+    const shortened = await runOnce(`shortened ${source}`, scope, () => runWith(input, scope.now));
     return note(shortened, scope, field);
   };
   const shortcut = compileShortcut(source);

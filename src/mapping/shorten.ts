@@ -21,18 +21,20 @@ function visitTexts(value: unknown, visit: Visit, seen: Set<object>): void {
 
 /**
  * Copies a value with its long texts and lists cut, and a mark where something is missing, so that a message can be made of
- * a body that is too long for its expressions.
+ * a body that is too long for its expressions. Undefined if there is nothing to cut.
  */
-export function shorten<T>(value: T): T {
+export function shorten<T>(value: T): T | undefined {
   const lengths: number[] = [];
   visitTexts(value, ({ length }) => lengths.push(length), new Set());
   const fits = (most: number): boolean =>
     lengths.reduce((sum, length) => sum + Math.min(length, most), 0) <= MAX_CHARS;
   const most = LENGTHS.find(fits) ?? MIN_LENGTH;
   const copies = new Map<object, unknown>();
+  let isCut = false;
   const copy = (at: unknown): unknown => {
     if (typeof at === "string") {
       const { text, cut } = cutText(at, most);
+      isCut ||= cut > 0;
       return cut > 0 ? `${text}[cut: ${cut} characters]` : at;
     }
     if (typeof at !== "object" || at === null) return at;
@@ -41,10 +43,13 @@ export function shorten<T>(value: T): T {
     const made: unknown = Array.isArray(at)
       ? at.slice(0, MAX_ENTRIES).map(copy)
       : Object.fromEntries(Object.entries(at).map(([name, member]) => [name, copy(member)]));
-    if (Array.isArray(at) && at.length > MAX_ENTRIES)
+    if (Array.isArray(at) && at.length > MAX_ENTRIES) {
+      isCut = true;
       (made as unknown[]).push(`[cut: ${at.length - MAX_ENTRIES} entries]`);
+    }
     copies.set(at, made);
     return made;
   };
-  return copy(value) as T;
+  const shortened = copy(value) as T;
+  return isCut ? shortened : undefined;
 }
