@@ -1,4 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { sha256Hex } from "./secret.ts";
+import { cutText } from "./text.ts";
 
 /** The longest session key, in UTF-16 units. */
 export const MAX_KEY = 200;
@@ -28,6 +30,15 @@ export function sessionKeyProblem(
     return "must start with one of hooks.allowedSessionKeyPrefixes";
   }
   return undefined;
+}
+
+/** Digits of the digest that takes the place of the end of a long key. */
+const DIGITS = 16;
+
+/** Fits a key that a template rendered: of one that is too long the beginning stays, with a digest of all of it. */
+export function fitKey(key: string, most = MAX_KEY): string {
+  if (key.length <= most) return key;
+  return `${cutText(key, most - DIGITS - 1).text}~${sha256Hex(key).slice(0, DIGITS)}`;
 }
 
 /** Whether sessions with this key are shared by all paths; `prefixes` is `hooks.sharedSessions`. */

@@ -1,4 +1,5 @@
 import type { Failure, Issue } from "../core/errors.ts";
+import { fitKey } from "../core/session-key.ts";
 import { plainText, type TextPart } from "../core/text.ts";
 import type { CompiledMapping } from "./compiled.ts";
 import { isEmptyValue, type TemplateContext } from "./template-context.ts";
@@ -19,6 +20,8 @@ interface Rendering {
   /** The first expression of `sessionKey` that gave an empty value. */
   keyHole?: string;
 }
+
+const MAX_DEDUPE_KEY = 512;
 
 /** An expression of a template that came out empty, as a warning names it. */
 const renderHole = (expression: string): string => `{{ ${expression.slice(0, 80)} }}`;
@@ -71,7 +74,8 @@ function renderAll(
           rendering.keyHole = renderHole(value.empty[0]);
         // Of a recipient no part may be missing; and without `to` the reply would go to the last one.
         else if (entry.field === "to") rendering.fields.to = value.missing.length > 0 ? "" : text;
-        else if (text !== "") rendering.fields[entry.field] = text;
+        else if (text !== "")
+          rendering.fields[entry.field] = entry.field === "sessionKey" ? fitKey(text) : text;
       } else if (index === mapping.fields.length) rendering.content = value.parts;
       else if (plainText(value.parts) !== "") setDedupeKey(rendering, value);
     }
@@ -152,7 +156,7 @@ function renderDraft(
   if (config.ignoreSelf?.marker !== undefined) draft.marker = config.ignoreSelf.marker;
   if (config.summary !== undefined) draft.summary = config.summary;
   const key = dedupeKey ?? rendering.dedupeKey;
-  if (typeof key === "string" && key !== "") draft.dedupeKey = key.slice(0, 512);
+  if (typeof key === "string" && key !== "") draft.dedupeKey = fitKey(key, MAX_DEDUPE_KEY);
   if (plainText(draft.content).trim() === "")
     return refused(config.id, "mapping_incomplete", `${field} came out empty`, {
       path: field,

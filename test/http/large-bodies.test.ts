@@ -24,6 +24,7 @@ beforeAll(async () => {
           { use: "slack", secret: SECRET },
         ],
         mappings: [
+          { id: "keyed", match: { path: "keyed" }, messageTemplate: "x", dedupeKey: "{{id}}" },
           { id: "open", match: { path: "open" }, messageTemplate: "x", maxBodyBytes: 1000 },
         ],
       },
@@ -76,6 +77,23 @@ describe("a body as large as its sender sends them", () => {
     expect([many.status, many.body.mapping]).toEqual([202, "github.push"]);
     const full = await github("github", push([], { padding: "x".repeat(24 * 2 ** 20) }));
     expect(full.status).toBe(202);
+  });
+
+  it("has a session and a key for repeats, however long the names in it are", async () => {
+    const ref = `refs/heads/${"b".repeat(240)}`;
+    const answers = [
+      await github("github", push([commit(0, 1)], { ref })),
+      await github("github", push([commit(1, 1)], { ref })),
+      await github("github", push([commit(2, 1)], { ref: `${ref}2` })),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([202, 202, 202]);
+    const [one, again, other] = answers.map(({ body }) => body.sessionKey as string);
+    expect(one).toMatch(/^hook:github:a\/b:refs\/heads\/b+~[0-9a-f]{16}$/);
+    expect([one?.length, again === one, other === one]).toEqual([200, true, false]);
+    const order = (id: string): Promise<Answer> => world.post("/hooks/keyed", { id });
+    const first = await order(`${"k".repeat(600)}1`);
+    expect((await order(`${"k".repeat(600)}2`)).body.runId).not.toBe(first.body.runId);
+    expect((await order(`${"k".repeat(600)}1`)).body.runId).toBe(first.body.runId);
   });
 
   it("is not cut if it fits, and is refused by a path that takes less, and by other senders' paths", async () => {
