@@ -252,6 +252,21 @@ const MIN_REQUESTS = 4;
 const MAX_NEWEST = 100;
 const TOO_LARGE = getStatus("body_too_large");
 
+/** Finds the paths of the newest events of an outcome, one for each of those that count. */
+async function findPaths(
+  store: AdminDeps["store"],
+  outcome: EventRecord["outcome"],
+  counts: (event: EventRecord) => boolean,
+): Promise<string[]> {
+  const paths: string[] = [];
+  let left = MAX_NEWEST;
+  for await (const event of newestFirst(store, { outcome }, PAGE)) {
+    if (counts(event)) paths.push(event.path);
+    if (--left === 0) break;
+  }
+  return paths;
+}
+
 /** Says where a path says how repeats are recognised: its own `duplicate`, or the `dedupeKey` of its mapping. */
 function findDuplicateSetting(
   { duplicateOf, mapping }: EventRecord,
@@ -265,9 +280,8 @@ function findDuplicateSetting(
 
 /** Checks whether most requests of a path are taken for repeats, though senders repeat few. */
 export const checkRepeats: Check = async ({ store }, { mappings }) => {
-  const newest = await store.list("events", { outcome: "duplicate", limit: MAX_NEWEST });
   const found: string[] = [];
-  for (const path of new Set(newest.map((event) => event.path))) {
+  for (const path of new Set(await findPaths(store, "duplicate", () => true))) {
     const rules = mappings.rules.get(path);
     if (!rules) continue;
     const events = await store.list("events", { path, limit: PAGE });
@@ -285,9 +299,8 @@ export const checkRepeats: Check = async ({ store }, { mappings }) => {
 
 /** Too large bodies of callers that do not sign: they are recorded. */
 async function findTooLarge({ store }: AdminDeps, snapshot: Snapshot): Promise<string[]> {
-  const rejected = await store.list("events", { outcome: "rejected", limit: MAX_NEWEST });
-  const large = rejected.filter(({ status }) => status === TOO_LARGE);
-  return [...Map.groupBy(large, ({ path }) => path)].map(([path, { length }]) => {
+  const large = await findPaths(store, "rejected", ({ status }) => status === TOO_LARGE);
+  return [...Map.groupBy(large, (path) => path)].map(([path, { length }]) => {
     const setting = snapshot.mappings.rules.has(path)
       ? "`maxBodyBytes` of its mapping"
       : "hooks.maxBodyBytes";

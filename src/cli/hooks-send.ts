@@ -8,6 +8,7 @@ import type { PresetEntry } from "../mapping/source.ts";
 import { eventHeaders, findPath, readSample, sampleNames } from "../mapping/samples.ts";
 import type { PathRules } from "../mapping/types.ts";
 import { loadPluginOffers } from "../plugin/commands.ts";
+import { getDuplicateRule } from "../signatures/duplicate.ts";
 import { loadScheme, type SchemeSources } from "../signatures/load.ts";
 import { asNewEvent, signRequest, type UnsignedRequest } from "../signatures/sign.ts";
 import { readGateway } from "../store/lock.ts";
@@ -109,7 +110,8 @@ async function authenticate(
       message: "the config has problems:",
       issues: loaded.issues,
     });
-  const fresh = isSample ? asNewEvent(loaded.scheme, request) : request;
+  const rule = getDuplicateRule(loaded.scheme, auth.duplicate);
+  const fresh = isSample ? asNewEvent(loaded.scheme, rule, request) : request;
   const signed = signRequest(loaded.scheme, first(auth.secret ?? ""), fresh, io.now());
   if (signed.ok) return signed.request;
   const hint = `\`rouse hooks test --path ${target.name}\` shows what a body would become`;

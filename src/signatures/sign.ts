@@ -1,5 +1,5 @@
 import { createHmac, hash, randomBytes, randomUUID } from "node:crypto";
-import type { Scheme, SignatureSource } from "../config/schema/signature.ts";
+import type { DuplicateRule, Scheme, SignatureSource } from "../config/schema/signature.ts";
 import { parseJson, writeJson } from "../core/json.ts";
 import { hmacKey, signToken, toSecretForm } from "./algorithms.ts";
 import { compileSigned } from "./signed.ts";
@@ -175,20 +175,21 @@ function randomSpace(): string {
   return Array.from(randomBytes(32), (byte) => " \t\n\r"[byte & 3]).join("");
 }
 
-/** Changes a body that was posted before so that it counts as a new event: by its id if the scheme reads one, else by other bytes. */
-export function asNewEvent(scheme: Scheme, request: UnsignedRequest): UnsignedRequest {
+/** Changes a request that was posted before so that it counts as a new event: by the id, or by other bytes, as its path tells repeats. */
+export function asNewEvent(
+  { id: places = [] }: Scheme,
+  rule: DuplicateRule,
+  request: UnsignedRequest,
+): UnsignedRequest {
   const draft = new RequestDraft(request);
-  // The place that the request has, else the first that can hold an id.
-  const places = scheme.id ?? [];
-  const present = places.find((place) => draft.get(place) !== undefined);
-  const placed = (present ? [present] : places).some((place) => draft.put(place, randomUUID()));
-  if (placed || scheme.algorithm === "equals") return finish(draft);
+  if (rule === "none") return request;
+  if (rule === "id") {
+    // The place that the request has, else the first that can hold an id.
+    const present = places.find((place) => draft.get(place) !== undefined);
+    (present ? [present] : places).some((place) => draft.put(place, randomUUID()));
+    return finish(draft);
+  }
   const isForm = isFormType(draft.headers["content-type"]);
-  return {
-    ...finish(draft),
-    raw: Buffer.concat([
-      draft.raw,
-      Buffer.from(isForm ? `&sample=${randomUUID()}` : randomSpace()),
-    ]),
-  };
+  const added = isForm ? `&sample=${randomUUID()}` : randomSpace();
+  return { ...finish(draft), raw: Buffer.concat([draft.raw, Buffer.from(added)]) };
 }

@@ -86,7 +86,11 @@ const fields = {
       "The session key if the event has none. Default: a new one, `hook:<uuid>`, or the first allowed prefix and a UUID.",
     ),
   dedupe: z
-    .strictObject({ ttl: durationOr("24h").describe("How long a duplicate key is remembered.") })
+    .strictObject({
+      ttl: durationOr("24h").describe(
+        "How long a duplicate key is remembered; signed ids may be kept longer, and bodies as long as `duplicate` of their path says.",
+      ),
+    })
     .prefault({})
     .describe("How duplicates are recognised."),
   retention: duration
