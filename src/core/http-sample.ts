@@ -4,8 +4,8 @@ export interface HttpSample {
   /** As it is posted. */
   body: string;
   expect: {
-    /** The mapping that takes it. */
-    mapping: string;
+    /** The mapping that takes it; `null` if none does. */
+    mapping: string | null;
     /** The session of the run; `null` if it does not matter. */
     sessionKey: string | null;
     /** Words that the agent is given. */
@@ -36,8 +36,8 @@ function parseLines(sample: string, form: RegExp, lines: readonly string[]): [st
 
 /**
  * Parses a `.http` file: comment lines with the expected outcome, the raw request, and its body up to the end of the file.
- * The comments are `source`, `hand-made` (`yes` or `no`), `mapping`, `session` (optional), and `text`, once for each text. A
- * value with line breaks is written as a JSON string.
+ * The comments are `source`, `hand-made` (`yes` or `no`), `mapping` (`none` if none takes the request), `session` (optional),
+ * and `text`, once for each text. A value with line breaks is written as a JSON string.
  * @param name The name of the test, usually the file's.
  * @throws Error with the name and the line, if the file has another form.
  */
@@ -59,6 +59,7 @@ export function parseHttpSample(name: string, file: string): HttpSample {
     return value;
   };
   const handMade = required("hand-made");
+  const mapping = required("mapping");
   if (handMade !== "yes" && handMade !== "no")
     throw new Error(`${name}: \`hand-made\` is yes or no, not ${handMade}`);
   return {
@@ -73,7 +74,7 @@ export function parseHttpSample(name: string, file: string): HttpSample {
       .replace(/^\r?\n\r?\n/, "")
       .replace(/\r?\n$/, ""),
     expect: {
-      mapping: required("mapping"),
+      mapping: mapping === "none" ? null : mapping,
       sessionKey: getValues("session")[0] ?? null,
       text: getValues("text"),
     },

@@ -16,8 +16,8 @@ export interface PresetSample {
   /** Headers as they are posted, with names in lower case. The suite adds those of the signature. */
   headers?: Readonly<Record<string, string>>;
   expect: {
-    /** The mapping that takes it. */
-    mapping: string;
+    /** The mapping that takes it; `null` if none does. */
+    mapping: string | null;
     /** The session of the run; `null` if it does not matter. */
     sessionKey: string | null;
     /** Words that the agent is given. */
@@ -125,9 +125,16 @@ export function testPreset(options: PresetOptions): void {
     afterAll(() => gateway?.close());
 
     testDocument(preset, world);
-    it.each(samples.map((sample) => [sample.name, sample] as const))(
+    it.each(named(samples.filter(({ expect: { mapping } }) => mapping !== null)))(
       "%s becomes a run that a person would want to read",
       (_name, sample) => expectRun(sample, send, world),
+    );
+    it.each(named(samples.filter(({ expect: { mapping } }) => mapping === null)))(
+      "%s makes no run",
+      async (_name, sample) => {
+        const { status, result } = await send(sample);
+        expect([status, result.mapping, result.runId]).toEqual([200, undefined, undefined]);
+      },
     );
     testRepeats(options, send);
 
@@ -163,6 +170,9 @@ function testDocument({ id, mappings }: PresetDocument, world: () => TestGateway
   });
 }
 
+const named = (samples: readonly PresetSample[]): [string, PresetSample][] =>
+  samples.map((sample) => [sample.name, sample]);
+
 async function expectRun(
   sample: PresetSample,
   send: Send,
@@ -179,16 +189,25 @@ async function expectRun(
 }
 
 function testRepeats({ preset, samples, signer }: PresetOptions, send: Send): void {
-  const hasKey = preset.mappings.some((mapping) => mapping.dedupeKey !== undefined);
+  const withKey = preset.mappings.flatMap(({ id, dedupeKey }) => (dedupeKey ? [id] : []));
   // Else only the sender's scheme tells a repeat.
-  if (!hasKey && (!signer || signer.tellsRepeats === false)) return;
-  it("does an event once", async () => {
+  const told = samples.filter(
+    ({ expect: { mapping } }) =>
+      mapping !== null && ((signer && signer.tellsRepeats !== false) || withKey.includes(mapping)),
+  );
+  it.each(named(told))("%s is done once", async (_name, sample) => {
     const time = nowSeconds();
-    const first = await send(samples[0], { time });
-    // A redelivery is signed again; a time inside the body would make it another body.
-    const again = await send(samples[0], { time: signer?.writeTime ? time : time + 1 });
+    const first = await send(sample, { time });
+    // A redelivery is signed again, at another time, which some senders write into the body.
+    const again = await send(sample, { time: time + 1 });
     expectText(first.result.runId);
     expect(again.result.runId).toBe(first.result.runId);
+  });
+
+  it("takes different events for different ones", async () => {
+    const runs = new Set<string | undefined>();
+    for (const sample of told) runs.add((await send(sample)).result.runId);
+    expect(runs.size).toBe(told.length);
   });
 }
 

@@ -32,6 +32,7 @@ function fromSample(
   file: string,
 ): Fixture {
   const { "content-type": contentType, ...others } = headers;
+  const { mapping } = expect;
   const session = expect.sessionKey === null ? {} : { session: expect.sessionKey };
   const type = contentType === undefined ? {} : { contentType };
   return {
@@ -40,11 +41,14 @@ function fromSample(
     request: { method: "POST", path, query: {}, headers: others, text: body, ...type },
     receivedAt: RECORDED_AT,
     credential: undefined,
-    expect: {
-      outcome: "accepted",
-      mapping: expect.mapping,
-      actions: [{ mapping: expect.mapping, ...session, contains: [...expect.text] }],
-    },
+    expect:
+      mapping === null
+        ? { outcome: "unmatched" }
+        : {
+            outcome: "accepted",
+            mapping,
+            actions: [{ mapping, ...session, contains: [...expect.text] }],
+          },
   };
 }
 

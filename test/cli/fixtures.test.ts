@@ -453,7 +453,7 @@ it("runs the requests that are kept for the presets, with what they expect", asy
       const comments = [
         "# source: x",
         "# hand-made: yes",
-        `# mapping: ${mapping}`,
+        `# mapping: ${mapping ?? "none"}`,
         ...(sessionKey === null ? [] : [`# session: ${sessionKey}`]),
       ];
       const head = [

@@ -37,6 +37,10 @@ it("a file is read with its comments, headers and body", () => {
   expect(
     parseHttpSample("an order", FILE.replace(/# session.*\n/, "")).expect.sessionKey,
   ).toBeNull();
+  expect(
+    parseHttpSample("an order", FILE.replace("mapping: shop.order", "mapping: none")).expect
+      .mapping,
+  ).toBeNull();
 });
 
 it.each([
