@@ -8,6 +8,8 @@ it.each<[unknown, unknown, string | undefined]>([
   [{ a: 0, b: false, c: null, d: "", e: {}, f: [] }, undefined, "a=0, b=false"],
   [{ a: [1, "x"], b: { c: 1 } }, null, 'a=[1,"x"], b={"c":1}'],
   [{ constructor: "x" }, {}, "constructor=x"],
+  [{ __alert_rule_uid__: "u1", __name__: "up", _zone: "b", job: "node" }, {}, "_zone=b, job=node"],
+  [{ __name__: "up" }, undefined, undefined],
   [{}, undefined, undefined],
   [null, undefined, undefined],
   [undefined, undefined, undefined],
