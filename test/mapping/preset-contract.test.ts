@@ -1,11 +1,20 @@
 import { expect, it } from "vitest";
 import gmail from "../../plugins/gmail/index.ts";
-import { presetContract } from "../contract/preset.ts";
+import { presetContract, presetFile } from "../contract/preset.ts";
 import { createWorld } from "../e2e/world.ts";
 import { byHookToken, presetNames as names } from "./world.ts";
 
 for (const name of names) presetContract(name);
 for (const document of gmail.presets ?? []) presetContract(document.id, document);
+
+it("forgejo: is gitea under another name, except for its workflow runs", () => {
+  const [gitea, forgejo] = ["gitea", "forgejo"].map((name) =>
+    presetFile(name).mappings.filter(({ id }) => id !== `${name}.workflow-failed`),
+  );
+  expect(
+    JSON.parse(JSON.stringify(gitea).replaceAll("gitea", "forgejo").replaceAll("Gitea", "Forgejo")),
+  ).toEqual(forgejo);
+});
 
 it("all presets work beside each other", async () => {
   const world = await createWorld({

@@ -180,6 +180,13 @@ export const SENDERS: readonly Sender[] = [
     sign: bodyOnly("x-hub-signature", { prefix: "sha256=" }),
   },
   {
+    scheme: "bitbucket-data-center",
+    secrets: [LONG, OTHER],
+    sign: bodyOnly("x-hub-signature", { prefix: "sha256=" }),
+  },
+  { scheme: "gitea", secrets: [LONG, OTHER], sign: bodyOnly("x-gitea-signature") },
+  { scheme: "forgejo", secrets: [LONG, OTHER], sign: bodyOnly("x-forgejo-signature") },
+  {
     scheme: "notion",
     secrets: [`secret_${LONG}`, `secret_${OTHER}`],
     sign: bodyOnly("x-notion-signature", { prefix: "sha256=" }),
