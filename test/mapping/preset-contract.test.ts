@@ -84,6 +84,20 @@ it.each([
       data: { object: { id: "pi_1", latest_charge: "ch_1", ...payment } },
     },
   ],
+  [
+    "stripe",
+    "a failed payment of the API before 2022-11-15",
+    {
+      id: "evt_1",
+      type: "charge.failed",
+      data: { object: { id: "ch_1", object: "charge", ...payment } },
+    },
+    {
+      id: "evt_2",
+      type: "payment_intent.payment_failed",
+      data: { object: { id: "pi_1", last_payment_error: { charge: "ch_1" }, ...payment } },
+    },
+  ],
 ])(
   "%s: %s that comes as two events makes one run, whichever comes first",
   async (preset, _what, one, other) => {
