@@ -204,6 +204,7 @@ function testRepeats({ preset, samples, signer }: PresetOptions, send: Send): vo
     expect(again.result.runId).toBe(first.result.runId);
   });
 
+  if (told.length < 2) return;
   it("takes different events for different ones", async () => {
     const runs = new Set<string | undefined>();
     for (const sample of told) runs.add((await send(sample)).result.runId);

@@ -71,7 +71,17 @@ const presets: [
     { messageTemplate: `Order {{id}} ${"x".repeat(200)}` },
   ],
   ["leaves an unrelated body alone", { match: { path: "shop" } as never }],
-  ["does an event once", { dedupeKey: "{{$now()}}" }],
+  ["an order is done once", { dedupeKey: "{{$now()}}" }],
+  [
+    "takes different events for different ones",
+    { dedupeKey: "order" },
+    { samples: [samples[0], { ...samples[0], name: "another", body: '{"type":"order","id":8}' }] },
+  ],
+  [
+    "an order makes no run",
+    {},
+    { samples: [{ ...samples[0], expect: { mapping: null, sessionKey: null, text: [] } }] },
+  ],
   [
     "is refused if it is stale",
     { auth: { scheme: { ...scheme, timestamp: { ...scheme.timestamp, toleranceSeconds: 3000 } } } },
