@@ -54,7 +54,9 @@ describe("the github preset", () => {
     },
   );
 
-  it.each(Object.keys(expected).filter((name) => name !== "workflow_run"))(
+  // No recorded run of a workflow failed, and no recorded review has a text.
+  const withoutWork = new Set(["workflow_run", "pull_request_review"]);
+  it.each(Object.keys(expected).filter((name) => !withoutWork.has(name)))(
     "makes work of some recorded %s",
     async (name) => {
       const bodies = events.find((event) => event.name === name)?.examples ?? [];
