@@ -16,6 +16,23 @@ it("forgejo: is gitea under another name, except for its workflow runs", () => {
   ).toEqual(forgejo);
 });
 
+it("bitbucket-data-center: its test of the connection is answered unsigned, and is no event", async () => {
+  const use = "bitbucket-data-center";
+  const world = await createWorld({
+    workers: false,
+    config: { hooks: { presets: [{ use, secret: "a-long-enough-secret" }] } },
+  });
+  const post = (body: string) => {
+    const length = String(Buffer.byteLength(body));
+    return world.post(`/hooks/${use}`, body, { authorization: "", "content-length": length });
+  };
+  const answer = await post('{"test": true}');
+  expect([answer.status, answer.body]).toEqual([200, { ok: true }]);
+  expect((await post('{"eventKey":"pr:opened"}')).status).toBe(401);
+  expect((await world.admin("/admin/v1/events")).body.events).toEqual([]);
+  await world.stop();
+});
+
 it("all presets work beside each other", async () => {
   const world = await createWorld({
     start: false,
