@@ -25,6 +25,7 @@ function renderRemedy(path: string, reason: string, snapshot: Snapshot): string 
   const at = rules ? getRulesAt(rules) : path;
   if (reason === "body_too_large")
     return `the body has more than ${getMaxBodyBytes(path, snapshot)} bytes: raise ${at}.maxBodyBytes`;
+  if (reason === "overloaded") return "too many large bodies were on their way at the same time";
   if (reason.endsWith("_timestamp"))
     return "the signed time is not this machine's: set the clock of this machine by NTP";
   const secret = rules?.authAt?.endsWith(".auth") ? `${rules.authAt}.secret` : `${at}.secret`;

@@ -223,8 +223,9 @@ const HOUR_MS = 3_600_000;
 
 type Denying = Pick<Denial, "address" | "path"> & Partial<Pick<ReceivedHook, "verifier">>;
 
-/** Reasons of a 401 that a request of the sender itself gets, if its path's settings are wrong. */
-const WRONG_SETTINGS = new Set([
+/** Reasons for which the sender itself is refused: its path's settings are wrong, or there was no room for its body. */
+const OF_THE_SENDER = new Set([
+  "overloaded",
   "signature_not_signed",
   "signature_wrong_signature",
   "signature_no_timestamp",
@@ -234,12 +235,12 @@ const WRONG_SETTINGS = new Set([
 
 /**
  * Returns whether a denied request may have been an event that its sender will not send again, or not with success: too
- * large a body, or a signature that does not fit, of a sender that does not retry.
+ * large a body, or a signature that does not fit, or no room for the body, of a sender that does not retry.
  */
 export function isLost(reason: string, verifier: Pick<Verifier, "sender"> | undefined): boolean {
   if (!verifier) return false;
   return (
-    reason === "body_too_large" || (verifier.sender?.retries === 0 && WRONG_SETTINGS.has(reason))
+    reason === "body_too_large" || (verifier.sender?.retries === 0 && OF_THE_SENDER.has(reason))
   );
 }
 

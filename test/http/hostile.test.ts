@@ -288,8 +288,10 @@ describe("the budget of unauthenticated bodies", () => {
     expect(fill(budget, "10.0.0.2", MIB).ok).toBe(true);
   });
 
-  it("lets a single large body have more than a share", () => {
-    expect(fill(createBodyBudget(clock), "10.0.0.1", 25 * MIB).ok).toBe(true);
+  it("lets a single large body have more than a share, and two of them arrive at once", () => {
+    const budget = createBodyBudget(clock);
+    expect(fill(budget, "10.0.0.1", 25 * MIB).ok).toBe(true);
+    expect(fill(budget, "10.0.0.2", 25 * MIB).ok).toBe(true);
   });
 
   it("takes the room of the slowest body for those that arrive at once", () => {
