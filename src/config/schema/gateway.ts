@@ -35,7 +35,7 @@ export const gatewaySchema = z
       .max(86_400)
       .default(75)
       .describe(
-        "How long an idle connection is kept. Let the proxy in front keep its own for a shorter time: a request on a connection that is just being closed gets no answer. nginx and the load balancers of AWS keep them for 60 seconds, Traefik for 90, Caddy for 120, those of Google for 600.",
+        "How long an idle connection is kept. Let the proxy in front keep its own for a shorter time: a request on a connection that is just being closed gets no answer. nginx keeps them for 60 seconds, Traefik for 90, Caddy for 120, load balancers for 60 to 600.",
       ),
     drainSeconds: z
       .number()
