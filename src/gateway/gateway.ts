@@ -109,7 +109,7 @@ interface Serving {
 /** Listens for senders and callers, and for the operator too, unless `gateway.adminPort` separates them. */
 async function openListeners(
   { snapshot, opened, swapped }: Resources,
-  { apps, answer, direct }: Serving,
+  { apps, answer, direct, progress }: Serving & { progress: Progress },
 ): Promise<Addresses> {
   const { gateway, hooks } = snapshot().config;
   const serve = async (app: Apps["main"], port: number): Promise<string> => {
@@ -118,6 +118,7 @@ async function openListeners(
       port,
       bodyTimeoutMs: hooks.bodyTimeoutSeconds * 1000,
       keepAliveSeconds: gateway.keepAliveSeconds,
+      draining: () => progress.draining,
       direct: app === apps.main ? direct : undefined,
     });
     swapped.push((loaded) =>

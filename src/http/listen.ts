@@ -89,12 +89,15 @@ export async function listenHttp(
     port,
     bodyTimeoutMs,
     keepAliveSeconds,
+    draining,
     direct,
   }: {
     host: string;
     port: number;
     bodyTimeoutMs: number;
     keepAliveSeconds: number;
+    /** True once the gateway is stopping: from then on each answer ends its connection, so that proxies let go of theirs. */
+    draining(): boolean;
     direct?: DirectHandler | undefined;
   },
 ): Promise<Listener> {
@@ -111,6 +114,7 @@ export async function listenHttp(
   );
   const linger = createLinger();
   const server = createServer((incoming, outgoing) => {
+    if (draining()) outgoing.shouldKeepAlive = false;
     if (linger.begin(incoming) && !direct?.(incoming, outgoing)) void listener(incoming, outgoing);
   });
   // The longest that any route's own clock lets a body take.
