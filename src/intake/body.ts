@@ -133,9 +133,11 @@ export function decodeHookBody(hook: ReceivedHook): StageResult | Promise<StageR
   const encoding = input.headers["content-encoding"];
   // Bodies are recorded without it.
   if (encoding === undefined || origin.kind === "replay") return setPayload(hook);
-  return decompress(hook.bytes, encoding, getMaxBodyBytes(hook.path, hook.snapshot)).then((decompressed) => {
-    if (!decompressed.ok) return { kind: "rejected", error: decompressed.failure };
-    hook.bytes = decompressed.bytes;
-    return setPayload(hook);
-  });
+  return decompress(hook.bytes, encoding, getMaxBodyBytes(hook.path, hook.snapshot)).then(
+    (decompressed) => {
+      if (!decompressed.ok) return { kind: "rejected", error: decompressed.failure };
+      hook.bytes = decompressed.bytes;
+      return setPayload(hook);
+    },
+  );
 }

@@ -11,10 +11,12 @@ import type { HandshakeConfig } from "../config/schema/signature.ts";
 import { getTarget } from "../core/address.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
+import { decompress } from "../core/payload.ts";
 import { getFirstValues } from "../core/query.ts";
 import { answerHandshake, readsBody } from "../signatures/handshake.ts";
 import type { Verifier } from "../signatures/types.ts";
-import { collectBytes } from "./body.ts";
+import { bodyFailure, collectBytes, type BodyResult } from "./body.ts";
+import { getMaxBodyBytes } from "./body-limit.ts";
 import {
   toDenied,
   type Denials,
@@ -231,6 +233,23 @@ function fail(
   return toDenied(failure);
 }
 
+/** Undoes the content encoding of a body that is to show its signature, within the memory for such bodies. Undefined: it has none. */
+async function decompressSigned({
+  path,
+  input,
+  snapshot,
+  bytes,
+  allowance,
+}: ReceivedHook): Promise<BodyResult | undefined> {
+  const encoding = input.headers["content-encoding"];
+  if (encoding === undefined) return undefined;
+  const maxBytes = getMaxBodyBytes(path, snapshot);
+  const content = await decompress(bytes, encoding, maxBytes);
+  return !content.ok || allowance?.take(content.bytes.length) !== false
+    ? content
+    : { ok: false, failure: bodyFailure("no_room", { maxBytes }) };
+}
+
 async function verify(
   hook: ReceivedHook,
   verifier: Verifier,
@@ -239,6 +258,9 @@ async function verify(
   const { clock, metrics, limiter, denials, signatures } = deps;
   const { path, input, snapshot, bytes } = hook;
   const { method, headers, url = "" } = input;
+  const content = verifier.names.readsBody ? await decompressSigned(hook) : undefined;
+  if (content?.ok === false)
+    return fail(hook, denials, content.failure, content.failure.code, false);
   // The sender signs the public address.
   const signed = {
     method,
@@ -246,6 +268,7 @@ async function verify(
     headers,
     query: getFirstValues(input.query),
     raw: bytes,
+    ...(content && { content: content.bytes }),
   };
   const checking = verifier.verify(signed, clock.now());
   const verified = checking instanceof Promise ? await checking : checking;

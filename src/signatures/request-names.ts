@@ -14,8 +14,15 @@ function getNames(sources: readonly (SignatureSource | undefined)[]): {
   return { headers, query: sources.flatMap((source) => source?.query ?? []) };
 }
 
-/** The headers and parameters that a scheme reads as data, and those that carry its credential. */
-export function getSchemeNames(scheme: Scheme): { data: RequestNames; credentials: RequestNames } {
+/**
+ * Returns the headers and parameters that a scheme reads as data, and those that carry its credential; `readsBody` is true if it
+ * reads fields of the body too.
+ */
+export function getSchemeNames(scheme: Scheme): {
+  data: RequestNames;
+  credentials: RequestNames;
+  readsBody: boolean;
+} {
   const { headers, query } = getNames([
     scheme.timestamp?.at,
     ...(scheme.id ?? []),
@@ -31,5 +38,10 @@ export function getSchemeNames(scheme: Scheme): { data: RequestNames; credential
   };
   const credentials = getNames([scheme.signature]);
   credentials.query.push(...scheme.handshakes.flatMap(({ when }) => when.verifyToken ?? []));
-  return { data, credentials };
+  const sources = [scheme.signature, scheme.timestamp?.at, ...(scheme.id ?? [])];
+  const readsBody =
+    sources.some((source) => source?.body !== undefined) ||
+    scheme.algorithm === "x509" ||
+    scheme.handshakes.some(({ signed, when }) => signed && when.body !== undefined);
+  return { data, credentials, readsBody };
 }

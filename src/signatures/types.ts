@@ -12,6 +12,8 @@ export interface SignedRequest {
   headers: Record<string, string>;
   query: Record<string, string>;
   raw: Buffer;
+  /** The body without its content encoding, if it has one and the scheme reads fields of it. What is signed is `raw`. */
+  content?: Buffer;
 }
 
 export type RefusalReason =

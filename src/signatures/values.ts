@@ -11,13 +11,19 @@ export interface Body {
   payload(): unknown;
 }
 
-export function createBody({ raw, headers }: Pick<SignedRequest, "raw" | "headers">): Body {
+export function createBody({
+  raw,
+  content = raw,
+  headers,
+}: Pick<SignedRequest, "raw" | "content" | "headers">): Body {
   const contentType = headers["content-type"];
   let decoded: DecodedPayload | undefined;
   const decode = (): DecodedPayload => {
     // Some senders name another type than JSON, and no field of a form begins with a brace.
-    const json = decodePayload(raw, { contentType, format: "json" });
-    return json.ok && typeof json.payload === "object" ? json : decodePayload(raw, { contentType });
+    const json = decodePayload(content, { contentType, format: "json" });
+    return json.ok && typeof json.payload === "object"
+      ? json
+      : decodePayload(content, { contentType });
   };
   return {
     payload() {

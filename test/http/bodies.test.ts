@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto";
 import {
   brotliCompressSync,
   deflateRawSync,
@@ -13,6 +14,8 @@ import { createWorld, type Answer, type World } from "../e2e/world.ts";
 
 const ID = "154284075601887489";
 const NEXT_ID = "154284075601887490";
+
+const SECRET = "a-signing-secret-0123456789";
 
 const hook = (id: string, change: object = {}) => ({
   id,
@@ -47,6 +50,16 @@ const MAPPINGS = [
     messageTemplate: "{{ `data[email]` }} {{ `a.b`.c }}",
   }),
   hook("small", { maxBodyBytes: 1000 }),
+  hook("signed", {
+    auth: {
+      secret: SECRET,
+      scheme: {
+        algorithm: "hmac-sha256",
+        signature: { header: "x-own" },
+        id: { body: "id" },
+      },
+    },
+  }),
 ];
 /** Written by hand, as JavaScript cannot write such a number. */
 const NUMBERS = `{ id: "numbers", mappings: [
@@ -218,6 +231,22 @@ describe("content encoding", () => {
       body: "{}",
     });
     expect(replayed.body.result).toMatchObject({ outcome: "accepted" });
+  });
+
+  it("is what a sender signs, and ids are read from what comes out, to their last digit", async () => {
+    const send = (body: Buffer): Promise<Answer> =>
+      world.post("/hooks/signed", body, {
+        authorization: "",
+        "content-encoding": "gzip",
+        "x-own": createHmac("sha256", SECRET).update(body).digest("hex"),
+      });
+    const order = (id: string, level: number): Buffer =>
+      gzipSync(`{"id":${id},"price":19.90,"name":"Müller"}`, { level });
+    expect(await getMessage(send(order(ID, 9)))).toBe(`${ID}|19.90|Müller`);
+    expect(await getMessage(send(order(NEXT_ID, 9)))).toBe(`${NEXT_ID}|19.90|Müller`);
+    // The same event in other bytes.
+    expect((await send(order(ID, 1))).headers.get("idempotent-replayed")).toBe("true");
+    expect((await send(BODY)).status).toBe(400);
   });
 
   it("ends early where more comes out than the path takes", async () => {
