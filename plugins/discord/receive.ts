@@ -13,7 +13,7 @@ import {
   withConnection,
 } from "#channel-kit";
 import type { ChannelHost, ReceivedMessage } from "#plugin";
-import { readFiles, readQuoted, type GatewayMessage } from "./files.ts";
+import { readParts, toName, type GatewayMessage } from "./content.ts";
 import { VENDOR } from "./send.ts";
 
 /** `GUILD_MESSAGES` and `DIRECT_MESSAGES`. The contents of messages to the bot and of mentions come without more. */
@@ -28,6 +28,8 @@ const THREAD_TYPES = [10, 11, 12];
 const WRITTEN_TYPES = [0, 19];
 /** So many times no gateway is met where the session was; then a new one begins, elsewhere. */
 const MAX_MISSES = 5;
+/** How long the bot's roles in a server stay known. */
+const ROLES_MS = 600_000;
 /** How often the place is saved while nothing for the agent comes. */
 const SAVE_EVERY_MS = 10_000;
 /** Closes the connection so that Discord keeps the session. */
@@ -39,37 +41,40 @@ const CLOSE_REASONS: Record<number, string> = {
   4014: "discord does not give the bot these intents",
 };
 
+/** The bot: its id, and its roles in the server of a message. People mention a bot by its role, too. */
+interface Self {
+  me: string;
+  roles: readonly string[];
+}
+
 /** A message for the agent, or why it is not for it; undefined for the bot's own. */
-function toMessage(
-  { id, author, channel_id: to, member, ...given }: GatewayMessage,
-  me: string,
-): ReceivedMessage | undefined {
+function toMessage(message: GatewayMessage, { me, roles }: Self): ReceivedMessage | undefined {
+  const { id, author, channel_id: to, member, ...given } = message;
   if (author.id === me) return undefined;
   if (author.bot || given.webhook_id !== undefined)
     return { id, skipped: "the message was written by a bot" };
   if (!WRITTEN_TYPES.includes(given.type))
     return { id, skipped: `a notice of discord (type ${given.type}), not a message of a person` };
-  const text = given.content.replace(new RegExp(`<@!?${me}>`, "g"), "");
-  const mentioned = given.mentions.some((mention) => mention.id === me);
   const direct = given.guild_id === undefined;
-  const name = member?.nick ?? author.global_name ?? author.username;
+  const { mention_roles: called = [], referenced_message: answered } = given;
   return toIncomingMessage({
     id,
     from: author.id,
-    name,
+    name: toName({ ...author, ...(member && { member }) }),
     to,
     direct,
     ...(!direct && { room: { kind: "channel" } }),
-    mentioned,
+    mentioned:
+      given.mentions.some((mention) => mention.id === me) ||
+      called.some((role) => roles.includes(role)) ||
+      answered?.author.id === me,
     inThread: given.channel_type !== undefined && THREAD_TYPES.includes(given.channel_type),
-    text,
-    quoted: readQuoted(given),
-    files: readFiles(given.attachments),
+    parts: readParts(message, [me, ...roles.map((role) => `&${role}`)]),
   });
 }
 
 /** An edit; previews of links come as one too, without its time. */
-function toEdit(message: Partial<GatewayMessage>, me: string): ReceivedMessage | undefined {
+function toEdit(message: Partial<GatewayMessage>, self: Self): ReceivedMessage | undefined {
   const {
     id: edits = "",
     author,
@@ -79,13 +84,13 @@ function toEdit(message: Partial<GatewayMessage>, me: string): ReceivedMessage |
     mentions = [],
     channel_id,
   } = message;
-  if (!at || !author || author.id === me) return undefined;
+  if (!at || !author || author.id === self.me) return undefined;
   const id = `${edits} ${at}`;
   if (content === undefined || channel_id === undefined)
     return { id, skipped: "an edit of an earlier message" };
   const read = toMessage(
     { ...message, id: edits, author, content, type, mentions, channel_id },
-    me,
+    self,
   );
   return !read || "skipped" in read ? read && { ...read, id } : { ...read, id, edits };
 }
@@ -164,7 +169,7 @@ function toCommand(event: string, payload: unknown): ReceivedMessage | undefined
     direct,
     ...(!direct && { room: { kind: "channel" } }),
     mentioned: true,
-    text,
+    parts: [{ kind: "own", text }],
   });
 }
 
@@ -213,7 +218,7 @@ async function takePress(
 
 /** What is read of the gateway's events. */
 const DISPATCHED: Partial<
-  Record<string, (message: GatewayMessage, me: string) => ReceivedMessage | undefined>
+  Record<string, (message: GatewayMessage, self: Self) => ReceivedMessage | undefined>
 > = {
   MESSAGE_CREATE: toMessage,
   MESSAGE_UPDATE: toEdit,
@@ -223,18 +228,53 @@ const DISPATCHED: Partial<
 async function takeEvent(
   event: string,
   payload: unknown,
-  { me, rest, host }: { me: string; rest: REST; host: ChannelHost },
+  {
+    me,
+    findRoles,
+    rest,
+    host,
+  }: { me: string; findRoles: FindRoles; rest: REST; host: ChannelHost },
 ): Promise<ReceivedMessage | undefined> {
   const command = toCommand(event, payload);
+  const read = DISPATCHED[event];
   const message =
     command ??
     (await takePress(event, payload, rest, host)) ??
-    DISPATCHED[event]?.(payload as GatewayMessage, me);
+    read?.(payload as GatewayMessage, {
+      me,
+      roles: await findRoles(payload as Partial<GatewayMessage>),
+    });
   if (message) await host.receive(message);
   // The answer comes as a message; Discord wants one to the command within three seconds.
-  if (command && "text" in command)
-    await respond(payload as GatewayInteraction, `\`${command.text}\``, rest);
+  if (command && "parts" in command)
+    await respond(payload as GatewayInteraction, `\`${command.parts[0]?.text}\``, rest);
   return message;
+}
+
+/** The bot's roles in the server of a message that mentions roles. */
+type FindRoles = (message: Partial<GatewayMessage>) => Promise<readonly string[]>;
+
+/** Asks for the roles of the bot, and remembers them. None if Discord does not answer: then a role is no mention. */
+function createRoles(rest: REST, me: string): FindRoles {
+  const known = new Map<string, { roles: Promise<readonly string[]>; until: number }>();
+  const ask = async (guild: string): Promise<readonly string[]> => {
+    try {
+      const member = (await rest.get(`/guilds/${guild}/members/${me}`)) as { roles?: string[] };
+      return member.roles ?? [];
+    } catch {
+      known.delete(guild);
+      return [];
+    }
+  };
+  return async ({ guild_id: guild, mention_roles: called = [] }) => {
+    if (guild === undefined || called.length === 0) return [];
+    let found = known.get(guild);
+    if (!found || found.until < performance.now()) {
+      found = { roles: ask(guild), until: performance.now() + ROLES_MS };
+      known.set(guild, found);
+    }
+    return found.roles;
+  };
 }
 
 /** What the gateway is asked for: more than direct messages and mentions only if the application may have it. */
@@ -272,6 +312,7 @@ export async function listen(
       () => import("@discordjs/ws"),
     );
     const { id: me } = (await rest.get("/users/@me", { signal })) as { id: string };
+    const findRoles = createRoles(rest, me);
     const intents = await readIntents(rest, signal);
     // A session keeps the intents that it began with.
     if (misses++ >= MAX_MISSES || (place?.intents ?? INTENTS) !== intents) place = null;
@@ -311,7 +352,7 @@ export async function listen(
           const { t, d, s } = payload as { t: string; d: unknown; s: number };
           const at = session && { ...session, sequence: s, intents };
           connection.inOrder(async () => {
-            const message = await takeEvent(t, d, { me, rest, host: watched });
+            const message = await takeEvent(t, d, { me, findRoles, rest, host: watched });
             place = at;
             const taken = message !== undefined && !("skipped" in message);
             if (place) await kept.move(JSON.stringify(place), taken).catch(() => undefined);

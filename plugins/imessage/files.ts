@@ -27,11 +27,10 @@ export function createContentReader({
       const data = (await call<{ data?: Message }>(`message/${encodeURIComponent(id)}`, signal))
         ?.data;
       if (!data) return undefined;
-      return toEarlierMessage(
-        data.isFromMe === true ? "you" : data.handle?.address,
-        data.text,
-        readFiles(data.attachments),
-      );
+      return toEarlierMessage(data.isFromMe === true ? "you" : data.handle?.address, [
+        { kind: "own", text: data.text?.replaceAll("\uFFFC", "") },
+        { kind: "file", files: readFiles(data.attachments) },
+      ]);
     },
   };
 }

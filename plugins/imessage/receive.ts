@@ -7,9 +7,19 @@ import { parsePerson, VENDOR, type Message, type Server } from "./server.ts";
 const ASK_MS = { withWebhook: 60_000, without: 3_000 };
 const OVERLAP_MS = 300_000;
 const PAGE = 200;
+/** A webhook waits so long for what its message answers. */
+const ANSWERED_MS = 5_000;
+
+const isDirect = (guid: string): boolean => guid.includes(";-;");
+
+/** The words by which a group calls the agent, and whether the message answers one of the agent's. */
+interface Called {
+  mentions: readonly string[];
+  isAnswer: boolean;
+}
 
 /** A message for the agent, or why it is not for it; undefined for its own, for reactions and for changes of a group. */
-function toMessage(data: Message, mentions: readonly string[]): ReceivedMessage | undefined {
+function toMessage(data: Message, { mentions, isAnswer }: Called): ReceivedMessage | undefined {
   const { guid: id, handle, isFromMe, itemType, associatedMessageGuid } = data;
   const chat = data.chats?.[0];
   const address = handle?.address;
@@ -18,17 +28,19 @@ function toMessage(data: Message, mentions: readonly string[]): ReceivedMessage 
   // An object character stands for each attachment.
   const text = (data.text ?? "").replaceAll("\uFFFC", "");
   const name = mentions.find((word) => text.toLowerCase().includes(word.toLowerCase()));
-  const direct = chat.guid.includes(";-;");
+  const direct = isDirect(chat.guid);
   return toIncomingMessage({
     id,
     from: normalForm(parsePerson, address) ?? address,
     to: `chat:${chat.guid}`,
     direct,
     ...(!direct && { room: { kind: "group", name: chat.displayName || undefined } }),
-    mentioned: name !== undefined,
-    text: withoutName(text, name),
-    ...(data.threadOriginatorGuid && { quoted: { id: data.threadOriginatorGuid } }),
-    files: readFiles(data.attachments),
+    mentioned: name !== undefined || isAnswer,
+    parts: [
+      { kind: "own", text: withoutName(text, name) },
+      { kind: "file", files: readFiles(data.attachments) },
+      { kind: "quoted", id: data.threadOriginatorGuid },
+    ],
   });
 }
 
@@ -42,19 +54,31 @@ function withoutName(text: string, name = ""): string {
 }
 
 /** An edit, of which the server tells by changes of the message; other changes are receipts. */
-function toEdit(message: Message, mentions: readonly string[]): ReceivedMessage | undefined {
+function toEdit(message: Message, called: Called): ReceivedMessage | undefined {
   const { guid: edits, dateEdited } = message;
-  const read = edits && dateEdited ? toMessage(message, mentions) : undefined;
+  const read = edits && dateEdited ? toMessage(message, called) : undefined;
   const id = `${edits} ${dateEdited}`;
   return !read || "skipped" in read ? read && { ...read, id } : { ...read, id, edits };
 }
 
 /** Both ways to receive, for a group that calls the agent by one of these words. */
 export function createReceiver(
-  { query, now }: Server,
+  { query, now, call }: Server,
   secret: string | undefined,
   mentions: readonly string[],
 ): Pick<Channel, "request" | "listen"> {
+  /** Asks the server for what a message of a group answers: the message has only its guid. */
+  const findCalled = async (data: Message, signal: AbortSignal): Promise<Called> => {
+    const { threadOriginatorGuid: guid, isFromMe, chats } = data;
+    const isInGroup = isFromMe === false && !isDirect(chats?.[0]?.guid ?? "");
+    const answered =
+      guid && isInGroup
+        ? await call<{ data?: Message }>(`message/${encodeURIComponent(guid)}`, signal).catch(
+            () => undefined,
+          )
+        : undefined;
+    return { mentions, isAnswer: answered?.data?.isFromMe === true };
+  };
   return {
     /** Takes the server's webhook, which is not signed: the secret in the path is what says who calls. Strangers learn nothing. */
     async request(request, host) {
@@ -66,13 +90,10 @@ export function createReceiver(
         return new Response(null, { status: read.response.status, headers: { allow: "POST" } });
       const { type, data } = read.body;
       if (type === undefined) return new Response(null, { status: 400 });
+      const convert =
+        type === "updated-message" ? toEdit : type === "new-message" ? toMessage : undefined;
       const message =
-        data &&
-        (type === "updated-message"
-          ? toEdit(data, mentions)
-          : type === "new-message"
-            ? toMessage(data, mentions)
-            : undefined);
+        data && convert?.(data, await findCalled(data, AbortSignal.timeout(ANSWERED_MS)));
       if (message) await host.receive(message);
       return new Response(null, { status: 204 });
     },
@@ -86,7 +107,7 @@ export function createReceiver(
               yield {
                 id: data.guid,
                 at: data.dateCreated ?? 0,
-                message: toMessage(data, mentions),
+                message: toMessage(data, await findCalled(data, signal)),
               };
         }
       }

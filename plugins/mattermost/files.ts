@@ -1,49 +1,14 @@
-import {
-  createFetchFile,
-  openDownload,
-  toAttachments,
-  toEarlierMessage,
-  type HeardFile,
-} from "#channel-kit";
-import type { Channel, EarlierMessage, ThreadMessage } from "#plugin";
+import { createFetchFile, openDownload, toEarlierMessage } from "#channel-kit";
+import type { Channel, ThreadMessage } from "#plugin";
+import { readParts, type PostContent } from "./content.ts";
 import { createCall, readPostKey, VENDOR, type MattermostContext } from "./send.ts";
 
-/** A file of a post. */
-export interface PostFile {
-  id?: string;
-  name?: string;
-  mime_type?: string;
-  size?: number;
-}
-
-/** What the server shows below a post; a link to another post brings that post along. */
-export interface PostEmbed {
-  type?: string;
-  data?: {
-    post?: { message?: string; user_id?: string; metadata?: { files?: readonly PostFile[] } };
-  };
-}
-
-interface ListedPost {
+interface ListedPost extends PostContent {
   id: string;
   user_id: string;
-  message: string;
   create_at: number;
   type?: string;
   delete_at?: number;
-  props?: Record<string, unknown>;
-  metadata?: { files?: readonly PostFile[] };
-}
-
-export const readFiles = (files: readonly PostFile[] = []): HeardFile[] =>
-  files.map(({ id: ref, name, mime_type: mime, size: bytes }) => ({ name, mime, bytes, ref }));
-
-/** The post that a post links to. */
-export function readQuoted(embeds: readonly PostEmbed[] = []): EarlierMessage | undefined {
-  const linked = embeds.find(({ type }) => type === "permalink")?.data?.post;
-  return (
-    linked && toEarlierMessage(linked.user_id, linked.message, readFiles(linked.metadata?.files))
-  );
 }
 
 /** Opens files, and lists the posts of threads. */
@@ -77,14 +42,18 @@ export function createContentReader(
           ? []
           : ((await call<{ id: string; username: string }[]>("users/ids", signal, ids)) ?? []);
       const names = new Map(users.map(({ id, username }) => [id, username]));
-      return wanted.map((post): ThreadMessage => ({
-        id: post.id,
-        at: post.create_at,
-        idempotencyKey: readPostKey(post),
-        author: names.get(post.user_id) ?? post.user_id,
-        text: post.message,
-        attachments: toAttachments(readFiles(post.metadata?.files)),
-      }));
+      return wanted.map((post): ThreadMessage => {
+        // A webhook posts as whoever made it, under a name of its own.
+        const shown = post.props?.["override_username"];
+        const name = typeof shown === "string" ? shown : names.get(post.user_id);
+        return {
+          text: "",
+          ...toEarlierMessage(name ?? post.user_id, readParts(post)),
+          id: post.id,
+          at: post.create_at,
+          idempotencyKey: readPostKey(post),
+        };
+      });
     },
   };
 }

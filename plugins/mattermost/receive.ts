@@ -7,7 +7,7 @@ import {
   type Connection,
 } from "#channel-kit";
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
-import { readFiles, readQuoted, type PostEmbed, type PostFile } from "./files.ts";
+import { readParts, type PostContent } from "./content.ts";
 import { createCall, VENDOR, type MattermostContext } from "./send.ts";
 
 /** The server greets at once; a connection without its greeting carries nothing. */
@@ -21,7 +21,7 @@ const CALL_MS = 20_000;
 const NO_TEXT = "[no text]";
 const BROKEN = "mattermost sent what is not its format";
 
-interface Post {
+interface Post extends PostContent {
   id: string;
   channel_id: string;
   user_id: string;
@@ -31,8 +31,6 @@ interface Post {
   create_at: number;
   edit_at?: number;
   delete_at?: number;
-  props?: Record<string, unknown>;
-  metadata?: { files?: PostFile[]; embeds?: PostEmbed[] };
 }
 
 interface Frame {
@@ -73,7 +71,7 @@ function readPost(
     return { id, skipped: "the post was written by a bot or a webhook" };
   const name = `@${self.username.replaceAll(".", "\\.")}(?![\\w-]|\\.\\w)`;
   const mentioned = new RegExp(`(?<![\\w@])${name}`, "i").test(message);
-  const text = message.replace(new RegExp(`^\\s*${name}[\\s,:]*`, "i"), "");
+  const said = message.replace(new RegExp(`^\\s*${name}[\\s,:]*`, "i"), "");
   const direct = place.type === "D";
   // A mention is answered in a thread, so that the answer stays with it.
   const thread = root_id || (direct ? undefined : id);
@@ -81,7 +79,6 @@ function readPost(
     ? undefined
     : { kind: place.type === "G" ? ("group" as const) : ("channel" as const), name: place.room };
   const sender = place.sender?.replace(/^@/, "");
-  const { files, embeds } = post.metadata ?? {};
   return toIncomingMessage({
     id,
     from: user_id,
@@ -91,10 +88,8 @@ function readPost(
     direct,
     room,
     mentioned,
-    text,
+    parts: readParts({ ...post, message: said }),
     inThread: Boolean(root_id),
-    quoted: readQuoted(embeds),
-    files: readFiles(files),
     noText: NO_TEXT,
   });
 }

@@ -5,7 +5,7 @@ import {
   openDownload,
   type HeardFile,
 } from "#channel-kit";
-import type { Channel, EarlierMessage, PluginContext } from "#plugin";
+import type { Channel, PluginContext } from "#plugin";
 import type { TeamsConfig } from "./config.ts";
 import { trusted } from "./references.ts";
 import { VENDOR, type createTokens } from "./send.ts";
@@ -68,37 +68,6 @@ export function readFiles(attachments: readonly TeamsAttachment[] | undefined): 
       },
     ];
   });
-}
-
-const REPLY =
-  /<blockquote[^>]*itemtype="http:\/\/schema\.skype\.com\/Reply"[^>]*>(.*?)<\/blockquote>/s;
-const AUTHOR = /<strong[^>]*itemprop="mri"[^>]*>(.*?)<\/strong>/s;
-const PREVIEW = /<p[^>]*itemprop="(?:preview|copy)"[^>]*>(.*?)<\/p>/s;
-
-const plain = (html: string): string =>
-  html
-    .replace(/<br\s*\/?>/g, "\n")
-    .replace(/<[^>]{0,1000}>/g, "")
-    .replaceAll("&nbsp;", " ")
-    .replaceAll("&lt;", "<")
-    .replaceAll("&gt;", ">")
-    .replaceAll("&quot;", '"')
-    .replaceAll("&#39;", "'")
-    .replaceAll("&amp;", "&")
-    .trim();
-
-/** The message that an activity quotes: Teams has it in the HTML form of the text alone. */
-export function readQuoted(
-  attachments: readonly TeamsAttachment[] | undefined,
-): EarlierMessage | undefined {
-  const html = objectsIn(attachments).find(
-    (attachment) => attachment.contentType === "text/html",
-  )?.content;
-  const reply = typeof html === "string" ? REPLY.exec(html)?.[1] : undefined;
-  const text = reply && PREVIEW.exec(reply)?.[1];
-  return text
-    ? { author: plain(AUTHOR.exec(reply)?.[1] ?? "") || undefined, text: plain(text) }
-    : undefined;
 }
 
 /** Opens files. The bot's token goes to services of Teams alone. */

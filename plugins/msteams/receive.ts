@@ -1,6 +1,5 @@
 import {
   objectsIn,
-  parseDecision,
   parseWebhook,
   textResponse as plain,
   toIncomingMessage,
@@ -9,24 +8,20 @@ import {
 } from "#channel-kit";
 import type { ChannelHost, PluginContext, ReceivedMessage } from "#plugin";
 import type { TeamsConfig } from "./config.ts";
-import { readFiles, readQuoted, type TeamsAttachment } from "./files.ts";
+import { readContent, type TeamsContent } from "./content.ts";
+
 import { trusted, type Reference } from "./references.ts";
 
 const MAX_BODY = 256 * 1024;
 
-interface Activity {
+interface Activity extends TeamsContent {
   type?: unknown;
   id?: unknown;
   channelId?: unknown;
   serviceUrl?: unknown;
-  text?: unknown;
-  /** What a button of a card carries. */
-  value?: { rouse?: unknown } | null;
   from?: { id?: unknown; name?: unknown; aadObjectId?: unknown };
   recipient?: { id?: unknown };
   conversation?: { id?: unknown; name?: unknown; conversationType?: unknown };
-  entities?: { type?: unknown; text?: unknown; locale?: unknown; mentioned?: { id?: unknown } }[];
-  attachments?: TeamsAttachment[];
   /** The language of the sender's app. */
   locale?: unknown;
   /** When the message was changed last. */
@@ -147,30 +142,3 @@ function toEdit(read: ReceivedMessage, { timestamp, localTimestamp }: Activity):
 
 const textOr = (value: unknown): string | undefined =>
   typeof value === "string" ? value : undefined;
-
-/** What was said, without the mentions of the bot, whether it was mentioned, and what came with it. Cards are named by their kinds. */
-function readContent({ entities, attachments, text, value }: Activity, bot: string) {
-  // A button of the bot's own card: whoever presses it speaks to the bot.
-  const pressed = typeof value === "object" ? value?.rouse : undefined;
-  if (typeof pressed === "string" && parseDecision(pressed))
-    return { mentioned: true, text: pressed };
-  const mentions = objectsIn(entities).filter(
-    (entity) => entity.type === "mention" && entity.mentioned?.id === bot,
-  );
-  let said = typeof text === "string" ? text : "";
-  for (const mention of mentions)
-    if (typeof mention.text === "string") said = said.replace(mention.text, "");
-  said = said.replaceAll("&nbsp;", " ").trim();
-  const files = readFiles(attachments);
-  const kinds =
-    files.length > 0 ? [] : objectsIn(attachments).map(({ contentType }) => contentType);
-  const named = kinds
-    .filter((kind) => typeof kind === "string" && kind !== "text/html")
-    .map((kind) => `[${String(kind)}]`);
-  return {
-    mentioned: mentions.length > 0,
-    text: said === "" ? named.join(" ") : said,
-    quoted: readQuoted(attachments),
-    files,
-  };
-}

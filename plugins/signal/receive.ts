@@ -1,6 +1,6 @@
 import { listenToEvents, toIncomingMessage } from "#channel-kit";
 import type { ChannelHost, IncomingMessage, ReceivedMessage } from "#plugin";
-import { readFiles, readQuoted, type SignalFile, type SignalQuote } from "./files.ts";
+import { readParts, type Party, type SignalContent } from "./content.ts";
 import { NO_ACCOUNT, VENDOR, type Daemon } from "./send.ts";
 
 /** The daemon sends something every 15 seconds; after so long without, the connection is dead. */
@@ -8,17 +8,9 @@ const SILENCE_MS = 60_000;
 /** By how much the clocks of Signal and of this machine may differ. */
 const SKEW_MS = 60_000;
 
-interface Party {
-  number?: string | null | undefined;
-  uuid?: string | null | undefined;
-}
-interface DataMessage {
+interface DataMessage extends SignalContent {
   timestamp?: number;
-  message?: string | null;
   groupInfo?: { groupId?: string; groupName?: string | null };
-  mentions?: (Party & { name?: string | null; start?: number; length?: number })[];
-  quote?: SignalQuote;
-  attachments?: SignalFile[];
   reaction?: unknown;
   remoteDelete?: unknown;
   storyContext?: unknown;
@@ -73,7 +65,7 @@ function readWritten(
 ): ReceivedMessage {
   const { sourceNumber: number, sourceUuid: uuid } = envelope;
   const from = uuid ? `uuid:${uuid}` : author;
-  const { mentions, quote, attachments } = said;
+  const { mentions, quote } = said;
   const place = getConversation(said, from);
   return toIncomingMessage({
     id,
@@ -83,9 +75,7 @@ function readWritten(
     ...place,
     mentioned:
       mentions?.some(isSelf) || isSelf({ number: quote?.authorNumber, uuid: quote?.authorUuid }),
-    text: withNames(said, isSelf),
-    quoted: readQuoted(quote, place.to),
-    files: readFiles(attachments, place.to),
+    parts: readParts(said, { to: place.to, isSelf }),
   });
 }
 
@@ -117,22 +107,6 @@ function getConversation(
 /** What kind of error the daemon met, as a word that quotes nothing. */
 function getExceptionKind({ type = "" }: NonNullable<EventData["exception"]>): string {
   return /^\w{1,60}$/.exec(type)?.[0] ?? "error";
-}
-
-/** The text with a name in the place of each mention, which Signal leaves empty; the agent's own goes. */
-function withNames(
-  { message, mentions = [] }: DataMessage,
-  isSelf: (party: Party) => boolean,
-): string {
-  let text = message ?? "";
-  for (const mention of mentions.toSorted((a, b) => (b.start ?? 0) - (a.start ?? 0))) {
-    const { start = 0, length = 1, name, number, uuid } = mention;
-    text =
-      text.slice(0, start) +
-      (isSelf(mention) ? "" : `@${name ?? number ?? uuid ?? ""}`) +
-      text.slice(start + length);
-  }
-  return text;
 }
 
 /** Follows the daemon's stream until `signal` aborts. */

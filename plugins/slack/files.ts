@@ -4,11 +4,11 @@ import {
   checkFileUrl,
   createFetchFile,
   openDownload,
-  toAttachments,
   toEarlierMessage,
-  type HeardFile,
 } from "#channel-kit";
-import type { Channel, EarlierMessage, ThreadMessage } from "#plugin";
+import type { Channel, ThreadMessage } from "#plugin";
+import { readParts, type SlackContent } from "./content.ts";
+import { createPeople } from "./people.ts";
 import {
   createClient,
   messageId,
@@ -25,64 +25,13 @@ const NO_SCOPE =
 /** How a file is known whose address has to be asked for. */
 const BY_ID = /^id:(F\w{2,40})$/;
 
-/** A file, as events carry it. */
-export interface SlackFile {
-  id?: string;
-  name?: string;
-  mimetype?: string;
-  size?: number;
-  mode?: string;
-  url_private?: string;
-  url_private_download?: string;
-}
-
-/** A message that was shared into another. */
-export interface SlackShare {
-  is_msg_unfurl?: boolean;
-  is_share?: boolean;
-  author_name?: string;
-  author_id?: string;
-  text?: string;
-  files?: readonly SlackFile[];
-}
-
-/** The files of a message. Of one in a shared channel only the id is there. */
-export const readFiles = (files: readonly SlackFile[] = []): HeardFile[] =>
-  files
-    .filter(({ mode }) => mode !== "tombstone" && mode !== "hidden_by_limit")
-    .map(
-      ({
-        id,
-        name,
-        mimetype: mime,
-        size: bytes,
-        url_private_download: download,
-        url_private: address,
-      }) => ({
-        name,
-        mime,
-        bytes,
-        ref: download ?? address ?? (id === undefined ? undefined : `id:${id}`),
-      }),
-    );
-
-/** The message that was shared with a message. */
-export function readQuoted(shares: readonly SlackShare[] = []): EarlierMessage | undefined {
-  const share = shares.find(
-    ({ is_msg_unfurl: unfurled, is_share: shared }) => unfurled === true || shared === true,
-  );
-  return (
-    share &&
-    toEarlierMessage(share.author_name ?? share.author_id, share.text, readFiles(share.files))
-  );
-}
-
 /** Opens files, and lists the messages of threads. */
 export function createContentReader(
   context: SlackContext,
 ): Required<Pick<Channel, "fetchFile" | "listThread">> {
   const { config, fetch } = context;
   const connect = createClient(context);
+  const people = createPeople(context);
   const findAddress = async (ref: string, signal: AbortSignal): Promise<string> => {
     const id = BY_ID.exec(ref)?.[1];
     if (id === undefined) return ref;
@@ -109,18 +58,23 @@ export function createContentReader(
       const about = { channel: to, ts: thread, latest, include_all_metadata: true };
       for await (const page of readPages((part) => api.replies({ ...about, ...part })))
         messages.push(...page.messages);
-      return messages.slice(-limit - 1).flatMap((message): ThreadMessage[] => {
-        const { ts, user, text = "", bot_id: bot, files } = message;
-        if (ts === undefined || ts === latest) return [];
-        const about = {
-          id: messageId(to, ts),
-          at: Number(ts) * 1000,
-          idempotencyKey: readMessageKey(message),
-        };
-        return [
-          { ...about, author: user ?? bot, text, attachments: toAttachments(readFiles(files)) },
-        ];
-      });
+      const wanted = messages.slice(-limit - 1).filter(({ ts }) => ts !== latest);
+      return Promise.all(
+        wanted.map(async (message): Promise<ThreadMessage> => {
+          const { ts = "", user, bot_id: app, bot_profile } = message;
+          // An app may write under a name of its own, which the client's types lack.
+          const { username, ...content } = message as SlackContent & { username?: string };
+          const parts = await people.name(readParts(content));
+          const name = user === undefined ? undefined : (await people.find(user))?.name;
+          return {
+            text: "",
+            ...toEarlierMessage(username ?? bot_profile?.name ?? name ?? user ?? app, parts),
+            id: messageId(to, ts),
+            at: Number(ts) * 1000,
+            idempotencyKey: readMessageKey(message),
+          };
+        }),
+      );
     },
   };
 }

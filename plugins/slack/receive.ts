@@ -10,8 +10,8 @@ import {
   withConnection,
 } from "#channel-kit";
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
-import { readFiles, readQuoted, type SlackFile, type SlackShare } from "./files.ts";
-import { createLanguages, type Languages } from "./language.ts";
+import { readParts, type SlackContent } from "./content.ts";
+import { createPeople, type People } from "./people.ts";
 import {
   advice,
   clientOptions,
@@ -35,19 +35,14 @@ const NO_TEXT = "[no text]";
 /** Kinds of message that somebody wrote; others tell of joins, edits and the like. */
 const WRITTEN = new Set([undefined, "file_share", "thread_broadcast", "me_message"]);
 
-interface SlackEvent {
+interface SlackEvent extends SlackContent {
   type?: string;
   subtype?: string;
   channel?: string;
   channel_type?: string;
   user?: string;
-  bot_id?: string;
-  text?: string;
   ts?: string;
   thread_ts?: string;
-  files?: SlackFile[];
-  /** Messages that were shared with it. */
-  attachments?: SlackShare[];
   /** The message as it was before it was deleted. */
   previous_message?: { user?: string };
   /** The message as it is after a change. */
@@ -89,7 +84,7 @@ function readCommand(payload: SlashCommand): ReceivedMessage | undefined {
     to,
     direct: to.startsWith("D"),
     mentioned: true,
-    text: said,
+    parts: [{ kind: "own", text: said }],
   });
 }
 
@@ -113,14 +108,14 @@ function readMessage(
   eventId: string | undefined,
   self: string | undefined,
 ): ReceivedMessage {
-  const { channel, user, ts, text = "" } = event;
+  const { channel, user, ts } = event;
   const id = messageId(channel ?? "", ts ?? eventId ?? "");
   const skipped = getSkipReason(event);
   if (skipped !== undefined) return { id, skipped };
   if (channel === undefined || user === undefined || ts === undefined)
     return { id, skipped: "the message names no sender or no channel" };
   const direct = event.channel_type === "im" || channel.startsWith("D");
-  const { files, attachments, thread_ts = direct ? undefined : ts } = event;
+  const { thread_ts = direct ? undefined : ts } = event;
   const kind = event.channel_type === "mpim" ? "group" : "channel";
   // A mention is answered in a thread, so that the answer stays with it.
   return toIncomingMessage({
@@ -131,10 +126,8 @@ function readMessage(
     direct,
     room: direct ? undefined : { kind },
     mentioned: isMention(event, self),
-    text: readText(text, self),
+    parts: readParts(event, self),
     inThread: event.thread_ts !== undefined,
-    quoted: readQuoted(attachments),
-    files: readFiles(files),
     noText: NO_TEXT,
   });
 }
@@ -163,32 +156,15 @@ const isOwn = (
 ): boolean => self !== undefined && (user ?? message?.user ?? deleted?.user) === self;
 
 /** Whether an event mentions the agent. An app that is subscribed to a channel's messages gets a mention as one of those as well. */
-const isMention = ({ type, text }: SlackEvent, self: string | undefined): boolean =>
-  type === "app_mention" || (self !== undefined && text?.includes(`<@${self}>`) === true);
+const isMention = ({ type, text = "" }: SlackEvent, self: string | undefined): boolean =>
+  type === "app_mention" ||
+  (self !== undefined && [`<@${self}>`, `<@${self}|`].some((mark) => text.includes(mark)));
 
 /** Returns why a message is not for the agent, by its kind and its author's. */
 function getSkipReason({ bot_id, subtype }: SlackEvent): string | undefined {
   if (bot_id !== undefined) return "the message was written by a bot";
   if (WRITTEN.has(subtype)) return undefined;
   return `a notice of slack (${/^\w{1,40}$/.exec(subtype ?? "")?.[0]}), not a message of a person`;
-}
-
-/** The vendor's marks as people read them; the agent's own name in front goes. */
-function readText(text: string, self: string | undefined): string {
-  return text
-    .replace(
-      /<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>/g,
-      (_, sign: string, target: string, label?: string) => {
-        if (sign === "@") return target === self ? "" : `@${label ?? target}`;
-        if (sign === "#") return `#${label ?? target}`;
-        if (sign === "!") return label ?? `@${target}`;
-        return label === undefined || label === target ? target : `[${label}](${target})`;
-      },
-    )
-    .replaceAll("&lt;", "<")
-    .replaceAll("&gt;", ">")
-    .replaceAll("&amp;", "&")
-    .trim();
 }
 
 /** Shows a text to one person in a conversation. */
@@ -206,7 +182,7 @@ function createShow(context: SlackContext): Show {
 async function takePress(
   payload: SlackPayload,
   host: ChannelHost,
-  languages: Languages,
+  people: People,
 ): Promise<Parameters<Show> | undefined> {
   const { type, user, channel, container, actions = [] } = payload;
   const [action] = actions;
@@ -216,7 +192,7 @@ async function takePress(
   const { text } = await host.decide({
     id,
     from: user.id,
-    language: await languages.find(user.id),
+    language: (await people.find(user.id))?.language,
     ...decision,
   });
   return [channel?.id ?? "", user.id, text];
@@ -242,7 +218,7 @@ export function createEvents(
     signed(raw, headers, secret, context.clock.now());
   const hook = { path: "/events", signed: isSigned };
   const show = createShow(context);
-  const languages = createLanguages(context);
+  const people = createPeople(context);
   return {
     async request(request, host) {
       if (new URL(request.url).pathname.endsWith("/interactions")) {
@@ -251,7 +227,7 @@ export function createEvents(
           field: "payload",
         });
         if (!press.ok) return press.response;
-        const shown = await takePress(press.body, host, languages);
+        const shown = await takePress(press.body, host, people);
         // The vendor waits three seconds for its answer.
         if (shown) void show(...shown).catch(() => undefined);
         return new Response("");
@@ -260,7 +236,7 @@ export function createEvents(
         const posted = await parseWebhook<SlashCommand>(request, { signed: isSigned, form: true });
         if (!posted.ok) return posted.response;
         const command = readCommand(posted.body);
-        if (command) await host.receive(await languages.add(command));
+        if (command) await host.receive(await people.complete(command));
         return new Response("");
       }
       const read = await parseWebhook<SlackPayload>(request, hook);
@@ -269,7 +245,7 @@ export function createEvents(
         return Response.json({ challenge: String(read.body.challenge) });
       const message = readEvent(read.body);
       // Where this fails the vendor gets a 500 and sends the event again.
-      if (message) await host.receive(await languages.add(message));
+      if (message) await host.receive(await people.complete(message));
       return new Response("");
     },
   };
@@ -292,13 +268,13 @@ export function createSocket(
   { helloMs = HELLO_MS, stableMs }: { helloMs?: number; stableMs?: number } = {},
 ): Required<Pick<Channel, "listen">> {
   const show = createShow(context);
-  const languages = createLanguages(context);
+  const people = createPeople(context);
   const take = async ({ body, ack }: Envelope, host: ChannelHost): Promise<void> => {
     const message = readEvent(body) ?? readCommand(body);
     let shown: Parameters<Show> | undefined;
     try {
-      shown = await takePress(body, host, languages);
-      if (message) await host.receive(await languages.add(message));
+      shown = await takePress(body, host, people);
+      if (message) await host.receive(await people.complete(message));
     } catch {
       return host.report({
         ok: false,

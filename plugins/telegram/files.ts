@@ -1,12 +1,6 @@
 import type { Message } from "grammy/types";
-import {
-  ChannelError,
-  createFetchFile,
-  openDownload,
-  toEarlierMessage,
-  type HeardFile,
-} from "#channel-kit";
-import type { Channel, EarlierMessage, PluginContext } from "#plugin";
+import { ChannelError, createFetchFile, openDownload, type HeardFile } from "#channel-kit";
+import type { Channel, PluginContext } from "#plugin";
 import { VENDOR, type createClient } from "./send.ts";
 
 /** What may be in a path of a file; a Bot API server of one's own may give a path of its disk, which is not fetched. */
@@ -28,9 +22,13 @@ export function createFileFetcher(
 
 const MEDIA = ["photo", "voice", "audio", "document", "animation", "video", "video_note"] as const;
 
+/** What may hold files: a message, what it answers in another chat, and what is paid for. */
+type Media = Pick<Message, (typeof MEDIA)[number] | "paid_media">;
+
 /** The files of a message. Of a photo there are several sizes: the last is the largest. */
-export function readFiles(message: Pick<Message, (typeof MEDIA)[number]>): HeardFile[] {
-  const { photo, voice, audio, document, animation, video, video_note } = message;
+export function readFiles(message: Media): HeardFile[] {
+  const { photo, voice, audio, document, animation, video, video_note, paid_media } = message;
+  if (paid_media) return paid_media.paid_media.flatMap((media) => readFiles(media as Media));
   const largest = photo?.at(-1);
   if (largest)
     return [{ kind: "image", mime: "image/jpeg", bytes: largest.file_size, ref: largest.file_id }];
@@ -46,19 +44,4 @@ export function readFiles(message: Pick<Message, (typeof MEDIA)[number]>): Heard
         ? ("video" as const)
         : undefined;
   return [{ kind, name, mime: mime ?? (voice ? "audio/ogg" : undefined), bytes, ref }];
-}
-
-/** The message that a message answers, or the part of it that was quoted, with its files. The root of a topic has neither. */
-export function readQuoted({
-  quote,
-  reply_to_message: answered,
-  external_reply: other,
-}: Message): EarlierMessage | undefined {
-  const text = quote?.text ?? answered?.text ?? answered?.caption;
-  const user =
-    answered?.from ?? (other?.origin.type === "user" ? other.origin.sender_user : undefined);
-  const name = user && [user.first_name, user.last_name].filter(Boolean).join(" ");
-  // A quote from another chat brings its files along, in the same members.
-  const files = answered ? readFiles(answered) : other ? readFiles(other) : [];
-  return toEarlierMessage(name || answered?.sender_chat?.title, text, files);
 }

@@ -16,7 +16,7 @@ import {
   watch,
 } from "#channel-kit";
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
-import { readFiles, readQuoted } from "./files.ts";
+import { readParts, toName } from "./content.ts";
 import { getRefusal, VENDOR, type createClient } from "./send.ts";
 
 type Client = ReturnType<typeof createClient>;
@@ -27,33 +27,68 @@ const POLL_TIMEOUT_MS = (POLL_SECONDS + 15) * 1000;
 const UPDATES = ["message", "edited_message", "callback_query"] as const;
 /** The longest answer to a press. */
 const MAX_NOTICE = 200;
-/** What a message may hold besides text and files. */
-const KINDS = ["sticker", "location", "contact", "poll"];
+/** Commands that are for this bot without its name: Telegram gives a bot those of a group that it wrote in last. */
+const COMMANDS = new Set(["/start", ...nativeCommands().map(({ name }) => `/${name}`)]);
+/** So many albums are remembered that address the bot. */
+const MAX_ALBUMS = 100;
 
 /** Posts of a channel, and those of administrators who stay anonymous. */
 const NO_PERSON = "the message was written in the name of a group or channel, not of a person";
 
-/** Whether a message of a group names the bot or answers it (`bot`), or is a command for another bot (`other`). */
-function findAddressee(
-  message: Message,
-  text: string,
-  me: UserFromGetMe,
-): "bot" | "other" | undefined {
-  if (message.reply_to_message?.from?.id === me.id) return "bot";
+/**
+ * Whether a message of a group names the bot or answers it (`bot`), or is a command for another bot (`other`). What a message
+ * that was passed on names does not count.
+ */
+function findAddressee(message: Message, me: UserFromGetMe): "bot" | "other" | undefined {
+  const { reply_to_message: answered, forward_origin, entities, caption_entities } = message;
+  // A message of a topic that the bot has opened answers that notice.
+  if (answered?.from?.id === me.id && !answered.forum_topic_created) return "bot";
+  const text = message.text ?? message.caption ?? "";
   const name = `@${me.username.toLowerCase()}`;
-  const found = (message.entities ?? message.caption_entities ?? []).map((entity) => {
+  const found = (forward_origin ? [] : (entities ?? caption_entities ?? [])).map((entity) => {
     if (entity.type === "text_mention") return entity.user.id === me.id && "bot";
     const part = text.slice(entity.offset, entity.offset + entity.length).toLowerCase();
     if (entity.type === "mention") return part === name && "bot";
-    return (
-      entity.type === "bot_command" && part.includes("@") && (part.endsWith(name) ? "bot" : "other")
-    );
+    if (entity.type !== "bot_command") return false;
+    if (part.includes("@")) return part.endsWith(name) ? "bot" : "other";
+    return entity.offset === 0 && COMMANDS.has(part) && "bot";
   });
   return found.includes("bot") ? "bot" : found.includes("other") ? "other" : undefined;
 }
 
+const toAlbum = ({ chat, media_group_id: id }: Message): string | undefined =>
+  id === undefined ? undefined : `${chat.id}:${id}`;
+
+/** Remembers the albums of which one message addresses the bot: the others are for it, too. */
+function createAlbums(me: UserFromGetMe) {
+  const called = new Set<string>();
+  return {
+    note(updates: readonly Partial<Update>[]): void {
+      for (const { message } of updates) {
+        const album = message && toAlbum(message);
+        if (album !== undefined && findAddressee(message as Message, me) === "bot")
+          called.add(album);
+      }
+      for (const oldest of called) if (called.size > MAX_ALBUMS) called.delete(oldest);
+    },
+    has: (album: string | undefined): boolean => album !== undefined && called.has(album),
+  };
+}
+
+/** The bot, and what it knows of albums. */
+interface Self {
+  me: UserFromGetMe;
+  albums: ReturnType<typeof createAlbums>;
+}
+
+const createSelf = (client: Client, until: () => AbortSignal): (() => Promise<Self>) =>
+  once(async () => {
+    const me = await (await client(until())).getMe();
+    return { me, albums: createAlbums(me) };
+  });
+
 /** An update as a message for the agent, or why it is not for it; undefined if it is no message at all. */
-function toMessage(update: Update, me: UserFromGetMe): ReceivedMessage | undefined {
+function toMessage(update: Update, self: Self): ReceivedMessage | undefined {
   const {
     message,
     edited_message: edited,
@@ -61,36 +96,34 @@ function toMessage(update: Update, me: UserFromGetMe): ReceivedMessage | undefin
     edited_channel_post: editedPost,
   } = update;
   if (post ?? editedPost) return { id: `update ${update.update_id}`, skipped: NO_PERSON };
-  if (!edited) return message && readMessage(message, me);
-  const read = readMessage(edited, me);
+  if (!edited) return message && readMessage(message, self);
+  const read = readMessage(edited, self);
   const id = `${read.id} ${edited.edit_date ?? update.update_id}`;
   return "skipped" in read ? { ...read, id } : { ...read, id, edits: read.id };
 }
 
-function readMessage(message: Message, me: UserFromGetMe): ReceivedMessage {
+function readMessage(message: Message, { me, albums }: Self): ReceivedMessage {
   const { from, chat, sender_chat } = message;
   const id = `${chat.id}:${message.message_id}`;
   if (!from || sender_chat) return { id, skipped: NO_PERSON };
   if (from.is_bot) return { id, skipped: "the message was written by a bot" };
-  const written = message.text ?? message.caption ?? "";
-  const kind = KINDS.find((key) => key in message);
   const direct = chat.type === "private";
-  const addressee = findAddressee(message, written, me);
+  const addressee = findAddressee(message, me);
+  const album = toAlbum(message);
   return toIncomingMessage({
     id,
     from: String(from.id),
-    name: [from.first_name, from.last_name].filter(Boolean).join(" "),
+    name: toName(from),
     language: from.language_code,
     to: String(chat.id),
     thread: message.is_topic_message ? message.message_thread_id?.toString() : undefined,
     direct,
     ...(!direct && { room: { kind: "group", name: chat.title } }),
-    mentioned: addressee === "bot",
+    mentioned: addressee === "bot" || albums.has(album),
+    album,
     // Each message of a forum is in a topic; one of General does not say so. Elsewhere a thread's id is that of a chain of answers.
     inThread: chat.is_forum === true && addressee === undefined,
-    quoted: readQuoted(message),
-    files: readFiles(message),
-    text: kind === undefined ? written : `[${kind.replace("_", " ")}] ${written}`,
+    parts: readParts(message),
   });
 }
 
@@ -114,9 +147,9 @@ async function takePress(
 }
 
 /** Hands over what an update holds. */
-async function take(update: Update, me: UserFromGetMe, api: Api, host: ChannelHost): Promise<void> {
+async function take(update: Update, self: Self, api: Api, host: ChannelHost): Promise<void> {
   if (update.callback_query) return takePress(update.callback_query, api, host);
-  const message = toMessage(update, me);
+  const message = toMessage(update, self);
   if (message) await host.receive(message);
 }
 
@@ -142,11 +175,11 @@ async function registerCommands(client: Client, signal: AbortSignal): Promise<vo
 
 /** Long polling. Telegram forgets updates once a later offset is asked for, which is after they were received. */
 export async function poll(client: Client, signal: AbortSignal, host: ChannelHost): Promise<void> {
-  const self = once(async () => (await client(signal)).getMe());
+  const self = createSelf(client, () => signal);
   const register = once(() => registerCommands(client, signal));
   let connected = false;
   const connect = async (watched: ChannelHost): Promise<number> => {
-    const me = await self();
+    const known = await self();
     const offset = Number(await watched.cursor()) || 0;
     const api = await client(AbortSignal.any([signal, AbortSignal.timeout(POLL_TIMEOUT_MS)]));
     // The first answer comes at once, so that a good connection is told as soon as there is one.
@@ -161,10 +194,11 @@ export async function poll(client: Client, signal: AbortSignal, host: ChannelHos
           await api.deleteWebhook().catch(() => undefined);
         throw error;
       });
-    watched.report({ ok: true, message: `receiving as @${me.username}` });
+    watched.report({ ok: true, message: `receiving as @${known.me.username}` });
     void register();
+    known.albums.note(updates);
     for (const update of updates) {
-      await take(update, me, api, watched);
+      await take(update, known, api, watched);
       await watched.saveCursor(String(update.update_id + 1));
     }
     connected = true;
@@ -193,7 +227,7 @@ export async function registerForWebhook(
 
 /** Answers Telegram's webhook. A status that is no success makes Telegram send the update again. */
 export function createWebhook(client: Client, secret: string): NonNullable<Channel["request"]> {
-  const self = once(async () => (await client(AbortSignal.timeout(POLL_TIMEOUT_MS))).getMe());
+  const self = createSelf(client, () => AbortSignal.timeout(POLL_TIMEOUT_MS));
   const admits = (headers: Headers): boolean =>
     sameSecret(headers.get("x-telegram-bot-api-secret-token") ?? "", secret);
   return async (request, host) => {
@@ -201,9 +235,11 @@ export function createWebhook(client: Client, secret: string): NonNullable<Chann
     if (!read.ok) return read.response;
     if (typeof read.body.update_id !== "number") return textResponse(400, "not an update");
     try {
+      const known = await self();
+      known.albums.note([read.body]);
       await take(
         read.body as Update,
-        await self(),
+        known,
         await client(AbortSignal.timeout(POLL_TIMEOUT_MS)),
         watch(host),
       );

@@ -1,35 +1,24 @@
 import {
   hmacSha256,
   objectsIn,
-  parseDecision,
   parseWebhook,
   sameSecret,
   textResponse,
   toIncomingMessage,
 } from "#channel-kit";
 import type { ChannelHost, PluginContext, ReceivedMessage } from "#plugin";
-import { readFiles } from "./files.ts";
+import { getMessageType, readParts, type WhatsAppContent } from "./content.ts";
 import { isUserId, parseNumber, type WhatsAppConfig } from "./config.ts";
 
 const MAX_BODY = 256 * 1024;
 /** The error of free text whose recipient last wrote more than 24 hours ago. */
 const LATE = 131047;
 
-interface Message {
+interface Message extends WhatsAppContent {
   id?: unknown;
   from?: unknown;
   from_user_id?: unknown;
   group_id?: unknown;
-  type?: unknown;
-  text?: { body?: unknown };
-  /** The message that this one answers: its id alone. */
-  context?: { id?: unknown };
-  button?: { text?: unknown };
-  interactive?: {
-    button_reply?: { id?: unknown; title?: unknown };
-    list_reply?: { title?: unknown };
-  };
-  [media: string]: unknown;
 }
 interface Value {
   metadata?: { phone_number_id?: unknown; display_phone_number?: string };
@@ -121,10 +110,6 @@ function getValues(notification: Notification, phoneNumberId: string): Value[] {
     .flatMap(({ value }) => (value ? [value] : []));
 }
 
-function getMessageType({ type }: Message): string {
-  return typeof type === "string" && /^[a-z_]{1,30}$/.test(type) ? type : "unknown";
-}
-
 /**
  * A message for the agent, or why it is not for it; undefined for reactions, notices and the number's own.
  */
@@ -153,8 +138,6 @@ function readMessage(
     ({ wa_id, user_id }) =>
       (wa_id !== undefined && wa_id === from) || (userId !== undefined && user_id === userId),
   )?.profile?.name;
-  const quoted = message.context?.id;
-  const files = readFiles(type, message[type]);
   return toIncomingMessage({
     id,
     from: sender,
@@ -162,9 +145,7 @@ function readMessage(
     to: sender,
     direct: true,
     mentioned: true,
-    text: readText(message, files.length > 0),
-    ...(typeof quoted === "string" && { quoted: { id: quoted } }),
-    files,
+    parts: readParts(message),
   });
 }
 
@@ -180,25 +161,4 @@ function getSender(
   const isAllowedById =
     userId !== undefined && allowFrom.includes(userId) && !allowFrom.includes(number ?? "");
   return isAllowedById ? userId : (number ?? userId);
-}
-
-/** The text that the sender wrote or chose; of a message without text and file, its type in brackets. */
-function readText(message: Message, hasFile: boolean): string {
-  const { text, button, interactive } = message;
-  const type = getMessageType(message);
-  // What one of the gateway's own buttons stands for; its title alone would not say which question it answers.
-  const pressed = interactive?.button_reply?.id;
-  if (typeof pressed === "string" && parseDecision(pressed)) return pressed;
-  const caption = (message[type] as { caption?: unknown } | undefined)?.caption;
-  const written = [
-    text?.body,
-    button?.text,
-    interactive?.button_reply?.title,
-    interactive?.list_reply?.title,
-    caption,
-  ];
-  return (
-    written.find((part): part is string => typeof part === "string" && part.trim() !== "") ??
-    (hasFile ? "" : `[${type}]`)
-  );
 }

@@ -42,11 +42,11 @@ function fitInput(
   if (estimateTokens(plainText(parts)) <= tokens) return { parts, cut: 0 };
   let left = tokens;
   let cut = 0;
-  const kept = parts.map(({ text, outside }) => {
-    const piece = cutToTokens(text, Math.max(0, left));
+  const kept = parts.map((part) => {
+    const piece = cutToTokens(part.text, Math.max(0, left));
     left -= estimateTokens(piece.text);
     cut += piece.cut;
-    return { text: piece.text, outside };
+    return { ...part, text: piece.text };
   });
   return { parts: kept, cut };
 }

@@ -3,6 +3,16 @@ export { backOff } from "../core/backoff.ts";
 export { parseDecision, renderVerdict, type WrittenDecision } from "../core/decision.ts";
 export { lazy as once } from "../core/lazy.ts";
 export { parseMarkdown } from "../core/markdown.ts";
+export {
+  renderCard,
+  renderLink,
+  renderMention,
+  renderTree,
+  toContactPart,
+  toPlacePart,
+  toPollPart,
+  type Card,
+} from "./cards.ts";
 export { commandLanguages, nativeCommands, type NativeCommand } from "./commands.ts";
 export { withConnection, type Connection } from "./connection.ts";
 export {
@@ -29,7 +39,13 @@ export {
 export type { ErrorResponse, ErrorRule, ErrorRules, FailedSend as Failure } from "./errors.ts";
 export { listenToEvents } from "./event-listener.ts";
 export { checkFileUrl, createFetchFile, openDownload } from "./files.ts";
-export { toAttachments, toEarlierMessage, toIncomingMessage, type HeardFile } from "./heard.ts";
+export {
+  nestParts,
+  toEarlierMessage,
+  toIncomingMessage,
+  type HeardFile,
+  type HeardPart,
+} from "./heard.ts";
 export { escapeHtml, htmlText } from "./html.ts";
 export { createKeyValueStore, type KeyValueStore } from "./key-value-store.ts";
 export {

@@ -2,6 +2,8 @@ import type {
   Attachment,
   EarlierMessage,
   IncomingMessage,
+  MessagePart,
+  PartKind,
   ReceivedMessage,
 } from "../contract/channel.ts";
 
@@ -14,13 +16,23 @@ export interface HeardFile {
   ref?: string | null | undefined;
 }
 
+/** A part of a message, as its vendor tells of it. One without text, files and id is none. */
+export interface HeardPart {
+  kind: PartKind;
+  author?: string | null | undefined;
+  place?: string | null | undefined;
+  text?: string | null | undefined;
+  files?: readonly HeardFile[] | undefined;
+  id?: string | null | undefined;
+}
+
 /** What somebody wrote, before it is known whether it is for the agent. */
-export interface Heard extends Omit<IncomingMessage, "files" | "attachments" | "addressed"> {
+export interface Heard extends Omit<IncomingMessage, "parts" | "addressed"> {
   /** Whether a message of a group calls the agent, or answers it. */
   mentioned: boolean;
   /** Whether it is in a thread that the agent may take part in: then the gateway decides whether it is for the agent. */
   inThread?: boolean | undefined;
-  files?: readonly HeardFile[] | undefined;
+  parts: readonly HeardPart[];
   /** What stands for a message of which nothing can be read, as a bare mention; without it that is none. */
   noText?: string;
 }
@@ -45,48 +57,78 @@ function toAttachment({ kind, name, mime, bytes, ref }: HeardFile): Attachment[]
   ];
 }
 
-/** The files of a message that the agent gets the content of. */
-export const toAttachments = (files: readonly HeardFile[]): Attachment[] =>
-  files.flatMap(toAttachment);
+const given = (text: string | null | undefined): text is string =>
+  typeof text === "string" && text.trim() !== "";
 
-/** A message that was written before, with its files; undefined if it has neither text nor files. */
+/** A message of several parts as one part, with the marks of what in it is of others again. */
+export function nestParts(
+  about: Pick<HeardPart, "kind" | "author" | "place">,
+  parts: readonly HeardPart[],
+): HeardPart {
+  const texts = parts.map(({ kind, author, text }) => {
+    const isPlain = kind === "own" || kind === "embedded" || kind === "file";
+    return isPlain || !given(text)
+      ? text
+      : `[${kind}${given(author) ? ` by ${author}` : ""}] ${text}`;
+  });
+  return {
+    ...about,
+    text: texts.filter(given).join("\n"),
+    files: parts.flatMap(({ files = [] }) => files),
+  };
+}
+
+function toMessagePart({ kind, author, place, text, files = [], id }: HeardPart): MessagePart[] {
+  const attachments = files.flatMap(toAttachment);
+  const named = files
+    .filter(({ ref }) => !ref)
+    .map(({ name }) => `[file: ${name || "without a name"}]`);
+  const said = [text?.trim() ?? "", ...named].filter(Boolean).join("\n");
+  if (said === "" && attachments.length === 0 && !given(id)) return [];
+  return [
+    {
+      kind,
+      ...(given(author) && { author }),
+      ...(given(place) && { place }),
+      text: said,
+      ...(attachments.length > 0 && { attachments }),
+      ...(given(id) && { id }),
+    },
+  ];
+}
+
+/** A message that was written before, of its parts; undefined if it has neither text nor files. */
 export function toEarlierMessage(
-  author: string | undefined,
-  text: string | null | undefined,
-  files: readonly HeardFile[],
+  author: string | null | undefined,
+  parts: readonly HeardPart[],
 ): EarlierMessage | undefined {
-  const attachments = toAttachments(files);
-  if (!text?.trim() && attachments.length === 0) return undefined;
-  return { author, text: text ?? "", ...(attachments.length > 0 && { attachments }) };
+  const [part] = toMessagePart(nestParts({ kind: "quoted", author }, parts));
+  if (!part) return undefined;
+  const { kind: _kind, ...message } = part;
+  return message;
 }
 
 /** A message for the agent, or the reason why it is skipped: not addressed to the agent, or without text. */
 export function toIncomingMessage({
   mentioned,
   inThread,
-  files = [],
   noText = "",
+  parts,
   ...heard
 }: Heard): ReceivedMessage {
-  const { id, text, thread, quoted, edits, ...message } = heard;
-  const attachments = toAttachments(files);
-  const lines = files
-    .filter(({ ref }) => !ref)
-    .map(({ name }) => `[file: ${name || "without a name"}]`);
-  const hasFiles = attachments.length + lines.length > 0;
-  const said = text.trim() || (hasFiles ? "" : noText);
+  const { id, thread, edits, album, ...message } = heard;
+  const said = parts.flatMap(toMessagePart);
+  if (said.length === 0) said.push(...toMessagePart({ kind: "own", text: noText }));
   const addressed = message.direct || mentioned;
   if (!addressed && !inThread) return { id, skipped: "the message is not addressed to the agent" };
-  if (said === "" && !hasFiles) return { id, skipped: "the message has no text" };
+  if (said.length === 0) return { id, skipped: "the message has no text" };
   return {
     id,
     ...message,
-    text: said,
+    parts: said,
     ...(thread !== undefined && { thread }),
-    ...(quoted !== undefined && { quoted }),
     ...(edits !== undefined && { edits }),
+    ...(album !== undefined && { album }),
     ...(!addressed && { addressed: false }),
-    ...(lines.length > 0 && { files: lines }),
-    ...(attachments.length > 0 && { attachments }),
   };
 }

@@ -88,10 +88,27 @@ export type FetchedFile =
 export interface EarlierMessage {
   /** Who wrote it: a display name or an id. */
   author?: string | undefined;
+  /** Where it was written: the display name of a chat or a site. */
+  place?: string | undefined;
   /** Empty only if there are attachments. */
   text: string;
   /** Its files: the agent gets their content, too. */
   attachments?: readonly Attachment[] | undefined;
+}
+
+/**
+ * Whose words a part of a message is: `own`, its sender's; `forwarded`, those of a message that the sender passed on; `quoted`,
+ * those of the message that it quotes or answers; `shared`, those of a copy of another message in it; `embedded`, what a
+ * program has put there, such as cards, previews of links, places and contacts; `file`, files that came with it.
+ */
+export const PART_KINDS = ["own", "forwarded", "quoted", "shared", "embedded", "file"] as const;
+export type PartKind = (typeof PART_KINDS)[number];
+
+/** A part of a message. All but `own` is outside text, whoever sends it. */
+export interface MessagePart extends EarlierMessage {
+  kind: PartKind;
+  /** The id of a quoted message, if the vendor sends no more of it. */
+  id?: string | undefined;
 }
 
 /** A message of a thread, as the vendor's API gives it. */
@@ -138,18 +155,14 @@ export interface IncomingMessage {
   language?: string | undefined;
   /** The sender's display name, which people can change. */
   name?: string | undefined;
-  /** The files that came with it, a line each: their names are outside text, whoever sends them on. */
-  files?: readonly string[] | undefined;
-  /** The files whose content the agent gets. */
-  attachments?: readonly Attachment[] | undefined;
-  /** The message that this one quotes or answers; an id alone if the vendor sends no more. */
-  quoted?: EarlierMessage | { id: string } | undefined;
+  /** What it says, in order. */
+  parts: readonly MessagePart[];
+  /** What all messages of an album have in common: together they are one message. */
+  album?: string | undefined;
   /** The id of the message whose text this one replaces: an edit. It has an id of its own. */
   edits?: string | undefined;
   /** Set to false for a message of a thread that does not address the agent: it counts if the agent takes part in the thread. */
   addressed?: false | undefined;
-  /** Empty only if there are files or attachments. */
-  text: string;
 }
 
 /**

@@ -10,6 +10,8 @@ export interface TextPart {
    * `outside`, the name that a sender on a channel goes by.
    */
   by?: "owner" | "sender";
+  /** With `outside`: whose text it is, if that is not whoever the input is from. Outside text itself. */
+  origin?: string;
 }
 
 /** The text of the parts, without marks. */
@@ -23,7 +25,8 @@ export function joinParts(parts: readonly TextPart[]): TextPart[] {
   for (const part of parts) {
     const last = joined.at(-1);
     if (part.text === "") continue;
-    if (last && last.outside === part.outside && last.by === part.by) last.text += part.text;
+    if (last && last.outside === part.outside && last.by === part.by && last.origin === part.origin)
+      last.text += part.text;
     else joined.push({ ...part });
   }
   return joined;

@@ -16,7 +16,7 @@ import { answerDecision } from "../approvals/answer.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import { splitPerson } from "../approvals/checks.ts";
 import { parseDecision, renderVerdict } from "../core/decision.ts";
-import { renderMessage } from "../runs/channel-input.ts";
+import { getOwnText, renderMessage } from "../runs/channel-input.ts";
 import { getPlace } from "../people/agent-choices.ts";
 import { parsePersonDecision } from "../people/codes.ts";
 import { parseCommand } from "../runs/commands.ts";
@@ -56,12 +56,7 @@ function findProblem(message: ReceivedMessage): string | undefined {
   if (wrong) return `the channel gave no usable \`${wrong[0]}\``;
   if ("skipped" in message)
     return isText(message.skipped) ? undefined : "the channel skipped the message without a reason";
-  const { text, files = [], attachments = [] } = message;
-  const problem = findContentProblem(message);
-  if (problem !== undefined) return problem;
-  return isText(text) || (text === "" && files.length + attachments.length > 0)
-    ? undefined
-    : "the message has no text";
+  return findContentProblem(message);
 }
 
 /** Returns the id of the agent of a message: the one that people have chosen for the conversation, else that of its binding. */
@@ -123,7 +118,7 @@ function readCommand(
   return parseCommand(text) ?? {};
 }
 
-/** The run of a message: a turn, or a command. What an allowed sender writes is not outside text. */
+/** The run of a message: a turn, or a command, which only the sender's own words are. */
 async function buildAction(
   channel: string,
   message: IncomingMessage,
@@ -133,10 +128,13 @@ async function buildAction(
   const { config, rooms } = context;
   const { from, to, direct, thread, language } = message;
   const isOwner = rooms.isOwner(channel, from);
-  const { command, decision, argument } = readCommand(message.text, context);
-  const { text, cut } = cutText(message.text, config.hooks.maxMessageChars);
-  const said = text + (cut > 0 ? `[cut: ${cut} characters]` : "");
+  const { command, decision, argument } = readCommand(getOwnText(message.parts), context);
   const { session, personId } = await findSession(channel, message, isOwner, deps);
+  const { maxMessageChars: maxChars } = config.hooks;
+  const { input, cut } =
+    command === undefined
+      ? renderMessage(channel, message, { isOwner, personId, maxChars })
+      : { input: [], cut: 0 };
   const spec: RunSpec = {
     session,
     name:
@@ -144,8 +142,7 @@ async function buildAction(
         ? `message on ${channel}`
         : `/${decision?.verdict ?? command} on ${channel}`,
     hook: `channels/${channel}`,
-    input:
-      command === undefined ? renderMessage(channel, message, said, { isOwner, personId }) : [],
+    input,
     wakeMode: "next-heartbeat",
     deliver: true,
     channel,
@@ -170,11 +167,7 @@ async function buildAction(
     kind: "run",
     runId: newId("run", now),
     warnings:
-      cut > 0
-        ? [
-            `the message was cut to ${config.hooks.maxMessageChars} characters, hooks.maxMessageChars`,
-          ]
-        : [],
+      cut > 0 ? [`the message was cut to ${maxChars} characters, hooks.maxMessageChars`] : [],
     spec,
   };
 }
@@ -186,8 +179,9 @@ async function checkMessage(
   deps: MessageDeps,
 ): Promise<Partial<EventRecord> & { recorded?: boolean }> {
   if ("skipped" in message) return { reason: cutText(oneLine(message.skipped), MAX_REASON).text };
-  const { from, to, thread, text, files, attachments, quoted } = message;
+  const { from, to, thread, parts } = message;
   const { context } = deps;
+  const text = getOwnText(parts);
   const decides =
     (parseDecision(text) ?? parsePersonDecision(text)) !== undefined &&
     context.approvers.includes(`${channel}:${from}`);
@@ -198,7 +192,7 @@ async function checkMessage(
   if (!checked.ok) return { reason: checked.reason, recorded: checked.recorded };
   const action = await buildAction(channel, message, deps);
   const { command, decision } = action.spec;
-  const body = Buffer.from(JSON.stringify({ from, to, thread, text, files, attachments, quoted }));
+  const body = Buffer.from(JSON.stringify({ from, to, thread, parts }));
   const reason =
     command === undefined ? {} : { reason: `the command /${decision?.verdict ?? command}` };
   return { outcome: "accepted", actions: [action], request: { ...REQUEST, body }, ...reason };

@@ -1,6 +1,12 @@
-import type { Attachment, IncomingMessage } from "../contract/channel.ts";
+import {
+  PART_KINDS,
+  type Attachment,
+  type IncomingMessage,
+  type MessagePart,
+} from "../contract/channel.ts";
 import type { UnreadContent } from "../store/attachments.ts";
 
+const MAX_PARTS = 200;
 const MAX_ATTACHMENTS = 100;
 const MAX_REF = 4000;
 const MAX_TEXT = 1000;
@@ -29,39 +35,45 @@ function isAttachment(value: unknown): boolean {
 const areAttachments = (value: unknown): boolean =>
   Array.isArray(value) && value.length <= MAX_ATTACHMENTS && value.every(isAttachment);
 
-function isQuoted(value: unknown): boolean {
+function isPart(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
-  const { id, author, text, attachments } = value as Record<string, unknown>;
-  return text === undefined
-    ? isId(id)
-    : typeof text === "string" && isShort(author) && areAttachments(attachments ?? []);
+  const { kind, author, place, text, attachments = [], id } = value as Record<string, unknown>;
+  return (
+    PART_KINDS.some((one) => one === kind) &&
+    typeof text === "string" &&
+    isShort(author) &&
+    isShort(place) &&
+    areAttachments(attachments) &&
+    (id === undefined || (kind === "quoted" && isId(id)))
+  );
 }
 
-/** Returns the problem of what comes with a message besides its text, or undefined. */
-export function findContentProblem({
-  files = [],
-  attachments = [],
-  quoted,
-  edits,
-}: IncomingMessage): string | undefined {
-  if (!Array.isArray(files) || files.some((file) => typeof file !== "string"))
-    return "the channel gave no usable `files`";
-  if (!areAttachments(attachments)) return "the channel gave no usable `attachments`";
-  if (quoted !== undefined && !isQuoted(quoted)) return "the channel gave no usable `quoted`";
-  return edits === undefined || isId(edits) ? undefined : "the channel gave no usable `edits`";
+const getAttachments = (parts: readonly MessagePart[]): Attachment[] =>
+  parts.flatMap(({ attachments = [] }) => attachments);
+
+/** Returns the problem of what a message holds, or undefined. */
+export function findContentProblem({ parts, edits, album }: IncomingMessage): string | undefined {
+  if (
+    !Array.isArray(parts) ||
+    parts.length > MAX_PARTS ||
+    !parts.every(isPart) ||
+    getAttachments(parts).length > MAX_ATTACHMENTS
+  )
+    return "the channel gave no usable `parts`";
+  if (edits !== undefined && !isId(edits)) return "the channel gave no usable `edits`";
+  if (album !== undefined && !isId(album)) return "the channel gave no usable `album`";
+  const isEmpty = ({ text, attachments = [], id }: MessagePart): boolean =>
+    text.trim() === "" && attachments.length === 0 && id === undefined;
+  return parts.every(isEmpty) ? "the message has no text" : undefined;
 }
 
 /** Returns what the turn of a message has to get from the channel; undefined if the message holds everything itself. */
-export function getUnread({
-  attachments: own = [],
-  quoted,
-  direct,
-  thread,
-}: IncomingMessage): UnreadContent | undefined {
-  const attachments = [...own, ...((quoted && "text" in quoted && quoted.attachments) || [])];
+export function getUnread({ parts, direct, thread }: IncomingMessage): UnreadContent | undefined {
+  const attachments = getAttachments(parts);
+  const quotedIds = parts.flatMap(({ id }) => id ?? []);
   const unread: UnreadContent = {
     ...(attachments.length > 0 && { attachments: attachments.map(pickAttachment) }),
-    ...(quoted && !("text" in quoted) && { quotedIds: [quoted.id] }),
+    ...(quotedIds.length > 0 && { quotedIds }),
     ...(!direct && thread !== undefined && { hasThread: true as const }),
   };
   return Object.keys(unread).length === 0 ? undefined : unread;

@@ -62,7 +62,7 @@ const NO_TRANSCRIBER = "its words are not known, because `transcription` is not 
 const toReadable = (body: unknown): Readable =>
   Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
 
-const outside = (text: string): TextPart => ({ text: `${text}\n`, outside: true });
+const outside = (text: string): TextPart => ({ text: `${text}\n`, outside: true, origin: "files" });
 
 /** Thrown with a sentence for the model: the file has more bytes than allowed, is gone, or does not come. */
 class NotFetchedError extends Error {}

@@ -1,10 +1,15 @@
 import { cutText, oneLine, plainText, type TextPart } from "../core/text.ts";
-import type { Attachment, EarlierMessage, IncomingMessage } from "../contract/channel.ts";
+import type {
+  Attachment,
+  EarlierMessage,
+  IncomingMessage,
+  MessagePart,
+  PartKind,
+} from "../contract/channel.ts";
 
 const MAX_ID = 200;
 const MAX_NAME = 100;
 const MAX_FILES = 50;
-const MAX_FILE = 1000;
 const MAX_EARLIER = 4000;
 
 /** An id as it may stand outside the boundary: other characters than ids have become `_`. */
@@ -38,62 +43,105 @@ export function renderAttachment(
   return `[${NAMES[kind]}${named}${note === "" ? "" : `, ${note}`}]`;
 }
 
-/** Renders messages that were written before, as outside text under a title. */
-export function renderEarlier(title: string, messages: readonly EarlierMessage[]): TextPart {
-  const lines = messages.map(({ author, text, attachments = [] }) => {
-    const files = attachments.slice(0, MAX_FILES).map((file) => renderAttachment(file));
-    const said = cutText([text.trim(), ...files].filter(Boolean).join(" "), MAX_EARLIER);
-    const by = typeof author === "string" ? cutText(oneLine(author), MAX_NAME).text : "";
-    return `${by === "" ? "somebody" : by}: ${said.text}${said.cut > 0 ? `[cut: ${said.cut} characters]` : ""}`;
-  });
-  return { text: `${title}\n${lines.join("\n")}`, outside: true };
+const renderAuthor = (author: unknown): string =>
+  typeof author === "string" ? cutText(oneLine(author), MAX_NAME).text : "";
+
+const KINDS: Record<Exclude<PartKind, "own">, string> = {
+  forwarded: "forwarded message",
+  quoted: "quoted or answered message",
+  shared: "shared message",
+  embedded: "embedded content",
+  file: "files",
+};
+
+/** Names whose words a part of a message is: `forwarded message, by Vera, from Friday`. */
+function renderOrigin(
+  kind: keyof typeof KINDS,
+  { author, place }: Pick<EarlierMessage, "author" | "place">,
+): string {
+  const [by, from] = [renderAuthor(author), renderAuthor(place)];
+  return `${KINDS[kind]}${by === "" ? "" : `, by ${by}`}${from === "" ? "" : `, from ${from}`}`;
 }
 
-export const QUOTED = "The message that this one quotes or answers:";
-
-/** The lines of the files; the rest is counted. */
-function fileLines(files: readonly string[]): string[] {
-  const left = files.length - MAX_FILES;
+/** The names of files, a line each; the rest is counted. */
+function renderFiles(attachments: readonly Attachment[]): string[] {
+  const left = attachments.length - MAX_FILES;
   return [
-    ...files.slice(0, MAX_FILES).map((file) => cutText(oneLine(file), MAX_FILE).text),
+    ...attachments.slice(0, MAX_FILES).map((file) => renderAttachment(file)),
     ...(left > 0 ? [`[and ${left} more files]`] : []),
   ];
 }
 
+/** Cuts at `limit` characters, with a note. */
+function cutNoted(text: string, limit: number): { text: string; cut: number } {
+  const { text: kept, cut } = cutText(text, Math.max(0, limit));
+  return { text: cut > 0 ? `${kept}[cut: ${cut} characters]` : kept, cut };
+}
+
+const NEXT_LINE: TextPart = { text: "\n", outside: false };
+
+/** Renders what others than the sender said, as outside text with its origin. */
+export function renderOutside(
+  kind: keyof typeof KINDS,
+  { author, place, text, attachments = [] }: EarlierMessage,
+): TextPart[] {
+  const said = [text.trim(), ...renderFiles(attachments)].filter(Boolean).join("\n");
+  const origin = renderOrigin(kind, { author, place });
+  return [NEXT_LINE, { text: said, outside: true, origin }, NEXT_LINE];
+}
+
+/** Renders messages of a thread that were written before, as outside text. */
+export function renderThread(messages: readonly EarlierMessage[]): TextPart[] {
+  if (messages.length === 0) return [];
+  const lines = messages.map(({ author, text, attachments = [] }) => {
+    const said = [text.trim(), ...renderFiles(attachments)].filter(Boolean).join(" ");
+    return `${renderAuthor(author) || "somebody"}: ${cutNoted(said, MAX_EARLIER).text}`;
+  });
+  return [
+    { text: lines.join("\n"), outside: true, origin: "what was written in this thread before" },
+    NEXT_LINE,
+  ];
+}
+
 const LEAD_START = "Message on ";
-const LEAD_END = " All that follows is theirs:\n";
+const LEAD = /^Message on [^\n]*\. All that follows [^\n]*:\n$/;
+const OWN = "All that follows is theirs:\n";
+const WITH_OTHERS =
+  "All that follows was sent by them, but only what stands outside the markers is theirs:\n";
 
 const isWritten = ({ text, outside, by }: TextPart): boolean =>
-  outside ? by !== "sender" : !(text.startsWith(LEAD_START) && text.endsWith(LEAD_END));
+  outside ? by !== "sender" : !LEAD.test(text);
 
 /** The text that an input asks about: without the lines about who wrote its messages, and where. */
 export const toQuestion = (input: readonly TextPart[]): string =>
   plainText(input.filter(isWritten));
 
+/** The words of a message's sender. */
+export const getOwnText = (parts: readonly MessagePart[]): string =>
+  parts.flatMap(({ kind, text }) => (kind === "own" ? text : [])).join("\n");
+
 /**
  * Renders the input of a message's turn: a line with the ids of sender and room, the display names as outside text, then
- * `text`, which the sender wrote, and as outside text what was quoted and the names of files: people send on what others have
- * written and named. The owner's direct messages have no display names. `personId` is that of a linked person, whose messages
- * have other sender's ids on other channels.
+ * what the sender wrote, and as outside text with its origin all that others wrote or named. The owner's direct messages have
+ * no display names. `personId` is that of a linked person, whose messages have other sender's ids on other channels. `cut` is
+ * how many characters were more than `maxChars`.
  */
 export function renderMessage(
   channel: string,
   message: IncomingMessage,
-  text: string,
-  { isOwner, personId }: { isOwner: boolean; personId?: string | undefined },
-): TextPart[] {
+  {
+    isOwner,
+    personId,
+    maxChars,
+  }: { isOwner: boolean; personId?: string | undefined; maxChars: number },
+): { input: TextPart[]; cut: number } {
   const who = isOwner
     ? " (the owner)"
     : personId === undefined
       ? ""
       : ` (the person ${renderId(personId)})`;
   const sender = `${renderId(message.from)}${who}`;
-  const lead = `${LEAD_START}${channel} from ${sender}, ${renderPlace(message)}.${LEAD_END}`;
-  const { quoted } = message;
-  const files = [
-    ...(message.attachments ?? []).map((file) => renderAttachment(file)),
-    ...(message.files ?? []),
-  ];
+  const lead = `${LEAD_START}${channel} from ${sender}, ${renderPlace(message)}.`;
   const names =
     isOwner && message.direct
       ? []
@@ -101,15 +149,26 @@ export function renderMessage(
           ...nameLines("sender's name", message.name),
           ...nameLines("room's name", message.room?.name),
         ];
-  return [
-    { text: lead, outside: false },
-    ...(names.length === 0
-      ? []
-      : [{ text: names.join("\n"), outside: true, by: "sender" as const }]),
-    { text: `\n${text}`, outside: false, ...(isOwner ? { by: "owner" as const } : {}) },
-    ...(quoted && "text" in quoted
-      ? [renderEarlier(QUOTED, [quoted]), { text: "\n", outside: false }]
-      : []),
-    ...(files.length === 0 ? [] : [{ text: fileLines(files).join("\n"), outside: true }]),
-  ];
+  let left = maxChars;
+  let cut = 0;
+  const said = message.parts.flatMap(({ kind, id, ...part }): TextPart[] => {
+    const { text, cut: gone } = cutNoted(part.text, left);
+    left -= part.text.length - gone;
+    cut += gone;
+    if (kind === "own")
+      return [{ text: `\n${text}`, outside: false, ...(isOwner ? { by: "owner" as const } : {}) }];
+    // The gateway looks the message up, when its turn begins.
+    return id === undefined ? renderOutside(kind, { ...part, text }) : [];
+  });
+  const isOwn = message.parts.every(({ kind }) => kind === "own");
+  return {
+    input: [
+      { text: `${lead} ${isOwn ? OWN : WITH_OTHERS}`, outside: false },
+      ...(names.length === 0
+        ? []
+        : [{ text: names.join("\n"), outside: true, by: "sender" as const }]),
+      ...said,
+    ],
+    cut,
+  };
 }

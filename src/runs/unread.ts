@@ -5,7 +5,7 @@ import type { LoadedChannel } from "../delivery/types.ts";
 import { plainText, type TextPart } from "../core/text.ts";
 import type { RunRecord, RunSpec, Store } from "../store/types.ts";
 import { readAttachments, type AttachmentDeps } from "./attachments.ts";
-import { QUOTED, renderEarlier } from "./channel-input.ts";
+import { renderOutside, renderThread } from "./channel-input.ts";
 import { findMessagePart, toReadParts } from "./message-parts.ts";
 import { getLastTurn } from "./session-history.ts";
 import type { ActionContext } from "./types.ts";
@@ -73,9 +73,8 @@ interface Earlier {
   attachments: Attachment[];
 }
 
-const toEarlier = (title: string, messages: readonly EarlierMessage[]): Earlier => ({
-  parts:
-    messages.length === 0 ? [] : [renderEarlier(title, messages), { text: "\n", outside: false }],
+const toThread = (messages: readonly EarlierMessage[]): Earlier => ({
+  parts: renderThread(messages),
   attachments: messages.flatMap(({ attachments = [] }) => attachments),
 });
 
@@ -92,8 +91,12 @@ async function readQuoted(
       ((limited) => channel.findQuoted?.({ id, to }, limited) ?? Promise.resolve(undefined)),
     signal,
   );
-  const found = asked ?? (await findRecorded(id, run, deps.store));
-  return toEarlier(QUOTED, [found ?? { text: "[it is not known here]" }]);
+  const found = asked ??
+    (await findRecorded(id, run, deps.store)) ?? { text: "[it is not known here]" };
+  return {
+    parts: renderOutside("quoted", found),
+    attachments: [...(found.attachments ?? [])],
+  };
 }
 
 /** Keeps the messages of a thread that the session does not have. */
@@ -147,12 +150,12 @@ async function readThread(
   const { to = "", incoming } = run.spec;
   const { thread, replyTo: before } = incoming ?? {};
   if (limit === 0 || !channel.listThread || thread === undefined || before === undefined)
-    return toEarlier("", []);
+    return toThread([]);
   const listThread = channel.listThread.bind(channel);
   const listed =
     (await ask((limited) => listThread({ to, thread, before, limit }, limited), signal)) ?? [];
   const unseen = (await findUnseen(listed, run, deps.store)).slice(-limit);
-  return toEarlier("What was written in this thread before:", unseen);
+  return toThread(unseen);
 }
 
 /** Fetched again if edits keep changing what a message refers to. */
@@ -184,7 +187,7 @@ export async function readUnread(
     const { quotedIds = [], hasThread } = unread;
     const thread = hasThread
       ? await readThread(run, loaded, { limit: config.threads.messages, deps, signal })
-      : toEarlier("", []);
+      : toThread([]);
     const quoted = await Promise.all(
       quotedIds.map((one) => readQuoted(one, run, loaded, deps, signal)),
     );

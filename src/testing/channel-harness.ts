@@ -103,7 +103,8 @@ export function createHost(): {
   const host: ChannelHost = {
     // A vendor may make a message of a press.
     async receive(message) {
-      const decision = "skipped" in message ? undefined : parseDecision(message.text);
+      const decision =
+        "skipped" in message ? undefined : parseDecision(message.parts[0]?.text ?? "");
       if (decision && "from" in message)
         decided.push({ from: message.from, verdict: decision.verdict, code: decision.code });
       else received.push(message);

@@ -205,7 +205,9 @@ function testFaults(harness: () => ChannelHarness, send: Send): void {
 
 /** Expects a message for the agent with this text, which `send` can answer. */
 function expectMessage(message: ReceivedMessage | undefined, text: string, channel: Channel): void {
-  expect(message).toMatchObject({ text: expect.stringContaining(text) as unknown });
+  expect(message).toMatchObject({
+    parts: [{ kind: "own", text: expect.stringContaining(text) as unknown }],
+  });
   if (message === undefined || "skipped" in message) return;
   expectText(message.id);
   expectText(message.from);

@@ -53,7 +53,7 @@ for (const vendor of VENDORS) {
     report(provider);
     expect(await ask(opened, sends.quote("is that so?", quoted))).toBe("I was given: a quote");
     expect(lastText(provider)).toMatch(
-      /<<<EXTERNAL_CONTENT \w+>>>[^]*The message that this one quotes or answers:\n[^]*moved to noon[^]*<<<END_EXTERNAL/,
+      /<<<EXTERNAL_CONTENT \w+>>>\nSource: "[^\n]*: (?:quoted or answered|shared) message[^\n]*\n---\n[^]*moved to noon[^]*<<<END_EXTERNAL/,
     );
 
     // The history has the texts, and the names of files; nothing of them is left on disk.

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { toDiscord } from "../../plugins/discord/format.ts";
-import type { GatewayMessage } from "../../plugins/discord/files.ts";
+import type { GatewayMessage } from "../../plugins/discord/content.ts";
 import { createChannel, createClient } from "../../plugins/discord/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
@@ -19,7 +19,7 @@ import {
   type DiscordFault,
   type DiscordServer,
 } from "./discord-server.ts";
-import { testHost, type TestHost } from "./gateway.ts";
+import { testHost, type TestHost, said } from "./gateway.ts";
 import { configsOf, markdown } from "./wire.ts";
 
 const FAULTS: Record<Exclude<Fault, "cut-connection">, DiscordFault> = {
@@ -451,7 +451,7 @@ describe("discord", () => {
           from: USER,
           to: DIRECT,
           direct: true,
-          text: "hello",
+          ...said("hello"),
         },
         {
           id: expect.any(String) as unknown,
@@ -459,15 +459,18 @@ describe("discord", () => {
           to: CHANNEL,
           direct: false,
           room: { kind: "channel" },
-          text: "look",
+          ...said("look"),
         },
         {
           id: expect.any(String) as unknown,
           from: USER,
           to: DIRECT,
           direct: true,
-          text: "",
-          attachments: [{ kind: "document", name: "a.png", ref: "https://cdn.example/a.png" }],
+          ...said("", {
+            kind: "file",
+            text: "",
+            attachments: [{ kind: "document", name: "a.png", ref: "https://cdn.example/a.png" }],
+          }),
         },
         {
           id: "77 2026-10-09T10:00:00Z",
@@ -475,7 +478,7 @@ describe("discord", () => {
           from: USER,
           to: DIRECT,
           direct: true,
-          text: "edited",
+          ...said("edited"),
         },
         {
           id: expect.any(String) as unknown,
@@ -483,7 +486,7 @@ describe("discord", () => {
           name: "Ada",
           to: DIRECT,
           direct: true,
-          text: "last",
+          ...said("last"),
         },
       ]);
       expect(host.skipped.map(({ skipped }) => skipped)).toEqual([

@@ -75,11 +75,11 @@ function editTests(storeConfig: () => object): void {
 
   it("an edit replaces one of the messages that a turn has collected, and leaves the others and their files", async () => {
     const [first, last] = [message("alpha typo"), message("gamma typo")];
-    const attachments = [
-      { kind: "image", name: "photo.png", mime: "image/png", ref: `${vendor.url}/photo` },
-    ];
+    const ref = `${vendor.url}/photo`;
+    const photo = { kind: "image" as const, name: "photo.png", mime: "image/png", ref };
+    const parts = [{ kind: "file" as const, text: "", attachments: [photo] }];
     await sayOn(world, first);
-    await say("beta with a picture", { attachments });
+    await say("beta with a picture", { parts });
     await sayOn(world, last);
     await world.until(async () => vendor.asked === 1);
     await say("gamma fixed", { edits: last.id });
@@ -103,7 +103,9 @@ function editTests(storeConfig: () => object): void {
     const said = message("in the lounge", {
       to: "lounge",
       direct: false,
-      attachments: [{ kind: "image", ref: `${vendor.url}/photo` }],
+      parts: [
+        { kind: "file", text: "", attachments: [{ kind: "image", ref: `${vendor.url}/photo` }] },
+      ],
     });
     await sayOn(world, said);
     await world.until(async () => vendor.asked === 1);
@@ -179,7 +181,7 @@ function editTests(storeConfig: () => object): void {
     write("t4", "second question", "ann");
     await say("second question", { ...place, id: "t4" });
     await whenSent(2);
-    expect(texts()).toMatch(/written in this thread before:\\ncarol: the pump is loud/);
+    expect(texts()).toMatch(/written in this thread before\\"\\n---\\ncarol: the pump is loud/);
     expect(texts()).not.toContain("before the call");
     expect(texts()).not.toContain("my own answer");
   });

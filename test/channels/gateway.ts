@@ -1,16 +1,29 @@
 import { onTestFinished } from "vitest";
+import { getOwnText } from "../../src/runs/channel-input.ts";
 import type {
   ApprovalPress,
   Channel,
   ChannelHost,
   IncomingMessage,
+  MessagePart,
   ServiceState,
   SkippedMessage,
 } from "../../src/plugin/api.ts";
 
+/** A message that was handed over; `text` are its sender's own words. */
+export interface Received extends IncomingMessage {
+  text: string;
+}
+
+/** A message's text and parts as they are handed over: what its sender wrote, and what others said. */
+export const said = (text: string, ...others: MessagePart[]) => ({
+  text,
+  parts: [...(text === "" ? [] : [{ kind: "own" as const, text }]), ...others],
+});
+
 /** The gateway as a channel sees it, with what outlasts a restart. */
 export interface TestHost extends ChannelHost {
-  received: IncomingMessage[];
+  received: Received[];
   /** What the channel says is not for the agent. */
   skipped: SkippedMessage[];
   states: ServiceState[];
@@ -28,7 +41,7 @@ export interface TestHost extends ChannelHost {
  * takes no message twice, as the core does; without, a test sees what a channel hands over again.
  */
 export function testHost(saved: { cursor?: string } = {}, { once = false } = {}): TestHost {
-  const received: IncomingMessage[] = [];
+  const received: Received[] = [];
   const skipped: SkippedMessage[] = [];
   const states: ServiceState[] = [];
   const presses: ApprovalPress[] = [];
@@ -57,9 +70,11 @@ export function testHost(saved: { cursor?: string } = {}, { once = false } = {})
     },
     async receive(message) {
       if ("skipped" in message) return void skipped.push(message);
-      if ((refused === undefined || refused === message.text) && refusals-- > 0)
-        throw new Error(`the disk is full of ${message.text}`);
-      if (!once || !received.some((known) => known.id === message.id)) received.push(message);
+      const text = getOwnText(message.parts);
+      if ((refused === undefined || refused === text) && refusals-- > 0)
+        throw new Error(`the disk is full of ${text}`);
+      if (!once || !received.some((known) => known.id === message.id))
+        received.push({ ...message, text });
     },
     report: (state) => void states.push(state),
     cursor: async () => saved.cursor,

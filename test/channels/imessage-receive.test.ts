@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Channel } from "../../src/plugin/api.ts";
-import { testHost, type TestHost } from "./gateway.ts";
+import { testHost, type TestHost, said } from "./gateway.ts";
 import { openChannel } from "./open.ts";
 import { blueBubblesServer, PASSWORD, type BlueBubblesServer } from "./bluebubbles-server.ts";
 
@@ -54,7 +54,7 @@ describe("the webhook of imessage", () => {
   it("hands over a direct message, and its answer goes to the same chat", async () => {
     expect(await post(server.arrive("hello"))).toBe(204);
     expect(host.received).toEqual([
-      { id: "GUID-1", from: OWNER, to: `chat:${CHAT}`, direct: true, text: "hello" },
+      { id: "GUID-1", from: OWNER, to: `chat:${CHAT}`, direct: true, ...said("hello") },
     ]);
     expect(channel.parseRecipient?.(`chat:${CHAT}`)).toEqual({ ok: true, to: `chat:${CHAT}` });
     expect(channel.allowFrom).toEqual([OWNER, "ada@a.example"]);
@@ -74,8 +74,8 @@ describe("the webhook of imessage", () => {
       room: { kind: "group", name: "Friday" },
     };
     expect(host.received).toEqual([
-      { id: "GUID-2", ...place, text: "hey @Rouse, look" },
-      { id: "GUID-3", ...place, text: "/new" },
+      { id: "GUID-2", ...place, ...said("hey @Rouse, look") },
+      { id: "GUID-3", ...place, ...said("/new") },
     ]);
     expect(host.skipped).toEqual([
       { id: "GUID-1", skipped: "the message is not addressed to the agent" },

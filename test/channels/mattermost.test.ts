@@ -21,7 +21,7 @@ import {
   type MattermostServer,
 } from "./mattermost-server.ts";
 import { issuesOfPage } from "./docs.ts";
-import { listening, testHost } from "./gateway.ts";
+import { listening, testHost, said } from "./gateway.ts";
 import { openChannel, piecesOf } from "./open.ts";
 
 const open = (url: string, section: Record<string, unknown> = {}) =>
@@ -331,12 +331,12 @@ describe("receiving from Mattermost", () => {
       room: { kind: "channel", name: "Town Square" },
     };
     expect(gateway.received).toEqual([
-      { id: direct.id, ...inDirect, text: "hello" },
-      { id: inThread.id, ...inDirect, thread: direct.id, text: "more" },
-      { id: mention.id, ...inTown, thread: mention.id, text: "look at @rosa" },
-      { id: reply.id, ...inTown, thread: mention.id, text: "and @rouse.bot." },
-      { id: bare.id, ...inTown, thread: bare.id, text: "[no text]" },
-      { id: file.id, ...inDirect, text: "", files: ["[file: plan.pdf]"] },
+      { id: direct.id, ...inDirect, ...said("hello") },
+      { id: inThread.id, ...inDirect, thread: direct.id, ...said("more") },
+      { id: mention.id, ...inTown, thread: mention.id, ...said("look at @rosa") },
+      { id: reply.id, ...inTown, thread: mention.id, ...said("and @rouse.bot.") },
+      { id: bare.id, ...inTown, thread: bare.id, ...said("[no text]") },
+      { id: file.id, ...inDirect, ...said("", { kind: "file", text: "[file: plan.pdf]" }) },
     ]);
   });
 

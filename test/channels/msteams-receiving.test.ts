@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { exportPKCS8, generateKeyPair, importPKCS8, SignJWT } from "jose";
 import { describe, expect, it } from "vitest";
+import { said } from "./gateway.ts";
 import {
   activityRequest,
   APP_ID,
@@ -28,7 +29,7 @@ describe("receiving from Teams", () => {
         name: "Ada Lovelace",
         to: PERSONAL,
         direct: true,
-        text: "How is the build?",
+        ...said("How is the build?"),
       },
     ]);
     expect(await send({ to: received[0]?.to ?? "", replyTo: received[0]?.id ?? "" })).toMatchObject(
@@ -48,7 +49,7 @@ describe("receiving from Teams", () => {
       room: { kind: "channel" },
     };
     expect(received).toEqual([
-      { id: "1760000000001", ...from, language: "en-GB", ...place, text: "how is the build?" },
+      { id: "1760000000001", ...from, language: "en-GB", ...place, ...said("how is the build?") },
     ]);
   });
 
@@ -102,7 +103,7 @@ describe("receiving from Teams", () => {
     );
     expect(received.map(({ from, text }) => [from, text])).toEqual([
       [USER, "How is the build?"],
-      [ENTRA, "[image/png]"],
+      [ENTRA, ""],
     ]);
     expect(channel.allowFrom).toEqual([ENTRA, USER]);
   });

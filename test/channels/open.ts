@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import type { z } from "zod";
 import { splitText } from "../../src/delivery/split.ts";
-import type { Channel, IncomingMessage, Plugin } from "../../src/plugin/api.ts";
+import type { Channel, Plugin } from "../../src/plugin/api.ts";
 import { checkChannel } from "../../src/plugin/check-capabilities.ts";
 import { load, userFolder } from "../plugin/support.ts";
-import { testHost, type TestHost } from "./gateway.ts";
+import { testHost, type Received, type TestHost } from "./gateway.ts";
 
 /** One of Rouse's own channels with this section, as a gateway loads it. */
 export async function openChannel(
@@ -27,7 +27,7 @@ export async function openChannel(
 export interface OpenChannel {
   channel: Channel;
   host: TestHost;
-  received: IncomingMessage[];
+  received: Received[];
   logged: string[];
   clock: { time: number };
   /** The plugin's own folder, which outlives the channel when it is passed on. */

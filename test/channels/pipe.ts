@@ -1,4 +1,5 @@
 import { expect } from "vitest";
+import type { MessagePart } from "../../src/plugin/api.ts";
 import type { World } from "../e2e/world.ts";
 
 /** A channel as a user would write it: what is posted to its address is what somebody wrote; what it sends is printed. */
@@ -32,15 +33,13 @@ export default definePlugin({
 `;
 
 let count = 0;
-/** A direct message of Ann's, with an id of its own. */
-export const message = (text: string, more: object = {}) => ({
-  id: `msg-${++count}`,
-  from: "ann",
-  to: "room-1",
-  direct: true,
-  text,
-  ...more,
-});
+/** A direct message of Ann's, with an id of its own: her words, and what others said. */
+export function message(text: string, more: object = {}) {
+  const { parts = [], ...about } = more as { parts?: readonly MessagePart[] };
+  const own = text === "" ? [] : [{ kind: "own" as const, text }];
+  const from = { id: `msg-${++count}`, from: "ann", to: "room-1", direct: true };
+  return { ...from, parts: [...own, ...parts], ...about };
+}
 
 /** Hands a message to the channel, once it listens. */
 export async function sayOn(world: World, body: object, channel = "pipe"): Promise<void> {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { listen as listenTo } from "../../plugins/signal/receive.ts";
 import type { Channel } from "../../src/plugin/api.ts";
-import { testHost, type TestHost } from "./gateway.ts";
+import { testHost, type TestHost, said } from "./gateway.ts";
 import { openChannel } from "./open.ts";
 import { ACCOUNT, ACCOUNT_ID, signalServer, type SignalServer } from "./signal-server.ts";
 
@@ -77,7 +77,7 @@ describe("receiving on signal", () => {
       name: "Ada",
       to: `uuid:${OWNER_ID}`,
       direct: true,
-      text: "hello",
+      ...said("hello"),
     });
     expect(channel.allowFrom).toEqual([OWNER]);
     expect(channel.parseRecipient?.(message?.to ?? "")).toEqual({ ok: true, to: message?.to });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createEvents } from "../../plugins/slack/receive.ts";
-import { testHost, type TestHost } from "./gateway.ts";
+import { said, testHost, type TestHost } from "./gateway.ts";
 import {
   BOT_TOKEN,
   BOT_USER,
@@ -137,7 +137,13 @@ const NOT_ADDRESSED = "the message is not addressed to the agent";
 describe("what is for the agent", () => {
   it("a direct message, answered where it was written", async () => {
     expect(await receive(dm)).toEqual([
-      { id: "D0ROSA:1700000001.000001", from: "U0ROSA", to: "D0ROSA", direct: true, text: "hello" },
+      {
+        id: "D0ROSA:1700000001.000001",
+        from: "U0ROSA",
+        to: "D0ROSA",
+        direct: true,
+        ...said("hello"),
+      },
     ]);
     expect(await receive({ ...dm, thread_ts: "1700000000.000009" })).toMatchObject([
       { thread: "1700000000.000009" },
@@ -153,7 +159,7 @@ describe("what is for the agent", () => {
         direct: false,
         room: { kind: "channel" },
         thread: "1700000001.000002",
-        text: "look",
+        ...said("look"),
       },
     ]);
     // An app that is subscribed to all messages gets the mention as one of them too.
@@ -214,8 +220,7 @@ describe("what is for the agent", () => {
     expect(
       (await receive({ ...dm, subtype: "file_share", text: "", files: [{ name: "plan.pdf" }] }))[0],
     ).toMatchObject({
-      text: "",
-      files: ["[file: plan.pdf]"],
+      parts: [{ kind: "file", text: "[file: plan.pdf]" }],
     });
   });
 });

@@ -8,7 +8,7 @@ import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { testChannel } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { issuesOfPage } from "./docs.ts";
-import { listening, testHost } from "./gateway.ts";
+import { listening, testHost, said } from "./gateway.ts";
 import { openChannel, piecesOf } from "./open.ts";
 import {
   APP_TOKEN,
@@ -338,7 +338,13 @@ describe("Socket Mode", () => {
     server.redeliver();
     await until(() => expect(server.acknowledged).toBe(1));
     expect(gateway.received).toEqual([
-      { id: "D0ROSA:1700000001.000001", from: "U0ROSA", to: "D0ROSA", direct: true, text: "hello" },
+      {
+        id: "D0ROSA:1700000001.000001",
+        from: "U0ROSA",
+        to: "D0ROSA",
+        direct: true,
+        ...said("hello"),
+      },
     ]);
     expect(gateway.states.at(-1)).toEqual({ ok: true, message: "connected" });
   });

@@ -18,7 +18,7 @@ import {
   type TelegramFault,
   type TelegramServer,
 } from "./telegram-server.ts";
-import { testHost, type TestHost } from "./gateway.ts";
+import { testHost, type TestHost, said } from "./gateway.ts";
 import { configsOf, markdown } from "./wire.ts";
 
 const FAULTS: Record<Fault, TelegramFault> = {
@@ -436,7 +436,7 @@ describe("telegram", () => {
         name: "Ada",
         to: "42",
         direct: true,
-        text: "hello",
+        ...said("hello"),
       });
       expect(host.skipped.map(({ skipped }) => skipped)).toEqual([
         "the message was written by a bot",

@@ -88,7 +88,7 @@ for (const vendor of VENDORS.filter(({ id }) =>
     await ask(opened, far.writes.thread("what do you say?"));
     if (vendor.id === "slack")
       expect(lastText(opened.provider)).toMatch(
-        /What was written in this thread before:\nU0VERA0001: the server room is too warm/,
+        /what was written in this thread before"\n---\nU0VERA0001: the server room is too warm/,
       );
     expect(await ask(opened, inThread("and now?"))).toBe("I was given: text alone");
     expect(lastText(opened.provider)).toContain("and now?");
@@ -148,7 +148,7 @@ for (const vendor of VENDORS.filter(({ id }) => id === "slack" || id === "matter
     };
     const none = await called(0);
     expect(none).not.toContain("canary");
-    expect(none).not.toContain("What was written in this thread before");
+    expect(none).not.toContain("what was written in this thread before");
     const one = await called(1);
     expect(one).toContain("canary-newest");
     expect(one).not.toContain("canary-older");
@@ -164,7 +164,7 @@ it("mattermost: what others wrote in a thread comes along when the agent is call
   far.sends.before?.("the pump is loud");
   await ask(opened, far.writes.thread?.("what now?") ?? Promise.resolve(undefined));
   expect(lastText(provider)).toMatch(
-    /<<<EXTERNAL_CONTENT \w+>>>[^]*What was written in this thread before:\nother: the pump is loud/,
+    /<<<EXTERNAL_CONTENT \w+>>>[^]*what was written in this thread before"\n---\nother: the pump is loud/,
   );
   expect(lastText(provider)).not.toContain("unrelated words");
 });
@@ -205,10 +205,10 @@ it("telegram: each topic of a forum is a thread, General too, and nothing else i
     { ...place, text: "in a topic", thread: "7", addressed: false },
     { ...place, text: "in General", addressed: false },
     { ...place, text: "an answer in General", addressed: false },
-    { ...place, text: "/new", thread: "7", addressed: false },
+    { ...place, text: "/new", thread: "7" },
     { ...place, text: `/new@${BOT.username}`, thread: "7" },
   ]);
-  expect(host.received.filter(({ addressed }) => addressed === undefined)).toHaveLength(1);
+  expect(host.received.filter(({ addressed }) => addressed === undefined)).toHaveLength(2);
   expect(host.received.slice(1, 3).every((message) => !("thread" in message))).toBe(true);
   const reason = "the message is not addressed to the agent";
   expect(host.skipped).toMatchObject([

@@ -72,9 +72,17 @@ export interface SentFile {
   url?: string;
 }
 
+/** A way in which words of others come with a message of the owner to the agent alone. */
+export interface OtherWords {
+  /** How the model's request says whose they are. */
+  origin: RegExp;
+  say: Say;
+}
+
 /** What people send to the agent alone besides text. */
 export interface Sends {
   shelf: Shelf;
+  others: readonly OtherWords[];
   file(file: SentFile, text: string): ReturnType<Say>;
   /** A message that quotes another one, which its author wrote. */
   quote(text: string, quoted: { author: string; text: string }): ReturnType<Say>;
@@ -165,6 +173,53 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        others: [
+          {
+            origin: /forwarded message/,
+            say: (words) => write(words, { context: { forwarded: true } }),
+          },
+          {
+            origin: /forwarded message/,
+            say: (words) => write(words, { context: { frequently_forwarded: true } }),
+          },
+          {
+            origin: /embedded content, from an advertisement/,
+            say: (words) =>
+              write("Is it true?", {
+                referral: {
+                  source_url: "https://fb.me/1",
+                  source_type: "ad",
+                  source_id: "1",
+                  headline: "Our offer",
+                  body: words,
+                  media_type: "image",
+                },
+              }),
+          },
+          {
+            origin: /embedded content/,
+            say: (words) =>
+              write("", {
+                type: "contacts",
+                text: undefined,
+                contacts: [
+                  {
+                    name: { formatted_name: words, first_name: words },
+                    phones: [{ phone: "+1 555 000 1111", wa_id: "15550001111", type: "CELL" }],
+                  },
+                ],
+              }),
+          },
+          {
+            origin: /embedded content/,
+            say: (words) =>
+              write("", {
+                type: "location",
+                text: undefined,
+                location: { latitude: 52.5, longitude: 13.4, name: "Café", address: words },
+              }),
+          },
+        ],
         edit: null,
         inThread: null,
         before: null,
@@ -217,6 +272,8 @@ export const VENDORS: Vendor[] = [
       const write = async (make: typeof directMessage, more: Record<string, unknown>) =>
         activityRequest(make(server.url, { id: String(++spoken), ...more }), await server.sign());
       const speak: Say = (text) => write(directMessage, { text });
+      const html = (content: string, text: string) =>
+        write(directMessage, { text, attachments: [{ contentType: "text/html", content }] });
       const inGroup = {
         conversation: { isGroup: true, conversationType: "groupChat", id: CHANNEL },
       };
@@ -231,6 +288,84 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        others: [
+          {
+            origin: /forwarded message/,
+            // Teams puts the words of what was forwarded into the text, too.
+            say: (words) =>
+              html(
+                `<p>see this</p>\r\n<blockquote itemtype="http://schema.skype.com/Forward"><blockquote itemscope itemtype="http://schema.skype.com/Reply"><p itemprop="preview">hm</p></blockquote><p>${words}</p></blockquote>`,
+                `see this\r\n\r\n${words}`,
+              ),
+          },
+          {
+            origin: /quoted or answered message, by Vera/,
+            say: (words) =>
+              html(
+                `<blockquote itemscope itemtype="http://schema.skype.com/Reply" itemid="1"><strong itemprop="mri" itemid="8:orgid:1">Vera</strong><span itemprop="time" itemid="1"></span><p itemprop="preview">${words}</p></blockquote><p>is that so?</p>`,
+                "is that so?",
+              ),
+          },
+          {
+            origin: /quoted or answered message, by Vera/,
+            say: (words) =>
+              write(directMessage, {
+                text: `<quoted messageId="1"/>is that so?`,
+                entities: [
+                  {
+                    type: "quotedReply",
+                    quotedReply: {
+                      messageId: "1",
+                      senderId: "8:orgid:1",
+                      senderName: "Vera",
+                      preview: words,
+                    },
+                  },
+                ],
+              }),
+          },
+          {
+            origin: /forwarded message, by Vera/,
+            say: (words) =>
+              write(directMessage, {
+                text: "see this",
+                attachments: [
+                  {
+                    contentType: "forwardedMessageReference",
+                    content: JSON.stringify({
+                      originalMessageId: "1",
+                      originalMessageContent: `<p>${words}</p>`,
+                      originalMessageSender: { user: { id: "1", displayName: "Vera" } },
+                    }),
+                  },
+                ],
+              }),
+          },
+          {
+            origin: /embedded content/,
+            say: (words) =>
+              write(directMessage, {
+                text: "see this",
+                attachments: [
+                  {
+                    contentType: "application/vnd.microsoft.card.adaptive",
+                    content: {
+                      type: "AdaptiveCard",
+                      version: "1.4",
+                      body: [
+                        {
+                          type: "ColumnSet",
+                          columns: [
+                            { type: "Column", items: [{ type: "TextBlock", text: words }] },
+                          ],
+                        },
+                      ],
+                    },
+                  },
+                ],
+              }),
+          },
+        ],
         edit: (text) => write(directMessage, { text, type: "messageUpdate", id: String(spoken) }),
         inThread: null,
         before: null,
@@ -297,7 +432,7 @@ export const VENDORS: Vendor[] = [
         sourceDevice: 1,
       };
       const write = async (
-        message: string,
+        message: string | null,
         more: object = {},
         from: object = owner,
       ): Promise<undefined> => {
@@ -326,6 +461,42 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        others: [
+          {
+            origin: /quoted or answered message, by \+15550002222/,
+            say: (text) =>
+              write("is that so?", {
+                quote: {
+                  id: 1,
+                  author: "+15550002222",
+                  authorNumber: "+15550002222",
+                  authorUuid: null,
+                  text,
+                  attachments: [],
+                },
+              }),
+          },
+          {
+            origin: /embedded content/,
+            say: (display) =>
+              write(null, {
+                contacts: [
+                  {
+                    name: { display, given: null, family: null },
+                    phone: [{ value: "+15550002222", type: "MOBILE", label: null }],
+                    organization: null,
+                  },
+                ],
+              }),
+          },
+          {
+            origin: /embedded content/,
+            say: (description) =>
+              write("https://a.example", {
+                previews: [{ url: "https://a.example", title: "A", description, image: null }],
+              }),
+          },
+        ],
         async edit(message) {
           const target = 1_760_000_000_000 + spoken;
           const timestamp = 1_760_000_000_000 + ++spoken;
@@ -413,6 +584,16 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        others: [
+          {
+            origin: /quoted or answered message, by eve@a\.example/,
+            say(words) {
+              const handle = { address: "eve@a.example" };
+              const { guid } = server.arrive(words, { handle }).data;
+              return write("is that so?", { threadOriginatorGuid: guid });
+            },
+          },
+        ],
         async edit(text) {
           const data = {
             ...server.messages.findLast(({ isFromMe }) => !isFromMe),
@@ -475,6 +656,26 @@ export const VENDORS: Vendor[] = [
         return signedRequest(eventCallback(posted, `Ev${spoken}`), { at });
       };
       const direct = { channel_type: "im", channel: "D0ANN00001" };
+      const attach = (text: string, ...attachments: object[]) =>
+        write({ ...direct, text, attachments });
+      const share = {
+        is_msg_unfurl: true,
+        is_share: true,
+        author_name: "Vera",
+        channel_name: "general",
+        ts: "1.1",
+        channel_id: "C1",
+      };
+      const rich = (text: string) => ({
+        type: "rich_text",
+        elements: [
+          {
+            type: "rich_text_list",
+            style: "bullet",
+            elements: [{ type: "rich_text_section", elements: [{ type: "text", text }] }],
+          },
+        ],
+      });
       const speak: Say = (text) => write({ ...direct, text });
       const mention = { type: "app_mention", channel: "C0123ABC" };
       const writes: Writes = {
@@ -499,6 +700,44 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        others: [
+          {
+            origin: /shared message, by Vera, from general/,
+            say: (words) => attach("", { ...share, text: words }),
+          },
+          {
+            origin: /shared message, by Vera/,
+            say: (words) =>
+              attach("", {
+                ...share,
+                message_blocks: [
+                  { team: "T1", channel: "C1", ts: "1.1", message: { blocks: [rich(words)] } },
+                ],
+              }),
+          },
+          { origin: /embedded content/, say: (text) => attach("see this", { text, id: 1 }) },
+          {
+            origin: /embedded content/,
+            say: (value) =>
+              attach("see this", { fields: [{ title: "Summary", value, short: false }] }),
+          },
+          {
+            origin: /embedded content/,
+            say: (words) => attach("see this", { blocks: [rich(words)] }),
+          },
+          { origin: /embedded content/, say: (fallback) => attach("see this", { fallback }) },
+          {
+            origin: /embedded content, from A Site/,
+            say: (text) =>
+              attach("<https://a.example>", {
+                from_url: "https://a.example",
+                service_name: "A Site",
+                title: "A",
+                title_link: "https://a.example",
+                text,
+              }),
+          },
+        ],
         edit(text) {
           const message = {
             type: "message",
@@ -604,6 +843,53 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        others: [
+          {
+            origin: /shared message, by \w+, from Town Square/,
+            say: (message) =>
+              write("", {
+                channel_id: DIRECT,
+                metadata: {
+                  embeds: [
+                    {
+                      type: "permalink",
+                      url: "",
+                      data: {
+                        post_id: "p",
+                        post: { user_id: OTHER_BOT, message },
+                        team_name: "t",
+                        channel_display_name: "Town Square",
+                      },
+                    },
+                  ],
+                },
+              }),
+          },
+          {
+            origin: /embedded content/,
+            say: (value) =>
+              write("see this", {
+                channel_id: DIRECT,
+                props: { attachments: [{ title: "Alert", fields: [{ title: "Summary", value }] }] },
+              }),
+          },
+          {
+            origin: /embedded content, from A Site/,
+            say: (description) =>
+              write("https://a.example", {
+                channel_id: DIRECT,
+                metadata: {
+                  embeds: [
+                    {
+                      type: "opengraph",
+                      url: "https://a.example",
+                      data: { type: "website", site_name: "A Site", title: "A", description },
+                    },
+                  ],
+                },
+              }),
+          },
+        ],
         edit: async (text) => (last && server.edit(last, text), undefined),
         inThread: (text) => write(text, { root_id: "root".padEnd(26, "0") }),
         before: (text) =>
@@ -671,6 +957,17 @@ export const VENDORS: Vendor[] = [
       };
       const speak: Say = (text) => write(text);
       const group = { chat: { id: -1001234567890, type: "supergroup", title: "Friday" } };
+      const date = 1_760_000_000;
+      const vera = { id: 5, is_bot: false, first_name: "Vera", last_name: "Stone" };
+      const news = { id: -1001, type: "channel", title: "News" };
+      const answered = {
+        message_id: 1,
+        date,
+        chat: { id: 42, type: "private", first_name: "Ann" },
+        from: vera,
+        text: "no",
+      };
+      const forward = (words: string, forward_origin: object) => write(words, { forward_origin });
       const name = `@${TELEGRAM_BOT.username}`;
       const entities = [{ type: "mention", offset: 0, length: name.length }];
       const mention = { ...group, entities };
@@ -690,6 +987,117 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        others: [
+          {
+            origin: /forwarded message, by Vera Stone/,
+            say: (words) => forward(words, { type: "user", date, sender_user: vera }),
+          },
+          {
+            origin: /forwarded message, by A shy person/,
+            say: (words) =>
+              forward(words, {
+                type: "hidden_user",
+                date,
+                sender_user_name: "A shy person",
+              }),
+          },
+          {
+            origin: /forwarded message, by the boss, from Friday/,
+            say: (words) =>
+              forward(words, {
+                type: "chat",
+                date,
+                sender_chat: group.chat,
+                author_signature: "the boss",
+              }),
+          },
+          {
+            origin: /forwarded message, from News/,
+            say: (words) => forward(words, { type: "channel", date, chat: news, message_id: 1 }),
+          },
+          {
+            origin: /forwarded message, from News/,
+            say: (question) =>
+              write("", {
+                text: undefined,
+                forward_origin: { type: "channel", date, chat: news, message_id: 1 },
+                poll: { id: "1", question, options: [{ text: "yes", voter_count: 0 }] },
+              }),
+          },
+          {
+            origin: /forwarded message, by Vera Stone/,
+            say: (caption) =>
+              write("", {
+                text: undefined,
+                caption,
+                forward_origin: { type: "user", date, sender_user: vera },
+                voice: { file_id: "f1", file_unique_id: "u1", duration: 1 },
+              }),
+          },
+          {
+            origin: /embedded content, by @gif/,
+            say: (words) =>
+              write(words, {
+                via_bot: { id: 6, is_bot: true, first_name: "Gif", username: "gif" },
+              }),
+          },
+          {
+            origin: /quoted or answered message, by Vera Stone/,
+            say: (text) =>
+              write("is that so?", { reply_to_message: { ...answered, text }, quote: undefined }),
+          },
+          {
+            origin: /quoted or answered message, by Vera Stone/,
+            say: (text) =>
+              write("is that so?", { reply_to_message: answered, quote: { text, position: 0 } }),
+          },
+          {
+            origin: /quoted or answered message, by Vera Stone/,
+            say: (description) =>
+              write("is that so?", {
+                reply_to_message: {
+                  ...answered,
+                  text: undefined,
+                  invoice: {
+                    title: "Bill",
+                    description,
+                    start_parameter: "",
+                    currency: "EUR",
+                    total_amount: 145,
+                  },
+                },
+              }),
+          },
+          {
+            origin: /quoted or answered message, from News/,
+            say: (text) =>
+              write("is that so?", {
+                external_reply: {
+                  origin: { type: "channel", date, chat: news, message_id: 1 },
+                  chat: news,
+                  message_id: 1,
+                },
+                quote: { text, position: 0 },
+              }),
+          },
+          {
+            origin: /embedded content/,
+            say: (first_name) =>
+              write("", {
+                text: undefined,
+                contact: { first_name, phone_number: "+15550002222" },
+              }),
+          },
+          {
+            origin: /embedded content/,
+            say: (address) =>
+              write("", {
+                text: undefined,
+                location: { latitude: 52.5, longitude: 13.4 },
+                venue: { location: { latitude: 52.5, longitude: 13.4 }, title: "Café", address },
+              }),
+          },
+        ],
         async edit(text) {
           const from = { id: 42, is_bot: false, first_name: "Ann" };
           const chat = { id: 42, type: "private" as const, first_name: "Ann" };
@@ -781,6 +1189,34 @@ export const VENDORS: Vendor[] = [
         server.push(last);
       };
       const speak: Say = (text) => write(text);
+      const answered = {
+        id: "1",
+        channel_id: DISCORD_DIRECT,
+        type: 0,
+        author: { id: "5", username: "vera", global_name: "Vera" },
+        mentions: [],
+        attachments: [],
+      };
+      const forward = (message: object) =>
+        write("", {
+          message_reference: { type: 1, message_id: "1", channel_id: "2", guild_id: "3" },
+          message_snapshots: [
+            {
+              message: {
+                type: 0,
+                embeds: [],
+                attachments: [],
+                mentions: [],
+                mention_roles: [],
+                timestamp: "2026-10-09T10:00:00+00:00",
+                edited_timestamp: null,
+                flags: 0,
+                components: [],
+                ...message,
+              },
+            },
+          ],
+        });
       const inGuild = { guild_id: "1", channel_id: DISCORD_CHANNEL };
       const mentions = [{ id: DISCORD_BOT }];
       const writes: Writes = {
@@ -796,6 +1232,50 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        others: [
+          { origin: /shared message/, say: (content) => forward({ content }) },
+          {
+            origin: /shared message/,
+            say: (description) => forward({ content: "", embeds: [{ title: "A", description }] }),
+          },
+          {
+            origin: /embedded content, from A Site/,
+            say: (description) =>
+              write("https://a.example", {
+                embeds: [
+                  {
+                    type: "article",
+                    url: "https://a.example",
+                    title: "A",
+                    description,
+                    provider: { name: "A Site" },
+                  },
+                ],
+              }),
+          },
+          {
+            origin: /quoted or answered message, by Vera/,
+            say: (content) =>
+              write("is that so?", {
+                type: 19,
+                message_reference: { type: 0, message_id: "1", channel_id: DISCORD_DIRECT },
+                referenced_message: { ...answered, content },
+              }),
+          },
+          {
+            origin: /quoted or answered message, by Vera/,
+            say: (content) =>
+              write("is that so?", {
+                type: 19,
+                message_reference: { type: 0, message_id: "1", channel_id: DISCORD_DIRECT },
+                referenced_message: {
+                  ...answered,
+                  content: "",
+                  message_snapshots: [{ message: { content, embeds: [], attachments: [] } }],
+                },
+              }),
+          },
+        ],
         async edit(content) {
           server.push(
             { ...last, content, edited_timestamp: "2026-10-09T10:00:00+00:00" },

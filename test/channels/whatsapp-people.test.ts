@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { said } from "./gateway.ts";
 import { notification, textMessage, valueOf } from "./whatsapp-server.ts";
 import { openWhatsApp, TO } from "./whatsapp-world.ts";
 
@@ -15,7 +16,7 @@ describe("people without a phone number", () => {
     const contacts = [{ profile: { name: "Rosa" }, user_id: USER_ID }];
     expect(await post(notification([[{ ...valueOf([byId("1", "hi")]), contacts }]]))).toBe(200);
     expect(received).toEqual([
-      { id: "1", from: USER_ID, name: "Rosa", to: USER_ID, direct: true, text: "hi" },
+      { id: "1", from: USER_ID, name: "Rosa", to: USER_ID, direct: true, ...said("hi") },
     ]);
   });
 

@@ -1,5 +1,6 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { said } from "./gateway.ts";
 import {
   APP_SECRET,
   notification,
@@ -17,7 +18,7 @@ describe("receiving from WhatsApp", () => {
       await post(notification([[valueOf([textMessage("wamid.1", "How is the build?")])]])),
     ).toBe(200);
     expect(received).toEqual([
-      { id: "wamid.1", from: TO, name: "Ada", to: TO, direct: true, text: "How is the build?" },
+      { id: "wamid.1", from: TO, name: "Ada", to: TO, direct: true, ...said("How is the build?") },
     ]);
     await send({ to: received[0]?.to ?? "", replyTo: received[0]?.id ?? "" });
     expect(server.arrived).toMatchObject([{ to: TO, replyTo: "wamid.1" }]);
@@ -79,7 +80,7 @@ describe("receiving from WhatsApp", () => {
       "",
       "[unsupported]",
     ]);
-    expect(received.map(({ attachments }) => attachments?.[0]?.kind)).toEqual([
+    expect(received.map(({ parts }) => parts.at(-1)?.attachments?.[0]?.kind)).toEqual([
       undefined,
       undefined,
       undefined,

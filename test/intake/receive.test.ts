@@ -426,7 +426,8 @@ describe("a message of a channel", () => {
     });
     const again = await world.intake.receiveMessage("pipe", { id: "m-1", skipped: "an edit" });
     expect(again).toMatchObject({ outcome: "duplicate", eventId: first.eventId });
-    const message = { id: "m-2", from: "someone", to: "room", text: "hello", direct: true };
+    const parts = [{ kind: "own" as const, text: "hello" }];
+    const message = { id: "m-2", from: "someone", to: "room", parts, direct: true };
     expect(await world.intake.receiveMessage("pipe", message)).toMatchObject({
       outcome: "skipped",
       reason: '"someone" is not in allowFrom of channels.pipe: nothing is answered',

@@ -14,7 +14,13 @@ function sound() {
   let fault: Fault | undefined;
   let host: ChannelHost | undefined;
   const receive = (text: string) =>
-    host?.receive({ id: text, from: "ada", to: "room", direct: true, text });
+    host?.receive({
+      id: text,
+      from: "ada",
+      to: "room",
+      direct: true,
+      parts: [{ kind: "own", text }],
+    });
   const harness = {
     to: "room",
     malformed: ["no room"],

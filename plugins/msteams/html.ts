@@ -1,0 +1,66 @@
+import { renderLink } from "#channel-kit";
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  nbsp: " ",
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  apos: "'",
+  "#39": "'",
+  amp: "&",
+};
+const LINK =
+  /<a\b[^>]{0,2000}?\bhref="([^"]{0,2000})"[^>]{0,2000}>((?:(?!<\/a>)[^]){0,2000})<\/a>/gi;
+const IMAGE = /<img\b[^>]{0,2000}?\balt="([^"]{0,500})"[^>]{0,2000}>/gi;
+
+const decode = (text: string): string =>
+  text.replace(/&(nbsp|lt|gt|quot|apos|#39|amp);/g, (_, name: string) => ENTITIES[name] ?? "");
+const strip = (html: string): string => html.replace(/<[^>]{0,4000}>/g, "");
+
+/** The text that a reader sees of HTML, with the addresses behind its words. */
+export function toText(html: string): string {
+  const said = html
+    .replace(LINK, (_, url: string, words: string) => renderLink(strip(words), url))
+    .replace(IMAGE, "$1")
+    .replace(/<br\s*\/?>|<\/(?:p|div|li|tr|blockquote|h\d)>\s*/gi, "\n");
+  return decode(strip(said)).trim();
+}
+
+/** Words of others within the HTML of a message. */
+export interface HtmlQuote {
+  /** `Reply`, `Forward`. */
+  kind: string;
+  html: string;
+}
+
+const QUOTE = /<(\/?)blockquote\b([^>]{0,2000})>/gi;
+const KIND = /\bitemtype="https?:\/\/schema\.skype\.com\/(Reply|Forward)"/i;
+
+/**
+ * Takes the messages that a message answers or forwards out of its HTML: Teams puts their words into the text as well. One
+ * may hold others. What comes behind one that does not end belongs to it.
+ */
+export function takeQuotes(html: string): { own: string; quotes: HtmlQuote[] } {
+  const quotes: HtmlQuote[] = [];
+  let own = "";
+  let at = 0;
+  let depth = 0;
+  let open: { kind: string; from: number } | undefined;
+  for (const { 0: tag, 1: slash, 2: attributes = "", index } of html.matchAll(QUOTE)) {
+    const kind = KIND.exec(attributes)?.[1];
+    if (open) {
+      depth += slash === "" ? 1 : -1;
+      if (depth > 0) continue;
+      quotes.push({ kind: open.kind, html: html.slice(open.from, index) });
+      open = undefined;
+      at = index + tag.length;
+    } else if (slash === "" && kind !== undefined) {
+      own += html.slice(at, index);
+      depth = 1;
+      open = { kind, from: index + tag.length };
+    }
+  }
+  if (open) quotes.push({ kind: open.kind, html: html.slice(open.from) });
+  else own += html.slice(at);
+  return { own, quotes };
+}
