@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import type { UsersInfoResponse } from "@slack/web-api";
+import type { ConversationsRepliesResponse, UsersInfoResponse } from "@slack/web-api";
 import { WebSocketServer, type WebSocket } from "ws";
 import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
@@ -36,6 +36,8 @@ export interface SlackPost {
   at: number;
 }
 
+type MessageElement = NonNullable<ConversationsRepliesResponse["messages"]>[number];
+
 export interface SlackServer {
   /** The address for `apiUrl`. */
   url: string;
@@ -43,7 +45,13 @@ export interface SlackServer {
   /** Files that people have sent. */
   shelf: Shelf;
   /** Messages that people wrote in threads, for `conversations.replies`. */
-  written: { ts: string; thread_ts: string; user: string; text: string; channel?: string }[];
+  written: ({
+    ts: string;
+    thread_ts: string;
+    user?: string;
+    text: string;
+    channel?: string;
+  } & Pick<MessageElement, "bot_id" | "bot_profile" | "blocks" | "attachments">)[];
   /** Calls by method, in order, those that failed included. */
   calls: string[];
   /** Calls that have no answer, and that the caller has not given up. */

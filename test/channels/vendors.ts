@@ -91,6 +91,8 @@ export interface Sends {
   /** In the thread of `writes.thread`, without a mention: of the same person, and before of somebody else. Null if none is followed. */
   inThread: Say | null;
   before: ((text: string) => void) | null;
+  /** Writes what a program posts into that thread, as the vendor has it; where threads are listed. */
+  alert?: (post: object) => void;
   /** Takes the next post, and does not answer it; where threads are followed. */
   loseAnswer?: () => void;
   /** How the request for a file shows who asks; undefined if it shows nothing. */
@@ -762,6 +764,7 @@ export const VENDORS: Vendor[] = [
             user: "U0VERA0001",
             text,
           }),
+        alert: (post) => void server.written.push(post as (typeof server.written)[number]),
         loseAnswer: () => server.fail("hang-after-taking", 1),
         authorization: `Bearer ${BOT_TOKEN}`,
         file({ name, kind: _kind, url: elsewhere, ...given }, text) {
@@ -898,6 +901,14 @@ export const VENDORS: Vendor[] = [
             channel_id: TOWN,
             user_id: OTHER_BOT,
             root_id: "root".padEnd(26, "0"),
+          }),
+        alert: (post) =>
+          void server.write({
+            message: "",
+            channel_id: TOWN,
+            user_id: OTHER_BOT,
+            root_id: root.id,
+            ...post,
           }),
         loseAnswer: () => server.fail("hang-after-taking", 1),
         authorization: `Bearer ${TOKEN}`,
