@@ -53,11 +53,15 @@ export default definePlugin({
     owner: "your own number or e-mail address",
   },
   config,
-  channel({ config: { url, password, webhookSecret, mentions, privateApi }, fetch, clock }) {
+  channel({
+    config: { url, password, webhookSecret, mentions, privateApi, allowFrom },
+    fetch,
+    clock,
+  }) {
     const server = createServer({ fetch, clock }, url, password);
     return {
       ...createChannel(server, privateApi),
-      ...createReceiver(server, webhookSecret, mentions),
+      ...createReceiver(server, webhookSecret, { mentions, allowFrom }),
       ...createContentReader(server),
       limit: LONGEST_MESSAGE,
       lengthOf: (text) => render(text).length,

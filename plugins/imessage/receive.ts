@@ -1,4 +1,11 @@
-import { normalForm, parseWebhook, pollSince, sameSecret, toIncomingMessage } from "#channel-kit";
+import {
+  findNumber,
+  normalForm,
+  parseWebhook,
+  pollSince,
+  sameSecret,
+  toIncomingMessage,
+} from "#channel-kit";
 import type { Channel, ReceivedMessage } from "#plugin";
 import { readFiles } from "./files.ts";
 import { parsePerson, VENDOR, type Message, type Server } from "./server.ts";
@@ -10,16 +17,25 @@ const PAGE = 200;
 /** A webhook waits so long for what its message answers. */
 const ANSWERED_MS = 5_000;
 
+/** The words by which a group calls the agent, and who may. */
+interface Receiving {
+  mentions: readonly string[];
+  allowFrom: readonly string[];
+}
+
 const isDirect = (guid: string): boolean => guid.includes(";-;");
 
-/** The words by which a group calls the agent, and whether the message answers one of the agent's. */
-interface Called {
-  mentions: readonly string[];
+/** What a message is judged by. */
+interface Called extends Receiving {
+  /** Whether the message answers one of the agent's. */
   isAnswer: boolean;
 }
 
 /** A message for the agent, or why it is not for it; undefined for its own, for reactions and for changes of a group. */
-function toMessage(data: Message, { mentions, isAnswer }: Called): ReceivedMessage | undefined {
+function toMessage(
+  data: Message,
+  { mentions, allowFrom, isAnswer }: Called,
+): ReceivedMessage | undefined {
   const { guid: id, handle, isFromMe, itemType, associatedMessageGuid } = data;
   const chat = data.chats?.[0];
   const address = handle?.address;
@@ -28,10 +44,11 @@ function toMessage(data: Message, { mentions, isAnswer }: Called): ReceivedMessa
   // An object character stands for each attachment.
   const text = (data.text ?? "").replaceAll("\uFFFC", "");
   const name = mentions.find((word) => text.toLowerCase().includes(word.toLowerCase()));
+  const from = normalForm(parsePerson, address) ?? address;
   const direct = isDirect(chat.guid);
   return toIncomingMessage({
     id,
-    from: normalForm(parsePerson, address) ?? address,
+    from: findNumber(from, allowFrom) ?? from,
     to: `chat:${chat.guid}`,
     direct,
     ...(!direct && { room: { kind: "group", name: chat.displayName || undefined } }),
@@ -65,7 +82,7 @@ function toEdit(message: Message, called: Called): ReceivedMessage | undefined {
 export function createReceiver(
   { query, now, call }: Server,
   secret: string | undefined,
-  mentions: readonly string[],
+  receiving: Receiving,
 ): Pick<Channel, "request" | "listen"> {
   /** Asks the server for what a message of a group answers: the message has only its guid. */
   const findCalled = async (data: Message, signal: AbortSignal): Promise<Called> => {
@@ -77,7 +94,7 @@ export function createReceiver(
             () => undefined,
           )
         : undefined;
-    return { mentions, isAnswer: answered?.data?.isFromMe === true };
+    return { ...receiving, isAnswer: answered?.data?.isFromMe === true };
   };
   return {
     /** Takes the server's webhook, which is not signed: the secret in the path is what says who calls. Strangers learn nothing. */

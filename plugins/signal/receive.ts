@@ -1,4 +1,4 @@
-import { listenToEvents, toIncomingMessage } from "#channel-kit";
+import { findNumber, listenToEvents, toIncomingMessage } from "#channel-kit";
 import type { ChannelHost, IncomingMessage, ReceivedMessage } from "#plugin";
 import { readParts, type Party, type SignalContent } from "./content.ts";
 import { NO_ACCOUNT, VENDOR, type Daemon } from "./send.ts";
@@ -88,7 +88,8 @@ function getSender(
   number: string | null | undefined,
   allowFrom: readonly string[],
 ): string {
-  return number && allowFrom.includes(number) && !allowFrom.includes(from) ? number : from;
+  const listed = number && findNumber(number, allowFrom);
+  return listed && !allowFrom.includes(from) ? listed : from;
 }
 
 /** Returns where a message was written: in a group, or to the agent alone. */

@@ -143,12 +143,20 @@ function readQuoted(message: Message): HeardPart[] {
   return [nestParts({ kind: "quoted", ...about }, [part, ...readKinds(other), files]), story];
 }
 
+/** A start from a link brings what the link says of itself. */
+const START = /^\/start(?:@\w+)? [\w-]{1,64}$/;
+
 /** The parts of a message. Of one that was passed on, or written by a bot for its sender, nothing is the sender's own. */
 export function readParts(message: Message): HeardPart[] {
   const { text, caption, entities, caption_entities, rich_message, via_bot, forward_origin } =
     message;
   const said: HeardPart[] = [
-    { kind: "own", text: withLinks(text ?? caption ?? "", entities ?? caption_entities) },
+    {
+      kind: "own",
+      text: START.test(text ?? "")
+        ? "/start"
+        : withLinks(text ?? caption ?? "", entities ?? caption_entities),
+    },
     { kind: "own", text: renderTree(rich_message?.blocks, RICH) },
     ...readKinds(message),
     { kind: "file", files: readFiles(message) },

@@ -1,4 +1,5 @@
 import {
+  findNumber,
   hmacSha256,
   objectsIn,
   parseWebhook,
@@ -140,7 +141,7 @@ function readMessage(
   )?.profile?.name;
   return toIncomingMessage({
     id,
-    from: sender,
+    from: findNumber(sender, allowFrom) ?? sender,
     ...(typeof name === "string" && { name }),
     to: sender,
     direct: true,
@@ -159,6 +160,8 @@ function getSender(
   allowFrom: readonly string[],
 ): string | undefined {
   const isAllowedById =
-    userId !== undefined && allowFrom.includes(userId) && !allowFrom.includes(number ?? "");
+    userId !== undefined &&
+    allowFrom.includes(userId) &&
+    findNumber(number ?? "", allowFrom) === undefined;
   return isAllowedById ? userId : (number ?? userId);
 }

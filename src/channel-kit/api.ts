@@ -59,7 +59,7 @@ export {
 } from "./kit.ts";
 export { clientToken, tokenVerifier } from "./oauth.ts";
 export { pollSince } from "./polling.ts";
-export { normalForm, phoneNumber, recipients } from "./recipients.ts";
+export { findNumber, normalForm, phoneNumber, recipients } from "./recipients.ts";
 export { checkpoint, reconnectLoop, retryMessage, watch } from "./reconnect-loop.ts";
 export {
   conversations,

@@ -42,6 +42,27 @@ export function phoneNumber(text: string): string | undefined {
   return /^\+[1-9]\d{6,14}$/.test(digits) ? digits : undefined;
 }
 
+/** Countries that write a mobile number in two ways, each with the digits that one of the ways leaves out. */
+const SPELLINGS: readonly RegExp[] = [
+  // Mexico and Argentina: a digit for mobile numbers behind the country code.
+  /^(\+52)1(\d{10})$/,
+  /^(\+54)9(\d{10})$/,
+  // Brazil: the ninth digit, and Benin: two digits, in front of older numbers.
+  /^(\+55\d\d)9([6-9]\d{7})$/,
+  /^(\+229)01(\d{8})$/,
+];
+
+const toShort = (number: string): string =>
+  SPELLINGS.reduce((text, spelling) => text.replace(spelling, "$1$2"), number);
+
+/** The entry of a list that is the same phone number, in whichever way its country writes it. */
+export function findNumber(number: string, listed: readonly string[]): string | undefined {
+  return (
+    listed.find((entry) => entry === number) ??
+    listed.find((entry) => toShort(entry) === toShort(number))
+  );
+}
+
 /** The canonical form of a recipient; undefined if `parse` rejects the text. */
 export function normalForm(
   parse: (text: string) => ParsedRecipient,

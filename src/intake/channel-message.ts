@@ -126,7 +126,7 @@ async function buildAction(
 ): Promise<RunAction> {
   const { context, now } = deps;
   const { config, rooms } = context;
-  const { from, to, direct, thread, language } = message;
+  const { from, to, direct, thread, album, language } = message;
   const isOwner = rooms.isOwner(channel, from);
   const { command, decision, argument } = readCommand(getOwnText(message.parts), context);
   const { session, personId } = await findSession(channel, message, isOwner, deps);
@@ -153,6 +153,7 @@ async function buildAction(
       direct,
       replyTo: message.id,
       ...(thread === undefined ? {} : { thread }),
+      ...(album === undefined ? {} : { album }),
       ...(isOwner ? { owner: true } : {}),
       ...(personId !== undefined && { personId }),
       ...(isText(language) && language.length <= MAX_LANGUAGE ? { language } : {}),

@@ -148,7 +148,16 @@ async function join(
   return { ...run, spec, warnings };
 }
 
+/** The messages of an album come one by one, within less than this. */
+const ALBUM_MS = 1_000;
+
 const isCollecting = ({ sessions }: Config): boolean => sessions.messages !== "separate";
+
+/** Whether two messages are of one album: those are one message, however messages are collected. */
+const isSameAlbum = ({ spec: one }: RunRecord, { spec: other }: RunRecord): boolean =>
+  one.incoming?.album !== undefined &&
+  one.incoming.album === other.incoming?.album &&
+  one.incoming.from === other.incoming.from;
 
 /**
  * Collects the messages that came after a run's message and have no turn yet into the run. Returns the run to execute, or
@@ -160,11 +169,15 @@ export async function collectMessages(
   { config }: ActionContext,
   deps: TurnDeps,
 ): Promise<RunRecord | undefined> {
-  if (!isCollecting(config) || run.attempts > 0 || (await hasSteps(run, deps))) return run;
-  const following = await findFollowing(run, config.hooks.maxMessageChars, deps);
+  const isAlbum = run.spec.incoming?.album !== undefined;
+  const collects = isCollecting(config);
+  if ((!collects && !isAlbum) || run.attempts > 0 || (await hasSteps(run, deps))) return run;
+  const found = await findFollowing(run, config.hooks.maxMessageChars, deps);
+  const following = collects ? found : found.filter((one) => isSameAlbum(run, one));
   const now = deps.clock.now();
   const times = [run, ...following].map(({ createdAt }) => createdAt);
-  const until = getQuietEnd(times, config.sessions.quietTime, now);
+  const quietMs = collects ? config.sessions.quietTime : 0;
+  const until = getQuietEnd(times, isAlbum ? Math.max(quietMs, ALBUM_MS) : quietMs, now);
   if (until > now) {
     await deps.store.commit((tx) => tx.settle(job, until, { resetAttempts: true }), job);
     return undefined;

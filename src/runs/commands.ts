@@ -11,10 +11,10 @@ import type { RunJob, TurnDeps } from "./types.ts";
 
 /** `/new` or `!new`, also after a mention and with the bot's name at its end (`@rouse /new`, `/new@rouse_bot`). */
 const COMMAND =
-  /^(?:@\S+\s+)?[/!](?:(new|stop|status|help|unlink)(?:@\S+)?|(agent|link)(?:@\S+)?(?:\s+(\S{1,100}))?)$/i;
+  /^(?:@\S+\s+)?[/!](?:(start|new|stop|status|help|unlink)(?:@\S+)?|(agent|link)(?:@\S+)?(?:\s+(\S{1,100}))?)$/i;
 
 type WrittenCommand = Pick<RunSpec, "argument"> & {
-  command: "new" | "stop" | "status" | "help" | "agent" | "link" | "unlink";
+  command: "start" | "new" | "stop" | "status" | "help" | "agent" | "link" | "unlink";
 };
 
 /** Parses a message that is a command; undefined for any other message. Only `/agent` and `/link` may have a word behind them. */
@@ -85,6 +85,10 @@ async function answerCommand(run: RunRecord, deps: TurnDeps): Promise<string> {
   const phrases = getPhrases(incoming?.language);
   if (command === "stop") return stopTurns(run, deps);
   if (command === "new") return phrases.newConversation;
+  if (command === "start") {
+    const { agentId } = run.spec.session;
+    return phrases.greeting(deps.context().agents.get(agentId)?.name ?? agentId);
+  }
   if (command === "help") return renderHelp(phrases);
   if (command === "status") return renderStatus(run, deps, phrases);
   if (command === "agent") return answerAgent(run, deps, phrases);

@@ -60,7 +60,17 @@ export interface RunSpec extends ApiRunSpec {
   /** The files that came with a channel's message, so that the agent can send them on. */
   received?: readonly Attachment[];
   /** Set for a message that is a command: no model is asked. `argument`: the word behind `/agent` or `/link`. */
-  command?: "new" | "stop" | "decide" | "pair" | "status" | "help" | "agent" | "link" | "unlink";
+  command?:
+    | "start"
+    | "new"
+    | "stop"
+    | "decide"
+    | "pair"
+    | "status"
+    | "help"
+    | "agent"
+    | "link"
+    | "unlink";
   argument?: string;
   /** What the command `decide` decides about a tool call, or `pair` about a person, as it was written. */
   decision?: WrittenDecision;

@@ -31,6 +31,8 @@ export interface MessageOrigin {
   /** Further messages that the same turn answers. */
   joined?: readonly string[];
   thread?: string;
+  /** The album that the message is a part of. */
+  album?: string;
   /** The language of the sender's app. */
   language?: string;
 }

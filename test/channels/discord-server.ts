@@ -81,6 +81,8 @@ export interface DiscordServer {
 
 /** The bot of the test server, a channel, a thread of it, a user and the channel of their direct messages. */
 export const BOT_ID = "700000000000000001";
+/** The role that Discord gives a bot in each server. */
+export const BOT_ROLE = "700000000000000099";
 export const CHANNEL = "800000000000000001";
 export const THREAD = "800000000000000002";
 export const USER = "600000000000000001";
@@ -296,6 +298,8 @@ export async function startDiscord(): Promise<DiscordServer> {
         ? { status: 200, json: { id: DIRECT, type: 1 } }
         : error(400, 50033, "Invalid Recipient(s)");
     }
+    if (route === `/guilds/1/members/${BOT_ID}`)
+      return { status: 200, json: { user: { id: BOT_ID }, roles: [BOT_ROLE], nick: null } };
     if (route === "/users/@me")
       return { status: 200, json: { id: BOT_ID, username: "rouse", bot: true } };
     if (route === "/gateway/bot") {

@@ -63,6 +63,8 @@ export interface SlackServer {
   withoutHistory(): void;
   /** The languages of people, for `users.info`; undefined: the app may not read people. */
   locales: Record<string, string> | undefined;
+  /** Their names. */
+  names: Record<string, string>;
   /** Sends an event through the socket, as soon as there is one, until it is acknowledged. */
   emit(event: object): void;
   /** Somebody presses a button of the last message: by the socket if there is one, else the request is returned. */
@@ -302,7 +304,11 @@ export async function startSlack(): Promise<SlackServer> {
       if (locale === undefined) return refuse(response, "user_not_found");
       const info: UsersInfoResponse = {
         ok: true,
-        user: { id: user, ...(include_locale === "true" && { locale }) },
+        user: {
+          id: user,
+          profile: { display_name: self.names[user] ?? "" },
+          ...(include_locale === "true" && { locale }),
+        },
       };
       answer(response, info);
     },
@@ -419,6 +425,7 @@ export async function startSlack(): Promise<SlackServer> {
 
   const self: SlackServer = {
     locales: undefined,
+    names: {},
     notices: [],
     typing: createTypingLog(),
     press(label, user) {

@@ -83,6 +83,8 @@ export interface OtherWords {
 export interface Sends {
   shelf: Shelf;
   others: readonly OtherWords[];
+  /** Writes a message to the agent alone, with these members of the vendor's beside the text or in place of others. */
+  raw(text: string, more: object): ReturnType<Say>;
   file(file: SentFile, text: string): ReturnType<Say>;
   /** A message that quotes another one, which its author wrote. */
   quote(text: string, quoted: { author: string; text: string }): ReturnType<Say>;
@@ -91,6 +93,8 @@ export interface Sends {
   /** In the thread of `writes.thread`, without a mention: of the same person, and before of somebody else. Null if none is followed. */
   inThread: Say | null;
   before: ((text: string) => void) | null;
+  /** Names a person of the workspace, where only ids are sent. */
+  name?: (id: string, name: string) => void;
   /** Writes what a program posts into that thread, as the vendor has it; where threads are listed. */
   alert?: (post: object) => void;
   /** Takes the next post, and does not answer it; where threads are followed. */
@@ -113,6 +117,8 @@ export interface FarSide {
   /** The owner writes to the agent. */
   speak: Say;
   writes: Writes;
+  /** The ids of what the agent has sent, where an answer names them. */
+  ownIds?: () => string[];
   /** Where the answer to that arrives. */
   answersTo: string;
   /** The signs that the agent is typing; undefined if the channel shows none. */
@@ -175,6 +181,7 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        raw: write,
         others: [
           {
             origin: /forwarded message/,
@@ -290,6 +297,7 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        raw: (text, more) => write(directMessage, { text, ...more }),
         others: [
           {
             origin: /forwarded message/,
@@ -463,6 +471,7 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        raw: write,
         others: [
           {
             origin: /quoted or answered message, by \+15550002222/,
@@ -586,6 +595,7 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        raw: write,
         others: [
           {
             origin: /quoted or answered message, by eve@a\.example/,
@@ -632,6 +642,7 @@ export const VENDORS: Vendor[] = [
         fail,
         speak,
         writes,
+        ownIds: () => server.messages.flatMap(({ isFromMe, guid }) => (isFromMe ? [guid] : [])),
         answersTo: OWNER,
         close,
       };
@@ -702,6 +713,7 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        raw: (text, more) => write({ ...direct, text, ...more }),
         others: [
           {
             origin: /shared message, by Vera, from general/,
@@ -764,6 +776,10 @@ export const VENDORS: Vendor[] = [
             user: "U0VERA0001",
             text,
           }),
+        name(id, name) {
+          server.locales = { ...server.locales, [id]: "en-US" };
+          server.names[id] = name;
+        },
         alert: (post) => void server.written.push(post as (typeof server.written)[number]),
         loseAnswer: () => server.fail("hang-after-taking", 1),
         authorization: `Bearer ${BOT_TOKEN}`,
@@ -846,6 +862,7 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        raw: (text, more) => write(text, { channel_id: DIRECT, ...more }),
         others: [
           {
             origin: /shared message, by \w+, from Town Square/,
@@ -998,6 +1015,7 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        raw: write,
         others: [
           {
             origin: /forwarded message, by Vera Stone/,
@@ -1243,6 +1261,7 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
+        raw: write,
         others: [
           { origin: /shared message/, say: (content) => forward({ content }) },
           {

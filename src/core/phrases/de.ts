@@ -5,6 +5,8 @@ export const GERMAN: Phrases = {
   pairing: (code) =>
     `Ich antworte nur Personen, die mein Betreiber freigegeben hat. Gib dem Betreiber diesen Code: ${code}. Er gilt eine Stunde.`,
   paired: "Du bist freigegeben. Bitte sende deine Nachricht noch einmal.",
+  greeting: (agent) =>
+    `Hallo! Ich bin ${agent}. Schreib mir, was du brauchst. \`/help\` zeigt die Befehle.`,
   newConversation: "Mit deiner nächsten Nachricht beginnt eine neue Unterhaltung.",
   nothingToStop: "Es gibt nichts abzubrechen.",
   stopped: "Abgebrochen.",

@@ -5,6 +5,8 @@ export const ENGLISH: Phrases = {
   pairing: (code) =>
     `I only answer people that my operator has approved. Give this code to the operator: ${code}. It is valid for one hour.`,
   paired: "You have been approved. Please send your message again.",
+  greeting: (agent) =>
+    `Hello! I am ${agent}. Write to me what you need. \`/help\` lists the commands.`,
   newConversation: "A new conversation begins with your next message.",
   nothingToStop: "Nothing to stop.",
   stopped: "Stopped.",

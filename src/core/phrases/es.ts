@@ -5,6 +5,8 @@ export const SPANISH: Phrases = {
   pairing: (code) =>
     `Solo respondo a personas aprobadas por mi operador. Dale este código: ${code}. Es válido durante una hora.`,
   paired: "Has sido aprobado. Envía tu mensaje otra vez.",
+  greeting: (agent) =>
+    `¡Hola! Soy ${agent}. Escríbeme lo que necesitas. \`/help\` muestra los comandos.`,
   newConversation: "Con tu próximo mensaje empieza una conversación nueva.",
   nothingToStop: "No hay nada que detener.",
   stopped: "Detenido.",

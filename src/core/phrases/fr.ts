@@ -5,6 +5,8 @@ export const FRENCH: Phrases = {
   pairing: (code) =>
     `Je ne réponds qu'aux personnes approuvées par mon opérateur. Donnez-lui ce code : ${code}. Il est valable une heure.`,
   paired: "Vous avez été approuvé. Veuillez renvoyer votre message.",
+  greeting: (agent) =>
+    `Bonjour ! Je suis ${agent}. Écrivez-moi ce dont vous avez besoin. \`/help\` affiche les commandes.`,
   newConversation: "Une nouvelle conversation commence avec votre prochain message.",
   nothingToStop: "Il n'y a rien à arrêter.",
   stopped: "Arrêté.",

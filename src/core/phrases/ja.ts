@@ -5,6 +5,8 @@ export const JAPANESE: Phrases = {
   pairing: (code) =>
     `管理者が承認した方にのみ返信します。このコードを管理者に伝えてください：${code}。有効期限は1時間です。`,
   paired: "承認されました。もう一度メッセージを送信してください。",
+  greeting: (agent) =>
+    `こんにちは。${agent} です。ご用件をお書きください。\`/help\` でコマンドの一覧が表示されます。`,
   newConversation: "次のメッセージから新しい会話が始まります。",
   nothingToStop: "停止するものはありません。",
   stopped: "停止しました。",

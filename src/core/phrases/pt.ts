@@ -5,6 +5,8 @@ export const PORTUGUESE: Phrases = {
   pairing: (code) =>
     `Só respondo a pessoas aprovadas pelo meu operador. Dê-lhe este código: ${code}. É válido durante uma hora.`,
   paired: "Você foi aprovado. Envie a sua mensagem novamente.",
+  greeting: (agent) =>
+    `Olá! Eu sou ${agent}. Escreva-me o que precisa. \`/help\` mostra os comandos.`,
   newConversation: "Uma nova conversa começa com a sua próxima mensagem.",
   nothingToStop: "Não há nada para parar.",
   stopped: "Parado.",

@@ -21,6 +21,8 @@ export interface Phrases {
   pairing(code: string): string;
   /** To a stranger who was approved. */
   paired: string;
+  /** The answer to `/start`. */
+  greeting(agent: string): string;
   newConversation: string;
   nothingToStop: string;
   stopped: string;

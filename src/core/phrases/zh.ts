@@ -4,6 +4,7 @@ export const CHINESE: Phrases = {
   locale: "zh",
   pairing: (code) => `我只回复经管理员批准的人。请把此代码交给管理员：${code}。代码一小时内有效。`,
   paired: "您已获批准。请重新发送您的消息。",
+  greeting: (agent) => `您好！我是 ${agent}。请写下您的需求。\`/help\` 会列出命令。`,
   newConversation: "您的下一条消息将开始新的对话。",
   nothingToStop: "没有可以停止的内容。",
   stopped: "已停止。",
