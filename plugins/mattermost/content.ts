@@ -47,7 +47,7 @@ function readAttachment(attachment: PostAttachment): HeardPart {
   const { author_name: author, title_link: url, fields, ...card } = attachment;
   const values = objectsIn(fields ?? []).map(({ title, value }) => ({
     title,
-    value: typeof value === "object" ? JSON.stringify(value) : String(value),
+    value: typeof value === "string" ? value : JSON.stringify(value),
   }));
   return { kind: "embedded", text: renderCard({ ...card, author, url, fields: values }) };
 }

@@ -76,7 +76,7 @@ const NO_PREVIEW = "[no preview available]";
 type Block = Readonly<Record<string, unknown>>;
 
 const escape = (text: unknown): string =>
-  String(text ?? "")
+  (typeof text === "string" ? text : "")
     .replaceAll("&", "&amp;")
     .replaceAll("<", "&lt;")
     .replaceAll(">", "&gt;");

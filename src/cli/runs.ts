@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { plainText } from "../core/text.ts";
+import { labelledText } from "../core/text.ts";
 import type { RunDetail, RunView, StepView, ToolCallView } from "../admin/views.ts";
 import { RETRIED_RUNS } from "../admin/bulk-retry.ts";
 import { connected, read, withId, type GatewayConnection } from "./connect.ts";
@@ -143,7 +143,7 @@ function printRun(run: RunDetail, io: CliIo): void {
   });
   for (const warning of run.warnings) io.out(`warning: ${warning}\n`);
   if (run.instructions !== null) printBlock(io, "instructions", run.instructions);
-  printBlock(io, "input", plainText(run.input));
+  printBlock(io, "input", labelledText(run.input));
 }
 
 const counted = (count: number | undefined, what: string): string[] =>

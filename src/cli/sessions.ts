@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { plainText } from "../core/text.ts";
+import { labelledText, plainText } from "../core/text.ts";
 import type { SessionDetail, SessionName } from "../admin/sessions.ts";
 import { connected, read } from "./connect.ts";
 import type { CliIo } from "./io.ts";
@@ -76,7 +76,7 @@ function printTurn(turn: SessionDetail["turns"][number], io: CliIo): void {
   printBlock(
     io,
     turn.input.some((part) => part.outside) ? "in (outside text)" : "in",
-    plainText(turn.input),
+    labelledText(turn.input),
   );
   for (const message of turn.messages)
     printBlock(

@@ -19,6 +19,12 @@ export function plainText(parts: readonly TextPart[]): string {
   return parts.length === 1 ? (parts[0]?.text ?? "") : parts.map((part) => part.text).join("");
 }
 
+/** The text of the parts for people to read: what is of others than the rest has its origin in front. */
+export const labelledText = (parts: readonly TextPart[]): string =>
+  parts
+    .map(({ text, origin }) => (origin === undefined ? text : `[${origin}] ${text}`))
+    .join("");
+
 /** Joins adjacent parts of the same origin and drops empty ones. */
 export function joinParts(parts: readonly TextPart[]): TextPart[] {
   const joined: TextPart[] = [];

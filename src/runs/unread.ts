@@ -2,7 +2,7 @@ import type { InputImage } from "../agent/types.ts";
 import type { Attachment, EarlierMessage, ThreadMessage } from "../contract/channel.ts";
 import { parseSendKey } from "../delivery/plan.ts";
 import type { LoadedChannel } from "../delivery/types.ts";
-import { plainText, type TextPart } from "../core/text.ts";
+import { labelledText, type TextPart } from "../core/text.ts";
 import type { RunRecord, RunSpec, Store } from "../store/types.ts";
 import { readAttachments, type AttachmentDeps } from "./attachments.ts";
 import { renderOutside, renderThread } from "./channel-input.ts";
@@ -57,7 +57,7 @@ async function findRecorded(
     if (part)
       return {
         author: part.from,
-        text: plainText(input.slice(part.start + 1, part.start + part.count)),
+        text: labelledText(input.slice(part.start + 1, part.start + part.count)),
       };
     const delivery =
       run.deliveryId === undefined ? undefined : await store.get("delivery", run.deliveryId);

@@ -38,10 +38,8 @@ for (const { id, section, start } of VENDORS)
       const [asked] = await world.open();
       expect(asked).toMatchObject({ tool: "bank.transfer", reason: "untrusted" });
       expect(world.bank.calls).toHaveLength(1);
-      const { messages } = world.model.requests.at(-1)?.body as {
-        messages: { content: unknown }[];
-      };
-      const { content } = messages.at(-1) ?? {};
+      const body = world.model.requests.at(-1)?.body as { messages: { content: unknown }[] };
+      const { content } = body.messages.at(-1) ?? {};
       const text = typeof content === "string" ? content : JSON.stringify(content);
       const inside = [...text.matchAll(BOUNDARY)].filter(([, , , said]) => said?.includes(words));
       expect(inside.map(([, , source]) => source)).toEqual([expect.stringMatching(origin)]);

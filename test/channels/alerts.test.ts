@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { ask, lastText, openWorld } from "./contents.ts";
-import { startSlack } from "./slack-server.ts";
+import type { startSlack } from "./slack-server.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
 const slack = VENDORS.find(({ id }) => id === "slack") as Vendor;

@@ -83,6 +83,11 @@ export interface DiscordServer {
 export const BOT_ID = "700000000000000001";
 /** The role that Discord gives a bot in each server. */
 export const BOT_ROLE = "700000000000000099";
+/** What the API says of the bot. */
+const SELF: Readonly<Record<string, object>> = {
+  "/users/@me": { id: BOT_ID, username: "rouse", bot: true },
+  [`/guilds/1/members/${BOT_ID}`]: { user: { id: BOT_ID }, roles: [BOT_ROLE], nick: null },
+};
 export const CHANNEL = "800000000000000001";
 export const THREAD = "800000000000000002";
 export const USER = "600000000000000001";
@@ -298,10 +303,8 @@ export async function startDiscord(): Promise<DiscordServer> {
         ? { status: 200, json: { id: DIRECT, type: 1 } }
         : error(400, 50033, "Invalid Recipient(s)");
     }
-    if (route === `/guilds/1/members/${BOT_ID}`)
-      return { status: 200, json: { user: { id: BOT_ID }, roles: [BOT_ROLE], nick: null } };
-    if (route === "/users/@me")
-      return { status: 200, json: { id: BOT_ID, username: "rouse", bot: true } };
+    const self = SELF[route];
+    if (self) return { status: 200, json: self };
     if (route === "/gateway/bot") {
       const session_start_limit = {
         total: 1000,

@@ -156,14 +156,21 @@ export function Section(props: {
   );
 }
 
+interface ShownPart {
+  text: string;
+  outside: boolean;
+  /** Whose it is, if that is not the sender. */
+  origin?: string;
+}
+
 /** Text in which the parts that came from outside are marked, also for those who do not see the colour. */
-export function OutsideText({ parts }: { parts: readonly { text: string; outside: boolean }[] }) {
+export function OutsideText({ parts }: { parts: readonly ShownPart[] }) {
   return (
     <pre class="outside-text" tabIndex={0}>
       {parts.map((part, index) =>
         part.outside ? (
-          <mark key={index} title="from the sender">
-            {visibleText(part.text)}
+          <mark key={index} title={part.origin ?? "from the sender"}>
+            {visibleText(part.origin === undefined ? part.text : `[${part.origin}] ${part.text}`)}
           </mark>
         ) : (
           visibleText(part.text)
