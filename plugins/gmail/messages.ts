@@ -1,12 +1,12 @@
 import { decodeEntities, htmlToText } from "./html.ts";
 
 /** A part of a message as Gmail gives it; `data` is base64url with the transfer encoding undone. */
-export interface MessagePart {
+export interface MimePart {
   mimeType?: string;
   filename?: string;
   headers?: { name?: string; value?: string }[];
   body?: { data?: string; size?: number; attachmentId?: string };
-  parts?: MessagePart[];
+  parts?: MimePart[];
 }
 
 export interface GmailMessage {
@@ -15,7 +15,7 @@ export interface GmailMessage {
   labelIds?: string[];
   snippet?: string;
   internalDate?: string;
-  payload?: MessagePart;
+  payload?: MimePart;
 }
 
 /** A message in the form that the hook gets. */
@@ -108,7 +108,7 @@ export function decodeHeader(value: string): string {
   });
 }
 
-const getHeader = (part: MessagePart | undefined, name: string): string | undefined =>
+const getHeader = (part: MimePart | undefined, name: string): string | undefined =>
   part?.headers?.find((header) => header.name?.toLowerCase() === name)?.value;
 
 function shownHeader(message: GmailMessage, name: string): string {
@@ -120,7 +120,7 @@ function shownHeader(message: GmailMessage, name: string): string {
 const MAX_DEPTH = 30;
 
 /** The parts that are read, not downloaded, in their order. */
-function textParts(part: MessagePart, depth = 0): MessagePart[] {
+function textParts(part: MimePart, depth = 0): MimePart[] {
   if (depth > MAX_DEPTH) return [];
   const type = part.mimeType?.toLowerCase() ?? "";
   const attached =
@@ -133,7 +133,7 @@ function textParts(part: MessagePart, depth = 0): MessagePart[] {
 }
 
 /** The part whose text is the message's: plain text where there is some, else HTML. */
-export function bodyPart(message: GmailMessage): MessagePart | undefined {
+export function bodyPart(message: GmailMessage): MimePart | undefined {
   const parts = message.payload ? textParts(message.payload) : [];
   const filled = parts.filter(({ body }) => (body?.size ?? body?.data?.length ?? 0) > 0);
   const ofType = (type: string) => filled.find(({ mimeType }) => mimeType?.toLowerCase() === type);
@@ -141,7 +141,7 @@ export function bodyPart(message: GmailMessage): MessagePart | undefined {
 }
 
 /** The text of a part, given its data in base64url. */
-export function partText(part: MessagePart, data: string): string {
+export function partText(part: MimePart, data: string): string {
   const charset = /;\s*charset\s*=\s*(?:"([^"]*)"|([^\s;]+))/i.exec(
     getHeader(part, "content-type") ?? "",
   );

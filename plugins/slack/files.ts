@@ -8,7 +8,7 @@ import {
 } from "#channel-kit";
 import type { Channel, ThreadMessage } from "#plugin";
 import { readParts, type SlackContent } from "./content.ts";
-import { createPeople } from "./people.ts";
+import { createMembers } from "./members.ts";
 import {
   createClient,
   messageId,
@@ -31,7 +31,7 @@ export function createContentReader(
 ): Required<Pick<Channel, "fetchFile" | "listThread">> {
   const { config, fetch } = context;
   const connect = createClient(context);
-  const people = createPeople(context);
+  const members = createMembers(context);
   const findAddress = async (ref: string, signal: AbortSignal): Promise<string> => {
     const id = BY_ID.exec(ref)?.[1];
     if (id === undefined) return ref;
@@ -64,8 +64,8 @@ export function createContentReader(
           const { ts = "", user, bot_id: app, bot_profile } = message;
           // An app may write under a name of its own, which the client's types lack.
           const { username, ...content } = message as SlackContent & { username?: string };
-          const parts = await people.name(readParts(content));
-          const name = user === undefined ? undefined : (await people.find(user))?.name;
+          const parts = await members.name(readParts(content));
+          const name = user === undefined ? undefined : (await members.find(user))?.name;
           return {
             text: "",
             ...toEarlierMessage(username ?? bot_profile?.name ?? name ?? user ?? app, parts),

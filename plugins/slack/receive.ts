@@ -11,7 +11,7 @@ import {
 } from "#channel-kit";
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
 import { readParts, type SlackContent } from "./content.ts";
-import { createPeople, type People } from "./people.ts";
+import { createMembers, type Members } from "./members.ts";
 import {
   advice,
   clientOptions,
@@ -182,7 +182,7 @@ function createShow(context: SlackContext): Show {
 async function takePress(
   payload: SlackPayload,
   host: ChannelHost,
-  people: People,
+  members: Members,
 ): Promise<Parameters<Show> | undefined> {
   const { type, user, channel, container, actions = [] } = payload;
   const [action] = actions;
@@ -192,7 +192,7 @@ async function takePress(
   const { text } = await host.decide({
     id,
     from: user.id,
-    language: (await people.find(user.id))?.language,
+    language: (await members.find(user.id))?.language,
     ...decision,
   });
   return [channel?.id ?? "", user.id, text];
@@ -218,7 +218,7 @@ export function createEvents(
     signed(raw, headers, secret, context.clock.now());
   const hook = { path: "/events", signed: isSigned };
   const show = createShow(context);
-  const people = createPeople(context);
+  const members = createMembers(context);
   return {
     async request(request, host) {
       if (new URL(request.url).pathname.endsWith("/interactions")) {
@@ -227,7 +227,7 @@ export function createEvents(
           field: "payload",
         });
         if (!press.ok) return press.response;
-        const shown = await takePress(press.body, host, people);
+        const shown = await takePress(press.body, host, members);
         // The vendor waits three seconds for its answer.
         if (shown) void show(...shown).catch(() => undefined);
         return new Response("");
@@ -236,7 +236,7 @@ export function createEvents(
         const posted = await parseWebhook<SlashCommand>(request, { signed: isSigned, form: true });
         if (!posted.ok) return posted.response;
         const command = readCommand(posted.body);
-        if (command) await host.receive(await people.complete(command));
+        if (command) await host.receive(await members.complete(command));
         return new Response("");
       }
       const read = await parseWebhook<SlackPayload>(request, hook);
@@ -245,7 +245,7 @@ export function createEvents(
         return Response.json({ challenge: String(read.body.challenge) });
       const message = readEvent(read.body);
       // Where this fails the vendor gets a 500 and sends the event again.
-      if (message) await host.receive(await people.complete(message));
+      if (message) await host.receive(await members.complete(message));
       return new Response("");
     },
   };
@@ -268,13 +268,13 @@ export function createSocket(
   { helloMs = HELLO_MS, stableMs }: { helloMs?: number; stableMs?: number } = {},
 ): Required<Pick<Channel, "listen">> {
   const show = createShow(context);
-  const people = createPeople(context);
+  const members = createMembers(context);
   const take = async ({ body, ack }: Envelope, host: ChannelHost): Promise<void> => {
     const message = readEvent(body) ?? readCommand(body);
     let shown: Parameters<Show> | undefined;
     try {
-      shown = await takePress(body, host, people);
-      if (message) await host.receive(await people.complete(message));
+      shown = await takePress(body, host, members);
+      if (message) await host.receive(await members.complete(message));
     } catch {
       return host.report({
         ok: false,

@@ -13,6 +13,9 @@ describe("which messages are commands", () => {
   it.each(["/stop", "!stop", "/Stop@rouse_bot"])("%j is one", (text) =>
     expect(parseCommand(text)).toEqual({ command: "stop" }),
   );
+  it.each(["/start", "/start@rouse_bot"])("%j is one", (text) =>
+    expect(parseCommand(text)).toEqual({ command: "start" }),
+  );
   it("`/agent` may have a word behind it", () => {
     expect(parseCommand("/agent@rouse_bot")).toEqual({ command: "agent" });
     expect(parseCommand("!Agent desk")).toEqual({ command: "agent", argument: "desk" });
@@ -27,7 +30,7 @@ describe("which messages are commands", () => {
     "//new",
     "/new /stop",
     "@rouse",
-    "/start",
+    "/start the pump",
   ])("%j is none", (text) => expect(parseCommand(text)).toBeUndefined());
 });
 

@@ -2,7 +2,7 @@ import { createHash, generateKeyPairSync, randomBytes, type KeyObject } from "no
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { jwtVerify, SignJWT } from "jose";
-import type { GmailMessage, MessagePart } from "../../plugins/gmail/messages.ts";
+import type { GmailMessage, MimePart } from "../../plugins/gmail/messages.ts";
 import { createMailboxes, type Mailboxes } from "./google-mail.ts";
 import { createPubSub, type PubSub } from "./google-pubsub.ts";
 
@@ -74,7 +74,7 @@ export interface MailInput {
   subject?: string;
   text?: string;
   labels?: string[];
-  payload?: MessagePart;
+  payload?: MimePart;
   snippet?: string;
 }
 

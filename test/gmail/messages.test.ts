@@ -11,7 +11,7 @@ import {
   toMail,
   type GmailMessage,
   type MailMessage,
-  type MessagePart,
+  type MimePart,
 } from "../../plugins/gmail/messages.ts";
 import { expectProportional } from "../growth.ts";
 
@@ -19,21 +19,21 @@ const part = (
   mimeType: string,
   bytes: string | Uint8Array,
   charset = "UTF-8",
-  more: Partial<MessagePart> = {},
-): MessagePart => ({
+  more: Partial<MimePart> = {},
+): MimePart => ({
   mimeType,
   filename: "",
   headers: [{ name: "Content-Type", value: `${mimeType}; charset="${charset}"` }],
   body: { size: bytes.length, data: Buffer.from(bytes as string).toString("base64url") },
   ...more,
 });
-const mail = (payload: MessagePart, more: Partial<GmailMessage> = {}): GmailMessage => ({
+const mail = (payload: MimePart, more: Partial<GmailMessage> = {}): GmailMessage => ({
   id: "m1",
   threadId: "t1",
   payload,
   ...more,
 });
-const textOf = (payload: MessagePart): string => {
+const textOf = (payload: MimePart): string => {
   const found = bodyPart(mail(payload));
   return found ? partText(found, found.body?.data ?? "") : "";
 };
@@ -70,7 +70,7 @@ describe("the text of a mail", () => {
   });
 
   it("does not follow nesting without end", () => {
-    let nested: MessagePart = part("text/plain", "deep");
+    let nested: MimePart = part("text/plain", "deep");
     for (let n = 0; n < 5000; n++) nested = { mimeType: "multipart/mixed", parts: [nested] };
     expect(textOf(nested)).toBe("");
   });

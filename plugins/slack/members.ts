@@ -21,7 +21,7 @@ interface Person {
 }
 
 /** Finds what Slack knows of people, as far as the app may read them (`users:read`). Never fails, and takes a second at most. */
-export interface People {
+export interface Members {
   find(user: string): Promise<Person | undefined>;
   /** Parts of a message, with names in place of the ids of people who are mentioned. */
   name<P extends { text?: string | null | undefined }>(parts: readonly P[]): Promise<P[]>;
@@ -30,7 +30,7 @@ export interface People {
 }
 
 /** Creates the people of a workspace. */
-export function createPeople(context: SlackContext): People {
+export function createMembers(context: SlackContext): Members {
   const connect = createClient(context);
   const known = new Map<string, { person: Promise<Person | undefined>; until: number }>();
   let pausedUntil = 0;
@@ -69,7 +69,7 @@ export function createPeople(context: SlackContext): People {
     waiting.abort();
     return person;
   };
-  const name: People["name"] = async (parts) => {
+  const name: Members["name"] = async (parts) => {
     const ids = parts.flatMap(({ text }) =>
       [...(text ?? "").matchAll(MENTION)].map(([, id]) => id),
     );
