@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { PART_KINDS } from "../../src/contract/channel.ts";
 import { message, PIPE, sayOn, sentOn } from "../channels/pipe.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 import { platformWorld } from "../platform/world.ts";
@@ -196,10 +197,11 @@ describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
         expect(beat.inside).toContain(`${CANARY}-${place}`);
     });
 
-    it("names of people and rooms on a channel", async () => {
+    it("names of people and rooms on a channel, and what others said", async () => {
       await start(vendor);
       server.handler = () => ({ text: "Hello." });
       const room = { kind: say("kind"), name: say("room") };
+      const kinds = PART_KINDS.filter((kind) => kind !== "own");
       await sayOn(
         world,
         message("Umbrella?", {
@@ -209,12 +211,18 @@ describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
           mentioned: true,
           name: say("person"),
           room,
-          files: [say("file")],
+          parts: kinds.map((kind) => ({
+            kind,
+            author: say(`${kind}-author`),
+            place: say(`${kind}-place`),
+            text: say(kind),
+          })),
         }),
       );
       await world.until(async () => sentOn(world).length === 1);
       const { inside, outside } = divide(server.requests[0]?.body);
-      for (const place of ["room", "person", "file"])
+      const others = kinds.flatMap((kind) => [kind, `${kind}-author`, `${kind}-place`]);
+      for (const place of ["room", "person", ...others])
         expect([outside, inside]).toEqual([
           expect.not.stringContaining(`${CANARY}-${place}`),
           expect.stringContaining(`${CANARY}-${place}`),

@@ -51,7 +51,7 @@ export default definePlugin({
     async listen(signal, host) {
       const place = Number((await host.cursor()) ?? 0) + 1;
       print("radio listens from " + place);
-      await host.receive({ id: "m" + place, from: "me", to: "all", text: "over " + place, direct: true });
+      await host.receive({ id: "m" + place, from: "me", to: "all", parts: [{ kind: "own", text: "over " + place }], direct: true });
       await host.saveCursor(String(place));
       await new Promise((done) => signal.addEventListener("abort", done, { once: true }));
     },
@@ -67,7 +67,7 @@ export default definePlugin({
     allowFrom: ["me"],
     send: async () => ({ status: "sent" }),
     async request(request, host) {
-      await host.receive({ id: await request.text(), from: "me", to: "me", text: "a letter", direct: true });
+      await host.receive({ id: await request.text(), from: "me", to: "me", parts: [{ kind: "own", text: "a letter" }], direct: true });
       return new Response("received");
     },
   }),

@@ -25,7 +25,7 @@ export default definePlugin({
       return { status: "sent" };
     },
     async request(request, host) {
-      await host.receive({ id: request.url, from: "ann", to: "ann", direct: true, text: await request.text() });
+      await host.receive({ id: request.url, from: "ann", to: "ann", direct: true, parts: [{ kind: "own", text: await request.text() }] });
       return new Response(null, { status: 204 });
     },
   }),
