@@ -8,7 +8,7 @@ import {
   type HeardPart,
 } from "#channel-kit";
 import { readFiles, type TeamsAttachment } from "./files.ts";
-import { takeQuotes, toText, type HtmlQuote } from "./html.ts";
+import { hasQuotes, takeQuotes, toText, type HtmlQuote } from "./html.ts";
 
 /** What an activity says. */
 export interface TeamsContent {
@@ -135,7 +135,7 @@ export function readContent(
   )?.content;
   const { own, quotes } = takeQuotes(textOr(html) ?? "");
   // The text holds the words of what is answered or forwarded, and no addresses of links.
-  const isRich = quotes.length > 0 || /<a\s/i.test(own);
+  const isRich = quotes.length > 0 || hasQuotes(own) || /<a\s/i.test(own);
   const names = mentions.map((mention) => toText(textOr(mention.text) ?? ""));
   const said = replaceMentions(isRich ? own : (textOr(text) ?? ""), (name) =>
     names.includes(name) ? "" : renderMention(name, ""),
@@ -149,7 +149,8 @@ export function readContent(
     mentioned: mentions.length > 0 || answered.includes(bot),
     parts: [
       {
-        kind: "own",
+        // A form of quotes that is not known is nobody's own words.
+        kind: hasQuotes(own) ? "forwarded" : "own",
         text: isRich ? toText(said) : said.replace(PLACEHOLDER, "").replaceAll("&nbsp;", " "),
       },
       ...quotes.map(readQuote),

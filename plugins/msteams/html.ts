@@ -33,8 +33,12 @@ export interface HtmlQuote {
   html: string;
 }
 
-const QUOTE = /<(\/?)blockquote\b([^>]{0,2000})>/gi;
+const QUOTE = /<(\/?)blockquote\b([^>]{0,8000})>/gi;
 const KIND = /\bitemtype="https?:\/\/schema\.skype\.com\/(Reply|Forward)"/i;
+
+/** Whether HTML holds words of others, in whichever form. */
+export const hasQuotes = (html: string): boolean =>
+  /schema\.skype\.com\/(?:Reply|Forward)/i.test(html);
 
 /**
  * Takes the messages that a message answers or forwards out of its HTML: Teams puts their words into the text as well. One

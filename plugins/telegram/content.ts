@@ -161,8 +161,10 @@ export function readParts(message: Message): HeardPart[] {
     ...readKinds(message),
     { kind: "file", files: readFiles(message) },
   ];
-  const others: Pick<HeardPart, "kind" | "author" | "place"> | undefined = forward_origin
-    ? { kind: "forwarded", ...readOrigin(forward_origin) }
+  // Bot API servers of before version 7.0 say no more than that, in members that are gone since.
+  const isForward = forward_origin !== undefined || "forward_date" in message;
+  const others: Pick<HeardPart, "kind" | "author" | "place"> | undefined = isForward
+    ? { kind: "forwarded", ...(forward_origin && readOrigin(forward_origin)) }
     : via_bot && { kind: "embedded", author: `@${via_bot.username}` };
   return [...(others ? [nestParts(others, said)] : said), ...readQuoted(message)];
 }

@@ -60,8 +60,12 @@ export function getMessageType({ type }: WhatsAppContent): string {
   return typeof type === "string" && /^[a-z_]{1,30}$/.test(type) ? type : "unknown";
 }
 
+/** The type of what WhatsApp sends when a person opens the conversation for the first time. */
+const OPENED = "request_welcome";
+
 /** The text that the sender wrote or chose. */
 function readOwn(message: WhatsAppContent): string | undefined {
+  if (message.type === OPENED) return "/start";
   const { text, button, interactive, order } = message;
   // What one of the gateway's own buttons stands for; its title alone would not say which question it answers.
   const pressed = interactive?.button_reply?.id;

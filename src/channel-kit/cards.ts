@@ -1,3 +1,4 @@
+import { cutText } from "../core/text.ts";
 import type { HeardPart } from "./heard.ts";
 
 type Text = string | number | null | undefined;
@@ -125,10 +126,7 @@ const MAX_NAME = 40;
  * line or a mark goes.
  */
 export function renderMention(name: string | null | undefined, id: string): string {
-  const shown = (name ?? "")
-    .replace(/[^\p{L}\p{M}\p{N}'_ -]+/gu, " ")
-    .replace(/ {2,}/g, " ")
-    .trim()
-    .slice(0, MAX_NAME);
+  const plain = (name ?? "").replace(/[^\p{L}\p{M}\p{N}'_ -]+/gu, " ").replace(/ {2,}/g, " ");
+  const shown = cutText(plain.trim(), MAX_NAME).text;
   return `@${shown === "" ? id : shown}`;
 }

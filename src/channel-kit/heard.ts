@@ -6,6 +6,7 @@ import type {
   PartKind,
   ReceivedMessage,
 } from "../contract/channel.ts";
+import { cutText } from "../core/text.ts";
 
 /** A file of a message, as its vendor tells of it. One without `ref` is named only. */
 export interface HeardFile {
@@ -57,6 +58,9 @@ function toAttachment({ kind, name, mime, bytes, ref }: HeardFile): Attachment[]
   ];
 }
 
+/** The longest name of a person or a place. */
+const MAX_NAME = 200;
+
 const given = (text: string | null | undefined): text is string =>
   typeof text === "string" && text.trim() !== "";
 
@@ -88,8 +92,8 @@ function toMessagePart({ kind, author, place, text, files = [], id }: HeardPart)
   return [
     {
       kind,
-      ...(given(author) && { author }),
-      ...(given(place) && { place }),
+      ...(given(author) && { author: cutText(author, MAX_NAME).text }),
+      ...(given(place) && { place: cutText(place, MAX_NAME).text }),
       text: said,
       ...(attachments.length > 0 && { attachments }),
       ...(given(id) && { id }),

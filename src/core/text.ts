@@ -21,9 +21,7 @@ export function plainText(parts: readonly TextPart[]): string {
 
 /** The text of the parts for people to read: what is of others than the rest has its origin in front. */
 export const labelledText = (parts: readonly TextPart[]): string =>
-  parts
-    .map(({ text, origin }) => (origin === undefined ? text : `[${origin}] ${text}`))
-    .join("");
+  parts.map(({ text, origin }) => (origin === undefined ? text : `[${origin}] ${text}`)).join("");
 
 /** Joins adjacent parts of the same origin and drops empty ones. */
 export function joinParts(parts: readonly TextPart[]): TextPart[] {

@@ -416,6 +416,12 @@ it("telegram: an album is one message, which one of its captions addresses to th
   expect(lastText(provider)).toMatch(/what is it\?[^]*Look at these\./);
 });
 
+it("whatsapp: who opens the conversation is greeted", async () => {
+  const opened = await openWorld(get("whatsapp"));
+  const said = opened.far.sends.raw("", { type: "request_welcome", text: undefined });
+  expect(await ask(opened, said)).toMatch(/^Hello!/);
+});
+
 it.each(["/start", "/start campaign_7"])(
   "telegram: %s is greeted without a model",
   async (text) => {

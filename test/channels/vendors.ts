@@ -309,6 +309,14 @@ export const VENDORS: Vendor[] = [
               ),
           },
           {
+            origin: /forwarded message/,
+            say: (words) =>
+              html(
+                `<p>hm</p><blockquote itemtype='https://schema.skype.com/Forward'>${words}</blockquote>`,
+                `hm ${words}`,
+              ),
+          },
+          {
             origin: /quoted or answered message, by Vera/,
             say: (words) =>
               html(
@@ -1043,6 +1051,10 @@ export const VENDORS: Vendor[] = [
           {
             origin: /forwarded message, from News/,
             say: (words) => forward(words, { type: "channel", date, chat: news, message_id: 1 }),
+          },
+          {
+            origin: /forwarded message/,
+            say: (words) => write(words, { forward_date: date, forward_sender_name: "Ole" }),
           },
           {
             origin: /forwarded message, from News/,
