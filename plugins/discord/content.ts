@@ -1,5 +1,6 @@
 import {
   nestParts,
+  objectsIn,
   renderCard,
   renderMention,
   renderTree,
@@ -68,8 +69,8 @@ const ANSWERS = 0;
 /** Texts, labels of buttons and fields, and what holds them. */
 const COMPONENTS = { members: ["content", "label", "accessory", "components"] };
 
-const readFiles = (attachments: DiscordContent["attachments"] = []): HeardFile[] =>
-  attachments.map(({ filename: name, content_type: mime, size: bytes, url: ref }) => ({
+const readFiles = (attachments: DiscordContent["attachments"]): HeardFile[] =>
+  objectsIn(attachments).map(({ filename: name, content_type: mime, size: bytes, url: ref }) => ({
     name,
     mime,
     bytes,
@@ -89,10 +90,13 @@ function readText({ content, mentions = [] }: DiscordContent, own: readonly stri
 }
 
 function readContent(content: DiscordContent, own: readonly string[] = []): HeardPart[] {
-  const { embeds = [], attachments, components, sticker_items: stickers = [], poll } = content;
+  const { embeds, attachments, components, sticker_items: stickers, poll } = content;
   return [
     { kind: "own", text: readText(content, own) },
-    ...stickers.map(({ name }): HeardPart => ({ kind: "own", text: `[sticker: ${name ?? ""}]` })),
+    ...objectsIn(stickers).map(({ name }): HeardPart => ({
+      kind: "own",
+      text: `[sticker: ${name ?? ""}]`,
+    })),
     ...(poll
       ? [
           toPollPart(
@@ -102,8 +106,8 @@ function readContent(content: DiscordContent, own: readonly string[] = []): Hear
         ]
       : []),
     { kind: "embedded", text: renderTree(components, COMPONENTS) },
-    ...embeds.map(
-      ({ title, url, description: text, author, fields = [], footer, provider }): HeardPart => ({
+    ...objectsIn(embeds).map(
+      ({ title, url, description: text, author, fields, footer, provider }): HeardPart => ({
         kind: "embedded",
         place: provider?.name,
         text: renderCard({
@@ -111,7 +115,7 @@ function readContent(content: DiscordContent, own: readonly string[] = []): Hear
           title,
           url,
           text,
-          fields: fields.map(({ name, value }) => ({ title: name, value })),
+          fields: objectsIn(fields).map(({ name, value }) => ({ title: name, value })),
           footer: footer?.text,
         }),
       }),
@@ -128,9 +132,9 @@ export const readWhole = (message: DiscordContent & Pick<GatewayMessage, "messag
 
 /** The messages that a message forwards. Discord does not say who wrote them. */
 const readShared = ({
-  message_snapshots: snapshots = [],
+  message_snapshots: snapshots,
 }: Pick<GatewayMessage, "message_snapshots">): HeardPart[] =>
-  snapshots.map(({ message }) => nestParts({ kind: "shared" }, readContent(message)));
+  objectsIn(snapshots).map(({ message }) => nestParts({ kind: "shared" }, readContent(message)));
 
 /** The parts of a message for the bot; `own` are the marks by which it was mentioned. */
 export function readParts(message: GatewayMessage, own: readonly string[]): HeardPart[] {

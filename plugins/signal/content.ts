@@ -1,4 +1,11 @@
-import { renderCard, renderMention, toContactPart, toPollPart, type HeardPart } from "#channel-kit";
+import {
+  objectsIn,
+  renderCard,
+  renderMention,
+  toContactPart,
+  toPollPart,
+  type HeardPart,
+} from "#channel-kit";
 import { readFiles, type SignalFile } from "./files.ts";
 
 export interface Party {
@@ -80,27 +87,19 @@ export function readParts(
   content: SignalContent,
   { to, isSelf }: { to: string; isSelf(party: Party): boolean },
 ): HeardPart[] {
-  const {
-    message,
-    mentions,
-    attachments,
-    contacts = [],
-    previews = [],
-    pollCreate,
-    sticker,
-  } = content;
+  const { message, mentions, attachments, contacts, previews, pollCreate, sticker } = content;
   return [
     { kind: "own", text: withNames(message, mentions, isSelf) },
     { kind: "own", text: sticker && "[sticker]" },
     ...(pollCreate ? [toPollPart(pollCreate.question, pollCreate.options ?? [])] : []),
-    ...contacts.map(({ name = {}, organization, phone = [], email = [] }) =>
+    ...objectsIn(contacts).map(({ name, organization, phone, email }) =>
       toContactPart({
-        name: name.display || [name.given, name.family].filter(Boolean).join(" "),
+        name: name?.display || [name?.given, name?.family].filter(Boolean).join(" "),
         organization,
-        reach: [...phone, ...email].map(({ value }) => value),
+        reach: [...objectsIn(phone), ...objectsIn(email)].map(({ value }) => value),
       }),
     ),
-    ...previews.map(({ url, title, description: text }): HeardPart => ({
+    ...objectsIn(previews).map(({ url, title, description: text }): HeardPart => ({
       kind: "embedded",
       text: renderCard({ title, url, text }),
     })),

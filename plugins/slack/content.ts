@@ -1,5 +1,6 @@
 import {
   nestParts,
+  objectsIn,
   renderCard,
   renderLink,
   renderMention,
@@ -20,8 +21,8 @@ export interface SlackFile {
 }
 
 /** The files of a message. Of one in a shared channel only the id is there. */
-const readFiles = (files: readonly SlackFile[] = []): HeardFile[] =>
-  files
+const readFiles = (files: readonly SlackFile[] | undefined): HeardFile[] =>
+  objectsIn(files)
     .filter(({ mode }) => mode !== "tombstone" && mode !== "hidden_by_limit")
     .map(
       ({
@@ -136,13 +137,15 @@ export function readMarks(text: string, self?: string): string {
 }
 
 function readAttachment(attachment: SlackAttachment): HeardPart {
-  const { is_msg_unfurl: unfurled, is_share: shared, message_blocks = [], files } = attachment;
+  const { is_msg_unfurl: unfurled, is_share: shared, message_blocks, files } = attachment;
   const { pretext, author_name, title, title_link: url, fields, footer } = attachment;
   const blocks = renderTree(attachment.blocks, BLOCKS);
   const text = [attachment.text, blocks].filter(Boolean).join("\n");
   if (unfurled === true || shared === true) {
     const inner =
-      text === "" ? message_blocks.flatMap(({ message }) => readParts(message ?? {})) : [];
+      text === ""
+        ? objectsIn(message_blocks).flatMap(({ message }) => readParts(message ?? {}))
+        : [];
     const about = {
       kind: "shared" as const,
       author: author_name ?? attachment.author_id,
@@ -166,14 +169,14 @@ function readAttachment(attachment: SlackAttachment): HeardPart {
 
 /** The parts of a message. Apps write what they show into blocks, and into the text what stands for it. */
 export function readParts(
-  { text = "", blocks, attachments = [], files, bot_id: app }: SlackContent,
+  { text = "", blocks, attachments, files, bot_id: app }: SlackContent,
   self?: string,
 ): HeardPart[] {
   const shown = renderTree(blocks, BLOCKS);
   const said = app === undefined ? text || shown : shown || text;
   return [
     { kind: "own", text: readMarks(said, self) },
-    ...attachments.map(readAttachment),
+    ...objectsIn(attachments).map(readAttachment),
     { kind: "file", files: readFiles(files) },
   ];
 }

@@ -1,5 +1,6 @@
 import { cutText } from "../core/text.ts";
 import type { HeardPart } from "./heard.ts";
+import { objectsIn } from "./kit.ts";
 
 type Text = string | number | null | undefined;
 
@@ -25,7 +26,7 @@ export interface Card {
   title?: Text;
   url?: Text;
   text?: Text;
-  fields?: readonly { title?: Text; value?: Text }[] | undefined;
+  fields?: readonly { title?: Text; value?: Text }[] | null | undefined;
   footer?: Text;
   /** Shown by programs that show no cards: counts if the card has nothing else. */
   fallback?: Text;
@@ -38,11 +39,11 @@ export function renderCard({
   title,
   url,
   text,
-  fields = [],
+  fields,
   footer,
   fallback,
 }: Card): string {
-  const values = fields.map((field) =>
+  const values = objectsIn(fields ?? undefined).map((field) =>
     [field.title, field.value]
       .map((one) => lines([one]))
       .filter(Boolean)
