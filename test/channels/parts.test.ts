@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { takeQuotes } from "../../plugins/msteams/html.ts";
 import { findNumber } from "../../src/channel-kit/api.ts";
 import { IMAGE, lastText, openWorld, ask, pass } from "./contents.ts";
 import { BOT_ID, BOT_ROLE, CHANNEL as DISCORD_CHANNEL } from "./discord-server.ts";
@@ -234,6 +235,33 @@ const POINTED_AT: Record<string, Case[]> = {
       },
       "[poll] Lunch?\n- Pizza\n- Salad",
     ],
+    [
+      "an answer to an alert",
+      "investigate",
+      {
+        type: 19,
+        referenced_message: {
+          id: "1",
+          channel_id: "2",
+          type: 0,
+          content: "",
+          author: { id: "6", username: "alerts", bot: true },
+          webhook_id: "6",
+          mentions: [],
+          embeds: [
+            {
+              author: { name: "Alertmanager" },
+              title: "DiskFull",
+              url: "https://a.example/x",
+              description: "The disk is full.",
+              fields: [{ name: "Host", value: "db-7", inline: true }],
+              footer: { text: "eu-1" },
+            },
+          ],
+        },
+      },
+      "Alertmanager\n[DiskFull](https://a.example/x)\nThe disk is full.\nHost: db-7\neu-1",
+    ],
     ["a sticker", "", { sticker_items: [{ id: "1", name: "wave" }] }, "[sticker: wave]"],
   ],
   msteams: [
@@ -371,6 +399,21 @@ for (const [id, cases] of Object.entries(CALLS))
     const opened = await openWorld(get(id));
     expect(await ask(opened, opened.far.sends.raw(text, more))).not.toBe("");
   });
+
+const FORWARD = '<blockquote itemtype="http://schema.skype.com/Forward">';
+const REPLY = '<blockquote itemscope itemtype="http://schema.skype.com/Reply" itemid="1">';
+
+it.each<[string, string, string[]]>([
+  ["<p>mine</p>", "<p>mine</p>", []],
+  [`a${FORWARD}b</blockquote>c`, "ac", ["b"]],
+  [`a${FORWARD}b${REPLY}c</blockquote>d</blockquote>e`, "ae", [`b${REPLY}c</blockquote>d`]],
+  [`${REPLY}a</blockquote>b${FORWARD}c</blockquote>`, "b", ["a", "c"]],
+  [`a${FORWARD}b`, "a", ["b"]],
+  ["a<blockquote>b</blockquote>c", "a<blockquote>b</blockquote>c", []],
+])("msteams: of %s only %s is the sender's own", (html, own, others) => {
+  const taken = takeQuotes(html);
+  expect([taken.own, taken.quotes.map((quote) => quote.html)]).toEqual([own, others]);
+});
 
 it("imessage: people of a group address the agent by an answer", async () => {
   const opened = await openWorld(get("imessage"));
