@@ -59,9 +59,16 @@ function findAddressee(message: Message, me: UserFromGetMe): "bot" | "other" | u
 const toAlbum = ({ chat, media_group_id: id }: Message): string | undefined =>
   id === undefined ? undefined : `${chat.id}:${id}`;
 
-/** Remembers the albums of which one message addresses the bot: the others are for it, too. */
+/**
+ * Remembers the albums of which one message addresses the bot: the others are for it, too. Those that came before it are
+ * kept until then.
+ */
 function createAlbums(me: UserFromGetMe) {
   const called = new Set<string>();
+  const waiting = new Map<string, Message[]>();
+  const forget = (albums: Pick<Map<string, unknown>, "keys" | "size" | "delete">): void => {
+    for (const oldest of albums.keys()) if (albums.size > MAX_ALBUMS) albums.delete(oldest);
+  };
   return {
     note(updates: readonly Partial<Update>[]): void {
       for (const { message } of updates) {
@@ -69,7 +76,18 @@ function createAlbums(me: UserFromGetMe) {
         if (album !== undefined && findAddressee(message as Message, me) === "bot")
           called.add(album);
       }
-      for (const oldest of called) if (called.size > MAX_ALBUMS) called.delete(oldest);
+      forget(called);
+    },
+    /** Gives the messages of a message's album that came before; none as long as the album is not for the bot. */
+    takeEarlier(message: Message): readonly Message[] {
+      const album = toAlbum(message);
+      if (album === undefined || message.chat.type === "private") return [];
+      const earlier = waiting.get(album) ?? [];
+      // Given with each later message, since one may not be written down: a repeat makes no second turn.
+      if (called.has(album)) return earlier;
+      waiting.set(album, [...earlier, message]);
+      forget(waiting);
+      return [];
     },
     has: (album: string | undefined): boolean => album !== undefined && called.has(album),
   };
@@ -150,6 +168,8 @@ async function takePress(
 async function take(update: Update, self: Self, api: Api, host: ChannelHost): Promise<void> {
   if (update.callback_query) return takePress(update.callback_query, api, host);
   const message = toMessage(update, self);
+  for (const earlier of update.message ? self.albums.takeEarlier(update.message) : [])
+    await host.receive(readMessage(earlier, self));
   if (message) await host.receive(message);
 }
 

@@ -427,37 +427,46 @@ it("imessage: people of a group address the agent by an answer", async () => {
   expect(lastText(opened.provider)).toContain("and now?");
 });
 
-it("telegram: an album is one message, which one of its captions addresses to the agent", async () => {
-  const opened = await openWorld(
-    get("telegram"),
-    {},
-    { config: { sessions: { messages: "separate" } } },
-  );
-  const { far, world, provider } = opened;
-  const { sends } = far;
-  const photo = (name: string) => {
-    const { id, bytes } = sends.shelf.put({ ...IMAGE, name });
-    const size = {
-      file_id: id,
-      file_unique_id: id,
-      file_size: bytes.length,
-      width: 64,
-      height: 48,
+it.each([
+  ["at once", false],
+  ["one by one", true],
+])(
+  "telegram: an album that comes %s is one message, which one of its captions addresses to the agent",
+  async (_how, isSlow) => {
+    const opened = await openWorld(
+      get("telegram"),
+      {},
+      { config: { sessions: { messages: "separate" } } },
+    );
+    const { far, world, provider } = opened;
+    const { sends } = far;
+    const photo = (name: string) => {
+      const { id, bytes } = sends.shelf.put({ ...IMAGE, name });
+      const size = {
+        file_id: id,
+        file_unique_id: id,
+        file_size: bytes.length,
+        width: 64,
+        height: 48,
+      };
+      return { ...group, text: undefined, media_group_id: "77", photo: [size] };
     };
-    return { ...group, text: undefined, media_group_id: "77", photo: [size] };
-  };
-  const caption = `@${BOT.username} what is it?`;
-  const caption_entities = [{ type: "mention", offset: 0, length: 1 + BOT.username.length }];
-  const reply_to_message = { ...answered, from: user, text: "Look at these." };
-  await sends.raw("", photo("one.png"));
-  await sends.raw("", { ...photo("two.png"), caption, caption_entities, reply_to_message });
-  await pass(world, await sends.raw("", photo("three.png")));
-  await world.until(async () => far.arrived().length === 1);
-  expect(provider.requests).toHaveLength(1);
-  const content = provider.requests[0]?.body.messages.at(-1)?.content as { type: string }[];
-  expect(content.filter(({ type }) => type === "image_url")).toHaveLength(3);
-  expect(lastText(provider)).toMatch(/what is it\?[^]*Look at these\./);
-});
+    const caption = `@${BOT.username} what is it?`;
+    const caption_entities = [{ type: "mention", offset: 0, length: 1 + BOT.username.length }];
+    const reply_to_message = { ...answered, from: user, text: "Look at these." };
+    await sends.raw("", photo("one.png"));
+    const skipped = async () =>
+      (await world.admin("/admin/v1/events?path=channels/telegram")).body.events.length === 1;
+    if (isSlow) await world.until(skipped);
+    await sends.raw("", { ...photo("two.png"), caption, caption_entities, reply_to_message });
+    await pass(world, await sends.raw("", photo("three.png")));
+    await world.until(async () => far.arrived().length === 1);
+    expect(provider.requests).toHaveLength(1);
+    const content = provider.requests[0]?.body.messages.at(-1)?.content as { type: string }[];
+    expect(content.filter(({ type }) => type === "image_url")).toHaveLength(3);
+    expect(lastText(provider)).toMatch(/what is it\?[^]*Look at these\./);
+  },
+);
 
 it("whatsapp: who opens the conversation is greeted", async () => {
   const opened = await openWorld(get("whatsapp"));
