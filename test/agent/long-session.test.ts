@@ -37,43 +37,39 @@ const textOf = (request: ModelRequest | undefined): string =>
 
 /** A session with a day of traffic: turns, lists and summaries read its end. */
 function testLongSession(start: () => Promise<void>, seed: () => Promise<void>): void {
-  it(
-    "is read from its end: a turn, its checkpoint and `sessions show` reach no turn that is much older",
-    { timeout: 60_000 },
-    async () => {
-      await start();
-      world.model.handler = (request) => ({
-        text: VENDOR.instructions(request).includes("You summarise") ? "SUMMARY" : "noted",
-      });
-      await say("hello");
-      await seed();
-      await say("next");
-      const [, summary, turn] = world.model.requests;
-      expect(textOf(turn)).toContain(`said-${TURNS}.`);
-      expect(textOf(turn)).toContain("SUMMARY");
-      expect(textOf(summary)).not.toContain(`said-${TURNS}.`);
-      const { runs } = (await world.admin("/admin/v1/runs?limit=1")).body;
-      const { run } = (await world.admin(`/admin/v1/runs/${runs[0].id}`)).body;
-      // The sweep after the start deletes the oldest, if it is under way still.
-      expect(run).toMatchObject({
-        status: "succeeded",
-        warnings: [
-          expect.stringMatching(/^1[01]\d{4} older turns were left out to fit the model's window$/),
-        ],
-      });
-      const shown = (await world.admin("/admin/v1/sessions/show?key=main&limit=20")).body;
-      expect(shown.turns).toHaveLength(20);
-      expect(shown.turns.at(-2)).toMatchObject({
-        checkpoint: { model: "local/big", outside: true },
-      });
-      expect((await world.rouse("sessions", "show", "main", "--limit", "20")).out).toContain(
-        "checkpoint: replaces ",
-      );
-      await say("/new");
-      await say("again");
-      expect(textOf(world.model.requests.at(-1))).not.toMatch(/said-|SUMMARY/);
-    },
-  );
+  it("is read from its end: a turn, its checkpoint and `sessions show` reach no turn that is much older", async () => {
+    await start();
+    world.model.handler = (request) => ({
+      text: VENDOR.instructions(request).includes("You summarise") ? "SUMMARY" : "noted",
+    });
+    await say("hello");
+    await seed();
+    await say("next");
+    const [, summary, turn] = world.model.requests;
+    expect(textOf(turn)).toContain(`said-${TURNS}.`);
+    expect(textOf(turn)).toContain("SUMMARY");
+    expect(textOf(summary)).not.toContain(`said-${TURNS}.`);
+    const { runs } = (await world.admin("/admin/v1/runs?limit=1")).body;
+    const { run } = (await world.admin(`/admin/v1/runs/${runs[0].id}`)).body;
+    // The sweep after the start deletes the oldest, if it is under way still.
+    expect(run).toMatchObject({
+      status: "succeeded",
+      warnings: [
+        expect.stringMatching(/^1[01]\d{4} older turns were left out to fit the model's window$/),
+      ],
+    });
+    const shown = (await world.admin("/admin/v1/sessions/show?key=main&limit=20")).body;
+    expect(shown.turns).toHaveLength(20);
+    expect(shown.turns.at(-2)).toMatchObject({
+      checkpoint: { model: "local/big", outside: true },
+    });
+    expect((await world.rouse("sessions", "show", "main", "--limit", "20")).out).toContain(
+      "checkpoint: replaces ",
+    );
+    await say("/new");
+    await say("again");
+    expect(textOf(world.model.requests.at(-1))).not.toMatch(/said-|SUMMARY/);
+  });
 }
 
 describe("a session of 120,000 turns on SQLite", () => {

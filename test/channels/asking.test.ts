@@ -28,8 +28,7 @@ const ask = async (channel: Channel, asked: ApprovalQuestion): Promise<SendResul
   if (!result) throw new Error("the channel does not ask");
   return result;
 };
-const until = (check: () => void): Promise<void> =>
-  vi.waitFor(check, { timeout: 30_000, interval: 10 });
+const until = (check: () => void): Promise<void> => vi.waitFor(check, { interval: 10 });
 
 describe("telegram", () => {
   const open = async (more: object = {}) => {

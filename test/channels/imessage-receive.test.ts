@@ -158,7 +158,7 @@ describe("asking the server of imessage", () => {
   };
   const texts = (): string[] => host.received.map((message) => message.text);
   const arrived = (...expected: string[]): Promise<void> =>
-    vi.waitFor(() => expect(texts()).toEqual(expected), { timeout: 30_000 });
+    vi.waitFor(() => expect(texts()).toEqual(expected));
   const arrive = (text: string, more: object = {}): void =>
     void server.arrive(text, { dateCreated: (at += 1000), ...more });
 

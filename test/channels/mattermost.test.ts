@@ -46,8 +46,7 @@ const send = (
     AbortSignal.timeout(20_000),
   );
 
-const until = (check: () => void): Promise<void> =>
-  vi.waitFor(check, { timeout: 30_000, interval: 10 });
+const until = (check: () => void): Promise<void> => vi.waitFor(check, { interval: 10 });
 
 testChannel("mattermost", async () => {
   const server = await startMattermost();

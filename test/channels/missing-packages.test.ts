@@ -92,7 +92,7 @@ async function rouse(...args: string[]): Promise<string> {
   return stdout + stderr;
 }
 
-describe("without the optional packages", { timeout: 60_000 }, () => {
+describe("without the optional packages", () => {
   it.each([
     ["telegram", "42", "install grammy (npm install grammy)"],
     ["discord", "1099999999999999999", "install @discordjs/rest (npm install @discordjs/rest)"],

@@ -86,7 +86,7 @@ const readEnd = (program: Program): Promise<Delivery> =>
       if (!delivery || delivery.status === "pending") throw new Error("it has not ended");
       return delivery;
     },
-    { timeout: 90_000, interval: 50 },
+    { interval: 50 },
   );
 
 type Gateway = Awaited<ReturnType<typeof openGateway>>;

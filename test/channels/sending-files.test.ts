@@ -158,26 +158,22 @@ it("the picture of a quoted message reaches the model, with and without words in
   );
 });
 
-it(
-  "a voice message outlives an endpoint that is busy for longer than one try, and the run is tried again",
-  { timeout: 60_000 },
-  async () => {
-    const opened = await openTelegram();
-    const { provider, server, speak, voice } = opened;
-    const { report, SPEECH } = await import("./contents.ts");
-    report(provider);
-    voice.busy.times = 2;
-    const put = server.shelf.put({ name: "voice.ogg", mime: "audio/ogg", bytes: SPEECH });
-    const said = {
-      file_id: put.id,
-      file_unique_id: "u",
-      duration: 2,
-      mime_type: "audio/ogg",
-      file_size: SPEECH.length,
-    };
-    expect(await ask(opened, speak("", { text: undefined, voice: said }))).toBe(
-      "I was given: spoken words",
-    );
-    expect(voice.forms).toHaveLength(1);
-  },
-);
+it("a voice message outlives an endpoint that is busy for longer than one try, and the run is tried again", async () => {
+  const opened = await openTelegram();
+  const { provider, server, speak, voice } = opened;
+  const { report, SPEECH } = await import("./contents.ts");
+  report(provider);
+  voice.busy.times = 2;
+  const put = server.shelf.put({ name: "voice.ogg", mime: "audio/ogg", bytes: SPEECH });
+  const said = {
+    file_id: put.id,
+    file_unique_id: "u",
+    duration: 2,
+    mime_type: "audio/ogg",
+    file_size: SPEECH.length,
+  };
+  expect(await ask(opened, speak("", { text: undefined, voice: said }))).toBe(
+    "I was given: spoken words",
+  );
+  expect(voice.forms).toHaveLength(1);
+});

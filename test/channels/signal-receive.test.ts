@@ -64,7 +64,7 @@ describe("receiving on signal", () => {
   };
   const texts = (): string[] => host.received.map((message) => message.text);
   const arrived = (...expected: string[]): Promise<void> =>
-    vi.waitFor(() => expect(texts()).toEqual(expected), { timeout: 30_000 });
+    vi.waitFor(() => expect(texts()).toEqual(expected));
 
   it("hands over direct messages, with an id that a reply can quote", async () => {
     await listen();

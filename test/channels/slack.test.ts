@@ -42,8 +42,7 @@ const send = (
     AbortSignal.timeout(5_000),
   );
 
-const until = (check: () => void): Promise<void> =>
-  vi.waitFor(check, { timeout: 30_000, interval: 10 });
+const until = (check: () => void): Promise<void> => vi.waitFor(check, { interval: 10 });
 
 testChannel("slack", async () => {
   const server = await startSlack();

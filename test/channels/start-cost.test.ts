@@ -48,54 +48,42 @@ const ofPlugins = (files: string[]): string[] =>
       /mdast|micromark|node_modules\/(?:@slack|@discordjs|grammy|jose)\b/.test(file),
   );
 
-it(
-  "a gateway without channels loads nothing of what plugins are made with",
-  { timeout: 60_000 },
-  async () => {
-    const files = await loadedWith({});
-    expect(ofPlugins(files)).toEqual(["plugins/console/index.ts"]);
-    expect(files).toContain("src/plugin/host.ts");
-    expect(
-      files.filter((file) =>
-        /^src\/plugin\/(?:api|dialect|connection|failure|rest|stream|oauth)\.ts$/.test(file),
-      ),
-    ).toEqual([]);
-  },
-);
+it("a gateway without channels loads nothing of what plugins are made with", async () => {
+  const files = await loadedWith({});
+  expect(ofPlugins(files)).toEqual(["plugins/console/index.ts"]);
+  expect(files).toContain("src/plugin/host.ts");
+  expect(
+    files.filter((file) =>
+      /^src\/plugin\/(?:api|dialect|connection|failure|rest|stream|oauth)\.ts$/.test(file),
+    ),
+  ).toEqual([]);
+});
 
-it(
-  "one with a channel loads its plugin and no package before it is needed",
-  { timeout: 60_000 },
-  async () => {
-    const files = await loadedWith({
-      telegram: { token: "1:a", apiUrl: "http://127.0.0.1:9", mode: "webhook", webhookSecret: "s" },
-    });
-    expect(files).toContain("src/channel-kit/dialect.ts");
-    expect(files).toContain("plugins/telegram/index.ts");
-    expect(
-      ofPlugins(files).filter(
-        (file) => !file.startsWith("plugins/telegram/") && !file.includes("grammy"),
-      ),
-    ).toEqual([]);
-  },
-);
+it("one with a channel loads its plugin and no package before it is needed", async () => {
+  const files = await loadedWith({
+    telegram: { token: "1:a", apiUrl: "http://127.0.0.1:9", mode: "webhook", webhookSecret: "s" },
+  });
+  expect(files).toContain("src/channel-kit/dialect.ts");
+  expect(files).toContain("plugins/telegram/index.ts");
+  expect(
+    ofPlugins(files).filter(
+      (file) => !file.startsWith("plugins/telegram/") && !file.includes("grammy"),
+    ),
+  ).toEqual([]);
+});
 
-it(
-  "one with models loads their plugins, and no vendor's package before a turn needs it",
-  { timeout: 60_000 },
-  async () => {
-    const models = {
-      providers: { local: { type: "openai-compatible", baseUrl: "http://127.0.0.1:9/v1" } },
-    };
-    const files = await loadedWith(
-      {},
-      { models, agents: { defaults: { model: "local/big" } } },
-      { ANTHROPIC_API_KEY: "k" },
-    );
-    expect(ofPlugins(files)).toEqual(
-      expect.arrayContaining(["plugins/anthropic/index.ts", "plugins/openai-compatible/index.ts"]),
-    );
-    expect(ofPlugins(files)).not.toContain("plugins/google/index.ts");
-    expect(files.filter((file) => /node_modules\/(?:@ai-sdk|ai)\//.test(file))).toEqual([]);
-  },
-);
+it("one with models loads their plugins, and no vendor's package before a turn needs it", async () => {
+  const models = {
+    providers: { local: { type: "openai-compatible", baseUrl: "http://127.0.0.1:9/v1" } },
+  };
+  const files = await loadedWith(
+    {},
+    { models, agents: { defaults: { model: "local/big" } } },
+    { ANTHROPIC_API_KEY: "k" },
+  );
+  expect(ofPlugins(files)).toEqual(
+    expect.arrayContaining(["plugins/anthropic/index.ts", "plugins/openai-compatible/index.ts"]),
+  );
+  expect(ofPlugins(files)).not.toContain("plugins/google/index.ts");
+  expect(files.filter((file) => /node_modules\/(?:@ai-sdk|ai)\//.test(file))).toEqual([]);
+});

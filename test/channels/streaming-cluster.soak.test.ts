@@ -77,7 +77,7 @@ describePostgres(
             text: "tell me",
           },
         });
-        await expect.poll(texts, { timeout: 60_000 }).toEqual(["Half of …"]);
+        await expect.poll(texts).toEqual(["Half of …"]);
         const half = server.messages[0]?.message_id;
         const second = await start();
         const reached = new Promise<void>((done) => {
@@ -99,9 +99,8 @@ describePostgres(
         const isAnswered = killedAt === "Half of the answer.";
         const methods = () => server.calls.slice(before).map(({ method }) => method);
         // The answer is on disk before it is sent: the other gateway sends it again, and Telegram says that the message has it.
-        if (isAnswered)
-          await expect.poll(methods, { timeout: 120_000 }).toContain("editMessageText");
-        await expect.poll(texts, { timeout: 120_000 }).toEqual(["Half of the answer."]);
+        if (isAnswered) await expect.poll(methods).toContain("editMessageText");
+        await expect.poll(texts).toEqual(["Half of the answer."]);
         await pause(5_000);
         expect(texts()).toEqual(["Half of the answer."]);
         expect(second.child.exitCode).toBeNull();

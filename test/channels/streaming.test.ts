@@ -146,9 +146,7 @@ describe.each(STREAMERS)("the text of a turn on $id", (vendor) => {
 });
 
 const whenCalled = (server: TelegramServer, method: string, times: number) =>
-  expect
-    .poll(() => server.calls.filter((call) => call.method === method).length, { timeout: 30_000 })
-    .toBe(times);
+  expect.poll(() => server.calls.filter((call) => call.method === method).length).toBe(times);
 
 /** The same on Telegram, with its server. */
 async function openTelegram(pieces: readonly string[]) {
@@ -353,72 +351,68 @@ describe("a gateway that is killed", () => {
     ["while the text is shown", "Half of", []],
     ["while the answer replaces the text", "Half of the answer.", []],
     ["before the id of the message is on disk", "…", ["…"]],
-  ] as const)(
-    "leaves no text beside the answer: %s",
-    { timeout: 120_000 },
-    async (_moment, killedAt, left) => {
-      const dir = mkdtempSync(join(tmpdir(), "rouse-streaming-"));
-      close.push(() => rmSync(dir, { recursive: true, force: true }));
-      const server = await startTelegram();
-      const model = await startModel();
-      close.push(server.close, model.close);
-      const slow = gate();
-      model.says = (_asked, call) => ({
-        text: ["Half of ", "the answer."],
-        // The next try takes long enough to show its text, too.
-        wait: async (piece) => (piece === 0 ? undefined : call === 0 ? slow.passed : pause(2_000)),
-      });
-      const config = {
-        gateway: { port: 0 },
-        hooks: { enabled: true, token: "hook-token-0123456789" },
-        models: {
-          providers: {
-            local: { type: "openai-compatible", baseUrl: model.url, apiKey: "k-0123456789" },
-          },
+  ] as const)("leaves no text beside the answer: %s", async (_moment, killedAt, left) => {
+    const dir = mkdtempSync(join(tmpdir(), "rouse-streaming-"));
+    close.push(() => rmSync(dir, { recursive: true, force: true }));
+    const server = await startTelegram();
+    const model = await startModel();
+    close.push(server.close, model.close);
+    const slow = gate();
+    model.says = (_asked, call) => ({
+      text: ["Half of ", "the answer."],
+      // The next try takes long enough to show its text, too.
+      wait: async (piece) => (piece === 0 ? undefined : call === 0 ? slow.passed : pause(2_000)),
+    });
+    const config = {
+      gateway: { port: 0 },
+      hooks: { enabled: true, token: "hook-token-0123456789" },
+      models: {
+        providers: {
+          local: { type: "openai-compatible", baseUrl: model.url, apiKey: "k-0123456789" },
         },
-        agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } },
-        channels: {
-          telegram: { token: server.token, apiUrl: server.url, allowFrom: ["42"], streaming: true },
-        },
+      },
+      agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } },
+      channels: {
+        telegram: { token: server.token, apiUrl: server.url, allowFrom: ["42"], streaming: true },
+      },
+    };
+    writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
+    const start = async (): Promise<Program> => {
+      const options = { cwd: dir, env: { ROUSE_LOG_LEVEL: "silent" } };
+      const program = await startProgram(
+        process.execPath,
+        [join(ROOT, "bin/rouse.js"), "start"],
+        options,
+      );
+      close.push(() => program.kill());
+      return program;
+    };
+    const texts = (): string[] => server.messages.map(({ text }) => text);
+    const first = await start();
+    const reached = new Promise<void>((done) => {
+      // The vendor has done what it was asked, and its answer does not come any more.
+      server.watch = (method) => {
+        const isMessage = method === "sendMessage" || method === "editMessageText";
+        if (
+          !isMessage ||
+          (killedAt === "Half of" ? !texts()[0]?.startsWith(killedAt) : texts()[0] !== killedAt)
+        )
+          return undefined;
+        done();
+        return first.kill();
       };
-      writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
-      const start = async (): Promise<Program> => {
-        const options = { cwd: dir, env: { ROUSE_LOG_LEVEL: "silent" } };
-        const program = await startProgram(
-          process.execPath,
-          [join(ROOT, "bin/rouse.js"), "start"],
-          options,
-        );
-        close.push(() => program.kill());
-        return program;
-      };
-      const texts = (): string[] => server.messages.map(({ text }) => text);
-      const first = await start();
-      const reached = new Promise<void>((done) => {
-        // The vendor has done what it was asked, and its answer does not come any more.
-        server.watch = (method) => {
-          const isMessage = method === "sendMessage" || method === "editMessageText";
-          if (
-            !isMessage ||
-            (killedAt === "Half of" ? !texts()[0]?.startsWith(killedAt) : texts()[0] !== killedAt)
-          )
-            return undefined;
-          done();
-          return first.kill();
-        };
-      });
-      pushMessage(server, "tell me");
-      if (killedAt === "Half of the answer.") {
-        await expect.poll(texts, { timeout: 60_000 }).toEqual(["Half of …"]);
-        slow.open();
-      }
-      await reached;
-      await first.kill();
-      server.watch = () => undefined;
-      await start();
-      await expect.poll(texts, { timeout: 60_000 }).toEqual([...left, "Half of the answer."]);
-      await settle();
-      expect(texts()).toEqual([...left, "Half of the answer."]);
-    },
-  );
+    });
+    pushMessage(server, "tell me");
+    if (killedAt === "Half of the answer.") {
+      await expect.poll(texts).toEqual(["Half of …"]);
+      slow.open();
+    }
+    await reached;
+    await first.kill();
+    server.watch = () => undefined;
+    await start();
+    await expect.poll(texts).toEqual([...left, "Half of the answer."]);
+    await settle();
+    expect(texts()).toEqual([...left, "Half of the answer."]);
+  });
 });

@@ -129,7 +129,6 @@ const CONTROLS = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/;
 
 it.each(CASES)(
   "a body %s is shown as text and decided the same everywhere",
-  { timeout: 120_000 },
   async (_name, given) => {
     const { body, type = JSON_TYPE, outcome, field, kept = "json" } = given;
     const answer = await world.post("/hooks/any", body, { "content-type": type });

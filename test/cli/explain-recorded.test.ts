@@ -44,51 +44,47 @@ const postTo = async (world: World): Promise<string> =>
   (await world.post("/hooks/shop", { id: 1 })).body.eventId as string;
 
 describe("the recorded config", () => {
-  it(
-    "is there after a kill -9 and a start with another config, and without a gateway",
-    { timeout: 60_000 },
-    async () => {
-      const cli = await open();
-      const write = (id: string): Promise<string> =>
-        cli.write("rouse.json5", {
-          gateway: { port: 0 },
-          hooks: { enabled: true, token: TOKEN, mappings: [mapping(id)] },
-        });
-      const run = async (): Promise<Program> => {
-        const program = await startProgram(process.execPath, [ROUSE, "start"], {
-          cwd: cli.dir,
-          env: { ROUSE_LOG_LEVEL: "warn" },
-        });
-        ended.push(() => program.kill().catch(() => undefined));
-        return program;
-      };
-      await write("first");
-      const killed = await run();
-      const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
-      const answer = await fetch(`${killed.url}/hooks/shop`, {
-        method: "POST",
-        headers,
-        body: "{}",
+  it("is there after a kill -9 and a start with another config, and without a gateway", async () => {
+    const cli = await open();
+    const write = (id: string): Promise<string> =>
+      cli.write("rouse.json5", {
+        gateway: { port: 0 },
+        hooks: { enabled: true, token: TOKEN, mappings: [mapping(id)] },
       });
-      const { eventId } = (await answer.json()) as { eventId: string };
-      await killed.kill();
-      await write("second");
-      expect(await explain(cli, eventId)).toMatchObject({
-        config: { number: 1, todaySince: null },
-        evaluation: { mapping: "first" },
+    const run = async (): Promise<Program> => {
+      const program = await startProgram(process.execPath, [ROUSE, "start"], {
+        cwd: cli.dir,
+        env: { ROUSE_LOG_LEVEL: "warn" },
       });
-      expect((await cli.rouse(["explain", eventId])).out).toMatch(
-        /decided by +config 1, .*; today's is a config without a number\n/,
-      );
-      await run();
-      const { config, evaluation, note } = await explain(cli, eventId);
-      expect({ config, evaluation, note }).toMatchObject({
-        config: { number: 1, today: 2, note: null },
-        evaluation: { mapping: "first" },
-        note: null,
-      });
-    },
-  );
+      ended.push(() => program.kill().catch(() => undefined));
+      return program;
+    };
+    await write("first");
+    const killed = await run();
+    const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+    const answer = await fetch(`${killed.url}/hooks/shop`, {
+      method: "POST",
+      headers,
+      body: "{}",
+    });
+    const { eventId } = (await answer.json()) as { eventId: string };
+    await killed.kill();
+    await write("second");
+    expect(await explain(cli, eventId)).toMatchObject({
+      config: { number: 1, todaySince: null },
+      evaluation: { mapping: "first" },
+    });
+    expect((await cli.rouse(["explain", eventId])).out).toMatch(
+      /decided by +config 1, .*; today's is a config without a number\n/,
+    );
+    await run();
+    const { config, evaluation, note } = await explain(cli, eventId);
+    expect({ config, evaluation, note }).toMatchObject({
+      config: { number: 1, today: 2, note: null },
+      evaluation: { mapping: "first" },
+      note: null,
+    });
+  });
 
   it("does not hold drafts: these are shown as what they are, with how they would decide today", async () => {
     const cli = await open();
@@ -196,35 +192,31 @@ describePostgres("recorded configs on PostgreSQL", () => {
     return { store: { url: schema.url } };
   };
 
-  it(
-    "of two gateways that differ decide each their own events, at whichever gateway is asked",
-    { timeout: 30_000 },
-    async () => {
-      const store = newStore();
-      const [one, two] = [await open(), await open()];
-      const first = await start(one, { ...store, hooks: { mappings: [mapping("of.one")] } });
-      const second = await start(two, { ...store, hooks: { mappings: [mapping("of.two")] } });
-      const events = [await postTo(first), await postTo(second)];
-      for (const cli of [one, two])
-        for (const [n, id] of events.entries()) {
-          const { config, evaluation, note } = await explain(cli, id);
-          expect([config?.isToday, evaluation?.mapping, note]).toEqual([
-            cli === [one, two][n],
-            ["of.one", "of.two"][n],
-            null,
-          ]);
-        }
-      // The same config on another machine is the same.
-      const three = await open();
-      await start(three, { ...store, hooks: { mappings: [mapping("of.two")] } });
-      expect((await explain(three, events[1] as string)).config).toMatchObject({
-        isToday: true,
-        number: (await explain(two, events[1] as string)).config?.number,
-      });
-    },
-  );
+  it("of two gateways that differ decide each their own events, at whichever gateway is asked", async () => {
+    const store = newStore();
+    const [one, two] = [await open(), await open()];
+    const first = await start(one, { ...store, hooks: { mappings: [mapping("of.one")] } });
+    const second = await start(two, { ...store, hooks: { mappings: [mapping("of.two")] } });
+    const events = [await postTo(first), await postTo(second)];
+    for (const cli of [one, two])
+      for (const [n, id] of events.entries()) {
+        const { config, evaluation, note } = await explain(cli, id);
+        expect([config?.isToday, evaluation?.mapping, note]).toEqual([
+          cli === [one, two][n],
+          ["of.one", "of.two"][n],
+          null,
+        ]);
+      }
+    // The same config on another machine is the same.
+    const three = await open();
+    await start(three, { ...store, hooks: { mappings: [mapping("of.two")] } });
+    expect((await explain(three, events[1] as string)).config).toMatchObject({
+      isToday: true,
+      number: (await explain(two, events[1] as string)).config?.number,
+    });
+  });
 
-  it("are copied with their events", { timeout: 30_000 }, async () => {
+  it("are copied with their events", async () => {
     const [cli, target] = [await open(), await open()];
     mkdirSync(join(cli.dir, ".rouse"), { recursive: true });
     const world = await createWorld({

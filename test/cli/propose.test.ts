@@ -91,9 +91,8 @@ describe("rouse propose with a model", () => {
     await world.cli.rouse(["drafts", "drop", "others"]);
     expect((await world.cli.rouse(["test"])).code).toBe(0);
     await world.post("desk", ticket(10));
-    await vi.waitFor(
-      () => expect(world.slack.posts).toMatchObject([{ channel: "C0123ABC", text: "On it." }]),
-      { timeout: 15_000 },
+    await vi.waitFor(() =>
+      expect(world.slack.posts).toMatchObject([{ channel: "C0123ABC", text: "On it." }]),
     );
     expect(await world.countRuns("tickets.event")).toBe(1);
   });
@@ -659,7 +658,7 @@ describe("POST /admin/v1/proposals", () => {
       { signal: left.signal },
     );
     const read = answer.text().catch(() => "left");
-    await vi.waitFor(() => expect(world.model.asked).toHaveLength(2), { timeout: 30_000 });
+    await vi.waitFor(() => expect(world.model.asked).toHaveLength(2));
     left.abort();
     expect(await read).toBe("left");
     await vi.waitFor(() => expect(world.model.asked[1]?.gone.aborted).toBe(true), {

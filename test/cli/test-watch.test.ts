@@ -160,25 +160,21 @@ describe("rouse test --watch", () => {
     expect(seen).toEqual(["tests/a.txt", "tests/a.txt,found/b.txt", "tests/a.txt,found/b.txt"]);
   });
 
-  it(
-    "ends with Ctrl-C as a process, with the exit code of the last run and without a trace",
-    { timeout: 60_000 },
-    async () => {
-      await cli.write("rouse.json5", config());
-      await cli.write("mappings/own.json5", mapping("Order {{id}}"));
-      await cli.write("tests/shop/a.json5", fixture("Order 8"));
-      const bin = join(import.meta.dirname, "../../bin/rouse.js");
-      const child = spawn(process.execPath, [bin, "test", "--watch"], {
-        cwd: cli.dir,
-        env: { PATH: process.env["PATH"] },
-      });
-      let err = "";
-      child.stderr.on("data", (chunk: Buffer) => {
-        err += chunk.toString();
-        if (err.includes(WAITING)) child.kill("SIGINT");
-      });
-      expect(await once(child, "exit")).toEqual([1, null]);
-      expect(err).toBe(WAITING);
-    },
-  );
+  it("ends with Ctrl-C as a process, with the exit code of the last run and without a trace", async () => {
+    await cli.write("rouse.json5", config());
+    await cli.write("mappings/own.json5", mapping("Order {{id}}"));
+    await cli.write("tests/shop/a.json5", fixture("Order 8"));
+    const bin = join(import.meta.dirname, "../../bin/rouse.js");
+    const child = spawn(process.execPath, [bin, "test", "--watch"], {
+      cwd: cli.dir,
+      env: { PATH: process.env["PATH"] },
+    });
+    let err = "";
+    child.stderr.on("data", (chunk: Buffer) => {
+      err += chunk.toString();
+      if (err.includes(WAITING)) child.kill("SIGINT");
+    });
+    expect(await once(child, "exit")).toEqual([1, null]);
+    expect(err).toBe(WAITING);
+  });
 });

@@ -95,7 +95,7 @@ it("builds the page at the first visit, also of two gateways at once, and says w
   for (const { status, text } of shown)
     expect([status, text]).toEqual([200, expect.stringContaining('<div id="app">')]);
   // Both built. What the first of them put in place serves both, and nothing is left of the other's once that has ended.
-  await expect.poll(builds, { timeout: 60_000 }).toHaveLength(1);
+  await expect.poll(builds).toHaveLength(1);
   const script = /src="(\/console\/assets\/[^"]+\.js)"/.exec(shown[0].text)?.[1] ?? "";
   for (const ask of [one, other]) expect((await ask(script)).status).toBe(200);
 
@@ -120,5 +120,5 @@ it("builds the page at the first visit, also of two gateways at once, and says w
   expect((await visit(one)).status).toBe(500);
   writeFileSync(source, `${good}\n// repaired\n`);
   expect((await visit(one)).status).toBe(200);
-  await expect.poll(builds, { timeout: 60_000 }).toHaveLength(2);
+  await expect.poll(builds).toHaveLength(2);
 });

@@ -74,7 +74,7 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
     expect(await region("Latency")).toMatch(/Run [\d.]+ (ms|s)/);
     expect(await region("Waiting")).toMatch(/Nothing waits/);
     await expect
-      .poll(() => region("Tokens and cost a day"), { timeout: 45_000 })
+      .poll(() => region("Tokens and cost a day"))
       .toMatch(/for 0 tokens in \d runs? Day \(UTC\) Runs/);
     await page.getByLabel("Time").selectOption("24h");
     await expect.poll(() => page.url()).toContain("since=24h");

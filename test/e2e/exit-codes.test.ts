@@ -144,27 +144,19 @@ async function rouse(
   });
 }
 
-describe(
-  "rouse start ends with exit code 1, so that it is started again",
-  { timeout: 120_000 },
-  () => {
-    it.each(Object.entries(TRANSIENT))("at %s", async (name, given) => {
-      const { exit, said } = await rouse(name, ["start"], given);
-      expect([exit, said]).toEqual([1, expect.stringMatching(given.said)]);
-    });
-  },
-);
+describe("rouse start ends with exit code 1, so that it is started again", () => {
+  it.each(Object.entries(TRANSIENT))("at %s", async (name, given) => {
+    const { exit, said } = await rouse(name, ["start"], given);
+    expect([exit, said]).toEqual([1, expect.stringMatching(given.said)]);
+  });
+});
 
-describe(
-  "rouse start ends with exit code 3, so that it is left alone",
-  { timeout: 120_000 },
-  () => {
-    it.each(Object.entries(PROVED))("at %s", async (name, given) => {
-      const { exit, said } = await rouse(name, ["start"], given);
-      expect([exit, said]).toEqual([3, expect.stringMatching(given.said)]);
-    });
-  },
-);
+describe("rouse start ends with exit code 3, so that it is left alone", () => {
+  it.each(Object.entries(PROVED))("at %s", async (name, given) => {
+    const { exit, said } = await rouse(name, ["start"], given);
+    expect([exit, said]).toEqual([3, expect.stringMatching(given.said)]);
+  });
+});
 
 it.each([
   ["a module whose process ends when it is loaded", TRANSIENT, 1],

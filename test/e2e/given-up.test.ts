@@ -174,133 +174,125 @@ it("lets other sessions wait half a minute for a run that two kills have cut off
   await passWhile(program.stop(), 1000);
 });
 
-it(
-  "gives up the run that ends the process alone: none of those that were under way beside it",
-  { timeout: 120_000 },
-  async () => {
-    const AT_ONCE = 8;
-    const config = {
-      gateway: { port: 0 },
-      log: { level: "silent" },
-      hooks: { enabled: true, token: TOKEN },
-      ...modelConfig(provider),
-    } as { agents?: { defaults: object } };
-    Object.assign(config.agents?.defaults ?? {}, { maxConcurrent: AT_ONCE });
-    writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
-    const idle = await start("--no-workers");
-    const accept8 = async (n: number): Promise<string> => {
-      const body = JSON.stringify({
-        message: n === 3 ? "poison" : `task ${n}`,
-        sessionKey: `hook:${n}`,
-        deliver: false,
-        wakeMode: "next-heartbeat",
-      });
-      const answer = await fetch(`${idle.url}/hooks/agent`, { method: "POST", headers, body });
-      return ((await answer.json()) as { runId: string }).runId;
-    };
-    const ids = await Promise.all(Array.from({ length: AT_ONCE }, (_, n) => accept8(n)));
-    await idle.stop();
+it("gives up the run that ends the process alone: none of those that were under way beside it", async () => {
+  const AT_ONCE = 8;
+  const config = {
+    gateway: { port: 0 },
+    log: { level: "silent" },
+    hooks: { enabled: true, token: TOKEN },
+    ...modelConfig(provider),
+  } as { agents?: { defaults: object } };
+  Object.assign(config.agents?.defaults ?? {}, { maxConcurrent: AT_ONCE });
+  writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
+  const idle = await start("--no-workers");
+  const accept8 = async (n: number): Promise<string> => {
+    const body = JSON.stringify({
+      message: n === 3 ? "poison" : `task ${n}`,
+      sessionKey: `hook:${n}`,
+      deliver: false,
+      wakeMode: "next-heartbeat",
+    });
+    const answer = await fetch(`${idle.url}/hooks/agent`, { method: "POST", headers, body });
+    return ((await answer.json()) as { runId: string }).runId;
+  };
+  const ids = await Promise.all(Array.from({ length: AT_ONCE }, (_, n) => accept8(n)));
+  await idle.stop();
 
-    let program: Program | undefined;
-    let asked = 0;
-    const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
-    /** Runs that were under way each time that the process ended. */
-    const together: number[] = [];
-    provider.answer = async (request) => {
-      asked++;
-      // The last try of each is alone.
-      const isLast = together.length >= 2;
-      if (provider.text(request).includes("poison")) {
-        while (!isLast && asked < AT_ONCE) await pause(20);
-        together.push(asked);
-        await program?.kill();
-        return undefined;
-      }
-      // Those that are under way beside the poison never come to their end.
-      const round = together.length;
-      while (!isLast && together.length === round) await pause(20);
-      return "done";
-    };
-    const statusOf = async (id: string): Promise<Shown> =>
-      (
-        (await (await fetch(`${program?.url}/hooks/runs/${id}`, { headers })).json()) as {
-          run: Shown;
-        }
-      ).run;
-    const allEnded = async (): Promise<boolean> =>
-      (await Promise.all(ids.map(statusOf))).every(({ status }) =>
-        ["succeeded", "failed"].includes(status),
-      );
-    for (let starts = 0; starts < AT_ONCE; starts++) {
-      asked = 0;
-      program = await start();
-      const ended = await Promise.race([
-        new Promise<false>((done) => program?.child.once("exit", () => done(false))),
-        (async () => {
-          while (!(await allEnded().catch(() => false)) && program?.child.signalCode === null)
-            await pause(50);
-          return program?.child.signalCode === null;
-        })(),
-      ]);
-      if (ended) break;
+  let program: Program | undefined;
+  let asked = 0;
+  const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+  /** Runs that were under way each time that the process ended. */
+  const together: number[] = [];
+  provider.answer = async (request) => {
+    asked++;
+    // The last try of each is alone.
+    const isLast = together.length >= 2;
+    if (provider.text(request).includes("poison")) {
+      while (!isLast && asked < AT_ONCE) await pause(20);
+      together.push(asked);
+      await program?.kill();
+      return undefined;
     }
-    expect(together.slice(0, 2)).toEqual([AT_ONCE, AT_ONCE]);
-    expect(together).toHaveLength(3);
-    const runs = await Promise.all(ids.map(statusOf));
-    expect(runs.map(({ status }) => status)).toEqual(
-      ids.map((_, n) => (n === 3 ? "failed" : "succeeded")),
+    // Those that are under way beside the poison never come to their end.
+    const round = together.length;
+    while (!isLast && together.length === round) await pause(20);
+    return "done";
+  };
+  const statusOf = async (id: string): Promise<Shown> =>
+    (
+      (await (await fetch(`${program?.url}/hooks/runs/${id}`, { headers })).json()) as {
+        run: Shown;
+      }
+    ).run;
+  const allEnded = async (): Promise<boolean> =>
+    (await Promise.all(ids.map(statusOf))).every(({ status }) =>
+      ["succeeded", "failed"].includes(status),
     );
-    expect(runs[3]?.error?.code).toBe("crashed");
-    await program?.kill();
-  },
-);
+  for (let starts = 0; starts < AT_ONCE; starts++) {
+    asked = 0;
+    program = await start();
+    const ended = await Promise.race([
+      new Promise<false>((done) => program?.child.once("exit", () => done(false))),
+      (async () => {
+        while (!(await allEnded().catch(() => false)) && program?.child.signalCode === null)
+          await pause(50);
+        return program?.child.signalCode === null;
+      })(),
+    ]);
+    if (ended) break;
+  }
+  expect(together.slice(0, 2)).toEqual([AT_ONCE, AT_ONCE]);
+  expect(together).toHaveLength(3);
+  const runs = await Promise.all(ids.map(statusOf));
+  expect(runs.map(({ status }) => status)).toEqual(
+    ids.map((_, n) => (n === 3 ? "failed" : "succeeded")),
+  );
+  expect(runs[3]?.error?.code).toBe("crashed");
+  await program?.kill();
+});
 
 describePostgres("a start of another gateway that came to no end", () => {
   it.each([
     [true, "succeeded"],
     [false, "failed"],
-  ])(
-    "with that gateway alive: %s; the run has %s",
-    { timeout: 60_000 },
-    async (isAlive, status) => {
-      const schema = newSchema();
-      const config = { store: { url: schema.url }, ...modelConfig(provider) };
-      const world = await createWorld({ dir, config, workers: false });
-      const { runId } = (
-        await world.post("/hooks/agent", {
-          message: "task",
-          deliver: false,
-          wakeMode: "next-heartbeat",
-        })
-      ).body;
-      await world.stop();
-      const other = await openStore({
-        url: schema.url,
-        clock: systemClock,
-        log: createLogger("silent"),
-      });
-      // The gateway is known to the others from its first sign of life on.
-      await other.queue.recover();
-      await other.store.commit((tx) =>
-        tx.update("run", runId, {
-          status: "running",
-          attempts: 3,
-          crashCount: 2,
-          gateway: other.cluster.id,
-        }),
-      );
-      if (!isAlive) await other.store.close();
-      const next = await createWorld({ dir, config });
-      const run = await next.until(async () => {
-        const found = (await next.admin(`/admin/v1/runs/${runId}`)).body.run as Shown & {
-          endedAt: string | null;
-        };
-        return found.endedAt !== null && found;
-      });
-      expect([run.status, run.error?.code]).toEqual([status, isAlive ? undefined : "crashed"]);
-      await next.stop();
-      if (isAlive) await other.store.close();
-      await schema.drop();
-    },
-  );
+  ])("with that gateway alive: %s; the run has %s", async (isAlive, status) => {
+    const schema = newSchema();
+    const config = { store: { url: schema.url }, ...modelConfig(provider) };
+    const world = await createWorld({ dir, config, workers: false });
+    const { runId } = (
+      await world.post("/hooks/agent", {
+        message: "task",
+        deliver: false,
+        wakeMode: "next-heartbeat",
+      })
+    ).body;
+    await world.stop();
+    const other = await openStore({
+      url: schema.url,
+      clock: systemClock,
+      log: createLogger("silent"),
+    });
+    // The gateway is known to the others from its first sign of life on.
+    await other.queue.recover();
+    await other.store.commit((tx) =>
+      tx.update("run", runId, {
+        status: "running",
+        attempts: 3,
+        crashCount: 2,
+        gateway: other.cluster.id,
+      }),
+    );
+    if (!isAlive) await other.store.close();
+    const next = await createWorld({ dir, config });
+    const run = await next.until(async () => {
+      const found = (await next.admin(`/admin/v1/runs/${runId}`)).body.run as Shown & {
+        endedAt: string | null;
+      };
+      return found.endedAt !== null && found;
+    });
+    expect([run.status, run.error?.code]).toEqual([status, isAlive ? undefined : "crashed"]);
+    await next.stop();
+    if (isAlive) await other.store.close();
+    await schema.drop();
+  });
 });

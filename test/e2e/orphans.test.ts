@@ -76,7 +76,6 @@ async function loop(): Promise<number> {
 
 it.runIf(process.platform === "linux")(
   "a transform that loops ends with a gateway that is killed",
-  { timeout: 90_000 },
   async () => {
     await loop();
     const shells = list("/bin/sh");
@@ -88,7 +87,6 @@ it.runIf(process.platform === "linux")(
 
 it.runIf(process.platform === "linux")(
   "and with one that is stopped, which leaves nothing behind either",
-  { timeout: 90_000 },
   async () => {
     await loop();
     process.kill(program.child.pid as number, "SIGTERM");

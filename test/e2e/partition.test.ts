@@ -216,40 +216,32 @@ async function play(
 }
 
 describePostgres("a gateway that is away for longer than its lease", () => {
-  it.concurrent(
-    "calls no model for a run that another gateway has taken: its connections hang",
-    { timeout: 120_000 },
-    async () => {
-      await play(
-        ({ proxy }) => {
-          proxy.set("hanging");
-          return RETRY_AFTER_S;
-        },
-        async ({ proxy }, leftAt) => {
-          // It would ask again while it is still cut off.
-          await pause(leftAt + (RETRY_AFTER_S + 3) * 1000 - performance.now());
-          proxy.set("open");
-          await pause(3000);
-        },
-      );
-    },
-  );
+  it.concurrent("calls no model for a run that another gateway has taken: its connections hang", async () => {
+    await play(
+      ({ proxy }) => {
+        proxy.set("hanging");
+        return RETRY_AFTER_S;
+      },
+      async ({ proxy }, leftAt) => {
+        // It would ask again while it is still cut off.
+        await pause(leftAt + (RETRY_AFTER_S + 3) * 1000 - performance.now());
+        proxy.set("open");
+        await pause(3000);
+      },
+    );
+  });
 
-  it.concurrent(
-    "calls no model for a run that another gateway has taken: its process was suspended",
-    { timeout: 120_000 },
-    async () => {
-      await play(
-        ({ program }) => {
-          // After the answer has left.
-          setTimeout(() => program.child.kill("SIGSTOP"), 300);
-          return 1;
-        },
-        async ({ program }) => {
-          program.child.kill("SIGCONT");
-          await pause(6000);
-        },
-      );
-    },
-  );
+  it.concurrent("calls no model for a run that another gateway has taken: its process was suspended", async () => {
+    await play(
+      ({ program }) => {
+        // After the answer has left.
+        setTimeout(() => program.child.kill("SIGSTOP"), 300);
+        return 1;
+      },
+      async ({ program }) => {
+        program.child.kill("SIGCONT");
+        await pause(6000);
+      },
+    );
+  });
 });

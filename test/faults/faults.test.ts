@@ -14,12 +14,12 @@ const SEEDS = 20;
 const FAULTS =
   "kill,kill at commit,suspend,hanging provider,slow provider,channel away,channel loses answers,channel hangs";
 
-it(`keeps its promises through ${SEEDS} seeds of faults`, { timeout: 120_000 }, async () => {
+it(`keeps its promises through ${SEEDS} seeds of faults`, async () => {
   const { isClean, output } = await runProgram("--seeds", String(SEEDS), "--fault", FAULTS);
   expect(isClean, output).toBe(true);
 });
 
-it("runs a seed the same way twice, alone or after others", { timeout: 120_000 }, async () => {
+it("runs a seed the same way twice, alone or after others", async () => {
   const trace = async (...args: string[]): Promise<string[]> =>
     (await runProgram("--fault", "kill", "--trace", ...args)).output
       .split("\n")
@@ -30,21 +30,12 @@ it("runs a seed the same way twice, alone or after others", { timeout: 120_000 }
   expect(after.slice(-alone.length)).toEqual(alone);
 });
 
-it(
-  "does not loop if runs wait for a limit and for a provider that comes back",
-  { timeout: 120_000 },
-  async () => {
-    const { isClean, output } = await runProgram(
-      "--seed",
-      "53",
-      "--fault",
-      "partial outage,outage",
-    );
-    expect(isClean, output).toBe(true);
-  },
-);
+it("does not loop if runs wait for a limit and for a provider that comes back", async () => {
+  const { isClean, output } = await runProgram("--seed", "53", "--fault", "partial outage,outage");
+  expect(isClean, output).toBe(true);
+});
 
-it("sees in the ledgers what is not as it has to be", { timeout: 60_000 }, async () => {
+it("sees in the ledgers what is not as it has to be", async () => {
   const outcome = await simulate(createPlan(4, "sqlite", "channel hangs"));
   const { effects, messages, calls } = outcome.outside.ledgers;
   effects.push({ ...(effects[0] as (typeof effects)[0]) });

@@ -61,90 +61,85 @@ async function allRuns(): Promise<Run[]> {
   }
 }
 
-it(
-  "makes one run of each of 1,000 messages, through two crashes and one expired history id",
-  { timeout: 60_000 },
-  async () => {
-    const { google } = world;
-    google.pubsub.ackDeadlineMs = 2000;
-    // As far away as Gmail is: what is killed is in the middle of its work.
-    google.fail(/GET .*\/messages\/\w+$/, { slowMs: 20 }, Infinity);
-    google.receive({ subject: "before the setup" });
-    expect((await world.setup()).code).toBe(0);
-    const ids: string[] = [];
-    const receive = (count: number): void => {
-      for (let n = 0; n < count; n++)
-        ids.push(
-          google.receive({ subject: `Mail ${ids.length}`, text: `Text of mail ${ids.length}.` }),
-        );
-    };
-    const handed = (): number => world.state().delivered.length;
-    const untilHanded = async (count: number): Promise<void> => {
-      for (let n = 0; n < 1000 && handed() < count; n++) await pause(10);
-      expect(handed()).toBeGreaterThanOrEqual(count);
-    };
+it("makes one run of each of 1,000 messages, through two crashes and one expired history id", async () => {
+  const { google } = world;
+  google.pubsub.ackDeadlineMs = 2000;
+  // As far away as Gmail is: what is killed is in the middle of its work.
+  google.fail(/GET .*\/messages\/\w+$/, { slowMs: 20 }, Infinity);
+  google.receive({ subject: "before the setup" });
+  expect((await world.setup()).code).toBe(0);
+  const ids: string[] = [];
+  const receive = (count: number): void => {
+    for (let n = 0; n < count; n++)
+      ids.push(
+        google.receive({ subject: `Mail ${ids.length}`, text: `Text of mail ${ids.length}.` }),
+      );
+  };
+  const handed = (): number => world.state().delivered.length;
+  const untilHanded = async (count: number): Promise<void> => {
+    for (let n = 0; n < 1000 && handed() < count; n++) await pause(10);
+    expect(handed()).toBeGreaterThanOrEqual(count);
+  };
 
-    // The first crash: in the middle of a page of the backlog, mail still coming.
-    receive(300);
-    program = await start();
-    receive(100);
-    await untilHanded(120);
-    await program.kill();
-    expect(handed()).toBeLessThan(400);
-    program = await start();
-    await untilHanded(400);
+  // The first crash: in the middle of a page of the backlog, mail still coming.
+  receive(300);
+  program = await start();
+  receive(100);
+  await untilHanded(120);
+  await program.kill();
+  expect(handed()).toBeLessThan(400);
+  program = await start();
+  await untilHanded(400);
 
-    // Gmail forgets the history; the second crash: in the middle of the list of what is new.
-    google.expireHistory();
-    receive(300);
-    await untilHanded(500);
-    await program.kill();
-    expect(handed()).toBeLessThan(700);
-    const listed = (): number =>
-      google.requests.filter((line) => line.endsWith("/messages")).length;
-    expect(listed()).toBeGreaterThan(0);
+  // Gmail forgets the history; the second crash: in the middle of the list of what is new.
+  google.expireHistory();
+  receive(300);
+  await untilHanded(500);
+  await program.kill();
+  expect(handed()).toBeLessThan(700);
+  const listed = (): number => google.requests.filter((line) => line.endsWith("/messages")).length;
+  expect(listed()).toBeGreaterThan(0);
 
-    program = await start();
-    receive(MESSAGES - ids.length);
-    await untilHanded(MESSAGES);
-    let runs: Run[] = [];
-    for (let n = 0; n < 400; n++) {
-      runs = await allRuns();
-      if (runs.length >= MESSAGES && runs.every(({ status }) => status === "succeeded")) break;
-      await pause(100);
-    }
-    expect(
-      Object.fromEntries(
-        Map.groupBy(runs, ({ status }) => status)
-          .entries()
-          .map(([status, list]) => [status, list.length]),
-      ),
-    ).toEqual({
-      succeeded: MESSAGES,
-    });
-    expect(runs.map(({ sessionKey }) => sessionKey).toSorted()).toEqual(
-      ids.map((id) => `hook:gmail:${id}`).toSorted(),
-    );
-    // The model saw each text, and no other mail. A turn that a crash cut off is taken again.
-    const seen = new Set(
-      provider.requests.flatMap(
-        (request) => /Text of mail (\d+)\./.exec(provider.text(request))?.[1] ?? [],
-      ),
-    );
-    expect(seen.size).toBe(MESSAGES);
-    expect(
-      provider.requests.some((request) => provider.text(request).includes("before the setup")),
-    ).toBe(false);
-    const { status } = await admin("/status");
-    expect(status.services).toMatchObject([{ id: "gmail", ok: true }]);
-    // Nothing is left that would come again.
-    for (
-      let n = 0;
-      n < 200 && google.subscriptions.values().some(({ waiting }) => waiting.length > 0);
-      n++
-    )
-      await pause(50);
-    expect([...google.subscriptions.values()].map(({ waiting }) => waiting.length)).toEqual([0]);
-    expect((await allRuns()).length).toBe(MESSAGES);
-  },
-);
+  program = await start();
+  receive(MESSAGES - ids.length);
+  await untilHanded(MESSAGES);
+  let runs: Run[] = [];
+  for (let n = 0; n < 400; n++) {
+    runs = await allRuns();
+    if (runs.length >= MESSAGES && runs.every(({ status }) => status === "succeeded")) break;
+    await pause(100);
+  }
+  expect(
+    Object.fromEntries(
+      Map.groupBy(runs, ({ status }) => status)
+        .entries()
+        .map(([status, list]) => [status, list.length]),
+    ),
+  ).toEqual({
+    succeeded: MESSAGES,
+  });
+  expect(runs.map(({ sessionKey }) => sessionKey).toSorted()).toEqual(
+    ids.map((id) => `hook:gmail:${id}`).toSorted(),
+  );
+  // The model saw each text, and no other mail. A turn that a crash cut off is taken again.
+  const seen = new Set(
+    provider.requests.flatMap(
+      (request) => /Text of mail (\d+)\./.exec(provider.text(request))?.[1] ?? [],
+    ),
+  );
+  expect(seen.size).toBe(MESSAGES);
+  expect(
+    provider.requests.some((request) => provider.text(request).includes("before the setup")),
+  ).toBe(false);
+  const { status } = await admin("/status");
+  expect(status.services).toMatchObject([{ id: "gmail", ok: true }]);
+  // Nothing is left that would come again.
+  for (
+    let n = 0;
+    n < 200 && google.subscriptions.values().some(({ waiting }) => waiting.length > 0);
+    n++
+  )
+    await pause(50);
+  expect([...google.subscriptions.values()].map(({ waiting }) => waiting.length)).toEqual([0]);
+  expect((await allRuns()).length).toBe(MESSAGES);
+});

@@ -73,7 +73,7 @@ function open(
   socket.on("error", () => undefined);
   const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
   const until = async (pattern: RegExp): Promise<string> => {
-    await vi.waitFor(() => expect(text).toMatch(pattern), { timeout: 30_000, interval: 5 });
+    await vi.waitFor(() => expect(text).toMatch(pattern), { interval: 5 });
     return text;
   };
   return { socket, text: () => text, closed, until };
@@ -351,7 +351,7 @@ describe("a body that broke a limit", () => {
     try {
       await once(socket, "connect");
       socket.write(Buffer.alloc(20 * MIB));
-      await vi.waitFor(() => expect(ended).toBe(false), { timeout: 30_000, interval: 5 });
+      await vi.waitFor(() => expect(ended).toBe(false), { interval: 5 });
       // What is thrown away is read after that.
       await vi.waitFor(() => expect(message?.socket.isPaused()).toBe(true), {
         timeout: 30_000,

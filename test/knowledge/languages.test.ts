@@ -216,7 +216,7 @@ async function makeOld(world: KnowledgeWorld, text: string): Promise<void> {
     await world.execute("DELETE FROM knowledge_languages", []);
     return world.execute("UPDATE knowledge_documents SET form = 0", []);
   }
-  const db = new DatabaseSync(join(world.dir, "knowledge.db"), { timeout: 5000 });
+  const db = new DatabaseSync(join(world.dir, "knowledge.db"));
   db.exec(
     "DELETE FROM words; DELETE FROM grams; DELETE FROM languages; UPDATE chunks SET gram_count = 0; UPDATE documents SET form = 0",
   );

@@ -281,7 +281,6 @@ describe("Office files of before 2007", () => {
 
   it.skipIf(spawnSync(SOFFICE, ["--version"]).error !== undefined)(
     "are read by the real program",
-    { timeout: 120_000 },
     async () => {
       const office = await createWorld({ config: { timeout: "60s" }, env: process.env });
       expect(await office.fixture("libreoffice.doc")).toMatchObject({

@@ -242,64 +242,60 @@ describePostgres("several gateways on one PostgreSQL", () => {
     expect(claims.rows.length).toBeLessThan(2);
   });
 
-  it(
-    "a kill in the middle of indexing loses nothing that was accepted: another takes it over",
-    { timeout: 120_000 },
-    async () => {
-      const world = await gateway({ start: false });
-      const accepted = new Map<number, string>();
-      for (let kill = 0; kill < KILLS; kill++) {
-        const child = spawn(
-          process.execPath,
-          [
-            "--no-warnings",
-            "--conditions=rouse-source",
-            CHILD,
-            world.dir,
-            String(kill * 1000),
-            schema.url,
-          ],
-          {
-            stdio: ["ignore", "pipe", "inherit"],
-          },
+  it("a kill in the middle of indexing loses nothing that was accepted: another takes it over", async () => {
+    const world = await gateway({ start: false });
+    const accepted = new Map<number, string>();
+    for (let kill = 0; kill < KILLS; kill++) {
+      const child = spawn(
+        process.execPath,
+        [
+          "--no-warnings",
+          "--conditions=rouse-source",
+          CHILD,
+          world.dir,
+          String(kill * 1000),
+          schema.url,
+        ],
+        {
+          stdio: ["ignore", "pipe", "inherit"],
+        },
+      );
+      const ended = once(child, "close");
+      let output = "";
+      child.stdout.on("data", (chunk: Buffer) => void (output += chunk.toString()));
+      await until(() => output.split("\n").length > 3);
+      await until(async () => {
+        const { rows } = await plainly((client) =>
+          client.query(
+            `SELECT 1 FROM "${schema.name}".knowledge_documents WHERE status IN ('extracting', 'indexing')`,
+          ),
         );
-        const ended = once(child, "close");
-        let output = "";
-        child.stdout.on("data", (chunk: Buffer) => void (output += chunk.toString()));
-        await until(() => output.split("\n").length > 3);
-        await until(async () => {
-          const { rows } = await plainly((client) =>
-            client.query(
-              `SELECT 1 FROM "${schema.name}".knowledge_documents WHERE status IN ('extracting', 'indexing')`,
-            ),
-          );
-          return rows.length > 0;
-        });
-        child.kill("SIGKILL");
-        await ended;
-        for (const line of output.split("\n").slice(0, -1)) {
-          const [n, id] = line.split(" ");
-          accepted.set(Number(n), id as string);
-        }
-      }
-      await world.knowledge.start();
-      let chunks = 0;
-      for (const id of accepted.values())
-        expect(await world.knowledge.wait(id, 60_000)).toMatchObject({ id, status: "ready" });
-      const { documents } = await world.knowledge.list("t", { limit: 500 });
-      for (const { id } of documents)
-        chunks += (await world.knowledge.wait(id, 60_000))?.chunkCount ?? 0;
-      expect(await world.rows()).toMatchObject({
-        documents: documents.length,
-        chunks,
-        passages: chunks,
+        return rows.length > 0;
       });
-      for (const [n, id] of accepted) {
-        const found = await world.knowledge.search({ tenant: "t", text: `marker${n}`, limit: 1 });
-        expect(found[0]?.documentId).toBe(id);
+      child.kill("SIGKILL");
+      await ended;
+      for (const line of output.split("\n").slice(0, -1)) {
+        const [n, id] = line.split(" ");
+        accepted.set(Number(n), id as string);
       }
-    },
-  );
+    }
+    await world.knowledge.start();
+    let chunks = 0;
+    for (const id of accepted.values())
+      expect(await world.knowledge.wait(id, 60_000)).toMatchObject({ id, status: "ready" });
+    const { documents } = await world.knowledge.list("t", { limit: 500 });
+    for (const { id } of documents)
+      chunks += (await world.knowledge.wait(id, 60_000))?.chunkCount ?? 0;
+    expect(await world.rows()).toMatchObject({
+      documents: documents.length,
+      chunks,
+      passages: chunks,
+    });
+    for (const [n, id] of accepted) {
+      const found = await world.knowledge.search({ tenant: "t", text: `marker${n}`, limit: 1 });
+      expect(found[0]?.documentId).toBe(id);
+    }
+  });
 });
 
 describePostgres("the ranking", () => {

@@ -189,32 +189,28 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
     },
   );
 
-  it(
-    "while no gateway can borrow, hooks are answered, and gateways count as alive",
-    { timeout: 60_000 },
-    async () => {
-      const [a, b] = [await open(), await open()];
-      expect((await a.post("/hooks/free", { n: 0 })).status).toBe(202);
-      await a.until(async () => provider.requests.length === 1);
-      await client.query(`SET search_path TO "${schema.name}"`);
-      // As a gateway that borrows and stands still.
-      await client.query("BEGIN");
-      await client.query("SELECT 1 FROM budgets FOR UPDATE");
-      const locks = watchLocks();
-      for (let n = 0; n < 60; n++) {
-        const answers = await Promise.all([a, b].map((world) => world.post("/hooks/free", { n })));
-        expect(answers.map(({ status }) => status)).toEqual([202, 202]);
-        expect((await a.admin("/admin/v1/runs?limit=1")).status).toBe(200);
-        expect((await a.get("/readyz")).status).toBe(200);
-        await new Promise((done) => setTimeout(done, 50));
-      }
-      expect((await locks.end()).waits).toEqual([]);
-      const { rows } = await client.query(
-        "SELECT count(*)::int AS alive FROM holders WHERE gateway IS NOT NULL AND seen > clock_timestamp() - interval '5 seconds'",
-      );
-      expect(rows[0].alive).toBe(2);
-      await client.query("COMMIT");
-      await a.until(async () => provider.requests.length === 121);
-    },
-  );
+  it("while no gateway can borrow, hooks are answered, and gateways count as alive", async () => {
+    const [a, b] = [await open(), await open()];
+    expect((await a.post("/hooks/free", { n: 0 })).status).toBe(202);
+    await a.until(async () => provider.requests.length === 1);
+    await client.query(`SET search_path TO "${schema.name}"`);
+    // As a gateway that borrows and stands still.
+    await client.query("BEGIN");
+    await client.query("SELECT 1 FROM budgets FOR UPDATE");
+    const locks = watchLocks();
+    for (let n = 0; n < 60; n++) {
+      const answers = await Promise.all([a, b].map((world) => world.post("/hooks/free", { n })));
+      expect(answers.map(({ status }) => status)).toEqual([202, 202]);
+      expect((await a.admin("/admin/v1/runs?limit=1")).status).toBe(200);
+      expect((await a.get("/readyz")).status).toBe(200);
+      await new Promise((done) => setTimeout(done, 50));
+    }
+    expect((await locks.end()).waits).toEqual([]);
+    const { rows } = await client.query(
+      "SELECT count(*)::int AS alive FROM holders WHERE gateway IS NOT NULL AND seen > clock_timestamp() - interval '5 seconds'",
+    );
+    expect(rows[0].alive).toBe(2);
+    await client.query("COMMIT");
+    await a.until(async () => provider.requests.length === 121);
+  });
 });

@@ -60,46 +60,42 @@ async function openBreaker(): Promise<void> {
 }
 
 describe("an embedding endpoint that gives no answer", () => {
-  it(
-    "is not waited for after some failures, and a test brings it back",
-    { timeout: 60_000 },
-    async () => {
-      await start();
-      endpoint.answer = () => "hang";
-      await openBreaker();
-      expect(await breaker()).toMatchObject({ state: "open", waiting: 0 });
-      expect((await world.admin("/metrics")).body).toContain(
-        'rouse_breaker_open{of="embeddings:meaning/small"} 1',
-      );
-      const { checks } = (await world.admin("/admin/v1/doctor")).body;
-      expect(checks.find(({ id }: { id: string }) => id === "breakers").message).toContain(
-        "embeddings:meaning/small since",
-      );
+  it("is not waited for after some failures, and a test brings it back", async () => {
+    await start();
+    endpoint.answer = () => "hang";
+    await openBreaker();
+    expect(await breaker()).toMatchObject({ state: "open", waiting: 0 });
+    expect((await world.admin("/metrics")).body).toContain(
+      'rouse_breaker_open{of="embeddings:meaning/small"} 1',
+    );
+    const { checks } = (await world.admin("/admin/v1/doctor")).body;
+    expect(checks.find(({ id }: { id: string }) => id === "breakers").message).toContain(
+      "embeddings:meaning/small since",
+    );
 
-      expect(await world.search(QUESTION)).toEqual([HOUND]);
-      expect(questions()).toBe(FAILURES_TO_OPEN);
-      // The next question is the test. It is answered while the test has no answer yet.
-      shift += MINUTE;
-      expect(await world.search(QUESTION)).toEqual([HOUND]);
-      await world.until(() => Promise.resolve(questions() === FAILURES_TO_OPEN + 1));
-      expect(endpoint.hanging()).toBe(1);
-      expect(await world.search(QUESTION)).toEqual([HOUND]);
-      expect(questions()).toBe(FAILURES_TO_OPEN + 1);
-      await world.until(async () => (await breaker()).state === "open");
+    expect(await world.search(QUESTION)).toEqual([HOUND]);
+    expect(questions()).toBe(FAILURES_TO_OPEN);
+    // The next question is the test. It is answered while the test has no answer yet.
+    shift += MINUTE;
+    expect(await world.search(QUESTION)).toEqual([HOUND]);
+    await world.until(() => Promise.resolve(questions() === FAILURES_TO_OPEN + 1));
+    expect(endpoint.hanging()).toBe(1);
+    expect(await world.search(QUESTION)).toEqual([HOUND]);
+    expect(questions()).toBe(FAILURES_TO_OPEN + 1);
+    await world.until(async () => (await breaker()).state === "open");
 
-      endpoint.answer = undefined;
-      shift += 2 * MINUTE;
-      expect(await world.search("puppy")).toEqual([]);
-      await world.until(
-        async () => (await breaker())?.state !== "open" && (await breaker())?.state !== "testing",
-      );
-      expect(await world.search("puppy")).toEqual([HOUND]);
-      const lines = world.logged.filter((line) => line.includes('"of":"embeddings:meaning/small"'));
-      expect(lines.filter((line) => line.includes("answered by words alone"))).toHaveLength(
-        FAILURES_TO_OPEN + 1,
-      );
-    },
-  );
+    endpoint.answer = undefined;
+    shift += 2 * MINUTE;
+    expect(await world.search("puppy")).toEqual([]);
+    await world.until(
+      async () => (await breaker())?.state !== "open" && (await breaker())?.state !== "testing",
+    );
+    expect(await world.search("puppy")).toEqual([HOUND]);
+    const lines = world.logged.filter((line) => line.includes('"of":"embeddings:meaning/small"'));
+    expect(lines.filter((line) => line.includes("answered by words alone"))).toHaveLength(
+      FAILURES_TO_OPEN + 1,
+    );
+  });
 
   it("is asked again after its Retry-After, and not before", async () => {
     await start();
@@ -127,7 +123,7 @@ describe("an embedding endpoint that gives no answer", () => {
 });
 
 describePostgres("an embedding endpoint that is away, with documents in PostgreSQL", () => {
-  it("is not waited for after some failures", { timeout: 60_000 }, async () => {
+  it("is not waited for after some failures", async () => {
     await start(true);
     endpoint.answer = () => ({ status: 503 });
     await openBreaker();

@@ -240,62 +240,54 @@ describe("a reranker that gives no order", () => {
     ["a refusal", { status: 401 }],
   ];
 
-  it(
-    "leaves the search its own order, whatever is wrong with the answer",
-    { timeout: 60_000 },
-    async () => {
-      await start();
-      await addFerries();
-      for (const [what, answer] of ANSWERS) {
-        const before = reranked();
-        world.logged.length = 0;
-        endpoint.answer = () => answer;
-        expect([what, await world.search(QUESTION), reranked() - before]).toEqual([
-          what,
-          BY_WORDS,
-          1,
-        ]);
-        const lines = world.logged.filter((line) => line.includes('"of":"reranker:order/large"'));
-        expect(lines).toEqual([
-          expect.stringContaining("no reranking of passages: they stay in the order of the search"),
-        ]);
-        expect(world.logged.join("\n")).not.toMatch(new RegExp(`${KEY}|ferry leaves`));
-      }
-      endpoint.answer = undefined;
-      expect(await world.search(QUESTION)).toEqual(BY_MEANING);
-    },
-  );
+  it("leaves the search its own order, whatever is wrong with the answer", async () => {
+    await start();
+    await addFerries();
+    for (const [what, answer] of ANSWERS) {
+      const before = reranked();
+      world.logged.length = 0;
+      endpoint.answer = () => answer;
+      expect([what, await world.search(QUESTION), reranked() - before]).toEqual([
+        what,
+        BY_WORDS,
+        1,
+      ]);
+      const lines = world.logged.filter((line) => line.includes('"of":"reranker:order/large"'));
+      expect(lines).toEqual([
+        expect.stringContaining("no reranking of passages: they stay in the order of the search"),
+      ]);
+      expect(world.logged.join("\n")).not.toMatch(new RegExp(`${KEY}|ferry leaves`));
+    }
+    endpoint.answer = undefined;
+    expect(await world.search(QUESTION)).toEqual(BY_MEANING);
+  });
 
-  it(
-    "is not waited for after some failures, and a test brings it back",
-    { timeout: 60_000 },
-    async () => {
-      await start();
-      await addFerries();
-      endpoint.answer = () => "hang";
-      const answers = await Promise.all(
-        Array.from({ length: FAILURES_TO_OPEN }, () => world.search(QUESTION)),
-      );
-      expect(answers).toEqual(answers.map(() => BY_WORDS));
-      expect(reranked()).toBe(FAILURES_TO_OPEN);
-      expect(await breaker()).toMatchObject({ state: "open", waiting: 0 });
-      const { checks } = (await world.admin("/admin/v1/doctor")).body;
-      expect(checks.find(({ id }: { id: string }) => id === "breakers").message).toContain(
-        "reranker:order/large since",
-      );
-      expect(await world.search(QUESTION)).toEqual(BY_WORDS);
-      expect(reranked()).toBe(FAILURES_TO_OPEN);
+  it("is not waited for after some failures, and a test brings it back", async () => {
+    await start();
+    await addFerries();
+    endpoint.answer = () => "hang";
+    const answers = await Promise.all(
+      Array.from({ length: FAILURES_TO_OPEN }, () => world.search(QUESTION)),
+    );
+    expect(answers).toEqual(answers.map(() => BY_WORDS));
+    expect(reranked()).toBe(FAILURES_TO_OPEN);
+    expect(await breaker()).toMatchObject({ state: "open", waiting: 0 });
+    const { checks } = (await world.admin("/admin/v1/doctor")).body;
+    expect(checks.find(({ id }: { id: string }) => id === "breakers").message).toContain(
+      "reranker:order/large since",
+    );
+    expect(await world.search(QUESTION)).toEqual(BY_WORDS);
+    expect(reranked()).toBe(FAILURES_TO_OPEN);
 
-      endpoint.answer = undefined;
-      shift += 2 * MINUTE;
-      // This one is the test; it does not wait for it.
-      expect(await world.search(QUESTION)).toEqual(BY_WORDS);
-      await world.until(
-        async () => (await breaker())?.state !== "open" && (await breaker())?.state !== "testing",
-      );
-      expect(await world.search(QUESTION)).toEqual(BY_MEANING);
-    },
-  );
+    endpoint.answer = undefined;
+    shift += 2 * MINUTE;
+    // This one is the test; it does not wait for it.
+    expect(await world.search(QUESTION)).toEqual(BY_WORDS);
+    await world.until(
+      async () => (await breaker())?.state !== "open" && (await breaker())?.state !== "testing",
+    );
+    expect(await world.search(QUESTION)).toEqual(BY_MEANING);
+  });
 
   it("is asked again after its Retry-After, and not before", async () => {
     await start();

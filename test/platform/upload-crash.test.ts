@@ -68,55 +68,51 @@ it("a kill in the middle of an upload leaves nothing behind after the next start
   expect(files("knowledge.db")).toEqual([]);
 });
 
-it(
-  "a kill in the middle of indexing: the document is read anew at the next start, and found once",
-  { timeout: 90_000 },
-  async () => {
-    const { url, kill } = await start();
-    const text = Array.from(
-      { length: BIG },
-      (_, n) => `Sentence ${n} tells of the walrus and of what it does all day long.`,
-    ).join(" ");
-    const response = await fetch(`${url}/v1/knowledge/upload`, {
-      method: "POST",
-      headers,
-      body: formOf("a.txt", text),
-    });
-    expect(response.status).toBe(202);
-    const { id } = (await response.json()) as { id: string };
-    await until(() => files("tmp").some((name) => name.startsWith("chunks-")));
-    await kill();
-    const db = new DatabaseSync(join(dir, ".rouse/knowledge.db"));
-    expect(
-      (db.prepare("SELECT status FROM documents").get() as { status: string }).status,
-    ).not.toBe("ready");
-    db.close();
-    const again = await start();
-    let document: { status: string; chunk_count: number } = { status: "", chunk_count: 0 };
-    await until(async () => {
-      document = (await (
-        await fetch(`${again.url}/v1/knowledge/documents/${id}`, { headers })
-      ).json()) as typeof document;
-      return document.status === "ready";
-    });
-    const found = await fetch(`${again.url}/v1/knowledge/search`, {
-      method: "POST",
-      headers: { ...headers, "content-type": "application/json" },
-      body: JSON.stringify({ query: "walrus", limit: 100 }),
-    });
-    // Not twice: neither what the killed process has indexed, nor the rest.
-    expect(((await found.json()) as { data: unknown[] }).data).toHaveLength(
-      Math.min(100, document.chunk_count),
-    );
-    expect(document.chunk_count).toBeGreaterThan(50);
-    const after = new DatabaseSync(join(dir, ".rouse/knowledge.db"), { readOnly: true });
-    expect((after.prepare("SELECT count(*) AS n FROM chunks").get() as { n: number }).n).toBe(
-      document.chunk_count,
-    );
-    after.close();
-    expect([files("tmp"), files("knowledge")]).toEqual([
-      [],
-      [expect.stringMatching(/^[0-9a-f]{64}$/)],
-    ]);
-  },
-);
+it("a kill in the middle of indexing: the document is read anew at the next start, and found once", async () => {
+  const { url, kill } = await start();
+  const text = Array.from(
+    { length: BIG },
+    (_, n) => `Sentence ${n} tells of the walrus and of what it does all day long.`,
+  ).join(" ");
+  const response = await fetch(`${url}/v1/knowledge/upload`, {
+    method: "POST",
+    headers,
+    body: formOf("a.txt", text),
+  });
+  expect(response.status).toBe(202);
+  const { id } = (await response.json()) as { id: string };
+  await until(() => files("tmp").some((name) => name.startsWith("chunks-")));
+  await kill();
+  const db = new DatabaseSync(join(dir, ".rouse/knowledge.db"));
+  expect((db.prepare("SELECT status FROM documents").get() as { status: string }).status).not.toBe(
+    "ready",
+  );
+  db.close();
+  const again = await start();
+  let document: { status: string; chunk_count: number } = { status: "", chunk_count: 0 };
+  await until(async () => {
+    document = (await (
+      await fetch(`${again.url}/v1/knowledge/documents/${id}`, { headers })
+    ).json()) as typeof document;
+    return document.status === "ready";
+  });
+  const found = await fetch(`${again.url}/v1/knowledge/search`, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/json" },
+    body: JSON.stringify({ query: "walrus", limit: 100 }),
+  });
+  // Not twice: neither what the killed process has indexed, nor the rest.
+  expect(((await found.json()) as { data: unknown[] }).data).toHaveLength(
+    Math.min(100, document.chunk_count),
+  );
+  expect(document.chunk_count).toBeGreaterThan(50);
+  const after = new DatabaseSync(join(dir, ".rouse/knowledge.db"), { readOnly: true });
+  expect((after.prepare("SELECT count(*) AS n FROM chunks").get() as { n: number }).n).toBe(
+    document.chunk_count,
+  );
+  after.close();
+  expect([files("tmp"), files("knowledge")]).toEqual([
+    [],
+    [expect.stringMatching(/^[0-9a-f]{64}$/)],
+  ]);
+});

@@ -61,104 +61,84 @@ describe("a provider that fails", () => {
     [1, 2, 3, 4, 5].map((times): [number, number] => [step, times]),
   );
 
-  it.each(cases)(
-    "at step %i, %i times: each e-mail is sent once",
-    { timeout: 60_000 },
-    async (failing, times) => {
-      let failed = 0;
-      mail.failModel = (_index, step) => (step === failing && failed++ < times ? 503 : undefined);
-      const of = await start();
-      const ended = await settle(of, await post(of, failing % 2 === 0 ? "mcp" : "post"));
-      expect(ended).toMatchObject({ status: "succeeded", reply: ALL_SENT });
-      expect(failed).toBeGreaterThanOrEqual(times);
-      expect(countMails(mail.sent)).toEqual(ONCE);
-    },
-  );
+  it.each(cases)("at step %i, %i times: each e-mail is sent once", async (failing, times) => {
+    let failed = 0;
+    mail.failModel = (_index, step) => (step === failing && failed++ < times ? 503 : undefined);
+    const of = await start();
+    const ended = await settle(of, await post(of, failing % 2 === 0 ? "mcp" : "post"));
+    expect(ended).toMatchObject({ status: "succeeded", reply: ALL_SENT });
+    expect(failed).toBeGreaterThanOrEqual(times);
+    expect(countMails(mail.sent)).toEqual(ONCE);
+  });
 
-  it(
-    "at every step, more often than one attempt may: each e-mail is sent once",
-    { timeout: 60_000 },
-    async () => {
-      const failures = new Map<number, number>();
-      mail.failModel = (_index, step) => {
-        const known = failures.get(step) ?? 0;
-        failures.set(step, known + 1);
-        return known < 4 ? 503 : undefined;
-      };
-      const of = await start();
-      expect(await settle(of, await post(of, "mcp"))).toMatchObject({
-        status: "succeeded",
-        reply: ALL_SENT,
-      });
-      expect(countMails(mail.sent)).toEqual(ONCE);
-    },
-  );
+  it("at every step, more often than one attempt may: each e-mail is sent once", async () => {
+    const failures = new Map<number, number>();
+    mail.failModel = (_index, step) => {
+      const known = failures.get(step) ?? 0;
+      failures.set(step, known + 1);
+      return known < 4 ? 503 : undefined;
+    };
+    const of = await start();
+    expect(await settle(of, await post(of, "mcp"))).toMatchObject({
+      status: "succeeded",
+      reply: ALL_SENT,
+    });
+    expect(countMails(mail.sent)).toEqual(ONCE);
+  });
 
-  it(
-    "for good: the run fails, its retry goes on after its last step",
-    { timeout: 60_000 },
-    async () => {
-      let isDown = true;
-      mail.failModel = (_index, step) => (step === 2 && isDown ? 400 : undefined);
-      const of = await start();
-      const id = await post(of, "post");
-      expect(await settle(of, id)).toMatchObject({
-        status: "failed",
-        error: { code: "provider_refused" },
-      });
-      expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1 });
-      isDown = false;
-      expect((await of.admin(`/admin/v1/runs/${id}/retry`, { method: "POST" })).status).toBe(200);
-      const ended = await of.until(async () => {
-        const run = await read(of, id);
-        return run.status === "succeeded" && run;
-      });
-      expect(ended.reply).toBe(ALL_SENT);
-      expect(countMails(mail.sent)).toEqual(ONCE);
-    },
-  );
+  it("for good: the run fails, its retry goes on after its last step", async () => {
+    let isDown = true;
+    mail.failModel = (_index, step) => (step === 2 && isDown ? 400 : undefined);
+    const of = await start();
+    const id = await post(of, "post");
+    expect(await settle(of, id)).toMatchObject({
+      status: "failed",
+      error: { code: "provider_refused" },
+    });
+    expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1 });
+    isDown = false;
+    expect((await of.admin(`/admin/v1/runs/${id}/retry`, { method: "POST" })).status).toBe(200);
+    const ended = await of.until(async () => {
+      const run = await read(of, id);
+      return run.status === "succeeded" && run;
+    });
+    expect(ended.reply).toBe(ALL_SENT);
+    expect(countMails(mail.sent)).toEqual(ONCE);
+  });
 
-  it(
-    "under a run that is tried again: the boundary and all that was rendered before stay the same",
-    { timeout: 60_000 },
-    async () => {
-      let failed = 0;
-      mail.failModel = (_index, step) => (step === 2 && failed++ < 4 ? 503 : undefined);
-      const of = await start();
-      expect(await settle(of, await post(of, "mcp"))).toMatchObject({
-        status: "succeeded",
-        attempts: 2,
-      });
-      const [longest] = mail.requests.slice(-1).map(({ messages }) => messages);
-      for (const { messages } of mail.requests)
-        expect(messages).toEqual(longest?.slice(0, messages.length));
-    },
-  );
+  it("under a run that is tried again: the boundary and all that was rendered before stay the same", async () => {
+    let failed = 0;
+    mail.failModel = (_index, step) => (step === 2 && failed++ < 4 ? 503 : undefined);
+    const of = await start();
+    expect(await settle(of, await post(of, "mcp"))).toMatchObject({
+      status: "succeeded",
+      attempts: 2,
+    });
+    const [longest] = mail.requests.slice(-1).map(({ messages }) => messages);
+    for (const { messages } of mail.requests)
+      expect(messages).toEqual(longest?.slice(0, messages.length));
+  });
 });
 
 describe("a heartbeat", () => {
-  it(
-    "whose provider fails between its e-mails goes on, and its events are done once",
-    { timeout: 60_000 },
-    async () => {
-      let failed = 0;
-      mail.failModel = (_index, step) => (step === 2 && failed++ < 4 ? 503 : undefined);
-      const of = await start();
-      await of.post("/hooks/wake", { text: "Mail them.", mode: "now" });
-      await of.until(async () => mail.requests.length >= 8);
-      const [run] = await of.until(async () => {
-        const { runs } = (await of.admin("/admin/v1/runs")).body as {
-          runs: { kind: string; status: string }[];
-        };
-        const ended = runs.filter(
-          ({ kind, status }) => kind === "heartbeat" && status === "succeeded",
-        );
-        return ended.length > 0 && ended;
-      });
-      expect(run).toMatchObject({ status: "succeeded" });
-      expect(countMails(mail.sent)).toEqual(ONCE);
-    },
-  );
+  it("whose provider fails between its e-mails goes on, and its events are done once", async () => {
+    let failed = 0;
+    mail.failModel = (_index, step) => (step === 2 && failed++ < 4 ? 503 : undefined);
+    const of = await start();
+    await of.post("/hooks/wake", { text: "Mail them.", mode: "now" });
+    await of.until(async () => mail.requests.length >= 8);
+    const [run] = await of.until(async () => {
+      const { runs } = (await of.admin("/admin/v1/runs")).body as {
+        runs: { kind: string; status: string }[];
+      };
+      const ended = runs.filter(
+        ({ kind, status }) => kind === "heartbeat" && status === "succeeded",
+      );
+      return ended.length > 0 && ended;
+    });
+    expect(run).toMatchObject({ status: "succeeded" });
+    expect(countMails(mail.sent)).toEqual(ONCE);
+  });
 });
 
 describe("the calls of a step", () => {
@@ -188,24 +168,20 @@ describe("the calls of a step", () => {
     ]);
   });
 
-  it(
-    "end after sixteen steps: the last one has no tools, and the run says so",
-    { timeout: 60_000 },
-    async () => {
-      mail.says = (step, { tools }) =>
-        tools ? callOf("post__send", { n: step }) : { role: "assistant", content: "Enough." };
-      const of = await start();
-      const ended = await settle(of, await post(of, "post"));
-      expect(ended).toMatchObject({ status: "succeeded", reply: "Enough." });
-      expect(ended.warnings).toEqual([expect.stringContaining("limit of 16 steps")]);
-      expect(mail.requests).toHaveLength(16);
-      expect(mail.requests.map(({ tools }) => tools !== undefined)).toEqual([
-        ...Array.from({ length: 15 }, () => true),
-        false,
-      ]);
-      expect(mail.sent).toHaveLength(15);
-    },
-  );
+  it("end after sixteen steps: the last one has no tools, and the run says so", async () => {
+    mail.says = (step, { tools }) =>
+      tools ? callOf("post__send", { n: step }) : { role: "assistant", content: "Enough." };
+    const of = await start();
+    const ended = await settle(of, await post(of, "post"));
+    expect(ended).toMatchObject({ status: "succeeded", reply: "Enough." });
+    expect(ended.warnings).toEqual([expect.stringContaining("limit of 16 steps")]);
+    expect(mail.requests).toHaveLength(16);
+    expect(mail.requests.map(({ tools }) => tools !== undefined)).toEqual([
+      ...Array.from({ length: 15 }, () => true),
+      false,
+    ]);
+    expect(mail.sent).toHaveLength(15);
+  });
 });
 
 describe("a call whose connection is cut", () => {
@@ -272,7 +248,7 @@ describe("a run that ends while a call is under way", () => {
     },
   );
 
-  it("since its time was over: the same", { timeout: 30_000 }, async () => {
+  it("since its time was over: the same", async () => {
     const of = await start();
     const id = await post(of, "post", { timeoutSeconds: 6 });
     expect(await settle(of, id)).toMatchObject({ status: "timed_out" });

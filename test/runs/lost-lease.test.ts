@@ -18,46 +18,42 @@ describePostgres("a turn whose lease is lost", () => {
     await schema.drop();
   });
 
-  it(
-    "is aborted: its model call is cut off, and nothing of it is written",
-    { timeout: 60_000 },
-    async () => {
-      let isAborted = false;
-      provider.answer = (_request, response) => {
-        response.once("close", () => (isAborted = true));
-        return new Promise(() => undefined);
-      };
-      world = await createWorld({
-        config: { store: { url: schema.url }, ...modelConfig(provider) },
-        logLevel: "trace",
-      });
-      const { body } = await world.post("/hooks/agent", {
-        message: "Do it.",
-        deliver: false,
-        wakeMode: "next-heartbeat",
-      });
-      await world.until(async () => provider.requests.length === 1);
-      // As a gateway that took the job while this one was not heard of.
-      await plainly(async (client) => {
-        await client.query(`SET search_path TO "${schema.name}"`);
-        const { rows } = await client.query(
-          "INSERT INTO holders (seen, gateway) VALUES (now() + interval '1 hour', 'other') RETURNING id",
-        );
-        const taken = await client.query(
-          "UPDATE jobs SET holder = $1, starts = starts + 1 WHERE kind = 'turn' AND holder IS NOT NULL",
-          [(rows as { id: number }[])[0]?.id],
-        );
-        expect(taken.rowCount).toBe(1);
-      });
-      // Seen by two looks at what it holds, some seconds apart.
-      await until(() => isAborted, 40_000);
-      expect(isAborted).toBe(true);
-      await world.until(async () =>
-        world.logged.some((line) => line.includes("another gateway has a job of this one")),
+  it("is aborted: its model call is cut off, and nothing of it is written", async () => {
+    let isAborted = false;
+    provider.answer = (_request, response) => {
+      response.once("close", () => (isAborted = true));
+      return new Promise(() => undefined);
+    };
+    world = await createWorld({
+      config: { store: { url: schema.url }, ...modelConfig(provider) },
+      logLevel: "trace",
+    });
+    const { body } = await world.post("/hooks/agent", {
+      message: "Do it.",
+      deliver: false,
+      wakeMode: "next-heartbeat",
+    });
+    await world.until(async () => provider.requests.length === 1);
+    // As a gateway that took the job while this one was not heard of.
+    await plainly(async (client) => {
+      await client.query(`SET search_path TO "${schema.name}"`);
+      const { rows } = await client.query(
+        "INSERT INTO holders (seen, gateway) VALUES (now() + interval '1 hour', 'other') RETURNING id",
       );
-      await new Promise((done) => setTimeout(done, 300));
-      expect((await world.get(`/hooks/runs/${body.runId}`)).body.run.status).toBe("running");
-      expect(provider.requests).toHaveLength(1);
-    },
-  );
+      const taken = await client.query(
+        "UPDATE jobs SET holder = $1, starts = starts + 1 WHERE kind = 'turn' AND holder IS NOT NULL",
+        [(rows as { id: number }[])[0]?.id],
+      );
+      expect(taken.rowCount).toBe(1);
+    });
+    // Seen by two looks at what it holds, some seconds apart.
+    await until(() => isAborted, 40_000);
+    expect(isAborted).toBe(true);
+    await world.until(async () =>
+      world.logged.some((line) => line.includes("another gateway has a job of this one")),
+    );
+    await new Promise((done) => setTimeout(done, 300));
+    expect((await world.get(`/hooks/runs/${body.runId}`)).body.run.status).toBe("running");
+    expect(provider.requests).toHaveLength(1);
+  });
 });

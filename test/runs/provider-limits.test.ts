@@ -65,34 +65,28 @@ const getLimitsCheck = async (): Promise<string> =>
   ).message;
 
 function testWaitsForProvider(getStore: () => object): void {
-  it(
-    "take no place of `concurrent` and no start of `runsPerHour` from runs of another model",
-    { timeout: 60_000 },
-    async () => {
-      await startWithOutage(getStore(), { concurrent: 1, runsPerHour: 5 });
-      const { body } = await world.post("/hooks/there", { n: 9 });
-      expect(body.status).toBe("queued");
-      await world.until(
-        async () => (await world.get(`/hooks/runs/${body.runId}`)).body.run.status === "succeeded",
-      );
-    },
-  );
+  it("take no place of `concurrent` and no start of `runsPerHour` from runs of another model", async () => {
+    await startWithOutage(getStore(), { concurrent: 1, runsPerHour: 5 });
+    const { body } = await world.post("/hooks/there", { n: 9 });
+    expect(body.status).toBe("queued");
+    await world.until(
+      async () => (await world.get(`/hooks/runs/${body.runId}`)).body.run.status === "succeeded",
+    );
+  });
 
-  it(
-    "count for `queue`: an outage fills it, and then hooks are answered 503",
-    { timeout: 60_000 },
-    async () => {
-      await startWithOutage(getStore(), { queue: 3 });
-      expect(await getLimitsCheck()).toContain("hooks: 3 wait");
-      const refused = await world.post("/hooks/there", { n: 9 });
-      expect([refused.status, refused.body.error.code, refused.headers.has("retry-after")]).toEqual(
-        [503, "overloaded", true],
-      );
-      provider.answer = () => "fine";
-      await world.until(async () => (await getLimitsCheck()).includes("hooks: 0 wait"));
-      expect((await world.post("/hooks/there", { n: 10 })).status).toBe(202);
-    },
-  );
+  it("count for `queue`: an outage fills it, and then hooks are answered 503", async () => {
+    await startWithOutage(getStore(), { queue: 3 });
+    expect(await getLimitsCheck()).toContain("hooks: 3 wait");
+    const refused = await world.post("/hooks/there", { n: 9 });
+    expect([refused.status, refused.body.error.code, refused.headers.has("retry-after")]).toEqual([
+      503,
+      "overloaded",
+      true,
+    ]);
+    provider.answer = () => "fine";
+    await world.until(async () => (await getLimitsCheck()).includes("hooks: 0 wait"));
+    expect((await world.post("/hooks/there", { n: 10 })).status).toBe(202);
+  });
 }
 
 describe("runs that wait for a provider, on SQLite", () => testWaitsForProvider(() => ({})));

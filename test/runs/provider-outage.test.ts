@@ -198,73 +198,65 @@ const down =
     models.includes(model) ? { status: 503 } : undefined;
 
 describe("sessions, while a provider is away", () => {
-  it(
-    "go on with runs that use another model; those that wait keep their order",
-    { timeout: 60_000 },
-    async () => {
-      await start();
-      provider.answer = down("big");
-      // Hooks of one path and credential share a session under one key.
-      for (let n = 0; n < 8; n++) await order({ message: `warm ${n}` });
-      await passUntil(async () => (await counts())["runs.parked"] === 8, MINUTE);
-      const first = await order({ message: "first", sessionKey: "hook:a" });
-      const second = await order({ message: "second", sessionKey: "hook:a", model: "local/small" });
-      const third = await order({ message: "third", sessionKey: "hook:a" });
-      await passUntil(async () => (await read(second)).status === "succeeded", MINUTE);
-      expect((await read(first)).parked).toMatchObject({ reason: "provider", of: "local/big" });
-      await passUntil(async () => (await read(third)).status === "parked", MINUTE);
-      expect((await read(third)).status).toBe("parked");
-      await pass(10 * MINUTE);
-      provider.answer = () => undefined;
-      const late = await order({ message: "fourth", sessionKey: "hook:a" });
-      await passUntil(async () => (await read(late)).status === "succeeded", 5 * MINUTE);
-      const answered = provider.asked
-        .slice(-11)
-        .map(
-          ({ text }) =>
-            /first|second|third|fourth/g.exec(
-              text.slice(text.lastIndexOf("EXTERNAL")) || text,
-            )?.[0] ?? "",
-        );
-      const ends = await Promise.all(
-        [first, second, third, late].map(async (id) => Date.parse((await read(id)).endedAt)),
+  it("go on with runs that use another model; those that wait keep their order", async () => {
+    await start();
+    provider.answer = down("big");
+    // Hooks of one path and credential share a session under one key.
+    for (let n = 0; n < 8; n++) await order({ message: `warm ${n}` });
+    await passUntil(async () => (await counts())["runs.parked"] === 8, MINUTE);
+    const first = await order({ message: "first", sessionKey: "hook:a" });
+    const second = await order({ message: "second", sessionKey: "hook:a", model: "local/small" });
+    const third = await order({ message: "third", sessionKey: "hook:a" });
+    await passUntil(async () => (await read(second)).status === "succeeded", MINUTE);
+    expect((await read(first)).parked).toMatchObject({ reason: "provider", of: "local/big" });
+    await passUntil(async () => (await read(third)).status === "parked", MINUTE);
+    expect((await read(third)).status).toBe("parked");
+    await pass(10 * MINUTE);
+    provider.answer = () => undefined;
+    const late = await order({ message: "fourth", sessionKey: "hook:a" });
+    await passUntil(async () => (await read(late)).status === "succeeded", 5 * MINUTE);
+    const answered = provider.asked
+      .slice(-11)
+      .map(
+        ({ text }) =>
+          /first|second|third|fourth/g.exec(
+            text.slice(text.lastIndexOf("EXTERNAL")) || text,
+          )?.[0] ?? "",
       );
-      expect(answered.length).toBeGreaterThan(0);
-      expect(ends[1]).toBeLessThan(ends[0] as number);
-      expect([ends[0], ends[2], ends[3]]).toEqual(
-        [ends[0], ends[2], ends[3]].toSorted((a, b) => (a as number) - (b as number)),
-      );
-      expect(new Set([first, third, late]).size).toBe(3);
-    },
-  );
+    const ends = await Promise.all(
+      [first, second, third, late].map(async (id) => Date.parse((await read(id)).endedAt)),
+    );
+    expect(answered.length).toBeGreaterThan(0);
+    expect(ends[1]).toBeLessThan(ends[0] as number);
+    expect([ends[0], ends[2], ends[3]]).toEqual(
+      [ends[0], ends[2], ends[3]].toSorted((a, b) => (a as number) - (b as number)),
+    );
+    expect(new Set([first, third, late]).size).toBe(3);
+  });
 
-  it(
-    "whose models differ do not wait for each other, and a fallback answers",
-    { timeout: 60_000 },
-    async () => {
-      await start();
-      provider.answer = down("big");
-      const big = await order({ sessionKey: "hook:big" });
-      await pass(2 * MINUTE);
-      const small = await order({ sessionKey: "hook:small", agentId: "other" });
-      const safe = await order({ sessionKey: "hook:safe", agentId: "safe" });
-      await passUntil(
-        async () =>
-          (await read(small)).status === "succeeded" && (await read(safe)).status === "succeeded",
-        5000,
-        50,
-      );
-      expect((await read(big)).status).toBe("parked");
-      await pass(8 * MINUTE);
-      expect((await read(big)).status).toBe("parked");
-      provider.answer = () => undefined;
-      await passUntil(async () => (await read(big)).status === "succeeded", 2 * MINUTE);
-    },
-  );
+  it("whose models differ do not wait for each other, and a fallback answers", async () => {
+    await start();
+    provider.answer = down("big");
+    const big = await order({ sessionKey: "hook:big" });
+    await pass(2 * MINUTE);
+    const small = await order({ sessionKey: "hook:small", agentId: "other" });
+    const safe = await order({ sessionKey: "hook:safe", agentId: "safe" });
+    await passUntil(
+      async () =>
+        (await read(small)).status === "succeeded" && (await read(safe)).status === "succeeded",
+      5000,
+      50,
+    );
+    expect((await read(big)).status).toBe("parked");
+    await pass(8 * MINUTE);
+    expect((await read(big)).status).toBe("parked");
+    provider.answer = () => undefined;
+    await passUntil(async () => (await read(big)).status === "succeeded", 2 * MINUTE);
+  });
 });
 
 describe("a provider that limits its callers", () => {
-  it("once, with Retry-After, delays no other session", { timeout: 60_000 }, async () => {
+  it("once, with Retry-After, delays no other session", async () => {
     await start();
     let limited = 0;
     provider.answer = (_model, text) =>
@@ -288,75 +280,60 @@ describe("a provider that limits its callers", () => {
     await passUntil(async () => (await read(one)).status === "succeeded", 3 * MINUTE);
   });
 
-  it(
-    "with Retry-After: 86400 is asked again after runs.maxRetryAfter",
-    { timeout: 60_000 },
-    async () => {
-      await start();
-      let limited = 0;
-      provider.answer = () =>
-        limited++ === 0 ? { status: 429, headers: { "retry-after": "86400" } } : undefined;
-      const id = await order();
-      const began = clock.now();
-      await passUntil(async () => (await read(id)).status === "succeeded", 20 * MINUTE);
-      const waited = (provider.asked[1]?.at ?? 0) - began;
-      expect(waited).toBeGreaterThanOrEqual(15 * MINUTE - 1000);
-      expect(waited).toBeLessThanOrEqual(17 * MINUTE);
-    },
-  );
+  it("with Retry-After: 86400 is asked again after runs.maxRetryAfter", async () => {
+    await start();
+    let limited = 0;
+    provider.answer = () =>
+      limited++ === 0 ? { status: 429, headers: { "retry-after": "86400" } } : undefined;
+    const id = await order();
+    const began = clock.now();
+    await passUntil(async () => (await read(id)).status === "succeeded", 20 * MINUTE);
+    const waited = (provider.asked[1]?.at ?? 0) - began;
+    expect(waited).toBeGreaterThanOrEqual(15 * MINUTE - 1000);
+    expect(waited).toBeLessThanOrEqual(17 * MINUTE);
+  });
 
-  it(
-    "at more than three calls at a time is soon asked by about as many, and all runs succeed",
-    { timeout: 60_000 },
-    async () => {
-      await start({
-        agents: { defaults: { model: "local/big", heartbeat: { every: 0 }, maxConcurrent: 24 } },
-      });
-      provider.takesMs = 2000;
-      provider.answer = () => (running > 3 ? { status: 429 } : undefined);
-      for (let n = 0; n < 200; n++)
-        await order({ message: `number ${n}`, sessionKey: `hook:${n}` });
-      await passUntil(async () => (await counts())["runs.succeeded"] === 200, 30 * MINUTE);
-      // Without the limit, every run of the crowd is refused again and again.
-      expect(provider.most).toBeGreaterThan(3);
-      expect(provider.asked.length).toBeLessThan(400);
-    },
-  );
+  it("at more than three calls at a time is soon asked by about as many, and all runs succeed", async () => {
+    await start({
+      agents: { defaults: { model: "local/big", heartbeat: { every: 0 }, maxConcurrent: 24 } },
+    });
+    provider.takesMs = 2000;
+    provider.answer = () => (running > 3 ? { status: 429 } : undefined);
+    for (let n = 0; n < 200; n++) await order({ message: `number ${n}`, sessionKey: `hook:${n}` });
+    await passUntil(async () => (await counts())["runs.succeeded"] === 200, 30 * MINUTE);
+    // Without the limit, every run of the crowd is refused again and again.
+    expect(provider.most).toBeGreaterThan(3);
+    expect(provider.asked.length).toBeLessThan(400);
+  });
 });
 
 describe("a run at which its provider fails", () => {
-  it(
-    "is tried with growing waits until it succeeds, while other runs get their answers",
-    { timeout: 60_000 },
-    async () => {
-      await start();
-      let isOver = false;
-      provider.answer = (_model, text) =>
-        text.includes("the one") && !isOver ? { status: 503 } : undefined;
-      const one = await order({ message: "the one", sessionKey: "hook:one" });
-      // Answers to others keep the breaker closed.
-      for (let n = 0; n < 100; n++) {
-        await order({ message: "another", sessionKey: `hook:other-${n}` });
-        await pass(n < 40 ? 500 : 5000, 500);
-      }
-      const times = provider.asked
-        .filter(({ text }) => text.includes("the one"))
-        .map(({ at }) => at);
-      // Shorter waits are those within an attempt.
-      const waits = times.flatMap((at, n) =>
-        n === 0 || at - (times[n - 1] as number) < 3000 ? [] : [at - (times[n - 1] as number)],
-      );
-      expect((await read(one)).status).toBe("queued");
-      expect(Math.max(...waits)).toBeGreaterThan(45_000);
-      expect(waits.length).toBeLessThan(10);
-      // No wait is exactly twice the one before it.
-      expect(waits.some((ms) => ms % 2000 > 100 && ms % 2000 < 1900)).toBe(true);
-      isOver = true;
-      await passUntil(async () => (await read(one)).status === "succeeded", 10 * MINUTE);
-    },
-  );
+  it("is tried with growing waits until it succeeds, while other runs get their answers", async () => {
+    await start();
+    let isOver = false;
+    provider.answer = (_model, text) =>
+      text.includes("the one") && !isOver ? { status: 503 } : undefined;
+    const one = await order({ message: "the one", sessionKey: "hook:one" });
+    // Answers to others keep the breaker closed.
+    for (let n = 0; n < 100; n++) {
+      await order({ message: "another", sessionKey: `hook:other-${n}` });
+      await pass(n < 40 ? 500 : 5000, 500);
+    }
+    const times = provider.asked.filter(({ text }) => text.includes("the one")).map(({ at }) => at);
+    // Shorter waits are those within an attempt.
+    const waits = times.flatMap((at, n) =>
+      n === 0 || at - (times[n - 1] as number) < 3000 ? [] : [at - (times[n - 1] as number)],
+    );
+    expect((await read(one)).status).toBe("queued");
+    expect(Math.max(...waits)).toBeGreaterThan(45_000);
+    expect(waits.length).toBeLessThan(10);
+    // No wait is exactly twice the one before it.
+    expect(waits.some((ms) => ms % 2000 > 100 && ms % 2000 < 1900)).toBe(true);
+    isOver = true;
+    await passUntil(async () => (await read(one)).status === "succeeded", 10 * MINUTE);
+  });
 
-  it("and asks for a wait is asked again at a moment of its own", { timeout: 60_000 }, async () => {
+  it("and asks for a wait is asked again at a moment of its own", async () => {
     await start();
     const asked = new Map<string, number[]>();
     provider.answer = (_model, text) => {
@@ -379,116 +356,98 @@ describe("a run at which its provider fails", () => {
     expect(Math.max(...waits) - Math.min(...waits)).toBeGreaterThan(1000);
   });
 
-  it(
-    "and asks for a day is tested again after runs.maxRetryAfter while the breaker is open",
-    { timeout: 60_000 },
-    async () => {
-      await start();
-      provider.answer = () => ({ status: 503, headers: { "retry-after": "86400" } });
-      const ids = await Promise.all(
-        Array.from({ length: 8 }, (_, n) =>
-          order({ message: `number ${n}`, sessionKey: `hook:${n}` }),
-        ),
-      );
-      await passUntil(async () => (await counts())["runs.parked"] === 8, 40 * MINUTE);
-      provider.answer = () => undefined;
-      await passUntil(
-        async () =>
-          (await Promise.all(ids.map(read))).every(({ status }) => status === "succeeded"),
-        40 * MINUTE,
-      );
-    },
-  );
+  it("and asks for a day is tested again after runs.maxRetryAfter while the breaker is open", async () => {
+    await start();
+    provider.answer = () => ({ status: 503, headers: { "retry-after": "86400" } });
+    const ids = await Promise.all(
+      Array.from({ length: 8 }, (_, n) =>
+        order({ message: `number ${n}`, sessionKey: `hook:${n}` }),
+      ),
+    );
+    await passUntil(async () => (await counts())["runs.parked"] === 8, 40 * MINUTE);
+    provider.answer = () => undefined;
+    await passUntil(
+      async () => (await Promise.all(ids.map(read))).every(({ status }) => status === "succeeded"),
+      40 * MINUTE,
+    );
+  });
 });
 
 describe("a caller of the API", () => {
-  it(
-    "is answered at once while the breaker is open, and its call may be the test that closes it",
-    { timeout: 60_000 },
-    async () => {
-      await start();
-      provider.answer = down("big");
-      // The first uses up its three tries, the breaker opens at the second try of the second: both were made and failed.
-      for (const calls of [3, 5]) {
-        const failed = await passWhile(chat("main"));
-        expect([failed.status, failed.body.error.code, provider.asked.length]).toEqual([
-          502,
-          "upstream_error",
-          calls,
-        ]);
-      }
-      const before = provider.asked.length;
-      const refused = await chat("main");
-      expect([refused.status, refused.body.error.code]).toEqual([503, "provider_unavailable"]);
-      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-      expect(provider.asked.length).toBe(before);
-      expect((await chat("safe")).status).toBe(200);
-      expect(provider.asked.at(-1)?.model).toBe("small");
-      provider.answer = () => undefined;
-      await pass(MINUTE);
-      expect((await chat("main")).status).toBe(200);
-      expect(provider.asked.length).toBe(before + 2);
-    },
-  );
+  it("is answered at once while the breaker is open, and its call may be the test that closes it", async () => {
+    await start();
+    provider.answer = down("big");
+    // The first uses up its three tries, the breaker opens at the second try of the second: both were made and failed.
+    for (const calls of [3, 5]) {
+      const failed = await passWhile(chat("main"));
+      expect([failed.status, failed.body.error.code, provider.asked.length]).toEqual([
+        502,
+        "upstream_error",
+        calls,
+      ]);
+    }
+    const before = provider.asked.length;
+    const refused = await chat("main");
+    expect([refused.status, refused.body.error.code]).toEqual([503, "provider_unavailable"]);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(provider.asked.length).toBe(before);
+    expect((await chat("safe")).status).toBe(200);
+    expect(provider.asked.at(-1)?.model).toBe("small");
+    provider.answer = () => undefined;
+    await pass(MINUTE);
+    expect((await chat("main")).status).toBe(200);
+    expect(provider.asked.length).toBe(before + 2);
+  });
 });
 
 describe("a run that waits for a provider", () => {
-  it(
-    "is still there after a restart, and one call at a time tests the provider",
-    { timeout: 60_000 },
-    async () => {
-      await start();
-      provider.answer = down("big");
-      const ids = await Promise.all(
-        Array.from({ length: 30 }, (_, n) =>
-          order({ message: `number ${n}`, sessionKey: `hook:${n % 3}` }),
-        ),
+  it("is still there after a restart, and one call at a time tests the provider", async () => {
+    await start();
+    provider.answer = down("big");
+    const ids = await Promise.all(
+      Array.from({ length: 30 }, (_, n) =>
+        order({ message: `number ${n}`, sessionKey: `hook:${n % 3}` }),
+      ),
+    );
+    await passUntil(async () => (await counts())["runs.parked"] === 30, MINUTE);
+    await stop();
+    const before = provider.asked.length;
+    await start();
+    await pass(5000);
+    expect((await counts())["runs.parked"]).toBe(30);
+    // Tests at once, and two and four seconds later.
+    expect(provider.asked.length - before).toBeLessThanOrEqual(4);
+    const during = provider.asked.length;
+    provider.answer = () => undefined;
+    await passUntil(async () => (await counts())["runs.succeeded"] === 30, 5 * MINUTE);
+    expect(provider.asked.length - during).toBe(30);
+    for (let session = 0; session < 3; session++) {
+      const ends = (await Promise.all(ids.filter((_, n) => n % 3 === session).map(read))).map(
+        (run) => run.startedAt as string,
       );
-      await passUntil(async () => (await counts())["runs.parked"] === 30, MINUTE);
-      await stop();
-      const before = provider.asked.length;
-      await start();
-      await pass(5000);
-      expect((await counts())["runs.parked"]).toBe(30);
-      // Tests at once, and two and four seconds later.
-      expect(provider.asked.length - before).toBeLessThanOrEqual(4);
-      const during = provider.asked.length;
-      provider.answer = () => undefined;
-      await passUntil(async () => (await counts())["runs.succeeded"] === 30, 5 * MINUTE);
-      expect(provider.asked.length - during).toBe(30);
-      for (let session = 0; session < 3; session++) {
-        const ends = (await Promise.all(ids.filter((_, n) => n % 3 === session).map(read))).map(
-          (run) => run.startedAt as string,
-        );
-        expect(ends).toEqual(ends.toSorted());
-      }
-    },
-  );
+      expect(ends).toEqual(ends.toSorted());
+    }
+  });
 
-  it(
-    "is not alone, and still one call at a time tests the provider",
-    { timeout: 60_000 },
-    async () => {
-      await start();
-      provider.answer = down("big");
-      for (let n = 0; n < 20; n++) await order({ message: `number ${n}`, sessionKey: `hook:${n}` });
-      await passUntil(async () => (await counts())["runs.parked"] === 20, MINUTE);
-      provider.most = 0;
-      let release = (): void => undefined;
-      provider.held = new Promise((done) => (release = done));
-      await passUntil(async () => running === 1, MINUTE);
-      // Those that come while a test is under way are no further tests, however long it takes.
-      for (let n = 20; n < 30; n++)
-        await order({ message: `number ${n}`, sessionKey: `hook:${n}` });
-      await passUntil(async () => (await counts())["runs.parked"] === 29, MINUTE);
-      await pass(MINUTE);
-      expect([running, provider.most]).toEqual([1, 1]);
-      release();
-      await passUntil(async () => (await counts())["runs.parked"] === 30, MINUTE);
-    },
-  );
+  it("is not alone, and still one call at a time tests the provider", async () => {
+    await start();
+    provider.answer = down("big");
+    for (let n = 0; n < 20; n++) await order({ message: `number ${n}`, sessionKey: `hook:${n}` });
+    await passUntil(async () => (await counts())["runs.parked"] === 20, MINUTE);
+    provider.most = 0;
+    let release = (): void => undefined;
+    provider.held = new Promise((done) => (release = done));
+    await passUntil(async () => running === 1, MINUTE);
+    // Those that come while a test is under way are no further tests, however long it takes.
+    for (let n = 20; n < 30; n++) await order({ message: `number ${n}`, sessionKey: `hook:${n}` });
+    await passUntil(async () => (await counts())["runs.parked"] === 29, MINUTE);
+    await pass(MINUTE);
+    expect([running, provider.most]).toEqual([1, 1]);
+    release();
+    await passUntil(async () => (await counts())["runs.parked"] === 30, MINUTE);
+  });
 
-  it("takes no place of limits", { timeout: 60_000 }, async () => {
+  it("takes no place of limits", async () => {
     await start({ hooks: { allowRequestSessionKey: true, limits: { concurrent: 1, queue: 100 } } });
     provider.answer = down("big");
     for (let n = 0; n < 4; n++) await order({ message: `number ${n}` });
@@ -500,7 +459,7 @@ describe("a run that waits for a provider", () => {
     await passUntil(async () => (await counts())["runs.succeeded"] === 5, 10 * MINUTE);
   });
 
-  it("ends with its provider's last error after runs.maxAge", { timeout: 60_000 }, async () => {
+  it("ends with its provider's last error after runs.maxAge", async () => {
     await start({ runs: { maxAge: "30m" } });
     provider.answer = down("big");
     const id = await order();
@@ -520,7 +479,7 @@ describe("a run that waits for a provider", () => {
     );
   });
 
-  it("ends after a day if runs.maxAge is not set", { timeout: 60_000 }, async () => {
+  it("ends after a day if runs.maxAge is not set", async () => {
     await start();
     provider.answer = down("big");
     const id = await order();
@@ -537,7 +496,7 @@ describe("a run that waits for a provider", () => {
     expect((await read(id)).error.message).toContain("given up after 24 h (runs.maxAge)");
   });
 
-  it("is shown by metrics, doctor, /readyz?detail and the log", { timeout: 60_000 }, async () => {
+  it("is shown by metrics, doctor, /readyz?detail and the log", async () => {
     await start();
     provider.answer = down("big");
     const id = await order();
@@ -562,122 +521,112 @@ describe("a run that waits for a provider", () => {
 });
 
 describe("a channel whose vendor is away", () => {
-  it(
-    "for an hour gets each message once, in the order of its recipient, and is asked by one at a time",
-    { timeout: 60_000 },
-    async () => {
-      await start({ channels: { desk: {} } });
-      const status = async (): Promise<{ away: object | null }> =>
-        (await world.admin("/admin/v1/channels/status")).body.channels.find(
-          ({ id }: { id: string }) => id === "desk",
-        );
-      vendor = () => ({ status: "retry", reason: "desk answered 503" });
-      for (let n = 0; n < 40; n++)
-        await order({
-          message: `number ${n}`,
-          deliver: true,
-          channel: "desk",
-          to: `to-${n % 4}`,
-          sessionKey: `hook:${n % 4}`,
-        });
-      await passUntil(async () => (await counts())["runs.succeeded"] === 40, MINUTE);
-      await pass(5000);
-      // The queue waits for the end of a delay with a timer of the real clock.
-      await world.until(async () => (await status()).away ?? false);
-      mostSending = 0;
-      await pass(HOUR, 5000);
-      const during = sent.length;
-      expect(mostSending).toBe(1);
-      expect(during).toBeLessThan(120);
-      expect((await counts())["deliveries.pending"]).toBe(40);
-      expect((await status()).away).toMatchObject({ of: "desk" });
-      let release = (): void => undefined;
-      vendorHeld = new Promise((done) => (release = done));
-      await passUntil(async () => sending === 1, 2 * MINUTE);
-      for (let n = 40; n < 44; n++)
-        await order({
-          message: `number ${n}`,
-          deliver: true,
-          channel: "desk",
-          to: `to-${n}`,
-          sessionKey: `hook:${n}`,
-        });
-      await pass(MINUTE);
-      expect(mostSending).toBe(1);
-      release();
-      vendor = () => ({ status: "sent" });
-      await passUntil(async () => (await counts())["deliveries.delivered"] === 44, 5 * MINUTE);
-      expect((await status()).away).toBeNull();
-      const arrived = sent.slice(during).map(({ message }) => message);
-      expect(new Set(arrived.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(44);
-      expect(arrived.length).toBeLessThanOrEqual(45);
-    },
-  );
+  it("for an hour gets each message once, in the order of its recipient, and is asked by one at a time", async () => {
+    await start({ channels: { desk: {} } });
+    const status = async (): Promise<{ away: object | null }> =>
+      (await world.admin("/admin/v1/channels/status")).body.channels.find(
+        ({ id }: { id: string }) => id === "desk",
+      );
+    vendor = () => ({ status: "retry", reason: "desk answered 503" });
+    for (let n = 0; n < 40; n++)
+      await order({
+        message: `number ${n}`,
+        deliver: true,
+        channel: "desk",
+        to: `to-${n % 4}`,
+        sessionKey: `hook:${n % 4}`,
+      });
+    await passUntil(async () => (await counts())["runs.succeeded"] === 40, MINUTE);
+    await pass(5000);
+    // The queue waits for the end of a delay with a timer of the real clock.
+    await world.until(async () => (await status()).away ?? false);
+    mostSending = 0;
+    await pass(HOUR, 5000);
+    const during = sent.length;
+    expect(mostSending).toBe(1);
+    expect(during).toBeLessThan(120);
+    expect((await counts())["deliveries.pending"]).toBe(40);
+    expect((await status()).away).toMatchObject({ of: "desk" });
+    let release = (): void => undefined;
+    vendorHeld = new Promise((done) => (release = done));
+    await passUntil(async () => sending === 1, 2 * MINUTE);
+    for (let n = 40; n < 44; n++)
+      await order({
+        message: `number ${n}`,
+        deliver: true,
+        channel: "desk",
+        to: `to-${n}`,
+        sessionKey: `hook:${n}`,
+      });
+    await pass(MINUTE);
+    expect(mostSending).toBe(1);
+    release();
+    vendor = () => ({ status: "sent" });
+    await passUntil(async () => (await counts())["deliveries.delivered"] === 44, 5 * MINUTE);
+    expect((await status()).away).toBeNull();
+    const arrived = sent.slice(during).map(({ message }) => message);
+    expect(new Set(arrived.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(44);
+    expect(arrived.length).toBeLessThanOrEqual(45);
+  });
 
-  it(
-    "at one message only gets the others without delay, and in an outage they wait with it",
-    { timeout: 60_000 },
-    async () => {
-      await start({ channels: { desk: {}, side: {} } });
-      const away = async (): Promise<boolean> =>
-        (await world.admin("/admin/v1/channels/status")).body.channels.some(
-          (one: { id: string; away: unknown }) => one.id === "desk" && one.away,
-        );
-      const send = (to: string): Promise<string> =>
-        order({ deliver: true, channel: "desk", to, sessionKey: `hook:${to}` });
-      const triesOf = (to: string): number[] =>
-        sent.filter(({ message }) => message.to === to).map(({ at }) => at);
-      vendor = ({ to }) =>
-        to === "poison" ? { status: "retry", reason: "desk answered 500" } : { status: "sent" };
-      await send("poison");
-      // The queue waits for the end of a delay with a timer of the real clock: another delivery makes it look at once.
-      for (let looks = 0; !(await away()); looks++) {
-        expect(looks).toBeLessThan(12);
-        await pass(20_000, 5000);
-        const other = await order({
-          deliver: true,
-          channel: "side",
-          to: "anyone",
-          sessionKey: "hook:side",
-        });
-        await passUntil(async () => (await read(other)).status === "succeeded", MINUTE, 100);
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
-      for (let n = 0; n < 6; n++) {
-        const began = clock.now();
-        await send(`to-${n}`);
-        await passUntil(async () => triesOf(`to-${n}`).length === 1, MINUTE, 250);
-        expect(clock.now() - began).toBeLessThanOrEqual(3000);
-        await pass(20_000);
-      }
-      const poisoned = triesOf("poison").length;
-      expect(poisoned).toBeLessThan(20);
-      // The channel is there, and the delivery that it does not take still waits.
-      const shown = async (): Promise<unknown[]> => [
-        await away(),
-        ((await world.admin("/metrics")).body as string).includes(
-          'rouse_breaker_open{of="desk"} 1',
-        ),
-        (await world.admin("/admin/v1/doctor")).body.checks.find(
-          ({ id }: { id: string }) => id === "breakers",
-        ).status,
-      ];
-      expect(await shown()).toEqual([false, false, "ok"]);
-      expect((await counts())["deliveries.pending"]).toBe(1);
+  it("at one message only gets the others without delay, and in an outage they wait with it", async () => {
+    await start({ channels: { desk: {}, side: {} } });
+    const away = async (): Promise<boolean> =>
+      (await world.admin("/admin/v1/channels/status")).body.channels.some(
+        (one: { id: string; away: unknown }) => one.id === "desk" && one.away,
+      );
+    const send = (to: string): Promise<string> =>
+      order({ deliver: true, channel: "desk", to, sessionKey: `hook:${to}` });
+    const triesOf = (to: string): number[] =>
+      sent.filter(({ message }) => message.to === to).map(({ at }) => at);
+    vendor = ({ to }) =>
+      to === "poison" ? { status: "retry", reason: "desk answered 500" } : { status: "sent" };
+    await send("poison");
+    // The queue waits for the end of a delay with a timer of the real clock: another delivery makes it look at once.
+    for (let looks = 0; !(await away()); looks++) {
+      expect(looks).toBeLessThan(12);
+      await pass(20_000, 5000);
+      const other = await order({
+        deliver: true,
+        channel: "side",
+        to: "anyone",
+        sessionKey: "hook:side",
+      });
+      await passUntil(async () => (await read(other)).status === "succeeded", MINUTE, 100);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    for (let n = 0; n < 6; n++) {
+      const began = clock.now();
+      await send(`to-${n}`);
+      await passUntil(async () => triesOf(`to-${n}`).length === 1, MINUTE, 250);
+      expect(clock.now() - began).toBeLessThanOrEqual(3000);
+      await pass(20_000);
+    }
+    const poisoned = triesOf("poison").length;
+    expect(poisoned).toBeLessThan(20);
+    // The channel is there, and the delivery that it does not take still waits.
+    const shown = async (): Promise<unknown[]> => [
+      await away(),
+      ((await world.admin("/metrics")).body as string).includes('rouse_breaker_open{of="desk"} 1'),
+      (await world.admin("/admin/v1/doctor")).body.checks.find(
+        ({ id }: { id: string }) => id === "breakers",
+      ).status,
+    ];
+    expect(await shown()).toEqual([false, false, "ok"]);
+    expect((await counts())["deliveries.pending"]).toBe(1);
 
-      vendor = () => ({ status: "retry", reason: "desk answered 503" });
-      for (let n = 0; n < 20; n++) await send(`late-${n}`);
-      await pass(10 * MINUTE, 5000);
-      expect((await counts())["deliveries.pending"]).toBe(21);
-      expect(await shown()).toEqual([true, true, "warn"]);
-      // All of them are tried at most once each when the outage begins, and then one at a time tests the vendor.
-      expect(sent.length - 6 - poisoned).toBeLessThan(45);
-      vendor = ({ to }) =>
-        to === "poison" ? { status: "retry", reason: "desk answered 500" } : { status: "sent" };
-      await passUntil(async () => (await counts())["deliveries.pending"] === 1, 5 * MINUTE);
-      expect((await counts())["deliveries.delivered"]).toBeGreaterThanOrEqual(26);
-      const late = sent.filter(({ message }) => message.to.startsWith("late-"));
-      expect(new Set(late.map(({ message }) => message.idempotencyKey)).size).toBe(20);
-    },
-  );
+    vendor = () => ({ status: "retry", reason: "desk answered 503" });
+    for (let n = 0; n < 20; n++) await send(`late-${n}`);
+    await pass(10 * MINUTE, 5000);
+    expect((await counts())["deliveries.pending"]).toBe(21);
+    expect(await shown()).toEqual([true, true, "warn"]);
+    // All of them are tried at most once each when the outage begins, and then one at a time tests the vendor.
+    expect(sent.length - 6 - poisoned).toBeLessThan(45);
+    vendor = ({ to }) =>
+      to === "poison" ? { status: "retry", reason: "desk answered 500" } : { status: "sent" };
+    await passUntil(async () => (await counts())["deliveries.pending"] === 1, 5 * MINUTE);
+    expect((await counts())["deliveries.delivered"]).toBeGreaterThanOrEqual(26);
+    const late = sent.filter(({ message }) => message.to.startsWith("late-"));
+    expect(new Set(late.map(({ message }) => message.idempotencyKey)).size).toBe(20);
+  });
 });

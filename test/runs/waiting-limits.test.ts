@@ -72,55 +72,51 @@ const approveAll = (of: World, id: string): Promise<unknown> =>
   });
 
 function testLimits(getStore: () => object): void {
-  it(
-    "count a run that waits for a person once, the same before and after a restart",
-    { timeout: 90_000 },
-    async () => {
-      const before = await start(getStore());
-      const first = await order(before);
-      await reach(before, first, "waiting");
-      const waits = (runs: number, running = 0): string[] => [
-        `${running} of 1 at the same time`,
-        `${runs} of 9 runs this hour`,
-        `${runs * STEP} of 1000 tokens`,
-      ];
-      await expectUsage(before, ...waits(1));
-      // It holds no place, and none of those that may wait for one.
-      const second = await order(before);
-      await reach(before, second, "waiting");
-      await expectUsage(before, ...waits(2));
-      const usage = await getUsage(before);
+  it("count a run that waits for a person once, the same before and after a restart", async () => {
+    const before = await start(getStore());
+    const first = await order(before);
+    await reach(before, first, "waiting");
+    const waits = (runs: number, running = 0): string[] => [
+      `${running} of 1 at the same time`,
+      `${runs} of 9 runs this hour`,
+      `${runs * STEP} of 1000 tokens`,
+    ];
+    await expectUsage(before, ...waits(1));
+    // It holds no place, and none of those that may wait for one.
+    const second = await order(before);
+    await reach(before, second, "waiting");
+    await expectUsage(before, ...waits(2));
+    const usage = await getUsage(before);
 
-      const after = await start(getStore());
-      await expectUsage(after, ...waits(2));
-      expect(await getUsage(after)).toBe(usage);
-      const third = await order(after);
-      await reach(after, third, "waiting");
-      await expectUsage(after, ...waits(3));
+    const after = await start(getStore());
+    await expectUsage(after, ...waits(2));
+    expect(await getUsage(after)).toBe(usage);
+    const third = await order(after);
+    await reach(after, third, "waiting");
+    await expectUsage(after, ...waits(3));
 
-      // What it used before it waited is not counted again at its end, and neither is its start.
-      await approveAll(after, first);
-      expect((await after.get(`/hooks/runs/${first}`)).body.run.reply).toBe(ALL_SENT);
-      await expectUsage(
-        after,
-        "0 of 1 at the same time",
-        "3 of 9 runs this hour",
-        `${RUN + 2 * STEP} of 1000 tokens`,
-      );
-      await after.admin(`/admin/v1/runs/${second}/cancel`, { method: "POST" });
-      await expectUsage(
-        after,
-        "0 of 1 at the same time",
-        "3 of 9 runs this hour",
-        `${RUN + 2 * STEP} of 1000 tokens`,
-      );
-      const end = await getUsage(after);
-      const last = await start(getStore());
-      await expectUsage(last, `${RUN + 2 * STEP} of 1000 tokens`);
-      expect(await getUsage(last)).toBe(end);
-      expect(mail.sent).toHaveLength(3);
-    },
-  );
+    // What it used before it waited is not counted again at its end, and neither is its start.
+    await approveAll(after, first);
+    expect((await after.get(`/hooks/runs/${first}`)).body.run.reply).toBe(ALL_SENT);
+    await expectUsage(
+      after,
+      "0 of 1 at the same time",
+      "3 of 9 runs this hour",
+      `${RUN + 2 * STEP} of 1000 tokens`,
+    );
+    await after.admin(`/admin/v1/runs/${second}/cancel`, { method: "POST" });
+    await expectUsage(
+      after,
+      "0 of 1 at the same time",
+      "3 of 9 runs this hour",
+      `${RUN + 2 * STEP} of 1000 tokens`,
+    );
+    const end = await getUsage(after);
+    const last = await start(getStore());
+    await expectUsage(last, `${RUN + 2 * STEP} of 1000 tokens`);
+    expect(await getUsage(last)).toBe(end);
+    expect(mail.sent).toHaveLength(3);
+  });
 
   it("of tokens hold runs back by what runs that wait have used", async () => {
     const limits = { tokensPerDay: 2 * STEP };

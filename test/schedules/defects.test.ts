@@ -28,24 +28,20 @@ async function fireNext(name: string, time: ReturnType<typeof createSetClock>): 
 }
 
 describe("the jitter of a schedule", () => {
-  it(
-    "loses no firing though it is longer than the time between two of them",
-    { timeout: 60_000 },
-    async () => {
-      const time = createSetClock();
-      const schedules = [
-        { id: "often", cron: "*/5 * * * *", jitter: "30m", prompt: "Tick.", deliver: false },
-      ];
-      world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock });
-      await world.ready("main/often");
-      for (let n = 0; n < 30; n++) await fireNext("main/often", time);
-      const { fired, skipped } = await world.schedule("main/often");
-      expect(skipped).toBe(0);
-      await world.until(async () => getDues().length >= fired);
-      const dues = getDues().toSorted((a, b) => a - b);
-      expect(dues).toEqual(dues.map((_due, n) => (dues[0] as number) + n * 5 * MINUTE));
-    },
-  );
+  it("loses no firing though it is longer than the time between two of them", async () => {
+    const time = createSetClock();
+    const schedules = [
+      { id: "often", cron: "*/5 * * * *", jitter: "30m", prompt: "Tick.", deliver: false },
+    ];
+    world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock });
+    await world.ready("main/often");
+    for (let n = 0; n < 30; n++) await fireNext("main/often", time);
+    const { fired, skipped } = await world.schedule("main/often");
+    expect(skipped).toBe(0);
+    await world.until(async () => getDues().length >= fired);
+    const dues = getDues().toSorted((a, b) => a - b);
+    expect(dues).toEqual(dues.map((_due, n) => (dues[0] as number) + n * 5 * MINUTE));
+  });
 
   it("shows the firing that waits for its jitter as the next one", async () => {
     const time = createSetClock();
@@ -76,30 +72,24 @@ describe("the jitter of a schedule", () => {
   });
 });
 
-it(
-  'catches up the newest 100 of more missed times with `catchUp: "all"`',
-  { timeout: 60_000 },
-  async () => {
-    const time = createSetClock();
-    const schedules = [
-      { id: "often", every: "1m", catchUp: "all", prompt: "Tick.", deliver: false },
-    ];
-    world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock });
-    await world.ready("main/often");
-    time.advance(150 * MINUTE + 1000);
-    await world.until(async () => (await world.schedule("main/often")).fired >= 100);
-    await world.until(async () => getDues().length >= 100);
-    expect(await world.schedule("main/often")).toMatchObject({
-      skipped: 50,
-      skips: [
-        {
-          count: 50,
-          reason: "missed while no gateway fired it; only the newest 100 are caught up",
-        },
-      ],
-    });
-  },
-);
+it('catches up the newest 100 of more missed times with `catchUp: "all"`', async () => {
+  const time = createSetClock();
+  const schedules = [{ id: "often", every: "1m", catchUp: "all", prompt: "Tick.", deliver: false }];
+  world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock });
+  await world.ready("main/often");
+  time.advance(150 * MINUTE + 1000);
+  await world.until(async () => (await world.schedule("main/often")).fired >= 100);
+  await world.until(async () => getDues().length >= 100);
+  expect(await world.schedule("main/often")).toMatchObject({
+    skipped: 50,
+    skips: [
+      {
+        count: 50,
+        reason: "missed while no gateway fired it; only the newest 100 are caught up",
+      },
+    ],
+  });
+});
 
 it("warns of a schedule whose replies can have no route", async () => {
   const schedules = [
@@ -114,7 +104,7 @@ it("warns of a schedule whose replies can have no route", async () => {
   expect(warnings.map(({ path }) => path)).toEqual(["agents.list[0].schedules[0].deliver.channel"]);
 });
 
-it("gives the turn of a schedule passages of documents", { timeout: 60_000 }, async () => {
+it("gives the turn of a schedule passages of documents", async () => {
   const time = createSetClock();
   const schedules = [
     {

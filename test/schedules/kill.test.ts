@@ -92,11 +92,11 @@ async function expectExact(store: object, times: number): Promise<void> {
 }
 
 describe("a schedule of a program that is killed again and again", () => {
-  it("has one run for each due time, on SQLite", { timeout: 120_000 }, () => expectExact({}, 4));
+  it("has one run for each due time, on SQLite", () => expectExact({}, 4));
 });
 
 describePostgres("a schedule of a program that is killed again and again", () => {
-  it("has one run for each due time, on PostgreSQL", { timeout: 120_000 }, async () => {
+  it("has one run for each due time, on PostgreSQL", async () => {
     const schema = newSchema();
     try {
       await expectExact({ store: { url: schema.url } }, 2);

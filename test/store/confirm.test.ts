@@ -51,47 +51,39 @@ describePostgres("a lease that may be over", () => {
     return found ?? undefined;
   };
 
-  it(
-    "is confirmed without a round trip while it surely holds, and not at all while the database cannot be reached",
-    { timeout: 60_000 },
-    async () => {
-      const [x, y] = await take();
-      proxy.set("hanging");
-      expect([await confirm(x, 100), await confirm(y, 100)]).toEqual([true, true]);
-      await pause(8_000);
-      expect(await confirm(x, 500)).toBeUndefined();
-      await pause(LEASE_OVER_MS - 8_500);
-      proxy.set("open");
-      // No other gateway was there to take them.
-      expect([await confirm(x, 10_000), await confirm(y, 10_000)]).toEqual([true, true]);
-      proxy.set("hanging");
-      expect(await confirm(x, 100)).toBe(true);
-    },
-  );
+  it("is confirmed without a round trip while it surely holds, and not at all while the database cannot be reached", async () => {
+    const [x, y] = await take();
+    proxy.set("hanging");
+    expect([await confirm(x, 100), await confirm(y, 100)]).toEqual([true, true]);
+    await pause(8_000);
+    expect(await confirm(x, 500)).toBeUndefined();
+    await pause(LEASE_OVER_MS - 8_500);
+    proxy.set("open");
+    // No other gateway was there to take them.
+    expect([await confirm(x, 10_000), await confirm(y, 10_000)]).toEqual([true, true]);
+    proxy.set("hanging");
+    expect(await confirm(x, 100)).toBe(true);
+  });
 
-  it(
-    "is lost, once the database answers again, if another gateway has freed or taken the job meanwhile",
-    { timeout: 60_000 },
-    async () => {
-      const [x, y] = await take();
-      const lost: string[] = [];
-      a.queue.onLost?.(({ id }) => lost.push(id));
-      const b = await open(schema.url);
-      b.queue.onReady(() => undefined);
-      await b.queue.recover();
-      proxy.set("hanging");
-      let [taken]: Job[] = [];
-      for (
-        const end = performance.now() + 30_000;
-        !taken && performance.now() < end;
-        await pause(200)
-      )
-        [taken] = await b.queue.fetch("turn", 1);
-      expect(taken?.id).toBe("x");
-      proxy.set("open");
-      expect([await confirm(x, 10_000), await confirm(y, 10_000)]).toEqual([false, false]);
-      expect(lost).toEqual(["x", "y"]);
-      expect(await b.queue.confirm?.(taken as Job, new AbortController().signal)).toBe(true);
-    },
-  );
+  it("is lost, once the database answers again, if another gateway has freed or taken the job meanwhile", async () => {
+    const [x, y] = await take();
+    const lost: string[] = [];
+    a.queue.onLost?.(({ id }) => lost.push(id));
+    const b = await open(schema.url);
+    b.queue.onReady(() => undefined);
+    await b.queue.recover();
+    proxy.set("hanging");
+    let [taken]: Job[] = [];
+    for (
+      const end = performance.now() + 30_000;
+      !taken && performance.now() < end;
+      await pause(200)
+    )
+      [taken] = await b.queue.fetch("turn", 1);
+    expect(taken?.id).toBe("x");
+    proxy.set("open");
+    expect([await confirm(x, 10_000), await confirm(y, 10_000)]).toEqual([false, false]);
+    expect(lost).toEqual(["x", "y"]);
+    expect(await b.queue.confirm?.(taken as Job, new AbortController().signal)).toBe(true);
+  });
 });

@@ -97,233 +97,216 @@ async function smallStore(): Promise<void> {
 }
 
 describePostgres("rouse store copy", () => {
-  it(
-    "moves a store with work waiting; a gateway on PostgreSQL finishes all of it and knows a repeat",
-    { timeout: 90_000 },
-    async () => {
-      const receipts: string[] = [];
-      let down = true;
-      const server = createServer((request, response) => {
-        const parts: Buffer[] = [];
-        request.on("data", (part: Buffer) => void parts.push(part));
-        request.on("end", () => {
-          if (!down)
-            receipts.push(
-              (JSON.parse(Buffer.concat(parts).toString()) as { run: { id: string } }).run.id,
-            );
-          response.writeHead(down ? 503 : 204).end();
-        });
+  it("moves a store with work waiting; a gateway on PostgreSQL finishes all of it and knows a repeat", async () => {
+    const receipts: string[] = [];
+    let down = true;
+    const server = createServer((request, response) => {
+      const parts: Buffer[] = [];
+      request.on("data", (part: Buffer) => void parts.push(part));
+      request.on("end", () => {
+        if (!down)
+          receipts.push(
+            (JSON.parse(Buffer.concat(parts).toString()) as { run: { id: string } }).run.id,
+          );
+        response.writeHead(down ? 503 : 204).end();
       });
-      await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-      const common = (id: string) => ({
-        id,
-        match: { path: id },
-        wakeMode: "next-heartbeat",
-        deliver: false,
-        messageTemplate: `${id} {{n}}`,
-      });
-      const mappings = [
-        {
-          ...common("talk"),
-          sessionKey: "hook:talk",
-          callback: { url, secret: Buffer.alloc(32, 7).toString("base64") },
-        },
-        { ...common("narrow"), limits: { concurrent: 1 } },
-        {
-          ...common("batch"),
-          messageTemplate: "{{ $string($count(events)) }}",
-          coalesce: { windowSeconds: 9, maxEvents: 9, key: "all" },
-        },
-      ];
-      const hooks = { callbackHosts: ["127.0.0.1"], mappings };
-      const documents = await addDocuments();
+    });
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const common = (id: string) => ({
+      id,
+      match: { path: id },
+      wakeMode: "next-heartbeat",
+      deliver: false,
+      messageTemplate: `${id} {{n}}`,
+    });
+    const mappings = [
+      {
+        ...common("talk"),
+        sessionKey: "hook:talk",
+        callback: { url, secret: Buffer.alloc(32, 7).toString("base64") },
+      },
+      { ...common("narrow"), limits: { concurrent: 1 } },
+      {
+        ...common("batch"),
+        messageTemplate: "{{ $string($count(events)) }}",
+        coalesce: { windowSeconds: 9, maxEvents: 9, key: "all" },
+      },
+    ];
+    const hooks = { callbackHosts: ["127.0.0.1"], mappings };
+    const documents = await addDocuments();
 
-      const first = await createWorld({ dir, config: { hooks } });
-      const said = (await first.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" })).body
-        .runId as string;
-      await first.until(
-        async () => (await first.get(`/hooks/runs/${said}`)).body.run.status === "succeeded",
+    const first = await createWorld({ dir, config: { hooks } });
+    const said = (await first.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" })).body
+      .runId as string;
+    await first.until(
+      async () => (await first.get(`/hooks/runs/${said}`)).body.run.status === "succeeded",
+    );
+    await first.stop();
+    const second = await createWorld({ dir, config: { hooks }, workers: false });
+    const waiting: string[] = [];
+    for (const path of ["talk", "narrow", "narrow", "batch", "batch"])
+      waiting.push(
+        (
+          await second.post(
+            `/hooks/${path}`,
+            { n: waiting.length },
+            { "idempotency-key": `key-${waiting.length}` },
+          )
+        ).body.runId as string,
       );
-      await first.stop();
-      const second = await createWorld({ dir, config: { hooks }, workers: false });
-      const waiting: string[] = [];
-      for (const path of ["talk", "narrow", "narrow", "batch", "batch"])
-        waiting.push(
-          (
-            await second.post(
-              `/hooks/${path}`,
-              { n: waiting.length },
-              { "idempotency-key": `key-${waiting.length}` },
-            )
-          ).body.runId as string,
-        );
-      const states = await Promise.all(
-        waiting.map(
-          async (id) => (await second.get(`/hooks/runs/${id}`)).body.run.status as string,
-        ),
+    const states = await Promise.all(
+      waiting.map(async (id) => (await second.get(`/hooks/runs/${id}`)).body.run.status as string),
+    );
+    expect(states).toEqual(["queued", "queued", "parked", "collecting", "collecting"]);
+    await second.stop();
+
+    const tables = await copied();
+    expect(tables["events"]?.rows).toBe(6);
+    expect(tables["runs"]?.rows).toBe(5);
+    expect(tables["collected"]?.rows).toBe(2);
+    expect(tables["deliveries"]?.rows).toBe(1);
+    expect(tables["knowledge_documents"]?.rows).toBe(2);
+    expect(tables["knowledge_files"]?.rows).toBe(2);
+
+    down = false;
+    const moved = await createWorld({ dir, config: { hooks, store: { url: schema.url } } });
+    for (const id of waiting)
+      await moved.until(
+        async () => (await moved.get(`/hooks/runs/${id}`)).body.run.status === "succeeded",
       );
-      expect(states).toEqual(["queued", "queued", "parked", "collecting", "collecting"]);
-      await second.stop();
+    // The same hooks again are answered as they were, and nothing runs anew.
+    const again = await moved.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" });
+    expect(again.body).toMatchObject({ runId: said });
+    await moved.until(async () => receipts.length === 2);
+    expect(receipts.toSorted()).toEqual([said, waiting[0] ?? ""].toSorted());
+    await moved.stop();
 
-      const tables = await copied();
-      expect(tables["events"]?.rows).toBe(6);
-      expect(tables["runs"]?.rows).toBe(5);
-      expect(tables["collected"]?.rows).toBe(2);
-      expect(tables["deliveries"]?.rows).toBe(1);
-      expect(tables["knowledge_documents"]?.rows).toBe(2);
-      expect(tables["knowledge_files"]?.rows).toBe(2);
+    const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
+    const via = { path: "talk", credential: "hooks.token" };
+    const turns = await store.list("turns", {
+      agentId: "main",
+      origin: "hook",
+      key: "hook:talk",
+      via,
+    });
+    expect(turns.map(({ runId }) => runId)).toEqual([said, waiting[0]]);
+    expect((await store.list("runs", {})).length).toBe(5);
+    expect((await store.counts())["runs.succeeded"]).toBe(5);
+    await store.close();
+    const knowledge = await openDocuments(schema.url);
+    await knowledge.start();
+    expect(await knowledge.wait(documents.queued, 20_000)).toMatchObject({ status: "ready" });
+    expect(
+      (await knowledge.search({ tenant: "t", text: "七点" })).map(({ documentId }) => documentId),
+    ).toEqual([documents.ready]);
+    await knowledge.reindex("t", documents.ready);
+    expect(await knowledge.wait(documents.ready, 20_000)).toMatchObject({
+      status: "ready",
+      error: null,
+    });
+    await knowledge.close();
+    server.close();
+    // What a gateway has worked with is not copied over.
+    expect(await copy()).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("has worked with") as string,
+    });
+  });
 
-      down = false;
-      const moved = await createWorld({ dir, config: { hooks, store: { url: schema.url } } });
-      for (const id of waiting)
-        await moved.until(
-          async () => (await moved.get(`/hooks/runs/${id}`)).body.run.status === "succeeded",
-        );
-      // The same hooks again are answered as they were, and nothing runs anew.
-      const again = await moved.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" });
-      expect(again.body).toMatchObject({ runId: said });
-      await moved.until(async () => receipts.length === 2);
-      expect(receipts.toSorted()).toEqual([said, waiting[0] ?? ""].toSorted());
-      await moved.stop();
-
-      const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
-      const via = { path: "talk", credential: "hooks.token" };
-      const turns = await store.list("turns", {
-        agentId: "main",
-        origin: "hook",
-        key: "hook:talk",
-        via,
-      });
-      expect(turns.map(({ runId }) => runId)).toEqual([said, waiting[0]]);
-      expect((await store.list("runs", {})).length).toBe(5);
-      expect((await store.counts())["runs.succeeded"]).toBe(5);
-      await store.close();
-      const knowledge = await openDocuments(schema.url);
-      await knowledge.start();
-      expect(await knowledge.wait(documents.queued, 20_000)).toMatchObject({ status: "ready" });
-      expect(
-        (await knowledge.search({ tenant: "t", text: "七点" })).map(({ documentId }) => documentId),
-      ).toEqual([documents.ready]);
-      await knowledge.reindex("t", documents.ready);
-      expect(await knowledge.wait(documents.ready, 20_000)).toMatchObject({
-        status: "ready",
-        error: null,
-      });
-      await knowledge.close();
-      server.close();
-      // What a gateway has worked with is not copied over.
-      expect(await copy()).toMatchObject({
-        code: 2,
-        err: expect.stringContaining("has worked with") as string,
-      });
-    },
-  );
-
-  it(
-    "takes the documents that lie beside the store, and a backup's with a backup",
-    { timeout: 60_000 },
-    async () => {
-      await smallStore();
-      const { ready, queued } = await addDocuments();
-      copyFileSync(file(), join(dir, "kept.db"));
-      await backupKnowledge(join(dir, ".rouse"), join(dir, "kept.db"));
-      const live = await openDocuments();
-      await live.remove("t", ready);
-      await live.close();
-      const from = async (
-        name: string,
-        to: Schema,
-      ): Promise<{ documents: string; ids: string[] }> => {
-        const { code, out } = await cli.rouse([
-          "store",
-          "copy",
-          "--from",
-          `sqlite:${join(dir, name)}`,
-          "--to",
-          to.url,
-          "--json",
-        ]);
-        expect(code).toBe(0);
-        const { rows } = await plainly((client) =>
-          client.query<{ id: string }>(
-            `SELECT id FROM ${to.name}.knowledge_documents ORDER BY seq`,
-          ),
-        );
-        return {
-          documents: (JSON.parse(out) as Report).documents ?? "",
-          ids: rows.map(({ id }) => id),
-        };
+  it("takes the documents that lie beside the store, and a backup's with a backup", async () => {
+    await smallStore();
+    const { ready, queued } = await addDocuments();
+    copyFileSync(file(), join(dir, "kept.db"));
+    await backupKnowledge(join(dir, ".rouse"), join(dir, "kept.db"));
+    const live = await openDocuments();
+    await live.remove("t", ready);
+    await live.close();
+    const from = async (
+      name: string,
+      to: Schema,
+    ): Promise<{ documents: string; ids: string[] }> => {
+      const { code, out } = await cli.rouse([
+        "store",
+        "copy",
+        "--from",
+        `sqlite:${join(dir, name)}`,
+        "--to",
+        to.url,
+        "--json",
+      ]);
+      expect(code).toBe(0);
+      const { rows } = await plainly((client) =>
+        client.query<{ id: string }>(`SELECT id FROM ${to.name}.knowledge_documents ORDER BY seq`),
+      );
+      return {
+        documents: (JSON.parse(out) as Report).documents ?? "",
+        ids: rows.map(({ id }) => id),
       };
-      expect(await from(".rouse/rouse.db", schema)).toEqual({
-        documents: join(dir, ".rouse/knowledge.db"),
-        ids: [queued],
-      });
-      const other = newSchema();
-      onTestFinished(() => other.drop());
-      expect(await from("kept.db", other)).toEqual({
-        documents: join(dir, "kept.knowledge.db"),
-        ids: [ready, queued],
-      });
-    },
-  );
+    };
+    expect(await from(".rouse/rouse.db", schema)).toEqual({
+      documents: join(dir, ".rouse/knowledge.db"),
+      ids: [queued],
+    });
+    const other = newSchema();
+    onTestFinished(() => other.drop());
+    expect(await from("kept.db", other)).toEqual({
+      documents: join(dir, "kept.knowledge.db"),
+      ids: [ready, queued],
+    });
+  });
 
   it("says where there are no documents", async () => {
     await smallStore();
     expect((await copy()).out).toContain("no documents were found beside the store");
   });
 
-  it(
-    "brings vectors over: what was near is near, and no endpoint is asked for them again",
-    { timeout: 60_000 },
-    async () => {
-      await smallStore();
-      // As a gateway leaves it in its folder.
-      (await acquireLock(join(dir, ".rouse"))).release();
-      const asked: string[] = [];
-      const embed: Embedder = {
-        model: "m",
-        embed: async (texts) => {
-          asked.push(...texts);
-          return texts.map((text) =>
-            Float32Array.from(
-              /sea|walrus|whale/.test(text) ? [0.6, 0.8, text.length / 100] : [-1, 0.1, 0],
-            ),
-          );
-        },
-      };
-      const search = (knowledge: Knowledge) =>
-        knowledge.search({ tenant: "t", text: "life at sea" });
-      const source = await openDocuments(undefined, embed);
-      await source.start();
-      const ids: string[] = [];
-      for (const text of [
-        "The walrus sleeps.",
-        "A bicycle has two wheels.",
-        "There goes a whale, far out.",
-      ]) {
-        const staged = await stageBytes(join(dir, ".rouse"), Buffer.from(text), 1000);
-        ids.push((await source.add({ tenant: "t", ...staged, filename: "note.txt" })).document.id);
-      }
-      const areEmbedded = async (knowledge: Knowledge): Promise<boolean> =>
-        (
-          await Promise.all(ids.map(async (id) => (await knowledge.get("t", id))?.embeddedCount))
-        ).every((count) => count === 1);
-      while (!(await areEmbedded(source))) await new Promise((done) => setTimeout(done, 20));
-      const before = await search(source);
-      expect(before.map(({ documentId }) => documentId)).toEqual([ids[0], ids[2], ids[1]]);
-      await source.close();
+  it("brings vectors over: what was near is near, and no endpoint is asked for them again", async () => {
+    await smallStore();
+    // As a gateway leaves it in its folder.
+    (await acquireLock(join(dir, ".rouse"))).release();
+    const asked: string[] = [];
+    const embed: Embedder = {
+      model: "m",
+      embed: async (texts) => {
+        asked.push(...texts);
+        return texts.map((text) =>
+          Float32Array.from(
+            /sea|walrus|whale/.test(text) ? [0.6, 0.8, text.length / 100] : [-1, 0.1, 0],
+          ),
+        );
+      },
+    };
+    const search = (knowledge: Knowledge) => knowledge.search({ tenant: "t", text: "life at sea" });
+    const source = await openDocuments(undefined, embed);
+    await source.start();
+    const ids: string[] = [];
+    for (const text of [
+      "The walrus sleeps.",
+      "A bicycle has two wheels.",
+      "There goes a whale, far out.",
+    ]) {
+      const staged = await stageBytes(join(dir, ".rouse"), Buffer.from(text), 1000);
+      ids.push((await source.add({ tenant: "t", ...staged, filename: "note.txt" })).document.id);
+    }
+    const areEmbedded = async (knowledge: Knowledge): Promise<boolean> =>
+      (
+        await Promise.all(ids.map(async (id) => (await knowledge.get("t", id))?.embeddedCount))
+      ).every((count) => count === 1);
+    while (!(await areEmbedded(source))) await new Promise((done) => setTimeout(done, 20));
+    const before = await search(source);
+    expect(before.map(({ documentId }) => documentId)).toEqual([ids[0], ids[2], ids[1]]);
+    await source.close();
 
-      expect((await copied())["knowledge_vectors"]?.rows).toBe(3);
-      asked.length = 0;
-      const target = await openDocuments(schema.url, embed);
-      await target.start();
-      expect(await areEmbedded(target)).toBe(true);
-      expect(await search(target)).toEqual(before);
-      expect(asked).toEqual(["life at sea"]);
-      await target.close();
-    },
-  );
+    expect((await copied())["knowledge_vectors"]?.rows).toBe(3);
+    asked.length = 0;
+    const target = await openDocuments(schema.url, embed);
+    await target.start();
+    expect(await areEmbedded(target)).toBe(true);
+    expect(await search(target)).toEqual(before);
+    expect(asked).toEqual(["life at sea"]);
+    await target.close();
+  });
 
   it("brings what happened in runs over: steps, tool calls, stored results and approvals, open ones too", async () => {
     const { store } = await openStore({ url: `sqlite:${file()}`, clock: systemClock, log: silent });

@@ -29,36 +29,32 @@ describePostgres("a gateway", () => {
     await schema.drop();
   });
 
-  it(
-    "that was cut off for longer than a lease frees no job of another gateway that was cut off too",
-    { timeout: 90_000 },
-    async () => {
-      const proxies = await Promise.all([0, 1].map(() => createProxy(new URL(schema.url))));
-      const [a, b] = (await Promise.all(
-        proxies.map((proxy) => {
-          const url = new URL(schema.url);
-          url.port = String(proxy.port);
-          return open(url.href);
-        }),
-      )) as [StoreHandle, StoreHandle];
-      await a.store.commit((tx) => tx.add("job", job("one")));
-      const [held] = await a.queue.fetch("turn", 1);
-      const look = (): Promise<Job[]> => b.queue.fetch("turn", 1).catch(() => []);
-      expect([held?.id, await look()]).toEqual(["one", []]);
-      for (const proxy of proxies) proxy.set("hanging");
-      await new Promise((resolve) => setTimeout(resolve, 13_000));
-      proxies[1]?.set("open");
-      await until(() => b.cluster.reachable(), 20_000);
-      // It has looked for jobs of the dead by then, as it does every few seconds.
-      const taken: Job[] = [];
-      await until(async () => taken.push(...(await look())) > 0, 7000);
-      proxies[0]?.set("open");
-      await until(() => a.cluster.reachable(), 20_000);
-      await until(async () => taken.push(...(await look())) > 0, 7000);
-      expect(taken).toEqual([]);
-      expect(await a.store.commit((tx) => tx.settle(held as Job), held)).toBe(true);
-      await Promise.all(opened.splice(0).map((handle) => handle.store.close()));
-      for (const proxy of proxies) proxy.close();
-    },
-  );
+  it("that was cut off for longer than a lease frees no job of another gateway that was cut off too", async () => {
+    const proxies = await Promise.all([0, 1].map(() => createProxy(new URL(schema.url))));
+    const [a, b] = (await Promise.all(
+      proxies.map((proxy) => {
+        const url = new URL(schema.url);
+        url.port = String(proxy.port);
+        return open(url.href);
+      }),
+    )) as [StoreHandle, StoreHandle];
+    await a.store.commit((tx) => tx.add("job", job("one")));
+    const [held] = await a.queue.fetch("turn", 1);
+    const look = (): Promise<Job[]> => b.queue.fetch("turn", 1).catch(() => []);
+    expect([held?.id, await look()]).toEqual(["one", []]);
+    for (const proxy of proxies) proxy.set("hanging");
+    await new Promise((resolve) => setTimeout(resolve, 13_000));
+    proxies[1]?.set("open");
+    await until(() => b.cluster.reachable(), 20_000);
+    // It has looked for jobs of the dead by then, as it does every few seconds.
+    const taken: Job[] = [];
+    await until(async () => taken.push(...(await look())) > 0, 7000);
+    proxies[0]?.set("open");
+    await until(() => a.cluster.reachable(), 20_000);
+    await until(async () => taken.push(...(await look())) > 0, 7000);
+    expect(taken).toEqual([]);
+    expect(await a.store.commit((tx) => tx.settle(held as Job), held)).toBe(true);
+    await Promise.all(opened.splice(0).map((handle) => handle.store.close()));
+    for (const proxy of proxies) proxy.close();
+  });
 });

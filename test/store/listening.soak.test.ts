@@ -14,7 +14,7 @@ describePostgres("the connection that listens", () => {
   const schema = newSchema();
   afterEach(() => schema.drop());
 
-  it("is asked again only after it has answered", { timeout: 60_000 }, async () => {
+  it("is asked again only after it has answered", async () => {
     const proxy = await createProxy(new URL(schema.url));
     const url = new URL(schema.url);
     url.port = String(proxy.port);

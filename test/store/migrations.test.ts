@@ -101,49 +101,45 @@ describePostgres("the schema's steps", () => {
     };
   };
 
-  it(
-    "one that fails leaves nothing half done and says what to do; the next start goes on with it",
-    { timeout: 60_000 },
-    async () => {
-      await bringTo(MIGRATIONS.slice(0, 1));
-      // In the way of the second step, after it has made two tables and changed a third.
-      await within((client) =>
-        client.query("CREATE TABLE windows (mine text); INSERT INTO marks VALUES ('kept', 7)"),
+  it("one that fails leaves nothing half done and says what to do; the next start goes on with it", async () => {
+    await bringTo(MIGRATIONS.slice(0, 1));
+    // In the way of the second step, after it has made two tables and changed a third.
+    await within((client) =>
+      client.query("CREATE TABLE windows (mine text); INSERT INTO marks VALUES ('kept', 7)"),
+    );
+    for (const args of [["store", "migrate"], ["events", "list"], ["start"]]) {
+      const { code, out, err } = await cli.rouse(args);
+      expect([code, out]).toEqual([1, ""]);
+      expect(err).toMatch(
+        /step 2 of the schema failed \(SQLSTATE 42P07: relation "windows" already exists\); nothing of it was kept/,
       );
-      for (const args of [["store", "migrate"], ["events", "list"], ["start"]]) {
-        const { code, out, err } = await cli.rouse(args);
-        expect([code, out]).toEqual([1, ""]);
-        expect(err).toMatch(
-          /step 2 of the schema failed \(SQLSTATE 42P07: relation "windows" already exists\); nothing of it was kept/,
-        );
-        expect(err).toMatch(/the schema is at 1\. .*start again: it goes on with step 2\n$/);
-      }
-      expect(JSON.parse((await cli.rouse(["store", "status", "--json"])).out)).toMatchObject({
-        schema: 1,
-      });
-      expect(await there("leases", "spent", "windows")).toEqual([false, false, true]);
-      const columns = await within((client) =>
-        client.query(
-          "SELECT 1 FROM information_schema.columns WHERE table_schema = $1 AND column_name = 'gateway'",
-          [schema.name],
-        ),
-      );
-      expect(columns.rows).toEqual([]);
+      expect(err).toMatch(/the schema is at 1\. .*start again: it goes on with step 2\n$/);
+    }
+    expect(JSON.parse((await cli.rouse(["store", "status", "--json"])).out)).toMatchObject({
+      schema: 1,
+    });
+    expect(await there("leases", "spent", "windows")).toEqual([false, false, true]);
+    const columns = await within((client) =>
+      client.query(
+        "SELECT 1 FROM information_schema.columns WHERE table_schema = $1 AND column_name = 'gateway'",
+        [schema.name],
+      ),
+    );
+    expect(columns.rows).toEqual([]);
 
-      await within((client) => client.query("DROP TABLE windows"));
-      const repaired = await start();
-      expect((await hook(repaired, 1)).status).toBe(202);
-      expect(await repaired.stop()).toBe(0);
-      expect(await cli.rouse(["store", "migrate"])).toMatchObject({
-        code: 0,
-        out: `schema ${MIGRATIONS.length}: up to date\n`,
-      });
-      const kept = await within((client) =>
-        client.query("SELECT seq FROM marks WHERE name = 'kept'"),
-      );
-      expect(kept.rows).toEqual([{ seq: "7" }]);
-    },
-  );
+    await within((client) => client.query("DROP TABLE windows"));
+    const repaired = await start();
+    expect((await hook(repaired, 1)).status).toBe(202);
+    expect(await repaired.stop()).toBe(0);
+    expect(await cli.rouse(["store", "migrate"])).toMatchObject({
+      code: 0,
+      out: `schema ${MIGRATIONS.length}: up to date\n`,
+    });
+    const kept = await within((client) =>
+      client.query("SELECT seq FROM marks WHERE name = 'kept'"),
+    );
+    expect(kept.rows).toEqual([{ seq: "7" }]);
+  });
 
   it("one that fails in the midst of an empty database leaves the steps before it, each whole", async () => {
     const steps = [
@@ -222,58 +218,46 @@ describePostgres("the schema's steps", () => {
     }
   });
 
-  it(
-    "gateways wait for the one that makes them, for longer than they wait for anything else",
-    { timeout: 60_000 },
-    async () => {
-      await bringTo(MIGRATIONS.slice(0, 1));
-      const unlock = await during(
-        `SELECT pg_advisory_lock(hashtextextended('rouse ${schema.name}', 7420))`,
-        3000,
+  it("gateways wait for the one that makes them, for longer than they wait for anything else", async () => {
+    await bringTo(MIGRATIONS.slice(0, 1));
+    const unlock = await during(
+      `SELECT pg_advisory_lock(hashtextextended('rouse ${schema.name}', 7420))`,
+      3000,
+    );
+    const opened = await openStore({ url: impatient(), clock: systemClock, log: silent });
+    await opened.store.close();
+    await unlock();
+    expect(await there("leases")).toEqual([true]);
+  });
+
+  it("a step waits for those who read a table, for longer than a gateway waits for an answer", async () => {
+    await bringTo(MIGRATIONS.slice(0, 1));
+    const unlock = await during("BEGIN; SELECT count(*) FROM runs", 3000);
+    const opened = await openStore({ url: impatient(), clock: systemClock, log: silent });
+    await opened.store.close();
+    await unlock();
+    expect(await there("leases")).toEqual([true]);
+  });
+
+  it("two programs that start at the same moment make them once, on an empty database and on an old one", async () => {
+    for (const known of [0, 1]) {
+      await schema.drop();
+      if (known > 0) await bringTo(MIGRATIONS.slice(0, known));
+      const [a, b] = await Promise.all([start(), start()]);
+      const made = await within((client) =>
+        client.query<{ version: number }>("SELECT version FROM migrations ORDER BY version"),
       );
-      const opened = await openStore({ url: impatient(), clock: systemClock, log: silent });
-      await opened.store.close();
-      await unlock();
-      expect(await there("leases")).toEqual([true]);
-    },
-  );
-
-  it(
-    "a step waits for those who read a table, for longer than a gateway waits for an answer",
-    { timeout: 60_000 },
-    async () => {
-      await bringTo(MIGRATIONS.slice(0, 1));
-      const unlock = await during("BEGIN; SELECT count(*) FROM runs", 3000);
-      const opened = await openStore({ url: impatient(), clock: systemClock, log: silent });
-      await opened.store.close();
-      await unlock();
-      expect(await there("leases")).toEqual([true]);
-    },
-  );
-
-  it(
-    "two programs that start at the same moment make them once, on an empty database and on an old one",
-    { timeout: 60_000 },
-    async () => {
-      for (const known of [0, 1]) {
-        await schema.drop();
-        if (known > 0) await bringTo(MIGRATIONS.slice(0, known));
-        const [a, b] = await Promise.all([start(), start()]);
-        const made = await within((client) =>
-          client.query<{ version: number }>("SELECT version FROM migrations ORDER BY version"),
-        );
-        expect(made.rows.map(({ version }) => version)).toEqual(MIGRATIONS.map((_, n) => n + 1));
-        for (const [n, gateway] of [a, b].entries()) {
-          expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
-          expect((await hook(gateway, n)).status).toBe(202);
-        }
-        for (const gateway of [a, b]) {
-          expect(await gateway.stop()).toBe(0);
-          expect(gateway.output()).not.toMatch(/"level":(?:40|50|60)/);
-        }
+      expect(made.rows.map(({ version }) => version)).toEqual(MIGRATIONS.map((_, n) => n + 1));
+      for (const [n, gateway] of [a, b].entries()) {
+        expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
+        expect((await hook(gateway, n)).status).toBe(202);
       }
-    },
-  );
+      for (const gateway of [a, b]) {
+        expect(await gateway.stop()).toBe(0);
+        expect(gateway.output()).not.toMatch(/"level":(?:40|50|60)/);
+      }
+    }
+  });
 
   it("leave to the version before all that it reads and writes", async () => {
     /** What a statement of an older program can depend on, as lines. */

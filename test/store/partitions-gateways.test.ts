@@ -55,43 +55,39 @@ describePostgres("gateways and the partitions of PostgreSQL's tables", () => {
     }
   };
 
-  it(
-    "sweep at once beside a long reader and accept meanwhile; the sweep after it drops what was read",
-    { timeout: 120_000 },
-    async () => {
-      const handles = [await open(), await open(), await open()];
-      const { parts, over, waits } = await fillYesterday(handles[0]!);
-      let [accepted, on] = [0, true];
-      const accepting = Promise.all(
-        handles.map(async (handle) => {
-          for (; on; accepted++) {
-            await accept(handle, Date.now());
-            await new Promise((done) => setTimeout(done, 5));
-          }
-        }),
+  it("sweep at once beside a long reader and accept meanwhile; the sweep after it drops what was read", async () => {
+    const handles = [await open(), await open(), await open()];
+    const { parts, over, waits } = await fillYesterday(handles[0]!);
+    let [accepted, on] = [0, true];
+    const accepting = Promise.all(
+      handles.map(async (handle) => {
+        for (; on; accepted++) {
+          await accept(handle, Date.now());
+          await new Promise((done) => setTimeout(done, 5));
+        }
+      }),
+    );
+    const sweepAll = () => Promise.all(handles.map((handle) => handle.store.sweep(over, KEEP)));
+    await within(async (client) => {
+      await client.query(
+        "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM events, steps, tool_calls",
       );
-      const sweepAll = () => Promise.all(handles.map((handle) => handle.store.sweep(over, KEEP)));
-      await within(async (client) => {
-        await client.query(
-          "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM events, steps, tool_calls",
-        );
-        await sweepAll();
-        expect(await tables()).toEqual(expect.arrayContaining(parts));
-        // Hooks wait behind a sweep that waits for a lock for half a second, and not for the reader.
-        const before = accepted;
-        await vi.waitFor(() => expect(accepted).toBeGreaterThan(before + 50));
-        await client.query("COMMIT");
-      });
       await sweepAll();
-      on = false;
-      await accepting;
-      const left = await tables();
-      expect(parts.filter((name) => left.includes(name))).toEqual([]);
-      expect(await ask("SELECT count(*)::int AS n FROM events")).toEqual([{ n: accepted + 1 }]);
-      expect(await handles[1]!.store.counts()).toMatchObject({ "events.accepted": accepted + 1 });
-      expect((await shown(handles[2]!, [waits]))[0]?.steps).toHaveLength(1);
-    },
-  );
+      expect(await tables()).toEqual(expect.arrayContaining(parts));
+      // Hooks wait behind a sweep that waits for a lock for half a second, and not for the reader.
+      const before = accepted;
+      await vi.waitFor(() => expect(accepted).toBeGreaterThan(before + 50));
+      await client.query("COMMIT");
+    });
+    await sweepAll();
+    on = false;
+    await accepting;
+    const left = await tables();
+    expect(parts.filter((name) => left.includes(name))).toEqual([]);
+    expect(await ask("SELECT count(*)::int AS n FROM events")).toEqual([{ n: accepted + 1 }]);
+    expect(await handles[1]!.store.counts()).toMatchObject({ "events.accepted": accepted + 1 });
+    expect((await shown(handles[2]!, [waits]))[0]?.steps).toHaveLength(1);
+  });
 
   it("accept after a week away; the rows move to their partition, and those of other days are swept one by one", async () => {
     const handle = await open();
@@ -119,89 +115,75 @@ describePostgres("gateways and the partitions of PostgreSQL's tables", () => {
     ]);
   });
 
-  it(
-    "leave a partition for tomorrow if too many rows would have to be moved into it",
-    { timeout: 60_000 },
-    async () => {
-      const handle = await open();
-      await dropPartitionsAhead();
-      const now = Date.now();
-      await accept(handle, now);
-      const copies = `INSERT INTO events (id, at, path, credential, outcome, head)
+  it("leave a partition for tomorrow if too many rows would have to be moved into it", async () => {
+    const handle = await open();
+    await dropPartitionsAhead();
+    const now = Date.now();
+    await accept(handle, now);
+    const copies = `INSERT INTO events (id, at, path, credential, outcome, head)
       SELECT left(id, 13) || lpad(n::text, 26, '0'), at, path, credential, outcome, head FROM events, generate_series(1, 10000) AS n`;
-      await ask(copies);
-      await ask("INSERT INTO count_deltas (name, n) VALUES ('events.accepted', 10000)");
-      await handle.store.sweep(now, KEEP);
-      expect(await tables()).not.toContain(partOf("events", now));
-      expect(await tables()).toContain(partOf("events", now + DAY));
-      await handle.store.sweep(now + KEEP.events + 1000, KEEP);
-      expect(await ask("SELECT count(*)::int AS n FROM events")).toEqual([{ n: 0 }]);
-      expect(await handle.store.counts()).toMatchObject({ "events.accepted": 0 });
-    },
-  );
+    await ask(copies);
+    await ask("INSERT INTO count_deltas (name, n) VALUES ('events.accepted', 10000)");
+    await handle.store.sweep(now, KEEP);
+    expect(await tables()).not.toContain(partOf("events", now));
+    expect(await tables()).toContain(partOf("events", now + DAY));
+    await handle.store.sweep(now + KEEP.events + 1000, KEEP);
+    expect(await ask("SELECT count(*)::int AS n FROM events")).toEqual([{ n: 0 }]);
+    expect(await handle.store.counts()).toMatchObject({ "events.accepted": 0 });
+  });
 
-  it(
-    "make and drop partitions as a user who may only read and write",
-    { timeout: 60_000 },
-    async () => {
-      await open();
-      await withRoles(async (writer, stranger) => {
-        const url = new URL(world.schema.url);
-        url.username = writer;
-        const handle = await open(url.href);
-        await dropPartitionsAhead();
-        await handle.store.sweep(Date.now(), KEEP);
-        expect(await homeOf(await accept(handle, Date.now()))).toBe(partOf("events", Date.now()));
-        const { parts, over, made, waits } = await fillYesterday(handle);
-        await handle.store.sweep(over, KEEP);
-        const left = await tables();
-        expect(parts.filter((name) => left.includes(name))).toEqual([]);
-        const [gone, kept] = await shown(handle, [made[0]!, waits]);
-        expect([gone?.event, kept?.event?.id]).toEqual([undefined, waits.event.id]);
-        await expect(
-          within((client) =>
-            client.query(`SET ROLE ${stranger}; SELECT add_partition('events', 0)`),
-          ),
-        ).rejects.toMatchObject({
-          code: "42501",
-        });
+  it("make and drop partitions as a user who may only read and write", async () => {
+    await open();
+    await withRoles(async (writer, stranger) => {
+      const url = new URL(world.schema.url);
+      url.username = writer;
+      const handle = await open(url.href);
+      await dropPartitionsAhead();
+      await handle.store.sweep(Date.now(), KEEP);
+      expect(await homeOf(await accept(handle, Date.now()))).toBe(partOf("events", Date.now()));
+      const { parts, over, made, waits } = await fillYesterday(handle);
+      await handle.store.sweep(over, KEEP);
+      const left = await tables();
+      expect(parts.filter((name) => left.includes(name))).toEqual([]);
+      const [gone, kept] = await shown(handle, [made[0]!, waits]);
+      expect([gone?.event, kept?.event?.id]).toEqual([undefined, waits.event.id]);
+      await expect(
+        within((client) => client.query(`SET ROLE ${stranger}; SELECT add_partition('events', 0)`)),
+      ).rejects.toMatchObject({
+        code: "42501",
       });
-    },
-  );
+    });
+  });
 
-  it(
-    "cannot be made to drop more by names, or by tables of the caller that have a name of ours",
-    { timeout: 60_000 },
-    async () => {
-      const handle = await open();
-      const { parts, over, waits } = await fillYesterday(handle);
-      const [part] = parts;
-      await withRoles(async (writer, stranger) => {
-        const as = (role: string, text: string, values?: unknown[]) =>
-          within(async (client) => {
-            await client.query(
-              `SET ROLE ${role}; CREATE TEMP TABLE runs (id text, event_id text, status text, ended bigint)`,
-            );
-            return client.query(text, values);
-          });
-        const drop = "SELECT drop_partition($1, $2, $3, $3)::int AS n";
-        await expect(as(stranger, drop, ["events", part, over])).rejects.toMatchObject({
-          code: "42501",
+  it("cannot be made to drop more by names, or by tables of the caller that have a name of ours", async () => {
+    const handle = await open();
+    const { parts, over, waits } = await fillYesterday(handle);
+    const [part] = parts;
+    await withRoles(async (writer, stranger) => {
+      const as = (role: string, text: string, values?: unknown[]) =>
+        within(async (client) => {
+          await client.query(
+            `SET ROLE ${role}; CREATE TEMP TABLE runs (id text, event_id text, status text, ended bigint)`,
+          );
+          return client.query(text, values);
         });
-        for (const [parent, name] of [
-          ["jobs", "jobs"],
-          ["events", "jobs"],
-          ["events", 'events"; DROP TABLE jobs; --'],
-          ["events'; DROP TABLE jobs; --", part],
-          ["events", "events_default"],
-        ])
-          expect((await as(writer, drop, [parent, name, over])).rows).toEqual([{ n: 0 }]);
-        await expect(as(writer, "SELECT add_partition('jobs', 0)")).rejects.toMatchObject({
-          code: "P0002",
-        });
-        expect((await as(writer, drop, ["events", part, over])).rows).toEqual([{ n: 5 }]);
-        expect((await handle.store.get("event", waits.event.id))?.id).toBe(waits.event.id);
+      const drop = "SELECT drop_partition($1, $2, $3, $3)::int AS n";
+      await expect(as(stranger, drop, ["events", part, over])).rejects.toMatchObject({
+        code: "42501",
       });
-    },
-  );
+      for (const [parent, name] of [
+        ["jobs", "jobs"],
+        ["events", "jobs"],
+        ["events", 'events"; DROP TABLE jobs; --'],
+        ["events'; DROP TABLE jobs; --", part],
+        ["events", "events_default"],
+      ])
+        expect((await as(writer, drop, [parent, name, over])).rows).toEqual([{ n: 0 }]);
+      await expect(as(writer, "SELECT add_partition('jobs', 0)")).rejects.toMatchObject({
+        code: "P0002",
+      });
+      expect((await as(writer, drop, ["events", part, over])).rows).toEqual([{ n: 5 }]);
+      expect((await handle.store.get("event", waits.event.id))?.id).toBe(waits.event.id);
+    });
+  });
 });

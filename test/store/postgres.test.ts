@@ -427,54 +427,47 @@ describePostgres("several gateways on one PostgreSQL", () => {
     proxy.close();
   });
 
-  it(
-    "accept, and are heard of, while work that waits for a lock has used up the other connections",
-    { timeout: 30_000 },
-    async () => {
-      const a = await open();
-      await a.store.accept(event());
-      const seen = (client: pg.Client): Promise<string> =>
-        client
-          .query<{ seen: string }>(`SELECT max(seen)::text AS seen FROM ${schema.name}.holders`)
-          .then(({ rows }) => rows[0]?.seen ?? "");
-      await a.queue.recover();
-      await plainly(async (client) => {
-        await client.query(`BEGIN; LOCK TABLE ${schema.name}.sessions IN ACCESS EXCLUSIVE MODE`);
-        let isOver = false;
-        let blocked = 0;
-        const list = async (): Promise<void> => {
-          while (!isOver) {
-            blocked++;
-            await a.store.list("sessions", {}).catch(() => undefined);
-            blocked--;
-          }
-        };
-        const waiting = Array.from({ length: 40 }, list);
-        try {
-          const before = await seen(client);
-          for (let n = 0; n < 5; n++) {
-            const keys = [dedupe({ key: `k${n}`, expiresAt: Date.now() + DAY })];
-            expect(await a.store.accept(event({ actions: [runAction()] }), keys)).toEqual({
-              kind: "accepted",
-            });
-            expect(blocked).toBe(40);
-          }
-          for (
-            const end = Date.now() + 10_000;
-            (await seen(client)) === before && Date.now() < end;
-          )
-            await until(() => false, 100);
-          expect(await seen(client)).not.toBe(before);
-          expect(a.cluster.reachable()).toBe(true);
-        } finally {
-          isOver = true;
-          await client.query("COMMIT");
-          await Promise.all(waiting);
+  it("accept, and are heard of, while work that waits for a lock has used up the other connections", async () => {
+    const a = await open();
+    await a.store.accept(event());
+    const seen = (client: pg.Client): Promise<string> =>
+      client
+        .query<{ seen: string }>(`SELECT max(seen)::text AS seen FROM ${schema.name}.holders`)
+        .then(({ rows }) => rows[0]?.seen ?? "");
+    await a.queue.recover();
+    await plainly(async (client) => {
+      await client.query(`BEGIN; LOCK TABLE ${schema.name}.sessions IN ACCESS EXCLUSIVE MODE`);
+      let isOver = false;
+      let blocked = 0;
+      const list = async (): Promise<void> => {
+        while (!isOver) {
+          blocked++;
+          await a.store.list("sessions", {}).catch(() => undefined);
+          blocked--;
         }
-      });
-      expect(await a.store.counts()).toMatchObject({ "events.accepted": 6 });
-    },
-  );
+      };
+      const waiting = Array.from({ length: 40 }, list);
+      try {
+        const before = await seen(client);
+        for (let n = 0; n < 5; n++) {
+          const keys = [dedupe({ key: `k${n}`, expiresAt: Date.now() + DAY })];
+          expect(await a.store.accept(event({ actions: [runAction()] }), keys)).toEqual({
+            kind: "accepted",
+          });
+          expect(blocked).toBe(40);
+        }
+        for (const end = Date.now() + 10_000; (await seen(client)) === before && Date.now() < end;)
+          await until(() => false, 100);
+        expect(await seen(client)).not.toBe(before);
+        expect(a.cluster.reachable()).toBe(true);
+      } finally {
+        isOver = true;
+        await client.query("COMMIT");
+        await Promise.all(waiting);
+      }
+    });
+    expect(await a.store.counts()).toMatchObject({ "events.accepted": 6 });
+  });
 
   it("are heard of again and again while statements that tidy up wait for a lock", async () => {
     const a = await open();

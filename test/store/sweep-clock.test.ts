@@ -36,7 +36,6 @@ function testRows(name: string, makeHome: () => Promise<Home>): void {
 
     it.each([1, 700, 6000])(
       "%i rows from the future go when those that came after them go",
-      { timeout: 60_000 },
       async (count) => {
         await accept();
         await ahead(count);

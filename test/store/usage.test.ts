@@ -231,26 +231,22 @@ describePostgres("what gateways spend and collect together", () => {
       expect(await lend(b, all)).toBe(2);
     });
 
-    it(
-      "loses it with its jobs: what it starts late is refused then",
-      { timeout: 60_000 },
-      async () => {
-        const [a, b] = [await open(), await open()];
-        await addJob(a);
-        const [held] = await a.queue.fetch("turn", 1);
-        expect(await lend(a, one)).toBe(1);
-        expect(await lend(b, noAmounts())).toBe(0);
-        // A gateway frees the jobs of others once it was connected for a lease itself.
-        await hush(a);
-        let lent = 2;
-        for (let n = 0; n < 300 && lent < 3; n++) {
-          lent = (await lend(b, all)) ?? lent;
-          await new Promise((done) => setTimeout(done, 100));
-        }
-        expect(lent).toBe(3);
-        expect(await start(a, held)).toBe(false);
-      },
-    );
+    it("loses it with its jobs: what it starts late is refused then", async () => {
+      const [a, b] = [await open(), await open()];
+      await addJob(a);
+      const [held] = await a.queue.fetch("turn", 1);
+      expect(await lend(a, one)).toBe(1);
+      expect(await lend(b, noAmounts())).toBe(0);
+      // A gateway frees the jobs of others once it was connected for a lease itself.
+      await hush(a);
+      let lent = 2;
+      for (let n = 0; n < 300 && lent < 3; n++) {
+        lent = (await lend(b, all)) ?? lent;
+        await new Promise((done) => setTimeout(done, 100));
+      }
+      expect(lent).toBe(3);
+      expect(await start(a, held)).toBe(false);
+    });
 
     it("is heard of when it borrows, so that its jobs are freed only after it has used that, or given it back", async () => {
       const [a, b] = [await open(), await open()];
