@@ -15,8 +15,7 @@ const withLongNumbers = new WeakSet<object>();
  * Tells texts in which a number may print otherwise than it is written: of 16 digits, with a zero at the end of its fraction or
  * many at its begin, with an exponent, or -0. It begins with a digit, since it is looked for at every character of every body.
  */
-const UNUSUAL =
-  /\d(?:[\d.]{15}|\.\d*0[,\]}\s]|\.0{5}|(?:\.\d*)?[eE][-+]?\d+[,\]}\s])|-0[,\]}\s]/;
+const UNUSUAL = /\d(?:[\d.]{15}|\.\d*0[,\]}\s]|\.0{5}|(?:\.\d*)?[eE][-+]?\d+[,\]}\s])|-0[,\]}\s]/;
 const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 /** The digits that a computed number has. More are noise of binary fractions: 1.1 + 2.2 is 3.3000000000000003. */
 const DIGITS = 15;
@@ -113,8 +112,8 @@ function parseNumbers(text: string): unknown {
 }
 
 /**
- * Parses JSON. Numbers that a JavaScript number cannot hold are the text of their digits; how the others were written,
- * `writeJson` and `renderNumber` know. A byte order mark at the begin is no part of the text.
+ * Parses JSON. Numbers that a JavaScript number cannot hold are the text of their digits; `writeJson` and `renderNumber`
+ * know how all other numbers were written. A byte order mark at the begin is no part of the text.
  * @throws SyntaxError if the text is not JSON
  */
 export function parseJson(text: string): unknown {

@@ -182,7 +182,7 @@ function decodeFields(fields: readonly RawField[], charset: string | undefined):
 }
 
 /**
- * Decodes the fields of a form: in the character set that is stated or that the field `_charset_` names, else as UTF-8. Where
+ * Decodes the fields of a form: in the character set that is stated or that the field `_charset_` names, else as UTF-8. If
  * they are no UTF-8, the field `charset` says what they are, as in PayPal's notifications.
  */
 function readFields(fields: readonly RawField[], stated: string | undefined): DecodedFields {
@@ -294,7 +294,7 @@ function readMultipart(bytes: Buffer, contentType: string): DecodedPayload {
     entries.push([name, json ? json.payload : kind === "text" ? text : kind]);
     if (typeof kind === "object")
       warnings.push(
-        `a file of ${kind.bytes} bytes came with the body: agents are told of it, its content is not read`,
+        `a file of ${kind.bytes} bytes came with the body: agents get its name and type, and its content is not read`,
       );
   }
   return toFormPayload(collectFields(entries), warnings);

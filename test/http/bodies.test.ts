@@ -349,7 +349,7 @@ describe("types and forms", () => {
       scan: { filename: "Bericht ü.pdf", type: "application/pdf", bytes: 5 },
     });
     expect((await sent).body.warnings).toEqual([
-      "a file of 5 bytes came with the body: agents are told of it, its content is not read",
+      "a file of 5 bytes came with the body: agents get its name and type, and its content is not read",
     ]);
   });
 
