@@ -240,6 +240,29 @@ const MALFORMED: DecodedPayload = {
   failure: { code: "invalid_body", message: "the multipart body is malformed" },
 };
 
+/**
+ * Undoes the transfer encoding of a part (RFC 2045, section 6), which programs use that write multipart bodies as mails are
+ * written.
+ */
+function decodeTransfer(bytes: Buffer, encoding = ""): Buffer {
+  switch (encoding.trim().toLowerCase()) {
+    case "base64":
+      return Buffer.from(bytes.toString("latin1"), "base64");
+    case "quoted-printable":
+      return Buffer.from(
+        bytes
+          .toString("latin1")
+          .replace(/[ \t]*=[ \t]*\r?\n/g, "")
+          .replace(/=([\da-f]{2})/gi, (_all, code: string) =>
+            String.fromCharCode(parseInt(code, 16)),
+          ),
+        "latin1",
+      );
+    default:
+      return bytes;
+  }
+}
+
 interface Part extends RawField {
   kind: "text" | "json" | FilePart;
 }
@@ -255,7 +278,10 @@ function* readParts(bytes: Buffer, boundary: string): Generator<Part> {
   });
   for (const { name = "", filename, mediaType, headers, bytes: content } of parts) {
     const type = mediaType?.toLowerCase() ?? "";
-    const value = Buffer.from(content.buffer, content.byteOffset, content.length);
+    const value = decodeTransfer(
+      Buffer.from(content.buffer, content.byteOffset, content.length),
+      headers["content-transfer-encoding"],
+    );
     const charset = getParameter(headers["content-type"], "charset");
     if (filename === undefined)
       yield {
@@ -361,7 +387,9 @@ export function decodePayload(
   if (kind === "multipart") return readMultipart(bytes, contentType ?? "");
   if (kind === "form") return readForm(bytes, charset);
   if (kind === "binary") return unread(contentType);
-  const decoded = decodeCharset(bytes, charset ?? findCharset(bytes, type));
+  // The order of its bytes is not in the name "utf-16".
+  const isOpen = charset === undefined || /^utf-?16$/i.test(charset);
+  const decoded = decodeCharset(bytes, (isOpen ? findCharset(bytes, type) : undefined) ?? charset);
   if (!decoded.ok)
     return kind === "readable" && charset === undefined ? unread(contentType) : decoded;
   const { text } = decoded;
@@ -396,6 +424,7 @@ export async function decompress(
   encoding: string,
   maxBytes: number,
 ): Promise<{ ok: true; bytes: Buffer } | { ok: false; failure: Failure }> {
+  if (bytes.length === 0) return { ok: true, bytes };
   const names = encoding
     .toLowerCase()
     .split(",")

@@ -154,6 +154,8 @@ describe("content type × charset × byte order mark", () => {
     // What shows by itself need not be named.
     if (marked || charset.startsWith("utf-"))
       expect(await getMessage(post("fields", sent, type))).toBe(expected);
+    if (isWide(charset))
+      expect(await getMessage(post("fields", sent, `${type}; charset=utf-16`))).toBe(expected);
   });
 
   it.each(NAMES.filter(([charset]) => !isWide(charset)))(
@@ -194,6 +196,18 @@ describe("content type × charset × byte order mark", () => {
         ).toBe(expected);
     },
   );
+
+  it.each([
+    ["base64", Buffer.from("Müller").toString("base64")],
+    ["Quoted-Printable", "M=C3=BCll=\r\ner"],
+    ["8bit", "Müller"],
+  ])("a multipart body whose part is %s", async (encoding, value) => {
+    const head = 'Content-Disposition: form-data; name="name"\r\nContent-Transfer-Encoding: ';
+    const body = `--b\r\n${head}${encoding}\r\n\r\n${value}\r\n--b--\r\n`;
+    expect(await getMessage(post("fields", body, "multipart/form-data; boundary=b"))).toBe(
+      "||Müller",
+    );
+  });
 
   it.each(NAMES)("XML in %s, by its declaration", async (charset, name, bytes) => {
     const start = `<?xml version="1.0" encoding="${charset}"?><order>`;
@@ -255,6 +269,10 @@ describe("content encoding", () => {
     expect([answer.status, answer.body.error.code]).toEqual([413, "body_too_large"]);
     const small = gzipSync(Buffer.from(JSON.stringify({ name: "x".repeat(2000) })));
     expect((await post("small", small, "application/json", "gzip")).status).toBe(413);
+  });
+
+  it("of an empty body is nothing", async () => {
+    expect(await getMessage(post("fields", "", "application/json", "gzip"))).toBe("||");
   });
 
   it("refuses what is not what it says", async () => {
