@@ -19,17 +19,28 @@ if (NO_BROWSER)
 
 let browser: Promise<Browser> | undefined;
 
+async function launch(): Promise<Browser> {
+  const launched = await chromium.launch({
+    executablePath: EXECUTABLE,
+    // Tests send signals to gateways in this process, and Playwright would take them for its own.
+    handleSIGINT: false,
+    handleSIGTERM: false,
+    handleSIGHUP: false,
+    args: "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync".split(
+      " ",
+    ),
+  });
+  // One that crashed fails the file that it was open for, and not all that follow in this process.
+  launched.on("disconnected", () => (browser = undefined));
+  return launched;
+}
+
 /**
  * Opens a context of its own in the headless Chromium of this process, which is started once: files of tests that share a process
  * share it. It ends with the process. It reaches nothing but what the test opens.
  */
 export async function openBrowser(): Promise<{ context: BrowserContext; close(): Promise<void> }> {
-  browser ??= chromium.launch({
-    executablePath: EXECUTABLE,
-    args: "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync".split(
-      " ",
-    ),
-  });
+  browser ??= launch();
   const context = await (await browser).newContext();
   context.setDefaultTimeout(PATIENCE_MS);
   return { context, close: () => context.close() };
