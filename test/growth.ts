@@ -24,11 +24,13 @@ export async function expectProportional(
   size: number,
   what?: string,
 ): Promise<void> {
-  const more = await measure(work, FACTOR * size);
-  if (more < LITTLE_MS) return;
-  const less = await measure(work, size);
-  expect(
-    more / less,
-    `${what ?? "the work"} took ${less} ms, and ${more} ms with ${FACTOR} times as much`,
-  ).toBeLessThan(MOST);
+  const seen: string[] = [];
+  // What other programs do to the caches may come between two measurements, and not between all of them.
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const more = await measure(work, FACTOR * size);
+    const less = await measure(work, size);
+    if (more < LITTLE_MS || more / less < MOST) return;
+    seen.push(`${less} ms, and ${more} ms with ${FACTOR} times as much`);
+  }
+  expect.fail(`${what ?? "the work"} took ${seen.join("; ")}`);
 }
