@@ -252,7 +252,7 @@ function decodeTransfer(bytes: Buffer, encoding = ""): Buffer {
       return Buffer.from(
         bytes
           .toString("latin1")
-          .replace(/[ \t]*=[ \t]*\r?\n/g, "")
+          .replace(/=[ \t]*\r?\n/g, "")
           .replace(/=([\da-f]{2})/gi, (_all, code: string) =>
             String.fromCharCode(parseInt(code, 16)),
           ),
@@ -412,6 +412,9 @@ const DECODERS: Record<string, Decompress[]> = {
   zstd: [promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdDecompress)],
 };
 
+/** A body may be encoded several times; what goes on and on is an attack. */
+const MAX_ENCODINGS = 4;
+
 /** The encodings that `decompress` undoes, as `Accept-Encoding` lists them. */
 export const ENCODINGS = Object.keys(DECODERS).join(", ");
 
@@ -428,13 +431,13 @@ export async function decompress(
   const names = encoding
     .toLowerCase()
     .split(",")
-    .map((name) => name.trim());
+    .map((name) => name.trim())
+    // Some programs name their character set here.
+    .filter((name) => name !== "" && name !== "identity" && !isCharset(name));
   let decoded = bytes;
   for (const name of names.reverse()) {
-    // Some programs name their character set here.
-    if (name === "" || name === "identity" || isCharset(name)) continue;
     const decoders = Object.hasOwn(DECODERS, name) ? DECODERS[name] : undefined;
-    if (!decoders) {
+    if (!decoders || names.length > MAX_ENCODINGS) {
       const message = `the Content-Encoding of the body is not known: send it without, or as one of ${ENCODINGS}`;
       return { ok: false, failure: { code: "unsupported_media_type", message } };
     }
