@@ -415,9 +415,6 @@ const DECODERS: Record<string, Decompress[]> = {
 /** A body may be encoded several times; what goes on and on is an attack. */
 const MAX_ENCODINGS = 4;
 
-/** The encodings that `decompress` undoes, as `Accept-Encoding` lists them. */
-export const ENCODINGS = Object.keys(DECODERS).join(", ");
-
 /**
  * Undoes the content encodings of a body, the last one first. It ends as soon as more than `maxBytes` come out.
  * @param encoding the header `Content-Encoding`
@@ -438,7 +435,7 @@ export async function decompress(
   for (const name of names.reverse()) {
     const decoders = Object.hasOwn(DECODERS, name) ? DECODERS[name] : undefined;
     if (!decoders || names.length > MAX_ENCODINGS) {
-      const message = `the Content-Encoding of the body is not known: send it without, or as one of ${ENCODINGS}`;
+      const message = `the Content-Encoding of the body is not known: send it without, or as one of ${Object.keys(DECODERS).join(", ")}`;
       return { ok: false, failure: { code: "unsupported_media_type", message } };
     }
     let failure: Failure | undefined;

@@ -133,11 +133,13 @@ export function decodeHookBody(hook: ReceivedHook): StageResult | Promise<StageR
   const encoding = input.headers["content-encoding"];
   // Bodies are recorded without it.
   if (encoding === undefined || origin.kind === "replay") return setPayload(hook);
-  return decompress(hook.bytes, encoding, getMaxBodyBytes(hook.path, hook.snapshot)).then(
-    (decompressed) => {
-      if (!decompressed.ok) return { kind: "rejected", error: decompressed.failure };
-      hook.bytes = decompressed.bytes;
-      return setPayload(hook);
-    },
+  const take = (bytes: Buffer): StageResult => {
+    hook.bytes = bytes;
+    return setPayload(hook);
+  };
+  if (hook.content) return take(hook.content);
+  const maxBytes = getMaxBodyBytes(hook.path, hook.snapshot);
+  return decompress(hook.bytes, encoding, maxBytes).then((decompressed) =>
+    decompressed.ok ? take(decompressed.bytes) : { kind: "rejected", error: decompressed.failure },
   );
 }

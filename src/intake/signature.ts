@@ -261,6 +261,7 @@ async function verify(
   const content = verifier.names.readsBody ? await decompressSigned(hook) : undefined;
   if (content?.ok === false)
     return fail(hook, denials, content.failure, content.failure.code, false);
+  if (content) hook.content = content.bytes;
   // The sender signs the public address.
   const signed = {
     method,

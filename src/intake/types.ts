@@ -156,6 +156,8 @@ export interface ReceivedHook {
   credential: string;
   byHookToken: boolean;
   bytes: Buffer;
+  /** The bytes without their content encoding, if the signature's check needed them. */
+  content?: Buffer;
   /** What the body holds of the budget, until its signature is checked. */
   allowance?: BudgetedAllowance;
   /** The key that identifies a repeat, if the sender has signed it. */

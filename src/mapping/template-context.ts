@@ -213,14 +213,11 @@ export function renderValue(value: unknown, payload?: unknown): string {
 /** Returns how the number that a plain path leads to was written; undefined if that is how it prints, or there is none. */
 export function readSpelling(path: Path, scope: TemplateContext): string | undefined {
   const last = path.at(-1) as string | number;
-  const isField =
-    path.length === 1 &&
-    !(ROOT.has(last as string) && ownMember(scope, last as string) !== undefined);
-  const holder = isField
-    ? scope.payload
-    : path.length === 1
-      ? undefined
-      : readScope(path.slice(0, -1), scope);
+  const before = path.slice(0, -1);
+  // A name of the scope itself holds no number of the body.
+  const isOfScope = ROOT.has(String(last)) && ownMember(scope, String(last)) !== undefined;
+  if (before.length === 0 && isOfScope) return undefined;
+  const holder = before.length === 0 ? scope.payload : readScope(before, scope);
   const position =
     typeof last === "number" && last < 0 && Array.isArray(holder) ? holder.length + last : last;
   return getSpelling(holder, String(position));
