@@ -1,3 +1,4 @@
+import type { BodyFormat } from "../core/payload.ts";
 import type { QueryValues } from "../core/query.ts";
 import { basename } from "node:path";
 import { locateIssues } from "../config/places.ts";
@@ -20,7 +21,8 @@ export interface HookTest {
   /** Default: the first path of the mapping. */
   path?: string | undefined;
   method: string;
-  payload: unknown;
+  /** Returns the body, read as the mappings of the path say. */
+  readPayload(format: BodyFormat | undefined): unknown;
   headers: Record<string, string>;
   query: QueryValues;
 }
@@ -160,14 +162,15 @@ export async function testHook(
 ): Promise<TestedHook> {
   const path = getPath(test, snapshot);
   const { method, query } = test;
+  const rules = snapshot.mappings.rules.get(path);
   const headers = Object.fromEntries(
     Object.entries(test.headers).map(([name, value]) => [name.toLowerCase(), value]),
   );
   const input: MappingInput = {
     path,
     method,
-    byHookToken: snapshot.mappings.rules.get(path)?.auth === undefined,
-    payload: test.payload,
+    byHookToken: rules?.auth === undefined,
+    payload: test.readPayload(rules?.body),
     ...keptParts(createKeptNames(snapshot)(path), { method, headers, query }),
     now,
   };

@@ -2,7 +2,7 @@ import { bodyGone } from "../core/body-gone.ts";
 import { RouseError } from "../core/errors.ts";
 import { testHook as runTest, type HookTest, type TestedHook } from "../admin/test-hook.ts";
 import type { FileTexts } from "../core/files.ts";
-import { decodePayload, type DecodedPayload } from "../core/payload.ts";
+import { decodePayload } from "../core/payload.ts";
 import { withSnapshot } from "../gateway/snapshot.ts";
 import { connected } from "./connect.ts";
 import { fetchEvent } from "./events.ts";
@@ -41,12 +41,19 @@ async function recordedInput(id: string, options: TestOptions, io: CliIo): Promi
   const { event } = await connected({ ...options, json: true }, io, (to) => fetchEvent(to, id));
   const { method, headers, query, body, encoding, contentType } = event.request;
   if (body === null) throw bodyGone();
-  const parsed: DecodedPayload =
-    method === "GET"
-      ? { ok: true, payload: query }
-      : decodePayload(Buffer.from(body, encoding), { contentType: contentType ?? undefined });
-  if (!parsed.ok) throw new RouseError(parsed.failure);
-  return { path: event.path, method, payload: parsed.payload, headers, query };
+  const bytes = Buffer.from(body, encoding);
+  return {
+    path: event.path,
+    method,
+    headers,
+    query,
+    readPayload(format) {
+      if (method === "GET") return query;
+      const decoded = decodePayload(bytes, { contentType: contentType ?? undefined, format });
+      if (!decoded.ok) throw new RouseError(decoded.failure);
+      return decoded.payload;
+    },
+  };
 }
 
 async function readTestInput(options: TestOptions, io: CliIo): Promise<Input> {
@@ -64,10 +71,18 @@ async function readTestInput(options: TestOptions, io: CliIo): Promise<Input> {
       query: { ...recorded.query, ...query },
     };
   }
-  const parsed = decodePayload(await readInput(file, io), { contentType: options.contentType });
-  if (!parsed.ok)
-    throw usage(`${file}: ${parsed.failure.message} ; --content-type says what it is`);
-  return { path, method: "POST", payload: parsed.payload, headers: header, query };
+  const bytes = await readInput(file, io);
+  return {
+    path,
+    method: "POST",
+    headers: header,
+    query,
+    readPayload(format) {
+      const decoded = decodePayload(bytes, { contentType: options.contentType, format });
+      if (decoded.ok) return decoded.payload;
+      throw usage(`${file}: ${decoded.failure.message} ; --content-type says what it is`);
+    },
+  };
 }
 
 /**

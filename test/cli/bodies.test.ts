@@ -14,6 +14,7 @@ beforeEach(async () => {
   const mappings = [
     { id: "small", match: { path: "small" }, messageTemplate: "x", maxBodyBytes: 262_144 },
     { id: "any", match: { path: "any" }, messageTemplate: "Got {{payload}}" },
+    { id: "named", match: { path: "named" }, body: "text", messageTemplate: "Got {{payload}}" },
   ];
   world = await createWorld({
     dir: cli.dir,
@@ -205,4 +206,16 @@ it("a body larger than its path takes is refused with what the limit is, and not
     { code: "body_too_large", message: expect.stringContaining("262") },
   ]);
   expect((await cli.rouse(["events", "list", "--json"])).out).not.toContain("row 7");
+});
+
+it("a body is tested as its mapping says it is read", async () => {
+  const body = '{ "id": 7 }';
+  await writeFile(join(cli.dir, "body"), body);
+  const { eventId } = (await world.post("/hooks/named", body, { "content-type": JSON_TYPE }))
+    .body as { eventId: string };
+  for (const input of [
+    ["--event", eventId],
+    ["--payload", "body", "--content-type", JSON_TYPE],
+  ])
+    expect((await cli.rouse(["hooks", "test", "named", ...input])).out).toContain(`Got ⟦${body}⟧`);
 });

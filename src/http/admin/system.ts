@@ -127,7 +127,9 @@ export function systemRoutes(deps: AdminDeps) {
       const { plugin, path, body } = c.req.valid("json");
       return jsonAnswer(c, await deps.sendEvent(plugin, path, body, undefined));
     })
-    .post("/hooks/test", jsonBody(hookTest), async (c) =>
-      jsonAnswer(c, await testHook(c.req.valid("json"), deps.snapshot(), deps.clock.now())),
-    );
+    .post("/hooks/test", jsonBody(hookTest), async (c) => {
+      const { payload, ...test } = c.req.valid("json");
+      const hook = { ...test, readPayload: () => payload };
+      return jsonAnswer(c, await testHook(hook, deps.snapshot(), deps.clock.now()));
+    });
 }
