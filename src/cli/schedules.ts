@@ -5,7 +5,7 @@ import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printBlock, printFields, printJson, printTable } from "./print.ts";
-import { cell, localTime, shortTime } from "./text.ts";
+import { cell, localZone, zonedTime } from "./text.ts";
 
 const UNITS: readonly (readonly [ms: number, unit: string])[] = [
   [86_400_000, "d"],
@@ -20,16 +20,18 @@ function renderDuration(ms: number): string {
   return `${ms / size}${unit}`;
 }
 
-function renderTrigger({ cron, everyMs, at, timezone }: ScheduleView): string {
-  if (everyMs !== null) return `every ${renderDuration(everyMs)}`;
-  return `${cron ?? `at ${at}`} ${timezone}`;
+function renderTrigger({ cron, everyMs, at }: ScheduleView): string {
+  return everyMs === null ? (cron ?? `at ${at}`) : `every ${renderDuration(everyMs)}`;
 }
 
+/** The zone whose hours a schedule keeps. An interval has none, and is shown in that of the machine. */
+const getZone = ({ timezone }: ScheduleView): string => timezone ?? localZone();
+
 /** The newest firing, as `2026-01-31 08:00 succeeded`. */
-function renderLast({ last }: ScheduleView, io: CliIo): string {
+function renderLast({ last }: ScheduleView, zone: string): string {
   if (!last) return "–";
   return [
-    shortTime(last.firedAt, io.now()),
+    zonedTime(last.firedAt, zone),
     last.status ?? "fired",
     ...(last.error ? [last.error.code] : []),
   ].join(" ");
@@ -38,15 +40,19 @@ function renderLast({ last }: ScheduleView, io: CliIo): string {
 async function list(options: CommonOptions, io: CliIo): Promise<void> {
   const answer = await connected(options, io, ({ api }) => read(api.schedules.$get()));
   if (options.json) return printJson(io, answer);
-  const rows = answer.schedules.map((schedule) => [
-    schedule.name,
-    renderTrigger(schedule),
-    schedule.paused ? "paused" : shortTime(schedule.next[0] ?? null, io.now()),
-    renderLast(schedule, io),
-    String(schedule.skipped),
-    schedule.text === null ? "heartbeat" : `${schedule.action}: ${schedule.text}`,
-  ]);
-  printTable(io, ["SCHEDULE", "WHEN", "NEXT", "LAST", "SKIPPED", "WHAT"], rows);
+  const rows = answer.schedules.map((schedule) => {
+    const zone = getZone(schedule);
+    return [
+      schedule.name,
+      renderTrigger(schedule),
+      zone,
+      schedule.paused ? "paused" : zonedTime(schedule.next[0] ?? null, zone),
+      renderLast(schedule, zone),
+      String(schedule.skipped),
+      schedule.text === null ? "heartbeat" : `${schedule.action}: ${schedule.text}`,
+    ];
+  });
+  printTable(io, ["SCHEDULE", "WHEN", "ZONE", "NEXT", "LAST", "SKIPPED", "WHAT"], rows);
 }
 
 /** Finds the schedule that a name means: `<agent>/<id>`, or the id if one agent alone has it. */
@@ -79,6 +85,7 @@ const SOURCES: Record<ScheduleView["source"], string> = {
 
 function printSchedule(schedule: ScheduleView, io: CliIo): void {
   const { last, approved, deliver, text, outside } = schedule;
+  const zone = getZone(schedule);
   const target =
     deliver && [deliver.channel, ...(deliver.to === null ? [] : [deliver.to])].join(" ");
   printFields(io, {
@@ -87,6 +94,7 @@ function printSchedule(schedule: ScheduleView, io: CliIo): void {
       ? `${SOURCES.agent}, approved by ${approved.by} (${approved.runId})`
       : SOURCES[schedule.source],
     when: renderTrigger(schedule),
+    zone,
     "missed times": schedule.catchUp,
     jitter: schedule.jitterMs === 0 ? null : renderDuration(schedule.jitterMs),
     "reply to": schedule.action === "prompt" ? (target ?? "nobody") : null,
@@ -95,16 +103,17 @@ function printSchedule(schedule: ScheduleView, io: CliIo): void {
     skipped: schedule.skipped,
     last:
       last &&
-      `${localTime(last.firedAt)}, due ${localTime(last.dueAt)}${last.manual ? ", started by a person" : ""}`,
+      `${zonedTime(last.firedAt, zone)}, due ${zonedTime(last.dueAt, zone)}${last.manual ? ", started by a person" : ""}`,
     run: last?.runId && `${last.runId}  ${last.status ?? "no longer kept"}`,
     error: last?.error && `${last.error.code}: ${last.error.message}`,
   });
   if (text !== null)
     printBlock(io, outside ? `${schedule.action} (text from outside)` : schedule.action, text);
-  if (schedule.next.length > 0) printBlock(io, "next", schedule.next.map(localTime).join("\n"));
+  if (schedule.next.length > 0)
+    printBlock(io, "next", schedule.next.map((time) => zonedTime(time, zone)).join("\n"));
   const skips = schedule.skips.map(
     ({ from, to, count, isMore, reason }) =>
-      `${localTime(from)} to ${localTime(to)}  ${isMore ? "more than " : ""}${count}: ${reason}`,
+      `${zonedTime(from, zone)} to ${zonedTime(to, zone)}  ${isMore ? "more than " : ""}${count}: ${reason}`,
   );
   if (skips.length > 0) printBlock(io, "skipped", skips.join("\n"));
 }
@@ -143,10 +152,11 @@ async function setPaused(
   });
   if (options.json) return printJson(io, answer);
   const { name: full, next } = answer.schedule;
+  const zone = getZone(answer.schedule);
   io.out(
     paused
       ? `${full}  paused: times that come are skipped\n`
-      : `${full}  goes on${next[0] ? `: next ${localTime(next[0])}` : ""}\n`,
+      : `${full}  goes on${next[0] ? `: next ${zonedTime(next[0], zone)} ${zone}` : ""}\n`,
   );
 }
 

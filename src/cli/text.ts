@@ -75,6 +75,21 @@ export function localTime(time: string | number): string {
   return `${day} ${[at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":")}`;
 }
 
+/** A time in a zone, to the minute: `2025-11-20 14:03`. `–` for none. */
+export function zonedTime(iso: string | null, timeZone: string): string {
+  if (iso === null) return "–";
+  const date = { year: "numeric", month: "2-digit", day: "2-digit" } as const;
+  return new Intl.DateTimeFormat("sv-SE", {
+    ...date,
+    hour: "2-digit",
+    minute: "2-digit",
+    timeZone,
+  }).format(new Date(iso));
+}
+
+/** The zone of local times. */
+export const localZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 /** `1.4 s`, `3 min`, `2 h`: the time between two points, or `–`. */
 export function renderDuration(from: string | null, to: string | null): string {
   if (from === null || to === null) return "–";

@@ -4,34 +4,9 @@ import type { Issue } from "../core/errors.ts";
 import { LAST_CHANNEL } from "../delivery/channels.ts";
 import { findRouteProblem } from "../delivery/last-route.ts";
 import type { Snapshot } from "../intake/types.ts";
+import { warnOfSchedules } from "./schedule-checks.ts";
 
 type WarnedParts = Pick<Snapshot, "config" | "mappings" | "channels" | "rooms">;
-
-/** Returns the schedules whose replies can have no route. Without a recipient, `last` follows the owner. */
-function warnOfSchedules({
-  config,
-  channels,
-  rooms,
-}: Pick<WarnedParts, "config" | "channels" | "rooms">): Issue[] {
-  return config.agents.list.flatMap(({ schedules }, agent) =>
-    schedules.flatMap(({ deliver }, index) => {
-      if (!deliver || (deliver.channel === LAST_CHANNEL && deliver.to === undefined)) return [];
-      const target = {
-        channel: deliver.channel,
-        ...(deliver.to !== undefined && { to: deliver.to }),
-      };
-      const problem = findRouteProblem(target, channels, rooms.hasOwner);
-      return problem
-        ? [
-            {
-              path: `agents.list[${agent}].schedules[${index}].deliver.${problem.field}`,
-              message: problem.message,
-            },
-          ]
-        : [];
-    }),
-  );
-}
 
 /** Returns what is allowed in a config and probably not meant, as far as the parts of a snapshot show it. */
 export function getWarnings({ config, mappings, channels, rooms }: WarnedParts): Issue[] {
@@ -46,7 +21,7 @@ export function getWarnings({ config, mappings, channels, rooms }: WarnedParts):
       path: `agents.defaults.heartbeat.${heartbeat.field}`,
       message: heartbeat.message,
     });
-  warnings.push(...warnOfSchedules({ config, channels, rooms }));
+  warnings.push(...warnOfSchedules(config, channels, rooms));
   for (const { id, at } of mappings.mappings)
     warnings.push(
       ...unknownToAgents(`${at}.tools`, mappings.settings(id)?.tools ?? [], config.agents.list),

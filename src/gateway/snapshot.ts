@@ -26,6 +26,7 @@ import { PRESETS_DIR, SCHEMES_DIR } from "../mapping/presets.ts";
 import type { SharedValues } from "../contract/channel.ts";
 import type { Plugin } from "../contract/define.ts";
 import { loadPlugins } from "../plugin/host.ts";
+import { findScheduleChannelIssues } from "./schedule-checks.ts";
 import { hashFiles, hashForCluster } from "./snapshot-hash.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import { getWarnings } from "./snapshot-warnings.ts";
@@ -155,7 +156,13 @@ async function loadParts(
     rooms,
     checkTool,
     approvers,
-    issues: [...plugins.issues, ...issues, ...found.issues, ...asked.issues],
+    issues: [
+      ...plugins.issues,
+      ...issues,
+      ...found.issues,
+      ...asked.issues,
+      ...findScheduleChannelIssues(config, plugins),
+    ],
     warnings,
   };
 }

@@ -91,17 +91,63 @@ it('catches up the newest 100 of more missed times with `catchUp: "all"`', async
   });
 });
 
-it("warns of a schedule whose replies can have no route", async () => {
+describe("a schedule whose replies can have no route", () => {
+  const at = (channel: string, to?: string) => ({
+    id: "job",
+    every: "1d",
+    prompt: "Go.",
+    deliver: { channel, ...(to !== undefined && { to }) },
+  });
+
+  it.each([
+    ["slakc", {}, 'names no channel. Did you mean "slack"?'],
+    ["Slack", {}, 'the channel "slack" is not configured: add `channels.slack`'],
+    ["telegram", { telegram: { enabled: false } }, 'the channel "telegram" is turned off'],
+  ])("is an error at load if its channel is not there: %s", async (channel, channels, message) => {
+    world = await scheduleWorld({ agents: [{ id: "main" }] });
+    const config = { channels, agents: { list: [{ id: "main", schedules: [at(channel, "1")] }] } };
+    world.write("wrong.json5", config);
+    const { code, out, err } = await world.rouse("config", "validate", "-c", "wrong.json5");
+    expect(code).toBe(3);
+    expect(out + err).toContain("agents.list[0].schedules[0].deliver.channel");
+    expect(out + err).toContain(message);
+  });
+
+  it("is a warning if only its recipient is missing", async () => {
+    const schedules = [
+      at("desk"),
+      { ...at("desk", "ann"), id: "right" },
+      { ...at("last"), id: "l" },
+    ];
+    world = await scheduleWorld({ agents: [{ id: "main", schedules }] });
+    const warnings = world.gateway
+      .status()
+      .warnings.filter(({ message }) => message.startsWith("replies have no route"));
+    expect(warnings.map(({ path }) => path)).toEqual([
+      "agents.list[0].schedules[0].deliver.channel",
+    ]);
+  });
+});
+
+it("`schedules list` shows the zone of a schedule, and its hours there", async () => {
+  const rest = { prompt: "Go.", deliver: false };
   const schedules = [
-    { id: "typo", every: "1d", prompt: "Go.", deliver: { channel: "dest", to: "ann" } },
-    { id: "right", every: "1d", prompt: "Go.", deliver: { channel: "desk", to: "ann" } },
-    { id: "last", every: "1d", prompt: "Go." },
+    { id: "late", cron: "30 23 * * *", timezone: "Asia/Tokyo", ...rest },
+    { id: "early", cron: "15 6 1 1 *", timezone: "America/Lima", ...rest },
+    { id: "once", at: "2099-05-31T09:00", timezone: "Europe/Berlin", ...rest },
+    { id: "tick", every: "1h", ...rest },
   ];
   world = await scheduleWorld({ agents: [{ id: "main", schedules }] });
-  const warnings = world.gateway
-    .status()
-    .warnings.filter(({ message }) => message.startsWith("replies have no route"));
-  expect(warnings.map(({ path }) => path)).toEqual(["agents.list[0].schedules[0].deliver.channel"]);
+  const { out } = await world.rouse("schedules", "list");
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  for (const row of [
+    /SCHEDULE +WHEN +ZONE +NEXT +LAST/,
+    /main\/late +30 23 \* \* \* +Asia\/Tokyo +\d{4}-\d\d-\d\d 23:30 /,
+    /main\/early +15 6 1 1 \* +America\/Lima +\d{4}-01-01 06:15 /,
+    /main\/once +at 2099-05-31T09:00 +Europe\/Berlin +2099-05-31 09:00 /,
+    new RegExp(`main/tick +every 1h +${timeZone} +\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d `),
+  ])
+    expect(out).toMatch(row);
 });
 
 it("gives the turn of a schedule passages of documents", async () => {

@@ -103,7 +103,7 @@ function tests(getUrl: () => string | undefined): void {
     );
     await world.until(async () => (await world.schedule("main/tick")).last?.status === "succeeded");
     expect((await world.rouse("schedules", "list")).out).toMatch(
-      /main\/tick +every 1d .*succeeded +1 +prompt: Tick\./,
+      /main\/tick +every 1d +\S+ +\d{4}-\d\d-\d\d \d\d:\d\d +.*succeeded +1 +prompt: Tick\./,
     );
     expect((await world.rouse("schedules", "show", "nothing")).err).toContain(
       'there is no schedule "nothing"',
