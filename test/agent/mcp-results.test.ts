@@ -1,0 +1,94 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { toToolOutput } from "../../src/agent/mcp-results.ts";
+import { createMcpWorld, type McpWorld } from "./mcp.ts";
+import type { Said } from "./vendors.ts";
+
+const text = (words: string) => ({ type: "text", text: words });
+const image = { type: "image", data: "aGVsbG8=", mimeType: "image/png" };
+const parts = (content: unknown, structuredContent?: unknown) =>
+  toToolOutput({ content, structuredContent }).parts;
+
+describe("a structured result", () => {
+  const graph = { entities: [{ name: "Ann", of: ["x"] }], relations: [] };
+  it.each<[string, unknown[], unknown]>([
+    ["the same JSON", [text(JSON.stringify(graph))], graph],
+    ["JSON with other spaces", [text(JSON.stringify(graph, null, 2))], graph],
+    [
+      "JSON in another order",
+      [text('{ "relations": [], "entities": [{ "of": ["x"], "name": "Ann" }] }')],
+      graph,
+    ],
+    ["a text in a field", [text("line 1\nline 2\n")], { content: "line 1\nline 2\n" }],
+    ["a text without the last line break", [text("line 1\n")], { result: "line 1" }],
+    ["a text in pieces", [text("a"), text("b")], { content: "a\nb" }],
+    ["a list in a field", [text(JSON.stringify(graph.entities, null, 2))], graph.entities],
+    ["a list in a field, wrapped", [text('[{"id":1}]')], { entities: [{ id: 1 }] }],
+    ["a number in a field", [text("8")], { result: 8 }],
+    ["one item an entry", [text('{"id":1}'), text("two")], { result: [{ id: 1 }, "two"] }],
+    ["the content itself", [image], { content: [image] }],
+    ["the text beside an image", [image, text('{"a":1}')], { a: 1 }],
+  ])("that says what the content says reaches the model once: %s", (_case, content, value) => {
+    expect(parts(content, value)).toEqual(parts(content));
+  });
+
+  it.each<[string, unknown[], unknown]>([
+    ["another value", [text('{"a":1}')], { a: 2 }],
+    ["one field more", [text("Deleted.")], { success: true, message: "Deleted." }],
+    ["fewer entries", [text('{"id":1}')], { result: [{ id: 1 }, { id: 2 }] }],
+    ["a summary", [text("3 files")], { content: "a\nb\nc" }],
+    ["an empty list", [], { result: [] }],
+    ["no content", [], { a: 1 }],
+    ["another image", [image], { content: [{ ...image, data: "AAAA" }] }],
+    ["digits for words", [text("8 files")], { result: 8 }],
+  ])("that differs from the content reaches the model, too: %s", (_case, content, value) => {
+    expect(parts(content, value)).toEqual([...parts(content), text(JSON.stringify(value))]);
+  });
+});
+
+describe("the servers of the MCP project", () => {
+  const require = createRequire(import.meta.url);
+  const program = (name: string): string =>
+    require.resolve(`@modelcontextprotocol/server-${name}/dist/index.js`);
+  let world: McpWorld | undefined;
+  const dir = mkdtempSync(join(tmpdir(), "rouse-results-"));
+  afterEach(() => world?.stop());
+  afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+  it("have each result reach the model once", async () => {
+    writeFileSync(join(dir, "note.txt"), "The harbour opens at six.\nBring a rope.\n");
+    const path = join(dir, "note.txt");
+    const ann = { name: "Ann", entityType: "person", observations: ["ties knots"] };
+    const calls: Said[] = [
+      { tool: "files__read_text_file", input: { path } },
+      { tool: "files__list_directory", input: { path: dir } },
+      { tool: "memory__create_entities", input: { entities: [ann] } },
+      { tool: "memory__read_graph", input: {} },
+    ];
+    world = await createMcpWorld(
+      {
+        files: { command: process.execPath, args: [program("filesystem"), dir] },
+        memory: {
+          command: process.execPath,
+          args: [program("memory")],
+          env: { MEMORY_FILE_PATH: join(dir, "memory.jsonl") },
+        },
+      },
+      (call) => calls[call] ?? { text: "Done." },
+    );
+    expect(await world.run()).toMatchObject({ status: "succeeded", warnings: [] });
+    const { messages } = world.model.requests.at(-1)?.body as {
+      messages: { role: string; content: string }[];
+    };
+    const results = messages.filter(({ role }) => role === "tool").map(({ content }) => content);
+    const count = (words: string, from: string | undefined) => (from ?? "").split(words).length - 1;
+    expect(
+      results.map((result, index) =>
+        count(["Bring a rope", "note.txt", "Ann", "Ann"][index] ?? "", result),
+      ),
+    ).toEqual([1, 1, 1, 1]);
+  });
+});
