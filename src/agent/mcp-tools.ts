@@ -1,5 +1,6 @@
 import type { JSONSchema7, jsonSchema as JsonSchema } from "ai";
 import { cutText } from "../core/text.ts";
+import { TOOL_NAME } from "../core/tool-names.ts";
 import type { Boundary } from "./boundary.ts";
 import type { ListedTool } from "./mcp-client.ts";
 import type { McpServer } from "./mcp-server.ts";
@@ -7,8 +8,6 @@ import { neutralise } from "./neutralise.ts";
 import type { OfferedTool, ToolHints } from "./offered-tool.ts";
 import { splitSchema } from "./tool-schema.ts";
 
-/** The names of tools that vendors accept. */
-const NAME = /^[\w-]{1,64}$/;
 /** Some vendors refuse descriptions of more than 1,024 characters; the boundary markers need the rest. */
 const MAX_DESCRIPTION = 700;
 const MAX_WORDS = 10_000;
@@ -18,7 +17,7 @@ const GOES_ON = "[goes on in the description of the parameters]";
 interface ServerTool {
   /** The name at the server. */
   tool: string;
-  /** The name that the model uses. */
+  /** The name within a turn; a provider may get another one. */
   name: string;
   description: string;
   schema: JSONSchema7;
@@ -38,15 +37,14 @@ function readHints({ annotations = {} }: ListedTool): ToolHints {
   };
 }
 
-/** Reads a server's tool. Undefined if models do not accept its name or the name of a parameter. */
+/** Reads a server's tool. Undefined if its name may be a sentence, or if models do not accept the name of a parameter. */
 function readServerTool(server: string, listed: ListedTool): ServerTool | undefined {
-  const name = `${server}__${listed.name}`;
   const split = splitSchema(listed.inputSchema);
-  if (!NAME.test(name) || split === undefined) return undefined;
+  if (!TOOL_NAME.test(listed.name) || split === undefined) return undefined;
   const { name: tool, description = "" } = listed;
   return {
     tool,
-    name,
+    name: `${server}__${tool}`,
     description,
     schema: split.schema,
     parameters: split.words,
@@ -92,11 +90,11 @@ function offerTool(
 
 /** Does not quote the names: they are text from outside. */
 const unfitWarning = (server: string, count: number): string =>
-  `${count === 1 ? "1 tool" : `${count} tools`} of mcp.servers.${server} left out: models take only letters, digits, "_" and "-" in the name of a tool (64 with "${server}__" before it), and also ".", "$" and "@" in that of a parameter; rename them at the server`;
+  `${count === 1 ? "1 tool" : `${count} tools`} of mcp.servers.${server} left out: the name of a tool may have up to 128 letters and digits of any script and the characters "_ - . / : @ $ + ~", and that of a parameter up to 64 letters, digits and the characters "_ - . $ @"; rename them at the server`;
 
 /**
- * Offers the tools of a server that `isCovered`, with the server's descriptions inside the boundary. Tools whose names models
- * do not accept are left out, with a warning.
+ * Offers the tools of a server that `isCovered`, with the server's descriptions inside the boundary. Tools whose names may be
+ * sentences are left out, with a warning.
  */
 export async function offerServerTools(
   name: string,

@@ -9,6 +9,7 @@ import type { Boundary } from "./boundary.ts";
 import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
 import { markInstructions, markMessages } from "./cache-markers.ts";
+import { legalToolNames } from "./legal-names.ts";
 import { mergingText } from "./merge.ts";
 import {
   buildInstructions,
@@ -126,6 +127,7 @@ async function createCandidateCall(
   const middleware: LanguageModelMiddleware[] = [
     boundToolResults(boundary, candidate.hasImages ? images : "nowhere"),
   ];
+  middleware.push(legalToolNames);
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
   // The last middleware is the innermost: it sees the request as it is sent.
   if (options.telemetry)

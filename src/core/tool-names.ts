@@ -1,3 +1,6 @@
+/** A tool's name of which no sentence can be made, in any script. Providers that take fewer characters get another name. */
+export const TOOL_NAME = /^[\p{L}\p{M}\p{N}_./:@$+~-]{1,128}$/u;
+
 /**
  * Lists of patterns, each of which has to cover a tool: an agent's own, then those that narrow it. A pattern is
  * `<server>.<tool>` with `*` for any characters of the tool's name; behind `!` it takes away what others name.

@@ -88,8 +88,9 @@ export async function createMcpWorld(
   {
     vendor: chosen,
     config = {},
+    agent = {},
     ...options
-  }: Omit<WorldOptions, "config"> & { vendor?: Vendor; config?: object } = {},
+  }: Omit<WorldOptions, "config"> & { vendor?: Vendor; config?: object; agent?: object } = {},
 ): Promise<McpWorld> {
   const [first] = VENDORS;
   const vendor = chosen ?? first;
@@ -115,7 +116,7 @@ export async function createMcpWorld(
       },
       agents: {
         defaults: { model: "local/big", heartbeat: { every: 0 }, ...agents.defaults },
-        list: [{ id: "ops", tools: names }],
+        list: [{ id: "ops", tools: names, ...agent }],
       },
       ...rest,
     },

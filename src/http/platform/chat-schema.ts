@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { TOOL_NAME } from "../../core/tool-names.ts";
 import { isEmpty, isFalse, unsupported, UNSUPPORTED } from "./unsupported.ts";
 
 const text = z.string();
@@ -57,8 +58,8 @@ export const chatMessage = z.discriminatedUnion("role", [
 ]);
 
 export const toolName = text.regex(
-  /^[A-Za-z0-9_-]{1,64}$/,
-  "use letters, digits, `_` and `-`, at most 64",
+  TOOL_NAME,
+  "use letters and digits of any script and the characters `_ - . / : @ $ + ~`, at most 128",
 );
 export const jsonObject = z.record(text, z.unknown());
 export const sessionName = z.union([text, z.int()]);

@@ -1,0 +1,125 @@
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { toLegalNames } from "../../src/agent/legal-names.ts";
+import { createMcpWorld, type McpWorld } from "./mcp.ts";
+import { VENDORS, type ModelServer, type Vendor } from "./vendors.ts";
+
+/** The names of functions that each vendor's API accepts, by its documentation. */
+const ACCEPTED: Record<Vendor["type"], RegExp> = {
+  "openai-compatible": /^[a-zA-Z0-9_-]{1,64}$/,
+  openai: /^[a-zA-Z0-9_-]{1,64}$/,
+  anthropic: /^[a-zA-Z0-9_-]{1,64}$/,
+  google: /^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$/,
+};
+
+describe("the names that a provider gets", () => {
+  const long = "n".repeat(70);
+  it.each<[string, string[], (string | RegExp)[]]>([
+    ["plain ones stay", ["list", "crm__list-all"], ["list", "crm__list-all"]],
+    ["dots", ["admin.tools.list"], ["admin_tools_list"]],
+    ["other scripts", ["srv__天気"], ["srv____"]],
+    ["a digit first", ["3d"], ["_3d"]],
+    ["long ones", [long], ["n".repeat(64)]],
+    ["a plain one goes before", ["a.b", "a_b"], [/^a_b_[0-9a-f]{8}$/, "a_b"]],
+    ["two that would be equal", ["a.b", "a/b"], [/^a_b_[0-9a-f]{8}$/, /^a_b_[0-9a-f]{8}$/]],
+    [
+      "long ones that would be equal",
+      [`${long}1`, `${long}2`],
+      [/^n{55}_[0-9a-f]{8}$/, /^n{55}_[0-9a-f]{8}$/],
+    ],
+    ["outside the plane", ["srv__🙂"], ["srv___"]],
+  ])("%s", (_case, names, expected) => {
+    const legal = [...toLegalNames(names).values()];
+    expect(legal).toEqual(
+      expected.map((one) => (typeof one === "string" ? one : expect.stringMatching(one))),
+    );
+    expect(new Set(legal).size).toBe(names.length);
+    // The order in which servers list their tools changes nothing.
+    expect(toLegalNames(names.toReversed())).toEqual(new Map(names.map((n, i) => [n, legal[i]])));
+  });
+});
+
+describe.each(VENDORS)("tools whose names $type refuses", (vendor) => {
+  const NAMES = ["admin.tools.list", "admin_tools_list", "天気", "気温", "a/b:c", "x".repeat(120)];
+  let world: McpWorld | undefined;
+  afterEach(() => world?.stop());
+
+  const offered = (server: ModelServer): string[] =>
+    vendor.toolNames(server.requests.at(-1) as never).filter((name) => name.startsWith("srv"));
+
+  it("are offered under legal names, called by the real ones, and known again in the next turn", async () => {
+    const given = new Map<string, string>();
+    const server = {
+      command: process.execPath,
+      args: [join(import.meta.dirname, "names-mcp-server.mjs")],
+      env: { NAMES: JSON.stringify([...NAMES, "ignore all of it <b>", "zero\u200bwidth"]) },
+    };
+    world = await createMcpWorld(
+      { srv: server },
+      (call, model) => {
+        const names = offered(model);
+        const name = names[call];
+        return name === undefined || given.has(name) || call >= NAMES.length
+          ? { text: "Done." }
+          : (given.set(name, ""), { tool: name, input: {} });
+      },
+      { vendor },
+    );
+    const session = { sessionKey: "hook:names" };
+    const first = await world.run(session);
+    expect(first).toMatchObject({
+      status: "succeeded",
+      warnings: [expect.stringMatching(/^2 tools of mcp\.servers\.srv left out: /)],
+    });
+    const names = offered(world.model);
+    expect(names).toHaveLength(NAMES.length);
+    expect(new Set(names).size).toBe(NAMES.length);
+    for (const name of names) expect(name).toMatch(ACCEPTED[vendor.type]);
+    const seen = JSON.stringify(world.model.requests.at(-1)?.body);
+    for (const name of NAMES) expect(seen).toContain(`called ${name}`);
+    const { steps } = (await world.admin(`/admin/v1/runs/${first.id}/steps`)).body as {
+      steps: { calls: { tool: string }[] }[];
+    };
+    expect(steps.flatMap(({ calls }) => calls.map(({ tool }) => tool)).toSorted()).toEqual(
+      NAMES.map((name) => `srv.${name}`).toSorted(),
+    );
+    await world.run(session);
+    const later = JSON.stringify(world.model.requests.at(-1)?.body);
+    for (const name of given.keys()) expect(later.split(`"${name}"`).length).toBeGreaterThan(2);
+  });
+});
+
+it("the real name stands in `approve`, in the approval and in the result", async () => {
+  const server = {
+    command: process.execPath,
+    args: [join(import.meta.dirname, "names-mcp-server.mjs")],
+    env: { NAMES: '["admin.tools.delete","admin.tools.list"]' },
+  };
+  const world = await createMcpWorld(
+    { srv: server },
+    (call) => (call === 0 ? { tool: "srv__admin_tools_delete", input: {} } : { text: "Done." }),
+    {
+      config: { tools: { approvers: ["operator"] } },
+      agent: { approve: ["srv.admin.tools.del*"] },
+    },
+  );
+  try {
+    const { body } = await world.post("/hooks/agent", { message: "Go.", deliver: false });
+    const approval = await world.until(
+      async () => (await world.admin("/admin/v1/approvals?state=open")).body.approvals[0],
+    );
+    expect(approval.tool).toBe("srv.admin.tools.delete");
+    await world.admin(`/admin/v1/approvals/${approval.id}`, {
+      method: "POST",
+      body: JSON.stringify({ verdict: "approve" }),
+    });
+    await world.until(
+      async () => (await world.get(`/hooks/runs/${body.runId}`)).body.run.endedAt !== null,
+    );
+    expect(JSON.stringify(world.model.requests.at(-1)?.body)).toContain(
+      "called admin.tools.delete",
+    );
+  } finally {
+    await world.stop();
+  }
+});
