@@ -22,6 +22,7 @@ import type { OfferedTool } from "./offered-tool.ts";
 import { buildJsonOutput, getChoices, toSamplingOptions } from "./sampling.ts";
 import { createSpeaker, type Speaker } from "./speaker.ts";
 import { getStepText, toStepMessages } from "./steps.ts";
+import type { RefusedThinking } from "./refused-thinking.ts";
 import { toReasoning, watchThinking } from "./thinking.ts";
 import { boundToolResults } from "./bound-results.ts";
 import { READ_ON, READ_RESULT } from "./tool-results.ts";
@@ -49,6 +50,8 @@ export interface StepCallOptions {
   getModel(candidate: ModelCandidate): Promise<Model>;
   /** Undefined if nothing collects traces. */
   telemetry: Telemetry | undefined;
+  /** The levels of thinking that models have refused. */
+  refused: RefusedThinking;
 }
 
 /** The tools of a step: the last step has none, and `read_result` is offered once a result was cut. */
@@ -123,7 +126,12 @@ async function createCandidateCall(
   (globalThis as { AI_SDK_LOG_WARNINGS?: unknown }).AI_SDK_LOG_WARNINGS ??= false;
   const { kind } = candidate.provider;
   const images = kind.imagesInResults ? "result" : "message";
-  const thinking = watchThinking(input.thinking, kind.thinkingFields);
+  const thinking = watchThinking(
+    input.thinking,
+    kind.thinkingFields,
+    options.refused,
+    candidate.model.ref,
+  );
   const middleware: LanguageModelMiddleware[] = [
     boundToolResults(boundary, candidate.hasImages ? images : "nowhere"),
   ];

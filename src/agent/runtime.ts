@@ -20,6 +20,7 @@ import { createStepCall, StepFailedError } from "./model-step.ts";
 import { getRoom } from "./messages.ts";
 import { createModels, DEFAULT_CONTEXT_TOKENS } from "./models.ts";
 import type { ProviderKind } from "./providers.ts";
+import { createRefusedThinking } from "./refused-thinking.ts";
 import { toCallerCallId } from "./caller-calls.ts";
 import { getReasoning, getSpoken, getStepText, toHistoryMessages } from "./steps.ts";
 import { READ_RESULT } from "./tool-results.ts";
@@ -115,6 +116,7 @@ export function createAgentRuntime(options: RuntimeOptions): {
     fetch: passOnTrace(options.fetch, () => options.telemetry?.()?.current()),
   });
   const getModel = createModelCache(options.fetch);
+  const refused = createRefusedThinking(clock);
   const everyTurn = offers.context.map(({ plugin, value }): TurnExtension => ({
     id: plugin,
     context: value,
@@ -165,6 +167,7 @@ export function createAgentRuntime(options: RuntimeOptions): {
         warnings,
         getModel: getModelOf,
         telemetry,
+        refused,
       }),
     });
     return toTurnResult(end, warnings);

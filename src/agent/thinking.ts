@@ -1,7 +1,11 @@
 import type { LanguageModelMiddleware } from "ai";
 import type { Thinking } from "../config/schema/common.ts";
-
-type Reasoning = "none" | "minimal" | "low" | "medium" | "high" | "xhigh";
+import {
+  readRefusal,
+  type Reasoning,
+  type RefusedThinking,
+  type Replacement,
+} from "./refused-thinking.ts";
 
 /** The level as the providers' common interface calls it: it ends at xhigh, and `off` is none. */
 export function toReasoning(level: Thinking): Reasoning {
@@ -25,11 +29,69 @@ export interface ThinkingWatch {
   warnings(sdkWarnings: readonly { type: string }[] | undefined): string[];
 }
 
-/** Watches whether the requested level is sent. `fields` are the provider's names for it; without them it counts as sent. */
+/** The most calls after the first: with a level that the model has, and without one. */
+const MAX_REPEATS = 2;
+
+type Params = Parameters<NonNullable<LanguageModelMiddleware["wrapGenerate"]>>[0]["params"];
+
+/** Calls a model with another level, or none, after it has refused the one that it was asked for. */
+class ThinkingCalls {
+  readonly #refused: RefusedThinking;
+  readonly #model: string;
+  /** What was sent in place of the level; undefined if it was sent itself. */
+  replacement: Replacement | undefined;
+
+  constructor(refused: RefusedThinking, model: string) {
+    this.#refused = refused;
+    this.#model = model;
+  }
+
+  async call<T>(params: Params, make: (params: Params) => PromiseLike<T>): Promise<T> {
+    const asked = params.reasoning;
+    if (asked === undefined || asked === "provider-default") return make(params);
+    const known = this.#refused.get(this.#model, asked);
+    let sent = known ? known.level : asked;
+    for (let repeats = 0; ; repeats++) {
+      try {
+        const result = await make(withReasoning(params, sent));
+        this.replacement = sent === asked ? undefined : { level: sent };
+        if (repeats > 0) this.#refused.set(this.#model, asked, { level: sent });
+        return result;
+      } catch (error) {
+        const refusal =
+          sent === undefined || repeats >= MAX_REPEATS ? undefined : readRefusal(error, sent);
+        if (!refusal) throw error;
+        // A level that the error has named, and that is refused too, names no further one.
+        sent = repeats === 0 ? refusal.level : undefined;
+      }
+    }
+  }
+}
+
+function withReasoning(
+  { reasoning: _, ...params }: Params,
+  reasoning: Reasoning | undefined,
+): Params {
+  return reasoning === undefined ? params : { ...params, reasoning };
+}
+
+function renderReplacement(asked: Thinking, { level }: Replacement): string {
+  return level === undefined
+    ? `thinking: the model refuses "${asked}"; it was left out`
+    : `thinking: the model has no level "${asked}"; "${level === "none" ? "off" : level}" was used`;
+}
+
+/**
+ * Watches whether the requested level is sent, and sends another one, or none, if the model refuses it. `fields` are the
+ * provider's names for the level; without them it counts as sent.
+ */
 export function watchThinking(
   level: Thinking | undefined,
   fields: readonly string[] | undefined,
+  refused: RefusedThinking,
+  model: string,
 ): ThinkingWatch {
+  const calls = new ThinkingCalls(refused, model);
   let sent = fields === undefined;
   const look = <T extends { request?: { body?: unknown } | undefined }>(result: T): T => {
     if (fields && hasField(result.request?.body, fields)) sent = true;
@@ -38,8 +100,10 @@ export function watchThinking(
   return {
     middleware: {
       specificationVersion: "v4",
-      wrapGenerate: async ({ doGenerate }) => look(await doGenerate()),
-      wrapStream: async ({ doStream }) => look(await doStream()),
+      wrapGenerate: async ({ params, model: inner }) =>
+        look(await calls.call(params, (given) => inner.doGenerate(given))),
+      wrapStream: async ({ params, model: inner }) =>
+        look(await calls.call(params, (given) => inner.doStream(given))),
     },
     warnings(sdkWarnings) {
       const features = (sdkWarnings ?? []).map((warning) => ({
@@ -56,7 +120,8 @@ export function watchThinking(
         return `the provider does not support ${named} (${type})`;
       });
       if (level === undefined) return texts;
-      if (features.some(({ feature }) => feature === "reasoning"))
+      if (calls.replacement) texts.push(renderReplacement(level, calls.replacement));
+      else if (features.some(({ feature }) => feature === "reasoning"))
         texts.push(`thinking: the model has no level "${level}"; the nearest that it has was used`);
       else if (!sent && level !== "off")
         texts.push(`thinking: the model has no levels; "${level}" was left out`);
