@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { channelConfig, httpUrl } from "#channel-kit";
+import { channelConfig, httpUrl, typingSetting } from "#channel-kit";
 import { definePlugin } from "#plugin";
 import { createContentReader } from "./files.ts";
 import { createReceiver } from "./receive.ts";
@@ -29,7 +29,10 @@ const config = channelConfig(
     privateApi: z
       .boolean()
       .default(false)
-      .describe("Whether the server's Private API is on: then answers quote what they answer."),
+      .describe(
+        "Whether the server's Private API is on: then answers quote what they answer, and people see that the agent is typing.",
+      ),
+    typing: typingSetting(" With `privateApi` alone."),
   },
   { person: PERSON, parseRecipient },
 );

@@ -6,7 +6,7 @@ import {
   sentResult,
   vendorChannel,
 } from "#channel-kit";
-import type { Channel, SendResult } from "#plugin";
+import type { Channel, SendResult, TypingPlace } from "#plugin";
 import { sendFile } from "./send-file.ts";
 import { CHAT, VENDOR, type Message, type Server } from "./server.ts";
 
@@ -16,6 +16,8 @@ const SERVICES = ["iMessage", "any", "SMS"];
 const POST_MS = 20_000;
 const LOOKS = 3;
 const LOOK_WAIT_MS = 700;
+/** Messages shows for a minute that somebody types, unless it is told that they have stopped. */
+const TYPING_MS = 30_000;
 /** By how much the clocks of the server and of this machine may differ. */
 const SKEW_MS = 60_000;
 
@@ -40,7 +42,18 @@ function isSent(
   );
 }
 
-/** Sends by the server. Only its Private API can quote. */
+/** Shows that the agent types; Messages shows it in chats with one person alone. */
+function createTyping(call: Server["call"]) {
+  const set =
+    (method: "POST" | "DELETE") =>
+    async (_: TypingPlace, chat: string | undefined, signal: AbortSignal): Promise<unknown> =>
+      chat?.includes(";-;")
+        ? call(`chat/${encodeURIComponent(chat)}/typing`, signal, {}, {}, method)
+        : undefined;
+  return { everyMs: TYPING_MS, show: set("POST"), hide: set("DELETE") };
+}
+
+/** Sends by the server. Only its Private API can quote, and show that somebody types. */
 export function createChannel({ call, query, now }: Server, privateApi: boolean): Channel {
   /** The chats of people, as they were found. */
   const chats = new Map<string, string>();
@@ -104,6 +117,7 @@ export function createChannel({ call, query, now }: Server, privateApi: boolean)
     repost: (message, chat, since, signal) => posting(message, chat, signal, since),
     postFile: (file, chatGuid, signal) =>
       sendFile({ call }, file, { chatGuid, privateApi }, signal),
+    ...(privateApi && { typing: createTyping(call) }),
     async check(signal) {
       if (!(await call("ping", signal)))
         throw new ChannelError("the address is not that of a BlueBubbles server");

@@ -44,7 +44,9 @@ export default definePlugin({
         "The app's signing secret: messages come to /channels/slack/events. Not used beside `appToken`.",
       ).optional(),
       streaming: streamingSetting(),
-      typing: typingSetting(" In threads alone: Slack shows it nowhere else."),
+      typing: typingSetting(
+        " Outside threads, the message gets a reaction, with the scope `reactions:write`.",
+      ),
       apiUrl: z.url().default("https://slack.com/api/").describe("The address of the Web API."),
     },
     {

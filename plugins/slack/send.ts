@@ -38,6 +38,9 @@ const EVENT_TYPE = "rouse_reply";
 const PATIENCE = { postMs: 15_000, looks: 3, pauseMs: 500, settleMs: 10_000 };
 /** Slack takes a status away with the next message, or after 2 minutes. */
 const TYPING_MS = 60_000;
+/** What a message gets while the agent works, and the answers if it has it already, or does not have it any more. */
+const REACTION = "eyes";
+const DONE = new Set(["already_reacted", "no_reaction", "message_not_found"]);
 /** Slack takes 50 edits a minute of an app in a workspace. */
 const EDIT_MS = 3_000;
 /** By how much the clocks of the vendor and of this machine may differ. */
@@ -207,26 +210,48 @@ async function endQuestion(
   });
 }
 
-/** Shows a status of the app. There is none outside threads. */
-function createTyping(connect: ReturnType<typeof createClient>) {
-  const set =
-    (status: string) =>
-    async ({ thread }: TypingPlace, channel: string, signal: AbortSignal): Promise<unknown> =>
-      thread === undefined
-        ? undefined
-        : (await connect(signal)).assistant.threads.setStatus({
-            channel_id: channel,
-            thread_ts: thread,
-            status,
-          });
-  // A status that comes to Slack behind the answer would stay for 2 minutes.
-  return { everyMs: TYPING_MS, show: set("is thinking…"), hide: set("") };
-}
-
 /** What a message is known by in the API. */
 function fromMessageId(id: string): { channel: string; ts: string } {
   const [channel = "", ts = ""] = id.split(":");
   return { channel, ts };
+}
+
+/** Gives a message the reaction, or takes it away. What was done before is no error. */
+async function react(
+  client: WebApi.WebClient,
+  id: string,
+  act: "add" | "remove",
+): Promise<unknown> {
+  const { channel, ts } = fromMessageId(id);
+  // The id of an edit has the time of the edit behind that of the message.
+  const [timestamp = ""] = ts.split(" ");
+  return client.reactions[act]({ channel, timestamp, name: REACTION }).catch((error: SdkError) => {
+    if (!DONE.has(error.data?.error ?? "")) throw error;
+  });
+}
+
+/** Shows a status of the app in a thread. Elsewhere there is none, and the message gets a reaction. */
+function createTyping(connect: ReturnType<typeof createClient>) {
+  const set =
+    (status: string) =>
+    async (
+      { thread, replyTo }: TypingPlace,
+      channel: string,
+      signal: AbortSignal,
+    ): Promise<unknown> => {
+      const client = await connect(signal);
+      if (thread !== undefined)
+        return client.assistant.threads.setStatus({
+          channel_id: channel,
+          thread_ts: thread,
+          status,
+        });
+      return replyTo === undefined
+        ? undefined
+        : react(client, replyTo, status === "" ? "remove" : "add");
+    };
+  // A status that comes to Slack behind the answer would stay for 2 minutes.
+  return { everyMs: TYPING_MS, show: set("is thinking…"), hide: set("") };
 }
 
 function createEdits(connect: ReturnType<typeof createClient>) {

@@ -49,6 +49,7 @@ function createInput(
       turns.steer(runId);
       cluster.tell("steer", [runId]);
     },
+    showThatItWaits: turns.showThatItWaits,
     sharedCounts,
     store,
     clock,

@@ -21,6 +21,8 @@ export interface MessageIntakeDeps {
   people: KnownPeople;
   /** Starts a run again with the messages that came since, at whichever gateway executes it. */
   steer(runId: string): void;
+  /** Shows the person that the message waits for its turn. */
+  showThatItWaits(runId: string): void;
 }
 
 /** Processes what people write and press on channels. */
@@ -40,7 +42,7 @@ export interface MessageIntake {
 
 /** Creates the intake of messages and presses of channels. */
 export function createMessageIntake(deps: MessageIntakeDeps): MessageIntake {
-  const { store, clock, log, snapshot, steer } = deps;
+  const { store, clock, log, snapshot, steer, showThatItWaits } = deps;
   const strangers = new StrangerCount(clock);
   return {
     async receiveMessage(channel, message, fencingToken) {
@@ -57,7 +59,11 @@ export function createMessageIntake(deps: MessageIntakeDeps): MessageIntake {
           : undefined;
       if (!runId) return receipt;
       const now = clock.now();
-      const after = [tellThatItWaits(runId, { store, context, now })];
+      const after: Promise<unknown>[] = [
+        tellThatItWaits(runId, { store, context, now }).then((isTold) => {
+          if (!isTold) showThatItWaits(runId);
+        }),
+      ];
       if (context.config.sessions.messages === "interrupt")
         after.push(steerRunning(runId, { store, steer, now }));
       // The message is on disk: what is done about it now must not make the channel hand it over again.

@@ -61,7 +61,7 @@ import type {
 export interface IntakeDeps
   extends
     Pick<RecordDeps, "admit" | "retryFailed">,
-    Pick<MessageIntakeDeps, "approvals" | "people" | "steer"> {
+    Pick<MessageIntakeDeps, "approvals" | "people" | "steer" | "showThatItWaits"> {
   store: Store;
   clock: Clock;
   log: Logger;

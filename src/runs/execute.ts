@@ -76,6 +76,9 @@ export async function execute(
     crashes: 0,
   };
   await traceRun(loaded, current, () => executeTry(loaded, current));
+  const { status } = current.end ?? {};
+  if (run.kind === "channel" && (status === "parked" || status === "queued") && !signal.aborted)
+    deps.typing?.whileWaiting(run.id);
 }
 
 async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {

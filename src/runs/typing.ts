@@ -1,10 +1,12 @@
 import type { TypingPlace, TypingSign } from "../contract/channel.ts";
 import { backOff } from "../core/backoff.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
+import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { sendPiece } from "../delivery/send.ts";
 import type { Channels } from "../delivery/types.ts";
-import type { Route } from "../store/types.ts";
+import type { Ms, Route, RunRecord, Store } from "../store/types.ts";
+import { replyRoute } from "./run-result.ts";
 
 /** A turn that is shorter needs no sign, and none can reach the vendor after its answer. */
 const FIRST_MS = 300;
@@ -14,6 +16,10 @@ const CALL_MS = 5_000;
 const CONVERSATION_GAP_MS = 1_000;
 /** Between two signs on one channel: vendors count them against the limit that the messages need. */
 const CHANNEL_GAP_MS = 200;
+/** A message that waits for longer than this behind others shows no sign any more. */
+const QUEUED_MS = 300_000;
+/** The same for a run that waits for a provider or a limit, of which a sentence tells then. */
+const PARKED_MS = 20_000;
 /** The waits after errors, if the vendor names no longer one. */
 const PAUSE = { firstMs: 10_000, longestMs: 300_000 };
 /** The most channels and conversations whose pauses are kept. */
@@ -22,6 +28,7 @@ const MAX_KNOWN = 1_000;
 /** When signs on a channel or in a conversation go on; times are monotonic. */
 interface Pause {
   until: number;
+  shownAt?: number;
   failures: number;
   failedAt: number;
 }
@@ -33,17 +40,41 @@ export interface TypingSigns {
     turn: { runId: string; route: Route | undefined; signal: AbortSignal },
     work: () => Promise<T>,
   ): Promise<T>;
+  /** Shows the sign for a message whose turn has not begun, for as long as it will begin soon. */
+  whileWaiting(runId: string): void;
+  /** Ends the signs of messages that wait. */
+  stop(): void;
 }
 
 interface SignDeps {
+  store: Pick<Store, "get">;
   clock: Clock;
   log: Logger;
   channels(): Channels;
 }
 
+/** What was shown for a run: its turn goes on with the sign of its wait. */
+interface Shown {
+  sign?: TypingSign;
+  at?: Ms;
+}
+
+/** Returns where the message was written that a run answers, if it is one. */
+const getRoute = ({ kind, spec }: Pick<RunRecord, "kind" | "spec">): Route | undefined =>
+  kind === "channel" && spec.command === undefined ? replyRoute(spec) : undefined;
+
+/** Whether a run that has not begun will begin soon. */
+function isWaiting({ status, createdAt }: RunRecord, now: Ms): boolean {
+  if (status === "queued" || status === "collecting") return now - createdAt < QUEUED_MS;
+  return status === "parked" && now - createdAt < PARKED_MS;
+}
+
 class ChannelSigns implements TypingSigns {
   readonly #deps: SignDeps;
   readonly #pauses = new Map<string, Pause>();
+  /** What was shown for messages that wait. A turn that begins takes its entry over. */
+  readonly #waits = new Map<string, Shown>();
+  readonly #stopped = new AbortController();
 
   constructor(deps: SignDeps) {
     this.#deps = deps;
@@ -55,7 +86,10 @@ class ChannelSigns implements TypingSigns {
   ): Promise<T> {
     if (!route) return work();
     const ended = new AbortController();
-    void this.#renew(runId, route, AbortSignal.any([signal, ended.signal])).then((shown) => {
+    const stop = AbortSignal.any([signal, ended.signal]);
+    const shown: Shown = { ...this.#waits.get(runId) };
+    this.#waits.delete(runId);
+    void this.#renew({ runId, route, stop, shown }).then(() => {
       // A turn that another reason has cut off goes on, here or at another gateway.
       if (!signal.aborted || signal.reason === "cancel") return this.#hide(route, shown);
     });
@@ -66,26 +100,79 @@ class ChannelSigns implements TypingSigns {
     }
   }
 
-  /** Shows the sign until `stop` aborts. Returns the sign if it was shown. */
-  async #renew(
-    runId: string,
-    { channel, ...place }: Route,
-    stop: AbortSignal,
-  ): Promise<TypingSign | undefined> {
+  whileWaiting(runId: string): void {
+    if (this.#waits.has(runId)) return;
+    const shown: Shown = {};
+    this.#waits.set(runId, shown);
+    this.#wait(runId, shown)
+      .catch((error: unknown) =>
+        this.#deps.log.debug(
+          { runId, err: safeError(error) },
+          "the typing sign of a message that waits could not be shown",
+        ),
+      )
+      .finally(() => {
+        if (this.#isOf(runId, shown)) this.#waits.delete(runId);
+      });
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  /** Whether a wait goes on: no turn of this gateway has taken it over. */
+  #isOf(runId: string, shown: Shown): boolean {
+    return !this.#stopped.signal.aborted && this.#waits.get(runId) === shown;
+  }
+
+  async #wait(runId: string, shown: Shown): Promise<void> {
+    const { clock, store } = this.#deps;
+    const { signal: stop } = this.#stopped;
+    await clock.sleep(FIRST_MS, stop);
+    let run: RunRecord | undefined;
+    const goesOn = async (): Promise<boolean> => {
+      if (!this.#isOf(runId, shown)) return false;
+      run = await store.get("run", runId);
+      return run !== undefined && isWaiting(run, clock.now()) && this.#isOf(runId, shown);
+    };
+    if (!(await goesOn())) return;
+    const route = run && getRoute(run);
+    if (!route) return;
+    await this.#renew({ runId, route, stop, shown, goesOn });
+    // The sign of a turn that has begun, here or at another gateway, is its own.
+    if (this.#isOf(runId, shown) && run?.status !== "running") await this.#hide(route, shown);
+  }
+
+  /** Shows the sign until `stop` aborts, or `goesOn` says no. */
+  async #renew({
+    runId,
+    route: { channel, ...place },
+    stop,
+    shown,
+    goesOn,
+  }: {
+    runId: string;
+    route: Route;
+    stop: AbortSignal;
+    shown: Shown;
+    goesOn?: () => Promise<boolean>;
+  }): Promise<void> {
     const { clock, channels, log } = this.#deps;
     const conversation = JSON.stringify([channel, place.to, place.thread]);
-    let shown: TypingSign | undefined;
-    await clock.sleep(FIRST_MS, stop);
+    if (!goesOn) await clock.sleep(this.#getFirstWait(shown), stop);
     while (!stop.aborted) {
       const sign = channels().get(channel)?.channel.typing;
-      if (!sign) return shown;
+      if (!sign) return;
       const now = readMonotonic(clock);
-      const waitMs = Math.max(this.#get(channel).until, this.#get(conversation).until) - now;
+      const { until, shownAt = -Infinity } = this.#get(conversation);
+      // The turn before which a message waits shows the sign in the same conversation.
+      const next = goesOn ? Math.max(until, shownAt + sign.everyMs) : until;
+      const waitMs = Math.max(this.#get(channel).until, next) - now;
       if (waitMs <= 0) {
         this.#set(channel, { until: now + CHANNEL_GAP_MS });
-        this.#set(conversation, { until: now + CONVERSATION_GAP_MS });
+        this.#set(conversation, { until: now + CONVERSATION_GAP_MS, shownAt: now });
         const result = await sendPiece((signal) => sign.show(place, signal), clock, stop, CALL_MS);
-        if (result.status !== "failed") shown = sign;
+        if (result.status !== "failed") Object.assign(shown, { sign, at: now });
         if (result.status === "sent")
           for (const key of [channel, conversation]) this.#set(key, { failures: 0 });
         else if (!stop.aborted) {
@@ -102,11 +189,17 @@ class ChannelSigns implements TypingSigns {
         }
       }
       await clock.sleep(waitMs > 0 ? waitMs : sign.everyMs, stop);
+      if (goesOn && !(await goesOn())) return;
     }
-    return shown;
   }
 
-  async #hide(place: TypingPlace, sign: TypingSign | undefined): Promise<void> {
+  /** The time until a turn shows its first sign: that of its wait may still stand. */
+  #getFirstWait({ sign, at }: Shown): Ms {
+    if (!sign || at === undefined) return FIRST_MS;
+    return Math.max(0, at + sign.everyMs - readMonotonic(this.#deps.clock));
+  }
+
+  async #hide(place: TypingPlace, { sign }: Shown): Promise<void> {
     const hide = sign?.hide?.bind(sign);
     if (hide)
       await sendPiece(

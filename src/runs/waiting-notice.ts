@@ -29,18 +29,22 @@ async function findWaiting(
   return asked.find((approval) => approval && !approval.decision);
 }
 
-/** Sends a notice to a person whose message is queued behind a run that waits for a decision, with how to end that run. */
+/**
+ * Sends a notice to a person whose message is queued behind a run that waits for a decision, with how to end that run. Returns
+ * whether it waits for one.
+ */
 export async function tellThatItWaits(
   runId: string,
   { store, context, now }: { store: Store; context: Pick<ActionContext, "channels">; now: Ms },
-): Promise<void> {
+): Promise<boolean> {
   const { "runs.waiting": waiting = 0 } = await store.counts();
   const run = waiting === 0 ? undefined : await store.get("run", runId);
   const route = run?.spec.command === undefined && run ? replyRoute(run.spec) : undefined;
   const approval = run && route && (await findWaiting(run, store));
-  if (!route || !approval) return;
+  if (!route || !approval) return false;
   const { tool, code } = approval;
   const text = getPhrases(run.spec.incoming?.language).waits(tool, code);
   const planned = planDelivery({ runId, route, text, channels: context.channels, now });
   await store.commit((tx) => writeDelivery(tx, planned));
+  return true;
 }

@@ -34,6 +34,8 @@ export interface TurnWorker extends RunOperations {
   isActive(id: string): boolean;
   /** Starts a turn of this process again, with the messages that have come since; not one that has called tools. */
   steer(id: string): void;
+  /** Shows a person that their message waits for its turn. */
+  showThatItWaits(id: string): void;
 }
 
 /** Commands at the same time: `/stop` may wait for the end of the turns that it cancels. */
@@ -188,8 +190,11 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
     ...createRunOperations(deps, turns.active),
     isActive: (id) => turns.active.has(id),
     steer: (id) => steerable.steer(id),
+    showThatItWaits: (id) => typing.whileWaiting(id),
     start: () => workers.forEach((worker) => worker.start()),
-    stop: async (drainMs) =>
-      void (await Promise.all(workers.map((worker) => worker.stop(drainMs)))),
+    async stop(drainMs) {
+      typing.stop();
+      await Promise.all(workers.map((worker) => worker.stop(drainMs)));
+    },
   };
 }

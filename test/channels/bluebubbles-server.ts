@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { z } from "zod";
 import { createShelf, handOver, type Shelf } from "./shelf.ts";
+import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 /** Ways in which the server, the Mac, or something in between fails. */
 export type BlueBubblesFault =
@@ -79,6 +80,7 @@ export interface BlueBubblesServer {
   messages: ServerMessage[];
   /** Files that people have sent. */
   shelf: Shelf;
+  typing: TypingLog;
   /** Makes the next sends fail, `times` of them or all; a wrong password and being away meet everything. */
   fail(fault: BlueBubblesFault | undefined, times?: number): void;
   /** A message that arrives; returns what a webhook of it carries. */
@@ -98,6 +100,7 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
   const chats = new Set([`iMessage;-;${OWNER}`]);
   const messages: ServerMessage[] = [];
   const shelf = createShelf();
+  const typing = createTypingLog();
   let fault: BlueBubblesFault | undefined;
   let left = 0;
   let count = 0;
@@ -203,6 +206,25 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
     }
   };
 
+  /** The routes of the Private API for the typing sign, which Messages has in chats with one person alone. */
+  const type = (path: string, request: IncomingMessage, response: ServerResponse): boolean => {
+    const { method } = request;
+    const [, encoded] = /^\/api\/v1\/chat\/([^/]+)\/typing$/.exec(path) ?? [];
+    if (encoded === undefined || (method !== "POST" && method !== "DELETE")) return false;
+    const guid = decodeURIComponent(encoded);
+    if (!/^iMessage;-;\S+$/.test(guid) || !chats.has(guid)) {
+      refuse(response, 404, "Database Error", "Chat does not exist!");
+      return true;
+    }
+    if (failed(request, response, "", () => undefined)) return true;
+    if (method === "DELETE") typing.hidden++;
+    const mode = method === "DELETE" ? "ok" : keepSign(typing, guid.replace(/^.*;-;/, ""));
+    if (mode === "ok") write(response, 200, { message: "Successfully changed typing!" });
+    else if (mode === "unavailable")
+      refuse(response, 500, "iMessage Error", "iMessage Private API is not enabled!");
+    return true;
+  };
+
   const give = (path: string, request: IncomingMessage, response: ServerResponse): void => {
     const file = /^\/api\/v1\/attachment\/(\w+)\/download$/.exec(path)?.[1];
     if (file !== undefined) return handOver(shelf, file, request, response);
@@ -221,6 +243,7 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
       return refuse(response, 401, "Authentication Error", `Unauthorized ${request.url}`);
     if (request.method === "GET" && pathname === "/api/v1/ping")
       return write(response, 200, { message: "Ping received!", data: "pong" });
+    if (type(pathname, request, response)) return;
     if (request.method !== "POST") return give(pathname, request, response);
     const body: unknown = JSON.parse(text);
     if (pathname === "/api/v1/chat/query") {
@@ -281,6 +304,7 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
     chats,
     messages,
     shelf,
+    typing,
     fail: (next, times = Infinity) => {
       fault = next;
       left = next === undefined ? 0 : times;

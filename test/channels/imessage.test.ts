@@ -34,7 +34,7 @@ async function open(
 }
 
 testChannel("imessage", async () => {
-  const { channel, server } = await open();
+  const { channel, server } = await open({ privateApi: true });
   return {
     channel,
     to: OWNER,
@@ -54,8 +54,22 @@ testChannel("imessage", async () => {
     fail: (fault: Fault) => server.fail(fault),
     retryAfterMs: 5000,
     secrets: [PASSWORD, encodeURIComponent(PASSWORD), OWNER],
+    typing: { signs: () => server.typing.signs },
     close: () => server.close(),
   };
+});
+
+it("imessage: no sign is shown without the Private API, in a group, or to somebody without a chat", async () => {
+  const without = await open();
+  expect(without.channel.typing).toBeUndefined();
+  without.server.close();
+  const { channel, server } = await open({ privateApi: true });
+  for (const to of [`chat:${GROUP}`, "+15559999999"])
+    expect(await channel.typing?.show({ to }, AbortSignal.timeout(120_000))).toMatchObject({
+      status: "sent",
+    });
+  expect(server.typing.signs).toEqual([]);
+  server.close();
 });
 
 describe("sending on imessage", () => {

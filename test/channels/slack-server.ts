@@ -195,6 +195,8 @@ export async function startSlack(): Promise<SlackServer> {
   let mute = false;
   let linked = 0;
   let acknowledged = 0;
+  /** Messages that have the app's reaction. */
+  const reactions = new Set<string>();
   let count = 0;
 
   const answer = (response: ServerResponse, body: object): void =>
@@ -324,6 +326,23 @@ export async function startSlack(): Promise<SlackServer> {
       const mode = status === "" ? self.typing.mode : keepSign(self.typing, channel_id, thread_ts);
       if (mode === "ok") answer(response, { ok: true });
       else if (mode === "unavailable") response.writeHead(503).end("<html>body-mark-7f3a</html>");
+    },
+    "reactions.add": ({ channel = "", timestamp = "", name = "" }, response) => {
+      if (!/^[CDG]0\w+$/.test(channel)) return refuse(response, "channel_not_found");
+      if (!/^\d+\.\d+$/.test(timestamp)) return refuse(response, "bad_timestamp");
+      if (!/^[a-z0-9_+-]+$/.test(name)) return refuse(response, "invalid_name");
+      const mode = keepSign(self.typing, channel);
+      if (mode === "unavailable")
+        return void response.writeHead(503).end("<html>body-mark-7f3a</html>");
+      if (mode === "hang") return;
+      if (reactions.has(timestamp)) return refuse(response, "already_reacted");
+      reactions.add(timestamp);
+      answer(response, { ok: true });
+    },
+    "reactions.remove": ({ timestamp = "" }, response) => {
+      if (!reactions.delete(timestamp)) return refuse(response, "no_reaction");
+      self.typing.hidden++;
+      answer(response, { ok: true });
     },
     "conversations.history": (fields, response) =>
       history(fields, response, (made) => made.thread_ts === undefined),

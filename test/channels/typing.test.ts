@@ -13,9 +13,10 @@ import { startTelegram } from "./telegram-server.ts";
 import type { TypingLog } from "./typing-log.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
-/** How often each vendor's sign is shown: a little less than the vendor shows it. Slack shows one in threads alone. */
+/** How often each vendor's sign is shown: a little less than the vendor shows it. */
 const EVERY_MS: Record<string, number> = {
   whatsapp: 20_000,
+  imessage: 30_000,
   msteams: 3_000,
   signal: 10_000,
   slack: 60_000,
@@ -23,6 +24,10 @@ const EVERY_MS: Record<string, number> = {
   telegram: 4_000,
   discord: 8_000,
 };
+/** What a section has to say so that there is a sign. */
+const SETTINGS: Record<string, object> = { imessage: { privateApi: true } };
+/** Signs that outlast a turn, and are taken away at its end. */
+const HIDDEN = ["slack", "imessage"];
 const SIGNERS = VENDORS.filter(({ id }) => id in EVERY_MS);
 let close: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -31,7 +36,12 @@ afterEach(async () => {
 });
 
 /** A conversation with an agent whose model answers when the test says so. */
-async function open(vendor: Vendor, settings: object = {}) {
+async function open(
+  vendor: Vendor,
+  settings: object = {},
+  agents: object = {},
+  inThread = vendor.id === "slack",
+) {
   const provider = await createProvider();
   close.push(provider.close);
   const slow = gate();
@@ -40,10 +50,11 @@ async function open(vendor: Vendor, settings: object = {}) {
     await Promise.race([slow.passed, new Promise((gone) => response.on("close", gone))]);
     return "done";
   };
-  const inThread = vendor.id === "slack";
+  const { agents: model, ...rest } = modelConfig(provider) as { agents: { defaults: object } };
+  const config = { ...rest, agents: { defaults: { ...model.defaults, ...agents } } };
   const conversation = await openConversation(
     vendor,
-    { config: modelConfig(provider), settings, inThread },
+    { config, settings: { ...SETTINGS[vendor.id], ...settings }, inThread },
     close,
   );
   const { typing } = conversation.far;
@@ -54,7 +65,15 @@ async function open(vendor: Vendor, settings: object = {}) {
     await conversation.world.until(async () => provider.requests.length === 1);
   };
   const arrived = () => conversation.far.arrived().length;
-  return { ...conversation, typing, slow, begin, everyMs: EVERY_MS[vendor.id] ?? 0, arrived };
+  return {
+    ...conversation,
+    provider,
+    typing,
+    slow,
+    begin,
+    everyMs: EVERY_MS[vendor.id] ?? 0,
+    arrived,
+  };
 }
 
 const whenShown = (world: World, typing: TypingLog, count: number) =>
@@ -84,10 +103,8 @@ describe.each(SIGNERS)("the typing sign on $id", (vendor) => {
         ? { message: expect.stringMatching(/^wamid\./) as unknown }
         : { to: answer.to };
     for (const sign of typing.signs) expect(sign).toMatchObject(expected);
-    if (vendor.id === "slack") {
-      expect(typing.signs[0]?.thread).toBe("1760000000.000001");
-      await world.until(async () => typing.hidden === 1);
-    }
+    if (vendor.id === "slack") expect(typing.signs[0]?.thread).toBe("1760000000.000001");
+    if (HIDDEN.includes(vendor.id)) await world.until(async () => typing.hidden === 1);
     clock.advance(everyMs * 2);
     await settle();
     expect(typing.signs).toHaveLength(length);
@@ -137,6 +154,28 @@ describe("the typing sign", () => {
     expect(typing.signs).toEqual([]);
   });
 
+  it("is a reaction on Slack outside threads, which is taken away with the answer", async () => {
+    const slack = SIGNERS.find(({ id }) => id === "slack") as Vendor;
+    const { far, typing, slow, clock, world, begin, before, everyMs } = await open(
+      slack,
+      {},
+      {},
+      false,
+    );
+    await begin();
+    await whenShown(world, typing, 1);
+    expect(typing.signs[0]?.thread).toBeUndefined();
+    clock.advance(everyMs);
+    await whenShown(world, typing, 2);
+    expect(typing.hidden).toBe(0);
+    slow.open();
+    await world.until(async () => far.arrived()[before]);
+    await world.until(async () => typing.hidden === 1);
+    clock.advance(everyMs * 2);
+    await settle();
+    expect([typing.signs.length, typing.hidden]).toEqual([2, 1]);
+  });
+
   it("ends when the person stops the turn, and no command shows one", async () => {
     const { typing, clock, world, begin, write, arrived, before } = await open(telegram);
     await begin();
@@ -167,6 +206,82 @@ describe("the typing sign", () => {
     clock.advance(60_000);
     await settle();
     expect(typing.signs).toHaveLength(length);
+  });
+
+  it("is shown from the first second while a message waits for a worker, and goes on in its turn", async () => {
+    const { far, typing, slow, clock, world, provider, write, before } = await open(
+      telegram,
+      {},
+      { maxConcurrent: 1 },
+    );
+    const held = gate();
+    close.push(held.open);
+    const { answer } = provider;
+    // The hook's turn has the only worker.
+    provider.answer = async (request, response) => {
+      if (!provider.text(request).includes("think")) await held.passed;
+      return answer(request, response);
+    };
+    await world.post("/hooks/agent", { message: "Go.", deliver: false });
+    await world.until(async () => provider.requests.length === 1);
+    await write("think");
+    for (const count of [1, 2]) {
+      await whenShown(world, typing, count);
+      await settle();
+      expect(typing.signs).toHaveLength(count);
+      clock.advance(4_000);
+    }
+    await whenShown(world, typing, 3);
+    slow.open();
+    held.open();
+    expect((await world.until(async () => far.arrived()[before])).text).toContain("done");
+    const { length } = typing.signs;
+    clock.advance(60_000);
+    await settle();
+    expect(typing.signs).toHaveLength(length);
+  });
+
+  it("is not shown twice as often because another message of the conversation waits", async () => {
+    const { typing, slow, clock, world, begin, write, arrived, before } = await open(telegram);
+    await begin();
+    await whenShown(world, typing, 1);
+    await write("think of more");
+    for (const count of [2, 3, 4]) {
+      clock.advance(4_000);
+      await whenShown(world, typing, count);
+      await settle();
+      expect(typing.signs).toHaveLength(count);
+    }
+    slow.open();
+    await world.until(async () => arrived() === before + 2);
+    const { length } = typing.signs;
+    clock.advance(60_000);
+    await settle();
+    expect(typing.signs).toHaveLength(length);
+  });
+
+  it("stands for 20 seconds if the model's provider is away, and comes back with the turn", async () => {
+    const { far, typing, slow, clock, world, provider, write, before } = await open(telegram);
+    const { answer } = provider;
+    provider.answer = (_, response) => {
+      response.writeHead(503).end();
+      return undefined as never;
+    };
+    slow.open();
+    await write("think");
+    await world.until(async () => (await lastRun(world))?.status === "parked" || undefined);
+    await whenShown(world, typing, 1);
+    for (let second = 0; second < 30; second += 2) {
+      clock.advance(2_000);
+      await settle();
+    }
+    const { length } = typing.signs;
+    expect(length).toBeGreaterThan(2);
+    provider.answer = answer;
+    await world.until(async () => {
+      clock.advance(1_000);
+      return far.arrived()[before];
+    });
   });
 
   it("ends while the turn waits for a person's approval", async () => {

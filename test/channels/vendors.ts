@@ -649,6 +649,7 @@ export const VENDORS: Vendor[] = [
         arrived,
         fail,
         speak,
+        typing: server.typing,
         writes,
         ownIds: () => server.messages.flatMap(({ isFromMe, guid }) => (isFromMe ? [guid] : [])),
         answersTo: OWNER,

@@ -88,6 +88,7 @@ export async function createIntakeWorld(
   const admission = createAdmission({ store, usage, clock, log, context: () => snapshot });
   const intake = createIntake({
     steer: () => undefined,
+    showThatItWaits: () => undefined,
     people: createPeople({ store, cluster, clock, channels: () => snapshot.channels }),
     approvals: createApprovals({
       store,
