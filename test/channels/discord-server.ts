@@ -207,7 +207,8 @@ export async function startDiscord(): Promise<DiscordServer> {
     const message = messages.find((one) => one.id === id);
     const buttons = readButtons(body);
     if (!message) return error(404, 10008, "Unknown Message");
-    if (!buttons) return error(400, 50035, "Invalid Form Body");
+    const { length } = [...String(body["content"])];
+    if (!buttons || length === 0 || length > 2000) return error(400, 50035, "Invalid Form Body");
     Object.assign(message, { content: String(body["content"]), buttons });
     return { status: 200, json: { id } };
   };

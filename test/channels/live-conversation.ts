@@ -9,7 +9,7 @@ export const settle = (): Promise<void> => new Promise((passed) => setTimeout(pa
 
 /** The far side of a conversation, as far as it is needed. */
 export type FarEnd = Pick<FarSide, "url" | "arrived" | "speak" | "typing" | "close"> &
-  Partial<Pick<FarSide, "writes">>;
+  Partial<Pick<FarSide, "writes" | "fail">>;
 export type Place = Omit<Vendor, "start"> & { start(): Promise<FarEnd> };
 
 /** A conversation on a channel, with a clock that the test sets forward. */

@@ -201,6 +201,8 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
     const message = (body as { message?: string } | undefined)?.message;
     const found = all.find((one) => one.id === post && one.user_id === ME);
     if (!found) return refuse(response, 404, "app.post.get.app_error");
+    if (message !== undefined && [...message].length > MAX_RUNES)
+      return refuse(response, 400, "model.post.is_valid.msg.app_error");
     if (message === undefined) all.splice(all.indexOf(found), 1);
     else Object.assign(found, { message, update_at: ++clock });
     answer(response, 200, message === undefined ? { status: "OK" } : found);

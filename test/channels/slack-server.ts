@@ -23,6 +23,8 @@ export const BOT_USER = "U0BOT00001";
 export const RETRY_AFTER_S = 7;
 const MAX_MARKDOWN = 12_000;
 const MAX_TEXT = 40_000;
+/** The longest `text` of an edit. */
+const MAX_UPDATED = 4_000;
 
 export interface SlackPost {
   channel: string;
@@ -297,6 +299,9 @@ export async function startSlack(): Promise<SlackServer> {
       const buttons = readBlocks(blocks);
       if (!made) return refuse(response, "message_not_found");
       if (!buttons) return refuse(response, "invalid_blocks");
+      if ((text ?? "") === "") return refuse(response, "no_text");
+      if ((given ?? "").length > MAX_UPDATED || (markdown_text ?? "").length > MAX_MARKDOWN)
+        return refuse(response, "msg_too_long");
       Object.assign(made, { text, buttons });
       answer(response, { ok: true, channel, ts, text });
     },

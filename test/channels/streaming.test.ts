@@ -135,6 +135,63 @@ describe.each(STREAMERS)("the text of a turn on $id", (vendor) => {
     expect((await lastRun(world)).status).toBe("succeeded");
   });
 
+  it.each(["rate-limited", "unavailable", "cut-connection"] as const)(
+    "is there once and whole in the end if the vendor's next calls fail: %s",
+    async (fault) => {
+      const { far, gates, texts, begin, clock, everyMs, idle, world } = await open(vendor, [
+        "Hello ",
+        "dear ",
+        "reader.",
+      ]);
+      await begin();
+      far.fail?.(fault, 2);
+      gates[1]?.open();
+      await settle();
+      clock.advance(everyMs);
+      await settle();
+      gates[2]?.open();
+      await world.until(async () => {
+        clock.advance(2_000);
+        await settle();
+        return texts().length === 1 && texts()[0] === "Hello dear reader.";
+      });
+      await idle();
+      clock.advance(60_000);
+      await settle();
+      expect(texts()).toEqual(["Hello dear reader."]);
+    },
+  );
+
+  it("is shown within the vendor's limit, and the answer has several messages", async () => {
+    const lines = Array.from({ length: 1_600 }, (_, line) => `Line ${line} of **a long** answer.`);
+    const text = `${lines.join("\n")}\nEnd.`;
+    const { gates, texts, whenTexts, begin, clock, everyMs, idle } = await open(vendor, [
+      "Line 0 ",
+      text.slice(7, -4),
+      "End.",
+    ]);
+    await begin();
+    gates[1]?.open();
+    await settle();
+    clock.advance(everyMs);
+    // The edit is taken: the vendor refuses one that is too long.
+    await whenTexts(([first = ""]) => first.includes("Line 5 "));
+    expect(texts()).toHaveLength(1);
+    gates[2]?.open();
+    await whenTexts((found) => {
+      clock.advance(1_000);
+      return found.at(-1)?.includes("End.") === true;
+    });
+    await idle();
+    const numbers = [
+      ...texts()
+        .join("\n")
+        .matchAll(/Line (\d+) /g),
+    ].map(([, line]) => Number(line));
+    expect(numbers).toEqual(lines.map((_, line) => line));
+    expect(texts().length).toBeGreaterThan(1);
+  });
+
   it("is deleted if the turn is stopped", async () => {
     const { write, texts, whenTexts, begin, idle } = await open(vendor, ["Hello ", "dear reader."]);
     await begin();
@@ -149,7 +206,7 @@ const whenCalled = (server: TelegramServer, method: string, times: number) =>
   expect.poll(() => server.calls.filter((call) => call.method === method).length).toBe(times);
 
 /** The same on Telegram, with its server. */
-async function openTelegram(pieces: readonly string[]) {
+async function openTelegram(pieces: readonly string[], more: OpenOptions = {}) {
   const server = await startTelegram();
   const start = async (): Promise<FarEnd> => ({
     url: server.url,
@@ -160,7 +217,7 @@ async function openTelegram(pieces: readonly string[]) {
     },
     close: server.close,
   });
-  return { ...(await open({ ...telegram, start }, pieces)), server };
+  return { ...(await open({ ...telegram, start }, pieces, more)), server };
 }
 
 function pushMessage(server: TelegramServer, text: string): void {
@@ -321,26 +378,84 @@ describe("the text of a turn", () => {
     expect(server.messages.at(-1)?.message_id).toBe(1);
   });
 
-  it("is replaced by the first of several messages", async () => {
-    const long = Array.from(
-      { length: 120 },
-      (_, line) => `Line ${line} of a long answer, which fills more than one message.`,
-    ).join("\n");
-    const { gates, begin, whenTexts, texts, idle } = await open(telegram, [
-      "Line 0 ",
-      long.slice(7),
-    ]);
+  it("is that of the running model call alone, and the answer that of the last", async () => {
+    const says = (call: number): Says =>
+      call === 0
+        ? { calls: [{ id: "c1", name: "bank__balance", arguments: "{}" }] }
+        : { text: ["You have 12."] };
+    const { gates, begin, whenTexts, texts, idle, bank } = await open(
+      telegram,
+      ["Let me ", "look."],
+      { says, agent: { tools: ["bank.*"] } },
+    );
     await begin();
     gates[1]?.open();
-    await whenTexts((found) => found.at(-1)?.includes("Line 119 ") === true);
+    await whenTexts((found) => found.at(-1) === "You have 12.");
     await idle();
-    const lines = [
-      ...texts()
-        .join("\n")
-        .matchAll(/Line (\d+) /g),
-    ].map(([, line]) => Number(line));
-    expect(lines).toEqual(Array.from({ length: 120 }, (_, line) => line));
-    expect(texts().length).toBeGreaterThan(1);
+    expect(bank.calls).toHaveLength(1);
+    expect(texts()).toEqual(["You have 12."]);
+  });
+
+  it("has no thoughts of the model", async () => {
+    const { server, gates, begin, whenTexts, idle, texts } = await openTelegram(
+      ["Hello ", "reader."],
+      { says: { reasoning: ["They greet me, ", "so I do."] } },
+    );
+    await begin();
+    gates[1]?.open();
+    await whenTexts(([text]) => text === "Hello reader.");
+    await idle();
+    expect(texts()).toEqual(["Hello reader."]);
+    expect(JSON.stringify(server.calls)).not.toContain("They greet");
+  });
+
+  it("can be read at every moment: what markdown leaves open is no error of the vendor", async () => {
+    const pieces = [
+      "Hello ",
+      "**dear",
+      "** `rea",
+      "der`\n```ts\nlet a",
+      " = 1 < 2;\n``",
+      "`\n[a](https:",
+      "//a.example).",
+    ];
+    const { server, gates, begin, whenTexts, idle, clock, everyMs } = await openTelegram(pieces);
+    const count = () => server.calls.filter(({ method }) => method === "editMessageText").length;
+    await begin();
+    for (const one of gates.slice(1, -1)) {
+      const before = count();
+      one.open();
+      await settle();
+      clock.advance(everyMs);
+      await expect.poll(count).toBeGreaterThan(before);
+    }
+    gates.at(-1)?.open();
+    await whenTexts(([text = ""]) => text.includes("a (https://a.example)") || text.endsWith("a."));
+    await idle();
+    const edits = server.calls.filter(({ method }) => method === "editMessageText");
+    // A text that Telegram cannot read is sent again without a form.
+    expect(edits.map(({ body }) => body["parse_mode"])).toEqual(edits.map(() => "HTML"));
+    expect(server.messages).toHaveLength(1);
+  });
+
+  it("is sent as a message if the vendor refuses an edit, and the other one is deleted", async () => {
+    const { server, gates, begin, idle, texts, clock, everyMs, whenTexts } = await openTelegram([
+      "Hello ",
+      "dear ",
+      "reader.",
+    ]);
+    await begin();
+    server.fail("too long", { method: "editMessageText" });
+    gates[1]?.open();
+    await settle();
+    clock.advance(everyMs);
+    await whenCalled(server, "editMessageText", 2);
+    await settle();
+    gates[2]?.open();
+    await whenTexts((found) => found.length === 1 && found[0] === "Hello dear reader.");
+    await idle();
+    expect(texts()).toEqual(["Hello dear reader."]);
+    expect(server.messages.at(-1)?.message_id).toBe(2);
   });
 });
 

@@ -191,6 +191,8 @@ export async function startTelegram(): Promise<TelegramServer> {
     const parsed = body["parse_mode"] === "HTML" ? parseHtml(raw) : { text: raw };
     if ("problem" in parsed)
       return error(400, `Bad Request: can't parse entities: ${parsed.problem}`);
+    if (parsed.text.trim() === "") return error(400, "Bad Request: message text is empty");
+    if (parsed.text.length > 4096) return error(400, "Bad Request: MESSAGE_TOO_LONG");
     const buttons = readKeyboard(body);
     if (typeof buttons === "string") return error(400, buttons);
     if (message.raw === raw && buttons.length === message.buttons.length)
