@@ -7,7 +7,7 @@ type StreamPart =
   Awaited<ReturnType<Wrap<"wrapStream">>>["stream"] extends ReadableStream<infer P> ? P : never;
 
 const MAX_LENGTH = 64;
-/** Names that every provider accepts: OpenAI and Anthropic take these characters, Google no digit at the beginning. */
+/** Names that every provider accepts: most take these characters, and some no digit at the beginning. */
 const LEGAL = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 const HASH_LENGTH = 8;
 
@@ -21,7 +21,7 @@ function addHash(name: string): string {
   return `${toLegalName(name).slice(0, MAX_LENGTH - HASH_LENGTH - 1)}_${hash}`;
 }
 
-/** Returns the names that a provider gets, by the real ones. Where two would be equal, those that had to change get a hash. */
+/** Returns the names that a provider gets, by the real ones. If two would be equal, those that had to change get a hash. */
 export function toLegalNames(names: readonly string[]): Map<string, string> {
   const counts = new Map<string, number>();
   for (const name of new Set(names))

@@ -15,7 +15,7 @@ export interface Replacement {
 const KEPT_MS: Ms = 3_600_000;
 const MAX_KEPT = 1_000;
 const MAX_READ = 10_000;
-/** Statuses by which providers refuse a parameter or its value; 404 is OpenRouter's. */
+/** Statuses by which providers refuse a parameter or its value; some answer 404 if no model of theirs has it. */
 const REFUSALS = new Set([400, 404, 422]);
 const ABOUT_THINKING = /reasoning|thinking|\beffort\b/i;
 const LEVELS = String.raw`(none|minimal|low|medium|high|xhigh|max)`;
@@ -66,7 +66,7 @@ export interface RefusedThinking {
   set(model: string, level: Reasoning, replacement: Replacement): void;
 }
 
-/** Creates the memory of a runtime: a changed config begins anew. */
+/** Creates the memory of a runtime: a changed config begins without it. */
 export function createRefusedThinking(clock: Pick<Clock, "now" | "monotonic">): RefusedThinking {
   const kept = new Map<string, Replacement & { until: Ms }>();
   const toKey = (model: string, level: Reasoning): string => `${level} ${model}`;

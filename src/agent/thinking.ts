@@ -68,11 +68,9 @@ class ThinkingCalls {
   }
 }
 
-function withReasoning(
-  { reasoning: _, ...params }: Params,
-  reasoning: Reasoning | undefined,
-): Params {
-  return reasoning === undefined ? params : { ...params, reasoning };
+function withReasoning(params: Params, reasoning: Reasoning | undefined): Params {
+  const { reasoning: _asked, ...rest } = params;
+  return reasoning === undefined ? rest : { ...rest, reasoning };
 }
 
 function renderReplacement(asked: Thinking, { level }: Replacement): string {

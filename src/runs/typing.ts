@@ -6,7 +6,6 @@ import type { Logger } from "../core/log.ts";
 import { sendPiece } from "../delivery/send.ts";
 import type { Channels } from "../delivery/types.ts";
 import type { Ms, Route, RunRecord, Store } from "../store/types.ts";
-import { replyRoute } from "./run-result.ts";
 
 /** A turn that is shorter needs no sign, and none can reach the vendor after its answer. */
 const FIRST_MS = 300;
@@ -51,6 +50,8 @@ interface SignDeps {
   clock: Clock;
   log: Logger;
   channels(): Channels;
+  /** Returns where the message was written that a run's turn answers, if there is one. */
+  getRoute(run: RunRecord): Route | undefined;
 }
 
 /** What was shown for a run: its turn goes on with the sign of its wait. */
@@ -58,10 +59,6 @@ interface Shown {
   sign?: TypingSign;
   at?: Ms;
 }
-
-/** Returns where the message was written that a run answers, if it is one. */
-const getRoute = ({ kind, spec }: Pick<RunRecord, "kind" | "spec">): Route | undefined =>
-  kind === "channel" && spec.command === undefined ? replyRoute(spec) : undefined;
 
 /** Whether a run that has not begun will begin soon. */
 function isWaiting({ status, createdAt }: RunRecord, now: Ms): boolean {
@@ -136,7 +133,7 @@ class ChannelSigns implements TypingSigns {
       return run !== undefined && isWaiting(run, clock.now()) && this.#isOf(runId, shown);
     };
     if (!(await goesOn())) return;
-    const route = run && getRoute(run);
+    const route = run && this.#deps.getRoute(run);
     if (!route) return;
     await this.#renew({ runId, route, stop, shown, goesOn });
     // The sign of a turn that has begun, here or at another gateway, is its own.

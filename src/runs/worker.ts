@@ -10,7 +10,7 @@ import {
 } from "../store/types.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./commands.ts";
-import { buildRunJob, writeEnd } from "./run-result.ts";
+import { buildRunJob, replyRoute, writeEnd } from "./run-result.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
 import { fromParkedKey } from "../queue/parking-lot.ts";
 import { createQuarantine } from "./quarantine.ts";
@@ -148,7 +148,12 @@ async function returnToSession(job: Job, key: string, { store, clock }: TurnDeps
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
 export function createTurnWorker(parts: TurnDeps): TurnWorker {
   const steerable = new SteerableTurns();
-  const typing = createTypingSigns({ ...parts, channels: () => parts.context().channels });
+  const typing = createTypingSigns({
+    ...parts,
+    channels: () => parts.context().channels,
+    getRoute: ({ kind, spec }) =>
+      kind === "channel" && spec.command === undefined ? replyRoute(spec) : undefined,
+  });
   const deps: TurnDeps = { ...parts, quarantine: createQuarantine(parts.clock), steerable, typing };
   const executeSteerable = (job: Job, data: RunJob, signal: AbortSignal): Promise<void> => {
     const turn = steerable.add(data.runId, signal);

@@ -80,8 +80,8 @@ describe("the servers of the MCP project", () => {
       (call) => calls[call] ?? { text: "Done." },
     );
     expect(await world.run()).toMatchObject({ status: "succeeded", warnings: [] });
-    const { messages } = world.model.requests.at(-1)?.body as {
-      messages: { role: string; content: string }[];
+    const { messages = [] } = (world.model.requests.at(-1)?.body ?? {}) as {
+      messages?: { role: string; content: string }[];
     };
     const results = messages.filter(({ role }) => role === "tool").map(({ content }) => content);
     const count = (words: string, from: string | undefined) => (from ?? "").split(words).length - 1;

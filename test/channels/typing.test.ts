@@ -265,7 +265,7 @@ describe("the typing sign", () => {
     const { answer } = provider;
     provider.answer = (_, response) => {
       response.writeHead(503).end();
-      return undefined as never;
+      return undefined;
     };
     slow.open();
     await write("think");
