@@ -8,6 +8,8 @@ export interface TextBlock {
   level?: number;
   /** From 1; the page, slide or sheet. */
   page?: number;
+  /** Whether a new passage begins here, however short the one before is: the heading of a sheet. */
+  startsPassage?: boolean;
   /** The names of a row's columns: put before the rows of a chunk that does not hold them. */
   header?: string;
 }
@@ -45,6 +47,7 @@ interface Unit {
   glue: string;
   page: number | undefined;
   header: string | undefined;
+  startsPassage: boolean;
   headings: string[];
 }
 
@@ -99,7 +102,8 @@ function* splitUnits(blocks: Iterable<TextBlock>): Generator<Unit> {
     if (block.text.trim() === "") continue;
     if (block.kind === "heading") path = under(path, block);
     const headings = path.map(({ text }) => text);
-    const shared = { page: block.page, header: block.header, headings };
+    const { page, header, startsPassage = false } = block;
+    const shared = { page, header, startsPassage, headings };
     let glue = block.kind === "row" ? "\n" : SEPARATOR;
     const pieces =
       block.kind === "text"
@@ -146,6 +150,7 @@ function buildChunk(units: readonly Unit[]): Chunk | undefined {
 /** Whether a unit can no longer be added. */
 function isFull(current: readonly Unit[], tokens: number, unit: Unit): boolean {
   if (current.length === 0) return false;
+  if (unit.startsPassage) return true;
   if (unit.kind === "heading") return tokens >= MIN_TOKENS;
   if (tokens + unit.tokens > MAX_TOKENS) return true;
   // Past the aim, a chunk ends where a block does.

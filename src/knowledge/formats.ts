@@ -27,7 +27,7 @@ export const FORMATS = {
   xlsx: {
     mimeType: `${OOXML}.spreadsheetml.sheet`,
     extensions: ["xlsx"],
-    packages: ["read-excel-file", "fflate"],
+    packages: [...ZIPPED, "numfmt"],
   },
   pptx: {
     mimeType: `${OOXML}.presentationml.presentation`,
@@ -48,6 +48,11 @@ export const FORMATS = {
     packages: ["linkedom", "@mozilla/readability"],
   },
   eml: { mimeType: "message/rfc822", extensions: ["eml"], packages: ["postal-mime", "linkedom"] },
+  msg: {
+    mimeType: "application/vnd.ms-outlook",
+    extensions: ["msg"],
+    packages: ["@kenjiuno/msgreader", "linkedom"],
+  },
   doc: {
     mimeType: "application/msword",
     extensions: ["doc"],
@@ -57,7 +62,7 @@ export const FORMATS = {
   xls: {
     mimeType: "application/vnd.ms-excel",
     extensions: ["xls"],
-    packages: ["read-excel-file", "fflate"],
+    packages: [...ZIPPED, "numfmt"],
     program: "soffice",
   },
   ppt: {

@@ -37,6 +37,7 @@ describe("UTF-16 without a byte order mark", () => {
     ["Korean", "커피 머신은 한 달에 한 번 청소합니다.", "커피 머신"],
     ["Russian", "Очистка занимает двадцать минут.", "очистка"],
     ["Arabic", "تنظيف الترسبات يستغرق عشرين دقيقة", "تنظيف"],
+    ["several scripts", "Opening hours 营业时间 Часы работы\nMonday 星期一 ☕😀", "营业时间"],
     ["Thai", "ร้านกาแฟเปิดเวลาเจ็ดโมงเช้า และปิดสามทุ่ม", "ร้านกาแฟ"],
   ] as const;
   it.each(
@@ -80,12 +81,30 @@ describe("RTF", () => {
 \f0\pard \'cf\'f0\'e8\'e2\'e5\'f2 \b harbour\b0  caf\u233?!\par Price:\tab \u8364? 5 \{net\}\par{\pict\wmetafile8 010009}\trowd Matcha\cell 4.2\cell\row {\field{\*\fldinst HYPERLINK "http://a"}{\fldrslt the list}}}`;
     const { document, text } = await read(rtf, "a.rtf");
     expect(document).toMatchObject({ status: "ready", mimeType: "application/rtf" });
-    expect(text).toBe("Привет harbour café!\n\nPrice:\t€ 5 {net}\n\nMatcha | 4.2\n\nthe list");
+    expect(text).toBe("Привет harbour café!\n\nPrice:\t€ 5 {net}\nMatcha | 4.2\n\nthe list");
   });
 
   it("has characters of two bytes", async () => {
     const rtf = String.raw`{\rtf1\ansi\ansicpg936 \'b3\'fd\'b9\'b8\'d0\'e8\'d2\'aa\par}`;
     expect((await read(rtf, "zh.rtf")).text).toBe("除垢需要");
+  });
+
+  it("has merged cells in all that they cover, headers and footers apart, and no hidden text", async () => {
+    const rtf = String.raw`{\rtf1\ansi{\header \pard Internal walrus}{\footer\pard Until the tide}\pard Body{\v hidden} text.\par
+\trowd\clvmgf\cellx1\clmgf\cellx2\clmrg\cellx3 Berth\cell Price\cell\cell\row\trowd\clvmrg\cellx1\cellx2\cellx3 \cell day\cell night\cell\row\pard End.\par}`;
+    expect((await read(rtf, "merged.rtf")).text.split("\n").filter(Boolean)).toEqual([
+      "Internal walrus",
+      "Until the tide",
+      "Body text.",
+      "Berth | Price | Price",
+      "Berth | day | night",
+      "End.",
+    ]);
+  });
+
+  it("has fonts with character sets of their own", async () => {
+    const rtf = String.raw`{\rtf1\ansi{\fonttbl{\f0\fcharset204 Arial;}{\f1\fcharset0 Arial;}}\f0 \'cf\'f0\'e8\f1  caf\'e9\par}`;
+    expect((await read(rtf, "fonts.rtf")).text).toBe("При café");
   });
 
   it("with 100,000 groups in each other fails alone", async () => {

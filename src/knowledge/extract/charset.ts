@@ -42,6 +42,11 @@ function isPlausible(text: string): boolean {
   return SCRIPTS.some((script) => count(text, script) + common >= text.length * 0.95);
 }
 
+const SPACES = /[\t\n\r ]/g;
+/** What these are if the bytes are read in the wrong order. */
+const SWAPPED_SPACES = /[\u0900\u0a00\u0d00\u2000]/g;
+const MIN_SPACES = 0.05;
+
 /** The part of printable ASCII from which on bytes are a text in one byte a character. */
 const MOSTLY_ASCII = 0.7;
 
@@ -51,7 +56,7 @@ const MOSTLY_ASCII = 0.7;
  */
 export function detectUtf16(bytes: Uint8Array): "utf-16le" | "utf-16be" | undefined {
   const sample = bytes.subarray(0, Math.min(bytes.length, 8192) & ~1);
-  if (sample.length < 4 || bytes.length % 2 !== 0) return undefined;
+  if (sample.length < 4) return undefined;
   const hasZero = sample.includes(0);
   const ascii = sample.reduce((sum, byte) => sum + (byte >= 0x20 && byte < 0x7f ? 1 : 0), 0);
   if (!hasZero && ascii > sample.length * MOSTLY_ASCII) return undefined;
@@ -60,7 +65,12 @@ export function detectUtf16(bytes: Uint8Array): "utf-16le" | "utf-16be" | undefi
     const text = (
       tryDecode(sample, charset, true) ?? tryDecode(sample.subarray(0, -2), charset, true)
     )?.replace(/^\ufeff/, "");
-    if (text === undefined || !isPlausible(text)) continue;
+    if (text === undefined || count(text, NO_TEXT) > 0) continue;
+    const spaces = hasZero ? count(text, SPACES) : 0;
+    // A text of several scripts: read the other way round, its spaces are other characters.
+    if (spaces > 0 && spaces >= text.length * MIN_SPACES && count(text, SWAPPED_SPACES) === 0)
+      return charset;
+    if (!isPlausible(text)) continue;
     const hasSpaces = hasZero && count(text, /[\t\n\r\u0020-\u007e]/g) > 0;
     if (hasSpaces || count(text, CJK_MARKS) * 100 >= text.length) return charset;
   }

@@ -1,8 +1,11 @@
 import type { TextBlock } from "../chunk.ts";
+import { decodeDocument } from "./charset.ts";
 import {
+  broken,
   ExtractionError,
   optional,
   type AttachedDocument,
+  type Extracted,
   type ExtractFormat,
   type ExtractSource,
 } from "./types.ts";
@@ -82,24 +85,84 @@ async function readAttachments(
   return blocks;
 }
 
-/** A mail: its head in words, its text, and what is attached. */
-export const extractEml: ExtractFormat = async (source) => {
-  const { bytes } = source;
-  const { default: PostalMime } = await optional("postal-mime", () => import("postal-mime"));
-  const mail = await PostalMime.parse(bytes);
+/** A mail as its file has it. */
+interface Mail {
+  subject: string | undefined;
+  from: Address | undefined;
+  to: readonly Address[];
+  date: string | undefined;
+  text: string | undefined;
+  html: string | undefined;
+  attachments: readonly Attachment[];
+}
+
+/** The blocks of a mail: its head in words, its text, and what is attached. */
+async function readMail(mail: Mail, source: ExtractSource): Promise<Omit<Extracted, "mimeType">> {
+  const { subject, from, to, date, text, html, attachments } = mail;
   const head = [
-    mail.from && `From: ${person(mail.from as Address)}`,
-    mail.to && `To: ${mail.to.map((to) => person(to as Address)).join(", ")}`,
-    mail.date && `Date: ${mail.date}`,
+    from && `From: ${person(from)}`,
+    to.length > 0 && `To: ${to.map(person).join(", ")}`,
+    date && `Date: ${date}`,
   ].filter(Boolean);
   const blocks: TextBlock[] = [];
-  if (mail.subject) blocks.push({ kind: "heading", text: mail.subject, level: 1 });
+  if (subject) blocks.push({ kind: "heading", text: subject, level: 1 });
   if (head.length > 0) blocks.push({ kind: "row", text: head.join("\n") });
-  if (mail.text?.trim()) blocks.push(...paragraphs(mail.text));
-  else if (mail.html) {
-    const { body } = await parseDom(mail.html);
+  if (text?.trim()) blocks.push(...paragraphs(text));
+  else if (html) {
+    const { body } = await parseDom(html);
     if (body) blocks.push(...domBlocks(body));
   }
-  blocks.push(...(await readAttachments(mail.attachments, source)));
-  return { title: mail.subject ?? null, pages: null, blocks };
+  blocks.push(...(await readAttachments(attachments, source)));
+  return { title: subject ?? null, pages: null, blocks };
+}
+
+/** A mail as it is sent over the internet (RFC 5322). */
+export const extractEml: ExtractFormat = async (source) => {
+  const { default: PostalMime } = await optional("postal-mime", () => import("postal-mime"));
+  const {
+    subject,
+    from,
+    to = [],
+    date,
+    text,
+    html,
+    attachments,
+  } = await PostalMime.parse(source.bytes);
+  const mail = { subject, from: from as Address | undefined, to: to as Address[], date };
+  return readMail({ ...mail, text, html, attachments }, source);
+};
+
+/** A mail that Outlook has saved. */
+export const extractMsg: ExtractFormat = async (source) => {
+  const { bytes } = source;
+  const { default: module } = await optional(
+    "@kenjiuno/msgreader",
+    () => import("@kenjiuno/msgreader"),
+  );
+  const reader = new module.default(
+    bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer,
+  );
+  const fields = reader.getFileData();
+  if (fields.error !== undefined) throw broken("the mail cannot be read; it may be damaged");
+  const attachments = (fields.attachments ?? []).flatMap((attached): Attachment[] => {
+    if (attached.attachmentHidden) return [];
+    const { fileName, content } = reader.getAttachment(attached);
+    const mimeType = attached.attachMimeTag ?? "";
+    const disposition = attached.pidContentId === undefined ? null : "inline";
+    return [{ filename: fileName, mimeType, disposition, content }];
+  });
+  const html = fields.bodyHtml ?? (fields.html && (await decodeDocument(Buffer.from(fields.html))));
+  const to = (fields.recipients ?? []).filter(({ recipType = "to" }) => recipType === "to");
+  return readMail(
+    {
+      subject: fields.subject,
+      from: { name: fields.senderName, address: fields.senderSmtpAddress ?? fields.senderEmail },
+      to: to.map(({ name, smtpAddress, email }) => ({ name, address: smtpAddress ?? email })),
+      date: fields.messageDeliveryTime ?? fields.clientSubmitTime,
+      text: fields.body,
+      html,
+      attachments,
+    },
+    source,
+  );
 };

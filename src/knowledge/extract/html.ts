@@ -1,5 +1,6 @@
 import type { TextBlock } from "../chunk.ts";
 import { decodeDocument } from "./charset.ts";
+import { MAX_SPAN, tableBlocks, toSpan, type TableCell } from "./table.ts";
 import { optional, type ExtractFormat } from "./types.ts";
 
 /** As much of the DOM as is used here; linkedom brings its own types, which need the browser's. */
@@ -11,7 +12,7 @@ interface DomNode {
   parentNode?: DomNode | null;
 }
 interface DomElement extends DomNode {
-  querySelectorAll(selector: string): Iterable<DomElement>;
+  getAttribute(name: string): string | null;
 }
 interface DomDocument extends DomElement {
   title: string;
@@ -53,24 +54,40 @@ function renderNode(node: DomNode): string {
   return INLINE.has(node.localName ?? "") ? inner : ` ${inner} `;
 }
 
-function* tableBlocks(table: DomElement, page: number | undefined): Generator<TextBlock> {
-  let header: string | undefined;
-  for (const row of table.querySelectorAll("tr")) {
-    const cells = [...row.childNodes].filter(
-      ({ localName }) => localName === "td" || localName === "th",
-    );
-    const text = cells.map((cell) => tidy(renderNode(cell))).join(" | ");
-    if (tidy(text.replaceAll("|", "")) === "") continue;
-    yield {
-      kind: "row",
-      text,
-      ...(page === undefined ? {} : { page }),
-      ...(header === undefined ? {} : { header }),
-    };
-    const isHead =
-      row.parentNode?.localName === "thead" || cells.every(({ localName }) => localName === "th");
-    if (header === undefined && isHead) header = text;
+/** The rows of a table, without those of tables in its cells. */
+function* ownRows(node: DomNode): Generator<DomNode> {
+  for (const child of node.childNodes)
+    if (child.localName === "tr") yield child;
+    else if (/^(?:thead|tbody|tfoot)$/.test(child.localName ?? "")) yield* ownRows(child);
+}
+
+interface HtmlCell extends TableCell {
+  isHead: boolean;
+}
+
+const toCell = (cell: DomElement, row: DomNode): HtmlCell => {
+  const height = cell.getAttribute("rowspan");
+  return {
+    text: tidy(renderNode(cell)),
+    columns: toSpan(cell.getAttribute("colspan")),
+    rows: height?.trim() === "0" ? MAX_SPAN : toSpan(height),
+    isHead: cell.localName === "th" || row.parentNode?.localName === "thead",
+  };
+};
+
+function* htmlTable(table: DomNode, page: number | undefined): Generator<TextBlock> {
+  for (const child of table.childNodes) {
+    const caption = child.localName === "caption" ? tidy(renderNode(child)) : "";
+    if (caption !== "")
+      yield { kind: "text", text: caption, ...(page === undefined ? {} : { page }) };
   }
+  const rows = function* (): Generator<HtmlCell[]> {
+    for (const row of ownRows(table))
+      yield [...row.childNodes]
+        .filter(({ localName }) => localName === "td" || localName === "th")
+        .map((cell) => toCell(cell as DomElement, row));
+  };
+  yield* tableBlocks(rows(), page, (cells) => cells.every(({ isHead }) => isHead));
 }
 
 /** The blocks below a node, in reading order. */
@@ -90,7 +107,7 @@ export function* domBlocks(root: DomNode, page?: number): Generator<TextBlock> {
     if (level !== undefined) {
       if (tidy(renderNode(node)) !== "")
         yield { kind: "heading", text: tidy(renderNode(node)), level: Number(level), ...at };
-    } else if (name === "table") yield* tableBlocks(node as DomElement, page);
+    } else if (name === "table") yield* htmlTable(node, page);
     else if (name === "pre")
       yield { kind: "text", text: (node.textContent ?? "").trimEnd(), ...at };
     else yield* domBlocks(node, page);

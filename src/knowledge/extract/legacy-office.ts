@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
-import { extractDocx, extractPptx, extractXlsx } from "./office.ts";
+import { extractDocx, extractPptx } from "./office.ts";
 import { broken, ExtractionError, type ExtractFormat, type ExtractSource } from "./types.ts";
+import { extractXlsx } from "./xlsx.ts";
 
 const PROGRAM = "soffice";
 /** Shorter than the time that a document has: the reason is LibreOffice's then. */

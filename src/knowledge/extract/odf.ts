@@ -1,10 +1,10 @@
 import type { TextBlock } from "../chunk.ts";
 import { ExtractionError, broken, encrypted, type ExtractFormat } from "./types.ts";
 import { readXml, unzip } from "./archive.ts";
+import { isTelling } from "./margins.ts";
+import { renderUncalculated, tableBlocks, toSpan, type TableCell } from "./table.ts";
 
 const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
-/** A spreadsheet says of its empty rest that a cell is repeated thousands of times. */
-const MAX_REPEATS = 100;
 /** Text that is no part of the page: notes on slides stay, comments and tracked deletions go. */
 const SKIPPED = new Set([
   "office:annotation",
@@ -14,6 +14,41 @@ const SKIPPED = new Set([
   "svg:desc",
 ]);
 
+/** A cell of which the end has not come, with what it says if it has no text. */
+interface OpenCell {
+  text: string;
+  fallback: string;
+  columns: number;
+  rows: number;
+  repeats: number;
+  isCovered: boolean;
+}
+
+/** What a cell says that has a value or a formula and no text: programs that calculate nothing write none. */
+function toFallback(attributes: Record<string, string>): string {
+  const value = attributes["office:value"];
+  switch (attributes["office:value-type"]) {
+    case undefined: {
+      const formula = attributes["table:formula"]?.replace(/^[a-z]+:/, "");
+      return formula === undefined ? "" : renderUncalculated(formula);
+    }
+    case "percentage":
+      return value === undefined ? "" : `${Number((Number(value) * 100).toPrecision(12))}%`;
+    case "currency":
+      return [value, attributes["office:currency"]].filter(Boolean).join(" ");
+    case "date":
+      return (attributes["office:date-value"] ?? "").replace(/T00:00:00$/, "");
+    case "boolean":
+      return (attributes["office:boolean-value"] ?? "").toUpperCase();
+    case "time":
+      return attributes["office:time-value"] ?? "";
+    case "string":
+      return attributes["office:string-value"] ?? "";
+    default:
+      return value ?? "";
+  }
+}
+
 class OdfReader {
   readonly blocks: TextBlock[] = [];
   page = 0;
@@ -21,9 +56,11 @@ class OdfReader {
   #depth = 0;
   #skipped = 0;
   #level: number | undefined;
-  #cells: string[] | undefined;
-  #repeat = 1;
-  #header: string | undefined;
+  /** How many tables are open; one inside of another is a part of its cell. */
+  #tables = 0;
+  #rows: TableCell[][] = [];
+  #cells: TableCell[] | undefined;
+  #cell: OpenCell | undefined;
 
   get #at(): { page?: number } {
     return this.page === 0 ? {} : { page: this.page };
@@ -38,20 +75,28 @@ class OdfReader {
   open(name: string, attributes: Record<string, string>): void {
     if (SKIPPED.has(name)) this.#skipped++;
     else if (name === "draw:page") this.#newPage(attributes["draw:name"]);
-    else if (name === "table:table") this.#header = undefined;
-    else if (name === "table:table-row") this.#cells = [];
-    else if (name === "table:table-cell" || name === "table:covered-table-cell") {
-      this.#cells?.push("");
-      this.#repeat = Math.min(
-        MAX_REPEATS,
-        Number(attributes["table:number-columns-repeated"] ?? 1) || 1,
-      );
-    } else if (name === "text:p" || name === "text:h") {
+    else if (name === "table:table") this.#tables++;
+    else if (name.startsWith("table:")) this.#openInTable(name, attributes);
+    else if (name === "text:p" || name === "text:h") {
       if (this.#depth++ === 0)
         this.#level =
           name === "text:h" ? Number(attributes["text:outline-level"] ?? 1) || 1 : undefined;
     } else if (name === "text:s" || name === "text:tab" || name === "text:line-break")
       this.#text += " ";
+  }
+
+  #openInTable(name: string, attributes: Record<string, string>): void {
+    if (this.#tables !== 1) return;
+    if (name === "table:table-row") this.#cells = [];
+    else if (name === "table:table-cell" || name === "table:covered-table-cell")
+      this.#cell = {
+        text: "",
+        fallback: toFallback(attributes),
+        columns: toSpan(attributes["table:number-columns-spanned"]),
+        rows: toSpan(attributes["table:number-rows-spanned"]),
+        repeats: toSpan(attributes["table:number-columns-repeated"]),
+        isCovered: name === "table:covered-table-cell",
+      };
   }
 
   text(text: string): void {
@@ -61,44 +106,92 @@ class OdfReader {
   close(name: string): void {
     if (SKIPPED.has(name)) this.#skipped--;
     else if (name === "text:p" || name === "text:h") this.#endParagraph();
-    else if (name === "table:table-cell" && this.#cells) {
-      const cell = this.#cells.at(-1) ?? "";
-      for (let i = 1; i < this.#repeat; i++) this.#cells.push(cell);
-    } else if (name === "table:table-row") this.#endRow();
+    else if (name === "table:table") this.#endTable();
+    else if (this.#tables !== 1) return;
+    else if (name === "table:table-cell" || name === "table:covered-table-cell") this.#endCell();
+    else if (name === "table:table-row") this.#endRow();
   }
 
-  /** A sheet of a spreadsheet is a page of its own. */
-  sheet(name: string | undefined): void {
-    this.#newPage(name);
+  /** A sheet of a spreadsheet is a page of its own, and so are its passages. */
+  sheet(name: string): void {
+    this.page++;
+    this.blocks.push({ kind: "heading", text: name, level: 1, startsPassage: true, ...this.#at });
   }
 
   #endParagraph(): void {
     if (--this.#depth > 0) return;
     const text = tidy(this.#text);
     this.#text = "";
+    if (text === "") return;
+    if (this.#tables > 0) {
+      if (this.#cell) this.#cell.text = tidy(`${this.#cell.text} ${text}`);
+      return;
+    }
     const before = this.blocks.at(-1);
     // A slide is often named by its title.
-    if (text === "" || (before?.kind === "heading" && before.text === text)) return;
-    if (this.#cells)
-      this.#cells[this.#cells.length - 1] = tidy(`${this.#cells.at(-1) ?? ""} ${text}`);
-    else if (this.#level === undefined) this.blocks.push({ kind: "text", text, ...this.#at });
+    if (before?.kind === "heading" && before.text === text) return;
+    if (this.#level === undefined) this.blocks.push({ kind: "text", text, ...this.#at });
     else this.blocks.push({ kind: "heading", text, level: this.#level, ...this.#at });
   }
 
-  #endRow(): void {
-    const cells = this.#cells ?? [];
-    this.#cells = undefined;
-    while (cells.at(-1) === "") cells.pop();
-    if (cells.length === 0) return;
-    const text = cells.join(" | ");
-    this.blocks.push({
-      kind: "row",
-      text,
-      ...this.#at,
-      ...(this.#header === undefined ? {} : { header: this.#header }),
-    });
-    if (this.#header === undefined && cells.length > 1) this.#header = text;
+  #endCell(): void {
+    if (!this.#cell) return;
+    const { text, fallback, columns, rows, repeats, isCovered } = this.#cell;
+    this.#cell = undefined;
+    // The merged cell itself says how far it goes.
+    if (isCovered) return;
+    for (let at = 0; at < repeats; at++)
+      this.#cells?.push({ text: text || tidy(fallback), columns, rows });
   }
+
+  #endRow(): void {
+    if (this.#cells) this.#rows.push(this.#cells);
+    this.#cells = undefined;
+  }
+
+  #endTable(): void {
+    if (--this.#tables > 0) return;
+    // A sheet without cells would name the one after it.
+    if (this.#rows.every((cells) => cells.every(({ text }) => text === "")))
+      if (this.blocks.at(-1)?.startsPassage) this.blocks.pop();
+    this.blocks.push(...tableBlocks(this.#rows.splice(0), this.page === 0 ? undefined : this.page));
+  }
+}
+
+/** Fields of a header that differ on each page, or say what the document says of itself. */
+const PAGE_FIELDS = /^text:(?:page-|sheet-name|date$|time$|file-name|title$)/;
+
+/** The paragraphs of the headers or footers of all pages, each once. */
+async function readMargins(
+  styles: Buffer | undefined,
+  kind: "header" | "footer",
+): Promise<TextBlock[]> {
+  const found = new Set<string>();
+  let inside = 0;
+  let field = 0;
+  let hasField = false;
+  let text = "";
+  if (styles)
+    await readXml(styles, {
+      open(name, attributes) {
+        if (new RegExp(`^style:${kind}(?:-left|-first)?$`).test(name))
+          inside += attributes["style:display"] === "false" ? 0 : 1;
+        else if (PAGE_FIELDS.test(name)) {
+          field++;
+          hasField = true;
+        } else if (/^text:(?:s|tab|line-break)$/.test(name)) text += " ";
+      },
+      text: (piece) => void (inside > 0 && field === 0 && (text += piece)),
+      close(name) {
+        if (name === `style:${kind}` || name.startsWith(`style:${kind}-`)) inside = 0;
+        else if (PAGE_FIELDS.test(name)) field--;
+        if (name !== "text:p" && name !== "text:h") return;
+        if (tidy(text) !== "" && (!hasField || isTelling(text))) found.add(tidy(text));
+        text = "";
+        hasField = false;
+      },
+    });
+  return [...found].map((line) => ({ kind: "text", text: line }));
 }
 
 async function readTitle(meta: Buffer | undefined): Promise<string | null> {
@@ -116,28 +209,48 @@ async function readTitle(meta: Buffer | undefined): Promise<string | null> {
 /** Text, spreadsheet and presentation of OpenDocument: one format for all three. */
 export const extractOdf: ExtractFormat = async ({ bytes, limits }) => {
   const parts = await unzip(bytes, limits, (name) =>
-    ["content.xml", "meta.xml", "META-INF/manifest.xml"].includes(name),
+    ["content.xml", "styles.xml", "meta.xml", "META-INF/manifest.xml"].includes(name),
   );
   if (parts.get("META-INF/manifest.xml")?.includes("encryption-data")) throw encrypted();
   const content = parts.get("content.xml");
   if (!content) throw broken("the document has no content.xml");
   const reader = new OdfReader();
+  const hiddenStyles = new Set<string>();
+  let style = "";
   let isSpreadsheet = false;
+  /** How many tables are open inside of a hidden sheet. */
+  let hidden = 0;
   await readXml(content, {
     open(name, attributes) {
       if (name === "office:spreadsheet") isSpreadsheet = true;
-      if (isSpreadsheet && name === "table:table") reader.sheet(attributes["table:name"]);
-      reader.open(name, attributes);
+      else if (name === "style:style") style = attributes["style:name"] ?? "";
+      else if (name === "style:table-properties" && attributes["table:display"] === "false")
+        hiddenStyles.add(style);
+      if (isSpreadsheet && name === "table:table") {
+        if (hidden > 0 || hiddenStyles.has(attributes["table:style-name"] ?? "")) hidden++;
+        else reader.sheet(attributes["table:name"] ?? "");
+      }
+      if (hidden === 0) reader.open(name, attributes);
     },
-    text: (text) => reader.text(text),
-    close: (name) => reader.close(name),
+    text: (text) => void (hidden === 0 && reader.text(text)),
+    close(name) {
+      if (hidden === 0) reader.close(name);
+      else if (name === "table:table") hidden--;
+    },
   });
   if (reader.page > limits.pages)
     throw new ExtractionError("too_large", `the document has more than ${limits.pages} pages`);
   const hasText = reader.blocks.some(({ kind }) => !isSpreadsheet || kind === "row");
+  const styles = parts.get("styles.xml");
   return {
     title: await readTitle(parts.get("meta.xml")),
     pages: reader.page === 0 ? null : reader.page,
-    blocks: hasText ? reader.blocks : [],
+    blocks: hasText
+      ? [
+          ...(await readMargins(styles, "header")),
+          ...reader.blocks,
+          ...(await readMargins(styles, "footer")),
+        ]
+      : [],
   };
 };

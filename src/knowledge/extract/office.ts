@@ -2,9 +2,9 @@ import type { TextBlock } from "../chunk.ts";
 import { ExtractionError, broken, encrypted, optional, type ExtractFormat } from "./types.ts";
 import { domBlocks, parseDom } from "./html.ts";
 import { readXml, unzip } from "./archive.ts";
+import { tableBlocks, toSpan, type TableCell } from "./table.ts";
 
 const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
-const NONE = (): boolean => false;
 
 /** The first element of a name in an XML file: its text. */
 async function textIn(bytes: Buffer | undefined, element: string): Promise<string | null> {
@@ -80,51 +80,6 @@ export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
   };
 };
 
-type Cell = string | number | boolean | Date | null;
-
-function cellText(cell: Cell): string {
-  if (cell === null) return "";
-  if (cell instanceof Date)
-    return Number.isNaN(cell.getTime()) ? "" : cell.toISOString().replace(/T00:00:00\.000Z$/, "");
-  return tidy(String(cell));
-}
-
-/** The rows of a table; the first one that is full names the columns. */
-export function* rowBlocks(rows: Iterable<readonly Cell[]>, page?: number): Generator<TextBlock> {
-  const at = page === undefined ? {} : { page };
-  let header: string | undefined;
-  for (const row of rows) {
-    const cells = row.map(cellText);
-    while (cells.at(-1) === "") cells.pop();
-    if (cells.length === 0) continue;
-    const text = cells.join(" | ");
-    yield { kind: "row", text, ...at, ...(header === undefined ? {} : { header }) };
-    if (header === undefined && cells.length > 1) header = text;
-  }
-}
-
-export const extractXlsx: ExtractFormat = async ({ bytes, limits }) => {
-  await unzip(bytes, limits, NONE);
-  const { default: readSheets } = await optional(
-    "read-excel-file",
-    () => import("read-excel-file/node"),
-  );
-  const sheets = await readSheets(bytes).catch(() => {
-    throw broken("the workbook cannot be read; its XML is damaged");
-  });
-  if (sheets.length > limits.pages)
-    throw new ExtractionError("too_large", `the workbook has more than ${limits.pages} sheets`);
-  const blocks = sheets.flatMap(({ sheet, data }, index): TextBlock[] => [
-    { kind: "heading", text: sheet, level: 1, page: index + 1 },
-    ...rowBlocks(data as Cell[][], index + 1),
-  ]);
-  return {
-    title: null,
-    pages: sheets.length,
-    blocks: blocks.some(({ kind }) => kind === "row") ? blocks : [],
-  };
-};
-
 /** The slides of a presentation in the order in which they are shown. */
 async function slideNames(parts: Map<string, Buffer>): Promise<string[]> {
   const targets = new Map<string, string>();
@@ -150,12 +105,14 @@ async function slideBlocks(bytes: Buffer, page: number): Promise<TextBlock[]> {
   let isTitle = false;
   let paragraph = "";
   let inText = false;
-  let cells: string[] | undefined;
+  const rows: TableCell[][] = [];
+  let cell: TableCell | undefined;
+  let isHidden = false;
   const endParagraph = (): void => {
     const text = tidy(paragraph);
     paragraph = "";
     if (text === "") return;
-    if (cells) cells[cells.length - 1] = tidy(`${cells.at(-1) ?? ""} ${text}`);
+    if (cell) cell.text = tidy(`${cell.text} ${text}`);
     else
       blocks.push(
         isTitle ? { kind: "heading", text, level: 1, page } : { kind: "text", text, page },
@@ -163,26 +120,34 @@ async function slideBlocks(bytes: Buffer, page: number): Promise<TextBlock[]> {
   };
   await readXml(bytes, {
     open(name, attributes) {
-      if (name === "p:sp") isTitle = false;
+      if (name === "p:sld") isHidden = attributes["show"] === "0" || attributes["show"] === "false";
+      else if (name === "p:sp") isTitle = false;
       else if (name === "p:ph")
         isTitle = attributes["type"] === "title" || attributes["type"] === "ctrTitle";
-      else if (name === "a:tr") cells = [];
-      else if (name === "a:tc") cells?.push("");
-      else if (name === "a:br") paragraph += " ";
+      else if (name === "a:tr") rows.push([]);
+      else if (name === "a:tc") {
+        cell = {
+          text: "",
+          columns: toSpan(attributes["gridSpan"]),
+          rows: toSpan(attributes["rowSpan"]),
+        };
+        // The merged cell itself says how far it goes.
+        const isCovered = [attributes["hMerge"], attributes["vMerge"]].some(
+          (value) => value === "1" || value === "true",
+        );
+        if (!isCovered) rows.at(-1)?.push(cell);
+      } else if (name === "a:br") paragraph += " ";
       inText = name === "a:t" || (inText && name !== "a:p");
     },
     text: (text) => void (inText && (paragraph += text)),
     close(name) {
       if (name === "a:t") inText = false;
       else if (name === "a:p") endParagraph();
-      else if (name === "a:tr" && cells) {
-        if (cells.some((cell) => cell !== ""))
-          blocks.push({ kind: "row", text: cells.join(" | "), page });
-        cells = undefined;
-      }
+      else if (name === "a:tc") cell = undefined;
+      else if (name === "a:tbl") blocks.push(...tableBlocks(rows.splice(0), page));
     },
   });
-  return blocks;
+  return isHidden ? [] : blocks;
 }
 
 export const extractPptx: ExtractFormat = async ({ bytes, limits, progress }) => {

@@ -13,6 +13,7 @@ interface Line {
 
 interface Item {
   str: string;
+  width: number;
   height: number;
   transform: number[];
   hasEOL: boolean;
@@ -85,6 +86,91 @@ function* buildBlocks(items: readonly Item[], page: number): Generator<TextBlock
   if (paragraph !== "") yield { kind: "text", text: paragraph, page };
 }
 
+/** What pdf.js says of a field of a form, or of a text that was written over the page. */
+interface Annotation {
+  subtype?: string;
+  fieldType?: string;
+  fieldName?: string;
+  alternativeText?: string;
+  fieldValue?: unknown;
+  checkBox?: boolean;
+  radioButton?: boolean;
+  exportValue?: unknown;
+  buttonValue?: unknown;
+  options?: readonly { exportValue?: unknown; displayValue?: string }[];
+  hidden?: boolean;
+  password?: boolean;
+  /** Left, bottom, right, top. */
+  rect?: number[];
+  contentsObj?: { str?: string };
+}
+
+const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
+/** Names that programs give fields: they say nothing. */
+const UNNAMED =
+  /^(?:(?:text|check|radio|combo|list|drop)?[ _-]?(?:field|box|button|down)?|undefined|untitled)[ _-]?\d*$/i;
+/** How far a label may be from its field, in points. */
+const LABEL_GAP = 150;
+
+/** The text that stands beside a field on its line: to the left of it, or to the right of a box to tick. */
+function findLabel(
+  items: readonly Item[],
+  [left = 0, bottom = 0, right = 0, top = 0]: number[],
+  isBox: boolean,
+): string {
+  let nearest = LABEL_GAP;
+  let label = "";
+  for (const { str, transform, width } of items) {
+    const [x, y] = [transform[4] ?? 0, transform[5] ?? 0];
+    if (str.trim() === "" || y < bottom - 3 || y > top + 1) continue;
+    const distance = isBox && x >= right - 2 ? x - right : left - (x + width);
+    if (distance < -2 || distance >= nearest) continue;
+    nearest = distance;
+    label = str;
+  }
+  return tidy(label).replace(/[\s:._…]+$/, "");
+}
+
+/** The value of a field as people see it; empty if nobody filled it in. */
+function toFieldValue(field: Annotation): string {
+  const { fieldType, fieldValue, checkBox, radioButton, exportValue, buttonValue } = field;
+  if (fieldType === "Btn") {
+    const own = checkBox ? exportValue : buttonValue;
+    const isOn = (checkBox || radioButton) && fieldValue === own && fieldValue !== "Off";
+    return isOn ? "☒" : "";
+  }
+  if (fieldType !== "Tx" && fieldType !== "Ch") return "";
+  const values = Array.isArray(fieldValue) ? fieldValue : [fieldValue];
+  const shown = values.map((value) => {
+    const option = field.options?.find((one) => one.exportValue === value);
+    return typeof value === "string" ? (option?.displayValue ?? value) : "";
+  });
+  return tidy(shown.filter(Boolean).join(", "));
+}
+
+/** What was filled into a page: each field with its name, or with the text beside it, and texts that were written over it. */
+function* buildFields(
+  annotations: readonly Annotation[],
+  items: readonly Item[],
+  page: number,
+): Generator<TextBlock> {
+  for (const field of annotations) {
+    if (field.hidden || field.password) continue;
+    const value =
+      field.subtype === "FreeText" ? tidy(field.contentsObj?.str ?? "") : toFieldValue(field);
+    if (value === "") continue;
+    const beside = findLabel(items, field.rect ?? [], field.fieldType === "Btn");
+    const own =
+      tidy(field.fieldName ?? "")
+        .split(".")
+        .at(-1) ?? "";
+    const name = tidy(field.alternativeText ?? "") || beside || (UNNAMED.test(own) ? "" : own);
+    const isTicked = field.fieldType === "Btn";
+    const text = isTicked ? `${value} ${name || own}` : name === "" ? value : `${name}: ${value}`;
+    yield { kind: "row", text, page };
+  }
+}
+
 const folder = (): string =>
   dirname(createRequire(import.meta.url).resolve("pdfjs-dist/package.json"));
 
@@ -137,10 +223,12 @@ export const extractPdf: ExtractFormat = async ({ bytes, limits, progress }) => 
   for (let number = 1; number <= document.numPages; number++) {
     const page = await document.getPage(number);
     const content = await page.getTextContent();
-    for (const block of buildBlocks(
-      content.items.filter((item): item is typeof item & Item => "str" in item),
-      number,
-    )) {
+    const items = content.items.filter((item): item is typeof item & Item => "str" in item);
+    const annotations = (await page.getAnnotations().catch(() => [])) as Annotation[];
+    for (const block of [
+      ...buildBlocks(items, number),
+      ...buildFields(annotations, items, number),
+    ]) {
       letters += block.text.length;
       blocks.push(block);
     }

@@ -2,7 +2,7 @@ import { extname } from "node:path";
 import type { Extract, Extractor as PluginExtractor } from "../../contract/kinds.ts";
 import type { TextBlock } from "../chunk.ts";
 import { FORMATS, toFormat, type FormatId } from "../formats.ts";
-import { extractEml } from "./eml.ts";
+import { extractEml, extractMsg } from "./eml.ts";
 import {
   ExtractionError,
   broken,
@@ -13,12 +13,13 @@ import {
 } from "./types.ts";
 import { extractHtml } from "./html.ts";
 import { extractDoc, extractPpt, extractXls } from "./legacy-office.ts";
-import { extractDocx, extractEpub, extractPptx, extractXlsx } from "./office.ts";
+import { extractDocx, extractEpub, extractPptx } from "./office.ts";
 import { extractOdf } from "./odf.ts";
 import { extractPdf } from "./pdf.ts";
 import { extractRtf } from "./rtf.ts";
 import { sniff } from "./sniff.ts";
 import { extractCsv, extractJson, extractMarkdown, extractText } from "./text.ts";
+import { extractXlsx } from "./xlsx.ts";
 import { extractXml } from "./xml.ts";
 
 const EXTRACTORS: Record<FormatId, ExtractFormat> = {
@@ -32,6 +33,7 @@ const EXTRACTORS: Record<FormatId, ExtractFormat> = {
   epub: extractEpub,
   html: extractHtml,
   eml: extractEml,
+  msg: extractMsg,
   doc: extractDoc,
   xls: extractXls,
   ppt: extractPpt,

@@ -32,8 +32,9 @@ const TEXT_ENDINGS: Record<string, FormatId> = {
   ".xml": "xml",
 };
 
-/** The streams that name the formats of Office before 2007. */
-const LEGACY: readonly [stream: string, format: FormatId][] = [
+/** The streams that name the formats of Office before 2007 and of Outlook, whose mails may have the others attached. */
+const COMPOUND: readonly [stream: string, format: FormatId][] = [
+  ["__nameid_version1.0", "msg"],
   ["WordDocument", "doc"],
   ["PowerPoint Document", "ppt"],
   ["Workbook", "xls"],
@@ -116,8 +117,8 @@ export function sniff(bytes: Buffer, filename: string): FormatId {
   if (hex.startsWith("504b0304")) return zipFormat(bytes, filename);
   if (hex.startsWith(CFB)) {
     if (bytes.includes(utf16("EncryptedPackage"))) throw encrypted();
-    const legacy = LEGACY.find(([stream]) => bytes.includes(utf16(stream)));
-    if (legacy) return legacy[1];
+    const found = COMPOUND.find(([stream]) => bytes.includes(utf16(stream)));
+    if (found) return found[1];
     throw unsupported("a compound file of this kind");
   }
   if (hex.startsWith(RTF)) return "rtf";

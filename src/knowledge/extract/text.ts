@@ -2,7 +2,7 @@ import { extname } from "node:path";
 import type { TextBlock } from "../chunk.ts";
 import { decodeDocument } from "./charset.ts";
 import { broken, optional, type ExtractFormat } from "./types.ts";
-import { rowBlocks } from "./office.ts";
+import { tableBlocks, type TableCell } from "./table.ts";
 
 const LINES = /\r\n?|\n/;
 
@@ -103,6 +103,10 @@ function findDelimiter(text: string): string {
   );
 }
 
+function* toCells(rows: Iterable<readonly string[]>): Generator<TableCell[]> {
+  for (const row of rows) yield row.map((cell) => ({ text: cell.replace(/\s+/g, " ").trim() }));
+}
+
 export const extractCsv: ExtractFormat = async ({ bytes }) => {
   const text = await decodeDocument(bytes);
   const { parse } = await optional("csv-parse", () => import("csv-parse/sync"));
@@ -118,7 +122,7 @@ export const extractCsv: ExtractFormat = async ({ bytes }) => {
   } catch {
     throw broken("the table's quotes do not match up");
   }
-  return { title: null, pages: null, blocks: rowBlocks(rows) };
+  return { title: null, pages: null, blocks: tableBlocks(toCells(rows)) };
 };
 
 const MAX_DEPTH = 50;

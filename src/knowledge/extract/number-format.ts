@@ -1,0 +1,81 @@
+import type * as Numfmt from "numfmt";
+import { optional } from "./types.ts";
+
+/** The number formats that a workbook does not write out (ECMA-376 part 1, 18.8.30). */
+const BUILT_IN: Readonly<Record<number, string>> = {
+  1: "0",
+  2: "0.00",
+  3: "#,##0",
+  4: "#,##0.00",
+  9: "0%",
+  10: "0.00%",
+  11: "0.00E+00",
+  12: "# ?/?",
+  13: "# ??/??",
+  // Each program shows these in the order of its own country.
+  14: "yyyy-mm-dd",
+  15: "d-mmm-yy",
+  16: "d-mmm",
+  17: "mmm-yy",
+  18: "h:mm AM/PM",
+  19: "h:mm:ss AM/PM",
+  20: "h:mm",
+  21: "h:mm:ss",
+  22: "yyyy-mm-dd h:mm",
+  37: "#,##0;(#,##0)",
+  38: "#,##0;(#,##0)",
+  39: "#,##0.00;(#,##0.00)",
+  40: "#,##0.00;(#,##0.00)",
+  45: "mm:ss",
+  46: "[h]:mm:ss",
+  47: "mm:ss.0",
+  48: "##0.0E+0",
+};
+/** Dates of the formats for East Asian languages. */
+const isEastAsianDate = (id: number): boolean => (id >= 27 && id <= 36) || (id >= 50 && id <= 58);
+/** Days between the first days of the two calendars of workbooks. */
+const DAYS_TO_1904 = 1462;
+
+export interface NumberFormats {
+  /** The number of a cell as people see it. `style`: the cell's place in the styles. */
+  render(value: number, style: number): string;
+}
+
+export interface Styles {
+  /** Formats that the workbook writes out, by their ids. */
+  formats: ReadonlyMap<number, string>;
+  /** The format's id of each style. */
+  styles: readonly number[];
+  /** Whether days are counted from 1904 on. */
+  is1904: boolean;
+}
+
+/** Creates what renders numbers as their cells show them: percentages, currencies, dates. */
+export async function loadNumberFormats({
+  formats,
+  styles,
+  is1904,
+}: Styles): Promise<NumberFormats> {
+  const numfmt: typeof Numfmt = await optional("numfmt", () => import("numfmt"));
+  const known = new Map<number, { pattern: string; isDate: boolean }>();
+  const getFormat = (style: number): { pattern: string; isDate: boolean } => {
+    const id = styles[style] ?? 0;
+    let format = known.get(id);
+    if (!format) {
+      const written = formats.get(id) ?? (isEastAsianDate(id) ? "yyyy-mm-dd" : BUILT_IN[id]);
+      const pattern = written !== undefined && numfmt.isValidFormat(written) ? written : "General";
+      known.set(id, (format = { pattern, isDate: numfmt.isDateFormat(pattern) }));
+    }
+    return format;
+  };
+  return {
+    render(value, style) {
+      const { pattern, isDate } = getFormat(style);
+      const shown = numfmt.format(pattern, isDate && is1904 ? value + DAYS_TO_1904 : value, {
+        throws: false,
+      });
+      // A date before the calendar shows as hash signs, and a format may hide the value.
+      return /^#*$/.test(shown.trim()) ? String(value) : shown;
+    },
+  };
+}
