@@ -211,7 +211,10 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       await sweepTmp(tmp, clock.now());
       const again = await writer.call("recover");
       if (again > 0)
-        log.info({ documents: again }, "documents whose indexing was interrupted are read again");
+        log.info(
+          { documents: again },
+          "documents are read again: their indexing was interrupted, or an older version indexed them",
+        );
       started = true;
       jobs.wake();
       embedding?.wake();

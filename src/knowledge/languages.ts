@@ -83,7 +83,7 @@ const LANGUAGES: readonly Language[] = [
     id: indonesian,
     pl: undefined,
     cs: undefined,
-    hr: undefined,
+    hr: serbian,
     ca: undefined,
     et: undefined,
     lv: undefined,

@@ -20,6 +20,14 @@ export function getLeastShare(terms: readonly Term[]): number {
   return least * Math.min(1, MOST_TERMS / terms.length);
 }
 
+/** A word that a question has in parts. */
+interface Parts {
+  total: number;
+  readonly sums: Map<number, number>;
+  /** The passages that have it as a whole. */
+  readonly whole: Set<number>;
+}
+
 /**
  * Sums up which share of a question each passage has. A term weighs the more the fewer passages have it: inverse document
  * frequency as in BM25, in the form that is never negative. One that no passage has weighs as if one had it, so that the shares
@@ -28,6 +36,7 @@ export function getLeastShare(terms: readonly Term[]): number {
 export class Coverage {
   readonly #passages: number;
   readonly #sums = new Map<number, number>();
+  readonly #parts = new Map<number, Parts>();
   #total = 0;
 
   /** @param passages how many passages the index has */
@@ -35,16 +44,36 @@ export class Coverage {
     this.#passages = passages;
   }
 
+  #getParts(number: number): Parts {
+    let parts = this.#parts.get(number);
+    if (!parts) this.#parts.set(number, (parts = { total: 0, sums: new Map(), whole: new Set() }));
+    return parts;
+  }
+
   /** Adds a term that `having` passages of the index have. Returns what adds a passage that has it. */
-  addTerm(having: number): (seq: number) => void {
+  addTerm(
+    having: number,
+    { part, whole }: Pick<Term, "part" | "whole"> = {},
+  ): (seq: number) => void {
+    if (whole !== undefined) {
+      const parts = this.#getParts(whole);
+      return (seq) => void parts.whole.add(seq);
+    }
     const count = Math.max(1, having);
     const weight = Math.log(1 + (Math.max(this.#passages, count) - count + 0.5) / (count + 0.5));
     this.#total += weight;
-    return (seq) => void this.#sums.set(seq, (this.#sums.get(seq) ?? 0) + weight);
+    const parts = part === undefined ? undefined : this.#getParts(part);
+    if (parts) parts.total += weight;
+    const sums = parts?.sums ?? this.#sums;
+    return (seq) => void sums.set(seq, (sums.get(seq) ?? 0) + weight);
   }
 
   /** The share of the question that a passage has, 0 to 1. */
   getShare(seq: number): number {
-    return this.#total === 0 ? 0 : (this.#sums.get(seq) ?? 0) / this.#total;
+    if (this.#total === 0) return 0;
+    let sum = this.#sums.get(seq) ?? 0;
+    for (const { total, sums, whole } of this.#parts.values())
+      sum += whole.has(seq) ? total : (sums.get(seq) ?? 0);
+    return sum / this.#total;
   }
 }

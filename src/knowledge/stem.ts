@@ -39,12 +39,20 @@ const ASCII = /^[a-z]*$/;
 const NORMALIZE: Partial<Record<Script, (word: string) => string>> = {
   // Turkish İ becomes i and a dot.
   latin: (word) => (ASCII.test(word) ? word : word.replaceAll("i\u0307", "i").normalize("NFC")),
-  cyrillic: (word) => word.replaceAll("ё", "е"),
+  cyrillic: (word) => word.replaceAll("ё", "е").replaceAll("ґ", "г"),
   arabic: (word) =>
     word
       .replaceAll(/[\u0640\u064b-\u065f\u0670]/g, "")
-      .replaceAll("ی", "ي")
-      .replaceAll("ک", "ك"),
+      .replaceAll(/[یى]/g, "ي")
+      .replaceAll("ک", "ك")
+      .replaceAll(/[ہھەۀۂ]/g, "ه"),
+  // Nasals before a consonant are a dot or a letter; the dot below tells letters of other languages.
+  devanagari: (word) =>
+    word
+      .replaceAll(/[ङञणनम]\u094d(?=[क-ह])/g, "\u0902")
+      .replaceAll("\u0901", "\u0902")
+      .replaceAll("\u093c", ""),
+  hebrew: (word) => word.replaceAll(/[\u0591-\u05c7]/g, ""),
   greek: (word) =>
     word
       .normalize("NFD")
@@ -54,22 +62,8 @@ const NORMALIZE: Partial<Record<Script, (word: string) => string>> = {
 
 const normalize = (word: string, script: Script): string => NORMALIZE[script]?.(word) ?? word;
 
-/** Returns what a word of a language is indexed as. The index itself stems what is left as it is. */
-export function toIndexed(word: string, { code, script, stem }: Language): string {
-  if (code === "en") return word;
-  const normal = normalize(word, script);
-  const stemmed = stem?.(normal) ?? normal;
-  if (stemmed !== "" && UNCHANGED.test(stemmed)) return stemmed;
-  const found = folded(stemmed) || word;
-  return toStem(found) === found ? found : `${found}${SEAL}`;
-}
-
-/** Characters of an n-gram. Shorter words are kept whole. */
-export const GRAM = 4;
-
 /** Letters that are no letter with a mark, and how they are written on a keyboard without them. */
 const PLAIN: Record<string, string> = {
-  ß: "ss",
   œ: "oe",
   æ: "ae",
   ø: "o",
@@ -80,21 +74,53 @@ const PLAIN: Record<string, string> = {
   ı: "i",
   ς: "σ",
 };
+const toPlain = (word: string): string =>
+  word.replaceAll(/[œæøłđðþıς]/g, (letter) => PLAIN[letter] ?? letter);
+
+/** Arabic letters that carry the same sound in several forms. */
+const foldArabic = (word: string): string =>
+  word
+    .replaceAll(/[أإآٱ]/g, "ا")
+    .replaceAll("ؤ", "و")
+    .replaceAll("ئ", "ي")
+    .replaceAll("ة", "ه");
+
+/** Spellings that the rules of one language have to see as one. */
+const SPELLINGS: Record<string, (word: string) => string> = {
+  // Umlauts on a keyboard without them.
+  de: (word) =>
+    /[aou]e/.test(word)
+      ? word
+          .replaceAll("ae", "ä")
+          .replaceAll("oe", "ö")
+          .replaceAll(/(?<![aeq])ue/g, "ü")
+      : word,
+  // The end of feminine words is written with its dots or without.
+  ar: (word) => word.replace(/(?<=.{3})ه$/u, "ة"),
+};
+
+/** Returns what a word of a language is indexed as. The index itself stems what is left as it is. */
+export function toIndexed(word: string, { code, script, stem }: Language): string {
+  if (code === "en") return toPlain(word);
+  const normal = normalize(word, script);
+  const spelled = SPELLINGS[code]?.(normal) ?? normal;
+  const ownStem = stem?.(spelled) ?? spelled;
+  const stemmed = script === "arabic" ? foldArabic(ownStem) : ownStem;
+  if (stemmed !== "" && UNCHANGED.test(stemmed)) return stemmed;
+  const found = toPlain(folded(stemmed)) || word;
+  return toStem(found) === found ? found : `${found}${SEAL}`;
+}
+
+/** Characters of an n-gram. Shorter words are kept whole. */
+export const GRAM = 4;
 
 /** A word as its n-grams are made of it: without the marks that writers leave out. */
 function unmarked(word: string, script: Script): string {
   if (ASCII.test(word)) return word;
   const normal = normalize(word, script);
-  if (script === "arabic")
-    return normal
-      .replaceAll(/[أإآٱ]/g, "ا")
-      .replaceAll("ى", "ي")
-      .replaceAll("ة", "ه");
+  if (script === "arabic") return foldArabic(normal);
   if (script !== "latin" && script !== "greek") return normal;
-  return normal
-    .normalize("NFD")
-    .replaceAll(/[\u0300-\u036f]+/g, "")
-    .replaceAll(/[ßœæøłđðþıς]/g, (letter) => PLAIN[letter] ?? letter);
+  return toPlain(normal.normalize("NFD").replaceAll(/[\u0300-\u036f]+/g, ""));
 }
 
 /** Makes the n-grams of a word, of their places in it: inflected forms and compounds have most of them in common. */

@@ -7,7 +7,7 @@ import {
   type Script,
 } from "./languages.ts";
 import { toStem } from "./stem.ts";
-import { listGrams, toTokens, type Token } from "./tokens.ts";
+import { listGrams, readWords, type Token, type Words } from "./tokens.ts";
 
 /** Which language the words of each script are taken for. */
 type Profile = Map<Script, Language>;
@@ -120,10 +120,11 @@ export interface IndexForm {
 }
 
 /**
- * The version of what documents are indexed as; those that were indexed before there were versions have 0. Form 1 is the same
- * `IndexForm`, but in a file its n-grams have longer marks of their tenant.
+ * The version of what documents are indexed as: a gateway that starts indexes those of an older one again. Those that were
+ * indexed before there were versions have 0. In a file, the n-grams of form 1 have longer marks of their tenant. Form 3 has the
+ * spellings of a word as one.
  */
-export const INDEX_FORM = 2;
+export const INDEX_FORM = 3;
 
 const EMPTY: Profile = new Map();
 
@@ -132,7 +133,7 @@ export class DocumentTokenizer {
   #profile = EMPTY;
 
   toIndexForm(text: string): IndexForm {
-    const tokens = toTokens(text);
+    const { tokens, joined } = readWords(text);
     const scripts = [...groupByScript(tokens)].toSorted(([, a], [, b]) => b.length - a.length);
     const profile = new Map(this.#profile);
     for (const [script, words] of scripts) {
@@ -147,16 +148,17 @@ export class DocumentTokenizer {
     const words: string[] = [];
     let runs = 0;
     let language: Language | undefined;
-    for (const token of tokens) {
+    const add = (token: Token): void => {
+      if (token.script === undefined) return void words.push(token.text);
+      if (token.script !== language?.script) language = profile.get(token.script);
+      words.push(language ? token.getIndexed(language) : token.text);
+    };
+    for (const token of tokens)
       if (token.isRun) {
         runs += token.text.length;
         pairs(token.text, (term) => words.push(term));
-      } else if (token.script === undefined) words.push(token.text);
-      else {
-        if (token.script !== language?.script) language = profile.get(token.script) as Language;
-        words.push(token.getIndexed(language));
-      }
-    }
+      } else add(token);
+    for (const { token } of joined) add(token);
     const [main] = languages;
     const isSpaced = runs < (scripts[0]?.[1].length ?? 0);
     const telling =
@@ -176,7 +178,7 @@ export class DocumentTokenizer {
 /** The words of a text as documents of form 0 have them: as if all were English. */
 export function indexWords(text: string): string {
   const words: string[] = [];
-  for (const { text: word, isRun } of toTokens(text))
+  for (const { text: word, isRun } of readWords(text).tokens)
     if (isRun) pairs(word, (term) => words.push(term));
     else words.push(word);
   return words.join(" ");
@@ -193,6 +195,10 @@ function pairs(run: string, add: (text: string, prefix: boolean) => void): void 
 export interface Term {
   text: string;
   prefix: boolean;
+  /** Of a word that the question has in parts: the number of that word, which its parts have in common. */
+  part?: number;
+  /** The same number, of the word as a whole: a passage that has it has all parts. */
+  whole?: number;
 }
 
 /** What the languages of the indexed documents are, as far as a question needs it: their codes. */
@@ -217,23 +223,62 @@ const MAX_TERMS = 64;
 /** The words with the most letters come first. */
 const MAX_GRAMS = 64;
 
+/** Serbian and Croatian are written in two scripts, and their stems are the same in both. */
+const isInBoth = ({ code, script }: Language, asked: Script): boolean =>
+  (code === "sr" || code === "hr") && script !== asked && /^(?:latin|cyrillic)$/.test(asked);
+
 /** The languages of an index that the words of a script can be in. */
 function candidates(script: Script, { codes, isOld }: IndexLanguages): Language[] {
   const found = codes
     .map(getLanguage)
-    .filter((language) => language?.script === script) as Language[];
+    .filter(
+      (language) => language && (language.script === script || isInBoth(language, script)),
+    ) as Language[];
   // Older passages: as if all their words were English.
   const english = getLanguage("en") as Language;
   if (isOld && !found.includes(english)) found.push(english);
   return found.length > 0 ? found : [getDefaultLanguage(script)];
 }
 
+/** A question's words, without those that tell nothing as long as others are left. */
+interface Telling {
+  /** Each with the number of the word that it is a part of. */
+  words: { token: Token; part?: number }[];
+  /** Words that the question has in parts, as a whole. */
+  wholes: { token: Token; whole?: number }[];
+  isTelling: boolean;
+}
+
+function keepTelling({ tokens, joined }: Words, isTelling: (token: Token) => boolean): Telling {
+  const whole = new Map<number, number>();
+  const replaced = new Set<number>();
+  for (const [number, { from, to, isOne }] of joined.entries())
+    for (let at = from; at < to; at++)
+      if (isOne) replaced.add(at);
+      else whole.set(at, number);
+  const all = tokens.flatMap((token, at) => {
+    const part = whole.get(at);
+    return replaced.has(at) ? [] : [{ token, ...(part === undefined ? {} : { part }) }];
+  });
+  const told = all.filter(({ token }) => isTelling(token));
+  const hasTelling = told.length > 0 || joined.some(({ isOne }) => isOne);
+  const words = hasTelling ? told : all;
+  const parts = new Set(words.map(({ part }) => part));
+  const wholes = joined.map(({ token }, number) =>
+    parts.has(number) ? { token, whole: number } : { token },
+  );
+  return { words, wholes, isTelling: hasTelling };
+}
+
 /** Reads a question for an index: without frequent words, as long as others are left. */
 export function readQuestion(text: string, index: IndexLanguages): Question {
-  const tokens = toTokens(text);
+  const read = readWords(text);
   const stopWords = new Set<string>();
   const languages = new Map<Script, Language[]>();
-  for (const [script, words] of groupByScript(tokens)) {
+  for (const [script, words] of groupByScript([
+    ...read.tokens,
+    ...read.joined.map(({ token }) => token),
+  ])) {
     const possible = candidates(script, index);
     languages.set(script, possible);
     // The first one's are left out in any case: hardly any of them tells something in another language.
@@ -249,29 +294,28 @@ export function readQuestion(text: string, index: IndexLanguages): Question {
       if ((word.length === 1 ? possible : asked).some((language) => language.stopWords.has(word)))
         stopWords.add(word);
   }
-  const isTelling = ({ text: word }: Token): boolean => !stopWords.has(word);
-  const hasTelling = tokens.some(isTelling);
-  const telling = hasTelling ? tokens.filter(isTelling) : tokens;
+  const { words, wholes, isTelling } = keepTelling(read, ({ text: word }) => !stopWords.has(word));
   const terms = new Map<string, Term>();
-  const add = (word: string, prefix: boolean): void => {
+  const add = (term: Term): void => {
     // Stems of several languages are often the same one.
-    const stem = toStem(word);
-    if (!terms.has(stem)) terms.set(stem, { text: word, prefix });
+    const stem = toStem(term.text);
+    if (!terms.has(stem)) terms.set(stem, term);
   };
-  for (const token of telling) {
+  for (const { token, ...of } of [...words, ...wholes]) {
     if (terms.size >= MAX_TERMS) break;
-    if (token.isRun) pairs(token.text, add);
-    else if (token.script === undefined) add(token.text, false);
+    if (token.isRun) pairs(token.text, (pair, prefix) => add({ text: pair, prefix, ...of }));
+    else if (token.script === undefined) add({ text: token.text, prefix: false, ...of });
     else
       for (const language of languages.get(token.script) ?? [])
-        add(token.getIndexed(language), false);
+        add({ text: token.getIndexed(language), prefix: false, ...of });
   }
+  const telling = words.map(({ token }) => token);
   const grams = listGrams(
     index.codes.some(hasGrams) ? telling.toSorted((a, b) => b.text.length - a.text.length) : [],
   );
   return {
     terms: [...terms.values()].slice(0, MAX_TERMS),
     grams: grams.count === 0 ? [] : grams.text.split(" ").slice(0, MAX_GRAMS),
-    isTelling: hasTelling,
+    isTelling,
   };
 }

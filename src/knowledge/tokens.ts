@@ -1,8 +1,9 @@
 import { getLanguagesByWord, getScript, type Language, type Script } from "./languages.ts";
+import { foldSpelling, JoinedWords, type Joined } from "./spelling.ts";
 import { GRAM, splitGrams, toIndexed } from "./stem.ts";
 
 /**
- * Words for the index, made the same way for documents and for questions: NFKC, lower case, words split at everything
+ * Words for the index, made the same way for documents and for questions: in one spelling, words split at everything
  * that is no letter, digit or mark; runs of scripts without spaces (Han, Kana, Hangul, Thai, Lao, Khmer, Burmese) as
  * overlapping pairs of characters. FTS5's own tokenizers take such a run for one word, and find nothing in it.
  */
@@ -18,8 +19,6 @@ const RUNS = new RegExp(`([${UNSPACED}]+)|[^${UNSPACED}]+`, "gu");
 export const isUnspaced = (text: string): boolean =>
   MAY_HAVE_UNSPACED.test(text) && HAS_UNSPACED.test(text);
 
-const EASTERN_DIGITS = /[\u0660-\u0669\u06f0-\u06f9]/g;
-const toDigit = (digit: string): string => String(digit.charCodeAt(0) & 0xf);
 const none: readonly Language[] = [];
 
 /** So many words are kept, and their n-grams. */
@@ -134,8 +133,6 @@ export const listGrams = (tokens: readonly Token[]): { text: string; count: numb
 
 /** A word of texts. What was made of it is kept: the vocabulary of a text comes again and again. */
 export class Token {
-  /** As it is written in texts. */
-  readonly written: string;
   readonly text: string;
   /** Whether it is characters of a script without spaces. */
   readonly isRun: boolean;
@@ -152,12 +149,10 @@ export class Token {
   #gramIds: readonly number[] | undefined;
 
   constructor(text: string, isRun: boolean) {
-    this.written = text;
+    this.text = text;
     this.isRun = isRun;
     this.script = isRun ? undefined : getScript(text);
-    const mayHaveDigits = !isRun && (this.script === undefined || this.script === "arabic");
-    this.text = mayHaveDigits ? text.replaceAll(EASTERN_DIGITS, toDigit) : text;
-    this.frequentIn = (!isRun && text.length > 1 && getLanguagesByWord(this.text)) || none;
+    this.frequentIn = (!isRun && text.length > 1 && getLanguagesByWord(text)) || none;
   }
 
   /** What the word is indexed as in a language. */
@@ -189,7 +184,7 @@ const words = { byHash: new Map<number, Token>(), count: 0 };
 function getToken(text: string, from: number, to: number, hash: number): Token {
   const last = words.byHash.get(hash);
   for (let token = last; token; token = token.before)
-    if (token.written.length === to - from && isAt(token.written, text, from)) return token;
+    if (token.text.length === to - from && isAt(token.text, text, from)) return token;
   const token = new Token(toCopy(text.slice(from, to)), false);
   token.before = last;
   words.byHash.set(hash, token);
@@ -212,12 +207,12 @@ const toKind = (code: number): number =>
   (kinds[code] ||= String.fromCharCode(code).replace(WORD, "") === "" ? IN_WORD : BETWEEN);
 
 /** Adds the words of a text that has only scripts with spaces. */
-function addWords(text: string, tokens: Token[]): void {
+function addWords(text: string, tokens: Token[], joined: JoinedWords): void {
   let from = -1;
   let hash = 0;
-  for (let at = 0; at < text.length; at++) {
+  for (let at = 0; at <= text.length; at++) {
     const code = text.charCodeAt(at);
-    if (toKind(code) === IN_WORD) {
+    if (at < text.length && toKind(code) === IN_WORD) {
       if (from < 0) {
         from = at;
         hash = 0;
@@ -225,30 +220,49 @@ function addWords(text: string, tokens: Token[]): void {
       hash = addToHash(hash, code);
     } else if (from >= 0) {
       tokens.push(getToken(text, from, at, hash));
+      joined.add(from, at);
       from = -1;
     }
   }
-  if (from >= 0) tokens.push(getToken(text, from, text.length, hash));
 }
 
-/** The words of a text, in order; to be used before the next text. A word that comes again is the same token, a run is not. */
-export function toTokens(text: string): Token[] {
+/** The words of a text. */
+export interface Words {
+  /** In order; a word that comes again is the same token, a run is not. */
+  tokens: Token[];
+  /** Words and numbers that the text has in parts, without what divides them. */
+  joined: (Omit<Joined, "text"> & { token: Token })[];
+}
+
+/** Reads the words of a text; to be used before the next text. */
+export function readWords(text: string): Words {
   if (words.count >= MAX_KNOWN) {
     words.byHash.clear();
     words.count = 0;
     grams.clear();
   }
   const tokens: Token[] = [];
-  const normal = text.normalize("NFKC").toLowerCase();
-  if (!MAY_HAVE_UNSPACED.test(normal)) addWords(normal, tokens);
+  const normal = foldSpelling(text);
+  const joined = new JoinedWords(normal);
+  if (!MAY_HAVE_UNSPACED.test(normal)) addWords(normal, tokens, joined);
   else
-    for (const word of normal.match(WORD) ?? []) {
-      if (!isUnspaced(word)) tokens.push(getWord(word));
-      else
-        for (const [run, unspaced] of word.matchAll(RUNS))
-          tokens.push(unspaced === undefined ? getWord(run) : new Token(run, true));
+    for (const { 0: word, index } of normal.matchAll(WORD)) {
+      if (!isUnspaced(word)) {
+        tokens.push(getWord(word));
+        joined.add(index, index + word.length);
+      } else
+        for (const { 0: part, 1: unspaced, index: at } of word.matchAll(RUNS)) {
+          tokens.push(unspaced === undefined ? getWord(part) : new Token(part, true));
+          joined.add(index + at, index + at + part.length);
+        }
     }
-  return tokens;
+  joined.end();
+  return {
+    tokens,
+    joined: joined.found.flatMap(({ text: whole, ...place }) =>
+      isUnspaced(whole) ? [] : [{ ...place, token: getWord(whole) }],
+    ),
+  };
 }
 
 const WIDE = new RegExp(`[${UNSPACED}]`, "gu");

@@ -141,9 +141,9 @@ describe("words", () => {
     ["港口咖啡馆", "港口 口咖 咖啡 啡馆"],
     ["A型 血", "a 型 血"],
     ["ｆｕｌｌ　ＷＩＤＴＨ ①", "full width 1"],
-    ["コーヒー豆", "コー ーヒ ヒー ー豆"],
+    ["コーヒー豆", "こー ーひ ひー ー豆"],
     ["커피 한잔", "커피 한잔"],
-    ["naïve Straße", "naïve straße"],
+    ["naïve Straße", "naïve strasse"],
     ["👍 — …", ""],
   ])("%s", (from, words) => {
     expect(indexWords(from)).toBe(words);

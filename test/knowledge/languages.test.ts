@@ -4,6 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { chunkTokens } from "../../src/knowledge/shared/terms.ts";
 import { DocumentTokenizer, indexWords } from "../../src/knowledge/tokenize.ts";
+import type { DocumentRecord } from "../../src/knowledge/types.ts";
 import { createWorld, describeBoth, type KnowledgeWorld } from "./world.ts";
 
 const TEXTS = {
@@ -125,14 +126,29 @@ describeBoth((make) => {
     beforeAll(async () => void (world = await make()));
     afterAll(() => world.close());
 
-    it("is found by the words that it has, and in all forms after it is indexed again", async () => {
+    it("is found by the words that it has, and in all forms after the next start, which indexes it again", async () => {
       const { id } = await world.index(TEXTS.ru);
       await makeOld(world, TEXTS.ru);
       expect(await world.found("зонты")).toEqual([TEXTS.ru]);
       expect(await world.found("зонтик")).toEqual([]);
-      await world.knowledge.reindex("t", id);
+      await world.restart();
       await world.knowledge.wait(id, 20_000);
       expect(await world.found("зонтик")).toEqual([TEXTS.ru]);
+    });
+
+    it("is found as before if its file is lost, and is not read at each start", async () => {
+      const [document] = (await world.knowledge.list("t")).documents;
+      const { id, sha256 } = document as DocumentRecord;
+      await makeOld(world, TEXTS.ru);
+      await world.loseFile(sha256);
+      await world.restart();
+      expect(await world.knowledge.wait(id, 20_000)).toMatchObject({
+        status: "ready",
+        error: { code: "broken_document" },
+      });
+      expect(await world.found("зонты")).toEqual([TEXTS.ru]);
+      await world.restart();
+      expect(await world.knowledge.get("t", id)).toMatchObject({ status: "ready" });
     });
   });
 });
@@ -141,39 +157,33 @@ describe("a file with n-grams that have the long marks of form 1", () => {
   const NEXT =
     "Das zweite Krankenhausgebäude ist für die Kinder der Stadt, und es ist nicht weit von hier.";
   let world: KnowledgeWorld;
-  let id = "";
+  const ids: string[] = [];
   beforeAll(async () => {
     world = await createWorld();
-    ({ id } = await world.index(TEXTS.de));
-    await world.index(TEXTS.ru, { tenant: "other" });
+    ids.push((await world.index(TEXTS.de)).id);
+    ids.push((await world.index(TEXTS.ru, { tenant: "other" })).id);
     await world.knowledge.close();
     makeForm1(world.dir);
     await world.restart();
   });
   afterAll(() => world.close());
 
-  it("is found as it is, together with passages that are indexed later", async () => {
+  it("is found, and indexed again with short marks", async () => {
     expect(await world.found("Krankenhausgarten")).toEqual([TEXTS.de]);
     await world.index(NEXT);
     expect((await world.found("Krankenhausgarten")).toSorted()).toEqual(
       [NEXT, TEXTS.de].toSorted(),
     );
     expect(await world.found("зонтик", { tenant: "other" })).toEqual([TEXTS.ru]);
-  });
-
-  it("has short marks after it is indexed again", async () => {
-    await world.knowledge.reindex("t", id);
-    await world.knowledge.wait(id, 20_000);
+    for (const id of ids) await world.knowledge.wait(id, 20_000);
     expect((await world.found("Krankenhausgarten")).toSorted()).toEqual(
       [NEXT, TEXTS.de].toSorted(),
     );
     const db = new DatabaseSync(join(world.dir, "knowledge.db"), { readOnly: true });
-    expect(
-      db.prepare("SELECT count(*) AS n FROM grams WHERE grams MATCH ?").get(longMark("t")),
-    ).toEqual({ n: 0 });
-    expect(
-      db.prepare("SELECT count(*) AS n FROM grams WHERE grams MATCH ?").get(longMark("other")),
-    ).toEqual({ n: 1 });
+    for (const tenant of ["t", "other"])
+      expect(
+        db.prepare("SELECT count(*) AS n FROM grams WHERE grams MATCH ?").get(longMark(tenant)),
+      ).toEqual({ n: 0 });
     db.close();
   });
 });

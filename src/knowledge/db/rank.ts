@@ -135,7 +135,7 @@ export class ChunkRanking {
       0;
     return this.#cover(
       chunks,
-      terms.map((term) => this.#postings.ofWord(term)),
+      terms.map((term) => ({ ...term, list: this.#postings.ofWord(term) })),
       seqs,
     );
   }
@@ -146,16 +146,24 @@ export class ChunkRanking {
     const marks = getMarks(this.#sql, tenant);
     const lists =
       marks.length === 0 ? [] : ["", ...grams].map((gram) => this.#postings.ofGram(marks, gram));
-    return this.#cover(lists[0]?.length ?? 0, lists.slice(1), seqs);
+    return this.#cover(
+      lists[0]?.length ?? 0,
+      lists.slice(1).map((list) => ({ list })),
+      seqs,
+    );
   }
 
-  #cover(chunks: number, lists: readonly Uint32Array[], seqs: readonly number[]): Coverage {
+  #cover(
+    chunks: number,
+    asked: readonly (Pick<Term, "part" | "whole"> & { list: Uint32Array })[],
+    seqs: readonly number[],
+  ): Coverage {
     const coverage = new Coverage(chunks);
     const wanted = new Set(seqs);
-    for (const list of lists) {
+    for (const { list, ...of } of asked) {
       const found: number[] = [];
       const having = eachRun(list, (seq) => void (wanted.has(seq) && found.push(seq)));
-      found.forEach(coverage.addTerm(having));
+      found.forEach(coverage.addTerm(having, of));
     }
     return coverage;
   }

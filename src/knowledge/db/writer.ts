@@ -192,7 +192,8 @@ export function createWriter(
       // Chunks of an interrupted indexing go when the next one ends.
       documents.sweepFiles();
       return sql.run(
-        "UPDATE documents SET status = 'queued' WHERE status IN ('extracting', 'indexing')",
+        `UPDATE documents SET status = 'queued' WHERE status IN ('extracting', 'indexing')
+          OR (status = 'ready' AND error IS NULL AND form < ${INDEX_FORM})`,
       );
     },
     // One process at a time, with one folder: the files are in place already, and no other process takes the work.

@@ -19,6 +19,7 @@ const TEXTS: Record<string, string> = {
   ldblquote: "“",
   rdblquote: "”",
   bullet: "•",
+  footnote: " ",
   emspace: " ",
   enspace: " ",
 };
@@ -153,8 +154,7 @@ class RtfReader {
     if (SKIPPED.has(word)) this.#group.isSkipped = true;
     else if (word === "ansicpg" && number !== undefined) this.#decoder = toDecoder(number);
     else if (word === "f" || word === "fcharset") this.#setFont(word, number ?? 0);
-    else if (word === "v") this.#group.isHidden = number !== 0;
-    else if (word === "plain") this.#group.isHidden = false;
+    else if (word === "v" || word === "plain") this.#group.isHidden = word === "v" && number !== 0;
     else if (word === "uc") this.#group.fallback = number ?? 1;
     else if (word === "bin")
       TOKEN.lastIndex = Math.min(source.length, TOKEN.lastIndex + Math.max(0, number ?? 0));
@@ -165,14 +165,13 @@ class RtfReader {
     else if (APART.test(word)) {
       this.#end();
       this.#group.isApart = true;
-    } else if (word === "footnote") this.#text += " ";
-    else if (PARAGRAPH_ENDS.has(word)) this.#end();
-    else if (TEXTS[word] !== undefined) this.#add(TEXTS[word]);
-    else this.#controlTable(word);
+    } else this.#controlText(word);
   }
 
-  #controlTable(word: string): void {
-    if (word === "trowd") this.#merges = [];
+  #controlText(word: string): void {
+    if (PARAGRAPH_ENDS.has(word)) this.#end();
+    else if (TEXTS[word] !== undefined) this.#add(TEXTS[word]);
+    else if (word === "trowd") this.#merges = [];
     else if (word === "clmrg") this.#merged.left = true;
     else if (word === "clvmrg") this.#merged.above = true;
     else if (word === "cellx") {

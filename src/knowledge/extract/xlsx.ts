@@ -57,7 +57,7 @@ async function readWorkbook(
       if (toLocal(name) === "workbookPr")
         is1904 = /^(?:1|true|on)$/.test(attributes["date1904"] ?? "");
       if (toLocal(name) !== "sheet") return;
-      const id = Object.entries(attributes).find(([key]) => /:id$/.test(key))?.[1] ?? "";
+      const id = Object.entries(attributes).find(([key]) => key.endsWith(":id"))?.[1] ?? "";
       sheets.push({
         name: attributes["name"] ?? "",
         file: targets.get(id) ?? "",

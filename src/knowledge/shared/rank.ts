@@ -105,12 +105,12 @@ async function rankBy(
   const mean = size.words / size.chunks;
   const scores = new Scores();
   const coverage = query.relevantOnly ? new Coverage(size.chunks) : undefined;
-  const sum = (weight: number, lists: readonly Postings[]): void => {
+  const sum = ({ weight, ...of }: Omit<Asked, "tokens">, lists: readonly Postings[]): void => {
     const having = lists.reduce(
       (count, { chunks }) => count + (chunks.length - HEAD + 4) / STEP,
       0,
     );
-    const cover = coverage?.addTerm(having);
+    const cover = coverage?.addTerm(having, of);
     const idf = toIdf(size.chunks, having);
     for (const { level, chunks, docs: owners } of lists) {
       const frequency = LEVELS[level] as number;
@@ -127,8 +127,8 @@ async function rankBy(
   const text = unseen.size === 0 ? POSTINGS : POSTINGS_WITH_DOCUMENTS;
   // All queries are sent at the same time, and each result is summed up while PostgreSQL executes the next query.
   await Promise.all(
-    asked.map(async ({ weight, tokens }) =>
-      sum(weight, await sql.query<Postings>(text, [tokens, excluded])),
+    asked.map(async ({ tokens, ...of }) =>
+      sum(of, await sql.query<Postings>(text, [tokens, excluded])),
     ),
   );
   const best = scores.best(query.limit);

@@ -118,7 +118,7 @@ export function chunkTokens(
 }
 
 /** A word that a question asks for, with a token for each of `LEVELS`; or an n-gram, with its only token. */
-export interface Asked {
+export interface Asked extends Pick<Term, "part" | "whole"> {
   /** How often the question has it. */
   weight: number;
   tokens: string[];
@@ -126,15 +126,19 @@ export interface Asked {
 
 export function getAskedWords(tenant: string, terms: readonly Term[]): Asked[] {
   const lexicon = getLexicon(tenant);
-  const weights = new Map<Stem, number>();
-  for (const term of terms) {
-    const stem = lexicon.stem(term.prefix ? `${term.text}${ANY}` : toStem(term.text));
-    weights.set(stem, (weights.get(stem) ?? 0) + 1);
+  const asked = new Map<Stem, Asked>();
+  for (const { text, prefix, ...of } of terms) {
+    const stem = lexicon.stem(prefix ? `${text}${ANY}` : toStem(text));
+    const known = asked.get(stem);
+    if (known) known.weight++;
+    else
+      asked.set(stem, {
+        weight: 1,
+        tokens: LEVELS.map((_, level) => tokenOf(stem, level)),
+        ...of,
+      });
   }
-  return [...weights].map(([stem, weight]) => ({
-    weight,
-    tokens: LEVELS.map((_, level) => tokenOf(stem, level)),
-  }));
+  return [...asked.values()];
 }
 
 /** The n-grams that a question asks for. */

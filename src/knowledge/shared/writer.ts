@@ -1,5 +1,6 @@
 import type { SqlDatabase } from "../../store/sql.ts";
 import type { IndexJob, NewVector, WriterCalls } from "../db/protocol.ts";
+import { INDEX_FORM } from "../tokenize.ts";
 import { mayChange } from "../access.ts";
 import { agentIds, toDocumentRecord } from "../db/rows.ts";
 import { Uploads } from "./adding.ts";
@@ -136,7 +137,11 @@ export function createSharedWriter(
     async recover() {
       // The work of another gateway goes to the next gateway that takes work, after the lease has expired.
       await files.sweep();
-      return 0;
+      const old = await db.query(
+        `UPDATE knowledge_documents SET status = 'queued', holder = NULL, lease = NULL
+          WHERE status = 'ready' AND error IS NULL AND form < ${INDEX_FORM} RETURNING seq`,
+      );
+      return old.length;
     },
     putVectors: (model, vectors) => putVectors(db, model, vectors, nearest),
     fetch: async (sha256, to) => void (await files.fetch(sha256, to)),
