@@ -20,60 +20,61 @@ export function getLeastShare(terms: readonly Term[]): number {
   return least * Math.min(1, MOST_TERMS / terms.length);
 }
 
-/** A word that a question has in parts. */
-interface Parts {
-  total: number;
-  readonly sums: Map<number, number>;
-  /** The passages that have it as a whole. */
-  readonly whole: Set<number>;
+/** A word of a question, in all forms that the languages of the index give it. */
+interface Word {
+  having: number;
+  readonly seqs: Set<number>;
+  part: number | undefined;
 }
 
 /**
- * Sums up which share of a question each passage has. A term weighs the more the fewer passages have it: inverse document
+ * Sums up which share of a question each passage has. A word weighs the more the fewer passages have it: inverse document
  * frequency as in BM25, in the form that is never negative. One that no passage has weighs as if one had it, so that the shares
- * of a small index are as those of a large one.
+ * of a small index are as those of a large one. A passage has a word if it has one of its forms.
  */
 export class Coverage {
   readonly #passages: number;
-  readonly #sums = new Map<number, number>();
-  readonly #parts = new Map<number, Parts>();
-  #total = 0;
+  readonly #words = new Map<number, Word>();
+  /** The passages that have a word as a whole of which the question has the parts. */
+  readonly #wholes = new Map<number, Set<number>>();
 
   /** @param passages how many passages the index has */
   constructor(passages: number) {
     this.#passages = passages;
   }
 
-  #getParts(number: number): Parts {
-    let parts = this.#parts.get(number);
-    if (!parts) this.#parts.set(number, (parts = { total: 0, sums: new Map(), whole: new Set() }));
-    return parts;
-  }
-
   /** Adds a term that `having` passages of the index have. Returns what adds a passage that has it. */
   addTerm(
     having: number,
-    { part, whole }: Pick<Term, "part" | "whole"> = {},
+    { word = this.#words.size, part, whole }: Pick<Term, "word" | "part" | "whole"> = {},
   ): (seq: number) => void {
     if (whole !== undefined) {
-      const parts = this.#getParts(whole);
-      return (seq) => void parts.whole.add(seq);
+      const seqs = this.#wholes.get(whole) ?? new Set();
+      this.#wholes.set(whole, seqs);
+      return (seq) => void seqs.add(seq);
     }
+    const known = this.#words.get(word) ?? { having: 0, seqs: new Set(), part };
+    known.having += having;
+    this.#words.set(word, known);
+    return (seq) => void known.seqs.add(seq);
+  }
+
+  #getWeight({ having }: Word): number {
     const count = Math.max(1, having);
-    const weight = Math.log(1 + (Math.max(this.#passages, count) - count + 0.5) / (count + 0.5));
-    this.#total += weight;
-    const parts = part === undefined ? undefined : this.#getParts(part);
-    if (parts) parts.total += weight;
-    const sums = parts?.sums ?? this.#sums;
-    return (seq) => void sums.set(seq, (sums.get(seq) ?? 0) + weight);
+    return Math.log(1 + (Math.max(this.#passages, count) - count + 0.5) / (count + 0.5));
   }
 
   /** The share of the question that a passage has, 0 to 1. */
   getShare(seq: number): number {
-    if (this.#total === 0) return 0;
-    let sum = this.#sums.get(seq) ?? 0;
-    for (const { total, sums, whole } of this.#parts.values())
-      sum += whole.has(seq) ? total : (sums.get(seq) ?? 0);
-    return sum / this.#total;
+    let total = 0;
+    let sum = 0;
+    for (const word of this.#words.values()) {
+      const weight = this.#getWeight(word);
+      total += weight;
+      const has = (): boolean =>
+        word.part !== undefined && (this.#wholes.get(word.part)?.has(seq) ?? false);
+      if (word.seqs.has(seq) || has()) sum += weight;
+    }
+    return total === 0 ? 0 : sum / total;
   }
 }

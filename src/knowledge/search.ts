@@ -1,6 +1,7 @@
 import type { Database } from "./db/client.ts";
 import { normalized } from "./embed.ts";
 import type { MakeCall } from "./guarded-calls.ts";
+import { asksForMore, getSubject } from "./request.ts";
 import type { Embedder, Passage, Reranker, SearchModels, SearchQuery } from "./types.ts";
 
 const LIMIT = 8;
@@ -23,6 +24,16 @@ export const toBreakerName = (
   kind: string,
   { provider, model }: { provider?: string; model: string },
 ): string => `${kind}:${provider === undefined ? "" : `${provider}/`}${model}`;
+
+/** The questions that are looked up for one: together with those that it goes on with, and alone. None if nothing is asked. */
+function toQuestions(text: string, earlier: string | undefined, relevantOnly: boolean): string[] {
+  if (text.trim() === "") return [];
+  if (!relevantOnly) return [earlier === undefined ? text : `${text}\n${earlier}`];
+  const subject = getSubject(text);
+  const before = earlier === undefined ? undefined : getSubject(earlier);
+  if (subject === undefined) return before !== undefined && asksForMore(text) ? [before] : [];
+  return before === undefined ? [subject] : [`${subject}\n${before}`, subject];
+}
 
 /** Keeps at most so many passages of each document. */
 function limitByDocument(passages: readonly Passage[], most: number): Passage[] {
@@ -94,6 +105,7 @@ export function createSearch({
     tenant,
     agentIds,
     text,
+    earlier,
     limit = LIMIT,
     perDocument = Infinity,
     relevantOnly = false,
@@ -101,17 +113,26 @@ export function createSearch({
     const most = Math.max(1, Math.min(MAX_RESULTS, limit));
     const wanted = Math.max(perDocument < most ? most * WIDER : most, rerank?.passages ?? 0);
     const looked = Math.min(MAX_RESULTS, wanted);
-    if (text.trim() === "") return [];
-    const vector = embed && (await embedQuery(embed, text));
-    const query = {
-      tenant,
-      text,
-      limit: looked,
-      relevantOnly: relevantOnly && !vector,
-      ...(agentIds === undefined ? {} : { agentIds }),
-    };
-    const found = await reader.call("search", query, vector && { model: embed.model, vector });
-    const ordered = rerank ? await order(rerank, text, found, relevantOnly) : found;
+    const questions = toQuestions(text, earlier, relevantOnly);
+    const [whole] = questions;
+    if (whole === undefined) return [];
+    const vector = embed && (await embedQuery(embed, whole));
+    const found = await Promise.all(
+      questions.map((question, index) => {
+        const query = {
+          tenant,
+          text: question,
+          limit: looked,
+          relevantOnly: relevantOnly && !vector,
+          ...(agentIds === undefined ? {} : { agentIds }),
+        };
+        const near = vector && index === 0 ? { model: embed.model, vector } : undefined;
+        return reader.call("search", query, near);
+      }),
+    );
+    const different = new Map(found.flat().map((passage) => [passage.chunkId, passage]));
+    const passages = [...different.values()].slice(0, looked);
+    const ordered = rerank ? await order(rerank, whole, passages, relevantOnly) : passages;
     return limitByDocument(ordered, perDocument).slice(0, most);
   };
 }

@@ -195,6 +195,8 @@ function pairs(run: string, add: (text: string, prefix: boolean) => void): void 
 export interface Term {
   text: string;
   prefix: boolean;
+  /** The number of the question's word that it is a form of: languages have different ones. */
+  word?: number;
   /** Of a word that the question has in parts: the number of that word, which its parts have in common. */
   part?: number;
   /** The same number, of the word as a whole: a passage that has it has all parts. */
@@ -301,9 +303,12 @@ export function readQuestion(text: string, index: IndexLanguages): Question {
     const stem = toStem(term.text);
     if (!terms.has(stem)) terms.set(stem, term);
   };
-  for (const { token, ...of } of [...words, ...wholes]) {
+  let word = 0;
+  for (const { token, ...place } of [...words, ...wholes]) {
     if (terms.size >= MAX_TERMS) break;
-    if (token.isRun) pairs(token.text, (pair, prefix) => add({ text: pair, prefix, ...of }));
+    const of = { ...place, word: word++ };
+    if (token.isRun)
+      pairs(token.text, (pair, prefix) => add({ text: pair, prefix, ...of, word: word++ }));
     else if (token.script === undefined) add({ text: token.text, prefix: false, ...of });
     else
       for (const language of languages.get(token.script) ?? [])

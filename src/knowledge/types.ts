@@ -120,13 +120,15 @@ export interface SearchQuery {
   /** Only what one of these agents may see; not given, all of the tenant. */
   agentIds?: readonly string[];
   text: string;
+  /** The questions that `text` goes on with: passages are looked for that fit them together, or `text` alone. */
+  earlier?: string;
   /** Default 8, at most 1000. */
   limit?: number;
   /** How many passages of one document, at most. Default: any number. */
   perDocument?: number;
   /**
-   * Leaves out passages that have too little of the question's words, if passages are not found by meaning, too; and those that
-   * the reranker scores below its `minScore`.
+   * Leaves out passages that have too little of the question's words, if passages are not found by meaning, too; those that the
+   * reranker scores below its `minScore`; and all of them for a text that asks documents about nothing, such as thanks.
    */
   relevantOnly?: boolean;
 }

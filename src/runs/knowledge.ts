@@ -4,7 +4,7 @@ import type { TurnExtension } from "../agent/extensions.ts";
 import type { Agent } from "../agent/types.ts";
 import type { ContextProvider, Part, Tool } from "../contract/kinds.ts";
 import { findCitationMarks } from "./citation-marks.ts";
-import { withEarlierQuestion } from "./follow-up.ts";
+import { findEarlierQuestions } from "./follow-up.ts";
 import {
   createNumbering,
   renderFound,
@@ -29,6 +29,8 @@ export interface KnowledgeSearch {
     tenant: string;
     agentId: string;
     text: string;
+    /** The questions that `text` goes on with. */
+    earlier?: string;
     limit: number;
     perDocument?: number;
     relevantOnly?: boolean;
@@ -76,7 +78,7 @@ export async function createTurnKnowledge(
   if (knowledge.has && !(await knowledge.has(scope).catch(() => true))) return nothing;
   const find = async (
     text: string,
-    limits: { perDocument?: number; relevantOnly?: boolean } = {},
+    limits: { perDocument?: number; relevantOnly?: boolean; earlier?: string } = {},
   ): Promise<NamedCitation[]> => {
     if (text.trim() === "") return [];
     const found = await knowledge.search({
@@ -88,9 +90,11 @@ export async function createTurnKnowledge(
     return found.map(numbering.add);
   };
   const context: ContextProvider = async ({ question }) => {
-    const found = await find(withEarlierQuestion(question, earlier), {
+    const before = findEarlierQuestions(question, earlier)?.slice(0, MAX_QUESTION);
+    const found = await find(question, {
       perDocument: PER_DOCUMENT,
       relevantOnly: true,
+      ...(before === undefined ? {} : { earlier: before }),
     });
     return found.length === 0
       ? []

@@ -155,7 +155,7 @@ export class ChunkRanking {
 
   #cover(
     chunks: number,
-    asked: readonly (Pick<Term, "part" | "whole"> & { list: Uint32Array })[],
+    asked: readonly (Pick<Term, "word" | "part" | "whole"> & { list: Uint32Array })[],
     seqs: readonly number[],
   ): Coverage {
     const coverage = new Coverage(chunks);

@@ -118,7 +118,7 @@ export function chunkTokens(
 }
 
 /** A word that a question asks for, with a token for each of `LEVELS`; or an n-gram, with its only token. */
-export interface Asked extends Pick<Term, "part" | "whole"> {
+export interface Asked extends Pick<Term, "word" | "part" | "whole"> {
   /** How often the question has it. */
   weight: number;
   tokens: string[];
