@@ -78,7 +78,7 @@ const UNSPACED_BEGIN =
 const UNSPACED_END =
   /(?:谢谢|多谢|好吗|可以吗|是什么意思|怎么样|(?:翻译)?成\p{sc=Han}{1,3}[文语]|吗|呢|啊|吧|を?教えてください|を?教えて|を?说明してください|に翻译してください|に翻译して|に译して|\p{sc=Han}+语|お愿いします|你的帮助|帮助|ですか|ください|ขอบคุณ|ครับ|ค่ะ|[\s\p{P}])+$/u;
 
-/** Works that are made up: nobody looks for them in documents, unless the documents are such works. */
+/** Works that are made up: documents have no passages for them, unless the documents are such works. */
 const MADE_UP = [
   /^(?:an?\s)?(?:[\p{L}-]+\s){0,2}(?:poem|haiku|limerick|sonnet|joke|song|riddle|fairytale)s?\s(?:about|on|for)(?!\p{L})/u,
   /(?:^|[^\p{L}])(?:write|compose|create|make up|invent|tell|give|sing|recite|generate)\s(?:[\p{L}']+\s){0,2}?(?:a|an|another|some)\s(?:[\p{L}-]+\s){0,3}(?:poems?|poetry|haiku|limericks?|sonnets?|songs?|lyrics|rap|story|stories|tales?|fairytales?|jokes?|riddles?|puns?|ballads?|rhymes?|odes?)(?!\p{L})/u,

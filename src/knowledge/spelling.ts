@@ -57,7 +57,7 @@ const MAX_PARTS = 3;
 const MAX_LENGTH = 24;
 
 /** A word or number that a text has in parts, as it is without what divides them. */
-export interface Joined {
+export interface JoinedWord {
   text: string;
   /** The places of the first part and behind the last one among the words of the text. */
   from: number;
@@ -75,7 +75,7 @@ interface Part {
 
 /** Finds words that are written in parts (`node.js`, `e-mail`) and numbers with separators (`1,000`, `1 000`) as words come. */
 export class JoinedWords {
-  readonly found: Joined[] = [];
+  readonly found: JoinedWord[] = [];
   readonly #text: string;
   #parts: Part[] = [];
   #count = 0;

@@ -1,5 +1,5 @@
 import { getLanguagesByWord, getScript, type Language, type Script } from "./languages.ts";
-import { foldSpelling, JoinedWords, type Joined } from "./spelling.ts";
+import { foldSpelling, JoinedWords, type JoinedWord } from "./spelling.ts";
 import { GRAM, splitGrams, toIndexed } from "./stem.ts";
 
 /**
@@ -231,7 +231,7 @@ export interface Words {
   /** In order; a word that comes again is the same token, a run is not. */
   tokens: Token[];
   /** Words and numbers that the text has in parts, without what divides them. */
-  joined: (Omit<Joined, "text"> & { token: Token })[];
+  joined: (Omit<JoinedWord, "text"> & { token: Token })[];
 }
 
 /** Reads the words of a text; to be used before the next text. */

@@ -114,6 +114,27 @@ describe("an upload", () => {
     });
   });
 
+  it("waits in line if others are under way: of ten at once each answers 202, as forms and as JSON", async () => {
+    const busy = await documentsWorld({ platform: { knowledge: { uploads: 1, workers: 1 } } });
+    // Large enough that all are under way at the same time.
+    const text = (n: number): string => `Walrus number ${n} sleeps on the rock. `.repeat(60_000);
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, n) =>
+        n % 5 === 4
+          ? busy.call(
+              "/v1/knowledge/upload",
+              { filename: `${n}.txt`, text: `Walrus number ${n} sleeps.` },
+              { key: DESK },
+            )
+          : busy.upload(formOf(`${n}.txt`, text(n))),
+      ),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
+    for (const { body } of answers)
+      expect((await busy.get(`documents/${body.id}?wait=60`)).body.status).toBe("ready");
+    await busy.close();
+  });
+
   it("takes JSON as well, as text or as base64", async () => {
     const upload = (body: object) =>
       world.call("/v1/knowledge/upload", { wait: 25, ...body }, { key: DESK });

@@ -1,6 +1,6 @@
 import type { TextBlock } from "../chunk.ts";
 import { decodeDocument } from "./charset.ts";
-import { MAX_SPAN, tableBlocks, toSpan, type TableCell } from "./table.ts";
+import { MAX_MERGED, tableBlocks, toSpan, type TableCell } from "./table.ts";
 import { optional, type ExtractFormat } from "./types.ts";
 
 /** As much of the DOM as is used here; linkedom brings its own types, which need the browser's. */
@@ -70,7 +70,7 @@ const toCell = (cell: DomElement, row: DomNode): HtmlCell => {
   return {
     text: tidy(renderNode(cell)),
     columns: toSpan(cell.getAttribute("colspan")),
-    rows: height?.trim() === "0" ? MAX_SPAN : toSpan(height),
+    rows: height?.trim() === "0" ? MAX_MERGED : toSpan(height),
     isHead: cell.localName === "th" || row.parentNode?.localName === "thead",
   };
 };

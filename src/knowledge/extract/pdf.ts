@@ -131,7 +131,7 @@ function findLabel(
   return tidy(label).replace(/[\s:._…]+$/, "");
 }
 
-/** The value of a field as people see it; empty if nobody filled it in. */
+/** The value of a field as people see it; empty if it is not filled in. */
 function toFieldValue(field: Annotation): string {
   const { fieldType, fieldValue, checkBox, radioButton, exportValue, buttonValue } = field;
   if (fieldType === "Btn") {

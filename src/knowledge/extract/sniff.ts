@@ -32,7 +32,7 @@ const TEXT_ENDINGS: Record<string, FormatId> = {
   ".xml": "xml",
 };
 
-/** The streams that name the formats of Office before 2007 and of Outlook, whose mails may have the others attached. */
+/** The streams that name the formats of Office before 2007 and of Outlook, whose mails may have documents of these formats attached. */
 const COMPOUND: readonly [stream: string, format: FormatId][] = [
   ["__nameid_version1.0", "msg"],
   ["WordDocument", "doc"],

@@ -18,13 +18,13 @@ interface Row {
 }
 
 /** A spreadsheet says of its empty rest that a cell covers thousands of columns. */
-export const MAX_SPAN = 100;
+export const MAX_MERGED = 100;
 /** A longer text is repeated with its begin alone. */
 const MAX_REPEATED = 300;
 
 /** Reads how far a cell is merged. */
 export const toSpan = (value: string | null | undefined): number =>
-  Math.min(MAX_SPAN, Math.max(1, Math.floor(Number(value ?? 1)) || 1));
+  Math.min(MAX_MERGED, Math.max(1, Math.floor(Number(value ?? 1)) || 1));
 
 /** What a cell shows whose formula no program has calculated yet. */
 export const renderUncalculated = (formula: string): string =>

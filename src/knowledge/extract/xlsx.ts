@@ -2,7 +2,7 @@ import type { TextBlock } from "../chunk.ts";
 import { readXml, unzip } from "./archive.ts";
 import { loadNumberFormats, type NumberFormats, type Styles } from "./number-format.ts";
 import { isTelling } from "./margins.ts";
-import { MAX_SPAN, renderUncalculated, tableBlocks, type TableCell } from "./table.ts";
+import { MAX_MERGED, renderUncalculated, tableBlocks, type TableCell } from "./table.ts";
 import { ExtractionError, broken, type ExtractFormat } from "./types.ts";
 
 const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
@@ -172,7 +172,7 @@ class SheetReader {
     else if (this.#element === "mergeCell") {
       const merge = parseRange(attributes["ref"] ?? "");
       if (merge)
-        this.merges.push({ ...merge, right: Math.min(merge.right, merge.left + MAX_SPAN - 1) });
+        this.merges.push({ ...merge, right: Math.min(merge.right, merge.left + MAX_MERGED - 1) });
     } else if (/^(?:odd|even|first)(?:Header|Footer)$/.test(this.#element)) this.#margin = "";
   }
 
