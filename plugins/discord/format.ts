@@ -48,6 +48,8 @@ const DIALECT: Dialect = {
       MARKS[kind]
     );
   },
+  // `**a **b** c**` ends where the inner mark begins.
+  once: true,
   code,
   // Discord ends code at the first three backticks: a zero-width space parts those.
   block: (text, lang) =>

@@ -14,7 +14,9 @@ export function toTeams(text: string): string {
         return [(node.alt ?? "").replace(/[\\`*_[\]<>~]/g, "\\$&"), url]
           .filter((part) => part !== "")
           .join(" ");
-      // Teams obeys some HTML and drops the rest without a word.
+      // Teams obeys some HTML and drops the rest without a word, and takes more for HTML than markdown does (`Map<K,V>`).
+      case "text":
+        return source.replace(/\\?</g, "&lt;");
       case "html":
         return source.replace(/[\\`*_[\]~]/g, "\\$&").replaceAll("<", "&lt;");
       // `<https://…>` looks like HTML to it; a bare address it makes a link of.

@@ -41,6 +41,8 @@ export function toMrkdwn(text: string): string {
     address: escape,
     mark: (kind, part) => markLines(MARKS[kind], part),
     once: true,
+    // Slack shows a mark beside a letter, of whatever script.
+    apart: /[\p{L}\p{N}]/u,
     // One backtick cannot hold another; three can.
     code: (code) => (code.includes("`") ? `\`\`\`${codeText(code)}\`\`\`` : `\`${escape(code)}\``),
     block: (code) => `\`\`\`\n${codeText(code)}\n\`\`\``,

@@ -1,4 +1,4 @@
-import { markLines, renderMarkdown, type Dialect } from "#channel-kit";
+import { markLines, NARROW, renderMarkdown, type Dialect } from "#channel-kit";
 
 const INVISIBLE = "\u200B";
 const MARKS = { heading: "*", strong: "*", emphasis: "_", delete: "~" };
@@ -6,15 +6,25 @@ const MARKS = { heading: "*", strong: "*", emphasis: "_", delete: "~" };
 /** Code cannot hold the fence that ends it: an invisible character parts its backticks. */
 const parted = (code: string): string => code.replaceAll("```", `\`\`${INVISIBLE}\``);
 
+/**
+ * Letters and digits beside which WhatsApp obeys no mark. What its apps make of a mark beside a Chinese, Japanese or Korean
+ * letter is not documented; people there write no spaces, so that such a mark counts as obeyed.
+ */
+const LETTER = /(?![\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}])[\p{L}\p{N}]/u;
+/** The first of two marks that WhatsApp would obey. */
+const PAIR = new RegExp(
+  `(?<!${LETTER.source})([*_~\`])(?=\\S)(?=.*?\\S\\1(?!${LETTER.source}))`,
+  "gu",
+);
+
 /** WhatsApp's own marks. What has no form there, as links, is written out. */
 const DIALECT: Dialect = {
   // There is no escape: an invisible character behind a mark keeps a pair of them from being obeyed.
-  escape: (text) =>
-    text.replace(/(?<![\p{L}\p{N}])([*_~`])(?=\S)(?=.*?\S\1(?![\p{L}\p{N}]))/gu, `$1${INVISIBLE}`),
+  escape: (text) => text.replace(PAIR, `$1${INVISIBLE}`),
   paragraph: (text) => text.replace(/^>/gm, `${INVISIBLE}>`),
   mark: (kind, text) => markLines(MARKS[kind], text),
   once: true,
-  apart: true,
+  apart: LETTER,
   // Invisible characters keep a backtick at the edge from running into the marks.
   code: (code) =>
     code.includes("`")
@@ -28,6 +38,7 @@ const DIALECT: Dialect = {
   boxes: ["[ ] ", "[x] "],
   rule: "---",
   columns: { between: "  ", rule: ["-", "  "] },
+  widestTable: NARROW,
   note: (label, defined) => `[${label}]${defined ? ": " : ""}`,
   definitions: "all",
 };

@@ -18,6 +18,7 @@ export { withConnection, type Connection } from "./connection.ts";
 export {
   BOX_DRAWING,
   markLines,
+  NARROW,
   PLAIN,
   renderMarkdown,
   type Dialect,

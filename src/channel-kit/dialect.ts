@@ -7,9 +7,10 @@ import type {
   Parents,
   RootContent,
   Table,
+  TableCell,
 } from "mdast";
 import { parseMarkdown } from "../core/markdown.ts";
-import { alignTable, type Columns } from "./table.ts";
+import { alignTable, displayWidth, type Columns } from "./table.ts";
 
 /** Marks of a text. */
 export type Mark = "heading" | "strong" | "emphasis" | "delete";
@@ -28,8 +29,8 @@ export interface Dialect {
   mark?(kind: Mark, text: string, depth: number): string;
   /** Marks do not nest in their own kind; a heading is of the kind of `strong`. */
   once?: boolean;
-  /** A mark beside a letter is shown instead of obeyed: it is left away there. */
-  apart?: boolean;
+  /** Letters beside which a mark is shown instead of obeyed: it is left away there. */
+  apart?: RegExp;
   /** Code in a line; it arrives as it was written. */
   code?(code: string): string;
   /** Code of its own, and tables. */
@@ -52,6 +53,8 @@ export interface Dialect {
   boxes?: readonly [open: string, done: string];
   rule?: string;
   columns?: Columns;
+  /** The widest table, as letters of one width, that is drawn in columns; wider ones are cards. Default: all are drawn. */
+  widestTable?: number;
   /** The mark of a footnote, where it is referred to and where it stands. Default: `[1]`, `[1] `. */
   note?(label: string, defined: boolean): string;
   /** Definitions of links are written out even where they are used. */
@@ -68,8 +71,12 @@ interface Page {
   open: Mark[];
 }
 
+/** What fits side by side on a telephone, where longer lines of a table would wrap. */
+export const NARROW = 40;
+
 /** For channels that show text as it is: what stays readable of tasks, notes and links. */
 export const PLAIN: Dialect = {
+  widestTable: NARROW,
   boxes: ["[ ] ", "[x] "],
   note: (label, defined) => `[^${label}]${defined ? " " : ""}`,
   // An address without its beginning is no link there.
@@ -80,9 +87,9 @@ export const PLAIN: Dialect = {
 export const BOX_DRAWING: Dialect = {
   rule: "──────────",
   columns: { between: " │ ", rule: ["─", "─┼─"], aligned: true },
+  widestTable: NARROW,
 };
 
-const WORD = /[\p{L}\p{N}]/u;
 const COLUMNS: Columns = { between: " | ", rule: ["-", "-+-"], aligned: true };
 const BOXES = ["☐ ", "☑ "] as const;
 
@@ -161,10 +168,8 @@ function block(node: RootContent, indent: string, page: Page): string {
       return lines(paragraph(escape(node.value, page), page));
     case "code":
       return lines(dialect.block?.(node.value, node.lang ?? "") ?? node.value);
-    case "table": {
-      const text = table(node, page);
-      return lines(dialect.block?.(text, "") ?? text);
-    }
+    case "table":
+      return lines(table(node, page));
     case "blockquote": {
       if (page.quoted && dialect.nestedQuote !== undefined)
         return blocks(node.children, indent + dialect.nestedQuote, page);
@@ -220,11 +225,12 @@ function item(node: Item, mark: string, indent: string, page: Page): string {
 }
 
 function inlines(node: Parents, page: Page): string {
+  const { apart } = page.dialect;
   let out = "";
   for (const [index, child] of node.children.entries()) {
     const next: Nodes | undefined = node.children[index + 1];
-    const beside =
-      WORD.test(out.slice(-1)) || (next?.type === "text" && WORD.test(next.value.slice(0, 1)));
+    const after = next?.type === "text" ? next.value.slice(0, 1) : "";
+    const beside = apart !== undefined && (apart.test(out.slice(-1)) || apart.test(after));
     out += inline(child, page, beside);
   }
   return out;
@@ -239,7 +245,7 @@ function inline(node: RootContent, page: Page, beside = false): string {
     case "strong":
     case "emphasis":
     case "delete":
-      return beside && dialect.apart ? inlines(node, page) : marked(node.type, node, page);
+      return beside ? inlines(node, page) : marked(node.type, node, page);
     case "inlineCode":
       return dialect.code?.(node.value) ?? node.value;
     case "break":
@@ -322,10 +328,34 @@ function image(alt: string | null | undefined, target: Target | undefined, page:
     : (page.dialect.image?.(text, address) ?? `${text} (${address})`);
 }
 
-/** A table as text in columns. No mark is obeyed in code, where it will stand. */
-function table({ children, align }: Table, page: Page): string {
-  const rows = children.map((row) => row.children.map((cell) => plainCell(cell, page)));
-  return alignTable(rows, page.dialect.columns ?? COLUMNS, align ?? []);
+/** A table as text in columns, in a block of code, where no mark is obeyed; as cards if it is too wide for that. */
+function table(node: Table, page: Page): string {
+  const { columns = COLUMNS, widestTable = Infinity, block: inBlock } = page.dialect;
+  const rows = node.children.map((row) => row.children.map((cell) => plainCell(cell, page)));
+  const text = alignTable(rows, columns, node.align ?? []);
+  if (displayWidth(text) > widestTable) return cards(node, page);
+  return inBlock?.(text, "") ?? text;
+}
+
+/** A table as a card for each row: its first cell in bold, then the others, each in a line behind what heads its column. */
+function cards({ children: [head, ...rows] }: Table, page: Page): string {
+  const headings = (head?.children ?? []).map((cell) => inlines(cell, page).trim());
+  const line = (cell: TableCell, column: number): string => {
+    const text = (column === 0 ? boldCell(cell, page) : inlines(cell, page)).trim();
+    const heading = headings[column] ?? "";
+    return text === "" || heading === "" ? text : `${heading}: ${text}`;
+  };
+  const card = (cells: readonly TableCell[]): string =>
+    paragraph(cells.map(line).filter(Boolean).join("\n"), page);
+  return rows.length === 0
+    ? paragraph(headings.filter(Boolean).join("\n"), page)
+    : rows.map((row) => card(row.children)).join("\n\n");
+}
+
+/** A cell in bold; what is bold in it is not so twice. */
+function boldCell(cell: TableCell, page: Page): string {
+  if (cell.children.length === 0) return "";
+  return marked("strong", cell, { ...page, dialect: { ...page.dialect, once: true } });
 }
 
 /** What a cell says without any marks; addresses are written out. */

@@ -22,6 +22,11 @@ function width(text: string): number {
   return sum;
 }
 
+/** The width of the widest line of a text, in letters of one width. */
+export function displayWidth(text: string): number {
+  return text.split("\n").reduce((widest, line) => Math.max(widest, width(line)), 0);
+}
+
 function pad(text: string, room: number, align: AlignType | undefined): string {
   const missing = room - width(text);
   const left = align === "right" ? missing : align === "center" ? Math.floor(missing / 2) : 0;

@@ -2,6 +2,8 @@ import { createRequire } from "node:module";
 import type { Root } from "mdast";
 import type * as FromMarkdown from "mdast-util-from-markdown";
 import type * as MdastGfm from "mdast-util-gfm";
+import type * as CjkFriendly from "micromark-extension-cjk-friendly";
+import type * as CjkStrikethrough from "micromark-extension-cjk-friendly-gfm-strikethrough";
 import type * as MicromarkGfm from "micromark-extension-gfm";
 
 type Parser = (text: string) => Root;
@@ -14,8 +16,12 @@ function load(): Parser {
   const { fromMarkdown } = require("mdast-util-from-markdown") as typeof FromMarkdown;
   const { gfmFromMarkdown } = require("mdast-util-gfm") as typeof MdastGfm;
   const { gfm } = require("micromark-extension-gfm") as typeof MicromarkGfm;
-  return (text) =>
-    fromMarkdown(text, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
+  const { cjkFriendlyExtension } =
+    require("micromark-extension-cjk-friendly") as typeof CjkFriendly;
+  const { gfmStrikethroughCjkFriendly } =
+    require("micromark-extension-cjk-friendly-gfm-strikethrough") as typeof CjkStrikethrough;
+  const extensions = [gfm(), cjkFriendlyExtension(), gfmStrikethroughCjkFriendly()];
+  return (text) => fromMarkdown(text, { extensions, mdastExtensions: [gfmFromMarkdown()] });
 }
 
 /** Nested deeper than anybody writes: the parser would take seconds, or run out of its stack. */
@@ -28,7 +34,8 @@ const asItIs = (text: string): Root => ({
 
 /**
  * The tree of a markdown text (CommonMark with tables, strikethrough, task lists and bare links), for channels that
- * write another dialect. Its nodes are those of the mdast specification. A text that is nested too deep to be read
+ * write another dialect. Its nodes are those of the mdast specification. Emphasis in Chinese, Japanese and Korean holds
+ * beside punctuation too (`**注意：**请`), since these scripts put no spaces between words. A text that is nested too deep to be read
  * (its parser goes a step down for each level) is one paragraph of itself.
  */
 export function parseMarkdown(text: string): Root {

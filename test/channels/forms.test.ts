@@ -1,0 +1,251 @@
+/** What people see on a channel is what the model wrote: its words, and the forms that CommonMark gives them. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { toDiscord } from "../../plugins/discord/format.ts";
+import { render as toIMessage } from "../../plugins/imessage/send.ts";
+import { toMattermost } from "../../plugins/mattermost/format.ts";
+import { toTeams } from "../../plugins/msteams/format.ts";
+import { render as toSignal } from "../../plugins/signal/send.ts";
+import { toMarkdown, toMrkdwn } from "../../plugins/slack/format.ts";
+import { toHtml } from "../../plugins/telegram/format.ts";
+import { toWhatsApp } from "../../plugins/whatsapp/format.ts";
+import { answers } from "./answers.ts";
+import {
+  differenceOf,
+  LETTER,
+  readDiscord,
+  readMrkdwn,
+  readRanges,
+  readTelegram,
+  readWhatsApp,
+  showMarkdown,
+  SPACED,
+  withoutRules,
+  type Shown,
+  type Ways,
+} from "./shown.ts";
+
+interface Room {
+  /** What people see of a markdown text. */
+  see(markdown: string): Shown;
+  ways: Ways;
+}
+
+const ROOMS: Readonly<Record<string, Room>> = {
+  telegram: {
+    see: (text) => readTelegram(toHtml(text)),
+    ways: { tables: "code", cards: true },
+  },
+  signal: {
+    see: (text) => readRanges(toSignal(text)),
+    ways: { tables: "code", cards: true, writesLinks: true },
+  },
+  imessage: {
+    see: (text) => readRanges({ text: withoutRules(toIMessage(text)), styles: [] }),
+    ways: {
+      tables: "code",
+      cards: true,
+      writesLinks: true,
+      tick: "`",
+      lacks: ["strong", "em", "del", "code"],
+    },
+  },
+  whatsapp: {
+    see: (text) => readWhatsApp(toWhatsApp(text)),
+    ways: { tables: "code", cards: true, writesLinks: true, apart: SPACED },
+  },
+  discord: {
+    see: (text) => readDiscord(toDiscord(text)),
+    ways: { tables: "code", cards: true },
+  },
+  "slack in mrkdwn": {
+    see: (text) => readMrkdwn(toMrkdwn(text)),
+    ways: { tables: "code", apart: LETTER },
+  },
+  // These read markdown: HTML that is left would be obeyed, or vanish.
+  slack: {
+    see: (text) => showMarkdown(toMarkdown(text), { tables: "native", html: "dropped" }),
+    ways: { tables: "native" },
+  },
+  mattermost: { see: (text) => showMarkdown(toMattermost(text)), ways: { tables: "native" } },
+  msteams: {
+    see: (text) => showMarkdown(toTeams(text), { tables: "native", html: "dropped" }),
+    ways: { tables: "code" },
+  },
+};
+
+/** The lines of CommonMark's discussion of the matter (issue 650 of its specification) and of the package's own tests. */
+const BOLD_LINES = [
+  "**注意：**请",
+  "请先看**“引用”**的部分",
+  "**一：**二，**三：**四",
+  "**テスト。**テスト",
+  "**스크립트(script)**라고",
+  "**このアスタリスクは強調記号として認識されず、そのまま表示されます。**この文のせいで。",
+  "**该星号不会被识别，而是直接显示。**这是因为它没有被识别为强调符号。",
+  "**이 별표는 강조 표시로 인식되지 않고 그대로 표시됩니다(이 괄호 때문에)**이 문장 때문에.",
+  "これは**私のやりたかったこと。**だからするの。",
+  "カッコに注意**（太字にならない）**文が続く場合に要警戒。",
+  "税込**¥10,000**で入手できます。",
+  "正解は**④**です。",
+  "太郎は**「こんにちわ」**といった",
+  '太郎は**"Hello"**といった',
+  "**C#**や**F#**は**「.NET」**というプラットフォーム上で動作します。",
+  "Go**「初心者」**を対象とした記事です。",
+  "**真，**她",
+  "真**《她**",
+  "私は**⻲田太郎**と申します",
+  "**안녕(hello)**하세요.",
+];
+
+/** The signs of a text between its pairs of stars. */
+const between = (line: string): string =>
+  [...line.matchAll(/\*\*(.*?)\*\*/g)]
+    .map(([, inner = ""]) => inner.replaceAll(/\s/g, ""))
+    .join("");
+
+describe.each(Object.entries(ROOMS).filter(([, { ways }]) => !ways.lacks && ways.apart !== LETTER))(
+  "on %s",
+  (id, { see }) => {
+    it.each(BOLD_LINES)("is bold as it was meant: %s", (line) => {
+      // WhatsApp shows a mark beside a Latin letter, so that none is written there.
+      const meant = id === "whatsapp" ? line.replace("Go**「初心者」**", "Go「初心者」") : line;
+      const shown = see(line);
+      const bold = shown
+        .filter((sign) => sign.endsWith(" strong"))
+        .map((sign) => sign.slice(0, -7));
+      expect(bold.join("")).toBe(between(meant));
+      expect(shown.map((sign) => sign.split(" ")[0]).join("")).toBe(
+        line.replaceAll(/\*\*|\s/g, ""),
+      );
+    });
+  },
+);
+
+describe.each([
+  ["slack", toMarkdown],
+  ["mattermost", toMattermost],
+  ["msteams", toTeams],
+])("on %s", (_id, render) => {
+  it("stars of markdown go out untouched", () => {
+    for (const line of BOLD_LINES) expect(render(line)).toBe(line);
+  });
+});
+
+it("whatsapp gets no invisible signs for emphasis", () => {
+  for (const line of BOLD_LINES) expect(toWhatsApp(line)).not.toMatch(/[\u200b\u2060]/);
+});
+
+const WIDE = `| Plan | What it has | Price |
+|---|---|--:|
+| **Basic** | [all of it](https://a.example/b) and \`x < y\` | 10 |
+| 日本語の長い名前のプラン | 長い説明がここに入ります | |`;
+
+describe("a table that is too wide for a telephone is a list of cards", () => {
+  it.each<[string, string, string]>([
+    [
+      "telegram",
+      toHtml(WIDE),
+      `Plan: <b>Basic</b>
+What it has: <a href="https://a.example/b">all of it</a> and <code>x &lt; y</code>
+Price: 10
+
+Plan: <b>日本語の長い名前のプラン</b>
+What it has: 長い説明がここに入ります`,
+    ],
+    [
+      "discord",
+      toDiscord(WIDE),
+      `Plan: **Basic**
+What it has: [all of it](https://a.example/b) and \`x < y\`
+Price: 10
+
+Plan: **日本語の長い名前のプラン**
+What it has: 長い説明がここに入ります`,
+    ],
+    [
+      "whatsapp",
+      toWhatsApp(WIDE),
+      `Plan: *Basic*
+What it has: all of it (https://a.example/b) and \`x < y\`
+Price: 10
+
+Plan: *日本語の長い名前のプラン*
+What it has: 長い説明がここに入ります`,
+    ],
+    [
+      "imessage",
+      toIMessage(WIDE),
+      `Plan: Basic
+What it has: all of it (https://a.example/b) and \`x < y\`
+Price: 10
+
+Plan: 日本語の長い名前のプラン
+What it has: 長い説明がここに入ります`,
+    ],
+    [
+      "signal",
+      toSignal(WIDE).text,
+      `Plan: Basic
+What it has: all of it (https://a.example/b) and x < y
+Price: 10
+
+Plan: 日本語の長い名前のプラン
+What it has: 長い説明がここに入ります`,
+    ],
+  ])("on %s", (_id, found, expected) => expect(found).toBe(expected));
+
+  it("from 41 columns on, of which East Asian letters and pictures fill two", () => {
+    const table = (cell: string): string => `| a | b |\n|---|---|\n| ${cell} | c |`;
+    // Each: 36 columns, the line between with its spaces, and one letter.
+    for (const cell of ["x".repeat(36), "語".repeat(18), "👍".repeat(18)]) {
+      expect(toHtml(table(cell)), cell).toMatch(/^<pre>/);
+      expect(toHtml(table(`${cell}x`)), cell).toBe(`a: <b>${cell}x</b>\nb: c`);
+    }
+  });
+
+  it("with a title alone where there is one column, and whatever else is missing", () => {
+    const long = "long ".repeat(10).trim();
+    expect(toHtml(`| a |\n|---|\n| ${long} |\n| b |`)).toBe(`a: <b>${long}</b>\n\na: <b>b</b>`);
+    expect(toHtml(`| ${long} | b |\n|---|---|`)).toBe(`${long}\nb`);
+    expect(toDiscord(`| | b |\n|---|---|\n| # ${long} | |\n| | - c |`)).toBe(
+      `**\\# ${long}**\n\nb: - c`,
+    );
+  });
+});
+
+/** What models write about markup, and what people have to see of it: the very same. */
+const VERY_WORDS = [
+  "a < b && c > d",
+  "<b>x</b> and <i>y</i>",
+  "std::vector<int> Map<K,V>",
+  '<img src="http://a.example/x">',
+  '{"html":"<p>Hello</p>"}',
+  "<!-- a comment --> <a href='x'>y</a>",
+  "<div>\n  <at>Ann</at> <script>x()</script>\n</div>",
+];
+
+describe.each(Object.entries(ROOMS))("on %s", (_id, { see }) => {
+  it.each(VERY_WORDS)("these very words are shown: %s", (text) => {
+    const words = see(text).map((sign) => sign.split(" ")[0]);
+    expect(words.join("")).toBe(text.replaceAll(/\s/g, ""));
+  });
+
+  it.each(["`&amp; &lt;b&gt; <b>`", "```html\n&amp; &lt;b&gt; <b>\n```"])(
+    "what stands in code is shown as it is: %s",
+    (text) => {
+      const words = see(text).map((sign) => sign.split(" ")[0]);
+      expect(words.join("").replaceAll("`", "")).toBe("&amp;&lt;b&gt;<b>");
+    },
+  );
+});
+
+describe.each(Object.entries(ROOMS))("on %s", (_id, { see, ways }) => {
+  it("500 answers of markdown, code, HTML, JSON and XML show their words and forms", () => {
+    const wrong = fc
+      .sample(answers, { numRuns: 500, seed: 34 })
+      .map((text) => ({ text, difference: differenceOf(see(text), showMarkdown(text, ways)) }))
+      .filter(({ difference }) => difference !== undefined);
+    expect(wrong.slice(0, 1).map(({ text, difference }) => `${text}\n\n${difference}`)).toEqual([]);
+  });
+});
