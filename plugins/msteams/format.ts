@@ -1,4 +1,4 @@
-import { rewriteMarkdown } from "#channel-kit";
+import { escapeMarks, rewriteMarkdown } from "#channel-kit";
 
 /**
  * A markdown text as Teams shows it. The agent's own markdown stays as it is, escapes and all; only what Teams has no
@@ -18,7 +18,7 @@ export function toTeams(text: string): string {
       case "text":
         return source.replace(/\\?</g, "&lt;");
       case "html":
-        return source.replace(/[\\`*_[\]~]/g, "\\$&").replaceAll("<", "&lt;");
+        return escapeMarks(source).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
       // `<https://…>` looks like HTML to it; a bare address it makes a link of.
       case "link":
         return source.startsWith("<") ? source.slice(1, -1) : undefined;

@@ -1,18 +1,19 @@
-import { markLines, renderMarkdown, rewriteMarkdown } from "#channel-kit";
+import { escapeMarks, markLines, renderMarkdown, rewriteMarkdown } from "#channel-kit";
 
 /** Invisible, and no white space: keeps a sign from being read as a mark. */
 const JOINER = "\u2060";
 const MARKS = { heading: "*", strong: "*", emphasis: "_", delete: "~" };
 
 /**
- * Markdown for `markdown_text`, which takes it as it is but for two things: `<` begins mentions, of everybody too, and
- * an image is to be its address.
+ * Markdown for `markdown_text`, which takes it as it is but for two things: `<` begins mentions, of everybody too, as
+ * well as HTML, which is shown as it was written, and an image is to be its address.
  */
 export function toMarkdown(text: string): string {
   if (!/<|!\[/.test(text)) return text;
   const shown = (part: string): string => part.replace(/\\?</g, "&lt;");
   return rewriteMarkdown(text, (node, { source }) => {
-    if (node.type === "text" || node.type === "html") return shown(source);
+    if (node.type === "text") return shown(source);
+    if (node.type === "html") return shown(escapeMarks(source).replaceAll("&", "&amp;"));
     return node.type === "image"
       ? shown(imageText(node.alt ?? "", node.url).replace(/[\\`*_[\]<]/g, "\\$&"))
       : undefined;

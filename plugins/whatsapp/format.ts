@@ -40,7 +40,6 @@ const DIALECT: Dialect = {
   columns: { between: "  ", rule: ["-", "  "] },
   widestTable: NARROW,
   note: (label, defined) => `[${label}]${defined ? ": " : ""}`,
-  definitions: "all",
 };
 
 /** A markdown text in WhatsApp's dialect. */

@@ -71,7 +71,7 @@ export {
   untold,
 } from "./reconcile.ts";
 export { createRest, type Rest } from "./rest.ts";
-export { rewriteMarkdown } from "./rewrite.ts";
+export { escapeMarks, rewriteMarkdown } from "./rewrite.ts";
 export { channelConfig, httpUrl, secret, streamingSetting, typingSetting } from "./settings.ts";
 export { followEvents, followSocket } from "./stream.ts";
 export { renderStyled } from "./styled.ts";

@@ -57,14 +57,12 @@ export interface Dialect {
   widestTable?: number;
   /** The mark of a footnote, where it is referred to and where it stands. Default: `[1]`, `[1] `. */
   note?(label: string, defined: boolean): string;
-  /** Definitions of links are written out even where they are used. */
-  definitions?: "all";
 }
 
 interface Page {
   dialect: Dialect;
   definitions: ReadonlyMap<string, Definition>;
-  /** Definitions that a reference of this text uses. Others are written out: their reference may be in another piece. */
+  /** Definitions that a reference of this text uses. Others are written out, so that nothing of a text is lost. */
   used: ReadonlySet<string>;
   quoted: boolean;
   /** Marks around what is being written, for dialects in which none nests in its own kind. */
@@ -201,7 +199,7 @@ function list({ children, ordered, start, spread }: List, indent: string, page: 
 
 /** A definition of a link; empty if a reference shows the address. */
 function definition(node: Definition, page: Page): string {
-  if (page.used.has(node.identifier) && page.dialect.definitions !== "all") return "";
+  if (page.used.has(node.identifier)) return "";
   return `${escape(`[${node.label ?? node.identifier}]: `, page)}${renderAddress(node, page)}`;
 }
 

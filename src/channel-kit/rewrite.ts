@@ -20,6 +20,14 @@ function inCode(lines: string, before: string): string {
   return `${fence}\n${lines}\n${fence}`.replaceAll("\n", `\n${before.replace(/[^>\s]/g, " ")}`);
 }
 
+/** HTML whose source a channel shall show that reads markdown in it: none of its signs is a mark, and none of its lines a block. */
+export function escapeMarks(html: string): string {
+  return html
+    .replace(/[\\`*[\]~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])/g, "\\$&")
+    .replace(/^(\s*)(?=(?:[-+]|#{1,6})\s|[-=]+\s*$|>)/gm, "$1\\")
+    .replace(/^(\s*\d{1,9})(?=[.)]\s)/gm, "$1\\");
+}
+
 /**
  * A markdown text for a channel that reads markdown but for some things: `edit` gives what stands in place of a node's
  * source, or undefined to leave it and go on to what is in it. What nests too deep to be read is one node of text.

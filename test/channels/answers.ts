@@ -120,3 +120,56 @@ export const prose: fc.Arbitrary<string> = fc
 export const answers: fc.Arbitrary<string> = fc
   .array(fc.oneof({ weight: 6, arbitrary: block }, narrow, wide), { minLength: 1, maxLength: 6 })
   .map((blocks) => blocks.join("\n\n"));
+
+const long = words(60);
+const longPlain = fc
+  .array(
+    fc.constantFrom("pier", "ship", "berth!", "tide", "日本。", "café", "注意：", "👩‍👩‍👧‍👦", "🇩🇪"),
+    {
+      minLength: 10,
+      maxLength: 60,
+    },
+  )
+  .chain((list) => fc.constantFrom(list.join(" "), list.join("")));
+
+/** Blocks whose forms a break has to close and to open again: what is in a form is longer than a short piece. */
+const lasting = fc.oneof(
+  longPlain.map((text) => `**${text}**`),
+  longPlain.map((text) => `a *${text}* b`),
+  longPlain.map((text) => `~~${text}~~`),
+  fc.tuple(longPlain, longPlain).map(([a, b]) => `**${a} *${b}* end**`),
+  longPlain.map((text) => `see \`${text}\` there`),
+  longPlain.map((text) => `see \`\` ${text} \`a\` ${text} \`\` there`),
+  longPlain.map((text) => `see [${text}](https://a.example/x) there`),
+  longPlain.map((text) => `**a [${text}](https://a.example/x "title") b**`),
+  longPlain.map((text) => `## ${text}`),
+  longPlain.map((text) => `${text}\n===`),
+  long.map((text) => text.replaceAll(" ", "\\\n")),
+  long.map((text) => text.replaceAll(" ", " - ")),
+  long.map((text) => text.replaceAll(" ", " 2. ")),
+  long.map((text) => text.replaceAll(" ", " > # ")),
+  long.map((text) => text.replaceAll(" ", " \\* &amp; \\_ ")),
+  fc.tuple(long, longPlain).map(([a, b]) => `> ${a}\n> **${b}**\n>\n> - ${a}\n>   ${b}\n> - ${b}`),
+  fc
+    .tuple(long, longPlain)
+    .map(([a, b]) => `- ${a}\n\n  ${b}\n\n  - **${b}**\n    1. ${a}\n    1. ${b}\n- ${a}`),
+  fc.tuple(long, longPlain).map(([a, b]) => `1. ${a}\n1. **${b}**\n1. ${a}\n\n   > ${b}\n1. ${a}`),
+  fc
+    .tuple(long, source)
+    .map(
+      ([a, b]) =>
+        `- ${a}\n\n  \`\`\`ts\n${b.replace(/^/gm, "  ")}\n${b.replace(/^/gm, "  ")}\n  \`\`\`\n- ${a}`,
+    ),
+  source.map((text) => `\`\`\`\`ts\n\`\`\`\n${text}\n${text}\n\`\`\`\n\`\`\`\``),
+  source.map((text) => `${text}\n${text}`.replace(/^/gm, "    ")),
+  source.map((text) => `> ~~~\n${text.replace(/^/gm, "> ")}\n> ~~~`),
+  fc.tuple(longPlain, long).map(([a, b]) => `<div>\n*${a}*\n    - ${b}\n</div>`),
+  longPlain.map(
+    (text) => `[${text}][there] and [there]\n\n[there]: https://a.example/there "A title"`,
+  ),
+);
+
+/** Long answers in which a break falls into every form. */
+export const lastingForms: fc.Arbitrary<string> = fc
+  .array(fc.oneof({ weight: 3, arbitrary: lasting }, block), { minLength: 1, maxLength: 5 })
+  .map((blocks) => blocks.join("\n\n"));

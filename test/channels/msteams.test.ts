@@ -279,7 +279,7 @@ describe("Teams' markdown", () => {
     [
       "shows HTML",
       'a <b class="x_y">b</b> c<!-- *d* -->',
-      'a &lt;b class="x\\_y">b&lt;/b> c&lt;!-- \\*d\\* -->',
+      'a &lt;b class="x_y">b&lt;/b> c&lt;!-- \\*d\\* -->',
     ],
     [
       "takes an address out of its brackets",

@@ -52,8 +52,8 @@ export interface Ways {
   tick?: string;
   /** Letters beside which a mark is shown: it is left away there. */
   apart?: RegExp;
-  /** Whether HTML that reaches the channel is text there, or vanishes. */
-  html?: "shown" | "dropped";
+  /** Whether HTML that reaches the channel is shown as it is, vanishes, or is text like any other. */
+  html?: "shown" | "dropped" | "read";
 }
 
 const FORMS: Readonly<Record<string, string>> = {
@@ -65,8 +65,13 @@ const FORMS: Readonly<Record<string, string>> = {
   del: "del",
 };
 
-const parser = new MarkdownIt({ html: true, linkify: true }).use(cjkFriendly);
-parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
+const createParser = (html: boolean): MarkdownIt => {
+  const parser = new MarkdownIt({ html, linkify: true }).use(cjkFriendly);
+  parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
+  return parser;
+};
+const parser = createParser(true);
+const parserOfText = createParser(false);
 
 /** Lines of a table that is drawn in code, and what parts its cells. */
 const RULE = /^[-─┼+\s]+$/;
@@ -145,7 +150,7 @@ class MarkdownReader {
     if (token.type === "ordered_list_open") this.#numbers.push(Number(token.attrGet("start") ?? 1));
     else if (token.type === "bullet_list_open") this.#numbers.push(undefined);
     else if (token.type === "list_item_open") {
-      this.page.write(number === undefined ? "•" : `${number}.`);
+      this.page.write(number === undefined ? "-" : `${number}.`);
       if (number !== undefined) this.#numbers[this.#numbers.length - 1] = number + 1;
     } else if (token.type !== "list_item_close") this.#numbers.pop();
   }
@@ -235,12 +240,13 @@ class MarkdownReader {
 /** What markdown shows, with HTML as its source, in a channel's ways. */
 export function showMarkdown(markdown: string, ways: Ways = { tables: "native" }): Shown {
   const reader = new MarkdownReader(ways);
-  reader.read(parser.parse(markdown, {}));
+  reader.read((ways.html === "read" ? parserOfText : parser).parse(markdown, {}));
   return reader.page.shown;
 }
 
 /** The bullet of a list, as any channel writes it, at the beginning of a line. */
-const withBullets = (text: string): string => text.replace(/^(\s*)[-•*](?= )/gm, "$1•");
+const withBullets = (text: string): string =>
+  text.replace(/^((?:[ \t]*>)*[ \t]*)[-•*](?= )/gm, "$1-");
 
 const TELEGRAM: Readonly<Record<string, string>> = { ...FORMS, code: "code", blockquote: "quote" };
 
@@ -260,7 +266,7 @@ export function readTelegram(html: string): Shown {
   const visit = (node: HtmlNode): void => {
     for (const child of node.childNodes) {
       if (child.nodeType === 3) {
-        page.write(withBullets(child.textContent ?? ""));
+        page.write((child.textContent ?? "").replaceAll("•", "-"));
         continue;
       }
       const name = child.localName;
@@ -300,7 +306,7 @@ export function readRanges({ text, styles }: { text: string; styles: readonly st
   for (const line of text.split(/(?<=\n)/)) {
     const formsAt = (at: number): string[] =>
       ranges.filter(({ start, end }) => start <= at && at < end).map(({ form }) => form);
-    const quoted = /^(?:> ?)*/.exec(line)?.[0] ?? "";
+    const quoted = /^(?: *> ?)*/.exec(line)?.[0] ?? "";
     const isCode = formsAt(offset + quoted.length).includes("code");
     // All of these are as long as the line.
     const bulleted = isCode ? line : quoted + withBullets(line.slice(quoted.length));
@@ -351,9 +357,14 @@ function readMarks(text: string, { write, letters }: Marks, page: Page): void {
 /** Reads a text line by line: code stands aside, so that no mark is read in it, and a line's quote and bullet before it. */
 function readLines(text: string, { letters, write }: Marks): Shown {
   const page = new Page();
-  for (const [index, part] of text.split("```").entries()) {
+  const parts = text.split("```");
+  for (const [index, part] of parts.entries()) {
     if (index % 2 === 1) {
-      page.within("code", () => write(withoutRules(part), page));
+      const isQuoted = /(?:^|\n) *> ?$/.test(parts[index - 1] ?? "");
+      const code = isQuoted ? part.replace(/^ *> ?/gm, "") : part;
+      if (isQuoted) page.open("quote");
+      page.within("code", () => write(withoutRules(code), page));
+      if (isQuoted) page.close();
       continue;
     }
     for (const line of part.split("\n")) {

@@ -182,7 +182,7 @@ describe("WhatsApp's dialect", () => {
     [
       "links",
       "[a](https://a.example/b_(c)) <https://b.example> https://c.example www.d.example <x@e.example> [f][g]\n\n[g]: https://g.example",
-      "a (https://a.example/b_(c)) https://b.example https://c.example www.d.example x@e.example f (https://g.example)\n\n[g]: https://g.example",
+      "a (https://a.example/b_(c)) https://b.example https://c.example www.d.example x@e.example f (https://g.example)",
     ],
     [
       "images",
