@@ -25,8 +25,11 @@ export interface Halves {
   rest: string;
 }
 
-/** How far behind a piece its forms are looked for: a bold text or a link that ends later is cut like words. */
+/** How far behind a piece the end of its forms is looked for; in a long paragraph farther. What ends later is cut like words. */
 const LOOK_AHEAD = 2000;
+const FARTHEST = 16_000;
+/** A paragraph with more signs of marks is not read so far: what nobody meant as markdown may take long to read. */
+const MOST_SIGNS = 500;
 /** What closes a form and opens it again may take so much of a piece. */
 const MOST_OVERHEAD = 0.5;
 const DEFINITION = /^ {0,3}\[(?!\^)((?:[^\\[\]]|\\.){1,999})\]:[ \t]*\S.*$/gm;
@@ -45,7 +48,15 @@ export function readBeginning(
   limit: number,
   definitions: readonly string[],
 ): Beginning {
-  const window = text.slice(0, limit + LOOK_AHEAD);
+  const paragraph = text.indexOf("\n\n", limit);
+  const far = text.slice(
+    0,
+    paragraph < 0 ? limit + FARTHEST : Math.min(paragraph, limit + FARTHEST),
+  );
+  const window =
+    far.length > limit + LOOK_AHEAD && (far.match(/[*_~`\]]/g)?.length ?? 0) <= MOST_SIGNS
+      ? far
+      : text.slice(0, limit + LOOK_AHEAD);
   const behind = text.slice(window.length);
   const resolved =
     definitions.length === 0 ? window : resolveReferences(window, definitions.join("\n"));
