@@ -335,7 +335,7 @@ function table(node: Table, page: Page): string {
   return inBlock?.(text, "") ?? text;
 }
 
-/** A table as a card for each row: its first cell in bold, then the others, each in a line behind what heads its column. */
+/** A table as a card for each row: each cell in a line, behind what heads its column; the first is bold. */
 function cards({ children: [head, ...rows] }: Table, page: Page): string {
   const headings = (head?.children ?? []).map((cell) => inlines(cell, page).trim());
   const line = (cell: TableCell, column: number): string => {

@@ -28,8 +28,11 @@ export interface Halves {
 /** How far behind a piece the end of its forms is looked for; in a long paragraph farther. What ends later is cut like words. */
 const LOOK_AHEAD = 2000;
 const FARTHEST = 16_000;
-/** A paragraph with more signs of marks is not read so far: what nobody meant as markdown may take long to read. */
+/** A paragraph with more signs of marks, or with none, is not read so far. */
 const MOST_SIGNS = 500;
+/** What consists of signs of marks to such a part takes long to read, and is hardly meant as markdown. */
+const DENSEST = 1 / 3;
+const LONG_TO_READ = 1000;
 /** What closes a form and opens it again may take so much of a piece. */
 const MOST_OVERHEAD = 0.5;
 const DEFINITION = /^ {0,3}\[(?!\^)((?:[^\\[\]]|\\.){1,999})\]:[ \t]*\S.*$/gm;
@@ -42,6 +45,8 @@ export function findDefinitions(text: string): string[] {
   return [...text.matchAll(DEFINITION)].map(([line]) => line.trim());
 }
 
+const countSigns = (text: string): number => text.match(/[*_~`[\]]/g)?.length ?? 0;
+
 /** Reads the beginning of a text. Links by reference get their address, which may be defined in another piece. */
 export function readBeginning(
   text: string,
@@ -53,11 +58,12 @@ export function readBeginning(
     0,
     paragraph < 0 ? limit + FARTHEST : Math.min(paragraph, limit + FARTHEST),
   );
-  const window =
-    far.length > limit + LOOK_AHEAD && (far.match(/[*_~`\]]/g)?.length ?? 0) <= MOST_SIGNS
-      ? far
-      : text.slice(0, limit + LOOK_AHEAD);
+  const signs = countSigns(far);
+  const isRead = far.length > limit + LOOK_AHEAD && signs > 0 && signs <= MOST_SIGNS;
+  const window = isRead ? far : text.slice(0, limit + LOOK_AHEAD);
   const behind = text.slice(window.length);
+  if (window.length > LONG_TO_READ && countSigns(window) > window.length * DENSEST)
+    return { text: window, behind, tree: { type: "root", children: [] }, limit };
   const resolved =
     definitions.length === 0 ? window : resolveReferences(window, definitions.join("\n"));
   return { text: resolved, behind, tree: parseMarkdown(resolved), limit };
