@@ -40,9 +40,15 @@ const DEFINITION = /^ {0,3}\[(?!\^)((?:[^\\[\]]|\\.){1,999})\]:[ \t]*\S.*$/gm;
 const startOf = (node: Nodes): number => node.position?.start.offset ?? -1;
 const endOf = (node: Nodes): number => node.position?.end.offset ?? -1;
 
-/** The lines of a text that may define the addresses of links by reference. */
+/** The lines of a text that may define the addresses of its links by reference. */
 export function findDefinitions(text: string): string[] {
-  return [...text.matchAll(DEFINITION)].map(([line]) => line.trim());
+  const lower = text.toLowerCase();
+  return [...text.matchAll(DEFINITION)]
+    .filter(([, label = ""]) => {
+      const mark = `[${label.toLowerCase()}]`;
+      return lower.indexOf(mark) !== lower.lastIndexOf(mark);
+    })
+    .map(([line]) => line.trim());
 }
 
 const countSigns = (text: string): number => text.match(/[*_~`[\]]/g)?.length ?? 0;
@@ -69,6 +75,7 @@ export function readBeginning(
   return { text: resolved, behind, tree: parseMarkdown(resolved), limit };
 }
 
+/** A text whose links and images by reference have their address, without the definitions of these. */
 function resolveReferences(window: string, definitions: string): string {
   const targets = new Map<string, string>();
   const edits: { start: number; end: number; text: string }[] = [];
@@ -76,28 +83,33 @@ function resolveReferences(window: string, definitions: string): string {
     write(node);
     if ("children" in node) for (const child of node.children) visit(child, write);
   };
-  const tree = parseMarkdown(`${window}\n\n${definitions}`);
+  // Before the text, because code may be open at its end.
+  const before = `${definitions}\n\n`;
+  const tree = parseMarkdown(before + window);
   visit(tree, (node) => {
-    if (node.type !== "definition" || targets.has(node.identifier)) return;
+    const isOwn = startOf(node) >= before.length;
+    if (node.type !== "definition" || isOwn || targets.has(node.identifier)) return;
     const url = /[\s()<>]/.test(node.url) ? `<${node.url}>` : node.url;
     const title = node.title ? ` "${node.title.replaceAll('"', '\\"')}"` : "";
     targets.set(node.identifier, `](${url}${title})`);
   });
   visit(tree, (node) => {
-    const end = endOf(node);
-    if (end > window.length || !("identifier" in node)) return;
-    const target = targets.get(node.identifier);
-    if (target === undefined) return;
-    if (node.type === "definition") edits.push({ start: startOf(node), end, text: "" });
+    const start = startOf(node) - before.length;
+    const target = "identifier" in node ? targets.get(node.identifier) : undefined;
+    if (start < 0 || target === undefined) return;
+    const end = endOf(node) - before.length;
+    if (node.type === "definition") edits.push({ start, end, text: "" });
     else if (node.type === "imageReference") {
       const alt = (node.alt ?? "").replace(/[\\[\]]/g, "\\$&");
-      edits.push({ start: startOf(node), end, text: `![${alt}${target}` });
-    } else if (node.type === "linkReference" && node.children.length > 0)
-      edits.push({ start: endOf(node.children.at(-1) as Nodes), end, text: target });
+      edits.push({ start, end, text: `![${alt}${target}` });
+    } else if (node.type === "linkReference" && node.children.length > 0) {
+      const words = endOf(node.children.at(-1) as Nodes) - before.length;
+      edits.push({ start: words, end, text: target });
+    }
   });
   let resolved = "";
   let done = 0;
-  for (const { start, end, text } of edits.toSorted((a, b) => a.start - b.start)) {
+  for (const { start, end, text } of edits.toSorted((one, other) => one.start - other.start)) {
     if (start < done) continue;
     resolved += window.slice(done, start) + text;
     done = end;

@@ -117,3 +117,10 @@ it("a link by reference has its address in every piece, and its definition is no
     '![c](https://a.example/x "T") [r](https://a.example/x "T")',
   ]);
 });
+
+it("a link by reference has its address although code is cut behind it, and an unused definition stays", () => {
+  const text = `see [a][r]\n\n\`\`\`\n${"line\n".repeat(800)}\`\`\`\n\n[r]: https://a.example\n\n[u]: https://b.example`;
+  const pieces = splitText(text, 300);
+  expect(pieces[0]).toMatch(/^see \[a\]\(https:\/\/a\.example\)/);
+  expect(pieces.at(-1)).toMatch(/(?<!\[r\]:.*)\[u\]: https:\/\/b\.example$/s);
+});
