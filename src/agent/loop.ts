@@ -4,6 +4,7 @@ import type { ApprovalDecision, StepRecord, ToolCallRecord } from "../store/step
 import type { Ms } from "../store/types.ts";
 import type { CallChange, CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
 import { OutcomeUnknownError, type OfferedTool } from "./offered-tool.ts";
+import { isWordless } from "./steps.ts";
 import { cutOutput, toTextOutput } from "./tool-results.ts";
 import type { CallGate } from "./types.ts";
 
@@ -124,6 +125,10 @@ class Loop {
       const isLast = this.#steps.length >= MAX_STEPS - 1;
       const step = this.#toStep(await callModel(this.#steps, isLast), isLast);
       this.#steps.push(step);
+      if (!isLast && this.#isAskedAgain(step)) {
+        if (!(await this.#options.journal.addStep(step))) return LOST;
+        continue;
+      }
       const isEnd = step.calls.length === 0;
       if (isEnd) return { kind: "done", steps: this.#steps, isLimited: isLast };
       const stopped = await this.#makeCalls(step, true);
@@ -131,6 +136,12 @@ class Loop {
       if (step.calls.some((call) => this.#isCallers(call)))
         return { kind: "done", steps: this.#steps, isLimited: false };
     }
+  }
+
+  /** Whether the model is asked once more, since it ended without a word. Where its limit was reached, the same would follow. */
+  #isAskedAgain(step: StepRecord): boolean {
+    const before = this.#steps.slice(0, -1);
+    return isWordless(step) && step.finish !== "length" && !before.some(isWordless);
   }
 
   #isCallers({ name, output }: ToolCallRecord): boolean {

@@ -23,6 +23,7 @@ import { buildJsonOutput, getChoices, toSamplingOptions } from "./sampling.ts";
 import { createSpeaker, type Speaker } from "./speaker.ts";
 import { getStepText, toStepMessages } from "./steps.ts";
 import type { RefusedThinking } from "./refused-thinking.ts";
+import { separateThoughts } from "./thoughts.ts";
 import { toReasoning, watchThinking } from "./thinking.ts";
 import { boundToolResults } from "./bound-results.ts";
 import { READ_ON, READ_RESULT } from "./tool-results.ts";
@@ -79,7 +80,7 @@ export class StepFailedError extends Error {
 }
 
 interface Answer {
-  messages: readonly { role: string }[];
+  messages: readonly { role: string; content?: unknown }[];
   calls: ModelStep["calls"];
   usage: CountedTokens;
   finish: string;
@@ -185,7 +186,11 @@ async function createCandidateCall(
       const answer = await ask(messages, step);
       for (const text of thinking.warnings(answer.warnings))
         if (!warnings.includes(text)) warnings.push(text);
-      return toModelStep(candidate, answer, { startedAt, endedAt: clock.now() });
+      // What a reader has cannot be taken back.
+      const isFinal = input.onText !== undefined && input.onCall === undefined;
+      const said = separateThoughts(answer.messages, { isFinal });
+      const times = { startedAt, endedAt: clock.now() };
+      return toModelStep(candidate, { ...answer, messages: said }, times);
     },
   };
 }

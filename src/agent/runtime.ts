@@ -22,7 +22,7 @@ import { createModels, DEFAULT_CONTEXT_TOKENS } from "./models.ts";
 import type { ProviderKind } from "./providers.ts";
 import { createRefusedThinking } from "./refused-thinking.ts";
 import { toCallerCallId } from "./caller-calls.ts";
-import { getReasoning, getSpoken, getStepText, toHistoryMessages } from "./steps.ts";
+import { getReasoning, getSpoken, getStepText, isWordless, toHistoryMessages } from "./steps.ts";
 import { READ_RESULT } from "./tool-results.ts";
 import { RECALL_TOOL, REMEMBER_TOOL, SCHEDULE_TOOL, SEND_FILE_TOOL } from "../core/tool-names.ts";
 import { toolIssues } from "./tool-checks.ts";
@@ -237,12 +237,17 @@ function toTurnResult(end: LoopEnd, warnings: string[]): TurnResult {
   else if (last.finish === "length")
     warnings.push("the reply ends where the model's limit for one answer was reached");
   const open = last.calls.filter(({ output }) => output === undefined);
+  const text =
+    said === "" && isLimited
+      ? getStepText(steps.findLast((step) => getStepText(step) !== "") ?? last)
+      : said;
+  if (text.trim() === "" && open.length === 0)
+    warnings.push(
+      `the model gave no words${steps.slice(0, -1).some(isWordless) ? ", also when it was asked once more" : ""}`,
+    );
   return {
     ok: true,
-    text:
-      said === "" && isLimited
-        ? getStepText(steps.findLast((step) => getStepText(step) !== "") ?? last)
-        : said,
+    text,
     spoken: getSpoken(steps),
     reasoning: getReasoning(steps),
     calls: open.map((call) => ({

@@ -1,5 +1,6 @@
 import type { TextStreamPart, ToolSet } from "ai";
 import { createPieces, type Pieces } from "./merge.ts";
+import { ThoughtReader, type SaidPiece } from "./thoughts.ts";
 
 /** The text between the texts of two steps. */
 export const STEP_GAP = "\n\n";
@@ -25,16 +26,19 @@ export function createSpeaker(
   let steps = 0;
   let spokeBefore = false;
   let spoke = false;
-  const say = (text: string): void => {
-    for (const piece of pieces.split(text)) {
-      onText(spokeBefore && !spoke ? STEP_GAP + piece : piece);
-      spoke = true;
-    }
-  };
   const think = (id: string, text: string): void => {
     const block = `${steps}.${id}`;
     onReasoning(thought !== undefined && thought !== block ? STEP_GAP + text : text);
     thought = block;
+  };
+  const say = (said: readonly SaidPiece[]): void => {
+    for (const { text, block } of said) {
+      if (block !== undefined) think(`tag ${block}`, text);
+      else {
+        onText(spokeBefore && !spoke ? STEP_GAP + text : text);
+        spoke = true;
+      }
+    }
   };
   return {
     begin() {
@@ -46,12 +50,15 @@ export function createSpeaker(
       return pieces;
     },
     async read(parts) {
+      const thoughts = new ThoughtReader();
       for await (const part of parts) {
-        if (part.type === "text-delta" && part.text !== "") say(part.text);
+        if (part.type === "text-delta")
+          for (const piece of pieces.split(part.text)) say(thoughts.push(piece));
         else if (part.type === "reasoning-delta" && part.text !== "") think(part.id, part.text);
         else if (part.type === "error") throw part.error;
         else if (part.type === "abort") throw new DOMException("aborted", "AbortError");
       }
+      say(thoughts.end());
     },
     hasSpoken: () => spoke && onCall === undefined,
   };

@@ -2,27 +2,45 @@
 import type { ModelMessage } from "ai";
 import type { StepRecord } from "../store/steps.ts";
 import { STEP_GAP } from "./speaker.ts";
+import { withoutThoughts } from "./thoughts.ts";
 import { toToolMessage } from "./tool-results.ts";
 
-/** Returns the messages of a step: the model's, and the results of its tool calls. */
-export const toStepMessages = ({ messages, calls }: StepRecord): ModelMessage[] => [
-  ...(messages as ModelMessage[]),
-  ...toToolMessage(calls.filter(({ output }) => output !== undefined)),
-];
+/** What a model is told that ended its turn without a word. Providers refuse an empty message, so it takes the place of one. */
+const ASK_AGAIN: ModelMessage = {
+  role: "user",
+  content:
+    "Your answer had no words. Write it now. If your instructions name words for having nothing to say, write those.",
+};
 
-/** Returns the messages of a step for later turns, without the files of results. */
-export const toHistoryMessages = ({ messages, calls }: StepRecord): ModelMessage[] => [
-  ...(messages as ModelMessage[]),
-  ...toToolMessage(
-    calls.filter(({ output }) => output !== undefined),
-    { files: false },
-  ),
-];
+/** Whether a step ends a turn and says nothing. */
+export const isWordless = (step: Pick<StepRecord, "messages" | "calls">): boolean =>
+  step.calls.length === 0 && getStepText(step).trim() === "";
+
+/** Returns the messages of a step that is followed by another: the model's, and the results of its tool calls. */
+export const toStepMessages = (step: StepRecord): ModelMessage[] =>
+  isWordless(step)
+    ? [ASK_AGAIN]
+    : [
+        ...(step.messages as ModelMessage[]),
+        ...toToolMessage(step.calls.filter(({ output }) => output !== undefined)),
+      ];
 
 interface TextPart {
   type?: unknown;
   text?: unknown;
 }
+
+/** Returns the messages of a step for later turns, without the files of results and the thoughts of the model's text. */
+export const toHistoryMessages = (step: StepRecord): ModelMessage[] =>
+  isWordless(step)
+    ? []
+    : [
+        ...(withoutThoughts(step.messages) as ModelMessage[]),
+        ...toToolMessage(
+          step.calls.filter(({ output }) => output !== undefined),
+          { files: false },
+        ),
+      ];
 
 /** Returns the text of a step. */
 export const getStepText = ({ messages }: Pick<StepRecord, "messages">): string =>
