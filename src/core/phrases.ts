@@ -29,3 +29,7 @@ export function getPhrases(language = ""): Phrases {
   const [base = ""] = language.toLowerCase().split(/[-_]/);
   return (Object.hasOwn(PHRASES, base) ? PHRASES[base] : undefined) ?? ENGLISH;
 }
+
+/** Returns what stands in place of an answer without words, by the reason for which the model ended it. */
+export const renderSilence = (finish: string, language?: string): string =>
+  getPhrases(language)[finish === "length" ? "outOfRoom" : "noAnswer"];

@@ -1,13 +1,14 @@
 import { stripAck } from "../agent/ack.ts";
 import { disarm } from "../agent/disarm.ts";
+import { ECHO } from "../agent/no-model.ts";
 import type { TurnInput } from "../agent/types.ts";
 import { planDelivery, type Planned } from "../delivery/plan.ts";
-import { getPhrases } from "../core/phrases.ts";
+import { getPhrases, renderSilence } from "../core/phrases.ts";
 import type { Job, Ms, RouteDecision, RunRecord } from "../store/types.ts";
 import { toQuestion } from "./channel-input.ts";
 import { collectMessages } from "./collect-messages.ts";
 import { resetHistory } from "./commands.ts";
-import type { FailedTurn, LoadedRun, RunEnd, RunKind } from "./run-kind.ts";
+import type { AnsweredTurn, FailedTurn, LoadedRun, RunEnd, RunKind } from "./run-kind.ts";
 import { assignSession, openSession } from "./hook-session.ts";
 import { NO_HISTORY } from "./session-history.ts";
 import { appendTurn, decideRoute, planAnswer, replyRoute, summaryEvent } from "./run-result.ts";
@@ -39,7 +40,11 @@ function buildInput({ kind, mapping, spec }: RunRecord): Partial<TurnInput> {
   };
 }
 
-/** A person who writes on a channel waits for an answer: a turn that failed says so there. */
+/** Whether only the owner reads the answer to a message, who may know what is the operator's. */
+const isToOwner = ({ incoming }: RunRecord["spec"]): boolean =>
+  incoming?.direct === true && incoming.owner === true;
+
+/** A person who writes on a channel waits for an answer: a turn that failed says so there, and why if the person is the owner, alone. */
 function planApology(
   { id, spec, route }: RunRecord,
   { code, message }: FailedTurn,
@@ -48,9 +53,20 @@ function planApology(
 ): Planned | undefined {
   const back = route?.status === "route" ? route.route : replyRoute(spec);
   if (code === "cancelled" || !back) return undefined;
+  const phrases = getPhrases(spec.incoming?.language);
   // An error's message may quote the provider.
-  const text = disarm(getPhrases(spec.incoming?.language).apology(message, id));
+  const text = isToOwner(spec) ? disarm(phrases.apologyToOwner(message, id)) : phrases.apology;
   return planDelivery({ runId: id, route: back, text, channels: context.channels, now });
+}
+
+/** The text of an answer. A person who writes on a channel hears if there is none; HEARTBEAT_OK alone asks for silence. */
+function toReply(run: RunRecord, { text, finish, model }: AnsweredTurn, hasFiles: boolean): string {
+  const { spec } = run;
+  const language = spec.incoming?.language;
+  if (!isMessage(run)) return stripAck(text);
+  // What the echo says about the config is the operator's.
+  if (model === ECHO.ref && !isToOwner(spec)) return getPhrases(language).apology;
+  return text.trim() === "" && !hasFiles ? renderSilence(finish, language) : stripAck(text);
 }
 
 async function loadRun(
@@ -127,14 +143,15 @@ export function createHookRun(
       };
     },
     async finish(run, result, now, steps) {
+      const files = result.ok ? await readAttached(run, steps, store) : [];
       const end: Omit<RunEnd, "write"> = result.ok
         ? planAnswer(
             run,
             {
               ...result,
-              text: stripAck(result.text),
+              text: toReply(run, result, files.length > 0),
               route: run.route as RouteDecision,
-              files: await readAttached(run, steps, store),
+              files,
             },
             context,
             now,

@@ -15,7 +15,12 @@ export const GERMAN: Phrases = {
     `${count} Antworten konnten nicht abgebrochen werden. Versuche es in einer Minute noch einmal.`,
   waits: (tool, code) =>
     `Deine Nachricht wartet, weil der Agent auf eine Entscheidung über einen Aufruf von ${tool} wartet (Freigabe ${code}). Mit /stop brichst du den Vorgang ab.`,
-  apology: (reason, runId) => `Das konnte ich nicht beantworten: ${reason} (${runId})`,
+  apology: "Ich kann gerade nicht antworten; mein Betreiber weiß Bescheid.",
+  apologyToOwner: (reason, runId) => `Das konnte ich nicht beantworten: ${reason} (${runId})`,
+  modelAway: "Ich antworte, sobald mein Modell wieder antwortet.",
+  noAnswer: "Darauf habe ich keine Antwort.",
+  outOfRoom:
+    "Mein Platz war zu Ende, bevor ich antworten konnte. Bitte frag nach weniger auf einmal.",
   help: {
     new: "eine neue Unterhaltung beginnen",
     stop: "die laufende Antwort abbrechen",

@@ -14,7 +14,11 @@ export const ENGLISH: Phrases = {
   notStopped: (count) => `${count} turns could not be stopped. Try again in a minute.`,
   waits: (tool, code) =>
     `Your message waits, because the agent waits for a decision about a call of ${tool} (approval ${code}). Write /stop to end that run.`,
-  apology: (reason, runId) => `I could not answer that: ${reason} (${runId})`,
+  apology: "I cannot answer right now; my operator has been told.",
+  apologyToOwner: (reason, runId) => `I could not answer that: ${reason} (${runId})`,
+  modelAway: "I will answer as soon as my model answers again.",
+  noAnswer: "I have no answer to that.",
+  outOfRoom: "I ran out of room before I could answer. Please ask for less at once.",
   help: {
     new: "begin a new conversation",
     stop: "stop the running answer",

@@ -15,7 +15,11 @@ export const SPANISH: Phrases = {
     `No se pudieron detener ${count} respuestas. Vuelve a intentarlo en un minuto.`,
   waits: (tool, code) =>
     `Tu mensaje espera porque el agente espera una decisión sobre una llamada a ${tool} (aprobación ${code}). Escribe /stop para cancelarla.`,
-  apology: (reason, runId) => `No he podido responder: ${reason} (${runId})`,
+  apology: "Ahora mismo no puedo responder; mi operador ya está informado.",
+  apologyToOwner: (reason, runId) => `No he podido responder: ${reason} (${runId})`,
+  modelAway: "Responderé en cuanto mi modelo vuelva a responder.",
+  noAnswer: "No tengo respuesta para eso.",
+  outOfRoom: "Me quedé sin espacio antes de poder responder. Por favor, pide menos a la vez.",
   help: {
     new: "empezar una conversación nueva",
     stop: "detener la respuesta en curso",

@@ -14,7 +14,12 @@ export const FRENCH: Phrases = {
   notStopped: (count) => `${count} réponses n'ont pas pu être arrêtées. Réessayez dans une minute.`,
   waits: (tool, code) =>
     `Votre message attend, car l'agent attend une décision sur un appel de ${tool} (approbation ${code}). Écrivez /stop pour y mettre fin.`,
-  apology: (reason, runId) => `Je n'ai pas pu répondre : ${reason} (${runId})`,
+  apology: "Je ne peux pas répondre pour le moment ; mon opérateur en a été informé.",
+  apologyToOwner: (reason, runId) => `Je n'ai pas pu répondre : ${reason} (${runId})`,
+  modelAway: "Je répondrai dès que mon modèle répondra à nouveau.",
+  noAnswer: "Je n'ai pas de réponse à cela.",
+  outOfRoom:
+    "Je n'avais plus de place avant de pouvoir répondre. Demandez-moi moins à la fois, s'il vous plaît.",
   help: {
     new: "commencer une nouvelle conversation",
     stop: "arrêter la réponse en cours",

@@ -14,7 +14,11 @@ export const JAPANESE: Phrases = {
   notStopped: (count) => `${count}件の応答を停止できませんでした。1分後にもう一度お試しください。`,
   waits: (tool, code) =>
     `エージェントが ${tool} の呼び出しについての決定を待っているため、メッセージは待機中です（承認 ${code}）。/stop を送信すると中止できます。`,
-  apology: (reason, runId) => `回答できませんでした：${reason}（${runId}）`,
+  apology: "現在お答えできません。運用担当者には通知済みです。",
+  apologyToOwner: (reason, runId) => `回答できませんでした：${reason}（${runId}）`,
+  modelAway: "モデルが再び応答し次第、お答えします。",
+  noAnswer: "それについてはお答えできることがありません。",
+  outOfRoom: "お答えする前に文字数の上限に達しました。一度にお尋ねになる量を減らしてください。",
   help: {
     new: "新しい会話を始める",
     stop: "実行中の応答を停止する",

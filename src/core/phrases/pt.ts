@@ -15,7 +15,11 @@ export const PORTUGUESE: Phrases = {
     `Não foi possível parar ${count} respostas. Tente de novo dentro de um minuto.`,
   waits: (tool, code) =>
     `A sua mensagem está à espera, porque o agente espera uma decisão sobre uma chamada de ${tool} (aprovação ${code}). Escreva /stop para a cancelar.`,
-  apology: (reason, runId) => `Não consegui responder: ${reason} (${runId})`,
+  apology: "Não consigo responder agora; o meu operador já foi avisado.",
+  apologyToOwner: (reason, runId) => `Não consegui responder: ${reason} (${runId})`,
+  modelAway: "Respondo assim que o meu modelo voltar a responder.",
+  noAnswer: "Não tenho resposta para isso.",
+  outOfRoom: "Fiquei sem espaço antes de conseguir responder. Por favor, peça menos de cada vez.",
   help: {
     new: "começar uma nova conversa",
     stop: "parar a resposta em curso",

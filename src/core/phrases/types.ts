@@ -30,8 +30,16 @@ export interface Phrases {
   notStopped(count: number): string;
   /** To a person whose message is queued behind a run that waits for a decision. */
   waits(tool: string, code: string): string;
-  /** The reason is an error's message, which stays English. */
-  apology(reason: string, runId: string): string;
+  /** To a person whose message gets no answer: names nothing that is the operator's. */
+  apology: string;
+  /** The same to the owner in a direct message. The reason is an error's message, which stays English. */
+  apologyToOwner(reason: string, runId: string): string;
+  /** To a person who has waited for a while, since the provider of the model is away. */
+  modelAway: string;
+  /** In place of an answer without words. */
+  noAnswer: string;
+  /** The same, if the model's limit for one answer was reached before its first word. */
+  outOfRoom: string;
   /** What each command does, by its name. */
   help: Record<(typeof HELPED)[number], string>;
   status: StatusPhrases;

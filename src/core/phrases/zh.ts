@@ -12,7 +12,11 @@ export const CHINESE: Phrases = {
   notStopped: (count) => `有 ${count} 个回复无法停止。请一分钟后再试。`,
   waits: (tool, code) =>
     `您的消息正在等待，因为代理在等待对 ${tool} 调用的决定（审批 ${code}）。发送 /stop 可结束该任务。`,
-  apology: (reason, runId) => `我无法回答：${reason}（${runId}）`,
+  apology: "我现在无法回答；已通知我的管理员。",
+  apologyToOwner: (reason, runId) => `我无法回答：${reason}（${runId}）`,
+  modelAway: "我的模型一恢复，我就会回答。",
+  noAnswer: "对此我没有答案。",
+  outOfRoom: "还没来得及回答，篇幅就用完了。请一次少问一些。",
   help: {
     new: "开始新的对话",
     stop: "停止当前回复",
