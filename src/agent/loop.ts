@@ -138,7 +138,7 @@ class Loop {
     }
   }
 
-  /** Whether the model is asked once more, since it ended without a word. Where its limit was reached, the same would follow. */
+  /** Whether the model is asked once more, since it ended without a word. If its limit was reached, the same would follow. */
   #isAskedAgain(step: StepRecord): boolean {
     const before = this.#steps.slice(0, -1);
     return isWordless(step) && step.finish !== "length" && !before.some(isWordless);

@@ -3,7 +3,7 @@ import { backOff } from "../core/backoff.ts";
 import { isRefusal, type CallOutcome, type Refusal } from "../core/breaker.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
 import type { FailedAttempt, Ms } from "../store/types.ts";
-import { classifyFailure, type ModelFailure } from "./failure.ts";
+import { classifyFailure, isProviderAway, type ModelFailure } from "./failure.ts";
 import type { CallGate, ModelCandidate } from "./types.ts";
 
 export interface CallOptions {
@@ -29,6 +29,8 @@ const MAX_TRIES = 3;
 const BACKOFF = { firstMs: 500, longestMs: 8_000 };
 /** If a provider asks for a longer wait, the next model is asked, or the turn is retried later. */
 const MAX_WAIT_MS = 20_000;
+/** The shortest wait before models are asked again whose breakers are open. */
+const MIN_WAIT_MS = 100;
 
 /** The time limits of the whole turn; those of a chunk or a step are named in the message. */
 function isTurnTimeout(error: unknown): boolean {
@@ -89,8 +91,24 @@ function getWait(
   const { clock, deadline, gate, random = Math.random } = options;
   if (!retryable || tries >= MAX_TRIES || gate?.isOpen(ref)) return undefined;
   const wait = retryAfterMs ?? backOff(tries, BACKOFF) * (0.75 + random() / 2);
-  const isTooLong = wait > MAX_WAIT_MS || readMonotonic(clock) + wait >= deadline;
+  const longest = Math.min(MAX_WAIT_MS, gate?.patience?.left() ?? MAX_WAIT_MS);
+  const isTooLong = wait > longest || readMonotonic(clock) + wait >= deadline;
   return isTooLong || code === "timeout" ? undefined : Math.round(wait);
+}
+
+/** Milliseconds until all models are asked again; undefined if the turn ends. */
+function getRoundWait(
+  failure: ModelFailure,
+  round: number,
+  { clock, deadline, gate, random = Math.random }: CallOptions,
+): Ms | undefined {
+  const { blocked, retryAfterMs } = failure;
+  if (!gate?.staysUnderWay || !gate.patience || !isProviderAway(failure.code)) return undefined;
+  const wait = blocked
+    ? Math.max(MIN_WAIT_MS, blocked.until - clock.now())
+    : Math.max(retryAfterMs ?? 0, backOff(MAX_TRIES - 1 + round, BACKOFF) * (0.75 + random() / 2));
+  const isTooLong = wait > gate.patience.left() || readMonotonic(clock) + wait >= deadline;
+  return isTooLong ? undefined : Math.round(wait);
 }
 
 /** Returns the models that may still answer after a failure of `candidate`. */
@@ -167,8 +185,11 @@ type Attempt<T> =
 
 class ModelCalls<T> {
   readonly failed: FailedAttempt[] = [];
-  readonly #failures: ModelFailure[] = [];
-  readonly #refused = new Map<string, Refusal>();
+  #failures: ModelFailure[] = [];
+  #refused = new Map<string, Refusal>();
+  /** What the models that were asked have said last. */
+  #lastAsked: ModelFailure | undefined;
+  #round = 1;
   readonly #candidates: readonly ModelCandidate[];
   readonly #call: (candidate: ModelCandidate) => Promise<T>;
   readonly #options: CallOptions;
@@ -184,7 +205,20 @@ class ModelCalls<T> {
   }
 
   async run(): Promise<ModelCallResult<T>> {
+    for (; ; this.#round++) {
+      const result = await this.#askAll();
+      if (result.ok || this.#options.hasSpoken()) return result;
+      const wait = getRoundWait(result.failure, this.#round, this.#options);
+      if (wait === undefined) return { ...result, failure: this.#toLast(result.failure) };
+      if (!(await this.#sleep(wait))) return { ...result, failure: CANCELLED };
+    }
+  }
+
+  /** Asks the models in turn. */
+  async #askAll(): Promise<ModelCallResult<T>> {
     const { failed } = this;
+    this.#failures = [];
+    this.#refused = new Map();
     let [candidate, ...rest] = this.#candidates;
     while (candidate) {
       const last = await this.#callOne(candidate);
@@ -194,27 +228,48 @@ class ModelCalls<T> {
       [candidate, ...rest] = getRemaining(last.failure, candidate, rest);
     }
     const failure = chooseFailure(this.#failures);
+    if (!failure.isRefused) this.#lastAsked = failure;
     const blocked = failure.retryable
       ? findBlock(this.#candidates, this.#refused, this.#options)
       : undefined;
     return { ok: false, failure: blocked ? { ...failure, blocked } : failure, failed };
   }
 
+  /** If models were asked before their breakers opened, what they said is the better reason. */
+  #toLast(failure: ModelFailure): ModelFailure {
+    const { blocked, retryAfterMs } = failure;
+    const now = this.#options.clock.now();
+    const waitMs =
+      retryAfterMs ?? (blocked && blocked.until > now ? blocked.until - now : undefined);
+    return {
+      ...((failure.isRefused && this.#lastAsked) || failure),
+      ...(blocked && { blocked }),
+      ...(waitMs !== undefined && { retryAfterMs: waitMs }),
+    };
+  }
+
+  /** Waits before another try. False if the turn was cancelled meanwhile. */
+  async #sleep(ms: Ms): Promise<boolean> {
+    const { signal, clock, gate } = this.#options;
+    gate?.patience?.waited(ms);
+    await clock.sleep(ms, signal);
+    return !signal.aborted;
+  }
+
   /** Calls one model until it answers, or is not asked again. */
   async #callOne(
     candidate: ModelCandidate,
   ): Promise<{ ok: true; value: T } | { ok: false; failure: ModelFailure }> {
-    const { signal, clock } = this.#options;
     let before: ModelFailure | undefined;
-    for (let tries = 1; ; tries++) {
+    // In later rounds each model has one try.
+    for (let tries = this.#round === 1 ? 1 : MAX_TRIES; ; tries++) {
       const attempt = await this.#attempt(candidate, tries);
       if (attempt.ok) return attempt;
       // If it was asked, what it said is the better reason.
       const failure: ModelFailure = attempt.isAsked ? attempt.failure : (before ?? attempt.failure);
       if (attempt.waitMs === undefined) return { ok: false, failure };
       before = failure;
-      await clock.sleep(attempt.waitMs, signal);
-      if (signal.aborted)
+      if (!(await this.#sleep(attempt.waitMs)))
         return { ok: false, failure: toFailure(undefined, candidate, this.#options) };
     }
   }
@@ -239,11 +294,14 @@ class ModelCalls<T> {
     try {
       const value = await this.#call(candidate);
       pass?.leave("ok");
+      gate?.patience?.restore();
       return { ok: true, value };
     } catch (error) {
       const failure = toFailure(error, candidate, this.#options);
+      // One turn that asks again and again is not to open the breaker for all others.
+      const isCounted = this.#round === 1 || pass?.isProbe;
       pass?.leave(
-        toOutcome(failure, readMonotonic(clock) - beganAt, this.#options),
+        isCounted ? toOutcome(failure, readMonotonic(clock) - beganAt, this.#options) : "none",
         failure.retryAfterMs,
       );
       return this.#note(
@@ -262,6 +320,9 @@ class ModelCalls<T> {
     isAsked: boolean,
   ): Attempt<T> {
     const { code, message, vendor } = failure;
+    // A turn that waits for a test is refused again and again.
+    if (failure.isRefused && this.failed.at(-1)?.error.message === message)
+      return { ok: false, failure, waitMs, isAsked };
     this.failed.push({
       at: this.#options.clock.now(),
       model: model.ref,

@@ -5,7 +5,7 @@ import { STEP_GAP } from "./speaker.ts";
 import { withoutThoughts } from "./thoughts.ts";
 import { toToolMessage } from "./tool-results.ts";
 
-/** What a model is told that ended its turn without a word. Providers refuse an empty message, so it takes the place of one. */
+/** The request to a model that ended its turn without a word. Providers refuse an empty message, so it takes the place of one. */
 const ASK_AGAIN: ModelMessage = {
   role: "user",
   content:

@@ -16,6 +16,7 @@ import type { FailedAttempt, StepRecord, TurnRecord, Usage, VendorError } from "
 import type { Boundary } from "./boundary.ts";
 import type { TurnExtension } from "./extensions.ts";
 import type { OfferedTool } from "./offered-tool.ts";
+import type { Patience } from "./patience.ts";
 import type { CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
 
 /** An agent as a turn sees it. */
@@ -225,6 +226,10 @@ export interface CallGate {
   ready?(signal: AbortSignal): Promise<boolean>;
   /** Whether calls of a model are refused because its provider is away. */
   isOpen(ref: string): boolean;
+  /** Bounds the waits of a turn that somebody waits for. */
+  readonly patience?: Patience | undefined;
+  /** Whether the models are asked again and again until that is over. Otherwise the turn ends, and is tried again later. */
+  readonly staysUnderWay?: boolean | undefined;
 }
 
 /** A turn that has not ended: a person has to decide (`waiting`), or another gateway has the run (`lost`). */

@@ -1,9 +1,10 @@
 import { createReplyCleaner } from "../agent/links.ts";
 import { safeError } from "../core/errors.ts";
+import { renderSilence } from "../core/phrases.ts";
 import { getHistoryLimits } from "../runs/checkpoint.ts";
 import { toRunError } from "../runs/end-run.ts";
 import { execute } from "../runs/execute.ts";
-import type { AnsweredTurn, FailedTurn, RunKind } from "../runs/run-kind.ts";
+import type { AnsweredTurn, FailedTurn, ModelTurn, RunKind } from "../runs/run-kind.ts";
 import { cleanAnswer } from "../runs/run-result.ts";
 import type { ActionContext } from "../runs/types.ts";
 import { turnToKeep } from "../sessions/redact-turn.ts";
@@ -96,7 +97,7 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, words: CleanWords, reason:
     const { calls, finish, usage, citations } = result;
     return { ok: true, ...words, calls, finish, usage, citations };
   }
-  const { code, retryAfterMs, vendor, isRefused } = result;
+  const { code, retryAfterMs, vendor } = result;
   const message =
     code === "cancelled" ? (STOPPED[String(reason)] ?? result.message) : result.message;
   return {
@@ -105,7 +106,6 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, words: CleanWords, reason:
     message,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     ...(vendor && { vendor }),
-    ...(isRefused && { isAway: true }),
   };
 }
 
@@ -132,6 +132,13 @@ function createWords({ say, think }: LiveTurn, allowedHosts: readonly string[] |
 }
 
 type Words = ReturnType<typeof createWords>;
+
+/** Says in words that there is no answer. A program that asked for JSON gets what the model wrote, and nothing else. */
+function withWords(result: ModelTurn, { sampling }: ChatRequest): ModelTurn {
+  if (!result.ok || result.spoken.trim() !== "" || result.calls.length > 0 || sampling?.json)
+    return result;
+  return { ...result, spoken: renderSilence(result.finish) };
+}
 
 const toRunAnswer = ({
   finish,
@@ -187,6 +194,7 @@ function createApiRun(
     isRetried: false,
     canAsk: request.canAsk ?? false,
     onApproval: turn.ask,
+    onRetrying: turn.setRetrying,
     start: "meanwhile",
     async load() {
       const run = buildRun(request, turn, deps.cluster.id);
@@ -213,8 +221,12 @@ function createApiRun(
         change: { spec: { ...run.spec, session: history.session } },
       };
     },
-    finish(run, result, now) {
-      if (request.stream) words.end();
+    finish(run, turnResult, now) {
+      const result = withWords(turnResult, request);
+      if (request.stream) {
+        if (result.ok && result !== turnResult) words.onText(result.spoken);
+        words.end();
+      }
       // What leaves is cleaned; the history has it as it was.
       const { reply, warnings } = cleanAnswer(result.ok ? result.spoken : "", context);
       const reasoning = cleanAnswer(result.ok ? result.reasoning : "", context).reply;

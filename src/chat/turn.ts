@@ -11,6 +11,8 @@ export interface LiveTurn extends ChatTurn {
   say(delta: string): void;
   think(delta: string): void;
   ask(approval: ApprovalRecord): void;
+  /** Called when its models begin to fail, and when one answers again. */
+  setRetrying(isRetrying: boolean): void;
   finish(end: ChatEnd): void;
   /** Resolves once all is written that the turn ends with. */
   done: Promise<void>;
@@ -77,7 +79,11 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
   const watching: (() => void)[] = [];
   const pieces = new Pieces();
   const asked: ApprovalRecord[] = [];
-  const turn: LiveTurn & { end: ChatEnd | undefined; sessionId: string | undefined } = {
+  const turn: LiveTurn & {
+    end: ChatEnd | undefined;
+    sessionId: string | undefined;
+    isRetrying: boolean;
+  } = {
     runId,
     createdAt: now,
     isOneShot,
@@ -86,6 +92,8 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
     enter(session) {
       if (!isOneShot) turn.sessionId = getName(session);
     },
+    isRetrying: false,
+    setRetrying: (isRetrying) => void (turn.isRetrying = isRetrying),
     end: undefined,
     done: Promise.resolve(),
     listen(listener) {

@@ -69,7 +69,6 @@ export type ChatEnd =
       message: string;
       vendor?: VendorError;
       retryAfterMs?: number;
-      isAway?: true;
     };
 
 export interface ChatListener {
@@ -89,6 +88,8 @@ export interface ChatTurn {
   readonly isOneShot: boolean;
   /** The name of its session, for the caller; undefined for one shot, and for a turn after a response until it is known whether it is a branch. */
   readonly sessionId: string | undefined;
+  /** Whether its models have failed, and are asked again. */
+  readonly isRetrying: boolean;
   readonly end: ChatEnd | undefined;
   /** Hears all that was said so far, then all that follows. Returns how to leave; when the last one leaves, one shot is stopped. */
   listen(listener: ChatListener): () => void;

@@ -44,8 +44,11 @@ export interface BreakerState {
 export type WaitState = BreakerState & { waiting: number };
 
 export interface Breaker {
-  /** Asks for permission for a call. `limited`: also refused while as many calls are under way as the limit says. */
-  enter(of: string, limited?: boolean): Pass | Refusal;
+  /**
+   * Asks for permission for a call. `limited`: also refused while as many calls are under way as the limit says. `urgent`:
+   * somebody waits for it, so that it may test an open breaker before the time, but not before the one that the other side asked for.
+   */
+  enter(of: string, limited?: boolean, urgent?: boolean): Pass | Refusal;
   isOpen(of: string): boolean;
   /** How many calls could enter now: `Infinity` if there is no limit. */
   room(of: string): number;
@@ -71,6 +74,8 @@ export interface BreakerOptions {
 export const FAILURES_TO_OPEN = 5;
 /** Between tests of an open breaker. */
 const PROBE = { firstMs: 2_000, longestMs: 60_000 };
+/** The same at most, if somebody waits for the call. */
+const URGENT_MS = 5_000;
 /** After a test that said nothing, and until there may be room below a limit. */
 const SOON_MS = 1_000;
 /** A breaker that no call has tested for so long after its time belongs to what is not called any more. */
@@ -82,8 +87,9 @@ interface Entry {
   failures: number;
   /** Since when it is open, by the system clock; absent while it is closed. */
   since?: number;
-  /** When it is tested next, in monotonic time. */
+  /** When it is tested next, in monotonic time; and when a call that somebody waits for may test it. */
   until: number;
+  urgentFrom: number;
   probe: Pass | undefined;
   /** Tests in a row that failed. */
   failedProbes: number;
@@ -105,7 +111,7 @@ class Breakers implements Breaker {
     this.#options = options;
   }
 
-  enter(of: string, limited = false): Pass | Refusal {
+  enter(of: string, limited = false, urgent = false): Pass | Refusal {
     const now = this.#now();
     const entry = this.#entry(of);
     const isOpen = entry.since !== undefined;
@@ -113,8 +119,8 @@ class Breakers implements Breaker {
       of,
       until: toWallTime(until, this.#options.clock),
     });
-    if (isOpen && (entry.probe || now < entry.until))
-      return refuse(Math.max(entry.until, now + SOON_MS));
+    const from = urgent ? Math.min(entry.until, entry.urgentFrom) : entry.until;
+    if (isOpen && (entry.probe || now < from)) return refuse(Math.max(from, now + SOON_MS));
     if (!isOpen && limited && entry.running.size >= Math.floor(entry.limit))
       return refuse(now + SOON_MS);
     const pass: Pass = {
@@ -182,6 +188,7 @@ class Breakers implements Breaker {
     const made: Entry = {
       failures: 0,
       until: 0,
+      urgentFrom: 0,
       probe: undefined,
       failedProbes: 0,
       running: new Set(),
@@ -255,18 +262,13 @@ class Breakers implements Breaker {
       this.#open(of, entry, this.#nextProbe(entry, retryAfterMs));
   }
 
-  #nextProbe({ failedProbes }: Entry, retryAfterMs: number): number {
+  #nextProbe(entry: Entry, retryAfterMs: number): number {
     const { maxRetryAfterMs, random = Math.random } = this.#options;
-    const wanted = Math.min(retryAfterMs, maxRetryAfterMs());
-    return (
-      this.#now() +
-      Math.round(
-        Math.max(
-          backOff(failedProbes + 1, PROBE) * (0.75 + random() / 2),
-          wanted * (1 + random() / 10),
-        ),
-      )
-    );
+    const wanted = Math.min(retryAfterMs, maxRetryAfterMs()) * (1 + random() / 10);
+    const wait = backOff(entry.failedProbes + 1, PROBE) * (0.75 + random() / 2);
+    const now = this.#now();
+    entry.urgentFrom = now + Math.round(Math.max(Math.min(wait, URGENT_MS), wanted));
+    return now + Math.round(Math.max(wait, wanted));
   }
 }
 

@@ -1,5 +1,6 @@
 import { newBoundaryId } from "../agent/boundary.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
+import { isProviderAway } from "../agent/failure.ts";
 import { endWait } from "../queue/parking-lot.ts";
 import {
   getParkedUntil,
@@ -297,8 +298,12 @@ async function tryRun(
     current.end = { status: "lost" };
     return { tokens: 0, again: false };
   }
+  if (!result.ok) {
+    const isStopped = !kind.job && result.code === "cancelled";
+    if (!isStopped)
+      deps.log.warn({ runId, code: result.code, attempts: current.run.attempts }, "a turn failed");
+  }
   if (!result.ok && kind.job) {
-    deps.log.warn({ runId, code: result.code, attempts: current.run.attempts }, "a turn failed");
     if (result.code === "cancelled" && (signal.reason === "drain" || signal.reason === STEER)) {
       await putBackDrained(kind.job, current);
       return toSpent(addRunUsage(current), true);
@@ -344,7 +349,8 @@ async function putBackOrEnd(
     of,
     candidates: toCandidates(model),
     now,
-    ...(from === undefined ? {} : { from }),
+    from,
+    failedAt: isProviderAway(result.code) ? (result.failedAttempts?.[0]?.at ?? now) : undefined,
   };
   await persistFor(current, () =>
     writeProviderWait(

@@ -1,5 +1,6 @@
 /** What becomes of a run whose models give no answer: it waits for them, is tried again, or ends. */
 import type { CallGate, ResolvedModel } from "../agent/types.ts";
+import { Patience } from "../agent/patience.ts";
 import { ECHO } from "../agent/no-model.ts";
 import { backOff } from "../core/backoff.ts";
 import { isRefusal, type Breaker, type Pass, type Refusal } from "../core/breaker.ts";
@@ -13,7 +14,9 @@ import type {
   StepRecord,
   Store,
 } from "../store/types.ts";
+import { AWAY_NOTICE_MS, planAwayNotice } from "./away-notice.ts";
 import { beginWait } from "./past-waits.ts";
+import { isProviderAway } from "../agent/failure.ts";
 import { buildRunJob } from "./run-result.ts";
 import type { ExecutorDeps, FailedTurn, RunKind } from "./run-kind.ts";
 import type { ActionContext } from "./types.ts";
@@ -21,8 +24,6 @@ import type { ActionContext } from "./types.ts";
 /** Tries of a turn whose model answers, but with nothing that can be used. */
 const MAX_TRIES = 6;
 const RETRY = { firstMs: 2_000, longestMs: 300_000 };
-/** Errors of the provider, and not of its answer: they pass, sooner or later. */
-const AWAY = new Set(["rate_limited", "provider_unavailable"]);
 /** A run that is tried again is put back by its gateway; should that be gone, the queue does it so much later. */
 const LATE_MS = 5_000;
 /** How long a run that waits behind another run waits at least before it looks again. */
@@ -32,6 +33,11 @@ const SOON_MS = 1_000;
 export const toCandidates = ({ ref, fallbacks = [] }: ResolvedModel): string[] =>
   [...new Set([ref, ...fallbacks.map((one) => one.ref)])].filter((one) => one !== ECHO.ref);
 
+interface GateOptions extends Pick<CallGate, "patience" | "staysUnderWay"> {
+  ready?: CallGate["ready"] | undefined;
+  pass?: Pass;
+}
+
 /** Asks the breakers before each model call of one attempt of a run. */
 export class AttemptGate implements CallGate {
   readonly #breaker: Breaker;
@@ -40,19 +46,28 @@ export class AttemptGate implements CallGate {
   /** A run with answers goes on, however many others run: it is retried calls and first ones that wait for room. */
   #isUnderWay: boolean;
   readonly ready?: NonNullable<CallGate["ready"]>;
+  readonly patience: Patience | undefined;
+  /** A run without a job has a caller, who waits for the answer: it cannot be tried again later. */
+  readonly staysUnderWay: boolean;
 
-  /** Without `pass`, only breakers that are open refuse calls: a caller waits for the answer. */
-  constructor(breaker: Breaker, pass?: Pass, ready?: CallGate["ready"]) {
+  /** Without `pass`, only breakers that are open refuse first calls. */
+  constructor(
+    breaker: Breaker,
+    { pass, ready, patience, staysUnderWay = false }: GateOptions = {},
+  ) {
     this.#breaker = breaker;
     if (ready) this.ready = ready;
     this.#pass = pass;
     this.#isUnderWay = pass === undefined;
+    this.patience = patience;
+    this.staysUnderWay = staysUnderWay;
   }
 
   enter(ref: string, isRetry: boolean): Pass | Refusal {
     const reserved = this.#pass?.of === ref ? this.#pass : undefined;
     if (reserved) this.#pass = undefined;
-    const entered = reserved ?? this.#breaker.enter(ref, isRetry || !this.#isUnderWay);
+    const isLimited = isRetry || !this.#isUnderWay;
+    const entered = reserved ?? this.#breaker.enter(ref, isLimited, this.staysUnderWay);
     if (isRefusal(entered)) return entered;
     return {
       ...entered,
@@ -87,7 +102,7 @@ interface StartingRun {
 /**
  * Asks whether one of a run's models takes calls, and whether no earlier run of its session waits for one of them. That is
  * read from the queue: the process that let the earlier run wait may have ended, or may be another gateway. A run without a job has a caller,
- * who is answered immediately.
+ * and waits while it is under way.
  */
 export async function openGate(
   model: ResolvedModel,
@@ -98,7 +113,12 @@ export async function openGate(
   const candidates = toCandidates(model);
   const [first] = candidates;
   const ready = job && queue.confirm?.bind(queue, job);
-  if (!job || first === undefined) return new AttemptGate(parking.breaker, undefined, ready);
+  const options = {
+    ready,
+    patience: createPatience(kind, run, deps.clock),
+    staysUnderWay: job === undefined,
+  };
+  if (!job || first === undefined) return new AttemptGate(parking.breaker, options);
   // A run with steps goes on with its turn.
   const keys = [job.key, ...candidates.map((of) => toParkedKey(of, job.key))];
   const earlier = steps.length > 0 ? undefined : await queue.findEarlier(job, keys);
@@ -106,7 +126,17 @@ export async function openGate(
   const isReleased = run.status === "parked" && run.parked?.reason !== "provider";
   const wasParked = run.parked?.reason === "provider" || (run.failures ?? 0) > 0;
   const pass = parking.enter(job, candidates, { hasWaited: isReleased, wasParked });
-  return isRefusal(pass) ? pass : new AttemptGate(parking.breaker, pass, ready);
+  return isRefusal(pass) ? pass : new AttemptGate(parking.breaker, { ...options, pass });
+}
+
+/** How long an attempt may wait between its calls: as long as its caller does, or until a person on a channel gets the notice. */
+function createPatience(
+  { context, job, onRetrying }: RunKind,
+  { kind }: RunRecord,
+  clock: ExecutorDeps["clock"],
+): Patience | undefined {
+  if (!job) return new Patience(context.config.platform.maxWaitSeconds * 1000, clock, onRetrying);
+  return kind === "channel" ? new Patience(AWAY_NOTICE_MS, clock) : undefined;
 }
 
 /** Lets a run wait behind an earlier one of its session, until that is woken. */
@@ -193,7 +223,7 @@ export function planAfterFailure(
       : { do: "wait", blocked: result.blocked };
   if (!hasSteps && !kind.isRetried) return { do: "end", failure: result };
   const failures = (hasProgress ? 0 : (run.failures ?? 0)) + 1;
-  const isAway = AWAY.has(result.code);
+  const isAway = isProviderAway(result.code);
   if (!isAway && failures >= MAX_TRIES) return { do: "end", failure: result };
   const { maxRetryAfter } = kind.context.config.runs;
   const asked =
@@ -235,7 +265,20 @@ interface WaitingRun {
 export async function writeProviderWait(
   { kind, deps, run, isStored }: WaitingRun,
   change: RunChange,
-  { of, candidates, now, from }: { of: string; candidates: readonly string[]; now: Ms; from?: Ms },
+  {
+    of,
+    candidates,
+    now,
+    from,
+    failedAt,
+  }: {
+    of: string;
+    candidates: readonly string[];
+    now: Ms;
+    from?: Ms | undefined;
+    /** When a model failed first in the try that is over; absent if none was asked, or if none is away. */
+    failedAt?: Ms | undefined;
+  },
 ): Promise<void> {
   const job = kind.job as Job;
   // A run that is not stored is made again when it is taken.
@@ -248,6 +291,8 @@ export async function writeProviderWait(
         ...beginWait(run, now, change.parked?.reason === "provider" ? change.parked.of : undefined),
         ...(run.pausedAt === undefined ? {} : { ...countWaited(run, now), pausedAt: null }),
       });
+    if (change.status === "parked" || failedAt !== undefined)
+      planAwayNotice(tx, run, now, failedAt);
     tx.settle(job, Math.round(Math.min(lookAt, deadline)), { key: toParkedKey(of, job.key) });
   }, job);
   // A commit whose answer was lost is repeated, when the job is not held any more.

@@ -77,6 +77,8 @@ export interface RunKind {
   ): RunEnd | Promise<RunEnd>;
   /** Adds to the commit of the first step of a run that the store does not have until then (`start: "never"`). */
   writeFirst?(tx: Writes, run: RunRecord): void;
+  /** Called when the models of a run without a job begin to fail, and when one answers again. */
+  onRetrying?(isRetrying: boolean): void;
   /** Tells whoever watches the run of a question to a person. */
   onApproval?(approval: ApprovalRecord): void;
   /** Turns an error into the run's failure. Without it, the error leaves the run to the worker. */

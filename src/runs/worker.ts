@@ -8,6 +8,7 @@ import {
   type RunRecord,
   type Writes,
 } from "../store/types.ts";
+import { executeAwayNotice, type AwayNoticeJob } from "./away-notice.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./commands.ts";
 import { buildRunJob, replyRoute, writeEnd } from "./run-result.ts";
@@ -163,11 +164,12 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
   };
   const { telemetry } = deps;
   const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {
-    const data = job.data as RunJob | HeartbeatJob | BatchJob;
+    const data = job.data as RunJob | HeartbeatJob | BatchJob | AwayNoticeJob;
     const parked = fromParkedKey(job.key);
     if (parked) return returnToSession(job, parked.key, deps);
     if (data.type === "heartbeat")
       return executeRun(createHeartbeatRun(job, data, deps), deps, signal);
+    if (data.type === "away-notice") return executeAwayNotice(job, data, deps);
     if (data.type === "collect") return executeBatch(job, data, deps);
     return job.kind === "command"
       ? executeCommand(job, data, deps)

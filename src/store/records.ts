@@ -272,6 +272,8 @@ export interface RunRecord extends ApiRunRecord, RunWaits {
   deliveryId?: string;
   /** The message that shows the text of its turn, as long as it is there. */
   live?: LiveMessage | null;
+  /** When the sender of a message got the notice that its model is away. */
+  awayNoticeAt?: Ms;
   /** The delivery that posts the receipt, where the mapping has a callback. */
   callbackId?: string;
   /** The boundary of all its attempts. */

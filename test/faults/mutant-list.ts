@@ -334,8 +334,8 @@ export const MUTANTS: readonly Mutant[] = [
     "and still one call at a time tests the provider",
     "many calls at a time test a provider that is away",
     "src/core/breaker.ts",
-    "if (isOpen && (entry.probe || now < entry.until))",
-    "if (isOpen && now < entry.until)",
+    "if (isOpen && (entry.probe || now < from))",
+    "if (isOpen && now < from)",
   ),
   inTest(
     "test/runs/provider-outage.test.ts",

@@ -133,13 +133,13 @@ describe("rouse chat", () => {
 
   it("tells what failed, and ends with 1, or goes on in a terminal", async () => {
     world.model.says = (_asked, call) => {
-      if (call < 3) return { status: 500, headers: { "retry-after": "0" } };
-      return call === 3 ? { status: 400 } : { text: ["well"] };
+      if (call < 2) return { status: [404, 400][call] ?? 0 };
+      return { text: ["well"] };
     };
     const failed = await rouse(["chat", "-m", "x"]);
     expect([failed.code, failed.err]).toEqual([
       1,
-      expect.stringContaining('the provider "local" answered 500'),
+      expect.stringContaining('the provider "local" answered 404'),
     ]);
     const { out, err } = await rouse(["chat"], { lines: ["x", "y"] });
     expect([out, err]).toEqual(["well\n", expect.stringContaining("answered 400")]);

@@ -31,7 +31,7 @@ const breaksOff = (): void => {
   world.model.says = () => ({ text: ["half"], cut: true });
 };
 const fails = (): void => {
-  world.model.says = () => ({ status: 500 });
+  world.model.says = () => ({ status: 400 });
 };
 
 describe("openai", () => {

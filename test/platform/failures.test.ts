@@ -86,7 +86,7 @@ describe("a gateway that was killed", () => {
 
 describe("what goes wrong", () => {
   it("has the error object where the agent's model is no longer known", async () => {
-    world = await platformWorld();
+    world = await platformWorld({ platform: { maxWaitSeconds: 0 } });
     const { status, body } = await world.chat({ messages: [{ role: "user", content: "x" }] });
     expect([status, body.object]).toEqual([200, "chat.completion"]);
     world.model.says = () => ({ status: 429 });
@@ -95,9 +95,13 @@ describe("what goes wrong", () => {
       limited.status,
       limited.body.error.code,
       limited.headers.get("x-should-retry"),
-    ]).toEqual([502, "upstream_error", "false"]);
+    ]).toEqual([429, "rate_limit_exceeded", "false"]);
     world.model.says = () => ({ text: [], finish: "content_filter" });
-    expect((await world.chat()).body.error.message).toContain("content filter");
+    expect((await world.chat()).body.error.message).toBe(
+      "I cannot answer right now; my operator has been told.",
+    );
+    const [run] = (await world.admin("/admin/v1/runs")).body.runs;
+    expect(run.error.message).toContain("content filter");
   });
 
   it("is said by the agent itself where there is no model", async () => {

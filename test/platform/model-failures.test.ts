@@ -20,6 +20,7 @@ interface Models {
   model?: unknown;
   aliases?: object;
   local?: object;
+  platform?: object;
 }
 
 /** A gateway whose agent `ops` has the model, with a server for each provider. */
@@ -28,6 +29,7 @@ async function start({
   model = "local/big",
   aliases = {},
   local = {},
+  platform = {},
 }: Models = {}): Promise<Record<string, Model>> {
   waits.length = 0;
   const servers: Record<string, Model> = {};
@@ -55,6 +57,7 @@ async function start({
   };
   world = await platformWorld({
     clock,
+    platform,
     agents: [{ id: "ops", model }],
     config: { models: { providers: { local: provider, ...Object.fromEntries(entries) }, aliases } },
   });
@@ -132,15 +135,38 @@ describe("a wait between tries", () => {
     const { local } = await start();
     local!.says = () => ({ status: 429, headers: { "retry-after": "120" } });
     const { status, headers } = await ask(chat);
-    expect([status, headers.get("retry-after"), local!.asked.length]).toEqual([502, "120", 1]);
+    expect([status, headers.get("retry-after"), local!.asked.length]).toEqual([429, "120", 1]);
   });
 
-  it("ends after three tries, with the reason", async () => {
+  it.each([
+    ["500", { status: 500 }, 503, "provider_unavailable"],
+    ["429", { status: 429 }, 429, "rate_limit_exceeded"],
+    ["a cut connection", { cut: true }, 503, "provider_unavailable"],
+  ])("ends with the caller's patience: %s", async (_name, fault, expected, code) => {
     const { local } = await start();
-    local!.says = () => ({ status: 500, error: { message: "boom", code: "server_error" } });
-    const { status, body } = await ask(chat);
-    expect([status, body.error.code, local!.asked.length]).toEqual([502, "upstream_error", 3]);
-    expect(body.error.message).toBe('the provider "local" answered 500. It said: boom');
+    const error = { message: "boom of gpt-9 at https://api.test", code: "server_error" };
+    local!.says = () => ({ ...fault, error });
+    const { status, headers, body } = await ask(chat);
+    expect([status, body.error.code]).toEqual([expected, code]);
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+    const waited = waits.reduce((sum, ms) => sum + ms, 0);
+    expect(waited).toBeGreaterThan(10_000);
+    expect(waited).toBeLessThanOrEqual(20_000);
+    // Three tries, and then one for each longer wait.
+    expect(local!.asked.length).toBeGreaterThan(4);
+    expect(local!.asked.length).toBeLessThan(9);
+    expect(JSON.stringify(body)).not.toMatch(/boom|gpt-9|api\.test|local|models\./);
+    const [run] = (await world.admin("/admin/v1/runs")).body.runs;
+    expect(run.error.message).toContain('the provider "local"');
+    const { checks } = (await world.admin("/admin/v1/doctor")).body;
+    expect(JSON.stringify(checks)).toContain("1 runs failed");
+  });
+
+  it("is as long as `platform.maxWaitSeconds` says", async () => {
+    const { local } = await start({ platform: { maxWaitSeconds: 3 } });
+    local!.says = () => ({ status: 429, headers: { "retry-after": "4" } });
+    const { status, headers } = await ask(chat);
+    expect([status, headers.get("retry-after"), local!.asked.length]).toEqual([429, "4", 1]);
   });
 });
 
@@ -216,8 +242,10 @@ describe("a fallback", () => {
     servers["second"]!.says = () => ({ status: 429, headers: { "retry-after": "60" } });
     const { status, headers, body } = await ask(chat);
     // The one that may pass is what the caller can act on.
-    expect([status, headers.get("retry-after")]).toEqual([502, "60"]);
-    expect(body.error.message).toContain('the provider "second" answered 429');
+    expect([status, headers.get("retry-after")]).toEqual([429, "60"]);
+    expect(body.error.message).toBe("I am asked too often right now. Please try again later.");
+    const [run] = (await world.admin("/admin/v1/runs")).body.runs;
+    expect(run.error.message).toContain('the provider "second" answered 429');
     expect(Object.values(servers).map(({ asked }) => asked.length)).toEqual([1, 1, 1]);
   });
 });
@@ -255,7 +283,9 @@ describe("an input that is too long", () => {
       "invalid_request_error",
       "context_length_exceeded",
     ]);
-    expect(body.error.message).toContain("maximum context length is 8192 tokens");
+    expect(body.error.message).toBe(
+      "the conversation is longer than the model can read: send fewer or shorter messages",
+    );
     expect(local!.asked).toHaveLength(1);
   });
 });

@@ -197,7 +197,7 @@ it("a repeat joins the turn of its own route only", async () => {
 });
 
 it("a failure before the first word has a status, and after it an event", async () => {
-  world.model.says = () => ({ status: 500 });
+  world.model.says = () => ({ status: 400 });
   expect((await respond({ stream: true })).status).toBe(502);
   world.model.says = () => ({ text: ["half"], cut: true });
   const { status, text } = await respond({ stream: true });

@@ -224,7 +224,7 @@ describe("a session", () => {
 
   it("keeps nothing of a turn that failed, and goes on", async () => {
     await say("one", { "x-session-id": "s" });
-    world.model.says = ({ text }) => (text.endsWith("two") ? { status: 500 } : { text: ["well"] });
+    world.model.says = ({ text }) => (text.endsWith("two") ? { status: 400 } : { text: ["well"] });
     expect((await say("two", { "x-session-id": "s" })).status).toBe(502);
     await say("three", { "x-session-id": "s" });
     expect(

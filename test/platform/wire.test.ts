@@ -93,6 +93,7 @@ describe("2. what else is on a stream", () => {
       createdAt: 0,
       isOneShot: true,
       sessionId: undefined,
+      isRetrying: false,
       end: undefined,
       listen: () => () => void left++,
       whenOver: () => undefined,
@@ -128,14 +129,16 @@ describe("3. a failure", () => {
   });
 
   it("before the first word has a status, streamed or not", async () => {
-    world = await platformWorld();
-    world.model.says = () => ({ status: 500 });
-    for (const stream of [true, false]) {
-      const { status, body } = await world.chat({ stream });
-      expect([status, body]).toEqual([
-        502,
-        { error: { ...ERROR, type: "upstream_error", code: "upstream_error" } },
-      ]);
+    world = await platformWorld({ platform: { maxWaitSeconds: 0 } });
+    for (const [refused, status, type, code] of [
+      [400, 502, "upstream_error", "upstream_error"],
+      [500, 503, "server_error", "provider_unavailable"],
+    ] as const) {
+      world.model.says = () => ({ status: refused });
+      for (const stream of [true, false]) {
+        const answer = await world.chat({ stream });
+        expect([answer.status, answer.body]).toEqual([status, { error: { ...ERROR, type, code } }]);
+      }
     }
   });
 });
@@ -295,16 +298,15 @@ describe("6. repeats", () => {
   });
 
   it("with an Idempotency-Key try again after a failure", async () => {
-    world = await platformWorld();
-    world.model.says = (_asked, call) =>
-      call < 3 ? { status: 500, headers: { "retry-after": "0" } } : { text: ["well"] };
+    world = await platformWorld({ platform: { maxWaitSeconds: 0 } });
+    world.model.says = (_asked, call) => (call < 1 ? { status: 500 } : { text: ["well"] });
     const headers = { "idempotency-key": "k1" };
-    expect((await world.chat({}, headers)).status).toBe(502);
+    expect((await world.chat({}, headers)).status).toBe(503);
     expect((await world.chat({}, headers)).body.choices[0].message.content).toBe("well");
   });
 
   it("are not wanted once a turn has begun", async () => {
-    world = await platformWorld();
+    world = await platformWorld({ platform: { maxWaitSeconds: 0 } });
     world.model.says = () => ({ status: 503 });
     expect((await world.chat()).headers.get("x-should-retry")).toBe("false");
     expect((await world.chat({ n: 2 })).headers.get("x-should-retry")).toBeNull();

@@ -71,9 +71,24 @@ let sending = 0;
 let mostSending = 0;
 let vendorHeld: Promise<void> | undefined;
 let vendor: (message: OutgoingMessage) => SendResult = () => ({ status: "sent" });
+let hear: ((text: string, more: object) => Promise<unknown>) | undefined;
+let heard = 0;
 const desk = definePlugin({
   id: "desk",
   channel: () => ({
+    allowFrom: ["ann"],
+    async listen(signal, host) {
+      hear = (text, more) =>
+        host.receive({
+          id: `msg-${++heard}`,
+          from: "ann",
+          to: "ann",
+          direct: true,
+          parts: [{ kind: "own", text }],
+          ...more,
+        });
+      await new Promise((ended) => signal.addEventListener("abort", ended, { once: true }));
+    },
     send: async (message) => {
       sent.push({ message, at: clock.now() });
       mostSending = Math.max(mostSending, ++sending);
@@ -374,29 +389,168 @@ describe("a run at which its provider fails", () => {
 });
 
 describe("a caller of the API", () => {
-  it("is answered at once while the breaker is open, and its call may be the test that closes it", async () => {
-    await start();
+  /** Opens the breaker of `big`. */
+  const openBreaker = async (): Promise<void> => {
     provider.answer = down("big");
-    // The first uses up its three tries, the breaker opens at the second try of the second: both were made and failed.
-    for (const calls of [3, 5]) {
-      const failed = await passWhile(chat("main"));
-      expect([failed.status, failed.body.error.code, provider.asked.length]).toEqual([
-        502,
-        "upstream_error",
-        calls,
-      ]);
-    }
+    for (let n = 0; n < 8; n++) await order({ message: `warm ${n}`, sessionKey: `hook:${n}` });
+    await passUntil(async () => (await counts())["runs.parked"] === 8, MINUTE);
+  };
+
+  it("waits while the breaker is open, and is answered 503 when its patience is over", async () => {
+    await start();
+    await openBreaker();
+    const began = clock.now();
     const before = provider.asked.length;
-    const refused = await chat("main");
-    expect([refused.status, refused.body.error.code]).toEqual([503, "provider_unavailable"]);
+    const refused = await passWhile(chat("main"));
+    expect([refused.status, refused.body.error]).toEqual([
+      503,
+      {
+        message: "I cannot answer right now; my operator has been told.",
+        type: "server_error",
+        param: null,
+        code: "provider_unavailable",
+      },
+    ]);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-    expect(provider.asked.length).toBe(before);
+    expect(clock.now() - began).toBeLessThanOrEqual(21_000);
+    // One call at a time has tested the model meanwhile.
+    expect(provider.asked.length - before).toBeLessThan(9);
     expect((await chat("safe")).status).toBe(200);
     expect(provider.asked.at(-1)?.model).toBe("small");
+  });
+
+  it("is answered once the model answers again, and its call may be the test that closes the breaker", async () => {
+    await start();
+    await openBreaker();
+    await pass(10 * MINUTE);
+    const answer = chat("main");
+    await pass(2000);
     provider.answer = () => undefined;
+    const { status, body } = await passWhile(answer);
+    expect([status, body.choices[0].message.content]).toEqual([200, "Done."]);
+    await passUntil(async () => (await counts())["runs.succeeded"] === 9, MINUTE);
+  });
+
+  it.each([503, 429])(
+    "is answered although the provider fails once for each of six: %s",
+    async (status) => {
+      await start();
+      provider.takesMs = 500;
+      let failures = 0;
+      provider.answer = () => (failures++ < 6 ? { status } : undefined);
+      const answers = await passWhile(Promise.all(Array.from({ length: 6 }, () => chat("main"))));
+      expect(answers.map((one) => one.status)).toEqual([200, 200, 200, 200, 200, 200]);
+      // What comes after it is not held up.
+      expect((await passWhile(chat("main"))).status).toBe(200);
+    },
+  );
+
+  it("fails no work of others by its burst of failures", async () => {
+    await start();
+    let failures = 0;
+    provider.answer = () => (failures++ < 6 ? { status: 503 } : undefined);
+    const six = Promise.all(Array.from({ length: 6 }, () => chat("main")));
+    await pass(600, 100);
+    const run = await order({ message: "other work", sessionKey: "hook:other" });
+    const seventh = chat("main");
+    const answers = await passWhile(Promise.all([six, seventh]));
+    expect(answers.flat().map((one) => one.status)).toEqual([200, 200, 200, 200, 200, 200, 200]);
+    await passUntil(async () => (await read(run)).status === "succeeded", MINUTE);
+  });
+
+  it("hears a wait of the provider that is longer than its patience", async () => {
+    await start();
+    provider.answer = () => ({ status: 429, headers: { "retry-after": "90" } });
+    const { status, headers, body } = await passWhile(chat("main"));
+    expect([status, headers.get("retry-after"), body.error.code]).toEqual([
+      429,
+      "90",
+      "rate_limit_exceeded",
+    ]);
+  });
+});
+
+describe("a person on a channel", () => {
+  const AWAY = "I will answer as soon as my model answers again.";
+  const startDesk = async (): Promise<void> => {
+    hear = undefined;
+    await start({ channels: { desk: {} }, sessions: { quietTime: 0 } });
+    await passUntil(async () => hear !== undefined, MINUTE);
+  };
+  const say = async (text: string, more: object = {}): Promise<void> => {
+    await hear?.(text, more);
+  };
+  const texts = (): string[] =>
+    sent.map(({ message }) => message.text).filter((text) => !text.includes("/help"));
+  /** Lets the time pass. The queue's own timers take real time: a command has it look for what is due. */
+  const passAndLook = async (ms: number): Promise<void> => {
+    await pass(ms);
+    await say("/help");
+    await pass(1000, 100);
+  };
+  const untilTold = (): Promise<void> =>
+    passUntil(async () => {
+      await say("/help");
+      return texts().length > 0;
+    }, MINUTE);
+
+  it("is told once after 20 s that the model is away, then gets the answer", async () => {
+    await startDesk();
+    provider.answer = down("big");
+    await say("Hi");
+    await passAndLook(18_000);
+    expect(texts()).toEqual([]);
+    await untilTold();
+    expect(texts()).toEqual([AWAY]);
+    await say("Are you there?");
+    await passAndLook(2 * MINUTE);
+    expect(texts()).toEqual([AWAY]);
+    provider.answer = () => undefined;
+    await passUntil(async () => texts().length > 1, 5 * MINUTE);
     await pass(MINUTE);
-    expect((await chat("main")).status).toBe(200);
-    expect(provider.asked.length).toBe(before + 2);
+    expect(texts()[0]).toBe(AWAY);
+    expect(new Set(texts().slice(1))).toEqual(new Set(["Done."]));
+  });
+
+  it("gets one apology in a group, if the model stays away", async () => {
+    await startDesk();
+    provider.answer = down("big");
+    await say("Hi", { to: "group", direct: false });
+    await untilTold();
+    expect(texts()).toEqual([AWAY]);
+    await pass(17 * MINUTE, 5000);
+    expect(texts()).toEqual([AWAY, "I cannot answer right now; my operator has been told."]);
+  });
+
+  it("hears nothing of an outage that is shorter", async () => {
+    await startDesk();
+    provider.answer = down("big");
+    await say("Hi");
+    await pass(8000);
+    provider.answer = () => undefined;
+    await passUntil(async () => texts().length === 1, MINUTE);
+    await passAndLook(MINUTE);
+    expect(texts()).toEqual(["Done."]);
+  });
+
+  it("is told although the provider names waits that fit into one try", async () => {
+    await startDesk();
+    provider.answer = (model) =>
+      model === "big" ? { status: 503, headers: { "retry-after": "15" } } : undefined;
+    await say("Hi");
+    await untilTold();
+    expect(texts()).toEqual([AWAY]);
+  });
+
+  it("is told after a restart of the gateway", async () => {
+    await startDesk();
+    provider.answer = down("big");
+    await say("Hi");
+    await pass(5000);
+    await stop();
+    await startDesk();
+    await untilTold();
+    expect(texts()).toEqual([AWAY]);
   });
 });
 

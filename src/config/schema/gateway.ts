@@ -201,6 +201,14 @@ export const platformSchema = z
       .positive()
       .default(64)
       .describe("Turns of the API at the same time; more are answered 503."),
+    maxWaitSeconds: z
+      .number()
+      .min(0)
+      .max(600)
+      .default(20)
+      .describe(
+        "How long a turn of the API waits for models that are away, before it is answered 503 (429 if the provider limits its callers).",
+      ),
   })
   .prefault({})
   .describe("The API for programs that talk to agents.");

@@ -18,7 +18,7 @@ export const ENGLISH: Phrases = {
   apologyToOwner: (reason, runId) => `I could not answer that: ${reason} (${runId})`,
   modelAway: "I will answer as soon as my model answers again.",
   noAnswer: "I have no answer to that.",
-  outOfRoom: "I ran out of room before I could answer. Please ask for less at once.",
+  outOfRoom: "I ran out of room before I could answer. Please ask for less at a time.",
   help: {
     new: "begin a new conversation",
     stop: "stop the running answer",

@@ -1,11 +1,6 @@
 import type { ChatEnd } from "../../chat/types.ts";
-import {
-  getStatus,
-  renderChallenge,
-  type ErrorCode,
-  type Failure,
-  type RunErrorCode,
-} from "../../core/errors.ts";
+import { getStatus, renderChallenge, type ErrorCode, type Failure } from "../../core/errors.ts";
+import { getPhrases } from "../../core/phrases.ts";
 import { withReason } from "../errors.ts";
 
 /** A failure as this interface tells it: all four members of its error object, and a status. */
@@ -85,11 +80,12 @@ const PASSED_ON =
 
 type FailedEnd = Extract<ChatEnd, { ok: false }>;
 
+const UPSTREAM = { status: 502, type: "upstream_error", code: "upstream_error" };
+
+type KnownProblem = Partial<ApiProblem> & Pick<ApiProblem, "status" | "type" | "code">;
+
 /** The provider's rejection of a value that the caller sent; undefined if the caller cannot change what was wrong. */
-function getWrongField({
-  code,
-  vendor,
-}: FailedEnd): Pick<ApiProblem, "status" | "type" | "code" | "param"> | undefined {
+function getWrongField({ code, vendor }: FailedEnd): KnownProblem | undefined {
   if (code !== "provider_refused" || vendor?.param === undefined || !PASSED_ON.test(vendor.param))
     return undefined;
   return {
@@ -97,53 +93,66 @@ function getWrongField({
     type: "invalid_request_error",
     code: vendor.code ?? "invalid_value",
     param: vendor.param,
+    message: `the model does not take this value of ${vendor.param}`,
   };
+}
+
+/** What went wrong, by the code of the failed turn. */
+function getKnown(end: FailedEnd, field: string): KnownProblem | undefined {
+  switch (end.code) {
+    case "context_too_long":
+      return {
+        status: 400,
+        type: "invalid_request_error",
+        code: "context_length_exceeded",
+        param: field,
+        message:
+          "the conversation is longer than the model can read: send fewer or shorter messages",
+      };
+    case "timeout":
+      return { status: 504, type: "timeout", code: "timeout", message: end.message };
+    case "cancelled":
+      return { status: 503, type: "server_error", code: "cancelled", message: end.message };
+    case "rate_limited":
+      return {
+        status: 429,
+        type: "rate_limit_error",
+        code: "rate_limit_exceeded",
+        message: "I am asked too often right now. Please try again later.",
+      };
+    case "provider_unavailable":
+      return { status: 503, type: "server_error", code: "provider_unavailable" };
+    case "store_unavailable":
+      return { status: 503, type: "server_error", code: "store_unavailable" };
+    case "internal":
+      return { status: 500, type: "server_error", code: "internal" };
+    default:
+      return undefined;
+  }
 }
 
 /**
  * Builds the error of a turn that failed. The turn has begun: the agent's tools may have changed something, and an
- * automatic repeat by the client would change it again.
+ * automatic repeat by the client would change it again. People read its message in their front ends: what a provider has
+ * said, and what the operator has to change, is in the run, the log and `rouse doctor`.
  * @param field the field of the request that has the conversation
  */
 export function turnProblem(end: FailedEnd, field: string): ApiProblem {
-  const upstream = getWrongField(end) ?? {
-    status: 502,
-    type: "upstream_error",
-    code: "upstream_error",
-  };
-  const known: Partial<
-    Record<RunErrorCode, Partial<ApiProblem> & Pick<ApiProblem, "status" | "type" | "code">>
-  > = {
-    context_too_long: {
-      status: 400,
-      type: "invalid_request_error",
-      code: "context_length_exceeded",
-      param: field,
-    },
-    timeout: { status: 504, type: "timeout", code: "timeout" },
-    cancelled: { status: 503, type: "server_error", code: "cancelled" },
-    store_unavailable: { status: 503, type: "server_error", code: "store_unavailable" },
-    internal: { status: 500, type: "server_error", code: "internal" },
-  };
-  // A model that was not called: not a failure of this request.
-  const away = end.isAway
-    ? { status: 503, type: "server_error", code: "provider_unavailable" }
-    : undefined;
-  const said =
-    end.vendor?.message === undefined
-      ? end.message
-      : `${end.message}. It said: ${end.vendor.message}`;
-  const message =
-    end.code === "context_too_long" ? `${said}. Send fewer or shorter messages` : said;
   const problem: ApiProblem = {
     param: null,
-    ...(away ?? known[end.code] ?? upstream),
-    message,
+    message: getPhrases().apology,
+    ...(getKnown(end, field) ?? getWrongField(end) ?? UPSTREAM),
     shouldRetry: false,
   };
   if (end.retryAfterMs !== undefined) problem.retryAfterSeconds = end.retryAfterMs / 1000;
-  else if (problem.status === 503) problem.retryAfterSeconds = 5;
+  else if (problem.status === 503 || problem.status === 429) problem.retryAfterSeconds = 5;
   return problem;
+}
+
+/** The error of a turn whose stream has begun: a wait does not help, since what was said is not said again. */
+export function streamProblem(end: FailedEnd, field: string): ApiProblem {
+  const problem = turnProblem(end, field);
+  return problem.code === "provider_unavailable" ? { ...problem, ...UPSTREAM } : problem;
 }
 
 /** An answer with an error object. */

@@ -3,7 +3,7 @@ import type { StoredResponse } from "../../chat/earlier-runs.ts";
 import { approvalObject } from "./approvals.ts";
 import { withoutNullish } from "./chat.ts";
 import { toAnnotations, toCitations } from "./citations.ts";
-import { errorObject, turnProblem } from "./problems.ts";
+import { errorObject, streamProblem, turnProblem } from "./problems.ts";
 import type { ResponsesBody } from "./responses-schema.ts";
 import type { StreamFormat, SuccessfulEnd } from "./stream.ts";
 
@@ -200,7 +200,9 @@ export function storedResponse({
   error,
 }: StoredResponse) {
   const response = responseObject({ runId, createdAt, model: agentId, echo }, end);
-  const failed = error ? { code: error.code, message: error.message } : null;
+  const failed = error
+    ? { code: error.code, message: turnProblem({ ok: false, ...error }, "input").message }
+    : null;
   return { ...response, status: STATES[status] ?? response.status, error: failed };
 }
 
@@ -343,7 +345,7 @@ class ResponseEvents implements StreamFormat {
   }
 
   failed(end: Extract<ChatEnd, { ok: false }>): string {
-    const { error } = errorObject(turnProblem(end, "input"));
+    const { error } = errorObject(streamProblem(end, "input"));
     const { message, param, code } = error;
     // The published form, and the one that clients have been seen to read.
     return this.#event("error", { message, param, code, error });

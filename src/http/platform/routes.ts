@@ -24,7 +24,7 @@ const TURN_ERRORS = problems({
   "409": "The Idempotency-Key came with another body before.",
   "413": "The body is too large.",
   "415": "The content type is not JSON.",
-  "502": "The model's provider failed.",
+  "502": "The model's provider rejected the request, or its answer could not be used.",
   "504": "The turn took too long.",
 });
 const turnHeaders = z.object({
@@ -120,9 +120,11 @@ export const ROUTES: ApiRoutes = {
 const COMMON_ERRORS = problems({
   "401": "The API key is missing, wrong or revoked.",
   "403": "The key does not have the scope, or is not in `tools.approvers`.",
-  "429": "More requests than the key's rate limit; `retry-after` says when.",
+  "429":
+    "More requests than the key's rate limit, or the model's provider limits its callers; `retry-after` says when.",
   "500": "Something failed inside the gateway.",
-  "503": "Too many requests at the same time, or the gateway is stopping; `retry-after` says when.",
+  "503":
+    "Too many requests at the same time, the model's provider is away, or the gateway is stopping; `retry-after` says when.",
 });
 
 /** The paths of the platform API for the published document. */

@@ -1,5 +1,5 @@
 import type { ChatEnd, ChatListener, ChatTurn } from "../../chat/types.ts";
-import { errorObject, turnProblem } from "./problems.ts";
+import { errorObject, streamProblem } from "./problems.ts";
 
 export type SuccessfulEnd = Extract<ChatEnd, { ok: true }>;
 
@@ -25,7 +25,7 @@ export const dataLine = (value: object): string => `data: ${JSON.stringify(value
 
 /** A failure after the headers, as clients recognise it. */
 export const failureLine = (end: Extract<ChatEnd, { ok: false }>): string =>
-  dataLine(errorObject(turnProblem(end, "messages")));
+  dataLine(errorObject(streamProblem(end, "messages")));
 
 /** A turn as server-sent events, from what has been said already to its end. A reader that goes leaves the turn. */
 export function streamTurn(

@@ -63,20 +63,28 @@ function startTurn(
  */
 const FIRST_WORD_MS = 5_000;
 
-/** Waits for the end of a turn, or for its first event where `ms` says for how long. The way out must be called. */
+/**
+ * Waits for the end of a turn, or for its first event where `maxWaitMs` is given: at most `FIRST_WORD_MS`, and so much longer
+ * while its models fail and are asked again. The way out must be called.
+ */
 function waitForText(
   turn: ChatTurn,
   signal: AbortSignal,
-  ms?: number,
+  maxWaitMs?: number,
 ): { settled: Promise<void>; leave(): void } {
   let leave = (): void => undefined;
   const settled = new Promise<void>((resolve) => {
-    const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
+    let timer: NodeJS.Timeout | undefined;
+    const begin = (): void => {
+      if (turn.isRetrying && maxWaitMs !== undefined) timer = setTimeout(resolve, maxWaitMs);
+      else resolve();
+    };
+    if (maxWaitMs !== undefined) timer = setTimeout(begin, FIRST_WORD_MS);
     const done = (): void => {
       clearTimeout(timer);
       resolve();
     };
-    const onEvent = ms === undefined ? () => undefined : done;
+    const onEvent = maxWaitMs === undefined ? () => undefined : done;
     leave = turn.listen({
       onText: onEvent,
       onReasoning: onEvent,
@@ -118,10 +126,11 @@ export async function answerTurn(
   if (wanted.session?.deprecated !== undefined)
     Object.assign(headers, deprecationHeaders(CONVERSATION_ID));
   if (joined) headers["idempotent-replayed"] = "true";
+  const maxWaitMs = parts.snapshot().config.platform.maxWaitSeconds * 1000;
   const { settled, leave } = waitForText(
     turn,
     c.req.raw.signal,
-    isStreamed ? FIRST_WORD_MS : undefined,
+    isStreamed ? maxWaitMs : undefined,
   );
   await settled;
   // Not before: whether a turn after a response is a branch is known once its history is read.
