@@ -104,6 +104,25 @@ describe("what goes wrong", () => {
     expect(run.error.message).toContain("content filter");
   });
 
+  it("is said to people without the names of config keys", async () => {
+    world = await platformWorld({ platform: { maxImageBytes: 10, maxBodyBytes: 5000 } });
+    const image = (url: string) => [
+      { role: "user", content: [{ type: "image_url", image_url: { url } }] },
+    ];
+    const refused = [
+      await world.chat({ messages: image(dataUri(png(4, 4))) }),
+      await world.chat({ messages: image("https://far.example/a.png") }),
+      await world.chat({ messages: [{ role: "user", content: "x".repeat(6000) }] }),
+    ];
+    expect(refused.map(({ status, body }) => [status, body.error.code])).toEqual([
+      [400, "image_too_large"],
+      [400, "image_host_not_allowed"],
+      [413, "body_too_large"],
+    ]);
+    for (const { body } of refused)
+      expect(body.error.message).not.toMatch(/platform\.|models\.|agents\./);
+  });
+
   it("is said by the agent itself where there is no model", async () => {
     world = await platformWorld({ agents: [{ id: "bare", model: "builtin/echo" }] });
     const { body } = await world.chat({ model: "bare" });

@@ -234,7 +234,7 @@ describe("a session", () => {
     expect(body.runs[0]).toMatchObject({
       kind: "api",
       sessionKey: "api:web:ops:s",
-      error: { code: "provider_unavailable" },
+      error: { code: "provider_refused" },
     });
   });
 

@@ -89,7 +89,8 @@ describe("tools of the caller", () => {
 
   it("are chosen as the caller says", async () => {
     const made = { id: "call_1", name: "clock", arguments: "{}" };
-    world.model.says = ({ body }) => (body.tool_choice === "none" ? {} : { calls: [made] });
+    world.model.says = ({ body }) =>
+      body.tool_choice === "none" ? { text: ["fine"] } : { calls: [made] };
     for (const choice of ["none", "required", { type: "function", function: { name: "clock" } }])
       await world.chat({ tools: [CLOCK], tool_choice: choice });
     const choices = world.model.asked.map(({ body }) => body.tool_choice);

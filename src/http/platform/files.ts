@@ -56,11 +56,7 @@ export function createFileReader(
     const bytes = Buffer.from((data ?? "").slice(found[0].length), "base64");
     if (bytes.length === 0) refuse(param, "the file is empty");
     if (bytes.length > mostBytes)
-      refuse(
-        param,
-        `the file has more than ${mostBytes} bytes (platform.knowledge.fileMb)`,
-        "file_too_large",
-      );
+      refuse(param, `the file has more than ${mostBytes} bytes`, "file_too_large");
     const staged = await knowledge.stageBytes(bytes, mostBytes);
     const read = await knowledge.readFile({ ...staged, filename: name }, c.req.raw.signal);
     return read.ok ? [name, read.text] : refuse(param, read.error.message, CODES[read.error.code]);
@@ -98,8 +94,7 @@ export function createFileReader(
 
   return async (file: SentFile, at: string): Promise<ConversationPart> => {
     count++;
-    if (count > mostFiles)
-      refuse(at, `send at most ${mostFiles} files (platform.knowledge.files)`, "too_many_files");
+    if (count > mostFiles) refuse(at, `send at most ${mostFiles} files`, "too_many_files");
     const isDocument = typeof file.file_id === "string";
     if (isDocument && typeof file.file_data === "string")
       refuse(at, "send either file_data or file_id");

@@ -31,11 +31,7 @@ const FETCH_MS = 10_000;
 
 function check(data: Buffer, param: string, maxBytes: number): ImagePart {
   if (data.length > maxBytes)
-    refuse(
-      param,
-      `the image has more than ${maxBytes} bytes (platform.maxImageBytes)`,
-      "image_too_large",
-    );
+    refuse(param, `the image has more than ${maxBytes} bytes`, "image_too_large");
   const seen = readImageInfo(data);
   if (!seen) return refuse(param, "this is no PNG, JPEG, GIF or WebP image", "invalid_image");
   if (!hasUsableSize(seen))
@@ -89,11 +85,7 @@ async function loadImage(address: string, param: string, limits: ImageLimits): P
     const base64 = address.slice(found[0].length);
     // Looked at before it is unpacked.
     if ((base64.length * 3) / 4 > limits.maxBytes + 3)
-      refuse(
-        param,
-        `the image has more than ${limits.maxBytes} bytes (platform.maxImageBytes)`,
-        "image_too_large",
-      );
+      refuse(param, `the image has more than ${limits.maxBytes} bytes`, "image_too_large");
     return check(Buffer.from(base64, "base64"), param, limits.maxBytes);
   }
   if (!URL.canParse(address))
@@ -102,7 +94,7 @@ async function loadImage(address: string, param: string, limits: ImageLimits): P
   if (!isAllowed(url, limits.hosts))
     refuse(
       param,
-      "images are not fetched from this host; send `data:image/…;base64,…`, or see platform.imageHosts",
+      "images are not fetched from this host; send `data:image/…;base64,…`",
       "image_host_not_allowed",
     );
   const data = await download(url, limits);

@@ -75,7 +75,7 @@ export async function readJson(
   if (!read.ok) {
     const message =
       read.failure.code === "body_too_large"
-        ? `the body has more than ${options.maxBytes} bytes (platform.maxBodyBytes)`
+        ? `the body has more than ${options.maxBytes} bytes`
         : "the body did not arrive whole and in time";
     // What is left of the body would stand before the next request on this connection.
     const headers = { connection: "close" };
