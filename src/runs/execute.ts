@@ -103,7 +103,8 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
     const gate = await openGate(ready.model, current);
     if (!(gate instanceof AttemptGate)) {
       const { run: waiting } = current;
-      return admission?.release(waiting, await waitForProvider(gate, ready.model, current));
+      const spent = await waitForProvider(gate, ready.model, current);
+      return admission?.release(waiting, spent);
     }
     try {
       const parked = await admission?.start(current.run, deps.clock.now());

@@ -506,10 +506,22 @@ describe("a person on a channel", () => {
     await passAndLook(2 * MINUTE);
     expect(texts()).toEqual([AWAY]);
     provider.answer = () => undefined;
-    await passUntil(async () => texts().length > 1, 5 * MINUTE);
+    await passUntil(async () => texts().length > 2, 5 * MINUTE);
     await pass(MINUTE);
-    expect(texts()[0]).toBe(AWAY);
-    expect(new Set(texts().slice(1))).toEqual(new Set(["Done."]));
+    expect(texts()).toEqual([AWAY, "Done.", "Done."]);
+  });
+
+  it("who writes during an outage is told as well, and is answered after it", async () => {
+    await startDesk();
+    provider.answer = down("big");
+    for (let n = 0; n < 8; n++) await order({ message: `warm ${n}`, sessionKey: `hook:${n}` });
+    await passUntil(async () => (await counts())["runs.parked"] === 8, MINUTE);
+    await say("Hi");
+    await untilTold();
+    expect(texts()).toEqual([AWAY]);
+    provider.answer = () => undefined;
+    await passUntil(async () => texts().length > 1, 5 * MINUTE);
+    expect(texts()).toEqual([AWAY, "Done."]);
   });
 
   it("gets one apology in a group, if the model stays away", async () => {
