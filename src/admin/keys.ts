@@ -14,6 +14,7 @@ function keyView({
   scopes,
   rateLimit,
   userAsSession,
+  clean,
   source,
   createdAt,
 }: KeyInfo) {
@@ -27,6 +28,7 @@ function keyView({
       ? { requests: rateLimit.requests, perSeconds: rateLimit.per / 1000 }
       : null,
     userAsSession,
+    clean: clean ?? "images",
     source,
     createdAt: createdAt === null ? null : iso(createdAt),
   };
@@ -37,7 +39,7 @@ export async function listKeys({ keys }: AdminDeps) {
 }
 
 /** What a new key may do. `tenant` defaults to its id, `agents` to all. */
-export type NewKey = Pick<ApiKey, "id" | "scopes" | "userAsSession"> & {
+export type NewKey = Pick<ApiKey, "id" | "scopes" | "userAsSession" | "clean"> & {
   [K in "tenant" | "agents" | "rateLimit"]?: ApiKey[K] | undefined;
 };
 

@@ -1,23 +1,38 @@
-import { LineReader, MAX_LINE_START, type LineStart } from "./markdown-lines.ts";
-import { readSpan, newBlock, nextSign, type MarkdownBlock } from "./markdown-text.ts";
+import { DOUBT, LineReader, MAX_LINE_START, type LineStart } from "./markdown-lines.ts";
+import {
+  isLoose,
+  MAX_LABEL,
+  newBlock,
+  newPage,
+  nextSign,
+  openLength,
+  readSpan,
+  type MarkdownBlock,
+} from "./markdown-text.ts";
 
-/** What may become HTML or an image. */
-const CANDIDATE = /<(?=[A-Za-z/!?]|$)|!(?=\[|$)/g;
-/** What may be the beginning of an address. */
-const OPEN_ADDRESS = /(?::\/?|w{1,3})$/i;
+/** What may become an image, or a tag that loads something. */
+const CANDIDATE = /<(?=[A-Za-z]|$)|!(?=\[|$)/g;
+/** The same, where an image may be open or may refer to what follows. */
+const END_CANDIDATE = /<(?=[A-Za-z]|$)|!(?=\[|$)|\](?=[:(]|$)/g;
 /** A long text is read in pieces, so that what is held stays short. */
 const MAX_PIECE = 4096;
 const NEWLINE = /\r\n?|\n/g;
 
+/** So much of what has gone out stays in view, for the label before a colon. */
+const KEPT = MAX_LABEL + 10;
+
 /**
- * Takes images and HTML out of markdown that comes in pieces: an image becomes its words and its address, or a link to
- * it, and HTML is escaped. Code and all other text stay as they are. The result does not depend on how the text is cut.
+ * Disarms in markdown, which comes in pieces, what a reader's program would fetch from outside by itself: an image becomes
+ * its words and its address, or gets a space that makes it text, and attributes of HTML get another name. Code and all
+ * other text stay as they are. The result does not depend on how the text is cut.
  *
- * What follows decides what a sign is, so a text goes out up to the first sign that may still become HTML or an image.
- * If parsers may disagree on what is code, code is escaped too: no reading of the result has an image or HTML.
+ * What follows decides what a sign is, so a text goes out up to the first sign that may still become an image or a tag. If
+ * parsers may disagree on what is code, images in it are disarmed too: no reading of the result fetches something.
  */
 export class Disarmer {
   private readonly reader = new LineReader();
+  private readonly page = newPage();
+  private readonly isMarking: boolean;
   /** What is not yet both scanned and gone out, with the character before it. */
   private raw = "";
   /** The same up to the end of the last line whose start is known, without the marks of its containers. */
@@ -25,8 +40,17 @@ export class Disarmer {
   private scanned = 0;
   private emitted = 0;
   private out = "";
+  /** `out` with another sign for each of its code. */
+  private mask = "";
+  /** Where code begins and ends that has not gone out. */
+  private codes: { start: number; end: number }[] = [];
   private line: LineStart | undefined;
   private block: MarkdownBlock | undefined;
+
+  /** @param isMarking whether `takeMask` is asked: then nothing goes out before it is known whether it is code */
+  constructor(isMarking = false) {
+    this.isMarking = isMarking;
+  }
 
   /** Takes a piece of text. Returns what may go out. */
   push(delta: string): string {
@@ -34,8 +58,7 @@ export class Disarmer {
     for (let at = 0; at < delta.length; at += MAX_PIECE) {
       this.raw += delta.slice(at, at + MAX_PIECE);
       this.read(false);
-      CANDIDATE.lastIndex = Math.max(this.scanned, this.emitted);
-      this.emitTo(CANDIDATE.exec(this.raw)?.index ?? this.raw.length);
+      this.emitTo(this.getDecided());
       out += this.take();
     }
     return out;
@@ -49,27 +72,64 @@ export class Disarmer {
     return this.take();
   }
 
+  /** Up to where the text cannot change any more. */
+  private getDecided(): number {
+    if (isLoose(this.page) || this.isMarking) return this.scanned;
+    const candidate =
+      this.page.images.size > 0 || this.block?.image === true ? END_CANDIDATE : CANDIDATE;
+    candidate.lastIndex = Math.max(this.scanned, this.emitted);
+    return candidate.exec(this.raw)?.index ?? this.raw.length;
+  }
+
   private take(): string {
     const { out } = this;
     this.out = "";
-    const gone = Math.min(this.scanned, this.emitted) - 1;
-    if (gone <= 0) return out;
+    const gone = Math.min(this.scanned, this.emitted) - KEPT;
+    if (gone <= KEPT) return out;
     this.raw = this.raw.slice(gone);
     this.view = this.view.slice(gone);
     this.scanned -= gone;
     this.emitted -= gone;
-    if (!this.block) return out;
-    this.block.start -= gone;
-    this.block.last -= gone;
-    this.block.lines = this.block.lines.map((at) => at - gone).filter((at) => at > 0);
-    if (this.block.table !== undefined) this.block.table -= gone;
+    if (this.block) this.block.start -= gone;
+    this.codes = this.codes
+      .map(({ start, end }) => ({ start: start - gone, end: end - gone }))
+      .filter(({ end }) => end > this.emitted);
     return out;
   }
 
   private emitTo(end: number): void {
     if (end <= this.emitted) return;
-    this.out += this.raw.slice(this.emitted, end);
+    const text = this.raw.slice(this.emitted, end);
+    this.out += text;
+    if (this.isMarking) this.mask += this.maskCode(text, this.emitted);
     this.emitted = end;
+  }
+
+  /** Puts text in place of what stands between. */
+  private put(start: number, end: number, text: string): void {
+    this.emitTo(start);
+    this.out += text;
+    if (this.isMarking) this.mask += text;
+    this.emitted = end;
+  }
+
+  private maskCode(text: string, from: number): string {
+    let mask = text;
+    for (const code of this.codes) {
+      const start = Math.max(0, code.start - from);
+      const end = Math.min(text.length, code.end - from);
+      if (start < end)
+        mask =
+          mask.slice(0, start) + mask.slice(start, end).replace(/[^\n]/g, "\0") + mask.slice(end);
+    }
+    return mask;
+  }
+
+  /** What went out since the last call, with a NUL for each sign of code but the ends of lines. */
+  takeMask(): string {
+    const { mask } = this;
+    this.mask = "";
+    return mask;
   }
 
   /** Reads lines as far as their starts are known, and scans their text. */
@@ -86,7 +146,7 @@ export class Disarmer {
       const end = found?.index ?? this.raw.length;
       this.view +=
         this.raw.slice(this.view.length, end) + (newline ? "\n".padStart(newline[0].length) : "");
-      if (this.line?.kind === "literal") this.scanned = this.view.length;
+      if (this.line?.kind === "literal") this.pass(this.view.length, true);
       if (!newline) break;
       if (this.line?.single) this.closeBlock(false);
       this.line = undefined;
@@ -105,45 +165,51 @@ export class Disarmer {
       this.reader.read(head, complete) ??
       (head.length === MAX_LINE_START ? this.reader.giveUp(head) : undefined);
     if (!line) return false;
-    const doubt = line.kind === "doubt";
-    if (line.fresh || (doubt && !this.block?.doubt)) this.closeBlock(doubt);
-    this.line = line;
-    this.view += " ".repeat(line.content);
-    if (line.kind === "literal") return true;
-    const content = start + line.content;
-    this.block ??= newBlock(content, doubt, line.single);
-    this.block.lines.push(content);
-    this.block.last = start;
-    if (line.delimiter) this.block.table ??= start;
+    const { block } = this;
+    // What was decided before the line stays decided.
+    if (block) this.scan(block, false);
+    if (line.fresh || (line.kind === "doubt" && !this.block?.doubt))
+      this.closeBlock(line.kind === "doubt");
+    this.line = this.page.isLost ? DOUBT : line;
+    this.view += " ".repeat(this.line.content);
+    if (this.line.kind === "literal") return true;
+    const isDoubt = this.line.kind === "doubt";
+    this.block ??= newBlock(this.page, start + this.line.content, isDoubt, isDoubt && block?.image);
     return true;
   }
 
   private closeBlock(doubt: boolean): void {
     if (!this.block) return;
-    // What was decided before the doubtful line stays decided.
-    if (doubt) this.scan(this.block, false);
     this.block.doubt ||= doubt;
     this.scan(this.block, true);
+    // What a style sheet goes on with is no code, whatever it looks like.
+    this.page.isLost ||= this.page.isStyle;
     this.scanned = this.view.length;
     this.block = undefined;
+  }
+
+  /** Goes on behind text that is decided. */
+  private pass(end: number, isCode: boolean): void {
+    if (end <= this.scanned) return;
+    if (isCode && this.isMarking) this.codes.push({ start: this.scanned, end });
+    this.scanned = end;
   }
 
   private scan(block: MarkdownBlock, closed: boolean): void {
     for (;;) {
       const found = nextSign(block, this.view, this.scanned);
       const step = found && readSpan(block, this.view, found.at, found.sign, closed);
-      const open = closed || found ? 0 : (OPEN_ADDRESS.exec(this.view.slice(-3))?.[0].length ?? 0);
-      this.scanned = Math.max(this.scanned, step?.next ?? found?.at ?? this.view.length - open);
+      const open = closed || found ? 0 : openLength(block, this.view);
+      if (step?.isCode) this.pass(found?.at ?? 0, false);
+      this.pass(step?.next ?? found?.at ?? this.view.length - open, step?.isCode === true);
       if (!found || !step) return;
-      if (!step.edit) continue;
-      this.emitTo(found.at);
-      this.out += step.edit.text;
-      this.emitted = step.edit.end;
+      for (const { at, text } of step.inserts ?? []) this.put(at, at, text);
+      if (step.text !== undefined) this.put(found.at, step.next, step.text);
     }
   }
 }
 
-/** A text without images and HTML: see `Disarmer`. */
+/** A text that fetches nothing from outside: see `Disarmer`. */
 export function disarm(text: string): string {
   const disarmer = new Disarmer();
   return disarmer.push(text) + disarmer.end();

@@ -1,9 +1,9 @@
-import { disarm, Disarmer } from "./disarm.ts";
+import { Disarmer } from "./disarm.ts";
 
 /** `[text](address "title")`, an image's too; addresses without white space. */
 const LINK = /!?\[([^\]]{0,1000})\]\(\s*<?([^\s)>]{1,2000})>?(?:\s+[^)]{0,1000})?\)/g;
 const REFERENCE = /^[ \t]*\[[^\]]{1,1000}\]:[ \t]*<?(\S+?)>?(?:[ \t].*)?$/gm;
-const BARE = /<?\b((?:https?|ftp):\/\/[^\s<>"')\]]+|www\.[^\s<>"')\]]+)>?/gi;
+const BARE = /<?\b((?:https?|ftp):\/\/[^\s<>"')\]\0]+|www\.[^\s<>"')\]\0]+)>?/gi;
 
 function getHost(address: string): string | undefined {
   try {
@@ -35,25 +35,55 @@ function isAllowed(address: string, hosts: readonly string[]): boolean {
   return isAllowedHost(host, hosts);
 }
 
-function removeLinks(text: string, isKept: IsAllowed): { text: string; removedLinks: number } {
+/** A text, and the same with another sign for each of its code: links are looked for in that. */
+interface Masked {
+  text: string;
+  mask: string;
+}
+
+/** Replaces what of the mask matches: by a part of itself, by other words, or not at all. */
+function replaceMasked(
+  { text, mask }: Masked,
+  pattern: RegExp,
+  replace: (match: RegExpMatchArray) => string | { from: number; length: number } | undefined,
+): Masked {
+  const done = { text: "", mask: "" };
+  let last = 0;
+  for (const match of mask.matchAll(pattern)) {
+    const by = replace(match);
+    if (by === undefined) continue;
+    const at = match.index ?? 0;
+    const part = (whole: string): string =>
+      typeof by === "string" ? by : whole.slice(at + by.from, at + by.from + by.length);
+    done.text += text.slice(last, at) + part(text);
+    done.mask += mask.slice(last, at) + part(mask);
+    last = at + match[0].length;
+  }
+  return { text: done.text + text.slice(last), mask: done.mask + mask.slice(last) };
+}
+
+function removeLinks(masked: Masked, isKept: IsAllowed): { text: string; removedLinks: number } {
   let removedLinks = 0;
-  const removed = (label: string): string => {
+  const removed = <R>(by: R): R => {
     removedLinks++;
-    return label;
+    return by;
   };
-  const cleaned = text
-    .replace(LINK, (all, label: string, address: string) =>
-      isKept(address) ? all : removed(label),
-    )
-    .replace(REFERENCE, (all, address: string) => (isKept(address) ? all : removed("")))
-    .replace(BARE, (all, address: string) => (isKept(address) ? all : removed("[link removed]")));
-  return { text: cleaned, removedLinks };
+  const inline = replaceMasked(masked, LINK, ([all, label = "", address = ""]) =>
+    isKept(address) ? undefined : removed({ from: all.indexOf("[") + 1, length: label.length }),
+  );
+  const defined = replaceMasked(inline, REFERENCE, ([, address = ""]) =>
+    isKept(address) ? undefined : removed(""),
+  );
+  const { text } = replaceMasked(defined, BARE, ([, address = ""]) =>
+    isKept(address) ? undefined : removed("[link removed]"),
+  );
+  return { text, removedLinks };
 }
 
 /** Removes links to some hosts, and what else names these hosts. `hosts` are in ASCII and lower case. */
 export function removeLinksTo(text: string, hosts: readonly string[]): string {
   const { text: cleaned } = removeLinks(
-    text,
+    { text, mask: text },
     (address) => !hosts.includes(getHost(address)?.replace(/\.+$/, "") ?? ""),
   );
   return hosts.reduce((rest, host) => rest.replace(toPattern(host), "[link removed]"), cleaned);
@@ -67,18 +97,16 @@ const toPattern = (host: string): RegExp =>
   );
 
 /**
- * A reply as it may leave: without images and HTML, so that no client fetches or runs anything; with a list of hosts,
- * links to others are removed and counted.
+ * A reply as it may leave: no reader's program fetches something from outside because of it; with a list of hosts, links
+ * to others are removed and counted. Code stays as it is.
  */
 export function cleanReply(
   text: string,
   allowedHosts?: readonly string[],
 ): { text: string; removedLinks: number } {
-  // What is left when links are gone may be an image again, so these are looked for last.
-  const linked = allowedHosts
-    ? removeLinks(text, (address) => isAllowed(address, allowedHosts))
-    : { text, removedLinks: 0 };
-  return { ...linked, text: disarm(linked.text) };
+  const cleaner = createReplyCleaner(allowedHosts);
+  const cleaned = cleaner.push(text) + cleaner.end();
+  return { text: cleaned, removedLinks: cleaner.removedLinks() };
 }
 
 /** A link that goes on longer than this does not hold a stream up. */
@@ -105,25 +133,54 @@ function settledLength(text: string): number {
   return end;
 }
 
-/** `cleanReply` for a text that comes in pieces: nothing goes out of which it is not clear yet what it becomes. */
-export function createReplyCleaner(allowedHosts?: readonly string[]): {
+export interface ReplyCleaner {
   push(delta: string): string;
   end(): string;
-} {
+  removedLinks(): number;
+}
+
+/** Leaves a text as it is. */
+export const KEPT_TEXT: ReplyCleaner = {
+  push: (delta) => delta,
+  end: () => "",
+  removedLinks: () => 0,
+};
+
+/** `cleanReply` for a text that comes in pieces: nothing goes out of which it is not clear yet what it becomes. */
+export function createReplyCleaner(allowedHosts?: readonly string[]): ReplyCleaner {
   const disarmer = new Disarmer();
-  let held = "";
-  const take = (length: number, hosts: readonly string[]): string => {
-    const text = held.slice(0, length);
-    held = held.slice(length);
-    return disarmer.push(removeLinks(text, (address) => isAllowed(address, hosts)).text);
+  if (!allowedHosts)
+    return {
+      push: (delta) => disarmer.push(delta),
+      end: () => disarmer.end(),
+      removedLinks: () => 0,
+    };
+  const reader = new Disarmer(true);
+  let held: Masked = { text: "", mask: "" };
+  let count = 0;
+  const hold = (text: string): void => {
+    held = { text: held.text + text, mask: held.mask + reader.takeMask() };
+  };
+  // What is left when links are gone may be an image again, so these are looked for last.
+  const take = (length: number): string => {
+    const taken = { text: held.text.slice(0, length), mask: held.mask.slice(0, length) };
+    held = { text: held.text.slice(length), mask: held.mask.slice(length) };
+    const { text, removedLinks } = removeLinks(taken, (address) =>
+      isAllowed(address, allowedHosts),
+    );
+    count += removedLinks;
+    return disarmer.push(text);
   };
   return {
     push(delta) {
-      if (!allowedHosts) return disarmer.push(delta);
-      held += delta;
-      const out = take(settledLength(held), allowedHosts);
-      return held.length <= MAX_HELD ? out : out + take(held.length, allowedHosts);
+      hold(reader.push(delta));
+      const out = take(settledLength(held.mask));
+      return held.text.length <= MAX_HELD ? out : out + take(held.text.length);
     },
-    end: () => (allowedHosts ? take(held.length, allowedHosts) : "") + disarmer.end(),
+    end() {
+      hold(reader.end());
+      return take(held.text.length) + disarmer.end();
+    },
+    removedLinks: () => count,
   };
 }

@@ -22,6 +22,8 @@ export interface ModelStep extends Pick<
     toolCallId: string;
     toolName: string;
     input: unknown;
+    /** As the model wrote it. */
+    inputText?: string | undefined;
     invalid?: boolean | undefined;
   }[];
 }
@@ -153,8 +155,9 @@ class Loop {
     const { runId, tools, callerTools } = this.#options;
     const index = this.#steps.length;
     const made = (isLast ? [] : calls).map(
-      ({ toolCallId, toolName: name, input, invalid }, position): ToolCallRecord => {
+      ({ toolCallId, toolName: name, input, inputText, invalid }, position): ToolCallRecord => {
         const tool = tools.get(name);
+        const isCallers = tool === undefined && callerTools.has(name);
         const call = {
           id: `${runId}.${index}.${position}`,
           modelCallId: toolCallId,
@@ -162,10 +165,12 @@ class Loop {
           name,
           input,
           ...(tool?.hints.readOnly ? { readOnly: true } : {}),
+          ...(isCallers && inputText ? { inputText } : {}),
         };
-        if (!invalid) return { ...call, state: "planned" };
+        // The caller gets its calls as they are.
+        if (!invalid || isCallers) return { ...call, state: "planned" };
         const text =
-          tool !== undefined || callerTools.has(name)
+          tool !== undefined
             ? "The input is not valid JSON, and the tool was not called."
             : "There is no tool of this name.";
         return { ...call, state: "failed", output: toTextOutput(text, true) };

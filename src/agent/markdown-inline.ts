@@ -64,19 +64,24 @@ export function readTag(text: string, closed: boolean): Reading {
   }
 }
 
-/** Names of elements that begin a block of HTML even if their tag never ends. */
-const BLOCK_HTML =
-  /^<\/?(?:address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|menuitem|meta|nav|noframes|ol|optgroup|option|p|param|pre|script|search|section|source|style|summary|table|tbody|td|textarea|tfoot|th|thead|title|tr|track|ul)(?=\s|\/?>)/i;
+const ANY_NAME = /<[A-Za-z][^\s/>]*/y;
+const GAP = /[\s/]*/y;
+const ANY_ATTRIBUTE = /[^\s/>][^\s/>=]*(?:\s*=\s*)?/y;
+const ANY_VALUE = /"[^"]*"|'[^']*'|(?!["'])[^\s>]*/y;
 
-/** Whether a line that begins so is HTML, whatever stands in the lines before and after. */
-export const beginsHtmlBlock = (text: string): boolean =>
-  /^<(?:\?|![A-Za-z[-])/.test(text) || BLOCK_HTML.test(text);
-
-/** Reads HTML at a `<`: a tag, or the beginning of a comment, a declaration, an instruction or, at the start of a line, a block. */
-export function readHtml(text: string, atStart: boolean, closed: boolean): Reading {
-  if (/^<(?:\?|![A-Za-z[-])/.test(text)) return 2;
-  if (text === "<!" && !closed) return "more";
-  return atStart && beginsHtmlBlock(closed ? `${text}\n` : text) ? 1 : readTag(text, closed);
+/** Reads a tag as a browser does where markdown has no say. */
+export function readAnyTag(text: string, closed: boolean): Reading {
+  let at = text.includes(">") ? matchAt(ANY_NAME, text, 0) : undefined;
+  while (at !== undefined) {
+    at = matchAt(GAP, text, at) ?? at;
+    if (text[at] === ">") return at + 1;
+    const name = matchAt(ANY_ATTRIBUTE, text, at);
+    at =
+      name !== undefined && /=\s*$/.test(text.slice(at, name))
+        ? matchAt(ANY_VALUE, text, name)
+        : name;
+  }
+  return unfinished(text, closed);
 }
 
 const AUTOLINK =
@@ -163,13 +168,23 @@ export function readDefinition(text: string, closed: boolean): "yes" | "no" | "m
   return closed || text.length > MAX_SPAN ? "yes" : "more";
 }
 
-/** An image that can be written as its words and its address; or as a link; `plain` if its signs can only be escaped. */
-export type Image =
-  | { end: number; words: string; address: string }
-  | { end: number; reference: true }
-  | "plain"
-  | "none"
-  | "more";
+/** The key under which labels that are one to a parser are found; long ones have one key. */
+export function toKey(label: string): string {
+  const key = label.replace(/\n[\s>]*|\s+/g, " ").trim();
+  return key.length > 150 ? "" : key.toLowerCase().toUpperCase();
+}
+
+/**
+ * An image. `keys` are those of the labels by which it may refer to a definition. `inline`: it has an address, and an `end`
+ * if its words and its address can stand for it. `open`: it cannot be told where it ends.
+ */
+export interface Image {
+  kind: "inline" | "reference" | "open";
+  words: string;
+  address: string;
+  end?: number;
+  keys: string[];
+}
 
 const WORDS = String.raw`[^[\]\\\x60<>\r\n|]*`;
 const ADDRESS = String.raw`(?:[^\s()<>\\\x60[\]|]|\([^\s()<>\\\x60[\]|]*\))+`;
@@ -178,27 +193,53 @@ const INLINE = new RegExp(
   String.raw`^!\[(|(?:\p{L}|\d(?!\d*[.)]))${WORDS})\]\([ \t]*(?:<(${ADDRESS})>|(${ADDRESS}))${TITLE}[ \t]*\)`,
   "u",
 );
-const REFERENCE = new RegExp(
-  String.raw`^!\[(?!\^)(?=${WORDS}[^\s\]])${WORDS}\](?:\[${WORDS}\])?(?![(:[])`,
-);
-const NO_IMAGE = /^!\[[ \t]*\](?![([])/;
-const OPEN_IMAGE = new RegExp(
-  String.raw`^!\[${WORDS}(?:\](?:\[${WORDS}\]?|\((?:[^()\\\x60\r\n[\]|]|\([^()\\\x60\r\n[\]|]*\))*(?:\([^()\\\x60\r\n[\]|]*)?)?)?$`,
-);
+/** `(` and the address after a label, as far as they can be told apart. */
+export const ADDRESS_START = /^\([\s>]*<?\s*([^\s)>]*)/;
 
-/** Reads an image. */
-export function readImage(text: string, closed: boolean): Image {
+/** The offset after the bracket that closes the one at 1. */
+function bracketEnd(text: string): number | undefined {
+  if (!text.includes("]")) return undefined;
+  const signs = /\\[^]|[[\]]/g;
+  signs.lastIndex = 1;
+  let depth = 0;
+  for (let found = signs.exec(text); found; found = signs.exec(text)) {
+    if (found[0] === "[") depth++;
+    else if (found[0] === "]" && --depth === 0) return found.index + 1;
+  }
+  return undefined;
+}
+
+/** The words of an image are looked for in so many characters. */
+const MAX_ALT = 400;
+
+const OPEN_IMAGE: Image = { kind: "open", words: "", address: "", keys: ["*"] };
+
+/** Reads what follows the words of an image that are not simple. */
+function readImageEnd(alt: string, rest: string, mayFollow: boolean): Image | "more" {
+  const keys = /[[\]]/.test(alt) || alt.trim() === "" ? [] : [toKey(alt)];
+  if (rest.startsWith("(")) {
+    const [start = "", address = ""] = ADDRESS_START.exec(rest) ?? [];
+    if (start.length === rest.length && mayFollow) return "more";
+    return { kind: "inline", words: "", address, keys };
+  }
+  if (mayFollow && /^(?:$|\[(?:[^[\]\\]|\\[^])*\\?$)/.test(rest)) return "more";
+  const label = LABEL.exec(rest)?.[0];
+  if (label !== undefined) keys.push(toKey(label.slice(1, -1)));
+  return rest.startsWith("[") && label === undefined
+    ? OPEN_IMAGE
+    : { kind: "reference", words: "", address: "", keys };
+}
+
+/** Reads an image at a `![`. */
+export function readImage(text: string, closed: boolean): Image | "more" {
+  const end = bracketEnd(text.slice(0, MAX_ALT));
+  if (end === undefined) return closed || text.length > MAX_ALT ? OPEN_IMAGE : "more";
   const [inline, words = "", angle, bare = ""] = INLINE.exec(text) ?? [];
-  const address = angle ?? bare;
-  // Without words the address begins the text: with a letter or a slash it is no mark.
   if (inline !== undefined)
-    return words !== "" || /^[A-Za-z/]/.test(address)
-      ? { end: inline.length, words, address }
-      : "plain";
-  if (!closed && text.length <= MAX_SPAN && OPEN_IMAGE.test(text)) return "more";
-  if (NO_IMAGE.test(text)) return "none";
-  const reference = REFERENCE.exec(text)?.[0];
-  // At the end of what is looked at it is not known what follows.
-  if (reference === undefined || reference.length > MAX_SPAN) return "plain";
-  return { end: reference.length, reference: true };
+    return { kind: "inline", words, address: angle ?? bare, end: inline.length, keys: [] };
+  const alt = text.slice(2, end - 1);
+  // Code and tags may hold brackets.
+  return /`|<[^>]*(?:[[\]]|$)/.test(alt)
+    ? OPEN_IMAGE
+    : readImageEnd(alt, text.slice(end), !closed && text.length <= MAX_SPAN);
 }

@@ -11,8 +11,6 @@ export interface LineStart {
   fresh: boolean;
   /** Whether the block ends with the line. */
   single: boolean;
-  /** Whether it is the line under a table's head. */
-  delimiter: boolean;
 }
 
 /** A block quote, or a list item whose content begins so many columns in. */
@@ -43,31 +41,38 @@ const RULE = /^(?:(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|(?:-[ \t]*){3,})$/;
 const LIST_MARK = /^([-+*]|(\d{1,9})([.)]))(?=[ \t]|$)/;
 const DELIMITER_ROW = /^(?!-+[ \t]*$)(?=.*-)(?=.*[|:])[-:|][-:| \t]*$/;
 const FENCE_END = /^(`{3,}|~{3,})[ \t]*$/;
+/** What may open a container. */
+const MARK = /^\s*(?:[>*+-]|\d{1,9}[.)]|\[\^)/;
 /** A code fence behind any marks of containers, and what may become one. */
 const ANY_FENCE = /^(?:\s*\[\^[^\]]*\]:)?[\s>*+\-.)\d]*(?:```|~~~)/;
-const OPEN_ANY_FENCE = /^(?:\s*\[(?:\^[^\]]*)?\]?|(?:\s*\[\^[^\]]*\]:)?[\s>*+\-.)\d]*[`~]{0,2})$/;
+const OPEN_ANY_FENCE =
+  /^(?:\s*\[(?:\^[^\]]*)?\]?|(?:\s*\[\^[^\]]*\]:)?[\s>*+\-.)\d]*(?:[`~]{0,2}|<[A-Za-z]{0,8}))$/;
+/** What may begin a block of HTML, in which there is no code. */
+const HTML = /^<(?:[!?]|\/?[A-Za-z][A-Za-z0-9-]*(?:[\s/>]|$))/;
+/** Such HTML that ends a paragraph. */
+const BLOCK_HTML =
+  /^<(?:[!?]|\/?(?:address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|menuitem|meta|nav|noframes|ol|optgroup|option|p|param|pre|script|search|section|source|style|summary|table|tbody|td|textarea|tfoot|th|thead|title|tr|track|ul)(?:[\s/>]|$))/i;
+/** HTML that goes on past blank lines, and where it ends. */
+const LONG_HTML =
+  /^(?:\s*\[\^[^\]]*\]:)?[\s>*+\-.)\d]*<(?:(!--)|(\?)|(!\[CDATA\[)|(!)|(?:script|pre|style|textarea)(?:[\s>]|$))/i;
+const LONG_HTML_ENDS = [/-->/, /\?>/, /\]\]>/, />/];
+const ELEMENT_END = /<\/(?:script|pre|style|textarea)>/i;
 
-const LITERAL: LineStart = {
-  kind: "literal",
-  content: 0,
-  fresh: true,
-  single: true,
-  delimiter: false,
-};
-const CONTINUED: LineStart = {
-  kind: "text",
-  content: 0,
-  fresh: false,
-  single: false,
-  delimiter: false,
-};
-const DOUBT: LineStart = {
-  kind: "doubt",
-  content: 0,
-  fresh: false,
-  single: false,
-  delimiter: false,
-};
+const LITERAL: LineStart = { kind: "literal", content: 0, fresh: true, single: true };
+const CONTINUED: LineStart = { kind: "text", content: 0, fresh: false, single: false };
+export const DOUBT: LineStart = { kind: "doubt", content: 0, fresh: false, single: false };
+
+/** Whether more of a line in doubt has to come. */
+const isOpen = (line: string, complete: boolean): boolean =>
+  !complete && (OPEN_ANY_FENCE.test(line) || LONG_HTML.test(line));
+
+/** What ends the HTML that a line begins and that goes on behind it. */
+function getHtmlEnd(line: string): RegExp | undefined {
+  const [opening, ...marks] = LONG_HTML.exec(line) ?? [];
+  if (opening === undefined) return undefined;
+  const end = LONG_HTML_ENDS[marks.findIndex((mark) => mark !== undefined)] ?? ELEMENT_END;
+  return end.test(line.slice(opening.length)) ? undefined : end;
+}
 
 /** The columns of white space at the cursor, and the offset after it. */
 function indentAt({ line, at, column }: Cursor): { indent: number; next: number } {
@@ -109,9 +114,9 @@ function openItem(cursor: Cursor, indent: number, mark: string): Container {
 }
 
 /**
- * Reads markdown line by line, as CommonMark and GFM have it, and tells which lines are code. It knows no HTML blocks:
- * the text that it reads has none left. After a line that parsers read differently all is in doubt until a blank line
- * and one at the margin follow; for good if the line may have opened a code fence.
+ * Reads markdown line by line, as CommonMark and GFM have it, and tells which lines are code. After a line that parsers
+ * read differently, as those that begin with HTML, all is in doubt until the HTML has ended, and a blank line and one at
+ * the margin follow; for good if a line in doubt may have opened a code fence.
  */
 export class LineReader {
   private containers: Container[] = [];
@@ -125,13 +130,17 @@ export class LineReader {
   private afterGap = true;
   private isGap = false;
   private unreadable: "no" | "until-gap" | "for-good" = "no";
+  /** Without it, HTML goes on past blank lines. */
+  private htmlEnd: RegExp | undefined;
+  /** Whether no line in doubt may stand in a container. */
+  private isFlat = false;
 
   /** Reads a line's start. `complete` says whether `line` is all of it; undefined if more of it is needed. */
   read(line: string, complete: boolean): LineStart | undefined {
     const blank = /^[ \t]*$/.test(line);
     if (blank && !complete) return undefined;
-    const atMargin = this.afterBlank && /^\S/.test(line);
-    if (atMargin && this.unreadable !== "for-good") this.reset();
+    const isClear = this.afterBlank && (this.isFlat ? !blank : /^\S/.test(line));
+    if (isClear && this.unreadable !== "for-good" && !this.htmlEnd) this.reset();
     if (this.unreadable !== "no") return this.readLost(line, complete, blank);
     const start = blank ? this.readBlank(line) : this.readFull(line, complete);
     if (start) {
@@ -144,6 +153,8 @@ export class LineReader {
 
   /** Gives up on a line whose start does not become clear. */
   giveUp(line: string): LineStart {
+    this.htmlEnd ??= getHtmlEnd(line);
+    this.isFlat = this.containers.length === 0 && !this.inFootnote && line.startsWith("<");
     this.unreadable =
       ANY_FENCE.test(line) || OPEN_ANY_FENCE.test(line) || this.leaf === "fence"
         ? "for-good"
@@ -154,20 +165,25 @@ export class LineReader {
   }
 
   private contest(line: string, complete: boolean): LineStart | undefined {
-    return !complete && OPEN_ANY_FENCE.test(line) ? undefined : this.giveUp(line);
+    return isOpen(line, complete) ? undefined : this.giveUp(line);
   }
 
   private reset(): void {
     if (this.unreadable === "no" && !this.inFootnote) return;
     this.unreadable = "no";
-    this.inFootnote = false;
+    this.inFootnote = this.isFlat = false;
     this.containers = [];
     this.leaf = "none";
   }
 
   private readLost(line: string, complete: boolean, blank: boolean): LineStart | undefined {
-    if (!complete && OPEN_ANY_FENCE.test(line)) return undefined;
+    // The end of HTML may stand anywhere in a line.
+    if (isOpen(line, complete) || (this.htmlEnd && !complete && line.length < MAX_LINE_START))
+      return undefined;
     if (ANY_FENCE.test(line)) this.unreadable = "for-good";
+    if (MARK.test(line)) this.isFlat = false;
+    if (this.htmlEnd?.test(line)) this.htmlEnd = undefined;
+    else this.htmlEnd ??= getHtmlEnd(line);
     this.afterBlank = blank;
     return DOUBT;
   }
@@ -290,7 +306,7 @@ export class LineReader {
       case "heading":
         return this.begin(
           "none",
-          { kind: "text", content: next, fresh: true, single: true, delimiter: false },
+          { ...CONTINUED, content: next, fresh: true, single: true },
           matched,
           opened,
         );
@@ -304,16 +320,16 @@ export class LineReader {
         this.inFootnote = rest.startsWith("[^");
         return this.begin(
           "paragraph",
-          { kind: "text", content: next, fresh: true, single: false, delimiter: false },
+          { ...CONTINUED, content: next, fresh: true },
           matched,
           opened,
         );
       case "delimiter":
         this.contested = true;
-        if (paragraph === "here") return { ...CONTINUED, content: next, delimiter: true };
+        if (paragraph === "here") return { ...CONTINUED, content: next };
         return this.begin(
           "paragraph",
-          { ...CONTINUED, content: next, fresh: true, delimiter: true },
+          { ...CONTINUED, content: next, fresh: true },
           matched,
           opened,
         );
@@ -334,9 +350,7 @@ export class LineReader {
     // Some parsers know footnotes, and tables whose head looks like a fence.
     if (paragraph !== "none" && rest.startsWith("[^")) return "contested";
     if (FENCE.test(rest) && rest.includes("|")) return "contested";
-    // Some take a tag that leaves a container for a block of HTML.
-    if (paragraph === "lazy" && /^<\/?[A-Za-z][A-Za-z0-9-]*(?:[\s/>]|$)/.test(rest))
-      return "contested";
+    if ((paragraph === "here" ? BLOCK_HTML : HTML).test(rest)) return "contested";
     if (rest.startsWith(">")) return "quote";
     if (HEADING.test(rest)) return "heading";
     if (FENCE.test(rest)) return "fence";

@@ -1,22 +1,55 @@
 import {
-  beginsHtmlBlock,
-  MAX_CODE,
+  disarmTag,
+  type Insert,
+  getElement,
+  isFetching,
+  isOutside,
+  LOAD_SIGNS,
+  mayLoad,
+  OPEN_LOAD,
+  readLoad,
+} from "./html-loads.ts";
+import {
+  ADDRESS_START,
+  MAX_SPAN,
+  readAnyTag,
   readAutolink,
   readCode,
   readDefinition,
-  readHtml,
   readImage,
   readResource,
   readTag,
   spanAt,
+  toKey,
 } from "./markdown-inline.ts";
+
+/** What is known of a whole text. */
+export interface MarkdownPage {
+  /** The labels of images that may be images by reference, and of definitions, as `toKey` has them. */
+  images: Set<string>;
+  definitions: Set<string>;
+  /** Whether all that follows is in doubt: it may stand inside a tag or a style sheet. */
+  isLost: boolean;
+  /** Whether a style sheet is open. */
+  isStyle: boolean;
+}
+
+export const newPage = (): MarkdownPage => ({
+  images: new Set(),
+  definitions: new Set(),
+  isLost: false,
+  isStyle: false,
+});
 
 /** What is known of a block of text that is scanned: a paragraph, a heading, a table. Offsets are those of its view. */
 export interface MarkdownBlock {
-  /** Everything is escaped: parsers may disagree on what is code here. */
+  page: MarkdownPage;
+  /** Nothing counts as code: parsers may disagree on what is code here. */
   doubt: boolean;
-  /** A `<` was left as it is because of an image: the image's words must not make a tag of it. */
+  /** A `<` may begin a tag: the words of an image must not make one of it. */
   angle: boolean;
+  /** An image may be open whose end cannot be told. */
+  image: boolean;
   /** The last bracket opens a link's text that has no other brackets so far. */
   bracket: boolean;
   /** How many brackets are open. */
@@ -25,57 +58,68 @@ export interface MarkdownBlock {
   cut: boolean;
   /** An address that stands for itself has begun. */
   inUrl: boolean;
-  /** Where the row under a table's head begins. */
-  table: number | undefined;
-  /** Where its text begins, that of each of its lines that is still to be scanned, and the last line. */
+  /** Where its text begins. */
   start: number;
-  lines: number[];
-  last: number;
-  /** It ends with its line. */
-  single: boolean;
 }
 
-export const newBlock = (start: number, doubt: boolean, single: boolean): MarkdownBlock => ({
-  doubt,
-  single,
+export const newBlock = (
+  page: MarkdownPage,
+  start: number,
+  doubt: boolean,
+  image = false,
+): MarkdownBlock => ({
+  page,
   start,
-  lines: [],
-  last: start,
+  doubt: doubt || page.isLost,
   angle: false,
+  image,
   bracket: false,
   depth: 0,
   cut: false,
   inUrl: false,
-  table: undefined,
 });
 
-/** Where the scan goes on, and what stands in place of the text from the sign to `end`. */
+/** Where the scan goes on. */
 interface Step {
   next: number;
-  edit?: { end: number; text: string };
+  /** What stands in place of the text from the sign to `next`. */
+  text?: string;
+  inserts?: Insert[];
+  /** The text up to `next` is code. */
+  isCode?: boolean;
 }
 
 /** Where the scan of a text looks closer; in an address that stands for itself; and where it is in doubt what is code. */
 const SIGNS = /[\\`<![\]|\n]|:\/\/|www\./gi;
 const URL_SIGNS = /[\\`<![\]|\s]/g;
-const DOUBT_SIGNS = /[<!]/g;
-const HAS_CANDIDATE = /<[A-Za-z/!?]|!\[/;
+const DOUBT_SIGNS = /[<![\]]/g;
+const LOST_SIGNS = new RegExp(String.raw`[<![\]]|${LOAD_SIGNS}`, "gi");
+/** What may be the beginning of an address. */
+const OPEN_ADDRESS = /(?::\/?|w{1,3})$/i;
+const HAS_CANDIDATE = /!\[|\](?=[:(])|<[A-Za-z]/;
 /** What ends a table's row or cell, in code too. */
 const CUT = /\n|(?:^|[^\\]|\\\\)\|/;
 /** What is taken otherwise inside an address or a title than outside. */
 const SPECIAL = /`|!\[|<(?![A-Za-z][A-Za-z0-9+.-]{1,31}:)/;
 
+/** Whether text may be an attribute, or CSS. */
+export const isLoose = ({ isLost, isStyle }: MarkdownPage): boolean => isLost || isStyle;
+
 /** The next sign on which something depends. */
 export function nextSign(
-  block: MarkdownBlock,
+  { doubt, inUrl, page }: MarkdownBlock,
   view: string,
   from: number,
 ): { at: number; sign: string } | undefined {
-  const signs = block.doubt ? DOUBT_SIGNS : block.inUrl ? URL_SIGNS : SIGNS;
+  const signs = !doubt ? (inUrl ? URL_SIGNS : SIGNS) : isLoose(page) ? LOST_SIGNS : DOUBT_SIGNS;
   signs.lastIndex = from;
   const found = signs.exec(view);
   return found ? { at: found.index, sign: found[0] } : undefined;
 }
+
+/** How much of the end of a text may be the beginning of a sign. */
+export const openLength = ({ page }: MarkdownBlock, view: string): number =>
+  (isLoose(page) ? OPEN_LOAD : OPEN_ADDRESS).exec(view.slice(-40))?.[0].length ?? 0;
 
 /** Decides on a sign. Undefined if what follows decides; `closed` says that nothing of the block does. */
 export function readSpan(
@@ -85,6 +129,7 @@ export function readSpan(
   sign: string,
   closed: boolean,
 ): Step | undefined {
+  if (isLoose(block.page) && /^(?:\\|..)/.test(sign)) return decideLoad(view, at, closed);
   if (/^\s/.test(sign)) {
     block.inUrl = false;
     if (sign === "\n") block.cut = block.bracket = false;
@@ -123,6 +168,9 @@ function inDoubt(block: MarkdownBlock, at: number): Step {
   return { next: at };
 }
 
+/** Puts a space behind a sign: then it is none. */
+const part = (at: number): Step => ({ next: at + 1, inserts: [{ at: at + 1, text: " " }] });
+
 function decideCode(
   block: MarkdownBlock,
   view: string,
@@ -136,57 +184,19 @@ function decideCode(
   if (end === "far") return inDoubt(block, at);
   if (end === "none") return { next: at + (/^`+/.exec(view.slice(at))?.[0].length ?? 1) };
   const code = view.slice(at, end);
-  // A line that begins a block of HTML ends the paragraph.
-  if (block.lines.some((line) => line > at && line < end && beginsHtmlBlock(spanAt(view, line))))
-    return inDoubt(block, at);
   if (CUT.test(code)) block.cut = true;
-  if (!HAS_CANDIDATE.test(code)) return { next: end };
-  const sure = [
-    block.cut ? isOutsideTable(block, view, end, closed) : true,
-    block.depth > 0 ? isKeptByBracket(block, view, end, closed) : true,
-  ];
-  if (sure.includes(false)) return inDoubt(block, at);
-  return sure.includes(undefined) ? undefined : { next: end };
+  // A table's cell would end in it, and in brackets some parsers miss it.
+  if ((block.cut || block.depth > 0) && HAS_CANDIDATE.test(code)) return inDoubt(block, at);
+  return { next: end, isCode: true };
 }
 
-/** Whether a line belongs to no table: the next line tells. */
-function isOutsideTable(
-  block: MarkdownBlock,
-  view: string,
-  at: number,
-  closed: boolean,
-): boolean | undefined {
-  const newline = view.indexOf("\n", at);
-  const next = newline < 0 ? view.length : newline + 1;
-  if (block.table !== undefined && block.table <= next) return false;
-  // Some parsers let a table begin with what looks like a heading.
-  if (block.single || next - at > MAX_CODE) return false;
-  return closed || (newline >= 0 && block.last >= next) ? true : undefined;
-}
-
-/** Whether the text behind a code span inside brackets, up to their end, has no backticks that stay open: after such, some parsers miss the span. */
-function isKeptByBracket(
-  block: MarkdownBlock,
-  view: string,
-  at: number,
-  closed: boolean,
-): boolean | undefined {
-  const signs = /[\\`[\]]/g;
-  let { depth } = block;
-  signs.lastIndex = at;
-  for (let found = signs.exec(view); found; found = signs.exec(view)) {
-    if (found.index - at > MAX_CODE) return false;
-    if (found[0] === "\\") signs.lastIndex++;
-    else if (found[0] === "[") depth++;
-    else if (found[0] === "]" && --depth === 0) return true;
-    else if (found[0] === "`") {
-      const end = readCode(view, found.index, closed);
-      if (end === "more") return undefined;
-      if (typeof end !== "number" || CUT.test(view.slice(found.index, end))) return false;
-      signs.lastIndex = end;
-    }
-  }
-  return view.length - at > MAX_CODE ? false : closed ? true : undefined;
+/** Decides on an attribute or on CSS where it is not known what is text. */
+function decideLoad(view: string, at: number, closed: boolean): Step | undefined {
+  const text = spanAt(view, at);
+  const load = readLoad(text, closed || text.length > MAX_SPAN);
+  if (load === "more") return undefined;
+  if (load === "none") return { next: at + 1 };
+  return { next: at + load.at, inserts: [{ ...load, at: at + load.at }] };
 }
 
 function decideAngle(
@@ -196,10 +206,7 @@ function decideAngle(
   closed: boolean,
 ): Step | undefined {
   const text = spanAt(view, at);
-  const isCandidate = HAS_CANDIDATE.test(text.slice(0, 2));
-  const escaped: Step = { next: at + 1, edit: { end: at + 1, text: "&lt;" } };
-  if (block.doubt) return isCandidate ? escaped : { next: at + 1 };
-  const address = readAutolink(text, closed);
+  const address = block.doubt ? "none" : readAutolink(text, closed);
   if (address === "more") return undefined;
   if (
     address === "far" ||
@@ -210,14 +217,39 @@ function decideAngle(
     block.bracket = block.inUrl = false;
     return { next: at + address };
   }
-  const html = isCandidate ? readHtml(text, block.lines.includes(at), closed) : "none";
-  if (html === "more") return undefined;
-  if (html !== "none") return escaped;
-  // An image inside what was no tag: without its signs it might be one.
-  const mark = text.indexOf("!");
-  if (isCandidate && mark > 0 && readTag(text.slice(0, mark), false) === "more") block.angle = true;
   block.inUrl = false;
-  return { next: at + 1 };
+  // What a comment or the like has in it is no code.
+  if (/^<[!?]/.test(text)) return block.doubt ? { next: at + 1 } : inDoubt(block, at);
+  const { page } = block;
+  if (page.isStyle && !closed && "</style".startsWith(text.toLowerCase())) return undefined;
+  if (/^<\/style/i.test(text)) page.isStyle = false;
+  if (!/^<[A-Za-z]/.test(text)) return { next: at + 1 };
+  return decideTag(block, text, at, closed);
+}
+
+function decideTag(
+  block: MarkdownBlock,
+  text: string,
+  at: number,
+  closed: boolean,
+): Step | undefined {
+  const { page } = block;
+  const end = (block.doubt ? readAnyTag : readTag)(text, closed);
+  if (end === "more") return undefined;
+  const element = getElement(text);
+  const tag = typeof end === "number" ? text.slice(0, end) : "";
+  if (tag === "" && !block.doubt && end === "none") {
+    block.angle = true;
+    return { next: at + 1 };
+  }
+  // It goes on for long, or with the marks of a quote in it.
+  const isOpen = tag === "" || (block.doubt && /\n[\s>]*>./.test(tag));
+  if (isOpen ? isFetching(element) : mayLoad(tag) && readTag(tag, true) !== end) return part(at);
+  if (isOpen) page.isLost = block.doubt = true;
+  if (element === "style") page.isStyle = block.doubt = true;
+  const inserts = disarmTag(tag).map((one) => ({ ...one, at: at + one.at }));
+  if (inserts.length > 0) return { next: at + tag.length, inserts };
+  return /[`[\]]/.test(tag) && !block.doubt ? inDoubt(block, at) : { next: at + 1 };
 }
 
 function decideImage(
@@ -226,19 +258,24 @@ function decideImage(
   at: number,
   closed: boolean,
 ): Step | undefined {
-  const image = block.doubt ? "plain" : readImage(spanAt(view, at), closed);
+  const { page } = block;
+  const image = readImage(spanAt(view, at), closed);
   if (image === "more") return undefined;
-  if (image === "none") return { next: at + 2 };
-  if (image !== "plain" && "words" in image && !block.angle) {
+  if (image.kind === "inline" && isOutside(image.address, true)) {
     const { words, address } = image;
-    const end = at + image.end;
-    return { next: end, edit: { end, text: words === "" ? address : `${words} (${address})` } };
+    const end = at + (image.end ?? 0);
+    // Without words the address begins the text: with a letter or a slash it is no mark.
+    if (image.end === undefined || block.doubt || block.angle) return part(at);
+    if (words === "" && !/^[A-Za-z/]/.test(address)) return part(at);
+    return { next: end, text: words === "" ? address : `${words} (${address})` };
   }
+  const isDefined = image.keys.some((key) => page.definitions.has(key));
+  if (isDefined || (image.kind === "open" && page.definitions.size > 0)) return part(at);
+  for (const key of image.keys) page.images.add(key);
+  block.image ||= image.kind === "open";
   block.bracket = false;
-  // A sign before it would make it an image again.
-  if (image !== "plain" && "reference" in image && view[at - 1] !== "!")
-    return { next: at + image.end, edit: { end: at + 1, text: "" } };
-  return { next: at + 2, edit: { end: at + 2, text: String.raw`!\[` } };
+  block.depth++;
+  return { next: at + 2 };
 }
 
 function decideBracket(
@@ -247,7 +284,7 @@ function decideBracket(
   at: number,
   closed: boolean,
 ): Step | undefined {
-  if (at === block.start) {
+  if (at === block.start && !block.doubt) {
     const definition = readDefinition(spanAt(view, at), closed);
     if (definition === "more") return undefined;
     if (definition === "yes") return inDoubt(block, at);
@@ -255,6 +292,21 @@ function decideBracket(
   block.depth++;
   block.bracket = view[at - 1] !== "]" && view[at + 1] !== "^";
   return { next: at + 1 };
+}
+
+/** How far back the label of a definition is looked for: longer ones have one key. */
+export const MAX_LABEL = 160;
+const LABEL_END = /(?:^|[\s>])\[((?:[^[\]\\]|\\[^])*)$/;
+
+/** Decides on `]:`, which may define the address of an image. */
+function decideDefinition({ page, image }: MarkdownBlock, view: string, at: number): boolean {
+  const before = view.slice(Math.max(0, at - MAX_LABEL - 3), at);
+  const isLong = before.length > MAX_LABEL && !/(?<!\\)\[/.test(before);
+  const label = LABEL_END.exec(before)?.[1] ?? (isLong ? before : undefined);
+  if (label === undefined) return false;
+  const key = toKey(label);
+  page.definitions.add(key);
+  return image || page.images.has(key) || page.images.has("*");
 }
 
 /** Decides on what follows a link's text. Its address and title are no text, if it is a link for sure. */
@@ -265,6 +317,22 @@ function decideLabelEnd(
   closed: boolean,
 ): Step | undefined {
   const text = spanAt(view, at + 1);
+  if (text.startsWith(":") && decideDefinition(block, view, at)) return part(at);
+  if (block.image && text.startsWith("(")) {
+    const [start = "", address = ""] = ADDRESS_START.exec(text) ?? [];
+    if (isOutside(address, true)) return part(at);
+    if (start.length === text.length && !closed && text.length <= MAX_SPAN) return undefined;
+  }
+  return decideLink(block, text, at, closed);
+}
+
+function decideLink(
+  block: MarkdownBlock,
+  text: string,
+  at: number,
+  closed: boolean,
+): Step | undefined {
+  if (block.doubt) return { next: at + 1 };
   const end = text.startsWith("(") ? readResource(text, closed) : "none";
   if (end === "more") return undefined;
   if (end === "far") return inDoubt(block, at);

@@ -8,6 +8,7 @@ import type { Telemetry } from "../telemetry/types.ts";
 import type { Boundary } from "./boundary.ts";
 import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
+import { recordInputs, withObjectInputs } from "./call-inputs.ts";
 import { markInstructions, markMessages } from "./cache-markers.ts";
 import { legalToolNames } from "./legal-names.ts";
 import { mergingText } from "./merge.ts";
@@ -80,7 +81,9 @@ export class StepFailedError extends Error {
 }
 
 interface Answer {
-  messages: readonly { role: string; content?: unknown }[];
+  messages: readonly ModelMessage[];
+  /** Of calls, as the model wrote them. */
+  inputs: ReadonlyMap<string, string>;
   calls: ModelStep["calls"];
   usage: CountedTokens;
   finish: string;
@@ -133,7 +136,9 @@ async function createCandidateCall(
     options.refused,
     candidate.model.ref,
   );
+  const inputs = new Map<string, string>();
   const middleware: LanguageModelMiddleware[] = [
+    recordInputs(inputs),
     boundToolResults(boundary, candidate.hasImages ? images : "nowhere"),
   ];
   middleware.push(legalToolNames);
@@ -150,7 +155,7 @@ async function createCandidateCall(
     if (!speaker) {
       const result = await generateText({ ...call, model, timeout: { totalMs } });
       const { responseMessages, toolCalls, usage, finishReason: finish, warnings } = result;
-      return { messages: responseMessages, calls: toolCalls, usage, finish, warnings };
+      return { messages: responseMessages, calls: toolCalls, inputs, usage, finish, warnings };
     }
     const merged = wrapLanguageModel({ model, middleware: mergingText(speaker.begin()) });
     // Without `streamRetries` the SDK retries nothing: text that a reader has cannot be taken back.
@@ -167,6 +172,7 @@ async function createCandidateCall(
     return {
       messages: await stream.responseMessages,
       calls: await stream.toolCalls,
+      inputs,
       usage: await stream.usage,
       finish: await stream.finishReason,
       warnings: await stream.warnings,
@@ -202,9 +208,8 @@ function toModelStep(
   times: Pick<ModelStep, "startedAt" | "endedAt">,
 ): ModelStep {
   // The loop adds the results of calls. Results that the SDK makes of invalid calls are left out.
-  const messages = JSON.parse(
-    JSON.stringify(answer.messages.filter(({ role }) => role === "assistant")),
-  ) as unknown[];
+  const said = answer.messages.filter(({ role }) => role === "assistant");
+  const messages = JSON.parse(JSON.stringify(withObjectInputs(said))) as unknown[];
   const isEmpty = answer.calls.length === 0 && getStepText({ messages }) === "";
   if (finish === "content-filter" && isEmpty) throw new NoAnswerError("withheld");
   if (finish === "error" || (finish === "other" && isEmpty)) throw new NoAnswerError("empty");
@@ -212,6 +217,7 @@ function toModelStep(
     toolCallId,
     toolName,
     input,
+    inputText: answer.inputs.get(toolCallId),
     invalid,
   }));
   return { model: model.ref, messages, calls, finish, usage: toUsage(usage, price), ...times };

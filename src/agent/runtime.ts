@@ -254,6 +254,7 @@ function toTurnResult(end: LoopEnd, warnings: string[]): TurnResult {
       id: toCallerCallId(call, steps),
       tool: call.name,
       input: call.input,
+      ...(call.inputText === undefined ? {} : { inputText: call.inputText }),
     })),
     messages: steps.flatMap(toHistoryMessages),
     usage: addUsage(steps.map(({ usage }) => usage)),

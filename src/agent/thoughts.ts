@@ -197,10 +197,10 @@ export function withoutThoughts(messages: readonly unknown[]): unknown[] {
 }
 
 /** Turns the thoughts at the begin of a model's text into parts of their own, as providers give them that separate the two. */
-export function separateThoughts(
-  messages: readonly Message[],
+export function separateThoughts<M extends Message>(
+  messages: readonly M[],
   options: { isFinal: boolean },
-): Message[] {
+): M[] {
   const toParts = (content: unknown): Part[] =>
     typeof content === "string"
       ? [{ type: "text", text: content }]

@@ -92,6 +92,8 @@ export interface ToolCall {
   tool: string;
   /** Plain JSON. */
   input: unknown;
+  /** The input as the model wrote it, which may be no JSON. */
+  inputText?: string;
 }
 
 /** An image that somebody sent. */

@@ -17,6 +17,8 @@ export interface ApiKey {
   scopes: readonly Scope[];
   rateLimit?: { requests: number; per: number };
   userAsSession: boolean;
+  /** What is disarmed in answers. Default: `images`. */
+  clean?: Configured["clean"];
 }
 
 /** A key that was made by a command; only its SHA-256 is kept. */
@@ -59,12 +61,14 @@ function configuredKey({
   scopes,
   rateLimit,
   userAsSession,
+  clean,
 }: Configured): ApiKey {
   return {
     id,
     tenant: tenant ?? id,
     scopes,
     userAsSession,
+    clean,
     ...(agents ? { agents } : {}),
     ...(rateLimit ? { rateLimit } : {}),
   };

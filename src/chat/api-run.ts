@@ -1,4 +1,4 @@
-import { createReplyCleaner } from "../agent/links.ts";
+import { createReplyCleaner, KEPT_TEXT } from "../agent/links.ts";
 import { safeError } from "../core/errors.ts";
 import { renderSilence } from "../core/phrases.ts";
 import { getHistoryLimits } from "../runs/checkpoint.ts";
@@ -109,14 +109,21 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, words: CleanWords, reason:
   };
 }
 
+/**
+ * Whether a program reads the answer, and must get what the model wrote: the caller asked for JSON, brought tools, or has a
+ * key that says so.
+ */
+const isKept = ({ caller, sampling, tools = [] }: ChatRequest): boolean =>
+  caller.clean === "none" || sampling?.json !== undefined || tools.length > 0;
+
 /** Passes on what the model says and thinks, as it may leave. */
-function createWords({ say, think }: LiveTurn, allowedHosts: readonly string[] | undefined) {
-  const text = createReplyCleaner(allowedHosts);
-  let reasoning = createReplyCleaner(allowedHosts);
+function createWords({ say, think }: LiveTurn, createCleaner: typeof createReplyCleaner) {
+  const text = createCleaner();
+  let reasoning = createCleaner();
   /** What is held back of the reasoning goes before the text that follows. */
   const endReasoning = (): void => {
     think(reasoning.end());
-    reasoning = createReplyCleaner(allowedHosts);
+    reasoning = createCleaner();
   };
   return {
     onText(delta: string): void {
@@ -187,7 +194,12 @@ function createApiRun(
 ) {
   const { store, log } = deps;
   const { abort, runId } = turn;
-  const words = createWords(turn, context.config.hooks.allowedLinkHosts);
+  const { allowedLinkHosts } = context.config.hooks;
+  const words = createWords(turn, () =>
+    isKept(request) ? KEPT_TEXT : createReplyCleaner(allowedLinkHosts),
+  );
+  const clean = (text: string) =>
+    isKept(request) ? { reply: text, warnings: [] } : cleanAnswer(text, context);
   let history: ChatHistory;
   return {
     context,
@@ -228,8 +240,8 @@ function createApiRun(
         words.end();
       }
       // What leaves is cleaned; the history has it as it was.
-      const { reply, warnings } = cleanAnswer(result.ok ? result.spoken : "", context);
-      const reasoning = cleanAnswer(result.ok ? result.reasoning : "", context).reply;
+      const { reply, warnings } = clean(result.ok ? result.spoken : "");
+      const reasoning = clean(result.ok ? result.reasoning : "").reply;
       const end = toChatEnd(result, { text: reply, reasoning }, abort.signal.reason);
       const after = (): void => turn.finish(end);
       if (!result.ok || !end.ok)

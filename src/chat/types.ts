@@ -1,6 +1,7 @@
 import type { ApprovalRules } from "../approvals/rules.ts";
 import type { CallerTool, Agent, ConversationMessage, Sampling, ToolCall } from "../agent/types.ts";
 import type { Thinking } from "../config/schema/common.ts";
+import type { ApiKey } from "./api-keys.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
@@ -30,7 +31,7 @@ export type ChatSession =
 export interface ChatRequest {
   agent: Agent;
   /** The key that was used. No caller reaches a session of another key. */
-  caller: { id: string; tenant: string };
+  caller: Pick<ApiKey, "id" | "tenant" | "clean">;
   session: ChatSession;
   /** The caller sends the whole conversation itself; the server adds nothing of what it keeps. */
   callerKeepsHistory: boolean;

@@ -13,6 +13,7 @@ interface CreateOptions extends CommonOptions {
   scopes?: string;
   rate?: string;
   userAsSession?: boolean;
+  clean?: string;
 }
 
 const words = (text: string): string[] => text.split(/[,\s]+/).filter((word) => word !== "");
@@ -29,7 +30,7 @@ const renderLimit = ({ rateLimit }: KeyView): string =>
 
 async function create(
   id: string,
-  { tenant, agents, scopes, rate, userAsSession, ...options }: CreateOptions,
+  { tenant, agents, scopes, rate, userAsSession, clean, ...options }: CreateOptions,
   io: CliIo,
 ): Promise<void> {
   const json = {
@@ -40,6 +41,8 @@ async function create(
     scopes: scopes === undefined ? undefined : (words(scopes) as KeyView["scopes"]),
     rateLimit: rate === undefined ? undefined : parseRate(rate),
     userAsSession,
+    // The gateway says which there are, of these too.
+    clean: clean as KeyView["clean"] | undefined,
   };
   const answer = await connected(options, io, ({ api }) => read(api.keys.$post({ json })));
   if (options.json) return printJson(io, answer);
@@ -89,7 +92,11 @@ export function register(program: Command, io: CliIo): void {
         "what it may do: chat, agents:read, knowledge:read, knowledge:write (default: chat,agents:read)",
       )
       .option("--rate <n/time>", "so many requests within a time, for example 60/1m")
-      .option("--user-as-session", "take the field `user` for the session's id"),
+      .option("--user-as-session", "take the field `user` for the session's id")
+      .option(
+        "--clean <what>",
+        "what is disarmed in answers: images, or none for programs that show no answer to a person (default: images)",
+      ),
     "rouse keys create web",
     "rouse keys create shop --agents sales,support --rate 60/1m",
   ).action((id: string, options: CreateOptions) => create(id, options, io));

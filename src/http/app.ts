@@ -96,6 +96,9 @@ function inTime(
 }
 
 const isPlatform = (path: string): boolean => path === "/v1" || path.startsWith("/v1/");
+/** Routes of the platform API, and of the API that it follows, without `/v1`: the client's base address lacks it. */
+const UNVERSIONED =
+  /^\/(?:chat\/completions|completions|responses|models|agents|knowledge|approvals|embeddings|images|audio|files|moderations)(?:\/|$)/;
 
 /** What a browser opens with a session or without any credential. */
 const BROWSER_PATH = /^\/(?:console|admin|docs)(?:\/|$)/;
@@ -258,7 +261,11 @@ function addPublicRoutes(app: Hono, deps: AppDeps): void {
 }
 
 /** Adds what senders and callers reach: requests for channels, the platform API, hooks and their receipts. */
-function addCallerRoutes(app: Hono, deps: AppDeps): void {
+function addCallerRoutes(
+  app: Hono,
+  deps: AppDeps,
+  answerPlatform: (c: Context) => Promise<Response>,
+): void {
   const { telemetry } = deps;
   app.all("/channels/:id{[a-z0-9:-]+}/*", (c) => {
     const id = c.req.param("id");
@@ -268,8 +275,7 @@ function addCallerRoutes(app: Hono, deps: AppDeps): void {
   });
   app.all("*", (c, next) => {
     if (!isPlatform(c.req.path)) return next();
-    const answer = async (): Promise<Response> =>
-      (await deps.platform()).fetch(c.req.raw, c.env as object);
+    const answer = (): Promise<Response> => answerPlatform(c);
     return telemetry ? serveTraced(c, platformRoute(c.req.path), telemetry, answer) : answer();
   });
   const answerReceipt = createReceiptHandler(deps);
@@ -328,10 +334,13 @@ export function createApps(deps: AppDeps): Apps {
   const pluginRoutes = createPluginRoutes(deps);
   main.all(PLUGIN_PATH, async (c, next) => (await pluginRoutes(c, "anyone")) ?? next());
   operator.all(PLUGIN_PATH, async (c) => (await pluginRoutes(c, "operator")) ?? notFound(c));
-  addCallerRoutes(main, deps);
+  const answerPlatform = async (c: Context): Promise<Response> =>
+    (await deps.platform()).fetch(c.req.raw, c.env as object);
+  addCallerRoutes(main, deps, answerPlatform);
   main.all("*", (c) => {
     const separate = deps.snapshot().config.gateway.adminPort !== undefined;
-    return isOperatorPath(c.req.path) && !separate ? operator.fetch(c.req.raw, c.env) : notFound(c);
+    if (isOperatorPath(c.req.path) && !separate) return operator.fetch(c.req.raw, c.env);
+    return UNVERSIONED.test(c.req.path) ? answerPlatform(c) : notFound(c);
   });
   const admin = createApp();
   admin.get("/", (c) =>

@@ -12,7 +12,7 @@ export interface RunAnswer {
   finish: string;
   reasoning: string;
   /** Calls that are the caller's to carry out. */
-  calls: readonly { id: string; tool: string; input: unknown }[];
+  calls: readonly { id: string; tool: string; input: unknown; inputText?: string }[];
   /** The passages of documents that the model was given. */
   citations: readonly {
     /** By which the reply names it. Absent in what an earlier version wrote: there it is the place. */

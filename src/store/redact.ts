@@ -92,7 +92,7 @@ export function redactStep(text: string): string {
 
 /** A tool call's record without its input and its output. */
 export function redactToolCall(text: string): string {
-  const { output, ...call } = JSON.parse(text) as ToolCallRecord;
+  const { output, inputText: _, ...call } = JSON.parse(text) as ToolCallRecord;
   const kept: ToolCallRecord = { ...call, input: FORGOTTEN };
   if (output) kept.output = { ...output, parts: [{ type: "text", text: FORGOTTEN }] };
   return JSON.stringify(kept);

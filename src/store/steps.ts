@@ -38,6 +38,8 @@ export interface ToolCallRecord {
   /** As the model called it. */
   name: string;
   input: unknown;
+  /** The input as the model wrote it, of a call that the caller makes. */
+  inputText?: string;
   /** True if the tool declares that it changes nothing. */
   readOnly?: boolean;
   state: ToolCallState;

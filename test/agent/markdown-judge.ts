@@ -1,30 +1,72 @@
 import MarkdownIt from "markdown-it";
-import type { Nodes } from "mdast";
-import { fromMarkdown } from "mdast-util-from-markdown";
-import { gfmFromMarkdown } from "mdast-util-gfm";
-import { gfm } from "micromark-extension-gfm";
+import { micromark } from "micromark";
+import { gfm, gfmHtml } from "micromark-extension-gfm";
+import { parse, type DefaultTreeAdapterTypes } from "parse5";
 
 const PARSERS = [
   new MarkdownIt({ html: true, linkify: false }),
   new MarkdownIt("commonmark", { html: true }),
+  new MarkdownIt({ html: false, linkify: false }),
 ];
-const DIALECTS = [{ extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] }, {}];
-const IS_LIVE = /^(?:html|image)/;
+const dangerous = { allowDangerousHtml: true, allowDangerousProtocol: true };
+const DIALECTS = [
+  { ...dangerous, extensions: [gfm()], htmlExtensions: [gfmHtml()] },
+  dangerous,
+  { extensions: [gfm()], htmlExtensions: [gfmHtml()], allowDangerousProtocol: true },
+];
 
-function liveNodes(node: Nodes): string[] {
-  const own = IS_LIVE.test(node.type) ? [`${node.type} ${"value" in node ? node.value : ""}`] : [];
-  return "children" in node ? [...own, ...node.children.flatMap(liveNodes)] : own;
+/** Where the page stands that shows a reply. */
+const PAGE = "https://page.example/app/";
+/** Elements whose `href` does not wait for a click. */
+const USERS = /^(?:link|base|use|image|feImage|script|pattern|filter|\w+Gradient)$/;
+/** Elements that fetch what other attributes name. */
+const LOADERS =
+  /^(?:i?frame|img|image|embed|object|applet|video|audio|source|track|script|input|bgsound|set|animate\w*)$/;
+const ADDRESSES =
+  /^(?:src|poster|data|lowsrc|dynsrc|code|codebase|archive|classid|to|from|values)$/;
+
+function leadsOutside(address: string): boolean {
+  if (/^\s*data:/i.test(address)) return false;
+  try {
+    return new URL(address, PAGE).host !== new URL(PAGE).host;
+  } catch {
+    return false;
+  }
 }
 
-/** The images and the HTML that any of four readers finds in a markdown text: two parsers, each of CommonMark and of GFM. */
-export function findLive(text: string): string[] {
-  const tokens = PARSERS.flatMap((parser) =>
-    parser.parse(text, {}).flatMap((token) => [token, ...(token.children ?? [])]),
-  );
-  return [
-    ...tokens
-      .filter(({ type }) => IS_LIVE.test(type))
-      .map(({ type, content }) => `${type} ${content}`),
-    ...DIALECTS.flatMap((dialect) => liveNodes(fromMarkdown(text, dialect))),
-  ];
+const cssAddresses = (css: string): string[] =>
+  [...css.matchAll(/(?:url\(|@import|image-set\()\s*["']?([^"')\s]*)/gi)].map(([, at]) => at ?? "");
+
+function addressesOf(element: string, name: string, value: string): string[] {
+  if (name === "srcset" || name === "imagesrcset") return value.split(/\s+/);
+  if (name === "srcdoc") return findInHtml(value);
+  if (name === "style" || name === "fill") return cssAddresses(value);
+  if (element === "meta" && name === "content") return [/url=(\S+)/i.exec(value)?.[1] ?? ""];
+  if (/^(?:xlink:)?href$/.test(name)) return USERS.test(element) ? [value] : [];
+  return name === "background" || (ADDRESSES.test(name) && LOADERS.test(element)) ? [value] : [];
 }
+
+function findInNode(node: DefaultTreeAdapterTypes.Node): string[] {
+  if (node.nodeName === "#text" && "value" in node)
+    return node.parentNode?.nodeName === "style" ? cssAddresses(node.value) : [];
+  const own =
+    "attrs" in node
+      ? node.attrs.flatMap(({ name, prefix, value }) =>
+          addressesOf(node.tagName, prefix ? `${prefix}:${name}` : name, value),
+        )
+      : [];
+  const inside = "childNodes" in node ? node.childNodes : [];
+  const hidden = "content" in node ? [node.content] : [];
+  return [...own, ...[...inside, ...hidden].flatMap(findInNode)];
+}
+
+/** What a page fetches from elsewhere by itself. What ends within a tag is closed by the page around it. */
+const findInHtml = (html: string): string[] =>
+  findInNode(parse(`<main>${html}></p></main>`)).filter(leadsOutside);
+
+/** What readers of a markdown text would fetch: of two parsers, each of CommonMark and of GFM, with HTML and without. */
+export const findLive = (text: string): string[] =>
+  [
+    ...PARSERS.map((parser) => parser.render(text)),
+    ...DIALECTS.map((dialect) => micromark(text, dialect)),
+  ].flatMap(findInHtml);

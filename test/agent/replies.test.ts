@@ -51,6 +51,14 @@ describe("replies", () => {
     expect(text).toContain("https://sub.ok.example/");
     expect(removedLinks).toBe(4);
   });
+  it("keep links in code, whatever their host", () => {
+    const code =
+      "`https://bad.example` and ``[a](https://bad.example)``\n\n```\n[a](//bad.example)\nhttps://bad.example\n```";
+    expect(cleanReply(code, ["ok.example"])).toEqual({ text: code, removedLinks: 0 });
+    expect(cleanReply("[a `b` c](//bad.example)", ["ok.example"]).text).toBe("a `b` c");
+    const cleaner = createReplyCleaner(["ok.example"]);
+    expect([...code].map((sign) => cleaner.push(sign)).join("") + cleaner.end()).toBe(code);
+  });
 });
 
 describe("models", () => {
@@ -230,6 +238,6 @@ describe("a reply that comes in pieces", () => {
       [`![${"x".repeat(5000)}`, "](https://x.example/p.png)"]
         .map((delta) => cleaner.push(delta))
         .join("") + cleaner.end();
-    expect(said).toBe(`!\\[${"x".repeat(5000)}](https://x.example/p.png)`);
+    expect(said).toBe(`![${"x".repeat(5000)}] (https://x.example/p.png)`);
   });
 });

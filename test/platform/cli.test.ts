@@ -231,12 +231,15 @@ describe("rouse keys", () => {
 
   it("print JSON", async () => {
     const made = JSON.parse(
-      (await rouse(["keys", "create", "phone", "--user-as-session", "--tenant", "acme", "--json"]))
-        .out,
+      (
+        await rouse(
+          "keys create phone --user-as-session --tenant acme --clean none --json".split(" "),
+        )
+      ).out,
     );
     expect(made).toMatchObject({
       secret: expect.stringMatching(/^rk_/),
-      key: { id: "phone", tenant: "acme", userAsSession: true },
+      key: { id: "phone", tenant: "acme", userAsSession: true, clean: "none" },
     });
     expect(JSON.parse((await rouse(["keys", "list", "--json"])).out).keys).toHaveLength(3);
     expect(JSON.parse((await rouse(["keys", "revoke", "phone", "--json"])).out)).toMatchObject({
@@ -246,6 +249,7 @@ describe("rouse keys", () => {
 
   it("say what is wrong", async () => {
     expect((await rouse(["keys", "create", "phone", "--rate", "many"])).err).toContain("60/1m");
+    expect((await rouse(["keys", "create", "phone", "--clean", "all"])).err).toContain("clean");
     expect((await rouse(["keys", "create", "web"])).code).toBe(2);
     expect((await rouse(["keys", "revoke", "nobody"])).code).toBe(1);
   });

@@ -201,6 +201,20 @@ describe("ranges and forms", () => {
     expect(await refused(body)).toEqual([400, param, code]);
   });
 
+  it("stop takes up to four strings, and says so", async () => {
+    const four = ["a", "b", "c", "d"];
+    expect((await world.chat({ stop: four })).status).toBe(200);
+    expect(world.model.asked.at(-1)?.body.stop).toEqual(four);
+    for (const stop of [[...four, "e"], 7, { a: "b" }]) {
+      const { status, body } = await world.chat({ stop });
+      expect([status, body.error.param, body.error.message]).toEqual([
+        400,
+        "stop",
+        "stop: send a string, or a list of at most four strings",
+      ]);
+    }
+  });
+
   it.each<[object, string]>([
     [{ logprobs: true }, "logprobs"],
     [{ logprobs: true, top_logprobs: 2 }, "logprobs"],
@@ -234,7 +248,7 @@ describe("ranges and forms", () => {
     expect(Object.keys(sent()).toSorted()).toEqual(["messages", "model"]);
   });
 
-  it("calls need their results right behind them, and arguments that are JSON", async () => {
+  it("calls need their results right behind them", async () => {
     const call = (text: string) => ({
       role: "assistant",
       tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: text } }],
@@ -247,11 +261,6 @@ describe("ranges and forms", () => {
     expect(await refused({ messages: [...USER, call("{}")] })).toEqual([
       400,
       "messages[1]",
-      "invalid_value",
-    ]);
-    expect(await refused({ messages: [...USER, call("{")] })).toEqual([
-      400,
-      "messages[1].tool_calls[0].function.arguments",
       "invalid_value",
     ]);
   });

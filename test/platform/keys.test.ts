@@ -182,6 +182,7 @@ describe("keys that a command makes", () => {
         scopes: ["chat", "agents:read"],
         rateLimit: { requests: 5, perSeconds: 60 },
         userAsSession: false,
+        clean: "images",
         source: "store",
         createdAt: expect.stringMatching(/Z$/),
       },

@@ -5,7 +5,7 @@ import { eventsOf, platformWorld, type PlatformWorld } from "./world.ts";
 let world: PlatformWorld;
 afterEach(() => world?.close());
 
-/** What a model says that was talked into it, with each way to an image and to HTML. */
+/** What a model says that was talked into it, with each way to an image. */
 const SAID = [
   "Use `<div>` if a < b. ![one](https://x.example/1.png) ![two][r] ![r]",
   '<img src="https://x.example/3.png"> <!-- four --> <b\nonclick=5>',
@@ -13,10 +13,10 @@ const SAID = [
   "[r]: https://x.example/2.png",
 ].join("\n\n");
 const SHOWN = [
-  "Use `<div>` if a < b. one (https://x.example/1.png) [two][r] [r]",
-  '&lt;img src="https://x.example/3.png"> &lt;!-- four --> &lt;b\nonclick=5>',
+  "Use `<div>` if a < b. one (https://x.example/1.png) ![two][r] ![r]",
+  '<img src-disarmed="https://x.example/3.png"> <!-- four --> <b\nonclick=5>',
   "```html\n<p>![six](kept)</p>\n```",
-  "[r]: https://x.example/2.png",
+  "[r] : https://x.example/2.png",
 ].join("\n\n");
 
 const contentOf = (text: string): string[] =>
@@ -24,7 +24,7 @@ const contentOf = (text: string): string[] =>
     typeof event === "object" ? (event.choices[0]?.delta.content ?? []) : [],
   );
 
-describe("a reply has no image and no HTML", () => {
+describe("a reply fetches nothing from outside", () => {
   it("of the chat API, whole and streamed, in the record of its run too", async () => {
     expect(findLive(SAID)).not.toEqual([]);
     expect(findLive(SHOWN)).toEqual([]);
@@ -46,7 +46,7 @@ describe("a reply has no image and no HTML", () => {
     const pieces = contentOf((await world.chat({ stream: true })).text).filter(
       (piece) => piece !== "",
     );
-    expect(pieces).toEqual(["It ", "is 1 ", "< ", "2, `", "code`", " and ", "&lt;b> ", "now", "."]);
+    expect(pieces).toEqual(["It ", "is 1 ", "< ", "2, `", "code`", " and ", "<b> ", "now", "."]);
   });
 
   it("of the responses API", async () => {
@@ -74,7 +74,7 @@ describe("a reply has no image and no HTML", () => {
     const heartbeat = await world.until(async () =>
       world.model.asked.find(({ text }) => text.includes("This is a heartbeat")),
     );
-    expect(heartbeat?.text).toContain("&lt;img src=");
+    expect(heartbeat?.text).toContain("<img src-disarmed=");
     expect(heartbeat?.text).not.toContain("![one]");
   });
 });

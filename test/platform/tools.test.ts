@@ -57,6 +57,48 @@ describe("tools of the caller", () => {
     ).toMatchObject(CLOCK);
   });
 
+  it.each<[string, string]>([
+    ["that are no JSON", '{"zone": "UTC'],
+    ["that are words", "at noon, <b>please</b>"],
+    [
+      "that a parser would change",
+      '{"n": 12345678901234567890, "x":1.0,"html":"<p>![a](https://x.example)</p>"}',
+    ],
+  ])(
+    "with arguments %s end the turn with the call, as the model wrote them",
+    async (_name, text) => {
+      world.model.says = () => ({ calls: [{ ...CALL, arguments: text }] });
+      const wire = { ...ON_WIRE, function: { name: "clock", arguments: text } };
+      const { body } = await world.chat({ tools: [CLOCK] });
+      expect(body.choices[0]).toMatchObject({
+        message: { content: null, tool_calls: [wire] },
+        finish_reason: "tool_calls",
+      });
+      expect(world.model.asked).toHaveLength(1);
+      const streamed = eventsOf((await world.chat({ tools: [CLOCK], stream: true })).text);
+      const calls = streamed.flatMap((event) => event.choices?.[0]?.delta.tool_calls ?? []);
+      expect(calls).toEqual([{ index: 0, ...wire }]);
+      const made = await world.call("/v1/responses", {
+        model: "ops",
+        input: "x",
+        tools: [{ type: "function", name: "clock", parameters: { type: "object" } }],
+      });
+      expect(made.body.output).toMatchObject([{ type: "function_call", arguments: text }]);
+      expect(world.model.asked).toHaveLength(3);
+      // The caller says what was wrong with it, and the model goes on.
+      world.model.says = () => ({ text: ["Noon."] });
+      const next = await world.chat({
+        tools: [CLOCK],
+        messages: [
+          ...USER,
+          { role: "assistant", content: null, tool_calls: [wire] },
+          { role: "tool", tool_call_id: "call_9", content: "That is no JSON." },
+        ],
+      });
+      expect(next.body.choices[0].message.content).toBe("Noon.");
+    },
+  );
+
   it("come in a stream as well", async () => {
     world.model.says = () => ({ calls: [CALL, { ...CALL, id: "call_10" }] });
     const events = eventsOf((await world.chat({ tools: [CLOCK], stream: true })).text);

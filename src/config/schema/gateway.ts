@@ -103,6 +103,8 @@ export const logSchema = z
   .prefault({})
   .describe("The gateway's log, on standard error.");
 
+/** What of an answer is disarmed. */
+export const CLEANING = ["images", "none"] as const;
 export const SCOPES = ["chat", "agents:read", "knowledge:read", "knowledge:write"] as const;
 
 const corsSchema = z
@@ -171,6 +173,12 @@ export const platformSchema = z
             .boolean()
             .default(false)
             .describe("Take the field `user` for the session's id."),
+          clean: z
+            .enum(CLEANING)
+            .default("images")
+            .describe(
+              "`images`: images, and links as hooks.allowedLinkHosts says, that could carry data away are disarmed in answers that are plain text. `none`: nothing is, for programs that show no answer to a person.",
+            ),
         }),
       )
       .default([])

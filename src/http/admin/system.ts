@@ -10,7 +10,7 @@ import { showShape } from "../../workbench/kept-shapes.ts";
 import { testHook } from "../../admin/test-hook.ts";
 import type { AdminDeps } from "../../admin/types.ts";
 import { duration, idText } from "../../config/schema/common.ts";
-import { SCOPES } from "../../config/schema/gateway.ts";
+import { CLEANING, SCOPES } from "../../config/schema/gateway.ts";
 import { readUsage, USAGE_KEYS } from "../../admin/usage.ts";
 import { answerLines, jsonAnswer } from "./answer.ts";
 import { OUTCOMES } from "../../core/outcomes.ts";
@@ -42,6 +42,7 @@ const newKey = z.strictObject({
   scopes: z.array(z.enum(SCOPES)).min(1).default(["chat", "agents:read"]),
   rateLimit: z.strictObject({ requests: z.int().positive(), per: duration }).optional(),
   userAsSession: z.boolean().default(false),
+  clean: z.enum(CLEANING).default("images"),
 });
 /** An event that a command of a plugin sends. */
 const event = z.strictObject({

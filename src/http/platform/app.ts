@@ -26,6 +26,11 @@ const WRONG_KEY: Failure = {
 };
 const TOO_MANY = "too many wrong keys from this address; wait";
 
+const getMissing = (path: string): string =>
+  path.startsWith("/v1/")
+    ? "there is nothing at this address"
+    : "there is nothing at this address: the API is below /v1, so end the base address of the client with /v1";
+
 const noScope = (scope: Scope): ApiProblem => ({
   status: 403,
   type: "permission_error",
@@ -108,9 +113,9 @@ export function createPlatform(deps: PlatformDeps): Platform {
     await next();
   });
   for (const [path, methods] of Object.entries(ROUTES)) addRoutes(app, path, methods, parts);
-  app.notFound(() =>
+  app.notFound((c) =>
     problemResponse(
-      toProblem({ code: "not_found", message: "there is nothing at this address" }),
+      toProblem({ code: "not_found", message: getMissing(c.req.path) }),
       newId("req"),
     ),
   );

@@ -112,6 +112,8 @@ export const commonFields = {
   conversation_id: sessionName.nullish().meta({ deprecated: true }).describe("Use `session_id`."),
 };
 
+const STOPS = "send a string, or a list of at most four strings";
+
 /** The body of a chat request. Fields that are not here are ignored; null is as good as none. */
 export const chatBody = z.object({
   ...commonFields,
@@ -124,7 +126,10 @@ export const chatBody = z.object({
   max_completion_tokens: z.int().min(1).nullish(),
   presence_penalty: z.number().min(-2).max(2).nullish(),
   frequency_penalty: z.number().min(-2).max(2).nullish(),
-  stop: z.union([text, z.array(text).max(4)]).nullish(),
+  stop: z
+    .union([z.string(STOPS), z.array(z.string(STOPS), STOPS).max(4, STOPS)])
+    .nullish()
+    .describe("A text, or up to four, at which the answer ends."),
   seed: z.int().nullish(),
   reasoning_effort: effort.nullish(),
   response_format: z

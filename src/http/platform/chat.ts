@@ -135,10 +135,10 @@ function toFinishReason({
 }
 
 function toToolCalls({ calls }: SuccessfulEnd) {
-  return calls.map(({ id, tool, input }) => ({
+  return calls.map(({ id, tool, input, inputText }) => ({
     id,
     type: "function" as const,
-    function: { name: tool, arguments: JSON.stringify(input ?? {}) },
+    function: { name: tool, arguments: inputText ?? JSON.stringify(input ?? {}) },
   }));
 }
 
@@ -252,7 +252,7 @@ export async function chatCompletions(
     field: "messages",
     continues: false,
   });
-  const caller = { id: key.id, tenant: key.tenant };
+  const caller = { id: key.id, tenant: key.tenant, ...withoutNullish({ clean: key.clean }) };
   const base = {
     agent,
     caller,

@@ -1,6 +1,7 @@
 import type { Snapshot } from "../../intake/types.ts";
 import { hasUsableSize, MAX_PIXELS, readImageInfo } from "../../core/image-info.ts";
 import { badRequest, ProblemError } from "./problems.ts";
+import { toUnreadInput } from "../../agent/call-inputs.ts";
 import type { ConversationMessage, ConversationPart, ToolCall } from "../../agent/types.ts";
 import type { ChatMessage } from "./chat-schema.ts";
 import type { SentFile } from "./files.ts";
@@ -144,27 +145,24 @@ async function userParts(
   return parts;
 }
 
-function parseCalls(
-  message: Extract<ChatMessage, { role: "assistant" }>,
-  param: string,
-): ToolCall[] {
-  const calls: ToolCall[] = [];
-  for (const [index, { id, function: called }] of (message.tool_calls ?? []).entries()) {
-    try {
-      calls.push({
-        id,
-        tool: called.name,
-        input: called.arguments.trim() === "" ? {} : (JSON.parse(called.arguments) as unknown),
-      });
-    } catch {
-      refuse(
-        `${param}.tool_calls[${index}].function.arguments`,
-        "the arguments are not valid JSON",
-      );
-    }
+/** What a model wrote as a call's input: text that is no JSON is passed on as such. */
+function parseInput(text: string): unknown {
+  if (text.trim() === "") return {};
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return toUnreadInput(text);
   }
-  return calls;
 }
+
+const parseCalls = ({
+  tool_calls: calls,
+}: Extract<ChatMessage, { role: "assistant" }>): ToolCall[] =>
+  (calls ?? []).map(({ id, function: called }) => ({
+    id,
+    tool: called.name,
+    input: parseInput(called.arguments),
+  }));
 
 /** Checks that every call has its result right behind it, and every result a call: providers refuse anything else. */
 function checkPairs(
@@ -234,7 +232,7 @@ export async function readMessages(
         });
         break;
       case "assistant": {
-        const calls = parseCalls(message, param);
+        const calls = parseCalls(message);
         for (const { id, tool } of calls) tools.set(id, tool);
         said.push({ role: "assistant", text: toText(message.content ?? ""), calls });
         break;

@@ -105,7 +105,7 @@ const messageItem = ({ runId }: ResponseHead, status: string, content: readonly 
 });
 
 const callItem = (
-  { id, tool, input }: ResponseEnd["calls"][number],
+  { id, tool, input, inputText }: ResponseEnd["calls"][number],
   status: string,
   withInput = true,
 ) => ({
@@ -113,7 +113,7 @@ const callItem = (
   id: `fc_${id}`,
   call_id: id,
   name: tool,
-  arguments: withInput ? JSON.stringify(input ?? {}) : "",
+  arguments: withInput ? (inputText ?? JSON.stringify(input ?? {})) : "",
   status,
 });
 

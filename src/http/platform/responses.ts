@@ -137,7 +137,7 @@ export async function createResponse(
     continues: session.kind === "after",
   });
   const canAsk = body.stream === true && snapshot.approvers.includes(`api:${key.id}`);
-  const caller = { id: key.id, tenant: key.tenant };
+  const caller = { id: key.id, tenant: key.tenant, ...withoutNullish({ clean: key.clean }) };
   const base = {
     agent,
     caller,

@@ -1,0 +1,48 @@
+import type { LanguageModelMiddleware, ModelMessage } from "ai";
+
+/** Records the inputs of tool calls as the model wrote them, by the ids of the calls: the SDK passes on what it has parsed. */
+export function recordInputs(inputs: Map<string, string>): LanguageModelMiddleware {
+  const record = (part: { type: string }): void => {
+    if (part.type !== "tool-call") return;
+    const { toolCallId, input } = part as unknown as { toolCallId: string; input: string };
+    inputs.set(toolCallId, input);
+  };
+  return {
+    specificationVersion: "v4",
+    async wrapGenerate({ doGenerate }) {
+      const result = await doGenerate();
+      result.content.forEach(record);
+      return result;
+    },
+    async wrapStream({ doStream }) {
+      const { stream, ...rest } = await doStream();
+      const recorded = stream.pipeThrough(
+        new TransformStream<typeof stream extends ReadableStream<infer P> ? P : never>({
+          transform(part, controller) {
+            record(part);
+            controller.enqueue(part);
+          },
+        }),
+      );
+      return { ...rest, stream: recorded };
+    },
+  };
+}
+
+/** What a call of a tool has as its input where it was no JSON: some providers take objects alone. */
+export const toUnreadInput = (text: string): object => ({ unread: text });
+
+/** Gives the calls of an answer objects as inputs. The SDK keeps text that was no JSON. */
+export const withObjectInputs = (messages: readonly ModelMessage[]): ModelMessage[] =>
+  messages.map((message) =>
+    message.role === "assistant" && Array.isArray(message.content)
+      ? {
+          ...message,
+          content: message.content.map((part) =>
+            part.type === "tool-call" && typeof part.input === "string"
+              ? { ...part, input: toUnreadInput(part.input) }
+              : part,
+          ),
+        }
+      : message,
+  );

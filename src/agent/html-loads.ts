@@ -1,0 +1,164 @@
+/** What HTML and CSS fetch by themselves, without an act of the reader. */
+
+/** Says that an attribute was taken out of use. */
+const SUFFIX = "-disarmed";
+
+const FRAME = "src srcdoc";
+const HREF = "href xlink:href";
+const IMAGE = `src srcset lowsrc dynsrc ${HREF}`;
+const OBJECT = "src data code codebase archive classid";
+const ANIMATION = `to from by values ${HREF}`;
+
+/** The attributes with an address that an element fetches, by the element's name. */
+const FETCHED = new Map(
+  [
+    ["img image", IMAGE],
+    ["input mglyph bgsound audio track", "src"],
+    ["iframe frame portal fencedframe", FRAME],
+    ["object embed applet", OBJECT],
+    ["param", "value"],
+    ["html", "manifest"],
+    ["video", "src poster"],
+    ["source", "src srcset"],
+    ["link", "href imagesrcset"],
+    ["base", "href"],
+    ["script", `src ${HREF}`],
+    ["meta", "content"],
+    ["use feimage mpath textpath tref filter pattern lineargradient radialgradient", HREF],
+    ["set animate", ANIMATION],
+  ].flatMap(([elements = "", names = ""]) =>
+    elements
+      .split(" ")
+      .map((element): [string, Set<string>] => [element, new Set(names.split(" "))]),
+  ),
+);
+/** Attributes of any element that hold CSS. */
+const STYLES = new Set(
+  "style fill stroke filter mask clip-path cursor marker marker-start marker-mid marker-end".split(
+    " ",
+  ),
+);
+
+const STYLE_NAME = new RegExp(
+  String.raw`\b(?:${[...STYLES, "background"].join("|")})(?=\s*=)`,
+  "i",
+);
+
+/** What an address outside has, and no relative one: a scheme, two slashes, or what parsers may make one of. */
+const OUTSIDE = /[:\\\p{Cc}]|\/\/|&(?:#|colon;|sol;|bsol;|tab;|newline;)/iu;
+const DATA = /^data:image\/(?:png|jpe?g|gif|webp|avif|bmp|x-icon)[;,]/i;
+/** An image shows SVG without fetching what it names; a frame fetches it. */
+const DATA_SVG = /^data:image\/svg\+xml[;,]/i;
+
+/** Whether an address leads outside, and may carry data away. Relative addresses and images inside the address do not. */
+export function isOutside(address: string, isImage = false): boolean {
+  const start = address.trim();
+  return !DATA.test(start) && !(isImage && DATA_SVG.test(start)) && OUTSIDE.test(start);
+}
+
+/** A word as CSS may spell it, with escapes. */
+const spell = (word: string): string =>
+  [...word]
+    .map((letter) => {
+      const codes = [letter, letter.toUpperCase()].map((one) => one.charCodeAt(0).toString(16));
+      const escaped = String.raw`\\0{0,4}(?:${codes.join("|")})(?:\r\n|[ \t\r\n\f])?`;
+      return `(?:${letter}|${escaped}${/[a-f]/.test(letter) ? "" : String.raw`|\\${letter}`})`;
+    })
+    .join("");
+const LISTS = ["src", "image-set", "image", "cross-fade"].map(spell).join("|");
+const IMPORT = `@${spell("import")}`;
+/** What of CSS fetches something, with its address. */
+const CSS_LOAD = String.raw`(${spell("url")}\()\s*["']?\s*([^"')\s]*)|((?:${LISTS})\(|${IMPORT})([^;}]*)`;
+const CSS_LOADS = new RegExp(CSS_LOAD, "gi");
+const FIRST_CSS_LOAD = new RegExp(`^(?:${CSS_LOAD})`, "i");
+const ODD_ENTITY = /&(?!(?:quot|amp|apos|nbsp|lt|gt);)/i;
+
+const isOutsideCss = ([, , address, , list = ""]: readonly (string | undefined)[]): boolean =>
+  address === undefined ? OUTSIDE.test(list) : !/^data:/i.test(address) && OUTSIDE.test(address);
+
+const hasOutsideCss = (css: string): boolean =>
+  [...css.matchAll(CSS_LOADS)].some((found) => isOutsideCss(found)) ||
+  (ODD_ENTITY.test(css) && OUTSIDE.test(css));
+
+/** The element of a tag, without a prefix. */
+export const getElement = (tag: string): string =>
+  (/^<\/?(?:[^\s/>:]*:)?([^\s/>]*)/.exec(tag)?.[1] ?? "")
+    .toLowerCase()
+    .replace(/^animate.*/, "animate");
+
+/** Whether an attribute fetches something from outside. `tag` is the tag, as far as it is known. */
+function isLoad(element: string, name: string, value: string, tag = ""): boolean {
+  if (name === "background") return isOutside(value);
+  if (STYLES.has(name) && hasOutsideCss(value)) return true;
+  if (!FETCHED.get(element)?.has(name)) return false;
+  if (name === "srcdoc") return value.trim() !== "";
+  if (name.endsWith("srcset"))
+    return value.split(/\s+/).some((address) => isOutside(address, true));
+  if (element === "meta") return /http-equiv/i.test(tag) && OUTSIDE.test(value);
+  return isOutside(value, element === "img");
+}
+
+const VALUE = /"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)/.source;
+const ATTRIBUTE = new RegExp(
+  String.raw`(?<=[\s"'])([A-Za-z_:][\w.:-]*)(?:\s*=\s*(?:${VALUE}))?`,
+  "g",
+);
+
+/** What is put into a text, and where. */
+export interface Insert {
+  at: number;
+  text: string;
+}
+
+/**
+ * Finds where a whole tag has to be changed to fetch nothing from outside: behind the names of attributes, and where markdown
+ * might read an image in it.
+ */
+export function disarmTag(tag: string): Insert[] {
+  const element = getElement(tag);
+  const inserts = [...tag.matchAll(ATTRIBUTE)].flatMap(
+    ({ index, 1: name = "", 2: a, 3: b, 4: c }) =>
+      isLoad(element, name.toLowerCase(), a ?? b ?? c ?? "", tag)
+        ? [{ at: index + name.length, text: SUFFIX }]
+        : [],
+  );
+  if (inserts.length === 0) return [];
+  const marks = [...tag.matchAll(/!(?=\[)|\](?=[(:])/g)];
+  return [...inserts, ...marks.map(({ index }) => ({ at: index + 1, text: " " }))].toSorted(
+    (one, other) => one.at - other.at,
+  );
+}
+
+/** Whether an element may fetch something. */
+export const isFetching = (element: string): boolean => FETCHED.has(element);
+
+/** Whether a tag that is none to markdown may fetch something from outside. */
+export const mayLoad = (tag: string): boolean =>
+  OUTSIDE.test(tag) && (isFetching(getElement(tag)) || STYLE_NAME.test(tag));
+
+/** Signs at which something may be fetched inside a tag of which it is not known where it ends, or in a style sheet. */
+export const LOAD_SIGNS = String.raw`(?<=[\s"'/])${STYLE_NAME.source}|(?:${spell("url")}|${LISTS})\(|${IMPORT}`;
+/** What may become one of them. */
+export const OPEN_LOAD = /[\s"'/]?[\w@\\:-]{0,30}\s*$/;
+const STYLE_ATTRIBUTE = /^([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"'][^\s>]*)(?=[\s>])|(?=>))/;
+
+/**
+ * Reads one of `LOAD_SIGNS`. Returns what to put in if it fetches from outside.
+ * @param isAll whether nothing follows `text` that belongs to it
+ */
+export function readLoad(text: string, isAll: boolean): Insert | "none" | "more" {
+  const css = FIRST_CSS_LOAD.exec(text);
+  if (css) {
+    const sign = css[1] ?? css[3] ?? "";
+    if (isOutsideCss(css)) return { at: sign.startsWith("@") ? 1 : sign.length - 1, text: " " };
+    return !isAll && css[0].length === text.length ? "more" : "none";
+  }
+  const [whole, , ...values] = STYLE_ATTRIBUTE.exec(text) ?? [];
+  if (whole === undefined && !isAll) return "more";
+  const [name = ""] = /^[\w-]+/.exec(text) ?? [];
+  const value = values.find((one) => one !== undefined) ?? "";
+  // One that does not end may have anything in it.
+  return whole === undefined || isLoad("", name.toLowerCase(), value)
+    ? { at: name.length, text: SUFFIX }
+    : "none";
+}

@@ -1,0 +1,245 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { generateText, streamText } from "ai";
+import OpenAI from "openai";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { findLive } from "../agent/markdown-judge.ts";
+import { generateAnswer, restoreImages } from "./answers.ts";
+import { eventsOf, KEY, platformWorld, USER, type PlatformWorld } from "./world.ts";
+
+interface ClientRequest {
+  name: string;
+  source: string;
+  headers: Record<string, string>;
+  body: { stream: boolean };
+  answer?: string;
+}
+interface Fixture {
+  sources: Record<string, string>;
+  requests: ClientRequest[];
+}
+
+const read = (name: string): Fixture =>
+  JSON.parse(readFileSync(join(import.meta.dirname, "../fixtures", name), "utf8")) as Fixture;
+const coding = read("coding-clients.json");
+const frontEnds = read("front-ends.json");
+
+/** What programs parse, or people read as it is. */
+const TEXTS = [
+  '{"html":"<p>Hello</p>","image":"![a](relative.png)"}',
+  "Use std::vector<int> and Map<K,V>, Promise<Array<T>>; a < b && c > d, x<y, <T>.",
+  "<read_file>\n<path>src/a.ts</path>\n</read_file>",
+  "<!-- x --><root xmlns:a='urn:a'><a:b c=\"1\"/><![CDATA[<d>]]><?pi e?></root>",
+  "let all = vec![1, 2]; #![allow(x)] items![0].name; Great news![1]",
+  "![data](data:image/png;base64,iVBORw0KGgo=) and ![relative](images/a.png)",
+  "`<img src=https://x.example/a.png>`\n\n```html\n<img src='https://x.example/a.png'>\n```",
+];
+
+let world: PlatformWorld;
+afterEach(() => world.close());
+
+const say = (text: string): void => {
+  world.model.says = () => ({ text: text.match(/[^]{1,7}/g) ?? [text] });
+};
+const contentOf = (text: string): string =>
+  eventsOf(text)
+    .map((event) => event.choices?.[0]?.delta.content ?? "")
+    .join("");
+
+describe("what a program parses, and what has no image", () => {
+  beforeEach(async () => {
+    world = await platformWorld();
+  });
+
+  it.each(TEXTS)(
+    "%j comes as the model wrote it, whole and streamed, as reasoning too",
+    async (text) => {
+      const pieces = text.match(/[^]{1,7}/g) ?? [];
+      world.model.says = () => ({ text: pieces, reasoning: pieces });
+      const { message } = (await world.chat()).body.choices[0];
+      expect([message.content, message.reasoning_content]).toEqual([text, text]);
+      const streamed = await world.chat({ stream: true });
+      expect(contentOf(streamed.text)).toBe(text);
+      const { body } = await world.call("/v1/responses", { model: "ops", input: "Say it." });
+      expect(body.output.at(-1).content[0].text).toBe(text);
+    },
+  );
+
+  const LIVE =
+    '{"html":"<img src=\\"https://x.example/a.png\\">","md":"![a](https://x.example/b.png)"}';
+  const TOOL = { type: "function", function: { name: "show", parameters: { type: "object" } } };
+  const RESPONSES_TOOL = { type: "function", name: "show", parameters: { type: "object" } };
+  const SCHEMA = { name: "page", schema: { type: "object" } };
+
+  it.each<[string, object]>([
+    ["response_format json_object", { response_format: { type: "json_object" } }],
+    [
+      "response_format json_schema",
+      { response_format: { type: "json_schema", json_schema: SCHEMA } },
+    ],
+    ["tools", { tools: [TOOL] }],
+  ])("with %s nothing is rewritten", async (_name, body) => {
+    say(LIVE);
+    expect((await world.chat(body)).body.choices[0].message.content).toBe(LIVE);
+    expect(contentOf((await world.chat({ ...body, stream: true })).text)).toBe(LIVE);
+  });
+
+  it.each<[string, object]>([
+    ["text.format", { text: { format: { type: "json_schema", ...SCHEMA } } }],
+    ["tools", { tools: [RESPONSES_TOOL] }],
+  ])("nor with %s of a response, which can be read again", async (_name, body) => {
+    say(LIVE);
+    const made = (await world.call("/v1/responses", { model: "ops", input: "x", ...body })).body;
+    expect(made.output[0].content[0].text).toBe(LIVE);
+    const again = await (await world.ask(`/v1/responses/${made.id}`)).text();
+    expect(JSON.parse(again).output[0].content[0].text).toBe(LIVE);
+  });
+
+  it.each<[string, object]>([
+    ["response_format text", { response_format: { type: "text" } }],
+    ["an empty list of tools", { tools: [] }],
+  ])("%s is plain text", async (_name, body) => {
+    say(LIVE);
+    const { content } = (await world.chat(body)).body.choices[0].message;
+    expect(content).toBe(
+      '{"html":"<img src=\\"https://x.example/a.png\\">","md":"! [a](https://x.example/b.png)"}',
+    );
+  });
+});
+
+describe("a key's `clean`", () => {
+  const SAID =
+    "![a](https://x.example/a.png) [b](https://other.example) <img src=https://x.example>";
+
+  it("none leaves all as the model wrote it, images is the default", async () => {
+    world = await platformWorld({
+      keys: [{ id: "code", key: "rk_code-0123456789", clean: "none" }],
+      config: { hooks: { token: "hook-token-0123456789", allowedLinkHosts: ["ok.example"] } },
+    });
+    say(SAID);
+    const chat = async (key: string): Promise<string> =>
+      (await world.chat({}, { key })).body.choices[0].message.content;
+    expect(await chat("rk_code-0123456789")).toBe(SAID);
+    expect(await chat(KEY)).not.toContain("other.example");
+    const { body } = await world.admin("/admin/v1/keys", {
+      method: "POST",
+      body: JSON.stringify({ id: "made", clean: "none" }),
+    });
+    expect(body.key).toMatchObject({ clean: "none" });
+    expect(await chat(body.secret)).toBe(SAID);
+    const { keys } = (await world.admin("/admin/v1/keys")).body;
+    expect(keys.map(({ id, clean }: { id: string; clean: string }) => [id, clean])).toEqual([
+      ["web", "images"],
+      ["other", "images"],
+      ["code", "none"],
+      ["made", "none"],
+    ]);
+  });
+});
+
+describe("clients, as their sources build their requests", () => {
+  beforeEach(async () => {
+    world = await platformWorld();
+  });
+
+  it.each(
+    [...coding.requests, ...frontEnds.requests].map((request) => [request.name, request] as const),
+  )("%s gets the model's text", async (_name, request) => {
+    expect(coding.sources[request.source] ?? frontEnds.sources[request.source]).toMatch(
+      / at [0-9a-f]{40}/,
+    );
+    const answer = request.answer ?? TEXTS.join("\n\n");
+    say(answer);
+    const { status, body, text } = await world.call(
+      "/v1/chat/completions",
+      request.body,
+      request.headers,
+    );
+    expect(status).toBe(200);
+    expect(request.body.stream ? contentOf(text) : body.choices[0].message.content).toBe(answer);
+  });
+
+  it("the package openai", async () => {
+    const client = new OpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY });
+    for (const text of TEXTS) {
+      say(text);
+      const body = { model: "ops", messages: [{ role: "user" as const, content: "Say it." }] };
+      const whole = await client.chat.completions.create(body);
+      expect(whole.choices[0]?.message.content).toBe(text);
+      let said = "";
+      for await (const chunk of await client.chat.completions.create({ ...body, stream: true }))
+        said += chunk.choices[0]?.delta.content ?? "";
+      expect(said).toBe(text);
+    }
+  });
+
+  it("the package ai", async () => {
+    const rouse = createOpenAICompatible({
+      name: "rouse",
+      baseURL: `${world.url}/v1`,
+      apiKey: KEY,
+    });
+    for (const text of TEXTS) {
+      say(text);
+      const call = { model: rouse("ops"), prompt: "Say it." };
+      expect((await generateText(call)).text).toBe(text);
+      expect(await streamText(call).text).toBe(text);
+    }
+  });
+});
+
+describe("500 answers of markdown, code, HTML, JSON and XML", () => {
+  it("differ in no byte but images, whole and streamed", async () => {
+    world = await platformWorld({ platform: { maxConcurrent: 50 } });
+    const answers = Array.from({ length: 500 }, (_, seed) => generateAnswer(seed));
+    world.model.says = ({ body }) => {
+      const { content } = body.messages.at(-1);
+      const text = answers[Number(/\d+/.exec(JSON.stringify(content))?.[0])]?.text ?? "";
+      return { text: text.match(/[^]{1,40}/g) ?? [] };
+    };
+    let disarmed = 0;
+    for (const [index, { text, images }] of answers.entries()) {
+      const messages = [{ role: "user", content: String(index) }];
+      const whole = (await world.chat({ messages })).body.choices[0].message.content;
+      const streamed = contentOf((await world.chat({ messages, stream: true })).text);
+      expect(streamed).toBe(whole);
+      expect(restoreImages(whole, images)).toBe(text);
+      expect(findLive(whole)).toEqual([]);
+      if (whole !== text) disarmed++;
+      expect(whole === text, text).toBe(images.length === 0);
+    }
+    expect(disarmed).toBeGreaterThan(50);
+    expect(disarmed).toBeLessThan(300);
+  });
+});
+
+describe("requests below the base without /v1", () => {
+  it.each([
+    ["POST", "/chat/completions"],
+    ["POST", "/responses"],
+    ["GET", "/models"],
+    ["GET", "/models/ops"],
+    ["POST", "/completions"],
+    ["POST", "/embeddings"],
+  ])("%s %s says what to change, in the form of the API's errors", async (method, path) => {
+    world = await platformWorld();
+    const response = await fetch(`${world.url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+      ...(method === "POST" && { body: JSON.stringify({ model: "ops", messages: USER }) }),
+    });
+    expect(response.status).toBe(404);
+    expect(response.headers.get("x-request-id")).toMatch(/^req_/);
+    expect(await response.json()).toEqual({
+      error: {
+        type: "invalid_request_error",
+        code: "not_found",
+        param: null,
+        message: expect.stringMatching(/below \/v1.*base address/),
+      },
+    });
+    const client = new OpenAI({ baseURL: world.url, apiKey: KEY, maxRetries: 0 });
+    await expect(client.models.list()).rejects.toThrow(/\/v1/);
+  });
+});
