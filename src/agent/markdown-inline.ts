@@ -176,7 +176,7 @@ export function toKey(label: string): string {
 
 /**
  * An image. `keys` are those of the labels by which it may refer to a definition. `inline`: it has an address, and an `end`
- * if its words and its address can stand for it. `open`: it cannot be told where it ends.
+ * if its words and its address can stand for it. `open`: it is not known where it ends.
  */
 export interface Image {
   kind: "inline" | "reference" | "open";
@@ -193,7 +193,7 @@ const INLINE = new RegExp(
   String.raw`^!\[(|(?:\p{L}|\d(?!\d*[.)]))${WORDS})\]\([ \t]*(?:<(${ADDRESS})>|(${ADDRESS}))${TITLE}[ \t]*\)`,
   "u",
 );
-/** `(` and the address after a label, as far as they can be told apart. */
+/** `(` and the address after a label, as far as they can be read. */
 export const ADDRESS_START = /^\([\s>]*<?\s*([^\s)>]*)/;
 
 /** The offset after the bracket that closes the one at 1. */

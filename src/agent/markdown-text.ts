@@ -48,7 +48,7 @@ export interface MarkdownBlock {
   doubt: boolean;
   /** A `<` may begin a tag: the words of an image must not make one of it. */
   angle: boolean;
-  /** An image may be open whose end cannot be told. */
+  /** An image may be open whose end is not known. */
   image: boolean;
   /** The last bracket opens a link's text that has no other brackets so far. */
   bracket: boolean;
