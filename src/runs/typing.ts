@@ -19,6 +19,8 @@ const CHANNEL_GAP_MS = 200;
 const QUEUED_MS = 300_000;
 /** The same for a run that waits for a provider or a limit, of which a sentence tells then. */
 const PARKED_MS = 20_000;
+/** Messages that wait with a sign at a time: a channel takes no more in the time in which they have to be renewed. */
+const MAX_WAITS = 100;
 /** The waits after errors, if the vendor names no longer one. */
 const PAUSE = { firstMs: 10_000, longestMs: 300_000 };
 /** The most channels and conversations whose pauses are kept. */
@@ -98,7 +100,7 @@ class ChannelSigns implements TypingSigns {
   }
 
   whileWaiting(runId: string): void {
-    if (this.#waits.has(runId)) return;
+    if (this.#waits.has(runId) || this.#waits.size >= MAX_WAITS) return;
     const shown: Shown = {};
     this.#waits.set(runId, shown);
     this.#wait(runId, shown)

@@ -23,10 +23,10 @@ const obey = () => {
 };
 
 /** The agent does what the text says as soon as the owner writes; the person who is asked decides. */
-async function expectAsked(where: string, from = "ann"): Promise<void> {
+async function expectAsked(where: string, from = "ann", words = "good morning"): Promise<void> {
   obey();
   const before = sentOn(world).length;
-  await sayOn(world, message("good morning", { from }));
+  await sayOn(world, message(words, { from }));
   const [asked] = await world.open();
   expect(asked).toMatchObject({
     reason: "untrusted",
@@ -91,10 +91,11 @@ describe('the owner\'s "good morning" makes no changing call without being asked
     world = await approvalWorld({ agent: { knowledge: "auto" } });
     const added = await world.admin("/admin/v1/knowledge/documents?filename=a.md", {
       method: "POST",
-      body: `# Good morning\n\n${HOSTILE}`,
+      body: `# Opening hours\n\n${HOSTILE}`,
     });
     await world.admin(`/admin/v1/knowledge/documents/${added.body.document.id}?wait=25`);
-    await expectAsked("passages of documents");
+    // A greeting alone finds no passages.
+    await expectAsked("passages of documents", "ann", "good morning, what are the opening hours");
   });
 
   it("after a tool's result in the same turn", async () => {

@@ -51,9 +51,9 @@ describe("chat completions", () => {
     expect(await stream.finalContent()).toBe("fine");
   });
 
-  it("show no images and no HTML in it", async () => {
+  it("load nothing from outside", async () => {
     world.model.says = () => ({
-      reasoning: ["![x](https://evil", ".example/a.png) <img src=x>"],
+      reasoning: ["![x](https://evil", ".example/a.png) <img src=https://evil.example/b.png>"],
       text: ["fine"],
     });
     const whole = (await world.chat()).body.choices[0].message.reasoning_content;
@@ -62,7 +62,9 @@ describe("chat completions", () => {
       .map((event) => event.choices?.[0]?.delta.reasoning_content ?? "")
       .join("");
     for (const text of [whole, streamed])
-      expect(text).toBe("x (https://evil.example/a.png) &lt;img src=x>");
+      expect(text).toBe(
+        "x (https://evil.example/a.png) <img src-disarmed=https://evil.example/b.png>",
+      );
   });
 
   it("have that of every step of a turn", async () => {
