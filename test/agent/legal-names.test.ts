@@ -104,7 +104,12 @@ it("the real name stands in `approve`, in the approval and in the result", async
     },
   );
   try {
-    const { body } = await world.post("/hooks/agent", { message: "Go.", deliver: false });
+    // Without a heartbeat, the model is asked by this run alone.
+    const { body } = await world.post("/hooks/agent", {
+      message: "Go.",
+      deliver: false,
+      wakeMode: "next-heartbeat",
+    });
     const approval = await world.until(
       async () => (await world.admin("/admin/v1/approvals?state=open")).body.approvals[0],
     );
