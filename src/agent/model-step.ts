@@ -140,8 +140,8 @@ async function createCandidateCall(
   const middleware: LanguageModelMiddleware[] = [
     recordInputs(inputs),
     boundToolResults(boundary, candidate.hasImages ? images : "nowhere"),
+    legalToolNames,
   ];
-  middleware.push(legalToolNames);
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
   // The last middleware is the innermost: it sees the request as it is sent.
   if (options.telemetry)
