@@ -7,7 +7,7 @@ import { SYSTEM, type CliIo } from "./io.ts";
 import { createCommandLogger } from "./log.ts";
 import type { CommonOptions } from "./options.ts";
 import { printAnsweredBy } from "./print.ts";
-import { loadSettings, stateDirOfBroken } from "./settings.ts";
+import { findStateDir, loadSettings } from "./settings.ts";
 
 /** The admin routes with the types of their queries, bodies and answers. A failure throws a RouseError. */
 export type AdminClient = ReturnType<typeof createClient>;
@@ -40,7 +40,7 @@ async function readFailure(response: Response): Promise<RouseError> {
   if (code === "unauthorized")
     return new RouseError({
       code,
-      message: "the running gateway has another gateway.token: it was started with another config",
+      message: "the running gateway does not take the token of its state folder: restart it",
     });
   return new RouseError(issues ? { code, message, issues } : { code, message });
 }
@@ -143,43 +143,18 @@ async function inProcess(
   return { live: false, stateDir, api, close: () => gateway.stop() };
 }
 
-async function getToken(stateDir: string, configured: string | undefined): Promise<string> {
-  return configured ?? stateSecret(stateDir, "gateway-token");
-}
-
-/** A gateway that runs on the config before the one that is broken now. */
-async function connectDespite(
-  error: unknown,
-  options: CommonOptions,
-  io: CliIo,
-): Promise<GatewayConnection> {
-  const stateDir = await stateDirOfBroken(options, io);
-  const running = stateDir === undefined ? undefined : findRunning(stateDir);
-  if (stateDir === undefined || !running) throw error;
-  return toRunning(stateDir, running, await getToken(stateDir, undefined));
-}
-
-/** Connects to the running gateway; undefined if none runs. */
+/**
+ * Connects to the running gateway; undefined if none runs. All it takes is what that gateway wrote into its state folder: its secrets may
+ * be where only the service can read them, and its config may be broken since it started.
+ */
 export async function connectRunning(
   options: CommonOptions,
   io: CliIo,
 ): Promise<GatewayConnection | undefined> {
-  const { stateDir, config } = await loadSettings(options, io);
-  const running = findRunning(stateDir);
-  return running && toRunning(stateDir, running, await getToken(stateDir, config.gateway.token));
-}
-
-/** Connects to the running gateway, also to one on the config before a broken one; undefined if none runs. */
-export async function connectLive(
-  options: CommonOptions,
-  io: CliIo,
-): Promise<GatewayConnection | undefined> {
-  try {
-    return await connectRunning(options, io);
-  } catch (error) {
-    if (!(error instanceof RouseError) || error.code !== "config_invalid") throw error;
-    return connectDespite(error, options, io).catch(() => undefined);
-  }
+  const stateDir = await findStateDir(options, io);
+  const running = stateDir === undefined ? undefined : findRunning(stateDir);
+  if (stateDir === undefined || !running) return undefined;
+  return toRunning(stateDir, running, await stateSecret(stateDir, "gateway-token"));
 }
 
 /**
@@ -187,14 +162,11 @@ export async function connectLive(
  * @throws RouseError `config_invalid`, or `store_locked` while another command holds the state folder for long.
  */
 async function connect(options: CommonOptions, io: CliIo): Promise<GatewayConnection> {
-  const settings = await loadSettings(options, io).catch((error: unknown) => error);
-  if (settings instanceof Error) return connectDespite(settings, options, io);
-  const { stateDir, config } = settings as Awaited<ReturnType<typeof loadSettings>>;
   const until = io.now() + BUSY_MS;
   for (;;) {
-    const running = findRunning(stateDir);
-    if (running)
-      return toRunning(stateDir, running, await getToken(stateDir, config.gateway.token));
+    const running = await connectRunning(options, io);
+    if (running) return running;
+    const { stateDir } = await loadSettings(options, io);
     try {
       return await inProcess(stateDir, options, io);
     } catch (error) {

@@ -5,22 +5,21 @@ import { RouseError } from "../core/errors.ts";
 import type { CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
-import { loadSettings } from "./settings.ts";
+import { findStateDir } from "./settings.ts";
 
 async function showConsole(options: CommonOptions, io: CliIo): Promise<void> {
-  const { config, stateDir } = await loadSettings(options, io);
-  const gateway = readGateway(stateDir);
-  if (!gateway)
+  const stateDir = await findStateDir(options, io);
+  const gateway = stateDir === undefined ? undefined : readGateway(stateDir);
+  if (stateDir === undefined || !gateway)
     throw new RouseError({
       code: "not_found",
-      message: `no gateway runs on ${stateDir}; start it with \`rouse start\``,
+      message: `no gateway runs on ${stateDir ?? "this config"}; start it with \`rouse start\``,
     });
   const address = `${gateway.adminUrl}/console`;
-  const tokenFile =
-    config.gateway.token === undefined ? secretFile(stateDir, "gateway-token") : null;
+  const tokenFile = secretFile(stateDir, "gateway-token");
   if (options.json) return printJson(io, { address, tokenFile });
   io.out(
-    `${address}\n\nIt asks for the gateway token: ${tokenFile === null ? "gateway.token of the config" : `the text of ${tokenFile}`}\n`,
+    `${address}\n\nIt asks for the gateway token: the text of ${tokenFile}, or gateway.token if the config has one\n`,
   );
 }
 

@@ -7,7 +7,7 @@ import { readFixtures } from "../workbench/fixture-run.ts";
 import { listWrittenMappings } from "../workbench/mapping-text.ts";
 import type { Trial } from "../workbench/trials.ts";
 import { checkDrafts, loadForDrafts, toPlaces, type CheckedDraft } from "./checked-drafts.ts";
-import { connectLive, read, type GatewayConnection } from "./connect.ts";
+import { connectRunning, read, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import type { DiffOptions } from "./hooks-diff.ts";
 import type { TestOptions } from "./hooks-test.ts";
@@ -97,7 +97,7 @@ interface TryOptions extends CommonOptions {
 }
 
 async function requireLive(options: CommonOptions, io: CliIo): Promise<GatewayConnection> {
-  const live = await connectLive(options, io);
+  const live = await connectRunning(options, io);
   if (live) return live;
   throw usage(
     "no gateway runs, so there is no live traffic: `rouse drafts diff` compares with recorded events",

@@ -215,6 +215,8 @@ export async function withKnowledge<T>(
   io: CliIo,
   work: (knowledge: KnowledgeAccess) => Promise<T>,
 ): Promise<T> {
+  const running = await connectRunning(options, io);
+  if (running) return work(throughGateway(running));
   const settings = await loadSettings(options, io);
   const held = await lockOrGateway(settings, options, io);
   await using opened = new AsyncDisposableStack();

@@ -14,7 +14,7 @@ import type { LoadedConfig } from "../config/load.ts";
 import type { StoreReader } from "../store/types.ts";
 import { withFiles, withReader } from "./offline.ts";
 import { printReport } from "./print-what-if.ts";
-import { connectLive, read, type GatewayConnection } from "./connect.ts";
+import { connectRunning, read, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { loadForDrafts, toFiles, toPlaces } from "./checked-drafts.ts";
 import { EXIT, printExact, type CliIo } from "./io.ts";
@@ -98,7 +98,7 @@ async function inProcess(options: CommonOptions, io: CliIo): Promise<ChangeClien
 
 /** Opens what makes changes. Both ways do the same; only a gateway that runs takes the change into use. */
 export async function openChanges(options: CommonOptions, io: CliIo): Promise<ChangeClient> {
-  const live = await connectLive(options, io);
+  const live = await connectRunning(options, io);
   if (!live) return inProcess(options, io);
   if (live.config !== undefined)
     printAnsweredBy(io, live.config, "the running gateway", options.json === true);

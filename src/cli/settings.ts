@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { findConfig, loadConfig, type LoadResult } from "../config/load.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
+import { storeUrl } from "../store/open.ts";
 import type { CliIo } from "./io.ts";
 import type { CommonOptions } from "./options.ts";
 
@@ -53,6 +54,24 @@ export async function rawConfig(
   }
 }
 
+/**
+ * Finds the store and the state folder. Only an address that has a secret needs it: the other secrets may be where nobody but the service
+ * can read them.
+ * @throws RouseError `config_invalid` with all its problems.
+ */
+export async function findStore(
+  options: CommonOptions,
+  io: CliIo,
+): Promise<{ url: string; stateDir: string }> {
+  const loaded = await loadConfig({ ...toLoadOptions(options, io), withoutSecrets: true });
+  const isWhole =
+    loaded.ok &&
+    (loaded.config.store.url !== undefined ||
+      member(member(loaded.written, "store"), "url") === undefined);
+  const { config, stateDir } = isWhole ? loaded : await loadSettings(options, io);
+  return { url: storeUrl(config.store.url, stateDir), stateDir };
+}
+
 /** The member of an object of unknown shape. */
 export function member(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null
@@ -60,17 +79,15 @@ export function member(value: unknown, name: string): unknown {
     : undefined;
 }
 
-/** The state folder of a config that is broken just now: enough to find the gateway that runs on the one before it. */
-export async function stateDirOfBroken(
-  options: CommonOptions,
-  io: CliIo,
-): Promise<string | undefined> {
+/** Finds the state folder without the config's secrets, and of a config that is broken just now. Undefined without a config that can be read. */
+export async function findStateDir(options: CommonOptions, io: CliIo): Promise<string | undefined> {
+  const loaded = await loadConfig({ ...toLoadOptions(options, io), withoutSecrets: true });
+  if (loaded.ok) return loaded.stateDir;
+  if (loaded.rest) return loaded.rest.stateDir;
   const file = findConfig(toLoadOptions(options, io));
   if (file === undefined) return undefined;
   // One that cannot even be read may be half written; most state folders are where they are by default.
-  const raw = (await rawConfig(options, io))?.raw ?? {};
-  if (member(raw["gateway"], "token") !== undefined) return undefined;
-  const { stateDir } = raw;
+  const { stateDir } = (await rawConfig(options, io))?.raw ?? {};
   return resolve(
     dirname(file),
     io.env["ROUSE_STATE_DIR"] || (typeof stateDir === "string" ? stateDir : ".rouse"),

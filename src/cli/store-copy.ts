@@ -11,7 +11,7 @@ import { createCommandLogger } from "./log.ts";
 import type { CommonOptions } from "./options.ts";
 import { printJson, printTable } from "./print.ts";
 import { createProgress } from "./progress.ts";
-import { loadSettings } from "./settings.ts";
+import { findStore } from "./settings.ts";
 import { findDriver } from "./store-driver.ts";
 
 export interface StoreCopyOptions extends CommonOptions {
@@ -26,7 +26,7 @@ async function getSource(
   options: StoreCopyOptions,
   io: CliIo,
 ): Promise<{ file: string; stateDir: string }> {
-  const { stateDir } = await loadSettings(options, io);
+  const { stateDir } = await findStore(options, io);
   const from = options.from ?? `${SCHEME}${join(stateDir, "rouse.db")}`;
   if (!from.startsWith(SCHEME)) throw usage('--from: write "sqlite:<path of the store\'s file>"');
   const file = resolve(io.cwd, from.slice(SCHEME.length));

@@ -3,7 +3,6 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { systemClock } from "../core/clock.ts";
 import { acquireLock } from "../store/lock.ts";
-import { storeUrl } from "../store/open.ts";
 import type { StoreStatus } from "../store/types.ts";
 import { connected, read } from "./connect.ts";
 import type { CliIo } from "./io.ts";
@@ -12,7 +11,7 @@ import { reading, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
 import type { StoreCopyOptions } from "./store-copy.ts";
 import { createProgress } from "./progress.ts";
-import { loadSettings } from "./settings.ts";
+import { findStore } from "./settings.ts";
 import { findDriver } from "./store-driver.ts";
 import { bytes } from "./text.ts";
 
@@ -54,16 +53,14 @@ function table({ driver, where, schema, known, bytes: size }: StoreStatus): stri
 }
 
 async function status(options: CommonOptions, io: CliIo): Promise<void> {
-  const { config, stateDir } = await loadSettings(options, io);
-  const url = storeUrl(config.store.url, stateDir);
+  const { url } = await findStore(options, io);
   const found = await (await findDriver(url, options, io)).status({ url, env: io.env });
   if (options.json) printJson(io, { ok: true, ...found });
   else io.out(table(found));
 }
 
 async function migrate(options: CommonOptions, io: CliIo): Promise<void> {
-  const { config, stateDir } = await loadSettings(options, io);
-  const url = storeUrl(config.store.url, stateDir);
+  const { url, stateDir } = await findStore(options, io);
   const driver = await findDriver(url, options, io);
   const before = await driver.status({ url, env: io.env });
   // What is up to date is left alone, also while a gateway has it.

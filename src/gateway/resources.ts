@@ -53,6 +53,8 @@ export interface Resources extends StoreHandle {
   configs: ConfigLog;
   hookShapes: HookShapes;
   operatorToken: string;
+  /** Kept in the state folder: commands on this machine show it, whatever `gateway.token` is and whoever can read it. */
+  localToken: string;
   stateDir: string;
   /** The store's database, if documents are kept there. */
   sql: SqlSource | undefined;
@@ -226,6 +228,7 @@ export async function openResources(
   opened.defer(() => handle.store.close());
   opened.defer(() => reloader.close());
   telemetry = await openTraces(first.loaded, options, opened);
+  const localToken = await stateSecret(stateDir, "gateway-token");
   const configs = recordConfigs(
     wrapStore(handle.store, telemetry, options.reporter),
     options,
@@ -247,8 +250,8 @@ export async function openResources(
     lock,
     reloader,
     hookShapes: createHookShapes({ store, clock, log, snapshot: reloader.snapshot }),
-    operatorToken:
-      firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token")),
+    operatorToken: firstSnapshot.config.gateway.token ?? localToken,
+    localToken,
     stateDir,
     sql: getSqlSource(driver, url),
     snapshot: reloader.snapshot,

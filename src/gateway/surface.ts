@@ -139,7 +139,7 @@ export function createSurface(
   },
   status: () => RuntimeStatus,
 ): Apps & { hooks: AnswerHook } {
-  const { store, cluster, clock, log, telemetry, snapshot, operatorToken } = resources;
+  const { store, cluster, clock, log, telemetry, snapshot, operatorToken, localToken, stateDir } = resources;
   const { keys, runEnds } = workers;
   const { intake, sharedCounts, workbench } = input;
   const draining = (): boolean => status().draining;
@@ -164,7 +164,8 @@ export function createSurface(
     clock,
     log,
     snapshot,
-    operatorToken,
+    operatorTokens: [...new Set([operatorToken, localToken])],
+    stateDir,
     ready: () => !draining() && cluster.reachable(),
     sharedCounts,
     serviceRequest,

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Context } from "hono";
 import { Hono } from "hono";
 import { showReadiness } from "../admin/system.ts";
@@ -62,7 +63,9 @@ export interface AppDeps extends ChannelRequestDeps, PluginRouteDeps {
   receipts: Receipts;
   clock: Clock;
   log: Logger;
-  operatorToken: string;
+  /** Each of them lets its bearer do all that an operator does. */
+  operatorTokens: readonly string[];
+  stateDir: string;
   ready(): boolean;
   /** Absent if the store cannot hang. */
   firstAnswers: FirstAnswers | undefined;
@@ -126,13 +129,13 @@ function hostProblem(c: Context, snapshot: Snapshot): Failure | undefined {
 function operatorRoutes(deps: AppDeps): Hono {
   const app = new Hono(ROUTING);
   app.onError(createErrorHandler(deps.log));
-  const matches = secretMatcher([deps.operatorToken]);
+  const matches = secretMatcher(deps.operatorTokens);
   const isOperator = (token: string): boolean => matches(token) >= 0;
   const hasToken = (c: Context): boolean => {
     const presented = presentedToken({ headers: Object.fromEntries(c.req.raw.headers), query: {} });
     return presented !== undefined && isOperator(presented.token);
   };
-  const sessions = createConsoleSessions(deps.clock);
+  const sessions = createConsoleSessions(deps.clock, join(deps.stateDir, "console-sessions.json"));
   const mode = () => getConsoleMode(deps.snapshot().config.gateway);
   // A page of another site can send the cookie along with a form, but neither this header nor this origin.
   const hasSession = (c: Context): boolean =>
@@ -198,7 +201,7 @@ function operatorRoutes(deps: AppDeps): Hono {
 function createReceiptHandler(
   deps: AppDeps,
 ): (c: Context, kind: "events" | "runs", id: string) => Promise<Response> {
-  const isOperator = secretMatcher([deps.operatorToken]);
+  const isOperator = secretMatcher(deps.operatorTokens);
   const mayRead = (c: Context, credential: string | undefined): boolean => {
     if (credential === undefined) return false;
     const headers = Object.fromEntries(c.req.raw.headers);

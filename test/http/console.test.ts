@@ -108,14 +108,29 @@ describe("who may see the console", () => {
     ).toBe(401);
   });
 
-  it("until signing out", async () => {
-    const session = await cookie();
+  it("until signing out, over restarts of the gateway", async () => {
+    const [session, other] = [await cookie(), await cookie()];
+    const restart = async (): Promise<void> => {
+      await world.gateway.stop();
+      world = await createWorld({ workers: false, dir: world.dir });
+    };
+    const enter = async (value: string): Promise<number> =>
+      (await ask("/console", { headers: { cookie: value } })).status;
+    await restart();
+    expect(await enter(session)).not.toBe(401);
     const out = await ask("/console/session/end", { method: "POST", headers: { cookie: session } });
     expect([out.status, out.headers.get("set-cookie")]).toEqual([
       303,
       expect.stringContaining("Max-Age=0"),
     ]);
-    expect((await ask("/console", { headers: { cookie: session } })).status).toBe(401);
+    expect(await enter(session)).toBe(401);
+    await restart();
+    expect([await enter(session), await enter(other)]).toEqual([
+      401,
+      expect.not.closeTo(401) as unknown,
+    ]);
+    const kept = readFileSync(join(world.dir, ".rouse/console-sessions.json"), "utf8");
+    expect(kept).not.toContain(other.split("=")[1]);
   });
 });
 

@@ -1,4 +1,6 @@
-import { readMonotonic, type Stopwatch } from "../../core/clock.ts";
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readMonotonic, toMonotonic, toWallTime, type Stopwatch } from "../../core/clock.ts";
+import { temporaryName } from "../../core/replace-file.ts";
 import { newToken, sha256Hex } from "../../core/secret.ts";
 
 const LIFE_MS = 12 * 3_600_000;
@@ -7,7 +9,7 @@ const MAX_SESSIONS = 100;
 const PROVED_MS = 15 * 60_000;
 const COOKIE = "rouse-console";
 
-/** Browsers that have shown the gateway token. In memory only: a restart asks for it again. */
+/** Browsers that have shown the gateway token. */
 export interface ConsoleSessions {
   /** A new session: what goes into the cookie. The session of `cookies` ends. */
   open(cookies?: string): string;
@@ -24,9 +26,41 @@ function findId(cookies: string | undefined): string | undefined {
   return found === undefined ? undefined : sha256Hex(found);
 }
 
-export function createConsoleSessions(clock: Stopwatch): ConsoleSessions {
+/** Opens what is kept of sessions: when each was opened, by the digest of its id. Entries of another form are left out. */
+function readSessions(file: string): [string, number][] {
+  try {
+    const kept = JSON.parse(readFileSync(file, "utf8")) as Record<string, unknown>;
+    return Object.entries(kept).filter(
+      (entry): entry is [string, number] => typeof entry[1] === "number",
+    );
+  } catch {
+    // Without the file, or with one that cannot be read, browsers are asked for the token again.
+    return [];
+  }
+}
+
+/**
+ * Keeps sessions in a file (mode 0600), so that a restart of the gateway ends none.
+ * @param clock what ages them, and the time of day from which the next process goes on
+ */
+export function createConsoleSessions(clock: Stopwatch, file: string): ConsoleSessions {
   /** When each was opened, by the digest of its id. */
-  const sessions = new Map<string, number>();
+  const sessions = new Map(
+    readSessions(file)
+      .filter(([, at]) => at <= clock.now())
+      .map(([id, at]) => [id, toMonotonic(at, clock)]),
+  );
+  const keep = (): void => {
+    const temporary = temporaryName(file);
+    const kept = Object.fromEntries([...sessions].map(([id, at]) => [id, toWallTime(at, clock)]));
+    try {
+      writeFileSync(temporary, JSON.stringify(kept), { mode: 0o600 });
+      renameSync(temporary, file);
+    } catch {
+      // On a disk that is full, sessions last as long as this process.
+      rmSync(temporary, { force: true });
+    }
+  };
   const getAge = (cookies: string | undefined): number => {
     const id = findId(cookies);
     const opened = id === undefined ? undefined : sessions.get(id);
@@ -34,7 +68,7 @@ export function createConsoleSessions(clock: Stopwatch): ConsoleSessions {
   };
   const close = (cookies: string | undefined): void => {
     const id = findId(cookies);
-    if (id !== undefined) sessions.delete(id);
+    if (id !== undefined && sessions.delete(id)) keep();
   };
   return {
     open(cookies) {
@@ -42,6 +76,7 @@ export function createConsoleSessions(clock: Stopwatch): ConsoleSessions {
       const id = newToken();
       sessions.set(sha256Hex(id), readMonotonic(clock));
       if (sessions.size > MAX_SESSIONS) sessions.delete(sessions.keys().next().value as string);
+      keep();
       return id;
     },
     has(cookies) {
