@@ -50,7 +50,7 @@ export default definePlugin({
       apiUrl: z.url().default("https://slack.com/api/").describe("The address of the Web API."),
     },
     {
-      person: { like: "a member's ID, as U0123ABC", pattern: /^[UW][A-Z0-9]{2,30}$/ },
+      person: { like: "a member's ID, as U0123ABC", pattern: /^(?:user:|@)?([UW][A-Z0-9]{2,30})$/ },
       parseRecipient,
     },
   ),

@@ -97,7 +97,16 @@ function createPriceList(
 function createResolver(
   { aliases }: Config["models"],
   providers: ReadonlyMap<string, Provider>,
+  kinds: readonly ProviderKind[],
 ): Models["resolve"] {
+  const ready = kinds.flatMap(({ fromEnvironment }) => fromEnvironment ?? []);
+  const describeMissing = (provider: string): string => {
+    const known = ready.find(({ name }) => name === provider);
+    if (known)
+      return `${known.title} needs a key: set ${known.variables[0]}, or add models.providers.${provider}`;
+    const names = [...Object.keys(aliases), ...providers.keys(), ...ready.map(({ name }) => name)];
+    return `models.providers has no "${provider.slice(0, 60)}".${didYouMean(provider, names)}`;
+  };
   const resolveRef = (ref: string): ModelResolution => {
     const slash = ref.indexOf("/");
     const provider = ref.slice(0, slash);
@@ -105,14 +114,10 @@ function createResolver(
     if (ref === ECHO.ref) return { ok: true, model: ECHO };
     if (slash > 0 && model !== "" && providers.has(provider))
       return { ok: true, model: { ref, provider, model } };
-    const hint = didYouMean(slash > 0 ? provider : ref, [
-      ...Object.keys(aliases),
-      ...providers.keys(),
-    ]);
     const message =
       slash > 0
-        ? `models.providers has no such provider.${hint}`
-        : `name \`<provider>/<model>\` or an alias of models.aliases.${hint}`;
+        ? describeMissing(provider)
+        : `name \`<provider>/<model>\` or an alias of models.aliases.${didYouMean(ref, [...Object.keys(aliases), ...providers.keys()])}`;
     return { ok: false, code: "unknown_model", message };
   };
   /** The references that a name stands for, in order. An alias stands for no other alias. */
@@ -191,7 +196,7 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
   let { defaultModel } = found;
   const issues = providerIssues(config, kinds, isIncomplete);
 
-  const resolve = createResolver(config.models, providers);
+  const resolve = createResolver(config.models, providers, kinds);
 
   for (const alias of Object.keys(config.models.aliases)) {
     const found = resolve(alias);

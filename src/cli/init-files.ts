@@ -27,6 +27,8 @@ export const FIRST_CONFIG = `// Rouse's config. \`rouse config validate\` checks
         match: { path: "example" },
         name: "Example",
         messageTemplate: "Something happened: {{title}}",
+        // The main session reads the summary at its next heartbeat; "now" starts one, a second call of the model.
+        wakeMode: "next-heartbeat",
       },
     ],
   },
@@ -91,7 +93,16 @@ async function presetList(
   for (const preset of answers.presets) {
     const at = list.findIndex((entry) => entry === preset || member(entry, "use") === preset);
     const before = at < 0 ? undefined : list[at];
-    if (member(before, "secret") !== undefined || member(before, "auth") !== undefined) continue;
+    const path = member(before, "path");
+    const isSame = { preset, path: typeof path === "string" ? path : preset };
+    if (member(before, "secret") !== undefined || member(before, "auth") !== undefined) {
+      // Of a set-up that broke off, the file may be missing.
+      const { file } = reference(place, `secrets/${preset}`);
+      if (member(member(before, "secret"), "file") === file)
+        await stateSecret(place.stateDir, `secrets/${preset}`);
+      if (answers.isRepeated) added.push(isSame);
+      continue;
+    }
     const secret = await presetSecret(place, preset, answers.secrets[preset]);
     if (before !== undefined && secret === undefined) continue;
     const kept = typeof before === "object" ? before : {};
@@ -106,17 +117,21 @@ async function presetList(
       at < 0 ? 0 : 1,
       Object.keys(entry).length === 1 ? preset : entry,
     );
-    const path = member(before, "path");
-    added.push({ preset, path: typeof path === "string" ? path : preset });
+    added.push(isSame);
   }
   return { list, added };
 }
+
+/** Whether a channel lacks what no flag and no variable gives. */
+export const isUnfinished = ({ fields }: Pick<ChosenChannel, "fields">): boolean =>
+  fields.some(({ value }) => value === "");
 
 async function channelSection(
   { id, fields, allowFrom, to }: ChosenChannel,
   place: InitFolders,
 ): Promise<Record<string, unknown>> {
-  const section: Record<string, unknown> = {};
+  // What only its owner knows is filled in later: until then the gateway starts without the channel.
+  const section: Record<string, unknown> = isUnfinished({ fields }) ? { enabled: false } : {};
   for (const { name, value, secret } of fields)
     section[name] = secret ? await writeStateSecret(place, `secrets/${id}-${name}`, value) : value;
   return { ...section, allowFrom, ...(to === "" ? {} : { defaultTo: to }) };
@@ -131,11 +146,16 @@ async function modelChanges(
   const provider = model.ref.slice(0, model.ref.indexOf("/"));
   const known = member(member(raw["models"], "providers"), provider) !== undefined;
   const changes: ConfigChange[] = [{ path: ["agents", "defaults", "model"], value: model.ref }];
-  if (known || (model.key === undefined && model.baseUrl === undefined)) return changes;
+  if (model.key === undefined && (known || model.baseUrl === undefined)) return changes;
   const apiKey =
     model.key === undefined
       ? {}
       : { apiKey: await writeStateSecret(place, `secrets/${provider}-key`, model.key) };
+  if (known && apiKey.apiKey)
+    return [
+      ...changes,
+      { path: ["models", "providers", provider, "apiKey"], value: apiKey.apiKey },
+    ];
   const baseUrl = model.baseUrl === undefined ? {} : { baseUrl: model.baseUrl };
   return [
     ...changes,
@@ -170,9 +190,16 @@ export async function planChanges(
   }
   const { list, added } = await presetList(member(raw["hooks"], "presets"), answers, place);
   if (added.length > 0) set(["hooks", "presets"], list);
-  for (const channel of answers.channels)
-    if (member(raw["channels"], channel.id) === undefined)
-      set(["channels", channel.id], await channelSection(channel, place));
+  for (const channel of answers.channels) {
+    const before = member(raw["channels"], channel.id);
+    if (before !== undefined && channel.asked.length === 0) continue;
+    const section = await channelSection(channel, place);
+    if (before === undefined) set(["channels", channel.id], section);
+    else
+      for (const key of channel.asked)
+        if (section[key] !== undefined || member(before, key) !== undefined)
+          set(["channels", channel.id, key], section[key]);
+  }
   return { changes: [...changes, ...(await modelChanges(raw, answers, place))], added };
 }
 

@@ -1,8 +1,10 @@
+import type { z } from "zod";
 import { readEnvironmentProviders } from "../config/providers.ts";
 import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
 import { getSetup, type Presets } from "./shipped-presets.ts";
 import type { SetupQuestions } from "../contract/define.ts";
 import type { CatalogEntry } from "../plugin/locations.ts";
+import { loadBuiltinSchema } from "../plugin/sections.ts";
 import type { CliIo } from "./io.ts";
 import type { Prompts } from "./prompts.ts";
 
@@ -13,6 +15,8 @@ export interface ChosenChannel {
   allowFrom: string[];
   /** The recipient if none is named; empty: none. */
   to: string;
+  /** The settings that were asked for: the answers take the place of those in a section that is there. */
+  asked: readonly string[];
 }
 
 /** A model, and how its provider is reached. */
@@ -36,10 +40,17 @@ export interface Answers {
   publicUrl: string | undefined;
   /** The variable that holds the hook token; undefined keeps it in the state folder. */
   tokenEnv: string | undefined;
+  /** Whether presets that are there already are told and tested again. */
+  isRepeated: boolean;
 }
 
-/** Which questions a flag has answered. */
-export type AnsweredOptions = Partial<Record<"preset" | "channel" | "model", boolean>>;
+/** What is asked for. */
+export interface AskedParts {
+  presets: boolean;
+  /** `true`: which ones; a list: those alone. */
+  channels: boolean | readonly string[];
+  model: boolean;
+}
 
 export type AskableChannel = CatalogEntry & { setupQuestions: SetupQuestions };
 
@@ -64,8 +75,28 @@ export function withoutQuestions(
     value: env === undefined ? (value ?? "") : `\${${env}}`,
     secret: false,
   }));
-  return { id, fields, allowFrom: [], to };
+  return { id, fields, allowFrom: [], to, asked: [] };
 }
+
+/** The schema of a channel's section, a field at a time. */
+interface SectionCheck {
+  isOptional(field: string): boolean;
+  /** What the channel would say of a value in its section; undefined if it takes it. */
+  check(field: string, value: unknown): string | undefined;
+}
+
+async function loadSection(id: string): Promise<SectionCheck> {
+  const schema = (await loadBuiltinSchema(BUILTIN_PLUGINS, id)) as
+    | { shape?: Record<string, z.ZodType> }
+    | undefined;
+  const parse = (field: string, value: unknown) => schema?.shape?.[field]?.safeParse(value);
+  return {
+    isOptional: (field) => parse(field, undefined)?.success ?? true,
+    check: (field, value) => parse(field, value)?.error?.issues[0]?.message,
+  };
+}
+
+const toEntries = (text: string): string[] => text.split(/[\s,]+/).filter((entry) => entry !== "");
 
 async function askChannel(
   { id, setupQuestions: setup }: AskableChannel,
@@ -73,29 +104,39 @@ async function askChannel(
   io: CliIo,
 ): Promise<ChosenChannel> {
   await prompts.note(setup.where, setup.name);
+  const section = await loadSection(id);
+  const check = (field: string, value: unknown): string | undefined => section.check(field, value);
   const fields: ChosenChannel["fields"] = [];
   for (const { name, ask, env, value } of setup.fields) {
-    if (env !== undefined && io.env[env]) fields.push({ name, value: `\${${env}}`, secret: false });
-    else if (env !== undefined)
-      fields.push({ name, value: await prompts.password({ message: ask }), secret: true });
-    else
-      fields.push({
-        name,
-        value: await prompts.text({
-          message: ask,
-          ...(value === undefined ? {} : { initialValue: value }),
-        }),
-        secret: false,
-      });
+    if (env !== undefined && io.env[env]) {
+      fields.push({ name, value: `\${${env}}`, secret: false });
+      continue;
+    }
+    const isOptional = section.isOptional(name);
+    const question = {
+      message: isOptional ? `${ask}; empty: without` : ask,
+      check: (answer: string) =>
+        answer.trim() === "" && isOptional ? undefined : check(name, answer.trim()),
+    };
+    const given = await (env === undefined
+      ? prompts.text({ ...question, ...(value === undefined ? {} : { initialValue: value }) })
+      : prompts.password(question));
+    if (given.trim() !== "") fields.push({ name, value: given.trim(), secret: env !== undefined });
   }
   const owner = await prompts.text({
     message: `Who may write to the agent there? ${setup.owner}; empty: no senders`,
     defaultValue: "",
+    check: (answer) => check("allowFrom", toEntries(answer)),
   });
-  const allowFrom = owner.split(/[\s,]+/).filter((entry) => entry !== "");
-  const message = "Who gets the replies? A person, a group or a room there; empty: decide later";
-  const to = await prompts.text({ message, initialValue: allowFrom[0] ?? "", defaultValue: "" });
-  return { id, fields, allowFrom, to: to.trim() };
+  const allowFrom = toEntries(owner);
+  const to = await prompts.text({
+    message: "Who gets the replies? A person, a group or a room there; empty: decide later",
+    initialValue: allowFrom[0] ?? "",
+    defaultValue: "",
+    check: (answer) => (answer.trim() === "" ? undefined : check("defaultTo", answer.trim())),
+  });
+  const asked = [...setup.fields.map(({ name }) => name), "allowFrom", "defaultTo", "enabled"];
+  return { id, fields, allowFrom, to: to.trim(), asked };
 }
 
 /** Model servers on this machine: offered, never chosen without a question. */
@@ -126,7 +167,8 @@ async function localServers(
   return found.flat().filter((server) => server.models.length > 0);
 }
 
-async function askModel(prompts: Prompts, io: CliIo): Promise<ChosenModel | undefined> {
+/** Asks for the model, and for what reaches it. Undefined: none yet. */
+export async function askModel(prompts: Prompts, io: CliIo): Promise<ChosenModel | undefined> {
   const hasKey = (keys: readonly string[]): boolean => keys.some((key) => io.env[key]);
   const local = (await localServers(fetch)).flatMap(({ name, baseUrl, models }) =>
     models.slice(0, 8).map((model) => ({
@@ -153,31 +195,44 @@ async function askModel(prompts: Prompts, io: CliIo): Promise<ChosenModel | unde
     ? undefined
     : await prompts.text({
         message: "Base address of the server, such as https://api.example.com/v1",
+        check: (answer) =>
+          /^https?:$/.test(URL.parse(answer.trim())?.protocol ?? "")
+            ? undefined
+            : "must begin with http:// or https://",
       });
   const model = await prompts.text({
     message: "Model",
     ...(known ? { initialValue: known.defaultModel } : {}),
+    check: (answer) => (answer.trim() === "" ? "name one" : undefined),
   });
   const key =
-    known && hasKey(known.variables) ? "" : await prompts.password({ message: "API key" });
+    known && hasKey(known.variables)
+      ? ""
+      : await prompts.password({
+          message: known ? "API key" : "API key; empty: without",
+          check: (answer) =>
+            known && answer.trim() === ""
+              ? `${known.title} answers only with a key; Ctrl-C stops, and nothing is written`
+              : undefined,
+        });
   return {
-    ref: `${known?.name ?? "custom"}/${model}`,
+    ref: `${known?.name ?? "custom"}/${model.trim()}`,
     type: known?.type ?? "openai-compatible",
-    ...(baseUrl === undefined ? {} : { baseUrl }),
-    ...(key === "" ? {} : { key }),
+    ...(baseUrl === undefined ? {} : { baseUrl: baseUrl.trim() }),
+    ...(key.trim() === "" ? {} : { key: key.trim() }),
   };
 }
 
 /** Asks for what no flag has answered. */
 export async function askQuestions(
   answers: Answers,
-  answered: AnsweredOptions,
+  asked: AskedParts,
   known: readonly AskableChannel[],
   presets: Presets,
   prompts: Prompts,
   io: CliIo,
 ): Promise<void> {
-  if (!answered.preset) {
+  if (asked.presets) {
     const options = [...presets.keys()].map((value) => ({ value, label: value }));
     answers.presets = await prompts.multiselect({
       message: "Whose webhooks? (presets; none: only mappings of your own)",
@@ -192,17 +247,18 @@ export async function askQuestions(
     });
     if (given !== "") answers.secrets[preset] = given;
   }
-  if (!answered.channel) {
+  let chosen = typeof asked.channels === "boolean" ? [] : asked.channels;
+  if (asked.channels === true) {
     const options = known.map(({ id, setupQuestions }) => ({
       value: id,
       label: setupQuestions.name,
     }));
-    const chosen = await prompts.multiselect({
+    chosen = await prompts.multiselect({
       message: "Where do replies go? (none: this terminal)",
       options,
     });
-    for (const entry of known.filter(({ id }) => chosen.includes(id)))
-      answers.channels.push(await askChannel(entry, prompts, io));
   }
-  if (!answered.model) answers.model = await askModel(prompts, io);
+  for (const entry of known.filter(({ id }) => chosen.includes(id)))
+    answers.channels.push(await askChannel(entry, prompts, io));
+  if (asked.model) answers.model = await askModel(prompts, io);
 }

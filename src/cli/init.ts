@@ -6,14 +6,17 @@ import { editText } from "../config/edit.ts";
 import { findConfig, loadConfig } from "../config/load.ts";
 import { readEnvironmentProviders } from "../config/providers.ts";
 import { didYouMean } from "../config/suggest.ts";
-import type { Issue } from "../core/errors.ts";
+import { RouseError, type Issue } from "../core/errors.ts";
 import { replaceFile } from "../core/replace-file.ts";
 import { getSetup, loadShippedPresets, type Presets } from "./shipped-presets.ts";
 import { readCatalog } from "../plugin/locations.ts";
 import { BUILTIN_PLUGINS, checkSnapshot } from "../gateway/snapshot.ts";
+import { findFreePort } from "../http/listen.ts";
+import { readGateway } from "../store/lock.ts";
 import { configExitCode, reportError, usage } from "./failure.ts";
 import {
   FIRST_CONFIG,
+  isUnfinished,
   planChanges,
   getSecretFile,
   type AddedPreset,
@@ -21,16 +24,19 @@ import {
   writeFiles,
 } from "./init-files.ts";
 import {
+  askModel,
   askQuestions,
   getAskableChannels,
   withoutQuestions,
   type Answers,
   type ChosenModel,
   type AskableChannel,
+  type AskedParts,
 } from "./init-questions.ts";
-import { testSetup } from "./init-test.ts";
-import { SYSTEM, type CliIo } from "./io.ts";
+import { ModelSilent, RunFailed, testSetup } from "./init-test.ts";
+import { EXIT, SYSTEM, type CliIo } from "./io.ts";
 import { pairs, readInput } from "./options.ts";
+import type { Prompts } from "./prompts.ts";
 import { rawConfig } from "./settings.ts";
 import { shellWord } from "./text.ts";
 
@@ -50,6 +56,8 @@ interface Options {
   force?: boolean;
   test: boolean;
 }
+
+const DEFAULT_PORT = 7420;
 
 const readSecret = async (file: string, io: CliIo): Promise<string> =>
   (await readInput(file, io)).toString("utf8").trim();
@@ -76,12 +84,11 @@ async function readModel(
   if (
     known &&
     baseUrl === undefined &&
-    provider !== undefined &&
     keyFile === undefined &&
     !known.variables.some((key) => io.env[key])
   )
     throw usage(
-      `--provider ${id}: give its key with --key-file (- reads standard input), or set ${known.variables[0]}`,
+      `${provider === undefined ? `--model ${model}` : `--provider ${id}`}: give its key with --key-file (- reads standard input), or set ${known.variables[0]}`,
     );
   return {
     ref: `${id}/${name || known?.defaultModel}`,
@@ -120,6 +127,7 @@ async function readFlags(
     port: options.port === undefined ? undefined : Number(options.port),
     publicUrl: options.publicUrl,
     tokenEnv: options.tokenEnv,
+    isRepeated: false,
   };
 }
 
@@ -155,18 +163,32 @@ function printTunnels(port: number, io: CliIo): void {
     io.out(`  ${line}\n`);
 }
 
-/** Writes the config, new or with what is added to it; returns the presets that are new in it. */
+/**
+ * Writes the config, new or with what is added to it, if a gateway starts with it. Returns the presets that are new in it; undefined if
+ * nothing was written.
+ */
 async function writeConfig(
   file: string,
   answers: Answers,
   place: InitFolders,
   isNew: boolean,
   io: CliIo,
-): Promise<AddedPreset[]> {
+): Promise<AddedPreset[] | undefined> {
   const text = isNew ? FIRST_CONFIG : readFileSync(file, "utf8");
   const raw = isNew ? {} : ((await rawConfig({ config: file }, io))?.raw ?? {});
   const { changes, added } = await planChanges(raw, answers, place, isNew);
   const edited = editText(text, changes);
+  const checked = await checkSnapshot({
+    ...SYSTEM,
+    configFile: file,
+    cwd: place.folder,
+    env: io.env,
+    texts: new Map([[file, edited]]),
+  });
+  if (!checked.ok) {
+    printIssues(checked.issues, "nothing was written: the gateway would not start with that:", io);
+    return undefined;
+  }
   if (!isNew && edited === text) io.out(`${file} has all of that already\n`);
   else {
     await replaceFile(
@@ -185,51 +207,151 @@ function printIssues(issues: readonly Issue[], what: string, io: CliIo): void {
   io.exitCode = configExitCode(issues);
 }
 
-async function init(dir: string, options: Options, io: CliIo): Promise<void> {
-  const folder = resolve(io.cwd, dir);
+/** What is set up: all of it, or what the argument names. */
+interface Scope {
+  folder: string;
+  channel?: AskableChannel;
+  preset?: string;
+  model?: boolean;
+}
+
+/** The argument is a folder, or the name of a channel, a preset or a provider that is set up again, or added. */
+function readScope(
+  name: string,
+  known: readonly AskableChannel[],
+  presets: Presets,
+  { cwd }: CliIo,
+): Scope {
+  const folder = resolve(cwd, name);
+  if (existsSync(folder)) return { folder };
+  const channel = known.find(({ id }) => id === name);
+  if (channel) return { folder: cwd, channel };
+  if (presets.has(name)) return { folder: cwd, preset: name };
+  const providers = readEnvironmentProviders(BUILTIN_PLUGINS).map((provider) => provider.name);
+  return providers.includes(name) ? { folder: cwd, model: true } : { folder };
+}
+
+/** What the questions are about: what no flag has answered, or what the argument names, or what the config's problems are about. */
+function chooseQuestions(
+  { channel, preset, model }: Scope,
+  options: Options,
+  answers: Answers,
+  broken: readonly Issue[],
+): AskedParts {
+  if (channel) return { presets: false, channels: [channel.id], model: false };
+  if (preset !== undefined || model === true)
+    return { presets: false, channels: false, model: model === true };
+  const channels = broken.flatMap(({ path }) => /^channels\.([\w-]+)/.exec(path)?.[1] ?? []);
+  const isModelBroken = broken.some(({ path }) => /^(?:models|agents)\b/.test(path));
+  if (channels.length > 0 || isModelBroken)
+    return { presets: false, channels: [...new Set(channels)], model: isModelBroken };
+  return {
+    presets: options.preset === undefined,
+    channels: options.channel === undefined,
+    model: answers.model === undefined,
+  };
+}
+
+/** Tests the set-up. Where the model does not answer, the user may name another, go on without, or wait. */
+async function testAndMend(
+  setup: { file: string; added: readonly AddedPreset[]; answers: Answers; place: InitFolders },
+  prompts: Prompts | undefined,
+  io: CliIo,
+): Promise<void> {
+  const { file, added, answers, place } = setup;
+  for (;;) {
+    const ask = async (reason: string): Promise<"wait" | "stop"> => {
+      io.err(`the model has not answered yet: ${reason}\n`);
+      const choice = await prompts?.select({
+        message: "What now?",
+        options: [
+          { value: "change", label: "name another model or key" },
+          { value: "skip", label: "skip the test; the set-up stays as it is" },
+          { value: "wait", label: "wait on" },
+        ],
+      });
+      if (choice === "wait") return "wait";
+      answers.model = choice === "change" && prompts ? await askModel(prompts, io) : undefined;
+      return "stop";
+    };
+    answers.model = undefined;
+    try {
+      await testSetup(file, added, ask, io);
+      return;
+    } catch (error) {
+      if (error instanceof RouseError && error.code === "usage") throw error;
+      // A reason that was told already is not told twice.
+      if (!(error instanceof ModelSilent)) io.exitCode = reportError(error, io, false);
+      else if (!prompts) io.exitCode = EXIT.failure;
+      if (error instanceof RunFailed && prompts) await ask(error.message);
+      if (answers.model === undefined) return;
+      io.exitCode = 0;
+      await writeConfig(file, { ...answers, presets: [], channels: [] }, place, false, io);
+    }
+  }
+}
+
+async function init(name: string, options: Options, io: CliIo): Promise<void> {
+  const known = getAskableChannels(readCatalog(BUILTIN_PLUGINS));
+  const presets = await loadShippedPresets();
+  const scope = readScope(name, known, presets, io);
+  const { folder } = scope;
   const file = findConfig({ cwd: folder, env: {} }) ?? join(folder, "rouse.json5");
   const isNew = !existsSync(file) || options.force === true;
   const present = await loadConfig({ cwd: folder, env: io.env, ...(isNew ? {} : { file }) });
-  if (!isNew && !present.ok)
+  const prompts = options.yes ? undefined : io.prompts;
+  if (!isNew && !present.ok && !present.rest)
     return printIssues(
       present.issues,
       `${file} has problems; nothing was changed (--force writes a new one):`,
       io,
     );
-  const known = getAskableChannels(readCatalog(BUILTIN_PLUGINS));
-  const presets = await loadShippedPresets();
+  const problems: Issue[] = [];
+  if (prompts && !isNew) {
+    const checked = await checkSnapshot({ ...SYSTEM, configFile: file, cwd: folder, env: io.env });
+    if (!checked.ok) {
+      problems.push(...checked.issues);
+      printIssues(problems, `${file} has problems:`, io);
+      io.exitCode = 0;
+    }
+  }
   const answers = await readFlags(options, known, presets, io);
-  const answered = {
-    preset: options.preset !== undefined,
-    channel: options.channel !== undefined,
-    model: answers.model !== undefined,
-  };
-  if (!options.yes && io.prompts)
-    await askQuestions(answers, answered, known, presets, io.prompts, io);
+  if (scope.preset !== undefined) {
+    answers.presets = [scope.preset];
+    answers.isRepeated = true;
+  }
+  if (prompts) {
+    const asked = chooseQuestions(scope, options, answers, problems);
+    await askQuestions(answers, asked, known, presets, prompts, io);
+  } else if (scope.channel && options.channel === undefined)
+    answers.channels.push(withoutQuestions(scope.channel, options.to ?? ""));
+  const usual = present.ok ? present : present.rest;
   const place: InitFolders = {
     folder,
     presets,
     stateDir:
-      present.ok && !isNew
-        ? present.stateDir
-        : resolve(folder, io.env["ROUSE_STATE_DIR"] || ".rouse"),
+      usual && !isNew ? usual.stateDir : resolve(folder, io.env["ROUSE_STATE_DIR"] || ".rouse"),
   };
-  await mkdir(folder, { recursive: true });
-  const added = await writeConfig(file, answers, place, isNew, io);
-  const written = await writeFiles(place);
-  if (written.length > 0) io.out(`Wrote ${written.join(", ")} beside it\n`);
-  const checked = await checkSnapshot({ ...SYSTEM, configFile: file, cwd: folder, env: io.env });
-  if (!checked.ok)
-    return printIssues(checked.issues, "the config needs a change before the gateway starts:", io);
-  const loaded = await loadConfig({ cwd: folder, env: io.env, file });
-  if (!loaded.ok) return;
-  if (options.test && (isNew || added.length > 0)) {
-    try {
-      await testSetup(file, added, io);
-    } catch (error) {
-      io.exitCode = reportError(error, io, false);
+  if (isNew && answers.port === undefined && readGateway(place.stateDir) === undefined) {
+    const free = await findFreePort("127.0.0.1", DEFAULT_PORT);
+    if (free !== undefined && free !== DEFAULT_PORT) {
+      io.out(`Port ${DEFAULT_PORT} is taken: the gateway will listen on ${free}\n`);
+      answers.port = free;
     }
   }
+  await mkdir(folder, { recursive: true });
+  const added = await writeConfig(file, answers, place, isNew, io);
+  if (!added) return;
+  const written = await writeFiles(place);
+  if (written.length > 0) io.out(`Wrote ${written.join(", ")} beside it\n`);
+  for (const channel of answers.channels.filter(isUnfinished))
+    io.out(
+      `channels.${channel.id} is off until you fill in ${channel.fields.flatMap((field) => (field.value === "" ? [field.name] : [])).join(", ")} and take its \`enabled: false\` away; \`rouse init ${channel.id}\` asks for them\n`,
+    );
+  const loaded = await loadConfig({ cwd: folder, env: io.env, file });
+  if (!loaded.ok) return;
+  if (options.test && (isNew || added.length > 0 || scope.model === true))
+    await testAndMend({ file, added, answers, place }, prompts, io);
   const { gateway, hooks } = loaded.config;
   const base = gateway.publicUrl?.replace(/\/$/, "");
   if (added.length > 0 && base === undefined) printTunnels(gateway.port, io);
@@ -251,7 +373,11 @@ export function register(program: Command, io: CliIo): void {
     .description(
       "make a setup that works, or add to one: senders, channels, a model; ends with a test",
     )
-    .argument("[dir]", "the config's folder", ".")
+    .argument(
+      "[what]",
+      "the config's folder; or a channel, sender or provider to add, or to set up again",
+      ".",
+    )
     .option("--preset <name...>", "senders to receive from; a secret is made for each that signs")
     .option(
       "--secret-file <preset=file>",
@@ -283,7 +409,7 @@ export function register(program: Command, io: CliIo): void {
     .option("--force", "write a new config over the one that is there")
     .addHelpText(
       "after",
-      "\nExamples:\n  rouse init\n  rouse init --yes --preset NAME --provider openai --key-file key.txt\n  rouse init --yes --preset NAME --model local/qwen3 --base-url http://127.0.0.1:11434/v1\n",
+      "\nExamples:\n  rouse init\n  rouse init slack\n  rouse init --yes --preset NAME --provider openai --key-file key.txt\n  rouse init --yes --preset NAME --model local/qwen3 --base-url http://127.0.0.1:11434/v1\n",
     )
-    .action((dir: string, options: Options) => init(dir, options, io));
+    .action((what: string, options: Options) => init(what, options, io));
 }

@@ -6,10 +6,18 @@ export interface Choice {
   label: string;
 }
 
+/** Says what is wrong with an answer; undefined if nothing is. The question stays until then. */
+export type CheckAnswer = (answer: string) => string | undefined;
+
 /** Questions with choices on a terminal. Each throws a RouseError if the user gives up. */
 export interface Prompts {
-  text(options: { message: string; initialValue?: string; defaultValue?: string }): Promise<string>;
-  password(options: { message: string }): Promise<string>;
+  text(options: {
+    message: string;
+    initialValue?: string;
+    defaultValue?: string;
+    check?: CheckAnswer;
+  }): Promise<string>;
+  password(options: { message: string; check?: CheckAnswer }): Promise<string>;
   select(options: { message: string; options: Choice[] }): Promise<string>;
   multiselect(options: { message: string; options: Choice[] }): Promise<string[]>;
   note(text: string, title: string): Promise<void>;
@@ -24,9 +32,10 @@ export function terminalPrompts(): Prompts {
       throw new RouseError({ code: "usage", message: "stopped; nothing was written" });
     return value as Exclude<T, symbol>;
   };
-  const shown = <T extends { message: string }>(options: T): T => ({
+  const shown = <T extends { message: string; check?: CheckAnswer }>({ check, ...options }: T) => ({
     ...options,
     message: printable(options.message),
+    ...(check && { validate: (answer: string | undefined) => check(answer ?? "") }),
   });
   return {
     text: async (options) => answered((await clack()).text(shown(options))),

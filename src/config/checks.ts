@@ -1,3 +1,4 @@
+import { describeShortSecret } from "../core/secret.ts";
 import type { Issue } from "../core/errors.ts";
 import { sessionKeyProblem } from "../core/session-key.ts";
 import { patternsMeet } from "../core/tool-names.ts";
@@ -50,14 +51,14 @@ function tokenIssues(config: Config, hasFile: boolean): Issue[] {
   const keys = platform.apiKeys.flatMap((entry) => (entry.key === undefined ? [] : [entry.key]));
   for (const [index, token] of tokens.entries()) {
     if (token.length < MIN_TOKEN)
-      issues.push({ path: at(index), message: `must have at least ${MIN_TOKEN} characters` });
+      issues.push({ path: at(index), message: describeShortSecret(token, MIN_TOKEN) });
     if (token === gateway.token)
       issues.push({ path: at(index), message: "must differ from gateway.token" });
     if (keys.includes(token))
       issues.push({ path: at(index), message: "must differ from every key of platform.apiKeys" });
   }
   if (gateway.token !== undefined && gateway.token.length < MIN_TOKEN)
-    issues.push({ path: "gateway.token", message: `must have at least ${MIN_TOKEN} characters` });
+    issues.push({ path: "gateway.token", message: describeShortSecret(gateway.token, MIN_TOKEN) });
   return issues;
 }
 
@@ -148,7 +149,7 @@ function apiKeyIssues(config: Config): Issue[] {
     if ((entry.key === undefined) === (entry.hash === undefined))
       wrong("", "needs either `key` or `hash`");
     if (entry.key !== undefined && entry.key.length < MIN_TOKEN)
-      wrong(".key", `must have at least ${MIN_TOKEN} characters`);
+      wrong(".key", describeShortSecret(entry.key, MIN_TOKEN));
     if (entry.key !== undefined && entry.key === config.gateway.token)
       wrong(".key", "must differ from gateway.token");
     for (const [place, id] of (entry.agents ?? []).entries())

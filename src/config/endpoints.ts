@@ -18,7 +18,7 @@ export function findEndpointIssues(
     return [
       {
         path,
-        message: `models.providers has no such provider.${didYouMean(name, Object.keys(models.providers))}`,
+        message: `models.providers has no "${name.slice(0, 60)}".${didYouMean(name, [...Object.keys(models.providers), ...able.flatMap(({ fromEnvironment }) => fromEnvironment?.name ?? [])])}`,
       },
     ];
   }

@@ -2,6 +2,7 @@ import { isAbsolute, relative } from "node:path";
 import type { z } from "zod";
 import type { Issue } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
+import "./schema-words.ts";
 import { didYouMean } from "./suggest.ts";
 
 /** `hooks.mappings[2].id`: a path as people write it. */

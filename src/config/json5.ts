@@ -184,6 +184,14 @@ export function parseExactJson5(text: string): unknown {
   return LONG_NUMBER.test(text) ? keepDigits(value, readTree(text), text) : value;
 }
 
+/** Says what stands where JSON5 ends to be valid: one character, never more of the text, which may be a secret. */
+function describeSyntaxError({ message }: Error): string {
+  const found = /invalid character '(.+)' at/s.exec(message)?.[1];
+  if (found === undefined) return "the text ends before its objects, lists and quotes are closed";
+  if (found === "\\n") return "the line before it ends within a text that has no closing quote";
+  return `"${found}" is not expected here; look for a comma, a quote or a bracket before it that is missing or too many`;
+}
+
 function parseJson5(text: string): ParsedJson5 {
   try {
     return { ok: true, value: parseExactJson5(text), duplicates: findDuplicateKeys(text) };
@@ -196,7 +204,7 @@ function parseJson5(text: string): ParsedJson5 {
       return { ok: false, message: "is not valid JSON5" };
     return {
       ok: false,
-      message: `is not valid JSON5 at line ${line}, column ${column}`,
+      message: `is not valid JSON5 at line ${line}, column ${column}: ${describeSyntaxError(error as Error)}`,
       line,
       column,
     };

@@ -15,6 +15,12 @@ function isFileSecret(value: object): value is { file: string } {
   );
 }
 
+function describeUnreadable(file: string, { code }: NodeJS.ErrnoException): string {
+  if (code === "ENOENT")
+    return `there is no file ${file}; write the secret into it, and nothing else`;
+  return `the file ${file} cannot be read (${code ?? "error"})`;
+}
+
 /** The switch of a plugin's section: the plugin's own schema does not know it. */
 function isSwitch(path: string): boolean {
   return path.endsWith(".enabled") && isPluginSection(path.slice(0, -".enabled".length));
@@ -61,7 +67,7 @@ export function resolveReferences(
     try {
       return readFileSync(full, "utf8").trim();
     } catch (error) {
-      const message = `the file it names cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})`;
+      const message = describeUnreadable(full, error as NodeJS.ErrnoException);
       issues.push({ path, message, transient: true });
       return "unreadable";
     }

@@ -26,6 +26,10 @@ export function secretMatcher(secrets: readonly string[]): (presented: string) =
   };
 }
 
+/** Says that a secret is too short, and how to make one. The secret is not repeated. */
+export const describeShortSecret = ({ length }: string, least: number): string =>
+  `must have at least ${least} characters, and has ${length}; \`openssl rand -hex 32\` makes one`;
+
 /** SHA-256 in hex. */
 export function sha256Hex(data: string | Uint8Array): string {
   return hash("sha256", data, "hex");

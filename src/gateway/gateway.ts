@@ -184,7 +184,8 @@ async function stopParts({ resources, workers, services, progress }: Parts): Pro
   await workers.deliveries.stop();
   ended.abort();
   await opened.disposeAsync();
-  log.info("the gateway has stopped");
+  // One that could not listen was never there.
+  if (progress.workers || progress.url !== undefined) log.info("the gateway has stopped");
 }
 
 /**

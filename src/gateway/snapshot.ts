@@ -25,6 +25,7 @@ import { getSecretPlaces } from "../mapping/transform-permissions.ts";
 import { PRESETS_DIR, SCHEMES_DIR } from "../mapping/presets.ts";
 import type { SharedValues } from "../contract/channel.ts";
 import type { Plugin } from "../contract/define.ts";
+import { readCatalog } from "../plugin/locations.ts";
 import { loadPlugins } from "../plugin/host.ts";
 import { findScheduleChannelIssues } from "./schedule-checks.ts";
 import { hashFiles, hashForCluster } from "./snapshot-hash.ts";
@@ -193,6 +194,7 @@ async function compileHooks(
     pluginPresets: plugins.offers.presets,
     pluginTransforms: plugins.offers.transforms,
     pluginsMissing: plugins.incomplete,
+    shippedPresets: readCatalog(BUILTIN_PLUGINS).flatMap(({ presets = [] }) => presets),
     env,
     withoutSecrets: options.withoutSecrets ?? false,
     known: {

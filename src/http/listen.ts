@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import type { HttpBindings } from "@hono/node-server";
 import { RouseError } from "../core/errors.ts";
 import { type DirectHandler, isUnread } from "./direct-hooks.ts";
@@ -22,10 +22,32 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-function cannotListen(error: NodeJS.ErrnoException, host: string, port: number): RouseError {
+/** Finds the first free port of an address from `port` on, over a hundred; undefined if none is free there. */
+export async function findFreePort(host: string, port: number): Promise<number | undefined> {
+  for (let tried = port; tried < Math.min(port + 100, 65_536); tried++) {
+    const server = createTcpServer();
+    const isFree = await new Promise<boolean>((done) => {
+      server.once("error", () => done(false));
+      server.listen(tried, host, () => server.close(() => done(true)));
+    });
+    if (isFree) return tried;
+  }
+  return undefined;
+}
+
+async function cannotListen(
+  error: NodeJS.ErrnoException,
+  host: string,
+  port: number,
+): Promise<RouseError> {
+  const free = error.code === "EADDRINUSE" ? await findFreePort(host, port + 1) : undefined;
+  const hint =
+    free === undefined
+      ? "set another gateway.port"
+      : `${free} is free: \`--port ${free}\`, or gateway.port`;
   const message =
     error.code === "EADDRINUSE"
-      ? `port ${port} of ${host} is taken; set gateway.port, or use --port`
+      ? `port ${port} of ${host} is taken; ${hint}`
       : `cannot listen on ${host}:${port} (${error.code ?? "error"})`;
   return new RouseError({
     code: "config_invalid",
@@ -132,7 +154,9 @@ export async function listenHttp(
     socket.once("close", () => connections.delete(socket));
   });
   await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => reject(cannotListen(error, host, port)));
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      void cannotListen(error, host, port).then(reject);
+    });
     server.listen(port, host, resolve);
   });
   const { port: bound } = server.address() as AddressInfo;

@@ -1,3 +1,4 @@
+import { describeShortSecret } from "../core/secret.ts";
 import { isDeepStrictEqual } from "node:util";
 import type { z } from "zod";
 import type { authSchema } from "../config/schema/mapping.ts";
@@ -18,7 +19,7 @@ function compileAuth(
 ): PathRules["auth"] {
   const short = (secret: string, path: string): void => {
     if (secret.length < MIN_SECRET)
-      issues.push({ path, message: `must have at least ${MIN_SECRET} characters` });
+      issues.push({ path, message: describeShortSecret(secret, MIN_SECRET) });
   };
   if ("token" in auth) {
     const token = [auth.token].flat();

@@ -34,6 +34,7 @@ interface Collected {
   secretFiles: string[];
   /** Whether a plugin could not be loaded, so that not all presets are known. */
   mayMiss: boolean;
+  shippedPresets: readonly string[];
 }
 
 /** Puts in what the `auth` of a mapping file refers to: the one place of the file where a secret may stand. */
@@ -119,12 +120,12 @@ function findPreset(
   name: string,
   at: string,
   { presets }: Catalog,
-  { issues, mayMiss }: Collected,
+  { issues, mayMiss, shippedPresets }: Collected,
 ): PresetEntry | undefined {
   const entries = presets.get(name) ?? [];
   const [entry] = entries;
   if (entry === undefined) {
-    const hint = didYouMean(name, presets.keys());
+    const hint = didYouMean(name, [...presets.keys(), ...shippedPresets]);
     if (hint !== "" || !mayMiss)
       issues.push({ path: at, message: `there is no preset of this name.${hint}` });
     return undefined;
@@ -190,6 +191,8 @@ export interface SourceOptions extends CatalogOptions {
   withoutSecrets?: boolean;
   /** Whether a plugin could not be loaded. Its presets are unknown then, and not refused. */
   pluginsMissing?: boolean;
+  /** Names of presets that plugins would bring which are not loaded. Default: none. */
+  shippedPresets?: readonly string[];
 }
 
 /**
@@ -206,6 +209,7 @@ export async function collectSources(
     mappingsDir,
     env,
     pluginsMissing = false,
+    shippedPresets = [],
     withoutSecrets = false,
   } = options;
   const references = { env, baseDir, withoutSecrets };
@@ -225,6 +229,7 @@ export async function collectSources(
     files: [],
     secretFiles: [],
     mayMiss: pluginsMissing,
+    shippedPresets,
   };
   await collectFiles(catalog, enabled, references, collected, pause);
   collectPresets(hooks, catalog, references, collected);

@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import type { SchemaParts } from "../config/json-schema.ts";
 import type { Config } from "../config/schema/index.ts";
 import type { Issue } from "../core/errors.ts";
@@ -54,6 +55,16 @@ export async function builtinSections(builtinDir: string): Promise<SchemaParts["
     }),
   );
   return found.flat();
+}
+
+/** Loads the schema of the section of one of Rouse's own plugins; undefined if it has none. */
+export async function loadBuiltinSchema(
+  builtinDir: string,
+  id: string,
+): Promise<z.ZodType | undefined> {
+  const location = builtinPlugins(builtinDir).find(({ builtin }) => builtin === id);
+  const imported = location && (await importPlugin(location, builtinDir));
+  return imported?.ok ? imported.value.config : undefined;
 }
 
 /** Whether a section turns its plugin off. */

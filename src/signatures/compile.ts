@@ -1,3 +1,4 @@
+import { describeShortSecret } from "../core/secret.ts";
 import { hash } from "node:crypto";
 import type { DuplicateRule, Scheme } from "../config/schema/signature.ts";
 import type { Issue } from "../core/errors.ts";
@@ -49,7 +50,7 @@ function compileChecks(
   return secrets.flatMap((given, index): Check[] => {
     const path = secrets.length === 1 ? at : `${at}[${index}]`;
     if (given.length < scheme.minSecret)
-      issues.push({ path, message: `must have at least ${scheme.minSecret} characters` });
+      issues.push({ path, message: describeShortSecret(given, scheme.minSecret) });
     const { algorithm, key, text, signaturePrefix } = toSecretForm(scheme, given);
     if (algorithm === "oidc" || algorithm === "x509") return [];
     const made = compileSecret(algorithm, text, key, scheme.encoding);

@@ -89,7 +89,7 @@ describe("rouse init", () => {
           field.env === undefined ? [] : [[field.env, "a-secret-of-sixteen-characters"]],
         ),
       );
-      const { code, err } = await cli.rouse(
+      const { code, out, err } = await cli.rouse(
         ["init", "--yes", "--force", "--no-test", "--channel", id],
         { env },
       );
@@ -98,12 +98,19 @@ describe("rouse init", () => {
       expect(text).toContain("allowFrom: []");
       expect(text).not.toContain("a-secret-of");
       expect(existsSync(join(import.meta.dirname, `../../docs/channels/${id}.md`))).toBe(true);
-      // What only its owner knows is left empty, and named; nothing else is wrong.
+      // What only its owner knows is left empty, and named; until then the gateway starts without the channel.
       const empty = (setup?.fields ?? []).filter(
         (field) => field.env === undefined && text.includes(`${field.name}: "",`),
       );
-      if (empty.length === 0) expect([id, code, err]).toEqual([id, 0, ""]);
-      else for (const { name } of empty) expect(err).toContain(`channels.${id}.${name}`);
+      expect([id, code, err, text.includes("enabled: false")]).toEqual([
+        id,
+        0,
+        "",
+        empty.length > 0,
+      ]);
+      const until = empty.map(({ name }) => name).join(", ");
+      if (empty.length > 0)
+        expect(out).toContain(`channels.${id} is off until you fill in ${until}`);
     }
     const unknown = await cli.rouse(["init", "--yes", "--force", "--channel", "pigeon"]);
     expect([unknown.code, unknown.err]).toEqual([
@@ -137,12 +144,13 @@ describe("rouse init", () => {
     expect(existsSync(join(cli.dir, "rouse.json5"))).toBe(false);
   });
 
-  it("says what is wrong with what it wrote", async () => {
+  it("writes no config that a gateway would not start with, and says why", async () => {
     const result = await cli.rouse(["init", "--yes", "--model", "nowhere/x"]);
     expect([result.code, result.err]).toEqual([
       3,
       expect.stringContaining("agents.defaults.model"),
     ]);
+    expect(existsSync(join(cli.dir, "rouse.json5"))).toBe(false);
   });
 });
 

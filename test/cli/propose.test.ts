@@ -504,7 +504,7 @@ describe("what a proposal refuses", () => {
       [["--event", first, "--agent", "{{agent}}"], "are no templates"],
       [["--event", first, "--agent", "gone"], "agentId: names no agent"],
       [["--event", first, "--deliver", "gone:1"], "names no channel"],
-      [["--event", first, "--model", "gone/big"], "models.providers has no such provider"],
+      [["--event", first, "--model", "gone/big"], 'models.providers has no "gone"'],
       [["--event", first, second], "the events came to several hooks (desk, shop)"],
       [["--event", "evt_gone"], "there is no event"],
       [[], "name the events"],

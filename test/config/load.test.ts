@@ -125,7 +125,13 @@ describe("what it says", () => {
     expect(await load("{ // comment\n gateway: { port: 9, }, }")).toMatchObject({ ok: true });
     expect(await load("{\n  gateway: canary }")).toMatchObject({
       ok: false,
-      issues: [{ message: "the config file is not valid JSON5 at line 2, column 12" }],
+      issues: [
+        {
+          message: expect.stringMatching(
+            /^the config file is not valid JSON5 at line 2, column 12: "c" is/,
+          ),
+        },
+      ],
     });
   });
 
@@ -148,7 +154,7 @@ describe("what it says", () => {
     ).toEqual(
       expect.arrayContaining([
         { path: "hooks.token", message: expect.stringContaining("NOT_THERE") },
-        { path: "gateway.token", message: expect.stringContaining("ENOENT") },
+        { path: "gateway.token", message: expect.stringMatching(/^there is no file \S+\/gone;/) },
       ]),
     );
   });
@@ -196,7 +202,7 @@ describe("what it says", () => {
       expect.arrayContaining([
         { path: "gatway", message: 'is not known. Did you mean "gateway"?' },
         { path: "gateway.prot", message: 'is not known. Did you mean "port"?' },
-        { path: "gateway.host", message: expect.stringContaining("expected string") },
+        { path: "gateway.host", message: "must be text, and is a number" },
         { path: "agents.list[0].modle", message: 'is not known. Did you mean "model"?' },
         { path: "hooks.mappings[0].match.path", message: expect.stringContaining("segments") },
         { path: "hooks.dedupe.ttl", message: expect.stringContaining("90s") },

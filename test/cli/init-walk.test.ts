@@ -1,0 +1,218 @@
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createLogger } from "../../src/core/log.ts";
+import type { CheckAnswer, Prompts } from "../../src/cli/prompts.ts";
+import { PASSWORD, blueBubblesServer } from "../channels/bluebubbles-server.ts";
+import { ROSA, startMattermost, TOKEN as MATTERMOST_TOKEN } from "../channels/mattermost-server.ts";
+import { ACCOUNT, signalServer } from "../channels/signal-server.ts";
+import { createProvider, type Provider } from "../e2e/provider.ts";
+import { createGateway } from "../gateway.ts";
+import { createCli, type CliWorld } from "./world.ts";
+
+type Line = [question: string, answer: string | string[]];
+
+let cli: CliWorld;
+let model: Provider;
+const ends: (() => unknown)[] = [];
+beforeEach(async () => {
+  cli = await createCli();
+  model = await createProvider();
+});
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+  await model.close();
+  await cli.close();
+});
+
+/** Types the answers in order. One that is refused is followed by the next of the script, for the same question. */
+function typed(script: Line[]): Prompts & { left: Line[]; refused: string[] } {
+  const left = [...script];
+  const refused: string[] = [];
+  const answer = async (options: { message: string; check?: CheckAnswer }): Promise<never> => {
+    for (;;) {
+      const [question, given] = left.shift() ?? ["nothing more", ""];
+      expect(options.message).toContain(question);
+      const problem = typeof given === "string" ? options.check?.(given) : undefined;
+      if (problem === undefined) return given as never;
+      refused.push(problem);
+    }
+  };
+  return {
+    text: answer,
+    password: answer,
+    select: answer,
+    multiselect: answer,
+    note: async () => undefined,
+    left,
+    refused,
+  };
+}
+
+const CHANNELS = {
+  async mattermost() {
+    const server = await startMattermost();
+    const lines: Line[] = [
+      ["Address of the server", "chat.example.com"],
+      ["Address of the server", server.url],
+      ["Access token", ""],
+      ["Access token", MATTERMOST_TOKEN],
+      ["Who may write", "rosa"],
+      ["Who may write", `user:${ROSA}`],
+      ["Who gets the replies", "nobody at all"],
+      ["Who gets the replies", `user:${ROSA}`],
+    ];
+    return { server, lines, wrong: 4, count: () => server.posts.length };
+  },
+  async signal() {
+    const server = await signalServer();
+    const lines: Line[] = [
+      ["Address of the daemon", "localhost"],
+      ["Address of the daemon", server.url],
+      ["The account's number", "0155"],
+      ["The account's number", ACCOUNT],
+      ["Who may write", "Rosa"],
+      ["Who may write", "+15550001111"],
+      ["Who gets the replies", "+15550001111"],
+    ];
+    return { server, lines, wrong: 3, count: () => server.sent.length };
+  },
+  async imessage() {
+    const server = await blueBubblesServer(Date.now);
+    const lines: Line[] = [
+      ["Address of the BlueBubbles server", ""],
+      ["Address of the BlueBubbles server", server.url],
+      ["Server password", PASSWORD],
+      ["Secret part", "x"],
+      ["Secret part", "a-secret-part-of-the-address"],
+      ["Who may write", "rosa@"],
+      ["Who may write", ""],
+      ["Who gets the replies", "+15550001111"],
+    ];
+    return { server, lines, wrong: 3, count: () => server.sent.length };
+  },
+};
+const SENDERS: Record<string, Line[]> = {
+  github: [],
+  stripe: [["The secret that stripe shows", "whsec_0123456789abcdefghij"]],
+};
+
+const askModel = (url: string, key: string): Line[] => [
+  ["Which model", "other"],
+  ["Base address", "api.example.com/v1"],
+  ["Base address", url],
+  ["Model", ""],
+  ["Model", "qwen3"],
+  ["API key", key],
+];
+const STATES = {
+  there: () => ({ lines: askModel(model.url, ""), calls: 1 }),
+  "refusing the key": () => {
+    model.answer = ({ headers }, response) => {
+      if (headers.authorization === "Bearer the-right-key") return "fine";
+      response.writeHead(401, { "content-type": "application/json" });
+      response.end('{"error":{"message":"Incorrect API key"}}');
+      return undefined;
+    };
+    const lines: Line[] = [
+      ...askModel(model.url, "the-wrong-key"),
+      ["What now?", "change"],
+      ...askModel(model.url, "the-right-key"),
+    ];
+    return { lines, calls: 1 };
+  },
+  away: async () => {
+    const { url, close } = await createProvider();
+    await close();
+    const lines: Line[] = [...askModel(url, ""), ["What now?", "skip"]];
+    return { lines, calls: 0 };
+  },
+};
+
+describe.each(Object.keys(CHANNELS) as (keyof typeof CHANNELS)[])(
+  "rouse init with %s",
+  (channel) => {
+    it.each(Object.keys(STATES) as (keyof typeof STATES)[])(
+      "and a model that is %s: wrong answers are asked again, and the end starts",
+      async (state) => {
+        // Each sender with each state and each channel.
+        const sender = Object.keys(SENDERS)[(channel.length + state.length) % 2] as string;
+        const { server, lines, wrong, count } = await CHANNELS[channel]();
+        ends.push(() => server.close());
+        const { lines: modelLines, calls } = await STATES[state]();
+        const prompts = typed([
+          ["Whose webhooks", [sender]],
+          ...(SENDERS[sender] ?? []),
+          ["Where do replies go", [channel]],
+          ...lines,
+          ...modelLines,
+        ]);
+        const { code, out, err } = await cli.rouse(["init"], { prompts });
+        expect([prompts.left, code]).toEqual([[], 0]);
+        expect(prompts.refused.length).toBeGreaterThanOrEqual(wrong + 2);
+        expect(out).toContain(`Register at ${sender}`);
+        if (state !== "there") expect(err).toMatch(/model has not answered|the run .* failed/);
+        expect(Math.min(count(), 1)).toBe(calls);
+        const gateway = await createGateway({
+          cwd: cli.dir,
+          env: {},
+          workers: true,
+          log: createLogger("silent"),
+          print: () => undefined,
+        });
+        await gateway.start();
+        await gateway.stop();
+        expect(existsSync(join(cli.dir, `.rouse/secrets/${sender}`))).toBe(true);
+      },
+    );
+  },
+);
+
+describe("rouse init, run again", () => {
+  it("asks for the channel that its argument names, or that the config's problem is in, and for nothing else", async () => {
+    expect((await cli.rouse(["init", "--yes", "--no-test", "--preset", "github"])).code).toBe(0);
+    const { server, lines } = await CHANNELS.mattermost();
+    ends.push(() => server.close());
+    const added = typed(lines);
+    expect((await cli.rouse(["init", "mattermost", "--no-test"], { prompts: added })).code).toBe(0);
+    expect(added.left).toEqual([]);
+    const secret = join(cli.dir, ".rouse/secrets/mattermost-token");
+    rmSync(secret);
+    expect((await cli.rouse(["config", "validate"])).err).toContain(`there is no file ${secret}`);
+    const mended = typed(lines);
+    const { code, err } = await cli.rouse(["init", "--no-test"], { prompts: mended });
+    expect([code, mended.left]).toEqual([0, []]);
+    expect(err).toContain("channels.mattermost.token");
+    expect((await cli.rouse(["config", "validate"])).code).toBe(0);
+  });
+
+  it("shows and tests a sender again, with the secret that it has", async () => {
+    expect((await cli.rouse(["init", "--yes", "--no-test", "--preset", "github"])).code).toBe(0);
+    const file = join(cli.dir, ".rouse/secrets/github");
+    const before = readFileSync(file, "utf8");
+    const again = await cli.rouse(["init", "github"]);
+    expect([again.code, again.err]).toEqual([0, ""]);
+    expect(again.out).toContain(before.trim());
+    expect(again.out).toContain("The reply, delivered to");
+    expect(readFileSync(file, "utf8")).toBe(before);
+  });
+
+  it("takes the next free port, and `start` names it", async () => {
+    const taken = createServer();
+    // Another gateway, or another test, may have it already.
+    await new Promise<void>((done) => {
+      taken.once("error", () => done());
+      taken.listen(7420, "127.0.0.1", done);
+    });
+    ends.push(() => new Promise((done) => taken.close(done)));
+    const { out } = await cli.rouse(["init", "--yes", "--no-test"]);
+    const port = /Port 7420 is taken: the gateway will listen on (\d+)/.exec(out)?.[1];
+    expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toContain(`port: ${port}`);
+    const refused = await createGateway({ cwd: cli.dir, env: {}, workers: false, port: 7420 });
+    await expect(refused.start()).rejects.toThrow(
+      /^port 7420 of 127.0.0.1 is taken; \d+ is free: `--port \d+`, or gateway.port$/,
+    );
+    await refused.stop();
+  });
+});

@@ -1,0 +1,70 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { checkSnapshot } from "../../src/gateway/snapshot.ts";
+import { REAL } from "../gateway.ts";
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "rouse-words-"));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const TOKEN = `token: "a-token-of-24-characters"`;
+
+it.each([
+  [`{ gateway: { port: "many" } }`, "gateway.port", "must be a number, and is text"],
+  [`{ gateway: { port: 70000 } }`, "gateway.port", "must be at most 65535"],
+  [`{ hooks: { enabled: 1 } }`, "hooks.enabled", "must be true or false, and is a number"],
+  [
+    `{ hooks: { enabled: true, token: "short" } }`,
+    "hooks.token",
+    "must have at least 16 characters, and has 5; `openssl rand -hex 32` makes one",
+  ],
+  [
+    `{ hooks: { enabled: true, token: { file: "gone" } } }`,
+    "hooks.token",
+    /^there is no file \/.*\/gone; write the secret into it, and nothing else$/,
+  ],
+  [
+    `{ hooks: { enabled: true, ${TOKEN}, presets: ["gmial"] } }`,
+    "hooks.presets[0]",
+    `there is no preset of this name. Did you mean "gmail"?`,
+  ],
+  [
+    `{ hooks: { enabled: true, ${TOKEN}, mappings: [{ match: { path: 5 }, messageTemplate: "x" }] } }`,
+    "hooks.mappings[0].match.path",
+    "must be text or a list, and is a number",
+  ],
+  [
+    `{ hooks: { enabled: true, ${TOKEN}, mappings: [{ match: { path: "x" }, messageTemplate: "x", wakeMode: "nwo" }] } }`,
+    "hooks.mappings[0].wakeMode",
+    `must be "now" or "next-heartbeat". Did you mean "now"?`,
+  ],
+  [
+    `{ agents: { defaults: { model: "openai/gpt-5" } } }`,
+    "agents.defaults.model",
+    "OpenAI needs a key: set OPENAI_API_KEY, or add models.providers.openai",
+  ],
+  [
+    `{ agents: { defaults: { model: "antropic/claude" } } }`,
+    "agents.defaults.model",
+    `models.providers has no "antropic". Did you mean "anthropic"?`,
+  ],
+  [
+    `{ gateway: { port: 1 } hooks: {} }`,
+    "",
+    `the config file is not valid JSON5 at line 1, column 24: "h" is not expected here; look for a comma, a quote or a bracket before it that is missing or too many`,
+  ],
+  [`{ gateway: { port: 1 }`, "", /the text ends before its objects, lists and quotes are closed$/],
+  [`{ a: "b\n}`, "", /the line before it ends within a text that has no closing quote$/],
+])("the config %s is refused in plain words that name the value", async (text, path, message) => {
+  writeFileSync(join(dir, "rouse.json5"), text);
+  const checked = await checkSnapshot({ ...REAL, cwd: dir, env: {} });
+  const issues = checked.ok ? [] : checked.issues;
+  const found = issues.find((issue) => issue.path === path);
+  expect(found?.message).toEqual(
+    typeof message === "string" ? message : expect.stringMatching(message),
+  );
+});
