@@ -248,8 +248,9 @@ function checkNames({ sections, ...staging }: Staging): Issue[] {
   };
   const hookKeys = [...Object.keys(hooksKeys), ...staging.hookSections];
   const hookIssues = Object.keys(sections.hooks).flatMap((key): Issue[] => {
+    if (hookKeys.includes(key)) return [];
     const hint = didYouMean(key, hookKeys);
-    if (hookKeys.includes(key) || (staging.incomplete && hint === "")) return [];
+    if (staging.incomplete && hint === "") return [];
     return [{ path: `hooks.${key}`, message: `is not known.${hint}` }];
   });
   return [

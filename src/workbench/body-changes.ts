@@ -19,7 +19,9 @@ function findGone(shape: Shape): { name: string; lastSeen: number }[] {
   return gone.map(([name, { lastSeen }]) => ({ name, lastSeen }));
 }
 
-const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", timeZone: "UTC" });
+/** Made when a date is said: loading the names of months takes a part of each start. */
+const renderDay = (at: number): string =>
+  new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", timeZone: "UTC" }).format(at);
 
 /** A field that bodies no longer have, and a mapping that reads it. */
 export interface BodyChange {
@@ -49,7 +51,7 @@ export function findBodyChanges(
       );
       if (!first) return [];
       const count = more.length + 1;
-      const message = `${shape.path}: ${name} is gone since ${day.format(lastSeen)}, ${count} ${count === 1 ? "mapping reads" : "mappings read"} it`;
+      const message = `${shape.path}: ${name} is gone since ${renderDay(lastSeen)}, ${count} ${count === 1 ? "mapping reads" : "mappings read"} it`;
       return [{ mapping: first.id, message }];
     });
   });
