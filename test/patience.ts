@@ -1,4 +1,10 @@
+import { enableCompileCache } from "node:module";
+import { resolve } from "node:path";
 import { vi } from "vitest";
+
+// As `bin/rouse.js` does: a child that starts without compiled code takes three times as long.
+process.env["NODE_COMPILE_CACHE"] ??= resolve(import.meta.dirname, "../node_modules/.cache/rouse");
+enableCompileCache(process.env["NODE_COMPILE_CACHE"]);
 
 /**
  * How long a test waits at least for what must come, in milliseconds. Vitest's own second is less than one request may take on a

@@ -1,4 +1,6 @@
 import { writeFileSync } from "node:fs";
+import { getCompileCacheDir } from "node:module";
+import { dirname } from "node:path";
 
 /** A quarter of the processor if all other processes want all of it: enough to end within a time that people wait. */
 const GROUP_NICENESS = "5";
@@ -13,6 +15,16 @@ export function lowerGroup(pid: number): void {
   } catch {
     // Another system, or one that does not group processes so: the priority of each process counts.
   }
+}
+
+/**
+ * The variable by which a child keeps compiled code where this process keeps it, if it does (`bin/rouse.js`): Node hands that on to no
+ * child. Without it a child compiles all that it loads each time, which is most of the time that it takes to start.
+ */
+export function compiledCodeEnv(): { NODE_COMPILE_CACHE?: string } {
+  const folder = getCompileCacheDir();
+  // Node has a folder in it for each of its versions.
+  return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
 }
 
 /**

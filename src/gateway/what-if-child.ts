@@ -2,6 +2,7 @@
  * The main file of a what-if process: it compares what mappings do with recorded events, beside a gateway that answers hooks.
  * It keeps the gateway's config compiled and its connection open between calls. It sends nothing, and reads the store alone.
  */
+import { flushCompileCache } from "node:module";
 import { systemClock } from "../core/clock.ts";
 import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
@@ -177,6 +178,8 @@ async function start(call: Start): Promise<void> {
     memory: process.memoryUsage.rss(),
     ...(failure && { failure }),
   });
+  // It ends by a signal, when nothing is written any more.
+  flushCompileCache();
 }
 
 process.on("message", (call: WhatIfCall) => {

@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from "node:child_process";
 import { constants, setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import { RouseError, type Failure } from "../core/errors.ts";
-import { killGroup, lowerGroup } from "../core/process-group.ts";
+import { compiledCodeEnv, killGroup, lowerGroup } from "../core/process-group.ts";
 import type { JobLine } from "../workbench/what-if-job.ts";
 import type { WhatIfCall, WhatIfReply } from "./what-if-messages.ts";
 
@@ -121,7 +121,7 @@ export class WhatIfProcess {
 
   constructor(env: Record<string, string | undefined>) {
     const child = (this.#process = fork(CHILD, [], {
-      env,
+      env: { ...env, ...compiledCodeEnv() },
       execArgv: [
         ...SOURCE_CONDITION,
         ...ONE_THREAD,

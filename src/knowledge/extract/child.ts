@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { Worker } from "node:worker_threads";
 import { SEPARATOR, splitChunks, type TextBlock } from "../chunk.ts";
 import { killGroup } from "../../core/process-group.ts";
@@ -136,6 +137,10 @@ async function answer(call: ExtractCall): Promise<ExtractReply> {
 
 let last: Promise<unknown> = Promise.resolve();
 process.on("message", (call: ExtractCall) => {
-  last = last.then(async () => process.send?.(await answer(call)));
+  last = last.then(async () => {
+    process.send?.(await answer(call));
+    // It ends by a signal, when nothing is written any more.
+    flushCompileCache();
+  });
 });
 process.send?.(READY);

@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from "node:child_process";
 import { setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Extractor as PluginExtractor } from "../../contract/kinds.ts";
-import { killGroup } from "../../core/process-group.ts";
+import { compiledCodeEnv, killGroup } from "../../core/process-group.ts";
 import type { DocumentError } from "../types.ts";
 import type { ExtractLimits } from "./types.ts";
 
@@ -106,7 +106,11 @@ class Reader {
   #spawn(): ChildProcess {
     const { memoryMb, env, child: file = CHILD } = this.#options;
     const child = fork(file, [String(memoryMb)], {
-      env: { PATH: env["PATH"] ?? "", NODE_ENV: env["NODE_ENV"] ?? "" },
+      env: {
+        PATH: env["PATH"] ?? "",
+        NODE_ENV: env["NODE_ENV"] ?? "",
+        ...compiledCodeEnv(),
+      },
       execArgv: [`--max-old-space-size=${Math.floor(memoryMb * 0.75)}`, "--no-warnings"],
       stdio: ["ignore", "ignore", "ignore", "ipc"],
       // A group of its own: the programs that it starts end with it.
