@@ -213,8 +213,8 @@ it(
   async () => {
     const counts: Counts = { kills: 0, twice: 0, unknown: 0 };
     let program = await start();
-    // One of each three, and not always that with the same index.
-    const points = POINTS.filter((_, at) => scale(at % 3 === Math.floor(at / 3) % 3, true));
+    // One of each four, so that indexes change.
+    const points = POINTS.filter((_, at) => scale(at % 4 === 3, true));
     for (const point of points) {
       const kill = async (): Promise<void> => {
         counts.kills++;
@@ -256,7 +256,7 @@ describePostgres("three gateways on one database", () => {
       const points = POINTS.filter(
         ({ agent, index, moment, ms = 5 }) =>
           agent === "post" && index === 1 && ms === 5 && !moment.startsWith("model"),
-      ).filter((_, at) => scale(at === 2 || at === 4, true));
+      ).filter(({ moment }) => scale(moment === "decision", true));
       for (const point of points) {
         const kill = async (): Promise<void> => {
           const victims = gateways.splice(0, 2);
