@@ -12,7 +12,7 @@ import { startProgram, type Program } from "./program.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TOKEN = "crash-hook-token-0123456789";
-const KILLS = scale(6, 40);
+const KILLS = scale(4, 40);
 const SENDERS = 6;
 const KEYS = 5;
 const TURNS = 10;
