@@ -16,7 +16,7 @@ import { createProvider, modelConfig, type Provider } from "./provider.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const TOKEN = "crash-hook-token-0123456789";
 const TURNS = 8;
-const KILLS = scale(5, 20);
+const KILLS = scale(3, 20);
 const HOURLY = 4;
 const CONCURRENT = 2;
 const PATHS = ["narrow", "hourly", "batch", "shadow"] as const;
@@ -75,7 +75,7 @@ beforeAll(async () => {
         {
           ...common("batch"),
           messageTemplate: '{{ $join(events.("batch-" & n & "."), " ") }}',
-          coalesce: { windowSeconds: 0.3, maxEvents: 12, key: "{{n % 2}}" },
+          coalesce: { windowSeconds: 1, maxEvents: 12, key: "{{n % 2}}" },
         },
         { ...common("shadow"), shadow: true },
       ],
