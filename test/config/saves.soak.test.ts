@@ -3,7 +3,7 @@ import { scale } from "../soak.ts";
 import { savePairs } from "./saves.ts";
 
 const GATEWAYS = 4;
-const PAIRS = scale(15, 50);
+const PAIRS = scale(8, 50);
 
 it("the second of two saves is applied, 0 to 700 ms after the first, while files beside them grow", async () => {
   const all = await Promise.all(

@@ -55,13 +55,13 @@ const RAISED: Limits = {
 /** How many hooks each mapping gets, and how often. Limits of an hour or a day are reached between two kills. */
 const TRAFFIC: Record<string, [count: number, everyMs: number]> = scale(
   {
-    flood: [120, 10],
-    calm: [9, 800],
-    narrow: [15, 400],
-    hourly: [40, 150],
-    tokens: [35, 180],
-    money: [35, 180],
-    every: [25, 250],
+    flood: [90, 10],
+    calm: [6, 800],
+    narrow: [10, 400],
+    hourly: [32, 150],
+    tokens: [26, 180],
+    money: [26, 180],
+    every: [20, 250],
   },
   {
     flood: [220, 10],

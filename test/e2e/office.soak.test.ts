@@ -12,20 +12,20 @@ const OFFICE: Size = {
   seed: SEED,
   people: scale(80, 200),
   rooms: scale(20, 40),
-  hours: scale(4, 24),
+  hours: scale(2, 24),
   scenes: 40,
 };
 const KILLED: Size = {
   seed: SEED,
   people: scale(20, 30),
   rooms: scale(6, 9),
-  hours: scale(4, 10),
+  hours: scale(2, 10),
   scenes: scale(10, 16),
 };
 
 /** What the days are on a shared store, where they take longer: each kill costs the ten seconds of a lease. */
 const SHARED: Days = [
-  { ...OFFICE, hours: scale(2, 24) },
+  { ...OFFICE, hours: scale(1, 24) },
   { ...KILLED, hours: scale(2, 4) },
 ];
 

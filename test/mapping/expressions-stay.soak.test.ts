@@ -7,7 +7,7 @@ import { scale } from "../soak.ts";
 
 /** Keeps a core busy. */
 const SPIN = "for (let n = 0; ; n++) Math.sqrt(n);";
-const EVALUATIONS = scale(5_000, 50_000);
+const EVALUATIONS = scale(2_000, 50_000);
 const PLAIN = [
   "$uppercase(a) & '!'",
   "$count(rows[$ > 2])",
