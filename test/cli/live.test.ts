@@ -4,10 +4,12 @@ import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import { createGateway, type StartedGateway } from "../gateway.ts";
+import { readMappings } from "../../src/mapping/catalog.ts";
 import { PRESETS_DIR, presetNames } from "../../src/mapping/presets.ts";
+import { sampleNames } from "../../src/mapping/samples.ts";
 import { createCli, shopConfig, type CliWorld } from "./world.ts";
 
 const signs = (preset: string): boolean =>
@@ -251,8 +253,10 @@ describe("hooks send to senders that sign", () => {
     auth,
     messageTemplate: "{{n}}",
   });
+  let cli: CliWorld;
   let gateway: StartedGateway;
-  beforeEach(async () => {
+  beforeAll(async () => {
+    cli = await createCli();
     const presets = presetNames(PRESETS_DIR).map((use) =>
       signs(use) ? { use, secret: SECRETS[use] ?? "a-secret-of-the-sender-0123456789" } : use,
     );
@@ -277,13 +281,16 @@ describe("hooks send to senders that sign", () => {
     });
     await gateway.start();
   });
-  afterEach(() => gateway.stop());
+  afterAll(async () => {
+    await gateway.stop();
+    await cli.close();
+  });
 
   it("posts every sample that ships to its preset, each time as a new event", async () => {
     const problems: string[] = [];
-    for (const preset of presetNames(PRESETS_DIR)) {
-      const listed = await cli.rouse(["hooks", "send", preset, "--sample", "--json"]);
-      const { samples } = JSON.parse(listed.out) as { samples: string[] };
+    const catalog = readMappings({ presetsDir: PRESETS_DIR, mappingsDir: PRESETS_DIR });
+    for (const [preset, entries] of catalog.presets) {
+      const samples = entries.flatMap(sampleNames);
       if (samples.length === 0) problems.push(`${preset}: no sample`);
       for (const sample of samples) {
         const events = new Set<string>();
