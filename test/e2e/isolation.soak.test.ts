@@ -15,8 +15,8 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const TOKEN = "isolation-token-0123456789";
 const SECRET = "isolation-secret-0123456789";
 /** Hooks of others that are answered during each attack. */
-const OTHERS = scale(20, 400);
-const ATTACKERS = 3;
+const OTHERS = scale(10, 400);
+const ATTACKERS = scale(2, 3);
 /** Attacks that no guard ends early: each takes as long as a transform may. */
 const LASTING = ["recursion", "serialising", "endless", "allocating", "never"];
 
