@@ -59,7 +59,7 @@ export interface Fleet {
 
 /** So many hooks in one session: histories stay short. */
 const PER_SESSION = 40;
-const PAUSE_MS = scale(100, 60);
+const PAUSE_MS = scale(200, 60);
 const PATIENCE_MS = 25_000;
 
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));

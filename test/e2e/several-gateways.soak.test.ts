@@ -8,7 +8,7 @@ import type { Program } from "./program.ts";
 
 /** How long one gateway is cut off from the database: longer than a lease. */
 const CUT = scale({ fromMs: 3000, ms: 14_000 }, { fromMs: 40_000, ms: 20_000 });
-const KILLS = scale(3, 23);
+const KILLS = scale(2, 23);
 const KILL_EVERY_MS = 5000;
 /** How long PostgreSQL is away. */
 const AWAY_MS = scale(4000, 15_000);
