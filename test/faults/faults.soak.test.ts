@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { scale } from "../soak.ts";
 import { runProgram } from "./program.ts";
 
-const SEEDS = scale(20, 300);
+const SEEDS = scale(8, 300);
 
 it.each([
   ["of all faults", ["--seeds", `${SEEDS}`]],

@@ -9,7 +9,7 @@ import { simulate } from "./simulate.ts";
 import { Time } from "./time.ts";
 import { MUTANTS } from "./mutant-list.ts";
 
-const SEEDS = 20;
+const SEEDS = 10;
 /** Those that the program bears. */
 const FAULTS =
   "kill,kill at commit,suspend,hanging provider,slow provider,channel away,channel loses answers,channel hangs";
