@@ -14,7 +14,7 @@ import {
 import { scale } from "../soak.ts";
 import type { Said } from "./vendors.ts";
 
-const RUNS = scale(200, 1_000);
+const RUNS = scale(100, 1_000);
 const AT_ONCE = 8;
 /** Connections that are kept for the next request. */
 const SPARE = 40;

@@ -8,10 +8,10 @@ import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 import { NO_BROWSER, openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
 
-const EVENTS = scale(20_000, 50_000);
+const EVENTS = scale(10_000, 50_000);
 /** Rows that a list has at most, however many events there are. */
 const MAX_ROWS = 200;
-const FLOOD = scale(600, 5000);
+const FLOOD = scale(300, 5000);
 /** Hooks of the flood that wait for their answers at the same time. */
 const AT_ONCE = 20;
 
