@@ -14,7 +14,7 @@ import { scale } from "../soak.ts";
 import { numbered, numbersOf } from "./numbered-markdown.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
-const REPLIES = scale(30, 400);
+const REPLIES = scale(15, 400);
 const MAX_CHARS = 20_000;
 const RECIPIENTS = 3;
 /** Waits that vendors ask for pass so much faster. */
@@ -67,7 +67,7 @@ async function soak({
   start,
   realTime,
 }: Vendor): Promise<{ replies: number; pieces: number; faults: number }> {
-  const count = realTime ? Math.ceil(REPLIES / 4) : REPLIES;
+  const count = realTime ? scale(8, REPLIES / 4) : REPLIES;
   const far = await start();
   onTestFinished(() => far.close());
   const { channels, issues } = await load(userFolder({}).dir, {
