@@ -2,17 +2,19 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { createExtractor } from "../../src/knowledge/extract/extractor.ts";
+import { compiledCodeEnv } from "../../src/core/process-group.ts";
+import { createExtractor, type ExtractorProcess } from "../../src/knowledge/extract/extractor.ts";
 
 /** Says how far it is and sends the result right behind it, so that both are on their way together. */
 const CHILD = `
 process.on("message", ({ id }) => {
   process.send({ id, kind: "progress", part: 1 });
-  process.send({ id, kind: "done", tired: false, mimeType: "text/plain", title: null, pages: null, chunks: 0 });
+  process.send({ id, kind: "done", tired: false, mimeType: "text/plain", title: process.env.NODE_COMPILE_CACHE ?? null, pages: null, chunks: 0 });
 });
 `;
+type Call = Parameters<ExtractorProcess["run"]>[0];
 
-it("a document is not given to a process that was ended for the one before, whose result was on its way", async () => {
+function open(): { extractor: ExtractorProcess; call: Call } {
   const dir = mkdtempSync(join(tmpdir(), "rouse-extractor-"));
   const child = join(dir, "child.mjs");
   writeFileSync(child, CHILD);
@@ -28,7 +30,20 @@ it("a document is not given to a process that was ended for the one before, whos
     await extractor.close();
     rmSync(dir, { recursive: true, force: true });
   });
-  const call = { file: child, filename: "a.txt" } as Parameters<typeof extractor.run>[0];
+  return { extractor, call: { file: child, filename: "a.txt" } as Call };
+}
+
+it("a process starts from the code that this one keeps compiled", async () => {
+  const { extractor, call } = open();
+  const options = { signal: new AbortController().signal, onProgress: () => undefined };
+  expect(await extractor.run(call, options)).toMatchObject({
+    ok: true,
+    title: compiledCodeEnv().NODE_COMPILE_CACHE,
+  });
+});
+
+it("a document is not given to a process that was ended for the one before, whose result was on its way", async () => {
+  const { extractor, call } = open();
   for (let round = 0; round < 5; round++) {
     const stop = new AbortController();
     const stopped = extractor.run(call, { signal: stop.signal, onProgress: () => stop.abort() });

@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import { compiledCodeEnv } from "../../core/process-group.ts";
 import { RouseError, type ErrorCode } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { SqlSource } from "../../store/sql.ts";
@@ -70,7 +71,7 @@ export async function openDatabase<R extends Role>(
   const worker = new Worker(sql ? SHARED_WORKER : WORKER, {
     workerData: settings,
     execArgv: EXEC_ARGV,
-    env: sql ? environmentFor(sql, env) : {},
+    env: { ...(sql && environmentFor(sql, env)), ...compiledCodeEnv() },
     stdin: false,
   });
   const waiting = new Map<number, Waiting>();

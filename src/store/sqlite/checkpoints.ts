@@ -94,7 +94,7 @@ export class Checkpoints {
     const worker = new Worker(WORKER, {
       workerData: this.#parts.file,
       execArgv: ["--no-warnings"],
-      env: {},
+      env: compiledCodeEnv(),
       stdin: false,
     });
     worker.on("error", this.#parts.onFailure);
