@@ -1,6 +1,6 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { describeBoth, type KnowledgeWorld } from "./world.ts";
 
 const long = (word: string): string =>
@@ -8,10 +8,11 @@ const long = (word: string): string =>
 
 describeBoth((make) => {
   let world: KnowledgeWorld;
-  beforeEach(async () => {
+  beforeAll(async () => {
     world = await make();
   });
-  afterEach(() => world.close());
+  afterEach(() => world.empty());
+  afterAll(() => world.close());
 
   const ids = async (tenant: string, query = {}): Promise<string[]> =>
     (await world.knowledge.list(tenant, query)).documents.map(({ id }) => id);
@@ -50,7 +51,7 @@ describeBoth((make) => {
     });
 
     it("comes only when all of a large document is there", async () => {
-      const { id } = (await world.upload(long("walrus").repeat(30))).document;
+      const { id } = (await world.upload(long("walrus").repeat(15))).document;
       let seen = 0;
       for (;;) {
         const found = await world.found("walrus");
@@ -289,7 +290,7 @@ describeBoth((make) => {
     });
 
     it("in the middle of indexing leaves nothing", async () => {
-      const { document } = await world.upload(long("walrus").repeat(30));
+      const { document } = await world.upload(long("walrus").repeat(15));
       while ((await world.knowledge.get("t", document.id))?.status !== "indexing");
       await world.knowledge.remove("t", document.id);
       await world.index("Another one.");

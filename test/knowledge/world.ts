@@ -47,6 +47,8 @@ export interface KnowledgeWorld {
   /** Executes a statement in the schema of a PostgreSQL world. */
   execute(sql: string, values: unknown[]): Promise<void>;
   restart(): Promise<void>;
+  /** Deletes all documents, for the next test. */
+  empty(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -146,10 +148,13 @@ export async function createWorld(
   let knowledge = await open();
   if (start) await knowledge.start();
 
+  const tenants = new Set<string>();
   const upload: KnowledgeWorld["upload"] = async (content, more = {}) => {
     const bytes = typeof content === "string" ? Buffer.from(content) : content;
+    const { tenant = "t" } = more;
+    tenants.add(tenant);
     return knowledge.add({
-      tenant: "t",
+      tenant,
       filename: "text.txt",
       ...more,
       ...(await stageBytes(dir, bytes, MOST_BYTES)),
@@ -180,6 +185,12 @@ export async function createWorld(
       await knowledge.close();
       knowledge = await open();
       await knowledge.start();
+    },
+    async empty() {
+      for (const tenant of tenants) {
+        const { documents } = await knowledge.list(tenant, { limit: 100 });
+        for (const { id } of documents) await knowledge.remove(tenant, id);
+      }
     },
     async close() {
       await knowledge.close();
