@@ -5,17 +5,18 @@ import { tool as langTool } from "@langchain/core/tools";
 import { ChatOpenAI } from "@langchain/openai";
 import { generateText, isStepCount, streamText, tool } from "ai";
 import OpenAI from "openai";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { documentedFetch, KEY, platformWorld, type PlatformWorld } from "./world.ts";
 
 let world: PlatformWorld;
-beforeEach(async () => {
+beforeAll(async () => {
   world = await platformWorld({
     keys: [{ id: "slow", key: "rk_slow-0123456789", rateLimit: { requests: 1, per: "2s" } }],
   });
 });
-afterEach(() => world.close());
+beforeEach(() => world.model.reset());
+afterAll(() => world.close());
 
 const USAGE = { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 };
 const ask = [{ role: "user" as const, content: "Say it." }];

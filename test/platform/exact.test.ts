@@ -3,9 +3,11 @@ import { join } from "node:path";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, streamText } from "ai";
 import OpenAI from "openai";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { disarm } from "../../src/agent/disarm.ts";
+import { createReplyCleaner } from "../../src/agent/links.ts";
 import { findLive } from "../agent/markdown-judge.ts";
-import { generateAnswer, restoreImages } from "./answers.ts";
+import { generateAnswer, restoreImages, type GeneratedAnswer } from "./answers.ts";
 import { eventsOf, KEY, platformWorld, USER, type PlatformWorld } from "./world.ts";
 
 interface ClientRequest {
@@ -37,7 +39,10 @@ const TEXTS = [
 ];
 
 let world: PlatformWorld;
-afterEach(() => world.close());
+beforeAll(async () => {
+  world = await platformWorld();
+});
+afterAll(() => world.close());
 
 const say = (text: string): void => {
   world.model.says = () => ({ text: text.match(/[^]{1,7}/g) ?? [text] });
@@ -48,10 +53,6 @@ const contentOf = (text: string): string =>
     .join("");
 
 describe("what a program parses, and what has no image", () => {
-  beforeEach(async () => {
-    world = await platformWorld();
-  });
-
   it.each(TEXTS)(
     "%j comes as the model wrote it, whole and streamed, as reasoning too",
     async (text) => {
@@ -113,36 +114,33 @@ describe("a key's `clean`", () => {
     "![a](https://x.example/a.png) [b](https://other.example) <img src=https://x.example>";
 
   it("none leaves all as the model wrote it, images is the default", async () => {
-    world = await platformWorld({
+    const own = await platformWorld({
       keys: [{ id: "code", key: "rk_code-0123456789", clean: "none" }],
       config: { hooks: { token: "hook-token-0123456789", allowedLinkHosts: ["ok.example"] } },
     });
-    say(SAID);
+    own.model.says = () => ({ text: [SAID] });
     const chat = async (key: string): Promise<string> =>
-      (await world.chat({}, { key })).body.choices[0].message.content;
+      (await own.chat({}, { key })).body.choices[0].message.content;
     expect(await chat("rk_code-0123456789")).toBe(SAID);
     expect(await chat(KEY)).not.toContain("other.example");
-    const { body } = await world.admin("/admin/v1/keys", {
+    const { body } = await own.admin("/admin/v1/keys", {
       method: "POST",
       body: JSON.stringify({ id: "made", clean: "none" }),
     });
     expect(body.key).toMatchObject({ clean: "none" });
     expect(await chat(body.secret)).toBe(SAID);
-    const { keys } = (await world.admin("/admin/v1/keys")).body;
+    const { keys } = (await own.admin("/admin/v1/keys")).body;
     expect(keys.map(({ id, clean }: { id: string; clean: string }) => [id, clean])).toEqual([
       ["web", "images"],
       ["other", "images"],
       ["code", "none"],
       ["made", "none"],
     ]);
+    await own.close();
   });
 });
 
 describe("clients, as their sources build their requests", () => {
-  beforeEach(async () => {
-    world = await platformWorld();
-  });
-
   it.each(
     [...coding.requests, ...frontEnds.requests].map((request) => [request.name, request] as const),
   )("%s gets the model's text", async (_name, request) => {
@@ -189,31 +187,41 @@ describe("clients, as their sources build their requests", () => {
   });
 });
 
-describe("500 answers of markdown, code, HTML, JSON and XML", () => {
-  const COUNT = 50;
-  it.each(Array.from({ length: 10 }, (_, part) => part * COUNT))(
-    "those from %i on differ in no byte but images, whole and streamed",
-    async (first) => {
-      world = await platformWorld();
-      const answers = Array.from({ length: COUNT }, (_, seed) => generateAnswer(first + seed));
-      world.model.says = ({ body }) => {
-        const { content } = body.messages.at(-1);
-        const text = answers[Number(/\d+/.exec(JSON.stringify(content))?.[0])]?.text ?? "";
-        return { text: text.match(/[^]{1,40}/g) ?? [] };
-      };
-      for (const [index, { text, images }] of answers.entries()) {
-        const messages = [{ role: "user", content: String(index) }];
-        const whole = (await world.chat({ messages })).body.choices[0].message.content;
-        const streamed = contentOf((await world.chat({ messages, stream: true })).text);
-        expect(streamed).toBe(whole);
-        expect(restoreImages(whole, images)).toBe(text);
-        expect(findLive(whole)).toEqual([]);
-        expect(whole === text, text).toBe(images.length === 0);
-      }
-      expect(answers.some(({ images }) => images.length > 0)).toBe(true);
-      expect(answers.some(({ images }) => images.length === 0)).toBe(true);
-    },
-  );
+describe("answers of markdown, code, HTML, JSON and XML", () => {
+  const expectExact = (
+    { text, images }: GeneratedAnswer,
+    whole: string,
+    streamed: string,
+  ): void => {
+    expect(streamed).toBe(whole);
+    expect(restoreImages(whole, images)).toBe(text);
+    expect(whole === text, text).toBe(images.length === 0);
+  };
+  const toPieces = (text: string): string[] => text.match(/[^]{1,40}/g) ?? [];
+  const generate = (count: number): GeneratedAnswer[] => {
+    const answers = Array.from({ length: count }, (_, seed) => generateAnswer(seed));
+    expect(new Set(answers.map(({ images }) => images.length > 0)).size).toBe(2);
+    return answers;
+  };
+
+  it("500 differ in no byte but images, whole and in pieces", () => {
+    for (const [number, answer] of generate(500).entries()) {
+      const cleaner = createReplyCleaner();
+      const streamed = toPieces(answer.text).map((piece) => cleaner.push(piece));
+      const whole = disarm(answer.text);
+      expectExact(answer, whole, streamed.join("") + cleaner.end());
+      // Judging takes longer than all else.
+      if (number % 5 === 0) expect(findLive(whole)).toEqual([]);
+    }
+  });
+
+  it("so do their chats, streamed or not", async () => {
+    for (const answer of generate(25)) {
+      world.model.says = () => ({ text: toPieces(answer.text) });
+      const whole = (await world.chat()).body.choices[0].message.content;
+      expectExact(answer, whole, contentOf((await world.chat({ stream: true })).text));
+    }
+  });
 });
 
 describe("requests below the base without /v1", () => {
@@ -225,7 +233,6 @@ describe("requests below the base without /v1", () => {
     ["POST", "/completions"],
     ["POST", "/embeddings"],
   ])("%s %s says what to change, in the form of the API's errors", async (method, path) => {
-    world = await platformWorld();
     const response = await fetch(`${world.url}${path}`, {
       method,
       headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },

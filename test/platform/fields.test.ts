@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { dataUri, gif, imageMessage, jpeg, png, webp } from "./images.ts";
 import { platformWorld, USER, type PlatformWorld } from "./world.ts";
 
@@ -22,12 +22,7 @@ afterAll(async () => {
   await world.close();
   images.close();
 });
-beforeEach(() => {
-  world.model.asked.length = 0;
-});
-afterEach(() => {
-  world.model.says = () => ({ text: ["fi", "ne"] });
-});
+beforeEach(() => world.model.reset());
 
 const refused = async (body: object) => {
   const { status, body: answer } = await world.chat(body);

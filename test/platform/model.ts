@@ -35,6 +35,8 @@ export interface Model {
   url: string;
   asked: Asked[];
   says: (asked: Asked, call: number) => Says;
+  /** For the next test: forgets what it was asked, and says this, by default two pieces of text. */
+  reset(says?: Model["says"]): void;
   close(): Promise<void>;
 }
 
@@ -100,6 +102,8 @@ async function answerStreamed(response: ServerResponse, says: Says, model: strin
   response.end("data: [DONE]\n\n");
 }
 
+const fine = (): Says => ({ text: ["fi", "ne"] });
+
 export async function startModel(): Promise<Model> {
   const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = [];
@@ -130,7 +134,11 @@ export async function startModel(): Promise<Model> {
   const model: Model = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     asked: [],
-    says: () => ({ text: ["fi", "ne"] }),
+    says: fine,
+    reset(says = fine) {
+      model.asked.length = 0;
+      model.says = says;
+    },
     close: () =>
       new Promise((closed) => {
         server.close(() => closed());

@@ -1,14 +1,14 @@
 import OpenAI from "openai";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { documentedFetch, eventsOf, KEY, platformWorld, type PlatformWorld } from "./world.ts";
 
 const THOUGHT = ["Let me ", "think."];
 let world: PlatformWorld;
-beforeEach(async () => {
+beforeAll(async () => {
   world = await platformWorld();
-  world.model.says = () => ({ reasoning: THOUGHT, text: ["fi", "ne"] });
 });
-afterEach(() => world.close());
+beforeEach(() => world.model.reset(() => ({ reasoning: THOUGHT, text: ["fi", "ne"] })));
+afterAll(() => world.close());
 
 const respond = (body: object = {}) =>
   world.call("/v1/responses", {

@@ -1,13 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { dataUri, png } from "./images.ts";
 import { OTHER_KEY, platformWorld, type PlatformWorld } from "./world.ts";
 
 let world: PlatformWorld;
-beforeEach(async () => {
+beforeAll(async () => {
   world = await platformWorld();
-  world.model.says = (_asked, call) => ({ text: [`answer ${call}`] });
 });
-afterEach(() => world.close());
+beforeEach(() => world.model.reset((_asked, call) => ({ text: [`answer ${call}`] })));
+afterAll(() => world.close());
 
 const respond = (body: object, headers: Record<string, string> = {}) =>
   world.call("/v1/responses", { model: "ops", input: "Hi.", ...body }, headers);

@@ -1,5 +1,5 @@
 import OpenAI from "openai";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { gate } from "./model.ts";
 import { documentedFetch, KEY, OTHER_KEY, platformWorld, type PlatformWorld } from "./world.ts";
 
@@ -11,10 +11,11 @@ const CLOCK = {
   parameters: { type: "object", properties: {} },
 };
 let world: PlatformWorld;
-beforeEach(async () => {
+beforeAll(async () => {
   world = await platformWorld({ keys: [{ id: "sales", key: SALES_KEY, agents: ["sales"] }] });
 });
-afterEach(() => world.close());
+beforeEach(() => world.model.reset());
+afterAll(() => world.close());
 
 const respond = (body: object = {}, headers: Record<string, string> = {}) =>
   world.call("/v1/responses", { model: "ops", input: "Hi.", ...body }, headers);

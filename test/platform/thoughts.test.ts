@@ -1,12 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { eventsOf, platformWorld, type PlatformWorld } from "./world.ts";
 import type { Says } from "./model.ts";
 
 let world: PlatformWorld;
-beforeEach(async () => {
+beforeAll(async () => {
   world = await platformWorld();
 });
-afterEach(() => world.close());
+beforeEach(() => world.model.reset());
+afterAll(() => world.close());
 
 const says = (...texts: string[]): void => {
   world.model.says = (_asked, call): Says => ({ text: [...(texts[call] ?? texts.at(-1) ?? "")] });

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { eventsOf, platformWorld, USER, type PlatformWorld } from "./world.ts";
 
 const MCP = {
@@ -26,13 +26,14 @@ const ON_WIRE = {
 };
 
 let world: PlatformWorld;
-beforeEach(async () => {
+beforeAll(async () => {
   world = await platformWorld({
     config: { mcp: { servers: MCP } },
     agents: [{ id: "ops", tools: ["town.weather"] }],
   });
 });
-afterEach(() => world.close());
+beforeEach(() => world.model.reset());
+afterAll(() => world.close());
 
 const named = (call: number): string[] =>
   (world.model.asked[call]?.body.tools ?? []).map(
@@ -221,8 +222,8 @@ describe("in a session", () => {
   it("a call that nobody answers is left out, since providers refuse it", async () => {
     world.model.says = (_asked, call) =>
       call === 0 ? { text: ["Wait."], calls: [CALL] } : { text: ["Well."] };
-    await world.chat({ tools: [CLOCK] }, { "x-session-id": "s" });
-    expect((await world.chat({}, { "x-session-id": "s" })).status).toBe(200);
+    await world.chat({ tools: [CLOCK] }, { "x-session-id": "t" });
+    expect((await world.chat({}, { "x-session-id": "t" })).status).toBe(200);
     const [, ...rest] = world.model.asked[1]?.body.messages ?? [];
     expect(rest).toEqual([USER[0], { role: "assistant", content: "Wait." }, USER[0]]);
   });
