@@ -1,4 +1,5 @@
 /** Adds documents to a folder and has them indexed, until it is killed. Says the id of each that was accepted. */
+import { flushCompileCache } from "node:module";
 import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
@@ -16,6 +17,8 @@ const common = {
 const sql = url === undefined ? undefined : getSqlSource(await findStoreDriver(url), url);
 const knowledge = await createKnowledge({ ...common, sql });
 await knowledge.start();
+// The next one starts from what this one has compiled, which a kill would lose.
+flushCompileCache();
 for (let n = Number(from); ; n++) {
   const text = `The marker${n} stands in a sentence that has some length. `.repeat(
     n % 3 === 0 ? 8000 : 40,

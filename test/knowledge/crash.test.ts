@@ -4,6 +4,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
+import { compiledCode } from "../../src/core/compiled.ts";
 import { createWorld } from "./world.ts";
 
 const KILLS = 6;
@@ -19,6 +20,7 @@ it("a kill in the middle of indexing loses nothing that was accepted, and leaves
       process.execPath,
       ["--no-warnings", "--conditions=rouse-source", CHILD, world.dir, String(kill * 1000)],
       {
+        env: { ...process.env, ...compiledCode() },
         stdio: ["ignore", "pipe", "inherit"],
       },
     );
