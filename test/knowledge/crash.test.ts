@@ -7,7 +7,7 @@ import { expect, it } from "vitest";
 import { compiledCode } from "../../src/core/compiled.ts";
 import { createWorld } from "./world.ts";
 
-const KILLS = 6;
+const KILLS = 4;
 const CHILD = join(import.meta.dirname, "crash-child.ts");
 
 it("a kill in the middle of indexing loses nothing that was accepted, and leaves nothing half-done", async () => {
@@ -30,7 +30,7 @@ it("a kill in the middle of indexing loses nothing that was accepted, and leaves
       output += chunk.toString();
     });
     while (!output.includes("\n")) await new Promise((done) => setTimeout(done, 5));
-    await new Promise((done) => setTimeout(done, 40 + kill * 60));
+    await new Promise((done) => setTimeout(done, 40 + kill * 100));
     child.kill("SIGKILL");
     await ended;
     for (const line of output.split("\n").slice(0, -1)) {

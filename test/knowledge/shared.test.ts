@@ -23,7 +23,7 @@ import { silent } from "../store/home.ts";
 import { FIXTURES, onPostgres, type KnowledgeWorld, type WorldOptions } from "./world.ts";
 
 const CHILD = join(import.meta.dirname, "crash-child.ts");
-const KILLS = 3;
+const KILLS = 2;
 
 let schema: Schema;
 let worlds: KnowledgeWorld[];

@@ -1,12 +1,4 @@
-import {
-  afterAll,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  it,
-  onTestFinished,
-} from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { FAILURES_TO_OPEN } from "../../src/core/breaker.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createWorld } from "../e2e/world.ts";
