@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { eventsOf, OTHER_KEY, platformWorld, USER, type PlatformWorld } from "./world.ts";
 
 /** A server of tools that writes a line for each call it gets. */
@@ -30,10 +30,9 @@ const clock = { id: "call_2", name: "clock", arguments: "{}" };
 
 let folder: string;
 let world: PlatformWorld;
-beforeEach(async () => {
+beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "rouse-mixed-"));
   writeFileSync(join(folder, "server.mjs"), SERVER);
-  writeFileSync(join(folder, "calls"), "");
   const town = {
     command: process.execPath,
     args: [join(folder, "server.mjs")],
@@ -43,12 +42,15 @@ beforeEach(async () => {
     config: { mcp: { servers: { town } } },
     agents: [{ id: "ops", tools: ["town.weather"] }],
   });
-  world.model.says = ({ text }) => {
+});
+beforeEach(() => {
+  writeFileSync(join(folder, "calls"), "");
+  world.model.reset(({ text }) => {
     if (!text.includes("RAIN-IN-ULM")) return { text: ["Let me see."], calls: [weather, clock] };
     return { text: [text.includes("NOON") ? "It rains at noon." : "It rains."] };
-  };
+  });
 });
-afterEach(async () => {
+afterAll(async () => {
   await world.close();
   rmSync(folder, { recursive: true });
 });
