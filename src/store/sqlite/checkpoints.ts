@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
+import { compiledCodeEnv } from "../../core/process-group.ts";
 import type { Ms } from "../records.ts";
 import type { CheckpointCall, CheckpointReply } from "./checkpoint-worker.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
