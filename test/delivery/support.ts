@@ -34,6 +34,7 @@ export function manualClock(start = 1_800_000_000_000): ManualClock {
         if (signal?.aborted) return resolve();
         const wake = (): void => {
           sleepers.delete(sleeper);
+          signal?.removeEventListener("abort", wake);
           resolve();
         };
         const sleeper = { at: now + ms, wake };
