@@ -10,7 +10,7 @@ import { openStore } from "../../src/store/open.ts";
 import type { ParkedByLimit, RunRecord, StoreHandle } from "../../src/store/types.ts";
 import { run } from "../../src/testing/store/make.ts";
 import { silent } from "../store/home.ts";
-import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { describePostgres, madeSchema, type Schema } from "../store/postgres.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -70,7 +70,6 @@ describe("forecasts of `runsPerHour`, on SQLite", () => {
 
 describePostgres("forecasts of `runsPerHour`, on PostgreSQL", () => {
   let schema: Schema;
-  beforeEach(() => void (schema = newSchema()));
-  afterEach(() => schema.drop());
+  beforeEach(async () => void (schema = await madeSchema()));
   testForecasts(() => schema.url);
 });

@@ -11,7 +11,7 @@ import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 import { silent } from "../store/home.ts";
 import { connectPlain } from "../store/postgres-client.ts";
-import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { describePostgres, madeSchema, type Schema } from "../store/postgres.ts";
 
 const HISTORY = 200_000;
 const PARKED = 10_000;
@@ -28,7 +28,7 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
   const dirs: string[] = [];
 
   beforeEach(async () => {
-    schema = newSchema();
+    schema = await madeSchema();
     const named = new URL(schema.url);
     named.searchParams.set("application_name", schema.name);
     url = named.href;
@@ -40,7 +40,6 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
     for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true, force: true });
     await client.end();
     await provider.close();
-    await schema.drop();
   });
 
   const mapping = (id: string, limits: object): object => ({

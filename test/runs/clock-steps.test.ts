@@ -3,7 +3,7 @@ import { FAILURES_TO_OPEN } from "../../src/core/breaker.ts";
 import { createShortWaits } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { startModel, type Model } from "../platform/model.ts";
-import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { describePostgres, madeSchema } from "../store/postgres.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -125,11 +125,6 @@ describe("steps of the system clock, on SQLite", () => {
 });
 
 describePostgres("steps of the system clock, on PostgreSQL", () => {
-  let schema: Schema;
-  beforeEach(() => {
-    schema = newSchema();
-    store = { store: { url: schema.url } };
-  });
-  afterEach(() => schema.drop());
+  beforeEach(async () => void (store = { store: { url: (await madeSchema()).url } }));
   testSteps();
 });

@@ -9,7 +9,7 @@ import type { RunRecord } from "../../src/store/types.ts";
 import { createCli } from "../cli/world.ts";
 import { createShortWaits } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
-import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { describePostgres, madeSchema } from "../store/postgres.ts";
 import { createMailWorld, mailConfig, mailPlugins, type MailWorld } from "./mail.ts";
 
 let mail: MailWorld;
@@ -193,11 +193,6 @@ describe("what a run has waited for, on SQLite", () => {
 });
 
 describePostgres("what a run has waited for, on PostgreSQL", () => {
-  let schema: Schema;
-  beforeEach(() => {
-    schema = newSchema();
-    store = { store: { url: schema.url } };
-  });
-  afterEach(() => schema.drop());
+  beforeEach(async () => void (store = { store: { url: (await madeSchema()).url } }));
   testWaits();
 });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createProvider, createShortWaits, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
-import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { describePostgres, madeSchema, type Schema } from "../store/postgres.ts";
 
 let provider: Provider;
 let world: World;
@@ -93,7 +93,6 @@ describe("runs that wait for a provider, on SQLite", () => testWaitsForProvider(
 
 describePostgres("runs that wait for a provider, on PostgreSQL", () => {
   let schema: Schema;
-  beforeEach(() => void (schema = newSchema()));
-  afterEach(() => schema.drop());
+  beforeEach(async () => void (schema = await madeSchema()));
   testWaitsForProvider(() => ({ store: { url: schema.url } }));
 });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { until } from "../../src/testing/harness.ts";
 import { createProvider, createShortWaits, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
-import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { describePostgres, madeSchema, type Schema } from "../store/postgres.ts";
 
 const RUNS = 8;
 
@@ -11,13 +11,12 @@ describePostgres("runs that wait for a provider at one of several gateways", () 
   let provider: Provider;
   let worlds: World[] = [];
   beforeEach(async () => {
-    schema = newSchema();
+    schema = await madeSchema();
     provider = await createProvider();
   });
   afterEach(async () => {
     await Promise.all(worlds.splice(0).map((world) => world.stop()));
     await provider.close();
-    await schema.drop();
   });
 
   const mapping = (id: string, model: string): object => ({

@@ -9,7 +9,7 @@ import type { Store } from "../../src/store/types.ts";
 import { createCli } from "../cli/world.ts";
 import { createShortWaits } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
-import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { describePostgres, madeSchema } from "../store/postgres.ts";
 import { createMailWorld, mailConfig, mailPlugins, type MailWorld } from "./mail.ts";
 
 const HOUR_MS = 3_600_000;
@@ -319,11 +319,6 @@ describe("why a run waits, on SQLite", () => {
 });
 
 describePostgres("why a run waits, on PostgreSQL", () => {
-  let schema: Schema;
-  beforeEach(() => {
-    schema = newSchema();
-    store = { store: { url: schema.url } };
-  });
-  afterEach(() => schema.drop());
+  beforeEach(async () => void (store = { store: { url: (await madeSchema()).url } }));
   testReasons();
 });

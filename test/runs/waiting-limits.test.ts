@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
-import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { describePostgres, madeSchema, type Schema } from "../store/postgres.ts";
 import { ALL_SENT, createMailWorld, mailConfig, mailPlugins, type MailWorld } from "./mail.ts";
 
 /** Tokens of one answer of the model, and of a whole run. */
@@ -146,7 +146,6 @@ describe("limits on SQLite", () => testLimits(() => ({})));
 
 describePostgres("limits on PostgreSQL", () => {
   let schema: Schema;
-  beforeEach(() => void (schema = newSchema()));
-  afterEach(() => schema.drop());
+  beforeEach(async () => void (schema = await madeSchema()));
   testLimits(() => ({ store: { url: schema.url } }));
 });

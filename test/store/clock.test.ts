@@ -11,7 +11,7 @@ import type { Job, JobKind, StoreHandle } from "../../src/store/types.ts";
 import { until } from "../../src/testing/harness.ts";
 import { createTestClock, HOUR, job, type TestClock } from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
-import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
+import { describePostgres, madeSchema, plainly, type Schema } from "./postgres.ts";
 
 interface Line {
   stepMs?: number;
@@ -170,11 +170,8 @@ describe("SQLite and the clock", () => {
 describePostgres("PostgreSQL and the clock", () => {
   let schema: Schema;
   const opened: StoreHandle[] = [];
-  beforeEach(() => (schema = newSchema()));
-  afterEach(async () => {
-    await Promise.all(opened.splice(0).map((handle) => handle.store.close()));
-    await schema.drop();
-  });
+  beforeEach(async () => void (schema = await madeSchema()));
+  afterEach(() => Promise.all(opened.splice(0).map((handle) => handle.store.close())));
 
   const open = async (
     log = silent,

@@ -4,7 +4,7 @@ import { openStore } from "../../src/store/open.ts";
 import type { Job, StoreHandle } from "../../src/store/types.ts";
 import { job } from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
-import { describePostgres, newSchema, type Schema } from "./postgres.ts";
+import { describePostgres, madeSchema, type Schema } from "./postgres.ts";
 import { createProxy, type Proxy } from "./proxy.ts";
 
 /** Longer than a lease, and than the time in which other gateways notice that it is over. */
@@ -22,7 +22,7 @@ describePostgres("a lease that may be over", () => {
     return handle;
   };
   beforeEach(async () => {
-    schema = newSchema();
+    schema = await madeSchema();
     opened = [];
     proxy = await createProxy(new URL(schema.url));
     const url = new URL(schema.url);
@@ -34,7 +34,6 @@ describePostgres("a lease that may be over", () => {
   afterEach(async () => {
     await Promise.all(opened.map((handle) => handle.store.close()));
     proxy.close();
-    await schema.drop();
   });
 
   const take = async (): Promise<[Job, Job]> => {

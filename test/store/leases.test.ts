@@ -4,7 +4,7 @@ import { openStore } from "../../src/store/open.ts";
 import type { Held, StoreHandle } from "../../src/store/types.ts";
 import { event } from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
-import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
+import { describePostgres, madeSchema, plainly, type Schema } from "./postgres.ts";
 import { createProxy } from "./proxy.ts";
 
 const KEEP = 86_400_000;
@@ -52,14 +52,11 @@ describePostgres("leases between gateways", () => {
       ),
     );
 
-  beforeEach(() => {
-    schema = newSchema();
+  beforeEach(async () => {
+    schema = await madeSchema();
     opened = [];
   });
-  afterEach(async () => {
-    await Promise.all(opened.map((handle) => handle.store.close()));
-    await schema.drop();
-  });
+  afterEach(() => Promise.all(opened.map((handle) => handle.store.close())));
 
   it("one gateway has it, and the next when it lets go; each time with a new token", async () => {
     const [a, b] = [await open(), await open()];

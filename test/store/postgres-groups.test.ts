@@ -5,7 +5,7 @@ import type { EventRecord, StoreHandle } from "../../src/store/types.ts";
 import { until } from "../../src/testing/harness.ts";
 import { DAY, dedupe, event, runAction } from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
-import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
+import { describePostgres, madeSchema, plainly, type Schema } from "./postgres.ts";
 import { createProxy } from "./proxy.ts";
 
 /** How many members a group needs to begin while another group is under way. */
@@ -61,14 +61,11 @@ describePostgres("groups of hooks on PostgreSQL", () => {
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'groups_${schema.name}'`,
     );
 
-  beforeEach(() => {
-    schema = newSchema();
+  beforeEach(async () => {
+    schema = await madeSchema();
     opened = [];
   });
-  afterEach(async () => {
-    await Promise.all(opened.map((handle) => handle.store.close()));
-    await schema.drop();
-  });
+  afterEach(() => Promise.all(opened.map((handle) => handle.store.close())));
 
   it("fail alone where one of them fails between others that are under way", async () => {
     const a = await open();

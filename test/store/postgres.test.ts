@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { openStore } from "../../src/store/open.ts";
@@ -20,7 +20,7 @@ import {
   wakeAction,
 } from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
-import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
+import { describePostgres, madeSchema, newSchema, plainly, type Schema } from "./postgres.ts";
 import { createProxy } from "./proxy.ts";
 
 /** What only several gateways on one database can show. */
@@ -48,16 +48,15 @@ describePostgres("several gateways on one PostgreSQL", () => {
       return rows.length;
     });
 
-  beforeEach(() => {
-    schema = newSchema();
+  beforeEach(async () => {
+    schema = await madeSchema();
     opened = [];
   });
-  afterEach(async () => {
-    await Promise.all(opened.map((handle) => handle.store.close()));
-    await schema.drop();
-  });
+  afterEach(() => Promise.all(opened.map((handle) => handle.store.close())));
 
   it("make one schema between them when they start at the same moment", async () => {
+    schema = newSchema();
+    onTestFinished(schema.drop);
     const handles = await Promise.all(Array.from({ length: 4 }, () => open()));
     await handles[0]?.store.commit((tx) => tx.set("value", "a", 1));
     expect(await handles[3]?.store.get("value", "a")).toBe(1);

@@ -15,7 +15,7 @@ import {
 } from "../../src/store/types.ts";
 import { event, job, runAction } from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
-import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
+import { describePostgres, madeSchema, plainly, type Schema } from "./postgres.ts";
 
 const ask = (limits: Partial<Amounts>, more: Partial<LoanRequest> = {}): LoanRequest => ({
   scope: "hooks",
@@ -35,14 +35,11 @@ describePostgres("what gateways spend and collect together", () => {
     opened.push(handle);
     return handle;
   };
-  beforeEach(() => {
-    schema = newSchema();
+  beforeEach(async () => {
+    schema = await madeSchema();
     opened = [];
   });
-  afterEach(async () => {
-    await Promise.all(opened.map((handle) => handle.store.close()));
-    await schema.drop();
-  });
+  afterEach(() => Promise.all(opened.map((handle) => handle.store.close())));
   const run = (id: string, more: Partial<RunRecord> = {}): RunRecord => ({
     id,
     eventId: null,
