@@ -165,7 +165,7 @@ describe("randomness", () => {
 const SMALL: Scenario = {
   seed: SEED,
   rate: 500,
-  seconds: 120,
+  seconds: 60,
   warmUp: 10,
   bursts: undefined,
   gateways: 1,
@@ -216,7 +216,7 @@ describe("the whole", () => {
       0,
       0,
     ]);
-    expect(outcome.runsStarted).toBeGreaterThan(10_000);
+    expect(outcome.runsStarted).toBeGreaterThan(4000);
   });
 
   it("a gateway in front of a database that costs nothing is M/M/1", () => {
@@ -230,14 +230,14 @@ describe("the whole", () => {
       flushSeconds: 0,
       roundTrip: 0,
     };
-    const outcome = simulate({ ...SMALL, ...free, partitions: 1, rate: 700, seconds: 600 });
+    const outcome = simulate({ ...SMALL, ...free, partitions: 1, rate: 700, seconds: 120 });
     within(outcome.accept.mean(), 1 / (1000 - 700), 0.06);
     const fixed = simulate({
       ...SMALL,
       ...free,
       partitions: 1,
       rate: 700,
-      seconds: 600,
+      seconds: 120,
       service: "fixed",
     });
     within(fixed.accept.mean(), 0.001 + (0.7 * 0.001) / (2 * 0.3), 0.06);
@@ -257,7 +257,7 @@ describe("the whole", () => {
   it("refuses while a partition is away what is its own or has its event's key there, and takes all of it later", () => {
     const failure = { partition: 1, from: 40, seconds: 30 };
     // Enough gateways for those who come again and again, too.
-    const outcome = simulate({ ...SMALL, seconds: 150, keyedShare: 0, gateways: 10, failure });
+    const outcome = simulate({ ...SMALL, seconds: 90, keyedShare: 0, gateways: 10, failure });
     within((outcome.failure?.refused ?? 0) / (outcome.failure?.arrived ?? 1), 1 - 0.75 ** 2, 0.05);
     expect(outcome.arrived).toBe(outcome.accepted + outcome.underWay);
     expect(outcome.failure?.recovered).toBeGreaterThan(0);

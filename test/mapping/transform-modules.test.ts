@@ -281,28 +281,31 @@ describe("a transform module that leaves its folder", () => {
     }),
   );
 
-  it.each([
-    ["ts", `import { secret } from "../secret.ts";`],
-    ["ts", `import { secret } from "../secret.js";`],
-    ["ts", `import data from "../secret.json" with { type: "json" }; const { secret } = data;`],
-    ["js", `import { secret } from "../secret.js";`],
-    ["cjs", `const { secret } = require("../secret.json"); module.exports = () => secret;`],
-  ])(
-    "%s: %s is refused with the path and the key, and works once the key grants it",
-    async (kind, text) => {
-      const name = `leaver.${kind}`;
-      write({ [`leave/transforms/${name}`]: kind === "cjs" ? text : `${text} ${gives("secret")}` });
-      const path = join(dir, "leave", /secret\.\w+/.exec(text)?.[0] ?? "");
-      expect(await run("leave/transforms", name)).toMatch(
+  it("is refused with the path and the key, and works once the key grants it", async () => {
+    const leavers = [
+      ["a.ts", `import { secret } from "../secret.ts"; ${gives("secret")}`],
+      ["b.ts", `import { secret } from "../secret.js"; ${gives("secret")}`],
+      ["c.ts", `import data from "../secret.json" with { type: "json" }; ${gives("data.secret")}`],
+      ["d.js", `import { secret } from "../secret.js"; ${gives("secret")}`],
+      [
+        "e.cjs",
+        `const { secret } = require("../secret.json"); module.exports = () => ({ message: secret });`,
+      ],
+    ] as const;
+    const paths = leavers.map(([, text]) =>
+      join(dir, "leave", /secret\.\w+/.exec(text)?.[0] ?? ""),
+    );
+    for (const [index, [name, text]] of leavers.entries()) {
+      write({ [`leave/transforms/${name}`]: text });
+      expect(await run("leave/transforms", name), text).toMatch(
         new RegExp(
-          `^cannot be loaded: transforms may not read ${path}.*hooks\\.transformPermissions\\.read`,
+          `^cannot be loaded: transforms may not read ${paths[index]}.*hooks\\.transformPermissions\\.read`,
         ),
       );
-      expect(await run("leave/transforms", name, { read: [path] })).toMatch(
-        /^(?:s|the transform leaver\.cjs must give an object)/,
-      );
-    },
-  );
+    }
+    for (const [name, text] of leavers)
+      expect(await run("leave/transforms", name, { read: paths }), text).toBe("s");
+  });
 
   it("by what lies behind a link is refused before it runs", async () => {
     write({ "links/transforms/a.js": gives("1"), "links/rouse.json5": "{}" });
@@ -363,7 +366,7 @@ describe("hooks.transformPermissions", () => {
     );
   });
 
-  it.each<[keyof GrantedPermissions, string, Partial<GrantedPermissions>]>([
+  const KEYS: [keyof GrantedPermissions, string, Partial<GrantedPermissions>][] = [
     [
       "read",
       `(await import("node:fs")).readFileSync(payload.file, "utf8")`,
@@ -389,19 +392,25 @@ describe("hooks.transformPermissions", () => {
       `await new Promise((done) => { try { process.dlopen({ exports: {} }, import.meta.filename) } catch (error) { if (error.message.includes("disabled")) throw error; done() } })`,
       { addons: true },
     ],
-  ])("%s grants what is denied without it", async (name, expression, granted) => {
-    write({
-      "granted/file.txt": "text",
-      [`grants/${name}.js`]: `export default async ({ payload }) => ({ message: "did " + (${expression}) });`,
-    });
+  ];
+
+  it("grants by each key what is denied without it, before and after", async () => {
+    write({ "granted/file.txt": "text" });
     const payload = { file: join(dir, "granted/file.txt") };
-    expect(await run("grants", `${name}.js`, {}, payload)).toMatch(
-      /did something that transforms may not do: see hooks\.transformPermissions$/,
-    );
-    expect(await run("grants", `${name}.js`, granted, payload)).toMatch(/^did /);
-    expect(await run("grants", `${name}.js`, {}, payload)).toMatch(
-      /did something that transforms may not do/,
-    );
+    const expectDenied = async (): Promise<void> => {
+      for (const [name] of KEYS)
+        expect(await run("grants", `${name}.js`, {}, payload), name).toMatch(
+          /did something that transforms may not do: see hooks\.transformPermissions$/,
+        );
+    };
+    for (const [name, expression] of KEYS)
+      write({
+        [`grants/${name}.js`]: `export default async ({ payload }) => ({ message: "did " + (${expression}) });`,
+      });
+    await expectDenied();
+    for (const [name, , granted] of KEYS)
+      expect(await run("grants", `${name}.js`, granted, payload), name).toMatch(/^did /);
+    await expectDenied();
   });
 });
 
@@ -441,17 +450,20 @@ describe("loading a transform module", () => {
   });
 
   it("has an end, and a reason", async () => {
-    const files = { "transforms/never.ts": asks("/never"), "transforms/loops.js": "for (;;);" };
-    const { issues } = await compileModules(["never.ts", "loops.js"], files, pool, {
-      transformLoadSeconds: 2.5,
-    });
-    expect(issues).toEqual(
-      [0, 1].map((index) => ({
-        path: `hooks.mappings[${index}].transform.module`,
-        message: "took longer than hooks.transformLoadSeconds to load",
-        transient: true,
-      })),
-    );
+    for (const [module, text, transformLoadSeconds] of [
+      ["never.ts", asks("/never"), 2.5],
+      ["loops.js", "for (;;);", 0.3],
+    ] as const) {
+      const files = { [`transforms/${module}`]: text };
+      const { issues } = await compileModules([module], files, pool, { transformLoadSeconds });
+      expect(issues).toEqual([
+        {
+          path: "hooks.mappings[0].transform.module",
+          message: "took longer than hooks.transformLoadSeconds to load",
+          transient: true,
+        },
+      ]);
+    }
     expect(asked.filter((url) => url === "/never")).toHaveLength(2);
   });
 

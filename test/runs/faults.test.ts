@@ -57,8 +57,9 @@ const settle = (of: World, id: string): Promise<Run> =>
 const ONCE = { 1: 1, 2: 1, 3: 1 };
 
 describe("a provider that fails", () => {
+  // Within one attempt, and in more than one.
   const cases = [0, 1, 2, 3].flatMap((step) =>
-    [1, 2, 3, 4, 5].map((times): [number, number] => [step, times]),
+    [1, 5].map((times): [number, number] => [step, times]),
   );
 
   it.each(cases)("at step %i, %i times: each e-mail is sent once", async (failing, times) => {
