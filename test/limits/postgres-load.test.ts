@@ -11,10 +11,10 @@ import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 import { silent } from "../store/home.ts";
 import { connectPlain } from "../store/postgres-client.ts";
-import { describePostgres, madeSchema, type Schema } from "../store/postgres.ts";
+import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 
-const HISTORY = 200_000;
-const PARKED = 10_000;
+const HISTORY = 40_000;
+const PARKED = 5_000;
 const HOUR_MS = 3_600_000;
 /** A start, its commits and its end may read so many rows, whatever the store holds; most are buckets of the hour and the day. */
 const MOST_ROWS = 2000;
@@ -28,7 +28,7 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
   const dirs: string[] = [];
 
   beforeEach(async () => {
-    schema = await madeSchema();
+    schema = newSchema();
     const named = new URL(schema.url);
     named.searchParams.set("application_name", schema.name);
     url = named.href;
@@ -40,6 +40,7 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
     for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true, force: true });
     await client.end();
     await provider.close();
+    await schema.drop();
   });
 
   const mapping = (id: string, limits: object): object => ({
@@ -106,7 +107,7 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
     await client.query(`INSERT INTO jobs (kind, id, key, name, data, enqueued, run_at, ready)
       SELECT 'turn', id, convert_to(id, 'UTF8'), id, json_build_object('type', 'run', 'runId', id)::text, created, ${PARKED_UNTIL}, ${PARKED_UNTIL}
       FROM runs WHERE status = 'parked'`);
-    // As those 200,000 runs have left them: a bucket for each minute of the hour, and for each quarter of the day.
+    // As a day of runs has left them: a bucket for each minute of the hour, and for each quarter of the day.
     await client.query(
       `INSERT INTO usage (counter, width, at, part, starts, tokens, micros)
         SELECT counter, 60000, ($1::bigint / 60000 - n) * 60000, '', 100, 0, 0 FROM unnest($2::text[]) AS counter, generate_series(0, 59) AS n
