@@ -17,9 +17,7 @@ const braces = (path: string): number => path.match(/\{/g)?.length ?? 0;
 const PATHS = Object.keys(document.paths)
   .toSorted((a, b) => braces(a) - braces(b) || b.length - a.length)
   .map((path) => ({
-    pattern: new RegExp(
-      `^${path.replaceAll("{name}", ".+").replaceAll(/\{\w+\}/g, "[^/]+")}$`,
-    ),
+    pattern: new RegExp(`^${path.replaceAll("{name}", ".+").replaceAll(/\{\w+\}/g, "[^/]+")}$`),
     operations: document.paths[path],
   }));
 

@@ -227,7 +227,9 @@ describe("transform modules", () => {
 
   it("that loop for ever do not hold up other mappings' transforms", async () => {
     let looping = true;
-    const loop = run("bad", { how: "loop", secret: "canary-secret" }).finally(() => (looping = false));
+    const loop = run("bad", { how: "loop", secret: "canary-secret" }).finally(
+      () => (looping = false),
+    );
     expect(await run("common", { name: "meanwhile" })).toMatchObject({ kind: "actions" });
     expect(looping).toBe(true);
     const failure = await loop;

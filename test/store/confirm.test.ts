@@ -82,7 +82,8 @@ describePostgres("a lease that may be over", () => {
     expect(taken?.id).toBe("x");
     proxy.set("open");
     expect([await confirm(x, 10_000), await confirm(y, 10_000)]).toEqual([false, false]);
-    expect(lost).toEqual(["x", "y"]);
+    // The gateway's own look at what it holds may have told of one as well.
+    expect([...new Set(lost)]).toEqual(["x", "y"]);
     expect(await b.queue.confirm?.(taken as Job, new AbortController().signal)).toBe(true);
   });
 });
