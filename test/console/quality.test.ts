@@ -9,6 +9,7 @@ import {
   expectSound,
   fillWorld,
   hasFolder,
+  type Look,
   MAPPINGS,
   readRegistry,
   TWO_LOOKS,
@@ -27,6 +28,11 @@ const DETAILED = new Set([
   "sessions",
   "deliveries",
 ]);
+/** A page has one of them: the two that `TWO_LOOKS` leaves out. */
+const FAILED_LOOKS: readonly Look[] = [
+  { width: 1280, theme: "light" },
+  { width: 390, theme: "dark" },
+];
 /** Longer than the time after which a page asks again. */
 const REFRESH_MS = 6000;
 const FIRST_LOAD_BYTES = 45 * 1024;
@@ -94,7 +100,10 @@ function watchRequests(page: Page): { settled(): Promise<void>; forget(): void }
   page.on("requestfailed", end);
   return {
     // Requests of a page that was left do not always end for the browser.
-    forget: () => open.clear(),
+    forget() {
+      open.clear();
+      changedAt = performance.now();
+    },
     async settled() {
       for (
         const begun = performance.now();
@@ -109,13 +118,15 @@ function watchRequests(page: Page): { settled(): Promise<void>; forget(): void }
 }
 const watched = new WeakMap<Page, ReturnType<typeof watchRequests>>();
 
-/** Opens a page from nothing, and waits until it has asked for all that it shows. */
-async function open(page: Page, world: World, hash: string): Promise<void> {
+/** Opens a page, if asked to from nothing, and waits until it has asked for all that it shows. */
+async function open(page: Page, world: World, hash: string, fresh = false): Promise<void> {
   let requests = watched.get(page);
   if (!requests) watched.set(page, (requests = watchRequests(page)));
-  await page.goto("about:blank");
+  if (fresh) await page.goto("about:blank");
   requests.forget();
   await page.goto(`${world.url}/console${hash}`);
+  const shown = REGISTRY.find(({ name }) => hash === `#/${name}`);
+  await expect.poll(() => page.title()).toBe(`${shown?.title} · Rouse`);
   await page.locator("main h1, main [role=alert]").first().waitFor();
   await requests.settled();
   // Live has what it shows once it says whether it is connected, after a second at the latest.
@@ -179,7 +190,7 @@ describe.skipIf(NO_BROWSER)("an empty store", () => {
     };
     page.on("response", count);
     await (await page.context().newCDPSession(page)).send("Network.clearBrowserCache");
-    await open(page, world, "#/overview");
+    await open(page, world, "#/overview", true);
     page.off("response", count);
     const sizes = await Promise.all(loaded);
     expect(sizes.filter((size) => size > 1000).length).toBeGreaterThan(1);
@@ -199,7 +210,7 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
     if (DETAILED.has(name)) {
       await detail.locator("h2, [role=alert]").first().waitFor();
       await detail.locator(".skeleton").first().waitFor({ state: "detached" });
-      await examine(page, `${name}-detail`, TWO_LOOKS);
+      await examine(page, `${name}-detail`, TWO_LOOKS, ".split.open > .detail");
       await page.setViewportSize({ width: 320, height: 640 });
       await expectSound(page);
       await page.setViewportSize({ width: 1280, height: 800 });
@@ -207,7 +218,8 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
     expect(problems).toEqual([]);
   });
 
-  it.each(PAGES)("$name says what failed, and recovers from it", async ({ name, section }) => {
+  it.each(PAGES)("$name says what failed, and recovers from it", async (entry) => {
+    const { name, section } = entry;
     const { page, world, problems } = console;
     const answer = {
       error: {
@@ -218,8 +230,9 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
     await page.route("**/admin/v1/**", (route) => route.fulfill({ status: 503, json: answer }));
     try {
       problems.length = 0;
-      await open(page, world, `#/${name}`);
-      await examine(page, `${name}-failed`, TWO_LOOKS);
+      await open(page, world, `#/${name}`, true);
+      // What says so is the same on each page.
+      await examine(page, `${name}-failed`, [FAILED_LOOKS[PAGES.indexOf(entry) % 2] as Look]);
       if (section !== "Development") {
         const reason = page
           .locator("main")
@@ -306,7 +319,7 @@ describe.skipIf(NO_BROWSER)("while somebody writes", () => {
 
   it("another version answers: the page offers to load itself again, and the text stays", async () => {
     const { page, world } = console;
-    await open(page, world, "#/chat");
+    await open(page, world, "#/chat", true);
     await page.getByLabel("Message").fill("another thought");
     await page.route("**/admin/v1/**", async (route) => {
       const response = await route.fetch({ url: getShortWait(route.request().url()) });
