@@ -1,10 +1,12 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { Locator, Page } from "playwright-core";
-import { expect, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, vi } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
 import { openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
+import { standIn } from "./use-console.ts";
 
 export const CONFIG = `{
   gateway: { port: 0 },
@@ -42,17 +44,14 @@ export interface BenchPage {
 const readSelection = (element: { getRootNode(): unknown }): string =>
   String((element.getRootNode() as { getSelection(): unknown }).getSelection());
 
+type BenchWorld = World & {
+  readConfig(): string;
+  order(total: number): Promise<{ eventId: string; runId?: string }>;
+};
+
 /** A gateway with the config above, in whose folder the mappings are. */
-export async function createBenchWorld(): Promise<
-  World & {
-    readConfig(): string;
-    order(total: number): Promise<{ eventId: string; runId?: string }>;
-  }
-> {
+async function createBenchWorld(): Promise<BenchWorld> {
   const world = await createWorld({});
-  world.write("rouse.json5", CONFIG);
-  const reloaded = await world.gateway.reload();
-  if (!reloaded.ok) throw new Error("the config has problems");
   return {
     ...world,
     readConfig: () => readFileSync(join(world.dir, "rouse.json5"), "utf8"),
@@ -64,10 +63,41 @@ export async function createBenchWorld(): Promise<
   };
 }
 
+/** Makes the gateway of an earlier test as if it were new: its process that compares is kept, and starts once a file. */
+async function renew(world: World, config: string): Promise<void> {
+  const { trials } = (await world.admin("/admin/v1/trials")).body as {
+    trials: { draft: string }[];
+  };
+  for (const { draft } of trials)
+    await world.admin(`/admin/v1/trials/${draft}`, { method: "DELETE" });
+  for (const folder of ["mappings", "tests", ".rouse/config-versions"])
+    rmSync(join(world.dir, folder), { recursive: true, force: true });
+  const db = new DatabaseSync(join(world.dir, ".rouse", "rouse.db"));
+  db.exec("DELETE FROM events");
+  db.close();
+  world.write("rouse.json5", config);
+  const reloaded = await world.gateway.reload();
+  if (!reloaded.ok) throw new Error("the config has problems");
+}
+
+/** Gives the tests of a suite a gateway with a config, which each finds as if it were new, and each a browser of its own. */
+export function useBench(config = CONFIG): { world: BenchWorld; one: BenchPage } {
+  let world: BenchWorld | undefined;
+  let one: BenchPage | undefined;
+  beforeAll(async () => void (world = await createBenchWorld()));
+  beforeEach(async () => {
+    await renew(world as BenchWorld, config);
+    one = await openBench(world as BenchWorld);
+  });
+  afterEach(() => one?.close());
+  afterAll(() => world?.stop());
+  return { world: standIn(() => world), one: standIn(() => one) };
+}
+
 /** Opens a browser of its own, signed in. */
 export async function openBench(world: World): Promise<BenchPage> {
   const browser = await openBrowser();
-  const { page, problems } = await openConsole(browser.context, world);
+  const { page, problems } = await openConsole(browser.context, world, [], "#/mappings");
   await page.setViewportSize({ width: 1280, height: 800 });
   const line = (text: string): Locator => page.locator(".cm-line", { hasText: text });
   return {

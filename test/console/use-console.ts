@@ -20,7 +20,7 @@ export interface Console<W extends World> {
 }
 
 /** Stands for what `get` returns, which is there only while tests are executed. */
-const standIn = <T extends object>(get: () => T | undefined): T =>
+export const standIn = <T extends object>(get: () => T | undefined): T =>
   new Proxy({} as T, {
     get(_, name) {
       const target = get();

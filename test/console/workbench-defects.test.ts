@@ -1,18 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
-import { CONFIG, createBenchWorld, openBench, type BenchPage } from "./bench.ts";
+import { CONFIG, useBench } from "./bench.ts";
 
 describe.skipIf(NO_BROWSER)("the workbench keeps what is written", () => {
-  let world: Awaited<ReturnType<typeof createBenchWorld>>;
-  let one: BenchPage;
-  beforeEach(async () => {
-    world = await createBenchWorld();
-    one = await openBench(world);
-  });
-  afterEach(async () => {
-    await one?.close();
-    await world?.stop();
-  });
+  const { world, one } = useBench();
 
   const save = async (): Promise<void> => {
     await one.button("Save…").click();

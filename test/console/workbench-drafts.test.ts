@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
-import { CONFIG, createBenchWorld, openBench, type BenchPage } from "./bench.ts";
+import { CONFIG, useBench } from "./bench.ts";
 
 const DRAFT = `{
   id: "sales",
@@ -13,16 +13,7 @@ const DRAFT = `{
 `;
 
 describe.skipIf(NO_BROWSER)("proposals and drafts in the workbench", () => {
-  let world: Awaited<ReturnType<typeof createBenchWorld>>;
-  let one: BenchPage;
-  beforeEach(async () => {
-    world = await createBenchWorld();
-    one = await openBench(world);
-  });
-  afterEach(async () => {
-    await one?.close();
-    await world?.stop();
-  });
+  const { world, one } = useBench();
 
   const propose = async (): Promise<void> => {
     await one.button("Propose").click();
@@ -61,7 +52,7 @@ describe.skipIf(NO_BROWSER)("proposals and drafts in the workbench", () => {
     expect(world.readConfig()).toBe(CONFIG.replace("$gte: 100", "$gte: 40"));
     expect((await world.order(41)).runId).toMatch(/^run_/);
     expect(one.problems).toEqual([]);
-  }, 180_000);
+  });
 
   it("edits a draft as a mapping is edited: saves it, tries it again, and makes it live", async () => {
     world.write("mappings/drafts/sales.json5", DRAFT);
@@ -96,5 +87,5 @@ describe.skipIf(NO_BROWSER)("proposals and drafts in the workbench", () => {
     await save.getByRole("button", { name: "Save", exact: true }).click();
     await one.page.getByText("The draft sales is live").waitFor();
     expect((await world.post("/hooks/shop", { type: "deal", id: 9 })).body.runId).toMatch(/^run_/);
-  }, 180_000);
+  });
 });

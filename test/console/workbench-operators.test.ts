@@ -1,18 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
-import { CONFIG, createBenchWorld, openBench, type BenchPage } from "./bench.ts";
+import { CONFIG, openBench, useBench } from "./bench.ts";
 
 describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and gateways", () => {
-  let world: Awaited<ReturnType<typeof createBenchWorld>>;
-  let one: BenchPage;
-  beforeEach(async () => {
-    world = await createBenchWorld();
-    one = await openBench(world);
-  });
-  afterEach(async () => {
-    await one?.close();
-    await world?.stop();
-  });
+  const { world, one } = useBench();
 
   it("tells the second of two browsers that the mapping was saved, with both changes, and loses no text", async () => {
     await world.order(40);
