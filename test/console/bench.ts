@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, vi } from "vitest";
-import { createWorld, type World } from "../e2e/world.ts";
+import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
 import { openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
 import { standIn } from "./use-console.ts";
@@ -50,8 +50,8 @@ type BenchWorld = World & {
 };
 
 /** A gateway with the config above, in whose folder the mappings are. */
-async function createBenchWorld(): Promise<BenchWorld> {
-  const world = await createWorld({});
+async function createBenchWorld(options: WorldOptions): Promise<BenchWorld> {
+  const world = await createWorld(options);
   return {
     ...world,
     readConfig: () => readFileSync(join(world.dir, "rouse.json5"), "utf8"),
@@ -81,10 +81,13 @@ async function renew(world: World, config: string): Promise<void> {
 }
 
 /** Gives the tests of a suite a gateway with a config, which each finds as if it were new, and each a browser of its own. */
-export function useBench(config = CONFIG): { world: BenchWorld; one: BenchPage } {
+export function useBench(
+  config = CONFIG,
+  options: WorldOptions = {},
+): { world: BenchWorld; one: BenchPage } {
   let world: BenchWorld | undefined;
   let one: BenchPage | undefined;
-  beforeAll(async () => void (world = await createBenchWorld()));
+  beforeAll(async () => void (world = await createBenchWorld(options)));
   beforeEach(async () => {
     await renew(world as BenchWorld, config);
     one = await openBench(world as BenchWorld);

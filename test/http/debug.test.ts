@@ -28,7 +28,7 @@ export default async ({ payload: event, item }: { payload: Order; item?: Order }
   if (payload.how === "throw") return { message: String(await total(payload.lines!)) };
   if (payload.how === "loop") for (;;);
   if (payload.how === "exit") process.exit(1);
-  if (payload.how === "flood") for (let n = 0; n < 100_000; n++) console.log("line " + n);
+  if (payload.how === "flood") for (let n = 0; n < 10_000; n++) console.log("line " + n);
   if (payload.how === "long") console.log("x".repeat(20_000));
   if (payload.how === "text") throw "plain " + payload.who;
   if (payload.how === "later") setTimeout(() => console.log("later " + payload.who), 30);
@@ -60,7 +60,7 @@ const MAPPINGS = [
   mapping("template", { messageTemplate: ["Total:", "{{ 1 + payload.who }}"] }),
   mapping("slow", {
     messageTemplate:
-      "{{ $count($map([1..300], function($v) { $count($map([1..300], function($w) { $w })) })) & $number(who) }}",
+      "{{ $count($map([1..150], function($v) { $count($map([1..150], function($w) { $w })) })) & $number(who) }}",
   }),
   { id: "when", match: { path: "when", when: "$uppercase(count) = 'A'" }, messageTemplate: "x" },
   {
@@ -96,7 +96,8 @@ async function begin(config: object): Promise<Both> {
 
 const idOf = ({ body }: Answer): string => (body.requestId ?? body.eventId) as string;
 
-function debugTests(both: () => Both): void {
+/** What operators see of what came in. */
+function reader(both: () => Both) {
   const detailOf = async (id: string): Promise<EventDetail> =>
     (await both().world.admin(`/admin/v1/events/${id}`)).body.event as EventDetail;
   const shown = async (id: string): Promise<string> =>
@@ -112,7 +113,12 @@ function debugTests(both: () => Both): void {
   };
   const linesOf = ({ debug }: EventDetail): string[] =>
     (debug?.notes ?? []).flatMap((note) => (note.console ?? []).map(({ text }) => text));
+  return { detailOf, post, linesOf };
+}
 
+/** What is kept, in either store. */
+function storedTests(both: () => Both): void {
+  const { detailOf, post } = reader(both);
   it("shows what a module threw, its own frames in the source's lines, and what it printed", async () => {
     const { answer, event, out } = await post("code", { how: "throw", who: CANARY });
     expect(answer).toMatchObject({ status: 500 });
@@ -145,6 +151,53 @@ function debugTests(both: () => Both): void {
     expect(out).toMatch(/\n {4}at lib\/total\.ts:8:\d+ \(total\)\n/);
     expect(out).toContain(`\n  console: order of ${CANARY}\n  console (stderr): two\n`);
   });
+
+  it.each(["throw", "fine"])(
+    "keeps with a run what its collected events came to together: %s",
+    async (how) => {
+      const { world, cli } = both();
+      const first = await world.post("/hooks/together", { shop: how, id: 1, how });
+      await world.post("/hooks/together", { shop: how, id: 2, how });
+      const { runId } = first.body as { runId: string };
+      const run = await world.until(async () => {
+        const { run: found } = (await world.admin(`/admin/v1/runs/${runId}`)).body;
+        return found.endedAt !== null && found;
+      });
+      expect(run.debug.notes).toMatchObject([
+        {
+          mapping: "together",
+          console: [{ stream: "stdout", text: "2 events: 1,2" }],
+          ...(how === "throw" ? { error: { message: `Error: not together: ${CANARY}` } } : {}),
+        },
+      ]);
+      const { out } = await cli.rouse(["runs", "show", runId]);
+      expect(out).toContain("\n  console: 2 events: 1,2\n");
+      expect(out.includes(CANARY)).toBe(how === "throw");
+      // What the sender may ask for has none of it.
+      const receipt = JSON.stringify((await world.get(`/hooks/runs/${runId}`)).body);
+      expect([
+        receipt.includes(CANARY),
+        receipt.includes("2 events"),
+        receipt.includes("debug"),
+      ]).toEqual([false, false, false]);
+      expect((await detailOf(idOf(first))).debug?.notes).toMatchObject([
+        { console: [{ text: "1 events: 1" }] },
+      ]);
+    },
+  );
+}
+
+describe("debugging what came in", () => {
+  let both: Both;
+  beforeAll(async () => {
+    both = await begin({});
+  });
+  afterAll(async () => {
+    await both.world.stop();
+    await both.cli.close();
+  });
+  storedTests(() => both);
+  const { detailOf, post, linesOf } = reader(() => both);
 
   it("shows what a transform printed that went well, and a thrown value that is no error", async () => {
     const good = await post("code", { who: CANARY });
@@ -187,7 +240,7 @@ function debugTests(both: () => Both): void {
   });
 
   it("takes what one call left running for no line of a later one", async () => {
-    const first = await both().world.post("/hooks/code", { how: "later", who: CANARY });
+    const first = await both.world.post("/hooks/code", { how: "later", who: CANARY });
     for (let n = 0; n < 5; n++) {
       await new Promise((resolve) => setTimeout(resolve, 15));
       const { event } = await post("code", { who: "b" });
@@ -252,65 +305,12 @@ function debugTests(both: () => Both): void {
   it("keeps it of a replay, which is an event of its own", async () => {
     const { event } = await post("code", { how: "throw", who: CANARY });
     const { result } = JSON.parse(
-      (await both().cli.rouse(["events", "replay", event.id, "--json"])).out,
+      (await both.cli.rouse(["events", "replay", event.id, "--json"])).out,
     ) as {
       result: { newEventId: string };
     };
     expect((await detailOf(result.newEventId)).debug).toEqual(event.debug);
   });
-
-  it.each(["throw", "fine"])(
-    "keeps with a run what its collected events came to together: %s",
-    async (how) => {
-      const { world, cli } = both();
-      const first = await world.post("/hooks/together", { shop: how, id: 1, how });
-      await world.post("/hooks/together", { shop: how, id: 2, how });
-      const { runId } = first.body as { runId: string };
-      const run = await world.until(async () => {
-        const { run: found } = (await world.admin(`/admin/v1/runs/${runId}`)).body;
-        return found.endedAt !== null && found;
-      });
-      expect(run.debug.notes).toMatchObject([
-        {
-          mapping: "together",
-          console: [{ stream: "stdout", text: "2 events: 1,2" }],
-          ...(how === "throw" ? { error: { message: `Error: not together: ${CANARY}` } } : {}),
-        },
-      ]);
-      const { out } = await cli.rouse(["runs", "show", runId]);
-      expect(out).toContain("\n  console: 2 events: 1,2\n");
-      expect(out.includes(CANARY)).toBe(how === "throw");
-      // What the sender may ask for has none of it.
-      const receipt = JSON.stringify((await world.get(`/hooks/runs/${runId}`)).body);
-      expect([
-        receipt.includes(CANARY),
-        receipt.includes("2 events"),
-        receipt.includes("debug"),
-      ]).toEqual([false, false, false]);
-      expect((await detailOf(idOf(first))).debug?.notes).toMatchObject([
-        { console: [{ text: "1 events: 1" }] },
-      ]);
-    },
-  );
-
-  it("never logs any of it", () => {
-    expect(both().world.logged.length).toBeGreaterThan(0);
-    const log = both().world.logged.join("");
-    for (const secret of [CANARY, "order of", "2 events:", "no total of", "Unable to cast"])
-      expect(log).not.toContain(secret);
-  });
-}
-
-describe("debugging what came in", () => {
-  let both: Both;
-  beforeAll(async () => {
-    both = await begin({});
-  });
-  afterAll(async () => {
-    await both.world.stop();
-    await both.cli.close();
-  });
-  debugTests(() => both);
 
   it("`hooks test` shows the same, of a payload and of a recorded event, and as JSON", async () => {
     await both.cli.write("order.json", { how: "throw", who: CANARY });
@@ -354,6 +354,13 @@ describe("debugging what came in", () => {
       (await both.world.admin(`/admin/v1/events/${body.eventId}`)).body.event.debug,
     ).toBeNull();
   });
+
+  it("never logs any of it", () => {
+    expect(both.world.logged.length).toBeGreaterThan(0);
+    const log = both.world.logged.join("");
+    for (const secret of [CANARY, "order of", "2 events:", "no total of", "Unable to cast"])
+      expect(log).not.toContain(secret);
+  });
 });
 
 describePostgres("debugging what came in, on PostgreSQL", () => {
@@ -367,7 +374,7 @@ describePostgres("debugging what came in, on PostgreSQL", () => {
     await both.cli.close();
     await schema.drop();
   });
-  debugTests(() => both);
+  storedTests(() => both);
 });
 
 describe("a module that does not compile", () => {
