@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
 
 const CONFIG = `{
@@ -28,12 +28,13 @@ const TEXT = `{
 }`;
 
 let world: World;
-beforeEach(async () => {
+// One for all: the process that evaluates starts once, and no test writes a mapping.
+beforeAll(async () => {
   world = await createWorld({ workers: false, start: false });
   world.write("rouse.json5", CONFIG);
   expect(await world.gateway.reload()).toMatchObject({ ok: true });
 });
-afterEach(() => world.stop());
+afterAll(() => world.stop());
 
 const send = async (body: object): Promise<string> =>
   (await world.post("/hooks/shop", body)).body.eventId as string;

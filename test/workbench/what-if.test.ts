@@ -30,10 +30,11 @@ const ADD_SLOW = {
   text: JSON.stringify({ ...REFUND, transform: { module: "slow.js" } }),
 };
 
-function routeTests(url: () => string | undefined): void {
-  let world: World;
+/** A gateway for each test, and what hooks it has had. */
+function useWorld(url: () => string | undefined) {
+  const made = {} as { world: World };
   beforeEach(async () => {
-    world = await createWorld({
+    made.world = await createWorld({
       workers: false,
       config: {
         plugins: ["./own.js"],
@@ -48,13 +49,18 @@ function routeTests(url: () => string | undefined): void {
       },
     });
   });
-  afterEach(() => world.stop());
+  afterEach(() => made.world.stop());
   const send = async (type: string, count: number): Promise<void> => {
     for (let id = 0; id < count; id++)
-      await world.post("/hooks/shop", { type, id, customer: { name: "Ann" } });
+      await made.world.post("/hooks/shop", { type, id, customer: { name: "Ann" } });
   };
+  return { made, send };
+}
 
+function answerTest(url: () => string | undefined): void {
+  const { made, send } = useWorld(url);
   it("answers one document a line: progress, groups as they are found, and the end", async () => {
+    const { world } = made;
     await send("refund", 5);
     await send("order", 3);
     const { status, headers, lines } = await ask(world, { change: ADD, since: "1h" });
@@ -116,8 +122,23 @@ function routeTests(url: () => string | undefined): void {
     await world.gateway.reload();
     expect(await changeOf(ADD)).toEqual([8, "other-mapping:shop.refund 5"]);
   });
+}
 
+describe("POST /admin/v1/what-if", () => {
+  answerTest(() => undefined);
+});
+
+describePostgres("POST /admin/v1/what-if on PostgreSQL", () => {
+  let schema: Schema;
+  beforeEach(() => void (schema = newSchema()));
+  afterEach(() => schema.drop());
+  answerTest(() => schema.url);
+});
+
+describe("comparisons over HTTP", () => {
+  const { made, send } = useWorld(() => undefined);
   it("ends the comparison before of the same client, and one whose connection is closed; of others there are two at once", async () => {
+    const { world } = made;
     await send("refund", 60);
     const slow = { change: ADD_SLOW };
     const first = await begin(world, { ...slow, client: "page" });
@@ -163,15 +184,6 @@ function routeTests(url: () => string | undefined): void {
     expect(children.length).toBeGreaterThan(0);
     await world.until(async () => children.every(({ pid }) => listChildren("", pid).length === 0));
   });
-}
-
-describe("POST /admin/v1/what-if", () => routeTests(() => undefined));
-
-describePostgres("POST /admin/v1/what-if on PostgreSQL", () => {
-  let schema: Schema;
-  beforeEach(() => void (schema = newSchema()));
-  afterEach(() => schema.drop());
-  routeTests(() => schema.url);
 });
 
 describe("a comparison over HTTP", () => {
