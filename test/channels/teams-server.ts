@@ -109,9 +109,12 @@ function readCard({ attachments = [] }: Record<string, unknown>): Arrived["butto
   return cards.every(fits) ? cards.flatMap(({ content }) => content.actions) : undefined;
 }
 
+// Made once: it takes longer than most tests.
+const keys = generateKeyPair("RS256", { extractable: true });
+
 /** Starts the server. */
 export async function teamsServer(): Promise<TeamsServer> {
-  const { privateKey, publicKey } = await generateKeyPair("RS256", { extractable: true });
+  const { privateKey, publicKey } = await keys;
   const jwk = {
     ...(await exportJWK(publicKey)),
     kid: "one",

@@ -100,12 +100,14 @@ interface Token {
   refresh?: string;
 }
 
+// Made once: it takes longer than most tests.
+const keys = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const signer = generateKeyPairSync("rsa", { modulusLength: 2048 });
+
 /** A server that speaks the REST interfaces of Google that a mail watcher uses. */
 export async function createGoogle(): Promise<FakeGoogle> {
   const account = "ann@example.com";
   const project = "rouse-test";
-  const keys = generateKeyPairSync("rsa", { modulusLength: 2048 });
-  const signer = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const codes = new Map<
     string,
     { challenge: string; redirect: string; scopes: string[]; subject: string }
