@@ -3,7 +3,7 @@ import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { SendResult } from "../contract/channel.ts";
 import { sendPiece } from "./send.ts";
-import { splitMeasured } from "./split.ts";
+import { cutMeasured } from "./split.ts";
 import type { Channels } from "./types.ts";
 
 /** Whether a channel could be reached when it was looked at last. */
@@ -86,7 +86,7 @@ export function createChannelHealth({
     async test(id, to, text) {
       const channel = channels().get(id)?.channel;
       if (!channel) return { status: "failed", reason: "the channel is not configured" };
-      const [piece = text] = splitMeasured(
+      const [piece = text] = cutMeasured(
         text,
         channel.limit ?? Infinity,
         channel.lengthOf?.bind(channel),

@@ -12,7 +12,7 @@ import type {
   Writes,
 } from "../store/types.ts";
 import { CALLBACK } from "./callback.ts";
-import { splitMeasured } from "./split.ts";
+import { cutMeasured } from "./split.ts";
 import type { Channels } from "./types.ts";
 
 /** What a delivery's job carries. */
@@ -74,9 +74,12 @@ export function writeDelivery(tx: Writes, { delivery, job, contents = [] }: Plan
 }
 
 /** A reply in pieces that fit the channel of its route. */
-export function splitFor({ channel: id }: Route, text: string, channels: Channels): string[] {
+export const splitFor = (...reply: Parameters<typeof cutFor>): string[] => [...cutFor(...reply)];
+
+/** The same pieces, each cut when it is asked for. */
+export function cutFor({ channel: id }: Route, text: string, channels: Channels): Iterable<string> {
   const channel = channels.get(id)?.channel;
-  return splitMeasured(text, channel?.limit ?? Infinity, channel?.lengthOf?.bind(channel));
+  return cutMeasured(text, channel?.limit ?? Infinity, channel?.lengthOf?.bind(channel));
 }
 
 /** A file that an agent has attached to its reply: `content` is base64. */

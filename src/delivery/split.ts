@@ -21,36 +21,35 @@ const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
  * whole shows; no surrogate pair, no grapheme, no escaped sign and no link that fits is cut. White space at a break goes; no
  * piece is blank.
  */
-export function splitText(text: string, limit: number): string[] {
-  if (text.trim() === "") return [];
-  if (text.length <= limit) return [text];
+export const splitText = (text: string, limit: number): string[] => [...cutPieces(text, limit)];
+
+function* cutPieces(text: string, limit: number): Generator<string> {
+  if (text.trim() === "") return;
+  if (text.length <= limit) return yield text;
   const definitions = findDefinitions(text);
-  const pieces: string[] = [];
   let rest = text;
   while (rest.trim() !== "") {
     rest = rest.slice(skipBlankLines(rest, 0));
     const beginning = readBeginning(rest, limit, definitions);
     const isLast = beginning.behind === "" && beginning.text.length <= limit;
     const halves = isLast ? { piece: beginning.text.trimEnd(), rest: "" } : cut(beginning);
-    if (halves.piece.trim() !== "") pieces.push(halves.piece);
+    if (halves.piece.trim() !== "") yield halves.piece;
     rest = halves.rest;
   }
-  return pieces;
 }
 
 /** The least that a piece is cut to where a channel counts it longer than its text is. */
 const LEAST_PIECE = 20;
 
+type Measure = (text: string) => number;
+
 /**
  * Splits a text so that each piece fits as its channel counts it: `measure` gives the length of a piece in the channel's
- * dialect, which may be more or less than that of its text.
+ * dialect, which may be more or less than that of its text. A piece is cut when it is asked for: who needs the first alone
+ * does not wait for a long text.
  */
-export function splitMeasured(
-  text: string,
-  limit: number,
-  measure?: (text: string) => number,
-): string[] {
-  if (!measure) return splitText(text, limit);
+export function* cutMeasured(text: string, limit: number, measure?: Measure): Generator<string> {
+  if (!measure) return yield* cutPieces(text, limit);
   const measurePiece = (piece: string): number => {
     try {
       return measure(piece);
@@ -59,26 +58,22 @@ export function splitMeasured(
       return piece.length;
     }
   };
-  return splitText(text, limit).flatMap((piece) => {
+  for (const piece of cutPieces(text, limit)) {
     const length = measurePiece(piece);
     const room = Math.max(
       LEAST_PIECE,
       Math.floor(Math.min(piece.length - 1, (piece.length * limit) / length)),
     );
-    return length <= limit || piece.length <= LEAST_PIECE
-      ? [piece]
-      : splitMeasured(piece, room, scaled(measurePiece, limit, room));
-  });
+    if (length <= limit || piece.length <= LEAST_PIECE) yield piece;
+    else yield* cutMeasured(piece, room, scaled(measurePiece, limit, room));
+  }
 }
 
 /** The measure for pieces that are cut to `room`, where `limit` is what they may come to. */
-function scaled(
-  measure: (text: string) => number,
-  limit: number,
-  room: number,
-): (text: string) => number {
-  return (text) => (measure(text) / limit) * room;
-}
+const scaled =
+  (measure: Measure, limit: number, room: number): Measure =>
+  (text) =>
+    (measure(text) / limit) * room;
 
 /** The start of the first line from `at` on that is not blank; its indentation stays. */
 function skipBlankLines(text: string, at: number): number {

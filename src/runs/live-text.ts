@@ -3,7 +3,7 @@ import type { TurnInput } from "../agent/types.ts";
 import type { LiveEdits, SendResult } from "../contract/channel.ts";
 import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
-import { splitFor } from "../delivery/plan.ts";
+import { cutFor } from "../delivery/plan.ts";
 import { sendPiece } from "../delivery/send.ts";
 import type { LiveMessage, Route } from "../store/types.ts";
 import { persistFor, type Try } from "./end-run.ts";
@@ -71,7 +71,7 @@ export class LiveText {
         !ended.aborted;
         await deps.clock.sleep(waitMs, ended)
       ) {
-        const [text = ""] = splitFor(
+        const [text = ""] = cutFor(
           this.#route,
           `${this.#text.trim()} ${OPEN_END}`,
           this.#current.kind.context.channels,
