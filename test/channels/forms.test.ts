@@ -246,21 +246,19 @@ describe.each(Object.entries(ROOMS))("on %s", (_id, { see }) => {
 });
 
 describe.each(Object.entries(ROOMS))("on %s", (_id, { see, ways }) => {
-  it("500 answers of markdown, code, HTML, JSON and XML show their words and forms", () => {
+  it("100 answers of markdown, code, HTML, JSON and XML show their words and forms", () => {
     const wrong = fc
-      .sample(answers, { numRuns: 500, seed: 34 })
+      .sample(answers, { numRuns: 100, seed: 34 })
       .map((text) => ({ text, difference: differenceOf(see(text), showMarkdown(text, ways)) }))
       .filter(({ difference }) => difference !== undefined);
     expect(wrong.slice(0, 1).map(({ text, difference }) => `${text}\n\n${difference}`)).toEqual([]);
   });
-});
 
-describe.each(Object.entries(ROOMS))("on %s", (_id, { see, ways }) => {
   it("what is cut shows in its pieces what the whole shows", () => {
     // A title is written behind its link, and code that has no form keeps its ticks: in each piece, so in more places.
     const plain = (shown: Shown): Shown => shown.filter((sign) => !ways.tick || sign !== ways.tick);
     const wrong = fc
-      .sample(lastingForms, { numRuns: 300, seed: 35 })
+      .sample(lastingForms, { numRuns: 40, seed: 35 })
       .map((answer) => {
         const text = answer.replaceAll(/ "[A-Za-z ]*title"/g, "");
         const pieces = splitText(text, 250);
@@ -273,6 +271,5 @@ describe.each(Object.entries(ROOMS))("on %s", (_id, { see, ways }) => {
         .slice(0, 1)
         .map(({ pieces, difference }) => [...pieces, difference].join("\n\n=====\n")),
     ).toEqual([]);
-    expect(wrong).toHaveLength(0);
   });
 });

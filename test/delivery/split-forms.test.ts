@@ -20,9 +20,9 @@ describe("pieces", () => {
     ["answers in lasting forms", 100, lastingForms],
     ["answers in lasting forms", 200, lastingForms],
     ["answers in lasting forms", 500, lastingForms],
-  ])("of 500 %s show what the whole shows, cut at %d", (_kind, limit, kind) => {
+  ])("of 80 %s show what the whole shows, cut at %d", (_kind, limit, kind) => {
     const wrong = fc
-      .sample(kind, { numRuns: 500, seed: limit })
+      .sample(kind, { numRuns: 80, seed: limit })
       .map((text) => ({ text, difference: shownInPieces(text, limit) }))
       .filter(({ difference }) => difference !== undefined);
     expect(
@@ -32,6 +32,5 @@ describe("pieces", () => {
           [text, ...splitText(text, limit), difference].join("\n\n=====\n"),
         ),
     ).toEqual([]);
-    expect(wrong).toHaveLength(0);
   });
 });
