@@ -166,10 +166,10 @@ export async function approvalWorld({
   return made;
 }
 
-/** A clock that a test sets forward and holds; who sleeps looks at it every 20 ms. */
+/** A clock that a test sets forward and holds. */
 export interface FastClock extends Clock {
   advance(ms: number): void;
-  /** Until `release` no time passes: what happens meanwhile happens at the same time. */
+  /** Until `release` only `advance` lets time pass: what happens meanwhile happens at the same time. */
   hold(): void;
   release(): void;
 }
@@ -178,16 +178,27 @@ export interface FastClock extends Clock {
 export function createFastClock(): FastClock {
   let ahead = 0;
   let heldAt: number | undefined;
+  let setting = new AbortController();
   const now = (): number => heldAt ?? Date.now() + ahead;
+  /** Sets the clock, and lets those who sleep look at it. */
+  const set = (more: number, at: number | undefined): void => {
+    ahead += more;
+    heldAt = at;
+    setting.abort();
+    setting = new AbortController();
+  };
   return {
     now,
     async sleep(ms, signal) {
       const until = now() + ms;
       while (now() < until && !signal?.aborted)
-        await systemClock.sleep(Math.min(20, until - now()), signal);
+        await systemClock.sleep(
+          heldAt === undefined ? until - now() : Infinity,
+          AbortSignal.any([setting.signal, ...(signal ? [signal] : [])]),
+        );
     },
-    advance: (ms) => void (ahead += ms),
-    hold: () => void (heldAt = now()),
-    release: () => void (heldAt = undefined),
+    advance: (ms) => set(ms, heldAt === undefined ? undefined : heldAt + ms),
+    hold: () => set(0, now()),
+    release: () => set(0, undefined),
   };
 }

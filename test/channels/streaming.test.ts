@@ -2,11 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { EXPECTED } from "../../src/testing/channel-harness.ts";
 import { createBank } from "../approvals/world.ts";
 import { startProgram, type Program } from "../e2e/program.ts";
 import { gate, startModel, type Says } from "../platform/model.ts";
 import { pause } from "../runs/mail-program.ts";
 import { lastRun, openConversation, settle, type FarEnd, type Place } from "./live-conversation.ts";
+import { openChannel } from "./open.ts";
 import { startTelegram, type TelegramServer } from "./telegram-server.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
@@ -16,6 +18,14 @@ const EVERY_MS: Record<string, number> = {
   slack: 3_000,
   mattermost: 2_000,
   telegram: 3_000,
+  discord: 2_000,
+};
+/** The longest message, in characters. */
+const LIMIT: Record<string, number> = {
+  msteams: 24_576,
+  slack: 12_000,
+  mattermost: 16_383,
+  telegram: 4_096,
   discord: 2_000,
 };
 const STREAMERS = VENDORS.filter(({ id }) => id in EVERY_MS);
@@ -66,11 +76,20 @@ async function open(
   const everyMs = EVERY_MS[vendor.id] ?? 0;
   const whenTexts = (check: (found: string[]) => boolean) =>
     world.until(async () => check(texts()));
+  /** Sets the clock forward until the texts are so, and gives each call of the vendor the time that it takes. */
+  const whenLater = (check: (found: string[]) => boolean) =>
+    world.until(async () => {
+      clock.advance(everyMs);
+      await settle();
+      return check(texts());
+    });
   /** Lets the model say the first piece, and waits until it is shown. */
   const begin = async (): Promise<void> => {
     await conversation.write("tell me");
     gates[0]?.open();
     await world.until(async () => model.asked.length > 0);
+    // A busy machine lets nobody run out of time.
+    clock.hold();
     await settle();
     expect(texts()).toEqual([]);
     clock.advance(1_000);
@@ -99,6 +118,7 @@ async function open(
     bank,
     texts,
     whenTexts,
+    whenLater,
     begin,
     everyMs,
     deliveries,
@@ -114,16 +134,13 @@ interface OpenOptions {
 
 describe.each(STREAMERS)("the text of a turn on $id", (vendor) => {
   it("is shown in a message that is edited at the vendor's pace, and that the answer replaces", async () => {
-    const { gates, texts, whenTexts, begin, clock, everyMs, deliveries, idle, world } = await open(
-      vendor,
-      ["Hello ", "dear ", "reader."],
-    );
+    const { gates, texts, whenTexts, whenLater, begin, clock, deliveries, idle, world } =
+      await open(vendor, ["Hello ", "dear ", "reader."]);
     await begin();
     gates[1]?.open();
     await settle();
     expect(texts()[0]).not.toContain("dear");
-    clock.advance(everyMs);
-    await whenTexts(([text = ""]) => text.includes("Hello dear"));
+    await whenLater(([text = ""]) => text.includes("Hello dear"));
     expect(texts()).toEqual([expect.stringMatching(/^Hello dear …$/)]);
     gates[2]?.open();
     await whenTexts(([text]) => text === "Hello dear reader.");
@@ -135,53 +152,61 @@ describe.each(STREAMERS)("the text of a turn on $id", (vendor) => {
     expect((await lastRun(world)).status).toBe("succeeded");
   });
 
+  it("is there once and whole in the end if the vendor's next calls fail", async () => {
+    const { far, gates, texts, whenLater, begin, clock, everyMs, idle } = await open(vendor, [
+      "Hello ",
+      "dear ",
+      "reader.",
+    ]);
+    await begin();
+    far.fail?.("unavailable", 2);
+    gates[1]?.open();
+    await settle();
+    clock.advance(everyMs);
+    await settle();
+    gates[2]?.open();
+    await whenLater((found) => found.length === 1 && found[0] === "Hello dear reader.");
+    await idle();
+    clock.advance(60_000);
+    await settle();
+    expect(texts()).toEqual(["Hello dear reader."]);
+  });
+
   it.each(["rate-limited", "unavailable", "cut-connection"] as const)(
-    "is there once and whole in the end if the vendor's next calls fail: %s",
+    "says of a change that fails that it can be made later, or may have been made: %s",
     async (fault) => {
-      const { far, gates, texts, begin, clock, everyMs, idle, world } = await open(vendor, [
-        "Hello ",
-        "dear ",
-        "reader.",
-      ]);
-      await begin();
-      far.fail?.(fault, 2);
-      gates[1]?.open();
-      await settle();
-      clock.advance(everyMs);
-      await settle();
-      gates[2]?.open();
-      await world.until(async () => {
-        clock.advance(2_000);
-        await settle();
-        return texts().length === 1 && texts()[0] === "Hello dear reader.";
-      });
-      await idle();
-      clock.advance(60_000);
-      await settle();
-      expect(texts()).toEqual(["Hello dear reader."]);
+      const far = await vendor.start();
+      close.push(() => far.close());
+      const { channel } = await openChannel(vendor.id, vendor.section(far.url));
+      const to = far.answersTo;
+      const signal = AbortSignal.timeout(5_000);
+      const sent = await channel.send({ to, text: "…", idempotencyKey: "dlv_1.0" }, signal);
+      const messageId = (sent.status === "sent" && sent.messageIds?.[0]) || "";
+      far.fail(fault, 2);
+      const edited = await channel.streaming?.edit({ to, messageId, text: "Hello …" }, signal);
+      expect(EXPECTED[fault]).toContain(edited?.status);
+      if (fault === "rate-limited") expect(edited).toHaveProperty("afterMs");
     },
   );
 
   it("is shown within the vendor's limit, and the answer has several messages", async () => {
-    const lines = Array.from({ length: 1_600 }, (_, line) => `Line ${line} of **a long** answer.`);
+    const lines = Array.from(
+      { length: Math.ceil((LIMIT[vendor.id] ?? 0) / 25) },
+      (_, line) => `Line ${line} of **a long** answer.`,
+    );
     const text = `${lines.join("\n")}\nEnd.`;
-    const { gates, texts, whenTexts, begin, clock, everyMs, idle } = await open(vendor, [
+    const { gates, texts, whenLater, begin, idle } = await open(vendor, [
       "Line 0 ",
       text.slice(7, -4),
       "End.",
     ]);
     await begin();
     gates[1]?.open();
-    await settle();
-    clock.advance(everyMs);
     // The edit is taken: the vendor refuses one that is too long.
-    await whenTexts(([first = ""]) => first.includes("Line 5 "));
+    await whenLater(([first = ""]) => first.includes("Line 5 "));
     expect(texts()).toHaveLength(1);
     gates[2]?.open();
-    await whenTexts((found) => {
-      clock.advance(1_000);
-      return found.at(-1)?.includes("End.") === true;
-    });
+    await whenLater((found) => found.at(-1)?.includes("End.") === true);
     await idle();
     const numbers = [
       ...texts()
@@ -191,19 +216,11 @@ describe.each(STREAMERS)("the text of a turn on $id", (vendor) => {
     expect(numbers).toEqual(lines.map((_, line) => line));
     expect(texts().length).toBeGreaterThan(1);
   });
-
-  it("is deleted if the turn is stopped", async () => {
-    const { write, texts, whenTexts, begin, idle } = await open(vendor, ["Hello ", "dear reader."]);
-    await begin();
-    await write(vendor.id === "slack" || vendor.id === "mattermost" ? "!stop" : "/stop");
-    await whenTexts((found) => found.length === 1 && !found[0]?.includes("Hello"));
-    await idle();
-    expect(texts()).toHaveLength(1);
-  });
 });
 
-const whenCalled = (server: TelegramServer, method: string, times: number) =>
-  expect.poll(() => server.calls.filter((call) => call.method === method).length).toBe(times);
+const countCalls = ({ calls }: TelegramServer, name: string): number =>
+  calls.filter(({ method }) => method === name).length;
+const countEdits = (server: TelegramServer): number => countCalls(server, "editMessageText");
 
 /** The same on Telegram, with its server. */
 async function openTelegram(pieces: readonly string[], more: OpenOptions = {}) {
@@ -220,11 +237,12 @@ async function openTelegram(pieces: readonly string[], more: OpenOptions = {}) {
   return { ...(await open({ ...telegram, start }, pieces, more)), server };
 }
 
+let pushed = 7000;
 function pushMessage(server: TelegramServer, text: string): void {
   const chat = { id: 42, type: "private" as const, first_name: "Ann" };
   server.push({
     message: {
-      message_id: 7000,
+      message_id: pushed++,
       date: 1_760_000_000,
       chat,
       from: { ...chat, is_bot: false },
@@ -234,6 +252,18 @@ function pushMessage(server: TelegramServer, text: string): void {
 }
 
 describe("the text of a turn", () => {
+  it("is deleted if the turn is stopped", async () => {
+    const { write, texts, whenTexts, begin, idle } = await open(telegram, [
+      "Hello ",
+      "dear reader.",
+    ]);
+    await begin();
+    await write("/stop");
+    await whenTexts((found) => found.length === 1 && !found[0]?.includes("Hello"));
+    await idle();
+    expect(texts()).toHaveLength(1);
+  });
+
   it("is not shown without `streaming: true`", async () => {
     const { write, gates, model, world, clock, texts, whenTexts } = await open(
       telegram,
@@ -281,7 +311,7 @@ describe("the text of a turn", () => {
   });
 
   it("is taken back if the model's stream breaks off, and the answer is the text of the next call", async () => {
-    const { gates, begin, whenTexts, texts, idle, model, clock, world } = await open(
+    const { gates, begin, texts, idle, model, world, whenLater } = await open(
       telegram,
       ["Wrong ", "words"],
       {
@@ -290,9 +320,7 @@ describe("the text of a turn", () => {
     );
     await begin();
     gates[1]?.open();
-    await settle();
-    clock.advance(10_000);
-    await whenTexts((found) => found.includes("Right."));
+    await whenLater((found) => found.includes("Right."));
     await idle();
     expect(texts()).toEqual(["Right."]);
     expect(model.asked).toHaveLength(2);
@@ -313,7 +341,7 @@ describe("the text of a turn", () => {
   });
 
   it("is deleted, and the answer sent, if an edit hangs that could still overwrite it", async () => {
-    const { server, gates, begin, whenTexts, idle, texts, clock, everyMs } = await openTelegram([
+    const { server, gates, begin, idle, texts, clock, whenLater } = await openTelegram([
       "Hello ",
       "dear ",
       "reader.",
@@ -321,21 +349,17 @@ describe("the text of a turn", () => {
     await begin();
     server.fail("hang", { method: "editMessageText" });
     gates[1]?.open();
-    await settle();
-    clock.advance(everyMs);
-    await whenCalled(server, "editMessageText", 2);
+    await whenLater(() => countEdits(server) > 1);
     gates[2]?.open();
     await settle();
     server.fail("429", { method: "deleteMessage" });
     // The answer waits for the edit under way, and no longer than that may take.
     expect(texts()).toEqual([expect.stringContaining("Hello …")]);
     clock.advance(6_000);
-    await whenCalled(server, "deleteMessage", 1);
+    await expect.poll(() => countCalls(server, "deleteMessage")).toBe(1);
     // The deletion is tried again, and the answer is not sent again with it.
     expect(texts()).toEqual([expect.stringContaining("Hello …"), "Hello dear reader."]);
-    await settle();
-    clock.advance(10_000);
-    await whenTexts((found) => found.length === 1);
+    await whenLater((found) => found.length === 1);
     await idle();
     expect(texts()).toEqual(["Hello dear reader."]);
     expect(server.messages.at(-1)?.message_id).toBe(2);
@@ -358,7 +382,7 @@ describe("the text of a turn", () => {
   });
 
   it("waits as long as the vendor says, and the answer replaces it all the same", async () => {
-    const { server, gates, begin, idle, texts, clock, everyMs, whenTexts } = await openTelegram([
+    const { server, gates, begin, idle, texts, whenTexts, whenLater } = await openTelegram([
       "Hello ",
       "dear ",
       "reader.",
@@ -366,11 +390,8 @@ describe("the text of a turn", () => {
     await begin();
     server.fail("429", { method: "editMessageText" });
     gates[1]?.open();
-    await settle();
-    clock.advance(everyMs);
-    await whenCalled(server, "editMessageText", 2);
-    clock.advance(everyMs);
-    await whenTexts(([text = ""]) => text.includes("Hello dear"));
+    await whenLater(() => countEdits(server) > 1);
+    await whenLater(([text = ""]) => text.includes("Hello dear"));
     gates[2]?.open();
     await whenTexts(([text]) => text === "Hello dear reader.");
     await idle();
@@ -419,15 +440,12 @@ describe("the text of a turn", () => {
       "`\n[a](https:",
       "//a.example).",
     ];
-    const { server, gates, begin, whenTexts, idle, clock, everyMs } = await openTelegram(pieces);
-    const count = () => server.calls.filter(({ method }) => method === "editMessageText").length;
+    const { server, gates, begin, whenTexts, idle, whenLater } = await openTelegram(pieces);
     await begin();
     for (const one of gates.slice(1, -1)) {
-      const before = count();
+      const before = countEdits(server);
       one.open();
-      await settle();
-      clock.advance(everyMs);
-      await expect.poll(count).toBeGreaterThan(before);
+      await whenLater(() => countEdits(server) > before);
     }
     gates.at(-1)?.open();
     await whenTexts(([text = ""]) => text.includes("a (https://a.example)") || text.endsWith("a."));
@@ -439,7 +457,7 @@ describe("the text of a turn", () => {
   });
 
   it("is sent as a message if the vendor refuses an edit, and the other one is deleted", async () => {
-    const { server, gates, begin, idle, texts, clock, everyMs, whenTexts } = await openTelegram([
+    const { server, gates, begin, idle, texts, whenTexts, whenLater } = await openTelegram([
       "Hello ",
       "dear ",
       "reader.",
@@ -447,9 +465,7 @@ describe("the text of a turn", () => {
     await begin();
     server.fail("too long", { method: "editMessageText" });
     gates[1]?.open();
-    await settle();
-    clock.advance(everyMs);
-    await whenCalled(server, "editMessageText", 2);
+    await whenLater(() => countEdits(server) > 1);
     await settle();
     gates[2]?.open();
     await whenTexts((found) => found.length === 1 && found[0] === "Hello dear reader.");
@@ -460,24 +476,14 @@ describe("the text of a turn", () => {
 });
 
 describe("a gateway that is killed", () => {
-  const ROOT = resolve(import.meta.dirname, "../..");
+  const ROUSE = resolve(import.meta.dirname, "../../bin/rouse.js");
 
-  it.each([
-    ["while the text is shown", "Half of", []],
-    ["while the answer replaces the text", "Half of the answer.", []],
-    ["before the id of the message is on disk", "…", ["…"]],
-  ] as const)("leaves no text beside the answer: %s", async (_moment, killedAt, left) => {
+  it("leaves no text beside the answer, whenever that happens", async () => {
     const dir = mkdtempSync(join(tmpdir(), "rouse-streaming-"));
     close.push(() => rmSync(dir, { recursive: true, force: true }));
     const server = await startTelegram();
     const model = await startModel();
     close.push(server.close, model.close);
-    const slow = gate();
-    model.says = (_asked, call) => ({
-      text: ["Half of ", "the answer."],
-      // The next try takes long enough to show its text, too.
-      wait: async (piece) => (piece === 0 ? undefined : call === 0 ? slow.passed : pause(2_000)),
-    });
     const config = {
       gateway: { port: 0 },
       hooks: { enabled: true, token: "hook-token-0123456789" },
@@ -494,40 +500,52 @@ describe("a gateway that is killed", () => {
     writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
     const start = async (): Promise<Program> => {
       const options = { cwd: dir, env: { ROUSE_LOG_LEVEL: "silent" } };
-      const program = await startProgram(
-        process.execPath,
-        [join(ROOT, "bin/rouse.js"), "start"],
-        options,
-      );
-      close.push(() => program.kill());
-      return program;
+      const started = await startProgram(process.execPath, [ROUSE, "start"], options);
+      close.push(() => started.kill());
+      return started;
     };
     const texts = (): string[] => server.messages.map(({ text }) => text);
-    const first = await start();
-    const reached = new Promise<void>((done) => {
-      // The vendor has done what it was asked, and its answer does not come any more.
-      server.watch = (method) => {
-        const isMessage = method === "sendMessage" || method === "editMessageText";
-        if (
-          !isMessage ||
-          (killedAt === "Half of" ? !texts()[0]?.startsWith(killedAt) : texts()[0] !== killedAt)
-        )
-          return undefined;
-        done();
-        return first.kill();
-      };
-    });
-    pushMessage(server, "tell me");
-    if (killedAt === "Half of the answer.") {
-      await expect.poll(texts).toEqual(["Half of …"]);
-      slow.open();
+    let program = await start();
+    for (const [moment, killedAt, left] of [
+      ["while the text is shown", "Half of", []],
+      ["while the answer replaces the text", "Half of the answer.", []],
+      ["before the id of the message is on disk", "…", ["…"]],
+    ] as const) {
+      server.messages.length = 0;
+      const slow = gate();
+      const calls = model.asked.length;
+      model.says = (_asked, call) => ({
+        text: ["Half of ", "the answer."],
+        // The next try takes long enough to show its text, too.
+        wait: async (piece) =>
+          piece === 0 ? undefined : call === calls ? slow.passed : pause(2_000),
+      });
+      const reached = new Promise<void>((done) => {
+        // The vendor has done what it was asked, and its answer does not come any more.
+        server.watch = (method) => {
+          const isMessage = method === "sendMessage" || method === "editMessageText";
+          const [text = ""] = texts();
+          if (
+            !isMessage ||
+            (killedAt === "Half of" ? !text.startsWith(killedAt) : text !== killedAt)
+          )
+            return undefined;
+          done();
+          return program.kill();
+        };
+      });
+      pushMessage(server, "tell me");
+      if (killedAt === "Half of the answer.") {
+        await expect.poll(texts).toEqual(["Half of …"]);
+        slow.open();
+      }
+      await reached;
+      await program.kill();
+      server.watch = () => undefined;
+      program = await start();
+      await expect.poll(texts, { message: moment }).toEqual([...left, "Half of the answer."]);
+      await settle();
+      expect(texts(), moment).toEqual([...left, "Half of the answer."]);
     }
-    await reached;
-    await first.kill();
-    server.watch = () => undefined;
-    await start();
-    await expect.poll(texts).toEqual([...left, "Half of the answer."]);
-    await settle();
-    expect(texts()).toEqual([...left, "Half of the answer."]);
   });
 });

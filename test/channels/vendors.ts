@@ -983,8 +983,10 @@ export const VENDORS: Vendor[] = [
       const read = (html: string): string =>
         html.replaceAll(/<a href="([^"]*)">(.*?)<\/a>/gs, "$2 ($1)");
       const arrived = () => server.messages.map(({ chat, raw }) => ({ to: chat, text: read(raw) }));
-      const fail = (fault: Fault, times: number) =>
-        server.fail(TELEGRAM_FAULTS[fault] ?? "502", { times, method: "sendMessage" });
+      const fail = (fault: Fault, times: number) => {
+        for (const method of ["sendMessage", "editMessageText"])
+          server.fail(TELEGRAM_FAULTS[fault] ?? "502", { times, method });
+      };
       const write = async (text: string, more: object = {}, id = 42): Promise<undefined> => {
         const from = { id, is_bot: false, first_name: "Ann" };
         const chat = { id, type: "private" as const, first_name: "Ann" };
