@@ -156,7 +156,7 @@ function testTexts(harness: () => ChannelHarness, send: Send): void {
       .join("");
     expect(whole.match(/x/g)?.length).toBeGreaterThanOrEqual(limit);
     const text = Array.from(
-      { length: Math.ceil((limit * 2.5) / 60) },
+      { length: Math.ceil((limit * 1.5) / 60) },
       (_, index) => `Line ${index}: <b> & some words to fill it up, as replies do.`,
     ).join("\n");
     for (const piece of splitText(text, limit)) expect((await send(piece)).status).toBe("sent");

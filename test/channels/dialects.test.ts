@@ -64,7 +64,7 @@ describe.each(DIALECTS)("the dialect of %s, for every text", (_name, render) => 
       fc.property(document, (text) => {
         expect(essence(render(text))).toBe(essence(text));
       }),
-      { numRuns: 500 },
+      { numRuns: 150 },
     );
   });
 
@@ -95,7 +95,7 @@ describe.each(DIALECTS)("the dialect of %s, for every text", (_name, render) => 
       fc.property(fc.oneof(fc.string({ unit: "binary" }), marks), (text) => {
         expect(render(text).trim() === "").toBe(text.trim() === "");
       }),
-      { numRuns: 1000 },
+      { numRuns: 300 },
     );
   });
 

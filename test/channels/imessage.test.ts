@@ -300,7 +300,7 @@ describe("markdown on imessage", () => {
           Array.from({ length: count }, (_, index) => index),
         );
       }),
-      { numRuns: 500 },
+      { numRuns: 150 },
     );
   });
 });

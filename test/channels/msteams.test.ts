@@ -220,11 +220,11 @@ describe("sending to Teams", () => {
 
   it("counts the bytes of an activity: what fits as it counts, the Connector takes", async () => {
     const { channel, send, server } = await openTeams();
-    const text = Array.from({ length: 3000 }, (_, n) => `Zeile ${n}: "日本語" 👩‍👩‍👧‍👦 <b>\\o/</b>`).join(
+    const text = Array.from({ length: 800 }, (_, n) => `Zeile ${n}: "日本語" 👩‍👩‍👧‍👦 <b>\\o/</b>`).join(
       "\n",
     );
     const pieces = piecesOf(channel, text);
-    expect(pieces.length).toBeGreaterThan(3);
+    expect(pieces.length).toBeGreaterThan(1);
     for (const piece of pieces)
       expect(await send({ text: piece })).toMatchObject({ status: "sent" });
     expect(

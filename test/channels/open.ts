@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import type { z } from "zod";
-import { splitText } from "../../src/delivery/split.ts";
+import { cutMeasured } from "../../src/delivery/split.ts";
 import type { Channel, Plugin } from "../../src/plugin/api.ts";
 import { checkChannel } from "../../src/plugin/check-capabilities.ts";
 import { load, userFolder } from "../plugin/support.ts";
@@ -68,14 +68,7 @@ export function openPlugin<S extends z.ZodType>(
   return { channel: checked.value, host, received: host.received, logged, clock, dir: own };
 }
 
-/** A text in pieces that each fit as the channel counts. */
-export function piecesOf(
-  { limit = Infinity, lengthOf: measure = ({ length }) => length }: Channel,
-  text: string,
-): string[] {
-  for (let most = Math.min(limit, text.length); most >= 20; most = Math.floor(most * 0.9)) {
-    const pieces = splitText(text, most);
-    if (pieces.every((piece) => measure(piece) <= limit)) return pieces;
-  }
-  throw new Error("no piece fits");
-}
+/** A text in the pieces that a gateway sends. */
+export const piecesOf = ({ limit = Infinity, lengthOf }: Channel, text: string): string[] => [
+  ...cutMeasured(text, limit, lengthOf),
+];

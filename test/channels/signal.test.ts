@@ -254,7 +254,7 @@ describe("markdown on signal", () => {
           expect(part.isWellFormed()).toBe(true);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: 150 },
     );
   });
 });

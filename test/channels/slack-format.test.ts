@@ -150,7 +150,7 @@ describe("both", () => {
         expect(words(addressless(unescape(toMarkdown(text)))).toSorted()).toEqual(expected);
         expect(words(addressless(unescape(toMrkdwn(text)))).toSorted()).toEqual(expected);
       }),
-      { numRuns: 500 },
+      { numRuns: 150 },
     );
   });
 
@@ -185,7 +185,7 @@ describe("both", () => {
           expect(toMarkdown(text)).not.toMatch(/<[@!#]/);
         expect(toMrkdwn(text)).not.toMatch(/<[@!#]/);
       }),
-      { numRuns: 2000 },
+      { numRuns: 500 },
     );
   });
 });

@@ -236,7 +236,7 @@ describe("telegram", () => {
       expect(measure("**a** & [b](https://x.example/long)")).toBe(5);
       expect(measure("<".repeat(4096))).toBe(4096);
       const long = Array.from(
-        { length: 300 },
+        { length: 150 },
         (_, i) => `- <${i}> & **bold** "[x](https://x.example/${i})"`,
       ).join("\n");
       for (const piece of splitText(long, 3000)) {

@@ -133,11 +133,11 @@ describe("sending to WhatsApp", () => {
   it("cuts a long text into pieces that fit once they are in the dialect", async () => {
     const { channel, send, server } = await openWhatsApp();
     const text = Array.from(
-      { length: 400 },
+      { length: 120 },
       (_, n) => `Line ${n}: [日本語](https://a.example/${n}) 👩‍👩‍👧‍👦 \\*x\\* **b**`,
     ).join("\n");
     const pieces = piecesOf(channel, text);
-    expect(pieces.length).toBeGreaterThan(3);
+    expect(pieces.length).toBeGreaterThan(1);
     for (const piece of pieces)
       expect(await send({ text: piece })).toMatchObject({ status: "sent" });
     expect(server.arrived.map((entry) => entry.text).join("\n")).toBe(toWhatsApp(text));
