@@ -139,7 +139,8 @@ export function createSurface(
   },
   status: () => RuntimeStatus,
 ): Apps & { hooks: AnswerHook } {
-  const { store, cluster, clock, log, telemetry, snapshot, operatorToken, localToken, stateDir } = resources;
+  const { store, cluster, clock, log, telemetry, snapshot, operatorToken, localToken, stateDir } =
+    resources;
   const { keys, runEnds } = workers;
   const { intake, sharedCounts, workbench } = input;
   const draining = (): boolean => status().draining;

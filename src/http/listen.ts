@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import type { HttpBindings } from "@hono/node-server";
@@ -35,7 +36,7 @@ export async function findFreePort(host: string, port: number): Promise<number |
   return undefined;
 }
 
-async function cannotListen(
+async function explainListenError(
   error: NodeJS.ErrnoException,
   host: string,
   port: number,
@@ -153,12 +154,11 @@ export async function listenHttp(
     linger.open(socket);
     socket.once("close", () => connections.delete(socket));
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      void cannotListen(error, host, port).then(reject);
-    });
-    server.listen(port, host, resolve);
-  });
+  try {
+    await once(server.listen(port, host), "listening");
+  } catch (error) {
+    throw await explainListenError(error as NodeJS.ErrnoException, host, port);
+  }
   const { port: bound } = server.address() as AddressInfo;
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,

@@ -4,7 +4,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
-import { compiledCode } from "../../src/core/compiled.ts";
+import { compiledCodeEnv } from "../../src/core/process-group.ts";
 import { createWorld } from "./world.ts";
 
 const KILLS = 4;
@@ -20,7 +20,7 @@ it("a kill in the middle of indexing loses nothing that was accepted, and leaves
       process.execPath,
       ["--no-warnings", "--conditions=rouse-source", CHILD, world.dir, String(kill * 1000)],
       {
-        env: { ...process.env, ...compiledCode() },
+        env: { ...process.env, ...compiledCodeEnv() },
         stdio: ["ignore", "pipe", "inherit"],
       },
     );

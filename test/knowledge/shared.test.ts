@@ -4,7 +4,7 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { compiledCode } from "../../src/core/compiled.ts";
+import { compiledCodeEnv } from "../../src/core/process-group.ts";
 import { evaluate } from "../../src/knowledge/evaluate.ts";
 import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
 import { createSharedPresence } from "../../src/knowledge/presence.ts";
@@ -258,7 +258,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
           schema.url,
         ],
         {
-          env: { ...process.env, ...compiledCode() },
+          env: { ...process.env, ...compiledCodeEnv() },
           stdio: ["ignore", "pipe", "inherit"],
         },
       );
