@@ -20,7 +20,7 @@ function toRows(options: readonly Option[]): string[][] {
       return !(dot > 0 && PARTS.includes(path.slice(dot + 1)) && isPlace(path.slice(0, dot)));
     })
     .map(({ path, type, defaultValue, required, description }) => {
-      const kind = isPlace(path) ? "place" : path === "id" ? "place or list of places" : type;
+      const kind = path === "id" ? "place or list of places" : isPlace(path) ? "place" : type;
       const value = required
         ? "required"
         : defaultValue === undefined

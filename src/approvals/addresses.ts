@@ -11,6 +11,9 @@ const HOST = /^(?:\[[\da-f:.]+\]|[\p{L}\p{M}\p{N}._\u3002\uff61-]+)/iu;
 const LOCAL = /[\p{L}\p{M}\p{N}.!#$%&'*+/=?^_`{|}~-]/u;
 const NO_LOCAL = /[^\p{L}\p{M}\p{N}.!#$%&'*+/=?^_`{|}~-]/u;
 const WORD = /[\p{L}\p{M}\p{N}._\u3002\uff61-]+/gu;
+/** Ends of file names that are no top-level domain of IANA's root zone: `report.txt` is no host, while `setup.sh` may be one. */
+const FILE_NAME =
+  /\.(?:txt|pdf|json|jsonl|csv|tsv|docx?|xlsx?|pptx?|od[tsp]|rtf|xml|html?|ya?ml|toml|ini|cfg|conf|log|png|jpe?g|gif|svg|webp|bmp|tiff?|heic|mp3|mp4|wav|avi|mkv|webm|tar|gz|tgz|bz2|xz|7z|rar|exe|dll|jsx?|tsx?|css|scss|sql|db|bak|tmp|java|jar|cpp|hpp|rb|php|ics|eml|msg)$/;
 const TOP_LEVEL = /\.(?:[\p{L}\p{M}]{2,}|xn--[a-z\d-]+)$/u;
 const PHONE = /(?<![\p{L}\p{N}])(?:\+|00)\d[\d \t().-]{5,28}/gu;
 const NUMBER = /\d[\d \t().-]{3,28}/g;
@@ -149,6 +152,7 @@ export function addReached(
       if (
         host !== undefined &&
         TOP_LEVEL.test(host) &&
+        !FILE_NAME.test(host) &&
         !hosts.has(host) &&
         isSeen(word.toLowerCase().replace(/[.-]+$/, ""))
       )

@@ -29,9 +29,10 @@ export interface Option {
 }
 
 function optionsIn(schema: JsonSchema, path: string): Option[] {
-  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
+  const options = Object.entries(schema.properties ?? {}).flatMap(([name, field]): Option[] => {
     const at = path === "" ? name : `${path}.${name}`;
     const isGroup = field.properties !== undefined;
+    const forms = getForms(field);
     const option: Option = {
       path: at,
       type: renderType(field),
@@ -41,12 +42,25 @@ function optionsIn(schema: JsonSchema, path: string): Option[] {
       description: field.description ?? "",
     };
     const own = isGroup && field.description === undefined ? [] : [option];
-    if (isGroup) return [...own, ...optionsIn(field, at)];
-    if (field.items?.properties) return [...own, ...optionsIn(field.items, `${at}[]`)];
-    if (typeof field.additionalProperties === "object" && field.additionalProperties.properties)
-      return [...own, ...optionsIn(field.additionalProperties, `${at}.<id>`)];
-    return own;
+    return [...own, ...forms.flatMap(([form, suffix]) => optionsIn(form, `${at}${suffix}`))];
   });
+  // Forms of one object may share keys.
+  return options.filter(
+    ({ path: at }, index) => options.findIndex((one) => one.path === at) === index,
+  );
+}
+
+/** The objects that a value may be, hold as a list, or hold by names, with what follows the key in the path of theirs. */
+function getForms(field: JsonSchema, suffix = ""): [form: JsonSchema, suffix: string][] {
+  const names = Object.keys(field.properties ?? {});
+  // The file of a secret, and what is a document of its own, with its own page.
+  if (names.join() === "file" || names.includes("$schema")) return [];
+  if (field.properties) return [[field, suffix]];
+  if (field.anyOf) return field.anyOf.flatMap((option) => getForms(option, suffix));
+  if (field.items) return getForms(field.items, `${suffix}[]`);
+  if (typeof field.additionalProperties === "object")
+    return getForms(field.additionalProperties, `${suffix}.<id>`);
+  return [];
 }
 
 /** The keys of a section that a schema checks, as they are written in the config. */
@@ -54,20 +68,27 @@ export function describeOptions(schema: z.ZodType): Option[] {
   return optionsIn(fieldSchema(schema), "");
 }
 
-/** Converts markdown to the cell of a table: outside of code `<id>` would be HTML. */
-export const toCell = (text: string): string =>
+/** Markdown in which `<id>` is text: outside of code it would be HTML. */
+const toText = (text: string): string =>
   text
-    .replaceAll("|", "\\|")
     .split("`")
     .map((part, index) => (index % 2 === 0 ? part.replaceAll("<", "&lt;") : part))
     .join("`");
 
+/** Converts markdown to the cell of a table. */
+export const toCell = (text: string): string => toText(text.replaceAll("|", "\\|"));
+
 /** The reference of every key of the config file, as markdown. `providerTypes`: the kinds of model providers that ship. */
 export function configReference(providerTypes: readonly string[]): string {
-  const rows = optionsIn(fieldSchema(configSchema, { providerTypes }), "").map(
-    ({ path, type, defaultValue, description }) => {
-      const value = defaultValue === undefined ? "" : `\`${defaultValue}\``;
-      return `| \`${path}\` | ${type} | ${value} | ${toCell(description)} |`;
+  const entries = optionsIn(fieldSchema(configSchema, { providerTypes }), "").map(
+    ({ path, type, defaultValue, required, description }) => {
+      const facts = [
+        type,
+        ...(defaultValue === undefined ? [] : [`default \`${defaultValue}\``]),
+        ...(required && path.includes("[") ? ["required"] : []),
+      ];
+      const level = /[.[]/.test(path) ? "###" : "##";
+      return `${level} \`${path}\`\n\n${toText(description)}\n\n${facts.join(", ")}\n`;
     },
   );
   return `# Config reference
@@ -76,8 +97,5 @@ Generated from the schemas that check the config (\`npm run docs\`); do not edit
 
 The gateway watches this file and all that was read because of it: files of mappings and plugins, schemas, transform modules and secrets. A change is applied when they have been quiet for 0.2 seconds, and after one second at the latest; a save during a reload leads to the next one. The log says \`the config was reloaded\`, or has the problems, and then the config before stays in use. Links are followed: an update of a ConfigMap by Kubernetes is a change too. \`SIGHUP\` and \`POST /admin/v1/reload\` reload if the file system reports no changes.
 
-| key | type | default | meaning |
-|---|---|---|---|
-${rows.join("\n")}
-`;
+${entries.join("\n")}`;
 }

@@ -280,7 +280,7 @@ function freezeSnapshot(
       }),
       ...plugins.warnings,
       ...parts.warnings,
-      ...getWarnings({ config, mappings: mappings.set, channels, rooms }),
+      ...getWarnings({ config, written: loaded.written, mappings: mappings.set, channels, rooms }),
     ],
   });
 }

@@ -125,6 +125,21 @@ describe("patterns of tools", () => {
     ]);
   });
 
+  it.each([
+    ["nothing names for hook runs are a warning", {}, 1],
+    ["hooks.tools leaves out on purpose are none", { tools: [] }, 0],
+    ["a mapping names are none", { mappings: [{ ...mapping, tools: ["crm.list_*"] }] }, 0],
+  ])("that %s", async (_, hooks, count) => {
+    await start(["crm.list_*"], hooks);
+    const { warnings } = (await (world as World).admin("/readyz?detail")).body;
+    expect(warnings).toHaveLength(count);
+    if (count > 0)
+      expect(warnings[0]).toEqual({
+        path: "hooks.tools",
+        message: expect.stringContaining('as in hooks.tools: ["crm.list_*"]'),
+      });
+  });
+
   it("of a preset are refused: it comes from others", async () => {
     const preset = {
       id: "acme",

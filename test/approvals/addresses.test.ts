@@ -90,6 +90,11 @@ describe("what arguments would reach", () => {
       "evil.example",
     ]);
   });
+
+  it("takes no file for a host, unless its end is a domain as well", () => {
+    const view = { input: [outside("See a.txt, plan.v2.docx and setup.sh.")] };
+    expect(read({ path: "a.txt", text: "plan.v2.docx, setup.sh" }, view)).toEqual(["setup.sh"]);
+  });
 });
 
 describe("who has named it", () => {

@@ -6,6 +6,7 @@ import { openConsole } from "./console.ts";
 import {
   EVERY_LOOK,
   examine,
+  examineStates,
   expectSound,
   fillWorld,
   hasFolder,
@@ -164,6 +165,7 @@ describe.skipIf(NO_BROWSER)("an empty store", () => {
       "rgb(255, 255, 255)",
       "rgb(15, 17, 21)",
     ]);
+    await examineStates(page);
     for (const theme of ["light", "dark"]) {
       const group = page.getByRole("group", { name: `${theme} theme` });
       await group.getByRole("button", { name: "Show a toast" }).click();

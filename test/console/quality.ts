@@ -160,6 +160,32 @@ export async function examine(
   await page.setViewportSize({ width: 1280, height: 800 });
 }
 
+/** What people point at, press or type into. */
+const INTERACTIVE = "a, button, input, select, textarea, summary, tr, [role=tab], [role=option]";
+
+/** Holds every component of a page to the contrast of text while the pointer is over it, while it is pressed, and with the focus. */
+export async function examineStates(page: Page): Promise<void> {
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  const debug = await page.context().newCDPSession(page);
+  await debug.send("DOM.enable");
+  await debug.send("CSS.enable");
+  const { root } = await debug.send("DOM.getDocument", { depth: 0 });
+  const selector = INTERACTIVE.split(", ")
+    .map((one) => `main ${one}`)
+    .join(", ");
+  const { nodeIds } = await debug.send("DOM.querySelectorAll", { nodeId: root.nodeId, selector });
+  expect(nodeIds.length).toBeGreaterThan(20);
+  for (const states of [["hover"], ["hover", "active"], ["focus", "focus-visible"]]) {
+    for (const nodeId of nodeIds)
+      await debug.send("CSS.forcePseudoState", { nodeId, forcedPseudoClasses: states });
+    await page.evaluate(
+      "Promise.all(document.getAnimations().filter((one) => one instanceof CSSTransition).map((one) => one.finished))",
+    );
+    await expectAccessible(page, "main", "colors");
+  }
+  await debug.detach();
+}
+
 /** What changes with a theme is examined in both, and what changes with a width in both. */
 export const EVERY_LOOK: readonly Look[] = [
   { width: 1280, theme: "light" },
