@@ -409,7 +409,7 @@ export function register(program: Command, io: CliIo): void {
     .option("--force", "write a new config over the one that is there")
     .addHelpText(
       "after",
-      "\nExamples:\n  rouse init\n  rouse init slack\n  rouse init --yes --preset NAME --provider openai --key-file key.txt\n  rouse init --yes --preset NAME --model local/qwen3 --base-url http://127.0.0.1:11434/v1\n",
+      "\nExamples:\n  rouse init\n  rouse init NAME\n  rouse init --yes --preset NAME --provider openai --key-file key.txt\n  rouse init --yes --preset NAME --model local/qwen3 --base-url http://127.0.0.1:11434/v1\n",
     )
     .action((what: string, options: Options) => init(what, options, io));
 }
