@@ -40,7 +40,7 @@ export interface Answers {
   publicUrl: string | undefined;
   /** The variable that holds the hook token; undefined keeps it in the state folder. */
   tokenEnv: string | undefined;
-  /** Whether presets that are there already are told and tested again. */
+  /** Whether presets that are there already are printed and tested again. */
   isRepeated: boolean;
 }
 

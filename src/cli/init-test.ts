@@ -18,7 +18,7 @@ const WAIT_MS = 120_000;
 const PATIENCE_MS = 4000;
 const POLL_MS = 50;
 
-/** The model's calls fail, and the user has been told why. */
+/** The model's calls fail, and the reason was printed. */
 export class ModelSilent extends Error {}
 /** The run of the test has failed. */
 export class RunFailed extends RouseError {}

@@ -252,7 +252,7 @@ function chooseQuestions(
   };
 }
 
-/** Tests the set-up. Where the model does not answer, the user may name another, go on without, or wait. */
+/** Tests the set-up. If the model does not answer, the user may name another one, go on without one, or wait. */
 async function testAndMend(
   setup: { file: string; added: readonly AddedPreset[]; answers: Answers; place: InitFolders },
   prompts: Prompts | undefined,
@@ -280,7 +280,7 @@ async function testAndMend(
       return;
     } catch (error) {
       if (error instanceof RouseError && error.code === "usage") throw error;
-      // A reason that was told already is not told twice.
+      // A reason is printed once.
       if (!(error instanceof ModelSilent)) io.exitCode = reportError(error, io, false);
       else if (!prompts) io.exitCode = EXIT.failure;
       if (error instanceof RunFailed && prompts) await ask(error.message);

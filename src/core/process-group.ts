@@ -18,8 +18,8 @@ export function lowerGroup(pid: number): void {
 }
 
 /**
- * The variable by which a child keeps compiled code where this process keeps it, if it does (`bin/rouse.js`): Node hands that on to no
- * child. Without it a child compiles all that it loads each time, which is most of the time that it takes to start.
+ * The variable by which a child keeps compiled code in the folder of this process, if it has one (`bin/rouse.js`): Node hands that on to
+ * no child. Without it a child compiles all that it loads each time, which is most of the time that it takes to start.
  */
 export function compiledCodeEnv(): { NODE_COMPILE_CACHE?: string } {
   const folder = getCompileCacheDir();

@@ -51,7 +51,7 @@ describe("config validate", () => {
     const expected = [
       /^rouse\.json5:3:14 {2}gateway\.prot: is not known\. Did you mean "port"\?/,
       /^rouse\.json5:3:23 {2}gateway\.token: .*NOT_SET/,
-      /^rouse\.json5:6:5 {2}hooks\.token: .*ENOENT/,
+      /^rouse\.json5:6:5 {2}hooks\.token: there is no file \S+;/,
       /^rouse\.json5:8:24 {2}hooks\.presets\[0\]\.agentId: names no agent/,
       /^rouse\.json5:11:43 {2}hooks\.mappings\[0\]\.messageTemplat: is not known\. Did you mean "messageTemplate"\?/,
       /^rouse\.json5:14:29 {2}hooks\.mappings\[1\]\.match\.when: is not valid JSONata at line 1, column 14: Expected "\)" before end of expression \(S0203\)$/,
