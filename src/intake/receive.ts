@@ -144,6 +144,8 @@ const DRAINING: Failure = {
   retryAfterSeconds: 5,
 };
 const METHOD: Failure = { code: "method_not_allowed", message: "hooks are called with POST" };
+const FAILED =
+  "a mapping failed, and its sender was answered with an error: `rouse events show <requestId>` has the reason";
 const ACKNOWLEDGED =
   "a mapping failed and its sender was acknowledged: replay it once the mapping is right";
 const UNEXPECTED: Failure = {
@@ -241,13 +243,16 @@ function reject(hook: ReceivedHook, { error }: Rejected, deps: StageDeps): Promi
 
 function count(
   { path, now }: ReceivedHook,
-  { eventId, outcome, acknowledged, error }: IntakeReceipt,
+  { eventId, outcome, acknowledged, mapping, error }: IntakeReceipt,
   { clock, metrics, log }: StageDeps,
 ): void {
   metrics.hookAnswered({ path, outcome, seconds: (clock.now() - now) / 1000 });
-  if (!acknowledged) return;
-  metrics.failureAcknowledged(path);
-  log.warn({ requestId: eventId, path, code: error?.code }, ACKNOWLEDGED);
+  if (acknowledged) metrics.failureAcknowledged(path);
+  if (outcome === "failed")
+    log.warn(
+      { requestId: eventId, path, mapping, code: error?.code },
+      acknowledged ? ACKNOWLEDGED : FAILED,
+    );
 }
 
 /** Shows a hook that mappings decided about to what observes hooks. A repeat and a replay are not shown. */

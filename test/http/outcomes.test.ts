@@ -27,6 +27,7 @@ const hook = (id: string, more: object = {}, match: object = {}) => ({
 let world: World;
 beforeAll(async () => {
   world = await createWorld({
+    logLevel: "warn",
     workers: false,
     files: {
       "transforms/maybe.ts": `export default ({ payload }) => {
@@ -189,6 +190,16 @@ describe("the outcomes of a mapped hook", () => {
     if (status === 500) {
       expect(answer.body.error.code).toBe("transform_failed");
       expect(JSON.stringify(answer.body)).not.toMatch(/canary|\bat /);
+      const line = world.logged.find((one) =>
+        one.includes(answer.headers.get("x-request-id") ?? ""),
+      );
+      expect(JSON.parse(line ?? "{}")).toMatchObject({
+        path: "transformed",
+        mapping: "transformed",
+        code: "transform_failed",
+        msg: expect.stringContaining("rouse events show"),
+      });
+      expect(line).not.toContain("canary");
     }
     if (how === "field") expect(answer.body.error.message).toContain("allowUnsafeExternalContent");
     if (how === "list")
