@@ -37,7 +37,10 @@ const config = channelConfig(
       .describe("Address of the gateway. Default: what the API says."),
   },
   {
-    person: { like: "a user's id, a number of 15 to 20 digits in quotes", pattern: /^(?:user:)?(\d{15,20})$/ },
+    person: {
+      like: "a user's id, a number of 15 to 20 digits in quotes",
+      pattern: /^(?:user:)?(\d{15,20})$/,
+    },
     parseRecipient,
   },
 );

@@ -42,7 +42,10 @@ export default definePlugin({
       streaming: streamingSetting(),
     },
     {
-      person: { like: "a member's id: 26 small letters and digits", pattern: /^(?:user:)?([a-z0-9]{26})$/ },
+      person: {
+        like: "a member's id: 26 small letters and digits",
+        pattern: /^(?:user:)?([a-z0-9]{26})$/,
+      },
       parseRecipient,
     },
   ),

@@ -34,6 +34,11 @@ function pagesIn(folder: string): string[] {
   return names.filter((name) => name.endsWith(".md")).map((name) => `${folder}/${name}`);
 }
 
+const CATALOG = JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as {
+  id: string;
+  section?: string;
+  setupQuestions?: { fields: { name: string; env?: string }[] };
+}[];
 const REFERENCE = readFileSync(join(ROOT, "docs/config.md"), "utf8");
 
 interface Block {
@@ -68,11 +73,7 @@ it("knows what to hold each block to", () => {
 
 it("what pages have from schemas and data files is up to date: the references, the options of every channel", async () => {
   const pages = await generatedPages();
-  const catalog = JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as {
-    id: string;
-    section?: string;
-  }[];
-  const channels = catalog.filter(({ section }) => section === undefined);
+  const channels = CATALOG.filter(({ section }) => section === undefined);
   expect(pages.map(({ name }) => name)).toEqual(
     expect.arrayContaining(channels.map(({ id }) => `channels/${id}.md`)),
   );
@@ -94,6 +95,13 @@ describe("configs and mappings", () => {
       expect(mappingFileSchema.safeParse(value).error?.issues ?? []).toEqual([]);
     else {
       expect(configSchema.safeParse(value).error?.issues ?? []).toEqual([]);
+      const channels = (value["channels"] ?? {}) as Record<string, Record<string, unknown>>;
+      for (const [id, section] of Object.entries(channels))
+        for (const { name, env } of CATALOG.find((one) => one.id === id)?.setupQuestions?.fields ??
+          [])
+          // `rouse init` takes the secret from this variable.
+          if (env !== undefined && /^\$\{/.test(String(section[name])))
+            expect([id, name, section[name]]).toEqual([id, name, `\${${env}}`]);
       // The schema leaves other keys of `hooks` to plugins.
       for (const [key, section] of Object.entries(value["hooks"] ?? {})) {
         const plugin = join(ROOT, "plugins", key, "index.ts");

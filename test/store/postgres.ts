@@ -109,7 +109,11 @@ async function empty(
 async function makeSchema(): Promise<Spare> {
   const schema = newSchema();
   const db = await openDb(parseAddress(schema.url), silent);
-  await migrate(db).finally(() => db.close());
+  try {
+    await migrate(db);
+  } finally {
+    await db.close();
+  }
   return { schema, shape: await plainly((client) => shapeOf(client, schema.name)) };
 }
 
