@@ -85,6 +85,14 @@ it.each(inLanguage("http"))("the suites read the request of %s", (name, { text }
   expect(parseHttpSample(name, text).body).not.toBe(""),
 );
 
+/** Holds the variables of channels' secrets to those that `rouse init` takes them from. */
+function expectKnownVariables({ channels = {} }: Record<string, unknown>): void {
+  for (const [id, section] of Object.entries(channels as Record<string, Record<string, unknown>>))
+    for (const { name, env } of CATALOG.find((one) => one.id === id)?.setupQuestions?.fields ?? [])
+      if (env !== undefined && String(section[name]).startsWith("${"))
+        expect([id, name, section[name]]).toEqual([id, name, `\${${env}}`]);
+}
+
 describe("configs and mappings", () => {
   it.each(inLanguage("json5"))("%s", async (_name, { text }) => {
     const value = JSON5.parse<Record<string, unknown>>(text);
@@ -95,13 +103,7 @@ describe("configs and mappings", () => {
       expect(mappingFileSchema.safeParse(value).error?.issues ?? []).toEqual([]);
     else {
       expect(configSchema.safeParse(value).error?.issues ?? []).toEqual([]);
-      const channels = (value["channels"] ?? {}) as Record<string, Record<string, unknown>>;
-      for (const [id, section] of Object.entries(channels))
-        for (const { name, env } of CATALOG.find((one) => one.id === id)?.setupQuestions?.fields ??
-          [])
-          // `rouse init` takes the secret from this variable.
-          if (env !== undefined && /^\$\{/.test(String(section[name])))
-            expect([id, name, section[name]]).toEqual([id, name, `\${${env}}`]);
+      expectKnownVariables(value);
       // The schema leaves other keys of `hooks` to plugins.
       for (const [key, section] of Object.entries(value["hooks"] ?? {})) {
         const plugin = join(ROOT, "plugins", key, "index.ts");
