@@ -260,32 +260,36 @@ async function testAndMend(
 ): Promise<void> {
   const { file, added, answers, place } = setup;
   for (;;) {
-    const ask = async (reason: string): Promise<"wait" | "stop"> => {
-      io.err(`the model has not answered yet: ${reason}\n`);
+    const choose = async (canWait: boolean): Promise<"wait" | "stop"> => {
       const choice = await prompts?.select({
         message: "What now?",
         options: [
           { value: "change", label: "name another model or key" },
           { value: "skip", label: "skip the test; the set-up stays as it is" },
-          { value: "wait", label: "wait on" },
+          ...(canWait ? [{ value: "wait", label: "wait on" }] : []),
         ],
       });
       if (choice === "wait") return "wait";
       answers.model = choice === "change" && prompts ? await askModel(prompts, io) : undefined;
       return "stop";
     };
+    const ask = (reason: string): Promise<"wait" | "stop"> => {
+      io.err(`the model has not answered yet: ${reason}\n`);
+      return choose(true);
+    };
     answers.model = undefined;
     try {
-      await testSetup(file, added, ask, io);
-      return;
+      return await testSetup(file, added, ask, io);
     } catch (error) {
-      if (error instanceof RouseError && error.code === "usage") throw error;
+      // Ctrl-C at a question: the set-up is written already, and stays.
+      if (error instanceof RouseError && error.code === "usage") return;
       // A reason is printed once.
-      if (!(error instanceof ModelSilent)) io.exitCode = reportError(error, io, false);
-      else if (!prompts) io.exitCode = EXIT.failure;
-      if (error instanceof RunFailed && prompts) await ask(error.message);
-      if (answers.model === undefined) return;
+      io.exitCode = error instanceof ModelSilent ? EXIT.failure : reportError(error, io, false);
+      if (!prompts || !(error instanceof ModelSilent || error instanceof RunFailed)) return;
+      if (error instanceof RunFailed) await choose(false);
+      // The user has chosen.
       io.exitCode = 0;
+      if (answers.model === undefined) return;
       await writeConfig(file, { ...answers, presets: [], channels: [] }, place, false, io);
     }
   }
