@@ -104,15 +104,14 @@ async function askChannel(
   io: CliIo,
 ): Promise<ChosenChannel> {
   await prompts.note(setup.where, setup.name);
-  const section = await loadSection(id);
-  const check = (field: string, value: unknown): string | undefined => section.check(field, value);
+  const { isOptional: mayBeEmpty, check } = await loadSection(id);
   const fields: ChosenChannel["fields"] = [];
   for (const { name, ask, env, value } of setup.fields) {
     if (env !== undefined && io.env[env]) {
       fields.push({ name, value: `\${${env}}`, secret: false });
       continue;
     }
-    const isOptional = section.isOptional(name);
+    const isOptional = mayBeEmpty(name);
     const question = {
       message: isOptional ? `${ask}; empty: without` : ask,
       check: (answer: string) =>

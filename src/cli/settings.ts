@@ -55,8 +55,8 @@ export async function rawConfig(
 }
 
 /**
- * Finds the store and the state folder. No secret is needed but that of the store's address: other secrets may be in files that the service alone
- * can read.
+ * Finds the store and the state folder. No secret is needed but that of the store's address: other secrets may be in files that the
+ * service alone can read.
  * @throws RouseError `config_invalid` with all its problems.
  */
 export async function findStore(

@@ -135,7 +135,11 @@ function operatorRoutes(deps: AppDeps): Hono {
     const presented = presentedToken({ headers: Object.fromEntries(c.req.raw.headers), query: {} });
     return presented !== undefined && isOperator(presented.token);
   };
-  const sessions = createConsoleSessions(deps.clock, join(deps.stateDir, "console-sessions.json"));
+  const sessions = createConsoleSessions(
+    deps.clock,
+    join(deps.stateDir, "console-sessions.json"),
+    deps.operatorTokens,
+  );
   const mode = () => getConsoleMode(deps.snapshot().config.gateway);
   // A page of another site can send the cookie along with a form, but neither this header nor this origin.
   const hasSession = (c: Context): boolean =>

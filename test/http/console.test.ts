@@ -108,11 +108,11 @@ describe("who may see the console", () => {
     ).toBe(401);
   });
 
-  it("until signing out, over restarts of the gateway", async () => {
+  it("until signing out, over restarts of the gateway, and until the token is another one", async () => {
     const [session, other] = [await cookie(), await cookie()];
-    const restart = async (): Promise<void> => {
+    const restart = async (gateway = {}): Promise<void> => {
       await world.gateway.stop();
-      world = await createWorld({ workers: false, dir: world.dir });
+      world = await createWorld({ workers: false, dir: world.dir, config: { gateway } });
     };
     const enter = async (value: string): Promise<number> =>
       (await ask("/console", { headers: { cookie: value } })).status;
@@ -131,6 +131,8 @@ describe("who may see the console", () => {
     ]);
     const kept = readFileSync(join(world.dir, ".rouse/console-sessions.json"), "utf8");
     expect(kept).not.toContain(other.split("=")[1]);
+    await restart({ token: "another-gateway-token-0123" });
+    expect(await enter(other)).toBe(401);
   });
 });
 

@@ -20,10 +20,8 @@ export interface ConsoleSessions {
   close(cookies: string | undefined): void;
 }
 
-function findId(cookies: string | undefined): string | undefined {
-  const found = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]+)`).exec(cookies ?? "")?.[1];
-  // Kept as a digest, so that looking it up tells nothing about one that is nearly right.
-  return found === undefined ? undefined : sha256Hex(found);
+function readCookie(cookies: string | undefined): string | undefined {
+  return new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]+)`).exec(cookies ?? "")?.[1];
 }
 
 /** Opens what is kept of sessions: when each was opened, by the digest of its id. Entries of another form are left out. */
@@ -42,8 +40,19 @@ function readSessions(file: string): [string, number][] {
 /**
  * Keeps sessions in a file (mode 0600), so that a restart of the gateway ends none.
  * @param clock what ages them, and the time of day from which the next process goes on
+ * @param tokens what signs in: with other tokens than those of the process before, all sessions are over
  */
-export function createConsoleSessions(clock: Stopwatch, file: string): ConsoleSessions {
+export function createConsoleSessions(
+  clock: Stopwatch,
+  file: string,
+  tokens: readonly string[],
+): ConsoleSessions {
+  // Kept as a digest, so that looking it up tells nothing about one that is nearly right.
+  const toId = (cookie: string): string => sha256Hex([...tokens, cookie].join("\n"));
+  const findId = (cookies: string | undefined): string | undefined => {
+    const found = readCookie(cookies);
+    return found === undefined ? undefined : toId(found);
+  };
   /** When each was opened, by the digest of its id. */
   const sessions = new Map(
     readSessions(file)
@@ -74,7 +83,7 @@ export function createConsoleSessions(clock: Stopwatch, file: string): ConsoleSe
     open(cookies) {
       close(cookies);
       const id = newToken();
-      sessions.set(sha256Hex(id), readMonotonic(clock));
+      sessions.set(toId(id), readMonotonic(clock));
       if (sessions.size > MAX_SESSIONS) sessions.delete(sessions.keys().next().value as string);
       keep();
       return id;
