@@ -130,42 +130,44 @@ const STATES = {
   },
 };
 
-describe.each(Object.keys(CHANNELS) as (keyof typeof CHANNELS)[])(
-  "rouse init with %s",
-  (channel) => {
-    it.each(Object.keys(STATES) as (keyof typeof STATES)[])(
-      "and a model that is %s: wrong answers are asked again, and the end starts",
-      async (state) => {
-        // Each sender with each state and each channel.
-        const sender = Object.keys(SENDERS)[(channel.length + state.length) % 2] as string;
-        const { server, lines, wrong, count } = await CHANNELS[channel]();
-        ends.push(() => server.close());
-        const { lines: modelLines, calls } = await STATES[state]();
-        const prompts = typed([
-          ["Whose webhooks", [sender]],
-          ...(SENDERS[sender] ?? []),
-          ["Where do replies go", [channel]],
-          ...lines,
-          ...modelLines,
-        ]);
-        const { code, out, err } = await cli.rouse(["init"], { prompts });
-        expect([prompts.left, code]).toEqual([[], 0]);
-        expect(prompts.refused.length).toBeGreaterThanOrEqual(wrong + 2);
-        expect(out).toContain(`Register at ${sender}`);
-        if (state !== "there") expect(err).toMatch(/model has not answered|the run .* failed/);
-        expect(Math.min(count(), 1)).toBe(calls);
-        const gateway = await createGateway({
-          cwd: cli.dir,
-          env: {},
-          workers: true,
-          log: createLogger("silent"),
-          print: () => undefined,
-        });
-        await gateway.start();
-        await gateway.stop();
-        expect(existsSync(join(cli.dir, `.rouse/secrets/${sender}`))).toBe(true);
-      },
-    );
+const WALKS = Object.keys(SENDERS).flatMap((sender) =>
+  (Object.keys(CHANNELS) as (keyof typeof CHANNELS)[]).flatMap((channel) =>
+    (Object.keys(STATES) as (keyof typeof STATES)[]).map((state) => ({ sender, channel, state })),
+  ),
+);
+
+it.each(WALKS)(
+  "rouse init with $sender, $channel and a model that is $state: wrong answers are asked again, and the end starts",
+  async ({ sender, channel, state }) => {
+    const { server, lines, wrong, count } = await CHANNELS[channel]();
+    ends.push(() => server.close());
+    const { lines: modelLines, calls } = await STATES[state]();
+    const prompts = typed([
+      ["Whose webhooks", [sender]],
+      ...(SENDERS[sender] ?? []),
+      ["Where do replies go", [channel]],
+      ...lines,
+      ...modelLines,
+    ]);
+    // The question about a model that is away comes after seconds.
+    const since = Date.now();
+    const now = (): number => since + (Date.now() - since) * 8;
+    const { code, out, err } = await cli.rouse(["init"], { prompts, now });
+    expect([prompts.left, code]).toEqual([[], 0]);
+    expect(prompts.refused.length).toBeGreaterThanOrEqual(wrong + 2);
+    expect(out).toContain(`Register at ${sender}`);
+    if (state !== "there") expect(err).toMatch(/model has not answered|the run .* failed/);
+    expect(Math.min(count(), 1)).toBe(calls);
+    const gateway = await createGateway({
+      cwd: cli.dir,
+      env: {},
+      workers: true,
+      log: createLogger("silent"),
+      print: () => undefined,
+    });
+    await gateway.start();
+    await gateway.stop();
+    expect(existsSync(join(cli.dir, `.rouse/secrets/${sender}`))).toBe(true);
   },
 );
 

@@ -15,6 +15,8 @@ interface RunOptions {
   terminal?: boolean;
   env?: Record<string, string>;
   prompts?: Prompts;
+  /** Default: the time of this machine. */
+  now?(): number;
   /** Called with what was printed so far, and with a Ctrl-C. */
   onOut?(out: string, interrupt: () => void): void;
   /** The same for what was printed on the standard error. */
@@ -34,7 +36,7 @@ export async function createCli(): Promise<CliWorld> {
   const dir = await mkdtemp(join(tmpdir(), "rouse-cli-"));
   return {
     dir,
-    async rouse(args, { terminal = false, env = {}, prompts, onOut, onErr } = {}) {
+    async rouse(args, { terminal = false, env = {}, prompts, now = Date.now, onOut, onErr } = {}) {
       let out = "";
       let err = "";
       let interrupted: (() => void) | undefined;
@@ -55,7 +57,7 @@ export async function createCli(): Promise<CliWorld> {
         cwd: dir,
         ...(prompts ? { prompts } : {}),
         terminal: { in: false, out: terminal, err: terminal, columns: terminal ? 80 : undefined },
-        now: () => Date.now(),
+        now,
         exitCode: 0,
       };
       const code = await runCommandLine(args, io);
