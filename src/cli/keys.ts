@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { KeyView } from "../admin/keys.ts";
+import { SCOPES } from "../config/schema/gateway.ts";
 import { connected, read, withId } from "./connect.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
@@ -89,7 +90,7 @@ export function register(program: Command, io: CliIo): void {
       .option("--agents <ids>", "the agents it may use, with commas between (default: all)")
       .option(
         "--scopes <scopes>",
-        "what it may do: chat, agents:read, knowledge:read, knowledge:write (default: chat,agents:read)",
+        `what it may do: ${SCOPES.join(", ")} (default: chat,agents:read)`,
       )
       .option("--rate <n/time>", "so many requests within a time, for example 60/1m")
       .option("--user-as-session", "take the field `user` for the session's id")
