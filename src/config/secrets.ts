@@ -29,7 +29,7 @@ function isSwitch(path: string): boolean {
 /** A plugin's whole section may happen to have the one field `file`: that is not a secret. */
 function isPluginSection(path: string): boolean {
   const [top, name, ...rest] = path.replace(/^plugins\.settings\./, "channels.").split(".");
-  if (name === undefined || rest.length > 0) return false;
+  if (name === undefined || name.endsWith("]") || rest.length > 0) return false;
   return top === "channels" || (top === "hooks" && !Object.hasOwn(hooksKeys, name));
 }
 
