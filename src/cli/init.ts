@@ -35,7 +35,7 @@ import {
 } from "./init-questions.ts";
 import { ModelSilent, RunFailed, testSetup } from "./init-test.ts";
 import { EXIT, SYSTEM, type CliIo } from "./io.ts";
-import { pairs, readInput } from "./options.ts";
+import { pairs, readSecret } from "./options.ts";
 import type { Prompts } from "./prompts.ts";
 import { rawConfig } from "./settings.ts";
 import { shellWord } from "./text.ts";
@@ -58,9 +58,6 @@ interface Options {
 }
 
 const DEFAULT_PORT = 7420;
-
-const readSecret = async (file: string, io: CliIo): Promise<string> =>
-  (await readInput(file, io)).toString("utf8").trim();
 
 /** The model that the flags name; undefined if they name none. */
 async function readModel(

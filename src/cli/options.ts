@@ -107,6 +107,10 @@ export async function readInput(file: string, io: CliIo): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
+/** Reads a secret from a file that an option names. */
+export const readSecret = async (file: string, io: CliIo): Promise<string> =>
+  (await readInput(file, io)).toString("utf8").trim();
+
 /** The options of a command that are its own. */
 export function ownOptions<T extends CommonOptions>(options: T): Omit<T, keyof CommonOptions> {
   const { config: _config, json: _json, verbose: _verbose, ...own } = options;

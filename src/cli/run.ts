@@ -73,7 +73,16 @@ const COMMANDS: readonly (readonly [
   ["webhooks", "senders that need more than a webhook", () => import("./webhooks.ts")],
   ["knowledge", "documents that agents look things up in", () => import("./knowledge.ts")],
   ["console", "where the operator's page is", () => import("./console.ts")],
-  ["token", "rotate the hook token", () => import("./token.ts")],
+  [
+    "secrets",
+    "list the secrets of the config, and rotate those of senders",
+    () => import("./secrets.ts"),
+  ],
+  [
+    "token",
+    "rotate the hook token",
+    async () => ({ register: (await import("./secrets.ts")).registerToken }),
+  ],
   ["store", "back up what is kept, or move it to PostgreSQL", () => import("./store.ts")],
   ["config", "check and show the config, or print its schema", () => import("./config.ts")],
   ["doctor", "check for common problems", () => import("./doctor.ts")],

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { findConfig, loadConfig, type LoadResult } from "../config/load.ts";
+import { findConfig, loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import { storeUrl } from "../store/open.ts";
 import type { CliIo } from "./io.ts";
@@ -22,6 +22,17 @@ export async function loadSettings(options: CommonOptions, io: CliIo): Promise<S
   const loaded = await loadConfig(toLoadOptions(options, io));
   if (loaded.ok) return loaded;
   throw configInvalid(loaded);
+}
+
+/**
+ * The config that a command works with, as far as it can be read without its secrets.
+ * @throws RouseError `config_invalid` if nothing of it can be read.
+ */
+export async function loadWithoutSecrets(options: CommonOptions, io: CliIo): Promise<LoadedConfig> {
+  const loaded = await loadConfig({ ...toLoadOptions(options, io), withoutSecrets: true });
+  const usable = loaded.ok ? loaded : loaded.rest;
+  if (usable) return usable;
+  throw configInvalid(loaded as Extract<LoadResult, { ok: false }>);
 }
 
 /** The error for a config that has problems. */

@@ -26,7 +26,8 @@ const MAX_ROUNDS = 10;
 const isObject = (value: unknown): value is Record<PropertyKey, unknown> =>
   typeof value === "object" && value !== null;
 
-function valueAt(root: unknown, path: Path): unknown {
+/** Returns the value at a path. */
+export function valueAt(root: unknown, path: Path): unknown {
   return path.reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), root);
 }
 

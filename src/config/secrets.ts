@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Issue } from "../core/errors.ts";
 import { readVariable, toBoolean, type Variables } from "./environment.ts";
+import { renderPath } from "./issues.ts";
 import { hooksKeys } from "./schema/hooks.ts";
 
 /** A value that is one variable and nothing else. */
@@ -91,4 +92,28 @@ export function resolveReferences(
   };
 
   return { value: walk(raw, ""), issues, files, variables };
+}
+
+/** A field of a config that holds a secret, with its value as it is written. */
+export interface SecretField {
+  path: readonly (string | number)[];
+  value: string | { file: string };
+}
+
+/** Finds the fields of a config that hold secrets: references to files, and the texts that `masked`, the same config, hides. */
+export function findSecretFields(
+  written: unknown,
+  masked: unknown,
+  path: SecretField["path"] = [],
+): SecretField[] {
+  if (typeof written === "string") return written === masked ? [] : [{ path, value: written }];
+  if (typeof written !== "object" || written === null) return [];
+  if (isFileSecret(written) && !isPluginSection(renderPath(path)))
+    return [{ path, value: written }];
+  return Object.entries(written).flatMap(([key, member]) =>
+    findSecretFields(member, (masked as Record<string, unknown>)[key], [
+      ...path,
+      Array.isArray(written) ? Number(key) : key,
+    ]),
+  );
 }

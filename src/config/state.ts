@@ -39,7 +39,12 @@ export async function stateSecret(stateDir: string, name: StateSecret): Promise<
     if (error.code !== "EEXIST") throw error;
   });
   await rm(temporary);
-  return (await read(file)) ?? rotateSecret(stateDir, name);
+  const made = await read(file);
+  if (made !== undefined) return made;
+  // The file was there, and empty.
+  const token = newToken();
+  await replaceSecret(file, token);
+  return token;
 }
 
 /** Keeps a secret in a file, in place of the one before it (mode 0600). */
@@ -51,13 +56,6 @@ async function replaceSecret(file: string, value: string): Promise<void> {
 /** Keeps a secret of the state folder in place of the one before it (mode 0600). */
 export const writeSecret = (stateDir: string, name: StateSecret, value: string): Promise<void> =>
   replaceSecret(secretFile(stateDir, name), value);
-
-/** Makes a new secret in place of the kept one. */
-export async function rotateSecret(stateDir: string, name: StateSecret): Promise<string> {
-  const token = newToken();
-  await writeSecret(stateDir, name, token);
-  return token;
-}
 
 /** Keeps the secret of a hook path's sender in a file of its own (mode 0600), in place of an earlier one. Returns the file's path. */
 export async function keepSenderSecret(

@@ -53,6 +53,7 @@ it("commands beside the shipped unit reach the gateway without its secrets", asy
     "channels list",
     "knowledge list",
     "console",
+    "secrets list",
     "store status",
     "store backup copy.db",
   ]) {

@@ -61,6 +61,7 @@ const COMMANDS = [
   ...["list", "show", "retry"].map((name) => `deliveries ${name}`),
   "chat",
   ...["create", "list", "revoke"].map((name) => `keys ${name}`),
+  ...["list", "rotate"].map((name) => `secrets ${name}`),
   "token rotate",
   ...["backup", "status", "migrate"].map((name) => `store ${name}`),
   "agents list",

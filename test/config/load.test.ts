@@ -16,7 +16,7 @@ import { loadConfig } from "../../src/config/load.ts";
 import { renderPath } from "../../src/config/issues.ts";
 import { maskConfig } from "../../src/config/mask.ts";
 import { readProviders } from "../../src/config/providers.ts";
-import { rotateSecret, secretFile, stateSecret } from "../../src/config/state.ts";
+import { secretFile, stateSecret, writeSecret } from "../../src/config/state.ts";
 import { suggest } from "../../src/config/suggest.ts";
 import { watchFiles } from "../../src/config/watch.ts";
 import { createLogger } from "../../src/core/log.ts";
@@ -371,8 +371,10 @@ describe("secrets in the state folder", () => {
     expect(new Set(tokens).size).toBe(1);
     expect(statSync(secretFile(state, "hook-token")).mode & 0o777).toBe(0o600);
     expect(statSync(state).mode & 0o777).toBe(0o700);
-    expect(await rotateSecret(state, "hook-token")).not.toBe(tokens[0]);
-    expect(await stateSecret(state, "hook-token")).not.toBe(tokens[0]);
+    await writeSecret(state, "hook-token", "another");
+    expect(await stateSecret(state, "hook-token")).toBe("another");
+    await writeSecret(state, "hook-token", "");
+    expect(await stateSecret(state, "hook-token")).toHaveLength(tokens[0]?.length ?? 0);
   });
 });
 
