@@ -11,6 +11,7 @@ import type {
   SessionRef,
   StepRecord,
   ToolCallRecord,
+  ToolOffer,
   ToolOutput,
 } from "../store/types.ts";
 import type { WaitState } from "../core/breaker.ts";
@@ -276,7 +277,7 @@ function getWords({ messages }: StepRecord, type: "text" | "reasoning"): string 
 }
 
 /** Renders what a tool answered. Of a file its size is shown, not its bytes. */
-function outputView({ parts, isError }: ToolOutput) {
+export function outputView({ parts, isError }: ToolOutput) {
   return {
     isError: isError ?? false,
     parts: parts.map((part) =>
@@ -328,6 +329,19 @@ function toolCallView(call: ToolCallRecord, approvals: readonly ApprovalRecord[]
   };
 }
 
+/** The most names that a sentence lists. */
+const MAX_NAMES = 20;
+
+const nameTools = (names: readonly string[]): string =>
+  names.slice(0, MAX_NAMES).join(", ") +
+  (names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : "");
+
+/** Says what a run was offered of its agent's tools, and by which key of the config it was not offered the rest. */
+export const renderOffer = ({ offered, leftOut, by }: ToolOffer): string =>
+  offered.length === 0
+    ? `tools offered: none (${by})`
+    : `tools offered: ${nameTools(offered)}; left out by ${by}: ${nameTools(leftOut)}`;
+
 /** Renders a step of a run: one model call and the tool calls that it asked for. */
 export function stepView(step: StepRecord, approvals: readonly ApprovalRecord[]) {
   const failed = step.failedAttempts ?? [];
@@ -344,6 +358,8 @@ export function stepView(step: StepRecord, approvals: readonly ApprovalRecord[])
     failedAttempts: failed.map(attemptView),
     thinking: getWords(step, "reasoning"),
     text: getWords(step, "text"),
+    /** What was offered of the agent's tools, in a first step to which not all were; null otherwise. */
+    tools: step.offer ? renderOffer(step.offer) : null,
     calls: step.calls.map((call) => toolCallView(call, approvals)),
   };
 }

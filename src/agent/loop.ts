@@ -42,6 +42,8 @@ export interface LoopOptions {
   /** The most text of one result that the model gets in the conversation, in bytes of UTF-8. */
   maxResultBytes: number;
   signal: AbortSignal;
+  /** Kept with the first step. */
+  offer?: StepRecord["offer"];
   /** Asked before each call of a tool: false if another gateway has the run. Default: none can have it. */
   ready?: CallGate["ready"] | undefined;
   clock: { now(): Ms };
@@ -152,7 +154,7 @@ class Loop {
   }
 
   #toStep({ calls, ...said }: ModelStep, isLast: boolean): StepRecord {
-    const { runId, tools, callerTools } = this.#options;
+    const { runId, tools, callerTools, offer } = this.#options;
     const index = this.#steps.length;
     const made = (isLast ? [] : calls).map(
       ({ toolCallId, toolName: name, input, inputText, invalid }, position): ToolCallRecord => {
@@ -176,7 +178,7 @@ class Loop {
         return { ...call, state: "failed", output: toTextOutput(text, true) };
       },
     );
-    return { runId, index, ...said, calls: made };
+    return { runId, index, ...said, calls: made, ...(index === 0 && offer && { offer }) };
   }
 
   /** Says what becomes of a call that has no answer yet. */

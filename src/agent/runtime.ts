@@ -143,8 +143,18 @@ export function createAgentRuntime(options: RuntimeOptions): {
     );
     const getModelOf = ({ provider, model }: ModelCandidate): Promise<Model> =>
       getModel(provider, model.model);
+    const { leftOut = [] } = picked;
+    const { narrowedBy: by } = input;
     const end = await runLoop({
       runId: info.runId,
+      ...(by !== undefined &&
+        leftOut.length > 0 && {
+          offer: {
+            offered: tools.flatMap(({ name, tool }) => (name === READ_RESULT ? [] : tool)),
+            leftOut,
+            by,
+          },
+        }),
       tools: new Map(tools.map((tool) => [tool.name, tool])),
       callerTools: callerNames,
       journal,
@@ -214,6 +224,12 @@ export function createAgentRuntime(options: RuntimeOptions): {
         agent,
       }),
     start: () => toolBox.start(config.agents.list.flatMap(({ tools }) => tools)),
+    withTools: ({ servers, info }, work) =>
+      toolBox.during(async () => {
+        const sources = [...servers, ...offers.tools.map(({ plugin }) => plugin)];
+        const turn = { info, boundary: createBoundary(), waitMs: CONNECT_MS };
+        return work(await toolBox.pick([sources.map((source) => `${source}.*`)], turn));
+      }),
     mcpServers: toolBox.states,
     retire: toolBox.retire,
     close: toolBox.close,

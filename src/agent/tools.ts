@@ -1,7 +1,13 @@
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
-import { allCoverTool, allNameSource, type ToolPatterns } from "../core/tool-names.ts";
+import {
+  allCoverTool,
+  allNameSource,
+  findLeftOut,
+  TOOL_NAME,
+  type ToolPatterns,
+} from "../core/tool-names.ts";
 import type { JSONSchema7, Schema, ToolSet } from "ai";
 import type { AgentExtensions, TurnExtension } from "./extensions.ts";
 import type { McpEnvironment } from "./mcp-client.ts";
@@ -77,16 +83,19 @@ export function createToolBox({
   ) => {
     try {
       const listed = await server.tools(AbortSignal.timeout(waitMs));
-      return await offerServerTools(
+      const offered = await offerServerTools(
         name,
         server,
         listed,
         (tool) => allCoverTool(patterns, `${name}.${tool}`),
         boundary,
       );
+      const names = listed.filter((tool) => TOOL_NAME.test(tool.name));
+      return { ...offered, known: names.map((tool) => `${name}.${tool.name}`) };
     } catch {
-      // The supervision has logged why.
-      return { tools: [], warnings: [`the tools of mcp.servers.${name} could not be reached`] };
+      const { error = "it did not answer in time" } = server.state;
+      const warnings = [`the tools of mcp.servers.${name} are missing: ${error}`];
+      return { tools: [], known: [], warnings };
     }
   };
 
@@ -112,6 +121,12 @@ export function createToolBox({
       return {
         tools: [...own, ...picked.flatMap(({ tools }) => tools)],
         warnings: picked.flatMap(({ warnings }) => warnings),
+        leftOut: findLeftOut(patterns, [
+          ...pluginTools.flatMap(({ plugin, value }) =>
+            value.map(({ name }) => `${plugin}.${name}`),
+          ),
+          ...picked.flatMap(({ known }) => known),
+        ]),
       };
     },
     start(patterns) {

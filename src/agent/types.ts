@@ -158,6 +158,8 @@ export interface ToolTurn {
 export interface PickedTools {
   tools: OfferedTool[];
   warnings: string[];
+  /** What the agent's own list has and the lists that narrow it do not. */
+  leftOut?: string[];
 }
 
 export interface TurnInput {
@@ -191,6 +193,8 @@ export interface TurnInput {
   instructions?: string;
   /** Which tools this turn may use: those that all lists cover. */
   tools: ToolPatterns;
+  /** What narrows the agent's own list, for readers of the run. */
+  narrowedBy?: string;
   /** Gives the turn's tools in place of the servers and plugins of `tools`, which are not asked then. */
   pickTools?(turn: ToolTurn): Promise<PickedTools>;
   model: ResolvedModel;
@@ -294,6 +298,14 @@ export interface AgentRuntime {
   getRoom(agent: Agent, model: ResolvedModel | undefined): number;
   /** Connects to the MCP servers whose tools an agent may use, and stays connected. A turn connects to those that it needs. */
   start(): void;
+  /**
+   * Does something outside of a turn with all tools of the plugins and of these servers; they are connected to if need be.
+   * A reload waits for its end.
+   */
+  withTools<T>(
+    input: { servers: readonly string[]; info: TurnInfo },
+    work: (picked: PickedTools) => T | Promise<T>,
+  ): Promise<T>;
   /** How the MCP servers of the config do. */
   mcpServers(): readonly McpServerState[];
   /** Ends connections to MCP servers once the turns under way are over: another snapshot is in use. */

@@ -173,7 +173,11 @@ function renderTokens({
   return [...input, ...output].join(", ");
 }
 
-function renderOutput({ output, stored }: ToolCallView): string[] {
+/** Renders what a tool has answered, in lines. */
+export function renderOutput({
+  output,
+  stored = null,
+}: Pick<ToolCallView, "output"> & Partial<ToolCallView>): string[] {
   if (!output) return [];
   const parts = output.parts.map((part) =>
     part.type === "text"
@@ -239,7 +243,13 @@ export function printStep(step: StepView, io: CliIo): void {
   printBlock(
     io,
     `step ${step.index + 1}: ${cell(facts.join(", "))}`,
-    [...failed, ...fallback, ...said, ...step.calls.map(renderCall)].join("\n"),
+    [
+      ...(step.tools === null ? [] : [step.tools]),
+      ...failed,
+      ...fallback,
+      ...said,
+      ...step.calls.map(renderCall),
+    ].join("\n"),
   );
 }
 

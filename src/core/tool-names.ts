@@ -57,6 +57,22 @@ export const allNameSource = (lists: ToolPatterns, source: string): boolean =>
   lists.length > 0 &&
   lists.every((patterns) => patterns.some((pattern) => pattern.startsWith(`${source}.`)));
 
+/** Returns which of an agent's tools the other lists leave out: names, or the agent's patterns of which no tool is left. */
+export function findLeftOut([own = [], ...rest]: ToolPatterns, known: readonly string[]): string[] {
+  const named = [...OWN_TOOLS.map((tool) => `${OWN_SOURCE}.${tool}`), ...known];
+  const found = own.flatMap((pattern) => {
+    if (pattern.startsWith("!")) return [];
+    const names = named.filter((name) => coversTool([pattern], name) && coversTool(own, name));
+    const left = names.filter((name) => !rest.every((patterns) => coversTool(patterns, name)));
+    if (left.length < names.length) return left;
+    const mayMeet = rest.every((patterns) =>
+      patterns.some((other) => patternsMeet(pattern, other)),
+    );
+    return names.length === 0 && mayMeet ? [] : pattern;
+  });
+  return [...new Set(found)];
+}
+
 /** Whether there may be a name that both patterns fit. */
 export function patternsMeet(a: string, b: string): boolean {
   if (a === "" || b === "") return /^\**$/.test(a + b);

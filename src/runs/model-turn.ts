@@ -84,7 +84,8 @@ export async function takeModelTurn(
   const history = toTurns(read);
   const used = getSummaryUsage(read, id);
   current.summaryUsage = used;
-  const settings = { agent, config: context.config, mapping: context.getToolRules(mapping), kind };
+  const rulesOf = context.getToolRules(mapping);
+  const settings = { agent, config: context.config, mapping: rulesOf, kind };
   const tools = getOfferedTools(settings);
   const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
   const thinking = spec.thinking ?? agent.thinking;
@@ -112,6 +113,7 @@ export async function takeModelTurn(
     ...(thinking === undefined ? {} : { thinking }),
     history,
     tools,
+    narrowedBy: rulesOf.tools ? `tools of the mapping ${mapping}` : "hooks.tools",
     judge: judge.judgeCall,
     info: { agentId: agent.id, sessionKey: spec.session.key, runId: id, kind },
     question: question ?? toQuestion(spec.input),

@@ -55,6 +55,16 @@ export interface ToolCallRecord {
   startedFor?: string;
 }
 
+/** What a run was offered of its agent's tools. */
+export interface ToolOffer {
+  /** By the names of the config. */
+  offered: readonly string[];
+  /** Names, or the agent's own patterns of which nothing was offered. */
+  leftOut: readonly string[];
+  /** What names the tools for such runs: `hooks.tools`, or `tools` of a mapping. */
+  by: string;
+}
+
 /** One model call, and the tool calls that it asked for. */
 export interface StepRecord {
   runId: string;
@@ -70,6 +80,8 @@ export interface StepRecord {
   endedAt: Ms;
   calls: ToolCallRecord[];
   failedAttempts?: FailedAttempt[];
+  /** Of a run's first step, if tools of the agent were left out. */
+  offer?: ToolOffer;
 }
 
 /** The whole text of an output that was cut, as `stored` of its call names it. */

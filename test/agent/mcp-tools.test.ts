@@ -289,8 +289,8 @@ describe("a server", () => {
     });
     const { warnings } = await world.run();
     expect(warnings).toEqual([
-      "the tools of mcp.servers.gone could not be reached",
-      "the tools of mcp.servers.lost could not be reached",
+      "the tools of mcp.servers.gone are missing: it cannot be reached (ECONNREFUSED)",
+      "the tools of mcp.servers.lost are missing: its program or its folder does not exist (ENOENT)",
     ]);
     expect(JSON.stringify([states, metrics, checks, warnings])).not.toContain(secret);
   });

@@ -336,6 +336,7 @@ describe("runs show", () => {
       .replaceAll(run, "<run>");
     expect(shown).toBe(`
 step 1: acme/large, 1.2 s, 1,200 in (800 cached), 30 out (10 reasoning), tool-calls
+  tools offered: shop.read, bank.refund, mail.send; left out by hooks.tools: <b>crm</b>.*
   failed: acme/small: rate_limited: slow down (429 too_fast); tried again after 2 s
   failed: acme/small: provider_unavailable: no answer
   acme/large answered instead of acme/small

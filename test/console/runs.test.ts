@@ -145,6 +145,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     const first = await section("Step 1");
     for (const words of [
       "acme/large answered instead of acme/small",
+      "tools offered: shop.read, bank.refund, mail.send; left out by hooks.tools: <b>crm</b>.*",
       "1.2 s",
       "1,200 in, 800 of them cached, 30 out, 10 of them reasoning",
       "acme/small: rate_limited: slow down (429 too_fast); tried again after 2.0 s",

@@ -46,6 +46,11 @@ const steps = (runId: string): StepRecord[] => [
         error: { code: "provider_unavailable", message: "no answer" },
       },
     ],
+    offer: {
+      offered: ["shop.read", "bank.refund", "mail.send"],
+      leftOut: ["<b>crm</b>.*"],
+      by: "hooks.tools",
+    },
     calls: [
       {
         id: `${runId}.0.0`,
@@ -175,6 +180,8 @@ export const shownSteps = (runId: string) => {
       index: 0,
       model: "acme/large",
       insteadOf: "acme/small",
+      tools:
+        "tools offered: shop.read, bank.refund, mail.send; left out by hooks.tools: <b>crm</b>.*",
       finish: "tool-calls",
       usage: {
         inputTokens: 1200,
@@ -263,6 +270,7 @@ export const shownSteps = (runId: string) => {
       index: 1,
       model: "acme/large",
       insteadOf: null,
+      tools: null,
       finish: "tool-calls",
       usage: { inputTokens: 1400, outputTokens: 12 },
       startedAt: at(2),

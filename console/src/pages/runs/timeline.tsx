@@ -70,6 +70,7 @@ function Step({
         </span>
         <Bar from={step.startedAt} to={step.endedAt} of={of} />
       </header>
+      {step.tools === null ? null : <p class="quiet">{visibleText(step.tools)}</p>}
       {step.failedAttempts.map((attempt, index) => (
         <Attempt key={index} attempt={attempt} />
       ))}
