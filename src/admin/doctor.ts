@@ -17,6 +17,7 @@ import {
   checkSenders,
 } from "./doctor-checks.ts";
 import { checkClock, checkModes, checkSpace, checkStore } from "./machine-checks.ts";
+import { checkTools } from "./tools.ts";
 import { describeGateways, type GatewayView } from "./system.ts";
 import type { AdminDeps } from "./types.ts";
 import { countWaiting } from "./waiting.ts";
@@ -329,6 +330,7 @@ const CHECKS: Record<string, Check> = {
   shapes,
   services,
   "mcp-servers": mcpServers,
+  tools: checkTools,
   limits,
   breakers,
   gateways,

@@ -2,6 +2,7 @@ import type { wrapLanguageModel } from "ai";
 import type { Config } from "../config/schema/index.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
 import { RouseError, type Issue, type RunErrorCode } from "../core/errors.ts";
+import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import { passOnTrace } from "../core/trace-context.ts";
 import { searchModelIssues } from "../knowledge/configured.ts";
@@ -224,11 +225,14 @@ export function createAgentRuntime(options: RuntimeOptions): {
         agent,
       }),
     start: () => toolBox.start(config.agents.list.flatMap(({ tools }) => tools)),
-    withTools: ({ servers, info }, work) =>
+    withTools: (servers, work) =>
       toolBox.during(async () => {
+        const runId = newId("run", clock.now());
+        const agentId = config.agents.list[0]?.id ?? "main";
+        const info = { agentId, sessionKey: "tools:test", runId, kind: "api" as const };
         const sources = [...servers, ...offers.tools.map(({ plugin }) => plugin)];
         const turn = { info, boundary: createBoundary(), waitMs: CONNECT_MS };
-        return work(await toolBox.pick([sources.map((source) => `${source}.*`)], turn));
+        return work(await toolBox.pick([sources.map((source) => `${source}.*`)], turn), runId);
       }),
     mcpServers: toolBox.states,
     retire: toolBox.retire,

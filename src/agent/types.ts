@@ -299,12 +299,12 @@ export interface AgentRuntime {
   /** Connects to the MCP servers whose tools an agent may use, and stays connected. A turn connects to those that it needs. */
   start(): void;
   /**
-   * Does something outside of a turn with all tools of the plugins and of these servers; they are connected to if need be.
+   * Does something outside of a run with all tools of the plugins and of these servers; they are connected to if need be.
    * A reload waits for its end.
    */
   withTools<T>(
-    input: { servers: readonly string[]; info: TurnInfo },
-    work: (picked: PickedTools) => T | Promise<T>,
+    servers: readonly string[],
+    work: (picked: PickedTools, runId: string) => T | Promise<T>,
   ): Promise<T>;
   /** How the MCP servers of the config do. */
   mcpServers(): readonly McpServerState[];

@@ -2,7 +2,7 @@ import { Option, type Command } from "commander";
 import type { ApprovalView } from "../admin/approvals.ts";
 import { connected, read, withId, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
-import type { CliIo } from "./io.ts";
+import { askYes, type CliIo } from "./io.ts";
 import { listing, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
 import { readListPage } from "./search.ts";
@@ -110,10 +110,10 @@ async function confirmRule(
   const { rule } = await read(api.approvals[":id"].rule.$post({ ...withId(code), json: { any } }));
   io.err(`From now on these calls are made without asking:\n  ${cell(rule)}\n`);
   if (yes) return;
-  if (!io.ask || !io.terminal.in)
+  const isMeant = await askYes(io, "Save this rule?");
+  if (isMeant === undefined)
     throw usage("--always saves a rule: look at it, and add --yes if this is no terminal");
-  const said = (await io.ask("Save this rule? [y/N] "))?.trim().toLowerCase();
-  if (said !== "y" && said !== "yes") throw usage("nothing was decided and no rule was saved");
+  if (!isMeant) throw usage("nothing was decided and no rule was saved");
 }
 
 async function decide(

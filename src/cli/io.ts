@@ -76,6 +76,15 @@ async function askLine(prompt: string): Promise<string | undefined> {
   });
 }
 
+/** Asks for a yes on the terminal; undefined if there is none to ask on. */
+export async function askYes(
+  { ask, terminal }: CliIo,
+  question: string,
+): Promise<boolean | undefined> {
+  if (!ask || !terminal.in) return undefined;
+  return /^y(?:es)?$/i.test((await ask(`${question} [y/N] `))?.trim() ?? "");
+}
+
 /** Finds how the program was called, so that the commands it prints can be pasted. */
 function programName(env: NodeJS.ProcessEnv, script = ""): string {
   const manifest = env["npm_package_json"];

@@ -57,6 +57,7 @@ const COMMANDS: readonly (readonly [
   ["chat", "talk to an agent", () => import("./chat.ts")],
   ["keys", "keys of the platform API", () => import("./keys.ts")],
   ["agents", "the agents of the config", () => import("./agents.ts")],
+  ["tools", "what agents may call, and trying it", () => import("./tools.ts")],
   ["plugins", "list plugins, and add packages with further ones", () => import("./plugins.ts")],
   ["presets", "mappings that ship, and new ones from what came in", () => import("./presets.ts")],
   [

@@ -17,6 +17,8 @@ interface RunOptions {
   prompts?: Prompts;
   /** Default: the time of this machine. */
   now?(): number;
+  /** Answers what a command asks on a terminal. */
+  ask?(question: string): Promise<string | undefined>;
   /** Called with what was printed so far, and with a Ctrl-C. */
   onOut?(out: string, interrupt: () => void): void;
   /** The same for what was printed on the standard error. */
@@ -36,7 +38,8 @@ export async function createCli(): Promise<CliWorld> {
   const dir = await mkdtemp(join(tmpdir(), "rouse-cli-"));
   return {
     dir,
-    async rouse(args, { terminal = false, env = {}, prompts, now = Date.now, onOut, onErr } = {}) {
+    async rouse(args, options = {}) {
+      const { terminal = false, env = {}, prompts, now = Date.now, ask, onOut, onErr } = options;
       let out = "";
       let err = "";
       let interrupted: (() => void) | undefined;
@@ -56,7 +59,13 @@ export async function createCli(): Promise<CliWorld> {
         env,
         cwd: dir,
         ...(prompts ? { prompts } : {}),
-        terminal: { in: false, out: terminal, err: terminal, columns: terminal ? 80 : undefined },
+        ...(ask && { ask }),
+        terminal: {
+          in: ask !== undefined,
+          out: terminal,
+          err: terminal,
+          columns: terminal ? 80 : undefined,
+        },
         now,
         exitCode: 0,
       };

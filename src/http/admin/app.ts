@@ -10,6 +10,7 @@ import { scheduleRoutes } from "./schedules.ts";
 import { memoryRoutes } from "./memory.ts";
 import { pairingRoutes } from "./pairings.ts";
 import { peopleRoutes } from "./people.ts";
+import { toolRoutes } from "./tools.ts";
 import { channelRoutes, keyRoutes, systemRoutes } from "./system.ts";
 import type { Workbench } from "../../workbench/types.ts";
 import { changeRoutes, proposalRoutes, trialRoutes, whatIfRoutes } from "./workbench.ts";
@@ -29,6 +30,7 @@ export function createAdminRoutes(deps: AdminDeps, workbench: Workbench) {
     .route("/runs", runRoutes(deps))
     .route("/approvals", approvalRoutes(deps))
     .route("/schedules", scheduleRoutes(deps))
+    .route("/tools", toolRoutes(deps))
     .route("/pairings", pairingRoutes(deps))
     .route("/memory", memoryRoutes(deps))
     .route("/people", peopleRoutes(deps))
