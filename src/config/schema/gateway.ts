@@ -254,4 +254,4 @@ export const mcpSchema = z
       ),
   })
   .prefault({})
-  .describe("Tools from MCP servers.");
+  .describe("Tools from MCP servers: see agents-and-tools.md.");
