@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { chmod, copyFile, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { backup, DatabaseSync } from "node:sqlite";
+import { copyDatabase } from "../store/sqlite/copy-database.ts";
 
 /** Where the documents' part of a backup lies. */
 export interface KnowledgeCopy {
@@ -10,9 +10,6 @@ export interface KnowledgeCopy {
   files: string;
   bytes: number;
 }
-
-/** More pages than a database has: the copy is one step and so one snapshot, while others write. */
-const ALL_PAGES = 2 ** 31 - 1;
 
 /** `backup.db` → `backup.knowledge.db` and `backup.knowledge/`: which copies belong together is seen by their names. */
 export function namesBeside(file: string): { database: string; files: string } {
@@ -50,12 +47,7 @@ export async function backupKnowledge(
   await writeFile(database, "", { flag: "wx", mode: 0o600 });
   let made = false;
   try {
-    const db = new DatabaseSync(source, { readOnly: true });
-    try {
-      await backup(db, database, { rate: ALL_PAGES });
-    } finally {
-      db.close();
-    }
+    await copyDatabase(source, database);
     await chmod(database, 0o600);
     made = !(await stat(files).catch(() => undefined));
     const copied = await copyFiles(join(dir, "knowledge"), files);

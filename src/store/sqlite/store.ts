@@ -1,5 +1,4 @@
 import { chmod, rm, stat, writeFile } from "node:fs/promises";
-import { backup, DatabaseSync } from "node:sqlite";
 import { RouseError } from "../../core/errors.ts";
 import {
   isFencingToken,
@@ -13,6 +12,7 @@ import {
   type Writes,
 } from "../types.ts";
 import type { Checkpoints } from "./checkpoints.ts";
+import { copyDatabase } from "./copy-database.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
 import type { LogFile } from "./log-file.ts";
 import { sqliteError, type Statements } from "./statements.ts";
@@ -114,13 +114,7 @@ function durableReads(reads: Reading, group: SqliteGroupCommit): Reading {
   };
 }
 
-/** More pages than a database has: the copy is one step and so one snapshot, while commits go on beside it. */
-const ALL_PAGES = 2 ** 31 - 1;
-
-/**
- * Copies into a file that is new or empty; what a failed copy leaves is taken away. A connection of its own, since a
- * step that runs while ours is inside a transaction fails.
- */
+/** Copies into a file that is new or empty; what a failed copy leaves is taken away. */
 async function copyTo(sql: Statements, file: string): Promise<void> {
   await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch(
     async (error: NodeJS.ErrnoException) => {
@@ -137,14 +131,11 @@ async function copyTo(sql: Statements, file: string): Promise<void> {
       await chmod(file, 0o600);
     },
   );
-  const source = new DatabaseSync(sql.db.location() ?? "", { readOnly: true });
   try {
-    await backup(source, file, { rate: ALL_PAGES });
+    await copyDatabase(sql.db.location() ?? "", file);
   } catch (error) {
     await rm(file, { force: true });
     throw sqliteError(error);
-  } finally {
-    source.close();
   }
 }
 
