@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { CONFIRMATION_NAMES } from "../workbench/confirmation-names.ts";
 import { OUTCOMES } from "../core/outcomes.ts";
+import { describeShortSecret } from "../core/secret.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
 
@@ -20,6 +21,7 @@ export interface PageOptions extends CommonOptions {
   before?: string;
 }
 
+const LEAST_PASSPHRASE = 12;
 const CONFIG = "the config file (default: ROUSE_CONFIG, then rouse.json5 or rouse.json here)";
 
 function withExamples(command: Command, config: string, examples: readonly string[]): Command {
@@ -110,6 +112,35 @@ export async function readInput(file: string, io: CliIo): Promise<Buffer> {
 /** Reads a secret from a file that an option names. */
 export const readSecret = async (file: string, io: CliIo): Promise<string> =>
   (await readInput(file, io)).toString("utf8").trim();
+/**
+ * Reads a passphrase from a file, or asks for it: twice if it is a new one.
+ * @throws RouseError `usage` if it is too short, or there is no terminal to ask in.
+ */
+export async function readPassphrase(
+  file: string | undefined,
+  io: CliIo,
+  { isNew }: { isNew: boolean },
+): Promise<string> {
+  const check = (text: string): string | undefined =>
+    text.length < LEAST_PASSPHRASE ? describeShortSecret(text, LEAST_PASSPHRASE) : undefined;
+  if (file !== undefined) {
+    const text = await readSecret(file, io);
+    const problem = check(text);
+    if (problem !== undefined) throw usage(`--passphrase-file: ${problem}`);
+    return text;
+  }
+  if (!io.prompts) throw usage("the backup is encrypted: add --passphrase-file <file>");
+  const passphrase = await io.prompts.password({
+    message: isNew ? "A passphrase that encrypts the backup" : "The passphrase of the backup",
+    check,
+  });
+  if (isNew)
+    await io.prompts.password({
+      message: "The same again; without it, the backup cannot be read",
+      check: (text) => (text === passphrase ? undefined : "it is another one"),
+    });
+  return passphrase;
+}
 
 /** The options of a command that are its own. */
 export function ownOptions<T extends CommonOptions>(options: T): Omit<T, keyof CommonOptions> {

@@ -43,6 +43,11 @@ export function printBlock(io: CliIo, title: string, text: string): void {
   for (const line of printable(text).split("\n")) io.out(`  ${line}\n`);
 }
 
+/** Prints a title and the items of a list below it; nothing if there are none. */
+export function printLines(io: CliIo, title: string, items: readonly string[]): void {
+  if (items.length > 0) printBlock(io, `${title}:`, items.join("\n"));
+}
+
 function debugText({ error, console: printed = [], cut }: DebugNote): string {
   const lines: string[] = [];
   if (error) lines.push(error.message, ...(error.frames ?? []).map((frame) => `  at ${frame}`));

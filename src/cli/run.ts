@@ -84,6 +84,8 @@ const COMMANDS: readonly (readonly [
     "rotate the hook token",
     async () => ({ register: (await import("./secrets.ts")).registerToken }),
   ],
+  ["backup", "all that another machine needs, in one file", () => import("./backup.ts")],
+  ["restore", "bring a backup back", () => import("./restore.ts")],
   ["store", "back up what is kept, or move it to PostgreSQL", () => import("./store.ts")],
   ["config", "check and show the config, or print its schema", () => import("./config.ts")],
   ["doctor", "check for common problems", () => import("./doctor.ts")],

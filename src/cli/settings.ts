@@ -8,7 +8,8 @@ import type { CommonOptions } from "./options.ts";
 
 export type Settings = Extract<LoadResult, { ok: true }>;
 
-const toLoadOptions = (options: CommonOptions, io: CliIo) => ({
+/** How a command loads the config. */
+export const toLoadOptions = (options: CommonOptions, io: CliIo) => ({
   cwd: io.cwd,
   env: io.env,
   ...(options.config === undefined ? {} : { file: options.config }),

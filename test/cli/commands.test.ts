@@ -63,6 +63,8 @@ const COMMANDS = [
   ...["create", "list", "revoke"].map((name) => `keys ${name}`),
   ...["list", "rotate"].map((name) => `secrets ${name}`),
   "token rotate",
+  "backup",
+  "restore",
   ...["backup", "status", "migrate"].map((name) => `store ${name}`),
   "agents list",
   "plugins list",

@@ -1,0 +1,150 @@
+import { existsSync } from "node:fs";
+import { chmod, mkdir, open, rm, stat } from "node:fs/promises";
+import { basename, join, resolve } from "node:path";
+import { Readable } from "node:stream";
+import type { Command } from "commander";
+import { loadConfig } from "../config/load.ts";
+import { isInside } from "../core/files.ts";
+import { temporaryName } from "../core/replace-file.ts";
+import { VERSION } from "../core/version.ts";
+import { copyDatabase } from "../store/sqlite/copy-database.ts";
+import { MANIFEST, writeArchive, type ArchiveEntry, type Manifest } from "./archive.ts";
+import { findSecretFiles, findVariables, gatherFiles, type BackupFiles } from "./backup-files.ts";
+import { usage } from "./failure.ts";
+import type { CliIo } from "./io.ts";
+import { readPassphrase, reading, type CommonOptions } from "./options.ts";
+import { printJson, printLines } from "./print.ts";
+import { createProgress, type ProgressLine } from "./progress.ts";
+import { configInvalid, toLoadOptions } from "./settings.ts";
+import { bytes } from "./text.ts";
+
+interface BackupOptions extends CommonOptions {
+  passphraseFile?: string;
+  withoutSecrets?: boolean;
+}
+
+async function* readEntries(
+  manifest: Manifest,
+  sources: ReadonlyMap<string, string>,
+  progress: ProgressLine,
+): AsyncGenerator<ArchiveEntry> {
+  const content = Buffer.from(JSON.stringify(manifest, null, 2));
+  yield { path: MANIFEST, mode: 0o600, size: content.length, content: Readable.from([content]) };
+  let done = 0;
+  for (const [path, at] of sources) {
+    await using handle = await open(at).catch((error: NodeJS.ErrnoException) => {
+      // It was there a moment ago.
+      if (error.code === "ENOENT") return undefined;
+      throw error;
+    });
+    if (!handle) continue;
+    const found = await handle.stat();
+    const size = path.endsWith("/") ? 0 : found.size;
+    const chunks = size === 0 ? [] : handle.createReadStream({ end: size - 1, autoClose: false });
+    yield { path, mode: found.mode & 0o777, size, content: Readable.from(chunks) };
+    done += size;
+    progress.update(done, bytes(done));
+  }
+}
+
+/** The passphrase that encrypts a backup; undefined if secrets are left out. */
+async function choosePassphrase(
+  { passphraseFile, withoutSecrets }: BackupOptions,
+  io: CliIo,
+): Promise<string | undefined> {
+  if (withoutSecrets === true) {
+    if (passphraseFile === undefined) return undefined;
+    throw usage(
+      "--without-secrets: a backup without secrets is not encrypted; leave --passphrase-file away",
+    );
+  }
+  if (passphraseFile === undefined && !io.prompts)
+    throw usage(
+      "a backup has the secrets in it: add --passphrase-file <file> to encrypt it (- reads standard input), or --without-secrets to leave them out",
+    );
+  return readPassphrase(passphraseFile, io, { isNew: true });
+}
+
+/** Copies the databases into the folder `work`, and writes all into the file. What was written is removed if that fails or is interrupted. */
+async function write(
+  { file, passphrase, work }: { file: string; passphrase: string | undefined; work: string },
+  { sources, databases }: BackupFiles,
+  manifest: Manifest,
+  io: CliIo,
+): Promise<void> {
+  const progress = createProgress(io, "backing up");
+  const stop = new AbortController();
+  const undo = io.onInterrupt?.(() => stop.abort());
+  try {
+    await mkdir(work, { recursive: true, mode: 0o700 });
+    for (const [path, at] of databases) {
+      const copy = join(work, basename(path));
+      await copyDatabase(at, copy);
+      await chmod(copy, 0o600);
+      sources.set(path, copy);
+    }
+    const entries = readEntries(manifest, sources, progress);
+    await writeArchive(file, entries, passphrase, stop.signal);
+  } catch (error) {
+    await rm(file, { force: true });
+    throw stop.signal.aborted ? usage("stopped; nothing was written") : error;
+  } finally {
+    undo?.();
+    progress.end();
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+async function backup(name: string, options: BackupOptions, io: CliIo): Promise<void> {
+  const began = io.now();
+  const file = resolve(io.cwd, name);
+  const result = await loadConfig({ ...toLoadOptions(options, io), withoutSecrets: true });
+  const loaded = result.ok ? result : result.rest;
+  if (!loaded) throw configInvalid(result.ok ? { issues: [] } : result);
+  const { baseDir, stateDir } = loaded;
+  if (existsSync(file)) throw usage(`${file} is there already; name a new file`);
+  if (isInside(baseDir, file) || isInside(stateDir, file))
+    throw usage(`${file} lies in a folder that it would be a backup of; name a file elsewhere`);
+  const passphrase = await choosePassphrase(options, io);
+  const isEncrypted = passphrase !== undefined;
+  const secretFiles = isEncrypted ? undefined : await findSecretFiles(loaded, io.env);
+  const files = await gatherFiles(loaded, secretFiles);
+  const manifest: Manifest = {
+    version: 1,
+    program: VERSION,
+    at: new Date(began).toISOString(),
+    ...files.places,
+    leftOut: files.leftOut,
+    variables: findVariables(loaded, io.env),
+  };
+  const work = temporaryName(join(stateDir, "backup"));
+  await write({ file, passphrase, work }, files, manifest, io);
+  const { size } = await stat(file);
+  const seconds = (io.now() - began) / 1000;
+  const { notTaken } = files;
+  if (options.json)
+    return printJson(io, { file, bytes: size, seconds, isEncrypted, ...manifest, notTaken });
+  io.out(`${file}  ${bytes(size)} in ${seconds.toFixed(1)} s${isEncrypted ? ", encrypted" : ""}\n`);
+  if (manifest.isStoreElsewhere)
+    io.out("without the store, which is in another database: pg_dump makes a copy of PostgreSQL\n");
+  printLines(io, "left out, with --without-secrets", manifest.leftOut);
+  printLines(io, "not in a backup: these variables of the environment", manifest.variables);
+  printLines(io, "not taken, outside of the config's folder", notTaken);
+}
+
+/** `rouse backup`: all that another machine needs, in one file. */
+export function register(program: Command, io: CliIo): void {
+  reading(
+    program
+      .command("backup <file>")
+      .description(
+        "the config's folder, the secrets, and the state with its store in one file, also while the gateway runs; `rouse restore` brings them back",
+      )
+      .option(
+        "--passphrase-file <file>",
+        "encrypt with the passphrase in it; - reads standard input",
+      )
+      .option("--without-secrets", "leave secrets out, and encrypt nothing"),
+    "rouse backup /backups/rouse-$(date +%F).backup",
+  ).action((file: string, options: BackupOptions) => backup(file, options, io));
+}
