@@ -1,23 +1,67 @@
-/** Builds the package: JavaScript and types in dist/, from the TypeScript that a clone runs as it is. */
+/** Builds the package: small JavaScript and the types of its entries in dist/, from the TypeScript that a clone runs as it is. */
 import { spawnSync } from "node:child_process";
-import { cpSync, rmSync } from "node:fs";
+import { cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { brotliCompressSync } from "node:zlib";
+import { minifySync } from "vite";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-rmSync(new URL("../dist", import.meta.url), { recursive: true, force: true });
-const { status } = spawnSync("tsc", ["-p", "tsconfig.build.json"], { cwd: root, stdio: "inherit" });
-// What the browser gets is not compiled.
-cpSync(
-  new URL("../src/http/console", import.meta.url),
-  new URL("../dist/src/http/console", import.meta.url),
-  {
-    recursive: true,
-    filter: (source) => !source.endsWith(".ts"),
-  },
-);
-const built = spawnSync("vite", ["build", "console", "--logLevel", "warn"], {
-  cwd: root,
-  stdio: "inherit",
+const dist = join(root, "dist");
+const built = (pattern: string): string[] => globSync(join(dist, pattern));
+
+function run(command: string, ...args: string[]): void {
+  const { status } = spawnSync(command, args, { cwd: root, stdio: "inherit" });
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+/** Functions and classes keep their names, so that a stack trace says where an error happened. */
+function minifyModules(): void {
+  for (const file of built("{src,plugins}/**/*.js")) {
+    const { code, errors } = minifySync(file, readFileSync(file, "utf8"), {
+      module: true,
+      compress: { keepNames: { function: true, class: true } },
+      mangle: { keepNames: true },
+    });
+    if (errors.length > 0) throw new Error(`${file}: ${errors[0]?.message}`);
+    writeFileSync(file, code);
+  }
+}
+
+/** Removes the declarations that no entry of the package leads to. */
+function pruneDeclarations(): void {
+  const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    exports: Record<string, { types?: string }>;
+  };
+  const reached = new Set(
+    Object.values(exports).flatMap(({ types }) => (types ? [join(root, types)] : [])),
+  );
+  // A set also goes through what is added on the way.
+  for (const file of reached)
+    for (const [, name = ""] of readFileSync(file, "utf8").matchAll(
+      /(?:\bfrom |\bimport\(|\bimport )"(\.[^"]+)\.[jt]s"/g,
+    ))
+      if (existsSync(join(dirname(file), `${name}.d.ts`)))
+        reached.add(join(dirname(file), `${name}.d.ts`));
+  for (const file of built("**/*.d.ts")) if (!reached.has(file)) rmSync(file);
+}
+
+/** The parts of the operator's page are kept as browsers get them. */
+function compressPage(): void {
+  for (const file of built("console/assets/*")) {
+    writeFileSync(`${file}.br`, brotliCompressSync(readFileSync(file)));
+    rmSync(file);
+  }
+}
+
+rmSync(dist, { recursive: true, force: true });
+run("tsc", "-p", "tsconfig.build.json");
+minifyModules();
+pruneDeclarations();
+// What the browser gets of the sign-in page is not compiled.
+cpSync(join(root, "src/http/console"), join(dist, "src/http/console"), {
+  recursive: true,
+  filter: (source) => !source.endsWith(".ts"),
 });
-process.exitCode = status || built.status || 0;
-if (status === null || built.status === null) process.exitCode = 1;
+run("vite", "build", "console", "--logLevel", "warn");
+compressPage();

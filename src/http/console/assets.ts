@@ -13,10 +13,10 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify, stripVTControlCharacters } from "node:util";
-import { brotliCompress, constants, gzip } from "node:zlib";
+import { brotliCompress, brotliDecompressSync, constants, gzip } from "node:zlib";
 import { newToken } from "../../core/secret.ts";
 
-/** `../../../console/`: the built page in a package (`dist/console`), and its sources in a clone. */
+/** `../../../console/`: the built page in a package (`dist/console`, its parts in Brotli), and its sources in a clone. */
 const HERE = fileURLToPath(new URL("../../../console/", import.meta.url));
 const TYPES: Record<string, string> = {
   html: "text/html",
@@ -200,15 +200,16 @@ export function createConsoleAssets(): ConsoleAssets {
     if (folder === null) prepare();
     const known = files.get(name);
     if (known) return known;
-    if (
-      !NAME.test(name) ||
-      name.includes("..") ||
-      folder === null ||
-      !existsSync(join(folder, name))
-    )
-      return undefined;
+    if (!NAME.test(name) || name.includes("..") || folder === null) return undefined;
+    const file = join(folder, name);
+    const packed = existsSync(`${file}.br`) ? readFileSync(`${file}.br`) : null;
+    if (!packed && !existsSync(file)) return undefined;
     const type = TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream";
-    const asset: Asset = { type, bytes: readFileSync(join(folder, name)), encoded: new Map() };
+    const asset: Asset = {
+      type,
+      bytes: packed ? brotliDecompressSync(packed) : readFileSync(file),
+      encoded: new Map(packed && [["br", packed]]),
+    };
     files.set(name, asset);
     return asset;
   };
