@@ -3,10 +3,19 @@ import { readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { JWT, OAuth2Client } from "google-auth-library";
+import { loadPackage } from "#channel-kit";
 import type { GmailConfig } from "./config.ts";
 import { GMAIL_SCOPE, googleError, GoogleError, PUBSUB_SCOPE, type Clients } from "./google.ts";
 import { GmailProblem } from "./problem.ts";
 import { readGrant, type Grant } from "./state.ts";
+
+/** Loads Google's package, which is optional. */
+export const loadGoogleAuth = () =>
+  loadPackage("google-auth-library", () => import("google-auth-library")).catch(
+    ({ message }: Error) => {
+      throw new GmailProblem(message);
+    },
+  );
 
 /** What a credentials file holds. */
 export type Credentials =
@@ -63,7 +72,7 @@ async function serviceClient(
     fetch,
   }: { scope: string; tokenUrl: string; subject?: string; fetch: typeof globalThis.fetch },
 ): Promise<JWT> {
-  const { JWT } = await import("google-auth-library");
+  const { JWT } = await loadGoogleAuth();
   const client = new JWT({
     ...transport(fetch),
     email,
@@ -87,7 +96,7 @@ async function installedClient(
   { oauthAuth, oauthToken }: GmailConfig["endpoints"],
   fetch: typeof globalThis.fetch,
 ): Promise<OAuth2Client> {
-  const { OAuth2Client } = await import("google-auth-library");
+  const { OAuth2Client } = await loadGoogleAuth();
   return new OAuth2Client({
     ...transport(fetch),
     clientId,
@@ -180,7 +189,7 @@ export async function askForConsent(
 ): Promise<Grant> {
   const { account = "", endpoints } = config;
   const client = await installedClient(credentials, endpoints, fetch);
-  const { CodeChallengeMethod } = await import("google-auth-library");
+  const { CodeChallengeMethod } = await loadGoogleAuth();
   const { codeVerifier, codeChallenge = "" } = await client.generateCodeVerifierAsync();
   const state = randomBytes(24).toString("base64url");
   const server = createServer();

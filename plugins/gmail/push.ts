@@ -1,5 +1,6 @@
 import type { OAuth2Client } from "google-auth-library";
 import { once, readBody } from "#channel-kit";
+import { loadGoogleAuth } from "./auth.ts";
 import type { GmailConfig } from "./config.ts";
 
 const MAX_BYTES = 65_536;
@@ -16,7 +17,7 @@ export function createPushAnswerer(
   notify: () => void,
 ): (request: Request) => Promise<Response> {
   const getClient = once(async (): Promise<OAuth2Client> => {
-    const { OAuth2Client } = await import("google-auth-library");
+    const { OAuth2Client } = await loadGoogleAuth();
     const transporterOptions = { fetchImplementation: fetch };
     return new OAuth2Client({
       transporterOptions,

@@ -101,6 +101,16 @@ describe("without the optional packages", () => {
     expect(await rouse("channels", "test", channel, "--to", to)).toContain(told);
   });
 
+  it("a mailbox says it when it is set up", async () => {
+    const installed = { client_id: "a", client_secret: "b", project_id: "p" };
+    writeFileSync(join(dir, "home", "google.json"), JSON.stringify({ installed }));
+    expect(
+      await rouse(
+        ..."webhooks gmail setup --account a@example.com --credentials google.json".split(" "),
+      ),
+    ).toContain("install google-auth-library (npm install google-auth-library)");
+  });
+
   it("what listens says it too, and the channels that need none go on", async () => {
     const tested = await rouse(
       "channels",
