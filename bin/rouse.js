@@ -5,14 +5,39 @@ import module, { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 
 const [major = 0] = process.versions.node.split(".").map(Number);
 if (major < 24) {
-  console.error(
-    `rouse: needs Node 24 or newer, this is ${process.versions.node}. In a project folder, \`npm i node@24\` is enough.`,
-  );
-  process.exit(1);
+  const { node } = process.versions;
+  let found = "";
+  // With `npx rouse`, npm fetches Node as it fetched Rouse. A service downloads nothing at its start.
+  if (process.env.npm_command === "exec") {
+    console.error(
+      `rouse: needs Node 24, this is ${node}: npx looks for one. \`npm i node@24\` in this folder makes the next start faster.`,
+    );
+    const { stdout } = spawnSync(
+      "npx",
+      ["--yes", "--package=node@24", "node", "-p", "process.execPath"],
+      {
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "inherit"],
+        shell: process.platform === "win32",
+      },
+    );
+    found = stdout?.trim() ?? "";
+  }
+  if (!existsSync(found)) {
+    console.error(
+      `rouse: needs Node 24 or newer, this is ${node}. In a project folder, \`npm i node@24\` is enough.`,
+    );
+    process.exit(1);
+  }
+  const child = spawn(found, process.argv.slice(1), { stdio: "inherit" });
+  // The terminal sends SIGINT to both.
+  process.on("SIGINT", () => {});
+  process.on("SIGTERM", () => child.kill("SIGTERM"));
+  process.exit(await new Promise((end) => child.on("exit", (code) => end(code ?? 1))));
 }
 /**
  * Compiled code, and TypeScript without its types, is kept between starts in the user's cache folder: half the time to
