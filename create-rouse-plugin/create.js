@@ -86,6 +86,8 @@ function manifest(id, code, rouse) {
     ...(dependencies && { dependencies }),
     peerDependencies: { rouse: `>=${own.version}`, ...(usesZod && { zod: "^4.0.0" }) },
     devDependencies: { ...devDependencies, rouse, ...(usesZod && { zod }) },
+    // The package `node` brings the Node 24 that the tests run with, by a script; so does esbuild.
+    allowScripts: { esbuild: true, node: true },
   });
 }
 
@@ -120,7 +122,7 @@ npm install
 npm test
 \`\`\`
 
-The test calls the suite of \`rouse/testing\` that every plugin of this kind passes. It needs no network.
+Any Node from 20 on is enough: npm installs the Node 24 that the tests run with. The test calls the suite of \`rouse/testing\` that every plugin of this kind passes. It needs no network.
 
 ## Use it
 

@@ -80,6 +80,19 @@ describe("npm create rouse-plugin", () => {
     expect(readdirSync(join(cwd, "acme"))).toEqual(["notes.txt"]);
   });
 
+  it("brings the Node that the tests need, so that any Node from 20 on is enough", async () => {
+    expect((await create(["acme", "--kind", "tool"])).code).toBe(0);
+    const { devDependencies, allowScripts, scripts } = JSON.parse(
+      readFileSync(join(cwd, "acme/package.json"), "utf8"),
+    ) as Record<string, Record<string, unknown>>;
+    // `vitest` of node_modules/.bin finds this Node first.
+    expect([devDependencies?.["node"], allowScripts?.["node"], scripts?.["test"]]).toEqual([
+      expect.stringMatching(/^24\./),
+      true,
+      "vitest run",
+    ]);
+  });
+
   it("names what Rouse itself is built with", () => {
     const read = (path: string) =>
       JSON.parse(readFileSync(join(ROOT, path), "utf8")) as Record<string, Record<string, string>>;
