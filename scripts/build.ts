@@ -11,7 +11,9 @@ const dist = join(root, "dist");
 const built = (pattern: string): string[] => globSync(join(dist, pattern));
 
 function run(command: string, ...args: string[]): void {
-  const { status } = spawnSync(command, args, { cwd: root, stdio: "inherit" });
+  // Vite builds a page for development if it finds another one, as under Vitest.
+  const env = { ...process.env, NODE_ENV: "production" };
+  const { status } = spawnSync(command, args, { cwd: root, env, stdio: "inherit" });
   if (status !== 0) process.exit(status ?? 1);
 }
 
