@@ -15,6 +15,7 @@ export const gmailPreset: Preset = {
       name: "Gmail",
       sessionKey: "hook:gmail:{{item.id ?: item.threadId}}",
       dedupeKey: "{{item.id ?: ''}}",
+      wakeMode: "next-heartbeat",
       messageTemplate: [
         "New mail",
         "From: {{item.from ?: 'unknown'}}",

@@ -31,6 +31,7 @@ const AGENT_FIELDS = [
   "channel",
   "to",
   "deliver",
+  "wakeMode",
   "summary",
   "model",
   "tools",

@@ -103,8 +103,12 @@ describe("the summary of a hook's run", () => {
     expect(provider.text(provider.requests[0] as never)).toContain("Hook calm: done");
   });
 
-  it("follows the mapping's own `summary`, and the preset's", async () => {
-    const presets = [{ use: "uptime-kuma", summary: "quiet", deliver: false }];
+  it("follows the mapping's own `summary`; a preset's run makes one call unless its options say `now`", async () => {
+    const presets = [
+      { use: "uptime-kuma", deliver: false },
+      { use: "uptime-kuma", path: "alarm", wakeMode: "now", deliver: false },
+      { use: "uptime-kuma", path: "calm", wakeMode: "now", summary: "quiet", deliver: false },
+    ];
     const here = await start({
       presets,
       mappings: [mapping("quiet", { summary: "quiet" }), mapping("loud", { summary: "heartbeat" })],
@@ -117,6 +121,8 @@ describe("the summary of a hook's run", () => {
       msg: "down",
     };
     expect(await callsOf(here, "uptime-kuma", event)).toEqual({ calls: ["run"] });
+    expect(await callsOf(here, "alarm", event)).toEqual({ calls: RUN_AND_HEARTBEAT });
+    expect((await callsOf(here, "calm", event)).calls).toEqual(["run"]);
     await world?.stop();
     const opposite = await start({
       summary: "quiet",

@@ -7,6 +7,14 @@ import { byHookToken, presetNames as names } from "./world.ts";
 for (const name of names) presetContract(name);
 for (const document of gmail.presets ?? []) presetContract(document.id, document);
 
+it("every preset that ships leaves the summaries of its runs to the next heartbeat", () => {
+  const documents = [...names.map(presetFile), ...(gmail.presets ?? [])];
+  const loud = documents.flatMap(({ mappings }) =>
+    mappings.filter(({ wakeMode }) => wakeMode !== "next-heartbeat"),
+  );
+  expect(loud).toEqual([]);
+});
+
 it("forgejo: is gitea under another name, except for its workflow runs", () => {
   const [gitea, forgejo] = ["gitea", "forgejo"].map((name) =>
     presetFile(name).mappings.filter(({ id }) => id !== `${name}.workflow-failed`),

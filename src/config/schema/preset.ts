@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { secretSchema, summary } from "./common.ts";
+import { secretSchema, summary, wakeMode } from "./common.ts";
 import { lintSchema } from "./lint.ts";
 import { callbackSchema, coalesceSchema, limitsSchema } from "./limits.ts";
 import { PATH_PATTERN, PRESET_NAME } from "./mapping.ts";
@@ -51,6 +51,11 @@ const presetUse = z.strictObject({
   agentId: z.string().optional().describe("The agent that takes the turns."),
   channel: z.string().optional().describe("The channel of the replies."),
   to: z.string().optional().describe("The recipient on that channel."),
+  wakeMode: wakeMode
+    .optional()
+    .describe(
+      "When the main session reads the summaries of its runs: `now` starts a heartbeat after each. Default: as the preset says, `next-heartbeat` in all that ship.",
+    ),
   summary: summary
     .optional()
     .describe("Whether the summaries of its runs may start a heartbeat; default `hooks.summary`."),
