@@ -35,6 +35,7 @@ const describe = (query: Readonly<Record<string, string | undefined>>): string =
     .join(", ");
 
 const RETRIED = ["failed", "timed_out", "cancelled"];
+const RETRIED_KINDS = ["hook", "schedule"];
 const given = (query: Readonly<Record<string, string | undefined>>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(query).filter((pair): pair is [string, string] => Boolean(pair[1])),
@@ -64,10 +65,12 @@ function chooseRetried(
  * the page, those of the rows that it has found. Undefined while there is none.
  */
 export function retryRuns(
-  { status, session, event, since, until, endedSince, endedUntil, q }: Query,
+  { status, kind, session, event, since, until, endedSince, endedUntil, q }: Query,
   found: readonly { id: string; status: string }[],
 ): BulkWork<RetryLine> | undefined {
   if (status && !RETRIED.includes(status)) return undefined;
+  const only = kind === "all" ? undefined : kind;
+  if (only && !RETRIED_KINDS.includes(only)) return undefined;
   const body = chooseRetried(
     {
       status: status || undefined,
@@ -77,7 +80,8 @@ export function retryRuns(
       until,
       endedSince,
       endedUntil,
-      q,
+      // A retry knows no kinds: the rows that are shown are named.
+      q: q || only,
     },
     found,
     status ? [status] : ["failed", "timed_out"],
@@ -86,6 +90,7 @@ export function retryRuns(
   const ended = { "ended since": endedSince, "ended before": endedUntil };
   const filters = describe({
     status: status || "failed or timed_out",
+    kind: only,
     session,
     event,
     since,

@@ -1,7 +1,7 @@
 import { RouseError } from "../core/errors.ts";
 import type { EventRecord, Lists, RunRecord, Store } from "../store/types.ts";
 import { findWaitReason } from "../runs/wait-reason.ts";
-import { byId, found, searchPage, unwrap, type PageQuery } from "./operation.ts";
+import { byId, found, given, searchPage, unwrap, type PageQuery } from "./operation.ts";
 import type { ReplayOptions } from "../intake/types.ts";
 import type { AdminDeps } from "./types.ts";
 import { deliveryDetail, deliveryView } from "./delivery-view.ts";
@@ -98,8 +98,22 @@ const toDetail = async (deps: AdminDeps, run: RunRecord) => ({
   run: runDetail(run, await findFacts(deps, run)),
 });
 
-/** Lists runs, newest first. */
-export async function listRuns(deps: AdminDeps, query: PageQuery<Lists["runs"]["of"]>) {
+const WORK = ["hook", "schedule", "channel", "api"] as const satisfies RunRecord["kind"][];
+/** What a list of runs can be asked for. */
+export const LISTED_KINDS = [...WORK, "heartbeat", "all"] as const;
+
+/** Lists runs, newest first. Heartbeats are left out if neither `kind` nor another filter than the time says what is wanted. */
+export async function listRuns(
+  deps: AdminDeps,
+  {
+    kind,
+    ...asked
+  }: PageQuery<Omit<Lists["runs"]["of"], "kinds"> & { kind: (typeof LISTED_KINDS)[number] }>,
+) {
+  const { limit: _limit, before: _before, since: _since, ...filters } = asked;
+  const isPlain = kind === undefined && Object.keys(given(filters)).length === 0;
+  const kinds = kind === undefined || kind === "all" ? undefined : [kind];
+  const query = { ...asked, kinds: isPlain ? WORK : kinds };
   const { rows, ...page } = await searchPage(deps.store, "runs", query, byId);
   return {
     runs: await Promise.all(rows.map(async (run) => runView(run, await findFacts(deps, run)))),

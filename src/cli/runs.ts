@@ -15,6 +15,7 @@ import { renderCost } from "./usage.ts";
 
 interface ListOptions extends PageOptions {
   status?: string;
+  kind?: string;
   session?: string;
   event?: string;
   endedSince?: string;
@@ -22,7 +23,7 @@ interface ListOptions extends PageOptions {
 }
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
-  const { status, session: sessionKey, since, limit, endedSince, endedUntil } = options;
+  const { status, kind, session: sessionKey, since, limit, endedSince, endedUntil } = options;
   const answer = await connected(options, io, async (to) => {
     const eventId = options.event && (await resolveId(to, "events", options.event));
     const before = options.before && (await resolveId(to, "runs", options.before));
@@ -32,7 +33,7 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
       (page) =>
         read(
           to.api.runs.$get({
-            query: { status, sessionKey, eventId, since, endedSince, endedUntil, ...page },
+            query: { status, kind, sessionKey, eventId, since, endedSince, endedUntil, ...page },
           }),
         ),
       ({ runs }) => runs,
@@ -370,11 +371,16 @@ export function register(program: Command, io: CliIo): void {
         "--status <status>",
         "parked, collecting, queued, running, waiting, succeeded, failed, timed_out or cancelled",
       )
+      .option(
+        "--kind <kind>",
+        "hook, heartbeat, schedule, channel, api, or all; a list without this or another filter than the time leaves heartbeats out",
+      )
       .option("--session <key>", "of one session")
       .option("--event <id>", "of one event")
       .option("--ended-since <time>", "that ended since then; the one that ended last comes first")
       .option("--ended-until <time>", "that ended before"),
     "rouse runs list --status failed --since 1d",
+    "rouse runs list --kind heartbeat",
     "rouse runs list --ended-since 2026-01-30 --ended-until 2026-01-31",
   ).action((options: ListOptions) => list(options, io));
   reading(

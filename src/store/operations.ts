@@ -148,12 +148,13 @@ export interface Lists {
     };
     is: EventRecord;
   };
-  /** With `endedSince` or `endedUntil` those that have ended in this time, and the one that ended last comes first. */
+  /** `kinds`: of one of these kinds. With `endedSince` or `endedUntil` those that have ended in this time, and the one that ended last comes first. */
   runs: {
     of: ListQuery & {
       status?: RunStatus;
       sessionKey?: string;
       eventId?: string;
+      kinds?: readonly RunRecord["kind"][];
       endedSince?: Ms;
       endedUntil?: Ms;
     };

@@ -218,12 +218,13 @@ export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> 
     at: "created",
     cursor: "id",
     walk: WHOLE_TABLE,
-    filters: ({ status, sessionKey, eventId, ...query }) => [
+    filters: ({ status, sessionKey, eventId, kinds, ...query }, json) => [
       ...byPrefix("runs", query),
       ...byEnd(query),
       ...indexed("runs_event", is("event_id", eventId)),
       ...indexed("runs_session", is("session_key", sessionKey)),
       ...byRunStatus(status),
+      ...scan(isOneOf(json("kind"), kinds)),
     ],
     counted: ({ status }) => named("runs", status),
     read: (row) => toRun(row as RunRow),

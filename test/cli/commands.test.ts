@@ -6,7 +6,8 @@ import { createLogger } from "../../src/core/log.ts";
 import { newId } from "../../src/core/ids.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { StepView } from "../../src/admin/views.ts";
-import type { EventRecord } from "../../src/store/types.ts";
+import { run } from "../../src/testing/store/make.ts";
+import type { EventRecord, RunRecord } from "../../src/store/types.ts";
 import { actIn, shownSteps } from "../store/acted.ts";
 import { createCli, shopConfig, TOKEN, type CliWorld } from "./world.ts";
 
@@ -503,6 +504,32 @@ describe("without a running gateway", () => {
       code: 1,
       err: expect.stringContaining("only an event that failed can be discarded"),
     });
+  });
+
+  it("lists runs without heartbeats, unless a kind or another filter asks for them", async () => {
+    const { store } = await open();
+    const at = Date.now() - 1000;
+    const [hook, schedule, beat] = [
+      run({ kind: "hook" }),
+      run({ kind: "schedule", status: "failed" }),
+      run({ kind: "heartbeat", status: "failed" }),
+    ].map((one, n) => ({ ...one, createdAt: at + n, endedAt: at + n }));
+    await store.commit((tx) => {
+      for (const one of [hook, schedule, beat]) tx.add("run", one as RunRecord);
+    });
+    await store.close();
+    const list = async (...options: string[]): Promise<string[]> => {
+      const { out } = await cli.rouse(["runs", "list", "--json", ...options]);
+      return (JSON.parse(out) as { runs: { id: string }[] }).runs.map(({ id }) => id);
+    };
+    expect(await list("--since", "1h")).toEqual([schedule?.id, hook?.id]);
+    expect(await list("--kind", "heartbeat")).toEqual([beat?.id]);
+    expect(await list("--kind", "all")).toEqual([beat?.id, schedule?.id, hook?.id]);
+    expect(await list("--status", "failed")).toEqual([beat?.id, schedule?.id]);
+    expect(await list("--status", "failed", "--kind", "schedule")).toEqual([schedule?.id]);
+    const latest = await cli.rouse(["runs", "show", "latest", "--json"]);
+    expect(JSON.parse(latest.out)).toMatchObject({ run: { id: schedule?.id } });
+    expect((await cli.rouse(["runs", "show", beat?.id ?? ""])).code).toBe(0);
   });
 
   it("replays all that matched nothing, once, with a bar on a terminal only", async () => {

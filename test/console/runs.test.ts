@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
+import { run } from "../../src/testing/store/make.ts";
 import type { RunChange, RunRecord } from "../../src/store/types.ts";
 import { event_, runAction } from "../http/admin-world.ts";
 import { actIn } from "../store/acted.ts";
@@ -28,13 +29,15 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     );
     return body;
   }
-  async function change(id: string, run: RunChange): Promise<void> {
-    const { store } = await openStore({
+  const open = () =>
+    openStore({
       url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
       clock: systemClock,
       log: silent,
     });
-    await store.commit((tx) => tx.update("run", id, run));
+  async function change(id: string, changed: RunChange): Promise<void> {
+    const { store } = await open();
+    await store.commit((tx) => tx.update("run", id, changed));
     await store.close();
   }
   const detail = () => page.locator(".detail");
@@ -84,6 +87,26 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       ["delivery", "#/deliveries/"],
     ] as const)
       expect([kind, await detail().locator(`a[href^="${to}"]`).count()]).not.toEqual([kind, 0]);
+    expect(problems).toEqual([]);
+  });
+
+  it("leaves heartbeats out unless they are asked for", async () => {
+    await ran("An order of 12", "hook:shop:8", "Shop 8");
+    const { store } = await open();
+    const beat = run({ kind: "heartbeat", status: "failed", createdAt: Date.now() });
+    await store.commit((tx) => tx.add("run", { ...beat, spec: { ...beat.spec, name: "Beat" } }));
+    await store.close();
+    const row = page.getByRole("row", { name: /Beat/ });
+    await show("#/runs", "Shop 8");
+    expect(await row.count()).toBe(0);
+    await page.getByLabel("Kind").selectOption("Any kind");
+    await row.waitFor();
+    await page.getByLabel("Kind").selectOption("heartbeat");
+    await page.getByRole("row", { name: /Shop 8/ }).waitFor({ state: "detached" });
+    expect(await page.getByRole("button", { name: "Retry many…" }).isEnabled()).toBe(false);
+    await shoot(page, "runs-kinds");
+    await show("#/runs?status=failed", "Beat");
+    expect(await page.getByLabel("Kind").innerText()).not.toContain("All but heartbeats");
     expect(problems).toEqual([]);
   });
 

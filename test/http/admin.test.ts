@@ -105,6 +105,7 @@ describe("events", () => {
     ["/events?limit=0", "limit"],
     ["/events?since=yesterday", "since"],
     ["/runs?status=done", "status"],
+    ["/runs?kind=work", "kind"],
     ["/deliveries?statu=failed", "statu"],
     ["/sessions?key=x", "key"],
   ])("refuses %s and names the parameter", async (path, parameter) => {

@@ -38,6 +38,7 @@ const FILTERS: { [K in SearchedKind]: Values<Lists[K]["of"]> } = {
     status: ["succeeded", "failed"],
     sessionKey: ["s"],
     eventId: ["evt_1003"],
+    kinds: [["schedule"]],
     endedSince: [START + 1000],
     endedUntil: [START + 5000],
     since: [START],

@@ -126,6 +126,7 @@ export function runRoutes(deps: AdminDeps) {
   const list = z.strictObject({
     ...page(deps.clock),
     status: runStatus.optional(),
+    kind: z.enum(records.LISTED_KINDS).optional(),
     sessionKey: text,
     eventId: text,
     until,

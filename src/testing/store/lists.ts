@@ -217,11 +217,11 @@ export function testLists(stage: Stage): void {
       expect(await find({ endedSince: START + 30 })).toEqual([0, 2, 4, 3]);
     });
 
-    it("runs: by status, session and event", async () => {
+    it("runs: by status, session, event and kind", async () => {
       stage.home.clock.advance(HOUR);
       const runs = [
         run({ eventId: "evt_1", spec: spec("hook:a") }),
-        run({ eventId: "evt_1", status: "failed", endedAt: START }),
+        run({ eventId: "evt_1", kind: "heartbeat", status: "failed", endedAt: START }),
         run({ eventId: "evt_2", spec: spec("hook:a"), createdAt: START + HOUR }),
         ...Array.from({ length: 4 }, () => run({ status: "succeeded" })),
       ];
@@ -236,6 +236,9 @@ export function testLists(stage: Stage): void {
       expect(await find({ sessionKey: "hook:a" })).toEqual([2, 0]);
       expect(await find({ eventId: "evt_1" })).toEqual([1, 0]);
       expect(await find({ since: START + HOUR })).toEqual([2]);
+      expect(await find({ kinds: ["heartbeat"] })).toEqual([1]);
+      expect(await find({ kinds: ["hook", "api"], since: START, eventId: "evt_1" })).toEqual([0]);
+      expect(await find({ kinds: ["hook", "heartbeat"], limit: 3 })).toEqual([6, 5, 4]);
       expect(await find({ status: "queued", sessionKey: "hook:a", eventId: "evt_2" })).toEqual([2]);
       const read = await pages(
         (page) => stage.handle.store.list("runs", page),

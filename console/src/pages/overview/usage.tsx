@@ -47,7 +47,7 @@ export function Usage() {
           ) : (
             <>
               <p>
-                <a href={href("runs", "", { since: `${DAYS}d` })}>
+                <a href={href("runs", "", { since: `${DAYS}d`, kind: "all" })}>
                   <Spark
                     values={rows.toReversed().map((row) => row.inputTokens + row.outputTokens)}
                     label={`Tokens a day over the last ${DAYS} days`}

@@ -24,6 +24,7 @@ const STATUSES = [
   "",
   ..."parked collecting queued running waiting succeeded failed timed_out cancelled".split(" "),
 ];
+const KINDS = ["hook", "heartbeat", "schedule", "channel", "api"];
 const AGES = [
   ["", "Any time"],
   ["1h", "Last hour"],
@@ -94,6 +95,7 @@ function Filters() {
   const { query } = place.value;
   const { endedSince = "", endedUntil = "" } = query;
   const named = (["session", "event"] as const).filter((name) => query[name]);
+  const isPlain = !["status", "endedSince", "endedUntil", ...named].some((name) => query[name]);
   return (
     <>
       <Select
@@ -101,6 +103,16 @@ function Filters() {
         value={query["status"] ?? ""}
         options={STATUSES}
         onChange={(status) => filter({ status })}
+      />
+      <Select
+        label="Kind"
+        value={query["kind"] ?? ""}
+        options={[
+          ["", isPlain ? "All but heartbeats" : "Any kind"],
+          ...(isPlain ? [["all", "Any kind"] as const] : []),
+          ...KINDS,
+        ]}
+        onChange={(kind) => filter({ kind })}
       />
       <TimeSpan label="Age" ages={AGES} />
       <Search
@@ -137,12 +149,13 @@ function Filters() {
 }
 
 export function Page() {
-  const { status, session, event, since, until, endedSince, endedUntil, q } = place.value.query;
+  const { status, kind, session, event, since, until, endedSince, endedUntil, q } =
+    place.value.query;
   const [retrying, setRetrying] = useState<BulkWork<RetryLine>>();
   const text = q?.trim().toLowerCase() ?? "";
   const paged = usePaged<RunView>(
     "/runs",
-    { status, sessionKey: session, eventId: event, since, until, endedSince, endedUntil },
+    { status, kind, sessionKey: session, eventId: event, since, until, endedSince, endedUntil },
     {
       member: "runs",
       rowId: ({ id }) => id,
@@ -150,7 +163,7 @@ export function Page() {
     },
   );
   const work = retryRuns(place.value.query, paged.rows);
-  const isFiltered = [status, session, event, since, until, endedSince, endedUntil, q].some(
+  const isFiltered = [status, kind, session, event, since, until, endedSince, endedUntil, q].some(
     Boolean,
   );
   return (
