@@ -115,6 +115,7 @@ async function start(options: StartOptions, io: CliIo): Promise<void> {
   const { openGateway } = await import("../gateway/gateway.ts");
   const level = io.env["ROUSE_LOG_LEVEL"] as (typeof LOG_LEVELS)[number] | undefined;
   const log = createProgramLogger(level ?? "info", io.env);
+  const work = io.terminal.err ? (await import("./work-lines.ts")).showWork(log) : {};
   const gateway = await openGateway({
     ...SYSTEM,
     ...(options.config === undefined ? {} : { configFile: options.config }),
@@ -123,6 +124,7 @@ async function start(options: StartOptions, io: CliIo): Promise<void> {
     cwd: io.cwd,
     env: io.env,
     log,
+    ...work,
     // A level of the environment goes before that of the config.
     ...(level === undefined ? { setLogLevel: (configured) => void (log.level = configured) } : {}),
     print: (text) => io.out(text),

@@ -38,7 +38,21 @@ function renderValue(value: unknown): string {
   return /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
 }
 
-/** A JSON line of the log as one line for people: local time, level, message, fields. A line that is no JSON stays as it is. */
+/** What `rouse start` writes a line of its own about, with more in it. */
+const SAID_OTHERWISE = /^(?:a run ended|a delivery ended|a mapping failed, .*)$/s;
+
+/** A rejected request in the form of the lines about those that were taken: `POST /hooks/shop 401 unauthorized`. */
+function renderRejected({
+  method,
+  path,
+  status,
+  reason,
+  ...fields
+}: Record<string, unknown>): [string, Record<string, unknown>] {
+  return [[method, path, status, reason].join(" "), fields];
+}
+
+/** A JSON line of the log as one line for people: local time, level, message, fields. A line that is no JSON stays as it is; of what has a better line, nothing is left. */
 export function readableLine(json: string, colours: boolean): string {
   let entry: Entry;
   try {
@@ -46,13 +60,16 @@ export function readableLine(json: string, colours: boolean): string {
   } catch {
     return json;
   }
-  const { level, time, msg, err, ...fields } = entry;
+  const { level, time, msg: message = "", err, ...rest } = entry;
+  if (SAID_OTHERWISE.test(message)) return "";
+  const [msg, fields] =
+    message === "a request was rejected" ? renderRejected(rest) : [message, rest];
   const name = level.padEnd(5);
   const shown = Object.entries(fields).map(([field, value]) => {
     const text = `${field}=${oneLine(renderValue(value))}`;
     return colours ? paint("90", text) : text;
   });
   const error = err ? [oneLine(renderError(err))] : [];
-  const head = `${localTime(time)} ${colours ? paint(COLOURS[level] ?? "0", name) : name} ${oneLine(msg ?? "")}`;
+  const head = `${localTime(time)} ${colours ? paint(COLOURS[level] ?? "0", name) : name} ${oneLine(msg)}`;
   return `${[head, ...error, ...shown].join("  ")}\n`;
 }

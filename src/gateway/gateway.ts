@@ -36,7 +36,7 @@ export interface RunningGateway extends Pick<Library, "receive" | "start" | "sto
 
 /** What takes hooks and messages in: from HTTP, from services and channels of plugins, and replays. */
 function createInput(
-  { store, cluster, clock, log, metrics, telemetry, snapshot, reloader }: Resources,
+  { store, cluster, clock, log, metrics, telemetry, snapshot, reloader, options }: Resources,
   { turns, deliveries, admission, approvals, people }: Workers,
   draining: () => boolean,
   observe: Trials["observe"],
@@ -60,6 +60,7 @@ function createInput(
     hookTokens: ({ config }) => [config.hooks.token ?? reloader.keptToken()].flat(),
     draining,
     observe,
+    recorded: options.recorded,
     admit: (applicants, now) => admission.admit(applicants, now),
     retryFailed: (record) =>
       retryOnRedelivery(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),

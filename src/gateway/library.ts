@@ -256,6 +256,8 @@ const toEndedDelivery = (delivery: DeliveryRecord): EndedDelivery => ({
   to: delivery.route.to,
   status: deliveryState(delivery) as EndedDelivery["status"],
   error: delivery.error,
+  createdAt: delivery.createdAt,
+  endedAt: delivery.endedAt,
 });
 
 /** What a commit ends. */

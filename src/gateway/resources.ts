@@ -5,6 +5,7 @@ import { RouseError } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
 import { addLogFields, type Logger } from "../core/log.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
+import type { IntakeDeps } from "../intake/receive.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { createHookShapes, type HookShapes } from "./hook-shapes.ts";
 import { createTransformPool, type TransformPool } from "../mapping/transform-pool.ts";
@@ -38,6 +39,7 @@ export interface ResourceOptions extends Omit<
   setLogLevel?(level: Config["log"]["level"]): void;
   /** Hears of what is recorded and of what ends. */
   reporter?: Reporter;
+  recorded?: IntakeDeps["recorded"];
 }
 
 /** What stands for as long as the gateway does. */

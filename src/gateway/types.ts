@@ -206,6 +206,8 @@ export interface EndedDelivery {
   /** `unknown`: it may have arrived, and is not sent again. */
   status: "delivered" | "failed" | "unknown" | "no_route";
   error: { code: string; message: string } | undefined;
+  createdAt: number;
+  endedAt: number | undefined;
 }
 
 /** A failure of the gateway itself, as its log says it. */

@@ -75,6 +75,8 @@ export interface IntakeDeps
   telemetry?: Telemetry | undefined;
   /** Sees each hook that mappings decided about, as they saw it. Must return immediately. */
   observe?: (eventId: string, input: MappingInput, bytes: number) => void;
+  /** Hears what became of each hook, but for replays. */
+  recorded?: ((hook: ReceivedHook, receipt: IntakeReceipt) => void) | undefined;
 }
 
 /** Processes all input, from the raw request to the recorded outcome. */
@@ -277,7 +279,10 @@ function observe(hook: ReceivedHook, { observe: note }: StageDeps): void {
 /** Counts the outcome of a hook and adds the hints for its caller. */
 function conclude(hook: ReceivedHook, received: Received, deps: StageDeps): Received {
   const { origin, path } = hook;
-  if (received.kind === "receipt" && origin.kind !== "replay") count(hook, received, deps);
+  if (received.kind === "receipt" && origin.kind !== "replay") {
+    count(hook, received, deps);
+    deps.recorded?.(hook, received);
+  }
   if (received.kind === "denied" && origin.kind === "source")
     deps.log.debug(
       { plugin: origin.plugin, path, code: received.error.code },

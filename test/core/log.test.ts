@@ -18,7 +18,7 @@ function written(isTerminal: boolean, env: Record<string, string> = {}): string 
     file,
     `import { createProgramLogger } from ${JSON.stringify(url)};
 const log = createProgramLogger("info", process.env).child({ plugin: "acme" });
-log.info({ path: "/hooks/shop", status: 401, note: "a b\\u001b[2J\\n" }, "a request was rejected");
+log.info({ path: "/hooks/shop", status: 401, note: "a b\\u001b[2J\\n" }, "a channel was lost");
 log.error({ err: Object.assign(new TypeError("quotes the input"), { code: "E_X" }) }, "failed");
 `,
   );
@@ -44,7 +44,7 @@ it("writes JSON lines where standard error is no terminal", () => {
     level: "info",
     plugin: "acme",
     path: "/hooks/shop",
-    msg: "a request was rejected",
+    msg: "a channel was lost",
   });
   expect(second).toMatchObject({ level: "error", err: { name: "TypeError", code: "E_X" } });
 });
@@ -56,7 +56,7 @@ it.skipIf(!hasScript)(
     const lines = plain.trim().split("\n");
     expect(lines).toHaveLength(2);
     expect(lines[0]).toMatch(
-      /^\d\d:\d\d:\d\d info {2}a request was rejected {2}plugin=acme {2}path=\/hooks\/shop {2}status=401 {2}note="a b.*"$/,
+      /^\d\d:\d\d:\d\d info {2}a channel was lost {2}plugin=acme {2}path=\/hooks\/shop {2}status=401 {2}note="a b.*"$/,
     );
     expect(lines[1]).toMatch(
       /^\d\d:\d\d:\d\d error failed {2}TypeError E_X \(at .*\) {2}plugin=acme$/,
