@@ -9,16 +9,8 @@ export interface GroupDecision {
   resolved?: { at: Ms; version: number | null };
 }
 
-/** The id of a group, and that of its cause without the sender: they are equal if the cause has none. */
-export interface GroupIds {
-  id: string;
-  earlierId: string;
-}
-
 export interface GroupState {
   id: string;
-  /** Absent in what an earlier version wrote. Its causes had no sender: the state is that of each group of the cause. */
-  bySender?: true;
   /** Counts the changes. */
   revision: number;
   decided: GroupDecision;
@@ -39,30 +31,20 @@ export interface FailureStates {
    * Changes one group; with `revision` only if it still has this one.
    * @throws RouseError `conflict`, or `usage` if there is nothing to undo or `until` is over.
    */
-  change(ids: GroupIds, wanted: GroupChange, revision: number | undefined): Promise<void>;
+  change(id: string, wanted: GroupChange, revision: number | undefined): Promise<void>;
 }
 
 /** Those that were changed last are kept. */
 const MAX_STATES = 1000;
 const VALUE = "failures.states";
 
-function indexStates(list: readonly GroupState[]): { find(ids: GroupIds): GroupState } {
-  const own = new Map<string, GroupState>();
-  const earlier = new Map<string, GroupState>();
-  for (const state of list) (state.bySender ? own : earlier).set(state.id, state);
-  return {
-    find: ({ id, earlierId }) =>
-      own.get(id) ?? earlier.get(earlierId) ?? { id, revision: 0, decided: {} },
-  };
-}
+const findState = (list: readonly GroupState[], id: string): GroupState =>
+  list.find((one) => one.id === id) ?? { id, revision: 0, decided: {} };
 
 /** Reads what people have done about groups of failures. */
-export async function readStates(
-  store: Pick<Store, "get">,
-): Promise<ReturnType<typeof indexStates>> {
-  return indexStates(
-    ((await store.get("value", VALUE)) as readonly GroupState[] | undefined) ?? [],
-  );
+export async function readStates(store: Pick<Store, "get">): Promise<(id: string) => GroupState> {
+  const list = ((await store.get("value", VALUE)) as readonly GroupState[] | undefined) ?? [];
+  return (id) => findState(list, id);
 }
 
 function decide(
@@ -110,21 +92,19 @@ function toConflict({ assignee, snoozedUntil = 0, resolved }: GroupDecision, now
 export function createFailureStates(deps: StoredListDeps): FailureStates {
   const stored = new StoredList<GroupState>(VALUE, deps);
   return {
-    change: (ids, wanted, revision) =>
+    change: (id, wanted, revision) =>
       stored.change((list) => {
         const now = deps.clock.now();
-        const { id } = ids;
-        const state = indexStates(list).find(ids);
+        const state = findState(list, id);
         if (revision !== undefined && revision !== state.revision)
           throw toConflict(state.decided, now);
         const changed: GroupState = {
           id,
-          bySender: true,
           revision: state.revision + 1,
           decided: decide(state, wanted, now),
         };
         if (wanted.action !== "undo") changed.before = state.decided;
-        const others = list.filter((one) => one.id !== id || !one.bySender);
+        const others = list.filter((one) => one.id !== id);
         return { list: [changed, ...others].slice(0, MAX_STATES), result: undefined };
       }),
   };

@@ -1,18 +1,22 @@
 import { sha256Hex } from "../core/secret.ts";
-import { addFailures, type FailureCause, type FailureSum, type Ms } from "../store/types.ts";
+import { addFailures, type FailureSum, type Ms } from "../store/types.ts";
 import {
   readStates,
   type GroupChange,
   type GroupDecision,
-  type GroupIds,
   type GroupState,
 } from "./failure-states.ts";
 import { found } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso } from "./views.ts";
-import { GROUP_STATUSES, type FailureGroup, type GroupStatus } from "./watch-views.ts";
+import {
+  GROUP_STATUSES,
+  type FailureGroup,
+  type FailureSender,
+  type GroupStatus,
+} from "./watch-views.ts";
 
-/** Failures of one kind and state that are looked at: the newest. */
+/** Failures of one kind and state that are looked at, what conditions leave out among them: the newest. */
 const MAX_FAILURES = 2000;
 const HOUR_MS = 3_600_000;
 /** Hours of the line that shows how a group went. */
@@ -23,7 +27,7 @@ export const WEEK_MS = 7 * 24 * HOUR_MS;
 export interface FailureFilter {
   since: Ms;
   status?: GroupStatus | undefined;
-  kind?: FailureCause["kind"] | undefined;
+  kind?: FailureGroup["kind"] | undefined;
   path?: string | undefined;
   mapping?: string | undefined;
   sender?: string | undefined;
@@ -31,84 +35,80 @@ export interface FailureFilter {
   limit: number;
 }
 
-/** Failures of one cause. */
-interface Group extends GroupIds {
-  cause: FailureCause;
-  sum: FailureSum;
-  hours: ReadonlyMap<number, number>;
-}
+/** What the failures of a group have in common. */
+type GroupError = Pick<
+  FailureGroup,
+  "kind" | "state" | "path" | "mapping" | "code" | "reason" | "provider" | "channel"
+>;
 
 /** Takes out of a reason what differs each time, such as ids and numbers. */
 const generalize = (reason: string): string =>
   reason.replaceAll(/\b[a-z]{3}_[0-9a-v]{35}\b/g, "…").replaceAll(/\d+/g, "#");
 
-function toCause({
+/** An event fails at a mapping, or because its path has none; runs and deliveries fail at a provider or a channel, whatever started them. */
+function toError(sum: FailureSum): GroupError {
+  const { kind, state, path, mapping, code, reason, provider, channel } = sum;
+  const isEvent = kind === "event";
+  return {
+    kind,
+    state,
+    path: isEvent && mapping === null ? path : null,
+    mapping: isEvent ? mapping : null,
+    code,
+    reason: reason === null ? null : generalize(reason),
+    provider,
+    channel,
+  };
+}
+
+/** Whether a condition of a mapping leaves these events out, as its author wanted it to. */
+const isLeftOut = ({ kind, state, code }: FailureSum): boolean =>
+  kind === "event" && state === "unmatched" && code !== null;
+
+/** Names who sent something, as people say it. */
+function renderSender({ path, mapping, sender }: FailureSum): string {
+  if (path !== null) return `hook ${path} (${sender})`;
+  if (sender !== null) return sender.replace(/^api:/, "API key ").replace(/^channel:/, "channel ");
+  return mapping === null ? "schedules and heartbeats" : `mapping ${mapping}`;
+}
+
+/** Counts failures by who sent what failed, the most first. Deliveries name no sender. */
+function toSenders(sums: readonly FailureSum[]): FailureSender[] {
+  const bySender = Map.groupBy(sums, ({ path, mapping, sender }) =>
+    JSON.stringify([path, mapping, sender]),
+  );
+  return [...bySender.values()]
+    .flatMap((those) => {
+      const sum = those.reduce(addFailures);
+      const { kind, path, mapping, sender, count, last } = sum;
+      const name = renderSender(sum);
+      return kind === "delivery"
+        ? []
+        : [{ name, path, mapping, sender, count, lastSeen: iso(last) }];
+    })
+    .toSorted((one, other) => other.count - one.count);
+}
+
+/** Says in a sentence what the failures of a group have in common. */
+function renderTitle({
   kind,
   state,
   path,
   mapping,
   code,
   reason,
+  provider,
   channel,
-  sender,
-}: FailureSum): FailureCause {
-  return {
-    kind,
-    state,
-    path,
-    mapping,
-    code,
-    reason: reason === null ? null : generalize(reason),
-    channel,
-    sender,
-  };
-}
-
-/** The ids of a cause with its sender and without. They are equal if it has none, since groups keep their ids. */
-function toIds({ sender, ...cause }: FailureCause): GroupIds {
-  const toId = (values: readonly unknown[]): string =>
-    `fgr_${sha256Hex(JSON.stringify(values)).slice(0, 16)}`;
-  const values = Object.values(cause);
-  return { id: toId(sender === null ? values : [...values, sender]), earlierId: toId(values) };
-}
-
-function group(sums: readonly FailureSum[]): Group[] {
-  const groups = new Map<string, Group & { hours: Map<number, number> }>();
-  for (const one of sums) {
-    const cause = toCause(one);
-    const ids = toIds(cause);
-    const known = groups.get(ids.id);
-    const made = known
-      ? { ...known, sum: addFailures(known.sum, one) }
-      : { ...ids, cause, sum: one, hours: new Map<number, number>() };
-    made.hours.set(one.hour, (made.hours.get(one.hour) ?? 0) + one.count);
-    groups.set(ids.id, made);
-  }
-  return [...groups.values()];
-}
-
-/** Names the sender, if neither the path nor the mapping says more. */
-function renderSender({ path, mapping, sender }: FailureCause): string {
-  if (path !== null || mapping !== null || sender === null) return "";
-  return ` from ${sender.replace(/^api:/, "API key ").replace(/^channel:/, "")}`;
-}
-
-/** Says in a sentence what the failures of a group have in common. */
-function renderTitle(cause: FailureCause): string {
-  const { kind, state, path, mapping, code, reason, channel } = cause;
-  const where = path === null ? "" : ` on ${path}`;
-  const by = mapping === null ? "" : ` of ${mapping}`;
+}: GroupError): string {
   if (kind === "delivery")
     return state === "no_route"
       ? "Replies have no route"
       : `Deliveries to ${channel} failed: ${code ?? "unknown"}`;
   if (kind === "run")
-    return `Runs${by}${where}${renderSender(cause)} ${state === "timed_out" ? "timed out" : "failed"}: ${code ?? "unknown"}`;
-  if (state === "unmatched")
-    return code === null
-      ? `No mapping matches hooks${where}`
-      : `Hooks${where}: ${code}${by} does not hold`;
-  return `Hooks${by}${where} ${state}: ${reason ?? "no reason is recorded"}`;
+    return `Runs ${state === "timed_out" ? "timed out" : "failed"}${provider === null ? "" : ` at the provider ${provider}`}: ${code ?? "unknown"}`;
+  const where = mapping === null ? `on ${path}` : `of ${mapping}`;
+  if (state === "unmatched") return `No mapping matches hooks ${where}`;
+  return `Hooks ${where} ${state}: ${reason ?? "no reason is recorded"}`;
 }
 
 function getStatus({ snoozedUntil, resolved }: GroupDecision, last: Ms, now: Ms): GroupStatus {
@@ -116,25 +116,34 @@ function getStatus({ snoozedUntil, resolved }: GroupDecision, last: Ms, now: Ms)
   return snoozedUntil !== undefined && snoozedUntil > now ? "snoozed" : "open";
 }
 
-type StateOfGroup = Pick<GroupState, "revision" | "decided">;
-
-function groupView(
-  { id, cause, sum, hours }: Group,
-  { revision, decided }: StateOfGroup,
+function toGroup(
+  sums: readonly FailureSum[],
+  find: (id: string) => GroupState,
   now: Ms,
 ): FailureGroup {
+  const sum = sums.reduce(addFailures);
+  const error = toError(sum);
+  const id = `fgr_${sha256Hex(JSON.stringify(Object.values(error))).slice(0, 16)}`;
+  const { revision, decided } = find(id);
   const { assignee, snoozedUntil, resolved } = decided;
   const status = getStatus(decided, sum.last, now);
-  const current = Math.floor(now / HOUR_MS);
+  const senders = toSenders(sums);
+  const hours = Array.from({ length: HOURS }, () => 0);
+  for (const { hour, count } of sums) {
+    const index = hour - Math.floor(now / HOUR_MS) + HOURS - 1;
+    if (index in hours) hours[index] = (hours[index] ?? 0) + count;
+  }
   return {
     id,
-    title: renderTitle(cause),
-    ...cause,
+    title: renderTitle(error),
+    ...error,
+    from: senders.length > 1 ? `${senders.length} senders` : (senders[0]?.name ?? null),
+    senders,
     message: sum.message,
     count: sum.count,
     firstSeen: iso(sum.first),
     lastSeen: iso(sum.last),
-    hours: Array.from({ length: HOURS }, (_, index) => hours.get(current - HOURS + 1 + index) ?? 0),
+    hours,
     example: sum.example,
     status,
     assignee: assignee ?? null,
@@ -145,37 +154,59 @@ function groupView(
   };
 }
 
-/**
- * Reads the groups since a time with what was done about them, those that failed last first. `earlierIds` has the ids that they had
- * before their causes named a sender.
- */
+/** Reads the groups since a time with what was done about them, those that failed last first. */
 export async function readGroups({ store, clock }: Pick<AdminDeps, "store" | "clock">, since: Ms) {
-  const [sums, states] = await Promise.all([
+  const [sums, find] = await Promise.all([
     store.list("failures", { since, limit: MAX_FAILURES }),
     readStates(store),
   ]);
-  const groups = group(sums);
-  const views = groups.map((one) => groupView(one, states.find(one), clock.now()));
+  const failures = sums.filter((sum) => !isLeftOut(sum));
+  const groups = [...Map.groupBy(failures, (sum) => JSON.stringify(toError(sum))).values()].map(
+    (those) => toGroup(those, find, clock.now()),
+  );
   const counted = Map.groupBy(sums, ({ kind, state }) => `${kind} ${state}`);
   const isComplete = [...counted.values()].every(
     (those) => those.reduce((sum, { count }) => sum + count, 0) < MAX_FAILURES,
   );
   return {
-    groups: views.toSorted((one, other) => (one.lastSeen < other.lastSeen ? 1 : -1)),
-    earlierIds: new Map(groups.map(({ id, earlierId }) => [id, earlierId])),
+    groups: groups.toSorted((one, other) => (one.lastSeen < other.lastSeen ? 1 : -1)),
     isComplete,
   };
 }
 
-/** Lists groups of failures. `isComplete` is false if only the newest failures were looked at: then counts are too low. */
+const KINDS = [
+  ["run", "run", "runs"],
+  ["delivery", "delivery", "deliveries"],
+  ["event", "hook", "hooks"],
+] as const;
+
+/** Says in a sentence how much of what is open has failed in the last 24 hours; null if nothing has. */
+function renderLastDay(groups: readonly FailureGroup[]): string | null {
+  const open = groups.filter(({ status }) => status === "open");
+  const parts = KINDS.flatMap(([kind, one, many]) => {
+    const count = open
+      .flatMap((group) => (group.kind === kind ? group.hours : []))
+      .reduce((sum, failed) => sum + failed, 0);
+    return count === 0 ? [] : [`${count} ${count === 1 ? one : many}`];
+  });
+  return parts.length === 0 ? null : `${parts.join(", ")} failed in the last 24 hours`;
+}
+
+/**
+ * Lists groups of failures; `path`, `mapping` and `sender` choose those in which one of the senders has them. `isComplete` is
+ * false if only the newest failures were looked at: then counts are too low.
+ */
 export async function listFailures(
   deps: AdminDeps,
-  { since, status, limit, ...filter }: FailureFilter,
+  { since, status, limit, kind, assignee, ...filter }: FailureFilter,
 ) {
   const { groups, isComplete } = await readGroups(deps, since);
-  const wanted = Object.entries(filter).filter(([, value]) => value !== undefined);
-  const chosen = groups.filter((one) =>
-    wanted.every(([name, value]) => one[name as "path"] === value),
+  const has = (of: object, wanted: object): boolean =>
+    Object.entries(wanted).every(
+      ([name, value]) => value === undefined || Reflect.get(of, name) === value,
+    );
+  const chosen = groups.filter(
+    (one) => has(one, { kind, assignee }) && [{}, ...one.senders].some((by) => has(by, filter)),
   );
   const counts = Object.fromEntries(
     GROUP_STATUSES.map((name) => [name, chosen.filter((one) => one.status === name).length]),
@@ -185,6 +216,7 @@ export async function listFailures(
     failures: rows.slice(0, limit),
     total: rows.length,
     counts: counts as Record<GroupStatus, number>,
+    lastDay: renderLastDay(chosen),
     since: iso(since),
     isComplete,
   };
@@ -201,20 +233,12 @@ async function findLastVersion(
   return config === undefined ? null : ((await store.get("config", config))?.number ?? null);
 }
 
-/**
- * Finds a group by its id, or by the one that it had before its cause named a sender: messages and notes may have that. Several
- * groups may have had it; then the one that failed last is found.
- */
-async function findGroup(
-  deps: AdminDeps,
-  id: string,
-): Promise<{ failure: FailureGroup; ids: GroupIds }> {
-  const { groups, earlierIds } = await readGroups(deps, deps.clock.now() - WEEK_MS);
-  const failure = found(
-    groups.find((one) => one.id === id) ?? groups.find((one) => earlierIds.get(one.id) === id),
+async function findGroup(deps: AdminDeps, id: string): Promise<FailureGroup> {
+  const { groups } = await readGroups(deps, deps.clock.now() - WEEK_MS);
+  return found(
+    groups.find((one) => one.id === id),
     "there is no group of failures with this id in the last seven days",
   );
-  return { failure, ids: { id: failure.id, earlierId: earlierIds.get(failure.id) ?? failure.id } };
 }
 
 /**
@@ -222,7 +246,7 @@ async function findGroup(
  * @throws RouseError `not_found` if nothing of it failed within a week.
  */
 export async function showFailure(deps: AdminDeps, id: string) {
-  const { failure } = await findGroup(deps, id);
+  const failure = await findGroup(deps, id);
   return { failure, lastVersion: await findLastVersion(deps, failure) };
 }
 
@@ -248,11 +272,11 @@ export async function changeFailure(
   wanted: GroupRequest,
   revision?: number,
 ) {
-  const { ids } = await findGroup(deps, id);
+  await findGroup(deps, id);
   const change =
     wanted.action === "resolve"
       ? { action: wanted.action, version: wanted.version ?? (await getVersion(deps)) }
       : wanted;
-  await deps.failures.change(ids, change, revision);
-  return showFailure(deps, ids.id);
+  await deps.failures.change(id, change, revision);
+  return showFailure(deps, id);
 }

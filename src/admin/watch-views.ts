@@ -81,7 +81,19 @@ export interface FoundTrial {
 export const GROUP_STATUSES = ["open", "snoozed", "resolved"] as const;
 export type GroupStatus = (typeof GROUP_STATUSES)[number];
 
-/** Failures of one cause. Times are ISO 8601; what is not there is null. */
+/** Failures of one group that are of the same sender. */
+export interface FailureSender {
+  /** Who it is in words: `hook shop (hooks.token)`, `API key front`. */
+  name: string;
+  path: string | null;
+  mapping: string | null;
+  /** The name of a credential: `hooks.token`, `path:shop`, `api:front`, `channel:<id>`. */
+  sender: string | null;
+  count: number;
+  lastSeen: string;
+}
+
+/** Failures with the same error. Times are ISO 8601; what is not there is null. */
 export interface FailureGroup {
   id: string;
   /** What the failures have in common, in a sentence. */
@@ -89,15 +101,21 @@ export interface FailureGroup {
   kind: "event" | "run" | "delivery";
   /** `failed`, `unmatched`, `rejected`, `timed_out` or `no_route`. */
   state: string;
+  /** The path of events that no mapping is for. */
   path: string | null;
+  /** The mapping that events failed at. */
   mapping: string | null;
-  /** The error code, or the condition that did not hold. */
+  /** The error code. */
   code: string | null;
   /** Why events failed, without what differs each time. */
   reason: string | null;
+  /** The provider whose models gave no answer. */
+  provider: string | null;
   channel: string | null;
-  /** Who sent it, by the name of a credential: `hooks.token`, `path:shop`, `api:front`, `channel:<id>`. */
-  sender: string | null;
+  /** Who sent what failed, in words: the sender, or how many there are; null for deliveries. */
+  from: string | null;
+  /** Who sent what failed, the most failures first; none for deliveries. */
+  senders: FailureSender[];
   /** The message of one of the failures. */
   message: string | null;
   count: number;

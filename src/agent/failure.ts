@@ -213,6 +213,7 @@ export function classifyFailure(
     ok: false,
     code,
     message: `the provider "${name}" ${why}`,
+    provider: name,
     retryable,
     ...(wait === undefined ? {} : { retryAfterMs: wait }),
     ...(vendor === undefined ? {} : { vendor }),

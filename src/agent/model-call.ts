@@ -156,6 +156,7 @@ function toRefusedFailure(
     ok: false,
     code: "provider_unavailable",
     message,
+    provider: provider.settings.name,
     retryable: true,
     retryAfterMs: Math.max(0, until - now),
     isRefused: true,

@@ -276,6 +276,8 @@ export type TurnResult =
       code: RunErrorCode;
       /** Rouse's own sentence: quotes nothing of the provider's answer. */
       message: string;
+      /** The name of the provider that gave no answer. */
+      provider?: string;
       /** What the provider said, for the operator and for callers of `/v1`. */
       vendor?: VendorError;
       /** True if the same turn may succeed later. */

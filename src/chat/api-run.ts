@@ -245,7 +245,12 @@ function createApiRun(
       const end = toChatEnd(result, { text: reply, reasoning }, abort.signal.reason);
       const after = (): void => turn.finish(end);
       if (!result.ok || !end.ok)
-        return { change: end.ok ? {} : { error: toRunError(end) }, write: () => undefined, after };
+        return {
+          change:
+            result.ok || end.ok ? {} : { error: toRunError({ ...result, message: end.message }) },
+          write: () => undefined,
+          after,
+        };
       return {
         change: { reply, ...(request.response && { answer: toRunAnswer(end) }) },
         warnings,

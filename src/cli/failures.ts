@@ -68,7 +68,7 @@ async function list(
       shortTime(one.lastSeen, io.now()),
       renderSpark(one.hours),
       renderStatus(one),
-      one.sender ?? "–",
+      one.from ?? "–",
       one.title,
     ]),
   );
@@ -76,7 +76,7 @@ async function list(
   if (!isComplete) io.out("\nonly the newest failures were looked at: the counts are too low\n");
 }
 
-/** Finds the group whose id begins so. A group that is not listed may have an id that an earlier version gave it. */
+/** Finds the group whose id begins so. */
 async function find(
   { api }: GatewayConnection,
   prefix: string,
@@ -103,8 +103,8 @@ function print(io: CliIo, group: FailureGroup): void {
     path: group.path,
     mapping: group.mapping,
     code: group.code,
+    provider: group.provider,
     channel: group.channel,
-    sender: group.sender,
     "snoozed until": at(group.snoozedUntil),
     resolved:
       resolved &&
@@ -113,6 +113,18 @@ function print(io: CliIo, group: FailureGroup): void {
     example: `${group.example}  (${SHOWS[group.kind]} ${group.example})`,
   });
   if (group.message !== null) printBlock(io, "message", group.message);
+  if (group.senders.length === 0) return;
+  io.out("\n");
+  printTable(
+    io,
+    ["COUNT", "LAST", "SENDER", "MAPPING"],
+    group.senders.map(({ count, lastSeen, name, mapping }) => [
+      String(count),
+      shortTime(lastSeen, io.now()),
+      name,
+      mapping ?? "–",
+    ]),
+  );
 }
 
 async function show(prefix: string, options: CommonOptions, io: CliIo): Promise<void> {
@@ -243,7 +255,7 @@ export function register(program: Command, io: CliIo): void {
     "rouse failures list --status open",
   ).action((options: ListOptions) => list(options, io));
   reading(
-    failures.command("show <failure>").description("one group, with an example"),
+    failures.command("show <failure>").description("one group, with its senders and an example"),
     "rouse failures show fgr_1f4…",
   ).action((id: string, options: CommonOptions) => show(id, options, io));
   registerChanges(failures, io);

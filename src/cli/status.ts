@@ -50,16 +50,16 @@ async function showStatus(
   io: CliIo,
 ): Promise<void> {
   const { live, ...answer } = await connected(options, io, async ({ api, live: isLive }) => {
-    const [{ status }, activity, { failures, total }, { findings }] = await Promise.all([
+    const [{ status }, activity, { failures, total, lastDay }, { findings }] = await Promise.all([
       read(api.status.$get()),
       read(api.activity.$get({ query: { since } })),
       read(api.failures.$get({ query: { status: "open", limit: String(SHOWN_FAILURES) } })),
       read(api.findings.$get()),
     ]);
-    return { live: isLive, status, activity, failures, failureGroups: total, findings };
+    return { live: isLive, status, activity, failures, failureGroups: total, lastDay, findings };
   });
   if (options.json) return printJson(io, { running: live, ...answer });
-  const { status, activity, failures, failureGroups, findings } = answer;
+  const { status, activity, failures, failureGroups, lastDay, findings } = answer;
   const away = status.breakers.filter(({ state }) => state !== "closed").map(({ of }) => of);
   printFields(io, {
     gateway: live
@@ -70,6 +70,7 @@ async function showStatus(
         ? "the one on disk has problems; the one before it is in use"
         : (status.configFile ?? "the defaults"),
     away: away.join(", "),
+    failures: lastDay,
     waiting: describeWaiting(activity, io.now()),
     answers: renderTimes(activity.latencies.answers),
     runs: renderTimes(activity.latencies.runs),

@@ -29,7 +29,7 @@ export interface FailureAlertsOptions {
 
 /** What is reported: where its reports are noted, and what they say. */
 interface Report {
-  keys: readonly string[];
+  key: string;
   isDue(at: Ms | undefined): boolean;
   text: string;
   body: object;
@@ -43,8 +43,6 @@ interface Report {
 type Reported = Partial<Record<"channel" | "callback", Ms>>;
 
 const toKey = (id: string): string => `failures.reported.${id}`;
-/** What an earlier version noted, whose causes had no sender. */
-const toEarlierKey = (id: string): string => `failures.alerted.${id}`;
 /** Refused requests of a path are reported again after this time. */
 const AGAIN_MS = 24 * 3_600_000;
 
@@ -55,16 +53,16 @@ function isDue({ status, resolved }: FailureGroup, at: Ms | undefined): boolean 
   );
 }
 
-function renderText({ id, title, isReopened, count, example, sender }: FailureGroup): string {
+function renderText({ id, title, isReopened, count, example, from }: FailureGroup): string {
   const what = `${isReopened ? "Came back after it was resolved" : "Something fails"}: ${title}`;
-  const from = sender === null ? "" : `, from ${sender}`;
+  const by = from === null ? "" : `, from ${from}`;
   return oneLine(
-    `${what} (${count} in the last 15 minutes${from}, for example ${example}). See \`rouse failures show ${id}\`.`,
+    `${what} (${count} in the last 15 minutes${by}, for example ${example}). See \`rouse failures show ${id}\`.`,
   );
 }
 
-const toGroupReport = (group: FailureGroup, earlierId: string): Report => ({
-  keys: [toKey(group.id), toEarlierKey(earlierId)],
+const toGroupReport = (group: FailureGroup): Report => ({
+  key: toKey(group.id),
   isDue: (at) => isDue(group, at),
   text: renderText(group),
   body: { type: "failure", failure: group },
@@ -74,7 +72,7 @@ const toGroupReport = (group: FailureGroup, earlierId: string): Report => ({
 });
 
 const toLostReport = ({ path, reason, count, last, message }: LostRequests, now: Ms): Report => ({
-  keys: [`refusals.reported.${path}.${reason}`],
+  key: `refusals.reported.${path}.${reason}`,
   isDue: (at) => at === undefined || now - at > AGAIN_MS,
   text: oneLine(`Something fails: ${message}. See \`rouse doctor\`.`),
   body: {
@@ -126,18 +124,11 @@ export function createFailureAlerts(options: FailureAlertsOptions): {
     hosts: () => config().hooks.callbackHosts,
     clock,
   });
-  const readReported = async (keys: readonly string[]): Promise<Reported> => {
-    for (const key of keys) {
-      const reported = await store.get("value", key);
-      if (reported) return reported;
-    }
-    return {};
-  };
   const report = async (
-    { keys, isDue: isReportDue, text, body, idempotencyKey, name }: Report,
+    { key, isDue: isReportDue, text, body, idempotencyKey, name }: Report,
     { signal, fencingToken }: Partial<Held> & Pick<Held, "signal">,
   ): Promise<void> => {
-    const reported = { ...(await readReported(keys)) };
+    const reported: Reported = { ...((await store.get("value", key)) as Reported | undefined) };
     const post = (): Promise<SendResult> =>
       callback.send({ to: "", text: JSON.stringify(body), idempotencyKey }, signal);
     const senders = {
@@ -156,7 +147,7 @@ export function createFailureAlerts(options: FailureAlertsOptions): {
           "a failure could not be reported; it is tried again",
         );
       else reported[where] = clock.now();
-      await store.commit((tx) => tx.set("value", keys[0] as string, reported), fencingToken);
+      await store.commit((tx) => tx.set("value", key, reported), fencingToken);
     }
   };
   /** Calls `look` regularly while alerts are set up. */
@@ -177,9 +168,8 @@ export function createFailureAlerts(options: FailureAlertsOptions): {
   return {
     run: (held) =>
       watch(held.signal, async () => {
-        const { groups, earlierIds } = await readGroups(options, clock.now() - RECENT_MS);
-        for (const group of groups)
-          await report(toGroupReport(group, earlierIds.get(group.id) ?? group.id), held);
+        const { groups } = await readGroups(options, clock.now() - RECENT_MS);
+        for (const group of groups) await report(toGroupReport(group), held);
       }),
     watchRefusals: (signal) =>
       watch(signal, async () => {

@@ -46,9 +46,10 @@ export const persistFor = <T>(
 ): Promise<T> => persist(attempt, { runId: run.id, job: kind.job, signal }, deps, repeated);
 
 /** The part of a failure that the run keeps. */
-export const toRunError = ({ code, message, vendor }: RunError): RunError => ({
+export const toRunError = ({ code, message, provider, vendor }: RunError): RunError => ({
   code,
   message,
+  ...(provider !== undefined && { provider }),
   ...(vendor && { vendor }),
 });
 

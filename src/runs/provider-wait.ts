@@ -185,7 +185,7 @@ const renderAge = (ms: Ms): string =>
 
 /** The failure of a run that is too old to be tried again: what its provider said last, and why nothing follows. */
 function toExpired(
-  failure: Pick<FailedTurn, "code" | "message" | "vendor" | "warnings">,
+  failure: Pick<FailedTurn, "code" | "message" | "provider" | "vendor" | "warnings">,
   run: RunRecord,
   { context }: RunKind,
 ): FailedTurn {
@@ -247,6 +247,7 @@ export function findExpired(
   const last = run.error ?? {
     code: "provider_unavailable" as const,
     message: `calls of ${of} fail`,
+    provider: of.split("/", 1)[0] as string,
   };
   return toExpired({ ...last, warnings: [] }, run, kind);
 }

@@ -17,10 +17,12 @@ export interface FailureCause {
   state: string;
   path: string | null;
   mapping: string | null;
-  /** The error code of a run or a delivery, or the condition that did not hold. */
+  /** The error code of a run or a delivery, or the condition of the nearest mapping that did not hold. */
   code: string | null;
   /** Why an event failed or was rejected. */
   reason: string | null;
+  /** The provider whose models gave a run no answer. */
+  provider: string | null;
   channel: string | null;
   /**
    * Who sent it, by the name of a configured credential and never by what a caller writes: `hooks.token`, `path:shop`, `api:<key>`,
@@ -50,6 +52,7 @@ export const CAUSE_FIELDS = [
   "mapping",
   "code",
   "reason",
+  "provider",
   "channel",
   "sender",
 ] as const;
@@ -76,6 +79,7 @@ const CAUSELESS = {
   mapping: null,
   code: null,
   reason: null,
+  provider: null,
   channel: null,
   sender: null,
 };
@@ -119,6 +123,7 @@ export function toRunFailure(run: RunRecord): FailureSum | undefined {
     path,
     mapping: mapping ?? null,
     code: error?.code ?? null,
+    provider: error?.provider ?? null,
     sender: getRunSender(run),
   };
   return toSum(

@@ -229,6 +229,8 @@ export interface VendorError {
 export interface RunError {
   code: RunErrorCode;
   message: string;
+  /** The name of the provider, if it is one of its models that gave no answer. */
+  provider?: string;
   /** For the operator and for callers of `/v1`. Receipts for senders leave it out. */
   vendor?: VendorError;
 }

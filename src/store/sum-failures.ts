@@ -28,6 +28,7 @@ function eventFailures(outcome: string, text: JsonText): Failures {
       mapping: `coalesce(mapping, ${text("head", "nearest", "mapping")})`,
       code: text("head", "nearest", "condition"),
       reason: text("head", "reason"),
+      provider: none,
       channel: none,
       sender: "credential",
       message: text("head", "reason"),
@@ -48,6 +49,7 @@ function runFailures(status: string, text: JsonText): Failures {
       mapping: text("record", "mapping"),
       code: text("record", "error", "code"),
       reason: none,
+      provider: text("record", "error", "provider"),
       channel: none,
       sender: `coalesce(${text("spec", "session", "via", "credential")}, CASE ${text("record", "kind")}
         WHEN 'api' THEN ${text("spec", "hook")} WHEN 'channel' THEN 'channel:' || (${text("spec", "channel")}) END)`,
@@ -68,6 +70,7 @@ const deliveryFailures = (text: JsonText): Failures => ({
     mapping: none,
     code: text("record", "error", "code"),
     reason: none,
+    provider: none,
     channel: "channel",
     sender: none,
     message: text("record", "error", "message"),

@@ -3,29 +3,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { FailureGroup } from "../../src/admin/watch-views.ts";
-import { systemClock } from "../../src/core/clock.ts";
-import { openStore } from "../../src/store/open.ts";
-import { silent } from "../store/home.ts";
 import { describePostgres, newSchema } from "../store/postgres.ts";
 import { createWorld, TOKEN, type World } from "./world.ts";
 
 const ORDER = {
   id: "order",
-  match: { path: "shop", payload: { type: "order" } },
-  messageTemplate: "{{id}}",
+  match: { path: "shop" },
+  messageTemplate: "{{ $number(id) }}",
   deliver: false,
 };
 const PATH_TOKEN = "token-of-the-shop-0123456789";
 const OWN = [{ ...ORDER, auth: { token: PATH_TOKEN } }];
-const ALERTS = { failures: { channel: "console", to: "me" } };
 const KEYS = ["front", "back"].map((id) => ({ id, key: `key-of-${id}-0123456789` }));
-/** The id that the version before senders gave to hooks on `shop` that `order` does not take because of their type. */
-const EARLIER_ID = "fgr_bd57142fb11c34e1";
-/** Failures are looked at every 30 seconds: here ten times a second. */
-const clock = {
-  ...systemClock,
-  sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(Math.min(ms, 100), signal),
-};
 
 function senderTests(getUrl: (dir: string) => string): void {
   let dir: string;
@@ -37,50 +26,35 @@ function senderTests(getUrl: (dir: string) => string): void {
   });
 
   const open = async (config: object): Promise<void> => {
-    world = await createWorld({ dir, clock, config: { store: { url: getUrl(dir) }, ...config } });
+    world = await createWorld({ dir, config: { store: { url: getUrl(dir) }, ...config } });
   };
   const list = async (query = ""): Promise<FailureGroup[]> =>
     (await world.admin(`/admin/v1/failures${query}`)).body.failures;
-  const post = async (id: string, body: object): Promise<FailureGroup> =>
-    (await world.admin(`/admin/v1/failures/${id}`, { method: "POST", body: JSON.stringify(body) }))
-      .body.failure;
-  const summarize = (groups: FailureGroup[]) =>
-    groups.map(({ sender, count }) => `${sender} ${count}`).toSorted();
+  const summarize = ({ senders }: FailureGroup) =>
+    senders.map(({ sender, count }) => `${sender} ${count}`);
   /** Makes the shop authenticate by the hook token, where it had a token of its own. */
   const useHookToken = async (): Promise<void> => {
     world.write("rouse.json5", {
       gateway: { port: 0 },
       hooks: { enabled: true, token: TOKEN, mappings: [ORDER] },
       store: { url: getUrl(dir) },
-      alerts: ALERTS,
     });
     expect((await world.admin("/admin/v1/reload", { method: "POST" })).status).toBe(200);
   };
 
-  it("has a group for each credential of a path, each with what was decided about it", async () => {
+  it("names each credential of a path among the senders of a group, the one with the most failures first", async () => {
     await open({ hooks: { mappings: OWN } });
-    for (let n = 0; n < 2; n++)
-      await world.post(
-        "/hooks/shop",
-        { type: "refund" },
-        { authorization: `Bearer ${PATH_TOKEN}` },
-      );
+    const own = { authorization: `Bearer ${PATH_TOKEN}` };
+    for (const id of ["a", "b"]) await world.post("/hooks/shop", { id }, own);
     await useHookToken();
-    await world.post("/hooks/shop", { type: "refund" });
-    expect(summarize(await list())).toEqual(["hooks.token 1", "path:shop 2"]);
-    const [own] = await list("?sender=path:shop");
-    await post(own?.id ?? "", { action: "assign", assignee: "ann" });
-    await post(own?.id ?? "", { action: "resolve" });
-    expect(
-      (await list()).map(({ sender, assignee, status }) => [sender, assignee, status]),
-    ).toEqual([
-      ["hooks.token", null, "open"],
-      ["path:shop", "ann", "resolved"],
-    ]);
-    expect(JSON.stringify(await list())).not.toContain(PATH_TOKEN);
+    await world.post("/hooks/shop", { id: "c" });
+    const groups = await list();
+    expect(groups.map(summarize)).toEqual([["path:shop 2", "hooks.token 1"]]);
+    expect((await list("?sender=path:shop")).map(({ id }) => id)).toEqual([groups[0]?.id]);
+    expect(JSON.stringify(groups)).not.toContain(PATH_TOKEN);
   });
 
-  it("names the key of failed turns, and gives neither strangers nor users of a key a group of their own", async () => {
+  it("names the keys of turns that failed at a provider, and neither strangers nor users of a key", async () => {
     const acme = {
       type: "openai-compatible",
       baseUrl: "http://127.0.0.1:9/v1",
@@ -127,55 +101,8 @@ function senderTests(getUrl: (dir: string) => string): void {
       expect(answers).toEqual([401, 401]);
     }
     const groups = await list();
-    expect(summarize(groups)).toEqual(["api:back 1", "api:front 5"]);
-    expect(groups.map(({ title }) => title).toSorted()).toEqual([
-      expect.stringMatching(/^Runs from API key back failed: provider_\w+$/),
-      expect.stringMatching(/^Runs from API key front failed: provider_\w+$/),
-    ]);
-  });
-
-  it("keeps what an earlier version noted about a group, whose cause had no sender, and does not report it again", async () => {
-    const { store } = await openStore({ url: getUrl(dir), clock: systemClock, log: silent });
-    const decided = { assignee: "ann", resolved: { at: 1, version: 3 } };
-    await store.commit((tx) => {
-      tx.set("value", "failures.states", [
-        { id: EARLIER_ID, revision: 4, decided, before: { assignee: "bob" } },
-      ]);
-      tx.set("value", `failures.alerted.${EARLIER_ID}`, { channel: Date.now() });
-    });
-    await store.close();
-    await open({ hooks: { mappings: OWN }, alerts: ALERTS });
-    await world.post("/hooks/shop", { type: "refund" }, { authorization: `Bearer ${PATH_TOKEN}` });
-    const [group] = await list();
-    expect(group).toMatchObject({
-      sender: "path:shop",
-      assignee: "ann",
-      revision: 4,
-      isReopened: true,
-      resolved: { version: 3 },
-    });
-    // Messages that were sent before name the group by its earlier id.
-    expect((await world.admin(`/admin/v1/failures/${EARLIER_ID}`)).body.failure.id).toBe(group?.id);
-    expect(await post(EARLIER_ID, { action: "undo", revision: 4 })).toMatchObject({
-      id: group?.id,
-      assignee: "bob",
-      revision: 5,
-    });
-
-    // Another sender of the same cause begins with what was noted, and goes its own way.
-    await useHookToken();
-    await world.post("/hooks/shop", { type: "refund" });
-    const other = (await list("?sender=hooks.token"))[0];
-    expect(other).toMatchObject({ assignee: "ann", revision: 4 });
-    expect(
-      await post(other?.id ?? "", { action: "assign", assignee: "cy", revision: 4 }),
-    ).toMatchObject({ assignee: "cy" });
-    expect((await list("?sender=path:shop"))[0]).toMatchObject({ assignee: "bob", revision: 5 });
-
-    // A cause that was not reported shows that alerts are at work.
-    await world.post("/hooks/nowhere", {});
-    await world.until(async () => world.printed.some((text) => text.includes("nowhere")));
-    expect(world.printed.filter((text) => text.includes("shop"))).toEqual([]);
+    expect(groups.map(summarize)).toEqual([["api:front 5", "api:back 1"]]);
+    expect(groups[0]?.title).toMatch(/^Runs failed at the provider acme: provider_\w+$/);
   });
 }
 

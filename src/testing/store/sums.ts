@@ -74,6 +74,7 @@ function testFailedEvents(stage: Stage): void {
       kind: "event",
       path: "shop",
       mapping: "m1",
+      provider: null,
       channel: null,
       sender: "hooks.token",
     };
@@ -126,13 +127,14 @@ function testFailedEvents(stage: Stage): void {
 }
 
 function testFailedWork(stage: Stage): void {
-  it("failures: runs by path, mapping, error and sender, deliveries by channel and error", async () => {
+  it("failures: runs by path, mapping, error, provider and sender, deliveries by channel and error", async () => {
     const via = { path: "shop", credential: "hooks.token" };
     const lost = delivery("dlv_1", { error: { code: NO_ROUTE, message: "no recipient" } });
     const sent = delivery("dlv_2");
     const refused = delivery("dlv_3");
     const runs = [
       failedRun({ spec: { ...spec(), session: { ...spec().session, via } } }),
+      failedRun({ error: { code: "provider_error", message: "no", provider: "acme" } }),
       failedRun({ status: "timed_out", error: { code: "timeout", message: "too long" } }),
       failedRun({
         kind: "api",
@@ -156,13 +158,13 @@ function testFailedWork(stage: Stage): void {
     });
     const found = await readFailures(stage);
     expect(
-      found.map(({ kind, state, path, mapping, code, channel, sender }) => [
+      found.map(({ kind, state, path, mapping, code, provider, channel, sender }) => [
         kind,
         state,
         path,
         mapping,
         code,
-        channel,
+        provider ?? channel,
         sender,
       ]),
     ).toEqual([
@@ -170,6 +172,7 @@ function testFailedWork(stage: Stage): void {
       ["delivery", "no_route", null, null, NO_ROUTE, lost.route.channel, null],
       ["run", "failed", null, "m1", "crashed", null, "api:front"],
       ["run", "failed", "shop", "m1", "internal", null, "hooks.token"],
+      ["run", "failed", null, "m1", "provider_error", "acme", null],
       ["run", "failed", null, "m1", "rate_limited", null, "channel:rooms"],
       ["run", "failed", null, "m1", "skipped", null, null],
       ["run", "timed_out", null, "m1", "timeout", null, null],
