@@ -28,12 +28,6 @@ function Banner() {
           the page tries again by itself.
         </p>
       ) : null}
-      {signedOut.value ? (
-        <p class="banner warn">
-          Your session has ended: what is shown may be old, and nothing can be changed.{" "}
-          <Button onClick={() => (isPutOff.value = false)}>Sign in again</Button>
-        </p>
-      ) : null}
       {seen && seen.first !== seen.now ? (
         <p class="banner">
           The gateway runs version {seen.now} now, and this page is of {seen.first}. Unsaved text is
@@ -44,27 +38,16 @@ function Banner() {
   );
 }
 
-/** Whether the question for the token was closed: a line above the page has the way back to it. */
-const isPutOff = signal(false);
-
-/** Asks for the token above the page when the session has ended, so that nothing that is being written is lost. */
-function SignInAgain() {
-  const isOut = signedOut.value;
-  useEffect(() => {
-    if (!isOut) isPutOff.value = false;
-  }, [isOut]);
-  if (!isOut || isPutOff.value) return null;
-  return (
-    <TokenDialog
-      title="Your session has ended"
-      action="Sign in"
-      onDone={() => {}}
-      onClose={() => (isPutOff.value = true)}
-    >
+/**
+ * Asks for the token above the page when the session has ended, so that nothing that is being written is lost. It stays: the page
+ * behind it can do nothing.
+ */
+const SignInAgain = () =>
+  signedOut.value ? (
+    <TokenDialog title="Your session has ended" action="Sign in">
       What is on the page is kept. Sign in again to go on.
     </TokenDialog>
-  );
-}
+  ) : null;
 
 const LOADED = new Map(PAGES.map(({ name }) => [name, lazy(() => loadPage(name))]));
 

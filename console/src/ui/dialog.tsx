@@ -3,10 +3,10 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { Button } from "./basic.tsx";
 
-/** A window above the page, closed by Escape. The focus goes back to where it was, which the browser's `dialog` sees to when it is closed. */
+/** A window above the page, closed by Escape; without `onClose` it stays until it is taken away. The focus goes back to where it was, which the browser's `dialog` sees to when it is closed. */
 export function Dialog(props: {
   title: string;
-  onClose(): void;
+  onClose?: (() => void) | undefined;
   children: ComponentChildren;
   wide?: boolean;
 }) {
@@ -24,18 +24,23 @@ export function Dialog(props: {
       class={`dialog ${props.wide ? "wide" : ""}`}
       aria-label={props.title}
       // The event of a dialog that was taken away comes when there is no element any more.
-      onClose={() => element.current && props.onClose()}
+      onClose={() => {
+        // A browser closes a dialog at the second Escape, whatever the page says.
+        if (element.current) (props.onClose ?? (() => element.current?.showModal()))();
+      }}
     >
       <header>
         <h2>{props.title}</h2>
-        <button
-          type="button"
-          class="icon"
-          aria-label="Close"
-          onClick={() => element.current?.close()}
-        >
-          ×
-        </button>
+        {props.onClose ? (
+          <button
+            type="button"
+            class="icon"
+            aria-label="Close"
+            onClick={() => element.current?.close()}
+          >
+            ×
+          </button>
+        ) : null}
       </header>
       {props.children}
     </dialog>

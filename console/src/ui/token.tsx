@@ -7,13 +7,13 @@ import { Button } from "./basic.tsx";
 import { Dialog } from "./dialog.tsx";
 import { TextField } from "./fields.tsx";
 
-/** Asks for the gateway token. Escape closes it without an answer. */
+/** Asks for the gateway token. Escape closes it without an answer, if there is an `onClose`. */
 export function TokenDialog(props: {
   title: string;
   action: string;
   children: ComponentChildren;
-  onDone(): void;
-  onClose(): void;
+  onDone?: () => void;
+  onClose?: () => void;
 }) {
   const [token, setToken] = useState("");
   const [error, setError] = useState<string | null>(null);
@@ -21,7 +21,7 @@ export function TokenDialog(props: {
     async () => {
       const refused = await signIn(token.trim());
       setError(refused);
-      if (refused === null) props.onDone();
+      if (refused === null) props.onDone?.();
     },
     ({ message }) => setError(message),
   );
