@@ -10,6 +10,8 @@ const AGENT = {
   schedules: [{ id: "daily", cron: "0 8 1 1 *", prompt: "Pay the rent.", deliver: false }],
 };
 
+const WORDS = `Pay the invoice 4711. ${"Please. ".repeat(100)}It is the last one.`;
+
 describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
   const { world, page, problems } = useConsole(() => approvalWorld({ agent: AGENT }), {
     each: true,
@@ -26,7 +28,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
       .length as number;
     for (let n = before; n < count; n++)
       await world.post("/hooks/agent", {
-        message: "Pay.",
+        message: WORDS,
         sessionKey: `hook:pay:${n}`,
         wakeMode: "next-heartbeat",
         deliver: false,
@@ -49,6 +51,19 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     expect(shown).toMatch(/waits until\s+in \d+/i);
     expect(await page.locator("main img").count()).toBe(0);
     expect(await detail().locator(`a[href="#/runs/${one?.runId}"]`).count()).toBe(1);
+    expect(await page.getByRole("row", { name: /bank\.transfer/ }).innerText()).toContain(
+      '"amount":50',
+    );
+    // What led to the call: words from outside are marked, and long ones are cut until they are asked for.
+    const words = detail().getByRole("region", { name: "What led to it" });
+    const outside = words.locator("mark", { hasText: "Pay the invoice 4711." });
+    await outside.waitFor();
+    expect(await words.getByRole("link", { name: /^evt_/ }).getAttribute("href")).toMatch(
+      /^#\/events\/evt_/,
+    );
+    expect(await outside.innerText()).not.toContain("It is the last one.");
+    await words.getByRole("button", { name: /^Show all \d+ characters$/ }).click();
+    expect(await outside.innerText()).toContain("It is the last one.");
     await shoot(page, "approvals-open");
     expect(world.bank.calls).toEqual([]);
     await page.keyboard.press("a");
@@ -154,18 +169,38 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     },
   );
 
-  it("denies with a reason by the keys alone, and the button approves the next one", async () => {
+  it("selects the next call after each decision, by the keys or the mouse, and gives it the focus", async () => {
     const both = await asked(2);
+    const heading = ({ code }: { code: string }) => detail().getByRole("heading", { name: code });
+    const isFocused = (one: { code: string }) =>
+      heading(one).evaluate((element) => element === element.ownerDocument.activeElement);
     await page
       .getByRole("row", { name: /bank\.transfer/ })
       .nth(1)
       .waitFor();
     await page.keyboard.press("j");
     await detail().getByText("wants to call").waitFor();
+    const [first, next] = both.toSorted((a) => (page.url().includes(a.id) ? -1 : 1)) as [
+      (typeof both)[0],
+      (typeof both)[0],
+    ];
     await page.keyboard.press("d");
     await page.getByLabel("Reason").fill("Ask Ann first.");
+    // A second press, as soon as the next call shows, was meant for the one before: it decides nothing.
+    await page.evaluate(`new MutationObserver((_, observer) => {
+      if (!document.querySelector(".detail")?.textContent.includes("${next.code}")) return;
+      observer.disconnect();
+      dispatchEvent(new KeyboardEvent("keydown", { key: "a" }));
+    }).observe(document.body, { childList: true, subtree: true })`);
     await page.keyboard.press("Enter");
-    await detail().getByText("Ask Ann first.").waitFor();
+    await heading(next).waitFor();
+    expect(page.url()).toContain(next.id);
+    await expect.poll(() => isFocused(next)).toBe(true);
+    await shoot(page, "approvals-next");
+    expect(await page.getByRole("row", { selected: true }).innerText()).toContain(next.code);
+    await expect
+      .poll(async () => page.getByRole("row", { name: new RegExp(first.code) }).count())
+      .toBe(0);
     const decided = await Promise.all(
       both.map(
         async ({ id }) => (await world.admin(`/admin/v1/approvals/${id}`)).body.approval.decision,
@@ -175,8 +210,11 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
       { verdict: "deny", by: "operator", note: "Ask Ann first." },
     ]);
     expect(world.bank.calls).toEqual([]);
-    await page.keyboard.press("j");
-    await detail().getByRole("button", { name: "Approve", exact: false }).first().click();
+    await detail()
+      .locator('button:not([aria-busy="true"])', { hasText: "Approve" })
+      .first()
+      .click();
+    // The last one stays.
     await detail().getByText("by operator").waitFor();
     await world.until(async () => world.bank.calls.length === 1);
     expect(problems).toEqual([]);

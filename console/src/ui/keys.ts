@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 /** What keys do, by the name of the key: `j`, `/`, `Escape`, `ctrl+Enter` (also with Command). */
-export type Keys = Readonly<Record<string, () => void>>;
+export type Keys = Readonly<Record<string, (event: KeyboardEvent) => void>>;
 
 /** Fields in which letters are no text. */
 const WITHOUT_TEXT = /^(?:checkbox|radio|button|submit|reset|file|range|color)$/;
@@ -49,7 +49,7 @@ export function useKeys(keys: Keys): void {
       // Escape closes the dialog alone. With Control, keys would be the browser's, which would save the page.
       if (control || !isBehind) event.preventDefault();
       if (isBehind) return;
-      run();
+      run(event);
     };
     addEventListener("keydown", listen);
     return () => removeEventListener("keydown", listen);

@@ -1,14 +1,15 @@
-import { useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApprovalView } from "../../../../src/admin/approvals.ts";
+import type { RunDetail } from "../../../../src/admin/views.ts";
 import { ask } from "../../api.ts";
 import { recountApprovals } from "../../open-approvals.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
-import { Button, Facts, Id, Section, Status, Time } from "../../ui/basic.tsx";
+import { Button, Facts, Id, OutsideText, Section, Status, Time } from "../../ui/basic.tsx";
 import { Prose } from "../../ui/prose.tsx";
 import { confirmed, Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
-import { visibleText } from "../../ui/format.ts";
+import { number, visibleText } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
 import { useKeys } from "../../ui/keys.ts";
 import { Loaded } from "../../ui/states.tsx";
@@ -66,11 +67,28 @@ const toKind = (verdict: Verdict): { kind?: "primary" | "danger" } =>
 /** What was decided here, by approval and question: an answer that was under way meanwhile may still show the call as open. */
 const sent = new Set<string>();
 
+interface DetailProps {
+  /** Whether it is shown because the call before it was decided about: then it takes the focus. */
+  isNext: boolean;
+  /** Reads again what was decided. */
+  reload(): void;
+  /** Goes on to the next call. */
+  goOn(): void;
+}
+
+/** How long the buttons and keys of the next call rest: the second press of a key or the mouse was meant for the call before. */
+const REST_MS = 700;
+
 /** The buttons that decide, each with its key. */
-function Decide({ approval, decided }: { approval: ApprovalView; decided(): void }) {
+function Decide({ approval, isNext, reload, goOn }: DetailProps & { approval: ApprovalView }) {
+  const [isResting, setResting] = useState(isNext);
+  useEffect(() => {
+    const timer = setTimeout(() => setResting(false), REST_MS);
+    return () => clearTimeout(timer);
+  }, []);
   const [dialog, setDialog] = useState<"deny" | "always" | null>(null);
   const question = `${approval.id} ${approval.verdicts.join()}`;
-  const [send, busy] = useAction(
+  const [send, isSending] = useAction(
     async (verdict: Verdict, more: object = {}) => {
       const asked = QUESTIONS[verdict];
       if (asked && !(await confirmed(asked.title, asked.text, VERDICTS[verdict].label, true)))
@@ -83,20 +101,26 @@ function Decide({ approval, decided }: { approval: ApprovalView; decided(): void
       recountApprovals();
       setDialog(null);
       toast(`${VERDICTS[verdict].done}: ${approval.tool}.`);
-      decided();
+      reload();
+      goOn();
     },
     (error) => {
       toastError(error);
       // Another person may have decided: what is shown then is their decision.
-      decided();
+      reload();
     },
   );
+  const busy = isSending || isResting;
   const choose = (verdict: Verdict): void =>
     verdict === "deny" ? setDialog("deny") : send(verdict);
   useKeys(
     dialog === null && !busy && !sent.has(question)
       ? Object.fromEntries(
-          approval.verdicts.map((verdict) => [VERDICTS[verdict].key, () => choose(verdict)]),
+          approval.verdicts.map((verdict) => [
+            VERDICTS[verdict].key,
+            // A key that is held down decides about one call.
+            (event: KeyboardEvent) => event.repeat || choose(verdict),
+          ]),
         )
       : {},
   );
@@ -137,6 +161,56 @@ function Decide({ approval, decided }: { approval: ApprovalView; decided(): void
   );
 }
 
+/** Longer words are cut at first. */
+const SHOWN_CHARS = 600;
+
+function cutParts(parts: RunDetail["input"], limit: number): RunDetail["input"] {
+  let left = limit;
+  return parts.flatMap((part) => {
+    const text = part.text.slice(0, Math.max(0, left));
+    left -= part.text.length;
+    return text === "" ? [] : [{ ...part, text }];
+  });
+}
+
+/** The words that the agent was given, those from outside marked. */
+function Words({ run: { input, instructions } }: { run: RunDetail }) {
+  const [isWhole, setWhole] = useState(false);
+  const parts =
+    instructions === null ? input : [{ text: `${instructions}\n`, outside: false }, ...input];
+  const length = parts.reduce((sum, { text }) => sum + text.length, 0);
+  if (length === 0) return null;
+  return (
+    <div class="approvals-words">
+      {parts.some(({ outside }) => outside) ? (
+        <p class="quiet">The underlined words came from outside, and may say anything.</p>
+      ) : null}
+      <OutsideText parts={isWhole ? parts : cutParts(parts, SHOWN_CHARS)} />
+      {isWhole || length <= SHOWN_CHARS ? null : (
+        <Button onClick={() => setWhole(true)}>Show all {number(length)} characters</Button>
+      )}
+    </div>
+  );
+}
+
+/** Who asked, and by which words or event. */
+function LedTo({ approval: { runId, askedBy, eventId } }: { approval: ApprovalView }) {
+  const run = useResource<{ run: RunDetail }>(`/runs/${encodeURIComponent(runId)}`);
+  return (
+    <Section title="What led to it">
+      <Facts
+        pairs={[
+          ["asked by", askedBy === null ? null : visibleText(askedBy)],
+          ["event", eventId === null ? null : <Id id={eventId} to={href("events", eventId)} />],
+        ]}
+      />
+      <Loaded resource={run} lines={3}>
+        {({ run: shown }) => <Words run={shown} />}
+      </Loaded>
+    </Section>
+  );
+}
+
 function About({ approval }: { approval: ApprovalView }) {
   const { runId, askedAt, expiresAt, decision, refused } = approval;
   return (
@@ -144,13 +218,6 @@ function About({ approval }: { approval: ApprovalView }) {
       pairs={[
         ["run", <Id id={runId} to={href("runs", runId)} />],
         ["agent", approval.agentId],
-        ["asked by", approval.askedBy === null ? null : visibleText(approval.askedBy)],
-        [
-          "event",
-          approval.eventId === null ? null : (
-            <Id id={approval.eventId} to={href("events", approval.eventId)} />
-          ),
-        ],
         ["asked", <Time iso={askedAt} />],
         ["waits until", decision ? null : <Time iso={expiresAt} />],
         [
@@ -183,8 +250,27 @@ function About({ approval }: { approval: ApprovalView }) {
   );
 }
 
-/** A call that waits for a person, or did: what, why, its arguments, and the decision. */
-export function Detail({ id, decided }: { id: string; decided(): void }) {
+function Head({ approval, isNext }: { approval: ApprovalView; isNext: boolean }) {
+  const title = useRef<HTMLHeadingElement>(null);
+  useLayoutEffect(() => {
+    if (isNext) title.current?.focus();
+  }, []);
+  return (
+    <header class="approvals-head">
+      <h2 ref={title} tabIndex={-1}>
+        Approval {approval.code}
+      </h2>
+      <Status
+        word={approval.state === "open" ? "waiting" : approval.state}
+        tone={approval.decision ? "quiet" : "warn"}
+      />
+      <Id id={approval.id} />
+    </header>
+  );
+}
+
+/** A call that waits for a person, or did: what, why, its arguments, what led to it, and the decision. */
+export function Detail({ id, isNext, reload, goOn }: DetailProps & { id: string }) {
   const resource = useResource<{ approval: ApprovalView }>(`/approvals/${encodeURIComponent(id)}`, {
     live: true,
   });
@@ -192,14 +278,7 @@ export function Detail({ id, decided }: { id: string; decided(): void }) {
     <Loaded resource={resource}>
       {({ approval }) => (
         <>
-          <header class="approvals-head">
-            <h2>Approval {approval.code}</h2>
-            <Status
-              word={approval.state === "open" ? "waiting" : approval.state}
-              tone={approval.decision ? "quiet" : "warn"}
-            />
-            <Id id={approval.id} />
-          </header>
+          <Head approval={approval} isNext={isNext} />
           <Sentence approval={approval} />
           <p>
             <Prose text={approval.why} />
@@ -207,15 +286,18 @@ export function Detail({ id, decided }: { id: string; decided(): void }) {
           {approval.decision ? null : (
             <Decide
               approval={approval}
-              decided={() => {
+              isNext={isNext}
+              reload={() => {
                 resource.reload();
-                decided();
+                reload();
               }}
+              goOn={goOn}
             />
           )}
           <Section title="Arguments, as the model wrote them">
             <JsonTree value={approval.input} open={4} />
           </Section>
+          <LedTo approval={approval} />
           <About approval={approval} />
         </>
       )}

@@ -1,9 +1,9 @@
+import { useRef, useState } from "preact/hooks";
 import type { ApprovalView } from "../../../../src/admin/approvals.ts";
-import { Listing } from "../../listing.tsx";
+import { Listing, select } from "../../listing.tsx";
 import { usePaged } from "../../paged.ts";
 import { filter, go, href, place } from "../../router.ts";
 import { Button, Status, Time } from "../../ui/basic.tsx";
-import { Prose } from "../../ui/prose.tsx";
 import { Select } from "../../ui/fields.tsx";
 import { visibleText } from "../../ui/format.ts";
 import { Empty } from "../../ui/states.tsx";
@@ -18,15 +18,18 @@ const SHOWN = [
   ["all", "All"],
 ] as const;
 
+/** The detail has the rest. */
+const SHOWN_CHARS = 200;
+
 const COLUMNS: readonly Column<ApprovalView>[] = [
   { head: "Asked", cell: ({ askedAt }) => <Time iso={askedAt} /> },
   { head: "Code", cell: ({ code }) => <b class="mono">{code}</b> },
   { head: "Tool", cell: ({ tool }) => <span class="mono">{tool}</span>, lead: true },
   {
-    head: "Why",
-    cell: ({ why }) => (
-      <span class="quiet" title={why}>
-        <Prose text={why} />
+    head: "Arguments",
+    cell: ({ input, why }) => (
+      <span class="mono" title={why}>
+        {visibleText(JSON.stringify(input).slice(0, SHOWN_CHARS))}
       </span>
     ),
     grow: true,
@@ -74,6 +77,22 @@ function Calls() {
     { state, runId: run },
     { member: "approvals", rowId: ({ id }) => id },
   );
+  const [next, setNext] = useState("");
+  /** The list may not be read again yet. */
+  const decided = useRef(new Set<string>());
+  /** Selects the open call after one that was decided about, or else the one before it. */
+  const goOn = (id: string): void => {
+    decided.current.add(id);
+    const at = paged.rows.findIndex((row) => row.id === id);
+    const others = [
+      ...paged.rows.slice(at + 1),
+      ...paged.rows.slice(0, Math.max(0, at)).toReversed(),
+    ];
+    const found = others.find((row) => row.decision === null && !decided.current.has(row.id));
+    if (!found) return;
+    setNext(found.id);
+    select("approvals", found.id);
+  };
   return (
     <Listing
       page="approvals"
@@ -91,7 +110,15 @@ function Calls() {
         />
       }
       actions={<Button onClick={() => go(href("approvals", "", { show: "rules" }))}>Rules</Button>}
-      detail={(id) => <Detail key={id} id={id} decided={paged.resource.reload} />}
+      detail={(id) => (
+        <Detail
+          key={id}
+          id={id}
+          isNext={id === next}
+          reload={paged.resource.reload}
+          goOn={() => goOn(id)}
+        />
+      )}
       empty={
         show === "" ? (
           <Empty command="rouse approvals list --all">
