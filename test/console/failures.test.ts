@@ -19,10 +19,26 @@ const MAPPINGS = [
     messageTemplate: "{{ $number(id) }}",
     deliver: false,
   },
+  ...["pager", "ops"].map((id) => ({
+    id,
+    match: { path: id },
+    messageTemplate: "{{id}}",
+    model: "acme/large",
+    deliver: false,
+  })),
 ];
+const PROVIDER = {
+  type: "openai-compatible",
+  baseUrl: "http://127.0.0.1:9/v1",
+  apiKey: "k-0123456789",
+};
 
 describe.skipIf(NO_BROWSER)("failures", () => {
-  const { world, page, problems } = useConsole({ config: { hooks: { mappings: MAPPINGS } } });
+  const { world, page, problems } = useConsole({
+    config: { hooks: { mappings: MAPPINGS }, models: { providers: { acme: PROVIDER } } },
+    // The provider refuses the key.
+    fetch: async () => Response.json({ error: { message: "no such key" } }, { status: 401 }),
+  });
 
   beforeEach(() => {
     problems.length = 0;
@@ -38,28 +54,29 @@ describe.skipIf(NO_BROWSER)("failures", () => {
   });
 
   it("groups what failed by its cause, and shows a group with an example beside the list", async () => {
-    for (let n = 0; n < 3; n++) await world.post("/hooks/shop", { type: "refund", id: n });
+    // Its condition leaves this one out, as it should: that is no failure.
+    await world.post("/hooks/shop", { type: "refund" });
+    for (let n = 0; n < 3; n++) await world.post("/hooks/nowhere", { id: n });
     // The newest is the first row: not in the same millisecond.
     await sleep(5);
     await world.post("/hooks/billing", { id: "<b>a17</b>" });
     await page.reload();
-    await row(/Hooks on shop: .* does not hold 3/).waitFor();
-    expect(
-      (await row(/Hooks of broken on billing failed/).innerText()).replaceAll(/\s+/g, " "),
-    ).toMatch(/ 1 .* ✗ open/);
+    await row(/No mapping matches hooks on nowhere 3/).waitFor();
+    expect(await table().getByRole("row").count()).toBe(3);
+    expect((await row(/Hooks of broken failed/).innerText()).replaceAll(/\s+/g, " ")).toMatch(
+      / 1 .* ✗ open/,
+    );
     // The list is walked with the keyboard, and the address names the row.
     await page.keyboard.press("j");
     await page.keyboard.press("j");
     await expect.poll(() => page.url()).toMatch(/#\/failures\/fgr_/);
-    await page.getByRole("heading", { name: /Hooks on shop/ }).waitFor();
+    await page.getByRole("heading", { name: /No mapping matches/ }).waitFor();
     const text = (await page.locator(".detail").innerText()).replaceAll(/\s+/g, " ");
     for (const words of [
       /Count 3/,
       /State unmatched/,
-      /Path shop/,
-      /Sender hooks\.token/,
-      /Mapping order/,
-      /Condition match\.payload\.type/,
+      /Path nowhere/,
+      /Senders .* hook nowhere \(hooks\.token\) – 3/,
       /Failures an hour/,
     ])
       expect(text).toMatch(words);
@@ -67,7 +84,7 @@ describe.skipIf(NO_BROWSER)("failures", () => {
       await page.locator(".detail").getByRole("link", { name: /^evt_/ }).getAttribute("href"),
     ).toMatch(/^#\/events\/evt_/);
     expect(await page.getByRole("link", { name: "All events like it" }).getAttribute("href")).toBe(
-      "#/events?outcome=unmatched&path=shop",
+      "#/events?outcome=unmatched&path=nowhere",
     );
     expect(await page.innerText("body")).not.toMatch(/\[object |undefined|NaN/);
     await shoot(page, "failures");
@@ -82,20 +99,20 @@ describe.skipIf(NO_BROWSER)("failures", () => {
     await page.locator(".detail").getByText("Ann", { exact: true }).waitFor();
     await page.locator(".detail").getByRole("combobox", { name: "Snooze" }).selectOption("4h");
     await page.getByText("Snoozed for 4 hours.").waitFor();
-    await expect.poll(() => row(/Hooks on shop/).count()).toBe(0);
+    await expect.poll(() => row(/No mapping matches/).count()).toBe(0);
     await page.getByRole("combobox", { name: /^Status/ }).selectOption("snoozed");
-    await row(/Hooks on shop.*snoozed/).waitFor();
+    await row(/No mapping matches.*snoozed/).waitFor();
     await page.getByRole("button", { name: "Reopen" }).click();
     await page.getByText("Open again.").waitFor();
     await page.getByText("No group is snoozed.").waitFor();
     expect(problems).toEqual([]);
   });
 
-  const shop = async (): Promise<FailureGroup> =>
-    (await world.admin("/admin/v1/failures?path=shop")).body.failures[0] as FailureGroup;
+  const nowhere = async (): Promise<FailureGroup> =>
+    (await world.admin("/admin/v1/failures?path=nowhere")).body.failures[0] as FailureGroup;
 
   it("takes each of these back with the button of its toast", async () => {
-    const id = (await shop()).id;
+    const id = (await nowhere()).id;
     // Toasts of what was done before go with the page.
     await page.goto("about:blank");
     await page.goto(`${world.url}/console#/failures/${id}?status=all`);
@@ -113,22 +130,22 @@ describe.skipIf(NO_BROWSER)("failures", () => {
       [snooze, "Snoozed for 1 day."],
       [() => press("Resolve"), "Resolved. It opens again if it comes back."],
     ] as const) {
-      const before = await shop();
+      const before = await nowhere();
       await act();
       const toast = page.locator(".toast", { hasText: said });
       await toast.waitFor();
-      const { revision, ...changed } = await shop();
+      const { revision, ...changed } = await nowhere();
       expect({ ...changed, revision: before.revision }).not.toEqual(before);
       await toast.getByRole("button", { name: "Undo" }).click();
-      await expect.poll(async () => (await shop()).revision).toBe(revision + 1);
-      expect({ ...(await shop()), revision: before.revision }).toEqual(before);
+      await expect.poll(async () => (await nowhere()).revision).toBe(revision + 1);
+      expect({ ...(await nowhere()), revision: before.revision }).toEqual(before);
       await toast.waitFor({ state: "detached" });
       // What is shown follows.
       await detail.getByRole("button", { name: "Resolve", exact: true }).waitFor();
     }
     await press("Resolve");
     const { resolved } = await world.until(async () => {
-      const group = await shop();
+      const group = await nowhere();
       return group.status === "resolved" && group;
     });
     await press("Reopen");
@@ -136,14 +153,14 @@ describe.skipIf(NO_BROWSER)("failures", () => {
       .locator(".toast", { hasText: "Open again." })
       .getByRole("button", { name: "Undo" })
       .click();
-    await expect.poll(shop).toMatchObject({ status: "resolved", resolved });
+    await expect.poll(nowhere).toMatchObject({ status: "resolved", resolved });
     await press("Reopen");
-    await expect.poll(shop).toMatchObject({ status: "open", resolved: null });
+    await expect.poll(nowhere).toMatchObject({ status: "open", resolved: null });
     expect(problems).toEqual([]);
   });
 
   it("does not overwrite what someone else has done meanwhile, says what that is, and shows it", async () => {
-    const { id } = await shop();
+    const { id } = await nowhere();
     await page.goto(`${world.url}/console#/failures/${id}?status=all`);
     await page.locator(".detail").getByRole("button", { name: "Resolve", exact: true }).waitFor();
     // The page does not ask again before the button is pressed.
@@ -160,20 +177,20 @@ describe.skipIf(NO_BROWSER)("failures", () => {
         "someone else has changed this group of failures: it is now open, and assigned to Cy.",
       )
       .waitFor();
-    expect(await shop()).toMatchObject({ status: "open", assignee: "Cy", resolved: null });
+    expect(await nowhere()).toMatchObject({ status: "open", assignee: "Cy", resolved: null });
     await page.unrouteAll({ behavior: "wait" });
     await page.locator(".detail").getByText("Cy", { exact: true }).waitFor();
     await page.locator(".toast.bad").getByRole("button", { name: "Close" }).click();
     await page.locator(".detail").getByRole("button", { name: "Resolve", exact: true }).click();
-    await expect.poll(shop).toMatchObject({ status: "resolved", assignee: "Cy" });
+    await expect.poll(nowhere).toMatchObject({ status: "resolved", assignee: "Cy" });
     await page.locator(".detail").getByRole("button", { name: "Reopen" }).click();
-    await expect.poll(shop).toMatchObject({ status: "open" });
+    await expect.poll(nowhere).toMatchObject({ status: "open" });
   });
 
   it("resolves a group in the config in use, and shows that it came back", async () => {
     await page.getByRole("combobox", { name: /^Status/ }).selectOption("all");
     await page.getByRole("button", { name: "Resolve" }).click();
-    await row(/Hooks on shop.*resolved/).waitFor();
+    await row(/No mapping matches.*resolved/).waitFor();
     await page
       .locator(".detail")
       .getByText(/in config version \d+/)
@@ -186,11 +203,12 @@ describe.skipIf(NO_BROWSER)("failures", () => {
     world.write("rouse.json5", {
       gateway: { port: 0 },
       hooks: { enabled: true, token: TOKEN, mappings },
+      models: { providers: { acme: PROVIDER } },
     });
     await world.admin("/admin/v1/reload", { method: "POST" });
-    await world.post("/hooks/shop", { type: "refund" });
+    await world.post("/hooks/nowhere", {});
     await page.reload();
-    await row(/Hooks on shop.* 4 .*reopened/).waitFor();
+    await row(/No mapping matches.* 4 .*reopened/).waitFor();
     await page
       .locator(".detail")
       .getByText(/came back in config version \d+ after it was resolved in config version \d+/)
@@ -211,6 +229,40 @@ describe.skipIf(NO_BROWSER)("failures", () => {
     await page.getByLabel("Kind").selectOption("run");
     await page.getByText("No group matches the search.").waitFor();
     await page.keyboard.press("Escape");
+    expect(problems).toEqual([]);
+  });
+
+  it("shows what fails at a provider as one group with its senders, and on the overview until it is dealt with", async () => {
+    for (const path of ["pager", "ops", "ops"]) await world.post(`/hooks/${path}`, { id: 1 });
+    await world.until(async () => {
+      const { runs } = (await world.admin("/admin/v1/runs?status=failed")).body;
+      return runs.length === 3;
+    });
+    const { failures } = (await world.admin("/admin/v1/failures?kind=event")).body;
+    for (const { id } of failures)
+      await world.admin(`/admin/v1/failures/${id}`, {
+        method: "POST",
+        body: JSON.stringify({ action: "snooze", until: "1d" }),
+      });
+    await page.goto(`${world.url}/console#/overview`);
+    const health = page.locator(".overview-health");
+    const failed = health.getByRole("link", { name: "3 runs failed in the last 24 hours" });
+    await failed.waitFor();
+    expect(await health.locator(".status.warn").innerText()).toContain("Running");
+    await shoot(page, "overview-failed-runs");
+    await failed.click();
+    await row(/Runs failed at the provider acme: provider_refused.* 3 .*2 senders/).waitFor();
+    await page.keyboard.press("j");
+    const senders = page.getByRole("region", { name: "Senders" }).getByRole("table");
+    await expect
+      .poll(async () => (await senders.innerText()).replaceAll(/\s+/g, " "))
+      .toMatch(/hook ops \(hooks\.token\) ops 2 .*hook pager \(hooks\.token\) pager 1 /);
+    await shoot(page, "failures-senders");
+    await page.locator(".detail").getByRole("button", { name: "Resolve", exact: true }).click();
+    await page.getByText("Nothing has failed that is not dealt with.").waitFor();
+    await page.goto(`${world.url}/console#/overview`);
+    await health.getByText("all that it needs can be reached").waitFor();
+    await health.locator(".status.good").waitFor();
     expect(problems).toEqual([]);
   });
 });

@@ -49,7 +49,7 @@ describe.skipIf(NO_BROWSER)("the console's frame", () => {
     expect(await rail().locator(".count").count()).toBe(0);
     // The second run waits for the limit, and the reply of the first one for the channel.
     for (const id of [1, 2]) await world.post("/hooks/shop", { type: "order", id });
-    await world.post("/hooks/shop", { type: "refund" });
+    await world.post("/hooks/nowhere", {});
     for (const [title, of] of [
       ["Failures", "1 open"],
       ["Runs", "1 under way"],
@@ -60,7 +60,7 @@ describe.skipIf(NO_BROWSER)("the console's frame", () => {
         await rail().getByRole("link", { name: title }).locator(".count").getAttribute("title"),
       ).toBe(of);
     }
-    const [group] = (await world.admin("/admin/v1/failures?path=shop")).body.failures as {
+    const [group] = (await world.admin("/admin/v1/failures?path=nowhere")).body.failures as {
       id: string;
     }[];
     await world.admin(`/admin/v1/failures/${group?.id}`, {

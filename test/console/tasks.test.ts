@@ -135,7 +135,7 @@ describe.skipIf(NO_BROWSER)(
       await walk(async () => {
         await rail("Failures");
         await page.getByText("Fails most often").waitFor();
-        expect(await text(main())).toMatch(/Fails most often: billing 3 · shop 1/);
+        expect(await text(main())).toMatch(/Fails most often: billing 3 Cause/);
       });
     });
 

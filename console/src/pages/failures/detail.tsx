@@ -1,5 +1,5 @@
 import { useRef, useState } from "preact/hooks";
-import type { FailureGroup } from "../../../../src/admin/watch-views.ts";
+import type { FailureGroup, FailureSender } from "../../../../src/admin/watch-views.ts";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
@@ -10,6 +10,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { Select, TextField } from "../../ui/fields.tsx";
 import { number, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
+import { Table, type Column } from "../../ui/table.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
 
 type Change = Record<string, string | null>;
@@ -147,6 +148,17 @@ function toState({ failure: { status, snoozedUntil, resolved, isReopened }, last
   );
 }
 
+const SENDERS: readonly Column<FailureSender>[] = [
+  { head: "Sender", cell: ({ name }) => visibleText(name), grow: true },
+  {
+    head: "Mapping",
+    cell: ({ mapping }) =>
+      mapping === null ? "–" : <a href={href("mappings", mapping)}>{mapping}</a>,
+  },
+  { head: "Count", numeric: true, cell: ({ count }) => number(count) },
+  { head: "Last", cell: ({ lastSeen }) => <Time iso={lastSeen} /> },
+];
+
 function Group({ shown }: { shown: Shown }) {
   const { failure: group } = shown;
   const current = Math.floor(Date.now() / HOUR_MS);
@@ -171,9 +183,9 @@ function Group({ shown }: { shown: Shown }) {
               <a href={href("mappings", group.mapping)}>{group.mapping}</a>
             ),
           ],
-          [group.kind === "event" ? "Condition" : "Error", group.code],
+          ["Error", group.code],
+          ["Provider", group.provider],
           ["Channel", group.channel],
-          ["Sender", group.sender === null ? null : visibleText(group.sender)],
         ]}
       />
       {group.message === null ? null : (
@@ -186,6 +198,16 @@ function Group({ shown }: { shown: Shown }) {
         times={times}
         series={[{ name: "failures", color: "--plot-bad", values: group.hours }]}
       />
+      {group.senders.length === 0 ? null : (
+        <Section title="Senders">
+          <Table
+            label="Senders"
+            rows={group.senders}
+            rowId={({ path, mapping, sender }) => JSON.stringify([path, mapping, sender])}
+            columns={SENDERS}
+          />
+        </Section>
+      )}
       <Section title="Example">
         <p>
           <Id id={group.example} to={exampleHref(group)} /> ·{" "}

@@ -36,12 +36,8 @@ const matches = (group: FailureGroup, words: string): boolean =>
   [
     group.title,
     group.message,
-    group.path,
-    group.mapping,
-    group.code,
-    group.channel,
-    group.sender,
     group.assignee,
+    ...group.senders.flatMap(({ name, mapping }) => [name, mapping]),
   ].some((text) => text?.toLowerCase().includes(words.toLowerCase()));
 
 function Filters({ counts }: { counts: Answer["counts"] | undefined }) {
@@ -108,7 +104,7 @@ const MORE: readonly Column<FailureGroup>[] = [
       />
     ),
   },
-  { head: "Sender", minor: true, cell: (row) => visibleText(row.sender ?? "–") },
+  { head: "Sender", minor: true, cell: (row) => visibleText(row.from ?? "–") },
   { head: "First", minor: true, cell: (row) => <Time iso={row.firstSeen} /> },
   { head: "Assigned to", minor: true, cell: (row) => visibleText(row.assignee ?? "–") },
 ];
@@ -150,7 +146,7 @@ const SHOWN_PATHS = 5;
 /** The paths with the most failures of the groups that are listed, or the senders of what came by none. */
 function countPaths(groups: readonly FailureGroup[]): [path: string, count: number][] {
   const counts = new Map<string, number>();
-  for (const { path, sender, count } of groups) {
+  for (const { path, sender, count } of groups.flatMap(({ senders }) => senders)) {
     const from = path ?? sender;
     if (from !== null) counts.set(from, (counts.get(from) ?? 0) + count);
   }

@@ -1,5 +1,4 @@
-import type { FailureGroup } from "../../../../src/admin/watch-views.ts";
-import { useResource } from "../../resource.ts";
+import { useResource, type Resource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Section, Status, Time } from "../../ui/basic.tsx";
 import { Prose } from "../../ui/prose.tsx";
@@ -8,17 +7,12 @@ import { number, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { Figure } from "./figure.tsx";
 import { checkHref, findingHref } from "./links.ts";
-import type { CheckView, Finding } from "./types.ts";
+import type { CheckView, Finding, OpenFailures } from "./types.ts";
 
-const SHOWN_GROUPS = 5;
 const SHOWN_FINDINGS = 8;
 
-/** The five groups of failures that failed last. */
-export function TopFailures() {
-  const failures = useResource<{ failures: FailureGroup[]; total: number }>(
-    `/failures?status=open&limit=${SHOWN_GROUPS}`,
-    { live: true },
-  );
+/** The groups of failures that failed last. */
+export function TopFailures({ failures }: { failures: Resource<OpenFailures> }) {
   return (
     <Section title="Failures" actions={<a href={href("failures")}>All failures</a>}>
       <Loaded resource={failures} lines={3}>

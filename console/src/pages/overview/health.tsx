@@ -4,10 +4,18 @@ import { href } from "../../router.ts";
 import { Section, Status, Time, type Tone } from "../../ui/basic.tsx";
 import { number, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
-import type { GatewayStatus } from "./types.ts";
+import type { GatewayStatus, OpenFailures } from "./types.ts";
 
-/** Says in one line how the gateway is. */
-function toHealth(status: GatewayStatus): { word: string; tone: Tone; text: string } {
+interface SummaryProps<S> {
+  status: S;
+  failures: OpenFailures | undefined;
+}
+
+/** Says in one line how the gateway is. Nothing is called good as long as it is not known what has failed. */
+function toHealth(
+  status: GatewayStatus,
+  failures: OpenFailures | undefined,
+): { word: string; tone: Tone; text: string } {
   if (status.draining) return { word: "Stopping", tone: "warn", text: "it takes no further work" };
   if (status.reloadProblems.length > 0)
     return {
@@ -26,23 +34,37 @@ function toHealth(status: GatewayStatus): { word: string; tone: Tone; text: stri
       tone: "warn",
       text: `${away.join(", ")} ${away.length === 1 ? "is" : "are"} away`,
     };
-  return status.workers
-    ? { word: "Running", tone: "good", text: "all that it needs can be reached" }
+  if (!status.workers)
+    return {
+      word: "Accepting, without workers",
+      tone: "warn",
+      text: "hooks are recorded, and no run starts",
+    };
+  return failures?.lastDay
+    ? { word: "Running", tone: "warn", text: "" }
     : {
-        word: "Accepting, without workers",
-        tone: "warn",
-        text: "hooks are recorded, and no run starts",
+        word: "Running",
+        tone: failures ? "good" : "quiet",
+        text: "all that it needs can be reached",
       };
 }
 
-function Health({ status }: { status: GatewayStatus }) {
-  const { word, tone, text } = toHealth(status);
+function Health({ status, failures }: SummaryProps<GatewayStatus>) {
+  const { word, tone, text } = toHealth(status, failures);
   return (
     <div class="overview-health">
       <p>
         <a href={href("system", status.reloadProblems.length > 0 ? "config" : "gateway")}>
           <Status word={word} tone={tone} /> <span>{text}</span>
         </a>
+        {failures?.lastDay ? (
+          <>
+            {" · "}
+            <a class="warn" href={href("failures")}>
+              {failures.lastDay}
+            </a>
+          </>
+        ) : null}
       </p>
       <p class="quiet">
         <a href={href("system", "gateway")}>Version {status.version}</a>,{" "}
@@ -60,7 +82,17 @@ function Health({ status }: { status: GatewayStatus }) {
   );
 }
 
-function Card({ name, value, tone, to }: { name: string; value: number; tone?: Tone; to: string }) {
+function Card({
+  name,
+  value,
+  tone,
+  to,
+}: {
+  name: string;
+  value: number;
+  tone?: Tone | undefined;
+  to: string;
+}) {
   return (
     <a class="card" href={to}>
       <span class="quiet">{name}</span>
@@ -69,20 +101,22 @@ function Card({ name, value, tone, to }: { name: string; value: number; tone?: T
   );
 }
 
-function Cards({ status: { counts, waiting } }: { status: GatewayStatus }) {
+function Cards({ status: { counts, waiting }, failures }: SummaryProps<GatewayStatus>) {
+  // What failed is counted as long as it is kept, also when it is dealt with.
+  const failed = failures?.total === 0 ? undefined : "bad";
   const count = (name: string): number => counts[name] ?? 0;
   const events = (outcome: string): string => href("events", "", { outcome });
   return (
     <div class="cards overview-cards">
       <Card name="accepted" value={count("events.accepted")} to={events("accepted")} />
-      <Card
-        name="unmatched"
-        value={count("events.unmatched")}
-        tone="warn"
-        to={events("unmatched")}
-      />
+      <Card name="unmatched" value={count("events.unmatched")} to={events("unmatched")} />
       <Card name="rejected" value={count("events.rejected")} to={events("rejected")} />
-      <Card name="failed events" value={count("events.failed")} tone="bad" to={events("failed")} />
+      <Card
+        name="failed events"
+        value={count("events.failed")}
+        tone={failed}
+        to={events("failed")}
+      />
       <Card
         name="calls waiting for approval"
         value={count("approvals.open")}
@@ -97,7 +131,7 @@ function Cards({ status: { counts, waiting } }: { status: GatewayStatus }) {
       <Card
         name="runs failed"
         value={count("runs.failed")}
-        tone="bad"
+        tone={failed}
         to={href("runs", "", { status: "failed" })}
       />
       <Card
@@ -108,13 +142,13 @@ function Cards({ status: { counts, waiting } }: { status: GatewayStatus }) {
       <Card
         name="deliveries failed"
         value={count("deliveries.failed")}
-        tone="bad"
+        tone={failed}
         to={href("deliveries", "", { status: "failed" })}
       />
       <Card
         name="replies without a route"
         value={count("deliveries.no_route")}
-        tone="bad"
+        tone={failed}
         to={href("deliveries", "", { status: "no_route" })}
       />
     </div>
@@ -169,14 +203,14 @@ function Breakers({ breakers }: Pick<GatewayStatus, "breakers">) {
 }
 
 /** The health of the gateway in one line, the problems of its config, counts and breakers. */
-export function Summary({ status }: { status: Resource<{ status: GatewayStatus }> }) {
+export function Summary({ status, failures }: SummaryProps<Resource<{ status: GatewayStatus }>>) {
   return (
     <Loaded resource={status}>
       {({ status: now }) => (
         <>
-          <Health status={now} />
+          <Health status={now} failures={failures} />
           <ConfigProblems problems={now.reloadProblems} />
-          <Cards status={now} />
+          <Cards status={now} failures={failures} />
           <Breakers breakers={now.breakers} />
         </>
       )}

@@ -3,24 +3,25 @@ import { Doctor, Mappings, TopFailures } from "./found.tsx";
 import { Summary } from "./health.tsx";
 import { Hooks } from "./hooks.tsx";
 import { Channels, NewestHooks } from "./newest.tsx";
-import type { GatewayStatus } from "./types.ts";
+import type { GatewayStatus, OpenFailures } from "./types.ts";
 import { Usage } from "./usage.tsx";
 import "./style.css";
 
 /** How the gateway does, and what needs a look: each part loads by itself and leads to where it is dealt with. */
 export function Page() {
   const status = useResource<{ status: GatewayStatus }>("/status", { live: true });
+  const failures = useResource<OpenFailures>("/failures?status=open&limit=5", { live: true });
   return (
     <>
       <header class="page-head">
         <h1>Overview</h1>
       </header>
       <div class="page-body">
-        <Summary status={status} />
+        <Summary status={status} failures={failures.data} />
         <Hooks />
         <div class="overview-columns">
           <NewestHooks />
-          <TopFailures />
+          <TopFailures failures={failures} />
         </div>
         <div class="overview-columns">
           <Channels status={status.data?.status} />

@@ -1,7 +1,15 @@
+import type { FailureGroup } from "../../../../src/admin/watch-views.ts";
 import type { UsageSum } from "../../../../src/store/usage-sums.ts";
 
 export type { UsageSum } from "../../../../src/store/usage-sums.ts";
-export type { ActivityView, FailureGroup, Finding } from "../../../../src/admin/watch-views.ts";
+export type { ActivityView, Finding } from "../../../../src/admin/watch-views.ts";
+
+/** What failed and is not dealt with. `lastDay` says how much of it in the last 24 hours; null if nothing. */
+export interface OpenFailures {
+  failures: FailureGroup[];
+  total: number;
+  lastDay: string | null;
+}
 
 /** What a check of the doctor found. */
 export interface CheckView {
