@@ -49,7 +49,8 @@ beforeAll(async () => {
   await gateway.start();
   const { out } = await cli.rouse(["hooks", "send", "shop", "--payload", "order.json", "--json"]);
   const { answer } = JSON.parse(out) as { answer: { eventId: string; runId: string } };
-  await cli.rouse(["hooks", "send", "shop", "--payload", "refund.json"]);
+  for (const path of ["shop", "nowhere"])
+    await cli.rouse(["hooks", "send", path, "--payload", "refund.json"]);
   const { failures } = JSON.parse((await cli.rouse(["failures", "list", "--json"])).out) as {
     failures: { id: string }[];
   };
