@@ -1,7 +1,7 @@
 /** SQL that fills a store with events and what came of them, as a gateway has them after some weeks. */
 import { toApprovalRow, toEventRow, toRunRow } from "../src/store/rows.ts";
 import type { ApprovalRecord, RunRecord } from "../src/store/types.ts";
-import { event, run } from "../src/testing/store/make.ts";
+import { event, run } from "../test/store/suite/make.ts";
 
 const SLICE = 500_000;
 const DAYS = 30;

@@ -17,7 +17,6 @@ export const KINDS = {
   provider: "models of a vendor",
   extractor: "a document format for knowledge",
   routes: "HTTP routes below /plugins/<id>",
-  store: "where work is kept",
 };
 
 const USAGE = `Makes a plugin for Rouse.

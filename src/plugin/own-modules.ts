@@ -2,7 +2,6 @@ const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 const FILES = {
   plugin: "./api",
   "channel-kit": "../channel-kit/api",
-  "store-kit": "../store/api",
   transform: "../mapping/api",
 };
 

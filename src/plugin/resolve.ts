@@ -34,7 +34,7 @@ function follow(
   return { ...found, url: url.href };
 }
 
-/** Lets users' modules import `rouse/plugin`, `rouse/channel-kit`, `rouse/store-kit`, `rouse/transform` and, where they have none, our `zod`. Once a process. */
+/** Lets users' modules import `rouse/plugin`, `rouse/channel-kit`, `rouse/transform` and, where they have none, our `zod`. Once a process. */
 export function registerOwnModules(): void {
   if (registered) return;
   registered = true;

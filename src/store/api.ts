@@ -1,6 +1,5 @@
 /**
- * What a store driver uses: `import { … } from "#store-kit"` inside Rouse, `from "rouse/store-kit"` outside. The types of
- * the contract, and what drivers share.
+ * The contract of store drivers and what they share: `import { … } from "#store-kit"`.
  */
 export type { WakeMode } from "../config/schema/common.ts";
 export { createStepWatch, STEP_MS, type Clock } from "../core/clock.ts";
@@ -42,8 +41,6 @@ export {
   redactToolCall,
   redactToolResult,
 } from "./redact.ts";
-/** @deprecated Use `StoredActionReceipt`. */
-export type { StoredActionReceipt as ActionReceipt } from "./records.ts";
 export * from "./rows.ts";
 export type { OpenSql, Sql, SqlDatabase } from "./sql.ts";
 export * from "./sweep-plan.ts";

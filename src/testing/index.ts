@@ -13,6 +13,5 @@ export { testProvider, type ProviderHarness } from "./provider.ts";
 export { testRoutes, type RouteSample, type RoutesHarness } from "./routes.ts";
 export { testScheme, type SchemeSample, type Signer, type Signing } from "./scheme.ts";
 export { testSource, type SourceHarness } from "./source.ts";
-export { createTestClock, testStore, type StoreHome, type TestClock } from "./store.ts";
 export { testTools, type ToolSample, type ToolsHarness } from "./tools.ts";
 export { testTransform, type TransformOptions, type TransformSample } from "./transform.ts";

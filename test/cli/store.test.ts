@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openStore } from "../../src/store/open.ts";
-import { event, runAction } from "../../src/testing/store/make.ts";
+import { event, runAction } from "../store/suite/make.ts";
 import { silent } from "../store/home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
 import { createCli, shopConfig, type CliWorld } from "./world.ts";

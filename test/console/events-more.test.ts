@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
-import { KEEP } from "../../src/testing/store/make.ts";
+import { KEEP } from "../store/suite/make.ts";
 import { silent } from "../store/home.ts";
 import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";

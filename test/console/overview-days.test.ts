@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { newId } from "../../src/core/ids.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
-import { run } from "../../src/testing/store/make.ts";
+import { run } from "../store/suite/make.ts";
 import { NO_BROWSER } from "./browser.ts";
 import { createFilledWorld } from "./filled-world.ts";
 import { useConsole } from "./use-console.ts";

@@ -141,12 +141,6 @@ describe("from the packed Rouse, with nothing of the repository", () => {
   it("a stranger's plugin with several kinds compiles, and the compiled one passes the suites", async () => {
     const folder = join(installed.dir, "stranger");
     cpSync(join(ROOT, "test/fixtures/stranger"), join(folder, "src"), { recursive: true });
-    // Its store is the one that `npm create rouse-plugin` starts with, as a copy of its own.
-    const template = "create-rouse-plugin/templates/store/src";
-    const filter = (path: string): boolean => !/src\/index\./.test(path);
-    cpSync(join(ROOT, template), join(folder, "src/store"), { recursive: true, filter });
-    const index = join(folder, "src/index.ts");
-    writeFileSync(index, readFileSync(index, "utf8").replace(`../../../${template}`, "./store"));
     writeFileSync(
       join(folder, "package.json"),
       '{ "name": "rouse-plugin-board", "type": "module" }',
@@ -167,9 +161,7 @@ describe("from the packed Rouse, with nothing of the repository", () => {
     );
     expect(passed.get("gateway.test.js")).toHaveLength(2);
     const kinds = new Set(passed.get("suites.test.js")?.map((title) => title.split(" ")[0]));
-    expect(kinds).toEqual(
-      new Set(["channel", "cluster", "preset", "provider", "queue", "scheme", "store", "tools"]),
-    );
+    expect(kinds).toEqual(new Set(["channel", "preset", "provider", "scheme", "tools"]));
     // It uses what is published and nothing else.
     const names = readdirSync(join(folder, "src"), { recursive: true, encoding: "utf8" }).filter(
       (name) => name.endsWith(".ts"),
@@ -181,8 +173,7 @@ describe("from the packed Rouse, with nothing of the repository", () => {
     );
     expect(
       imports.filter(
-        (from) =>
-          !/^(?:\.\/|node:|zod$|vitest$|rouse$|rouse\/(?:plugin|store-kit|testing)$)/.test(from),
+        (from) => !/^(?:\.\/|node:|zod$|vitest$|rouse$|rouse\/(?:plugin|testing)$)/.test(from),
       ),
     ).toEqual([]);
   });

@@ -142,7 +142,6 @@ describe("TypeScript", () => {
       hono: [join(ROOT, "node_modules/hono/dist/types/index.d.ts")],
       "@hono/node-server": [join(ROOT, "node_modules/@hono/node-server/dist/index.d.mts")],
       "rouse/plugin": [join(ROOT, "src/plugin/api.ts")],
-      "rouse/store-kit": [join(ROOT, "src/store/api.ts")],
       "rouse/channel-kit": [join(ROOT, "src/channel-kit/api.ts")],
       "rouse/testing": [join(ROOT, "src/testing/index.ts")],
       "rouse/transform": [join(ROOT, "src/mapping/api.ts")],

@@ -305,7 +305,7 @@ console.log(wrong instanceof RouseError && wrong.code);
     ]);
   });
 
-  it("brings its stores, and what others need to write one", () => {
+  it("brings its stores", () => {
     const folder = join(dir, "stores");
     mkdirSync(folder);
     // Nothing listens on this port: the plugin was found and loaded, and its client asked.
@@ -318,9 +318,6 @@ console.log(wrong instanceof RouseError && wrong.code);
       1,
       expect.stringMatching(/127\.0\.0\.1:9\/none.* cannot be used just now \(ECONNREFUSED\)/),
     ]);
-    const kit =
-      'import("rouse/store-kit").then((kit) => console.log(typeof kit.createListeners, typeof kit.RouseError))';
-    expect(run(process.execPath, ["-e", kit], dir)).toBe("function function\n");
   });
 
   it("gives users' files their types", () => {

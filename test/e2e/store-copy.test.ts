@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import type { CopiedCount } from "../../src/store/copied-table.ts";
 import { openStore } from "../../src/store/open.ts";
-import { dedupe, event, runAction, turn } from "../../src/testing/store/make.ts";
+import { dedupe, event, runAction, turn } from "../store/suite/make.ts";
 import { silent } from "../store/home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";

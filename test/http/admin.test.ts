@@ -9,7 +9,7 @@ import { parseSince } from "../../src/http/admin/query.ts";
 import type { ReplayLine } from "../../src/admin/bulk-replay.ts";
 import type { Explanation } from "../../src/admin/explain.ts";
 import type { EventView } from "../../src/admin/views.ts";
-import { KEEP } from "../../src/testing/store/make.ts";
+import { KEEP } from "../store/suite/make.ts";
 import { actIn, shownSteps } from "../store/acted.ts";
 import { ask, createWorld, event_, HOOK_TOKEN, runAction, type World } from "./admin-world.ts";
 

@@ -8,7 +8,7 @@ import { createBudgets } from "../../src/limits/budgets.ts";
 import type { Admission } from "../../src/limits/types.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { ParkedByLimit, RunRecord, StoreHandle } from "../../src/store/types.ts";
-import { run } from "../../src/testing/store/make.ts";
+import { run } from "../store/suite/make.ts";
 import { silent } from "../store/home.ts";
 import { describePostgres, madeSchema, type Schema } from "../store/postgres.ts";
 

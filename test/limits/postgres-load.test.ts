@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import { PARKED_UNTIL } from "../../src/store/types.ts";
-import { spec } from "../../src/testing/store/make.ts";
+import { spec } from "../store/suite/make.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 import { silent } from "../store/home.ts";

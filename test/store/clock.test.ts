@@ -9,7 +9,7 @@ import { createPullWorker } from "../../src/queue/worker.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Job, JobKind, StoreHandle } from "../../src/store/types.ts";
 import { until } from "../../src/testing/harness.ts";
-import { createTestClock, HOUR, job, type TestClock } from "../../src/testing/store/make.ts";
+import { createTestClock, HOUR, job, type TestClock } from "./suite/make.ts";
 import { silent } from "./home.ts";
 import { describePostgres, madeSchema, plainly, type Schema } from "./postgres.ts";
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Job, StoreHandle } from "../../src/store/types.ts";
-import { job } from "../../src/testing/store/make.ts";
+import { job } from "./suite/make.ts";
 import { silent } from "./home.ts";
 import { describePostgres, madeSchema, type Schema } from "./postgres.ts";
 import { createProxy, type Proxy } from "./proxy.ts";

@@ -1,4 +1,4 @@
-import { testStore } from "../../src/testing/store.ts";
+import { testStore } from "./suite.ts";
 import { sqliteHome } from "./home.ts";
 import { describePostgres, postgresHome } from "./postgres.ts";
 

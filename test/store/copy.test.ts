@@ -15,7 +15,7 @@ import type { Embedder, Knowledge } from "../../src/knowledge/types.ts";
 import { acquireLock } from "../../src/store/lock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { CopiedCount } from "../../src/store/copied-table.ts";
-import { approval, DAY, DECISION, event, run, step, job } from "../../src/testing/store/make.ts";
+import { approval, DAY, DECISION, event, run, step, job } from "./suite/make.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
 import { createWorld } from "../e2e/world.ts";
 import { silent } from "./home.ts";

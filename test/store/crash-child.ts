@@ -3,7 +3,7 @@ import { createLogger } from "../../src/core/log.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Job, StoreHandle } from "../../src/store/types.ts";
-import { delivery, event, job, runAction, wakeAction } from "../../src/testing/store/make.ts";
+import { delivery, event, job, runAction, wakeAction } from "./suite/make.ts";
 
 const [url = "", mode = "load"] = process.argv.slice(2);
 const handle = await openStore({ url, clock: systemClock, log: createLogger("silent") });

@@ -8,7 +8,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Job, StoreHandle } from "../../src/store/types.ts";
 import { until } from "../../src/testing/harness.ts";
-import { job } from "../../src/testing/store/make.ts";
+import { job } from "./suite/make.ts";
 import { scale } from "../soak.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema } from "./postgres.ts";

@@ -4,7 +4,7 @@ import { listEvents, type EventsQuery, type SearchBounds } from "../../src/admin
 import type { AdminDeps } from "../../src/admin/types.ts";
 import { newId } from "../../src/core/ids.ts";
 import type { EventRecord, StoreHandle } from "../../src/store/types.ts";
-import { DAY, event, KEEP, START, type Home } from "../../src/testing/store/make.ts";
+import { DAY, event, KEEP, START, type Home } from "./suite/make.ts";
 import { sqliteHome } from "./home.ts";
 import { describePostgres, postgresHome } from "./postgres.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogger } from "../../src/core/log.ts";
 import { openStore } from "../../src/store/open.ts";
-import { createTestClock, type Home } from "../../src/testing/store/make.ts";
+import { createTestClock, type Home } from "./suite/make.ts";
 
 export const silent = createLogger("silent");
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Held, StoreHandle } from "../../src/store/types.ts";
-import { event } from "../../src/testing/store/make.ts";
+import { event } from "./suite/make.ts";
 import { silent } from "./home.ts";
 import { describePostgres, madeSchema, plainly, type Schema } from "./postgres.ts";
 import { createProxy } from "./proxy.ts";

@@ -11,7 +11,7 @@ import { createSqliteSource } from "../../src/store/sqlite/lists.ts";
 import { prepareDatabase } from "../../src/store/sqlite/schema.ts";
 import { Statements } from "../../src/store/sqlite/statements.ts";
 import type { ListQuery, Lists, SearchedKind } from "../../src/store/types.ts";
-import { createTestClock, START } from "../../src/testing/store/make.ts";
+import { createTestClock, START } from "./suite/make.ts";
 import { openStore } from "../../src/store/open.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema, plainly } from "./postgres.ts";

@@ -9,7 +9,7 @@ import { parseAddress } from "../../plugins/postgres/address.ts";
 import { openDb } from "../../plugins/postgres/db.ts";
 import { migrate } from "../../plugins/postgres/migrate.ts";
 import { MIGRATIONS } from "../../plugins/postgres/schema.ts";
-import { event, runAction } from "../../src/testing/store/make.ts";
+import { event, runAction } from "./suite/make.ts";
 import { createCli, shopConfig, TOKEN, type CliWorld } from "../cli/world.ts";
 import { startProgram, type Program } from "../e2e/program.ts";
 import { silent } from "./home.ts";

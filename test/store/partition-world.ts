@@ -8,7 +8,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { EventRecord, StoreHandle } from "../../src/store/types.ts";
-import { DAY, event, runAction, step } from "../../src/testing/store/make.ts";
+import { DAY, event, runAction, step } from "./suite/make.ts";
 import { silent } from "./home.ts";
 import { newSchema, plainly, type Schema } from "./postgres.ts";
 

@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { newId } from "../../src/core/ids.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
-import { DAY, event, HOUR, KEEP } from "../../src/testing/store/make.ts";
+import { DAY, event, HOUR, KEEP } from "./suite/make.ts";
 import { createPartitionWorld, DIVIDED, type Made, partOf } from "./partition-world.ts";
 import { describePostgres, plainly } from "./postgres.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { DAY, HOUR, KEEP, step } from "../../src/testing/store/make.ts";
+import { DAY, HOUR, KEEP, step } from "./suite/make.ts";
 import { createPartitionWorld, DIVIDED, type Made, partOf, WHOLE } from "./partition-world.ts";
 import { describePostgres } from "./postgres.ts";
 

@@ -3,7 +3,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { EventRecord, StoreHandle } from "../../src/store/types.ts";
 import { until } from "../../src/testing/harness.ts";
-import { DAY, dedupe, event, runAction } from "../../src/testing/store/make.ts";
+import { DAY, dedupe, event, runAction } from "./suite/make.ts";
 import { silent } from "./home.ts";
 import { describePostgres, madeSchema, plainly, type Schema } from "./postgres.ts";
 import { createProxy } from "./proxy.ts";

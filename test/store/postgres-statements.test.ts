@@ -3,7 +3,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
 import { until } from "../../src/testing/harness.ts";
-import { event, runAction } from "../../src/testing/store/make.ts";
+import { event, runAction } from "./suite/make.ts";
 import { startVendor, VENDORS, type Vendor } from "../agent/vendors.ts";
 import { createWorld } from "../e2e/world.ts";
 import { silent } from "./home.ts";

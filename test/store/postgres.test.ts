@@ -18,7 +18,7 @@ import {
   START,
   step,
   wakeAction,
-} from "../../src/testing/store/make.ts";
+} from "./suite/make.ts";
 import { silent } from "./home.ts";
 import { describePostgres, madeSchema, newSchema, plainly, type Schema } from "./postgres.ts";
 import { createProxy } from "./proxy.ts";

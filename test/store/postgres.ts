@@ -10,7 +10,7 @@ import { MIGRATIONS } from "../../plugins/postgres/schema.ts";
 import { getSqlSource, openStore } from "../../src/store/open.ts";
 import type { SqlSource } from "../../src/store/sql.ts";
 import type { StoreDriver } from "../../src/store/types.ts";
-import { createTestClock, type Home } from "../../src/testing/store/make.ts";
+import { createTestClock, type Home } from "./suite/make.ts";
 import { silent } from "./home.ts";
 import { connectPlain, postgresAddress } from "./postgres-client.ts";
 

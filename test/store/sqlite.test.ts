@@ -24,7 +24,7 @@ import {
   createTestClock,
   turn,
   wakeAction,
-} from "../../src/testing/store/make.ts";
+} from "./suite/make.ts";
 import { silent } from "./home.ts";
 
 let folder: string;

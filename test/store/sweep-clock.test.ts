@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { StoreHandle } from "../../src/store/types.ts";
-import { DAY, event, HOUR, KEEP, type Home } from "../../src/testing/store/make.ts";
+import { DAY, event, HOUR, KEEP, type Home } from "./suite/make.ts";
 import { sqliteHome } from "./home.ts";
 import { describePostgres, postgresHome } from "./postgres.ts";
 

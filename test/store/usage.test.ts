@@ -13,7 +13,7 @@ import {
   type RunRecord,
   type StoreHandle,
 } from "../../src/store/types.ts";
-import { event, job, runAction } from "../../src/testing/store/make.ts";
+import { event, job, runAction } from "./suite/make.ts";
 import { silent } from "./home.ts";
 import { describePostgres, madeSchema, plainly, type Schema } from "./postgres.ts";
 

@@ -263,6 +263,9 @@ export function intakeKnowsNoHttp(files: readonly CodeFile[]): Finding[] {
   });
 }
 
+/** The contract of stores is not published: only the store that we ship beside SQLite imports it. */
+const STORE_PLUGIN = { own: "plugins/postgres", specifier: "#store-kit" };
+
 /** Plugins and transforms import what is published, packages, and their own folder. */
 export function pluginsImportWhatIsPublished(files: readonly CodeFile[]): Finding[] {
   return files
@@ -274,7 +277,9 @@ export function pluginsImportWhatIsPublished(files: readonly CodeFile[]): Findin
       return getImports(file)
         .filter(({ specifier, target }) =>
           target === undefined
-            ? specifier.startsWith("#") && !(`./${specifier.slice(1)}` in exports)
+            ? specifier.startsWith("#") &&
+              !(`./${specifier.slice(1)}` in exports) &&
+              !(own === STORE_PLUGIN.own && specifier === STORE_PLUGIN.specifier)
             : !target.startsWith(`${own}/`),
         )
         .map(({ specifier }) => ({ file: file.path, what: `imports ${specifier}` }));

@@ -1,5 +1,5 @@
 import type { StoreHandle } from "../../../src/store/types.ts";
-import { testStore } from "../../../src/testing/index.ts";
+import { testStore } from "../../store/suite.ts";
 import { sqliteHome } from "../../store/home.ts";
 import { STORE_FLAWS } from "../store-flaws.ts";
 

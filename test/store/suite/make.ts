@@ -1,4 +1,4 @@
-import { newId } from "../../core/ids.ts";
+import { newId } from "../../../src/core/ids.ts";
 import type {
   ApprovalRecord,
   Checkpoint,
@@ -16,7 +16,7 @@ import type {
   StoreHandle,
   ToolCallRecord,
   WakeAction,
-} from "../../store/types.ts";
+} from "../../../src/store/types.ts";
 
 /** One place where a store lives, which can be opened, left and opened again. */
 export interface Home {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ID_TAKEN, NOT_OPEN } from "../../store/errors.ts";
-import type { Job, RefusedDecision, StepRecord, Writes } from "../../store/types.ts";
+import { ID_TAKEN, NOT_OPEN } from "../../../src/store/errors.ts";
+import type { Job, RefusedDecision, StepRecord, Writes } from "../../../src/store/types.ts";
 import { approval, DAY, DECISION, job, run, START, step } from "./make.ts";
 import type { Stage } from "./stage.ts";
 

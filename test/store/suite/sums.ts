@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { newId } from "../../core/ids.ts";
-import { NO_ROUTE, type FailureSum, type RunRecord } from "../../store/types.ts";
+import { newId } from "../../../src/core/ids.ts";
+import { NO_ROUTE, type FailureSum, type RunRecord } from "../../../src/store/types.ts";
 import { DAY, delivery, event, HOUR, run, spec, START } from "./make.ts";
 import type { Stage } from "./stage.ts";
 

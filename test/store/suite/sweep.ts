@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { EventRecord, Job, RunAction, SessionRef } from "../../store/types.ts";
+import type { EventRecord, Job, RunAction, SessionRef } from "../../../src/store/types.ts";
 import {
   buildCheckpoint,
   DAY,

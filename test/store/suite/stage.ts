@@ -1,5 +1,5 @@
 import { afterEach, beforeEach } from "vitest";
-import type { StoreHandle } from "../../store/types.ts";
+import type { StoreHandle } from "../../../src/store/types.ts";
 import type { Home } from "./make.ts";
 
 /** The store under test: another one for each test. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Job, Ms } from "../../store/types.ts";
+import type { Job, Ms } from "../../../src/store/types.ts";
 import { createQueueActions } from "./queue-actions.ts";
 import type { Stage } from "./stage.ts";
 

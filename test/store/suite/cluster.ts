@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import type { Held, Cluster, StoreHandle } from "../../store/types.ts";
-import { within } from "../harness.ts";
-import { until } from "../harness.ts";
+import type { Held, Cluster, StoreHandle } from "../../../src/store/types.ts";
+import { within } from "../../../src/testing/harness.ts";
+import { until } from "../../../src/testing/harness.ts";
 import { event, START } from "./make.ts";
 import type { Stage } from "./stage.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { RouseError } from "../../core/errors.ts";
-import { RUN_CHANGED } from "../../store/errors.ts";
-import type { ExpectedRun } from "../../store/types.ts";
-import { until } from "../harness.ts";
+import { RouseError } from "../../../src/core/errors.ts";
+import { RUN_CHANGED } from "../../../src/store/errors.ts";
+import type { ExpectedRun } from "../../../src/store/types.ts";
+import { until } from "../../../src/testing/harness.ts";
 import { dedupe, event, run, runAction, spec, START } from "./make.ts";
 import type { Stage } from "./stage.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Job, JobKind } from "../../store/types.ts";
-import { until } from "../harness.ts";
+import type { Job, JobKind } from "../../../src/store/types.ts";
+import { until } from "../../../src/testing/harness.ts";
 import { event, job, run, runAction, spec } from "./make.ts";
 import { createQueueActions } from "./queue-actions.ts";
 import type { Stage } from "./stage.ts";

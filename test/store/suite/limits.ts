@@ -7,8 +7,8 @@ import {
   type LoanRequest,
   type RunChange,
   type StoreHandle,
-} from "../../store/types.ts";
-import { until } from "../harness.ts";
+} from "../../../src/store/types.ts";
+import { until } from "../../../src/testing/harness.ts";
 import { run } from "./make.ts";
 import { createQueueActions } from "./queue-actions.ts";
 import type { Stage } from "./stage.ts";

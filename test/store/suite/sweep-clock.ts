@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { EventRecord } from "../../store/types.ts";
+import type { EventRecord } from "../../../src/store/types.ts";
 import {
   DAY,
   delivery,

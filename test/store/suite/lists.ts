@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { sessionId, type Lists, type UsageKey } from "../../store/types.ts";
+import { sessionId, type Lists, type UsageKey } from "../../../src/store/types.ts";
 import {
   DAY,
   delivery,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Job, JobKind } from "../../store/types.ts";
-import { until } from "../harness.ts";
+import type { Job, JobKind } from "../../../src/store/types.ts";
+import { until } from "../../../src/testing/harness.ts";
 import {
   DAY,
   dedupe,

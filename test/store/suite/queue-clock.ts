@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
-import { type JobKind, PARKED_FROM, PARKED_UNTIL } from "../../store/types.ts";
-import { until } from "../harness.ts";
+import { type JobKind, PARKED_FROM, PARKED_UNTIL } from "../../../src/store/types.ts";
+import { until } from "../../../src/testing/harness.ts";
 import { DAY, event, HOUR, run, runAction } from "./make.ts";
 import { createQueueActions } from "./queue-actions.ts";
 import type { Stage } from "./stage.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { sessionId } from "../../store/types.ts";
+import { sessionId } from "../../../src/store/types.ts";
 import {
   buildCheckpoint,
   delivery,

@@ -1,4 +1,4 @@
-import type { Job, JobKind } from "../../store/types.ts";
+import type { Job, JobKind } from "../../../src/store/types.ts";
 import { job } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
