@@ -10,7 +10,7 @@ export type { ConfigInput as Config } from "./config/schema/index.ts";
 export { RouseError, type ErrorCode, type Issue } from "./core/errors.ts";
 export type * from "./gateway/types.ts";
 export type * from "./contract/channel.ts";
-export { definePlugin, type Plugin, type Service } from "./contract/define.ts";
+export { definePlugin, type Plugin } from "./contract/define.ts";
 export type * from "./contract/kinds.ts";
 
 /** Marks a config, so that an editor knows its fields. Returns it as it is. */

@@ -1,4 +1,4 @@
-import type { Gateway } from "#plugin";
+import type { Hooks } from "#plugin";
 import type { MailMessage } from "./messages.ts";
 import { GmailProblem } from "./problem.ts";
 import type { RefusedMessage } from "./state.ts";
@@ -74,7 +74,7 @@ function refusedIn(messages: readonly MailMessage[], body: unknown, at: number):
  * @throws HookError where it has to be tried again.
  */
 export async function giveToHook(
-  gateway: Gateway,
+  gateway: Hooks,
   hook: string,
   messages: readonly MailMessage[],
   now: () => number,

@@ -1,4 +1,4 @@
-import type { Gateway, PluginLog } from "#plugin";
+import type { Hooks, PluginLog } from "#plugin";
 import { toBatches, giveToHook } from "./deliver.ts";
 import { GoogleError } from "./google.ts";
 import type { Mailbox } from "./mailbox.ts";
@@ -6,7 +6,7 @@ import type { WatchState } from "./state.ts";
 
 export interface SyncDeps {
   mailbox: Mailbox;
-  gateway: Gateway;
+  gateway: Hooks;
   hook: string;
   state: WatchState;
   /** Keeps the state as it is now. */

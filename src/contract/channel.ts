@@ -236,8 +236,6 @@ export interface Channel {
   limit?: number;
   /** The length of a markdown text as this channel counts it once it is in its dialect. Pieces are cut so that each fits. */
   lengthOf?(text: string): number;
-  /** @deprecated Use `measurePiece`. */
-  measure?(text: string): number;
   /** Ids of those who may speak to the agent, as `from` gives them. Messages of other people are recorded and not answered. Default: no person may. */
   allowFrom?: readonly string[];
   /** Who else may write direct messages to the agent. Default: `allowlist`, those in `allowFrom` alone. */
@@ -290,8 +288,6 @@ export interface PluginContext<C> {
   stateDir: () => Promise<string>;
   /** Values that all gateways on one database see; gives undefined if the store serves one gateway alone. */
   sharedValues?: () => SharedValues | undefined;
-  /** @deprecated Use `sharedValues`. */
-  common?: () => SharedValues | undefined;
   /** Standard output of the gateway, for channels that are a terminal. */
   print: (text: string) => void;
 }

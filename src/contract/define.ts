@@ -96,10 +96,6 @@ export interface Plugin<S extends z.ZodType = z.ZodType> {
   extractors?: readonly Extractor[];
   /** What `rouse init` asks for a channel. */
   setupQuestions?: SetupQuestions;
-  /** @deprecated Use `source`. */
-  service?(context: PluginContext<z.output<S>>): Source;
-  /** @deprecated Use `enabledByDefault`. */
-  always?: boolean;
 }
 
 /** What `rouse init` has to ask for a channel. */
@@ -112,11 +108,6 @@ export interface SetupQuestions {
   /** What an entry of `allowFrom` looks like. */
   owner: string;
 }
-
-/** @deprecated Use `Source`. */
-export type Service = Source;
-/** @deprecated Use `Hooks`. */
-export type { Hooks as Gateway } from "./kinds.ts";
 
 /** Declares a plugin. Returns it unchanged; the gateway checks it when it loads it. */
 export function definePlugin<S extends z.ZodType>(plugin: Plugin<S>): Plugin<S> {

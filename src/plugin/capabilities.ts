@@ -1,5 +1,4 @@
 import type { Variables } from "../config/environment.ts";
-import type { Issue } from "../core/errors.ts";
 import type { Account } from "./accounts.ts";
 import type { PluginContext } from "../contract/channel.ts";
 import { checkSection, type CheckedPlugin } from "./check.ts";
@@ -15,7 +14,6 @@ interface MakeOptions extends PluginEnvironment {
   /** Ends what the plugin has begun. */
   signal: AbortSignal;
   kind: FoundSection["kind"];
-  warnings: Issue[];
 }
 
 /** The same without the members that are undefined. */
@@ -48,7 +46,7 @@ export async function makeCapabilities(
             (plugin[kind] as (given: typeof context) => unknown)(context),
           ]),
         );
-    const capabilities = checkCapabilities(made, path, checked.value, options.warnings);
+    const capabilities = checkCapabilities(made, path, checked.value);
     if (!capabilities.ok || !capabilities.value.channel || options.kind === "channels")
       return capabilities;
     return {

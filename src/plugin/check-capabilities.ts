@@ -3,7 +3,7 @@ import { renderPath } from "../config/issues.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import { DM_POLICIES, type Channel } from "../contract/channel.ts";
-import { isFunction, method, useNewNames, zodSchema, type CheckedPlugin } from "./check.ts";
+import { isFunction, method, zodSchema, type CheckedPlugin } from "./check.ts";
 import type { Capabilities } from "../contract/define.ts";
 
 type Kind = keyof Capabilities;
@@ -96,11 +96,10 @@ export function checkChannel(
   value: unknown,
   path: string,
   config?: unknown,
-  warnings: Issue[] = [],
 ): CheckedPlugin<Channel> {
   const issues = findProblems("channel", value, path);
   if (issues.length > 0) return { ok: false, issues };
-  const channel = useNewNames("channel", value as Channel, path, warnings);
+  const channel = value as Channel;
   const { allowFrom, defaultTo, dmPolicy, typing, streaming } = (config ?? {}) as Readonly<
     Record<string, unknown>
   >;
@@ -126,7 +125,6 @@ export function checkCapabilities(
   value: unknown,
   path: string,
   config: unknown,
-  warnings: Issue[],
 ): CheckedPlugin<Capabilities> {
   if (typeof value !== "object" || value === null)
     return {
@@ -146,15 +144,14 @@ export function checkCapabilities(
   });
   const capabilities: Capabilities = { ...others };
   if ("channel" in value) {
-    const checked = checkChannel(channel, path, config, warnings);
+    const checked = checkChannel(channel, path, config);
     if (checked.ok) capabilities.channel = checked.value;
     else issues.push(...checked.issues);
   }
   if ("source" in value) {
     const problems = findProblems("source", source, path);
     issues.push(...problems);
-    if (source && problems.length === 0)
-      capabilities.source = useNewNames("source", source, path, warnings);
+    if (source && problems.length === 0) capabilities.source = source;
   }
   return issues.length === 0 ? { ok: true, value: capabilities } : { ok: false, issues };
 }

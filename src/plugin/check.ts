@@ -94,11 +94,7 @@ const OFFERS = Object.keys(pluginShape).filter(
     !["id", "aliases", "config", "section", "enabledByDefault", "setupQuestions"].includes(name),
 ) as (keyof Plugin)[];
 const pluginSchema = z
-  .strictObject({
-    ...pluginShape,
-    service: method.optional(),
-    always: z.boolean("must be true or false").optional(),
-  })
+  .strictObject(pluginShape)
   .refine((plugin) => OFFERS.some((name) => plugin[name as keyof typeof plugin] !== undefined), {
     error: `offers nothing: give it at least one of ${OFFERS.map((name) => `\`${name}\``).join(", ")}`,
   })
@@ -113,30 +109,6 @@ const pluginSchema = z
 
 /** A checked value, or what is wrong with it. */
 export type CheckedPlugin<T> = { ok: true; value: T } | { ok: false; issues: Issue[] };
-
-/** Members by what they belong to: the deprecated name and the new one. */
-const RENAMED = {
-  plugin: { service: "source", always: "enabledByDefault" },
-  source: { nudge: "onPeerRequest" },
-  channel: { measure: "lengthOf" },
-} as const;
-
-/** Gives members with a deprecated name their new name, in the object itself, and adds a warning for each. */
-export function useNewNames<T extends object>(
-  kind: keyof typeof RENAMED,
-  given: T,
-  path: string,
-  warnings: Issue[],
-): T {
-  const value = given as Record<string, unknown>;
-  for (const [old, name] of Object.entries(RENAMED[kind])) {
-    const member = value[old];
-    if (member === undefined || value[name] !== undefined) continue;
-    warnings.push({ path, message: `\`${old}\` of the ${kind} is deprecated: use \`${name}\`` });
-    value[name] = isFunction(member) ? (member as () => unknown).bind(given) : member;
-  }
-  return given;
-}
 
 /** Checks what a preset of a plugin must not have: a secret belongs to whoever enables it, and its files have no folder. */
 function checkPreset({ id, auth, mappings }: MappingFile): Issue[] {
@@ -192,11 +164,7 @@ function schemeIssues({ id, schemes = {} }: Plugin, path: string): Issue[] {
 }
 
 /** Checks the default export of a module as a plugin. The one of a CommonJS module lies one level deeper. */
-export function checkPlugin(
-  exports: Record<string, unknown>,
-  path: string,
-  warnings: Issue[] = [],
-): CheckedPlugin<Plugin> {
+export function checkPlugin(exports: Record<string, unknown>, path: string): CheckedPlugin<Plugin> {
   const outer = exports["default"];
   const inner = (outer as { default?: unknown } | null | undefined)?.default;
   const value = inner === undefined ? outer : inner;
@@ -205,9 +173,7 @@ export function checkPlugin(
       ok: false,
       issues: [{ path, message: "its default export must be what definePlugin returns" }],
     };
-  const isOld = Object.keys(RENAMED.plugin).some((name) => name in value);
-  // A copy: each reload checks the same object, and finds the deprecated names again.
-  const plugin = (isOld ? useNewNames("plugin", { ...value }, path, warnings) : value) as Plugin;
+  const plugin = value as Plugin;
   const checked = pluginSchema.safeParse(plugin);
   if (checked.success) {
     const issues = [...presetIssues(plugin, path), ...schemeIssues(plugin, path)];

@@ -64,9 +64,5 @@ export function createContext(
       return folder;
     },
     sharedValues,
-    common() {
-      log.warn("`common` is deprecated: use `sharedValues`");
-      return sharedValues();
-    },
   };
 }

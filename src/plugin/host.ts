@@ -171,7 +171,7 @@ async function take(
   options: HostOptions,
   staging: Staging,
 ): Promise<boolean> {
-  const section = findSection(plugin, staging.sections, staging.warnings);
+  const section = findSection(plugin, staging.sections);
   // The presets of Rouse's own plugins can be used without the plugin.
   if (isOff(section.value) && source.builtin === undefined) return false;
   const settings = readSettings(plugin, section, staging);
@@ -193,7 +193,6 @@ async function take(
         ...options,
         signal,
         kind: section.kind,
-        warnings: staging.warnings,
       }),
     })),
   );
@@ -219,7 +218,7 @@ async function take(
 function checkInline({ inline = [] }: HostOptions, staging: Staging): [Plugin, Origin][] {
   return inline.flatMap((given, index): [Plugin, Origin][] => {
     const path = `createGateway.plugins[${index}]`;
-    const checked = checkPlugin({ default: given }, path, staging.warnings);
+    const checked = checkPlugin({ default: given }, path);
     if (!checked.ok) {
       staging.incomplete = true;
       staging.issues.push(...checked.issues);
@@ -296,7 +295,7 @@ async function takeFiles(
       });
       continue;
     }
-    const imported = await importPlugin(location, options.baseDir, staging.warnings);
+    const imported = await importPlugin(location, options.baseDir);
     staging.files.push(...imported.files);
     if (imported.ok) await adopt(imported.value, location);
     else {

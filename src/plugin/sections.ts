@@ -1,7 +1,6 @@
 import type { z } from "zod";
 import type { SchemaParts } from "../config/json-schema.ts";
 import type { Config } from "../config/schema/index.ts";
-import type { Issue } from "../core/errors.ts";
 import type { Plugin } from "../contract/define.ts";
 import { importPlugin } from "./import.ts";
 import { builtinPlugins } from "./locations.ts";
@@ -26,22 +25,12 @@ export interface FoundSection {
 const sectionKind = ({ section, channel }: Plugin): Kind =>
   section ?? (channel ? "channels" : "plugins");
 
-/** Finds the section of a plugin. `warnings`: gets one for a section at its deprecated place. */
-export function findSection(
-  plugin: Plugin,
-  sections: Sections,
-  warnings: Issue[] = [],
-): FoundSection {
-  const { id, section } = plugin;
+/** Finds the section of a plugin. */
+export function findSection(plugin: Plugin, sections: Sections): FoundSection {
+  const { id } = plugin;
   const kind = sectionKind(plugin);
   const path = kind === "plugins" ? `plugins.settings.${id}` : `${kind}.${id}`;
-  const value = sections[kind][id];
-  const old = sections.channels[id];
-  if (kind !== "plugins" || section !== undefined || value !== undefined || old === undefined)
-    return { kind, path, value };
-  const message = `this place is deprecated for a plugin without a channel: move it to \`${path}\``;
-  warnings.push({ path: `channels.${id}`, message });
-  return { kind: "channels", path: `channels.${id}`, value: old };
+  return { kind, path, value: sections[kind][id] };
 }
 
 /** Loads the schemas of the sections of Rouse's own plugins. */

@@ -110,7 +110,6 @@ it("each plugin of the page is taken over, and offers what the page says", async
     "knock",
     "seal",
     "shop",
-    "vault",
   ]);
   expect(channels.loaded.map(({ id }) => id)).toEqual(["acme", "knock"]);
   expect(offers.sources.map(({ plugin }) => plugin)).toEqual(["box"]);
@@ -124,7 +123,6 @@ it("each plugin of the page is taken over, and offers what the page says", async
     ["wax-seal"],
     ["seal/shorten"],
   ]);
-  expect(offers.stores.flatMap(({ value }) => value.protocols)).toEqual(["vault"]);
   const [provider] = offers.providers;
   expect(provider?.value.check?.({ name: "house", headers: {} })).toEqual([
     { field: "baseUrl", message: "is required" },

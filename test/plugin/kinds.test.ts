@@ -167,13 +167,9 @@ describe("the published interface", () => {
     expect(kit.reconnectLoop).toBeTypeOf("function");
   });
 
-  it.each([
-    ["heard", "toIncomingMessage"],
-    ["Trouble", "ChannelError"],
-    ["createRest", "createRest"],
-  ])("says where `%s` of `rouse/plugin` is now", async (old, name) => {
-    const text = `import { definePlugin, ${old} } from "rouse/plugin";\nexport default definePlugin({ id: "old", presets: [${old}] });`;
-    const message = `the plugin cannot be loaded: it imports "${old}" from rouse/plugin: import "${name}" from rouse/channel-kit`;
+  it("names the export that a plugin imports and that is not there", async () => {
+    const text = `import { definePlugin, heard } from "rouse/plugin";\nexport default definePlugin({ id: "old", presets: [heard] });`;
+    const message = `the plugin cannot be loaded: it imports "heard", which is not exported, at plugins/old.ts:1`;
     const { issues } = await load(userFolder({ "plugins/old.ts": text }).dir);
     expect(issues).toEqual([{ path: "plugins/old.ts", message }]);
   });
@@ -185,41 +181,5 @@ describe("the published interface", () => {
     });
     expect(issues).toEqual([]);
     expect(channels.get("kit")).toBeDefined();
-  });
-});
-
-describe("deprecated names", () => {
-  const OLD = `id: "old", always: true, service: () => ({ start: async () => {}, nudge() {} }), channel: () => ({ send: async () => ({ status: "sent" }), measure: (text) => text.length * 2 })`;
-
-  it("still work, and each is warned of with its new name, at each reload", async () => {
-    const { dir } = userFolder({ "plugins/old.ts": plugin(OLD) });
-    for (const _reload of [1, 2]) {
-      const { channels, offers, issues, warnings } = await load(dir);
-      expect(issues).toEqual([]);
-      expect(warnings.map(({ path, message }) => `${path} ${message}`)).toEqual([
-        "plugins/old.ts `service` of the plugin is deprecated: use `source`",
-        "plugins/old.ts `always` of the plugin is deprecated: use `enabledByDefault`",
-        "channels.old `measure` of the channel is deprecated: use `lengthOf`",
-        "channels.old `nudge` of the source is deprecated: use `onPeerRequest`",
-      ]);
-      expect(channels.get("old")?.channel.lengthOf?.("four")).toBe(8);
-      expect(offers.sources[0]?.value.onPeerRequest).toBeTypeOf("function");
-    }
-  });
-
-  it("so does `common` of the context, and a section below `channels` of a plugin without a channel", async () => {
-    const { dir } = userFolder({
-      "plugins/old.ts": plugin(`id: "old", source: ({ common }) => (common(), ${SOURCE})`),
-    });
-    const { offers, warnings, logged } = await load(dir, { channels: { old: {} } });
-    expect(offers.sources).toHaveLength(1);
-    expect(warnings).toEqual([
-      {
-        path: "channels.old",
-        message:
-          "this place is deprecated for a plugin without a channel: move it to `plugins.settings.old`",
-      },
-    ]);
-    expect(logged.join("")).toContain("`common` is deprecated: use `sharedValues`");
   });
 });

@@ -210,7 +210,7 @@ describe("presets of a plugin that a program hands over", () => {
     expect(await until(() => printed.join("").includes("hello there"))).toBe(true);
     const off = embed({
       plugins: [shop],
-      config: { hooks, channels: { shop: { enabled: false } } },
+      config: { hooks, plugins: { settings: { shop: { enabled: false } } } },
     });
     await expect(off).rejects.toMatchObject({
       issues: [{ path: "hooks.presets[0]", message: "there is no preset of this name." }],

@@ -124,8 +124,8 @@ describe("a user's TypeScript runs as Node's modules do", () => {
         ]),
       ),
     ).toEqual({
-      "plugins/export.ts": "SyntaxError at plugins/export.ts:2",
-      "plugins/outside.ts": "SyntaxError at plugins/outside.ts:2",
+      "plugins/export.ts": 'it imports "nothing", which is not exported, at plugins/export.ts:2',
+      "plugins/outside.ts": 'it imports "nothing", which is not exported, at plugins/outside.ts:2',
       "plugins/missing.ts": 'it imports "plugins/lib/not-there.ts", which is not there',
       "plugins/package.ts": "RangeError at node_modules/broken/main.js:2",
       // Rouse has this package; the user has not.
