@@ -14,7 +14,7 @@ import type {
   VendorError,
 } from "../store/types.ts";
 import type { Memory } from "../memory/notes.ts";
-import type { KnowledgeSearch, NumberedCitation } from "../runs/knowledge.ts";
+import type { KnowledgeSearch, NamedCitation } from "../runs/knowledge.ts";
 import type { ActionContext, TurnDeps, TurnMetrics } from "../runs/types.ts";
 
 /** Which conversation a turn belongs to. */
@@ -62,7 +62,7 @@ export type ChatEnd =
       finish: string;
       /** As the provider counted it; empty if it did not. */
       usage: Usage;
-      citations: readonly NumberedCitation[];
+      citations: readonly NamedCitation[];
     }
   | {
       ok: false;

@@ -17,7 +17,7 @@ import { prepareKnowledge } from "./db/schema.ts";
 import { Files } from "./shared/files.ts";
 import { SHARED_MIGRATIONS, MIGRATIONS_TABLE } from "./shared/schema.ts";
 import { chunkTokens } from "./shared/terms.ts";
-import { DocumentTokenizer, indexWords } from "./tokenize.ts";
+import { DocumentTokenizer } from "./tokenize.ts";
 
 const seq = { order: "seq", numbered: "seq" };
 /** Documents that were being indexed in the source are queued again. */
@@ -39,9 +39,7 @@ function getTokens(row: Record<string, unknown>): { tokens: string; length: numb
   const text = `${(row["title"] as string | null) ?? ""}\n${headings.join("\n")}\n${String(row["text"])}`;
   const document = `${String(row["doc"])} ${String(row["generation"])}`;
   if (last?.document !== document) last = { document, tokenizer: new DocumentTokenizer() };
-  const form =
-    row["form"] === 0 ? { words: indexWords(text), grams: "" } : last.tokenizer.toIndexForm(text);
-  const { tokens, length } = chunkTokens(String(row["tenant"]), form);
+  const { tokens, length } = chunkTokens(String(row["tenant"]), last.tokenizer.toIndexForm(text));
   return { tokens: `{${tokens.join(",")}}`, length };
 }
 
@@ -56,7 +54,7 @@ const TABLES: readonly CopiedTable[] = [
       ...toColumns("n:seq n:doc n:generation n:n n:gram_count n:words"),
       { name: "tokens", type: "text", write: "tokens::bigint[]", read: "tokens::text" },
     ],
-    select: `SELECT c.seq, c.doc, c.generation, c.gram_count, p.n, p.text, p.headings, d.tenant, d.form, coalesce(d.title, d.found_title) AS title ${FROM_CHUNKS} ORDER BY c.seq`,
+    select: `SELECT c.seq, c.doc, c.generation, c.gram_count, p.n, p.text, p.headings, d.tenant, coalesce(d.title, d.found_title) AS title ${FROM_CHUNKS} ORDER BY c.seq`,
     count: `SELECT count(*) AS n ${FROM_CHUNKS}`,
     values(row) {
       const { tokens, length } = getTokens(row);

@@ -119,12 +119,8 @@ export interface IndexForm {
   languages: string[];
 }
 
-/**
- * The version of what documents are indexed as: a gateway that starts indexes those of an older one again. Those that were
- * indexed before there were versions have 0. In a file, the n-grams of form 1 have longer marks of their tenant. Form 3 has the
- * spellings of a word as one.
- */
-export const INDEX_FORM = 3;
+/** The version of what documents are indexed as: a gateway that starts indexes those of an older one again. */
+export const INDEX_FORM = 1;
 
 const EMPTY: Profile = new Map();
 
@@ -175,15 +171,6 @@ export class DocumentTokenizer {
   }
 }
 
-/** The words of a text as documents of form 0 have them: as if all were English. */
-export function indexWords(text: string): string {
-  const words: string[] = [];
-  for (const { text: word, isRun } of readWords(text).tokens)
-    if (isRun) pairs(word, (term) => words.push(term));
-    else words.push(word);
-  return words.join(" ");
-}
-
 function pairs(run: string, add: (text: string, prefix: boolean) => void): void {
   const chars = Array.from(run);
   if (chars.length === 1) return add(run, true);
@@ -201,13 +188,6 @@ export interface Term {
   part?: number;
   /** The same number, of the word as a whole: a passage that has it has all parts. */
   whole?: number;
-}
-
-/** What the languages of the indexed documents are, as far as a question needs it: their codes. */
-export interface IndexLanguages {
-  codes: readonly string[];
-  /** Whether passages of an older version are there, whose words were reduced by the English rules alone. */
-  isOld: boolean;
 }
 
 /** What a question asks an index for. */
@@ -230,15 +210,12 @@ const isInBoth = ({ code, script }: Language, asked: Script): boolean =>
   (code === "sr" || code === "hr") && script !== asked && /^(?:latin|cyrillic)$/.test(asked);
 
 /** The languages of an index that the words of a script can be in. */
-function candidates(script: Script, { codes, isOld }: IndexLanguages): Language[] {
+function candidates(script: Script, codes: readonly string[]): Language[] {
   const found = codes
     .map(getLanguage)
     .filter(
       (language) => language && (language.script === script || isInBoth(language, script)),
     ) as Language[];
-  // Older passages: as if all their words were English.
-  const english = getLanguage("en") as Language;
-  if (isOld && !found.includes(english)) found.push(english);
   return found.length > 0 ? found : [getDefaultLanguage(script)];
 }
 
@@ -272,8 +249,11 @@ function keepTelling({ tokens, joined }: Words, isTelling: (token: Token) => boo
   return { words, wholes, isTelling: hasTelling };
 }
 
-/** Reads a question for an index: without frequent words, as long as others are left. */
-export function readQuestion(text: string, index: IndexLanguages): Question {
+/**
+ * Reads a question for an index: without frequent words, as long as others are left.
+ * `codes`: the languages of the indexed documents.
+ */
+export function readQuestion(text: string, codes: readonly string[]): Question {
   const read = readWords(text);
   const stopWords = new Set<string>();
   const languages = new Map<Script, Language[]>();
@@ -281,7 +261,7 @@ export function readQuestion(text: string, index: IndexLanguages): Question {
     ...read.tokens,
     ...read.joined.map(({ token }) => token),
   ])) {
-    const possible = candidates(script, index);
+    const possible = candidates(script, codes);
     languages.set(script, possible);
     // The first one's are left out in any case: hardly any of them tells something in another language.
     const asked =
@@ -316,7 +296,7 @@ export function readQuestion(text: string, index: IndexLanguages): Question {
   }
   const telling = words.map(({ token }) => token);
   const grams = listGrams(
-    index.codes.some(hasGrams) ? telling.toSorted((a, b) => b.text.length - a.text.length) : [],
+    codes.some(hasGrams) ? telling.toSorted((a, b) => b.text.length - a.text.length) : [],
   );
   return {
     terms: [...terms.values()].slice(0, MAX_TERMS),

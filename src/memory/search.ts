@@ -29,7 +29,7 @@ export function searchNotes(notes: readonly Note[], query: string): Note[] {
       grams: new Set(gramCount > 0 ? grams.split(" ") : []),
     };
   });
-  const { terms, grams } = readQuestion(query, { codes: [...codes], isOld: false });
+  const { terms, grams } = readQuestion(query, [...codes]);
   const match = (fits: (note: IndexedNote) => boolean): number[] =>
     indexed.flatMap((note, seq) => (fits(note) ? [seq] : []));
   const byWord = rankByShare(

@@ -16,11 +16,6 @@ export interface Citation {
   text: string;
 }
 
-/** A passage with the number by which an answer names it. Answers that an earlier version kept have none: there it is the place. */
-export interface NumberedCitation extends Citation {
-  number?: number;
-}
-
 /** A passage as an answer names it. */
 export interface NamedCitation extends Citation {
   number: number;

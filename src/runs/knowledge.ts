@@ -14,11 +14,10 @@ import {
   type Citation,
   type SeenBefore,
   type NamedCitation,
-  type NumberedCitation,
 } from "./citation-numbers.ts";
 
 export type { CitationMark } from "./citation-marks.ts";
-export type { Citation, NamedCitation, NumberedCitation } from "./citation-numbers.ts";
+export type { Citation, NamedCitation } from "./citation-numbers.ts";
 
 /** The search for passages. A turn without it has none. */
 export interface KnowledgeSearch {
@@ -124,22 +123,18 @@ export async function createTurnKnowledge(
 }
 
 /** Returns the passages with their numbers, those that a text names, in the order of their numbers, and where it names them. */
-export function findCited(text: string, citations: readonly NumberedCitation[]) {
-  const numbered = citations.map((citation, index): NamedCitation => ({
-    ...citation,
-    number: citation.number ?? index + 1,
-  }));
-  const byNumber = new Map(numbered.map((citation) => [citation.number, citation]));
+export function findCited(text: string, citations: readonly NamedCitation[]) {
+  const byNumber = new Map(citations.map((citation) => [citation.number, citation]));
   const marks = findCitationMarks(text).flatMap(({ number, start, end }) => {
     const citation = byNumber.get(number);
     return citation ? [{ citation, start, end }] : [];
   });
   const named = new Set(marks.map(({ citation }) => citation));
-  return { numbered, cited: numbered.filter((citation) => named.has(citation)), marks };
+  return { cited: citations.filter((citation) => named.has(citation)), marks };
 }
 
 /** Adds the documents that a reply names by number, one a line, for readers who are shown no citations. */
-export function withSources(reply: string, citations: readonly NumberedCitation[]): string {
+export function withSources(reply: string, citations: readonly NamedCitation[]): string {
   const lines = findCited(reply, citations).cited.map(
     (passage) => `[${passage.number}] ${renderName(passage)}`,
   );

@@ -15,8 +15,8 @@ export interface RunAnswer {
   calls: readonly { id: string; tool: string; input: unknown; inputText?: string }[];
   /** The passages of documents that the model was given. */
   citations: readonly {
-    /** By which the reply names it. Absent in what an earlier version wrote: there it is the place. */
-    number?: number;
+    /** By which the reply names it. */
+    number: number;
     documentId: string;
     chunkId: string;
     filename: string;

@@ -1,11 +1,9 @@
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { chunkTokens } from "../../src/knowledge/shared/terms.ts";
-import { DocumentTokenizer, indexWords } from "../../src/knowledge/tokenize.ts";
+import { DocumentTokenizer } from "../../src/knowledge/tokenize.ts";
 import type { DocumentRecord } from "../../src/knowledge/types.ts";
-import { createWorld, describeBoth, type KnowledgeWorld } from "./world.ts";
+import { describeBoth, type KnowledgeWorld } from "./world.ts";
 
 const TEXTS = {
   de: "Die Krankenhäuser der Stadt werden jeden Morgen mit frischer Wäsche beliefert. Das ist für die Patienten sehr wichtig.",
@@ -121,15 +119,15 @@ describeBoth((make) => {
     });
   });
 
-  describe("a document that was indexed before languages were told apart", () => {
+  describe("a document that an older version has indexed", () => {
     let world: KnowledgeWorld;
     beforeAll(async () => void (world = await make()));
     afterAll(() => world.close());
 
-    it("is found by the words that it has, and in all forms after the next start, which indexes it again", async () => {
+    it("is indexed again at the next start", async () => {
       const { id } = await world.index(TEXTS.ru);
-      await makeOld(world, TEXTS.ru);
-      expect(await world.found("зонты")).toEqual([TEXTS.ru]);
+      await makeOld(world);
+      await emptyIndex(world);
       expect(await world.found("зонтик")).toEqual([]);
       await world.restart();
       await world.knowledge.wait(id, 20_000);
@@ -139,7 +137,7 @@ describeBoth((make) => {
     it("is found as before if its file is lost, and is not read at each start", async () => {
       const [document] = (await world.knowledge.list("t")).documents;
       const { id, sha256 } = document as DocumentRecord;
-      await makeOld(world, TEXTS.ru);
+      await makeOld(world);
       await world.loseFile(sha256);
       await world.restart();
       expect(await world.knowledge.wait(id, 20_000)).toMatchObject({
@@ -153,83 +151,18 @@ describeBoth((make) => {
   });
 });
 
-describe("a file with n-grams that have the long marks of form 1", () => {
-  const NEXT =
-    "Das zweite Krankenhausgebäude ist für die Kinder der Stadt, und es ist nicht weit von hier.";
-  let world: KnowledgeWorld;
-  const ids: string[] = [];
-  beforeAll(async () => {
-    world = await createWorld();
-    ids.push((await world.index(TEXTS.de)).id);
-    ids.push((await world.index(TEXTS.ru, { tenant: "other" })).id);
-    await world.knowledge.close();
-    makeForm1(world.dir);
-    await world.restart();
-  });
-  afterAll(() => world.close());
-
-  it("is found, and indexed again with short marks", async () => {
-    expect(await world.found("Krankenhausgarten")).toEqual([TEXTS.de]);
-    await world.index(NEXT);
-    expect((await world.found("Krankenhausgarten")).toSorted()).toEqual(
-      [NEXT, TEXTS.de].toSorted(),
-    );
-    expect(await world.found("зонтик", { tenant: "other" })).toEqual([TEXTS.ru]);
-    for (const id of ids) await world.knowledge.wait(id, 20_000);
-    expect((await world.found("Krankenhausgarten")).toSorted()).toEqual(
-      [NEXT, TEXTS.de].toSorted(),
-    );
-    const db = new DatabaseSync(join(world.dir, "knowledge.db"), { readOnly: true });
-    for (const tenant of ["t", "other"])
-      expect(
-        db.prepare("SELECT count(*) AS n FROM grams WHERE grams MATCH ?").get(longMark(tenant)),
-      ).toEqual({ n: 0 });
-    db.close();
-  });
-});
-
-const longMark = (tenant: string): string =>
-  `"${BigInt(`0x${createHash("sha256").update(tenant).digest("hex").slice(0, 15)}`).toString(36)}"`;
-
-/** Writes the file of a closed world as a version with form 1 has left it. */
-function makeForm1(dir: string): void {
-  const db = new DatabaseSync(join(dir, "knowledge.db"));
-  const rows = db
-    .prepare(
-      "SELECT p.seq, p.text, d.tenant FROM passages p JOIN chunks c USING (seq) JOIN documents d ON d.seq = c.doc",
-    )
-    .all();
-  db.exec(`DELETE FROM grams; UPDATE documents SET form = 1; DROP TABLE gram_tenants; DROP TABLE word_places; DROP INDEX documents_long_marks;
-    DELETE FROM migrations WHERE version = 3`);
-  for (const { seq, text, tenant } of rows as unknown as {
-    seq: number;
-    text: string;
-    tenant: string;
-  }[]) {
-    const mark = longMark(tenant).slice(1, -1);
-    const { grams } = new DocumentTokenizer().toIndexForm(text);
-    const body = [mark, ...grams.split(" ").map((gram) => mark + gram)].join(" ");
-    db.prepare("INSERT INTO grams (rowid, body) VALUES (?, ?)").run(seq, body);
-  }
+/** Takes the words of a world's only passage out of the index, as if another version of it had others. */
+async function emptyIndex(world: KnowledgeWorld): Promise<void> {
+  if (world.isShared) return world.execute("UPDATE knowledge_chunks SET tokens = '{}'", []);
+  const db = new DatabaseSync(join(world.dir, "knowledge.db"));
+  db.exec("DELETE FROM words; DELETE FROM grams");
   db.close();
 }
 
-/** Writes the index of a world's only passage as it was before. */
-async function makeOld(world: KnowledgeWorld, text: string): Promise<void> {
-  const words = indexWords(text);
-  if (world.isShared) {
-    const { tokens, length } = chunkTokens("t", { words, grams: "" });
-    await world.execute(
-      "UPDATE knowledge_chunks SET tokens = $1::bigint[], words = $2, gram_count = 0",
-      [`{${tokens.join(",")}}`, length],
-    );
-    await world.execute("DELETE FROM knowledge_languages", []);
-    return world.execute("UPDATE knowledge_documents SET form = 0", []);
-  }
+/** Marks all documents of a world as indexed by an older version. */
+async function makeOld(world: KnowledgeWorld): Promise<void> {
+  if (world.isShared) return world.execute("UPDATE knowledge_documents SET form = 0", []);
   const db = new DatabaseSync(join(world.dir, "knowledge.db"));
-  db.exec(
-    "DELETE FROM words; DELETE FROM grams; DELETE FROM languages; UPDATE chunks SET gram_count = 0; UPDATE documents SET form = 0",
-  );
-  db.prepare("INSERT INTO words (rowid, body) VALUES ((SELECT seq FROM chunks), ?)").run(words);
+  db.exec("UPDATE documents SET form = 0");
   db.close();
 }

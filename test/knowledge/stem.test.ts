@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
 import { toEntry } from "../../src/knowledge/db/postings.ts";
 import { toStem } from "../../src/knowledge/stem.ts";
-import { indexWords } from "../../src/knowledge/tokenize.ts";
+import { DocumentTokenizer } from "../../src/knowledge/tokenize.ts";
 import { FIXTURES } from "./world.ts";
 
 const ENDINGS = (
@@ -34,9 +34,9 @@ it("makes the stems that SQLite makes: both databases find the same", () => {
     ...ROOTS.flatMap((root) => ENDINGS.map((ending) => root + ending)),
   ]);
   for (const language of ["en", "zh"])
-    for (const word of indexWords(
-      readFileSync(join(FIXTURES, `corpus-${language}`, "corpus.jsonl"), "utf8"),
-    ).split(" "))
+    for (const word of new DocumentTokenizer()
+      .toIndexForm(readFileSync(join(FIXTURES, `corpus-${language}`, "corpus.jsonl"), "utf8"))
+      .words.split(" "))
       words.add(word);
   const made = listMade([...words]);
   expect(made.length).toBeGreaterThan(1500);

@@ -32,7 +32,7 @@ const message = z.strictObject({
 
 function endLine(end: ChatEnd): ChatLine {
   if (!end.ok) return { type: "end", ok: false, code: end.code, message: end.message };
-  const { numbered, marks } = findCited(end.text, end.citations);
+  const { marks } = findCited(end.text, end.citations);
   const places = marks.map(({ citation: { number }, start, end: after }) => ({
     number,
     start,
@@ -43,7 +43,7 @@ function endLine(end: ChatEnd): ChatLine {
     ok: true,
     reply: end.text,
     usage: end.usage,
-    citations: numbered,
+    citations: [...end.citations],
     marks: places,
   };
 }

@@ -1,10 +1,10 @@
 import { cutText } from "../../core/text.ts";
-import { findCited, type NumberedCitation } from "../../runs/knowledge.ts";
+import { findCited, type NamedCitation } from "../../runs/knowledge.ts";
 
 const MAX_QUOTE = 300;
 
 /** Where an answer comes from: fields of our own, once, on what ends the answer. Passages that it does not name are left out. */
-export function toCitations(text: string, passages: readonly NumberedCitation[]) {
+export function toCitations(text: string, passages: readonly NamedCitation[]) {
   return findCited(text, passages).cited.map(
     ({ number, documentId, chunkId, filename, title, page, score, text: quoted }) => ({
       index: number,
@@ -20,7 +20,7 @@ export function toCitations(text: string, passages: readonly NumberedCitation[])
 }
 
 /** The same in the form that clients know: one for each number in the text. */
-export function toAnnotations(text: string, passages: readonly NumberedCitation[]) {
+export function toAnnotations(text: string, passages: readonly NamedCitation[]) {
   return findCited(text, passages).marks.map(
     ({ citation: { documentId, chunkId, filename, title }, start, end }) => ({
       type: "url_citation" as const,

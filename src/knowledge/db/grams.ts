@@ -1,4 +1,3 @@
-import { hash } from "node:crypto";
 import type { Statements } from "../../store/sqlite/statements.ts";
 
 /**
@@ -8,10 +7,6 @@ import type { Statements } from "../../store/sqlite/statements.ts";
  */
 const toMark = (number: number): string => `${number.toString(36)}·`;
 
-/** The mark of a tenant in documents of form 1. */
-const toLongMark = (tenant: string): string =>
-  BigInt(`0x${hash("sha256", tenant).slice(0, 15)}`).toString(36);
-
 const GET_NUMBER = "SELECT number FROM gram_tenants WHERE tenant = ?";
 
 /** Gives a tenant its mark. */
@@ -20,18 +15,10 @@ export function addMark(sql: Statements, tenant: string): string {
   return toMark(sql.get<{ number: number }>(GET_NUMBER, tenant)?.number ?? 0);
 }
 
-/** The marks that documents of a tenant have. */
-export function getMarks(sql: Statements, tenant: string): string[] {
-  const marks: string[] = [];
+/** The mark of a tenant; undefined if none of its documents was indexed. */
+export function getMark(sql: Statements, tenant: string): string | undefined {
   const row = sql.get<{ number: number }>(GET_NUMBER, tenant);
-  if (row) marks.push(toMark(row.number));
-  const hasLong =
-    sql.get(
-      "SELECT 1 FROM documents WHERE tenant = ? AND form = 1 AND generation > 0 LIMIT 1",
-      tenant,
-    ) !== undefined;
-  if (hasLong) marks.push(toLongMark(tenant));
-  return marks;
+  return row && toMark(row.number);
 }
 
 /** What `grams` holds of a chunk. `grams` are separated by spaces. `replaceAll` makes a string of many parts, which takes long to read. */

@@ -70,8 +70,8 @@ export class Postings {
   }
 
   /** The chunks that have an n-gram, or all that have n-grams if it is empty. */
-  ofGram(marks: readonly string[], gram: string): Uint32Array {
-    const match = marks.map((mark) => `"${mark}${gram}"`).join(" OR ");
+  ofGram(mark: string, gram: string): Uint32Array {
+    const match = `"${mark}${gram}"`;
     return this.#list(
       match,
       "SELECT json_group_array(rowid) AS seqs FROM grams WHERE grams MATCH ?",

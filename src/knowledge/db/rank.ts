@@ -2,7 +2,7 @@ import type { Statements } from "../../store/sqlite/statements.ts";
 import { BM25, Scores, toIdf, type Ranked, type WordRanked } from "../ranking.ts";
 import { Coverage } from "../relevance.ts";
 import type { Term } from "../tokenize.ts";
-import { getMarks } from "./grams.ts";
+import { getMark } from "./grams.ts";
 import { Postings, renderMatch, toEntry } from "./postings.ts";
 
 const { k1: K1, b: B } = BM25;
@@ -106,13 +106,13 @@ export class ChunkRanking {
 
   /** Ranks by BM25 as for words, where each n-gram is there once. */
   byGrams(tenant: string, grams: readonly string[], visible: Visible, limit: number): Ranked[] {
-    const marks = grams.length === 0 ? [] : getMarks(this.#sql, tenant);
-    if (marks.length === 0) return [];
+    const mark = grams.length === 0 ? undefined : getMark(this.#sql, tenant);
+    if (mark === undefined) return [];
     this.#postings.catchUp();
-    const total = this.#postings.ofGram(marks, "").length;
+    const total = this.#postings.ofGram(mark, "").length;
     const scores = new Scores();
     for (const gram of grams) {
-      const list = this.#postings.ofGram(marks, gram);
+      const list = this.#postings.ofGram(mark, gram);
       const idf = toIdf(total, list.length);
       for (const seq of list) scores.add(seq, idf);
     }
@@ -143,9 +143,9 @@ export class ChunkRanking {
   /** Sums up which share of the n-grams of a question each of some chunks has. */
   coverByGrams(tenant: string, grams: readonly string[], seqs: readonly number[]): Coverage {
     this.#postings.catchUp();
-    const marks = getMarks(this.#sql, tenant);
+    const mark = getMark(this.#sql, tenant);
     const lists =
-      marks.length === 0 ? [] : ["", ...grams].map((gram) => this.#postings.ofGram(marks, gram));
+      mark === undefined ? [] : ["", ...grams].map((gram) => this.#postings.ofGram(mark, gram));
     return this.#cover(
       lists[0]?.length ?? 0,
       lists.slice(1).map((list) => ({ list })),

@@ -2,7 +2,7 @@ import type { SQLInputValue } from "node:sqlite";
 import type { Statements } from "../../store/sqlite/statements.ts";
 import { fuseGrams, fuseRankings, type Ranked } from "../ranking.ts";
 import { getLeastShare } from "../relevance.ts";
-import { readQuestion, type IndexLanguages, type Question } from "../tokenize.ts";
+import { readQuestion, type Question } from "../tokenize.ts";
 import type { Passage } from "../types.ts";
 import {
   MAX_FUSED,
@@ -48,16 +48,10 @@ export function createReader(sql: Statements): ReaderCalls {
     return sql.get<{ n: number }>(text, seq, model)?.n ?? 0;
   };
 
-  const getLanguages = (tenant: string): IndexLanguages => ({
-    codes: sql
+  const getLanguages = (tenant: string): string[] =>
+    sql
       .all<{ language: string }>("SELECT language FROM languages WHERE tenant = ?", tenant)
-      .map(({ language }) => language),
-    isOld:
-      sql.get(
-        "SELECT 1 FROM documents WHERE tenant = ? AND form = 0 AND generation > 0 LIMIT 1",
-        tenant,
-      ) !== undefined,
-  });
+      .map(({ language }) => language);
 
   const keepRelevant = (
     ranked: readonly Ranked[],

@@ -14,7 +14,9 @@ export const KNOWLEDGE_MIGRATIONS: readonly string[] = [
     filename TEXT NOT NULL, title TEXT, found_title TEXT, metadata TEXT NOT NULL, agents TEXT NOT NULL, mime_type TEXT,
     status TEXT NOT NULL, error TEXT, external_id TEXT, version INTEGER NOT NULL, replaces TEXT,
     generation INTEGER NOT NULL DEFAULT 0, building INTEGER NOT NULL DEFAULT 0,
-    chunk_count INTEGER NOT NULL DEFAULT 0, page_count INTEGER, created INTEGER NOT NULL, indexed INTEGER);
+    chunk_count INTEGER NOT NULL DEFAULT 0, page_count INTEGER, created INTEGER NOT NULL, indexed INTEGER,
+    -- The INDEX_FORM of what can be found of it.
+    form INTEGER NOT NULL DEFAULT 0);
   CREATE UNIQUE INDEX documents_id ON documents(id);
   CREATE INDEX documents_tenant ON documents(tenant);
   CREATE INDEX documents_sha256 ON documents(sha256);
@@ -22,30 +24,23 @@ export const KNOWLEDGE_MIGRATIONS: readonly string[] = [
   CREATE INDEX documents_replaces ON documents(replaces) WHERE replaces IS NOT NULL;
   CREATE INDEX documents_work ON documents(status) WHERE status IN ('queued', 'extracting', 'indexing');
 
-  CREATE TABLE chunks (seq INTEGER PRIMARY KEY, doc INTEGER NOT NULL, generation INTEGER NOT NULL);
+  -- \`gram_count\`: how many n-grams of it are in \`grams\` (see \`grams.ts\`), 0 if it is not there.
+  CREATE TABLE chunks (
+    seq INTEGER PRIMARY KEY, doc INTEGER NOT NULL, generation INTEGER NOT NULL, gram_count INTEGER NOT NULL DEFAULT 0);
   CREATE INDEX chunks_doc ON chunks(doc, generation);
   CREATE TABLE passages (
     seq INTEGER PRIMARY KEY, n INTEGER NOT NULL, text TEXT NOT NULL, headings TEXT NOT NULL, page INTEGER,
     start_at INTEGER NOT NULL, end_at INTEGER NOT NULL);
   CREATE VIRTUAL TABLE words USING fts5(body, content='', contentless_delete=1, tokenize="porter unicode61 categories 'L* N* Co M*'");
+  CREATE VIRTUAL TABLE word_places USING fts5vocab(words, instance);
+  CREATE VIRTUAL TABLE grams USING fts5(body, content='', contentless_delete=1, detail=none, tokenize=ascii);
+  -- A tenant's number is its mark in \`grams\`.
+  CREATE TABLE gram_tenants (number INTEGER PRIMARY KEY, tenant TEXT NOT NULL UNIQUE);
+  -- Those of the documents of a tenant, also of deleted ones.
+  CREATE TABLE languages (tenant TEXT NOT NULL, language TEXT NOT NULL, PRIMARY KEY (tenant, language)) WITHOUT ROWID;
   -- A vector of null: the endpoint refuses this very text.
   CREATE TABLE vectors (
     id INTEGER PRIMARY KEY AUTOINCREMENT, seq INTEGER NOT NULL UNIQUE, model TEXT NOT NULL, dimension INTEGER NOT NULL, vector BLOB);
-  `,
-  // `form`: the INDEX_FORM of what can be found of a document. `chunks.gram_count`: how many n-grams of a chunk are in `grams`
-  // (see `grams.ts`), 0 if it is not there. `languages`: those of the documents of a tenant, also of deleted ones.
-  `
-  ALTER TABLE documents ADD COLUMN form INTEGER NOT NULL DEFAULT 0;
-  CREATE INDEX documents_old ON documents(tenant) WHERE form = 0 AND generation > 0;
-  ALTER TABLE chunks ADD COLUMN gram_count INTEGER NOT NULL DEFAULT 0;
-  CREATE TABLE languages (tenant TEXT NOT NULL, language TEXT NOT NULL, PRIMARY KEY (tenant, language)) WITHOUT ROWID;
-  CREATE VIRTUAL TABLE grams USING fts5(body, content='', contentless_delete=1, detail=none, tokenize=ascii);
-  `,
-  // A tenant's number is its mark in `grams`; documents of form 1 have longer marks.
-  `
-  CREATE TABLE gram_tenants (number INTEGER PRIMARY KEY, tenant TEXT NOT NULL UNIQUE);
-  CREATE INDEX documents_long_marks ON documents(tenant) WHERE form = 1 AND generation > 0;
-  CREATE VIRTUAL TABLE word_places USING fts5vocab(words, instance);
   `,
 ];
 

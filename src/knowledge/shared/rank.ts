@@ -3,7 +3,7 @@ import { agentMark } from "../db/rows.ts";
 import type { Sql } from "../../store/sql.ts";
 import { BM25, fuseGrams, Scores, toIdf, type Ranked, type WordRanked } from "../ranking.ts";
 import { Coverage, getLeastShare } from "../relevance.ts";
-import { readQuestion, type IndexLanguages } from "../tokenize.ts";
+import { readQuestion } from "../tokenize.ts";
 import { getAskedGrams, getAskedWords, LEVELS, type Asked } from "./terms.ts";
 
 /** Whether one of the agents may see a document; `$n` is null for all of the tenant's. */
@@ -145,13 +145,9 @@ async function rankBy(
   return { ranked, coverage };
 }
 
-const LANGUAGES = `
-  SELECT ARRAY(SELECT language FROM knowledge_languages WHERE tenant = $1) AS codes,
-    EXISTS (SELECT FROM knowledge_documents WHERE tenant = $1 AND form = 0 AND generation > 0) AS "isOld"`;
-
-async function getLanguages(sql: Sql, tenant: string): Promise<IndexLanguages> {
-  const [languages] = await sql.query<IndexLanguages>(LANGUAGES, [tenant]);
-  return languages ?? { codes: [], isOld: false };
+async function getLanguages(sql: Sql, tenant: string): Promise<string[]> {
+  const text = "SELECT language FROM knowledge_languages WHERE tenant = $1";
+  return (await sql.query<{ language: string }>(text, [tenant])).map(({ language }) => language);
 }
 
 /** Ranks chunks by what the tenant can find: by words, and by n-grams if passages have them. The caller's transaction sees one moment. */
