@@ -78,7 +78,7 @@ async function makeStore(): Promise<void> {
               scope: DEDUPE_SCOPE,
               key: `key-${n}`,
               expiresAt: at + 86_400_000,
-              answer: { status: 202, body: { ok: true, runId } },
+              receipt: { outcome: "accepted", actions: [] },
             },
           ],
         );

@@ -130,7 +130,7 @@ function keys(rounds: number, cpu: () => number): Promise<Record<string, Cost>> 
                 scope: "github",
                 key: crypto.randomUUID(),
                 expiresAt: Date.now() + 86_400_000,
-                answer: { status: 202, body: {} },
+                receipt: { outcome: "accepted", actions: [] },
               },
             ]),
           ).flat();

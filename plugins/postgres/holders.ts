@@ -11,8 +11,7 @@ export const STEADY = `pg_postmaster_start_time() < now() - interval '${LEASE_MS
 
 /**
  * SQL: whether a gateway still has what it has borrowed from limits. One that is silent has it until its jobs are freed: before that, a
- * commit that starts a run may still arrive, and nothing would refuse it. Gateways of an earlier version are heard of without resetting
- * `freed`.
+ * commit that starts a run may still arrive, and nothing would refuse it.
  */
 export const KEEPS_LOANS = "(freed IS NULL OR seen > freed)";
 

@@ -75,7 +75,7 @@ export function renderAnswer(received: IntakeReceipt | DeniedRequest): Answer {
   const { repeats } = received;
   if (!repeats) return renderOutcome(received, received.eventId);
   if (repeats.receipt) return renderOutcome(repeats.receipt, repeats.eventId);
-  return repeats.answer ?? { status: 200, body: { ok: true, eventId: repeats.eventId } };
+  return { status: 200, body: { ok: true, eventId: repeats.eventId } };
 }
 
 function hintHeaders({ methods, bodyUnread, tokenInQuery }: DenialHints = {}): Record<

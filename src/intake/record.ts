@@ -140,7 +140,7 @@ export async function recordDuplicate(
   key: EventKey,
   record: DedupeRecord,
 ): Promise<IntakeReceipt> {
-  const { eventId, receipt, answer } = record;
+  const { eventId, receipt } = record;
   if (key.by === "caller" && record.bodyHash !== undefined && record.bodyHash !== key.bodyHash) {
     const message =
       "this idempotency key came with another body before; use a new key for new work";
@@ -153,7 +153,7 @@ export async function recordDuplicate(
     });
   }
   await deps.retryFailed(record);
-  const repeats = { eventId, ...(receipt ? { receipt } : {}), ...(answer ? { answer } : {}) };
+  const repeats = { eventId, ...(receipt ? { receipt } : {}) };
   return recordWithoutWork(deps, hook, {
     outcome: "duplicate",
     reason: renderRepeat([eventId], EQUALS[key.by], getKeepMs(hook, key), hook),

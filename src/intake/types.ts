@@ -17,7 +17,6 @@ import type {
   FencingToken,
   Ms,
   StoredAction,
-  StoredAnswer,
   StoredReceipt,
 } from "../store/types.ts";
 import type { BudgetedAllowance } from "./body-budget.ts";
@@ -108,7 +107,7 @@ export interface IntakeReceipt {
   /** True if a failed event is answered with success, since its sender disables hooks that answer with errors. */
   acknowledged?: true;
   /** The earlier event with the same key and its answer, if this event is a repeat. */
-  repeats?: { eventId: string; receipt?: StoredReceipt; answer?: StoredAnswer };
+  repeats?: { eventId: string; receipt?: StoredReceipt };
   hints?: DenialHints;
 }
 
@@ -179,7 +178,7 @@ export type EventKey = { scope: string } & (
   | { by: "caller"; key: string; bodyHash: string }
 );
 
-/** What a hook brings: `credential` is the name of the configured one, absent for events that an earlier version collected. */
+/** What a hook brings: `credential` is the name of the configured one, absent if a change is tried on a body. */
 export interface ParsedHook extends MappingInput {
   credential: string | undefined;
 }

@@ -11,14 +11,14 @@ export async function countCrashes(
   steps: readonly StepRecord[],
   { cluster }: ExecutorDeps,
 ): Promise<number> {
-  const { crashCount, cutOff = 0, status, gateway, progress = 0 } = run;
+  const { crashCount = 0, status, gateway, progress = 0 } = run;
   if (getProgress(steps) > progress) return 0;
   const isCrash =
     status === "running" && gateway !== cluster.id && (await isGone(gateway, cluster));
-  return (crashCount ?? cutOff) + (isCrash ? 1 : 0);
+  return crashCount + (isCrash ? 1 : 0);
 }
 
-/** True if a gateway has ended, or if an earlier version has not noted which one it was. */
+/** True if a gateway has ended. */
 async function isGone(
   gateway: string | undefined,
   cluster: ExecutorDeps["cluster"],

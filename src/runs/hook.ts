@@ -9,7 +9,7 @@ import { toQuestion } from "./channel-input.ts";
 import { collectMessages } from "./collect-messages.ts";
 import { resetHistory } from "./commands.ts";
 import type { AnsweredTurn, FailedTurn, LoadedRun, RunEnd, RunKind } from "./run-kind.ts";
-import { assignSession, openSession } from "./hook-session.ts";
+import { openSession } from "./hook-session.ts";
 import { NO_HISTORY } from "./session-history.ts";
 import { appendTurn, decideRoute, planAnswer, replyRoute, summaryEvent } from "./run-result.ts";
 import { readAttached } from "./send-file.ts";
@@ -96,7 +96,6 @@ async function loadRun(
       }
     );
   }
-  if (await assignSession(job, run, context, store)) return undefined;
   const admission = isHook(run) ? deps.admission : undefined;
   return { run, agent: context.agents.get(run.spec.session.agentId), isStored: true, admission };
 }
@@ -119,7 +118,7 @@ export function createHookRun(
     start: "before",
     load: () => loadRun(job, runId, context, deps),
     async prepare(run, agent, mayWait) {
-      const { isNew, warning } = await openSession(job, run, store);
+      const { isNew, warning } = await openSession(run, store);
       const whole = await readUnread(run, context, { ...deps.attachments, store, mayWait }, signal);
       const added = [...(warning === undefined ? [] : [warning]), ...(whole?.warnings ?? [])];
       const warnings = [...new Set([...run.warnings, ...added])];

@@ -14,7 +14,7 @@ import type { ActionContext } from "./types.ts";
 export interface ActionSource {
   /** The hook path, which the boundary's trusted line names. */
   hook: string;
-  /** The configured credential that the event came in by; absent for events that an earlier version collected. */
+  /** The configured credential that the event came in by; absent if a change is tried on a body. */
   credential?: string | undefined;
   mapping?: string;
   unsafe: boolean;

@@ -12,7 +12,7 @@ export interface ApprovedSchedule {
   /** Whether the agent had text from outside in view when it wrote the prompt. */
   outside: boolean;
   deliver: boolean;
-  /** Absent for one of the owner's main session, whose answers go where the owner is, and in what an earlier version wrote. */
+  /** Absent for one of the owner's main session, whose answers go where the owner is. */
   asked?: AskedSchedule;
   /** The tool call, which makes no second schedule if it is repeated. */
   callId: string;

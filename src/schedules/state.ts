@@ -1,11 +1,9 @@
 import type { Store } from "../store/types.ts";
-import { getScheduleName, startState } from "./plan.ts";
+import { getScheduleName } from "./plan.ts";
 import type { Firing, Schedule, ScheduleState } from "./types.ts";
 
 /** The value with the names of the schedules that have states. */
 export const STATES_KEY = "schedules.known";
-/** Where earlier versions kept the time of an agent's last heartbeat. */
-const LAST_HEARTBEAT_KEY = "heartbeat.last:";
 
 /** The value that is the state of a schedule, by its name. */
 export const stateKey = (name: string): string => `schedule:${name}`;
@@ -19,11 +17,9 @@ export async function readScheduleState(
   schedule: Schedule,
   store: Values,
 ): Promise<ScheduleState | undefined> {
-  const stored = await store.get("value", stateKey(getScheduleName(schedule)));
-  if (stored) return stored as ScheduleState;
-  if (schedule.source !== "heartbeat") return undefined;
-  const last = await store.get("value", LAST_HEARTBEAT_KEY + schedule.agentId);
-  return typeof last === "number" ? startState(schedule, last) : undefined;
+  return (await store.get("value", stateKey(getScheduleName(schedule)))) as
+    | ScheduleState
+    | undefined;
 }
 
 /** Reads the newest firing of a schedule, whoever has started it. */

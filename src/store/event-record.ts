@@ -43,7 +43,7 @@ export interface EventRecord {
   /** Why, in a sentence that quotes no body. */
   reason?: string;
   mapping?: string;
-  /** The id of the config that decided it; absent if no mapping decides, and in what an earlier version wrote. */
+  /** The id of the config that decided it; absent if no mapping decides. */
   config?: string;
   /** The HTTP status of the answer, if it was an error. */
   status?: number;

@@ -3,7 +3,7 @@ export type Parked = ParkedByLimit | ParkedByBreaker;
 
 /** The limit that has no room, whose it is (`hooks`, `mapping:<id>`, `preset:<name>`), and until when if that is known (milliseconds since the epoch). */
 export interface ParkedByLimit {
-  /** Absent in what an earlier version wrote. */
+  /** `limit` if it is absent. */
   reason?: "limit";
   scope: string;
   limit: "runsPerHour" | "concurrent" | "tokensPerDay" | "budget.perDay";

@@ -29,7 +29,7 @@ export interface SessionRef {
   agentId: string;
   origin: SessionOrigin;
   key: string;
-  /** Absent for other origins, for keys of `hooks.sharedSessions`, and in what an earlier version wrote. */
+  /** Absent for other origins, and for keys of `hooks.sharedSessions`. */
   via?: Via;
 }
 
@@ -97,7 +97,6 @@ export interface Collected {
   headers: Record<string, string>;
   query: QueryValues;
   path: string;
-  /** Absent in what an earlier version wrote. */
   credential?: string;
   trace?: TraceContext;
 }
@@ -162,12 +161,6 @@ export interface StoredReceipt {
   quiet?: boolean;
 }
 
-/** A whole answer, as earlier versions kept it in place of a receipt. */
-export interface StoredAnswer {
-  status: number;
-  body: unknown;
-}
-
 export interface DedupeEntry {
   /** Path and credential, or path and mapping: the key means something only inside it. */
   scope: string;
@@ -177,8 +170,6 @@ export interface DedupeEntry {
   expiresAt: Ms;
   /** Set on the entry of an event key. */
   receipt?: StoredReceipt;
-  /** Set on the entry of an event key that an earlier version wrote. */
-  answer?: StoredAnswer;
   /** Set on the entry of an action key: its `StoredActionReceipt`. */
   item?: unknown;
 }
@@ -266,8 +257,6 @@ export interface RunRecord extends ApiRunRecord, RunWaits {
   /** Starts that were committed; `crashCount` of them, since the run was put back in order last, ended with their process. */
   attempts: number;
   crashCount?: number;
-  /** `crashCount`, as an earlier version wrote it. */
-  cutOff?: number;
   /** Starts again after a final failure, by a repeated event or an operator. */
   restarts: number;
   route?: RouteDecision;

@@ -1,4 +1,4 @@
-import { constants, inflateRawSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import type {
   ApprovalRecord,
   DedupeRecord,
@@ -27,8 +27,8 @@ export type EventHead = Omit<
   "id" | "receivedAt" | "path" | "credential" | "outcome" | "mapping" | "actions" | "request"
 > & {
   request: Omit<EventRecord["request"], "body">;
-  /** How the body is packed, if it is: Zstandard (RFC 8878); `true` is an older store's deflate (RFC 1951). */
-  packed?: "zstd" | true;
+  /** How the body is packed, if it is: Zstandard (RFC 8878). */
+  packed?: "zstd";
 };
 
 /** Shorter bodies fit into a page with the rest of their row. */
@@ -44,8 +44,8 @@ export function packBody(body: Uint8Array | null): { body: Uint8Array | null; pa
   return packed.length < body.length ? { body: packed, packed: "zstd" } : { body };
 }
 
-function unpackBody(body: Uint8Array, packed: "zstd" | true): Uint8Array {
-  const bytes = packed === "zstd" ? zstdDecompressSync(body) : inflateRawSync(body);
+function unpackBody(body: Uint8Array): Uint8Array {
+  const bytes = zstdDecompressSync(body);
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
@@ -93,7 +93,7 @@ export function toEvent(row: EventRow): EventRecord {
     actions: row.actions === null ? [] : (JSON.parse(row.actions) as StoredAction[]),
     request: {
       ...head.request,
-      body: packed && row.body ? unpackBody(row.body, packed) : row.body,
+      body: packed && row.body ? unpackBody(row.body) : row.body,
     },
   };
   if (row.mapping !== null) event.mapping = row.mapping;

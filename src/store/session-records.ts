@@ -24,7 +24,7 @@ export interface TurnRecord {
   messages: unknown[];
   /** What stood before the input, so that later turns of the session begin with the same text; absent if nothing did. */
   context?: readonly ContextPart[];
-  /** The id of the boundary that the turn was rendered with, so that it stays the same. Absent in what an earlier version wrote. */
+  /** The id of the boundary that the turn was rendered with, so that it stays the same; absent if it had none. */
   boundaryId?: string;
   /** What the trusted line before the input names; absent if there was none. */
   trustedHook?: string;

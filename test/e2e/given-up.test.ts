@@ -67,17 +67,6 @@ async function goOn(runId: string, config: object = modelConfig(provider)): Prom
   return run;
 }
 
-it("counts the starts that an earlier version has noted under another name", async () => {
-  const runId = await accept();
-  await changeRun(runId, { status: "running", attempts: 3, cutOff: 2 });
-  expect(await goOn(runId)).toMatchObject({
-    status: "failed",
-    attempts: 3,
-    error: { code: "crashed" },
-  });
-  expect(provider.requests).toEqual([]);
-});
-
 it("does not count as a start that the queue gave a run to a gateway that ended before it had begun", async () => {
   const runId = await accept();
   for (let taken = 0; taken < 5; taken++) {

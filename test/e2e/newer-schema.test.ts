@@ -2,8 +2,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
-import { openStore } from "../../src/store/open.ts";
 import { parseAddress } from "../../plugins/postgres/address.ts";
 import { openDb } from "../../plugins/postgres/db.ts";
 import { migrate } from "../../plugins/postgres/migrate.ts";
@@ -134,60 +132,5 @@ describePostgres("versions side by side", () => {
       ),
     );
     expect(columns.rows).toEqual([{ weight: "0" }]);
-  });
-
-  it("work that a gateway of version 1 accepted, or holds, beside one of this version comes to its end once", async () => {
-    // Its rows: without the columns of the steps after the first, and a holder that only says that it lives.
-    const front = await open(false);
-    const [held, free] = [await order(front, 1), await order(front, 2)];
-    const old = await plainly(async (client) => {
-      await client.query(`SET search_path TO "${schema.name}"`);
-      await client.query("UPDATE runs SET mapping = NULL");
-      const { rows } = await client.query<{ id: string }>(
-        "INSERT INTO holders DEFAULT VALUES RETURNING id",
-      );
-      await client.query(
-        "UPDATE jobs SET holder = $1, ready = NULL, attempts = 1, starts = 1 WHERE id = $2",
-        [rows[0]?.id, held],
-      );
-      return rows[0]?.id;
-    });
-    const beat = setInterval(() => {
-      void plainly((client) =>
-        client.query(`UPDATE "${schema.name}".holders SET seen = now() WHERE id = $1`, [old]),
-      );
-    }, 1000);
-    try {
-      worlds = [];
-      await front.stop();
-      const fresh = await open();
-      await succeeds(fresh, free);
-      // For longer than a lease lasts.
-      await new Promise((done) => setTimeout(done, 11_000));
-      expect(await runOf(fresh, held)).toMatchObject({ status: "queued" });
-      expect((await fresh.admin("/readyz?detail")).body.gateways).toHaveLength(1);
-      expect((await fresh.admin("/admin/v1/doctor")).status).toBe(200);
-      clearInterval(beat);
-      for (
-        const end = Date.now() + 20_000;
-        (await runOf(fresh, held)).status !== "succeeded" && Date.now() < end;
-      )
-        await new Promise((done) => setTimeout(done, 100));
-      expect(await runOf(fresh, held)).toMatchObject({ status: "succeeded" });
-    } finally {
-      clearInterval(beat);
-    }
-    const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    const turns = await store.list("turns", {
-      agentId: "main",
-      origin: "hook",
-      key: "hook:shop:1",
-      via: { path: "shop", credential: "hooks.token" },
-    });
-    expect(turns.map(({ runId }) => runId)).toEqual([held]);
-    await store.close();
-    expect(
-      provider.requests.filter((request) => provider.text(request).endsWith("order 1")),
-    ).toHaveLength(1);
   });
 });

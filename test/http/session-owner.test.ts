@@ -1,11 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
-import { SQLITE_MIGRATIONS, prepareDatabase } from "../../src/store/sqlite/schema.ts";
 
 const WARNING = expect.stringMatching(
   /^sessionKey: another path or credential has a session with this key; this one is new/,
@@ -202,93 +200,4 @@ it("the operator's view names path and credential, and asks for the path where t
   expect((await show("&path=b&credential=hooks.token")).body.session.turns).toBe(0);
   expect((await show("&path=agent")).body.session.turns).toBe(1);
   expect((await show("&path=nowhere")).status).toBe(404);
-});
-
-describe("what an earlier version left", () => {
-  /** A database of that version: a session whose turns came by these paths, and a run that waits in its queue. */
-  function oldHome(hooks: readonly string[], waiting: { path: string; text: string }): string {
-    const home = mkdtempSync(join(tmpdir(), "rouse-owner-old-"));
-    const state = new DatabaseSync(join(home, "rouse.db"));
-    prepareDatabase(state, Date.now(), SQLITE_MIGRATIONS.slice(0, 4));
-    const session = "main/hook/hook:old";
-    const now = Date.now();
-    for (const [n, path] of hooks.entries()) {
-      const messages = [{ role: "assistant", content: [{ type: "text", text: `reply ${n}` }] }];
-      const record = {
-        runId: `run_${n}`,
-        at: now - 1000 + n,
-        hook: path,
-        input: [{ text: `turn ${n}`, outside: true }],
-        unsafe: false,
-        messages,
-      };
-      state
-        .prepare("INSERT INTO turns (session, record) VALUES (?, ?)")
-        .run(session, JSON.stringify(record));
-    }
-    state
-      .prepare(
-        "INSERT INTO sessions (session, agent, origin, key, turns, created, used) VALUES (?, 'main', 'hook', 'hook:old', ?, ?, ?)",
-      )
-      .run(session, hooks.length, now, now);
-    const spec = {
-      session: { agentId: "main", origin: "hook", key: "hook:old" },
-      name: "Hook",
-      hook: waiting.path,
-      input: [{ text: waiting.text, outside: true }],
-      wakeMode: "next-heartbeat",
-      deliver: false,
-      channel: "last",
-      unsafe: false,
-    };
-    const head = JSON.stringify({ request: { method: "POST", headers: {}, query: {} } });
-    const actions = JSON.stringify([{ kind: "run", runId: "run_waiting", spec, warnings: [] }]);
-    state
-      .prepare(
-        "INSERT INTO events (seq, id, at, path, credential, outcome, head, actions) VALUES (1, 'evt_1', ?, ?, 'hooks.token', 'accepted', ?, ?)",
-      )
-      .run(now, waiting.path, head, actions);
-    state.close();
-    return home;
-  }
-  const within = async (home: string, test: () => Promise<void>): Promise<void> => {
-    const [before, beforeDir] = [world, dir];
-    world = await createWorld({ dir: home, config: { ...configOf({}), stateDir: home } });
-    dir = home;
-    try {
-      await test();
-    } finally {
-      await world.stop();
-      [world, dir] = [before, beforeDir];
-      rmSync(home, { recursive: true, force: true });
-    }
-  };
-
-  it("belongs to the path of its last run, whose queued runs go on with it", async () => {
-    await within(oldHome(["b", "a"], { path: "a", text: "waited" }), async () => {
-      const waiting = await ended("run_waiting");
-      expect([waiting.status, waiting.path, waiting.credential, waiting.warnings]).toEqual([
-        "succeeded",
-        "a",
-        "hooks.token",
-        [],
-      ]);
-      const { seen, warnings } = await say("a", "hook:old", "next");
-      for (const text of ["turn 0", "reply 1", "waited", "next"]) expect(seen).toContain(text);
-      expect(warnings).toEqual([]);
-      const { sessions } = (await world.admin("/admin/v1/sessions?origin=hook")).body;
-      expect(sessions).toMatchObject([
-        { key: "hook:old", path: "a", credential: "hooks.token", turns: 4 },
-      ]);
-    });
-  });
-
-  it("is not shown to another path, whatever ran first", async () => {
-    await within(oldHome(["b", "a"], { path: "b", text: "waited" }), async () => {
-      expect((await ended("run_waiting")).warnings).toEqual([WARNING]);
-      const other = await say("b", "hook:old", "next");
-      expect([other.seen.includes("turn"), other.seen.includes("waited")]).toEqual([false, true]);
-      expect((await say("a", "hook:old", "mine")).seen).toContain("turn 1");
-    });
-  });
 });

@@ -106,7 +106,7 @@ describe("SQLite and the clock", () => {
     await store.close();
   });
 
-  it("jobs of an earlier version, which have a time, start by it and then in their order", async () => {
+  it("jobs that were added with a time start by it and then in their order", async () => {
     await (await open()).store.close();
     const db = new DatabaseSync(file());
     const insert = db.prepare(
@@ -246,7 +246,7 @@ describePostgres("PostgreSQL and the clock", () => {
     expect(taken).toEqual(["mine"]);
   });
 
-  it("jobs that a gateway of an earlier version adds start by their time and then in their order", async () => {
+  it("jobs whose time has come start by it and then in their order", async () => {
     const { store, queue } = await open();
     await query(`INSERT INTO jobs (kind, id, key, name, data, enqueued, run_at, ready)
       SELECT 'turn', id, decode(md5(id), 'hex'), id, '1', at, at + wait, at + wait

@@ -1,20 +1,14 @@
 import type pg from "pg";
 import { afterEach, beforeEach } from "vitest";
-import { parseAddress } from "../../plugins/postgres/address.ts";
-import { openDb } from "../../plugins/postgres/db.ts";
-import { migrate } from "../../plugins/postgres/migrate.ts";
-import { MIGRATIONS } from "../../plugins/postgres/schema.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { EventRecord, StoreHandle } from "../../src/store/types.ts";
-import { DAY, event, runAction, step } from "./suite/make.ts";
+import { event, runAction, step } from "./suite/make.ts";
 import { silent } from "./home.ts";
 import { newSchema, plainly, type Schema } from "./postgres.ts";
 
 export const DIVIDED = ["events", "steps", "tool_calls"];
-/** The last version of the schema with whole tables. */
-export const WHOLE = MIGRATIONS.findIndex((step) => step.includes("PARTITION BY"));
 /** The name of a partition, as the days of UTC give it. */
 export const partOf = (table: string, at: number): string =>
   `${table}_${new Date(at).toISOString().slice(0, 10).replaceAll("-", "")}`;
@@ -43,14 +37,6 @@ export function createPartitionWorld() {
     const handle = await openStore({ url, clock: systemClock, log: silent });
     opened.push(handle);
     return handle;
-  };
-  const bringTo = async (version: number): Promise<void> => {
-    const db = await openDb(parseAddress(schema.url), silent);
-    try {
-      await migrate(db, MIGRATIONS.slice(0, version));
-    } finally {
-      await db.close();
-    }
   };
   const within = <T>(work: (client: pg.Client) => Promise<T>): Promise<T> =>
     plainly(async (client) => {
@@ -101,51 +87,17 @@ export function createPartitionWorld() {
         steps: await store.list("steps", one.runId),
       })),
     );
-  /** Rows that a gateway wrote days ago: the tables then had no partitions for these days. */
-  const fillOld = async (): Promise<{ now: number; made: Made[]; before: unknown }> => {
-    await bringTo(WHOLE);
-    const now = Date.now();
-    // The statements that write are those of the version before; only the schema is not brought up to date.
-    const handle = await openOld();
-    const made: Made[] = [];
-    for (const [age, ended] of [
-      [40, true],
-      [39, false],
-      [10, true],
-      [0, true],
-    ] as const)
-      made.push(await make(handle, now - age * DAY, ended ? now - age * DAY : undefined));
-    const before = {
-      shown: await shown(handle, made),
-      list: await handle.store.list("events", { limit: 10 }),
-    };
-    return { now, made, before };
-  };
-  /** A gateway of the version before: it finds the schema as it knows it, and does not change it. */
-  const openOld = async (): Promise<StoreHandle> => {
-    const fresh = MIGRATIONS as string[];
-    const later = fresh.splice(WHOLE);
-    try {
-      return await open();
-    } finally {
-      fresh.push(...later);
-    }
-  };
-
   return {
     get schema() {
       return schema;
     },
     open,
-    openOld,
     closeAll,
-    bringTo,
     within,
     ask,
     tables,
     homeOf,
     make,
     shown,
-    fillOld,
   };
 }

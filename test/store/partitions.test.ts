@@ -1,88 +1,11 @@
 import { expect, it } from "vitest";
 import { DAY, HOUR, KEEP, step } from "./suite/make.ts";
-import { createPartitionWorld, DIVIDED, type Made, partOf, WHOLE } from "./partition-world.ts";
+import { createPartitionWorld, DIVIDED, type Made, partOf } from "./partition-world.ts";
 import { describePostgres } from "./postgres.ts";
 
 describePostgres("the partitions of PostgreSQL's tables", () => {
   const world = createPartitionWorld();
-  const { open, openOld, bringTo, within, ask, tables, homeOf, make, shown, fillOld } = world;
-
-  it("the upgrade keeps all rows where they are, and they read and are swept as before", async () => {
-    const { now, made, before } = await fillOld();
-    const [file] = await ask<{ file: string }>("SELECT pg_relation_filenode('events') AS file");
-    const handle = await open();
-    expect({
-      shown: await shown(handle, made),
-      list: await handle.store.list("events", { limit: 10 }),
-    }).toEqual(before);
-    // Nothing was written again.
-    expect(await ask("SELECT pg_relation_filenode('events_before') AS file")).toEqual([file]);
-    const days = [0, 1, 2].map((n) => partOf("events", now + n * DAY));
-    expect((await tables()).filter((name) => name.startsWith("events"))).toEqual([
-      ...days.slice(1),
-      "events_before",
-      "events_default",
-    ]);
-    const added = await make(handle, Date.now());
-    const [{ seq }] = (await ask<{ seq: string }>("SELECT seq FROM events WHERE id = $1", [
-      added.event.id,
-    ])) as [{ seq: string }];
-    expect(Number(seq)).toBe(made.length + 1);
-    await expect(handle.store.accept(made[0]!.event)).rejects.toMatchObject({ code: "internal" });
-
-    await handle.store.sweep(now, KEEP);
-    const left = await shown(handle, made);
-    expect(
-      left.map((one) => [one.event !== undefined, one.run !== undefined, one.steps.length]),
-    ).toEqual([
-      [false, false, 0],
-      [true, true, 1],
-      [true, true, 1],
-      [true, true, 1],
-    ]);
-    expect(await handle.store.counts()).toMatchObject({ "events.accepted": 4 });
-    // Once all of it is past retention, the old table goes as well.
-    await handle.store.sweep(now + 40 * DAY, KEEP);
-    expect(await tables()).not.toContain("events_before");
-    expect(await handle.store.counts()).toMatchObject({ "events.accepted": 2 });
-  });
-
-  it("an old gateway accepts hooks and works while the tables are divided under it, and after that", async () => {
-    await bringTo(WHOLE);
-    const old = await openOld();
-    const made: Made[] = [];
-    const errors: unknown[] = [];
-    let on = true;
-    const accepting = Promise.all(
-      Array.from({ length: 4 }, async () => {
-        while (on)
-          await make(old, Date.now(), Date.now()).then(
-            (one) => made.push(one),
-            (error: unknown) => errors.push(error),
-          );
-      }),
-    );
-    const reading = within(async (client) => {
-      await client.query("BEGIN; SELECT count(*) FROM events, steps");
-      await new Promise((done) => setTimeout(done, 3000));
-      await client.query("COMMIT");
-    });
-    const whole = Date.now();
-    const fresh = await open();
-    await reading;
-    expect(Date.now() - whole).toBeGreaterThan(2000);
-    const during = made.length;
-    expect(during).toBeGreaterThan(20);
-    await new Promise((done) => setTimeout(done, 500));
-    on = false;
-    await accepting;
-    expect(errors).toEqual([]);
-    expect(made.length).toBeGreaterThan(during);
-    expect(
-      (await shown(fresh, made)).every((one) => one.event && one.run && one.steps.length === 1),
-    ).toBe(true);
-    expect(await ask("SELECT count(*)::int AS n FROM events")).toEqual([{ n: made.length }]);
-  });
+  const { open, within, ask, tables, homeOf, make, shown } = world;
 
   it("what is past retention goes with its partition, without a DELETE; what a run still needs stays", async () => {
     const handle = await open();
@@ -126,30 +49,16 @@ describePostgres("the partitions of PostgreSQL's tables", () => {
     expect(await ask("SELECT count(*)::int AS n FROM steps")).toEqual([{ n: 0 }]);
   });
 
-  it("indexes are kept without building them again, and new partitions get those that come before or after", async () => {
-    const { now } = await fillOld();
-    await ask("CREATE INDEX events_path ON events (path, seq DESC) WHERE outcome = 'accepted'");
-    const file = (name: string) =>
-      ask(
-        "SELECT pg_relation_filenode(indexrelid) AS file FROM pg_index WHERE indexrelid = $1::regclass",
-        [name],
-      );
-    const files = [await file("events_path"), await file("events_id"), await file("events_pkey")];
+  it("new partitions get the indexes that come before or after", async () => {
     const handle = await open();
-    expect([
-      await file("events_before_path"),
-      await file("events_before_id"),
-      await file("events_before_pkey"),
-    ]).toEqual(files);
-    await ask("CREATE INDEX steps_at ON steps (at)");
+    const now = Date.now();
+    await ask("CREATE INDEX events_path ON events (path, seq DESC) WHERE outcome = 'accepted'");
     const next = now + 3 * DAY;
     for (const table of DIVIDED) await ask("SELECT add_partition($1, $2)", [table, next]);
+    await ask("CREATE INDEX steps_at ON steps (at)");
     const indexes = await ask<{ name: string; definition: string }>(
       "SELECT tablename AS name, indexdef AS definition FROM pg_indexes WHERE schemaname = $1 AND tablename = ANY($2)",
-      [
-        world.schema.name,
-        [partOf("events", next), partOf("steps", next), "steps_before", "events_default"],
-      ],
+      [world.schema.name, [partOf("events", next), partOf("steps", next), "events_default"]],
     );
     const has = (name: string, definition: RegExp): boolean =>
       indexes.some((one) => one.name === name && definition.test(one.definition));
@@ -157,8 +66,7 @@ describePostgres("the partitions of PostgreSQL's tables", () => {
       expect(has(name, /\(path, seq DESC\) WHERE \(outcome = 'accepted'/)).toBe(true);
       expect(has(name, /UNIQUE INDEX .*\(id\)$/)).toBe(true);
     }
-    for (const name of [partOf("steps", next), "steps_before"])
-      expect(has(name, /\(at\)$/)).toBe(true);
+    expect(has(partOf("steps", next), /\(at\)$/)).toBe(true);
     await handle.store.sweep(now, KEEP);
   });
 });

@@ -17,7 +17,7 @@ export const STORE_TABLES: readonly CopiedTable[] = [
   {
     name: "dedupe",
     columns: toColumns("b:id t:scope t:key n:expires n:restarts t:event_id t:record"),
-    // Of two with one key, which crashes of earlier versions may have left, the newer one holds.
+    // Of two with one key the newer one holds.
     select:
       "SELECT scope, key, expires, restarts, record FROM dedupe WHERE seq IN (SELECT max(seq) FROM dedupe GROUP BY scope, key) ORDER BY seq",
     count: "SELECT count(*) AS n FROM (SELECT DISTINCT scope, key FROM dedupe)",

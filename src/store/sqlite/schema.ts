@@ -1,12 +1,12 @@
 import type { DatabaseSync } from "node:sqlite";
 import { RouseError, type Issue } from "../../core/errors.ts";
-import { keyNumber } from "./keys.ts";
 import type { Ms } from "../types.ts";
 
 /**
  * Forward-only migrations; the position in the list is the version. Rowid tables with few indexes: ids sort by time,
  * so that an index on them grows at its end. `counts` is kept by triggers, so that hooks do not wait while a
- * million rows are counted; events are counted by the materializer, off the way of an answer.
+ * million rows are counted; events are counted by the materializer, off the way of an answer. Partial indexes for lists have no
+ * rows of work that goes well: accepting writes none of them.
  */
 export const SQLITE_MIGRATIONS: readonly string[] = [
   `
@@ -16,20 +16,24 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE TABLE counts (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
   INSERT INTO counts SELECT value, 0 FROM json_each('[
     "events.accepted", "events.skipped", "events.unmatched", "events.duplicate", "events.rejected", "events.failed", "events.parked",
-    "runs.parked", "runs.collecting", "runs.queued", "runs.running", "runs.succeeded", "runs.failed", "runs.timed_out", "runs.cancelled",
-    "deliveries.pending", "deliveries.delivered", "deliveries.failed", "deliveries.unknown",
+    "runs.parked", "runs.collecting", "runs.queued", "runs.running", "runs.succeeded", "runs.failed", "runs.timed_out", "runs.cancelled", "runs.waiting",
+    "deliveries.pending", "deliveries.delivered", "deliveries.failed", "deliveries.no_route", "deliveries.unknown",
     "systemEvents.queued", "systemEvents.done", "systemEvents.parked",
-    "sessions.main", "sessions.hook", "sessions.api", "sessions.channel"]');
+    "sessions.main", "sessions.hook", "sessions.api", "sessions.channel", "sessions.schedule",
+    "approvals.open", "approvals.decided"]');
 
   CREATE TABLE events (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL, at INTEGER NOT NULL, path TEXT NOT NULL, credential TEXT NOT NULL,
     outcome TEXT NOT NULL, mapping TEXT, head TEXT NOT NULL, actions TEXT, body BLOB);
   CREATE UNIQUE INDEX events_id ON events(id);
+  CREATE INDEX events_outcome ON events(outcome) WHERE outcome <> 'accepted';
   CREATE TRIGGER events_gone AFTER DELETE ON events BEGIN UPDATE counts SET n = n - 1 WHERE name = 'events.' || OLD.outcome; END;
 
+  -- \`number\`: see \`keyNumber\`.
   CREATE TABLE dedupe (
-    scope TEXT NOT NULL, key TEXT NOT NULL, expires INTEGER NOT NULL, restarts INTEGER NOT NULL DEFAULT 0, record TEXT NOT NULL,
-    PRIMARY KEY (scope, key)) WITHOUT ROWID;
+    seq INTEGER PRIMARY KEY, number INTEGER NOT NULL, scope TEXT NOT NULL, key TEXT NOT NULL, expires INTEGER NOT NULL,
+    restarts INTEGER NOT NULL DEFAULT 0, record TEXT NOT NULL);
+  CREATE INDEX dedupe_number ON dedupe(number);
   CREATE INDEX dedupe_expires ON dedupe(expires);
 
   CREATE TABLE runs (
@@ -39,6 +43,9 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX runs_event ON runs(event_id) WHERE event_id IS NOT NULL;
   CREATE INDEX runs_session ON runs(session_key);
   CREATE INDEX runs_status ON runs(status);
+  CREATE INDEX runs_failed ON runs(event_id) WHERE status IN ('failed', 'timed_out');
+  -- The runs of a day are those that ended on it.
+  CREATE INDEX runs_ended ON runs(ended) WHERE ended IS NOT NULL;
   CREATE TRIGGER runs_new AFTER INSERT ON runs BEGIN UPDATE counts SET n = n + 1 WHERE name = 'runs.' || NEW.status; END;
   CREATE TRIGGER runs_gone AFTER DELETE ON runs BEGIN UPDATE counts SET n = n - 1 WHERE name = 'runs.' || OLD.status; END;
   CREATE TRIGGER runs_changed AFTER UPDATE OF status ON runs WHEN OLD.status <> NEW.status BEGIN
@@ -46,12 +53,20 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     UPDATE counts SET n = n + 1 WHERE name = 'runs.' || NEW.status;
   END;
 
-  CREATE TABLE turns (seq INTEGER PRIMARY KEY, session TEXT NOT NULL, record TEXT NOT NULL);
+  CREATE TABLE collected (seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL, record TEXT NOT NULL);
+  CREATE INDEX collected_run ON collected(run_id);
+
+  -- \`covered\`: set on checkpoints, the last turn that retention may delete.
+  CREATE TABLE turns (seq INTEGER PRIMARY KEY, session TEXT NOT NULL, record TEXT NOT NULL, covered INTEGER);
   CREATE INDEX turns_session ON turns(session);
+  CREATE INDEX turns_checkpoints ON turns(session) WHERE covered IS NOT NULL;
   CREATE TABLE sessions (
     session TEXT PRIMARY KEY, agent TEXT NOT NULL, origin TEXT NOT NULL, key TEXT NOT NULL, turns INTEGER NOT NULL,
-    created INTEGER NOT NULL, used INTEGER NOT NULL) WITHOUT ROWID;
+    created INTEGER NOT NULL, used INTEGER NOT NULL, path TEXT, credential TEXT) WITHOUT ROWID;
   CREATE INDEX sessions_used ON sessions(used, session);
+  CREATE INDEX sessions_key ON sessions(key) WHERE origin = 'hook';
+  CREATE INDEX sessions_turns ON sessions(turns) WHERE origin IN ('main', 'channel', 'schedule');
+  CREATE INDEX sessions_origin ON sessions(origin, used, session) WHERE origin <> 'hook';
   CREATE TRIGGER sessions_new AFTER INSERT ON sessions BEGIN UPDATE counts SET n = n + 1 WHERE name = 'sessions.' || NEW.origin; END;
   CREATE TRIGGER sessions_gone AFTER DELETE ON sessions BEGIN UPDATE counts SET n = n - 1 WHERE name = 'sessions.' || OLD.origin; END;
 
@@ -72,6 +87,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     record TEXT NOT NULL);
   CREATE UNIQUE INDEX deliveries_id ON deliveries(id);
   CREATE INDEX deliveries_status ON deliveries(status);
+  CREATE INDEX deliveries_failed ON deliveries(seq) WHERE status IN ('failed', 'no_route');
   CREATE TRIGGER deliveries_new AFTER INSERT ON deliveries BEGIN UPDATE counts SET n = n + 1 WHERE name = 'deliveries.' || NEW.status; END;
   CREATE TRIGGER deliveries_gone AFTER DELETE ON deliveries BEGIN UPDATE counts SET n = n - 1 WHERE name = 'deliveries.' || OLD.status; END;
   CREATE TRIGGER deliveries_changed AFTER UPDATE OF status ON deliveries WHEN OLD.status <> NEW.status BEGIN
@@ -92,33 +108,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE UNIQUE INDEX jobs_id ON jobs(kind, id);
   CREATE INDEX jobs_key ON jobs(kind, key);
   CREATE INDEX jobs_ready ON jobs(kind, ready) WHERE ready IS NOT NULL;
-  `,
-  `
-  CREATE TABLE collected (seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL, record TEXT NOT NULL);
-  CREATE INDEX collected_run ON collected(run_id);
-  `,
-  `
-  ALTER TABLE dedupe RENAME TO dedupe_before;
-  DROP INDEX dedupe_expires;
-  CREATE TABLE dedupe (
-    seq INTEGER PRIMARY KEY, number INTEGER NOT NULL, scope TEXT NOT NULL, key TEXT NOT NULL, expires INTEGER NOT NULL,
-    restarts INTEGER NOT NULL DEFAULT 0, record TEXT NOT NULL);
-  CREATE INDEX dedupe_number ON dedupe(number);
-  CREATE INDEX dedupe_expires ON dedupe(expires);
-  INSERT INTO dedupe (number, scope, key, expires, restarts, record)
-    SELECT key_number(scope, key), scope, key, expires, restarts, record FROM dedupe_before ORDER BY expires;
-  DROP TABLE dedupe_before;
-  `,
-  `
-  INSERT INTO counts VALUES ('deliveries.no_route', 0);
-  `,
-  `
-  ALTER TABLE sessions ADD COLUMN path TEXT;
-  ALTER TABLE sessions ADD COLUMN credential TEXT;
-  CREATE INDEX sessions_key ON sessions(key) WHERE origin = 'hook';
-  `,
-  `
-  INSERT INTO counts VALUES ('runs.waiting', 0), ('approvals.open', 0), ('approvals.decided', 0);
+
   CREATE TABLE steps (seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL, step INTEGER NOT NULL, at INTEGER NOT NULL, record TEXT NOT NULL);
   CREATE UNIQUE INDEX steps_run ON steps(run_id, step);
   CREATE TABLE tool_calls (
@@ -135,27 +125,23 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE UNIQUE INDEX approvals_id ON approvals(id);
   CREATE UNIQUE INDEX approvals_code ON approvals(code) WHERE state = 'open';
   CREATE INDEX approvals_run ON approvals(run_id);
+  CREATE INDEX approvals_open ON approvals(seq) WHERE state = 'open';
   CREATE TRIGGER approvals_new AFTER INSERT ON approvals BEGIN UPDATE counts SET n = n + 1 WHERE name = 'approvals.' || NEW.state; END;
   CREATE TRIGGER approvals_gone AFTER DELETE ON approvals BEGIN UPDATE counts SET n = n - 1 WHERE name = 'approvals.' || OLD.state; END;
   CREATE TRIGGER approvals_changed AFTER UPDATE OF state ON approvals WHEN OLD.state <> NEW.state BEGIN
     UPDATE counts SET n = n - 1 WHERE name = 'approvals.' || OLD.state;
     UPDATE counts SET n = n + 1 WHERE name = 'approvals.' || NEW.state;
   END;
-  `,
-  `
-  -- Set on checkpoints: the last turn that retention may delete.
-  ALTER TABLE turns ADD COLUMN covered INTEGER;
-  CREATE INDEX turns_checkpoints ON turns(session) WHERE covered IS NOT NULL;
-  CREATE INDEX sessions_turns ON sessions(turns) WHERE origin IN ('main', 'channel');
-  `,
-  `
+
   -- What runs have used, by time: \`width\` is the bucket's, \`at\` its start. The counters are of all hooks' runs, and of each mapping's.
   CREATE TABLE usage (
     counter TEXT NOT NULL, width INTEGER NOT NULL, at INTEGER NOT NULL, starts INTEGER NOT NULL, tokens INTEGER NOT NULL,
     micros INTEGER NOT NULL, PRIMARY KEY (counter, width, at)) WITHOUT ROWID;
-  -- How many runs there are now; of those that wait, so many are parked.
+  -- How many runs there are now. Of those that wait, \`parked\` are held by a limit, and \`in_line\` have not started and wait neither
+  -- for a model nor for further events.
   CREATE TABLE run_counts (
-    counter TEXT PRIMARY KEY, running INTEGER NOT NULL, waiting INTEGER NOT NULL, parked INTEGER NOT NULL) WITHOUT ROWID;
+    counter TEXT PRIMARY KEY, running INTEGER NOT NULL, waiting INTEGER NOT NULL, parked INTEGER NOT NULL,
+    in_line INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
   -- Runs that a limit holds back and that are the first of their session keys, in the order in which they became that.
   CREATE TABLE parked (seq INTEGER PRIMARY KEY, lane TEXT NOT NULL, run TEXT NOT NULL UNIQUE, released INTEGER NOT NULL DEFAULT 0);
   CREATE INDEX parked_lane ON parked(lane, seq) WHERE released = 0;
@@ -169,59 +155,9 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
       ON CONFLICT (run) DO UPDATE SET released = 0;
   END;
 
-  -- What earlier versions counted from the runs themselves.
-  CREATE TEMP TABLE earlier AS SELECT status, status = 'parked' AND json_extract(record, '$.parked.reason') IS NOT 'provider' AS parked,
-      json_extract(record, '$.mapping') AS mapping, json_extract(record, '$.startedAt') AS started,
-      coalesce(ended, json_extract(record, '$.waiting.since'), json_extract(record, '$.startedAt'), created) AS used,
-      coalesce(json_extract(record, '$.usage.totalTokens'),
-        coalesce(json_extract(record, '$.usage.inputTokens'), 0) + coalesce(json_extract(record, '$.usage.outputTokens'), 0)) AS tokens,
-      CAST(round(coalesce(json_extract(record, '$.usage.costUsd'), 0) * 1000000) AS INTEGER) AS micros
-    FROM runs WHERE (status IN ('parked', 'collecting', 'queued', 'running', 'waiting') OR ended > (unixepoch() - 90000) * 1000)
-      AND json_extract(record, '$.kind') = 'hook';
-  CREATE TEMP TABLE counted AS
-    SELECT 'hooks' AS counter, * FROM earlier UNION ALL SELECT 'mapping:' || mapping, * FROM earlier WHERE mapping IS NOT NULL;
-  INSERT INTO usage SELECT counter, 60000, started / 60000 * 60000, count(*), 0, 0 FROM counted
-    WHERE started > (unixepoch() - 7200) * 1000 GROUP BY 1, 3;
-  INSERT INTO usage SELECT counter, 900000, used / 900000 * 900000, 0, sum(tokens), sum(micros) FROM counted
-    WHERE used > (unixepoch() - 90000) * 1000 GROUP BY 1, 3 HAVING sum(tokens) + sum(micros) > 0;
-  INSERT INTO run_counts SELECT counter, sum(status = 'running'), sum(status IN ('parked', 'collecting', 'queued')), sum(parked)
-    FROM counted WHERE status IN ('parked', 'collecting', 'queued', 'running') GROUP BY counter;
-  DROP TABLE counted;
-  DROP TABLE earlier;
-  UPDATE jobs SET run_at = 8000000000000000, ready = iif(ready IS NULL, NULL, 8000000000000000)
-    WHERE kind = 'turn' AND held = 0 AND id IN (SELECT id FROM runs WHERE status = 'parked' AND json_extract(record, '$.parked.reason') IS NOT 'provider');
-  `,
-  `
-  -- Of the runs that wait, so many have not started and wait neither for a model nor for further events.
-  ALTER TABLE run_counts ADD COLUMN in_line INTEGER NOT NULL DEFAULT 0;
-  CREATE TEMP TABLE lined AS SELECT json_extract(record, '$.mapping') AS mapping FROM runs
-    WHERE json_extract(record, '$.kind') = 'hook' AND json_extract(record, '$.attempts') = 0
-      AND (status = 'queued' OR (status = 'parked' AND json_extract(record, '$.parked.reason') IS NOT 'provider'));
-  UPDATE run_counts SET in_line = (SELECT count(*) FROM lined WHERE counter IN ('hooks', 'mapping:' || mapping));
-  DROP TABLE lined;
-  `,
-  `
-  -- Indexes for lists. None of them has rows of work that goes well: accepting writes no index for them.
-  CREATE INDEX events_outcome ON events(outcome) WHERE outcome <> 'accepted';
-  CREATE INDEX runs_failed ON runs(event_id) WHERE status IN ('failed', 'timed_out');
-  CREATE INDEX deliveries_failed ON deliveries(seq) WHERE status IN ('failed', 'no_route');
-  CREATE INDEX approvals_open ON approvals(seq) WHERE state = 'open';
-  CREATE INDEX sessions_origin ON sessions(origin, used, session) WHERE origin <> 'hook';
-  `,
-  `
   -- The configs that events were decided by: the head of an event has the id.
   CREATE TABLE configs (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, first_used INTEGER NOT NULL, last_used INTEGER NOT NULL, content TEXT NOT NULL);
-  `,
-  `
-  -- Sessions of schedules are kept as those of channels are.
-  INSERT INTO counts VALUES ('sessions.schedule', 0);
-  DROP INDEX sessions_turns;
-  CREATE INDEX sessions_turns ON sessions(turns) WHERE origin IN ('main', 'channel', 'schedule');
-  `,
-  `
-  -- The runs of a day are those that ended on it.
-  CREATE INDEX runs_ended ON runs(ended) WHERE ended IS NOT NULL;
   `,
 ];
 
@@ -237,9 +173,6 @@ export function prepareDatabase(db: DatabaseSync, now: Ms, migrations = SQLITE_M
   );
   db.exec(
     "CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, at INTEGER NOT NULL)",
-  );
-  db.function("key_number", { deterministic: true }, (scope, key) =>
-    keyNumber(String(scope), String(key)),
   );
   const row = db.prepare("SELECT max(version) AS version FROM migrations").get() as {
     version: number | null;

@@ -153,7 +153,7 @@ export function dedupe(change: Partial<DedupeEntry> = {}): DedupeEntry {
     scope: "alerts hooks.token",
     key: "k1",
     expiresAt: START + DAY,
-    answer: { status: 202, body: { ok: true } },
+    receipt: { outcome: "accepted", actions: [] },
     ...change,
   };
 }
