@@ -6,7 +6,7 @@ import { createLogger } from "../../src/core/log.ts";
 import { newId } from "../../src/core/ids.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { StepView } from "../../src/admin/views.ts";
-import { run } from "../../src/testing/store/make.ts";
+import { run } from "../store/suite/make.ts";
 import type { EventRecord, RunRecord } from "../../src/store/types.ts";
 import { actIn, shownSteps } from "../store/acted.ts";
 import { createCli, shopConfig, TOKEN, type CliWorld } from "./world.ts";

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
-import { run } from "../../src/testing/store/make.ts";
+import { run } from "../store/suite/make.ts";
 import type { RunChange, RunRecord } from "../../src/store/types.ts";
 import { event_, runAction } from "../http/admin-world.ts";
 import { actIn } from "../store/acted.ts";
