@@ -16,6 +16,10 @@ export class AskError extends Error {
   }
 }
 
+/** Whether what failed is asked again by itself: the gateway does not answer, or the session has ended. */
+export const isPassing = (error: unknown): boolean =>
+  error instanceof AskError && (error.code === "unreachable" || error.code === "signed_out");
+
 /** Since when the gateway does not answer; null while it does. */
 export const awaySince = signal<Date | null>(null);
 /** Whether the session has ended: the page stays as it is, and asks for the token above it. */
@@ -43,6 +47,16 @@ async function readError(response: Response): Promise<AskError> {
   );
 }
 
+/** What went wrong with a request that the gateway has not answered to its end. */
+function toUnreachable(error: unknown, signal: AbortSignal | undefined): unknown {
+  if (signal?.aborted) return error;
+  awaySince.value ??= new Date();
+  return new AskError(
+    "unreachable",
+    "The gateway does not answer. What is shown may be old; the page tries again by itself.",
+  );
+}
+
 /** How often someone has signed in on this page. */
 let signIns = 0;
 
@@ -59,12 +73,7 @@ async function send(path: string, options: AskOptions): Promise<Response> {
       ...(signal ? { signal } : {}),
     });
   } catch (error) {
-    if (signal?.aborted) throw error;
-    awaySince.value ??= new Date();
-    throw new AskError(
-      "unreachable",
-      "The gateway does not answer. What is shown may be old; the page tries again by itself.",
-    );
+    throw toUnreachable(error, signal);
   }
   awaySince.value = null;
   const version = response.headers.get("x-rouse-version");
@@ -84,7 +93,7 @@ export async function ask<T>(path: string, options: AskOptions = {}): Promise<T>
   return (await (await send(path, options)).json()) as T;
 }
 
-async function* readLines(response: Response): AsyncGenerator<string> {
+async function* readLines(response: Response, signal?: AbortSignal): AsyncGenerator<string> {
   let rest = "";
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (!reader) return;
@@ -95,6 +104,8 @@ async function* readLines(response: Response): AsyncGenerator<string> {
       yield* lines;
     }
     if (rest !== "") yield rest;
+  } catch (error) {
+    throw toUnreachable(error, signal);
   } finally {
     await reader.cancel().catch(() => {});
   }
@@ -102,7 +113,7 @@ async function* readLines(response: Response): AsyncGenerator<string> {
 
 /** Reads an answer of one JSON object a line (NDJSON) while it arrives. Leaving the loop ends the request. */
 export async function* askLines<T>(path: string, options: AskOptions = {}): AsyncGenerator<T> {
-  for await (const line of readLines(await send(path, options)))
+  for await (const line of readLines(await send(path, options), options.signal))
     if (line.trim() !== "") yield JSON.parse(line) as T;
 }
 

@@ -1,4 +1,4 @@
-import { computed } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { AskError, ask, awaySince, signedOut } from "./api.ts";
 
@@ -10,6 +10,15 @@ export interface Resource<T> {
   loading: boolean;
   reload(): void;
 }
+
+/** How often an outage or the lack of a session has ended. What depends on it asks again for what failed meanwhile. */
+export const returns = signal(0);
+let wasOut = false;
+effect(() => {
+  const isOut = signedOut.value || awaySince.value !== null;
+  if (wasOut && !isOut) returns.value = returns.peek() + 1;
+  wasOut = isOut;
+});
 
 const SIGN_OF_LOADING_MS = 150;
 const REFRESH_MS = 5000;
@@ -80,26 +89,15 @@ export function useResource<T>(
       abort.abort();
       clearTimeout(sign);
     };
-  }, [path, turn]);
+  }, [path, turn, returns.value]);
   useEffect(() => {
     if (path === null) return;
     const refresh = (): void => {
       // An answer that takes longer than that is waited for.
       if (!underWay.current && !document.hidden && !signedOut.value) reload();
     };
-    const end =
-      live === false ? undefined : live === true ? onTick(refresh) : onInterval(refresh, live);
-    // What failed while the gateway was away, or because the session had ended, is asked again when that is over.
-    const isOut = computed(() => signedOut.value || awaySince.value !== null);
-    let wasOut = isOut.peek();
-    const stop = isOut.subscribe((out) => {
-      if (wasOut && !out) reload();
-      wasOut = out;
-    });
-    return () => {
-      end?.();
-      stop();
-    };
+    if (live === false) return;
+    return live === true ? onTick(refresh) : onInterval(refresh, live);
   }, [path, live, reload]);
   const current = state.path === path;
   return {

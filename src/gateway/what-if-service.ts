@@ -1,5 +1,5 @@
 import { RouseError, safeError, type Failure } from "../core/errors.ts";
-import type { ExaminedChange } from "../workbench/landing.ts";
+import type { CheckOptions, ExaminedChange } from "../workbench/landing.ts";
 import type { AnswerLine, WhatIf, WhatIfRequest } from "../workbench/types.ts";
 import type { TextEvaluation } from "../workbench/text-evaluation.ts";
 import type { JobLine, WhatIfJob } from "../workbench/what-if-job.ts";
@@ -33,7 +33,7 @@ export interface WhatIfService extends WhatIf {
   /** Whether processes can have the config of this gateway. */
   readonly isAvailable: boolean;
   /** Says what a change would do before it is landed. Waits for a process. Undefined if the files are not what the gateway uses. */
-  examine(change: MappingChange): Promise<ExaminedChange | undefined>;
+  examine(change: MappingChange, options: CheckOptions): Promise<ExaminedChange | undefined>;
 }
 
 function toErrorLine(error: unknown): AnswerLine {
@@ -129,8 +129,8 @@ class Jobs {
     return { [Symbol.asyncIterator]: () => ({ next: () => answer.next(), return: end }) };
   }
 
-  async examine(change: MappingChange): Promise<ExaminedChange | undefined> {
-    const { lines } = await this.#start({ kind: "examine", change });
+  async examine(change: MappingChange, options: CheckOptions): Promise<ExaminedChange | undefined> {
+    const { lines } = await this.#start({ kind: "examine", change, options });
     try {
       for await (const line of lines) if (line.type === "examined") return line;
     } catch (error) {
@@ -173,6 +173,6 @@ export function createWhatIf(resources: Resources): WhatIfService {
       if (!isAvailable) throw new RouseError(UNAVAILABLE);
       return jobs.evaluate(change, event);
     },
-    examine: (change) => jobs.examine(change),
+    examine: (change, options) => jobs.examine(change, options),
   };
 }

@@ -28,7 +28,13 @@ import { findWriteProblem, listVersions, readNow, type Version } from "./version
 /** What a change of the user's files needs of the gateway that uses them, or of the command line if none runs. */
 export interface LandingDeps extends WriteDeps {
   /** Examines a change in a process of its own, so that hooks do not wait for it. Absent, or undefined: it is done in this process. */
-  examine?: (wanted: MappingChange) => Promise<ExaminedChange | undefined>;
+  examine?: (wanted: MappingChange, options: CheckOptions) => Promise<ExaminedChange | undefined>;
+}
+
+/** What is left out of a check. */
+export interface CheckOptions {
+  /** False: no events are compared. */
+  whatIf: boolean;
 }
 
 /** What a change would do, before it is landed. */
@@ -46,7 +52,7 @@ export interface LandingCheck {
   replaces: string[];
   /** What the tests of `hooks.testsDir` say with the change; null if the config has problems with it. */
   tests: TestSummary | null;
-  /** What would change for the last 1,000 events; null if there is no store, or one of the configs has problems. */
+  /** What would change for the last 1,000 events; null if it is left out, there is no store, or one of the configs has problems. */
   whatIf: WhatIfReport | null;
   /** Why the file cannot be written here; null if it can. */
   obstacle: string | null;
@@ -125,8 +131,10 @@ async function tryDraftText(wanted: MappingChange, deps: ExamineDeps): Promise<T
  */
 export async function examineChange(
   wanted: MappingChange,
-  deps: ExamineDeps,
+  { whatIf }: CheckOptions,
+  given: ExamineDeps,
 ): Promise<ExaminedChange> {
+  const deps = whatIf ? given : { ...given, withStore: async () => null };
   const planned = await plan(wanted, deps);
   const { change, home, isLive } = planned;
   const tried = await (isLive ? tryChange(planned, deps) : tryDraftText(wanted, deps));
@@ -214,7 +222,7 @@ export interface Landing {
    * Says what a change would do: its diff, its problems, and what has to be confirmed. Writes nothing.
    * @throws RouseError `not_found`, `usage` or `config_invalid` if the change cannot be made at all.
    */
-  check(wanted: MappingChange): Promise<LandingCheck>;
+  check(wanted: MappingChange, options?: CheckOptions): Promise<LandingCheck>;
   /**
    * Makes a change: checks it again as a whole snapshot, writes the file in one step, and waits until the gateway that runs
    * uses exactly what was checked; else the file goes back. If the file cannot be written, the change comes as a patch.
@@ -230,9 +238,9 @@ export function createLanding(deps: LandingDeps): Landing {
   const shown = new Map<string, string | null>();
   let last: Promise<unknown> = Promise.resolve();
   return {
-    async check(wanted) {
+    async check(wanted, options = { whatIf: true }) {
       const { change, found } =
-        (await deps.examine?.(wanted)) ?? (await examineChange(wanted, deps));
+        (await deps.examine?.(wanted, options)) ?? (await examineChange(wanted, options, deps));
       shown.set(found.base, change.before);
       for (const hash of [...shown.keys()].slice(0, -MAX_SHOWN)) shown.delete(hash);
       return { ...found, obstacle: (await findReason(change, deps)) ?? null };

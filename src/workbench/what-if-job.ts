@@ -1,6 +1,11 @@
 import type { Snapshot } from "../intake/types.ts";
 import type { Store } from "../store/types.ts";
-import { examineChange, type ExaminedChange, type LandingDeps } from "./landing.ts";
+import {
+  examineChange,
+  type CheckOptions,
+  type ExaminedChange,
+  type LandingDeps,
+} from "./landing.ts";
 import type { CandidateResult, ComparisonDeps } from "./landing-checks.ts";
 import { RouseError } from "../core/errors.ts";
 import {
@@ -19,7 +24,7 @@ export type WhatIfJob =
   /** What the change would do with recorded events. */
   | { kind: "compare"; change: ProposedChange; selection: Selection }
   /** What is shown before it is landed. */
-  | { kind: "examine"; change: MappingChange }
+  | { kind: "examine"; change: MappingChange; options: CheckOptions }
   /** What the text of one mapping makes of one recorded event. */
   | { kind: "evaluate"; change: TextChange; event?: string | undefined };
 
@@ -99,13 +104,13 @@ async function compare(
 }
 
 async function examine(
-  { change }: Extract<WhatIfJob, { kind: "examine" }>,
+  { change, options }: Extract<WhatIfJob, { kind: "examine" }>,
   deps: JobDeps,
   send: Send,
 ): Promise<void> {
   const store = abortable(deps);
   const { snapshot } = deps;
-  const examined = await examineChange(change, {
+  const examined = await examineChange(change, options, {
     ...deps,
     snapshot: () => snapshot,
     withStore: (use) => use(store),

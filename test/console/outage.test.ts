@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { approvalWorld, type ApprovalWorld } from "../approvals/world.ts";
+import { useBench } from "./bench.ts";
 import { NO_BROWSER, openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
 
@@ -136,3 +137,44 @@ describe.skipIf(NO_BROWSER)(
     });
   },
 );
+
+describe.skipIf(NO_BROWSER)("the workbench when the gateway has been away", () => {
+  const { world, one } = useBench();
+  let front: Front;
+  beforeAll(async () => void (front = await createFront(world.url)));
+  afterAll(() => front?.leave());
+
+  it("says that nothing is evaluated yet, and evaluates by itself when the gateway is back", async () => {
+    const { page } = one;
+    const { eventId } = await world.order(40);
+    let answer: (() => void) | undefined;
+    const held = new Promise<void>((resolve) => (answer = resolve));
+    await page.route("**/admin/v1/changes/evaluate", async (route) => {
+      await held;
+      await route.continue().catch(() => undefined);
+    });
+    await page.goto(`${front.url}/console#/mappings/new?event=${eventId}`);
+    const [problems, result, difference] = ["Problems", "Result", "What if"].map((name) =>
+      one.pane(name),
+    ) as [Locator, Locator, Locator];
+    await problems.getByText("not evaluated yet").waitFor();
+    await difference.getByText("Not compared yet").waitFor();
+    expect([
+      await problems.getByText("no problem").count(),
+      await difference.getByText("0 event").count(),
+    ]).toEqual([0, 0]);
+    answer?.();
+    await problems.getByText("no problem").waitFor();
+    await difference.getByText("+1 run").waitFor();
+    await front.leave();
+    await one.line("type:").getByText('"order"', { exact: true }).dblclick();
+    await page.keyboard.type("refund");
+    await result.getByText("The gateway does not answer").waitFor();
+    await problems.getByText("not evaluated yet").waitFor();
+    await front.comeBack();
+    await result.getByText("No mapping takes this event").waitFor();
+    await problems.getByText("no problem").waitFor();
+    await difference.getByText("+0 run").waitFor();
+    expect(await page.getByText("does not answer").count()).toBe(0);
+  });
+});

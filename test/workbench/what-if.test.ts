@@ -158,13 +158,19 @@ describe("comparisons over HTTP", () => {
     const { status, headers, error } = await ask(world, { change: ADD });
     expect([status, error?.code, headers.get("retry-after")]).toEqual([429, "rate_limited", "2"]);
     // What is landed does not wait for them.
-    const checked = await world.admin("/admin/v1/changes/check", {
-      method: "POST",
-      body: JSON.stringify({ change: ADD }),
-    });
-    expect(checked.body.check).toMatchObject({
+    const check = (more: object) =>
+      world.admin("/admin/v1/changes/check", {
+        method: "POST",
+        body: JSON.stringify({ change: ADD, ...more }),
+      });
+    expect((await check({})).body.check).toMatchObject({
       problems: [],
       whatIf: { events: 60, wouldRun: 60 },
+    });
+    expect((await check({ whatIf: false })).body.check).toMatchObject({
+      problems: [],
+      tests: { passed: 0 },
+      whatIf: null,
     });
     for (const reader of readers) reader.leave();
     expect(await world.until(async () => (await ask(world, { change: ADD })).status === 200)).toBe(

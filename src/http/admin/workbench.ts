@@ -43,7 +43,7 @@ const proposed = z.discriminatedUnion("kind", [
 ]);
 const MAX_EVENTS = 100_000;
 const MAX_IDS = 500;
-const checked = z.strictObject({ change });
+const checked = z.strictObject({ change, whatIf: z.boolean().default(true) });
 /** A change that is a text as it is being written. */
 export const textChange = z.discriminatedUnion("kind", [replace, add, draftText]);
 const evaluated = z.strictObject({ change: textChange, event: text.optional() });
@@ -82,9 +82,10 @@ export function changeRoutes({ landing, whatIf }: Workbench) {
         })),
       });
     })
-    .post("/check", jsonBody(checked), async (c) =>
-      jsonAnswer(c, { check: await landing.check(c.req.valid("json").change) }),
-    )
+    .post("/check", jsonBody(checked), async (c) => {
+      const { change: wanted, ...options } = c.req.valid("json");
+      return jsonAnswer(c, { check: await landing.check(wanted, options) });
+    })
     .post("/evaluate", jsonBody(evaluated), async (c) => {
       const { change: wanted, event } = c.req.valid("json");
       return jsonAnswer(c, { evaluation: await whatIf.evaluate(wanted, event) });

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { AskError, ask, awaySince, signedOut } from "../../api.ts";
+import { AskError, ask, signedOut } from "../../api.ts";
+import { returns } from "../../resource.ts";
 import type { EventRow, EventsAnswer } from "./types.ts";
 
 const PAGE = 100;
@@ -117,12 +118,12 @@ export function useEventPages(query: string): EventPages {
       if (list?.query !== query) first();
       else void run((signal) => refresh(list, signal));
     }, REFRESH_MS);
-    const stop = [signedOut, awaySince].map((one) =>
-      one.subscribe((state) => !state && current.current === null && !work.current && first()),
-    );
+    const stop = returns.subscribe(() => {
+      if (current.current === null && !work.current) first();
+    });
     return () => {
       clearInterval(timer);
-      for (const end of stop) end();
+      stop();
     };
   }, [query, first, run]);
   const loadMore = useCallback((): void => {

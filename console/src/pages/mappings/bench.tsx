@@ -78,6 +78,8 @@ function Foot({ bench }: { bench: Workbench }) {
       <p role="status">
         {problems.length > 0 ? (
           <b class="bad">✗ {plural(problems.length, "problem")}</b>
+        ) : evaluated.now === null || evaluated.error !== null ? (
+          <span class="quiet">not evaluated yet</span>
         ) : (
           <span class="good">✓ no problem</span>
         )}
@@ -104,7 +106,7 @@ function Foot({ bench }: { bench: Workbench }) {
 
 /** The panes of the workbench: an event, the text, and what the text makes of the event and of those before it. */
 export function Bench({ bench, onSave }: { bench: Workbench; onSave(): void }) {
-  const { listed, shown, eventId, written, evaluated, compared } = bench;
+  const { listed, shown, eventId, written, evaluated } = bench;
   const isStale = problemsOf(evaluated).length > 0;
   const own = evaluated.good?.mapping ?? bench.id;
   return (
@@ -135,12 +137,12 @@ export function Bench({ bench, onSave }: { bench: Workbench; onSave(): void }) {
               onReady={bench.setEditor}
             />
           )}
-          <Foot bench={bench} />
+          {isPreset(bench) ? null : <Foot bench={bench} />}
         </section>
         <div class="mappings-answers">
-          <WhyPane shown={evaluated.good} own={own} />
+          <WhyPane shown={evaluated.good} own={own} hasEvent={eventId !== ""} />
           <ResultPane evaluated={evaluated} isStale={isStale} />
-          <WhatIfPane compared={compared} last={bench.last} onLast={bench.setLast} />
+          {isPreset(bench) ? null : <WhatIfPane bench={bench} />}
         </div>
       </div>
     </>

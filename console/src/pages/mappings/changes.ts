@@ -7,12 +7,12 @@ export interface Agreement {
   confirm: readonly string[];
 }
 
-/** Asks what a change would do. */
+/** Asks what a change would do. What it changes of events is compared apart from that. */
 export const checkChange = async (change: Change, signal?: AbortSignal): Promise<LandingCheck> =>
   (
     await ask<{ check: LandingCheck }>("/changes/check", {
       method: "POST",
-      body: { change },
+      body: { change, whatIf: false },
       ...(signal ? { signal } : {}),
     })
   ).check;

@@ -120,6 +120,7 @@ function Dialogs({
     };
     return (
       <SaveDialog
+        bench={bench}
         change={saving}
         canWrite={canWrite}
         onClose={onClose}
@@ -137,6 +138,7 @@ function Dialogs({
     };
     return (
       <SaveDialog
+        bench={bench}
         change={{ kind: "draft", name }}
         canWrite={canWrite}
         onClose={onClose}

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, askLines, AskError } from "../../api.ts";
-import { useResource } from "../../resource.ts";
+import { returns, useResource } from "../../resource.ts";
 import type { Explanation } from "../../../../src/admin/explain.ts";
 import type { AnswerLine } from "../../../../src/workbench/types.ts";
 import type { WhatIfReport } from "../../../../src/workbench/what-if.ts";
@@ -74,7 +74,7 @@ export function useEvaluation(
       clearTimeout(timer);
       abort.abort();
     };
-  }, [written, event, turn]);
+  }, [written, event, turn, returns.value]);
   return state;
 }
 
@@ -99,19 +99,29 @@ export function useExplained(event: string | null): Evaluated {
 
 /** What the text would change of the last events. */
 export interface Compared {
-  report: Pick<WhatIfReport, "events" | "skipped" | "changed" | "wouldRun" | "wouldNotRun"> &
-    Partial<WhatIfReport>;
+  /** Null before the first comparison. */
+  report:
+    | (Pick<WhatIfReport, "events" | "skipped" | "changed" | "wouldRun" | "wouldNotRun"> &
+        Partial<WhatIfReport>)
+    | null;
+  /** When the oldest of the events came in; null until all are compared. */
+  oldest: string | null;
   complete: boolean;
   stale: boolean;
   error: string | null;
 }
 
 const NONE: Compared = {
-  report: { events: 0, skipped: 0, changed: 0, wouldRun: 0, wouldNotRun: 0 },
+  report: null,
+  oldest: null,
   complete: false,
   stale: true,
   error: null,
 };
+
+/** When the oldest of the events that were compared came in. */
+const readOldest = ({ periodMs = null }: Partial<WhatIfReport>): string | null =>
+  periodMs === null ? null : new Date(Date.now() - periodMs).toISOString();
 
 /** Compares the last events with a text, again after each change. A change of null leaves what is shown as it is, as stale. */
 export function useComparison(
@@ -136,7 +146,13 @@ export function useComparison(
           if (abort.signal.aborted) return;
           if (line.type === "error") setState((before) => ({ ...before, error: line.message }));
           else if (line.type !== "group")
-            setState({ report: line, complete: line.type === "end", stale: false, error: null });
+            setState({
+              report: line,
+              oldest: line.type === "end" ? readOldest(line) : null,
+              complete: line.type === "end",
+              stale: false,
+              error: null,
+            });
         }
       } catch (error) {
         if (!isEnded(error) && !abort.signal.aborted)
@@ -148,6 +164,6 @@ export function useComparison(
       clearTimeout(timer);
       abort.abort();
     };
-  }, [written, last, path]);
+  }, [written, last, path, returns.value]);
   return state;
 }

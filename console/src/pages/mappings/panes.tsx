@@ -202,14 +202,20 @@ function Trace({ trace, index, own }: { trace: PlacedTrace; index: number; own: 
 }
 
 /** How each mapping of the path decides, in the order in which they are tried. */
-export function WhyPane({ shown, own }: { shown: TextEvaluation | null; own: string }) {
+export function WhyPane(props: { shown: TextEvaluation | null; own: string; hasEvent: boolean }) {
+  const { shown, own, hasEvent } = props;
   const traces = shown?.result?.traces ?? [];
   return (
     <section class="mappings-pane mappings-why" aria-label="Why">
       <h2>Why</h2>
       {traces.length === 0 ? (
         <p class="quiet">
-          {shown?.note ?? "Choose an event to see how each mapping decides about it."}
+          {shown?.note ??
+            (shown?.result
+              ? "No mapping is for this path."
+              : hasEvent
+                ? "Not evaluated yet."
+                : "Choose an event to see how each mapping decides about it.")}
         </p>
       ) : null}
       <ol>

@@ -3,11 +3,13 @@ import { AskError, signIn } from "../../api.ts";
 import { Button, copy } from "../../ui/basic.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
-import { number, plural, visibleText } from "../../ui/format.ts";
+import { visibleText } from "../../ui/format.ts";
 import { LateSkeleton } from "../../ui/states.tsx";
-import { useAction } from "../../resource.ts";
+import { returns, useAction } from "../../resource.ts";
 import { checkChange, download, landChange, needsToken } from "./changes.ts";
 import type { Change, LandingCheck } from "./types.ts";
+import type { Workbench } from "./use-workbench.ts";
+import { Difference } from "./what-if.tsx";
 
 /** What each confirmation is about. */
 const CONFIRMED: Record<string, string> = {
@@ -42,8 +44,9 @@ export function Diff({ text }: { text: string }) {
   );
 }
 
-function Facts({ check }: { check: LandingCheck }) {
-  const { whatIf, tests, problems, warnings, replaces } = check;
+function Facts({ check, bench }: { check: LandingCheck; bench: Workbench }) {
+  const { tests, problems, warnings, replaces } = check;
+  const { stale, error } = bench.compared;
   return (
     <ul class="mappings-facts">
       {problems.map(({ path, message }) => (
@@ -52,13 +55,8 @@ function Facts({ check }: { check: LandingCheck }) {
           {message}
         </li>
       ))}
-      {whatIf ? (
-        <li>
-          What if, over {plural(whatIf.events, "event")}:{" "}
-          <span class="good">+{number(whatIf.wouldRun)} run</span>,{" "}
-          <span class="bad">−{number(whatIf.wouldNotRun)} run</span>, {number(whatIf.changed)}{" "}
-          changed
-        </li>
+      {problems.length === 0 ? (
+        <li>{stale && error === null ? "Comparing …" : <Difference bench={bench} />}</li>
       ) : null}
       {tests ? (
         <li class={tests.failed.length > 0 ? "bad" : ""}>
@@ -131,16 +129,17 @@ function Refusal({ error }: { error: Error }) {
 
 /** What the change does, and what has to be confirmed. */
 function Shown(props: {
+  bench: Workbench;
   check: LandingCheck;
   confirm: readonly string[];
   onConfirm(given: string[]): void;
 }) {
-  const { check, confirm, onConfirm } = props;
+  const { bench, check, confirm, onConfirm } = props;
   return (
     <>
       <p class="quiet mono">{check.file}</p>
       {check.diff === "" ? <p>The file has this text already.</p> : <Diff text={check.diff} />}
-      <Facts check={check} />
+      <Facts check={check} bench={bench} />
       {check.obstacle === null ? null : (
         <p class="warn">
           The file cannot be written here: {check.obstacle}. Take the change as a patch.
@@ -168,12 +167,12 @@ function useSave(change: Change, onSaved: (file: string) => void) {
   useEffect(() => {
     const abort = new AbortController();
     checkChange(change, abort.signal)
-      .then((check) => setState((before) => ({ ...before, check })))
+      .then((check) => setState({ check, error: null, isTokenNeeded: false }))
       .catch(
         (error: Error) => abort.signal.aborted || setState((before) => ({ ...before, error })),
       );
     return () => abort.abort();
-  }, [written, turn]);
+  }, [written, turn, returns.value]);
   const [save, isSaving] = useAction(
     async () => {
       const { check } = state;
@@ -216,6 +215,7 @@ const isAgreed = (
   check.confirm.every((name) => confirm.includes(name));
 
 interface SaveProps {
+  bench: Workbench;
   change: Change;
   canWrite: boolean;
   onClose(): void;
@@ -228,7 +228,7 @@ const isConflict = (error: Error | null): boolean =>
   error instanceof AskError && error.code === "conflict";
 
 /** Shows what a change would do, asks for what has to be confirmed, and makes it. */
-export function SaveDialog({ change, canWrite, onClose, onSaved, onOvertaken }: SaveProps) {
+export function SaveDialog({ bench, change, canWrite, onClose, onSaved, onOvertaken }: SaveProps) {
   const saving = useSave(change, onSaved);
   const { check, error, isTokenNeeded, confirm, setConfirm, token, setToken, save, isSaving } =
     saving;
@@ -250,7 +250,7 @@ export function SaveDialog({ change, canWrite, onClose, onSaved, onOvertaken }: 
       >
         <div class="body mappings-save">
           {check === null && error === null ? <LateSkeleton /> : null}
-          {check ? <Shown check={check} confirm={confirm} onConfirm={setConfirm} /> : null}
+          {check ? <Shown {...{ bench, check, confirm }} onConfirm={setConfirm} /> : null}
           {canWrite ? null : (
             <p class="warn">
               This console may write no file (gateway.console). Take the change as a patch.

@@ -1,9 +1,9 @@
 import type { WhatIfExample, WhatIfGroup } from "../../../../src/workbench/what-if-groups.ts";
-import { Id } from "../../ui/basic.tsx";
+import { Id, Time } from "../../ui/basic.tsx";
 import { Select } from "../../ui/fields.tsx";
 import { number, plural, visibleText } from "../../ui/format.ts";
 import { href } from "../../router.ts";
-import type { Compared } from "./live.ts";
+import type { Workbench } from "./use-workbench.ts";
 
 const KINDS: Record<string, string> = {
   starts: "starts a run",
@@ -54,38 +54,70 @@ function Group({ group: { kind, mapping, count, examples } }: { group: WhatIfGro
   );
 }
 
-function Counters({ compared: { report, complete } }: { compared: Compared }) {
-  const { groups = [], perDay, skipped } = report;
+/** Names the events that are compared. */
+function Sample({ bench: { compared, last, path } }: { bench: Workbench }) {
+  const { report, oldest, complete } = compared;
+  const { events = 0, skipped = 0 } = report ?? {};
+  const ofPath = path === undefined ? "" : ` of /${path}`;
+  const lastOnes = `the last ${plural(last, "event")}${ofPath}`;
+  return (
+    <span class="quiet">
+      of{" "}
+      {complete
+        ? events < last
+          ? `${plural(events, "event")}${ofPath}`
+          : lastOnes
+        : `${number(events)} of ${lastOnes} so far`}
+      {oldest === null ? null : (
+        <>
+          , the oldest <Time iso={oldest} />
+        </>
+      )}
+      {skipped > 0 ? `, ${number(skipped)} left out` : ""}
+    </span>
+  );
+}
+
+/** What the text would change, and of which events: the pane and the dialog that saves the text show the same. */
+export function Difference({ bench }: { bench: Workbench }) {
+  const { report, complete, error } = bench.compared;
+  const failure = error === null ? null : <p class="bad">{error}</p>;
+  if (!report || report.events === 0)
+    return (
+      failure ?? (
+        <p class="quiet">
+          {complete
+            ? "No event is kept to compare with."
+            : report
+              ? "Comparing …"
+              : "Not compared yet."}
+        </p>
+      )
+    );
+  const { groups = [], perDay, wouldRun, wouldNotRun } = report;
   const texts = groups
     .filter(({ kind }) => kind === "text")
     .reduce((sum, { count }) => sum + count, 0);
   return (
-    <p class="counters">
-      <span class={report.wouldRun > 0 ? "good" : "quiet"}>+{number(report.wouldRun)} run</span>
-      <span class={report.wouldNotRun > 0 ? "bad" : "quiet"}>
-        −{number(report.wouldNotRun)} run
-      </span>
-      <span class={texts > 0 ? "" : "quiet"}>{number(texts)} text changed</span>
-      <span class="quiet">
-        of {plural(report.events, "event")}
-        {skipped > 0 ? `, ${number(skipped)} left out` : ""}
-        {complete ? "" : " …"}
-      </span>
-      {perDay ? (
-        <span>{`${perDay.runs >= 0 ? "+" : "−"}${Math.abs(perDay.runs).toFixed(1)} runs a day`}</span>
-      ) : null}
-    </p>
+    <>
+      <p class="mappings-counters">
+        <span class={wouldRun > 0 ? "good" : "quiet"}>+{number(wouldRun)} run</span>
+        <span class={wouldNotRun > 0 ? "bad" : "quiet"}>−{number(wouldNotRun)} run</span>
+        <span class={texts > 0 ? "" : "quiet"}>{number(texts)} text changed</span>
+        <Sample bench={bench} />
+        {perDay ? (
+          <span>{`${perDay.runs >= 0 ? "+" : "−"}${Math.abs(perDay.runs).toFixed(1)} runs a day`}</span>
+        ) : null}
+      </p>
+      {failure}
+    </>
   );
 }
 
 /** What the text would change of the events that came in lately. */
-export function WhatIfPane(props: {
-  compared: Compared;
-  last: number;
-  onLast(last: number): void;
-}) {
-  const { report, complete, stale, error } = props.compared;
-  const groups = report.groups ?? [];
+export function WhatIfPane({ bench }: { bench: Workbench }) {
+  const { report, complete, stale } = bench.compared;
+  const { groups = [], warnings = [] } = report ?? {};
   return (
     <section
       class={`mappings-pane mappings-what-if ${stale ? "stale" : ""}`}
@@ -96,14 +128,13 @@ export function WhatIfPane(props: {
         What if{" "}
         <Select
           label="Events"
-          value={String(props.last)}
+          value={String(bench.last)}
           options={LASTS}
-          onChange={(value) => props.onLast(Number(value))}
+          onChange={(value) => bench.setLast(Number(value))}
         />
       </h2>
-      <Counters compared={props.compared} />
-      {error ? <p class="bad">{error}</p> : null}
-      {report.warnings?.map((warning) => (
+      <Difference bench={bench} />
+      {warnings.map((warning) => (
         <p key={warning} class="warn">
           {warning}
         </p>

@@ -108,6 +108,7 @@ function Dialogs({ bench, open, mappings, onClose, reload }: DialogsProps) {
     };
     return (
       <SaveDialog
+        bench={bench}
         change={saving}
         canWrite={mappings.console === "edit"}
         onClose={onClose}
