@@ -11,7 +11,7 @@ export interface ProposalRequest extends OperatorSettings {
   name?: string | undefined;
   /** The id of a live mapping that is to be mended. True: the mapping that is nearest to taking the first event. */
   fix?: string | true | undefined;
-  /** False: nothing is written; the answer has the change of the mapping that is mended. */
+  /** False: nothing is written; the answer has the text of the draft, and the change of a mapping that is mended. */
   write?: boolean | undefined;
   /** Ids of recorded events of one hook. */
   events: readonly string[];

@@ -61,15 +61,7 @@ const refuse = (message: string): never => {
 
 const WITHOUT_MODEL = "`--no-model` (`model: false`) drafts from the shape of the events alone";
 
-function checkRequest({
-  name,
-  fix,
-  write,
-  events,
-  say = "",
-  agent,
-  deliver,
-}: ProposalRequest): void {
+function checkRequest({ name, fix, events, say = "", agent, deliver }: ProposalRequest): void {
   if (name === undefined && fix === undefined)
     refuse("name the draft, or the mapping that is to be mended");
   if (events.length === 0 || events.length > MAX_EVENTS) refuse(`name 1 to ${MAX_EVENTS} events`);
@@ -79,8 +71,6 @@ function checkRequest({
     refuse(
       "the agent, the channel and the recipient of a proposal are no templates: edit the draft if an event is to choose them",
     );
-  if (write === false && fix === undefined)
-    refuse("`write: false` goes with `fix`: a new mapping is proposed as a draft");
   if (fix !== undefined && (agent !== undefined || deliver !== undefined))
     refuse("a mapping that is mended keeps its agent, channel and recipient");
 }

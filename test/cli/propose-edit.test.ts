@@ -115,16 +115,6 @@ describe("a proposal that mends the nearest mapping", () => {
         /nothing of "big" can be mended .*match\.payload\.type was left as it is/,
       ),
     });
-    const draft = await world.admin("/proposals", {
-      name: "x",
-      write: false,
-      model: false,
-      events: [event],
-    });
-    expect([draft.status, await draft.text()]).toEqual([
-      400,
-      expect.stringContaining("goes with `fix`"),
-    ]);
     const taken = await world.post("shop", { type: "x1", id: 8 });
     const near = await world.admin("/proposals", {
       fix: true,
@@ -136,5 +126,15 @@ describe("a proposal that mends the nearest mapping", () => {
       400,
       expect.stringContaining("no mapping of your files is near"),
     ]);
+  });
+
+  it("of a path that no mapping has: gives the text of a draft that is not written", async () => {
+    await open(BIG);
+    const events = await world.post("crm", { type: "deal", id: 7 });
+    const { proposal } = await propose({ name: "crm", write: false, events });
+    expect(JSON.parse(proposal.text)).toMatchObject({
+      mappings: [{ id: "crm.event", match: { path: "crm", payload: { type: "deal" } } }],
+    });
+    expect([world.hasDraft("crm"), proposal.fixtures]).toEqual([false, []]);
   });
 });

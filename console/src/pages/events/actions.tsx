@@ -97,8 +97,8 @@ export function Actions({
     () => setBookmark(event.id, bookmark === null, onChange),
     toastError,
   );
-  const edit = (): void =>
-    go(href("mappings", event.mapping ?? event.nearest?.mapping ?? "new", { event: event.id }));
+  const openBench = (mapping: string): void => go(href("mappings", mapping, { event: event.id }));
+  const edit = (): void => openBench(event.mapping ?? event.nearest?.mapping ?? "new");
   const noBody = event.bodyBytes === null;
   const readOnly = useReadOnly();
   const canFreeze = !noBody && readOnly === undefined;
@@ -118,6 +118,9 @@ export function Actions({
           <Button onClick={edit} title="Edit beside (e)">
             Edit beside
           </Button>
+          {event.outcome === "unmatched" ? (
+            <Button onClick={() => openBench("new")}>New mapping</Button>
+          ) : null}
           <Button
             onClick={() => setOpen("freeze")}
             disabled={!canFreeze}

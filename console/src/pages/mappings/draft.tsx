@@ -162,7 +162,7 @@ interface DraftProps {
 
 function DraftBench({ draft, mappings, reload }: DraftProps) {
   const { name, replaces, problem } = draft;
-  const bench = useWorkbench({ id: `draft:${name}`, draft });
+  const bench = useWorkbench({ id: `draft:${name}`, draft }, mappings.mappings);
   const trials = useResource<{ trials: Trial[] }>("/trials", { live: true });
   const [open, setOpen] = useState<Open>(null);
   const trial = trials.data?.trials.find((one) => one.draft === name);

@@ -8,18 +8,9 @@ import { TextField } from "../../ui/fields.tsx";
 import { toast } from "../../ui/toast.tsx";
 import { withToken } from "../../ui/token.tsx";
 import { checkChange, landChange } from "./changes.ts";
+import { toDraftName } from "./new-text.ts";
 import type { Change } from "./types.ts";
 import type { Workbench } from "./use-workbench.ts";
-
-const MOST_OF_NAME = 40;
-
-/** A name for a draft of a mapping: lower-case letters, digits and "-". */
-const toDraftName = (id: string): string =>
-  `${id
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, "-")
-    .replaceAll(/^-+|-+$/g, "")
-    .slice(0, MOST_OF_NAME)}-try`;
 
 /** The text of one mapping as that of a draft. */
 const toDraftText = (name: string, mapping: string): string =>
@@ -32,7 +23,7 @@ const toDraftText = (name: string, mapping: string): string =>
 /** Makes a draft of the text in the editor, and evaluates it beside live traffic. */
 export function TryDialog({ bench, onClose }: { bench: Workbench; onClose(): void }) {
   const { written, evaluated, id, eventId } = bench;
-  const [name, setName] = useState(() => toDraftName(evaluated.good?.mapping ?? id));
+  const [name, setName] = useState(() => `${toDraftName(evaluated.good?.mapping ?? id)}-try`);
   const [error, setError] = useState<string | null>(null);
   const [start, busy] = useAction(
     async () => {

@@ -1,4 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
+import { isPassing } from "../../api.ts";
 import { useResource, type Resource } from "../../resource.ts";
 import { place } from "../../router.ts";
 import type { Editor, Words } from "./editor/create.ts";
@@ -9,7 +10,7 @@ import {
   type Compared,
   type Evaluated,
 } from "./live.ts";
-import { toNewText, withOwnId } from "./new-text.ts";
+import { useNewText, withOwnId } from "./new-text.ts";
 import { useWritten, type Written } from "./written.ts";
 import type {
   Change,
@@ -17,6 +18,7 @@ import type {
   EventDetail,
   EventView,
   MappingText,
+  Mappings,
   TextEvaluation,
 } from "./types.ts";
 
@@ -108,24 +110,11 @@ function useEvents(path: string | undefined) {
   const shown = useResource<{ event: EventDetail }>(
     eventId === "" ? null : `/events/${encodeURIComponent(eventId)}`,
   );
-  const { data, error } = shown;
   // Of an event that is gone, or when there is none, nothing says the path.
+  const asked = eventId === "" ? listed : shown;
   const isSettled =
-    eventId === ""
-      ? listed.data !== undefined || listed.error !== undefined
-      : data !== undefined || error !== undefined;
-  return { listed, shown, events, eventId, event: data?.event, isSettled };
-}
-
-/** The text that the editor begins with; undefined until it is known. */
-function findStart(
-  { id, mapping, draft }: Edited,
-  path: string | undefined,
-  isSettled: boolean,
-): string | undefined {
-  if (id !== NEW) return (draft ?? mapping)?.text;
-  if (mapping) return withOwnId(mapping.text, mapping.id);
-  return path === undefined && !isSettled ? undefined : toNewText(path ?? "");
+    asked.data !== undefined || (asked.error !== undefined && !isPassing(asked.error));
+  return { listed, shown, events, eventId, event: shown.data?.event, isSettled };
 }
 
 /** What saving the text would change; null until the text is there. */
@@ -153,7 +142,7 @@ const isGood = ({ now, busy }: Evaluated): boolean =>
   now !== null && now.problems.length === 0 && !busy;
 
 /** All that the workbench of one mapping, or of a draft, shows. */
-export function useWorkbench(edited: Edited): Workbench {
+export function useWorkbench(edited: Edited, mappings: Mappings["mappings"]): Workbench {
   const { id, mapping, draft } = edited;
   const { query } = place.value;
   const isNew = id === NEW;
@@ -166,7 +155,14 @@ export function useWorkbench(edited: Edited): Workbench {
   useEffect(() => {
     if (named === undefined && event) setNamed(event.path);
   }, [named, event]);
-  const start = findStart(edited, path, isSettled);
+  const begun = useNewText({
+    path,
+    event: isNew && !mapping ? event : undefined,
+    isSettled,
+    mappings,
+  });
+  const filed = (draft ?? mapping)?.text;
+  const start = !isNew ? filed : mapping ? withOwnId(mapping.text, mapping.id) : begun;
   const written = useWritten(isNew ? `${NEW}:${path ?? ""}` : id, start);
   const [editor, setEditor] = useState<Editor | null>(null);
   const [turn, setTurn] = useState(0);
@@ -183,7 +179,7 @@ export function useWorkbench(edited: Edited): Workbench {
   return {
     ...edited,
     isNew,
-    filed: isNew ? undefined : (draft ?? mapping)?.text,
+    filed: isNew ? undefined : filed,
     isChanged: written.base !== null && written.text !== written.base,
     path,
     events,

@@ -167,7 +167,7 @@ interface WorkbenchProps {
 
 /** The workbench of one mapping. */
 export function WorkbenchPage({ id, mapping, mappings, reload }: WorkbenchProps) {
-  const bench = useWorkbench({ id, mapping });
+  const bench = useWorkbench({ id, mapping }, mappings.mappings);
   const [open, setOpen] = useState<Open>(null);
   const canWrite = mappings.console === "edit";
   useBenchKeys(bench, canWrite, setOpen);
