@@ -55,7 +55,7 @@ async function draftFrom(event: string, name: string, signal: AbortSignal): Prom
 }
 
 /** What a new mapping is written for. */
-interface NewFor {
+export interface NewFor {
   path: string | undefined;
   event: EventDetail | undefined;
   /** Whether no event can be expected any more if there is none. */

@@ -10,7 +10,7 @@ import {
   type Compared,
   type Evaluated,
 } from "./live.ts";
-import { useNewText, withOwnId } from "./new-text.ts";
+import { useNewText, withOwnId, type NewFor } from "./new-text.ts";
 import { useWritten, type Written } from "./written.ts";
 import type {
   Change,
@@ -117,6 +117,14 @@ function useEvents(path: string | undefined) {
   return { listed, shown, events, eventId, event: shown.data?.event, isSettled };
 }
 
+/** The text that the editor begins with; undefined until it is known. */
+function useStart({ id, mapping, draft }: Edited, about: NewFor): string | undefined {
+  const isBegun = id === NEW && mapping === undefined;
+  const drafted = useNewText({ ...about, event: isBegun ? about.event : undefined });
+  if (isBegun) return drafted;
+  return id === NEW && mapping ? withOwnId(mapping.text, mapping.id) : (draft ?? mapping)?.text;
+}
+
 /** What saving the text would change; null until the text is there. */
 function toChange({ id, draft }: Edited, isAdded: boolean, { base, text }: Written): Change | null {
   if (base === null) return null;
@@ -155,14 +163,7 @@ export function useWorkbench(edited: Edited, mappings: Mappings["mappings"]): Wo
   useEffect(() => {
     if (named === undefined && event) setNamed(event.path);
   }, [named, event]);
-  const begun = useNewText({
-    path,
-    event: isNew && !mapping ? event : undefined,
-    isSettled,
-    mappings,
-  });
-  const filed = (draft ?? mapping)?.text;
-  const start = !isNew ? filed : mapping ? withOwnId(mapping.text, mapping.id) : begun;
+  const start = useStart(edited, { path, event, isSettled, mappings });
   const written = useWritten(isNew ? `${NEW}:${path ?? ""}` : id, start);
   const [editor, setEditor] = useState<Editor | null>(null);
   const [turn, setTurn] = useState(0);
@@ -179,7 +180,7 @@ export function useWorkbench(edited: Edited, mappings: Mappings["mappings"]): Wo
   return {
     ...edited,
     isNew,
-    filed: isNew ? undefined : filed,
+    filed: isNew ? undefined : (draft ?? mapping)?.text,
     isChanged: written.base !== null && written.text !== written.base,
     path,
     events,
