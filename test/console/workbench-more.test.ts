@@ -112,6 +112,11 @@ describe.skipIf(NO_BROWSER)("the workbench, besides editing", () => {
     await one.page.locator(".cm-line", { hasText: `${preset}-own` }).waitFor();
     await one.pane("Problems").getByText("no problem").waitFor();
     await one.page.getByRole("button", { name: "Save…" }).waitFor();
+    // A draft for what the preset leaves out does not have its name.
+    const { eventId } = await send({ action: "created", sponsorship: {} }, "/hooks/github");
+    await one.page.goto(`${world.url}/console#/events/${eventId}`);
+    await one.button("New mapping").click();
+    await one.line('"github-2.event"').waitFor();
     expect(one.problems).toEqual([]);
   });
 

@@ -32,11 +32,14 @@ function toBareText(path: string): string {
 }`;
 }
 
-/** A name for a draft of a path that no mapping and no mapping file has. */
+/** A name for a draft of a path that no mapping, preset and mapping file has. */
 function toFreeName(path: string, mappings: readonly PlacedMapping[]): string {
   const name = toDraftName(path);
   const isTaken = (one: string): boolean =>
-    mappings.some(({ id, place }) => id === `${one}.event` || place.includes(`${one}.json`));
+    mappings.some(
+      ({ id, origin, place }) =>
+        id === `${one}.event` || origin === `preset:${one}` || place.includes(`${one}.json`),
+    );
   let free = name;
   for (let count = 2; isTaken(free); count++) free = `${name}-${count}`;
   return free;
