@@ -11,7 +11,7 @@ export interface Resource<T> {
   reload(): void;
 }
 
-/** How often an outage or the lack of a session has ended. What depends on it asks again for what failed meanwhile. */
+/** How often an outage or the lack of a session has ended. */
 export const returns = signal(0);
 let wasOut = false;
 effect(() => {
@@ -19,6 +19,15 @@ effect(() => {
   if (wasOut && !isOut) returns.value = returns.peek() + 1;
   wasOut = isOut;
 });
+
+/** Counts up when an outage or the lack of a session ends in which something has failed, so that it is tried again. */
+export function useTries(hasFailed: boolean): number {
+  const [tries, setTries] = useState(0);
+  useEffect(() => {
+    if (hasFailed) setTries((before) => before + 1);
+  }, [returns.value]);
+  return tries;
+}
 
 const SIGN_OF_LOADING_MS = 150;
 const REFRESH_MS = 5000;

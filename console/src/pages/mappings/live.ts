@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, askLines, AskError } from "../../api.ts";
-import { returns, useResource } from "../../resource.ts";
+import { useResource, useTries } from "../../resource.ts";
 import type { Explanation } from "../../../../src/admin/explain.ts";
 import type { AnswerLine } from "../../../../src/workbench/types.ts";
 import type { WhatIfReport } from "../../../../src/workbench/what-if.ts";
@@ -41,6 +41,7 @@ export function useEvaluation(
     error: null,
     busy: false,
   });
+  const tries = useTries(state.error !== null);
   const last = useRef(turn);
   const written = JSON.stringify(change);
   useEffect(() => {
@@ -74,7 +75,7 @@ export function useEvaluation(
       clearTimeout(timer);
       abort.abort();
     };
-  }, [written, event, turn, returns.value]);
+  }, [written, event, turn, tries]);
   return state;
 }
 
@@ -130,6 +131,7 @@ export function useComparison(
   path: string | undefined,
 ): Compared {
   const [state, setState] = useState<Compared>(NONE);
+  const tries = useTries(state.error !== null);
   const written = JSON.stringify(change);
   useEffect(() => {
     setState((before) => ({ ...before, stale: true }));
@@ -164,6 +166,6 @@ export function useComparison(
       clearTimeout(timer);
       abort.abort();
     };
-  }, [written, last, path, returns.value]);
+  }, [written, last, path, tries]);
   return state;
 }

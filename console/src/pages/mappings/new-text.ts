@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { ProposalLine } from "../../../../src/workbench/proposal-types.ts";
 import { askLines, isPassing } from "../../api.ts";
-import { returns } from "../../resource.ts";
+import { useTries } from "../../resource.ts";
 import type { EventDetail, PlacedMapping } from "./types.ts";
 
 const MOST_OF_NAME = 40;
@@ -69,6 +69,8 @@ export interface NewFor {
 /** The text that a new mapping begins with: a first draft from its event, or a bare one. Undefined until it is known. */
 export function useNewText({ path, event, isSettled, mappings }: NewFor): string | undefined {
   const [text, setText] = useState<string>();
+  const [isLeft, setLeft] = useState(false);
+  const tries = useTries(isLeft);
   useEffect(() => {
     if (event === undefined || text !== undefined) return;
     const abort = new AbortController();
@@ -77,8 +79,8 @@ export function useNewText({ path, event, isSettled, mappings }: NewFor): string
     };
     draftFrom(event.id, toFreeName(event.path, mappings), abort.signal)
       .then(settle)
-      .catch((error: unknown) => isPassing(error) || settle(null));
+      .catch((error: unknown) => (isPassing(error) ? setLeft(true) : settle(null)));
     return () => abort.abort();
-  }, [event?.id, text, returns.value]);
+  }, [event?.id, text, tries]);
   return text ?? (event === undefined && isSettled ? toBareText(path ?? "") : undefined);
 }

@@ -1,11 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
-import { AskError, signIn } from "../../api.ts";
+import { AskError, isPassing, signIn } from "../../api.ts";
 import { Button, copy } from "../../ui/basic.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { visibleText } from "../../ui/format.ts";
 import { LateSkeleton } from "../../ui/states.tsx";
-import { returns, useAction } from "../../resource.ts";
+import { useAction, useTries } from "../../resource.ts";
 import { checkChange, download, landChange, needsToken } from "./changes.ts";
 import type { Change, LandingCheck } from "./types.ts";
 import type { Workbench } from "./use-workbench.ts";
@@ -163,6 +163,7 @@ function useSave(change: Change, onSaved: (file: string) => void) {
   const [token, setToken] = useState("");
   const [patch, setPatch] = useState<string | null>(null);
   const [turn, setTurn] = useState(0);
+  const tries = useTries(isPassing(state.error));
   const written = JSON.stringify(change);
   useEffect(() => {
     const abort = new AbortController();
@@ -172,7 +173,7 @@ function useSave(change: Change, onSaved: (file: string) => void) {
         (error: Error) => abort.signal.aborted || setState((before) => ({ ...before, error })),
       );
     return () => abort.abort();
-  }, [written, turn, returns.value]);
+  }, [written, turn, tries]);
   const [save, isSaving] = useAction(
     async () => {
       const { check } = state;
