@@ -5,12 +5,16 @@ import {
   renderValue,
   type Path,
 } from "../mapping/template-context.ts";
-import type { EventRecord } from "../store/types.ts";
+import type { EventRecord, Lists } from "../store/types.ts";
 
 /** What a search asks of an event: all of it has to hold. */
 export interface EventSearch {
-  /** Texts of the id, the path, the mapping or the reason, in lower case. */
+  /** What of it the store can be asked for, which has an index of ids and outcomes. */
+  stored: Pick<Lists["events"]["of"], "idPrefix" | Recorded>;
+  /** Texts of the id, the path, the mapping, the reason or the body, in lower case. */
   texts: readonly string[];
+  /** Fields of the record. */
+  recorded: readonly { name: Recorded; value: Pattern | null }[];
   /** Fields of the body. An empty value asks only whether the field is there. */
   fields: readonly { path: Path; value: Pattern | null }[];
 }
@@ -18,6 +22,10 @@ export interface EventSearch {
 /** A value in lower case, cut at each `*`: what lies between may be anything. */
 type Pattern = readonly string[];
 
+const RECORDED = ["path", "mapping", "outcome"] as const;
+type Recorded = (typeof RECORDED)[number];
+
+const OWN_ID = /^evt_[0-9a-v]{35}$/;
 const TERM = /(?:[^\s"]|"[^"]*")+/g;
 const unquote = (text: string): string => text.replaceAll('"', "");
 
@@ -39,21 +47,33 @@ function isLike(text: string, [first = "", ...rest]: Pattern): boolean {
 
 /**
  * Reads a search: words, `field:value` with a field of the body as templates write it, and quotation marks around spaces. In a
- * value, `*` stands for any characters.
+ * value, `*` stands for any characters. `path`, `mapping` and `outcome` are those of the event, and `payload.path` is the body's.
  * A word in quotation marks is never a field.
  */
 export function parseSearch(text: string): EventSearch {
+  const stored: EventSearch["stored"] = {};
   const texts: string[] = [];
+  const recorded: EventSearch["recorded"][number][] = [];
   const fields: EventSearch["fields"][number][] = [];
   for (const [term] of text.matchAll(TERM)) {
     const colon = term.indexOf(":");
     const value = term.slice(colon + 1);
     const path = colon > 0 && !value.startsWith("//") ? parsePath(term.slice(0, colon)) : undefined;
-    if (path)
-      fields.push({ path, value: value === "" ? null : unquote(value).toLowerCase().split("*") });
-    else texts.push(unquote(term).toLowerCase());
+    if (!path) {
+      if (OWN_ID.test(term)) stored.idPrefix = term;
+      texts.push(unquote(term).toLowerCase());
+      continue;
+    }
+    const exact = unquote(value);
+    const pattern = exact === "" ? null : exact.toLowerCase().split("*");
+    const name = RECORDED.find((one) => one === term.slice(0, colon));
+    if (!name) fields.push({ path, value: pattern });
+    else {
+      recorded.push({ name, value: pattern });
+      if (pattern?.length === 1) Object.assign(stored, { [name]: exact });
+    }
   }
-  return { texts, fields };
+  return { stored, texts, recorded, fields };
 }
 
 function holdsValue(found: unknown, value: Pattern | null): boolean {
@@ -65,20 +85,27 @@ function holdsValue(found: unknown, value: Pattern | null): boolean {
   );
 }
 
-/** Whether an event is one that a search asks for. A body that is no longer kept, or cannot be read, has no fields. */
+/** Whether an event is one that a search asks for. A body that is no longer kept, or cannot be read, has no fields and no words. */
 export async function matchesSearch(
   event: EventRecord,
-  { texts, fields }: EventSearch,
+  { texts, recorded, fields }: EventSearch,
 ): Promise<boolean> {
+  if (!recorded.every(({ name, value }) => holdsValue(event[name], value))) return false;
   const { id, path, mapping = "", reason = "" } = event;
   const said = [id, path, mapping, reason].map((text) => text.toLowerCase());
-  if (!texts.every((text) => said.some((one) => one.includes(text)))) return false;
-  if (fields.length === 0) return true;
+  const unsaid = texts.filter((text) => !said.some((one) => one.includes(text)));
+  if (unsaid.length === 0 && fields.length === 0) return true;
   const read = readRecordedHook(event, undefined);
+  if (!read.ok) return false;
+  const { payload } = read.input;
+  const body = unsaid.length === 0 ? "" : renderValue(payload, payload).toLowerCase();
+  const holds = (field: Path, value: Pattern | null): boolean =>
+    holdsValue(readForCondition(field, payload), value);
   return (
-    read.ok &&
-    fields.every(({ path: field, value }) =>
-      holdsValue(readForCondition(field, read.input.payload), value),
+    unsaid.every((text) => body.includes(text)) &&
+    fields.every(
+      ({ path: field, value }) =>
+        holds(field, value) || (field[0] === "payload" && holds(field.slice(1), value)),
     )
   );
 }

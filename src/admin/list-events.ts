@@ -1,7 +1,7 @@
 import type { EventRecord, Lists } from "../store/types.ts";
 import type { Bookmarks } from "./bookmarks.ts";
 import { matchesSearch, parseSearch, type EventSearch } from "./event-search.ts";
-import { byId, searchPage, type PageQuery } from "./operation.ts";
+import { byId, given, searchPage, type PageQuery } from "./operation.ts";
 import { runStatuses } from "./records.ts";
 import type { AdminDeps } from "./types.ts";
 import { eventView, iso, type EventView } from "./views.ts";
@@ -48,7 +48,7 @@ async function searchEvents(
   search: EventSearch,
   bounds: SearchBounds,
 ): Promise<EventsPage> {
-  const { limit, ...filters } = query;
+  const { limit, ...filters } = { ...search.stored, ...given(query) };
   const deadline = performance.now() + bounds.ms;
   const events: EventView[] = [];
   let { before } = query;

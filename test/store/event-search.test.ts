@@ -93,6 +93,57 @@ function testEvents(open: () => Promise<Home>): void {
       expect(await found(search), search).toEqual([]);
   });
 
+  it("searches words in bodies, however the sender wrote them", async () => {
+    const order = await add({
+      request: json({ note: "Grüße, two   words", lines: [{ sku: "Red-7" }], total: 240 }),
+    });
+    const escaped = await add({
+      request: { ...json(null), body: Buffer.from('{"note":"Gr\\u00fc\\u00dfe"}') },
+    });
+    const form = await add({
+      request: {
+        ...json(null),
+        contentType: "application/x-www-form-urlencoded",
+        body: Buffer.from("text=later+today"),
+      },
+    });
+    await add({ request: { ...json(null), body: null } });
+    for (const [search, ids] of [
+      ["red-7", [order.id]],
+      ["shop RED 240", [order.id]],
+      ["grüße", [escaped.id, order.id]],
+      ['"later today"', [form.id]],
+      ["red later", []],
+    ] as const)
+      expect(await found(search), search).toEqual(ids);
+  });
+
+  it("asks an index for a whole id and an outcome, and the store for a path and a mapping", async () => {
+    const oldest = await add({ path: "Alerts", mapping: "alerts.one", outcome: "failed" });
+    const body = await add({ request: json({ path: "alerts", outcome: "failed" }) });
+    for (let n = 0; n < 30; n++) await add({ mapping: "shop.order" });
+    const bounds = { ms: Infinity, events: 1, bytes: Infinity };
+    for (const search of [
+      oldest.id,
+      "outcome:failed",
+      "path:Alerts",
+      "mapping:alerts.one",
+      `path:Alerts ${oldest.id} outcome:failed`,
+    ]) {
+      const { events, looked, next } = await list({ search }, bounds);
+      expect([search, events.map(({ id }) => id), looked, next]).toEqual([
+        search,
+        [oldest.id],
+        1,
+        null,
+      ]);
+    }
+    expect(await found("path:Al*s")).toEqual([oldest.id]);
+    expect(await found("payload.path:alerts")).toEqual([body.id]);
+    expect(await found(`path:shop path:Alerts`)).toEqual([]);
+    expect((await list({ search: "path:Alerts", path: "shop" })).events).toEqual([]);
+  });
+
   it("ends a search at its bounds, says how far it looked, and goes on from there without a gap", async () => {
     const ids: string[] = [];
     for (let n = 0; n < 70; n++)
