@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import type { Paged } from "./paged.ts";
 import { go, href, place } from "./router.ts";
 import { Button, Time } from "./ui/basic.tsx";
-import { plural } from "./ui/format.ts";
+import { number, plural } from "./ui/format.ts";
 import { useKeys } from "./ui/keys.ts";
 import { PageHead } from "./ui/page-head.tsx";
 import { Split } from "./ui/split.tsx";
@@ -32,23 +32,26 @@ export function select(page: string, id: string): void {
 
 /** How many rows there are so far, and the way to older ones. */
 function Foot<Row>({ paged, oldest }: { paged: Paged<Row>; oldest: string | null | undefined }) {
-  const { rows, next, searchedTo, busy, more } = paged;
+  const { rows, next, searchedTo, looked, busy, more } = paged;
   const to = searchedTo ?? oldest;
+  const isChosen = looked.length > rows.length;
   return (
     <p class="listing-foot quiet" role="status">
       {plural(rows.length, "row")}
+      {isChosen ? ` of ${number(looked.length)} looked at` : ""}
       {next === null ? (
         ", no older ones."
       ) : to ? (
         <>
-          , looked back to <Time iso={to} />.
+          {isChosen ? ", back to " : ", looked back to "}
+          <Time iso={to} />.
         </>
       ) : (
         "."
       )}{" "}
       {next === null ? null : (
         <Button kind="plain" busy={busy} onClick={more}>
-          {searchedTo ? "Search older ones" : "Older"}
+          {searchedTo ? "Look further" : "Older"}
         </Button>
       )}
     </p>
@@ -61,7 +64,7 @@ export function Listing<Row>(props: ListingProps<Row>) {
   const { id } = place.value;
   const close = (): void => select(page, "");
   useKeys({ Escape: () => id !== "" && close() });
-  const last = paged.rows.at(-1);
+  const last = paged.looked.at(-1);
   return (
     <>
       <PageHead title={props.title} filters={props.filters} actions={props.actions} />
@@ -86,7 +89,7 @@ export function Listing<Row>(props: ListingProps<Row>) {
                     onEnd={paged.more}
                   />
                 )}
-                {rows.length > 0 || paged.next !== null ? (
+                {paged.looked.length > 0 || paged.next !== null ? (
                   <Foot paged={paged} oldest={last && props.at?.(last)} />
                 ) : null}
               </>

@@ -14,6 +14,8 @@ interface Answer<T> {
 /** The rows of a list so far, newest first. */
 export interface Paged<T> extends Answer<T> {
   resource: Resource<T[]>;
+  /** The rows so far with those that `matches` leaves out. */
+  looked: T[];
   /** Whether older rows are on their way. */
   busy: boolean;
   /** Loads the page after those that are there. */
@@ -47,6 +49,10 @@ function joinFirst<T>(first: Answer<T>, before: Answer<T>, rowId: (row: T) => st
     rows: [...first.rows, ...before.rows.slice(at + 1).filter((row) => !seen.has(rowId(row)))],
   };
 }
+
+/** A search for a whole id, such as `run_…`: its index has the row, however old it is. */
+export const searchById = (kind: string, text: string): { idPrefix?: string } =>
+  new RegExp(`^${kind}_[0-9a-v]{35}$`).test(text) ? { idPrefix: text } : {};
 
 /** The query string of a list, without empty values. */
 const toQuery = (query: Readonly<Record<string, string | undefined>>): string =>
@@ -121,5 +127,5 @@ export function usePaged<T>(
     loading: first.loading,
     reload: first.reload,
   };
-  return { ...all, rows, resource, busy, more };
+  return { ...all, rows, resource, looked: all.rows, busy, more };
 }

@@ -199,7 +199,7 @@ export function register(program: Command, io: CliIo): void {
       .option("--bookmarked", "those with a bookmark")
       .option(
         "--search <text>",
-        "words of the id, path, mapping or reason, and field:value for fields of bodies that are kept",
+        "words of the id, path, mapping, reason or a body that is kept, and field:value: path, mapping and outcome of the event, any other name of the body",
       ),
     "rouse events list --outcome unmatched --since 2h",
     "rouse events list --path shop --search 'data.total:240'",

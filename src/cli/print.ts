@@ -95,7 +95,13 @@ export function printAnsweredBy(
 }
 
 /** Prints how to see the next page, if there is one, and how far a search looked that was ended. */
-export function printMore(io: CliIo, command: string, { next, searchedTo }: SearchAnswer): void {
+export function printMore(
+  io: CliIo,
+  command: string,
+  { next, searchedTo, looked }: SearchAnswer,
+): void {
+  if (typeof looked === "number")
+    io.out(`\nlooked at ${next === null ? "all " : ""}${looked.toLocaleString("en")} events\n`);
   if (searchedTo !== null)
     io.out(`\nthe search was ended; it looked at all since ${localTime(searchedTo)}\n`);
   if (next !== null) io.out(`\nmore: ${command} --before ${shellWord(next)}\n`);

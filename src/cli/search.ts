@@ -8,6 +8,8 @@ export interface SearchAnswer {
   next: string | null;
   /** Set if the gateway ended the search before the page was full: the time up to which it looked. */
   searchedTo: string | null;
+  /** How many rows a search by words has looked at. */
+  looked?: number | null;
 }
 
 interface PageQuery {
@@ -34,7 +36,7 @@ export async function readListPage<Answer extends SearchAnswer>(
   const progress = createProgress(io, "searching");
   let interrupted = false;
   const release = io.onInterrupt?.(() => (interrupted = true));
-  let { next, searchedTo } = answer;
+  let { next, searchedTo, looked = null } = answer;
   try {
     while (next !== null && searchedTo !== null && rows.length < wanted && !interrupted) {
       progress.update(
@@ -44,10 +46,11 @@ export async function readListPage<Answer extends SearchAnswer>(
       const more = await ask({ before: next, limit: String(wanted - rows.length) });
       rows.push(...getRows(more));
       ({ next, searchedTo } = more);
+      if (looked !== null) looked += more.looked ?? 0;
     }
   } finally {
     progress.end();
     release?.();
   }
-  return { ...answer, next, searchedTo };
+  return { ...answer, next, searchedTo, ...(answer.looked === undefined ? {} : { looked }) };
 }

@@ -57,6 +57,10 @@ it("searches events by words and by fields of their bodies", async () => {
     searchedTo: null,
     looked: 2,
   });
+  const printed = await cli.rouse(["events", "list", "--search", "BOB@shop"]);
+  expect(printed.out).toContain(refund);
+  expect(printed.out).not.toContain(order);
+  expect(printed.out).toContain("looked at all 2 events");
 });
 
 it.each(["", "  ", "x".repeat(501)])(

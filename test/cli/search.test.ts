@@ -19,6 +19,7 @@ function createGateway(count: number) {
         rows: [row],
         next: isLast ? null : String(row - 1),
         searchedTo: isLast ? null : "2026-01-05T12:00:00.000Z",
+        looked: 1_000,
       };
     },
   };
@@ -62,7 +63,7 @@ it("continues until there are no older rows", async () => {
     gateway.ask,
     getRows,
   );
-  expect(answer).toEqual({ rows: [3, 2, 1], next: null, searchedTo: null });
+  expect(answer).toEqual({ rows: [3, 2, 1], next: null, searchedTo: null, looked: 3_000 });
 });
 
 it("ends with what was found on Ctrl-C", async () => {

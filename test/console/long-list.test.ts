@@ -66,6 +66,11 @@ describe.skipIf(NO_BROWSER)("a long list in the console", () => {
   it("looks into older pages for what is searched", async () => {
     await page.goto(`${world.url}/console#/runs?q=needle`);
     await page.getByRole("row", { name: /hook:needle/ }).waitFor();
+    await page.getByText(`1 row of ${MANY} looked at, no older ones.`).waitFor();
+    await page.goto(`${world.url}/console#/runs?q=nothing`);
+    await page.getByText(`0 rows of ${MANY} looked at, no older ones.`).waitFor();
+    // An index has the row of a whole id.
+    await page.goto(`${world.url}/console#/runs?q=${ids[0]}`);
     await page.getByText("1 row, no older ones.").waitFor();
     expect(problems).toEqual([]);
   });

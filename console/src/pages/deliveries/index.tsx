@@ -5,7 +5,7 @@ import { retryDeliveries } from "../../bulk-work.ts";
 import { BulkDialog } from "../../bulk-dialog.ts";
 import type { BulkWork } from "../../bulk-types.ts";
 import { Listing } from "../../listing.tsx";
-import { usePaged } from "../../paged.ts";
+import { searchById, usePaged } from "../../paged.ts";
 import { filter, href, place } from "../../router.ts";
 import { Button, Id, Status, Time } from "../../ui/basic.tsx";
 import { Search, Select } from "../../ui/fields.tsx";
@@ -106,7 +106,7 @@ export function Page() {
   const text = q?.trim().toLowerCase() ?? "";
   const paged = usePaged<DeliveryView>(
     "/deliveries",
-    { status, channel, since },
+    { status, channel, since, ...searchById("dlv", text) },
     {
       member: "deliveries",
       rowId: ({ id }) => id,

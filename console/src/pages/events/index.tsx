@@ -5,7 +5,7 @@ import { filter, go, href, place } from "../../router.ts";
 import { TimeSpan } from "../../time-span.tsx";
 import { Button, Time } from "../../ui/basic.tsx";
 import { Search, Select } from "../../ui/fields.tsx";
-import { number } from "../../ui/format.ts";
+import { plural } from "../../ui/format.ts";
 import { useKeys } from "../../ui/keys.ts";
 import { lazy } from "../../ui/lazy.tsx";
 import { PageHead } from "../../ui/page-head.tsx";
@@ -42,7 +42,7 @@ function Filters() {
     <>
       <Search
         label="Search events"
-        placeholder="Search, or field:value in bodies"
+        placeholder="Words or field:value"
         value={query["search"] ?? ""}
         onSearch={(search) => filter({ search })}
       />
@@ -78,18 +78,28 @@ function Filters() {
   );
 }
 
-/** How far a search looked that ended before the page was full. */
+/** How far a search has looked so far, and the way further. */
 function Reach({ pages }: { pages: EventPages }) {
-  if (pages.searchedTo === null) return null;
+  const { searchedTo, hasMore, looked, rows = [] } = pages;
+  if (searchedTo === null && looked === 0) return null;
+  const to = searchedTo ?? (hasMore ? rows.at(-1)?.receivedAt : undefined);
   return (
     <p class="events-reach" role="status">
       <span>
-        Looked back to <Time iso={pages.searchedTo} />
-        {pages.looked > 0 ? `, through ${number(pages.looked)} events` : ""}. There are older ones.
+        Looked{looked > 0 ? ` at ${hasMore ? "" : "all "}${plural(looked, "event")}` : ""}
+        {to === undefined ? null : (
+          <>
+            {" back to "}
+            <Time iso={to} />
+          </>
+        )}
+        .
       </span>
-      <Button onClick={pages.loadMore} busy={pages.loading}>
-        Search older events
-      </Button>
+      {searchedTo === null ? null : (
+        <Button onClick={pages.loadMore} busy={pages.loading}>
+          Look further
+        </Button>
+      )}
     </p>
   );
 }
@@ -105,10 +115,13 @@ function List({ pages, filtered }: { pages: EventPages; filtered: boolean }) {
     ) : null;
   if (rows.length === 0 && pages.searchedTo === null)
     return filtered ? (
-      <Empty>
-        No event matches these filters.{" "}
-        <Button onClick={() => go(href("events"))}>Clear the filters</Button>
-      </Empty>
+      <>
+        <Empty>
+          No event matches these filters.{" "}
+          <Button onClick={() => go(href("events"))}>Clear the filters</Button>
+        </Empty>
+        <Reach pages={pages} />
+      </>
     ) : (
       <FirstHook>No event has come in yet. This line sends the first one.</FirstHook>
     );

@@ -55,15 +55,17 @@ async function refresh(before: Loaded, signal: AbortSignal): Promise<Loaded> {
   const known = new Set(before.rows.map(({ id }) => id));
   const fresh: EventRow[] = [];
   let cursor: string | null = null;
+  let looked = 0;
   for (let count = 0; count < MAX_REFRESH; count++) {
     const page: EventsAnswer = await read(before.query, cursor, signal);
     fresh.push(...page.events);
-    if (page.next === null) return { ...before, rows: fresh, next: null, searchedTo: null };
+    looked += page.looked ?? 0;
+    if (page.next === null) return { ...before, rows: fresh, next: null, searchedTo: null, looked };
     if (page.searchedTo !== null || known.has(page.events.at(-1)?.id ?? ""))
       return { ...before, rows: join(fresh, before.rows) };
     cursor = page.next;
   }
-  return { ...before, rows: fresh, next: cursor, searchedTo: null };
+  return { ...before, rows: fresh, next: cursor, searchedTo: null, looked };
 }
 
 /** Runs one change of a list at a time; a newer list ends the change of the one before. */

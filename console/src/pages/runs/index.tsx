@@ -6,7 +6,7 @@ import { retryRuns } from "../../bulk-work.ts";
 import { BulkDialog } from "../../bulk-dialog.ts";
 import type { BulkWork } from "../../bulk-types.ts";
 import { Listing } from "../../listing.tsx";
-import { usePaged } from "../../paged.ts";
+import { searchById, usePaged } from "../../paged.ts";
 import { filter, place } from "../../router.ts";
 import { TimeSpan } from "../../time-span.tsx";
 import { Button, Status, Time } from "../../ui/basic.tsx";
@@ -155,7 +155,17 @@ export function Page() {
   const text = q?.trim().toLowerCase() ?? "";
   const paged = usePaged<RunView>(
     "/runs",
-    { status, kind, sessionKey: session, eventId: event, since, until, endedSince, endedUntil },
+    {
+      status,
+      kind,
+      sessionKey: session,
+      eventId: event,
+      since,
+      until,
+      endedSince,
+      endedUntil,
+      ...searchById("run", text),
+    },
     {
       member: "runs",
       rowId: ({ id }) => id,
