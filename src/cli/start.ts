@@ -1,7 +1,6 @@
-import { resolve } from "node:path";
 import type { Command } from "commander";
 import { renderIssue } from "../config/issues.ts";
-import { secretFile } from "../config/state.ts";
+import { tokenInShell } from "../config/hook-token.ts";
 import type { LOG_LEVELS } from "../core/log.ts";
 import type { RunningGateway } from "../gateway/gateway.ts";
 import type { Addresses } from "../gateway/types.ts";
@@ -10,7 +9,7 @@ import { SYSTEM, type CliIo } from "./io.ts";
 import { createProgramLogger } from "./log.ts";
 import { addCommonOptions, type CommonOptions } from "./options.ts";
 import { shellWord } from "./text.ts";
-import { loadSettings, member, rawConfig, type Settings } from "./settings.ts";
+import { loadSettings, type Settings } from "./settings.ts";
 
 interface StartOptions extends CommonOptions {
   port?: string;
@@ -25,33 +24,11 @@ function parsePort(text: string | undefined): { port?: number } {
   return { port };
 }
 
-/** How a shell reads the hook token without printing it; undefined if the config has it as plain text. */
-async function tokenInShell(
-  options: CommonOptions,
-  settings: Settings,
-  io: CliIo,
-): Promise<string | undefined> {
-  if (settings.config.hooks.token === undefined)
-    return `$(cat ${shellWord(secretFile(settings.stateDir, "hook-token"))})`;
-  const written = member((await rawConfig(options, io))?.raw["hooks"], "token");
-  const token = Array.isArray(written) ? (written[0] as unknown) : written;
-  const file = member(token, "file");
-  if (typeof file === "string") return `$(cat ${shellWord(resolve(settings.baseDir, file))})`;
-  const variable =
-    typeof token === "string" ? /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/.exec(token)?.[1] : undefined;
-  return variable === undefined ? undefined : `$${variable}`;
-}
-
-async function tryLine(
-  url: string,
-  options: CommonOptions,
-  settings: Settings,
-  io: CliIo,
-): Promise<string> {
+function tryLine(url: string, settings: Settings, io: CliIo): string {
   const { hooks } = settings.config;
   if (!hooks.enabled)
     return "Hooks are off: set hooks.enabled and hooks.token in the config, or see `rouse init`.\n";
-  const token = await tokenInShell(options, settings, io);
+  const token = tokenInShell(settings);
   const body = `{"message":"Hello! Who are you?"}`;
   const config = settings.file === undefined ? "" : ` -c ${shellWord(settings.file)}`;
   const send = `${io.program ?? "rouse"} hooks send agent --payload -${config}`;
@@ -76,7 +53,7 @@ async function greet(
   );
   if (!workers) io.out("  workers none: hooks are accepted and wait\n");
   const settings = await loadSettings(options, io).catch(() => undefined);
-  if (settings) io.out(await tryLine(ends.url, options, settings, io));
+  if (settings) io.out(tryLine(ends.url, settings, io));
 }
 
 /** Resolves once the gateway has been asked to stop and has stopped. */

@@ -8,6 +8,7 @@ import { mergeProviders } from "../agent/providers.ts";
 import { createAgentRuntime, type RuntimeOptions } from "../agent/runtime.ts";
 import { createToolCheck } from "../agent/tool-checks.ts";
 import { checkApprovals, findToolProblems } from "../approvals/checks.ts";
+import { tokenInShell } from "../config/hook-token.ts";
 import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
 import { readProviders } from "../config/providers.ts";
 import { locateIssues } from "../config/places.ts";
@@ -247,6 +248,7 @@ function freezeSnapshot(
     clusterHash: hashForCluster(config, files.slice(loaded.files.length), texts),
     config,
     configFile: loaded.file,
+    hookTokenInShell: tokenInShell(loaded),
     texts,
     decidingConfig: createDecidingConfig({
       written: loaded.written,

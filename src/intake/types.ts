@@ -28,6 +28,8 @@ export interface Snapshot extends ActionContext {
   /** The same on every machine with the same settings and files: without addresses, ports and folders. */
   readonly clusterHash: string;
   readonly configFile: string | undefined;
+  /** How a shell reads the hook token; undefined if the config has it as plain text. */
+  readonly hookTokenInShell: string | undefined;
   /** What events are decided by, to be kept with them; undefined if it cannot be read any more. */
   decidingConfig(): DecidingConfig | undefined;
   /** What stands in for the config file and mapping files. Undefined in a gateway. */

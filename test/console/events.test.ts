@@ -285,7 +285,7 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     await page.getByText("Copied the curl command.").waitFor();
     const command = await page.evaluate<string>("navigator.clipboard.readText()");
     expect(command).toContain(`curl -sS -X POST '${world.url}/hooks/shop'`);
-    expect(command).toContain('-H "authorization: Bearer $ROUSE_HOOK_TOKEN"');
+    expect(command).toContain('-H "authorization: Bearer ${ROUSE_HOOK_TOKEN:?');
     expect(command).toContain(`--data-raw '${JSON.stringify(order(8, 300))}'`);
     expect(command).not.toContain("test-hook-token");
     expect(problems).toEqual([]);

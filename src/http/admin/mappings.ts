@@ -26,7 +26,9 @@ export function mappingRoutes(deps: AdminDeps) {
       };
       const { gateway } = snapshot.config;
       const publicUrl = gateway.publicUrl?.replace(/\/$/, "") ?? null;
-      return jsonAnswer(c, { ...listed, publicUrl, console: getConsoleMode(gateway) });
+      const tokenInShell = snapshot.hookTokenInShell ?? null;
+      const mode = getConsoleMode(gateway);
+      return jsonAnswer(c, { ...listed, publicUrl, tokenInShell, console: mode });
     })
     .get("/:id{.+}", (c) =>
       jsonAnswer(c, { mapping: showMapping(c.req.param("id"), deps.snapshot()) }),

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Passage } from "../../../../src/knowledge/types.ts";
 import { AskError, ask } from "../../api.ts";
+import { quote } from "../../shell-line.ts";
 import { Empty, Failed, Skeleton } from "../../ui/states.tsx";
 import { visibleText } from "../../ui/format.ts";
 import { Table } from "../../ui/table.tsx";
@@ -50,12 +51,16 @@ function Score({ score, best }: { score: number; best: number }) {
 export function Results(
   props: SearchFields & { selected: string; onSelect(chunkId: string): void },
 ) {
+  const { tenant, text, agent } = props;
   const { passages, error, retry } = useSearch(props);
+  const flags = Object.entries({ tenant: tenant === "default" ? "" : tenant, agent }).map(
+    ([name, value]) => (value === "" ? "" : ` --${name} ${quote(value)}`),
+  );
   if (error) return <Failed error={error} retry={retry} />;
   if (!passages) return <Skeleton />;
   if (passages.length === 0)
     return (
-      <Empty command={`rouse knowledge search '${props.text.replaceAll("'", String.raw`'\''`)}'`}>
+      <Empty command={`rouse knowledge search ${quote(text)}${flags.join("")}`}>
         No passage has one of these words. Try other words, or check that the document is ready and
         that this agent may search it.
       </Empty>

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { ask } from "../../api.ts";
 import { useReadOnly } from "../../console-mode.ts";
+import { toHookTarget, type HooksAnswer } from "../../shell-line.ts";
 import { useAction } from "../../resource.ts";
 import { go, href, place } from "../../router.ts";
 import { Button, copy } from "../../ui/basic.tsx";
@@ -19,14 +20,11 @@ async function copyCurl(event: EventInFull): Promise<void> {
       `The body is too long for a command. “rouse events show ${event.id} --json” prints it.`,
       { tone: "warn" },
     );
-  const [{ status }, { base, publicUrl }] = await Promise.all([
+  const [{ status }, hooks] = await Promise.all([
     ask<{ status: { url?: string } }>("/status"),
-    ask<{ base: string; publicUrl: string | null }>("/mappings"),
+    ask<HooksAnswer>("/mappings"),
   ]);
-  await copy(
-    renderCurl(event, `${publicUrl ?? status.url ?? location.origin}${base}`),
-    "the curl command",
-  );
+  await copy(renderCurl(event, toHookTarget(hooks, status.url)), "the curl command");
 }
 
 /** Bookmarks an event, or takes the bookmark away; the toast takes that back. */

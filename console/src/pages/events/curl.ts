@@ -1,3 +1,4 @@
+import { quote } from "../../shell-line.ts";
 import type { EventInFull } from "./types.ts";
 
 /** A longer command is not for a clipboard. */
@@ -20,20 +21,18 @@ export const listParameters = (
     [value].flat().map((one): [string, string] => [name, one]),
   );
 
-const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
-
 /**
- * A command that sends the request again. Credentials were never kept: the hook token is named by its variable, and a
- * sender that signs its requests has to sign this one, too. `url` is the base of the hooks.
+ * A command that sends the request again. Credentials were never kept: the shell reads the hook token, and a sender that
+ * signs its requests has to sign this one, too. `url` is the base of the hooks.
  */
 export function renderCurl(
   { path, credential, request }: Pick<EventInFull, "path" | "credential" | "request">,
-  url: string,
+  { url, token }: { url: string; token: string },
 ): string {
   const { method, headers, query, contentType, body, encoding } = request;
   const search = new URLSearchParams(listParameters(query)).toString();
   const sent = [
-    ...(credential === "hooks.token" ? ['-H "authorization: Bearer $ROUSE_HOOK_TOKEN"'] : []),
+    ...(credential === "hooks.token" ? [`-H "authorization: Bearer ${token}"`] : []),
     ...(contentType === null ? [] : [`-H ${quote(`content-type: ${contentType}`)}`]),
     ...Object.entries(headers)
       .filter(([name]) => !OWN.has(name.toLowerCase()))

@@ -57,7 +57,8 @@ export function FreezeDialog(props: {
         <div class="body">
           <p>
             Writes the event into hooks.testsDir, with what the text in the editor makes of it.
-            `rouse test` runs it, and so does each save. Values that look private are masked.
+            <code>rouse test</code> runs it, and so does each save. Values that look private are
+            masked.
           </p>
           <TextField
             label="Name"

@@ -125,7 +125,9 @@ function Versions() {
       <Loaded resource={changes} lines={2}>
         {({ versions }) => <VersionTable versions={versions} />}
       </Loaded>
-      <p class="quiet mappings-note">`rouse config undo` takes the newest one back.</p>
+      <p class="quiet mappings-note">
+        <code>rouse config undo</code> takes the newest one back.
+      </p>
     </Section>
   );
 }

@@ -78,7 +78,7 @@ export function EventsPane({ listed, path, selected, onSelect }: EventsProps) {
             <Empty
               {...(path === undefined
                 ? {}
-                : { command: `rouse hooks test ${path} --payload '{}'` })}
+                : { command: `echo '{}' | rouse hooks test --path ${path} --payload -` })}
             >
               No event of this path is kept. The next one appears here; until then, try the mapping
               without one.

@@ -106,7 +106,7 @@ export function Mappings() {
               {findings.length > SHOWN_FINDINGS ? (
                 <p class="quiet">
                   <a href={href("mappings")}>And {number(findings.length - SHOWN_FINDINGS)} more</a>
-                  : `rouse config validate` lists all.
+                  : <code>rouse config validate</code> lists all.
                 </p>
               ) : null}
             </>

@@ -39,7 +39,7 @@ function McpServers({ mcpServers }: Pick<GatewayStatus, "mcpServers">) {
   return (
     <Section title="MCP servers">
       {mcpServers.length === 0 ? (
-        <Empty command='mcp: { servers: { docs: { url: "https://…" } } }'>
+        <Empty command='mcp: { servers: { docs: { url: "https://docs.example.com/mcp" } } }'>
           The config names no MCP server.
         </Empty>
       ) : (

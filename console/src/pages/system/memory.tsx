@@ -139,7 +139,8 @@ export function Memory() {
               />
               {total > notes.length ? (
                 <p class="quiet">
-                  {plural(total - notes.length, "older note")}: `rouse memory list` lists them.
+                  {plural(total - notes.length, "older note")}: <code>rouse memory list</code> lists
+                  them.
                 </p>
               ) : null}
             </>

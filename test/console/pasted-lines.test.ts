@@ -1,0 +1,223 @@
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import JSON5 from "json5";
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { createWorld, TOKEN, type World } from "../e2e/world.ts";
+import { startModel } from "../platform/model.ts";
+import { NO_BROWSER } from "./browser.ts";
+import { useConsole } from "./use-console.ts";
+
+const PROGRAM = resolve(import.meta.dirname, "../../bin/rouse.js");
+/** Goes into the config. */
+const IS_CONFIG = /^\w+: \{/;
+/** As `rouse init` writes it, and with a name that a shell would take apart. */
+const FILES = { "the owner's token": TOKEN };
+const HOOKS = { path: "/in", token: { file: "the owner's token" } };
+
+/** All lines that a page says to paste: those in boxes, and commands in its sentences. */
+async function readLines(page: Page): Promise<string[]> {
+  const boxes = await page.locator("pre.command").allInnerTexts();
+  const words = await page.locator("main code, dialog code").allInnerTexts();
+  return [...boxes, ...words.filter((text) => /^(?:rouse|curl) /.test(text))];
+}
+
+/** Pastes a line into a shell in the folder of the gateway, and says hello to what asks. */
+function paste(line: string, { dir }: World): Promise<{ status: number | null; output: string }> {
+  const script = `rouse() { "${process.execPath}" "${PROGRAM}" "$@"; }; ${line}`;
+  const env = { PATH: process.env["PATH"] ?? "", HOME: dir, EDITOR: "true" };
+  const child = spawn("bash", ["-c", script], { cwd: dir, env });
+  child.stdin.on("error", () => undefined).end("Hello\n");
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (text) => (output += String(text)));
+  return new Promise((done) => child.on("close", (status) => done({ status, output })));
+}
+
+/** Adds a part of a config to a copy of it, which is then checked. */
+function pasteConfig(line: string, world: World): ReturnType<typeof paste> {
+  const read = (text: string) => JSON5.parse<Record<string, object>>(text);
+  const config = read(readFileSync(join(world.dir, "rouse.json5"), "utf8"));
+  for (const [name, part] of Object.entries(read(`{ ${line} }`)))
+    config[name] = { ...config[name], ...part };
+  world.write("pasted.json5", config);
+  return paste("rouse config validate --config pasted.json5", world);
+}
+
+async function expectToWork(lines: Iterable<string>, world: World): Promise<void> {
+  const failed: unknown[] = [];
+  for (const line of new Set(lines)) {
+    const { status, output } = await (IS_CONFIG.test(line) ? pasteConfig : paste)(line, world);
+    if (status !== 0 || (line.startsWith("curl") && !output.includes(`"ok":true`)))
+      failed.push({ line, status, output });
+  }
+  expect(failed).toEqual([]);
+}
+
+/** What an empty page says to paste, by its beginning. */
+const EMPTY: readonly (readonly [page: string, ...lines: string[]])[] = [
+  ["overview", "curl -sS", "rouse usage --by model"],
+  ["live", "curl -sS"],
+  ["events", "curl -sS"],
+  ["failures", "rouse failures list"],
+  ["runs", "curl -sS"],
+  ["approvals", "rouse approvals list --all"],
+  ["approvals?show=rules", "rouse approvals approve --help"],
+  ["mappings", "rouse presets list"],
+  ["documents", "echo "],
+  ["documents?q=nothing's+here", "rouse knowledge search"],
+  ["chat", "rouse chat"],
+  ["sessions", "rouse chat"],
+  ["deliveries", "rouse channels list"],
+  ["refusals", "rouse events refused"],
+  ["system/gateway", "hooks: {", "mcp: {"],
+  ["system/agents"],
+  ["system/schedules", "rouse schedules list"],
+  ["system/channels", "rouse pairing list", "rouse people list"],
+  ["system/memory", "rouse memory list"],
+  ["system/mappings", "rouse hooks list"],
+  ["system/keys", "rouse keys create web"],
+  ["system/doctor"],
+];
+
+/** A gateway with a model, so that a chat is answered. */
+async function createModelWorld(
+  mappings: readonly object[],
+): Promise<World & { close(): Promise<void> }> {
+  const model = await startModel();
+  const local = {
+    type: "openai-compatible",
+    baseUrl: model.url,
+    apiKey: "provider-key-0123456789",
+  };
+  const world = await createWorld({
+    files: FILES,
+    config: {
+      hooks: { ...HOOKS, mappings },
+      models: { providers: { local } },
+      agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } },
+    },
+  });
+  return {
+    ...world,
+    async close() {
+      await world.stop();
+      await model.close();
+    },
+  };
+}
+
+describe.skipIf(NO_BROWSER)("the lines that pages say to paste", () => {
+  describe("of an empty gateway", () => {
+    const { world, page } = useConsole(() => createModelWorld([]));
+    it("work as they are pasted", async () => {
+      const lines: string[] = [];
+      for (const [name, ...wanted] of EMPTY) {
+        await page.goto("about:blank");
+        await page.goto(`${world.url}/console#/${name}`);
+        const shown = page.locator("main pre.command");
+        for (const line of wanted) await shown.filter({ hasText: line }).first().waitFor();
+        await page.locator("main .skeleton").first().waitFor({ state: "detached" });
+        lines.push(...(await readLines(page)));
+      }
+      expect(new Set(lines.filter((line) => line.startsWith("curl"))).size).toBe(1);
+      expect(lines.find((line) => line.startsWith("curl"))).toContain(`${world.url}/in/agent `);
+      await expectToWork(lines, world);
+      const { events } = (await world.admin("/admin/v1/events")).body as {
+        events: { path: string }[];
+      };
+      expect(events.map(({ path }) => path)).toEqual(["agent"]);
+    }, 300_000);
+  });
+
+  describe("of a gateway with work", () => {
+    const { world, page, context } = useConsole(() =>
+      createModelWorld([
+        { id: "order", match: { path: "shop" }, messageTemplate: "Order {{id}}" },
+        { id: "never", match: { path: "never" }, messageTemplate: "Never" },
+        {
+          id: "crm",
+          match: { path: "crm" },
+          messageTemplate: "{{id}}",
+          auth: { scheme: "notion", secret: "pending" },
+        },
+      ]),
+    );
+    it("work as they are pasted", async () => {
+      const open = async (hash: string): Promise<void> => {
+        await page.goto("about:blank");
+        await page.goto(`${world.url}/console#/${hash}`);
+      };
+      const lines: string[] = [];
+      const keep = async (line: string): Promise<void> => {
+        await page.locator("pre.command, code", { hasText: line }).first().waitFor();
+        lines.push(...(await readLines(page)));
+      };
+      const post = async (body: string | Uint8Array, type: string): Promise<string> =>
+        (await world.post("/in/shop", body, { "content-type": type })).body.eventId as string;
+      const text = await post(
+        JSON.stringify({ id: "it's 7", note: 'a "b" $HOME `c`' }),
+        "application/json",
+      );
+      const binary = await post(
+        Buffer.from("caf\u00e9", "latin1"),
+        "text/plain; charset=iso-8859-1",
+      );
+      await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+      for (const id of [text, binary]) {
+        await open(`events/${id}`);
+        await page.getByRole("button", { name: "Copy as curl" }).click();
+        await page.getByText("Copied the curl command.").waitFor();
+        lines.push(await page.evaluate<string>("navigator.clipboard.readText()"));
+      }
+      await page.getByRole("button", { name: "Edit and replay" }).click();
+      await keep("rouse events replay");
+      await open("mappings/never");
+      await keep("rouse hooks test");
+      await open("system/mappings");
+      await page.getByRole("button", { name: "Secrets that came" }).click();
+      await keep("rouse hooks accept");
+      await open("system/gateway");
+      await keep("rouse store backup");
+      await open("chat");
+      await page.getByLabel("Message").fill("Hello");
+      await page.keyboard.press("Enter");
+      await keep("--session");
+      for (const hash of ["overview", "system/doctor"]) {
+        await open(hash);
+        await page.locator("main .skeleton").first().waitFor({ state: "detached" });
+        lines.push(...(await readLines(page)));
+      }
+      await expectToWork(lines, world);
+    }, 300_000);
+  });
+});
+
+describe.skipIf(NO_BROWSER)(
+  "an empty page of a gateway behind a public address, or without hooks",
+  () => {
+    const open = async (config: object) => createWorld({ config });
+
+    describe("with gateway.publicUrl", () => {
+      const { world, page } = useConsole(() =>
+        open({ gateway: { publicUrl: "https://hooks.example.com" } }),
+      );
+      it("names the address that senders use", async () => {
+        await page.goto(`${world.url}/console#/live`);
+        await page
+          .locator("pre.command", { hasText: "curl -sS https://hooks.example.com/hooks/agent " })
+          .waitFor();
+      });
+    });
+
+    describe("with hooks.enabled false", () => {
+      const { world, page } = useConsole(() => open({ hooks: { enabled: false } }));
+      it("says that hooks are turned off", async () => {
+        await page.goto(`${world.url}/console#/events`);
+        await page.getByText("Hooks are turned off: set hooks.enabled").waitFor();
+        expect(await page.locator("main pre.command").count()).toBe(0);
+      });
+    });
+  },
+);
