@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { chromium, type Browser, type BrowserContext } from "playwright-core";
 
 /** How long a page is waited for, in milliseconds: longer than what busy cores take. */
-const PATIENCE_MS = 60_000;
+export const PATIENCE_MS = 60_000;
 /** Where Debian's packages put it; `CHROMIUM` names another one. Without windows it takes half of the processor's time. */
 const PACKAGED = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"] as const;
 const EXECUTABLE =

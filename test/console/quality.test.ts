@@ -1,4 +1,4 @@
-import type { BrowserContext, Page, Request, Response } from "playwright-core";
+import type { BrowserContext, Page, Response } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
 import { NO_BROWSER, openBrowser } from "./browser.ts";
@@ -15,6 +15,7 @@ import {
   readRegistry,
   TWO_LOOKS,
 } from "./quality.ts";
+import { watchRequests } from "./requests.ts";
 
 const REGISTRY = await readRegistry();
 const PAGES = REGISTRY.filter((entry) => hasFolder(entry) && entry.section !== "Development");
@@ -79,44 +80,8 @@ function useConsole(fill: boolean): {
   return opened;
 }
 
-/** Requests that the gateway answers when there is something new: the events of Live, and the count of open approvals. */
-const WAITS_FOR_NEWS = /\/admin\/v1\/(?:stream|approvals\/count)/;
+/** Waits for news a second at most. */
 const getShortWait = (url: string): string => url.replace(/wait=\d+/, "wait=1");
-/** A page that asks for nothing for so long has all that it asks for. */
-const IDLE_MS = 300;
-
-/** Counts the requests of a page that have no answer yet, from now on. */
-function watchRequests(page: Page): { settled(): Promise<void>; forget(): void } {
-  const open = new Set<Request>();
-  let changedAt = performance.now();
-  const end = (request: Request): void => {
-    if (open.delete(request)) changedAt = performance.now();
-  };
-  page.on("request", (request) => {
-    if (request.method() !== "GET" || WAITS_FOR_NEWS.test(request.url())) return;
-    open.add(request);
-    changedAt = performance.now();
-  });
-  page.on("requestfinished", end);
-  page.on("requestfailed", end);
-  return {
-    // Requests of a page that was left do not always end for the browser.
-    forget() {
-      open.clear();
-      changedAt = performance.now();
-    },
-    async settled() {
-      for (
-        const begun = performance.now();
-        open.size > 0 || performance.now() - changedAt < IDLE_MS;
-      ) {
-        if (performance.now() - begun > 20_000)
-          throw new Error(`no answer to ${[...open].map((request) => request.url()).join(", ")}`);
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-    },
-  };
-}
 const watched = new WeakMap<Page, ReturnType<typeof watchRequests>>();
 
 /** Opens a page, if asked to from nothing, and waits until it has asked for all that it shows. */

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { BrowserContext, Page } from "playwright-core";
+import { watchRequests } from "../requests.ts";
 
 export interface Look {
   width: number;
@@ -19,23 +20,14 @@ const LOOKS: readonly Look[] = [
 export interface Scene {
   name: string;
   hash: string;
+  /** Comes before the page is opened. */
+  before?(page: Page): Promise<unknown>;
   /** Brings the open page into its state. */
   arrange?(page: Page): Promise<void>;
 }
 
 /** Takes a scene in each width and theme. */
 export type Camera = (scene: Scene) => Promise<void>;
-
-/** Waits until a page shows what it asked for. Live holds a request open, so the network never rests there. */
-export async function settlePage(page: Page): Promise<void> {
-  await page.locator("main h1, main [role=alert], form").first().waitFor();
-  await page.waitForLoadState("networkidle", { timeout: 2500 }).catch(() => undefined);
-  await page
-    .locator("main .skeleton")
-    .first()
-    .waitFor({ state: "detached", timeout: 5000 })
-    .catch(() => undefined);
-}
 
 /** Signs in to the console, and returns what takes pictures of it into a folder. */
 export async function openCamera(
@@ -49,20 +41,28 @@ export async function openCamera(
   await first.fill('input[name="token"]', token);
   await first.press('input[name="token"]', "Enter");
   // In a clone, the first visit builds the page.
-  await first.getByRole("navigation", { name: "Pages" }).waitFor({ timeout: 60_000 });
+  await first.getByRole("navigation", { name: "Pages" }).waitFor();
   await first.close();
-  return async ({ name, hash, arrange }) => {
+  await context.clock.install();
+  return async ({ name, hash, before, arrange }) => {
     // What a scene does to its requests ends with its page.
     const page = await context.newPage();
+    const requests = watchRequests(page);
     try {
       for (const { width, height, theme } of LOOKS) {
         await page.unrouteAll({ behavior: "ignoreErrors" });
         await page.setViewportSize({ width, height });
         await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
         await page.goto("about:blank");
+        requests.forget();
+        await before?.(page);
         await page.goto(`${url}/console${hash}`);
         await arrange?.(page);
-        await settlePage(page);
+        await page.locator("main h1, main [role=alert], form").first().waitFor();
+        await requests.settled();
+        // The page of the components always shows one.
+        if (name !== "components")
+          await page.locator("main .skeleton").first().waitFor({ state: "detached" });
         await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`) });
       }
     } finally {

@@ -9,22 +9,19 @@ const UNAVAILABLE = {
 };
 const SIGNED_OUT = { error: { code: "signed_out", message: "Sign in first." } };
 
-/** Fails each request of the page from now on. */
+/** Fails each request of the page. */
 const failing =
   (status: number, json: object) =>
-  async (page: Page): Promise<void> => {
-    await page.route("**/admin/v1/**", (route) => route.fulfill({ status, json }));
-    await page.reload();
-  };
+  (page: Page): Promise<unknown> =>
+    page.route("**/admin/v1/**", (route) => route.fulfill({ status, json }));
 
-/** The gateway goes away while the page is shown. */
+/** The gateway goes away while the page is shown. The page asks again by its clock, which is put forward. */
 async function loseGateway(page: Page): Promise<void> {
   await page.locator("main h1").first().waitFor();
-  await page.waitForTimeout(400);
+  await page.locator("main .skeleton").first().waitFor({ state: "detached" });
   await page.route("**/admin/v1/**", (route) => route.abort());
-  await page
-    .getByText("The gateway has not answered since")
-    .waitFor({ timeout: REFRESH_MS + 4000 });
+  await page.clock.fastForward(REFRESH_MS);
+  await page.getByText("The gateway has not answered since").waitFor();
 }
 
 /** Waits until the gateway has evaluated the text of a mapping for the event, and for those before it. */
@@ -49,8 +46,8 @@ const WITH_ROWS = [
 /** Each page as it is without a row chosen, in each state in which it has nothing to show, and with a row that is gone. */
 export const toStates = (pages: readonly string[]): Scene[] =>
   pages.flatMap((name) => [
-    { name: `${name}-failed`, hash: `#/${name}`, arrange: failing(503, UNAVAILABLE) },
-    { name: `${name}-signed-out`, hash: `#/${name}`, arrange: failing(401, SIGNED_OUT) },
+    { name: `${name}-failed`, hash: `#/${name}`, before: failing(503, UNAVAILABLE) },
+    { name: `${name}-signed-out`, hash: `#/${name}`, before: failing(401, SIGNED_OUT) },
     { name: `${name}-away`, hash: `#/${name}`, arrange: loseGateway },
     ...(WITH_ROWS.includes(name)
       ? [
@@ -130,7 +127,6 @@ export const CHAT: Scene = {
       .getByText("done")
       .or(page.locator(".chat-foot").getByText("succeeded"))
       .first()
-      .waitFor({ timeout: 15_000 })
-      .catch(() => undefined);
+      .waitFor();
   },
 };
