@@ -35,7 +35,8 @@ const AGES = [
 const COLUMNS: readonly Column<RunView>[] = [
   { head: "Created", cell: (run) => <Time iso={run.createdAt} /> },
   { head: "Status", cell: (run) => <Status word={run.status} /> },
-  { head: "Name", cell: (run) => <Name run={run} />, grow: true },
+  { head: "Name", cell: (run) => visibleText(run.name), grow: true },
+  { head: "Reason", cell: (run) => <Reason run={run} />, grow: true },
   { head: "Session", cell: (run) => visibleText(run.sessionKey), minor: true },
   {
     head: "Delivery",
@@ -67,20 +68,15 @@ const COLUMNS: readonly Column<RunView>[] = [
   },
 ];
 
-/** The name of a run, and behind it its error or what it waits for. */
-function Name({ run }: { run: RunView }) {
-  return (
-    <>
-      {visibleText(run.name)}
-      {run.error ? <span class="bad"> · {visibleText(run.error.message)}</span> : null}
-      {run.waitsFor ? (
-        <span class="warn">
-          {" · waits for "}
-          <WaitsFor run={run} />
-        </span>
-      ) : null}
-    </>
-  );
+/** The error of a run, or what it waits for. */
+function Reason({ run }: { run: RunView }) {
+  if (run.error) return <span class="bad">{visibleText(run.error.message)}</span>;
+  return run.waitsFor ? (
+    <span class="warn">
+      {"waits for "}
+      <WaitsFor run={run} />
+    </span>
+  ) : null;
 }
 
 /** Whether a run has this text in what names it, or in its error. */

@@ -1,0 +1,71 @@
+/** The pages beside a store of 6,000 events of 20 senders: on a phone each list says why, and axe finds nothing serious. */
+import { describe, expect, it } from "vitest";
+import { event_, runAction } from "../http/admin-world.ts";
+import { NO_BROWSER } from "./browser.ts";
+import { createFilledWorld } from "./filled-world.ts";
+import { examine } from "./quality.ts";
+import { useConsole } from "./use-console.ts";
+
+const EVENTS = 6000;
+const SENDERS = 20;
+const LONG = "A name that is longer than the window of a phone is wide, by far";
+const error = { code: "model_failed", message: "the provider answered 529" } as const;
+
+describe.skipIf(NO_BROWSER)("the console with many events", () => {
+  const { world, page, problems } = useConsole(() =>
+    createFilledWorld(async ({ store }) => {
+      const now = Date.now();
+      await Promise.all(
+        Array.from({ length: EVENTS }, (_, n) =>
+          store.accept(
+            event_(`sender-${n % SENDERS}`, {
+              receivedAt: now - n,
+              outcome: (["skipped", "unmatched", "failed"] as const)[n % 3] ?? "skipped",
+              reason: `the mapping of sender-${n % SENDERS} says no`,
+            }),
+          ),
+        ),
+      );
+      const action = runAction();
+      const run = { ...action, spec: { ...action.spec, name: LONG } };
+      await store.accept(event_("shop", { receivedAt: now, outcome: "accepted", actions: [run] }));
+      await store.commit((tx) =>
+        tx.update("run", run.runId, { status: "failed", error, endedAt: now }),
+      );
+    }),
+  );
+  const open = async (name: string): Promise<void> => {
+    await page.goto("about:blank");
+    await page.goto(`${world.url}/console#/${name}`);
+    await page.locator("main :is(tbody tr, .empty)").first().waitFor();
+    await page.locator("main .skeleton").first().waitFor({ state: "detached" });
+  };
+
+  it.each([
+    ["events?outcome=skipped", "says no"],
+    ["runs", error.message],
+    ["failures?kind=event", "says no"],
+  ])("shows the reason in a narrow window: %s", async (name, reason) => {
+    await fetch(`${world.url}/hooks/shop`, { method: "POST" });
+    await page.setViewportSize({ width: 390, height: 844 });
+    await open(name);
+    const shown = page.locator("main tbody td", { hasText: reason }).first();
+    await shown.waitFor();
+    const cut = await shown.evaluate((cell) => ({
+      left: cell.getBoundingClientRect().left >= 0,
+      right: cell.getBoundingClientRect().right <= 390,
+      whole: cell.scrollWidth <= cell.clientWidth,
+    }));
+    expect(cut).toEqual({ left: true, right: true, whole: true });
+    expect(problems).toEqual([]);
+  });
+
+  it.each(["overview", "events", "runs", "failures", "mappings"])(
+    "has nothing serious for axe: %s",
+    async (name) => {
+      await open(name);
+      await examine(page, `${name}-many`, [{ width: 1280, theme: "light" }]);
+      expect(problems).toEqual([]);
+    },
+  );
+});
