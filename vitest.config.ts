@@ -32,8 +32,8 @@ export default defineConfig({
           exclude: [SOAKS, ...configDefaults.exclude],
           // A process runs many files: starting one for each takes a quarter of the time of small tests.
           isolate: false,
-          // Half of a test is waiting: for processes, pages and timers.
-          maxWorkers: Math.min(availableParallelism() * 2, availableParallelism() + 4),
+          // Most of a test is waiting: for processes, pages and timers.
+          maxWorkers: Math.min(availableParallelism() * 3, availableParallelism() + 4),
         },
       },
       // They wait most of the time: for leases that end, and for processes that start.
