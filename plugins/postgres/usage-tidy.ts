@@ -13,7 +13,7 @@ const FOLD = `
     running = known.running + excluded.running, waiting = known.waiting + excluded.waiting,
     parked = known.parked + excluded.parked, in_line = known.in_line + excluded.in_line`;
 
-/** Counts the runs of a store that was copied. */
+/** Counts the runs that have not ended, and makes the part that is nobody's the difference to what the others say. One statement sees both at the same moment. */
 export const COUNT_RUNS = `
   WITH open AS (
     SELECT mapping, status, count(*) AS n, count(*) FILTER (WHERE status = 'parked' AND strpos(record, '"reason":"provider"') = 0) AS held,
@@ -31,7 +31,11 @@ export const COUNT_RUNS = `
   ON CONFLICT (counter, part) DO UPDATE SET
     running = excluded.running, waiting = excluded.waiting, parked = excluded.parked, in_line = excluded.in_line`;
 
-/** Deletes counters that count no more, and sums up those of gateways that are gone. */
+/** Between counts of all runs that have not ended. */
+const COUNT_AGAIN_MS = 600_000;
+const countedAt = new WeakMap<Db, Ms>();
+
+/** Deletes counters that count no more, sums up those of gateways that are gone, and now and then counts runs again. */
 export async function tidyUsage(
   db: Db,
   [hourFrom, hourTo, dayFrom, dayTo]: readonly Ms[],
@@ -43,4 +47,7 @@ export async function tidyUsage(
   await db.query("DELETE FROM windows WHERE closes_at < $1", [dayFrom]);
   await db.query(FOLD);
   await db.query(`DELETE FROM lent WHERE ${GONE("part")}`);
+  if (performance.now() - (countedAt.get(db) ?? -Infinity) < COUNT_AGAIN_MS) return;
+  countedAt.set(db, performance.now());
+  await db.query(COUNT_RUNS);
 }

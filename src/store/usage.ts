@@ -134,7 +134,7 @@ export interface UsageStore {
   lanes(): Promise<{ lanes: ParkedMapping[]; parked: number }>;
   /** Releases as many runs of each mapping as it says, in their order. Returns how many there were, in the same order. */
   release(wanted: readonly { mapping: string; count: number }[]): Promise<number[]>;
-  /** Deletes what counts no more. */
+  /** Deletes what counts no more, and counts runs again. */
   tidy(): Promise<void>;
 }
 
