@@ -56,8 +56,8 @@ interface Child {
   timer: NodeJS.Timeout | undefined;
   idle: NodeJS.Timeout | undefined;
   owner: string | undefined;
-  /** All whose calls it has had: what one of them left running may end it during another's call. */
-  owners: Set<string>;
+  /** Whether it has answered a call: what that left behind, running or as garbage, may end it during another call. */
+  isUsed: boolean;
   /** Versions of modules that it was sent, and those that it has loaded. */
   sent: Set<string>;
   loaded: Set<string>;
@@ -112,7 +112,7 @@ export function createTransformPool(options: {
       timer: undefined,
       idle: undefined,
       owner: undefined,
-      owners: new Set(),
+      isUsed: false,
       sent: new Set(),
       loaded: new Set(),
       ready: false,
@@ -195,6 +195,7 @@ export function createTransformPool(options: {
     }
     if (task.printed.take(message) || !("ok" in message)) return;
     child.tasks.shift();
+    child.isUsed = true;
     watchFirst(child);
     task.resolve(withPrinted(toResult(message), task));
     if (child.tasks.length === 0) rest(child);
@@ -207,7 +208,7 @@ export function createTransformPool(options: {
     children.delete(child);
     const [guilty, ...others] = child.tasks;
     child.tasks = [];
-    const again = guilty && !closed && !child.timedOut && !guilty.repeated && child.owners.size > 1;
+    const again = guilty && !closed && !child.timedOut && !guilty.repeated && child.isUsed;
     if (!again)
       guilty?.resolve(
         withPrinted({ ok: false, reason: closed ? "closed" : (child.timedOut ?? "died") }, guilty),
@@ -262,7 +263,6 @@ export function createTransformPool(options: {
       child.process.ref();
       child.process.channel?.ref();
       child.owner = task.owner;
-      child.owners.add(task.owner);
       child.tasks.push(task);
       send(child, task);
       if (child.tasks.length === 1) watchFirst(child);

@@ -79,7 +79,8 @@ export function createMemoryWatch(): MemoryWatch {
   };
 }
 
-const HEAP_MB = 128;
+/** Enough for the largest bodies that senders send (25 MB), several times over: as text, as a value, and while the next call waits. */
+const HEAP_MB = 256;
 const NICENESS = 5;
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 /** In a clone `#plugin` means a source file, in a child as in its parent. */

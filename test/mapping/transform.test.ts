@@ -204,26 +204,33 @@ describe("transform modules", () => {
     });
   });
 
-  it("that end their process later do not take another mapping's call with them", async () => {
-    const single = createTransformPool({ log: createLogger("silent"), env: process.env, size: 1 });
-    const folder = join(dir, "transforms");
-    const call = (owner: string, file: string, input: object) =>
-      single.runModule({
-        owner,
-        file: join(folder, file),
-        version: "1",
-        input,
-        timeoutMs: 5000,
-        ...confinedTo(folder),
+  it.each(["slow", "bad"])(
+    "that end their process later do not take the next call of %s with them",
+    async (owner) => {
+      const single = createTransformPool({
+        log: createLogger("silent"),
+        env: process.env,
+        size: 1,
       });
-    const first = await call("bad", "bad.js", { payload: { how: "exit later" } });
-    const second = await call("slow", "slow.js", {});
-    await single.close();
-    expect([first, second]).toEqual([
-      { ok: true, value: { message: "ok" } },
-      { ok: true, value: { message: "at last" } },
-    ]);
-  });
+      const folder = join(dir, "transforms");
+      const call = (owner: string, file: string, input: object) =>
+        single.runModule({
+          owner,
+          file: join(folder, file),
+          version: "1",
+          input,
+          timeoutMs: 5000,
+          ...confinedTo(folder),
+        });
+      const first = await call("bad", "bad.js", { payload: { how: "exit later" } });
+      const second = await call(owner, "slow.js", {});
+      await single.close();
+      expect([first, second]).toEqual([
+        { ok: true, value: { message: "ok" } },
+        { ok: true, value: { message: "at last" } },
+      ]);
+    },
+  );
 
   it("that loop for ever do not hold up other mappings' transforms", async () => {
     let looping = true;
