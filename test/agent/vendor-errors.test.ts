@@ -108,6 +108,7 @@ describe("what is kept of a provider's message", () => {
     expect(run.error).toEqual({
       code: "provider_refused",
       message: 'the provider "local" answered 400 to this request',
+      provider: "local",
       vendor: { status: 400 },
     });
   });

@@ -513,23 +513,15 @@ describe("rouse hooks diff", () => {
     expect(await world.sent()).toBe(0);
   });
 
-  it("refuses a store with the schema of another version, and says what to do", async () => {
+  it("refuses a store with the schema of a newer version, and says what to do", async () => {
     await fresh();
     await world.keep(order(1));
-    const migrate = (sql: string): void => {
-      const db = new DatabaseSync(join(world.cli.dir, ".rouse", "rouse.db"));
-      db.exec(sql);
-      db.close();
-    };
-    migrate("INSERT INTO migrations (version, at) SELECT max(version) + 1, 0 FROM migrations");
+    const db = new DatabaseSync(join(world.cli.dir, ".rouse", "rouse.db"));
+    db.exec("INSERT INTO migrations (version, at) SELECT max(version) + 1, 0 FROM migrations");
+    db.close();
     expect(await world.diff([ORDER])).toMatchObject({
       code: 3,
       err: expect.stringContaining("of a newer version of the program"),
-    });
-    migrate("DELETE FROM migrations WHERE version > 1");
-    expect(await world.diff([ORDER])).toMatchObject({
-      code: 3,
-      err: expect.stringContaining("run `rouse store migrate`"),
     });
   });
 

@@ -156,7 +156,11 @@ describe("rouse presets", () => {
     expect(
       (await cli.rouse(["hooks", "send", "orders", "--payload", "body.json", "--json"])).out,
     ).toContain('"status": 202');
-    await cli.write("rouse.json5", { ...rest, hooks, channels: { shop: { enabled: false } } });
+    await cli.write("rouse.json5", {
+      ...rest,
+      hooks,
+      plugins: { settings: { shop: { enabled: false } } },
+    });
     expect((await cli.rouse(["presets", "list"])).out).not.toContain("plugin shop");
   });
 

@@ -148,9 +148,9 @@ describe("CONTRIBUTING.md", () => {
     expect(statSync(KNOWN_FILE).mtimeMs).toBe(before);
   });
 
-  it("says in about ten points each how to add a channel, a preset, a scheme and a store", () => {
+  it("says in about ten points each how to add a channel, a preset and a scheme", () => {
     const sections = read("CONTRIBUTING.md").split(/^## /m);
-    for (const kind of ["channel", "preset", "scheme", "store"]) {
+    for (const kind of ["channel", "preset", "scheme"]) {
       const points =
         sections.find((section) => section.startsWith(`Add a ${kind}\n`))?.match(/^\d+\. /gm) ?? [];
       expect([kind, points.length >= 5 && points.length <= 10]).toEqual([kind, true]);

@@ -218,6 +218,7 @@ export class Outside {
   readonly plugin = (): Plugin =>
     definePlugin({
       id: "acme",
+      section: "channels",
       setup: () => ({
         channel: {
           defaultTo: "everybody",

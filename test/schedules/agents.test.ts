@@ -9,7 +9,7 @@ afterEach(() => world.close());
 const asked = (): string[] =>
   world.provider.requests.map((request) => world.provider.text(request));
 const beats = async (): Promise<string[]> =>
-  (await world.admin("/admin/v1/runs?limit=100")).body.runs.map(
+  (await world.admin("/admin/v1/runs?kind=all&limit=100")).body.runs.map(
     (run: { kind: string; agentId: string }) => `${run.kind} ${run.agentId}`,
   );
 

@@ -19,9 +19,7 @@ afterEach(async () => {
 const asked = (): string[] =>
   world.provider.requests.map((request) => world.provider.text(request));
 const runsOf = async (kind: string) =>
-  (await world.admin("/admin/v1/runs?limit=100")).body.runs.filter(
-    (run: { kind: string }) => run.kind === kind,
-  );
+  (await world.admin(`/admin/v1/runs?kind=${kind}&limit=100`)).body.runs;
 
 function tests(getUrl: () => string | undefined): void {
   const start = (agents: object[], more: object = {}) =>

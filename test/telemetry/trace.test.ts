@@ -485,8 +485,8 @@ it("what several events come to is one run: of the first one's trace, linked to 
   );
   expect(woken.status).toBe(200);
   const heartbeat = await of.until(async () =>
-    (await of.admin("/admin/v1/runs")).body.runs.find(
-      (run: { kind: string; endedAt: string | null }) => run.kind === "heartbeat" && run.endedAt,
+    (await of.admin("/admin/v1/runs?kind=heartbeat")).body.runs.find(
+      (run: { endedAt: string | null }) => run.endedAt,
     ),
   );
   expect(heartbeat.traceId).toBe(TRACE);

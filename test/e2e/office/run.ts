@@ -49,7 +49,7 @@ const rest = (world: World): Promise<unknown> =>
 /** What the gateway says of itself, where the day has ended early. */
 async function describeState(world: World): Promise<string> {
   const { services, counts } = (await world.admin("/admin/v1/status")).body.status;
-  const { runs } = (await world.admin("/admin/v1/runs?limit=20")).body;
+  const { runs } = (await world.admin("/admin/v1/runs?kind=all&limit=20")).body;
   return JSON.stringify({ services, counts, runs, log: world.logged.slice(-30) }, null, 1);
 }
 
