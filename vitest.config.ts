@@ -32,8 +32,9 @@ export default defineConfig({
           exclude: [SOAKS, ...configDefaults.exclude],
           // A process runs many files: starting one for each takes a quarter of the time of small tests.
           isolate: false,
-          // Most of a test is waiting: for processes, pages and timers.
-          maxWorkers: Math.min(availableParallelism() * 3, availableParallelism() + 4),
+          // Half of a test is waiting: for processes, pages and timers. With three times as many as cores it takes as long, and short limits
+          // of time are exceeded.
+          maxWorkers: Math.min(availableParallelism() * 2, availableParallelism() + 4),
         },
       },
       // They wait most of the time: for leases that end, and for processes that start.
