@@ -143,6 +143,7 @@ describe("words", () => {
     ["ｆｕｌｌ　ＷＩＤＴＨ ①", "full width 1"],
     ["コーヒー豆", "こー ーひ ひー ー豆"],
     ["커피 한잔", "커피 한잔"],
+    ["naïve Straße", "naive0 strasse0"],
     ["👍 — …", ""],
   ])("%s", (from, words) => {
     expect(new DocumentTokenizer().toIndexForm(from).words).toBe(words);

@@ -76,7 +76,7 @@ function testWaitsForProvider(getStore: () => object): void {
 
   it("count for `queue`: an outage fills it, and then hooks are answered 503", async () => {
     await startWithOutage(getStore(), { queue: 3 });
-    // Another gateway's count may come a moment later.
+    // The last one may not be counted yet.
     await expect.poll(getLimitsCheck).toContain("hooks: 3 wait");
     const refused = await world.post("/hooks/there", { n: 9 });
     expect([refused.status, refused.body.error.code, refused.headers.has("retry-after")]).toEqual([

@@ -181,6 +181,8 @@ async function passWhile<T>(work: Promise<T>): Promise<T> {
   while (!isDone) {
     await clock.advance(50);
     await new Promise((resolve) => setTimeout(resolve, 5));
+    // What was answered before has arrived: on a busy machine the clock does not run away from it.
+    await world.get("/livez");
   }
   return work;
 }
@@ -415,10 +417,9 @@ describe("a caller of the API", () => {
       },
     ]);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-    // Its patience is 20 s. On a busy machine the clock goes on while the answer is on its way.
-    expect(clock.now() - began).toBeLessThanOrEqual(60_000);
-    // One call at a time has tested the model meanwhile, less and less often.
-    expect(provider.asked.length - before).toBeLessThan(12);
+    expect(clock.now() - began).toBeLessThanOrEqual(21_000);
+    // One call at a time has tested the model meanwhile.
+    expect(provider.asked.length - before).toBeLessThan(9);
     expect((await chat("safe")).status).toBe(200);
     expect(provider.asked.at(-1)?.model).toBe("small");
   });
