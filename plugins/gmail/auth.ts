@@ -10,7 +10,7 @@ import { GmailProblem } from "./problem.ts";
 import { readGrant, type Grant } from "./state.ts";
 
 /** Loads Google's package, which is optional. */
-export const loadGoogleAuth = () =>
+export const loadGoogleAuth = (): Promise<typeof import("google-auth-library")> =>
   loadPackage("google-auth-library", () => import("google-auth-library")).catch(
     ({ message }: Error) => {
       throw new GmailProblem(message);
