@@ -4,7 +4,7 @@ import { readMonotonic, type Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
-import type { Telemetry } from "../telemetry/types.ts";
+import type { Traces } from "../core/trace-context.ts";
 import type { Boundary } from "./boundary.ts";
 import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
@@ -12,6 +12,7 @@ import { recordInputs, withObjectInputs } from "./call-inputs.ts";
 import { markInstructions, markMessages } from "./cache-markers.ts";
 import { legalToolNames } from "./legal-names.ts";
 import { mergingText } from "./merge.ts";
+import { createModelSpans } from "./model-span.ts";
 import {
   buildInstructions,
   createTurnPrompt,
@@ -29,7 +30,6 @@ import { toReasoning, watchThinking } from "./thinking.ts";
 import { boundToolResults } from "./bound-results.ts";
 import { READ_ON, READ_RESULT } from "./tool-results.ts";
 import { describeCallerTools } from "./tools.ts";
-import { toTracedModel } from "./traced-turn.ts";
 import type { ModelCandidate, NamedProvider, TurnInput } from "./types.ts";
 import { toUsage, type CountedTokens } from "./usage.ts";
 
@@ -50,8 +50,7 @@ export interface StepCallOptions {
   /** Gets the provider's warnings, and what was left out to fit the model's window; each text once. */
   warnings: string[];
   getModel(candidate: ModelCandidate): Promise<Model>;
-  /** Undefined if nothing collects traces. */
-  telemetry: Telemetry | undefined;
+  traces: Traces;
   /** The levels of thinking that models have refused. */
   refused: RefusedThinking;
 }
@@ -144,8 +143,7 @@ async function createCandidateCall(
   ];
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
   // The last middleware is the innermost: it sees the request as it is sent.
-  if (options.telemetry)
-    middleware.push(options.telemetry.modelCalls(toTracedModel(input, candidate)));
+  if (options.traces.isOn) middleware.push(createModelSpans(input, candidate, options.traces));
   const model = wrapLanguageModel({ model: await options.getModel(candidate), middleware });
   const { always, getTools } = await buildCall(options, candidate.provider);
 

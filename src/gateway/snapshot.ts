@@ -35,6 +35,7 @@ import { getWarnings } from "./snapshot-warnings.ts";
 import { lintMappings } from "../workbench/lint.ts";
 import { createDecidingConfig } from "../workbench/recorded-config.ts";
 import { createVerifiers } from "../signatures/verifiers.ts";
+import { telemetryIssues } from "../telemetry/open.ts";
 
 /** Two folders up: the clone, or the folder `dist` of the built package. */
 const HERE = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
@@ -43,7 +44,7 @@ export const PACKAGE_ROOT = import.meta.url.endsWith(".js") ? join(HERE, "..") :
 /** Rouse's own plugins. */
 export const BUILTIN_PLUGINS = join(HERE, "plugins");
 
-export interface SnapshotOptions extends Pick<RuntimeOptions, "telemetry"> {
+export interface SnapshotOptions extends Pick<RuntimeOptions, "traces"> {
   /** Path of the config file; undefined looks in the usual places (see `config/load.ts`). */
   configFile?: string;
   /** The config itself, in place of a file. Each snapshot reads it again. */
@@ -118,7 +119,7 @@ async function loadParts(
   options: SnapshotOptions,
   signal: AbortSignal,
 ) {
-  const { env, clock, fetch, log, print, telemetry } = options;
+  const { env, clock, fetch, log, print, traces } = options;
   const plugins = await loadPlugins({
     config,
     variables,
@@ -144,7 +145,7 @@ async function loadParts(
     log,
     plugins,
     kinds,
-    telemetry,
+    traces,
   });
   const agents = createAgents(config, runtime.models.default.ref);
   const { rooms, ...found } = createRooms(config, agents, plugins.channels);
@@ -160,6 +161,7 @@ async function loadParts(
     approvers,
     issues: [
       ...plugins.issues,
+      ...telemetryIssues(config),
       ...issues,
       ...found.issues,
       ...asked.issues,

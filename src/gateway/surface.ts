@@ -139,7 +139,7 @@ export function createSurface(
   },
   status: () => RuntimeStatus,
 ): Apps & { hooks: AnswerHook } {
-  const { store, cluster, clock, log, telemetry, snapshot, operatorToken, localToken, stateDir } =
+  const { store, cluster, clock, log, traces, snapshot, operatorToken, localToken, stateDir } =
     resources;
   const { keys, runEnds } = workers;
   const { intake, sharedCounts, workbench } = input;
@@ -170,7 +170,7 @@ export function createSurface(
     ready: () => !draining() && cluster.reachable(),
     sharedCounts,
     serviceRequest,
-    telemetry,
+    traces,
   });
   return { ...apps, hooks };
 }

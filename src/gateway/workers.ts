@@ -134,7 +134,7 @@ function createAttachmentDeps({
 
 /** What sends replies and receipts. */
 function createDeliveries(
-  { store, queue, clock, log, metrics, telemetry, snapshot }: Resources,
+  { store, queue, clock, log, metrics, traces, snapshot }: Resources,
   parking: ParkingLot,
 ): DeliveryWorker {
   return createDeliveryWorker({
@@ -150,7 +150,7 @@ function createDeliveries(
           : snapshot().getCallback(mapping),
       hosts: () => snapshot().config.hooks.callbackHosts,
       clock,
-      getTrace: () => telemetry?.current(),
+      traces,
     }),
     isDecided: async (id) => {
       const approval = await store.get("approval", id);
@@ -159,7 +159,7 @@ function createDeliveries(
     maxAgeMs: () => snapshot().config.delivery.maxAge,
     clock,
     log,
-    telemetry,
+    traces,
     onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
   });
 }
@@ -176,7 +176,7 @@ const createParking = ({ store, cluster, clock, log, snapshot, ended }: Resource
 
 /** Makes the workers, and starts none of them. */
 export function createWorkers(resources: Resources): Workers {
-  const { store, queue, cluster, usage, batches, clock, log, metrics, telemetry, snapshot, ended } =
+  const { store, queue, cluster, usage, batches, clock, log, metrics, traces, snapshot, ended } =
     resources;
   const parking = createParking(resources);
   const timed = createScheduleParts(resources);
@@ -207,7 +207,7 @@ export function createWorkers(resources: Resources): Workers {
     clock,
     log,
     metrics,
-    telemetry,
+    traces,
     context: snapshot,
     onRunEnd: runEnds.ended,
     questions,

@@ -1,8 +1,10 @@
+import type { RunErrorCode } from "../core/errors.ts";
 import { writeDelivery } from "../delivery/plan.ts";
 import {
   countUsedTokens,
   type RunError,
   type RunRecord,
+  type RunStatus,
   type StepRecord,
   type Writes,
 } from "../store/types.ts";
@@ -10,7 +12,6 @@ import { replaceLive, writeRemoval } from "./live-message.ts";
 import { persist, type Repeated } from "./persist.ts";
 import type { ExecutorDeps, LoadedRun, ModelTurn, RunKind } from "./run-kind.ts";
 import { getRunStatus, keepFailedAttempts, reportNoRoute, writeEnd } from "./run-result.ts";
-import type { TryEnd } from "./traced-run.ts";
 import { addRunUsage, commitEnd } from "./waiting.ts";
 
 /** One try of a run, and how far it has come. */
@@ -27,8 +28,8 @@ export interface Try {
   summaryUsage?: RunRecord["usage"];
   /** Starts that ended with their process, since the run got further last. */
   crashes: number;
-  /** What the try has come to. */
-  end?: TryEnd;
+  /** What the try has come to. `lost`: another gateway has the run. */
+  end?: { status: RunStatus | "lost"; error?: RunErrorCode };
 }
 
 /** What a run has used in all when a try is over, and whether the run is back in the queue. */

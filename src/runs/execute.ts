@@ -1,9 +1,11 @@
 import { newBoundaryId } from "../agent/boundary.ts";
+import { toAgentAttributes } from "../agent/model-span.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { isProviderAway } from "../agent/failure.ts";
 import { endWait } from "../queue/parking-lot.ts";
 import {
   getParkedUntil,
+  sessionId,
   type Job,
   type Parked,
   type RunError,
@@ -40,7 +42,6 @@ import {
 import { prepareTry } from "./prepare-try.ts";
 import { keepFailedAttempts, replyRoute } from "./run-result.ts";
 import { STEER } from "./steering.ts";
-import { traceRun } from "./traced-run.ts";
 import { addRunUsage, waitForPeople } from "./waiting.ts";
 import { writeStart } from "./write-start.ts";
 
@@ -76,10 +77,43 @@ export async function execute(
     steps: [...steps],
     crashes: 0,
   };
-  await traceRun(loaded, current, () => executeTry(loaded, current));
+  await inSpan(loaded, current, () => executeTry(loaded, current));
   const { status } = current.end ?? {};
   if (run.kind === "channel" && (status === "parked" || status === "queued") && !signal.aborted)
     deps.typing?.whileWaiting(run.id);
+}
+
+/** Executes one try of a run within a span of its trace. */
+async function inSpan(
+  { run, agent }: LoadedRun,
+  current: Try,
+  work: () => Promise<void>,
+): Promise<void> {
+  const { id, kind, eventId, mapping, attempts, spec } = run;
+  const { session, trace, correlation = {} } = spec;
+  const name = agent?.name ?? session.agentId;
+  const attributes = {
+    "gen_ai.operation.name": "invoke_agent",
+    ...toAgentAttributes({ id: session.agentId, name }, sessionId(session)),
+    "rouse.run.id": id,
+    "rouse.run.kind": kind,
+    "rouse.run.attempt": attempts + 1,
+    "rouse.event.id": eventId ?? undefined,
+    "rouse.mapping": mapping,
+    ...Object.fromEntries(
+      Object.entries(correlation).map(([header, value]) => [`rouse.api.${header}`, value]),
+    ),
+  };
+  await current.deps.traces.span(
+    `invoke_agent ${name}`,
+    attributes,
+    async (span) => {
+      await work();
+      span.set({ "rouse.run.status": current.end?.status });
+      if (current.end?.error !== undefined) span.fail(current.end.error);
+    },
+    { trace },
+  );
 }
 
 async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {

@@ -98,7 +98,7 @@ export type ExecutorDeps = Pick<
   | "onApproval"
   | "questions"
   | "rules"
-  | "telemetry"
+  | "traces"
   | "quarantine"
   | "scheduleTool"
   | "memory"

@@ -13,7 +13,7 @@ import type { Channels } from "../delivery/types.ts";
 import type { Memory } from "../memory/notes.ts";
 import type { LinkRules, PersonAddress } from "../people/links.ts";
 import type { KnownPeople } from "../people/people.ts";
-import type { Telemetry } from "../telemetry/types.ts";
+import type { Traces } from "../core/trace-context.ts";
 import type { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Callback } from "../config/schema/limits.ts";
 import type { Admission, Budgets } from "../limits/types.ts";
@@ -144,7 +144,7 @@ export interface TurnDeps {
   /** Combines the events that a mapping has collected. */
   combine(mapping: string, events: readonly Collected[]): Promise<CombinedAction>;
   metrics?: TurnMetrics;
-  telemetry?: Telemetry | undefined;
+  traces: Traces;
   knowledge?: KnowledgeSearch;
   /** The tool by which agents propose schedules; turns have it if their agents' `tools` name it. */
   scheduleTool?: TurnExtension;

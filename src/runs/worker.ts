@@ -162,7 +162,6 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
       turn.leave,
     );
   };
-  const { telemetry } = deps;
   const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {
     const data = job.data as RunJob | HeartbeatJob | BatchJob | AwayNoticeJob;
     const parked = fromParkedKey(job.key);
@@ -176,9 +175,8 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
       : executeSteerable(job, data, signal);
   };
   // A job may be taken up while a request is under way, and is no part of it.
-  const execute = telemetry
-    ? (job: Job, signal: AbortSignal) => telemetry.within(undefined, () => executeJob(job, signal))
-    : executeJob;
+  const execute = (job: Job, signal: AbortSignal): Promise<void> =>
+    deps.traces.within(undefined, () => executeJob(job, signal));
   const turns = createPullWorker({
     ...deps,
     kind: "turn",
