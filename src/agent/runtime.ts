@@ -10,18 +10,22 @@ import { transcriptionIssues } from "./transcribe.ts";
 import type { Part } from "../contract/kinds.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
 import { createBoundary } from "./boundary.ts";
-import { gatherContext } from "./context.ts";
-import type { AgentExtensions, TurnExtension } from "./extensions.ts";
-import { ECHO, echoTurn } from "./no-model.ts";
+import { gatherContext, type AgentExtensions, type TurnExtension } from "./context.ts";
+import { ECHO, echoTurn, createModels, DEFAULT_CONTEXT_TOKENS } from "./models.ts";
 import { createMemoryJournal } from "./journal.ts";
 import { MAX_STEPS, runLoop, type LoopEnd } from "./loop.ts";
 import { createStepCall, StepFailedError } from "./model-step.ts";
 import { getRoom } from "./messages.ts";
-import { createModels, DEFAULT_CONTEXT_TOKENS } from "./models.ts";
 import type { ProviderKind } from "./providers.ts";
-import { createRefusedThinking } from "./refused-thinking.ts";
-import { toCallerCallId } from "./caller-calls.ts";
-import { getReasoning, getSpoken, getStepText, isWordless, toHistoryMessages } from "./steps.ts";
+import { createRefusedThinking } from "./thinking.ts";
+import {
+  toCallerCallId,
+  getReasoning,
+  getSpoken,
+  getStepText,
+  isWordless,
+  toHistoryMessages,
+} from "./steps.ts";
 import { READ_RESULT } from "./tool-results.ts";
 import { RECALL_TOOL, REMEMBER_TOOL, SCHEDULE_TOOL, SEND_FILE_TOOL } from "../core/tool-names.ts";
 import { toolIssues } from "./tool-checks.ts";

@@ -13,17 +13,37 @@ import type {
   Queue,
   Store,
 } from "../store/types.ts";
-import { planNextAsk, sendAsk } from "./ask.ts";
+import {
+  planNextAsk,
+  sendAsk,
+  sendPiece,
+  toOutcome,
+  createEdit,
+  hasLiveLeft,
+  removeLive,
+  countPieces,
+  createFileSend,
+} from "./send.ts";
 import { CALLBACK } from "./callback.ts";
-import { ChannelGate } from "./channel-gate.ts";
-import { toSendKey, writeDelivery, type DeliveryJob } from "./plan.ts";
-import { createRetry, type RetryDelivery } from "./retry.ts";
-import { sendPiece, toOutcome } from "./send.ts";
-import { createEdit, hasLiveLeft, removeLive } from "./live.ts";
-import { countPieces, createFileSend } from "./send-file.ts";
-import { getWaitMs, MAX_ASK_ATTEMPTS, MAX_ATTEMPTS, type RetriedSend } from "./tries.ts";
+import {
+  ChannelGate,
+  getWaitMs,
+  MAX_ASK_ATTEMPTS,
+  MAX_ATTEMPTS,
+  type RetriedSend,
+  buildMark,
+  cannotTell,
+  isMarked,
+  isUncertain,
+} from "./tries.ts";
+import {
+  toSendKey,
+  writeDelivery,
+  type DeliveryJob,
+  createRetry,
+  type RetryDelivery,
+} from "./plan.ts";
 import type { Channels } from "./types.ts";
-import { buildMark, cannotTell, isMarked, isUncertain } from "./uncertain.ts";
 
 const PARALLEL = 8;
 const STOP_MS = 5_000;

@@ -31,7 +31,7 @@ import {
   createMessageIntake,
   type MessageIntake,
   type MessageIntakeDeps,
-} from "./message-intake.ts";
+} from "./channel-message.ts";
 import { deduplicate, record, rejectInvalid, type RecordDeps } from "./record.ts";
 import { findReplayed, keepAction, markReplayed, toReplayResult } from "./replay.ts";
 import { resolve } from "./resolve.ts";

@@ -13,7 +13,7 @@ import {
   type Writes,
 } from "../store/types.ts";
 import { LOST } from "../queue/worker.ts";
-import { countCrashes } from "./crashes.ts";
+import { countCrashes, createJournal, getProgress } from "./journal.ts";
 import {
   endRun,
   getUsed,
@@ -23,12 +23,19 @@ import {
   toRunError,
   toSpent,
   type Try,
+  writeStart,
 } from "./end-run.ts";
-import { createJournal, getProgress } from "./journal.ts";
 import { createLiveText, withdrawLive } from "./live-text.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
-import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, RunKind } from "./run-kind.ts";
-import { closeWait, getEndedWaits } from "./past-waits.ts";
+import type {
+  ExecutorDeps,
+  FailedTurn,
+  LoadedRun,
+  ModelTurn,
+  RunKind,
+  Prepared,
+} from "./run-kind.ts";
+import { closeWait, getEndedWaits, addRunUsage, waitForPeople } from "./waiting.ts";
 import {
   AttemptGate,
   countWaited,
@@ -39,11 +46,44 @@ import {
   toCandidates,
   writeProviderWait,
 } from "./provider-wait.ts";
-import { prepareTry } from "./prepare-try.ts";
 import { keepFailedAttempts, replyRoute } from "./run-result.ts";
 import { STEER } from "./steering.ts";
-import { addRunUsage, waitForPeople } from "./waiting.ts";
-import { writeStart } from "./write-start.ts";
+import { NotNowError } from "./attachments.ts";
+
+const toFailure = (message: string): FailedTurn => ({
+  ok: false,
+  code: "provider_error",
+  message,
+  retryable: true,
+  warnings: [],
+});
+
+/**
+ * Prepares a try of a run, or says what the run has to wait for: a file that cannot be read now, such as a voice message whose
+ * endpoint is busy. The last try that the run may have does not wait, and gets a note in place of the file.
+ */
+async function prepareTry(
+  run: RunRecord,
+  agent: Agent,
+  current: Try,
+): Promise<Prepared | FailedTurn> {
+  const { kind, deps, isStored, steps } = current;
+  const attempt = {
+    kind,
+    run,
+    isStored,
+    hasSteps: steps.length > 0,
+    hasProgress: false,
+    now: deps.clock.now(),
+  };
+  const mayWait = kind.job !== undefined && planAfterFailure(toFailure(""), attempt).do === "retry";
+  try {
+    return await kind.prepare(run, agent, mayWait);
+  } catch (error) {
+    if (error instanceof NotNowError) return toFailure(error.message);
+    throw error;
+  }
+}
 
 /** Starts without an end after which a run is given up. */
 const MAX_CRASHES = 3;

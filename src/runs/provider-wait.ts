@@ -1,7 +1,7 @@
 /** What becomes of a run whose models give no answer: it waits for them, is tried again, or ends. */
 import type { CallGate, ResolvedModel } from "../agent/types.ts";
 import { Patience } from "../agent/patience.ts";
-import { ECHO } from "../agent/no-model.ts";
+import { ECHO } from "../agent/models.ts";
 import { backOff } from "../core/backoff.ts";
 import { isRefusal, type Breaker, type Pass, type Refusal } from "../core/breaker.ts";
 import { fromParkedKey, LOOK_MS, toParkedKey, type ParkingLot } from "../queue/parking-lot.ts";
@@ -15,7 +15,7 @@ import type {
   Store,
 } from "../store/types.ts";
 import { AWAY_NOTICE_MS, planAwayNotice } from "./away-notice.ts";
-import { beginWait } from "./past-waits.ts";
+import { beginWait } from "./waiting.ts";
 import { isProviderAway } from "../agent/failure.ts";
 import { buildRunJob } from "./run-result.ts";
 import type { ExecutorDeps, FailedTurn, RunKind } from "./run-kind.ts";

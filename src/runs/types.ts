@@ -1,7 +1,6 @@
-import type { Approvals } from "../approvals/approvals.ts";
-import type { Questions } from "../approvals/types.ts";
+import type { Approvals, Questions } from "../approvals/approvals.ts";
 import type { ApprovalRules } from "../approvals/rules.ts";
-import type { TurnExtension } from "../agent/extensions.ts";
+import type { TurnExtension } from "../agent/context.ts";
 import type { Agent, AgentRuntime, Models } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";

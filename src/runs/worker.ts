@@ -11,7 +11,7 @@ import {
 import { executeAwayNotice, type AwayNoticeJob } from "./away-notice.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./commands.ts";
-import { buildRunJob, replyRoute, writeEnd } from "./run-result.ts";
+import { buildRunJob, replyRoute, writeEnd, writeRemoval } from "./run-result.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
 import { fromParkedKey } from "../queue/parking-lot.ts";
 import { createQuarantine } from "./quarantine.ts";
@@ -20,7 +20,6 @@ import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun } from "./hook.ts";
 import { SteerableTurns } from "./steering.ts";
-import { writeRemoval } from "./live-message.ts";
 import { createTypingSigns } from "./typing.ts";
 import type { RunJob, RunOperations, TurnDeps } from "./types.ts";
 import { commitEnd } from "./waiting.ts";
