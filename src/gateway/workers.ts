@@ -162,13 +162,12 @@ function createDeliveries(
   });
 }
 
-const createParking = ({ store, cluster, clock, log, snapshot, ended }: Resources): ParkingLot =>
+const createParking = ({ store, cluster, clock, log, ended }: Resources): ParkingLot =>
   createParkingLot({
     store,
     clock,
     log,
     signal: ended.signal,
-    maxRetryAfterMs: () => snapshot().config.runs.maxRetryAfter,
     onAnswered: (jobId, of) => cluster.tell("answered", [JSON.stringify([jobId, of])]),
   });
 

@@ -114,6 +114,9 @@ const INPUT = z.strictObject({
 });
 const DESCRIPTION =
   "Attaches a file to your reply, which goes where your reply goes. Give exactly one of `text`, `result` and `received`. The file is sent after your text.";
+/** The files of one reply, and the bytes of one file. */
+const MAX_SENT_FILES = 5;
+const MAX_SENT_BYTES = 5_000_000;
 /** Runs of the conversation in which results and files are looked for. */
 const MAX_RUNS = 50;
 
@@ -207,7 +210,6 @@ async function findReceived(
   );
   const file = wanted === "last" ? all[0] : all.find(({ name }) => name === wanted);
   if (!file) return { problem: "There is no received file of this name in this conversation." };
-  const { maxBytes } = context.config.attachments.outgoing;
   try {
     const limited = AbortSignal.any([
       signal,
@@ -216,7 +218,7 @@ async function findReceived(
     const staged = await fetchStaged(file, channel, {
       stage: attachments.stage,
       clock,
-      maxBytes,
+      maxBytes: MAX_SENT_BYTES,
       signal: limited,
     });
     try {
@@ -225,7 +227,9 @@ async function findReceived(
       await rm(staged.file, { force: true });
     }
   } catch {
-    return { problem: `The file could not be fetched again, or has more than ${maxBytes} bytes.` };
+    return {
+      problem: `The file could not be fetched again, or has more than ${MAX_SENT_BYTES} bytes.`,
+    };
   }
 }
 
@@ -234,8 +238,7 @@ async function findReceived(
  * reply goes. A file is in the store before the call is answered, and goes into the delivery with the commit that ends the run.
  */
 export function createSendFile(current: SendingRun, deps: SendFileDeps): TurnExtension {
-  const { run, context, job } = current;
-  const { maxFiles, maxBytes } = context.config.attachments.outgoing;
+  const { run, job } = current;
   const find = async (
     { text, result, received }: z.infer<typeof INPUT>,
     signal: AbortSignal,
@@ -258,14 +261,14 @@ export function createSendFile(current: SendingRun, deps: SendFileDeps): TurnExt
       const id = toStagedId(callId);
       if (await deps.store.get("toolResult", id)) return "The file is attached.";
       const attached = await readAttached(run, current.steps, deps.store);
-      if (attached.length >= maxFiles)
-        return `No file was attached: a reply may have ${maxFiles} (attachments.outgoing.maxFiles).`;
+      if (attached.length >= MAX_SENT_FILES)
+        return `No file was attached: a reply may have ${MAX_SENT_FILES}.`;
       const found = await find(input, signal);
       if ("problem" in found) return `No file was attached. ${found.problem}`;
       const { data } = found;
       if (data.length === 0) return "No file was attached: it has no content.";
-      if (data.length > maxBytes)
-        return `No file was attached: it has ${data.length} bytes, and ${maxBytes} are allowed (attachments.outgoing.maxBytes).`;
+      if (data.length > MAX_SENT_BYTES)
+        return `No file was attached: it has ${data.length} bytes, and ${MAX_SENT_BYTES} are allowed.`;
       const mediaType = sniffType(data, input.name);
       const name = toSafeName(input.name, mediaType);
       const file: AttachedFile = {

@@ -135,7 +135,7 @@ export const MUTANTS: readonly Mutant[] = [
     "provider limits for a day",
     20,
     "src/core/breaker.ts",
-    "Math.min(retryAfterMs, maxRetryAfterMs())",
+    "Math.min(retryAfterMs, MAX_RETRY_AFTER_MS)",
     "retryAfterMs",
   ),
   one(
@@ -342,8 +342,8 @@ export const MUTANTS: readonly Mutant[] = [
     "asked again at a moment of its own",
     "runs that were asked to wait come back at the same moment",
     "src/runs/provider-wait.ts",
-    "Math.min(result.retryAfterMs, maxRetryAfter) * (1 + Math.random() / 10)",
-    "Math.min(result.retryAfterMs, maxRetryAfter)",
+    "Math.min(result.retryAfterMs, MAX_RETRY_AFTER_MS) * (1 + Math.random() / 10)",
+    "Math.min(result.retryAfterMs, MAX_RETRY_AFTER_MS)",
   ),
   inTest(
     "test/runs/provider-outage.test.ts",
