@@ -11,6 +11,6 @@ export function newParking(
 ): ParkingLot {
   const log = createLogger("silent");
   const { signal } = new AbortController();
-  const parts = { store, clock, log, signal, random: () => 0.5, maxRetryAfterMs: () => 900_000 };
+  const parts = { store, clock, log, signal, random: () => 0.5 };
   return createParkingLot(onAnswered ? { ...parts, onAnswered } : parts);
 }

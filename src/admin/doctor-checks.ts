@@ -1,5 +1,5 @@
 import type { Snapshot } from "../intake/types.ts";
-import { getMaxBodyBytes } from "../intake/body-limit.ts";
+import { getMaxBodyBytes } from "../intake/body.ts";
 import { getStatus } from "../core/errors.ts";
 import { findLostRequests } from "./lost-requests.ts";
 import type { AdminDeps } from "./types.ts";

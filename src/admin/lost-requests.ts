@@ -1,4 +1,4 @@
-import { getMaxBodyBytes, getRulesAt } from "../intake/body-limit.ts";
+import { getMaxBodyBytes, getRulesAt } from "../intake/body.ts";
 import { isLost } from "../intake/callers.ts";
 import type { Denial, Snapshot } from "../intake/types.ts";
 import type { Ms } from "../store/types.ts";

@@ -1,7 +1,7 @@
 import { maskConfig } from "../config/mask.ts";
 import { keepSenderSecret } from "../config/state.ts";
 import { RouseError, safeError } from "../core/errors.ts";
-import { getMaxBodyBytes } from "../intake/body-limit.ts";
+import { getMaxBodyBytes } from "../intake/body.ts";
 import type { PathRules } from "../mapping/types.ts";
 import { found } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";

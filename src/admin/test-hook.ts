@@ -2,7 +2,7 @@ import type { BodyFormat } from "../core/payload.ts";
 import type { QueryValues } from "../core/query.ts";
 import { basename } from "node:path";
 import { locateIssues } from "../config/places.ts";
-import { checkDraft } from "../runs/from-draft.ts";
+import { checkDraft } from "../runs/validate.ts";
 import type { EventDebug } from "../core/debug.ts";
 import { RouseError, type Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";

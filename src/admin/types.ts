@@ -10,7 +10,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { ChannelHealth, ChannelState } from "../delivery/health.ts";
-import type { RetryDelivery } from "../delivery/retry.ts";
+import type { RetryDelivery } from "../delivery/plan.ts";
 import type { LazyKnowledge } from "../knowledge/lazy.ts";
 import type {
   Denial,

@@ -1,15 +1,27 @@
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { ContextProvider, Part, TurnInfo } from "../contract/kinds.ts";
+import type { ContextProvider, Part, TurnInfo, Tool } from "../contract/kinds.ts";
 import type { Boundary } from "./boundary.ts";
-import type { TurnExtension } from "./extensions.ts";
-import { raceAbort } from "./race.ts";
+import { raceAbort } from "../core/pause.ts";
+import type { Offers } from "../contract/offers.ts";
+
+/** What plugins offer to agents. */
+export type AgentExtensions = Readonly<Pick<Offers, "tools" | "context" | "providers">>;
+
+/** What one turn has besides: text before its input, and tools that it has whatever its agent's list says. */
+export interface TurnExtension {
+  id: string;
+  context?: ContextProvider;
+  tools: readonly Tool[];
+  /** The run's warning if `context` fails. */
+  warning: string;
+}
 
 /** The most that a turn waits for text of a plugin. */
 const CONTEXT_MS = 10_000;
 
-export interface ContextDeps {
+interface ContextDeps {
   clock: Pick<Clock, "sleep">;
   log: Logger;
 }

@@ -1,5 +1,6 @@
 /** The loop of a turn: one model call a step, then the tool calls that it asked for. */
 import { TIMEOUT } from "../core/decision.ts";
+import type { Traces } from "../core/trace-context.ts";
 import type { ApprovalDecision, StepRecord, ToolCallRecord } from "../store/steps.ts";
 import type { Ms } from "../store/types.ts";
 import type { CallChange, CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
@@ -47,6 +48,7 @@ export interface LoopOptions {
   /** Asked before each call of a tool: false if another gateway has the run. Default: none can have it. */
   ready?: CallGate["ready"] | undefined;
   clock: { now(): Ms };
+  traces: Traces;
   /** Gets what the operator should know. */
   warnings: string[];
   /** Calls the model after these steps. `isLast`: without tools. */
@@ -334,12 +336,29 @@ class Loop {
     ]);
   }
 
+  /** Executes a call within a span, which the tool gets to pass it on. */
+  async #execute({ id, input }: ToolCallRecord, { name, tool, execute }: OfferedTool) {
+    const { signal, traces } = this.#options;
+    const attributes = {
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.tool.name": name,
+      "gen_ai.tool.type": "function",
+      "gen_ai.tool.call.id": id,
+      "rouse.tool": tool,
+    };
+    return traces.span(`execute_tool ${name}`, attributes, async (span) => {
+      const output = await execute(input, { callId: id, signal, trace: traces.current() });
+      if (output.isError) span.fail("tool_error");
+      return output;
+    });
+  }
+
   async #callTool(call: ToolCallRecord, tool: OfferedTool): Promise<CallChange["change"]> {
     const { signal, onUnknown, warnings, ready } = this.#options;
     for (let repeats = 0; ; repeats++) {
       if (ready && !(await ready(signal))) return { state: "unknown" };
       try {
-        const output = await tool.execute(call.input, { callId: call.id, signal });
+        const output = await this.#execute(call, tool);
         return { state: output.isError ? "failed" : "done", output };
       } catch (error) {
         const text = error instanceof Error ? error.message : String(error);

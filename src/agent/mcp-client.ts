@@ -5,11 +5,175 @@ import type {
 } from "@modelcontextprotocol/client";
 import type { Config } from "../config/schema/index.ts";
 import { VERSION } from "../core/version.ts";
-import type { ToolOutput } from "../store/steps.ts";
-import { isGone, isNotSent, isOutcomeUnknown } from "./mcp-errors.ts";
-import { toToolOutput } from "./mcp-results.ts";
+import type { ToolOutput, ToolOutputPart } from "../store/steps.ts";
 import { OutcomeUnknownError, type OfferedCall } from "./offered-tool.ts";
-import { raceAbort } from "./race.ts";
+import { raceAbort } from "../core/pause.ts";
+import { isDeepStrictEqual } from "node:util";
+
+/** The fields that are read of a server's answer to `tools/call`. Their values are not checked yet. */
+interface CallResult {
+  content?: unknown;
+  structuredContent?: unknown;
+  isError?: unknown;
+}
+type Item = Record<string, unknown>;
+
+const isText = (value: unknown): value is string => typeof value === "string";
+const isItem = (value: unknown): value is Item =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const toJson = (value: unknown): string => JSON.stringify(value) ?? "null";
+
+const toFile = (data: string, mediaType: unknown, filename?: unknown): ToolOutputPart => ({
+  type: "file",
+  mediaType: isText(mediaType) ? mediaType : "application/octet-stream",
+  data,
+  ...(isText(filename) && { filename }),
+});
+
+function toPart(item: unknown): ToolOutputPart {
+  if (!isItem(item)) return { type: "text", text: toJson(item) };
+  const { type, text, data, mimeType, resource } = item;
+  if (type === "text" && isText(text)) return { type: "text", text };
+  if ((type === "image" || type === "audio") && isText(data)) return toFile(data, mimeType);
+  if (type === "resource" && isItem(resource)) {
+    if (isText(resource["blob"]))
+      return toFile(resource["blob"], resource["mimeType"], resource["uri"]);
+    if (isText(resource["text"]))
+      return { type: "text", text: `Resource ${String(resource["uri"])}:\n${resource["text"]}` };
+  }
+  if (type === "resource_link")
+    return {
+      type: "text",
+      text: [
+        "Link to a resource:",
+        item["uri"],
+        item["title"] ?? item["name"],
+        item["description"],
+        mimeType,
+      ]
+        .filter(isText)
+        .join("\n"),
+    };
+  return { type: "text", text: toJson(item) };
+}
+
+/** Whether a text is the value: the same words, or its JSON with any spaces and order of keys. */
+function isTextOf(text: string, value: unknown): boolean {
+  if (isText(value) && text.trim() === value.trim()) return true;
+  try {
+    return isDeepStrictEqual(JSON.parse(text), value);
+  } catch {
+    return false;
+  }
+}
+
+/** Whether the items say what the value says: one of them does, all their texts do, or each has an entry of the value. */
+function isSaidBy(items: readonly unknown[], value: unknown): boolean {
+  const texts = items.flatMap((item) =>
+    isItem(item) && item["type"] === "text" && isText(item["text"]) ? [item["text"]] : [],
+  );
+  if (texts.some((text) => isTextOf(text, value))) return true;
+  if (isText(value)) return texts.length > 1 && isTextOf(texts.join("\n"), value);
+  if (!Array.isArray(value) || value.length === 0 || value.length !== items.length) return false;
+  return (
+    isDeepStrictEqual(value, items) ||
+    (texts.length === items.length && texts.every((text, index) => isTextOf(text, value[index])))
+  );
+}
+
+/**
+ * Whether a structured result has nothing that the content does not have: servers send it a second time for clients that read
+ * only text. Many put a text or a list into an object with one field, since a structured result has to be an object.
+ */
+function isCopy(items: readonly unknown[], value: unknown): boolean {
+  const fields = isItem(value) ? Object.values(value) : [];
+  return isSaidBy(items, value) || (fields.length === 1 && isSaidBy(items, fields[0]));
+}
+
+/** Reads a server's answer to a call. All of it is text from outside. */
+export function toToolOutput(result: unknown): ToolOutput {
+  const { content, structuredContent, isError } = (
+    isItem(result) ? result : { content: [result] }
+  ) as CallResult;
+  const items: readonly unknown[] = Array.isArray(content) ? content : [];
+  const parts = items.map(toPart);
+  if (structuredContent !== undefined && !isCopy(items, structuredContent))
+    parts.push({ type: "text", text: toJson(structuredContent) });
+  return { parts, ...(isError === true && { isError }) };
+}
+
+/** Whether a status says that the server does not know the session: a server that was restarted answers 404, or 400. */
+const isGone = (status: number): boolean => status === 404 || status === 400;
+
+/** Codes of errors before a connection was established: nothing was sent. */
+const NOT_SENT = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+  "ENOENT",
+  "EACCES",
+  "NOT_CONNECTED",
+]);
+
+interface Details {
+  code?: unknown;
+  status?: unknown;
+  cause?: unknown;
+  message: string;
+}
+
+/** The older transport has the status only in its message. */
+function getStatus({ status, message }: Details): number | undefined {
+  if (typeof status === "number") return status;
+  const found = /\(HTTP (\d{3})\)/.exec(message)?.[1];
+  return found === undefined ? undefined : Number(found);
+}
+
+function getCode(error: unknown): string | undefined {
+  const { code, cause, message } = error as Details;
+  if (typeof code === "string") return code;
+  if (message === "Not connected") return "NOT_CONNECTED";
+  return cause instanceof Error ? getCode(cause) : undefined;
+}
+
+/** Whether a request failed before it was sent. */
+const isNotSent = (error: unknown): boolean =>
+  error instanceof Error && NOT_SENT.has(getCode(error) ?? "");
+
+/** Whether a call may have been carried out although it failed with this error. */
+function isOutcomeUnknown(error: unknown): boolean {
+  if (!(error instanceof Error)) return true;
+  const status = getStatus(error);
+  // A server that answers 503 has rejected the request.
+  if (status !== undefined) return status >= 500 && status !== 503;
+  const code = getCode(error);
+  if (code === "CONNECTION_CLOSED" || code === "REQUEST_TIMEOUT" || code === "SEND_FAILED")
+    return true;
+  return error instanceof TypeError && !isNotSent(error);
+}
+
+/** Describes for the operator why a server cannot be reached. Quotes no text of the server. */
+export function describeProblem(error: unknown): string {
+  if (error instanceof Response) return `the session is gone (HTTP ${error.status})`;
+  if (!(error instanceof Error)) return "it cannot be reached";
+  const status = getStatus(error);
+  if (status !== undefined)
+    return status === 401 || status === 403
+      ? `it refuses the credentials (HTTP ${status})`
+      : `HTTP ${status}`;
+  const code = getCode(error);
+  if (code === "ENOENT") return "its program or its folder does not exist (ENOENT)";
+  if (code === "REQUEST_TIMEOUT" || error.name === "TimeoutError")
+    return "it did not answer in time";
+  if (code === "CONNECTION_CLOSED" || error.message === "closed")
+    return "the connection was closed, or the program ended";
+  return code === undefined
+    ? "it does not speak MCP as expected"
+    : `it cannot be reached (${code.slice(0, 60)})`;
+}
 
 /** An entry of `mcp.servers`. */
 export type McpServerConfig = Config["mcp"]["servers"][string];
@@ -51,7 +215,7 @@ export class SessionGoneError extends Error {
   override readonly name = "SessionGoneError";
 }
 
-export interface ConnectionOptions extends McpEnvironment {
+interface ConnectionOptions extends McpEnvironment {
   server: McpServerConfig;
   /** Milliseconds for connecting. */
   connectMs: number;

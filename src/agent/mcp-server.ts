@@ -11,9 +11,9 @@ import {
   type McpConnection,
   type McpEnvironment,
   type McpServerConfig,
+  describeProblem,
 } from "./mcp-client.ts";
-import { describeProblem } from "./mcp-errors.ts";
-import { raceAbort } from "./race.ts";
+import { raceAbort } from "../core/pause.ts";
 
 /** The state of the connection to a server of `mcp.servers`. */
 export interface McpServerState {

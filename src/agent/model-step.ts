@@ -1,17 +1,22 @@
-import type { LanguageModelMiddleware, ModelMessage, wrapLanguageModel } from "ai";
-import type { Part } from "../contract/kinds.ts";
+import type {
+  LanguageModelMiddleware,
+  ModelMessage,
+  wrapLanguageModel,
+  SystemModelMessage,
+} from "ai";
+import type { Part, ModelProvider, RequestChoices } from "../contract/kinds.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
-import type { Telemetry } from "../telemetry/types.ts";
+import type { Traces } from "../core/trace-context.ts";
 import type { Boundary } from "./boundary.ts";
 import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
 import { recordInputs, withObjectInputs } from "./call-inputs.ts";
-import { markInstructions, markMessages } from "./cache-markers.ts";
 import { legalToolNames } from "./legal-names.ts";
-import { mergingText } from "./merge.ts";
+import { mergingText, createSpeaker, type Speaker } from "./speaker.ts";
+import { createModelSpans } from "./model-span.ts";
 import {
   buildInstructions,
   createTurnPrompt,
@@ -20,24 +25,101 @@ import {
 } from "./messages.ts";
 import { callWithFallbacks, renderFallback } from "./model-call.ts";
 import type { OfferedTool } from "./offered-tool.ts";
-import { buildJsonOutput, getChoices, toSamplingOptions } from "./sampling.ts";
-import { createSpeaker, type Speaker } from "./speaker.ts";
 import { getStepText, toStepMessages } from "./steps.ts";
-import type { RefusedThinking } from "./refused-thinking.ts";
+import { type RefusedThinking, toReasoning, watchThinking } from "./thinking.ts";
 import { separateThoughts } from "./thoughts.ts";
-import { toReasoning, watchThinking } from "./thinking.ts";
 import { boundToolResults } from "./bound-results.ts";
 import { READ_ON, READ_RESULT } from "./tool-results.ts";
 import { describeCallerTools } from "./tools.ts";
-import { toTracedModel } from "./traced-turn.ts";
-import type { ModelCandidate, NamedProvider, TurnInput } from "./types.ts";
+import type { ModelCandidate, NamedProvider, TurnInput, Sampling } from "./types.ts";
 import { toUsage, type CountedTokens } from "./usage.ts";
+
+/** What the providers' common interface has a name for. */
+function toSamplingOptions(sampling: Sampling = {}) {
+  const {
+    temperature,
+    topP,
+    maxOutputTokens,
+    stopSequences,
+    seed,
+    presencePenalty,
+    frequencyPenalty,
+    toolChoice,
+  } = sampling;
+  return {
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(topP === undefined ? {} : { topP }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(stopSequences === undefined ? {} : { stopSequences: [...stopSequences] }),
+    ...(seed === undefined ? {} : { seed }),
+    ...(presencePenalty === undefined ? {} : { presencePenalty }),
+    ...(frequencyPenalty === undefined ? {} : { frequencyPenalty }),
+    ...(toolChoice === undefined
+      ? {}
+      : {
+          toolChoice:
+            typeof toolChoice === "string"
+              ? toolChoice
+              : { type: "tool" as const, toolName: toolChoice.tool },
+        }),
+  };
+}
+
+/** An answer in JSON as the model's text: whether it fits is for the caller to see, who has asked for it. */
+function buildJsonOutput({ schema, name, description }: NonNullable<Sampling["json"]>) {
+  const responseFormat = {
+    type: "json" as const,
+    ...(schema === undefined ? {} : { schema }),
+    ...(name === undefined ? {} : { name }),
+    ...(description === undefined ? {} : { description }),
+  };
+  return {
+    name: "text",
+    responseFormat: Promise.resolve(responseFormat),
+    parseCompleteOutput: async ({ text }: { text: string }) => text,
+    parsePartialOutput: async ({ text }: { text: string }) => ({ partial: text }),
+    createElementStreamTransform: () => undefined,
+  };
+}
+
+/** Returns what each provider has a name of its own for. */
+function getChoices({ parallelToolCalls, json }: Sampling = {}): RequestChoices {
+  return {
+    ...(parallelToolCalls === undefined ? {} : { parallelToolCalls }),
+    ...(json?.strict === undefined ? {} : { strictJson: json.strict }),
+  };
+}
+
+type Marker = ModelProvider["cacheMarker"];
+
+/** Marks the instructions: with the tools before them they are the same for all turns of an agent. */
+function markInstructions(instructions: string, marker: Marker): string | SystemModelMessage {
+  return marker && instructions !== ""
+    ? { role: "system", content: instructions, providerOptions: marker }
+    : instructions;
+}
+
+/**
+ * Marks the message of the turn and the last message; `own` is how many messages at the end are of the turn's steps. The next
+ * step and the next turn of the session begin with all of them.
+ */
+function markMessages(
+  messages: readonly ModelMessage[],
+  own: number,
+  marker: Marker,
+): ModelMessage[] {
+  if (!marker) return [...messages];
+  const marked = new Set([messages.length - own - 1, messages.length - 1]);
+  return messages.map((message, index) =>
+    marked.has(index) ? { ...message, providerOptions: marker } : message,
+  );
+}
 
 const CHUNK_MS = 120_000;
 
 type Model = Parameters<typeof wrapLanguageModel>[0]["model"];
 
-export interface StepCallOptions {
+interface StepCallOptions {
   input: TurnInput;
   /** The messages before the input. */
   parts: readonly Part[];
@@ -50,8 +132,7 @@ export interface StepCallOptions {
   /** Gets the provider's warnings, and what was left out to fit the model's window; each text once. */
   warnings: string[];
   getModel(candidate: ModelCandidate): Promise<Model>;
-  /** Undefined if nothing collects traces. */
-  telemetry: Telemetry | undefined;
+  traces: Traces;
   /** The levels of thinking that models have refused. */
   refused: RefusedThinking;
 }
@@ -144,8 +225,7 @@ async function createCandidateCall(
   ];
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
   // The last middleware is the innermost: it sees the request as it is sent.
-  if (options.telemetry)
-    middleware.push(options.telemetry.modelCalls(toTracedModel(input, candidate)));
+  if (options.traces.isOn) middleware.push(createModelSpans(input, candidate, options.traces));
   const model = wrapLanguageModel({ model: await options.getModel(candidate), middleware });
   const { always, getTools } = await buildCall(options, candidate.provider);
 

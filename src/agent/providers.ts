@@ -1,6 +1,6 @@
 import type { ProviderDescription } from "../config/providers.ts";
 import type { ModelProvider } from "../contract/kinds.ts";
-import type { AgentExtensions } from "./extensions.ts";
+import type { AgentExtensions } from "./context.ts";
 
 /** A kind of provider. If neither the config nor the environment asks for it, only the description is there. */
 export type ProviderKind = ProviderDescription | ModelProvider;

@@ -4,31 +4,32 @@ import { readMonotonic, type Clock } from "../core/clock.ts";
 import { RouseError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
-import { passOnTrace } from "../core/trace-context.ts";
+import { NO_TRACES, passOnTrace, type Traces } from "../core/trace-context.ts";
 import { searchModelIssues } from "../knowledge/configured.ts";
 import { transcriptionIssues } from "./transcribe.ts";
 import type { Part } from "../contract/kinds.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
-import { telemetryIssues } from "../telemetry/open.ts";
-import type { Telemetry } from "../telemetry/types.ts";
 import { createBoundary } from "./boundary.ts";
-import { gatherContext } from "./context.ts";
-import type { AgentExtensions, TurnExtension } from "./extensions.ts";
-import { ECHO, echoTurn } from "./no-model.ts";
+import { gatherContext, type AgentExtensions, type TurnExtension } from "./context.ts";
+import { ECHO, echoTurn, createModels, DEFAULT_CONTEXT_TOKENS } from "./models.ts";
 import { createMemoryJournal } from "./journal.ts";
 import { MAX_STEPS, runLoop, type LoopEnd } from "./loop.ts";
 import { createStepCall, StepFailedError } from "./model-step.ts";
 import { getRoom } from "./messages.ts";
-import { createModels, DEFAULT_CONTEXT_TOKENS } from "./models.ts";
 import type { ProviderKind } from "./providers.ts";
-import { createRefusedThinking } from "./refused-thinking.ts";
-import { toCallerCallId } from "./caller-calls.ts";
-import { getReasoning, getSpoken, getStepText, isWordless, toHistoryMessages } from "./steps.ts";
+import { createRefusedThinking } from "./thinking.ts";
+import {
+  toCallerCallId,
+  getReasoning,
+  getSpoken,
+  getStepText,
+  isWordless,
+  toHistoryMessages,
+} from "./steps.ts";
 import { READ_RESULT } from "./tool-results.ts";
 import { RECALL_TOOL, REMEMBER_TOOL, SCHEDULE_TOOL, SEND_FILE_TOOL } from "../core/tool-names.ts";
 import { toolIssues } from "./tool-checks.ts";
 import { createToolBox, offerOwnTools } from "./tools.ts";
-import { traceTools } from "./traced-turn.ts";
 import { addUsage } from "./usage.ts";
 import type {
   AgentRuntime,
@@ -46,8 +47,8 @@ export interface RuntimeOptions {
   clock: Pick<Clock, "now" | "monotonic" | "sleep">;
   log: Logger;
   fetch: typeof fetch;
-  /** Undefined if nothing collects traces. */
-  telemetry?: (() => Telemetry | undefined) | undefined;
+  /** Opened after the first snapshot, which has the settings for it. Default: none. */
+  traces?: (() => Traces) | undefined;
   /** What plugins offer to agents. `incomplete`: one could not be loaded, so that not all tools and kinds of providers are known. */
   plugins: { offers: AgentExtensions; incomplete: boolean };
   /** The kinds of model providers. */
@@ -97,11 +98,10 @@ export function createAgentRuntime(options: RuntimeOptions): {
   runtime: AgentRuntime;
   issues: Issue[];
 } {
-  const { config, env, clock, log, kinds, plugins } = options;
+  const { config, env, clock, log, kinds, plugins, traces = () => NO_TRACES } = options;
   const { offers, incomplete: isIncomplete } = plugins;
   const set = createModels({ config, env, kinds, isIncomplete });
   const issues = [
-    ...telemetryIssues(config),
     ...set.issues,
     ...searchModelIssues(config, kinds),
     ...transcriptionIssues(config, kinds),
@@ -114,7 +114,7 @@ export function createAgentRuntime(options: RuntimeOptions): {
     log,
     cwd: options.baseDir,
     env,
-    fetch: passOnTrace(options.fetch, () => options.telemetry?.()?.current()),
+    fetch: passOnTrace(options.fetch, () => traces().current()),
   });
   const getModel = createModelCache(options.fetch);
   const refused = createRefusedThinking(clock);
@@ -137,11 +137,10 @@ export function createAgentRuntime(options: RuntimeOptions): {
     warnings.push(...picked.warnings);
     const callerNames = new Set(callerTools.map(({ name }) => name));
     const own = await offerOwnTools(input.extensions ?? [], toolTurn);
-    const telemetry = options.telemetry?.();
-    const tools = traceTools(
-      [...own.filter(({ name }) => !OF_ROUSE.has(name) || !callerNames.has(name)), ...picked.tools],
-      telemetry,
-    );
+    const tools = [
+      ...own.filter(({ name }) => !OF_ROUSE.has(name) || !callerNames.has(name)),
+      ...picked.tools,
+    ];
     const getModelOf = ({ provider, model }: ModelCandidate): Promise<Model> =>
       getModel(provider, model.model);
     const { leftOut = [] } = picked;
@@ -166,6 +165,7 @@ export function createAgentRuntime(options: RuntimeOptions): {
       signal:
         tools.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       clock,
+      traces: traces(),
       warnings,
       callModel: createStepCall(candidates, {
         input,
@@ -177,7 +177,7 @@ export function createAgentRuntime(options: RuntimeOptions): {
         deadline,
         warnings,
         getModel: getModelOf,
-        telemetry,
+        traces: traces(),
         refused,
       }),
     });

@@ -9,7 +9,7 @@ import {
   type ToolPatterns,
 } from "../core/tool-names.ts";
 import type { JSONSchema7, Schema, ToolSet } from "ai";
-import type { AgentExtensions, TurnExtension } from "./extensions.ts";
+import type { AgentExtensions, TurnExtension } from "./context.ts";
 import type { McpEnvironment } from "./mcp-client.ts";
 import { McpServer, type McpServerState } from "./mcp-server.ts";
 import { offerServerTools } from "./mcp-tools.ts";

@@ -14,7 +14,7 @@ import type {
 } from "../contract/kinds.ts";
 import type { FailedAttempt, StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
 import type { Boundary } from "./boundary.ts";
-import type { TurnExtension } from "./extensions.ts";
+import type { TurnExtension } from "./context.ts";
 import type { OfferedTool } from "./offered-tool.ts";
 import type { Patience } from "./patience.ts";
 import type { CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../core/clock.ts";
-import { MAX_NOTE, TIMEOUT } from "../core/decision.ts";
+import { MAX_NOTE, TIMEOUT, renderVerdict, type WrittenDecision } from "../core/decision.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { writeDelivery, type Planned } from "../delivery/plan.ts";
@@ -13,9 +13,79 @@ import {
   type Store,
   type Verdict,
   type Writes,
+  type RunRecord,
 } from "../store/types.ts";
-import { normalizeCode } from "./codes.ts";
-import type { Questions } from "./types.ts";
+import { randomInt } from "node:crypto";
+import { getPhrases } from "../core/phrases.ts";
+import type { Phrases } from "../core/phrases/types.ts";
+
+/** A decision that a person on a channel wrote or pressed. */
+interface ChannelDecision extends WrittenDecision {
+  channel: string;
+  /** The person's id, as `IncomingMessage.from` gives it. */
+  person: string;
+}
+
+/** Renders why a decision does not count. Without the approval, the approver has written the code of none. */
+function renderRefusal(
+  { code: problem }: Failure,
+  approval: ApprovalRecord | undefined,
+  { decisions }: Phrases,
+): string {
+  if (problem === "not_approver") return decisions.notAllowed;
+  if (!approval) return decisions.noApproval;
+  const { code, decision } = approval;
+  if (problem === "approval_decided" && decision)
+    return decisions.before(
+      code,
+      decisions.past[decision.verdict],
+      decision.by,
+      new Date(decision.at).toISOString(),
+    );
+  if (problem === "approval_expired") return decisions.expired(code);
+  if (problem === "run_ended") return decisions.runEnded(code);
+  if (problem === "approval_changed") return decisions.changed(code);
+  const forms = getVerdicts(approval).map((verdict) => `\`${renderVerdict(verdict, code)}\``);
+  return decisions.wrongVerdict(code, forms.join(", "));
+}
+
+/**
+ * Records the decision of a person on a channel; `ok` says whether it was recorded. `answer` renders the answer to that person in
+ * the language of a language tag. Throws if the store cannot be reached.
+ */
+export async function answerDecision(
+  { channel, person, verdict, code, note }: ChannelDecision,
+  approvals: Pick<Approvals, "decide">,
+): Promise<{ ok: boolean; answer(language?: string): string }> {
+  const decided = await approvals.decide(code, verdict, `${channel}:${person}`, note);
+  if (!decided.ok)
+    return {
+      ok: false,
+      answer: (language) => renderRefusal(decided.failure, decided.approval, getPhrases(language)),
+    };
+  const tool = `\`${decided.approval.tool}\``;
+  return {
+    ok: true,
+    answer: (language) => `${getPhrases(language).decisions.made[verdict](tool)} (${code})`,
+  };
+}
+
+/** No two of these characters look alike, and they form no words. */
+const ALPHABET = "23456789abcdef";
+const MIN_LENGTH = 3;
+
+/** Creates a code for people to type. The store refuses the code of an open approval; each further try is one character longer. */
+export const createCode = (tries = 0): string =>
+  Array.from({ length: MIN_LENGTH + tries }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
+
+/** A code as a person types it: case and white space do not matter. */
+const normalizeCode = (text: string): string => text.trim().toLowerCase();
+
+/** Plans the messages about an approval, for the commits that add it or record its decision. */
+export interface Questions {
+  plan(approval: ApprovalRecord, run: Pick<RunRecord, "id" | "spec">): readonly Planned[];
+  planEnd(approvalId: string, decision: ApprovalDecision): Promise<readonly Planned[]>;
+}
 
 /** A decision that was recorded, or why it was refused, with the approval if the caller may know of it. */
 export type Decided =
@@ -35,7 +105,7 @@ export interface Approvals {
   decide(idOrCode: string, verdict: Verdict, by: string, note?: string): Promise<Decided>;
 }
 
-export interface ApprovalsDeps {
+interface ApprovalsDeps {
   store: Store;
   clock: Pick<Clock, "now">;
   log: Logger;
@@ -88,7 +158,7 @@ const PAST: Record<Verdict, string> = {
 };
 
 /** Renders a decision: `approved by operator at 2026-01-31T08:00:00.000Z`. */
-export const renderDecision = ({ verdict, by, at }: ApprovalDecision): string =>
+const renderDecision = ({ verdict, by, at }: ApprovalDecision): string =>
   by === TIMEOUT
     ? `expired at ${new Date(at).toISOString()}`
     : `${PAST[verdict]} by ${by} at ${new Date(at).toISOString()}`;

@@ -1,6 +1,6 @@
 import { commitEnd } from "../runs/waiting.ts";
 import { sessionId, type FencingToken, type RunError } from "../store/types.ts";
-import { createLiveTurn, getChatSession, type LiveTurn } from "./turn.ts";
+import { createLiveTurn, getChatSession, type LiveTurn } from "./api-run.ts";
 import type { ChatDeps, Chats } from "./types.ts";
 
 const CRASHED: RunError = {

@@ -1,7 +1,15 @@
 import type { ConversationMessage, ConversationPart } from "../agent/types.ts";
 import type { AnsweredTurn } from "../runs/run-kind.ts";
 import type { TextPart } from "../core/text.ts";
-import type { NewTurn, RunRecord, SessionRef, Store, TurnRecord } from "../store/types.ts";
+import type {
+  NewTurn,
+  RunRecord,
+  SessionRef,
+  Store,
+  TurnRecord,
+  RunError,
+  StepRecord,
+} from "../store/types.ts";
 import {
   findTurn,
   getLastTurn,
@@ -10,7 +18,137 @@ import {
   type HistoryLimits,
   type SessionHistory,
 } from "../runs/session-history.ts";
-import type { ChatRequest } from "./types.ts";
+import type { ChatRequest, ChatEnd } from "./types.ts";
+import { getModelCallId, getRunId, toHistoryMessages } from "../agent/steps.ts";
+import { sha256Hex } from "../core/secret.ts";
+
+/** Turns of one conversation that are looked up: those that come last. */
+const MAX_RUNS = 100;
+
+const getIdsOfCalls = (message: ConversationMessage): string[] => {
+  if (message.role === "tool") return [message.callId];
+  return message.role === "assistant" ? message.calls.map(({ id }) => id) : [];
+};
+
+/** An id that every provider accepts: those that name a run are longer than some do. */
+const toShortId = (callerId: string): string => `call_${sha256Hex(callerId).slice(0, 24)}`;
+
+/**
+ * Puts the steps of a turn in place of what its caller has of it, if the turn has called tools of the agent beside those of
+ * the caller: so the model sees their results, and does not call them again. What is no longer kept stays as the caller sent it.
+ */
+export async function restoreServerSteps(
+  messages: readonly ConversationMessage[],
+  runs: Pick<EarlierRuns, "getSteps">,
+  owner: RunOwner,
+): Promise<readonly ConversationMessage[]> {
+  const runIds = [...new Set(messages.flatMap(getIdsOfCalls).flatMap((id) => getRunId(id) ?? []))];
+  if (runIds.length === 0) return messages;
+  const found = new Map<string, StepRecord[]>();
+  for (const runId of runIds.slice(-MAX_RUNS)) {
+    const steps = await runs.getSteps(runId, owner);
+    if (steps) found.set(runId, [...steps]);
+  }
+  const getSteps = (callerId: string): readonly StepRecord[] | undefined =>
+    found.get(getRunId(callerId) ?? "");
+  const toId = (callerId: string): string => {
+    if (getRunId(callerId) === undefined) return callerId;
+    return getModelCallId(callerId, getSteps(callerId) ?? []) ?? toShortId(callerId);
+  };
+  return messages.map((message): ConversationMessage => {
+    if (message.role === "tool") return { ...message, callId: toId(message.callId) };
+    if (message.role !== "assistant") return message;
+    const steps = message.calls.map(({ id }) => getSteps(id)).find((one) => one !== undefined);
+    if (steps) return { role: "steps", messages: steps.flatMap(toHistoryMessages) };
+    return { ...message, calls: message.calls.map((call) => ({ ...call, id: toId(call.id) })) };
+  });
+}
+
+/** Whose runs: those of a key, of one of its agents. */
+export interface RunOwner {
+  keyId: string;
+  agentId: string;
+}
+
+/** A response that can be read again. */
+export interface StoredResponse extends Pick<RunRecord, "createdAt" | "status"> {
+  runId: string;
+  agentId: string;
+  /** The fields of its request that it repeats. */
+  echo: Readonly<Record<string, unknown>>;
+  /** Undefined if the turn has no answer. */
+  end: Omit<Extract<ChatEnd, { ok: true }>, "ok"> | undefined;
+  error: Pick<RunError, "code" | "message"> | undefined;
+}
+
+function toStoredResponse({
+  id,
+  createdAt,
+  status,
+  spec,
+  reply,
+  answer,
+  usage,
+  error,
+}: RunRecord): StoredResponse | undefined {
+  if (!spec.response) return undefined;
+  const end = answer && { ...answer, text: reply ?? "", usage: usage ?? {} };
+  return {
+    runId: id,
+    agentId: spec.session.agentId,
+    createdAt,
+    status,
+    echo: spec.response,
+    end,
+    error,
+  };
+}
+
+/** What an API's user may refer to of earlier turns. Runs of another key or agent are not there. */
+export interface EarlierRuns {
+  /** Returns the reply of a run. */
+  getReply(runId: string, owner: RunOwner): Promise<string | undefined>;
+  /** Returns a run whose turn is kept in its session, so that another turn can follow it. */
+  findKept(runId: string, owner: RunOwner): Promise<RunRecord | undefined>;
+  /** Returns the steps of a run; undefined if there are none, or their content is no longer kept. */
+  getSteps(runId: string, owner: RunOwner): Promise<readonly StepRecord[] | undefined>;
+  /** Returns a response that can be read again, of any agent of the key. */
+  findResponse(runId: string, keyId: string): Promise<StoredResponse | undefined>;
+}
+
+export function createEarlierRuns(store: Pick<Store, "get" | "list">): EarlierRuns {
+  const findOfKey = async (runId: string, keyId: string): Promise<RunRecord | undefined> => {
+    const run = await store.get("run", runId);
+    return run?.kind === "api" &&
+      run.spec.session.key.startsWith(`api:${keyId}:${run.spec.session.agentId}:`)
+      ? run
+      : undefined;
+  };
+  const find = async (
+    runId: string,
+    { keyId, agentId }: RunOwner,
+  ): Promise<RunRecord | undefined> => {
+    const run = await findOfKey(runId, keyId);
+    return run?.spec.session.agentId === agentId ? run : undefined;
+  };
+  return {
+    getReply: async (runId, owner) => (await find(runId, owner))?.reply,
+    async findKept(runId, owner) {
+      const run = await find(runId, owner);
+      return run && (await findTurn(store, run.spec.session, runId)) ? run : undefined;
+    },
+    async getSteps(runId, owner) {
+      const steps = (await find(runId, owner)) ? await store.list("steps", runId) : [];
+      return steps.length > 0 && steps.every(({ messages }) => messages.length > 0)
+        ? steps
+        : undefined;
+    },
+    async findResponse(runId, keyId) {
+      const run = await findOfKey(runId, keyId);
+      return run && toStoredResponse(run);
+    },
+  };
+}
 
 /** What a turn begins with, and how its session keeps it. */
 export interface ChatHistory {

@@ -112,6 +112,7 @@ export interface ChatDeps {
   cluster: TurnDeps["cluster"];
   store: Store;
   queue: TurnDeps["queue"];
+  traces: TurnDeps["traces"];
   clock: Clock;
   log: Logger;
   /** The current snapshot; a turn keeps the one it began with. */

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { ActivityView } from "../admin/watch-views.ts";
-import type { Percentiles } from "../core/recent.ts";
+import type { Percentiles } from "../core/metrics.ts";
 import { connected, read } from "./connect.ts";
 import { renderSpark } from "./failures.ts";
 import type { CliIo } from "./io.ts";

@@ -60,12 +60,13 @@ export interface Breaker {
   states(): BreakerState[];
 }
 
+/** The longest wait that the other side may ask for: a longer one is cut to it. */
+export const MAX_RETRY_AFTER_MS = 900_000;
+
 export interface BreakerOptions {
   clock: Stopwatch;
   /** From 0 to 1, for the jitter. */
   random?(): number;
-  /** The longest wait that the other side may ask for, in milliseconds. */
-  maxRetryAfterMs(): number;
   /** Called when a breaker opens or closes, and when there may be room again. */
   onChange?(of: string, change: "opened" | "closed" | "room"): void;
 }
@@ -263,8 +264,8 @@ class Breakers implements Breaker {
   }
 
   #nextProbe(entry: Entry, retryAfterMs: number): number {
-    const { maxRetryAfterMs, random = Math.random } = this.#options;
-    const wanted = Math.min(retryAfterMs, maxRetryAfterMs()) * (1 + random() / 10);
+    const { random = Math.random } = this.#options;
+    const wanted = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS) * (1 + random() / 10);
     const wait = backOff(entry.failedProbes + 1, PROBE) * (0.75 + random() / 2);
     const now = this.#now();
     entry.urgentFrom = now + Math.round(Math.max(Math.min(wait, URGENT_MS), wanted));

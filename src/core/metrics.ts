@@ -1,7 +1,96 @@
 import type * as prom from "prom-client";
-import { addProcess } from "./process-metrics.ts";
-import { createRecentTimes, type Percentiles } from "./recent.ts";
-import { Counter, Gauge, Histogram, Registry } from "./prometheus.ts";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { createRequire } from "node:module";
+
+/** What is kept of the newest times of one kind. */
+const MAX_TIMES = 1000;
+
+/** How long something took, in seconds; of the newest times since the start of the process. */
+export interface Percentiles {
+  /** How many times these are of. */
+  count: number;
+  p50: number;
+  p95: number;
+  p99: number;
+}
+
+/** The newest times of one kind: exact percentiles, where a histogram has the bounds of its buckets only. */
+interface RecentTimes {
+  add(seconds: number): void;
+  /** Null if nothing was added yet. */
+  read(): Percentiles | null;
+}
+
+/** Creates a list of the newest times. */
+function createRecentTimes(): RecentTimes {
+  const times: number[] = [];
+  let next = 0;
+  return {
+    add(seconds) {
+      times[next] = seconds;
+      next = (next + 1) % MAX_TIMES;
+    },
+    read() {
+      if (times.length === 0) return null;
+      const sorted = times.toSorted((one, other) => one - other);
+      const at = (share: number): number => sorted[Math.ceil(share * sorted.length) - 1] ?? 0;
+      return { count: sorted.length, p50: at(0.5), p95: at(0.95), p99: at(0.99) };
+    },
+  };
+}
+
+// The package's index also loads its push gateway, cluster and default metrics: ten times the time of these four.
+const require = createRequire(import.meta.url);
+const Registry = require("prom-client/lib/registry.js") as typeof prom.Registry;
+const Counter = require("prom-client/lib/counter.js") as typeof prom.Counter;
+const Gauge = require("prom-client/lib/gauge.js") as typeof prom.Gauge;
+const Histogram = require("prom-client/lib/histogram.js") as typeof prom.Histogram;
+
+const SAMPLE_MS = 20;
+
+/** The process itself: memory, processor time, event-loop delay. Returns how to end the measuring. */
+function addProcess(registers: prom.Registry[]): () => void {
+  const delay = monitorEventLoopDelay({ resolution: SAMPLE_MS });
+  // Node reports the whole time between two samples, the planned wait included.
+  const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - SAMPLE_MS / 1e3);
+  delay.enable();
+  new Gauge({
+    name: "rouse_event_loop_delay_seconds",
+    help: "Delay of the event loop since the last scrape.",
+    labelNames: ["quantile"],
+    registers,
+    collect() {
+      this.set({ quantile: "0.5" }, seconds(delay.percentile(50)));
+      this.set({ quantile: "0.99" }, seconds(delay.percentile(99)));
+      this.set({ quantile: "1" }, seconds(delay.max));
+      delay.reset();
+    },
+  });
+  new Gauge({
+    name: "process_resident_memory_bytes",
+    help: "Resident memory.",
+    registers,
+    collect() {
+      this.set(process.memoryUsage.rss());
+    },
+  });
+  new Counter({
+    name: "process_cpu_seconds_total",
+    help: "Processor time, user and system.",
+    registers,
+    collect() {
+      const { user, system } = process.cpuUsage();
+      this.reset();
+      this.inc((user + system) / 1e6);
+    },
+  });
+  new Gauge({
+    name: "process_start_time_seconds",
+    help: "Start of the process, since the epoch.",
+    registers,
+  }).set(performance.timeOrigin / 1000);
+  return () => void delay.disable();
+}
 
 /** What the gateway counts. All calls are cheap enough for every request; times are seconds. */
 export interface Metrics {

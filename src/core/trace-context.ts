@@ -10,6 +10,63 @@ export interface JoinedTraces extends TraceContext {
   links?: TraceContext[];
 }
 
+/** The attributes of a span by name. Undefined values are left out. */
+export type Attributes = Readonly<
+  Record<string, string | number | boolean | readonly string[] | undefined>
+>;
+
+/** A span whose work is under way. */
+export interface Span {
+  /** Adds attributes. None has a body, a prompt, an address of a person or a secret. */
+  set(attributes: Attributes): void;
+  /** Marks the span as failed, with a code of few values. */
+  fail(code: string): void;
+}
+
+/** The place of a span, if it is not just a child of the active span. */
+export interface SpanOptions {
+  /** Default: internal. */
+  kind?: "server" | "client" | "consumer";
+  /** The headers of a request: the span continues its sender's trace, unless a span of this program is active. */
+  headers?: Readonly<Record<string, string | undefined>>;
+  /** The trace to continue. Default: that of the active span. */
+  trace?: JoinedTraces | undefined;
+  /** Within a request, its span gets the attributes, and there is no further span. */
+  joinsRequest?: true;
+}
+
+/** The traces of a gateway: OpenTelemetry's if anything collects them, else `NO_TRACES`. */
+export interface Traces {
+  readonly isOn: boolean;
+  /** Does work within a span. If the work throws, the span is marked as failed. */
+  span<R>(
+    name: string,
+    attributes: Attributes,
+    work: (span: Span) => R,
+    options?: SpanOptions,
+  ): R | Promise<Awaited<R>>;
+  /** Does work within a trace, without a span of its own; with `undefined`, within no trace. */
+  within<R>(trace: TraceContext | undefined, work: () => R): R;
+  /** The active span, as it is stored and passed on. */
+  current(): TraceContext | undefined;
+  /** Names the active span in the log; empty if there is none. */
+  ids(): { traceId?: string; spanId?: string };
+  /** Exports the remaining spans. Waits a few seconds at most. */
+  close(): Promise<void>;
+}
+
+const NO_SPAN: Span = { set: () => undefined, fail: () => undefined };
+
+/** The traces of a gateway whose traces nothing collects. */
+export const NO_TRACES: Traces = {
+  isOn: false,
+  span: (_name, _attributes, work) => work(NO_SPAN),
+  within: (_trace, work) => work(),
+  current: () => undefined,
+  ids: () => ({}),
+  close: async () => undefined,
+};
+
 const TRACEPARENT =
   /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|-)/;
 const MAX_TRACESTATE = 512;

@@ -3,7 +3,7 @@ import type { LookupAddress } from "node:dns";
 import type { IncomingMessage, RequestOptions } from "node:http";
 import type { Callback } from "../config/schema/limits.ts";
 import { createHostList, type HostList } from "../core/address.ts";
-import type { TraceContext } from "../core/trace-context.ts";
+import type { Traces } from "../core/trace-context.ts";
 import { callbackKey } from "../core/secret.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
 
@@ -17,7 +17,8 @@ export interface CallbackOptions {
   hosts(): readonly string[];
   clock: { now(): number };
   /** The active span, which the receiver of a receipt may continue. */
-  getTrace?(): TraceContext | undefined;
+  /** Absent: receipts are in no trace. */
+  traces?: Pick<Traces, "current">;
 }
 
 const TIMEOUT_MS = 15_000;
@@ -79,7 +80,7 @@ export function createCallbackChannel({
   getCallback,
   hosts,
   clock,
-  getTrace,
+  traces,
 }: CallbackOptions): Channel {
   const send = async (
     { text, thread, idempotencyKey }: OutgoingMessage,
@@ -105,7 +106,7 @@ export function createCallbackChannel({
       "webhook-id": id,
       "webhook-timestamp": String(timestamp),
       "webhook-signature": `v1,${signature}`,
-      ...getTrace?.(),
+      ...traces?.current(),
     };
     const until = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
     try {

@@ -1,5 +1,154 @@
 import type { Channel } from "../contract/channel.ts";
 import type { Channels, LoadedChannel, RecipientCheck } from "./types.ts";
+import type { LastRoute, ReplyTarget, Route, RouteDecision, Store } from "../store/types.ts";
+
+/** What a run asks for, and where its route is looked for. */
+interface RouteRequest extends ReplyTarget {
+  store: Pick<Store, "list">;
+  channels: Channels;
+  /** The agent whose main session has the last routes. */
+  agentId: string;
+}
+
+type FoundRoute = Exclude<RouteDecision, { status: "skipped" }>;
+type Last = Omit<LastRoute, "agentId" | "at">;
+
+const NO_LAST_ROUTE = "the owner has not written on any channel yet";
+
+function noRoute(reason: string): FoundRoute {
+  return { status: "no_route", reason };
+}
+
+function checkGivenRoute(id: string, to: string, channels: Channels): FoundRoute {
+  const checked = channels.checkRecipient(id, to);
+  if (!checked.ok)
+    return noRoute(`the channel "${id}" cannot send to this recipient: ${checked.message}`);
+  return { status: "route", route: { channel: id, to: checked.to } };
+}
+
+function stored({ channel, to, thread }: Last): FoundRoute {
+  const route: Route = { channel, to };
+  if (thread !== undefined) route.thread = thread;
+  return { status: "route", route };
+}
+
+/** The first of the channels that takes the recipient. */
+function firstThatTakes(
+  candidates: readonly LoadedChannel[],
+  to: string,
+  channels: Channels,
+): FoundRoute {
+  const tried = candidates.map(({ id }) => checkGivenRoute(id, to, channels));
+  const refusals = tried.flatMap((decision) =>
+    decision.status === "route" ? [] : decision.reason,
+  );
+  const why = refusals.join("; ") || `${NO_LAST_ROUTE}, and not exactly one channel is configured`;
+  return (
+    tried.find(({ status }) => status === "route") ??
+    noRoute(`${why}: name the \`channel\` of this recipient`)
+  );
+}
+
+function byFallback(channels: Channels): FoundRoute {
+  const { fallback } = channels;
+  if (!fallback)
+    return noRoute(
+      `${NO_LAST_ROUTE}, and no configured channel is a fallback: name \`channel\` and \`to\``,
+    );
+  const { id, channel } = fallback;
+  if (channel.defaultTo !== undefined) return checkGivenRoute(id, channel.defaultTo, channels);
+  return noRoute(
+    `${NO_LAST_ROUTE}, and the channel "${id}" has no default recipient: set its \`defaultTo\`, or name \`channel\` and \`to\``,
+  );
+}
+
+/** Decides for `last`. A last route on a channel that is no longer configured does not count. */
+function withoutChannel(
+  to: string | undefined,
+  lastRoutes: readonly Last[],
+  channels: Channels,
+): FoundRoute {
+  const last = lastRoutes.find((route) => channels.get(route.channel) !== undefined);
+  if (to === undefined) return last ? stored(last) : byFallback(channels);
+  const channel = last && channels.get(last.channel);
+  return firstThatTakes(
+    channel ? [channel, ...channels.forRecipient] : channels.forRecipient,
+    to,
+    channels,
+  );
+}
+
+function findReplyRoute(
+  { channel, to }: ReplyTarget,
+  lastRoutes: readonly Last[],
+  channels: Channels,
+): FoundRoute {
+  // A mapping's template whose field is missing: the reply was meant for one person, not for the last one.
+  if (to?.trim() === "")
+    return noRoute(
+      "`to` is empty, and the reply is not sent to another recipient: see what `to` is made of",
+    );
+  if (channel === LAST_CHANNEL) return withoutChannel(to, lastRoutes, channels);
+  const named = channels.resolve(channel);
+  if (!named) return noRoute("no channel of this name is known any more: name another one");
+  const target = channels.get(named.id)?.channel;
+  if (!target)
+    return noRoute(
+      `the channel "${named.id}" is not configured: add \`channels.${named.id}\` to the config`,
+    );
+  if (to !== undefined) return checkGivenRoute(named.id, to, channels);
+  const last = lastRoutes.find((route) => route.channel === named.id);
+  if (last) return stored(last);
+  if (target.defaultTo !== undefined) return checkGivenRoute(named.id, target.defaultTo, channels);
+  return noRoute(
+    `the channel "${named.id}" has neither a last nor a default recipient: set its \`defaultTo\`, or name \`to\``,
+  );
+}
+
+/**
+ * Decides where a reply goes, before the model runs. A named recipient is the only one that it may go to: on the named
+ * channel, or for `last` on the first channel that takes it of the last route's, the only configured one and the declared
+ * fallback. Without a recipient it goes to the last one on the named channel, else to that channel's default; for `last`
+ * to the last route, else to the default recipient of the fallback.
+ */
+export async function resolveRoute({
+  store,
+  channels,
+  agentId,
+  ...target
+}: RouteRequest): Promise<FoundRoute> {
+  return findReplyRoute(target, await store.list("lastRoutes", agentId), channels);
+}
+
+/**
+ * Finds out why replies can have no route with these channels, wherever the owner writes. `to` is null if it is known only
+ * with the event; `hasOwner` tells whether the owner can write on a channel, which makes it the last route. Undefined if
+ * there may be a route; else the field to change and what is wrong.
+ */
+export function findRouteProblem(
+  { channel, to }: { channel: string; to?: string | null },
+  channels: Channels,
+  hasOwner: (channel: string) => boolean,
+): { field: "channel" | "to"; message: string } | undefined {
+  const target = to === undefined ? { channel } : { channel, to: to ?? "known later" };
+  const checked =
+    to === null
+      ? {
+          ...channels,
+          checkRecipient: (_id: string, text: string) => ({ ok: true as const, to: text }),
+        }
+      : channels;
+  const owned = channels.loaded.filter(({ id }) => hasOwner(id));
+  const lastRoutes: Last[][] = [[], ...owned.map(({ id }) => [{ channel: id, to: "the owner" }])];
+  const decisions = lastRoutes.map((routes) => findReplyRoute(target, routes, checked));
+  const [reason] = decisions.flatMap((decision) =>
+    decision.status === "no_route" ? decision.reason : [],
+  );
+  if (reason === undefined || decisions.some(({ status }) => status === "route")) return undefined;
+  const isAboutChannel =
+    to === undefined || (channel !== LAST_CHANNEL && channels.resolve(channel)?.loaded !== true);
+  return { field: isAboutChannel ? "channel" : "to", message: `replies have no route: ${reason}` };
+}
 
 /** A channel that is known by name, whether or not its plugin is loaded. */
 export interface KnownChannel {

@@ -1,8 +1,8 @@
 import { isRefusal, type Pass, type Refusal } from "../core/breaker.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
+import { NO_TRACES, type Traces } from "../core/trace-context.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
-import type { Telemetry } from "../telemetry/types.ts";
 import { endWait, LOOK_MS, type ParkingLot } from "../queue/parking-lot.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
 import type {
@@ -13,17 +13,37 @@ import type {
   Queue,
   Store,
 } from "../store/types.ts";
-import { planNextAsk, sendAsk } from "./ask.ts";
+import {
+  planNextAsk,
+  sendAsk,
+  sendPiece,
+  toOutcome,
+  createEdit,
+  hasLiveLeft,
+  removeLive,
+  countPieces,
+  createFileSend,
+} from "./send.ts";
 import { CALLBACK } from "./callback.ts";
-import { ChannelGate } from "./channel-gate.ts";
-import { toSendKey, writeDelivery, type DeliveryJob } from "./plan.ts";
-import { createRetry, type RetryDelivery } from "./retry.ts";
-import { sendPiece, toOutcome } from "./send.ts";
-import { createEdit, hasLiveLeft, removeLive } from "./live.ts";
-import { countPieces, createFileSend } from "./send-file.ts";
-import { getWaitMs, MAX_ASK_ATTEMPTS, MAX_ATTEMPTS, type RetriedSend } from "./tries.ts";
+import {
+  ChannelGate,
+  getWaitMs,
+  MAX_ASK_ATTEMPTS,
+  MAX_ATTEMPTS,
+  type RetriedSend,
+  buildMark,
+  cannotTell,
+  isMarked,
+  isUncertain,
+} from "./tries.ts";
+import {
+  toSendKey,
+  writeDelivery,
+  type DeliveryJob,
+  createRetry,
+  type RetryDelivery,
+} from "./plan.ts";
 import type { Channels } from "./types.ts";
-import { buildMark, cannotTell, isMarked, isUncertain } from "./uncertain.ts";
 
 const PARALLEL = 8;
 const STOP_MS = 5_000;
@@ -52,7 +72,8 @@ export interface DeliveryWorkerOptions {
   log: Logger;
   /** Whether an approval was decided, or is gone: then its question is not sent. Default: never decided. */
   isDecided?(approvalId: string): Promise<boolean>;
-  telemetry?: Telemetry | undefined;
+  /** Default: none. */
+  traces?: Traces;
   onOutcome?: (delivery: { id: string; channel: string; status: DeliveryStatus }) => void;
 }
 
@@ -88,7 +109,7 @@ class DeliverySender {
   }
 
   async #deliver(job: Job, signal: AbortSignal): Promise<void> {
-    const { store, telemetry } = this.#options;
+    const { store, traces = NO_TRACES } = this.#options;
     const found = await store.get("delivery", (job.data as DeliveryJob).deliveryId);
     if (!found || found.status !== "pending") {
       endWait(job, this.#options.parking);
@@ -102,7 +123,7 @@ class DeliverySender {
     const delivery: DeliveryRecord = { ...found, attempts: found.attempts + 1 };
     const sendAll = (): Promise<void> =>
       this.#sendAll(job, delivery, signal, pass).finally(() => pass?.leave("none"));
-    return telemetry ? telemetry.within(found.trace, sendAll) : sendAll();
+    return traces.within(found.trace, sendAll);
   }
 
   /** Puts a delivery back until its channel's vendor takes messages again: no try is used up. */
@@ -253,15 +274,15 @@ class DeliverySender {
     doubt: number | undefined,
     signal: AbortSignal,
   ): Promise<PieceResult | undefined> {
-    const { callbacks, channels, clock, telemetry, store } = this.#options;
+    const { callbacks, channels, clock, store } = this.#options;
     const { channel: id, to, thread, replyTo } = delivery.route;
     const channel = id === CALLBACK ? callbacks : channels().get(id)?.channel;
     if (!channel || to === undefined) return undefined;
-    const { id: deliveryId, runId, attempts: attempt, nextChunk: chunk } = delivery;
-    const traced = (send: () => Promise<SendResult>): Promise<SendResult> =>
-      telemetry ? telemetry.send({ deliveryId, runId, channel: id, attempt, chunk }, send) : send();
+    const sendOnce = (call: (until: AbortSignal) => Promise<SendResult>): Promise<SendResult> =>
+      this.#inSpan(delivery, () => sendPiece(call, clock, signal));
     const asking = sendAsk(delivery, channel, asked);
-    if (asking) return { ...(await traced(() => sendPiece(asking, clock, signal))), whole: true };
+    if (asking) return { ...(await sendOnce(asking)), whole: true };
+    const { nextChunk: chunk } = delivery;
     const message: OutgoingMessage = {
       to,
       text: delivery.chunks[chunk] ?? "",
@@ -271,22 +292,42 @@ class DeliverySender {
     if (replyTo !== undefined) message.replyTo = replyTo;
     const file = createFileSend(delivery, message, { channel, store });
     const edit = file ? undefined : createEdit(delivery, channel, message);
-    const edited = edit && (await traced(() => sendPiece(edit, clock, signal)));
+    const edited = edit && (await sendOnce(edit));
     if (edited && edited.status !== "failed") return edited;
     if (doubt === undefined) {
-      const send =
-        file?.send ?? ((until: AbortSignal): Promise<SendResult> => channel.send(message, until));
-      const result = await traced(() => sendPiece(send, clock, signal));
+      const result = await sendOnce(file?.send ?? ((until) => channel.send(message, until)));
       return { ...result, warning: file?.warning };
     }
     // No channel can find a file again.
     if (file || !channel.resend) return cannotTell(id, doubt);
-    return traced(async () =>
-      sendPiece(
-        async (until) => (await channel.resend?.(message, doubt, until)) ?? cannotTell(id, doubt),
-        clock,
-        signal,
-      ),
+    return sendOnce(
+      async (until) => (await channel.resend?.(message, doubt, until)) ?? cannotTell(id, doubt),
+    );
+  }
+
+  /** Makes one attempt to send a piece, within a span. */
+  async #inSpan(
+    { id, runId, route: { channel }, attempts, nextChunk }: DeliveryRecord,
+    send: () => Promise<SendResult>,
+  ): Promise<SendResult> {
+    const attributes = {
+      "rouse.delivery.id": id,
+      "rouse.run.id": runId,
+      "rouse.channel": channel,
+      "rouse.delivery.attempt": attempts,
+      "rouse.delivery.chunk": nextChunk,
+    };
+    const { traces = NO_TRACES } = this.#options;
+    return traces.span(
+      `deliver ${channel}`,
+      attributes,
+      async (span) => {
+        const result = await send();
+        span.set({ "rouse.delivery.status": result.status });
+        if (result.status !== "sent") span.fail(result.status);
+        return result;
+      },
+      { kind: "client" },
     );
   }
 

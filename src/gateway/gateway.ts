@@ -13,7 +13,6 @@ import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
 import { createIntake, type Intake } from "../intake/receive.ts";
 import { createSharedCounts } from "../intake/callers.ts";
 import { createReceive } from "./library.ts";
-import { traceIntake } from "../intake/traced-intake.ts";
 import { createDocumentSync } from "./document-sync.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";
@@ -36,13 +35,13 @@ export interface RunningGateway extends Pick<Library, "receive" | "start" | "sto
 
 /** What takes hooks and messages in: from HTTP, from services and channels of plugins, and replays. */
 function createInput(
-  { store, cluster, clock, log, metrics, telemetry, snapshot, reloader, options }: Resources,
+  { store, cluster, clock, log, metrics, traces, snapshot, reloader, options }: Resources,
   { turns, deliveries, admission, approvals, people }: Workers,
   draining: () => boolean,
   observe: Trials["observe"],
 ) {
   const sharedCounts = createSharedCounts(cluster);
-  const made = createIntake({
+  const intake = createIntake({
     approvals,
     people,
     steer(runId) {
@@ -55,7 +54,7 @@ function createInput(
     clock,
     log,
     metrics,
-    telemetry,
+    traces,
     snapshot,
     hookTokens: ({ config }) => [config.hooks.token ?? reloader.keptToken()].flat(),
     draining,
@@ -65,7 +64,7 @@ function createInput(
     retryFailed: (record) =>
       retryOnRedelivery(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
   });
-  return { intake: telemetry ? traceIntake(made, telemetry, snapshot) : made, sharedCounts };
+  return { intake, sharedCounts };
 }
 
 /** How far a gateway has come. */
@@ -254,7 +253,7 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
   const answer: AnswerRequest = async (app, request, env) =>
     rejections.see(request, env, await app.fetch(request, env));
 
-  const direct = resources.telemetry
+  const direct = resources.traces.isOn
     ? undefined
     : createDirectHooks({ answer: hooks, snapshot, rejections, log });
 

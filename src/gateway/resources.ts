@@ -4,6 +4,7 @@ import type { Clock } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
 import { addLogFields, type Logger } from "../core/log.ts";
+import { NO_TRACES, type Traces } from "../core/trace-context.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
 import type { IntakeDeps } from "../intake/receive.ts";
 import type { Snapshot } from "../intake/types.ts";
@@ -24,16 +25,15 @@ import { removeUnfinishedSaves } from "../workbench/versions.ts";
 import { acquireLock, type Lock } from "../store/lock.ts";
 import { findStoreDriver, getSqlSource, storeUrl } from "../store/open.ts";
 import type { Cursor, SharedValues } from "../contract/channel.ts";
+import { keepTraces } from "../store/keep-traces.ts";
 import { keptCursor } from "../store/cursor.ts";
-import { openTelemetry } from "../telemetry/open.ts";
-import type { Telemetry } from "../telemetry/types.ts";
-import { tracedStore } from "./traced-store.ts";
+import { openTraces } from "../telemetry/open.ts";
 import type { SqlSource } from "../store/sql.ts";
 import type { FencingToken, Store, StoreDriver, StoreHandle } from "../store/types.ts";
 
 export interface ResourceOptions extends Omit<
   SnapshotOptions,
-  "pool" | "sharedValues" | "telemetry" | "withoutSecrets"
+  "pool" | "sharedValues" | "traces" | "withoutSecrets"
 > {
   /** Applies `log.level` of the config to `log`; absent if the level is none of the config's business. */
   setLogLevel?(level: Config["log"]["level"]): void;
@@ -48,8 +48,7 @@ export interface Resources extends StoreHandle {
   clock: Clock;
   log: Logger;
   metrics: Metrics;
-  /** Undefined if nothing collects traces. */
-  telemetry: Telemetry | undefined;
+  traces: Traces;
   lock: Lock;
   reloader: Reloader;
   configs: ConfigLog;
@@ -133,25 +132,20 @@ function createSharedValues(store: StoreHandle["store"]): SharedValues {
 }
 
 /** Opens what collects traces, if anything does, and lets the log name them. */
-async function openTraces(
+async function startTraces(
   { snapshot }: LoadedSnapshot,
   { clock, log }: ResourceOptions,
   opened: AsyncDisposableStack,
 ) {
-  const telemetry = await openTelemetry(snapshot.config, { clock, log });
-  if (!telemetry) return undefined;
-  opened.defer(() => telemetry.close());
-  addLogFields(log, telemetry.ids);
-  return telemetry;
+  const traces = await openTraces(snapshot.config, { clock, log });
+  opened.defer(() => traces.close());
+  if (traces.isOn) addLogFields(log, traces.ids);
+  return traces;
 }
 
 /** Adds to a store what hears of its commits. */
-function wrapStore(
-  store: Store,
-  telemetry: Telemetry | undefined,
-  reporter: Reporter | undefined,
-): Store {
-  const traced = telemetry ? tracedStore(store, telemetry) : store;
+function wrapStore(store: Store, traces: Traces, reporter: Reporter | undefined): Store {
+  const traced = traces.isOn ? keepTraces(store, traces) : store;
   return reporter ? reportingStore(traced, reporter) : traced;
 }
 
@@ -195,8 +189,9 @@ export async function openResources(
   const metrics = opened.adopt(createMetrics(), (made) => made.close());
   const pool = opened.adopt(createTransformPool({ log, env }), (made) => made.close());
   const address: ListenAddress = {};
-  let shared: SharedValues | undefined, telemetry: Telemetry | undefined;
-  const parts = { pool, sharedValues: () => shared, telemetry: () => telemetry };
+  let shared: SharedValues | undefined;
+  let traces = NO_TRACES;
+  const parts = { pool, sharedValues: () => shared, traces: () => traces };
   const build: Resources["build"] = (change) =>
     buildSnapshot({ ...options, ...address, ...parts, ...change });
   const first = await build();
@@ -229,10 +224,10 @@ export async function openResources(
   const handle = await openStore(driver, url, options, reloader);
   opened.defer(() => handle.store.close());
   opened.defer(() => reloader.close());
-  telemetry = await openTraces(first.loaded, options, opened);
+  traces = await startTraces(first.loaded, options, opened);
   const localToken = await stateSecret(stateDir, "gateway-token");
   const configs = recordConfigs(
-    wrapStore(handle.store, telemetry, options.reporter),
+    wrapStore(handle.store, traces, options.reporter),
     options,
     reloader,
     swapped,
@@ -248,7 +243,7 @@ export async function openResources(
     clock,
     log,
     metrics,
-    telemetry,
+    traces,
     lock,
     reloader,
     hookShapes: createHookShapes({ store, clock, log, snapshot: reloader.snapshot }),

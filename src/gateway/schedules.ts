@@ -1,4 +1,4 @@
-import type { TurnExtension } from "../agent/extensions.ts";
+import type { TurnExtension } from "../agent/context.ts";
 import { collectSchedules } from "../schedules/list.ts";
 import { createApprovedSchedules, createPauses } from "../schedules/proposals.ts";
 import { createScheduler, type Scheduler } from "../schedules/scheduler.ts";

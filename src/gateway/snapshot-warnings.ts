@@ -1,8 +1,7 @@
 import { unknownToAgents } from "../config/checks.ts";
 import { isLoopback } from "../core/address.ts";
 import type { Issue } from "../core/errors.ts";
-import { LAST_CHANNEL } from "../delivery/channels.ts";
-import { findRouteProblem } from "../delivery/last-route.ts";
+import { LAST_CHANNEL, findRouteProblem } from "../delivery/channels.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { warnOfSchedules } from "./schedule-checks.ts";
 

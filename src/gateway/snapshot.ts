@@ -1,13 +1,12 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findUnpricedModels } from "../agent/usage.ts";
-import { createBudgets } from "../limits/budgets.ts";
-import { createAgents } from "../runs/agents.ts";
-import { createRooms } from "../runs/rooms.ts";
+import { createBudgets } from "../limits/admission.ts";
+import { createAgents, createRooms } from "../runs/rooms.ts";
 import { mergeProviders } from "../agent/providers.ts";
 import { createAgentRuntime, type RuntimeOptions } from "../agent/runtime.ts";
 import { createToolCheck } from "../agent/tool-checks.ts";
-import { checkApprovals, findToolProblems } from "../approvals/checks.ts";
+import { checkApprovals, findToolProblems } from "../approvals/policy.ts";
 import { tokenInShell } from "../config/hook-token.ts";
 import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
 import { readProviders } from "../config/providers.ts";
@@ -17,7 +16,7 @@ import type { Clock } from "../core/clock.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import { getSubfolders, type FileTexts } from "../core/files.ts";
 import { createLogger, type Logger } from "../core/log.ts";
-import { findRouteProblem } from "../delivery/last-route.ts";
+import { findRouteProblem } from "../delivery/channels.ts";
 import { createAddressList } from "../core/address.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { compileMappings } from "../mapping/compile.ts";
@@ -35,6 +34,7 @@ import { getWarnings } from "./snapshot-warnings.ts";
 import { lintMappings } from "../workbench/lint.ts";
 import { createDecidingConfig } from "../workbench/recorded-config.ts";
 import { createVerifiers } from "../signatures/verifiers.ts";
+import { telemetryIssues } from "../telemetry/open.ts";
 
 /** Two folders up: the clone, or the folder `dist` of the built package. */
 const HERE = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
@@ -43,7 +43,7 @@ export const PACKAGE_ROOT = import.meta.url.endsWith(".js") ? join(HERE, "..") :
 /** Rouse's own plugins. */
 export const BUILTIN_PLUGINS = join(HERE, "plugins");
 
-export interface SnapshotOptions extends Pick<RuntimeOptions, "telemetry"> {
+export interface SnapshotOptions extends Pick<RuntimeOptions, "traces"> {
   /** Path of the config file; undefined looks in the usual places (see `config/load.ts`). */
   configFile?: string;
   /** The config itself, in place of a file. Each snapshot reads it again. */
@@ -118,7 +118,7 @@ async function loadParts(
   options: SnapshotOptions,
   signal: AbortSignal,
 ) {
-  const { env, clock, fetch, log, print, telemetry } = options;
+  const { env, clock, fetch, log, print, traces } = options;
   const plugins = await loadPlugins({
     config,
     variables,
@@ -144,7 +144,7 @@ async function loadParts(
     log,
     plugins,
     kinds,
-    telemetry,
+    traces,
   });
   const agents = createAgents(config, runtime.models.default.ref);
   const { rooms, ...found } = createRooms(config, agents, plugins.channels);
@@ -160,6 +160,7 @@ async function loadParts(
     approvers,
     issues: [
       ...plugins.issues,
+      ...telemetryIssues(config),
       ...issues,
       ...found.issues,
       ...asked.issues,

@@ -1,7 +1,7 @@
 import { createBookmarks } from "../admin/bookmarks.ts";
 import { createFailureStates } from "../admin/failure-states.ts";
-import { createEarlierRuns } from "../chat/earlier-runs.ts";
-import { createReceipts } from "../runs/read-receipts.ts";
+import { createEarlierRuns } from "../chat/history.ts";
+import { createReceipts } from "../runs/receipts.ts";
 import { lazy } from "../core/lazy.ts";
 import type { Resources } from "./resources.ts";
 import { createApps, type Apps } from "../http/app.ts";
@@ -139,7 +139,7 @@ export function createSurface(
   },
   status: () => RuntimeStatus,
 ): Apps & { hooks: AnswerHook } {
-  const { store, cluster, clock, log, telemetry, snapshot, operatorToken, localToken, stateDir } =
+  const { store, cluster, clock, log, traces, snapshot, operatorToken, localToken, stateDir } =
     resources;
   const { keys, runEnds } = workers;
   const { intake, sharedCounts, workbench } = input;
@@ -170,7 +170,7 @@ export function createSurface(
     ready: () => !draining() && cluster.reachable(),
     sharedCounts,
     serviceRequest,
-    telemetry,
+    traces,
   });
   return { ...apps, hooks };
 }

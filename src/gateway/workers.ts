@@ -4,10 +4,9 @@ import { createApprovalRules, type ApprovalRules } from "../approvals/rules.ts";
 import { createMemory, type Memory } from "../memory/notes.ts";
 import { createPeople, type KnownPeople } from "../people/people.ts";
 import { createAdmission } from "../limits/admission.ts";
-import { cancelRun } from "../runs/cancel.ts";
+import { cancelRun, createRunEnds, type RunEnds } from "../runs/run-waiters.ts";
 import { createChats } from "../chat/chats.ts";
 import type { Chats } from "../chat/types.ts";
-import { createRunEnds, type RunEnds } from "../runs/run-waiters.ts";
 import type { Admission } from "../limits/types.ts";
 import type { RunOperations, TurnDeps } from "../runs/types.ts";
 import { createParkingLot, type ParkingLot } from "../queue/parking-lot.ts";
@@ -31,8 +30,7 @@ import { configuredSearchModels } from "../knowledge/configured.ts";
 import { createQuestions, recordLost } from "../approvals/notify.ts";
 import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
 import { createFilePresence, createSharedPresence } from "../knowledge/presence.ts";
-import { createApiKeys, type ApiKeys } from "../chat/api-keys.ts";
-import { knowledgeFor } from "../chat/document-access.ts";
+import { createApiKeys, type ApiKeys, knowledgeFor } from "../chat/api-keys.ts";
 import { findLostRequests } from "../admin/lost-requests.ts";
 import { createFailureAlerts } from "./failure-alerts.ts";
 import { createScheduleParts, type ScheduleParts } from "./schedules.ts";
@@ -134,7 +132,7 @@ function createAttachmentDeps({
 
 /** What sends replies and receipts. */
 function createDeliveries(
-  { store, queue, clock, log, metrics, telemetry, snapshot }: Resources,
+  { store, queue, clock, log, metrics, traces, snapshot }: Resources,
   parking: ParkingLot,
 ): DeliveryWorker {
   return createDeliveryWorker({
@@ -150,7 +148,7 @@ function createDeliveries(
           : snapshot().getCallback(mapping),
       hosts: () => snapshot().config.hooks.callbackHosts,
       clock,
-      getTrace: () => telemetry?.current(),
+      traces,
     }),
     isDecided: async (id) => {
       const approval = await store.get("approval", id);
@@ -159,24 +157,23 @@ function createDeliveries(
     maxAgeMs: () => snapshot().config.delivery.maxAge,
     clock,
     log,
-    telemetry,
+    traces,
     onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
   });
 }
 
-const createParking = ({ store, cluster, clock, log, snapshot, ended }: Resources): ParkingLot =>
+const createParking = ({ store, cluster, clock, log, ended }: Resources): ParkingLot =>
   createParkingLot({
     store,
     clock,
     log,
     signal: ended.signal,
-    maxRetryAfterMs: () => snapshot().config.runs.maxRetryAfter,
     onAnswered: (jobId, of) => cluster.tell("answered", [JSON.stringify([jobId, of])]),
   });
 
 /** Makes the workers, and starts none of them. */
 export function createWorkers(resources: Resources): Workers {
-  const { store, queue, cluster, usage, batches, clock, log, metrics, telemetry, snapshot, ended } =
+  const { store, queue, cluster, usage, batches, clock, log, metrics, traces, snapshot, ended } =
     resources;
   const parking = createParking(resources);
   const timed = createScheduleParts(resources);
@@ -207,7 +204,7 @@ export function createWorkers(resources: Resources): Workers {
     clock,
     log,
     metrics,
-    telemetry,
+    traces,
     context: snapshot,
     onRunEnd: runEnds.ended,
     questions,

@@ -35,7 +35,7 @@ import { createErrorHandler, failureResponse, toResponse } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 import type { AnswerHook } from "./hooks.ts";
 import type { Intake } from "../intake/receive.ts";
-import type { Receipts } from "../runs/read-receipts.ts";
+import type { Receipts } from "../runs/receipts.ts";
 import type { Platform } from "./platform/app.ts";
 import {
   bodySource,
@@ -48,8 +48,8 @@ import {
 } from "./request.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { Workbench } from "../workbench/types.ts";
-import type { Telemetry } from "../telemetry/types.ts";
-import { hookRoute, platformRoute, serveTraced } from "./traced-request.ts";
+import { isKnownPath } from "../intake/receive.ts";
+import type { Traces } from "../core/trace-context.ts";
 
 export interface AppDeps extends ChannelRequestDeps, PluginRouteDeps {
   admin: AdminDeps;
@@ -70,7 +70,7 @@ export interface AppDeps extends ChannelRequestDeps, PluginRouteDeps {
   /** Absent if the store cannot hang. */
   firstAnswers: FirstAnswers | undefined;
   sharedCounts: ReturnType<typeof createSharedCounts>;
-  telemetry?: Telemetry | undefined;
+  traces: Traces;
 }
 
 export interface Apps {
@@ -267,23 +267,66 @@ function addPublicRoutes(app: Hono, deps: AppDeps): void {
   );
 }
 
+/** The pattern of a hook's address. Paths that no mapping takes are one: they are whatever callers send. */
+const getHookRoute = (path: string, snapshot: Snapshot): string =>
+  `${snapshot.config.hooks.path}/${isKnownPath(path, snapshot) ? path : ":path"}`;
+
+/** The pattern of an address of the platform API: below its second member are ids. */
+function getPlatformRoute(path: string): string {
+  const [collection = "", ...rest] = path.split("/").slice(2);
+  if (collection === "chat") return path === "/v1/chat/completions" ? path : "/v1/*";
+  return `/v1/${/^[a-z]{1,20}$/.test(collection) ? collection : "*"}${rest.length > 0 ? "/*" : ""}`;
+}
+
+/** Answers a request within a span. The address is recorded as its pattern: what follows it may be secret. */
+function inSpan(
+  c: Context,
+  route: string,
+  traces: Traces,
+  answer: () => Promise<Response>,
+): Promise<Response> {
+  const { method, url } = c.req;
+  const attributes = {
+    "http.request.method": method,
+    "http.route": route,
+    "url.path": route,
+    "url.scheme": url.slice(0, url.indexOf(":")),
+  };
+  const headers = {
+    traceparent: c.req.header("traceparent"),
+    tracestate: c.req.header("tracestate"),
+  };
+  return traces.span(
+    `${method} ${route}`,
+    attributes,
+    async (span) => {
+      const response = await answer();
+      const { status } = response;
+      span.set({ "http.response.status_code": status });
+      if (status >= 500) span.fail(String(status));
+      return response;
+    },
+    { kind: "server", headers },
+  );
+}
+
 /** Adds what senders and callers reach: requests for channels, the platform API, hooks and their receipts. */
 function addCallerRoutes(
   app: Hono,
   deps: AppDeps,
   answerPlatform: (c: Context) => Promise<Response>,
 ): void {
-  const { telemetry } = deps;
+  const { traces } = deps;
   app.all("/channels/:id{[a-z0-9:-]+}/*", (c) => {
     const id = c.req.param("id");
     const answer = (): Promise<Response> =>
       inTime(async () => (await answerChannelRequest(c, id, deps)) ?? notFound(c), deps);
-    return telemetry ? serveTraced(c, `/channels/${id}/*`, telemetry, answer) : answer();
+    return inSpan(c, `/channels/${id}/*`, traces, answer);
   });
   app.all("*", (c, next) => {
     if (!isPlatform(c.req.path)) return next();
     const answer = (): Promise<Response> => answerPlatform(c);
-    return telemetry ? serveTraced(c, platformRoute(c.req.path), telemetry, answer) : answer();
+    return inSpan(c, getPlatformRoute(c.req.path), traces, answer);
   });
   const answerReceipt = createReceiptHandler(deps);
   // The base path may change while the gateway runs: it is looked up, not routed.
@@ -310,9 +353,7 @@ function addCallerRoutes(
         }),
       );
     };
-    return telemetry
-      ? serveTraced(c, hookRoute(path, deps.snapshot()), telemetry, answer)
-      : answer();
+    return inSpan(c, getHookRoute(path, deps.snapshot()), traces, answer);
   });
 }
 

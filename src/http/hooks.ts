@@ -1,4 +1,4 @@
-import type { Receipts } from "../runs/read-receipts.ts";
+import type { Receipts } from "../runs/receipts.ts";
 import type {
   DeniedRequest,
   DenialHints,

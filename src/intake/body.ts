@@ -2,9 +2,22 @@ import { collectBody, type BodyLimits, type BodyProblem } from "../core/body.ts"
 import type { Failure } from "../core/errors.ts";
 import { decodePayload, decompress } from "../core/payload.ts";
 import type { BodyBudget } from "./body-budget.ts";
-import { getMaxBodyBytes } from "./body-limit.ts";
 import { toDenied, type Denials } from "./callers.ts";
-import type { BodySource, ReceivedHook, StageResult } from "./types.ts";
+import type { BodySource, ReceivedHook, StageResult, Snapshot } from "./types.ts";
+import type { PathRules } from "../mapping/types.ts";
+
+/** The largest body of a path: its own, else that of all hooks, or what its sender sends if that is larger. */
+export function getMaxBodyBytes(
+  path: string,
+  { mappings, verifiers, config }: Pick<Snapshot, "mappings" | "verifiers" | "config">,
+): number {
+  const largest = verifiers.get(path)?.sender?.maxBodyBytes ?? 0;
+  return mappings.rules.get(path)?.maxBodyBytes ?? Math.max(largest, config.hooks.maxBodyBytes);
+}
+
+/** The place in the config of what a path says about its requests: of its mapping, or of its preset. */
+export const getRulesAt = ({ path, authAt = path }: PathRules): string =>
+  authAt.replace(/\.auth$/, "");
 
 export type BodyResult = { ok: true; bytes: Buffer } | { ok: false; failure: Failure };
 

@@ -1,6 +1,6 @@
 import { sha256Hex } from "../core/secret.ts";
 import type { IncomingMessage } from "../contract/channel.ts";
-import { findMessagePart, replaceMessage } from "../runs/message-parts.ts";
+import { findMessagePart, replaceMessage } from "../runs/channel-input.ts";
 import { isRunChanged } from "../store/errors.ts";
 import type {
   EventRecord,

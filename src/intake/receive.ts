@@ -3,9 +3,9 @@ import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
+import type { Attributes, Span, Traces } from "../core/trace-context.ts";
 import type { MappingInput } from "../mapping/types.ts";
 import type { Store } from "../store/types.ts";
-import type { Telemetry } from "../telemetry/types.ts";
 import {
   authenticate,
   type AuthenticateDeps,
@@ -31,10 +31,10 @@ import {
   createMessageIntake,
   type MessageIntake,
   type MessageIntakeDeps,
-} from "./message-intake.ts";
+} from "./channel-message.ts";
 import { deduplicate, record, rejectInvalid, type RecordDeps } from "./record.ts";
 import { findReplayed, keepAction, markReplayed, toReplayResult } from "./replay.ts";
-import { resolveTraced as resolve } from "./traced-event.ts";
+import { resolve } from "./resolve.ts";
 import {
   answerUnsignedHandshake,
   createSignatureMemory,
@@ -72,7 +72,7 @@ export interface IntakeDeps
   draining(): boolean;
   /** Set if there are other gateways: what callers have spent there counts here. */
   sharedCounts: ReturnType<typeof createSharedCounts>;
-  telemetry?: Telemetry | undefined;
+  traces: Traces;
   /** Sees each hook that mappings decided about, as they saw it. Must return immediately. */
   observe?: (eventId: string, input: MappingInput, bytes: number) => void;
   /** Hears what became of each hook, but for replays. */
@@ -121,7 +121,7 @@ const STAGES: readonly Stage[] = [
   takeRate,
   decodeHookBody,
   deduplicate,
-  resolve,
+  evaluate,
   // Admits the resolved work and stores it with the event in one commit.
   record,
 ];
@@ -136,7 +136,7 @@ const SIGNATURE_STAGES: ReadonlySet<Stage> = new Set([
 ]);
 const TOKEN_STAGES = STAGES.filter((stage) => !SIGNATURE_STAGES.has(stage));
 /** The stages of an event that was authenticated, counted and recorded before. */
-const EVALUATION_STAGES: readonly Stage[] = [decodeHookBody, resolve];
+const EVALUATION_STAGES: readonly Stage[] = [decodeHookBody, evaluate];
 const REPLAY_STAGES: readonly Stage[] = [...EVALUATION_STAGES, record];
 
 const NOT_FOUND: Failure = { code: "not_found", message: "there is nothing at this address" };
@@ -180,6 +180,28 @@ function checkMethod(hook: ReceivedHook): StageResult {
   const { rules, input } = hook;
   const isTaken = input.method === "POST" || rules?.methods.some((one) => one === input.method);
   return isTaken ? undefined : denyMethod(hook);
+}
+
+/** Resolves the work of a hook: within a span if mappings decide it. */
+function evaluate(hook: ReceivedHook, { traces }: StageDeps): undefined | Promise<undefined> {
+  if (WITHOUT_MAPPINGS.has(hook.path)) return resolve(hook);
+  return traces.span(
+    "evaluate mappings",
+    { "rouse.hook.path": hook.rules?.path },
+    async (span): Promise<undefined> => {
+      await resolve(hook);
+      const { resolution } = hook;
+      if (!resolution) return;
+      const failure = resolution.kind === "refused" ? resolution.failure.code : undefined;
+      span.set({
+        "rouse.mapping": resolution.kind === "unmatched" ? undefined : resolution.mapping,
+        "rouse.mapping.result": resolution.kind,
+        "rouse.error.code": failure,
+      });
+      if (failure && resolution.kind === "refused" && resolution.outcome === "failed")
+        span.fail(failure);
+    },
+  );
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -322,42 +344,116 @@ function createStageDeps(deps: IntakeDeps): StageDeps {
   };
 }
 
+/** Whether a path is one of the config's or the gateway's: other paths are whatever callers send. */
+export const isKnownPath = (path: string, { mappings }: Pick<Snapshot, "mappings">): boolean =>
+  WITHOUT_MAPPINGS.has(path) || mappings.rules.has(path);
+
+/** Takes an event in within the span of its request, or within a span of its own. */
+async function inSpan<T>(
+  path: string,
+  origin: Origin["kind"] | "channel",
+  { traces, snapshot }: Pick<IntakeDeps, "traces" | "snapshot">,
+  work: (span: Span) => Promise<T>,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<T> {
+  const isKnown = origin === "channel" || origin === "replay" || isKnownPath(path, snapshot());
+  const attributes = {
+    "rouse.hook.path": isKnown ? path : undefined,
+    "rouse.event.origin": origin,
+  };
+  const isInternal = origin === "internal" || origin === "replay";
+  return traces.span(`receive ${isKnown ? path : ":path"}`, attributes, work, {
+    headers,
+    joinsRequest: true,
+    ...(isInternal ? {} : { kind: "consumer" }),
+  });
+}
+
+/** Describes what became of a hook. Only what failed in the gateway or in a mapping is an error: a wrong request is not. */
+function describe(received: Received, span: Span): void {
+  if (received.kind === "handshake") return span.set({ "rouse.event.outcome": "handshake" });
+  const { error } = received;
+  const attributes: Attributes =
+    received.kind === "denied"
+      ? { "rouse.event.outcome": "denied" }
+      : {
+          "rouse.event.id": received.eventId,
+          "rouse.event.outcome": received.outcome,
+          "rouse.mapping": received.mapping,
+        };
+  span.set({ ...attributes, "rouse.error.code": error?.code });
+  if (error && received.kind === "receipt" && received.outcome === "failed") span.fail(error.code);
+}
+
+async function receive(input: RawInput, origin: Origin, deps: StageDeps): Promise<Received> {
+  const now = deps.clock.now();
+  try {
+    const hook = openHook(input, origin, now, deps);
+    const stages = origin.kind === "replay" ? REPLAY_STAGES : hook.verifier ? STAGES : TOKEN_STAGES;
+    const end = (await runStages(stages, hook, deps)) as Received | Rejected;
+    observe(hook, deps);
+    return conclude(hook, end.kind === "rejected" ? await reject(hook, end, deps) : end, deps);
+  } catch (error) {
+    return failed(input, now, error, deps);
+  }
+}
+
+async function replay(
+  eventId: string,
+  { dryRun, action, ...given }: ReplayOptions,
+  deps: StageDeps,
+): ReturnType<Intake["replay"]> {
+  const { store, clock } = deps;
+  const found = await findReplayed(eventId, given, store);
+  if (!found.ok) return found;
+  const hook = openHook(found.input, found.origin, clock.now(), deps);
+  const resolved = await runStages(EVALUATION_STAGES, hook, deps);
+  const failure = resolved ? undefined : keepAction(hook, action);
+  if (failure) return { ok: false, failure };
+  const end = resolved ?? (dryRun ? undefined : await runStages([record], hook, deps));
+  const recorded =
+    end?.kind === "rejected" && !dryRun ? await rejectInvalid(deps, hook, end.error) : end;
+  return {
+    ok: true,
+    result: await markReplayed(toReplayResult(eventId, hook, recorded), store, clock.now()),
+  };
+}
+
 /** Creates the intake of a gateway. */
 export function createIntake(given: IntakeDeps): Intake {
   const deps = createStageDeps(given);
-  const { store, clock, snapshot } = deps;
+  const { snapshot } = deps;
+  const { receiveMessage, receivePress } = createMessageIntake(deps);
   return {
-    ...createMessageIntake(deps),
+    receivePress,
     denials: deps.denials,
     bodyBudget: deps.bodyBudget,
-    async receive(input, origin) {
-      const now = clock.now();
-      try {
-        const hook = openHook(input, origin, now, deps);
-        const stages =
-          origin.kind === "replay" ? REPLAY_STAGES : hook.verifier ? STAGES : TOKEN_STAGES;
-        const end = (await runStages(stages, hook, deps)) as Received | Rejected;
-        observe(hook, deps);
-        return conclude(hook, end.kind === "rejected" ? await reject(hook, end, deps) : end, deps);
-      } catch (error) {
-        return failed(input, now, error, deps);
-      }
-    },
-    async replay(eventId, { dryRun, action, ...given }) {
-      const found = await findReplayed(eventId, given, store);
-      if (!found.ok) return found;
-      const hook = openHook(found.input, found.origin, clock.now(), deps);
-      const resolved = await runStages(EVALUATION_STAGES, hook, deps);
-      const failure = resolved ? undefined : keepAction(hook, action);
-      if (failure) return { ok: false, failure };
-      const end = resolved ?? (dryRun ? undefined : await runStages([record], hook, deps));
-      const recorded =
-        end?.kind === "rejected" && !dryRun ? await rejectInvalid(deps, hook, end.error) : end;
-      return {
-        ok: true,
-        result: await markReplayed(toReplayResult(eventId, hook, recorded), store, clock.now()),
+    receiveMessage: (channel, message, fencingToken) =>
+      inSpan(`channels/${channel}`, "channel", deps, async (span) => {
+        const receipt = await receiveMessage(channel, message, fencingToken);
+        describe(receipt, span);
+        return receipt;
+      }),
+    receive(input, origin) {
+      const work = async (span: Span): Promise<Received> => {
+        const received = await receive(input, origin, deps);
+        describe(received, span);
+        return received;
       };
+      return inSpan(input.path, origin.kind, deps, work, input.headers);
     },
+    replay: (eventId, options) =>
+      inSpan("replay", "replay", deps, async (span) => {
+        const replayed = await replay(eventId, options, deps);
+        if (!replayed.ok) return replayed;
+        const { newEventId, outcome, mapping } = replayed.result;
+        span.set({
+          "rouse.event.id": newEventId,
+          "rouse.event.outcome": outcome,
+          "rouse.mapping": mapping,
+        });
+        return replayed;
+      }),
     hasCredential: (headers, credential) =>
       deps.compiled(snapshot()).auth.hasCredential(headers, credential),
     signatures: () => listSignatures(snapshot(), deps.signatures),

@@ -1,6 +1,5 @@
 import type { CombinedAction } from "../runs/types.ts";
-import { checkDraft } from "../runs/from-draft.ts";
-import { checkAgent, checkWake, type ActionSource } from "../runs/validate.ts";
+import { checkDraft, checkAgent, checkWake, type ActionSource } from "../runs/validate.ts";
 import { agentBody, toIssues, unknownFields, wakeBody, withoutNulls } from "../runs/fields.ts";
 import type { EventDebug } from "../core/debug.ts";
 import { getStatus, type Failure } from "../core/errors.ts";

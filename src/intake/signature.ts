@@ -15,8 +15,7 @@ import { decompress } from "../core/payload.ts";
 import { getFirstValues } from "../core/query.ts";
 import { answerHandshake, readsBody } from "../signatures/handshake.ts";
 import type { Verifier } from "../signatures/types.ts";
-import { bodyFailure, collectBytes, type BodyResult } from "./body.ts";
-import { getMaxBodyBytes } from "./body-limit.ts";
+import { bodyFailure, collectBytes, type BodyResult, getMaxBodyBytes } from "./body.ts";
 import {
   toDenied,
   type Denials,

@@ -10,7 +10,6 @@ import type { SqlSource } from "../store/sql.ts";
 import { openDatabase } from "./db/client.ts";
 import { createEmbeddingLoop } from "./embed.ts";
 import { createExtractor } from "./extract/extractor.ts";
-import { MAX_RETRY_AFTER_MS } from "./endpoint.ts";
 import { createGuardedCalls } from "./guarded-calls.ts";
 import { installedFormats } from "./formats.ts";
 import type { Extractor } from "../contract/kinds.ts";
@@ -86,7 +85,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     extractionChild,
     extractors = () => [],
   } = options;
-  const { breaker = createBreaker({ clock, maxRetryAfterMs: () => MAX_RETRY_AFTER_MS }) } = options;
+  const { breaker = createBreaker({ clock }) } = options;
   const { database, files, tmp } = await prepareFolders(dir, sql !== undefined);
   const settings = { database, sql, files, now: clock.now() };
   const writer = await openDatabase({ role: "writer", ...settings }, { log, env });

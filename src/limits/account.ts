@@ -13,7 +13,7 @@ import {
   type Ms,
   type Resource,
 } from "../store/types.ts";
-import type { Need } from "./need.ts";
+import type { Need } from "./policy.ts";
 import type { Budget } from "./types.ts";
 import { findDayFree, forecastStart, sumDay, sumStarts } from "./windows.ts";
 

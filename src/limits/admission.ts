@@ -10,16 +10,14 @@ import {
   type Resource,
   type RunRecord,
   WAITING,
+  ALL_RUNS,
+  toCounter,
 } from "../store/types.ts";
 import type { BudgetAccount } from "./account.ts";
 import { createBatches, isBatched, toPlain, type Batches, type Joined } from "./batches.ts";
-import { findFull } from "./budgets.ts";
-import { fullFailure } from "./limit-text.ts";
-import { findMissing, Loans, type Missing } from "./loans.ts";
-import { type Need, toNeed } from "./need.ts";
-import { createNotices } from "./notices.ts";
-import { Prediction } from "./prediction.ts";
-import { createReasons } from "./reasons.ts";
+import { fullFailure, createNotices, createReasons } from "./limit-text.ts";
+import { findMissing, Loans, type Missing, Prediction } from "./loans.ts";
+import { type Need, toNeed } from "./policy.ts";
 import { createReleaser, type Released } from "./releaser.ts";
 import { sumUp } from "./windows.ts";
 import type {
@@ -32,14 +30,57 @@ import type {
   Placement,
   ReleasedRun,
   RunSpend,
+  Budgets,
 } from "./types.ts";
+import type { LimitsConfig } from "../config/schema/limits.ts";
+
+/** Makes the budgets of a snapshot from `hooks.limits` and those of its mappings. */
+export function createBudgets(
+  hooks: LimitsConfig | undefined,
+  mappings: {
+    settings(mapping: string): { budget?: Budget } | undefined;
+    readonly budgets: readonly Budget[];
+    readonly mappings: readonly { id: string }[];
+  },
+): Budgets {
+  const shared: Budget[] = hooks ? [{ scope: ALL_RUNS, limits: hooks }] : [];
+  return {
+    of(mapping) {
+      const own = mapping === undefined ? undefined : mappings.settings(mapping)?.budget;
+      return own ? [...shared, own] : shared;
+    },
+    all: [...shared, ...mappings.budgets],
+    counters: (scope) =>
+      scope === ALL_RUNS
+        ? [ALL_RUNS]
+        : mappings.mappings.flatMap(({ id }) =>
+            mappings.settings(id)?.budget?.scope === scope ? [toCounter(id)] : [],
+          ),
+  };
+}
+
+/**
+ * Returns the first budget whose `limits.queue` has no room left; undefined if all may wait. `wanted` has one entry for
+ * each budget of each run that would wait, `waiting` tells how many runs wait for a scope already.
+ */
+export function findFull(
+  wanted: readonly Budget[],
+  waiting: (scope: string) => number,
+): Budget | undefined {
+  const counts = new Map<string, number>();
+  return wanted.find(({ scope, limits: { queue = Infinity } }) => {
+    const count = (counts.get(scope) ?? waiting(scope)) + 1;
+    counts.set(scope, count);
+    return count > queue;
+  });
+}
 
 const TICK_MS = 1000;
 /** Ticks between looks for parked runs that no commit of this gateway reported, and between those for counters of times that are over. */
 const LOOK_TICKS = 10;
 const TIDY_TICKS = 600;
 
-export const QUEUED_PLACEMENT: Placement = { state: "queued" };
+const QUEUED_PLACEMENT: Placement = { state: "queued" };
 
 /** A run that may start, or has. */
 interface Active {

@@ -1,8 +1,68 @@
 import type { LimitsConfig } from "../config/schema/limits.ts";
-import type { Failure } from "../core/errors.ts";
-import { buildHeartbeatEvent } from "../sessions/events.ts";
-import type { Ms, NewSystemEvent, ParkedByLimit } from "../store/types.ts";
-import type { Budget } from "./types.ts";
+import { type Failure, safeError } from "../core/errors.ts";
+import { buildHeartbeatEvent } from "../sessions/heartbeat.ts";
+import type { Ms, NewSystemEvent, ParkedByLimit, Store } from "../store/types.ts";
+import type { Budget, AdmissionDeps } from "./types.ts";
+
+/** Runs whose reason is written again together: the newest, which are those that people look at. */
+const MAX_RUNS = 500;
+
+/**
+ * Keeps the reasons of parked runs true: what holds a mapping's runs back may be another limit than the one by which they were
+ * parked. Writes only when that has changed. `explain` says why each parked run waits, the newest first.
+ */
+export function createReasons(store: Pick<Store, "list" | "commit">) {
+  const known = new Map<string, string>();
+  return async (
+    reasons: ReadonlyMap<string, ParkedByLimit>,
+    now: Ms,
+    explain: (mapping: string | undefined) => ParkedByLimit | undefined,
+  ): Promise<void> => {
+    for (const mapping of known.keys()) if (!reasons.has(mapping)) known.delete(mapping);
+    const changed = new Map(
+      [...reasons].filter(([mapping, reason]) => known.get(mapping) !== toLimitKey(reason)),
+    );
+    if (changed.size === 0) return;
+    const runs = await store.list("runs", { status: "parked", limit: MAX_RUNS });
+    const wrong = runs.flatMap(({ id, mapping, parked }) => {
+      if (!parked || parked.reason === "provider") return [];
+      const reason = explain(mapping);
+      if (!reason || !changed.has(mapping ?? "")) return [];
+      return toLimitKey(parked) === toLimitKey(reason) && (parked.until ?? Infinity) > now
+        ? []
+        : [{ id, reason }];
+    });
+    if (wrong.length > 0)
+      await store.commit((tx) =>
+        wrong.forEach(({ id, reason }) => tx.update("run", id, { parked: reason })),
+      );
+    for (const [mapping, reason] of changed) known.set(mapping, toLimitKey(reason));
+  };
+}
+
+/** The main session hears of a limit at most so often. */
+const NOTICE_MS = 3_600_000;
+
+/** Tells the main session of limits that hold runs back, each once an hour: all gateways give the notice the same id. */
+export function createNotices({
+  store,
+  log,
+  context,
+}: Pick<AdmissionDeps, "store" | "log" | "context">) {
+  const notifiedAt = new Map<string, Ms>();
+  return (parked: ParkedByLimit, now: Ms): void => {
+    if (now - (notifiedAt.get(toLimitKey(parked)) ?? 0) < NOTICE_MS) return;
+    notifiedAt.set(toLimitKey(parked), now);
+    log.warn({ scope: parked.scope, limit: parked.limit }, "a limit is reached: runs are parked");
+    const id = `sev_limit:${toLimitKey(parked)}:${Math.floor(now / NOTICE_MS)}`;
+    const notice = buildNotice(parked, context().budgets.all, context().agents.default.id, now);
+    store
+      .commit((tx) => tx.add("systemEvent", { ...notice, id }))
+      .catch((error: unknown) =>
+        log.error({ err: safeError(error) }, "the main session could not be notified of a limit"),
+      );
+  };
+}
 
 /** What `Retry-After` says if no more runs may wait. */
 const FULL_SECONDS = 30;
@@ -38,7 +98,7 @@ export const getLimit = (
 export const toLimitKey = ({ scope, limit }: ParkedByLimit): string => `${scope} ${limit}`;
 
 /** Builds the notice for the main session that a limit begins to hold runs back. */
-export function buildNotice(
+function buildNotice(
   parked: ParkedByLimit,
   budgets: readonly Budget[],
   agentId: string,

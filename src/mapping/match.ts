@@ -4,9 +4,8 @@ import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import type { QueryValues } from "../core/query.ts";
 import { all, any, compileCondition, getEqualValues, not, type Truth } from "./condition.ts";
-import type { Evaluated } from "./evaluated.ts";
-import { compileExpression, type Expression, type JsonataRunner } from "./expression.ts";
 import {
+  type Evaluated,
   parsePath,
   readForCondition,
   type Path,
@@ -15,6 +14,7 @@ import {
   readPath,
   readScope,
 } from "./template-context.ts";
+import { compileExpression, type Expression, type JsonataRunner } from "./expression.ts";
 import {
   isFailed,
   type CompiledMapping,

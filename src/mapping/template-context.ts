@@ -1,7 +1,15 @@
 import { getSpelling, renderNumber, writeJson } from "../core/json.ts";
 import type { QueryValues } from "../core/query.ts";
 import type { DebugNotes } from "./debug.ts";
-import type { Explained } from "./evaluated.ts";
+import type { CodeError } from "../core/debug.ts";
+
+/** The message quotes no value. */
+export type Evaluated = { ok: true; value: unknown } | { ok: false; message: string };
+/**
+ * The same with why it failed, for the operator alone: that may quote values. `isTooLong`: with a shorter input it may not
+ * fail.
+ */
+export type Explained = Evaluated & { error?: CodeError; isTooLong?: true };
 
 /** Where the notes for the operator go, beside what templates and expressions see: no name and no JSON leads to a symbol. */
 export const NOTES = Symbol("notes");
@@ -53,7 +61,7 @@ export function ownMember(value: unknown, name: string): unknown {
 }
 
 /** A name at the root: those of the scope first, then the payload's own fields. */
-export function lookupRoot(scope: TemplateContext, name: string): unknown {
+function lookupRoot(scope: TemplateContext, name: string): unknown {
   if (ROOT.has(name)) {
     const value = ownMember(scope, name);
     if (value !== undefined) return value;

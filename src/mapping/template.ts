@@ -1,12 +1,12 @@
 import { joinParts, type TextPart } from "../core/text.ts";
-import type { Evaluated } from "./evaluated.ts";
-import { compileExpression, type Expression, type ExpressionOptions } from "./expression.ts";
 import {
+  type Evaluated,
   isEmptyValue,
   readSpelling,
   renderValue,
   type TemplateContext,
 } from "./template-context.ts";
+import { compileExpression, type Expression, type ExpressionOptions } from "./expression.ts";
 import type { RenderedPiece } from "./types.ts";
 
 /** Calls `finish` with the values: immediately, or later if one of them is a promise. */

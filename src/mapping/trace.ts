@@ -1,10 +1,263 @@
 import type { CompiledMapping } from "./compiled.ts";
-import { traceFields, traceFlat, traceCondition } from "./condition-trace.ts";
 import { findLoop } from "./match.ts";
-import { describeValue, fieldPaths, see } from "./seen.ts";
-import { ownMember, withEvents, type TemplateContext } from "./template-context.ts";
+import { describeValue, fieldPaths, see, renderJson, typeOf, type SeenType } from "./seen.ts";
+import {
+  ownMember,
+  withEvents,
+  type TemplateContext,
+  parsePath,
+  readForCondition,
+  type Path,
+} from "./template-context.ts";
 import type { Template } from "./template.ts";
 import type { ConditionTrace, FieldTrace, MappingInput, MappingTrace } from "./types.ts";
+import type { Condition, FieldConditions } from "../config/schema/mapping.ts";
+import type { QueryValues } from "../core/query.ts";
+import { all, any, compileCondition, not, type Truth } from "./condition.ts";
+
+/** How an operator is said of a value that it holds for, and of one that it does not hold for. */
+const VERBS: Record<string, readonly [holds: string, fails: string]> = {
+  $eq: ["equals", "does not equal"],
+  $in: ["is one of", "is none of"],
+  $regex: ["matches", "does not match"],
+  $prefix: ["begins with", "does not begin with"],
+  $suffix: ["ends with", "does not end with"],
+  $contains: ["contains", "does not contain"],
+  $gt: ["is greater than", "is not greater than"],
+  $gte: ["is at least", "is less than"],
+  $lt: ["is less than", "is not less than"],
+  $lte: ["is at most", "is greater than"],
+};
+/** The operators that are the opposite of another. */
+const OPPOSITE: Record<string, string> = { $ne: "$eq", $nin: "$in" };
+const ORDERED = new Set(["$gt", "$gte", "$lt", "$lte"]);
+const TEXTUAL = new Set(["$regex", "$prefix", "$suffix"]);
+const GROUPS: Record<string, typeof all> = { $and: all, $or: any };
+
+/** What a condition is about: its field in words, where it stands, the value, and the fields that are there. */
+interface Subject {
+  field: string;
+  at: string;
+  value: unknown;
+  among: () => Iterable<string>;
+}
+
+/** A type as a noun in the plural. */
+const PLURAL: Record<SeenType, string> = {
+  text: "text",
+  number: "numbers",
+  "true or false": "true or false",
+  null: "null",
+  list: "lists",
+  object: "objects",
+};
+
+/** Why an operator can never hold for a value of this type; undefined if it can. */
+function neverHolds(operator: string, operand: unknown, type: SeenType): string | undefined {
+  if (ORDERED.has(operator) && type !== typeOf(operand))
+    return `${operator} with a ${typeOf(operand)} never holds for ${PLURAL[type]}`;
+  if (TEXTUAL.has(operator) && type !== "text")
+    return `${operator} holds for text alone, never for ${PLURAL[type]}`;
+  if (operator === "$contains") {
+    if (type !== "text") return `$contains holds for text and lists, never for ${PLURAL[type]}`;
+    return typeof operand === "string"
+      ? undefined
+      : `$contains with a ${typeOf(operand)} never holds for text`;
+  }
+  if (operator === "$eq" && type !== typeOf(operand))
+    return `it never equals ${describeValue(operand)}`;
+  if (operator === "$in" && !(operand as unknown[]).some((one) => typeOf(one) === type))
+    return `it is of another type than ${renderOperand(operator, operand)}`;
+  return undefined;
+}
+
+const renderOperand = (operator: string, operand: unknown): string => {
+  if (operator === "$regex") return `/${String(operand)}/`;
+  if (operator !== "$in" || !Array.isArray(operand)) return renderJson(operand);
+  const shown = operand.slice(0, 5).map((one) => renderJson(one, 40));
+  return `${shown.join(", ")}${operand.length > shown.length ? `, … (${operand.length} values)` : ""}`;
+};
+
+/** Says of an operator that is no opposite whether it holds for a value that is there, and why. */
+function explainPresent(
+  operator: string,
+  operand: unknown,
+  { field, value }: Subject,
+  holds: boolean,
+): string {
+  const [yes, no] = VERBS[operator] as readonly [string, string];
+  const wanted = renderOperand(operator, operand);
+  if (Array.isArray(value) && operator === "$contains")
+    return `${field}, a list of ${value.length}, ${holds ? yes : no} ${wanted}`;
+  if (Array.isArray(value)) {
+    if (holds) return `an element of ${field} ${yes} ${wanted}`;
+    if (value.length === 0) return `${field} is an empty list, so no element ${yes} ${wanted}`;
+    const [type, ...others] = new Set(value.map(typeOf));
+    const never =
+      others.length === 0 && neverHolds(operator, operand, type as SeenType) !== undefined;
+    return `no element of ${field} ${yes} ${wanted}${never ? `: all are ${PLURAL[type as SeenType]}` : ""}`;
+  }
+  const seen = `${field} is ${describeValue(value)}`;
+  if (holds) return operator === "$eq" ? seen : `${seen}, which ${yes} ${wanted}`;
+  const never = neverHolds(operator, operand, typeOf(value));
+  return never === undefined ? `${seen}, which ${no} ${wanted}` : `${seen}; ${never}`;
+}
+
+function explainLeaf(operator: string, operand: unknown, subject: Subject, result: Truth): string {
+  const { field, value } = subject;
+  if (operator === "$exists") return `${field} is ${value === undefined ? "missing" : "there"}`;
+  if (value === undefined) return `${field} is missing: ${operator} on a missing field is unknown`;
+  const opposite = OPPOSITE[operator];
+  return opposite === undefined
+    ? explainPresent(operator, operand, subject, result === true)
+    : explainPresent(opposite, operand, subject, result === false);
+}
+
+const seen = ({ value, field, among }: Subject) => see(value, field, among);
+
+function traceLeaf(operator: string, operand: unknown, subject: Subject): ConditionTrace {
+  const result = compileCondition({ [operator]: operand }, "", [])(subject.value);
+  return {
+    condition: subject.at,
+    field: subject.field,
+    wants: `${operator} ${renderOperand(operator, operand)}`,
+    saw: seen(subject),
+    result,
+    reason: explainLeaf(operator, operand, subject, result),
+  };
+}
+
+const truths = (children: readonly ConditionTrace[]) =>
+  children.map(
+    ({ result }) =>
+      () =>
+        result,
+  );
+
+/** Says of a group how many of its conditions hold. */
+function explainGroup(operator: string, children: readonly ConditionTrace[]): string {
+  if (operator === "$not") {
+    const { result } = children[0] as ConditionTrace;
+    if (result === "unknown") return "the condition inside is unknown, and so is its opposite";
+    return result
+      ? "the condition inside holds, and must not"
+      : "the condition inside does not hold, as wanted";
+  }
+  const count = (truth: Truth): number => children.filter(({ result }) => result === truth).length;
+  const unknown = count("unknown");
+  const states = [
+    `${count(true)} of ${children.length} true`,
+    ...(unknown > 0 ? [`${unknown} unknown`] : []),
+  ];
+  return `${states.join(", ")}; ${operator === "$or" ? "one must be" : "all must be"}`;
+}
+
+function group(operator: string, at: string, children: ConditionTrace[]): ConditionTrace {
+  const inner = truths(children);
+  const result =
+    operator === "$not"
+      ? not((children[0] as ConditionTrace).result)
+      : (GROUPS[operator] as typeof all)(inner);
+  return {
+    condition: at,
+    wants: operator,
+    result,
+    reason: explainGroup(operator, children),
+    children,
+  };
+}
+
+function traceOperator(operator: string, operand: unknown, subject: Subject): ConditionTrace {
+  if (operator === "$not")
+    return group(operator, subject.at, [traceCondition(operand as Condition, subject)]);
+  if (!GROUPS[operator]) return traceLeaf(operator, operand, subject);
+  const children = (operand as Condition[]).map((one, index) =>
+    traceCondition(one, { ...subject, at: `${subject.at}[${index}]` }),
+  );
+  return group(operator, subject.at, children);
+}
+
+/** Traces a condition on one value, as `compileCondition` tests it. The condition must be one that compiles. */
+function traceCondition(condition: Condition, subject: Subject): ConditionTrace {
+  if (condition === null || typeof condition !== "object")
+    return traceLeaf("$eq", condition, subject);
+  if (Array.isArray(condition)) return traceLeaf("$in", condition, subject);
+  const operators = Object.entries(condition);
+  const children = operators.map(([operator, operand]) =>
+    traceOperator(operator, operand, {
+      ...subject,
+      at: operators.length === 1 ? subject.at : `${subject.at}.${operator}`,
+    }),
+  );
+  return children.length === 1
+    ? (children[0] as ConditionTrace)
+    : group("$and", subject.at, children);
+}
+
+/** A path with `[]` after each name that leads through a list, as in `labels[].name`. */
+function renderThroughLists(path: Path, root: unknown): string {
+  let text = "";
+  let at = root;
+  for (const [index, step] of path.entries()) {
+    text += typeof step === "number" ? `[${step}]` : `${text === "" ? "" : "."}${step}`;
+    at = readForCondition(path.slice(0, index + 1), root);
+    if (Array.isArray(at) && typeof path[index + 1] === "string") text += "[]";
+  }
+  return text;
+}
+
+/** Traces conditions on the fields of one value, with their groups. The conditions must be ones that compile. */
+function traceFields(conditions: FieldConditions, at: string, root: unknown): ConditionTrace[] {
+  let known: string[] | undefined;
+  const among = (): string[] => (known ??= fieldPaths(root));
+  const traceAll = (inner: FieldConditions, place: string): ConditionTrace[] =>
+    Object.entries(inner).map(([field, condition]) => {
+      const here = `${place}.${field}`;
+      if (field === "$not")
+        return group(field, here, [traceObject(condition as FieldConditions, here)]);
+      if (GROUPS[field])
+        return group(
+          field,
+          here,
+          (condition as FieldConditions[]).map((one, index) =>
+            traceObject(one, `${here}[${index}]`),
+          ),
+        );
+      const path = parsePath(field) as Path;
+      const value = readForCondition(path, root);
+      return traceCondition(condition as Condition, {
+        field: renderThroughLists(path, root),
+        at: here,
+        value,
+        among,
+      });
+    });
+  const traceObject = (inner: FieldConditions, place: string): ConditionTrace => {
+    const children = traceAll(inner, place);
+    return children.length === 1 ? (children[0] as ConditionTrace) : group("$and", place, children);
+  };
+  return traceAll(conditions, at);
+}
+
+/** Traces conditions on headers or query parameters: names are looked up as they are. `what`: `header`, `query parameter`. */
+function traceFlat(
+  conditions: FieldConditions,
+  at: string,
+  values: QueryValues,
+  what: "header" | "query parameter",
+): ConditionTrace[] {
+  return Object.entries(conditions).map(([name, condition]) => {
+    const key = what === "header" ? name.toLowerCase() : name;
+    const value = Object.hasOwn(values, key) ? values[key] : undefined;
+    const among = (): string[] => Object.keys(values);
+    return traceCondition(condition as Condition, {
+      field: `the ${what} ${key}`,
+      at: `${at}.${name}`,
+      value,
+      among,
+    });
+  });
+}
 
 /** Items of a list for which rendered fields are shown. */
 const MAX_ITEMS = 20;

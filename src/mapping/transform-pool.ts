@@ -3,7 +3,7 @@ import type { Logger } from "../core/log.ts";
 import { createOrphanGuard } from "../core/orphan-guard.ts";
 import type { BuiltModule } from "./built-module.ts";
 import { ConsoleBuffer } from "./debug.ts";
-import type { Explained } from "./evaluated.ts";
+import type { Explained } from "./template-context.ts";
 import { createMemoryWatch, closeHandle, startTransformProcess } from "./transform-process.ts";
 import {
   moduleKey,

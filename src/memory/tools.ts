@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { TurnExtension } from "../agent/extensions.ts";
+import type { TurnExtension } from "../agent/context.ts";
 import { findApprovedCall } from "../approvals/approved-call.ts";
-import { NO_NOTES, OTHER_NOTES, TRUSTED_NOTES } from "../agent/memory-results.ts";
+import { NO_NOTES, OTHER_NOTES, TRUSTED_NOTES } from "../agent/provenance.ts";
 import type { Tool } from "../contract/kinds.ts";
 import { oneLine } from "../core/text.ts";
 import {
@@ -13,10 +13,92 @@ import {
   REMEMBER_TOOL_NAME,
   type ToolPatterns,
 } from "../core/tool-names.ts";
-import type { RunRecord, Store } from "../store/types.ts";
+import type { RunRecord, Store, SessionRef } from "../store/types.ts";
 import { MAX_NOTE_CHARS, type Memory, type Note, type NoteOrigin } from "./notes.ts";
-import { getMemoryScope } from "./scope.ts";
-import { searchNotes } from "./search.ts";
+import { channelSession } from "../sessions/keys.ts";
+import { fuseGrams, type Ranked, type WordRanked } from "../knowledge/ranking.ts";
+import { Coverage } from "../knowledge/relevance.ts";
+import { toStem } from "../knowledge/stem.ts";
+import { DocumentTokenizer, readQuestion } from "../knowledge/tokenize.ts";
+
+interface IndexedNote {
+  words: ReadonlySet<string>;
+  grams: ReadonlySet<string>;
+}
+
+/** Ranks notes by the share that they have of a question: so short a text says nothing by its length, or by repeating a word. */
+function rankByShare(count: number, matches: readonly (readonly number[])[]): Ranked[] {
+  const coverage = new Coverage(count);
+  for (const found of matches) found.forEach(coverage.addTerm(found.length));
+  return Array.from({ length: count }, (_, seq) => ({ seq, score: coverage.getShare(seq) }))
+    .filter(({ score }) => score > 0)
+    .toSorted((a, b) => b.score - a.score || b.seq - a.seq);
+}
+
+/** Finds notes by words and n-grams, as documents are found. Best first. */
+export function searchNotes(notes: readonly Note[], query: string): Note[] {
+  const codes = new Set<string>();
+  const indexed = notes.map(({ text }): IndexedNote => {
+    const { words, grams, gramCount, languages } = new DocumentTokenizer().toIndexForm(text);
+    for (const code of languages) codes.add(code);
+    return {
+      words: new Set(words.split(" ").map(toStem)),
+      grams: new Set(gramCount > 0 ? grams.split(" ") : []),
+    };
+  });
+  const { terms, grams } = readQuestion(query, [...codes]);
+  const match = (fits: (note: IndexedNote) => boolean): number[] =>
+    indexed.flatMap((note, seq) => (fits(note) ? [seq] : []));
+  const byWord = rankByShare(
+    notes.length,
+    terms.map(({ text, prefix }) => {
+      const stem = toStem(text);
+      return match(
+        ({ words }) =>
+          words.has(stem) || (prefix && [...words].some((word) => word.startsWith(stem))),
+      );
+    }),
+  ).map(({ seq, score }): WordRanked => ({
+    seq,
+    score,
+    hasGrams: (indexed[seq]?.grams.size ?? 0) > 0,
+  }));
+  const byGram = rankByShare(
+    notes.length,
+    grams.map((gram) => match((note) => note.grams.has(gram))),
+  );
+  return fuseGrams(byWord, byGram).flatMap(({ seq }) => notes[seq] ?? []);
+}
+
+/** The place of a room's session: where its answers go. */
+interface RoomPlace {
+  channel: string;
+  to: string;
+  thread?: string | undefined;
+}
+
+/** The session of a room without its threads, if a session is one of that room; else the session itself. */
+function toRoom(session: SessionRef, { channel, to, thread }: RoomPlace): SessionRef {
+  const room = { from: "", to, direct: false };
+  const isRoom =
+    session.origin === "channel" &&
+    channelSession(session.agentId, channel, { ...room, thread }).key === session.key;
+  return isRoom ? channelSession(session.agentId, channel, room) : session;
+}
+
+/**
+ * Returns the conversation whose notes a run sees and adds to: the session, so that nothing is known in one conversation that
+ * was said in another. All threads of a room have the notes of the room. A schedule that was asked for in a conversation has
+ * the notes of that conversation; one of the config has its own, since its answers may go anywhere.
+ */
+function getMemoryScope({ kind, spec }: Pick<RunRecord, "kind" | "spec">): SessionRef {
+  const asked = kind === "schedule" ? spec.schedule?.asked : undefined;
+  if (asked) return asked.route ? toRoom(asked.session, asked.route) : asked.session;
+  const { session, channel, to, incoming } = spec;
+  return incoming && to !== undefined
+    ? toRoom(session, { channel, to, thread: incoming.thread })
+    : session;
+}
 
 const REMEMBER = z.strictObject({
   text: z
@@ -46,13 +128,13 @@ const RECALL_DESCRIPTION =
   "Finds notes that you have kept with `remember` about the person or the room. Use it when something may have been said before that you no longer see.";
 const MAX_FOUND = 15;
 
-export interface MemoryToolDeps {
+interface MemoryToolDeps {
   store: Pick<Store, "list">;
   memory: Memory;
 }
 
 /** Says of a call of `remember` that needed no approval whose words were in view. */
-export type FindOrigin = (callId: string) => Exclude<NoteOrigin, "outside">;
+type FindOrigin = (callId: string) => Exclude<NoteOrigin, "outside">;
 
 const ORIGINS: Record<NoteOrigin, string> = {
   trusted: "",

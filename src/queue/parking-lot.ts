@@ -79,7 +79,6 @@ export interface ParkingLotOptions {
   log: Logger;
   signal: AbortSignal;
   random?(): number;
-  maxRetryAfterMs(): Ms;
   /** Called when a job that waited at another gateway has had an answer here: that gateway waits for it. */
   onAnswered?(jobId: string, of: string): void;
 }
@@ -97,11 +96,10 @@ class Lot implements ParkingLot {
   readonly #timers = new Map<string, Ms>();
 
   constructor(options: ParkingLotOptions) {
-    const { clock, log, maxRetryAfterMs, random } = options;
+    const { clock, log, random } = options;
     this.#options = options;
     this.breaker = createBreaker({
       clock,
-      maxRetryAfterMs,
       ...(random && { random }),
       onChange: (of, change) => {
         if (change === "opened")

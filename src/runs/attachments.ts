@@ -55,6 +55,13 @@ export class NotNowError extends Error {}
 type Found = { text: string } | { note: string } | { image: Omit<InputImage, "label"> };
 
 const TRIES = 4;
+/** The files of one message that are read; the rest is only named. */
+const MAX_FILES = 8;
+const MAX_IMAGE_BYTES = 8_000_000;
+/** Pages, slides or sheets of one document. */
+const MAX_PAGES = 200;
+/** Characters of text that one file adds to the message. */
+const MAX_CHARS = 60_000;
 const RETRY = { firstMs: 500, longestMs: 10_000 };
 const NO_TRANSCRIBER = "its words are not known, because `transcription` is not set";
 
@@ -111,7 +118,7 @@ async function readImage(staged: FetchedCopy): Promise<Found> {
 async function readStaged(
   { kind, name, mime }: Attachment,
   staged: FetchedCopy,
-  { attachments, platform }: Pick<Config, "attachments" | "platform">,
+  { platform }: Pick<Config, "platform">,
   {
     readText,
     transcribe,
@@ -127,15 +134,15 @@ async function readStaged(
     const found = await transcribe?.({ file: staged.file, name, mime }, signal);
     if (mayWait && found?.ok === false && found.isPassing) throw new NotNowError(found.reason);
     if (!found?.ok) return { note: `its words are not known: ${found?.reason ?? NO_TRANSCRIBER}` };
-    const { text, cut } = cutText(found.text, attachments.maxChars);
+    const { text, cut } = cutText(found.text, MAX_CHARS);
     return {
       text: text === "" ? "[no words]" : `${text}${cut > 0 ? `[cut: ${cut} characters]` : ""}`,
     };
   }
-  const limits = { pages: attachments.maxPages, unzipRatio: platform.knowledge.unzipRatio };
+  const limits = { pages: MAX_PAGES, unzipRatio: platform.knowledge.unzipRatio };
   const { file, sha256 } = staged;
   const read = await readText(
-    { file, sha256, filename: name ?? "", limits, maxChars: attachments.maxChars },
+    { file, sha256, filename: name ?? "", limits, maxChars: MAX_CHARS },
     signal,
   );
   return read.ok ? { text: read.text } : { note: `it cannot be read: ${read.reason}` };
@@ -153,8 +160,8 @@ async function readOne(
   const transcribe = deps.transcriber();
   if (kind === "video") return { note: "videos are not read" };
   if (kind === "audio" && !transcribe) return { note: NO_TRANSCRIBER };
-  const { maxBytes, maxImageBytes, timeout } = config.attachments;
-  const most = kind === "image" ? Math.min(maxBytes, maxImageBytes) : maxBytes;
+  const { maxBytes, timeout } = config.attachments;
+  const most = kind === "image" ? Math.min(maxBytes, MAX_IMAGE_BYTES) : maxBytes;
   let staged: FetchedCopy | undefined;
   try {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(timeout)]);
@@ -175,9 +182,8 @@ export async function readAttachments(
   deps: AttachmentDeps,
   signal: AbortSignal,
 ): Promise<ReadAttachments> {
-  const { maxFiles } = config.attachments;
   const read: ReadAttachments = { parts: [], images: [], kept: [] };
-  for (const attachment of attachments.slice(0, maxFiles)) {
+  for (const attachment of attachments.slice(0, MAX_FILES)) {
     const found = await readOne(attachment, channel, config, deps, signal);
     const label = renderAttachment(attachment);
     if ("note" in found) read.parts.push(outside(renderAttachment(attachment, found.note)));
@@ -187,10 +193,10 @@ export async function readAttachments(
       read.kept.push(attachment);
     }
   }
-  const left = attachments.length - maxFiles;
+  const left = attachments.length - MAX_FILES;
   if (left > 0)
     read.parts.push(
-      outside(`[${left} more files are not read: attachments.maxFiles is ${maxFiles}]`),
+      outside(`[${left} more files are not read: ${MAX_FILES} files of a message are]`),
     );
   return read;
 }

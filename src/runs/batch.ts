@@ -1,6 +1,6 @@
 import { joinTraces } from "../core/trace-context.ts";
 import type { Job, RunError, RunRecord } from "../store/types.ts";
-import { closeWait } from "./past-waits.ts";
+import { closeWait } from "./waiting.ts";
 import { buildRunJob, summaryEvent, writeEnd } from "./run-result.ts";
 import type { TurnDeps } from "./types.ts";
 

@@ -1,7 +1,7 @@
 /** Checkpoints: summaries that replace the older turns of a session when the model's window is full. */
 import { newBoundaryId } from "../agent/boundary.ts";
-import { countDropped, cutToTokens, getTurnTokens } from "../agent/history.ts";
-import { ECHO } from "../agent/no-model.ts";
+import { countDropped, cutToTokens, getTurnTokens } from "../agent/messages.ts";
+import { ECHO } from "../agent/models.ts";
 import { isOutsideTurn } from "../agent/provenance.ts";
 import type { Agent, CallGate, ResolvedModel } from "../agent/types.ts";
 import type { Checkpoint, Job, NewTurn, RunRecord, TurnRecord, Usage } from "../store/types.ts";

@@ -8,7 +8,7 @@ import {
   type RunRecord,
   type Writes,
 } from "../store/types.ts";
-import { joinMessages, joinUnread } from "./message-parts.ts";
+import { joinMessages, joinUnread } from "./channel-input.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
 /** The most messages of one turn. */

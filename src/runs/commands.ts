@@ -1,13 +1,128 @@
-import { answerDecision } from "../approvals/answer.ts";
+import { answerDecision } from "../approvals/approvals.ts";
 import type { WrittenDecision } from "../core/decision.ts";
 import { planDelivery } from "../delivery/plan.ts";
 import { getPhrases } from "../core/phrases.ts";
-import type { Phrases } from "../core/phrases/types.ts";
-import { sessionId, type Job, type RunRecord, type RunSpec } from "../store/types.ts";
-import { answerAgent, renderHelp, renderStatus } from "./answer-commands.ts";
-import { answerLink } from "./answer-link.ts";
+import { type Phrases, HELPED, type LinkPhrases } from "../core/phrases/types.ts";
+import {
+  sessionId,
+  type Job,
+  type RunRecord,
+  type RunSpec,
+  countUsedTokens,
+} from "../store/types.ts";
 import { replyRoute } from "./run-result.ts";
 import type { RunJob, TurnDeps } from "./types.ts";
+import { getPlace } from "../people/agent-choices.ts";
+import type { LinkProblem } from "../people/links.ts";
+
+const ANSWERS: Record<LinkProblem, keyof Omit<LinkPhrases, "code" | "linked">> = {
+  wrong: "wrongCode",
+  same: "sameChannel",
+  already: "alreadyLinked",
+  different: "differentPeople",
+  limited: "tooMany",
+  full: "full",
+};
+
+/** Executes `/link` and `/unlink`: gives out a code, links the channel of a code with this one, or ends the link of this one. */
+async function answerLink(
+  { id, spec }: RunRecord,
+  { context, people: { links } }: TurnDeps,
+  { links: phrases }: Phrases,
+): Promise<string> {
+  const { channel, to, incoming, argument, session, command } = spec;
+  if (!incoming || to === undefined) return phrases.notDirect;
+  const { from: person, direct, thread, language } = incoming;
+  if (!direct) {
+    // All who are in the room have seen it.
+    if (argument !== undefined) await links.dropCode(argument);
+    return phrases.notDirect;
+  }
+  if (command === "unlink")
+    return (await links.leave({ channel, person })) ? phrases.unlinked : phrases.notLinked;
+  // A link must not let another person into the main session.
+  if (session.origin === "main") return phrases.mainSession;
+  if (argument === undefined) {
+    const code = await links.createCode({
+      channel,
+      person,
+      to,
+      ...(thread !== undefined && { thread }),
+      ...(language !== undefined && { language }),
+    });
+    return code === undefined ? phrases.tooMany : phrases.code(code);
+  }
+  const done = await links.redeem(argument, { channel, person, runId: id }, context().rooms);
+  return done.ok ? phrases.linked(done.channel) : phrases[ANSWERS[done.problem]];
+}
+
+const MAX_RUNS = 1000;
+const WITH_CODE: readonly string[] = ["approve", "deny"];
+
+/** The answer to `/help`. */
+const renderHelp = ({ help }: Phrases): string =>
+  HELPED.map((name) => `- \`/${name}${WITH_CODE.includes(name) ? " …" : ""}\`: ${help[name]}`).join(
+    "\n",
+  );
+
+/** The begin of the day of a point in time, by the gateway's time zone. */
+function getDayBegin(now: number): number {
+  const day = new Date(now);
+  day.setHours(0, 0, 0, 0);
+  return day.getTime();
+}
+
+/** The answer to `/status`: who answers here, what is under way, and the tokens of the conversation since midnight. */
+async function renderStatus(
+  command: RunRecord,
+  { store, clock, context }: TurnDeps,
+  { status, locale }: Phrases,
+): Promise<string> {
+  const { session } = command.spec;
+  const agent = context().agents.get(session.agentId);
+  const since = getDayBegin(clock.now());
+  const all = await store.list("runs", { sessionKey: session.key, since, limit: MAX_RUNS });
+  const own = all.filter(
+    ({ spec }) => sessionId(spec.session) === sessionId(session) && spec.command === undefined,
+  );
+  const count = (...statuses: RunRecord["status"][]): number =>
+    own.filter((run) => statuses.includes(run.status)).length;
+  const tokens = own.reduce((sum, run) => sum + countUsedTokens(run), 0);
+  return [
+    `- ${status.agent}${session.agentId}`,
+    `- ${status.model}${agent?.model ?? status.noModel}`,
+    `- ${status.session}\`${session.key}\``,
+    `- ${status.running}${count("running")}`,
+    `- ${status.waiting}${count("queued", "parked", "waiting")}`,
+    `- ${status.tokens}${tokens.toLocaleString(locale)}`,
+  ].join("\n");
+}
+
+/** Executes `/agent`: shows who answers in the conversation and who may be chosen, or has another agent answer. */
+async function answerAgent(
+  { spec }: RunRecord,
+  { context, people }: TurnDeps,
+  { agents }: Phrases,
+): Promise<string> {
+  const { channel, to, incoming, argument, session } = spec;
+  if (!incoming || to === undefined) return agents.none;
+  const { rooms } = context();
+  const choices = rooms.choicesFor(channel, { from: incoming.from, to });
+  const ids = choices.map(({ id }) => id);
+  const others =
+    choices.length > 1 ? ` ${agents.choices(ids.map((id) => `\`/agent ${id}\``).join(", "))}` : "";
+  if (argument === undefined) return `${agents.current(session.agentId)}${others}`;
+  if (choices.length < 2) return agents.fixed;
+  const chosen = ids.find((id) => id === argument);
+  if (chosen === undefined) return `${agents.unknown}${others}`;
+  // The first is that of the binding: without a choice it answers. Another channel of a linked person may have another binding.
+  const isDefault = chosen === ids[0] && incoming.personId === undefined;
+  await people.agentChoices.set(
+    getPlace(channel, { ...incoming, to }),
+    isDefault ? undefined : chosen,
+  );
+  return agents.chosen(chosen);
+}
 
 /** `/new` or `!new`, also after a mention and with the bot's name at its end (`@rouse /new`, `/new@rouse_bot`). */
 const COMMAND =

@@ -1,17 +1,90 @@
+import type { RunErrorCode } from "../core/errors.ts";
 import { writeDelivery } from "../delivery/plan.ts";
 import {
   countUsedTokens,
   type RunError,
   type RunRecord,
+  type RunStatus,
   type StepRecord,
   type Writes,
+  type Ms,
+  type RunChange,
 } from "../store/types.ts";
-import { replaceLive, writeRemoval } from "./live-message.ts";
-import { persist, type Repeated } from "./persist.ts";
-import type { ExecutorDeps, LoadedRun, ModelTurn, RunKind } from "./run-kind.ts";
-import { getRunStatus, keepFailedAttempts, reportNoRoute, writeEnd } from "./run-result.ts";
-import type { TryEnd } from "./traced-run.ts";
+import {
+  replaceLive,
+  writeRemoval,
+  getRunStatus,
+  keepFailedAttempts,
+  reportNoRoute,
+  writeEnd,
+} from "./run-result.ts";
+import {
+  persist,
+  type Repeated,
+  type ExecutorDeps,
+  type LoadedRun,
+  type ModelTurn,
+  type RunKind,
+  type Prepared,
+} from "./run-kind.ts";
 import { addRunUsage, commitEnd } from "./waiting.ts";
+import { isRunChanged } from "../store/errors.ts";
+
+/**
+ * Writes that the run is under way. False if another gateway has the job by now, or if the run was put back: a message of it
+ * was edited, or it was cancelled, after it was read. `was`: its state when it was read.
+ */
+export async function writeStart(
+  start: RunChange & { startedAt: Ms },
+  was: RunStatus,
+  { write }: Prepared,
+  current: Try,
+): Promise<boolean> {
+  const { kind, deps, run } = current;
+  const commit = (): Promise<boolean> =>
+    deps.store.commit((tx) => {
+      const change = {
+        ...start,
+        parked: null,
+        waiting: null,
+        pausedAt: null,
+        ...(run.waitSince !== undefined && { waitSince: null }),
+      };
+      if (!current.isStored) tx.add("run", run);
+      else if (kind.job) tx.update("run", run.id, change, { status: was, edits: run.edits ?? 0 });
+      else tx.update("run", run.id, change);
+      write?.(tx);
+    }, kind.job);
+  // If only the answer to a commit was lost, the run is running already, and a repeat would find it changed.
+  const isWritten = async (): Promise<boolean> => {
+    const now = await deps.store.get("run", run.id);
+    return now?.status === "running" && now.startedAt === start.startedAt;
+  };
+  // Someone waits for the answer of a run without a job.
+  const held = await (
+    kind.job ? persistFor(current, commit, { isWritten, written: true }) : commit()
+  ).catch((error: unknown) => {
+    if (!isRunChanged(error)) throw error;
+    return putBackChanged(current);
+  });
+  current.isStored = true;
+  if (held) current.admission?.started(run.id);
+  const since = kind.job?.enqueuedAt ?? run.createdAt;
+  if (held && run.attempts === 1)
+    deps.metrics?.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
+  return held;
+}
+
+async function putBackChanged(current: Try): Promise<false> {
+  const { deps, kind } = current;
+  const { job } = kind;
+  current.end = { status: "queued" };
+  if (job)
+    await persistFor(current, () =>
+      deps.store.commit((tx) => tx.settle(job, deps.clock.now(), { resetAttempts: true }), job),
+    );
+  return false;
+}
 
 /** One try of a run, and how far it has come. */
 export interface Try {
@@ -27,8 +100,8 @@ export interface Try {
   summaryUsage?: RunRecord["usage"];
   /** Starts that ended with their process, since the run got further last. */
   crashes: number;
-  /** What the try has come to. */
-  end?: TryEnd;
+  /** What the try has come to. `lost`: another gateway has the run. */
+  end?: { status: RunStatus | "lost"; error?: RunErrorCode };
 }
 
 /** What a run has used in all when a try is over, and whether the run is back in the queue. */

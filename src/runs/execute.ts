@@ -1,9 +1,11 @@
 import { newBoundaryId } from "../agent/boundary.ts";
+import { toAgentAttributes } from "../agent/model-span.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { isProviderAway } from "../agent/failure.ts";
 import { endWait } from "../queue/parking-lot.ts";
 import {
   getParkedUntil,
+  sessionId,
   type Job,
   type Parked,
   type RunError,
@@ -11,7 +13,7 @@ import {
   type Writes,
 } from "../store/types.ts";
 import { LOST } from "../queue/worker.ts";
-import { countCrashes } from "./crashes.ts";
+import { countCrashes, createJournal, getProgress } from "./journal.ts";
 import {
   endRun,
   getUsed,
@@ -21,12 +23,19 @@ import {
   toRunError,
   toSpent,
   type Try,
+  writeStart,
 } from "./end-run.ts";
-import { createJournal, getProgress } from "./journal.ts";
 import { createLiveText, withdrawLive } from "./live-text.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
-import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, RunKind } from "./run-kind.ts";
-import { closeWait, getEndedWaits } from "./past-waits.ts";
+import type {
+  ExecutorDeps,
+  FailedTurn,
+  LoadedRun,
+  ModelTurn,
+  RunKind,
+  Prepared,
+} from "./run-kind.ts";
+import { closeWait, getEndedWaits, addRunUsage, waitForPeople } from "./waiting.ts";
 import {
   AttemptGate,
   countWaited,
@@ -37,12 +46,44 @@ import {
   toCandidates,
   writeProviderWait,
 } from "./provider-wait.ts";
-import { prepareTry } from "./prepare-try.ts";
 import { keepFailedAttempts, replyRoute } from "./run-result.ts";
 import { STEER } from "./steering.ts";
-import { traceRun } from "./traced-run.ts";
-import { addRunUsage, waitForPeople } from "./waiting.ts";
-import { writeStart } from "./write-start.ts";
+import { NotNowError } from "./attachments.ts";
+
+const toFailure = (message: string): FailedTurn => ({
+  ok: false,
+  code: "provider_error",
+  message,
+  retryable: true,
+  warnings: [],
+});
+
+/**
+ * Prepares a try of a run, or says what the run has to wait for: a file that cannot be read now, such as a voice message whose
+ * endpoint is busy. The last try that the run may have does not wait, and gets a note in place of the file.
+ */
+async function prepareTry(
+  run: RunRecord,
+  agent: Agent,
+  current: Try,
+): Promise<Prepared | FailedTurn> {
+  const { kind, deps, isStored, steps } = current;
+  const attempt = {
+    kind,
+    run,
+    isStored,
+    hasSteps: steps.length > 0,
+    hasProgress: false,
+    now: deps.clock.now(),
+  };
+  const mayWait = kind.job !== undefined && planAfterFailure(toFailure(""), attempt).do === "retry";
+  try {
+    return await kind.prepare(run, agent, mayWait);
+  } catch (error) {
+    if (error instanceof NotNowError) return toFailure(error.message);
+    throw error;
+  }
+}
 
 /** Starts without an end after which a run is given up. */
 const MAX_CRASHES = 3;
@@ -76,10 +117,43 @@ export async function execute(
     steps: [...steps],
     crashes: 0,
   };
-  await traceRun(loaded, current, () => executeTry(loaded, current));
+  await inSpan(loaded, current, () => executeTry(loaded, current));
   const { status } = current.end ?? {};
   if (run.kind === "channel" && (status === "parked" || status === "queued") && !signal.aborted)
     deps.typing?.whileWaiting(run.id);
+}
+
+/** Executes one try of a run within a span of its trace. */
+async function inSpan(
+  { run, agent }: LoadedRun,
+  current: Try,
+  work: () => Promise<void>,
+): Promise<void> {
+  const { id, kind, eventId, mapping, attempts, spec } = run;
+  const { session, trace, correlation = {} } = spec;
+  const name = agent?.name ?? session.agentId;
+  const attributes = {
+    "gen_ai.operation.name": "invoke_agent",
+    ...toAgentAttributes({ id: session.agentId, name }, sessionId(session)),
+    "rouse.run.id": id,
+    "rouse.run.kind": kind,
+    "rouse.run.attempt": attempts + 1,
+    "rouse.event.id": eventId ?? undefined,
+    "rouse.mapping": mapping,
+    ...Object.fromEntries(
+      Object.entries(correlation).map(([header, value]) => [`rouse.api.${header}`, value]),
+    ),
+  };
+  await current.deps.traces.span(
+    `invoke_agent ${name}`,
+    attributes,
+    async (span) => {
+      await work();
+      span.set({ "rouse.run.status": current.end?.status });
+      if (current.end?.error !== undefined) span.fail(current.end.error);
+    },
+    { trace },
+  );
 }
 
 async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {

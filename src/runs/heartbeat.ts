@@ -4,8 +4,13 @@ import { backOff } from "../core/backoff.ts";
 import { newId } from "../core/ids.ts";
 import { plainText } from "../core/text.ts";
 import { joinTraces } from "../core/trace-context.ts";
-import { buildHeartbeatEvent, isHopeless, renderBatch, selectBatch } from "../sessions/events.ts";
-import type { HeartbeatJob } from "../sessions/heartbeat.ts";
+import {
+  buildHeartbeatEvent,
+  isHopeless,
+  renderBatch,
+  selectBatch,
+  type HeartbeatJob,
+} from "../sessions/heartbeat.ts";
 import { mainSession } from "../sessions/keys.ts";
 import type {
   Job,

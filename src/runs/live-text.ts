@@ -1,4 +1,4 @@
-import { createReplyCleaner } from "../agent/links.ts";
+import { createReplyCleaner } from "../agent/disarm.ts";
 import type { TurnInput } from "../agent/types.ts";
 import type { LiveEdits, SendResult } from "../contract/channel.ts";
 import { safeError } from "../core/errors.ts";
@@ -7,8 +7,7 @@ import { cutFor } from "../delivery/plan.ts";
 import { sendPiece } from "../delivery/send.ts";
 import type { LiveMessage, Route } from "../store/types.ts";
 import { persistFor, type Try } from "./end-run.ts";
-import { writeRemoval } from "./live-message.ts";
-import { replyRoute } from "./run-result.ts";
+import { writeRemoval, replyRoute } from "./run-result.ts";
 
 /** A text that is whole before this is sent as the answer alone. */
 const START_MS = 1_000;

@@ -1,9 +1,15 @@
 /** What becomes of a run whose models give no answer: it waits for them, is tried again, or ends. */
 import type { CallGate, ResolvedModel } from "../agent/types.ts";
 import { Patience } from "../agent/patience.ts";
-import { ECHO } from "../agent/no-model.ts";
+import { ECHO } from "../agent/models.ts";
 import { backOff } from "../core/backoff.ts";
-import { isRefusal, type Breaker, type Pass, type Refusal } from "../core/breaker.ts";
+import {
+  isRefusal,
+  MAX_RETRY_AFTER_MS,
+  type Breaker,
+  type Pass,
+  type Refusal,
+} from "../core/breaker.ts";
 import { fromParkedKey, LOOK_MS, toParkedKey, type ParkingLot } from "../queue/parking-lot.ts";
 import type {
   EarlierJob,
@@ -15,7 +21,7 @@ import type {
   Store,
 } from "../store/types.ts";
 import { AWAY_NOTICE_MS, planAwayNotice } from "./away-notice.ts";
-import { beginWait } from "./past-waits.ts";
+import { beginWait } from "./waiting.ts";
 import { isProviderAway } from "../agent/failure.ts";
 import { buildRunJob } from "./run-result.ts";
 import type { ExecutorDeps, FailedTurn, RunKind } from "./run-kind.ts";
@@ -225,11 +231,10 @@ export function planAfterFailure(
   const failures = (hasProgress ? 0 : (run.failures ?? 0)) + 1;
   const isAway = isProviderAway(result.code);
   if (!isAway && failures >= MAX_TRIES) return { do: "end", failure: result };
-  const { maxRetryAfter } = kind.context.config.runs;
   const asked =
     result.retryAfterMs === undefined
       ? undefined
-      : Math.min(result.retryAfterMs, maxRetryAfter) * (1 + Math.random() / 10);
+      : Math.min(result.retryAfterMs, MAX_RETRY_AFTER_MS) * (1 + Math.random() / 10);
   const at = Math.round(now + (asked ?? backOff(failures, RETRY) * (0.75 + Math.random() / 2)));
   return isLate(at)
     ? { do: "end", failure: toExpired(result, run, kind) }

@@ -1,5 +1,67 @@
-import { deliveryState, NO_ROUTE } from "../store/types.ts";
-import type { DeliveryRecord, EventRecord, RunRecord, Store, Usage } from "../store/types.ts";
+import {
+  deliveryState,
+  NO_ROUTE,
+  type DeliveryRecord,
+  type EventRecord,
+  type RunRecord,
+  type Store,
+  type Usage,
+} from "../store/types.ts";
+
+/** A receipt, and the name of the credential by which its event came in: whoever has that may read it. */
+interface ReadableReceipt {
+  credential: string | undefined;
+  render(): Promise<object>;
+}
+
+/** How a run has ended, for a caller that waits for it. */
+interface RunSummary {
+  runId: string;
+  status: RunRecord["status"];
+  reply: string | null;
+  delivery: { status: string } | null;
+}
+
+export interface Receipts {
+  /** Undefined if there is no event, or no run, with this id. `full` adds a run's reply and recipient. */
+  find(kind: "events" | "runs", id: string, full: boolean): Promise<ReadableReceipt | undefined>;
+  /** Returns a run that has ended; undefined if it has not within `ms`. */
+  wait(runId: string, ms: number): Promise<RunSummary | undefined>;
+}
+
+/** Creates what tells senders what became of their events. */
+export function createReceipts(deps: {
+  store: Pick<Store, "get">;
+  /** Resolves when the run has ended or the time is over. */
+  waitForRun(runId: string, ms: number): Promise<void>;
+}): Receipts {
+  const { store } = deps;
+  return {
+    async find(kind, id, full) {
+      if (kind === "events") {
+        const event = await store.get("event", id);
+        return event && { credential: event.credential, render: () => eventReceipt(store, event) };
+      }
+      const run = await store.get("run", id);
+      const event = run?.eventId ? await store.get("event", run.eventId) : undefined;
+      return run && { credential: event?.credential, render: () => runReceipt(store, run, full) };
+    },
+    async wait(runId, ms) {
+      await deps.waitForRun(runId, ms);
+      const run = await store.get("run", runId);
+      if (run?.endedAt === undefined) return undefined;
+      const delivery =
+        run.deliveryId === undefined ? undefined : await store.get("delivery", run.deliveryId);
+      const status = deliveryStatus(run, delivery);
+      return {
+        runId,
+        status: run.status,
+        reply: run.reply ?? null,
+        delivery: status === undefined ? null : { status },
+      };
+    },
+  };
+}
 
 /** The status of a run's delivery, as receipts name it. */
 export function deliveryStatus(
@@ -14,7 +76,7 @@ export function deliveryStatus(
 }
 
 /** `GET {base}/events/{id}`: what became of an event. Actions have the status that they have now. */
-export async function eventReceipt(store: Pick<Store, "get">, event: EventRecord): Promise<object> {
+async function eventReceipt(store: Pick<Store, "get">, event: EventRecord): Promise<object> {
   const actions = await Promise.all(
     event.actions.map(async (action) => {
       const mapping = action.mapping ?? null;
@@ -76,7 +138,7 @@ const toCountedTokens = ({ inputTokens, outputTokens, totalTokens }: Usage): Usa
 });
 
 /** `GET {base}/runs/{id}`. `full` false leaves the reply and the recipient out (`hooks.receipts: "status"`). */
-export async function runReceipt(
+async function runReceipt(
   store: Pick<Store, "get">,
   run: RunRecord,
   full: boolean,

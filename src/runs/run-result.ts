@@ -1,6 +1,6 @@
-import { cleanReply } from "../agent/links.ts";
+import { cleanReply } from "../agent/disarm.ts";
 import { cutText } from "../core/text.ts";
-import { resolveRoute } from "../delivery/last-route.ts";
+import { resolveRoute } from "../delivery/channels.ts";
 import {
   planCallback,
   planReply,
@@ -9,26 +9,49 @@ import {
   type AttachedFile,
   type Planned,
 } from "../delivery/plan.ts";
-import { buildHeartbeatEvent } from "../sessions/events.ts";
-import { turnToKeep } from "../sessions/redact-turn.ts";
+import { buildHeartbeatEvent } from "../sessions/heartbeat.ts";
+import { turnToKeep } from "../sessions/keys.ts";
 import { newDeliveryRecord } from "../store/rows.ts";
-import { getParkedUntil, NO_ROUTE, sessionId } from "../store/types.ts";
-import type {
-  Ms,
-  NewDelivery,
-  NewJob,
-  NewSystemEvent,
-  NewTurn,
-  Parked,
-  Route,
-  RouteDecision,
+import {
+  getParkedUntil,
+  NO_ROUTE,
+  sessionId,
+  type Ms,
+  type NewDelivery,
+  type NewJob,
+  type NewSystemEvent,
+  type NewTurn,
+  type Parked,
+  type Route,
+  type RouteDecision,
+  type RunRecord,
+  type RunSpec,
+  type RunStatus,
+  type Writes,
 } from "../store/types.ts";
-import type { RunRecord, RunSpec, RunStatus, Writes } from "../store/types.ts";
 import { withSources, type NamedCitation } from "./knowledge.ts";
 import { buildReceipt } from "./receipts.ts";
-import { closeWait } from "./past-waits.ts";
+import { closeWait } from "./waiting.ts";
 import type { AnsweredTurn, ModelTurn } from "./run-kind.ts";
 import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
+import { planRemoval } from "../delivery/send.ts";
+
+/** Adds to the commit that ends a run, or its try: the message with the turn's text is deleted. */
+export function writeRemoval(
+  tx: Writes,
+  { id: runId, spec, live }: Pick<RunRecord, "id" | "spec" | "live">,
+  now: Ms,
+): void {
+  const route = replyRoute(spec);
+  if (!live || !route) return;
+  writeDelivery(tx, planRemoval(live, { runId, route, now }));
+  tx.update("run", runId, { live: null });
+}
+
+/** The delivery of an answer, which replaces the message with the turn's text. */
+export function replaceLive(planned: Planned, { live }: RunRecord): Planned {
+  return live && planned.job ? { ...planned, delivery: { ...planned.delivery, live } } : planned;
+}
 
 const MAX_SUMMARY = 2000;
 

@@ -1,15 +1,100 @@
 import { isDeepStrictEqual } from "node:util";
 import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
-import type { TurnExtension } from "../agent/extensions.ts";
+import type { TurnExtension } from "../agent/context.ts";
 import type { Tool } from "../contract/kinds.ts";
 import { OWN_SOURCE, SEND_FILE_TOOL, SEND_FILE_TOOL_NAME } from "../core/tool-names.ts";
-import { FORGOTTEN } from "../core/text.ts";
+import { FORGOTTEN, cutText, oneLine } from "../core/text.ts";
 import type { AttachedFile } from "../delivery/plan.ts";
 import type { Job, RunRecord, StepRecord, Store, ToolCallRecord } from "../store/types.ts";
 import { fetchStaged, type AttachmentDeps } from "./attachments.ts";
-import { sniffType, toSafeName } from "./outgoing-file.ts";
 import type { ActionContext } from "./types.ts";
+import { readImageInfo } from "../core/image-info.ts";
+
+const MAX_NAME = 100;
+/** Characters that no system lets stand in a name, and those that turn the direction of what follows. */
+// oxlint-disable-next-line no-misleading-character-class -- single characters are what is looked for
+const UNSAFE = /[<>:"/\\|?*\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+
+/** What the first bytes of a file say of its type. */
+const HEADS: readonly (readonly [head: string, at: number, mediaType: string])[] = [
+  ["%PDF-", 0, "application/pdf"],
+  ["PK\x03\x04", 0, "application/zip"],
+  ["\x1f\x8b", 0, "application/gzip"],
+  ["OggS", 0, "audio/ogg"],
+  ["ID3", 0, "audio/mpeg"],
+  ["fLaC", 0, "audio/flac"],
+  ["WAVE", 8, "audio/wav"],
+  ["ftyp", 4, "video/mp4"],
+  ["\x1aE\xdf\xa3", 0, "video/webm"],
+];
+/** Types that only the ending of a name tells apart: those of text, and of packed documents. */
+const TEXTS: Readonly<Record<string, string>> = {
+  csv: "text/csv",
+  md: "text/markdown",
+  json: "application/json",
+  ics: "text/calendar",
+};
+const OFFICE = "application/vnd.openxmlformats-officedocument.";
+const PACKED: Readonly<Record<string, string>> = {
+  docx: `${OFFICE}wordprocessingml.document`,
+  xlsx: `${OFFICE}spreadsheetml.sheet`,
+  pptx: `${OFFICE}presentationml.presentation`,
+};
+/** Endings that are added to a name without one. */
+const ENDINGS: Readonly<Record<string, string>> = {
+  "image/png": "png",
+  "image/jpeg": "jpg",
+  "image/gif": "gif",
+  "image/webp": "webp",
+  "application/pdf": "pdf",
+  "audio/ogg": "ogg",
+  "audio/mpeg": "mp3",
+  "text/plain": "txt",
+};
+
+function isText(data: Uint8Array): boolean {
+  if (data.includes(0)) return false;
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(data);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const getEnding = (name: string): string | undefined =>
+  /\.([a-z0-9]{1,8})$/i.exec(name)?.[1]?.toLowerCase();
+
+/** Finds the type of a file by its bytes; the ending of its name decides only between forms of the same kind. */
+function sniffType(data: Buffer, name: string): string {
+  const image = readImageInfo(data)?.mediaType;
+  if (image !== undefined) return image;
+  const ending = getEnding(name) ?? "";
+  const head = data.toString("latin1", 0, 16);
+  const found = HEADS.find(([bytes, at]) => head.startsWith(bytes, at))?.[2];
+  if (found === "application/zip") return PACKED[ending] ?? found;
+  return found ?? (isText(data) ? (TEXTS[ending] ?? "text/plain") : "application/octet-stream");
+}
+
+/** Makes a name safe for every system: the last part of a path, in one line, with an ending that fits an image. */
+function toSafeName(given: string, mediaType: string): string {
+  const last = given.split(/[/\\]/).at(-1) ?? "";
+  const clean = oneLine(last.replace(UNSAFE, " ")).replace(/^[. ]+|[. ]+$/g, "");
+  const ending = getEnding(clean);
+  const fitting = ENDINGS[mediaType];
+  const isMisnamed =
+    mediaType.startsWith("image/") &&
+    ending !== fitting &&
+    !(ending === "jpeg" && fitting === "jpg");
+  const stem =
+    cutText(
+      ending === undefined ? clean : clean.slice(0, -ending.length - 1),
+      MAX_NAME - 10,
+    ).text.trim() || "file";
+  const shown = fitting !== undefined && (ending === undefined || isMisnamed) ? fitting : ending;
+  return shown === undefined ? stem : `${stem}.${shown}`;
+}
 
 const INPUT = z.strictObject({
   name: z.string().min(1).max(200).describe("The name of the file, with its ending."),
@@ -29,10 +114,13 @@ const INPUT = z.strictObject({
 });
 const DESCRIPTION =
   "Attaches a file to your reply, which goes where your reply goes. Give exactly one of `text`, `result` and `received`. The file is sent after your text.";
+/** The files of one reply, and the bytes of one file. */
+const MAX_SENT_FILES = 5;
+const MAX_SENT_BYTES = 5_000_000;
 /** Runs of the conversation in which results and files are looked for. */
 const MAX_RUNS = 50;
 
-export interface SendFileDeps {
+interface SendFileDeps {
   store: Pick<Store, "get" | "list" | "commit">;
   clock: AttachmentDeps["clock"];
   attachments?: Pick<AttachmentDeps, "stage">;
@@ -122,7 +210,6 @@ async function findReceived(
   );
   const file = wanted === "last" ? all[0] : all.find(({ name }) => name === wanted);
   if (!file) return { problem: "There is no received file of this name in this conversation." };
-  const { maxBytes } = context.config.attachments.outgoing;
   try {
     const limited = AbortSignal.any([
       signal,
@@ -131,7 +218,7 @@ async function findReceived(
     const staged = await fetchStaged(file, channel, {
       stage: attachments.stage,
       clock,
-      maxBytes,
+      maxBytes: MAX_SENT_BYTES,
       signal: limited,
     });
     try {
@@ -140,7 +227,9 @@ async function findReceived(
       await rm(staged.file, { force: true });
     }
   } catch {
-    return { problem: `The file could not be fetched again, or has more than ${maxBytes} bytes.` };
+    return {
+      problem: `The file could not be fetched again, or has more than ${MAX_SENT_BYTES} bytes.`,
+    };
   }
 }
 
@@ -149,8 +238,7 @@ async function findReceived(
  * reply goes. A file is in the store before the call is answered, and goes into the delivery with the commit that ends the run.
  */
 export function createSendFile(current: SendingRun, deps: SendFileDeps): TurnExtension {
-  const { run, context, job } = current;
-  const { maxFiles, maxBytes } = context.config.attachments.outgoing;
+  const { run, job } = current;
   const find = async (
     { text, result, received }: z.infer<typeof INPUT>,
     signal: AbortSignal,
@@ -173,14 +261,14 @@ export function createSendFile(current: SendingRun, deps: SendFileDeps): TurnExt
       const id = toStagedId(callId);
       if (await deps.store.get("toolResult", id)) return "The file is attached.";
       const attached = await readAttached(run, current.steps, deps.store);
-      if (attached.length >= maxFiles)
-        return `No file was attached: a reply may have ${maxFiles} (attachments.outgoing.maxFiles).`;
+      if (attached.length >= MAX_SENT_FILES)
+        return `No file was attached: a reply may have ${MAX_SENT_FILES}.`;
       const found = await find(input, signal);
       if ("problem" in found) return `No file was attached. ${found.problem}`;
       const { data } = found;
       if (data.length === 0) return "No file was attached: it has no content.";
-      if (data.length > maxBytes)
-        return `No file was attached: it has ${data.length} bytes, and ${maxBytes} are allowed (attachments.outgoing.maxBytes).`;
+      if (data.length > MAX_SENT_BYTES)
+        return `No file was attached: it has ${data.length} bytes, and ${MAX_SENT_BYTES} are allowed.`;
       const mediaType = sniffType(data, input.name);
       const name = toSafeName(input.name, mediaType);
       const file: AttachedFile = {

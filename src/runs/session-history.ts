@@ -1,4 +1,4 @@
-import { getTurnTokens } from "../agent/history.ts";
+import { getTurnTokens } from "../agent/messages.ts";
 import type { SessionRef, Store, TurnRecord } from "../store/types.ts";
 
 /** Turns that are read together: few, since one may be long. */

@@ -1,7 +1,6 @@
-import type { Approvals } from "../approvals/approvals.ts";
-import type { Questions } from "../approvals/types.ts";
+import type { Approvals, Questions } from "../approvals/approvals.ts";
 import type { ApprovalRules } from "../approvals/rules.ts";
-import type { TurnExtension } from "../agent/extensions.ts";
+import type { TurnExtension } from "../agent/context.ts";
 import type { Agent, AgentRuntime, Models } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -13,7 +12,7 @@ import type { Channels } from "../delivery/types.ts";
 import type { Memory } from "../memory/notes.ts";
 import type { LinkRules, PersonAddress } from "../people/links.ts";
 import type { KnownPeople } from "../people/people.ts";
-import type { Telemetry } from "../telemetry/types.ts";
+import type { Traces } from "../core/trace-context.ts";
 import type { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Callback } from "../config/schema/limits.ts";
 import type { Admission, Budgets } from "../limits/types.ts";
@@ -144,7 +143,7 @@ export interface TurnDeps {
   /** Combines the events that a mapping has collected. */
   combine(mapping: string, events: readonly Collected[]): Promise<CombinedAction>;
   metrics?: TurnMetrics;
-  telemetry?: Telemetry | undefined;
+  traces: Traces;
   knowledge?: KnowledgeSearch;
   /** The tool by which agents propose schedules; turns have it if their agents' `tools` name it. */
   scheduleTool?: TurnExtension;

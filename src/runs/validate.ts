@@ -2,13 +2,89 @@ import { newId } from "../core/ids.ts";
 import { isSharedKey, newSessionKey, sessionKeyProblem } from "../core/session-key.ts";
 import { cutText, joinParts, oneLine, plainText, type TextPart } from "../core/text.ts";
 import type { ErrorCode, Failure } from "../core/errors.ts";
-import type { Summary, WakeMode } from "../config/schema/common.ts";
-import { LAST_CHANNEL } from "../delivery/channels.ts";
-import { findRouteProblem } from "../delivery/last-route.ts";
+import { type Summary, type WakeMode, wakeMode } from "../config/schema/common.ts";
+import { LAST_CHANNEL, findRouteProblem } from "../delivery/channels.ts";
 import type { Channels } from "../delivery/types.ts";
-import type { ReplyTarget, RunAction, RunSpec, SessionRef, WakeAction } from "../store/types.ts";
-import type { AgentFields } from "./fields.ts";
+import type {
+  ReplyTarget,
+  RunAction,
+  RunSpec,
+  SessionRef,
+  WakeAction,
+  StoredAction,
+} from "../store/types.ts";
+import { type AgentFields, agentFields, toIssues } from "./fields.ts";
 import type { ActionContext } from "./types.ts";
+
+/** An action that a mapping wants, not yet checked. The same shape as the mapping engine's drafts. */
+interface DraftAction {
+  action: "wake" | "agent";
+  mapping: string;
+  fields: Record<string, unknown>;
+  content: readonly TextPart[];
+  unsafe: boolean;
+  marker?: string;
+  warnings: readonly string[];
+  freshKeyPrefix?: string;
+  summary?: Summary;
+}
+
+const invalid = (failure: Omit<Failure, "code">): { ok: false; failure: Failure } => ({
+  ok: false,
+  failure: { code: "invalid_body", ...failure },
+});
+
+/** Checks a mapping's draft exactly as a request's body is checked. Never throws. */
+export function checkDraft(
+  draft: DraftAction,
+  origin: Pick<ActionSource, "hook" | "credential" | "now">,
+  context: ActionContext,
+): CheckedAction<StoredAction> {
+  const source: ActionSource = {
+    ...origin,
+    mapping: draft.mapping,
+    unsafe: draft.unsafe,
+    fromRequest: false,
+  };
+  if (isBlank(draft.content)) {
+    const field = draft.action === "wake" ? "text" : "message";
+    return {
+      ok: false,
+      failure: {
+        code: "mapping_incomplete",
+        message: `${field} came out empty`,
+        issues: [{ path: field, message: "came out empty" }],
+      },
+    };
+  }
+  if (draft.action === "wake") {
+    const mode = wakeMode.safeParse(draft.fields["wakeMode"] ?? "now");
+    if (!mode.success)
+      return invalid({
+        message: "wakeMode: use `now` or `next-heartbeat`",
+        issues: [{ path: "wakeMode", message: "use `now` or `next-heartbeat`" }],
+      });
+    const agentId = draft.fields["agentId"];
+    return checkWake(
+      draft.content,
+      { mode: mode.data, agentId: typeof agentId === "string" ? agentId : undefined },
+      source,
+      context,
+    );
+  }
+  const fields = agentFields.safeParse(draft.fields);
+  if (!fields.success) {
+    const issues = toIssues(fields.error);
+    return invalid({ message: `the action has a wrong ${issues[0]?.path ?? "field"}`, issues });
+  }
+  if (typeof draft.fields["instructions"] === "string")
+    source.instructions = draft.fields["instructions"];
+  if (draft.freshKeyPrefix !== undefined) source.freshKeyPrefix = draft.freshKeyPrefix;
+  if (draft.summary !== undefined) source.summary = draft.summary;
+  const checked = checkAgent(draft.content, fields.data, source, context, [...draft.warnings]);
+  if (checked.ok && draft.marker !== undefined) checked.action.spec.marker = draft.marker;
+  return checked;
+}
 
 /** Where an action comes from. */
 export interface ActionSource {
@@ -28,7 +104,7 @@ export interface ActionSource {
   now: number;
 }
 
-export type CheckedAction<A> = { ok: true; action: A } | { ok: false; failure: Failure };
+type CheckedAction<A> = { ok: true; action: A } | { ok: false; failure: Failure };
 
 const MAX_NAME = 200;
 
@@ -256,6 +332,6 @@ export function checkAgent(
 }
 
 /** True if the text is blank. */
-export function isBlank(parts: readonly TextPart[]): boolean {
+function isBlank(parts: readonly TextPart[]): boolean {
   return plainText(parts).trim() === "";
 }

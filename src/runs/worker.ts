@@ -11,7 +11,7 @@ import {
 import { executeAwayNotice, type AwayNoticeJob } from "./away-notice.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./commands.ts";
-import { buildRunJob, replyRoute, writeEnd } from "./run-result.ts";
+import { buildRunJob, replyRoute, writeEnd, writeRemoval } from "./run-result.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
 import { fromParkedKey } from "../queue/parking-lot.ts";
 import { createQuarantine } from "./quarantine.ts";
@@ -20,7 +20,6 @@ import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun } from "./hook.ts";
 import { SteerableTurns } from "./steering.ts";
-import { writeRemoval } from "./live-message.ts";
 import { createTypingSigns } from "./typing.ts";
 import type { RunJob, RunOperations, TurnDeps } from "./types.ts";
 import { commitEnd } from "./waiting.ts";
@@ -162,7 +161,6 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
       turn.leave,
     );
   };
-  const { telemetry } = deps;
   const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {
     const data = job.data as RunJob | HeartbeatJob | BatchJob | AwayNoticeJob;
     const parked = fromParkedKey(job.key);
@@ -176,9 +174,8 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
       : executeSteerable(job, data, signal);
   };
   // A job may be taken up while a request is under way, and is no part of it.
-  const execute = telemetry
-    ? (job: Job, signal: AbortSignal) => telemetry.within(undefined, () => executeJob(job, signal))
-    : executeJob;
+  const execute = (job: Job, signal: AbortSignal): Promise<void> =>
+    deps.traces.within(undefined, () => executeJob(job, signal));
   const turns = createPullWorker({
     ...deps,
     kind: "turn",

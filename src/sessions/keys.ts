@@ -1,10 +1,37 @@
 import { sha256Hex } from "../core/secret.ts";
 import { MAX_KEY } from "../core/session-key.ts";
-import { cutText } from "../core/text.ts";
-import type { SessionRef } from "../store/types.ts";
+import { cutText, FORGOTTEN, redactOutside } from "../core/text.ts";
+import type { SessionRef, NewTurn } from "../store/types.ts";
+
+interface ToolMessage {
+  role?: unknown;
+  content?: unknown;
+}
+
+/** Tool results are outside text. */
+function forgetResults(message: unknown): unknown {
+  const { role, content } = message as ToolMessage;
+  if (role !== "tool" || !Array.isArray(content)) return message;
+  const kept = content.map((part: unknown) =>
+    (part as { type?: unknown }).type === "tool-result"
+      ? { ...(part as object), output: { type: "text", value: FORGOTTEN } }
+      : part,
+  );
+  return { ...(message as object), content: kept };
+}
+
+/**
+ * Returns a turn as it is stored in the history. With `hooks.retention` 0 it contains no outside text;
+ * the model's text stays.
+ */
+export function turnToKeep(turn: NewTurn, retentionMs: number): NewTurn {
+  if (retentionMs > 0) return turn;
+  const { context: _context, ...kept } = turn;
+  return { ...kept, input: redactOutside(turn.input), messages: turn.messages.map(forgetResults) };
+}
 
 /** The key of the one main session. */
-export const MAIN_KEY = "main";
+const MAIN_KEY = "main";
 
 /** The main session of an agent. */
 export function mainSession(agentId: string): SessionRef {
@@ -12,7 +39,7 @@ export function mainSession(agentId: string): SessionRef {
 }
 
 /** The sender and the conversation of a channel's message. */
-export interface MessagePlace {
+interface MessagePlace {
   from: string;
   to: string;
   direct: boolean;

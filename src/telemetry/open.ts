@@ -4,9 +4,9 @@ import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, safeError, type Issue } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { NO_TRACES, type Traces } from "../core/trace-context.ts";
 import { VERSION } from "../core/version.ts";
 import type { HostContexts, SpanTarget } from "./spans.ts";
-import type { Telemetry } from "./types.ts";
 
 /** The packages that `telemetry.otlp` needs, with their supported versions. They have 27 MB, so an installation does not bring them. */
 const PACKAGES = {
@@ -82,24 +82,24 @@ async function openTarget(
 }
 
 /**
- * Opens the telemetry of a gateway: to the collector of the config, else to the tracer provider that the embedding
- * program has registered. Undefined if there is neither; nothing is loaded then.
+ * Opens the traces of a gateway: to the collector of the config, else to the tracer provider that the embedding
+ * program has registered. `NO_TRACES` if there is neither; nothing is loaded then.
  * @throws RouseError `config_invalid` if the packages that `telemetry.otlp` needs cannot be loaded.
  */
-export async function openTelemetry(
+export async function openTraces(
   config: Config,
   deps: { clock: Clock; log: Logger },
-): Promise<Telemetry | undefined> {
+): Promise<Traces> {
   const target = await openTarget(config, deps);
-  if (!target) return undefined;
+  if (!target) return NO_TRACES;
   try {
-    const { createTelemetry } = await import("./telemetry.ts");
-    return createTelemetry(target);
+    const { createTraces } = await import("./spans.ts");
+    return createTraces(target);
   } catch (error) {
     deps.log.warn(
       { err: safeError(error) },
       "a tracer provider is registered, and @opentelemetry/api cannot be loaded: there are no traces",
     );
-    return undefined;
+    return NO_TRACES;
   }
 }

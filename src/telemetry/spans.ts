@@ -1,19 +1,25 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import {
+  createContextKey,
   createTraceState,
   isSpanContextValid,
   ROOT_CONTEXT,
+  SpanKind,
   SpanStatusCode,
   trace,
   type Attributes as OtelAttributes,
   type Context,
-  type Span,
-  type SpanKind,
   type Tracer,
 } from "@opentelemetry/api";
 import { safeError } from "../core/errors.ts";
-import type { TraceContext } from "../core/trace-context.ts";
-import type { Attributes, SpanEnd } from "./types.ts";
+import {
+  readTraceContext,
+  type Attributes,
+  type Span,
+  type SpanOptions,
+  type TraceContext,
+  type Traces,
+} from "../core/trace-context.ts";
 
 /** The context manager of the program that embeds a gateway. */
 export interface HostContexts {
@@ -29,37 +35,13 @@ export interface SpanTarget {
   close(): Promise<void>;
 }
 
-export interface SpanOptions {
-  name: string;
-  kind: SpanKind;
-  attributes: Attributes;
-  /** Default: the active context. */
-  parent?: Context;
-  links?: readonly TraceContext[];
-}
-
-/** The spans of one gateway. The active span is private to it, or shared with the embedding program if the spans are that program's. */
-export interface Spans {
-  active(): Context;
-  activate<T>(context: Context, work: () => T): T;
-  /** Starts a span that its caller ends. */
-  start(options: SpanOptions): { span: Span; context: Context };
-  end(span: Span, end: SpanEnd): void;
-  /** Does work within a span. If the work throws, the span is marked as failed. */
-  inside<T>(
-    options: SpanOptions,
-    work: () => T | PromiseLike<T>,
-    read?: (result: T) => SpanEnd,
-  ): Promise<T>;
-}
-
 const SAMPLED = 1;
+/** Marks the context of a request whose span gets the attributes of its event. */
+const SERVED = createContextKey("rouse.served");
+const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, consumer: SpanKind.CONSUMER };
 
 /** Creates the context of a span that another process, or another part of this process, has started. */
-export function toContext(
-  { traceparent, tracestate }: TraceContext,
-  base: Context = ROOT_CONTEXT,
-): Context {
+function toContext({ traceparent, tracestate }: TraceContext, base = ROOT_CONTEXT): Context {
   return trace.setSpanContext(base, {
     traceId: traceparent.slice(3, 35),
     spanId: traceparent.slice(36, 52),
@@ -70,7 +52,7 @@ export function toContext(
 }
 
 /** Reads the span of a context. Undefined if there is none. */
-export function toTraceContext(context: Context): TraceContext | undefined {
+function toTraceContext(context: Context): TraceContext | undefined {
   const found = trace.getSpanContext(context);
   if (!found || !isSpanContextValid(found)) return undefined;
   const { traceId, spanId, traceFlags, traceState } = found;
@@ -79,16 +61,17 @@ export function toTraceContext(context: Context): TraceContext | undefined {
   return tracestate ? { traceparent, tracestate } : { traceparent };
 }
 
-export const toOtel = (attributes: Attributes): OtelAttributes =>
+const toOtel = (attributes: Attributes): OtelAttributes =>
   Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
 
 /** Returns an error type with few values: never the message, which may quote a body. */
-export function getErrorType(error: unknown): string {
+function getErrorType(error: unknown): string {
   const { code, status, name } = safeError(error);
   return String(code ?? status ?? name);
 }
 
-export function createSpans({ tracer, host }: SpanTarget): Spans {
+/** Creates the traces of one gateway. The active span is private to it, or shared with the embedding program if the spans are that program's. */
+export function createTraces({ tracer, host, close }: SpanTarget): Traces {
   const storage = new AsyncLocalStorage<Context>();
 
   const active = (): Context => {
@@ -99,37 +82,64 @@ export function createSpans({ tracer, host }: SpanTarget): Spans {
   const activate = <T>(context: Context, work: () => T): T =>
     storage.run(context, host ? () => host.with(context, work) : work);
 
-  const start: Spans["start"] = ({ name, kind, attributes, parent = active(), links = [] }) => {
-    const linked = links
+  /** The parent of a span: the trace that it continues, else the active span, else that of the sender. */
+  const findParent = (around: Context, { trace: continued, headers }: SpanOptions): Context => {
+    if (continued) return toContext(continued);
+    const sender = headers && !trace.getSpanContext(around) ? readTraceContext(headers) : undefined;
+    return sender ? toContext(sender, around) : around;
+  };
+
+  const span = async <R>(
+    name: string,
+    attributes: Attributes,
+    work: (span: Span) => R,
+    options: SpanOptions = {},
+  ): Promise<Awaited<R>> => {
+    const { kind, trace: continued, joinsRequest } = options;
+    const around = active();
+    const request = joinsRequest && around.getValue(SERVED) ? trace.getSpan(around) : undefined;
+    if (request) {
+      request.setAttributes(toOtel(attributes));
+      return await work({
+        set: (more) => void request.setAttributes(toOtel(more)),
+        fail: () => undefined,
+      });
+    }
+    const parent = findParent(around, options).setValue(SERVED, kind === "server");
+    const links = (continued?.links ?? [])
       .flatMap((link) => trace.getSpanContext(toContext(link)) ?? [])
       .map((context) => ({ context }));
-    const span = tracer.startSpan(
+    const started = tracer.startSpan(
       name,
-      { kind, attributes: toOtel(attributes), links: linked },
+      { kind: kind ? KINDS[kind] : SpanKind.INTERNAL, attributes: toOtel(attributes), links },
       parent,
     );
-    return { span, context: trace.setSpan(parent, span) };
+    const fail = (code: string): void => {
+      started.setAttribute("error.type", code);
+      started.setStatus({ code: SpanStatusCode.ERROR });
+    };
+    const set = (more: Attributes): void => void started.setAttributes(toOtel(more));
+    try {
+      return await activate(trace.setSpan(parent, started), () => work({ set, fail }));
+    } catch (error) {
+      fail(getErrorType(error));
+      throw error;
+    } finally {
+      started.end();
+    }
   };
-  const end: Spans["end"] = (span, { error, attributes = {} }) => {
-    span.setAttributes(toOtel({ ...attributes, "error.type": error }));
-    if (error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
-    span.end();
-  };
+
   return {
-    active,
-    activate,
-    start,
-    end,
-    async inside(options, work, read) {
-      const { span, context } = start(options);
-      try {
-        const result = await activate(context, work);
-        end(span, read?.(result) ?? {});
-        return result;
-      } catch (error) {
-        end(span, { error: getErrorType(error) });
-        throw error;
-      }
+    isOn: true,
+    span,
+    within: (context, work) => activate(context ? toContext(context) : ROOT_CONTEXT, work),
+    current: () => toTraceContext(active()),
+    ids() {
+      const found = trace.getSpanContext(active());
+      return found && isSpanContextValid(found)
+        ? { traceId: found.traceId, spanId: found.spanId }
+        : {};
     },
+    close,
   };
 }

@@ -13,7 +13,7 @@ import { PRESETS_DIR } from "../mapping/presets.ts";
 import type { TransformPool } from "../mapping/transform-pool.ts";
 import { getSecretPlaces, realPath } from "../mapping/transform-permissions.ts";
 import type { MappingInput } from "../mapping/types.ts";
-import { createAgents } from "../runs/agents.ts";
+import { createAgents } from "../runs/rooms.ts";
 import type { Agents } from "../runs/types.ts";
 import type { ConfigRecord, EventRecord, Store } from "../store/types.ts";
 import { getFolders, hashBasis, hashNames, type ConfigContent } from "./recorded-config.ts";

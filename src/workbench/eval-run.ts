@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import type { Journal } from "../agent/journal.ts";
-import type { TurnExtension } from "../agent/extensions.ts";
+import type { TurnExtension } from "../agent/context.ts";
 import type { Agent, TurnInput } from "../agent/types.ts";
 import { addUsage } from "../agent/usage.ts";
 import { plainText } from "../core/text.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { createTurnKnowledge } from "../runs/knowledge.ts";
-import { createReadResult } from "../runs/read-result.ts";
+import { createReadResult } from "../runs/model-turn.ts";
 import type { StepRecord, Usage } from "../store/types.ts";
 import { judgeReply, type JudgeVerdict } from "./eval-judge.ts";
 import { checkReply, type Miss } from "./eval-reply.ts";

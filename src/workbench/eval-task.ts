@@ -1,4 +1,4 @@
-import { ECHO } from "../agent/no-model.ts";
+import { ECHO } from "../agent/models.ts";
 import type { Agent, ResolvedModel } from "../agent/types.ts";
 import { getOfferedTools } from "../approvals/judge.ts";
 import type { Thinking } from "../config/schema/common.ts";

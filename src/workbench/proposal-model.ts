@@ -1,4 +1,4 @@
-import { ECHO } from "../agent/no-model.ts";
+import { ECHO } from "../agent/models.ts";
 import type { ResolvedModel } from "../agent/types.ts";
 import { RouseError } from "../core/errors.ts";
 import type { Snapshot } from "../intake/types.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { estimateTokens } from "../agent/history.ts";
+import { estimateTokens } from "../agent/messages.ts";
 import { cutText, type TextPart } from "../core/text.ts";
 import type { AnswerContext } from "./proposal-answer.ts";
 import { answerSchema } from "./proposal-answer.ts";

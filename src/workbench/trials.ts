@@ -12,7 +12,7 @@ import type { FileTexts } from "../core/files.ts";
 import type { Logger } from "../core/log.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { MappingInput, MappingOutcome } from "../mapping/types.ts";
-import { checkDraft } from "../runs/from-draft.ts";
+import { checkDraft } from "../runs/validate.ts";
 
 /** Events that wait for the drafts. Further ones are counted and left out. */
 const MAX_WAITING = 100;

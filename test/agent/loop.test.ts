@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
+import { NO_TRACES } from "../../src/core/trace-context.ts";
 import { runLoop, type LoopOptions, type ModelStep } from "../../src/agent/loop.ts";
 import type { CallVerdict, Journal } from "../../src/agent/journal.ts";
 import { OutcomeUnknownError, type OfferedTool } from "../../src/agent/offered-tool.ts";
@@ -56,6 +57,7 @@ const run = (calls: [string, object][], tools: OfferedTool[], more: Partial<Loop
   let asked = 0;
   return runLoop({
     runId: "run",
+    traces: NO_TRACES,
     tools: new Map(tools.map((one) => [one.name, one])),
     callerTools: new Set(),
     journal: journalOf(),

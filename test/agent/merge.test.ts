@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createPieces, mergeText } from "../../src/agent/merge.ts";
+import { createPieces, mergeText } from "../../src/agent/speaker.ts";
 
 type Parts = Parameters<typeof mergeText>[0];
 type Part = Parts extends ReadableStream<infer P> ? P : never;

@@ -5,11 +5,11 @@ import google from "../../plugins/google/index.ts";
 import openai from "../../plugins/openai/index.ts";
 import compatible from "../../plugins/openai-compatible/index.ts";
 import { parseAck, stripAck } from "../../src/agent/ack.ts";
-import { fitHistory } from "../../src/agent/history.ts";
-import { cleanReply, createReplyCleaner } from "../../src/agent/links.ts";
+import { fitHistory } from "../../src/agent/messages.ts";
+import { cleanReply, createReplyCleaner } from "../../src/agent/disarm.ts";
 import { createModels } from "../../src/agent/models.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
-import { batchSize, isHopeless, selectBatch } from "../../src/sessions/events.ts";
+import { batchSize, isHopeless, selectBatch } from "../../src/sessions/heartbeat.ts";
 import type { SystemEvent, TurnRecord } from "../../src/store/types.ts";
 
 describe("heartbeat acknowledgements", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { removeLinksTo } from "../../src/agent/links.ts";
+import { removeLinksTo } from "../../src/agent/disarm.ts";
 import type { View } from "../../src/agent/provenance.ts";
-import { createOutsideWords, renderHosts } from "../../src/approvals/outside-words.ts";
+import { createOutsideWords, renderHosts } from "../../src/approvals/judge.ts";
 import { expectProportional } from "../growth.ts";
 
 const VIEW: View = {

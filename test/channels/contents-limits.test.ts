@@ -14,7 +14,7 @@ describe("files of messages", () => {
   it("that a model cannot see, hear or read are told of with the reason", async () => {
     const opened = await openWorld(
       telegram,
-      { transcription: undefined, attachments: { maxBytes: 20_000, maxFiles: 4 } },
+      { transcription: undefined, attachments: { maxBytes: 20_000 } },
       { images: false },
     );
     const { far, provider } = opened;
@@ -62,28 +62,31 @@ describe("files of messages", () => {
   });
 
   it("give so much text at most, with a note", async () => {
-    const opened = await openWorld(telegram, { attachments: { maxChars: 1000 } });
+    const opened = await openWorld(telegram);
     const { far, provider } = opened;
-    const bytes = Buffer.from(`${"word ".repeat(5000)}the-end`);
+    const bytes = Buffer.from(`${"word ".repeat(15_000)}the-end`);
     await ask(
       opened,
       far.sends.file({ kind: "document", name: "notes.txt", mime: "text/plain", bytes }, "long"),
     );
-    expect(lastText(provider)).toContain("[cut: the text has more than 1000 characters]");
+    expect(lastText(provider)).toContain("[cut: the text has more than 60000 characters]");
     expect(lastText(provider)).not.toContain("the-end");
-    expect(lastText(provider).length).toBeLessThan(2000);
+    expect(lastText(provider).length).toBeLessThan(61_000);
   });
 
   it("give so many pages at most: a document with more is told of", async () => {
-    const opened = await openWorld(telegram, { attachments: { maxPages: 2 } });
+    const opened = await openWorld(telegram);
     const { far, provider } = opened;
     const send = (name: string, ...pages: string[]) =>
       far.sends.file({ ...REPORT, name, bytes: pdf(...pages) }, "read this");
     await ask(opened, send("short.pdf", "marker-1", "marker-2"));
     expect(lastText(provider)).toMatch(/What \[file: short\.pdf\] says:[^]*marker-1[^]*marker-2/);
-    await ask(opened, send("long.pdf", "marker-1", "marker-2", "marker-3"));
+    await ask(
+      opened,
+      send("long.pdf", ...Array.from({ length: 201 }, (_, page) => `marker-${page}`)),
+    );
     expect(lastText(provider)).toMatch(
-      /\[file: long\.pdf, it cannot be read: the document has more than 2 pages[^\]]*\]/,
+      /\[file: long\.pdf, it cannot be read: the document has more than 200 pages[^\]]*\]/,
     );
     expect(lastText(provider)).not.toContain("marker-");
   });

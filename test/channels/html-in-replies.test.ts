@@ -3,7 +3,7 @@ import { toDiscord } from "../../plugins/discord/format.ts";
 import { toMattermost } from "../../plugins/mattermost/format.ts";
 import { toTeams } from "../../plugins/msteams/format.ts";
 import { toHtml } from "../../plugins/telegram/format.ts";
-import { cleanReply } from "../../src/agent/links.ts";
+import { cleanReply } from "../../src/agent/disarm.ts";
 import { findLive } from "../agent/markdown-judge.ts";
 
 /** Replies are not escaped before: what renders them does it, for its vendor. */

@@ -75,7 +75,7 @@ it("a text that the agent writes arrives as a file, behind the reply, and the de
 });
 
 it("a file that the person has sent is sent on, and one that is too large is refused in words for the model", async () => {
-  const opened = await openTelegram({ attachments: { outgoing: { maxBytes: 40 } } });
+  const opened = await openTelegram();
   const { provider, server, speak, world } = opened;
   const put = server.shelf.put({
     name: "notes.txt",
@@ -96,10 +96,18 @@ it("a file that the person has sent is sent on, and one that is too large is ref
   await world.until(async () => server.files.length > 0);
   expect(server.files[0]).toMatchObject({ name: "copy.txt", type: "text/plain" });
   expect(server.files[0]?.bytes.toString()).toBe("a note of the person");
-  provider.answer = callOnce({ name: "long.txt", text: "x".repeat(41) }, "It is too long.");
-  expect(await ask(opened, speak("and a long one"))).toBe("It is too long.");
+  const large = server.shelf.put({
+    name: "large.txt",
+    mime: "text/plain",
+    bytes: Buffer.alloc(5_000_001, "x"),
+  });
+  provider.answer = callOnce({ name: "large.txt", received: "large.txt" }, "It is too large.");
+  const tooLarge = { ...document, file_id: large.id, file_name: "large.txt" };
+  expect(await ask(opened, speak("", { text: undefined, document: tooLarge }))).toBe(
+    "It is too large.",
+  );
   expect(JSON.stringify(provider.requests.at(-1)?.body.messages)).toContain(
-    "41 bytes, and 40 are allowed",
+    "has more than 5000000 bytes",
   );
   expect(server.files).toHaveLength(1);
 });

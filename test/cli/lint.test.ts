@@ -7,7 +7,7 @@ import type { Issue } from "../../src/core/errors.ts";
 import { LINT_RULES, type LintRule } from "../../src/config/schema/lint.ts";
 import { SCHEMES_DIR } from "../../src/mapping/presets.ts";
 import { createVerifiers } from "../../src/signatures/verifiers.ts";
-import { createBudgets } from "../../src/limits/budgets.ts";
+import { createBudgets } from "../../src/limits/admission.ts";
 import { lintRecorded } from "../../src/workbench/lint-recorded.ts";
 import { addToShape, createShape } from "../../src/workbench/shape.ts";
 import { lintMappings } from "../../src/workbench/lint.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { BatchWindows } from "../../src/limits/batch-windows.ts";
+import { BatchWindows } from "../../src/limits/batches.ts";
 import type { RunAction } from "../../src/store/types.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type Answer, type World, type WorldOptions } from "../e2e/world.ts";

@@ -1,3 +1,4 @@
+import { NO_TRACES } from "../../src/core/trace-context.ts";
 import { createApprovals } from "../../src/approvals/approvals.ts";
 import { createQuestions } from "../../src/approvals/notify.ts";
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -87,6 +88,7 @@ export async function createIntakeWorld(
   };
   const admission = createAdmission({ store, usage, clock, log, context: () => snapshot });
   const intake = createIntake({
+    traces: NO_TRACES,
     steer: () => undefined,
     showThatItWaits: () => undefined,
     people: createPeople({ store, cluster, clock, channels: () => snapshot.channels }),

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { LimitsConfig } from "../../src/config/schema/limits.ts";
-import { findFull } from "../../src/limits/budgets.ts";
+import { findFull } from "../../src/limits/admission.ts";
 import { getLimit } from "../../src/limits/limit-text.ts";
 import { decide } from "../../src/limits/policy.ts";
 import type { BudgetLimits, BudgetUsage } from "../../src/store/types.ts";

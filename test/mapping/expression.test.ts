@@ -5,11 +5,11 @@ import {
   compileExpression,
   evaluateOutside,
   type JsonataRunner,
+  compileShortcut,
 } from "../../src/mapping/expression.ts";
 import { compileGuarded } from "../../src/mapping/jsonata-sandbox.ts";
 import { parsePath, readPath, type TemplateContext } from "../../src/mapping/template-context.ts";
 import { compileRegex } from "../../src/mapping/regex.ts";
-import { compileShortcut } from "../../src/mapping/shortcut.ts";
 import { compileTemplate } from "../../src/mapping/template.ts";
 import { plainText } from "../../src/core/text.ts";
 import { expectProportional } from "../growth.ts";

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
-import type { Evaluated } from "../../src/mapping/evaluated.ts";
+import type { Evaluated } from "../../src/mapping/template-context.ts";
 import { compileExpression } from "../../src/mapping/expression.ts";
 import { createTransformPool } from "../../src/mapping/transform-pool.ts";
 

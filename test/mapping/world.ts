@@ -5,7 +5,7 @@ import { afterAll } from "vitest";
 import gmail from "../../plugins/gmail/index.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { findRouteProblem } from "../../src/delivery/last-route.ts";
+import { findRouteProblem } from "../../src/delivery/channels.ts";
 import type { Channels } from "../../src/delivery/types.ts";
 import { compileMappings } from "../../src/mapping/compile.ts";
 import { presetNames as namesIn } from "../../src/mapping/presets.ts";

@@ -7,7 +7,7 @@ import {
   type NewNote,
   type Note,
 } from "../../src/memory/notes.ts";
-import { searchNotes } from "../../src/memory/search.ts";
+import { searchNotes } from "../../src/memory/tools.ts";
 import { channelSession, mainSession } from "../../src/sessions/keys.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { StoreHandle } from "../../src/store/types.ts";

@@ -5,6 +5,7 @@ import type { Citation } from "../../src/runs/knowledge.ts";
 import { RouseError } from "../../src/core/errors.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
+import { NO_TRACES } from "../../src/core/trace-context.ts";
 import { createTransformPool } from "../../src/mapping/transform-pool.ts";
 import { REAL } from "../gateway.ts";
 import { newParking } from "../parking.ts";
@@ -92,6 +93,7 @@ beforeEach(async () => {
     clock,
     log,
     context: () => loaded.snapshot,
+    traces: NO_TRACES,
     rules: { list: async () => [] },
     knowledge,
   });

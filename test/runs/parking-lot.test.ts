@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { CallOutcome } from "../../src/core/breaker.ts";
-import { ChannelGate } from "../../src/delivery/channel-gate.ts";
+import { ChannelGate } from "../../src/delivery/tries.ts";
 import type { Job, Store, Writes } from "../../src/store/types.ts";
 import { manualClock } from "../delivery/support.ts";
 import { newParking } from "../parking.ts";

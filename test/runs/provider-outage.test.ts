@@ -300,7 +300,7 @@ describe("a provider that limits its callers", () => {
     await passUntil(async () => (await read(one)).status === "succeeded", 3 * MINUTE);
   });
 
-  it("with Retry-After: 86400 is asked again after runs.maxRetryAfter", async () => {
+  it("with Retry-After: 86400 is asked again after fifteen minutes", async () => {
     await start();
     let limited = 0;
     provider.answer = () =>
@@ -376,7 +376,7 @@ describe("a run at which its provider fails", () => {
     expect(Math.max(...waits) - Math.min(...waits)).toBeGreaterThan(1000);
   });
 
-  it("and asks for a day is tested again after runs.maxRetryAfter while the breaker is open", async () => {
+  it("and asks for a day is tested again after fifteen minutes while the breaker is open", async () => {
     await start();
     provider.answer = () => ({ status: 503, headers: { "retry-after": "86400" } });
     const ids = await Promise.all(

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
-import { createAdmission } from "../../src/limits/admission.ts";
-import { createBudgets } from "../../src/limits/budgets.ts";
+import { createAdmission, createBudgets } from "../../src/limits/admission.ts";
 import { openStore } from "../../src/store/open.ts";
 import {
   noAmounts,

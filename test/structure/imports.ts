@@ -50,7 +50,6 @@ const LAYERS: Record<string, string[]> = {
   ],
   people: ["delivery", "contract", "store", "config", "core"],
   http: [
-    "telemetry",
     "workbench",
     "admin",
     "approvals",
@@ -95,7 +94,6 @@ const LAYERS: Record<string, string[]> = {
     "core",
   ],
   intake: [
-    "telemetry",
     "approvals",
     "people",
     "mapping",
@@ -111,7 +109,6 @@ const LAYERS: Record<string, string[]> = {
   signatures: ["config", "core"],
   mapping: ["plugin", "contract", "config", "core"],
   runs: [
-    "telemetry",
     "approvals",
     "people",
     "memory",
@@ -130,7 +127,6 @@ const LAYERS: Record<string, string[]> = {
   approvals: ["agent", "delivery", "store", "config", "core"],
   limits: ["sessions", "store", "config", "core"],
   chat: [
-    "telemetry",
     "approvals",
     "runs",
     "memory",
@@ -142,8 +138,8 @@ const LAYERS: Record<string, string[]> = {
     "core",
   ],
   plugin: ["channel-kit", "delivery", "contract", "store", "config", "core"],
-  delivery: ["telemetry", "contract", "queue", "store", "config", "core"],
-  agent: ["telemetry", "knowledge", "contract", "store", "config", "core"],
+  delivery: ["contract", "queue", "store", "config", "core"],
+  agent: ["knowledge", "contract", "store", "config", "core"],
   knowledge: ["contract", "store", "config", "core"],
   sessions: ["store", "core"],
   queue: ["store", "core"],

@@ -258,7 +258,7 @@ describe("the modules that a gateway loads", () => {
       'import { ProxyTracerProvider, trace } from "@opentelemetry/api";\ntrace.setGlobalTracerProvider(new ProxyTracerProvider());';
     const loaded = loadedBy({}, before);
     expect(loaded).toContain("@opentelemetry/api");
-    expect(loaded).toContain("telemetry/telemetry.ts");
+    expect(loaded).toContain("telemetry/spans.ts");
     expect(loaded).not.toContain("@opentelemetry/sdk-trace");
   });
 

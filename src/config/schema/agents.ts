@@ -18,10 +18,6 @@ const modelChoice = z.union([
 export type ModelChoice = z.output<typeof modelChoice>;
 
 const heartbeatFields = {
-  ackMaxChars: z
-    .int()
-    .min(0)
-    .describe("A reply with HEARTBEAT_OK and at most so much other text is dropped."),
   channel: z.string().describe("Where a heartbeat's reply goes."),
   to: z.string().optional().describe("The recipient on that channel."),
   model: z.string().optional().describe("The model of heartbeats; default the agent's."),
@@ -33,7 +29,11 @@ const heartbeatSchema = z
   .strictObject({
     ...heartbeatFields,
     every: durationOr("30m").describe(EVERY),
-    ackMaxChars: heartbeatFields.ackMaxChars.default(300),
+    ackMaxChars: z
+      .int()
+      .min(0)
+      .default(300)
+      .describe("A reply with HEARTBEAT_OK and at most so much other text is dropped."),
     channel: heartbeatFields.channel.default("last"),
   })
   .prefault({})
@@ -46,7 +46,6 @@ const ownHeartbeatSchema = z
   .strictObject({
     ...heartbeatFields,
     every: duration.optional().describe(EVERY),
-    ackMaxChars: heartbeatFields.ackMaxChars.optional(),
     channel: heartbeatFields.channel.optional(),
   })
   .describe(

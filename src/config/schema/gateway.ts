@@ -127,9 +127,6 @@ const corsSchema = z
       .boolean()
       .default(false)
       .describe('Let browsers send cookies along. Not together with `"*"`.'),
-    maxAge: durationOr("10m").describe(
-      "How long browsers keep the answer whether a page may send a request.",
-    ),
   })
   .refine(({ origins, credentials }) => !credentials || !origins.includes("*"), {
     path: ["credentials"],

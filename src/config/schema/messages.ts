@@ -5,43 +5,13 @@ import { durationOr, idText } from "./common.ts";
 /** What the files of one message may take. */
 export const attachmentsSchema = z
   .strictObject({
-    maxFiles: z
-      .int()
-      .min(0)
-      .max(50)
-      .default(8)
-      .describe("Files of one message whose content the agent gets; the rest is only named."),
     maxBytes: z.int().positive().default(20_000_000).describe("The largest file, in bytes."),
-    maxImageBytes: z.int().positive().default(8_000_000).describe("The largest image, in bytes."),
-    maxPages: z.int().positive().default(200).describe("Pages, slides or sheets of one document."),
-    maxChars: z
-      .int()
-      .positive()
-      .default(60_000)
-      .describe("Characters of text that one file adds to the message; a longer text is cut."),
     timeout: durationOr("60s").describe(
       "How long the fetching of one file may take, further tries included.",
     ),
-    outgoing: z
-      .strictObject({
-        maxFiles: z
-          .int()
-          .min(0)
-          .max(20)
-          .default(5)
-          .describe("Files that an agent may attach to one reply with `rouse.send_file`."),
-        maxBytes: z
-          .int()
-          .positive()
-          .max(20_000_000)
-          .default(5_000_000)
-          .describe("The largest file that an agent may send, in bytes."),
-      })
-      .prefault({})
-      .describe("Files that agents send."),
   })
   .prefault({})
-  .describe("Files that people send on channels, and files that agents send.");
+  .describe("Files that people send on channels.");
 
 export const languageSchema = z
   .enum(LANGUAGES)

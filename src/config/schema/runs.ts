@@ -9,9 +9,6 @@ export const runsSchema = z
     messageMaxAge: durationOr("15m").describe(
       "The same for a message of a channel, whose sender then gets an apology.",
     ),
-    maxRetryAfter: durationOr("15m").describe(
-      "The longest wait that a provider may ask for with `Retry-After`; a longer one is cut to it.",
-    ),
   })
   .prefault({})
   .describe("How long runs are retried while a model gives no answer.");

@@ -3,7 +3,7 @@ import { Hono, type MiddlewareHandler } from "hono";
 import { z } from "zod";
 import { found, given } from "../../admin/operation.ts";
 import type { AdminDeps } from "../../admin/types.ts";
-import { marksFor } from "../../chat/document-access.ts";
+import { marksFor } from "../../chat/api-keys.ts";
 import { OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError } from "../../core/errors.ts";
 import { DOCUMENT_STATES, ON_DUPLICATE } from "../../knowledge/types.ts";

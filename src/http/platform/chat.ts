@@ -1,6 +1,6 @@
 import type { CallerTool, Sampling } from "../../agent/types.ts";
 import type { ChatRequest, ChatSession, ChatTurn } from "../../chat/types.ts";
-import { restoreServerSteps } from "../../chat/server-steps.ts";
+import { restoreServerSteps } from "../../chat/history.ts";
 import type { Thinking } from "../../config/schema/common.ts";
 import { type ChatBody, chatBody } from "./chat-schema.ts";
 import { createFileReader } from "./files.ts";

@@ -9,6 +9,8 @@ const METHODS = "GET, HEAD, POST, DELETE";
 /** Headers of answers that pages may read, besides those that they may always read. */
 const EXPOSED =
   "x-request-id, x-session-id, retry-after, x-should-retry, idempotent-replayed, deprecation, sunset, www-authenticate";
+/** How long browsers keep the answer whether a page may send a request. */
+const MAX_AGE_SECONDS = "600";
 const HEADER_NAMES = /^[\w!#$%&'*+.^`|~ ,-]{1,2000}$/;
 
 const NOT_ALLOWED: ApiProblem = {
@@ -42,7 +44,7 @@ function answerPreflight({ headers }: Request, allowed: string | undefined, cors
       ...toHeaders(allowed, cors),
       "access-control-allow-methods": METHODS,
       ...(HEADER_NAMES.test(asked) ? { "access-control-allow-headers": asked } : {}),
-      "access-control-max-age": String(Math.floor(cors.maxAge / 1000)),
+      "access-control-max-age": MAX_AGE_SECONDS,
       vary: "origin, access-control-request-headers",
       "x-request-id": newId("req"),
     },

@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import type { ConversationPart } from "../../agent/types.ts";
-import { getAccess } from "../../chat/document-access.ts";
+import { getAccess } from "../../chat/api-keys.ts";
 import { joinChunks, MAX_FILE_TEXT } from "../../knowledge/read-file.ts";
 import type { DocumentError, DocumentPassage } from "../../knowledge/types.ts";
 import { badRequest, ProblemError } from "./problems.ts";

@@ -1,6 +1,12 @@
 import type { z } from "zod";
 import type { DocumentRecord, Format, Passage } from "../../knowledge/types.ts";
-import type { ApiKeys, ApiKey } from "../../chat/api-keys.ts";
+import {
+  type ApiKeys,
+  type ApiKey,
+  listShownAgents,
+  getAccess,
+  marksFor,
+} from "../../chat/api-keys.ts";
 import {
   type DocumentView,
   type formatsAnswer,
@@ -10,7 +16,6 @@ import {
   waitMs,
   waitQuery,
 } from "./knowledge-schema.ts";
-import { listShownAgents, getAccess, marksFor } from "../../chat/document-access.ts";
 import type { Context } from "hono";
 import { listAllowedAgents } from "./models.ts";
 import { badRequest, ProblemError, type ApiProblem } from "./problems.ts";

@@ -12,10 +12,9 @@ import {
   ProblemError,
   type ApiProblem,
 } from "./problems.ts";
-import type { ApiKey } from "../../chat/api-keys.ts";
+import { type ApiKey, getAccess, getAudience } from "../../chat/api-keys.ts";
 import { checkAgents, toNames, documentView } from "./knowledge-documents.ts";
 import { uploadBody, uploadFields, waitMs, type UploadFields } from "./knowledge-schema.ts";
-import { getAccess, getAudience } from "../../chat/document-access.ts";
 import { bodyProblem, readJson } from "./read.ts";
 import { jsonResponse, type PlatformDeps, type PlatformEnv } from "./types.ts";
 import { readForm, removeFiles, type UploadedFile } from "./upload-form.ts";

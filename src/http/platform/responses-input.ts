@@ -1,4 +1,4 @@
-import type { EarlierRuns, RunOwner } from "../../chat/earlier-runs.ts";
+import type { EarlierRuns, RunOwner } from "../../chat/history.ts";
 import type { ChatMessage } from "./chat-schema.ts";
 import { badRequest, ProblemError } from "./problems.ts";
 import type { ResponseItem, ResponsesBody } from "./responses-schema.ts";

@@ -1,5 +1,5 @@
 import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
-import type { StoredResponse } from "../../chat/earlier-runs.ts";
+import type { StoredResponse } from "../../chat/history.ts";
 import { approvalObject } from "./approvals.ts";
 import { withoutNullish } from "./chat.ts";
 import { toAnnotations, toCitations } from "./citations.ts";

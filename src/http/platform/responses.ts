@@ -1,5 +1,5 @@
 import type { ChatRequest, ChatSession } from "../../chat/types.ts";
-import { restoreServerSteps } from "../../chat/server-steps.ts";
+import { restoreServerSteps } from "../../chat/history.ts";
 import {
   type ChatRequestBase,
   callerTool,

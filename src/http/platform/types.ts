@@ -6,7 +6,7 @@ import type { Chats } from "../../chat/types.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
 import type { LazyKnowledge } from "../../knowledge/lazy.ts";
-import type { EarlierRuns } from "../../chat/earlier-runs.ts";
+import type { EarlierRuns } from "../../chat/history.ts";
 import type { IdempotentTurns } from "./idempotent-turns.ts";
 import type { FirstAnswers } from "../first-answers.ts";
 import type { Snapshot } from "../../intake/types.ts";

@@ -1,4 +1,4 @@
-import type { TraceContext } from "../core/trace-context.ts";
+import type { TraceContext, Traces } from "../core/trace-context.ts";
 import type {
   EventRecord,
   NewDelivery,
@@ -9,8 +9,7 @@ import type {
   Store,
   StoredAction,
   Writes,
-} from "../store/types.ts";
-import type { Telemetry } from "../telemetry/types.ts";
+} from "./types.ts";
 
 const stampSpec = (spec: RunSpec, trace: TraceContext): RunSpec =>
   spec.trace ? spec : { ...spec, trace };
@@ -53,7 +52,7 @@ function stamping(tx: Writes, trace: TraceContext): Writes {
 }
 
 /** The same store; events, runs, deliveries and system events keep the span that is active when they are written, and so carry the trace on. */
-export function tracedStore(store: Store, { current }: Telemetry): Store {
+export function keepTraces(store: Store, { current }: Traces): Store {
   return {
     ...store,
     accept(event, keys, fencingToken) {
