@@ -1,6 +1,7 @@
 import { toLimitKey } from "../limits/limit-text.ts";
 import { OUTCOMES } from "../core/outcomes.ts";
 import type { EventOutcome, Ms, RunRecord } from "../store/types.ts";
+import { renderWait } from "./texts.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso } from "./views.ts";
 import { countWaiting } from "./waiting.ts";
@@ -35,7 +36,14 @@ function groupParked(runs: readonly RunRecord[]): ParkedFor[] {
       first.reason === "provider"
         ? { reason: "provider" as const, of: first.of, limit: null }
         : { reason: "limit" as const, of: first.scope, limit: first.limit };
-    return [{ ...reason, count: those.length, until: until === undefined ? null : iso(until) }];
+    const text = renderWait(
+      first.reason === "provider"
+        ? { kind: "breaker", of: first.of }
+        : { kind: "limit", scope: first.scope, limit: first.limit },
+    );
+    return [
+      { ...reason, text, count: those.length, until: until === undefined ? null : iso(until) },
+    ];
   });
 }
 

@@ -20,6 +20,7 @@ import { requestView } from "./request-view.ts";
 import type { Bookmark } from "./bookmarks.ts";
 import type { BreakerView } from "./types.ts";
 import type { WaitReason } from "../runs/wait-reason.ts";
+import { renderAttempt, renderEvent, renderReason, renderVendor, renderWait } from "./texts.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
 export type EventView = ReturnType<typeof eventView>;
@@ -38,12 +39,6 @@ export const isoOrNull = (ms: number | undefined): string | null =>
 /** Renders a bookmark. */
 export const bookmarkView = ({ at, note }: Bookmark) => ({ at: iso(at), note: note ?? null });
 
-/** Why an event has its outcome; of a skipped one also why no other mapping took it. */
-function renderReason({ outcome, reason, nearest }: EventRecord): string | null {
-  if (reason === undefined || outcome !== "skipped" || !nearest) return reason ?? null;
-  return `${reason}; the closest other mapping is "${nearest.mapping}", whose ${nearest.condition} does not hold`;
-}
-
 /** Renders an event; `statuses` are those of its runs, by id. */
 export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, string>) {
   return {
@@ -54,6 +49,8 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
     address: event.address ?? null,
     outcome: event.outcome,
     reason: renderReason(event),
+    /** What became of it, in a few words: the reason, or the names of its work. */
+    text: renderEvent(event),
     /** The HTTP status that the sender was answered, if it was an error. */
     answerStatus: event.status ?? null,
     mapping: event.mapping ?? null,
@@ -136,24 +133,19 @@ export function eventDetail(event: EventRecord, statuses: ReadonlyMap<string, st
   };
 }
 
-/** What a run waits for. `until` is null if it is not known. */
-function waitView(reason: WaitReason) {
-  switch (reason.kind) {
-    case "session":
-    case "worker":
-      return reason;
-    case "limit":
-      return { ...reason, until: isoOrNull(reason.until) };
-    default:
-      return { ...reason, until: iso(reason.until) };
-  }
-}
+/** What a run waits for. `until` is null if it is not known, or if nothing but other work ends the wait. */
+const waitView = (reason: WaitReason, { status }: RunRecord) => ({
+  ...reason,
+  text: renderWait(reason, status),
+  until: "until" in reason ? isoOrNull(reason.until) : null,
+});
 
 /** A wait of a run that is over: what for, and how long. */
-const pastWaitView = ({ since, until, ...wait }: PastWait) => ({
+const pastWaitView = (wait: PastWait) => ({
   ...wait,
-  since: iso(since),
-  until: iso(until),
+  text: renderWait(wait),
+  since: iso(wait.since),
+  until: iso(wait.until),
 });
 
 /** What is looked up for a run: the delivery of its reply, and what it waits for. */
@@ -188,6 +180,8 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
     attempts: run.attempts,
     restarts: run.restarts,
     error: run.error ?? null,
+    /** What the provider has said with the error. */
+    providerText: run.error ? renderVendor(run.error) : null,
     warnings: run.warnings,
     usage: run.usage ?? null,
     delivery: deliveryStatus(run, delivery) ?? null,
@@ -195,7 +189,7 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
     /** The delivery of its receipt, if the mapping has a callback. */
     callbackId: run.callbackId ?? null,
     /** Why it waits, and until when; null if it is executed or has ended. */
-    waitsFor: waitsFor ? waitView(waitsFor) : null,
+    waitsFor: waitsFor ? waitView(waitsFor, run) : null,
     /** The limit or the model that it was parked for. */
     parked: run.parked ? { ...run.parked, until: isoOrNull(run.parked.until) } : null,
     /** The approvals that it waits for. */
@@ -236,6 +230,7 @@ const attemptView = ({ at, model, error, waitedMs }: FailedAttempt) => ({
   model,
   error,
   waitedMs: waitedMs ?? null,
+  text: renderAttempt(model, error, waitedMs),
 });
 
 /** Renders a run with what the agent was given and what it replied. */

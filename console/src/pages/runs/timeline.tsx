@@ -9,7 +9,8 @@ import { Id, Section, Status, Time } from "../../ui/basic.tsx";
 import { elapsed, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { Call, callHas } from "./call.tsx";
-import { Attempt, tokensOf, usd, WaitedFor, WaitsFor } from "./words.tsx";
+import { WithIds } from "../../ui/with-ids.tsx";
+import { Attempt, tokensOf, usd, WaitsFor } from "./words.tsx";
 
 type Tone = "good" | "warn" | "bad" | "quiet" | "step";
 
@@ -144,7 +145,7 @@ const stepHas = (step: StepView, text: string): boolean =>
 function Waited({ wait }: { wait: RunDetail["waits"][number] }) {
   return (
     <>
-      Waited {elapsed(wait.since, wait.until)} for <WaitedFor wait={wait} />, since{" "}
+      Waited {elapsed(wait.since, wait.until)} for <WithIds text={wait.text} />, since{" "}
       <Time iso={wait.since} />
     </>
   );
@@ -248,7 +249,7 @@ export function Timeline({ run, steps }: { run: RunDetail; steps: readonly StepV
         <Steps run={run} steps={steps} search={search} />
         {run.waitsFor ? (
           <Point mark="◌" tone="warn">
-            Waits for <WaitsFor run={run} />
+            Waits for <WaitsFor wait={run.waitsFor} />
           </Point>
         ) : null}
         {run.status === "running" ? (
