@@ -1,4 +1,4 @@
-import type { DeliveryRecord } from "../store/types.ts";
+import { deliveryState, type DeliveryRecord } from "../store/types.ts";
 import { iso, isoOrNull } from "./views.ts";
 
 /** The operator's view of a delivery. Times are ISO 8601; what is not there is null. */
@@ -11,7 +11,8 @@ export function deliveryView(delivery: DeliveryRecord) {
   return {
     id: delivery.id,
     runId: delivery.runId,
-    status: delivery.status,
+    /** `no_route`: it failed because no recipient was known. */
+    status: deliveryState(delivery),
     /** Without a route: what the run asked for, a channel or `last`. */
     channel: route.channel,
     to: route.to ?? null,

@@ -1,7 +1,7 @@
 import { createBookmarks } from "../admin/bookmarks.ts";
 import { createFailureStates } from "../admin/failure-states.ts";
 import { createEarlierRuns } from "../chat/earlier-runs.ts";
-import { createReceipts } from "../runs/read-receipts.ts";
+import { createReceipts } from "../runs/receipts.ts";
 import { lazy } from "../core/lazy.ts";
 import type { Resources } from "./resources.ts";
 import { createApps, type Apps } from "../http/app.ts";

@@ -35,7 +35,7 @@ import { createErrorHandler, failureResponse, toResponse } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 import type { AnswerHook } from "./hooks.ts";
 import type { Intake } from "../intake/receive.ts";
-import type { Receipts } from "../runs/read-receipts.ts";
+import type { Receipts } from "../runs/receipts.ts";
 import type { Platform } from "./platform/app.ts";
 import {
   bodySource,

@@ -38,7 +38,7 @@ function Retry({ delivery, retried }: { delivery: DeliveryDetail; retried(): voi
     )
       await send("?arrived=1");
   }, toastError);
-  if (status !== "failed" && status !== "unknown") return null;
+  if (status === "pending" || status === "delivered") return null;
   return (
     <div class="actions">
       {status === "unknown" ? (
