@@ -10,8 +10,7 @@ import type {
   Receipt,
   GatewayEvents,
 } from "./types.ts";
-import { deliveryView } from "../admin/delivery-view.ts";
-import { eventView, runDetail } from "../admin/views.ts";
+import { deliveryView, eventView, runDetail } from "../admin/views.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { RawInput, Received } from "../intake/types.ts";
 import {

@@ -1,7 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { DeliveryDetail } from "../../../../src/admin/delivery-view.ts";
-import type { RunDetail, StepView } from "../../../../src/admin/views.ts";
+import type { DeliveryDetail, RunDetail, StepView } from "../../../../src/admin/views.ts";
 import { Messages } from "../../messages.tsx";
 import { useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
