@@ -48,15 +48,13 @@ export function failureRoutes(deps: AdminDeps) {
     revision: z.int().min(0).optional(),
   });
   return new Hono()
-    .get("/", query(list), async (c) =>
-      jsonAnswer(c, await failures.listFailures(deps, c.req.valid("query"))),
-    )
-    .get("/:id", async (c) => jsonAnswer(c, await failures.showFailure(deps, c.req.param("id"))))
+    .get("/", query(list), (c) => jsonAnswer(c, failures.listFailures(deps, c.req.valid("query"))))
+    .get("/:id", (c) => jsonAnswer(c, failures.showFailure(deps, c.req.param("id"))))
     .post("/:id", jsonBody(change), async (c) => {
       const { revision, ...body } = c.req.valid("json");
       return jsonAnswer(
         c,
-        await failures.changeFailure(deps, c.req.param("id"), toChange(body), revision),
+        failures.changeFailure(deps, c.req.param("id"), toChange(body), revision),
       );
     });
 }
@@ -85,12 +83,12 @@ function toChange(body: {
 export function overviewRoutes(deps: AdminDeps, { trials }: Workbench) {
   const activity = z.strictObject({ since: since(deps.clock).prefault("1h") });
   return new Hono()
-    .get("/activity", query(activity), async (c) =>
-      jsonAnswer(c, await showActivity(deps, c.req.valid("query"))),
+    .get("/activity", query(activity), (c) =>
+      jsonAnswer(c, showActivity(deps, c.req.valid("query"))),
     )
     .get("/limits", async (c) => jsonAnswer(c, { limits: await deps.limits() }))
-    .get("/gateways", async (c) => jsonAnswer(c, await describeGateways(deps.cluster)))
-    .get("/findings", async (c) =>
-      jsonAnswer(c, await listFindings(deps, listDrafts(deps.snapshot()), trials.list())),
+    .get("/gateways", (c) => jsonAnswer(c, describeGateways(deps.cluster)))
+    .get("/findings", (c) =>
+      jsonAnswer(c, listFindings(deps, listDrafts(deps.snapshot()), trials.list())),
     );
 }
