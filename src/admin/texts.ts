@@ -4,7 +4,7 @@
  */
 import type { MappingTrace, Nearest } from "../mapping/types.ts";
 import type { WaitReason } from "../runs/wait-reason.ts";
-import type { EventRecord, PastWait, RunError, RunStatus } from "../store/types.ts";
+import type { EventRecord, PastWait, RunError, RunStatus, Usage } from "../store/types.ts";
 
 type WithoutTimes<T> = T extends unknown ? Omit<T, "since" | "until"> : never;
 
@@ -47,6 +47,22 @@ export function renderAttempt(
   const vendor = renderVendor(error);
   const again = waitedMs === undefined ? "" : `; tried again after ${waitedMs / 1000} s`;
   return `${model}: ${error.code}: ${error.message}${vendor === null ? "" : ` (${vendor})`}${again}`;
+}
+
+const count = (value: number | undefined, what: string): string[] =>
+  value === undefined ? [] : [`${value.toLocaleString("en")} ${what}`];
+
+/** `1,200 in (800 cached), 30 out (10 reasoning)`; empty if nothing was counted. */
+export function renderTokens(usage: Usage): string {
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = usage;
+  const add = (head: string[], parts: string[]): string[] =>
+    head.map((text) => (parts.length === 0 ? text : `${text} (${parts.join(", ")})`));
+  const cached = count(cachedInputTokens, "cached");
+  const written = count(cacheWriteTokens, "written to the cache");
+  return [
+    ...add(count(inputTokens, "in"), [...cached, ...written]),
+    ...add(count(outputTokens, "out"), count(reasoningTokens, "reasoning")),
+  ].join(", ");
 }
 
 /** The mapping that came closest, and why it did not match. */

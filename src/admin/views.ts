@@ -22,7 +22,14 @@ import { deliveryState } from "../store/types.ts";
 import type { Bookmark } from "./bookmarks.ts";
 import type { BreakerView } from "./types.ts";
 import type { WaitReason } from "../runs/wait-reason.ts";
-import { renderAttempt, renderEvent, renderReason, renderVendor, renderWait } from "./texts.ts";
+import {
+  renderAttempt,
+  renderEvent,
+  renderReason,
+  renderTokens,
+  renderVendor,
+  renderWait,
+} from "./texts.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
 export type EventView = ReturnType<typeof eventView>;
@@ -208,6 +215,7 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
     providerText: run.error ? renderVendor(run.error) : null,
     warnings: run.warnings,
     usage: run.usage ?? null,
+    usageText: run.usage ? renderTokens(run.usage) : null,
     delivery: deliveryStatus(run, delivery) ?? null,
     deliveryId: run.deliveryId ?? null,
     /** The delivery of its receipt, if the mapping has a callback. */
@@ -429,6 +437,7 @@ export function stepView(step: StepRecord, facts: StepFacts) {
     insteadOf: failed.find(({ model }) => model !== step.model)?.model ?? null,
     finish: step.finish,
     usage: step.usage,
+    usageText: renderTokens(step.usage),
     startedAt: iso(step.startedAt),
     endedAt: iso(step.endedAt),
     /** Tries at the model call that gave no answer. */

@@ -108,33 +108,6 @@ function printRun(run: RunDetail, io: CliIo): void {
   printBlock(io, "input", labelledText(run.input));
 }
 
-const counted = (count: number | undefined, what: string): string[] =>
-  count === undefined ? [] : [`${count.toLocaleString("en")} ${what}`];
-const inner = (parts: readonly string[]): string =>
-  parts.length === 0 ? "" : ` (${parts.join(", ")})`;
-
-/** Tokens of a step: `1,200 in (800 cached), 30 out (10 reasoning)`. */
-function renderTokens({
-  inputTokens,
-  outputTokens,
-  cachedInputTokens,
-  cacheWriteTokens,
-  reasoningTokens,
-}: StepView["usage"]): string {
-  const input = counted(inputTokens, "in").map(
-    (text) =>
-      text +
-      inner([
-        ...counted(cachedInputTokens, "cached"),
-        ...counted(cacheWriteTokens, "written to the cache"),
-      ]),
-  );
-  const output = counted(outputTokens, "out").map(
-    (text) => text + inner(counted(reasoningTokens, "reasoning")),
-  );
-  return [...input, ...output].join(", ");
-}
-
 /** Renders what a tool has answered, in lines. */
 export function renderOutput({
   output,
@@ -185,7 +158,7 @@ export function printStep(step: StepView, io: CliIo): void {
   const facts = [
     step.model,
     renderDuration(step.startedAt, step.endedAt),
-    renderTokens(step.usage),
+    step.usageText,
     step.finish,
   ].filter((fact) => fact !== "");
   const failed = step.failedAttempts.map(({ text }) => `failed: ${text}`);

@@ -170,7 +170,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       "acme/large answered instead of acme/small",
       "tools offered: shop.read, bank.refund, mail.send; left out by hooks.tools: <b>crm</b>.*",
       "1.2 s",
-      "1,200 in, 800 of them cached, 30 out, 10 of them reasoning",
+      "1,200 in (800 cached), 30 out (10 reasoning)",
       "acme/small: rate_limited: slow down (429 too_fast); tried again after 2 s",
       "acme/small: provider_unavailable: no answer",
       "I look at the order.",

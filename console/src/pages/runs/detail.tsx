@@ -9,7 +9,7 @@ import { elapsed, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
 import { Timeline } from "./timeline.tsx";
-import { tokensOf, usd, WaitsFor } from "./words.tsx";
+import { usd, WaitsFor } from "./words.tsx";
 
 const CANCELLABLE = ["queued", "running", "waiting", "parked", "collecting"];
 const RETRIED = ["failed", "timed_out", "cancelled"];
@@ -130,7 +130,7 @@ function RunFacts({ run }: { run: RunDetail }) {
           ["restarts", run.restarts > 0 ? run.restarts : null],
           ["batch", run.collected === null ? null : plural(run.collected, "event")],
           ["trace", run.traceId],
-          ["tokens", run.usage ? tokensOf(run.usage) : null],
+          ["tokens", run.usageText],
           ["cost", run.usage ? usd(run.usage.costUsd) : null],
           ["created", <Time iso={run.createdAt} />],
           ["started", run.startedAt === null ? null : <Time iso={run.startedAt} />],

@@ -9,7 +9,7 @@ import { elapsed, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { Call, callHas } from "./call.tsx";
 import { WithIds } from "../../ui/with-ids.tsx";
-import { Attempt, tokensOf, usd, WaitsFor } from "./words.tsx";
+import { Attempt, usd, WaitsFor } from "./words.tsx";
 
 type Tone = "good" | "warn" | "bad" | "quiet" | "step";
 
@@ -62,7 +62,7 @@ function Step({
         <h3>Step {step.index + 1}</h3>
         <span class="mono">{step.model}</span>
         <span class="quiet">
-          {elapsed(step.startedAt, step.endedAt)} · {tokensOf(step.usage) || "no tokens counted"}
+          {elapsed(step.startedAt, step.endedAt)} · {step.usageText || "no tokens counted"}
           {step.usage.costUsd === undefined ? "" : ` · ${usd(step.usage.costUsd)}`}
         </span>
         <span class="runs-at">

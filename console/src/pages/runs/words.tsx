@@ -1,6 +1,6 @@
 import type { RunView, StepView } from "../../../../src/admin/views.ts";
 import { Time } from "../../ui/basic.tsx";
-import { number, visibleText } from "../../ui/format.ts";
+import { visibleText } from "../../ui/format.ts";
 import { WithIds } from "../../ui/with-ids.tsx";
 
 const USD = new Intl.NumberFormat("en", { style: "currency", currency: "USD" });
@@ -27,22 +27,6 @@ export const WaitsFor = ({ wait: { text, until } }: { wait: NonNullable<RunView[
     )}
   </>
 );
-
-type Usage = StepView["usage"];
-
-const COUNTS: readonly (readonly [keyof Usage, string])[] = [
-  ["inputTokens", "in"],
-  ["cachedInputTokens", "of them cached"],
-  ["cacheWriteTokens", "of them written to the cache"],
-  ["outputTokens", "out"],
-  ["reasoningTokens", "of them reasoning"],
-];
-
-/** `1,200 in, 800 of them cached, 30 out, 10 of them reasoning`. */
-export const tokensOf = (usage: Usage): string =>
-  COUNTS.flatMap(([name, what]) =>
-    usage[name] === undefined ? [] : [`${number(usage[name])} ${what}`],
-  ).join(", ");
 
 /** A model call that gave no answer, and what was done about it. */
 export const Attempt = ({ attempt }: { attempt: StepView["failedAttempts"][number] }) => (
