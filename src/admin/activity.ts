@@ -1,10 +1,10 @@
 import { toLimitKey } from "../limits/limit-text.ts";
 import { OUTCOMES } from "../core/outcomes.ts";
 import type { EventOutcome, Ms, RunRecord } from "../store/types.ts";
+import { renderWait } from "./texts.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso } from "./views.ts";
-import { countWaiting } from "./waiting.ts";
-import type { ActivityView, ParkedFor } from "./watch-views.ts";
+import type { ActivityView, ParkedFor, Waiting } from "./watch-views.ts";
 
 /** Events that are counted at most: the newest. */
 const MAX_EVENTS = 50_000;
@@ -21,6 +21,32 @@ function getStep(span: Ms): Ms {
   return (STEPS.find((step) => minutes / step <= MAX_BARS) ?? 1440) * MINUTE_MS;
 }
 
+interface WaitingWork {
+  /** Runs that wait for a worker, or for another run of their session. */
+  turn: Waiting;
+  delivery: Waiting;
+}
+
+/**
+ * Counts the work that waits for a worker. A run that is parked, collects events or waits for a person has a job in the queue, too,
+ * and no worker could take it. `counts` are those of the store.
+ */
+export async function countWaiting(
+  { store, queue, clock }: Pick<AdminDeps, "store" | "queue" | "clock">,
+  counts: Promise<Readonly<Record<string, number>>>,
+): Promise<WaitingWork> {
+  const [since, delivery, { "runs.queued": count = 0 }] = await Promise.all([
+    store.get("queuedSince", {}),
+    queue.waiting("delivery"),
+    counts,
+  ]);
+  const toSeconds = (ms: number): number => Math.round(Math.max(0, ms) / 1000);
+  return {
+    turn: { count, oldestSeconds: since === undefined ? 0 : toSeconds(clock.now() - since) },
+    delivery: { count: delivery.count, oldestSeconds: toSeconds(delivery.oldestMs) },
+  };
+}
+
 /** What holds parked runs back, with how many wait for it and when the first may start. */
 function groupParked(runs: readonly RunRecord[]): ParkedFor[] {
   const parked = runs.flatMap(({ parked: one }) => (one ? [one] : []));
@@ -35,7 +61,14 @@ function groupParked(runs: readonly RunRecord[]): ParkedFor[] {
       first.reason === "provider"
         ? { reason: "provider" as const, of: first.of, limit: null }
         : { reason: "limit" as const, of: first.scope, limit: first.limit };
-    return [{ ...reason, count: those.length, until: until === undefined ? null : iso(until) }];
+    const text = renderWait(
+      first.reason === "provider"
+        ? { kind: "breaker", of: first.of }
+        : { kind: "limit", scope: first.scope, limit: first.limit },
+    );
+    return [
+      { ...reason, text, count: those.length, until: until === undefined ? null : iso(until) },
+    ];
   });
 }
 

@@ -1,81 +1,13 @@
-import { getVerdicts, type Approvals, type Decided } from "../approvals/approvals.ts";
+import type { Approvals, Decided } from "../approvals/approvals.ts";
 import { buildRule, renderRule, type ApprovalRule } from "../approvals/rules.ts";
 import { readMonotonic } from "../core/clock.ts";
 import { OPERATOR } from "../config/schema/tools.ts";
-import type { ApprovalRecord, Lists, RunRecord, Store, Verdict } from "../store/types.ts";
+import type { ApprovalRecord, Lists, Store, Verdict } from "../store/types.ts";
 import { byId, found, searchPage, unwrap, type PageQuery } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
-import { iso } from "./views.ts";
+import { approvalView, iso, type ApprovalView } from "./views.ts";
 
-/** A question about a tool call, as operators and approvers see it. */
-export type ApprovalView = ReturnType<typeof approvalView>;
-
-/** Says who made the agent do the run. */
-function describeAsker({ kind, spec }: RunRecord): string {
-  const { incoming, channel, hook, session, schedule } = spec;
-  switch (kind) {
-    case "channel":
-      return incoming
-        ? `${incoming.from}${incoming.owner ? " (the owner)" : ""} on ${channel}`
-        : `channel ${channel}`;
-    case "hook":
-      return session.via ? `hook ${session.via.path} (${session.via.credential})` : `hook ${hook}`;
-    case "api":
-      return `API key ${hook.replace(/^api:/, "")}`;
-    case "schedule":
-      return schedule ? `schedule ${session.agentId}/${schedule.id}` : "schedule";
-    default:
-      return `heartbeat of ${session.agentId}`;
-  }
-}
-
-export function approvalView(approval: ApprovalRecord, run: RunRecord | undefined) {
-  const {
-    id,
-    code,
-    runId,
-    callId,
-    agentId,
-    tool,
-    input,
-    reason,
-    why,
-    askedAt,
-    expiresAt,
-    decision,
-    refused = [],
-  } = approval;
-  return {
-    id,
-    code,
-    runId,
-    callId,
-    agentId,
-    tool,
-    /** Null if none were given. */
-    input: input ?? null,
-    reason,
-    why,
-    /** Who made the agent do the run, in words; null if the run is not kept any more. */
-    askedBy: run ? describeAsker(run) : null,
-    /** The event that started the run. */
-    eventId: run?.eventId ?? null,
-    askedAt: iso(askedAt),
-    expiresAt: iso(expiresAt),
-    state: decision ? ("decided" as const) : ("open" as const),
-    verdicts: [...getVerdicts(approval)],
-    decision: decision
-      ? {
-          verdict: decision.verdict,
-          by: decision.by,
-          at: iso(decision.at),
-          note: decision.note ?? null,
-        }
-      : null,
-    /** Decisions that were refused, oldest first: the newest 20. */
-    refused: refused.map((one) => ({ ...one, at: iso(one.at) })),
-  };
-}
+export type { ApprovalView } from "./views.ts";
 
 export type RuleView = ReturnType<typeof ruleView>;
 

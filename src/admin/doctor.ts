@@ -20,7 +20,7 @@ import { checkClock, checkModes, checkSpace, checkStore } from "./machine-checks
 import { checkTools } from "./tools.ts";
 import { describeGateways, type GatewayView } from "./system.ts";
 import type { AdminDeps } from "./types.ts";
-import { countWaiting } from "./waiting.ts";
+import { countWaiting } from "./activity.ts";
 
 const BACKLOG_WARN_SECONDS = 60;
 const MAX_LISTED = 100;

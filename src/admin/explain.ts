@@ -4,16 +4,18 @@ import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
 import { readRecordedInput } from "../intake/recorded-input.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { MODULE_CHANGED } from "../mapping/transform.ts";
-import { deliveryView, type DeliveryView } from "./delivery-view.ts";
 import { found } from "./operation.ts";
 import { runStatuses, showBookmark, showRun, showSteps } from "./records.ts";
 import { testInput, type PlacedTrace, type TestedAction, type TestedHook } from "./test-hook.ts";
+import { renderTested } from "./texts.ts";
 import type { AdminDeps, DecidedBy } from "./types.ts";
 import {
+  deliveryView,
   eventDetail,
   iso,
   runFields,
   type BookmarkView,
+  type DeliveryView,
   type EventDetail,
   type RunDetail,
   type StepView,
@@ -134,6 +136,7 @@ function withRecorded(event: EventRecord, evaluation: TestedHook): EventEvaluati
       : null;
   const mapping = event.mapping ?? evaluation.mapping;
   const recorded = {
+    ...evaluation,
     outcome: outcome === "accepted" ? ("actions" as const) : outcome,
     mapping,
     reason,
@@ -141,7 +144,7 @@ function withRecorded(event: EventRecord, evaluation: TestedHook): EventEvaluati
     actions,
   };
   return {
-    evaluation: { ...evaluation, ...recorded },
+    evaluation: { ...recorded, text: renderTested(recorded) },
     note: `${MODULE_CHANGED}: the result is the one that was recorded`,
   };
 }

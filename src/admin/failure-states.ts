@@ -18,13 +18,20 @@ export interface GroupState {
   before?: GroupDecision;
 }
 
-/** A change of a group. `version` is the number of the config that resolved it. `undo` takes the last change back. */
-export type GroupChange =
-  | { action: "assign"; assignee: string | null }
-  | { action: "snooze"; until: Ms }
-  | { action: "resolve"; version: number | null }
-  | { action: "reopen" }
-  | { action: "undo" };
+export const UNTIL =
+  'write a time from now on such as "4h" or "2d", or a date such as "2026-01-31T08:00"';
+export const GROUP_ACTIONS = ["assign", "snooze", "resolve", "reopen", "undo"] as const;
+
+/** A change of a group. `undo` takes the last one back. */
+export interface GroupChange {
+  action: (typeof GROUP_ACTIONS)[number];
+  /** Of `assign`. Null: no one. */
+  assignee?: string | null | undefined;
+  /** Of `snooze`. */
+  until?: Ms | undefined;
+  /** Of `resolve`: the number of the config that resolved it. */
+  version?: number | null | undefined;
+}
 
 export interface FailureStates {
   /**
@@ -56,13 +63,16 @@ function decide(
   const assigned = assignee === undefined ? {} : { assignee };
   switch (wanted.action) {
     case "assign":
-      return wanted.assignee === null ? rest : { ...rest, assignee: wanted.assignee };
+      return typeof wanted.assignee === "string" ? { ...rest, assignee: wanted.assignee } : rest;
     case "snooze":
-      if (wanted.until <= now)
-        throw new RouseError({ code: "usage", message: "until: name a time in the future" });
+      if (wanted.until === undefined || wanted.until <= now)
+        throw new RouseError({
+          code: "usage",
+          message: `until: ${wanted.until === undefined ? UNTIL : "name a time in the future"}`,
+        });
       return { ...assigned, snoozedUntil: wanted.until };
     case "resolve":
-      return { ...assigned, resolved: { at: now, version: wanted.version } };
+      return { ...assigned, resolved: { at: now, version: wanted.version ?? null } };
     case "undo":
       if (!before)
         throw new RouseError({

@@ -256,26 +256,22 @@ async function getVersion({ store, snapshot }: AdminDeps): Promise<number | null
   return id === undefined ? null : ((await store.get("config", id))?.number ?? null);
 }
 
-/** What the admin API takes: a resolve is of the config in use if it names none. */
-export type GroupRequest =
-  | Exclude<GroupChange, { action: "resolve" }>
-  | { action: "resolve"; version?: number | undefined };
-
 /**
- * Assigns, snoozes, resolves or reopens a group, or takes the last change of it back. A resolved group is open again as soon as
+ * Assigns, snoozes, resolves or reopens a group, or takes the last change of it back. A resolve is of the config in use if it
+ * names none. A resolved group is open again as soon as
  * something of it fails later. With `revision`, the group must not have been changed since it had this one.
  * @throws RouseError `not_found`, `conflict`, or `usage` if `until` is over or there is nothing to undo.
  */
 export async function changeFailure(
   deps: AdminDeps,
   id: string,
-  wanted: GroupRequest,
+  wanted: GroupChange,
   revision?: number,
 ) {
   await findGroup(deps, id);
   const change =
     wanted.action === "resolve"
-      ? { action: wanted.action, version: wanted.version ?? (await getVersion(deps)) }
+      ? { ...wanted, version: wanted.version ?? (await getVersion(deps)) }
       : wanted;
   await deps.failures.change(id, change, revision);
   return showFailure(deps, id);

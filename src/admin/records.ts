@@ -4,9 +4,10 @@ import { findWaitReason } from "../runs/wait-reason.ts";
 import { byId, found, given, searchPage, unwrap, type PageQuery } from "./operation.ts";
 import type { ReplayOptions } from "../intake/types.ts";
 import type { AdminDeps } from "./types.ts";
-import { deliveryDetail, deliveryView } from "./delivery-view.ts";
 import {
   bookmarkView,
+  deliveryDetail,
+  deliveryView,
   eventDetail,
   runDetail,
   runView,
@@ -131,12 +132,13 @@ export async function showRun(deps: AdminDeps, id: string) {
  * @throws RouseError `not_found`
  */
 export async function showSteps({ store }: AdminDeps, id: string) {
-  found(await store.get("run", id), "there is no run with this id");
-  const [steps, approvals] = await Promise.all([
+  const run = found(await store.get("run", id), "there is no run with this id");
+  const [steps, asked] = await Promise.all([
     store.list("steps", id),
     store.list("approvals", { runId: id, limit: MAX_APPROVALS }),
   ]);
-  return { steps: steps.map((step) => stepView(step, approvals.toReversed())) };
+  const approvals = asked.toReversed();
+  return { steps: steps.map((step) => stepView(step, { run, approvals })) };
 }
 
 /**

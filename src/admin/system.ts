@@ -6,7 +6,7 @@ import type { PathRules } from "../mapping/types.ts";
 import { found } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso } from "./views.ts";
-import { countWaiting } from "./waiting.ts";
+import { countWaiting } from "./activity.ts";
 import type { Peer, Cluster } from "../store/types.ts";
 import { open, rm, stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";

@@ -15,6 +15,7 @@ import type {
 } from "../mapping/types.ts";
 import { createKeptNames, keptParts } from "../intake/authenticate.ts";
 import type { Snapshot } from "../intake/types.ts";
+import { renderTested, renderVerdict } from "./texts.ts";
 
 export interface HookTest {
   mapping?: string | undefined;
@@ -44,13 +45,15 @@ export type TestedAction =
     }
   | { ok: false; mapping: string; failure: Failure };
 
-/** How a mapping decided, with the place where it is written: `rouse.json5:9`. */
-export type PlacedTrace = MappingTrace & { place: string };
+/** How a mapping decided, in words too, with the place where it is written: `rouse.json5:9`. */
+export type PlacedTrace = MappingTrace & { place: string; text: string };
 
 export interface TestedHook {
   /** Every mapping that could take the hook, in the order in which they are tried. */
   traces: PlacedTrace[];
   outcome: "actions" | "skipped" | "unmatched" | "rejected" | "failed";
+  /** Why there is no action; null if there is one. */
+  text: string | null;
   mapping: string | null;
   reason: string | null;
   failure: Failure | null;
@@ -109,7 +112,7 @@ function testedAction(result: DraftResult, input: MappingInput, snapshot: Snapsh
 
 function describe(
   outcome: MappingOutcome,
-): Omit<TestedHook, "traces" | "actions" | "takenBefore" | "debug"> {
+): Omit<TestedHook, "text" | "traces" | "actions" | "takenBefore" | "debug"> {
   const base = {
     outcome: outcome.kind,
     mapping: null,
@@ -201,9 +204,11 @@ export async function testInput(
   const { traces, outcome } = await snapshot.mappings.explain(input, mapping);
   const results = outcome.kind === "actions" ? outcome.results : [];
   const actions = results.map((result) => testedAction(result, input, snapshot));
+  const described = describe(outcome);
   return {
-    ...describe(outcome),
-    traces: place(traces, snapshot),
+    ...described,
+    text: renderTested(described),
+    traces: place(traces, snapshot).map((trace) => ({ ...trace, text: renderVerdict(trace) })),
     actions,
     debug: outcome.debug ?? null,
   };

@@ -10,16 +10,26 @@ import type {
   SessionRecord,
   SessionRef,
   StepRecord,
+  StoredRequest,
   ToolCallRecord,
   ToolOffer,
   ToolOutput,
 } from "../store/types.ts";
 import type { WaitState } from "../core/breaker.ts";
+import { getVerdicts } from "../approvals/approvals.ts";
 import { deliveryStatus } from "../runs/receipts.ts";
-import { requestView } from "./request-view.ts";
+import { deliveryState } from "../store/types.ts";
 import type { Bookmark } from "./bookmarks.ts";
 import type { BreakerView } from "./types.ts";
 import type { WaitReason } from "../runs/wait-reason.ts";
+import {
+  renderAttempt,
+  renderEvent,
+  renderReason,
+  renderTokens,
+  renderVendor,
+  renderWait,
+} from "./texts.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
 export type EventView = ReturnType<typeof eventView>;
@@ -29,6 +39,9 @@ export type RunView = ReturnType<typeof runView>;
 export type RunDetail = ReturnType<typeof runDetail>;
 export type StepView = ReturnType<typeof stepView>;
 export type ToolCallView = ReturnType<typeof toolCallView>;
+export type ApprovalView = ReturnType<typeof approvalView>;
+export type DeliveryView = ReturnType<typeof deliveryView>;
+export type DeliveryDetail = ReturnType<typeof deliveryDetail>;
 export type SessionView = ReturnType<typeof unusedSession>;
 
 export const iso = (ms: number): string => new Date(ms).toISOString();
@@ -38,10 +51,23 @@ export const isoOrNull = (ms: number | undefined): string | null =>
 /** Renders a bookmark. */
 export const bookmarkView = ({ at, note }: Bookmark) => ({ at: iso(at), note: note ?? null });
 
-/** Why an event has its outcome; of a skipped one also why no other mapping took it. */
-function renderReason({ outcome, reason, nearest }: EventRecord): string | null {
-  if (reason === undefined || outcome !== "skipped" || !nearest) return reason ?? null;
-  return `${reason}; the closest other mapping is "${nearest.mapping}", whose ${nearest.condition} does not hold`;
+/** Renders a body as text if it is UTF-8, else as base64. */
+function renderBody(bytes: Uint8Array | null): {
+  body: string | null;
+  encoding: "utf8" | "base64";
+} {
+  if (bytes === null) return { body: null, encoding: "utf8" };
+  try {
+    return { body: new TextDecoder("utf-8", { fatal: true }).decode(bytes), encoding: "utf8" };
+  } catch {
+    return { body: Buffer.from(bytes).toString("base64"), encoding: "base64" };
+  }
+}
+
+/** Renders what is kept of a request. */
+function requestView(request: StoredRequest) {
+  const { method, headers, query, contentType, body } = request;
+  return { method, contentType: contentType ?? null, headers, query, ...renderBody(body) };
 }
 
 /** Renders an event; `statuses` are those of its runs, by id. */
@@ -54,6 +80,8 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
     address: event.address ?? null,
     outcome: event.outcome,
     reason: renderReason(event),
+    /** What became of it, in a few words: the reason, or the names of its work. */
+    text: renderEvent(event),
     /** The HTTP status that the sender was answered, if it was an error. */
     answerStatus: event.status ?? null,
     mapping: event.mapping ?? null,
@@ -136,24 +164,19 @@ export function eventDetail(event: EventRecord, statuses: ReadonlyMap<string, st
   };
 }
 
-/** What a run waits for. `until` is null if it is not known. */
-function waitView(reason: WaitReason) {
-  switch (reason.kind) {
-    case "session":
-    case "worker":
-      return reason;
-    case "limit":
-      return { ...reason, until: isoOrNull(reason.until) };
-    default:
-      return { ...reason, until: iso(reason.until) };
-  }
-}
+/** What a run waits for. `until` is null if it is not known, or if nothing but other work ends the wait. */
+const waitView = (reason: WaitReason, { status }: RunRecord) => ({
+  ...reason,
+  text: renderWait(reason, status),
+  until: "until" in reason ? isoOrNull(reason.until) : null,
+});
 
 /** A wait of a run that is over: what for, and how long. */
-const pastWaitView = ({ since, until, ...wait }: PastWait) => ({
+const pastWaitView = (wait: PastWait) => ({
   ...wait,
-  since: iso(since),
-  until: iso(until),
+  text: renderWait(wait),
+  since: iso(wait.since),
+  until: iso(wait.until),
 });
 
 /** What is looked up for a run: the delivery of its reply, and what it waits for. */
@@ -188,14 +211,17 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
     attempts: run.attempts,
     restarts: run.restarts,
     error: run.error ?? null,
+    /** What the provider has said with the error. */
+    providerText: run.error ? renderVendor(run.error) : null,
     warnings: run.warnings,
     usage: run.usage ?? null,
+    usageText: run.usage ? renderTokens(run.usage) : null,
     delivery: deliveryStatus(run, delivery) ?? null,
     deliveryId: run.deliveryId ?? null,
     /** The delivery of its receipt, if the mapping has a callback. */
     callbackId: run.callbackId ?? null,
     /** Why it waits, and until when; null if it is executed or has ended. */
-    waitsFor: waitsFor ? waitView(waitsFor) : null,
+    waitsFor: waitsFor ? waitView(waitsFor, run) : null,
     /** The limit or the model that it was parked for. */
     parked: run.parked ? { ...run.parked, until: isoOrNull(run.parked.until) } : null,
     /** The approvals that it waits for. */
@@ -236,6 +262,7 @@ const attemptView = ({ at, model, error, waitedMs }: FailedAttempt) => ({
   model,
   error,
   waitedMs: waitedMs ?? null,
+  text: renderAttempt(model, error, waitedMs),
 });
 
 /** Renders a run with what the agent was given and what it replied. */
@@ -293,25 +320,81 @@ export function outputView({ parts, isError }: ToolOutput) {
   };
 }
 
-/** Renders a question to a person about one call, and the answer. */
-function askedView({ id, code, reason, why, input, askedAt, expiresAt, decision }: ApprovalRecord) {
-  const decided = decision
-    ? { ...decision, note: decision.note ?? null, at: iso(decision.at) }
-    : null;
+/** Says who made the agent do the run. */
+function describeAsker({ kind, spec }: RunRecord): string {
+  const { incoming, channel, hook, session, schedule } = spec;
+  switch (kind) {
+    case "channel":
+      return incoming
+        ? `${incoming.from}${incoming.owner ? " (the owner)" : ""} on ${channel}`
+        : `channel ${channel}`;
+    case "hook":
+      return session.via ? `hook ${session.via.path} (${session.via.credential})` : `hook ${hook}`;
+    case "api":
+      return `API key ${hook.replace(/^api:/, "")}`;
+    case "schedule":
+      return schedule ? `schedule ${session.agentId}/${schedule.id}` : "schedule";
+    default:
+      return `heartbeat of ${session.agentId}`;
+  }
+}
+
+/** Renders a question to a person about one call, and the answer; `run` if it is kept. */
+export function approvalView(approval: ApprovalRecord, run: RunRecord | undefined) {
+  const {
+    id,
+    code,
+    runId,
+    callId,
+    agentId,
+    tool,
+    input,
+    reason,
+    why,
+    askedAt,
+    expiresAt,
+    decision,
+    refused = [],
+  } = approval;
   return {
     id,
     code,
+    runId,
+    callId,
+    agentId,
+    tool,
+    /** Null if none were given. */
+    input: input ?? null,
     reason,
     why,
-    input,
+    /** Who made the agent do the run, in words; null if the run is not kept any more. */
+    askedBy: run ? describeAsker(run) : null,
+    /** The event that started the run. */
+    eventId: run?.eventId ?? null,
     askedAt: iso(askedAt),
     expiresAt: iso(expiresAt),
-    decision: decided,
+    state: decision ? ("decided" as const) : ("open" as const),
+    verdicts: [...getVerdicts(approval)],
+    decision: decision
+      ? {
+          verdict: decision.verdict,
+          by: decision.by,
+          at: iso(decision.at),
+          note: decision.note ?? null,
+        }
+      : null,
+    /** Decisions that were refused, oldest first: the newest 20. */
+    refused: refused.map((one) => ({ ...one, at: iso(one.at) })),
   };
 }
 
-/** Renders a tool call; `approvals` are those of its run, oldest first. */
-function toolCallView(call: ToolCallRecord, approvals: readonly ApprovalRecord[]) {
+/** What is shown with the steps of a run: the questions about its calls, oldest first. */
+interface StepFacts {
+  run: RunRecord;
+  approvals: readonly ApprovalRecord[];
+}
+
+function toolCallView(call: ToolCallRecord, { run, approvals }: StepFacts) {
   return {
     id: call.id,
     tool: call.tool,
@@ -325,7 +408,9 @@ function toolCallView(call: ToolCallRecord, approvals: readonly ApprovalRecord[]
     output: call.output ? outputView(call.output) : null,
     /** If the output was cut: the id and the length of its whole text, in UTF-16 units. */
     stored: call.stored ?? null,
-    approvals: approvals.filter(({ callId }) => callId === call.id).map(askedView),
+    approvals: approvals
+      .filter(({ callId }) => callId === call.id)
+      .map((approval) => approvalView(approval, run)),
   };
 }
 
@@ -343,7 +428,7 @@ export const renderOffer = ({ offered, leftOut, by }: ToolOffer): string =>
     : `tools offered: ${nameTools(offered)}; left out by ${by}: ${nameTools(leftOut)}`;
 
 /** Renders a step of a run: one model call and the tool calls that it asked for. */
-export function stepView(step: StepRecord, approvals: readonly ApprovalRecord[]) {
+export function stepView(step: StepRecord, facts: StepFacts) {
   const failed = step.failedAttempts ?? [];
   return {
     index: step.index,
@@ -352,6 +437,7 @@ export function stepView(step: StepRecord, approvals: readonly ApprovalRecord[])
     insteadOf: failed.find(({ model }) => model !== step.model)?.model ?? null,
     finish: step.finish,
     usage: step.usage,
+    usageText: renderTokens(step.usage),
     startedAt: iso(step.startedAt),
     endedAt: iso(step.endedAt),
     /** Tries at the model call that gave no answer. */
@@ -360,7 +446,52 @@ export function stepView(step: StepRecord, approvals: readonly ApprovalRecord[])
     text: getWords(step, "text"),
     /** What was offered of the agent's tools, in a first step to which not all were; null otherwise. */
     tools: step.offer ? renderOffer(step.offer) : null,
-    calls: step.calls.map((call) => toolCallView(call, approvals)),
+    calls: step.calls.map((call) => toolCallView(call, facts)),
+  };
+}
+
+/** Renders a delivery. */
+export function deliveryView(delivery: DeliveryRecord) {
+  const { route } = delivery;
+  return {
+    id: delivery.id,
+    runId: delivery.runId,
+    /** `no_route`: it failed because no recipient was known. */
+    status: deliveryState(delivery),
+    /** Without a route: what the run asked for, a channel or `last`. */
+    channel: route.channel,
+    to: route.to ?? null,
+    thread: route.thread ?? null,
+    chunks: delivery.chunks.length,
+    sentChunks: Math.min(delivery.nextChunk, delivery.chunks.length),
+    files: delivery.files?.length ?? 0,
+    sentFiles: Math.max(delivery.nextChunk - delivery.chunks.length, 0),
+    attempts: delivery.attempts,
+    messageIds: delivery.messageIds,
+    error: delivery.error ?? null,
+    createdAt: iso(delivery.createdAt),
+    nextAt: delivery.status === "pending" ? iso(delivery.nextAt) : null,
+    endedAt: isoOrNull(delivery.endedAt),
+  };
+}
+
+/** Renders a delivery with its messages. */
+export function deliveryDetail(delivery: DeliveryRecord) {
+  const { ask } = delivery;
+  return {
+    ...deliveryView(delivery),
+    /** Its messages in order; the first `sentChunks` of them are sent. */
+    texts: delivery.chunks,
+    /** What follows the messages, in order. */
+    attached: (delivery.files ?? []).map(({ name, mediaType, bytes }) => ({
+      name,
+      mediaType,
+      bytes,
+    })),
+    /** What was sent in another way than it was meant to be. */
+    warnings: delivery.warnings ?? [],
+    /** Of a question about a tool call: the approval. */
+    approvalId: ask?.approvalId ?? null,
   };
 }
 

@@ -20,6 +20,8 @@ export interface ParkedFor {
   reason: "limit" | "provider";
   of: string;
   limit: string | null;
+  /** What they wait for. */
+  text: string;
   count: number;
   until: string | null;
 }

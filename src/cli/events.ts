@@ -27,8 +27,7 @@ interface ListOptions extends PageOptions {
 
 /** Returns the reason of an event, or what came of it. */
 function describeOutcome(event: EventView): string {
-  if (event.reason !== null) return event.reason;
-  return event.actions.map(({ id }) => id).join(" ");
+  return event.reason === null ? event.actions.map(({ id }) => id).join(" ") : event.text;
 }
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
@@ -72,7 +71,6 @@ function printEvent(event: EventDetail, bookmark: BookmarkView | null, io: CliIo
     reason: event.reason,
     answered: event.answerStatus,
     mapping: event.mapping,
-    nearest: event.nearest && `${event.nearest.mapping} (${event.nearest.condition} does not hold)`,
     warnings: event.warnings.join("; "),
     missing: event.missing.join(", "),
     "duplicate of": event.duplicateOf,

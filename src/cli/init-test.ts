@@ -1,6 +1,6 @@
 import { RouseError } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
-import type { DeliveryView } from "../admin/delivery-view.ts";
+import type { DeliveryView } from "../admin/views.ts";
 import type { RunDetail } from "../admin/views.ts";
 import { sampleNames } from "../mapping/samples.ts";
 import { readGateway } from "../store/lock.ts";

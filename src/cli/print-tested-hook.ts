@@ -2,23 +2,12 @@ import type { PlacedTrace, TestedAction, TestedHook } from "../admin/test-hook.t
 import { renderIssue } from "../config/issues.ts";
 import type { Failure } from "../core/errors.ts";
 import { plainText, type TextPart } from "../core/text.ts";
-import type { ConditionTrace, FieldTrace, MappingTrace } from "../mapping/types.ts";
+import type { ConditionTrace, FieldTrace } from "../mapping/types.ts";
 import type { CliIo } from "./io.ts";
 import { printBlock, printDebug, printFields } from "./print.ts";
 import { cell, width } from "./text.ts";
 
 const MARK = { true: "✓", false: "✗", unknown: "?" } as const;
-
-const VERDICT: Record<MappingTrace["verdict"], string> = {
-  first: "took it",
-  also: "also matched",
-  hidden: "would have matched",
-  no: "does not match",
-  unknown: "does not match: a condition is unknown",
-  failed: "failed: match.when gave an error",
-  disabled: "is not enabled",
-  draft: "draft, not live",
-};
 
 /** The conditions of a mapping with those of their groups, each with its depth. */
 function flatten(
@@ -62,10 +51,7 @@ function printPieces({ field, item, pieces, failure }: FieldTrace, io: CliIo): v
 /** Prints each mapping in the order in which they are tried, with its conditions and what it rendered. */
 export function printTraces(traces: readonly PlacedTrace[], io: CliIo): void {
   for (const trace of traces) {
-    const by = trace.by === undefined ? "" : `, but ${trace.by} took it before`;
-    const would =
-      trace.verdict === "draft" ? `: it would ${trace.matched ? "match" : "not match"}` : "";
-    io.out(`${trace.mapping}  (${cell(trace.place)})  ${VERDICT[trace.verdict]}${by}${would}\n`);
+    io.out(`${trace.mapping}  (${cell(trace.place)})  ${trace.text}\n`);
     printConditions(trace.conditions, io);
     for (const field of trace.fields ?? []) printPieces(field, io);
   }
@@ -114,24 +100,11 @@ function printAction(action: TestedAction, index: number, io: CliIo): void {
   printFailure(action.problem, io);
 }
 
-function printOutcome(tested: TestedHook, io: CliIo): void {
-  switch (tested.outcome) {
-    case "actions":
-      for (const [index, action] of tested.actions.entries()) printAction(action, index, io);
-      return;
-    case "skipped":
-      io.out(`\nskipped by ${tested.mapping}: ${cell(tested.reason ?? "")}\n`);
-      return;
-    case "unmatched":
-      io.out("\nno mapping matches\n");
-      if (tested.nearest)
-        io.out(`  nearest: ${tested.nearest.mapping}, but for ${cell(tested.nearest.condition)}\n`);
-      return;
-    default:
-      io.out(`\n${tested.outcome} by ${tested.mapping}\n`);
-      if (tested.failure) printFailure(tested.failure, io);
-      if (tested.missing.length > 0) io.out(`  missing: ${cell(tested.missing.join(", "))}\n`);
-  }
+function printOutcome({ text, actions, failure, missing }: TestedHook, io: CliIo): void {
+  for (const [index, action] of actions.entries()) printAction(action, index, io);
+  if (text !== null) io.out(`\n${cell(text)}\n`);
+  if (failure) printFailure(failure, io);
+  if (missing.length > 0) io.out(`  missing: ${cell(missing.join(", "))}\n`);
 }
 
 /** Prints how each mapping decided about a hook, and what would be done. */

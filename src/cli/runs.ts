@@ -71,50 +71,11 @@ function recipient(run: RunDetail): string | null {
 
 /** What a run waits for, and until when. `renderTime` is that of the table or of the page. */
 export function renderWait(
-  { waitsFor, status }: RunView,
+  { waitsFor }: Pick<RunView, "waitsFor">,
   renderTime: (iso: string) => string,
 ): string | null {
-  switch (waitsFor?.kind) {
-    case undefined:
-      return null;
-    case "session":
-      return `${waitsFor.head}, the run of its session that goes first`;
-    case "limit":
-      return `limits.${waitsFor.limit} of ${waitsFor.scope}${waitsFor.until === null ? "" : `, until ${renderTime(waitsFor.until)}`}`;
-    case "breaker":
-      return `the model ${waitsFor.of}, which is tried again at ${renderTime(waitsFor.until)}`;
-    case "delay":
-      return `${status === "collecting" ? "further events of its batch" : "its next try"}, until ${renderTime(waitsFor.until)}`;
-    case "approval":
-      return `a person, until ${renderTime(waitsFor.until)}: \`rouse approvals list\` (${waitsFor.approvalIds.join(", ")})`;
-    case "worker":
-      return "a free worker: all are busy, or no gateway has workers";
-  }
-}
-
-/** What a run has waited for. */
-function renderPastWait(wait: RunDetail["waits"][number]): string {
-  switch (wait.kind) {
-    case "limit":
-      return `limits.${wait.limit} of ${wait.scope}`;
-    case "model":
-      return `the model ${wait.of}`;
-    case "delay":
-      return "its next try";
-    case "batch":
-      return "further events of its batch";
-    case "approval":
-      return `a person (${wait.approvalIds.join(", ")})`;
-    case "queue":
-      return "a free worker, or a run of its session that went first";
-  }
-}
-
-/** What the provider said with its error, in one line. */
-function renderVendorError(error: RunDetail["error"]): string | null {
-  const { status, code, param, message } = error?.vendor ?? {};
-  const head = [status, code, param && `(${param})`].filter((part) => part !== undefined).join(" ");
-  return [head, message].filter(Boolean).join(": ") || null;
+  if (!waitsFor) return null;
+  return `${waitsFor.text}${waitsFor.until === null ? "" : `, until ${renderTime(waitsFor.until)}`}`;
 }
 
 function printRun(run: RunDetail, io: CliIo): void {
@@ -124,7 +85,7 @@ function printRun(run: RunDetail, io: CliIo): void {
     "waits for": renderWait(run, localTime),
     "waits since": run.waiting && localTime(run.waiting.since),
     error: run.error ? `${run.error.code}: ${run.error.message}` : null,
-    "provider said": renderVendorError(run.error),
+    "provider said": run.providerText,
     name: run.name,
     event: run.eventId,
     mapping: run.mapping,
@@ -145,33 +106,6 @@ function printRun(run: RunDetail, io: CliIo): void {
   for (const warning of run.warnings) io.out(`warning: ${warning}\n`);
   if (run.instructions !== null) printBlock(io, "instructions", run.instructions);
   printBlock(io, "input", labelledText(run.input));
-}
-
-const counted = (count: number | undefined, what: string): string[] =>
-  count === undefined ? [] : [`${count.toLocaleString("en")} ${what}`];
-const inner = (parts: readonly string[]): string =>
-  parts.length === 0 ? "" : ` (${parts.join(", ")})`;
-
-/** Tokens of a step: `1,200 in (800 cached), 30 out (10 reasoning)`. */
-function renderTokens({
-  inputTokens,
-  outputTokens,
-  cachedInputTokens,
-  cacheWriteTokens,
-  reasoningTokens,
-}: StepView["usage"]): string {
-  const input = counted(inputTokens, "in").map(
-    (text) =>
-      text +
-      inner([
-        ...counted(cachedInputTokens, "cached"),
-        ...counted(cacheWriteTokens, "written to the cache"),
-      ]),
-  );
-  const output = counted(outputTokens, "out").map(
-    (text) => text + inner(counted(reasoningTokens, "reasoning")),
-  );
-  return [...input, ...output].join(", ");
 }
 
 /** Renders what a tool has answered, in lines. */
@@ -219,22 +153,15 @@ function renderCall(call: ToolCallView): string {
   ].join("\n");
 }
 
-function renderAttempt({ model, error, waitedMs }: StepView["failedAttempts"][number]): string {
-  const vendor = renderVendorError(error);
-  const again =
-    waitedMs === null ? "" : `; tried again after ${(waitedMs / 1000).toLocaleString("en")} s`;
-  return `failed: ${model}: ${error.code}: ${error.message}${vendor === null ? "" : ` (${vendor})`}${again}`;
-}
-
 /** Prints a step of a run with its tool calls. */
 export function printStep(step: StepView, io: CliIo): void {
   const facts = [
     step.model,
     renderDuration(step.startedAt, step.endedAt),
-    renderTokens(step.usage),
+    step.usageText,
     step.finish,
   ].filter((fact) => fact !== "");
-  const failed = step.failedAttempts.map(renderAttempt);
+  const failed = step.failedAttempts.map(({ text }) => `failed: ${text}`);
   const fallback =
     step.insteadOf === null ? [] : [`${step.model} answered instead of ${step.insteadOf}`];
   const said = [
@@ -269,14 +196,14 @@ async function show(id: string, options: CommonOptions, io: CliIo): Promise<void
   const { failedAttempts, waits } = answer.run;
   const waited = waits.map(
     (wait) =>
-      `${localTime(wait.since)}  ${renderDuration(wait.since, wait.until)} for ${renderPastWait(wait)}`,
+      `${localTime(wait.since)}  ${renderDuration(wait.since, wait.until)} for ${wait.text}`,
   );
   if (waited.length > 0) printBlock(io, "waited", waited.join("\n"));
   if (failedAttempts.length > 0)
     printBlock(
       io,
       "model calls without an answer",
-      failedAttempts.map((one) => `${localTime(one.at)}  ${renderAttempt(one)}`).join("\n"),
+      failedAttempts.map((one) => `${localTime(one.at)}  failed: ${one.text}`).join("\n"),
     );
   if (answer.run.reply !== null) printBlock(io, "reply", answer.run.reply);
   printDebug(io, answer.run.debug);

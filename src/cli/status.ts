@@ -33,9 +33,9 @@ function printHooks(io: CliIo, { hooks }: ActivityView): void {
 
 function describeWaiting({ waiting }: ActivityView, now: number): string {
   const { runs, deliveries, approvals, parked } = waiting;
-  const held = parked.by.map(({ reason, of, limit, count, until }) => {
+  const held = parked.by.map(({ text, count, until }) => {
     const next = until === null ? "" : `, next at ${shortTime(until, now)}`;
-    return `${count} parked by ${reason === "provider" ? `the model ${of}` : `${limit} of ${of}`}${next}`;
+    return `${count} parked for ${text}${next}`;
   });
   return [
     `${runs.count} turns`,

@@ -4,8 +4,8 @@ import { createReporter } from "../gateway/library.ts";
 import type { ResourceOptions } from "../gateway/resources.ts";
 import { renderAnswer } from "../http/hooks.ts";
 
-const took = (from: number | undefined, to: number | undefined): string =>
-  from === undefined || to === undefined ? "" : ` ${renderSpan((to - from) / 1000)}`;
+const took = (from: string | null, to: string | null): string =>
+  from === null || to === null ? "" : ` ${renderSpan((Date.parse(to) - Date.parse(from)) / 1000)}`;
 
 /** Logs what became of each hook, run and delivery in a line for people. */
 export function showWork(log: Logger): Pick<ResourceOptions, "reporter" | "recorded"> {

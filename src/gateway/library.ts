@@ -2,29 +2,20 @@ import { createLogger, LOG_LEVELS, type Logger } from "../core/log.ts";
 import type {
   Log,
   ReportedError,
-  ActionReceipt,
   Denied,
   Gateway,
   Handshake,
-  HookError,
   HookInput,
   HookOrigin,
   Receipt,
-  EndedDelivery,
-  EndedRun,
   GatewayEvents,
-  RecordedEvent,
 } from "./types.ts";
-import type { Failure } from "../core/errors.ts";
+import { deliveryView, eventView, runDetail } from "../admin/views.ts";
 import type { Intake } from "../intake/receive.ts";
-import type { RawInput, IntakeReceipt as RecordedReceipt, Received } from "../intake/types.ts";
+import type { RawInput, Received } from "../intake/types.ts";
 import {
   ENDED,
-  deliveryState,
-  type DeliveryRecord,
   type DeliveryStatus,
-  type EventRecord,
-  type RunRecord,
   type RunStatus,
   type Store,
   type Writes,
@@ -78,48 +69,15 @@ export function createHostLogger(
 
 const ERROR = LOG_LEVELS.indexOf("error");
 
-function toError({ code, message, issues, retryAfterSeconds }: Failure): HookError {
-  return {
-    code,
-    message,
-    ...(issues && { issues }),
-    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-  };
-}
-
-function toActionReceipt(action: RecordedReceipt["actions"][number]): ActionReceipt {
-  if (!action.ok) return { ok: false, error: toError(action.error) };
-  const {
-    mapping,
-    runId,
-    sessionKey,
-    status,
-    systemEventId,
-    warnings = [],
-    duplicate = false,
-  } = action;
-  return { ok: true, mapping, runId, sessionKey, status, systemEventId, warnings, duplicate };
-}
-
 function toResult(received: Received): Receipt | Denied | Handshake {
   if (received.kind === "handshake") {
     const { status, headers, body } = received.answer;
     return { kind: "handshake", status, headers, body };
   }
-  if (received.kind === "denied") return { kind: "denied", error: toError(received.error) };
-  const { eventId, outcome, reason, mapping, warnings = [], nearest, error, repeats } = received;
-  return {
-    kind: "receipt",
-    eventId,
-    outcome,
-    reason,
-    mapping,
-    duplicateOf: repeats?.eventId,
-    actions: (repeats?.receipt ?? received).actions.map(toActionReceipt),
-    warnings: repeats?.receipt?.warnings ?? warnings,
-    nearest,
-    error: error && toError(error),
-  };
+  if (received.kind === "denied") return { kind: "denied", error: received.error };
+  const { quiet: _quiet, list: _list, hints: _hints, repeats, ...receipt } = received;
+  const { actions, warnings } = repeats?.receipt ?? receipt;
+  return { ...receipt, actions, ...(warnings && { warnings }), duplicateOf: repeats?.eventId };
 }
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -200,66 +158,6 @@ export function createReporter(failed: (name: Name, error: unknown) => void): Re
   };
 }
 
-const toRecordedEvent = ({
-  id,
-  receivedAt,
-  path,
-  outcome,
-  reason,
-  mapping,
-  duplicateOf,
-  replayOf,
-  actions,
-}: EventRecord): RecordedEvent => ({
-  id,
-  receivedAt,
-  path,
-  outcome,
-  reason,
-  mapping,
-  duplicateOf,
-  replayOf,
-  runIds: actions.flatMap((action) => (action.kind === "run" ? [action.runId] : [])),
-});
-
-const toEndedRun = ({
-  id,
-  eventId,
-  kind,
-  mapping,
-  status,
-  spec,
-  model,
-  reply,
-  error,
-  startedAt,
-  endedAt,
-}: RunRecord): EndedRun => ({
-  id,
-  eventId,
-  kind,
-  mapping,
-  status: status as EndedRun["status"],
-  agentId: spec.session.agentId,
-  sessionKey: spec.session.key,
-  model,
-  reply,
-  error,
-  startedAt,
-  endedAt,
-});
-
-const toEndedDelivery = (delivery: DeliveryRecord): EndedDelivery => ({
-  id: delivery.id,
-  runId: delivery.runId,
-  channel: delivery.route.channel,
-  to: delivery.route.to,
-  status: deliveryState(delivery) as EndedDelivery["status"],
-  error: delivery.error,
-  createdAt: delivery.createdAt,
-  endedAt: delivery.endedAt,
-});
-
 /** What a commit ends. */
 interface Ends {
   runs: Set<string>;
@@ -300,18 +198,23 @@ export function reportingStore(store: Store, reporter: Reporter): Store {
   const report = async ({ runs, deliveries }: Ends): Promise<void> => {
     for (const id of runs) {
       const run = await store.get("run", id);
-      if (run) reporter.emit("run.ended", toEndedRun(run));
+      if (!run) continue;
+      const delivery = run.deliveryId && (await store.get("delivery", run.deliveryId));
+      reporter.emit(
+        "run.ended",
+        runDetail(run, { delivery: delivery || undefined, waitsFor: undefined }),
+      );
     }
     for (const id of deliveries) {
       const delivery = await store.get("delivery", id);
-      if (delivery) reporter.emit("delivery.ended", toEndedDelivery(delivery));
+      if (delivery) reporter.emit("delivery.ended", deliveryView(delivery));
     }
   };
   return {
     ...store,
     async accept(event, keys, fencingToken) {
       const result = await store.accept(event, keys, fencingToken);
-      if (result.kind === "accepted") reporter.emit("event.recorded", toRecordedEvent(event));
+      if (result.kind === "accepted") reporter.emit("event.recorded", eventView(event));
       return result;
     },
     async commit(write, held) {

@@ -1,10 +1,12 @@
 /** What a program sees that has a gateway in it. These types import as little as possible: strangers' compilers check them. */
 import type { ConfigInput } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
-import type { ErrorCode, Issue } from "../core/errors.ts";
+import type { DeliveryView, EventView, RunDetail } from "../admin/views.ts";
+import type { Failure, Issue } from "../core/errors.ts";
 import type { Plugin } from "../contract/define.ts";
+import type { StoredReceipt } from "../store/types.ts";
 
-export type { Clock };
+export type { Clock, DeliveryView, EventView, Failure, RunDetail };
 
 /** Where the gateway's log goes: `console` and the loggers of most libraries fit. `fields` hold no body and no credential. */
 export interface Log {
@@ -108,54 +110,24 @@ export type HookOrigin =
   /** The sender at this address: the token or the signature of the path is checked, and the limits for senders apply. */
   | { kind: "http"; address: string };
 
-/** What one action of an event became. */
-export type ActionReceipt =
-  | {
-      ok: true;
-      mapping: string | undefined;
-      /** Set if it is a run of an agent. */
-      runId: string | undefined;
-      sessionKey: string | undefined;
-      /** Of a run: `queued`, `parked` (a limit holds it) or `collecting` (further events join it). */
-      status: string | undefined;
-      /** Set if it is a wake. */
-      systemEventId: string | undefined;
-      warnings: readonly string[];
-      /** The action was done before, by its key: these are its first ids. */
-      duplicate: boolean;
-    }
-  | { ok: false; error: HookError };
-
-/** Why something is not done, and what to change. */
-export interface HookError {
-  code: ErrorCode;
-  message: string;
-  issues?: readonly Issue[];
-  /** Seconds to wait before a retry. */
-  retryAfterSeconds?: number;
-}
-
-/** The recorded outcome of an event. It is on disk. */
-export interface Receipt {
+/** The recorded outcome of an event. It is on disk. `actions` are those of the event that it repeats, if it is a repeat. */
+export interface Receipt extends Pick<StoredReceipt, "actions" | "reason" | "warnings"> {
   kind: "receipt";
   eventId: string;
-  outcome: RecordedEvent["outcome"];
-  reason: string | undefined;
-  mapping: string | undefined;
-  /** The event that it repeats, whose actions these are. */
+  outcome: EventView["outcome"];
+  mapping?: string;
+  /** The event that it repeats. */
   duplicateOf: string | undefined;
-  actions: readonly ActionReceipt[];
-  warnings: readonly string[];
   /** The mapping that came closest and the condition that failed, if none matched. */
-  nearest: { mapping: string; condition: string } | undefined;
+  nearest?: { mapping: string; condition: string };
   /** Why it was rejected or failed. */
-  error: HookError | undefined;
+  error?: Failure;
 }
 
 /** Authentication, a limit or a failure of the gateway stopped it. Nothing is recorded. */
 export interface Denied {
   kind: "denied";
-  error: HookError;
+  error: Failure;
 }
 
 /** The sender asks whether the address is its own: send this answer back to it. */
@@ -166,50 +138,6 @@ export interface Handshake {
   body: string | null;
 }
 
-/** An event as it was recorded. */
-export interface RecordedEvent {
-  id: string;
-  /** Milliseconds since the epoch. */
-  receivedAt: number;
-  /** The hook path, as `shop`. */
-  path: string;
-  outcome: "accepted" | "skipped" | "unmatched" | "duplicate" | "rejected" | "failed";
-  reason: string | undefined;
-  mapping: string | undefined;
-  duplicateOf: string | undefined;
-  replayOf: string | undefined;
-  runIds: readonly string[];
-}
-
-/** A run that has ended. */
-export interface EndedRun {
-  id: string;
-  eventId: string | null;
-  kind: "hook" | "heartbeat" | "schedule" | "channel" | "api";
-  mapping: string | undefined;
-  status: "succeeded" | "failed" | "timed_out" | "cancelled";
-  agentId: string;
-  sessionKey: string;
-  model: string | undefined;
-  reply: string | undefined;
-  error: { code: string; message: string } | undefined;
-  startedAt: number | undefined;
-  endedAt: number | undefined;
-}
-
-/** A delivery that has ended. */
-export interface EndedDelivery {
-  id: string;
-  runId: string;
-  channel: string;
-  to: string | undefined;
-  /** `unknown`: it may have arrived, and is not sent again. */
-  status: "delivered" | "failed" | "unknown" | "no_route";
-  error: { code: string; message: string } | undefined;
-  createdAt: number;
-  endedAt: number | undefined;
-}
-
 /** A failure of the gateway itself, as its log says it. */
 export interface ReportedError {
   message: string;
@@ -217,11 +145,11 @@ export interface ReportedError {
   fields: Readonly<Record<string, unknown>>;
 }
 
-/** What `on` reports, by name. Only what this gateway did is reported, not what others on the same database do. */
+/** What `on` reports, by name, as the admin API and `--json` have it. Only what this gateway did is reported, not what others on the same database do. */
 export interface GatewayEvents {
-  "event.recorded": RecordedEvent;
-  "run.ended": EndedRun;
-  "delivery.ended": EndedDelivery;
+  "event.recorded": EventView;
+  "run.ended": RunDetail;
+  "delivery.ended": DeliveryView;
   error: ReportedError;
 }
 

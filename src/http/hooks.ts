@@ -104,14 +104,15 @@ async function renderEnded(
   seconds: number,
   deps: AnswerDeps,
 ): Promise<Answer | undefined> {
-  const ended = await deps.receipts.wait(runId, seconds * 1000);
+  const full = deps.snapshot().config.hooks.receipts === "full";
+  const ended = await deps.receipts.wait(runId, seconds * 1000, full);
   if (!ended) return undefined;
-  const { reply, ...rest } = ended;
-  // With `status`, what the agent said is not the caller's to read.
-  const isFull = deps.snapshot().config.hooks.receipts === "full";
+  const { status, delivery, ...rest } = ended;
+  const reply = "reply" in rest ? { reply: rest.reply } : {};
+  const sent = delivery && { status: delivery.status };
   return {
     status: 200,
-    body: { ok: ended.status === "succeeded", ...rest, ...(isFull ? { reply } : {}) },
+    body: { ok: status === "succeeded", runId, status, delivery: sent, ...reply },
   };
 }
 

@@ -11,7 +11,6 @@ import type { HandshakeAnswer } from "../signatures/handshake.ts";
 import type { Duplicate, Verifier } from "../signatures/types.ts";
 import type {
   DecidingConfig,
-  StoredActionReceipt,
   EventOutcome,
   EventRecord,
   FencingToken,
@@ -89,19 +88,11 @@ export interface DenialHints {
 }
 
 /** The recorded outcome of one event. */
-export interface IntakeReceipt {
+export interface IntakeReceipt extends Omit<StoredReceipt, "outcome"> {
   kind: "receipt";
   eventId: string;
   outcome: EventOutcome;
-  /** One for each action that was asked for, in order. */
-  actions: readonly StoredActionReceipt[];
-  /** The form of several actions, also if there is only one. */
-  list?: boolean;
-  warnings?: readonly string[];
   mapping?: string;
-  reason?: string;
-  /** True if the answer to a skipped event leaves out the reason, since there was nothing to do. */
-  quiet?: boolean;
   /** The mapping that came closest, if none matched. */
   nearest?: Nearest;
   /** Why the event was rejected or failed. */

@@ -1,67 +1,5 @@
-import {
-  deliveryState,
-  NO_ROUTE,
-  type DeliveryRecord,
-  type EventRecord,
-  type RunRecord,
-  type Store,
-  type Usage,
-} from "../store/types.ts";
-
-/** A receipt, and the name of the credential by which its event came in: whoever has that may read it. */
-interface ReadableReceipt {
-  credential: string | undefined;
-  render(): Promise<object>;
-}
-
-/** How a run has ended, for a caller that waits for it. */
-interface RunSummary {
-  runId: string;
-  status: RunRecord["status"];
-  reply: string | null;
-  delivery: { status: string } | null;
-}
-
-export interface Receipts {
-  /** Undefined if there is no event, or no run, with this id. `full` adds a run's reply and recipient. */
-  find(kind: "events" | "runs", id: string, full: boolean): Promise<ReadableReceipt | undefined>;
-  /** Returns a run that has ended; undefined if it has not within `ms`. */
-  wait(runId: string, ms: number): Promise<RunSummary | undefined>;
-}
-
-/** Creates what tells senders what became of their events. */
-export function createReceipts(deps: {
-  store: Pick<Store, "get">;
-  /** Resolves when the run has ended or the time is over. */
-  waitForRun(runId: string, ms: number): Promise<void>;
-}): Receipts {
-  const { store } = deps;
-  return {
-    async find(kind, id, full) {
-      if (kind === "events") {
-        const event = await store.get("event", id);
-        return event && { credential: event.credential, render: () => eventReceipt(store, event) };
-      }
-      const run = await store.get("run", id);
-      const event = run?.eventId ? await store.get("event", run.eventId) : undefined;
-      return run && { credential: event?.credential, render: () => runReceipt(store, run, full) };
-    },
-    async wait(runId, ms) {
-      await deps.waitForRun(runId, ms);
-      const run = await store.get("run", runId);
-      if (run?.endedAt === undefined) return undefined;
-      const delivery =
-        run.deliveryId === undefined ? undefined : await store.get("delivery", run.deliveryId);
-      const status = deliveryStatus(run, delivery);
-      return {
-        runId,
-        status: run.status,
-        reply: run.reply ?? null,
-        delivery: status === undefined ? null : { status },
-      };
-    },
-  };
-}
+import { deliveryState, NO_ROUTE } from "../store/types.ts";
+import type { DeliveryRecord, EventRecord, RunRecord, Store, Usage } from "../store/types.ts";
 
 /** The status of a run's delivery, as receipts name it. */
 export function deliveryStatus(
@@ -109,7 +47,7 @@ function deliveryReceipt(
   run: RunRecord,
   delivery: DeliveryRecord | undefined,
   full: boolean,
-): object | null {
+): ({ status: string } & Record<string, unknown>) | null {
   const status = deliveryStatus(run, delivery);
   if (status === undefined) return null;
   // What a reply without a route asked for is no recipient.
@@ -137,25 +75,11 @@ const toCountedTokens = ({ inputTokens, outputTokens, totalTokens }: Usage): Usa
   ...(totalTokens !== undefined && { totalTokens }),
 });
 
-/** `GET {base}/runs/{id}`. `full` false leaves the reply and the recipient out (`hooks.receipts: "status"`). */
-async function runReceipt(
-  store: Pick<Store, "get">,
-  run: RunRecord,
-  full: boolean,
-): Promise<object> {
-  return buildReceipt(
-    run,
-    run.deliveryId === undefined ? undefined : await store.get("delivery", run.deliveryId),
-    full,
-  );
-}
+/** A run as its sender may know it; `reply` only if `hooks.receipts` is "full". */
+export type RunReceipt = ReturnType<typeof runReceipt>;
 
-/** The receipt of a run with its delivery as it is. */
-export function buildReceipt(
-  run: RunRecord,
-  delivery: DeliveryRecord | undefined,
-  full: boolean,
-): object {
+/** `GET {base}/runs/{id}`, and what a callback carries. `full` false leaves the reply and the recipient out. */
+export function runReceipt(run: RunRecord, delivery: DeliveryRecord | undefined, full: boolean) {
   const receipt = {
     id: run.id,
     status: run.status,
@@ -173,5 +97,56 @@ export function buildReceipt(
     startedAt: iso(run.startedAt),
     endedAt: iso(run.endedAt),
   };
-  return { ok: true, run: full ? { ...receipt, reply: run.reply ?? null } : receipt };
+  return full ? { ...receipt, reply: run.reply ?? null } : receipt;
+}
+
+const findDelivery = async (
+  { deliveryId }: RunRecord,
+  store: Pick<Store, "get">,
+): Promise<DeliveryRecord | undefined> =>
+  deliveryId === undefined ? undefined : store.get("delivery", deliveryId);
+
+/** A receipt, and the name of the credential by which its event came in: whoever has that may read it. */
+export interface ReadableReceipt {
+  credential: string | undefined;
+  render(): Promise<object>;
+}
+
+export interface Receipts {
+  /** Undefined if there is no event, or no run, with this id. `full` adds a run's reply and recipient. */
+  find(kind: "events" | "runs", id: string, full: boolean): Promise<ReadableReceipt | undefined>;
+  /** Returns a run that has ended; undefined if it has not within `ms`. */
+  wait(runId: string, ms: number, full: boolean): Promise<RunReceipt | undefined>;
+}
+
+/** Creates what tells senders what became of their events. */
+export function createReceipts(deps: {
+  store: Pick<Store, "get">;
+  /** Resolves when the run has ended or the time is over. */
+  waitForRun(runId: string, ms: number): Promise<void>;
+}): Receipts {
+  const { store } = deps;
+  const render = async (run: RunRecord, full: boolean): Promise<RunReceipt> =>
+    runReceipt(run, await findDelivery(run, store), full);
+  return {
+    async find(kind, id, full) {
+      if (kind === "events") {
+        const event = await store.get("event", id);
+        return event && { credential: event.credential, render: () => eventReceipt(store, event) };
+      }
+      const run = await store.get("run", id);
+      const event = run?.eventId ? await store.get("event", run.eventId) : undefined;
+      return (
+        run && {
+          credential: event?.credential,
+          render: async () => ({ ok: true, run: await render(run, full) }),
+        }
+      );
+    },
+    async wait(runId, ms, full) {
+      await deps.waitForRun(runId, ms);
+      const run = await store.get("run", runId);
+      return run?.endedAt === undefined ? undefined : render(run, full);
+    },
+  };
 }

@@ -30,7 +30,7 @@ import {
   type Writes,
 } from "../store/types.ts";
 import { withSources, type NamedCitation } from "./knowledge.ts";
-import { buildReceipt } from "./receipts.ts";
+import { runReceipt } from "./receipts.ts";
 import { closeWait } from "./waiting.ts";
 import type { AnsweredTurn, ModelTurn } from "./run-kind.ts";
 import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
@@ -100,11 +100,11 @@ function planReceipt(
 ): Planned | undefined {
   const callback = context.getCallback(run.mapping);
   if (!callback || run.mapping === undefined) return undefined;
-  const receipt = buildReceipt(
-    run,
-    delivery && newDeliveryRecord(delivery),
-    context.config.hooks.receipts === "full",
-  );
+  const full = context.config.hooks.receipts === "full";
+  const receipt = {
+    ok: true,
+    run: runReceipt(run, delivery && newDeliveryRecord(delivery), full),
+  };
   return planCallback({ runId: run.id, mapping: run.mapping, url: callback.url, receipt, now });
 }
 

@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { testInput, type PlacedTrace } from "../admin/test-hook.ts";
+import { renderVerdict } from "../admin/texts.ts";
 import type { DecidedBy } from "../admin/types.ts";
 import { readJson5 } from "../config/json5.ts";
 import { parseUsable } from "../config/load.ts";
@@ -227,11 +228,10 @@ export async function traceDrafts(
   const { set, issues } = wrong.length === 0 ? first : await compile(new Map(wrong));
   if (issues.length > 0) return [];
   const { traces } = await testInput(input, { ...today, config, mappings: set });
-  return traces.map(({ by: _by, ...trace }) => ({
-    ...trace,
-    verdict: "draft",
-    place: `drafts/${trace.place}`,
-  }));
+  return traces.map(({ by: _by, ...trace }) => {
+    const draft = { ...trace, verdict: "draft" as const, place: `drafts/${trace.place}` };
+    return { ...draft, text: renderVerdict(draft) };
+  });
 }
 
 /** Keeps the results of the last calls, which may be under way. */

@@ -59,6 +59,9 @@ async function output(command: string, args: string[], last: RegExp): Promise<st
     await post("wake", { text: CANARY, mode: "next-heartbeat" });
     await expect.poll(program.output, { timeout: 30_000 }).toMatch(last);
     await expect.poll(program.output, { timeout: 30_000 }).toMatch(/run_\w+.*failed/);
+    await expect
+      .poll(program.output, { timeout: 30_000 })
+      .toMatch(/run_\w+.*succeeded|a run ended/);
   } finally {
     await program.kill();
   }

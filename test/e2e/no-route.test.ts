@@ -106,7 +106,7 @@ describe("a reply without a route", () => {
     expect(listed).toMatchObject(
       [second, first].map(({ id }) => ({
         runId: id,
-        status: "failed",
+        status: "no_route",
         channel: "last",
         to: null,
         error: { code: "no_route" },
@@ -114,7 +114,7 @@ describe("a reply without a route", () => {
     );
     expect(await deliveries(here, "?status=no_route")).toEqual(listed);
     expect((await rouse("deliveries", "list")).out).toMatch(
-      /failed +last +– .*no_route: the owner has not written/,
+      /no_route +last +– .*no_route: the owner has not written/,
     );
     expect(await metric(here, 'rouse_store_rows{kind="deliveries",state="no_route"} 2')).toBe(true);
     expect(await metric(here, 'rouse_deliveries_total{channel="last",status="no_route"} 2')).toBe(
@@ -229,7 +229,7 @@ describe("a reply without a route", () => {
     const here = await start({}, { mappings: [{ ...MAPPING, channel: "console", to: "ops" }] });
     expect((await order(here, 1)).delivery.error.message).toContain("`channels.console`");
     expect(await deliveries(here)).toMatchObject([
-      { status: "failed", channel: "console", to: "ops", error: { code: "no_route" } },
+      { status: "no_route", channel: "console", to: "ops", error: { code: "no_route" } },
     ]);
     here.write("rouse.json5", {
       gateway: { port: 0 },
@@ -255,7 +255,7 @@ describe("a reply without a route", () => {
       return all.length > 0 && all;
     });
     expect(kept).toMatchObject({
-      status: "failed",
+      status: "no_route",
       channel: "last",
       to: null,
       error: { code: "no_route" },

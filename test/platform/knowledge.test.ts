@@ -10,7 +10,7 @@ import { createTransformPool } from "../../src/mapping/transform-pool.ts";
 import { REAL } from "../gateway.ts";
 import { newParking } from "../parking.ts";
 import { buildSnapshot, type LoadedSnapshot } from "../../src/gateway/snapshot.ts";
-import { chatCompletion, chunkMaker } from "../../src/http/platform/chat.ts";
+import { renderChat } from "../../src/http/platform/chat.ts";
 import { chatAnswer } from "../../src/http/platform/answer-schemas.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
@@ -111,7 +111,7 @@ async function ask(
   text: string,
 ): Promise<{
   end: Extract<ChatEnd, { ok: true }>;
-  turn: Parameters<typeof chatCompletion>[0]["turn"];
+  turn: Parameters<typeof renderChat>[1];
 }> {
   const agent = loaded.snapshot.agents.get(agentId);
   if (!agent) throw new Error("no such agent");
@@ -238,8 +238,8 @@ describe("citations", () => {
   it("stand once, at the root of the body or of the last chunk, and on the message", async () => {
     model.says = () => ({ text: ["Within 30 days [1]."] });
     const { end, turn } = await ask("ops", "May I return it?");
-    const body = chatCompletion({ turn, model: "ops" }, end);
-    expect(chatAnswer.safeParse(body).error).toBeUndefined();
+    const renderer = renderChat({ stream_options: { include_usage: true } }, turn, "ops");
+    const body = chatAnswer.parse(renderer.whole(end));
     const [citation] = body.citations ?? [];
     expect(citation).toEqual({
       index: 1,
@@ -255,7 +255,7 @@ describe("citations", () => {
       url: "rouse:documents/d1#c1",
       title: "Terms",
     });
-    const chunks = chunkMaker({ turn, model: "ops" }, true).last(end) as {
+    const chunks = renderer.end(end).slice(0, -1) as {
       citations?: unknown;
       choices: { finish_reason: unknown; delta: object }[];
     }[];

@@ -33,17 +33,6 @@ describe("thoughts in the text of a model", () => {
     expect([join("reasoning_content"), join("content")]).toEqual([thought, answer]);
   });
 
-  it.each(FORMS)("are reasoning in responses: %j", async (text, thought, answer) => {
-    says(text);
-    const body = { model: "ops", input: "Say it.", reasoning: { summary: "auto" } };
-    const whole = (await world.call("/v1/responses", body)).body.output;
-    const events = eventsOf((await world.call("/v1/responses", { ...body, stream: true })).text);
-    for (const output of [whole, events.at(-1).response.output])
-      expect([output[0].summary[0].text, output[1].content[0].text]).toEqual([thought, answer]);
-    const deltas = events.filter(({ type }) => type === "response.output_text.delta");
-    expect(deltas.map(({ delta }) => delta).join("")).toBe(answer);
-  });
-
   it("are left out of an answer in JSON", async () => {
     says('<think>An object.</think>\n\n{"a":1}');
     const { body } = await world.chat({ response_format: { type: "json_object" } });

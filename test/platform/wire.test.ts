@@ -100,13 +100,21 @@ describe("2. what else is on a stream", () => {
     };
     const stream = streamTurn(
       turn,
-      { begin: () => "begun\n\n", text: (text) => text, end: () => "", failed: () => "" },
+      {
+        whole: () => ({}),
+        begin: () => ["begun"],
+        text: () => [],
+        reasoning: () => [],
+        approval: () => [],
+        end: () => [],
+        failed: () => [],
+      },
       5,
     );
     const reader = stream.getReader();
     const read = async () => new TextDecoder().decode((await reader.read()).value);
     expect([await read(), await read(), await read()]).toEqual([
-      "begun\n\n",
+      "data: begun\n\n",
       ": keep-alive\n\n",
       ": keep-alive\n\n",
     ]);

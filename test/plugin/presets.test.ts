@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { join } from "node:path";
-import { definePlugin, type EndedDelivery, type Plugin } from "rouse";
+import { definePlugin, type DeliveryView, type Plugin } from "rouse";
 import { describe, expect, it } from "vitest";
 import { testPreset } from "../../src/testing/preset.ts";
 import { createWorld, type World } from "../e2e/world.ts";
@@ -183,7 +183,7 @@ describe("presets of a plugin that a program hands over", () => {
       plugins: [shop, acme],
       config: { hooks: { enabled: true, token: TOKEN, presets: [use] } },
     });
-    const deliveries: EndedDelivery[] = [];
+    const deliveries: DeliveryView[] = [];
     gateway.on("delivery.ended", (delivery) => void deliveries.push(delivery));
     await gateway.start();
     expect((await gateway.fetch(signed({ type: "order", id: 7 }))).status).toBe(202);

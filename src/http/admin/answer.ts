@@ -7,9 +7,19 @@ import { failureResponse } from "../errors.ts";
 export const failureAnswer = (c: Context, failure: Failure): Response =>
   failureResponse(c, failure, newId("req"));
 
-/** Answers `{ ok: true, … }`. The type of the value is what the client reads: values hold only what JSON can. */
-export function jsonAnswer<T extends object>(c: Context, value: T): TypedResponse<T, 200, "json"> {
-  return c.json({ ok: true, ...value }) as unknown as TypedResponse<T, 200, "json">;
+/**
+ * Answers `{ ok: true, … }` with what an operation returns, if anything. The type of the value is what the client reads: values
+ * hold only what JSON can.
+ */
+export async function jsonAnswer<T extends object | void>(
+  c: Context,
+  value: T | Promise<T>,
+): Promise<TypedResponse<T extends object ? T : object, 200, "json">> {
+  return c.json({ ok: true, ...(await value) }) as unknown as TypedResponse<
+    T extends object ? T : object,
+    200,
+    "json"
+  >;
 }
 
 /** Answers one JSON document a line, each made as it is read. */

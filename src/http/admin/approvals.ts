@@ -25,25 +25,22 @@ export function approvalRoutes(deps: AdminDeps) {
     always: z.strictObject({ any }).optional(),
   });
   return new Hono()
-    .get("/", query(list), async (c) =>
-      jsonAnswer(c, await approvals.listApprovals(deps, c.req.valid("query"))),
+    .get("/", query(list), (c) =>
+      jsonAnswer(c, approvals.listApprovals(deps, c.req.valid("query"))),
     )
-    .get("/count", query(count), async (c) =>
+    .get("/count", query(count), (c) =>
       jsonAnswer(
         c,
-        await approvals.countOpen(deps, { ...c.req.valid("query"), signal: c.req.raw.signal }),
+        approvals.countOpen(deps, { ...c.req.valid("query"), signal: c.req.raw.signal }),
       ),
     )
-    .get("/rules", async (c) => jsonAnswer(c, await approvals.listRules(deps)))
-    .delete("/rules/:id", async (c) => {
-      await approvals.removeRule(deps, c.req.param("id"));
-      return jsonAnswer(c, {});
-    })
-    .get("/:id", async (c) => jsonAnswer(c, await approvals.showApproval(deps, c.req.param("id"))))
-    .post("/:id/rule", jsonBody(z.strictObject({ any })), async (c) =>
-      jsonAnswer(c, await approvals.previewRule(deps, c.req.param("id"), c.req.valid("json").any)),
+    .get("/rules", (c) => jsonAnswer(c, approvals.listRules(deps)))
+    .delete("/rules/:id", (c) => jsonAnswer(c, approvals.removeRule(deps, c.req.param("id"))))
+    .get("/:id", (c) => jsonAnswer(c, approvals.showApproval(deps, c.req.param("id"))))
+    .post("/:id/rule", jsonBody(z.strictObject({ any })), (c) =>
+      jsonAnswer(c, approvals.previewRule(deps, c.req.param("id"), c.req.valid("json").any)),
     )
-    .post("/:id", jsonBody(decision), async (c) =>
-      jsonAnswer(c, await approvals.decideApproval(deps, c.req.param("id"), c.req.valid("json"))),
+    .post("/:id", jsonBody(decision), (c) =>
+      jsonAnswer(c, approvals.decideApproval(deps, c.req.param("id"), c.req.valid("json"))),
     );
 }

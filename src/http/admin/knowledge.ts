@@ -110,18 +110,15 @@ export function knowledgeRoutes(deps: AdminDeps) {
   const scope = async (agent: string | undefined, of: string) =>
     agent === undefined ? {} : { agentIds: await marksFor([agent], of, keys) };
   return new Hono<UploadEnv>()
-    .post("/documents", discardRefused, query(uploadQuery), async (c) =>
+    .post("/documents", discardRefused, query(uploadQuery), (c) =>
       jsonAnswer(
         c,
-        await upload(c.get("source"), c.req.queries("agent") ?? [], c.req.valid("query"), deps),
+        upload(c.get("source"), c.req.queries("agent") ?? [], c.req.valid("query"), deps),
       ),
     )
     .get("/documents", query(listQuery), async (c) => {
       const { tenant: of, agent, ...rest } = c.req.valid("query");
-      return jsonAnswer(
-        c,
-        await knowledge.list(of, { ...given(rest), ...(await scope(agent, of)) }),
-      );
+      return jsonAnswer(c, knowledge.list(of, { ...given(rest), ...(await scope(agent, of)) }));
     })
     .get("/documents/:id", query(oneQuery), async (c) => {
       const { tenant: of, wait } = c.req.valid("query");

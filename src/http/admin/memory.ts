@@ -17,14 +17,10 @@ const CLEAR = z.strictObject({ agent: z.string().min(1).optional(), session: z.s
 /** `/memory`: what agents have noted about people and rooms. */
 export function memoryRoutes(deps: AdminDeps) {
   return new Hono()
-    .get("/", query(LIST), async (c) =>
-      jsonAnswer(c, await memory.listNotes(deps, c.req.valid("query"))),
+    .get("/", query(LIST), (c) => jsonAnswer(c, memory.listNotes(deps, c.req.valid("query"))))
+    .delete("/", query(CLEAR), (c) => jsonAnswer(c, memory.deleteNotes(deps, c.req.valid("query"))))
+    .patch("/:id", jsonBody(NOTE), (c) =>
+      jsonAnswer(c, memory.editNote(deps, c.req.param("id"), c.req.valid("json").text)),
     )
-    .delete("/", query(CLEAR), async (c) =>
-      jsonAnswer(c, await memory.deleteNotes(deps, c.req.valid("query"))),
-    )
-    .patch("/:id", jsonBody(NOTE), async (c) =>
-      jsonAnswer(c, await memory.editNote(deps, c.req.param("id"), c.req.valid("json").text)),
-    )
-    .delete("/:id", async (c) => jsonAnswer(c, await memory.deleteNote(deps, c.req.param("id"))));
+    .delete("/:id", (c) => jsonAnswer(c, memory.deleteNote(deps, c.req.param("id"))));
 }

@@ -8,14 +8,9 @@ import { jsonBody } from "./query.ts";
 /** `/pairings`: people who have asked to write to the agent on a channel, and decisions about them. */
 export function pairingRoutes(deps: AdminDeps) {
   return new Hono()
-    .get("/", async (c) => jsonAnswer(c, await pairings.listPairings(deps)))
-    .post("/:id", jsonBody(z.strictObject({ verdict: z.enum(["approve", "deny"]) })), async (c) =>
-      jsonAnswer(
-        c,
-        await pairings.decidePairing(deps, c.req.param("id"), c.req.valid("json").verdict),
-      ),
+    .get("/", (c) => jsonAnswer(c, pairings.listPairings(deps)))
+    .post("/:id", jsonBody(z.strictObject({ verdict: z.enum(["approve", "deny"]) })), (c) =>
+      jsonAnswer(c, pairings.decidePairing(deps, c.req.param("id"), c.req.valid("json").verdict)),
     )
-    .delete("/:id", async (c) =>
-      jsonAnswer(c, await pairings.revokePairing(deps, c.req.param("id"))),
-    );
+    .delete("/:id", (c) => jsonAnswer(c, pairings.revokePairing(deps, c.req.param("id"))));
 }

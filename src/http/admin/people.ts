@@ -6,6 +6,6 @@ import { jsonAnswer } from "./answer.ts";
 /** `/people`: people who have linked several channels, and those whom the config names. */
 export function peopleRoutes(deps: AdminDeps) {
   return new Hono()
-    .get("/", async (c) => jsonAnswer(c, await people.listAddresses(deps)))
-    .delete("/:id", async (c) => jsonAnswer(c, await people.unlinkPerson(deps, c.req.param("id"))));
+    .get("/", (c) => jsonAnswer(c, people.listAddresses(deps)))
+    .delete("/:id", (c) => jsonAnswer(c, people.unlinkPerson(deps, c.req.param("id"))));
 }

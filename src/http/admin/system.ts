@@ -69,23 +69,18 @@ const usageQuery = ({ clock }: AdminDeps) =>
 export function channelRoutes(deps: AdminDeps) {
   return new Hono()
     .get("/", (c) => jsonAnswer(c, channels.listChannels(deps)))
-    .get("/status", async (c) => jsonAnswer(c, await channels.probeChannels(deps)))
-    .post("/:id/test", jsonBody(message), async (c) =>
-      jsonAnswer(c, await channels.sendTestMessage(deps, c.req.param("id"), c.req.valid("json"))),
+    .get("/status", (c) => jsonAnswer(c, channels.probeChannels(deps)))
+    .post("/:id/test", jsonBody(message), (c) =>
+      jsonAnswer(c, channels.sendTestMessage(deps, c.req.param("id"), c.req.valid("json"))),
     );
 }
 
 /** `/keys`: keys of the platform API. A key itself is in one answer only, the one that makes it. */
 export function keyRoutes(deps: AdminDeps) {
   return new Hono()
-    .get("/", async (c) => jsonAnswer(c, await keys.listKeys(deps)))
-    .post("/", jsonBody(newKey), async (c) =>
-      jsonAnswer(c, await keys.createKey(deps, c.req.valid("json"))),
-    )
-    .delete("/:id", async (c) => {
-      await keys.revokeKey(deps, c.req.param("id"));
-      return jsonAnswer(c, {});
-    });
+    .get("/", (c) => jsonAnswer(c, keys.listKeys(deps)))
+    .post("/", jsonBody(newKey), (c) => jsonAnswer(c, keys.createKey(deps, c.req.valid("json"))))
+    .delete("/:id", (c) => jsonAnswer(c, keys.revokeKey(deps, c.req.param("id"))));
 }
 
 /** Everything about the gateway itself. */
@@ -101,36 +96,36 @@ export function systemRoutes(deps: AdminDeps) {
     .get("/stream", query(streamQuery), async (c) =>
       answerLines(c, await stream.follow(c.req.valid("query"))),
     )
-    .get("/usage", query(usageQuery(deps)), async (c) =>
-      jsonAnswer(c, await readUsage(deps, c.req.valid("query"))),
+    .get("/usage", query(usageQuery(deps)), (c) =>
+      jsonAnswer(c, readUsage(deps, c.req.valid("query"))),
     )
-    .get("/status", async (c) => jsonAnswer(c, await system.showStatus(deps)))
+    .get("/status", (c) => jsonAnswer(c, system.showStatus(deps)))
     .get("/refusals", query(denialQuery), (c) =>
       jsonAnswer(c, system.listDenials(deps, c.req.valid("query"))),
     )
     .get("/config", (c) => jsonAnswer(c, system.showConfig(deps)))
     .get("/doctor", async (c) => jsonAnswer(c, { checks: await runChecks(deps) }))
-    .post("/reload", async (c) => jsonAnswer(c, await system.reloadConfig(deps)))
-    .post("/store/backup", jsonBody(z.strictObject({ file: z.string().min(1) })), async (c) =>
-      jsonAnswer(c, await backupStore(deps, c.req.valid("json").file)),
+    .post("/reload", (c) => jsonAnswer(c, system.reloadConfig(deps)))
+    .post("/store/backup", jsonBody(z.strictObject({ file: z.string().min(1) })), (c) =>
+      jsonAnswer(c, backupStore(deps, c.req.valid("json").file)),
     )
     .get("/hooks/shape", query(shapeQuery), async (c) => {
       const { path, last } = c.req.valid("query");
-      return jsonAnswer(c, await showShape(deps.store, path, last));
+      return jsonAnswer(c, showShape(deps.store, path, last));
     })
     .get("/hooks/secrets", query(secretPath), (c) =>
       jsonAnswer(c, system.listSecretCandidates(deps, c.req.valid("query").path)),
     )
-    .post("/hooks/secrets", jsonBody(secretChoice), async (c) =>
-      jsonAnswer(c, await system.acceptSecret(deps, c.req.valid("json"))),
+    .post("/hooks/secrets", jsonBody(secretChoice), (c) =>
+      jsonAnswer(c, system.acceptSecret(deps, c.req.valid("json"))),
     )
     .post("/hooks/send", jsonBody(event), async (c) => {
       const { plugin, path, body } = c.req.valid("json");
-      return jsonAnswer(c, await deps.sendEvent(plugin, path, body, undefined));
+      return jsonAnswer(c, deps.sendEvent(plugin, path, body, undefined));
     })
     .post("/hooks/test", jsonBody(hookTest), async (c) => {
       const { payload, ...test } = c.req.valid("json");
       const hook = { ...test, readPayload: () => payload };
-      return jsonAnswer(c, await testHook(hook, deps.snapshot(), deps.clock.now()));
+      return jsonAnswer(c, testHook(hook, deps.snapshot(), deps.clock.now()));
     });
 }

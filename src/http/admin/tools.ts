@@ -11,12 +11,10 @@ const CALL = z.strictObject({ arguments: z.record(z.string(), z.unknown()).defau
 /** `/tools`: which tools agents are offered, and a call of one. */
 export function toolRoutes(deps: AdminDeps) {
   return new Hono()
-    .get("/", query(LIST), async (c) =>
-      jsonAnswer(c, await listTools(deps, c.req.valid("query").agent)),
-    )
+    .get("/", query(LIST), (c) => jsonAnswer(c, listTools(deps, c.req.valid("query").agent)))
     .post("/:id/test", jsonBody(CALL), async (c) => {
       const { signal } = c.req.raw;
       const { arguments: input } = c.req.valid("json");
-      return jsonAnswer(c, await testTool(deps, { tool: c.req.param("id"), input, signal }));
+      return jsonAnswer(c, testTool(deps, { tool: c.req.param("id"), input, signal }));
     });
 }

@@ -1,13 +1,13 @@
 import { Hono } from "hono";
 import { z } from "zod";
 import { showActivity } from "../../admin/activity.ts";
+import { GROUP_ACTIONS, UNTIL } from "../../admin/failure-states.ts";
 import * as failures from "../../admin/failures.ts";
 import { listFindings } from "../../admin/findings.ts";
 import { describeGateways } from "../../admin/system.ts";
 import type { AdminDeps } from "../../admin/types.ts";
 import { GROUP_STATUSES } from "../../admin/watch-views.ts";
 import { parseDuration } from "../../config/schema/common.ts";
-import { RouseError } from "../../core/errors.ts";
 import type { Workbench } from "../../workbench/types.ts";
 import { jsonAnswer } from "./answer.ts";
 import { listDrafts } from "../../workbench/mapping-view.ts";
@@ -15,7 +15,6 @@ import { jsonBody, limit, parseSince, query, since } from "./query.ts";
 
 const text = z.string().min(1).optional();
 const NAME = "write a name of 1 to 100 characters, or null for none";
-const UNTIL = 'write a time from now on such as "4h" or "2d", or a date such as "2026-01-31T08:00"';
 const VERSION = "write the number of a config";
 
 /** The time from now on that a duration means, or the time that a date names. */
@@ -41,56 +40,31 @@ export function failureRoutes(deps: AdminDeps) {
     limit,
   });
   const change = z.strictObject({
-    action: z.enum(["assign", "snooze", "resolve", "reopen", "undo"]),
+    action: z.enum(GROUP_ACTIONS),
     assignee: z.string(NAME).trim().min(1, NAME).max(100, NAME).nullable().optional(),
     until: until(deps).optional(),
     version: z.int(VERSION).positive(VERSION).optional(),
     revision: z.int().min(0).optional(),
   });
   return new Hono()
-    .get("/", query(list), async (c) =>
-      jsonAnswer(c, await failures.listFailures(deps, c.req.valid("query"))),
-    )
-    .get("/:id", async (c) => jsonAnswer(c, await failures.showFailure(deps, c.req.param("id"))))
+    .get("/", query(list), (c) => jsonAnswer(c, failures.listFailures(deps, c.req.valid("query"))))
+    .get("/:id", (c) => jsonAnswer(c, failures.showFailure(deps, c.req.param("id"))))
     .post("/:id", jsonBody(change), async (c) => {
       const { revision, ...body } = c.req.valid("json");
-      return jsonAnswer(
-        c,
-        await failures.changeFailure(deps, c.req.param("id"), toChange(body), revision),
-      );
+      return jsonAnswer(c, failures.changeFailure(deps, c.req.param("id"), body, revision));
     });
-}
-
-function toChange(body: {
-  action: failures.GroupRequest["action"];
-  assignee?: string | null | undefined;
-  until?: number | undefined;
-  version?: number | undefined;
-}): failures.GroupRequest {
-  switch (body.action) {
-    case "assign":
-      return { action: "assign", assignee: body.assignee ?? null };
-    case "snooze":
-      if (body.until === undefined)
-        throw new RouseError({ code: "usage", message: `until: ${UNTIL}` });
-      return { action: "snooze", until: body.until };
-    case "resolve":
-      return { action: "resolve", version: body.version };
-    default:
-      return { action: body.action };
-  }
 }
 
 /** What an overview shows: hooks over time, what waits, limits, gateways, and what should be looked at. */
 export function overviewRoutes(deps: AdminDeps, { trials }: Workbench) {
   const activity = z.strictObject({ since: since(deps.clock).prefault("1h") });
   return new Hono()
-    .get("/activity", query(activity), async (c) =>
-      jsonAnswer(c, await showActivity(deps, c.req.valid("query"))),
+    .get("/activity", query(activity), (c) =>
+      jsonAnswer(c, showActivity(deps, c.req.valid("query"))),
     )
     .get("/limits", async (c) => jsonAnswer(c, { limits: await deps.limits() }))
-    .get("/gateways", async (c) => jsonAnswer(c, await describeGateways(deps.cluster)))
-    .get("/findings", async (c) =>
-      jsonAnswer(c, await listFindings(deps, listDrafts(deps.snapshot()), trials.list())),
+    .get("/gateways", (c) => jsonAnswer(c, describeGateways(deps.cluster)))
+    .get("/findings", (c) =>
+      jsonAnswer(c, listFindings(deps, listDrafts(deps.snapshot()), trials.list())),
     );
 }

@@ -89,12 +89,12 @@ export function eventRoutes(deps: AdminDeps) {
     outcome: z.enum(OUTCOMES).optional(),
   });
   return new Hono()
-    .get("/", query(list), async (c) =>
-      jsonAnswer(c, await listEvents(deps, endAt("evt", c.req.valid("query")))),
+    .get("/", query(list), (c) =>
+      jsonAnswer(c, listEvents(deps, endAt("evt", c.req.valid("query")))),
     )
-    .get("/:id", async (c) => jsonAnswer(c, await records.showEvent(deps, c.req.param("id"))))
-    .get("/:id/explain", query(z.strictObject({ now: flag.optional() })), async (c) =>
-      jsonAnswer(c, await explainEvent(deps, c.req.param("id"), c.req.valid("query"))),
+    .get("/:id", (c) => jsonAnswer(c, records.showEvent(deps, c.req.param("id"))))
+    .get("/:id/explain", query(z.strictObject({ now: flag.optional() })), (c) =>
+      jsonAnswer(c, explainEvent(deps, c.req.param("id"), c.req.valid("query"))),
     )
     .post("/replay", jsonBody(bulk), (c) =>
       answerLines(c, replayMany(deps, checkChoice(c.req.valid("json")))),
@@ -102,20 +102,14 @@ export function eventRoutes(deps: AdminDeps) {
     .post("/:id/replay", jsonBody(replay), async (c) => {
       const { body, ...options } = c.req.valid("json");
       const edited = body === undefined ? {} : { body: Buffer.from(body, "base64") };
-      return jsonAnswer(
-        c,
-        await records.replayEvent(deps, c.req.param("id"), { ...options, ...edited }),
-      );
+      return jsonAnswer(c, records.replayEvent(deps, c.req.param("id"), { ...options, ...edited }));
     })
-    .put("/:id/bookmark", jsonBody(z.strictObject({ note })), async (c) =>
-      jsonAnswer(c, await records.bookmarkEvent(deps, c.req.param("id"), c.req.valid("json"))),
+    .put("/:id/bookmark", jsonBody(z.strictObject({ note })), (c) =>
+      jsonAnswer(c, records.bookmarkEvent(deps, c.req.param("id"), c.req.valid("json"))),
     )
-    .delete("/:id/bookmark", async (c) => {
-      await deps.bookmarks.remove(c.req.param("id"));
-      return jsonAnswer(c, {});
-    })
-    .post("/:id/discard", jsonBody(z.strictObject({ reason })), async (c) =>
-      jsonAnswer(c, await records.discardEvent(deps, c.req.param("id"), c.req.valid("json"))),
+    .delete("/:id/bookmark", (c) => jsonAnswer(c, deps.bookmarks.remove(c.req.param("id"))))
+    .post("/:id/discard", jsonBody(z.strictObject({ reason })), (c) =>
+      jsonAnswer(c, records.discardEvent(deps, c.req.param("id"), c.req.valid("json"))),
     );
 }
 
@@ -141,23 +135,19 @@ export function runRoutes(deps: AdminDeps) {
   };
   const bulk = z.strictObject({ ...retried(deps.clock), ...filters });
   return new Hono()
-    .get("/", query(list), async (c) =>
-      jsonAnswer(c, await records.listRuns(deps, endAt("run", c.req.valid("query")))),
+    .get("/", query(list), (c) =>
+      jsonAnswer(c, records.listRuns(deps, endAt("run", c.req.valid("query")))),
     )
     .post("/retry", jsonBody(bulk), (c) =>
       answerLines(c, retryRuns(deps, checkChoice(c.req.valid("json")))),
     )
-    .get("/:id", async (c) => jsonAnswer(c, await records.showRun(deps, c.req.param("id"))))
-    .get("/:id/steps", async (c) => jsonAnswer(c, await records.showSteps(deps, c.req.param("id"))))
-    .get("/:id/results/:result", async (c) =>
-      jsonAnswer(c, await records.showToolResult(deps, c.req.param("id"), c.req.param("result"))),
+    .get("/:id", (c) => jsonAnswer(c, records.showRun(deps, c.req.param("id"))))
+    .get("/:id/steps", (c) => jsonAnswer(c, records.showSteps(deps, c.req.param("id"))))
+    .get("/:id/results/:result", (c) =>
+      jsonAnswer(c, records.showToolResult(deps, c.req.param("id"), c.req.param("result"))),
     )
-    .post("/:id/cancel", async (c) =>
-      jsonAnswer(c, await records.changeRun(deps, "cancel", c.req.param("id"))),
-    )
-    .post("/:id/retry", async (c) =>
-      jsonAnswer(c, await records.changeRun(deps, "retry", c.req.param("id"))),
-    );
+    .post("/:id/cancel", (c) => jsonAnswer(c, records.changeRun(deps, "cancel", c.req.param("id"))))
+    .post("/:id/retry", (c) => jsonAnswer(c, records.changeRun(deps, "retry", c.req.param("id"))));
 }
 
 /** `/sessions`: conversations and their history, outside text as it is kept. */
@@ -165,20 +155,16 @@ export function sessionRoutes(deps: AdminDeps) {
   const list = z.strictObject({ ...page(deps.clock), origin, agent: text });
   const show = sessionName.extend({ limit, before: turnNumber.optional() });
   return new Hono()
-    .get("/", query(list), async (c) =>
-      jsonAnswer(c, await sessions.listSessions(deps, c.req.valid("query"))),
+    .get("/", query(list), (c) => jsonAnswer(c, sessions.listSessions(deps, c.req.valid("query"))))
+    .get("/show", query(show), (c) =>
+      jsonAnswer(c, sessions.showSession(deps, c.req.valid("query"))),
     )
-    .get("/show", query(show), async (c) =>
-      jsonAnswer(c, await sessions.showSession(deps, c.req.valid("query"))),
+    .post("/reset", jsonBody(sessionName), (c) =>
+      jsonAnswer(c, sessions.resetSession(deps, c.req.valid("json"))),
     )
-    .post("/reset", jsonBody(sessionName), async (c) => {
-      await sessions.resetSession(deps, c.req.valid("json"));
-      return jsonAnswer(c, {});
-    })
-    .delete("/", query(sessionName), async (c) => {
-      await sessions.deleteSession(deps, c.req.valid("query"));
-      return jsonAnswer(c, {});
-    });
+    .delete("/", query(sessionName), (c) =>
+      jsonAnswer(c, sessions.deleteSession(deps, c.req.valid("query"))),
+    );
 }
 
 /** `/deliveries`: replies on their way, and those that did not arrive. */
@@ -191,14 +177,12 @@ export function deliveryRoutes(deps: AdminDeps) {
     channel: text,
   });
   return new Hono()
-    .get("/", query(list), async (c) =>
-      jsonAnswer(c, await records.listDeliveries(deps, c.req.valid("query"))),
-    )
+    .get("/", query(list), (c) => jsonAnswer(c, records.listDeliveries(deps, c.req.valid("query"))))
     .post("/retry", jsonBody(bulk), (c) =>
       answerLines(c, retryDeliveries(deps, checkChoice(c.req.valid("json")))),
     )
-    .get("/:id", async (c) => jsonAnswer(c, await records.showDelivery(deps, c.req.param("id"))))
-    .post("/:id/retry", query(z.strictObject({ arrived: flag.default(false) })), async (c) =>
-      jsonAnswer(c, await records.retryDelivery(deps, c.req.param("id"), c.req.valid("query"))),
+    .get("/:id", (c) => jsonAnswer(c, records.showDelivery(deps, c.req.param("id"))))
+    .post("/:id/retry", query(z.strictObject({ arrived: flag.default(false) })), (c) =>
+      jsonAnswer(c, records.retryDelivery(deps, c.req.param("id"), c.req.valid("query"))),
     );
 }

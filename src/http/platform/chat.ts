@@ -1,29 +1,12 @@
 import type { CallerTool, Sampling } from "../../agent/types.ts";
-import type { ChatRequest, ChatSession, ChatTurn } from "../../chat/types.ts";
-import { restoreServerSteps } from "../../chat/history.ts";
+import type { ChatSession, ChatTurn } from "../../chat/types.ts";
 import type { Thinking } from "../../config/schema/common.ts";
 import { type ChatBody, chatBody } from "./chat-schema.ts";
-import { createFileReader } from "./files.ts";
-import { type Conversation, imageLimits, readMessages } from "./messages.ts";
 import { toAnnotations, toCitations } from "./citations.ts";
-import type { Context } from "hono";
-import { getCorrelation, getSessionName, toSessionWarnings } from "./session-name.ts";
-import { answerTurn } from "./turn.ts";
-import { findAgent } from "./models.ts";
-import { readCheckedBody } from "./read.ts";
-import { dataLine, failureLine, type StreamFormat, type SuccessfulEnd } from "./stream.ts";
-import type { PlatformEnv, PlatformParts } from "./types.ts";
-
-/** Leaves out what is null or not there, since both mean that a field was not sent. */
-export function withoutNullish<T extends object>(
-  fields: T,
-): { [K in keyof T]?: NonNullable<T[K]> } {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== null && value !== undefined),
-  ) as {
-    [K in keyof T]?: NonNullable<T[K]>;
-  };
-}
+import { errorObject, streamProblem } from "./problems.ts";
+import { withoutNullish } from "./read.ts";
+import type { SuccessfulEnd, TurnRenderer } from "./stream.ts";
+import { serveTurn } from "./turn.ts";
 
 type Format = NonNullable<ChatBody["response_format"]>;
 
@@ -68,38 +51,9 @@ export function toThinking(effort: ChatBody["reasoning_effort"]): Thinking | und
   return effort === "none" ? "off" : (effort ?? undefined);
 }
 
-/**
- * Who owns the history: a caller that sends some of it. One user message and a session's name: the server. Neither: the
- * turn has no history.
- */
-export function sessionFor(name: string | undefined): ChatSession {
-  return name === undefined ? { kind: "none" } : { kind: "named", id: name };
-}
-
-/** What a request has beside its body and its conversation. */
-export type ChatRequestBase = Pick<
-  ChatRequest,
-  "agent" | "caller" | "session" | "correlation" | "warnings"
->;
-
-/** The turn that a chat request asks for. */
-export function chatRequest(
-  body: ChatBody,
-  { instructions, messages, hasHistory }: Conversation,
-  base: ChatRequestBase,
-): ChatRequest {
-  const thinking = toThinking(body.reasoning_effort);
-  return {
-    ...base,
-    callerKeepsHistory: hasHistory,
-    messages,
-    stream: body.stream ?? false,
-    sampling: toSampling(body),
-    tools: (body.tools ?? []).map((tool) => callerTool(tool.function)),
-    ...(instructions === undefined ? {} : { instructions }),
-    ...(thinking === undefined ? {} : { thinking }),
-  };
-}
+/** The session that a name stands for. Without a name the turn has no history of the server. */
+export const sessionFor = (name: string | undefined): ChatSession =>
+  name === undefined ? { kind: "none" } : { kind: "named", id: name };
 
 /** As the provider counted it; null if it did not. */
 function toUsage({
@@ -142,140 +96,88 @@ function toToolCalls({ calls }: SuccessfulEnd) {
   }));
 }
 
-interface NamedTurn {
-  turn: ChatTurn;
-  model: string;
-}
-
-const buildHead = ({ turn, model }: NamedTurn) => ({
-  id: `chatcmpl-${turn.runId}`,
-  created: Math.floor(turn.createdAt / 1000),
-  model,
-});
-
-const nestAnnotation = ({ type, ...rest }: ReturnType<typeof toAnnotations>[number]) => ({
-  type,
-  url_citation: rest,
-});
-
-/** The body of an answer that is not streamed. */
-export function chatCompletion(named: NamedTurn, end: SuccessfulEnd) {
-  const { id, created, model } = buildHead(named);
-  const calls = toToolCalls(end);
-  const annotations = toAnnotations(end.text, end.citations).map(nestAnnotation);
-  const citations = toCitations(end.text, end.citations);
+/** What follows the words of an answer: where they come from, in the form that clients know and in ours. */
+function toSources({ text, citations }: SuccessfulEnd) {
+  const annotations = toAnnotations(text, citations).map(({ type, ...rest }) => ({
+    type,
+    url_citation: rest,
+  }));
+  const named = toCitations(text, citations);
   return {
-    id,
-    object: "chat.completion" as const,
-    created,
-    model,
-    choices: [
-      {
-        index: 0,
-        message: {
-          role: "assistant" as const,
-          content: end.text === "" && calls.length > 0 ? null : end.text,
-          refusal: null,
-          ...(end.reasoning === "" ? {} : { reasoning_content: end.reasoning }),
-          ...(calls.length > 0 ? { tool_calls: calls } : {}),
-          ...(annotations.length > 0 ? { annotations } : {}),
-        },
-        logprobs: null,
-        finish_reason: toFinishReason(end),
-      },
-    ],
-    usage: toUsage(end.usage),
-    ...(citations.length > 0 ? { citations } : {}),
+    annotations: annotations.length > 0 ? { annotations } : {},
+    citations: named.length > 0 ? { citations: named } : {},
   };
 }
 
-/** The chunks of a streamed answer. */
-export function chunkMaker(named: NamedTurn, includeUsage: boolean) {
-  const { id, created, model } = buildHead(named);
-  const chunk = (choices: readonly object[], more: object = {}) => ({
-    id,
-    object: "chat.completion.chunk" as const,
-    created,
+/** Writes a turn as a chat completion, or as its chunks. */
+export function renderChat(
+  { stream_options: options }: Pick<ChatBody, "stream_options">,
+  { runId, createdAt }: Pick<ChatTurn, "runId" | "createdAt">,
+  model: string,
+): TurnRenderer {
+  const head = <O extends string>(object: O) => ({
+    id: `chatcmpl-${runId}`,
+    object,
+    created: Math.floor(createdAt / 1000),
     model,
+  });
+  const hasUsage = options?.include_usage ?? false;
+  const chunk = (choices: readonly object[], more: object = {}) => ({
+    ...head("chat.completion.chunk"),
     choices,
-    ...(includeUsage ? { usage: null } : {}),
+    ...(hasUsage ? { usage: null } : {}),
     ...more,
   });
   const choice = (delta: object, finish: string | null = null, more: object = {}) =>
     chunk([{ index: 0, delta, logprobs: null, finish_reason: finish }], more);
   return {
-    first: () => choice({ role: "assistant", content: "" }),
-    text: (delta: string) => choice({ content: delta }),
-    reasoning: (delta: string) => choice({ reasoning_content: delta }),
-    /** All that follows the text. */
-    last(end: SuccessfulEnd): object[] {
-      const calls = toToolCalls(end).map((call, index) =>
-        choice({ tool_calls: [{ index, ...call }] }),
-      );
-      const annotations = toAnnotations(end.text, end.citations).map(nestAnnotation);
-      const citations = toCitations(end.text, end.citations);
+    whole(end) {
+      const calls = toToolCalls(end);
+      const { annotations, citations } = toSources(end);
+      const message = {
+        role: "assistant" as const,
+        content: end.text === "" && calls.length > 0 ? null : end.text,
+        refusal: null,
+        ...(end.reasoning === "" ? {} : { reasoning_content: end.reasoning }),
+        ...(calls.length > 0 ? { tool_calls: calls } : {}),
+        ...annotations,
+      };
+      return {
+        ...head("chat.completion"),
+        choices: [{ index: 0, message, logprobs: null, finish_reason: toFinishReason(end) }],
+        usage: toUsage(end.usage),
+        ...citations,
+      };
+    },
+    begin: () => [choice({ role: "assistant", content: "" })],
+    text: (delta) => [choice({ content: delta })],
+    reasoning: (delta) => [choice({ reasoning_content: delta })],
+    approval: () => [],
+    end(end) {
+      const { annotations, citations } = toSources(end);
       return [
-        ...calls,
-        ...(annotations.length > 0 ? [choice({ annotations })] : []),
-        choice({}, toFinishReason(end), citations.length > 0 ? { citations } : {}),
-        ...(includeUsage ? [chunk([], { usage: toUsage(end.usage) })] : []),
+        ...toToolCalls(end).map((call, index) => choice({ tool_calls: [{ index, ...call }] })),
+        ...("annotations" in annotations ? [choice(annotations)] : []),
+        choice({}, toFinishReason(end), citations),
+        ...(hasUsage ? [chunk([], { usage: toUsage(end.usage) })] : []),
+        "[DONE]",
       ];
     },
-  };
-}
-
-function createFormat(turn: ChatTurn, model: string, body: ChatBody): StreamFormat {
-  const make = chunkMaker({ turn, model }, body.stream_options?.include_usage ?? false);
-  return {
-    begin: () => dataLine(make.first()),
-    text: (delta) => dataLine(make.text(delta)),
-    reasoning: (delta) => dataLine(make.reasoning(delta)),
-    end: (end) => `${make.last(end).map(dataLine).join("")}data: [DONE]\n\n`,
-    failed: failureLine,
+    failed: (end) => [errorObject(streamProblem(end, "messages"))],
   };
 }
 
 /** `POST /v1/chat/completions` */
-export async function chatCompletions(
-  c: Context<PlatformEnv>,
-  deps: PlatformParts,
-): Promise<Response> {
-  const { key } = c.get("caller");
-  const snapshot = deps.snapshot();
-  const { bytes, body } = await readCheckedBody(c, snapshot, chatBody);
-  const agent = findAgent(body.model, key, snapshot);
-  const session = getSessionName(c, body, key);
-  const images = imageLimits(snapshot, deps.fetch, c.req.raw.signal);
-  const conversation = await readMessages(body.messages, {
-    images,
-    readFile: createFileReader(c, deps),
-    field: "messages",
-    continues: false,
-  });
-  const caller = { id: key.id, tenant: key.tenant, ...withoutNullish({ clean: key.clean }) };
-  const base = {
-    agent,
-    caller,
-    session: sessionFor(session?.id),
-    correlation: getCorrelation(c),
-    warnings: toSessionWarnings(session),
-  };
-  const messages = await restoreServerSteps(conversation.messages, deps.earlierRuns, {
-    keyId: key.id,
-    agentId: agent.id,
-  });
-  const request = chatRequest(body, { ...conversation, messages }, base);
-  return answerTurn(
-    c,
-    {
-      request,
-      bytes,
-      session,
-      route: "chat",
-      field: "messages",
-      body: (turn, end) => chatCompletion({ turn, model: agent.id }, end),
-      format: (turn) => createFormat(turn, agent.id, body),
-    },
-    deps,
-  );
-}
+export const chatCompletions = serveTurn<ChatBody>({
+  route: "chat",
+  field: "messages",
+  schema: chatBody,
+  read: (body, { session }) => ({
+    session: sessionFor(session),
+    messages: body.messages,
+    sampling: toSampling(body),
+    tools: (body.tools ?? []).map((tool) => callerTool(tool.function)),
+    ...withoutNullish({ thinking: toThinking(body.reasoning_effort) }),
+  }),
+  render: renderChat,
+});

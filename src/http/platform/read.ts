@@ -58,6 +58,17 @@ export function bodyProblem(error: z.ZodError): ReturnType<typeof badRequest> {
   return badRequest(param, param === null ? issue.message : `${param}: ${issue.message}`);
 }
 
+/** Leaves out what is null or not there, since both mean that a field was not sent. */
+export function withoutNullish<T extends object>(
+  fields: T,
+): { [K in keyof T]?: NonNullable<T[K]> } {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== null && value !== undefined),
+  ) as {
+    [K in keyof T]?: NonNullable<T[K]>;
+  };
+}
+
 const JSON_TYPE = /^(?:application\/(?:[\w.+-]+\+)?json|text\/json)$/;
 
 /** Reads a JSON body. Without a content type it is JSON; with another one it is refused. @throws ProblemError */

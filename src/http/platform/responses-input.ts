@@ -1,19 +1,15 @@
-import type { EarlierRuns, RunOwner } from "../../chat/history.ts";
 import type { ChatMessage } from "./chat-schema.ts";
 import { badRequest, ProblemError } from "./problems.ts";
 import type { ResponseItem, ResponsesBody } from "./responses-schema.ts";
+import type { FormContext } from "./turn.ts";
 
+/** The earlier turns that a request may refer to. */
+type Earlier = Pick<FormContext, "runs" | "owner">;
 type Message = Extract<ResponseItem, { role: string }>;
 type InputItem =
   | Message
   | Extract<ResponseItem, { type: "function_call" | "function_call_output" }>;
 type Output = Exclude<Extract<InputItem, { type: "function_call_output" }>["output"], string>;
-
-/** What earlier turns the request may refer to. */
-export interface Earlier {
-  runs: EarlierRuns;
-  owner: RunOwner;
-}
 
 /** Whether a request has input besides its instructions. */
 export const hasInput = ({ input }: ResponsesBody): boolean => (input ?? []).length > 0;

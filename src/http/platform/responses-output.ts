@@ -1,55 +1,33 @@
 import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
 import type { StoredResponse } from "../../chat/history.ts";
 import { approvalObject } from "./approvals.ts";
-import { withoutNullish } from "./chat.ts";
 import { toAnnotations, toCitations } from "./citations.ts";
 import { errorObject, streamProblem, turnProblem } from "./problems.ts";
+import { withoutNullish } from "./read.ts";
 import type { ResponsesBody } from "./responses-schema.ts";
-import type { StreamFormat, SuccessfulEnd } from "./stream.ts";
+import type { SuccessfulEnd, TurnRenderer } from "./stream.ts";
 
 /** The fields of a request that its response repeats. */
-export type ResponseEcho = Partial<
-  Pick<
-    ResponsesBody,
-    | "instructions"
-    | "max_output_tokens"
-    | "parallel_tool_calls"
-    | "previous_response_id"
-    | "conversation"
-    | "reasoning"
-    | "store"
-    | "temperature"
-    | "text"
-    | "tool_choice"
-    | "tools"
-    | "top_p"
-    | "metadata"
-  >
->;
+const ECHOED = [
+  "instructions",
+  "max_output_tokens",
+  "parallel_tool_calls",
+  "previous_response_id",
+  "conversation",
+  "reasoning",
+  "store",
+  "temperature",
+  "text",
+  "tool_choice",
+  "tools",
+  "top_p",
+  "metadata",
+] as const satisfies (keyof ResponsesBody)[];
 
-/** Returns the fields of a request that its response repeats. */
-export function toEcho(body: ResponsesBody): ResponseEcho {
-  const {
-    instructions,
-    max_output_tokens,
-    parallel_tool_calls,
-    previous_response_id,
-    conversation,
-    reasoning,
-    store,
-  } = body;
-  const { temperature, text, tool_choice, tools, top_p, metadata } = body;
-  const first = {
-    instructions,
-    max_output_tokens,
-    parallel_tool_calls,
-    previous_response_id,
-    conversation,
-    reasoning,
-    store,
-  };
-  return withoutNullish({ ...first, temperature, text, tool_choice, tools, top_p, metadata });
-}
+export type ResponseEcho = Partial<Pick<ResponsesBody, (typeof ECHOED)[number]>>;
+
+export const toEcho = (body: ResponsesBody): ResponseEcho =>
+  withoutNullish(Object.fromEntries(ECHOED.map((name) => [name, body[name]]))) as ResponseEcho;
 
 /** A response before its output. */
 export interface ResponseHead extends Pick<ChatTurn, "runId" | "createdAt"> {
@@ -206,151 +184,144 @@ export function storedResponse({
   return { ...response, status: STATES[status] ?? response.status, error: failed };
 }
 
-/** The typed events of a streamed response. */
-class ResponseEvents implements StreamFormat {
+/** An item of the output that comes in pieces. */
+interface OpenItem {
+  id: string;
+  /** Its place among the items. */
+  at: number;
+  text: string;
+}
+
+/** Writes a turn as a response, or as its typed events. */
+export class ResponseRenderer implements TurnRenderer {
   readonly #head: ResponseHead;
   #sequence = 0;
-  #text = "";
-  #reasoning = "";
-  /** The places of the items that are open; undefined for one that has not begun. */
-  #messageAt: number | undefined;
-  #reasoningAt: number | undefined;
   #items = 0;
+  #message: OpenItem | undefined;
+  #reasoning: OpenItem | undefined;
 
   constructor(head: ResponseHead) {
     this.#head = head;
   }
 
-  #event(type: string, fields: object): string {
-    return `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: this.#sequence++, ...fields })}\n\n`;
+  #event(type: string, fields: object): object {
+    return { type, sequence_number: this.#sequence++, ...fields };
   }
 
-  #openMessage(): string {
-    this.#messageAt = this.#items++;
-    const item = this.#event("response.output_item.added", {
-      output_index: this.#messageAt,
-      item: messageItem(this.#head, "in_progress", []),
-    });
-    return (
-      item +
-      this.#event("response.content_part.added", { ...this.#inMessage(), part: textPart("") })
-    );
+  #itemEvent(state: "added" | "done", output_index: number, item: object): object {
+    return this.#event(`response.output_item.${state}`, { output_index, item });
   }
 
-  #inMessage(): object {
-    return { item_id: `msg_${this.#head.runId}`, output_index: this.#messageAt, content_index: 0 };
-  }
-
-  #inReasoning(): object {
-    return { item_id: `rs_${this.#head.runId}`, output_index: this.#reasoningAt, summary_index: 0 };
-  }
-
-  #closeMessage(end: ResponseEnd): string {
-    const part = textPart(this.#text, end);
-    const inPart = this.#inMessage();
+  #openMessage(): object[] {
+    const item = messageItem(this.#head, "in_progress", []);
+    const open = { id: item.id, at: this.#items++, text: "" };
+    this.#message = open;
     return [
-      this.#event("response.output_text.done", { ...inPart, text: this.#text, logprobs: [] }),
-      this.#event("response.content_part.done", { ...inPart, part }),
-      this.#event("response.output_item.done", {
-        output_index: this.#messageAt,
-        item: messageItem(this.#head, toStatus(end), [part]),
-      }),
-    ].join("");
+      this.#itemEvent("added", open.at, item),
+      this.#event("response.content_part.added", { ...inMessage(open), part: textPart("") }),
+    ];
   }
 
-  #closeReasoning(): string {
-    const part = summaryPart(this.#reasoning);
-    const inPart = this.#inReasoning();
+  #closeMessage(open: OpenItem, end: ResponseEnd): object[] {
+    const { text, at } = open;
+    const part = textPart(text, end);
     return [
-      this.#event("response.reasoning_summary_text.done", { ...inPart, text: this.#reasoning }),
-      this.#event("response.reasoning_summary_part.done", { ...inPart, part }),
-      this.#event("response.output_item.done", {
-        output_index: this.#reasoningAt,
-        item: reasoningItem(this.#head, [part]),
-      }),
-    ].join("");
+      this.#event("response.output_text.done", { ...inMessage(open), text, logprobs: [] }),
+      this.#event("response.content_part.done", { ...inMessage(open), part }),
+      this.#itemEvent("done", at, messageItem(this.#head, toStatus(end), [part])),
+    ];
   }
 
-  #call(made: ResponseEnd["calls"][number]): string {
+  #openReasoning(): object[] {
+    const item = reasoningItem(this.#head, []);
+    const open = { id: item.id, at: this.#items++, text: "" };
+    this.#reasoning = open;
+    const part = summaryPart("");
+    return [
+      this.#itemEvent("added", open.at, item),
+      this.#event("response.reasoning_summary_part.added", { ...inReasoning(open), part }),
+    ];
+  }
+
+  #closeReasoning(open: OpenItem): object[] {
+    const { text, at } = open;
+    const part = summaryPart(text);
+    return [
+      this.#event("response.reasoning_summary_text.done", { ...inReasoning(open), text }),
+      this.#event("response.reasoning_summary_part.done", { ...inReasoning(open), part }),
+      this.#itemEvent("done", at, reasoningItem(this.#head, [part])),
+    ];
+  }
+
+  #call(made: ResponseEnd["calls"][number]): object[] {
     const output_index = this.#items++;
     const item = callItem(made, "completed");
-    const at = { item_id: item.id, output_index };
+    const { id, name, arguments: input } = item;
+    const at = { item_id: id, output_index };
     return [
-      this.#event("response.output_item.added", {
-        output_index,
-        item: callItem(made, "in_progress", false),
-      }),
-      this.#event("response.function_call_arguments.delta", { ...at, delta: item.arguments }),
-      this.#event("response.function_call_arguments.done", {
-        ...at,
-        name: item.name,
-        arguments: item.arguments,
-      }),
-      this.#event("response.output_item.done", { output_index, item }),
-    ].join("");
+      this.#itemEvent("added", output_index, callItem(made, "in_progress", false)),
+      this.#event("response.function_call_arguments.delta", { ...at, delta: input }),
+      this.#event("response.function_call_arguments.done", { ...at, name, arguments: input }),
+      this.#itemEvent("done", output_index, item),
+    ];
   }
 
-  begin(): string {
+  whole(end: SuccessfulEnd): object {
+    return responseObject(this.#head, end);
+  }
+
+  begin(): object[] {
     const response = responseObject(this.#head);
-    return (
-      this.#event("response.created", { response }) +
-      this.#event("response.in_progress", { response })
-    );
+    return [
+      this.#event("response.created", { response }),
+      this.#event("response.in_progress", { response }),
+    ];
   }
 
-  text(delta: string): string {
-    const opened = this.#messageAt === undefined ? this.#openMessage() : "";
-    this.#text += delta;
-    return (
-      opened +
-      this.#event("response.output_text.delta", { ...this.#inMessage(), delta, logprobs: [] })
-    );
+  text(delta: string): object[] {
+    const opened = this.#message ? [] : this.#openMessage();
+    const open = this.#message as OpenItem;
+    open.text += delta;
+    const fields = { ...inMessage(open), delta, logprobs: [] };
+    return [...opened, this.#event("response.output_text.delta", fields)];
   }
 
   /** A model that calls tools thinks again between its words: the item stays open to the end. */
-  reasoning(delta: string): string {
-    if (!wantsReasoning(this.#head)) return "";
-    let opened = "";
-    if (this.#reasoningAt === undefined) {
-      this.#reasoningAt = this.#items++;
-      opened =
-        this.#event("response.output_item.added", {
-          output_index: this.#reasoningAt,
-          item: reasoningItem(this.#head, []),
-        }) +
-        this.#event("response.reasoning_summary_part.added", {
-          ...this.#inReasoning(),
-          part: summaryPart(""),
-        });
-    }
-    this.#reasoning += delta;
-    return (
-      opened +
-      this.#event("response.reasoning_summary_text.delta", { ...this.#inReasoning(), delta })
-    );
+  reasoning(delta: string): object[] {
+    if (!wantsReasoning(this.#head)) return [];
+    const opened = this.#reasoning ? [] : this.#openReasoning();
+    const open = this.#reasoning as OpenItem;
+    open.text += delta;
+    const fields = { ...inReasoning(open), delta };
+    return [...opened, this.#event("response.reasoning_summary_text.delta", fields)];
   }
 
-  approval(approval: Parameters<NonNullable<StreamFormat["approval"]>>[0]): string {
-    return this.#event("approval.required", { approval: approvalObject(approval) });
+  approval(approval: Parameters<TurnRenderer["approval"]>[0]): object[] {
+    return [this.#event("approval.required", { approval: approvalObject(approval) })];
   }
 
-  end(end: SuccessfulEnd): string {
-    const reasoning = this.#reasoningAt === undefined ? "" : this.#closeReasoning();
-    const opened =
-      this.#messageAt === undefined && end.calls.length === 0 ? this.#openMessage() : "";
-    const message = this.#messageAt === undefined ? "" : opened + this.#closeMessage(end);
-    const calls = end.calls.map((made) => this.#call(made)).join("");
-    const response = responseObject(this.#head, end);
-    return reasoning + message + calls + this.#event(`response.${toStatus(end)}`, { response });
+  end(end: SuccessfulEnd): object[] {
+    const reasoning = this.#reasoning ? this.#closeReasoning(this.#reasoning) : [];
+    const opened = !this.#message && end.calls.length === 0 ? this.#openMessage() : [];
+    const message = this.#message ? this.#closeMessage(this.#message, end) : [];
+    const calls = end.calls.flatMap((made) => this.#call(made));
+    const response = this.whole(end);
+    return [
+      ...reasoning,
+      ...opened,
+      ...message,
+      ...calls,
+      this.#event(`response.${toStatus(end)}`, { response }),
+    ];
   }
 
-  failed(end: Extract<ChatEnd, { ok: false }>): string {
+  failed(end: Extract<ChatEnd, { ok: false }>): object[] {
     const { error } = errorObject(streamProblem(end, "input"));
     const { message, param, code } = error;
     // The published form, and the one that clients have been seen to read.
-    return this.#event("error", { message, param, code, error });
+    return [this.#event("error", { message, param, code, error })];
   }
 }
 
-/** Creates the format of a streamed response. */
-export const responseEvents = (head: ResponseHead): StreamFormat => new ResponseEvents(head);
+const inMessage = ({ id, at }: OpenItem) => ({ item_id: id, output_index: at, content_index: 0 });
+const inReasoning = ({ id, at }: OpenItem) => ({ item_id: id, output_index: at, summary_index: 0 });

@@ -1,26 +1,15 @@
-import type { ChatRequest, ChatSession } from "../../chat/types.ts";
-import { restoreServerSteps } from "../../chat/history.ts";
-import {
-  type ChatRequestBase,
-  callerTool,
-  withoutNullish,
-  jsonFormat,
-  sessionFor,
-  toThinking,
-} from "./chat.ts";
-import { createFileReader } from "./files.ts";
-import { type Conversation, imageLimits, readMessages } from "./messages.ts";
-import { badRequest, type ApiProblem, ProblemError } from "./problems.ts";
-import { responseEvents, responseObject, storedResponse, toEcho } from "./responses-output.ts";
-import { type Earlier, hasInput, resolveInput, toMessages } from "./responses-input.ts";
-import { type ResponsesBody, responsesBody } from "./responses-schema.ts";
-import { UNSUPPORTED } from "./unsupported.ts";
 import type { Context } from "hono";
-import { getCorrelation, getSessionName, toSessionWarnings } from "./session-name.ts";
-import { answerTurn } from "./turn.ts";
-import { findAgent } from "./models.ts";
-import { readCheckedBody } from "./read.ts";
+import type { Sampling } from "../../agent/types.ts";
+import type { ChatSession } from "../../chat/types.ts";
+import { callerTool, jsonFormat, sessionFor, toThinking } from "./chat.ts";
+import { type ApiProblem, badRequest, ProblemError } from "./problems.ts";
+import { withoutNullish } from "./read.ts";
+import { hasInput, resolveInput, toMessages } from "./responses-input.ts";
+import { ResponseRenderer, storedResponse, toEcho } from "./responses-output.ts";
+import { type ResponsesBody, responsesBody } from "./responses-schema.ts";
+import { type FormContext, serveTurn } from "./turn.ts";
 import { jsonResponse, type PlatformEnv, type PlatformParts } from "./types.ts";
+import { UNSUPPORTED } from "./unsupported.ts";
 
 const notFound: ApiProblem = {
   status: 404,
@@ -31,10 +20,10 @@ const notFound: ApiProblem = {
 };
 
 /** Where a request belongs: after a response, in a session, or in a conversation that it begins. */
-export async function responseSession(
+async function responseSession(
   body: ResponsesBody,
   named: string | undefined,
-  { runs, owner }: Earlier,
+  { runs, owner }: Pick<FormContext, "runs" | "owner">,
 ): Promise<ChatSession> {
   const { previous_response_id: previous, conversation } = body;
   if (typeof previous === "string" && conversation)
@@ -51,38 +40,20 @@ export async function responseSession(
   return { kind: "new" };
 }
 
-/** The turn that the request asks for. */
-export function responseRequest(
-  body: ResponsesBody,
-  { instructions, messages: said, hasHistory }: Conversation,
-  base: ChatRequestBase,
-): ChatRequest {
+function toSampling(body: ResponsesBody): Sampling {
   const { tool_choice: choice } = body;
   const format = body.text?.format;
-  const thinking = toThinking(body.reasoning?.effort);
-  const all = [hasInput(body) ? body.instructions : undefined, instructions]
-    .filter(Boolean)
-    .join("\n\n");
   return {
-    ...base,
-    callerKeepsHistory: base.session.kind === "named" && hasHistory,
-    messages: said,
-    stream: body.stream ?? false,
-    sampling: {
-      ...withoutNullish({
-        temperature: body.temperature,
-        topP: body.top_p,
-        maxOutputTokens: body.max_output_tokens,
-        toolChoice: typeof choice === "object" && choice ? { tool: choice.name } : choice,
-        parallelToolCalls: body.parallel_tool_calls,
-      }),
-      ...jsonFormat(
-        format?.type === "json_schema" ? { type: "json_schema", json_schema: format } : format,
-      ),
-    },
-    tools: (body.tools ?? []).map(callerTool),
-    ...(all === "" ? {} : { instructions: all }),
-    ...(thinking === undefined ? {} : { thinking }),
+    ...withoutNullish({
+      temperature: body.temperature,
+      topP: body.top_p,
+      maxOutputTokens: body.max_output_tokens,
+      toolChoice: typeof choice === "object" && choice ? { tool: choice.name } : choice,
+      parallelToolCalls: body.parallel_tool_calls,
+    }),
+    ...jsonFormat(
+      format?.type === "json_schema" ? { type: "json_schema", json_schema: format } : format,
+    ),
   };
 }
 
@@ -117,53 +88,26 @@ export async function showResponse(
 }
 
 /** `POST /v1/responses`: another form of the same turn. */
-export async function createResponse(
-  c: Context<PlatformEnv>,
-  deps: PlatformParts,
-): Promise<Response> {
-  const { key } = c.get("caller");
-  const snapshot = deps.snapshot();
-  const { bytes, body } = await readCheckedBody(c, snapshot, responsesBody);
-  const agent = findAgent(body.model, key, snapshot);
-  const name = getSessionName(c, body, key);
-  const earlier = { runs: deps.earlierRuns, owner: { keyId: key.id, agentId: agent.id } };
-  const session = await responseSession(body, name?.id, earlier);
-  const { items, leftOut } = await resolveInput(body, earlier);
-  const images = imageLimits(snapshot, deps.fetch, c.req.raw.signal);
-  const conversation = await readMessages(toMessages(items), {
-    images,
-    readFile: createFileReader(c, deps),
-    field: "input",
-    continues: session.kind === "after",
-  });
-  const canAsk = body.stream === true && snapshot.approvers.includes(`api:${key.id}`);
-  const caller = { id: key.id, tenant: key.tenant, ...withoutNullish({ clean: key.clean }) };
-  const base = {
-    agent,
-    caller,
-    session,
-    correlation: getCorrelation(c),
-    warnings: [...toSessionWarnings(name), ...leftOut],
-  };
-  const echo = toEcho(body);
-  const kept = body.store === false ? {} : { response: echo };
-  const messages = await restoreServerSteps(conversation.messages, earlier.runs, earlier.owner);
-  const request = {
-    ...responseRequest(body, { ...conversation, messages }, base),
-    ...kept,
-    canAsk,
-  };
-  return answerTurn(
-    c,
-    {
-      request,
-      bytes,
-      session: name,
-      route: "responses",
-      field: "input",
-      body: (turn, end) => responseObject({ ...turn, model: agent.id, echo }, end),
-      format: (turn) => responseEvents({ ...turn, model: agent.id, echo }),
-    },
-    deps,
-  );
-}
+export const createResponse = serveTurn<ResponsesBody>({
+  route: "responses",
+  field: "input",
+  schema: responsesBody,
+  async read(body, context) {
+    const session = await responseSession(body, context.session, context);
+    const { items, leftOut } = await resolveInput(body, context);
+    const approver = `api:${context.caller.key.id}`;
+    return {
+      session,
+      messages: toMessages(items),
+      ...(hasInput(body) && withoutNullish({ instructions: body.instructions })),
+      sampling: toSampling(body),
+      tools: (body.tools ?? []).map(callerTool),
+      ...withoutNullish({ thinking: toThinking(body.reasoning?.effort) }),
+      warnings: leftOut,
+      ...(body.store !== false && { response: toEcho(body) }),
+      canAsk: body.stream === true && context.snapshot.approvers.includes(approver),
+    };
+  },
+  render: (body, { runId, createdAt }, model) =>
+    new ResponseRenderer({ runId, createdAt, model, echo: toEcho(body) }),
+});

@@ -1,36 +1,38 @@
 import type { ChatEnd, ChatListener, ChatTurn } from "../../chat/types.ts";
-import { errorObject, streamProblem } from "./problems.ts";
 
 export type SuccessfulEnd = Extract<ChatEnd, { ok: true }>;
 
-/** How a kind of stream writes what happens in a turn. */
-export interface StreamFormat {
-  begin(): string;
-  text(delta: string): string;
-  /** A piece of the model's reasoning. Not there: nothing. */
-  reasoning?(delta: string): string;
-  /** What stands where a call of a tool waits for a decision. Not there: nothing. */
-  approval?(approval: Parameters<NonNullable<ChatListener["onApproval"]>>[0]): string;
-  /** What stands at the end of a turn that came well. */
-  end(end: SuccessfulEnd): string;
+/** An event of a stream. If it has a `type`, that is its name; a text stands as it is. */
+type StreamEvent = object | string;
+
+/** Writes one turn in a form of the API: whole, or as it comes. */
+export interface TurnRenderer {
+  whole(end: SuccessfulEnd): object;
+  begin(): StreamEvent[];
+  text(delta: string): StreamEvent[];
+  /** A piece of the model's reasoning. */
+  reasoning(delta: string): StreamEvent[];
+  /** A call of a tool waits for a decision. */
+  approval(approval: Parameters<NonNullable<ChatListener["onApproval"]>>[0]): StreamEvent[];
+  /** What stands at the end of a turn that has an answer. */
+  end(end: SuccessfulEnd): StreamEvent[];
   /** What stands where it broke off; nothing follows, so that no client takes it for a success. */
-  failed(end: Extract<ChatEnd, { ok: false }>): string;
+  failed(end: Extract<ChatEnd, { ok: false }>): StreamEvent[];
 }
 
 export const KEEP_ALIVE_MS = 15_000;
 const KEEP_ALIVE = ": keep-alive\n\n";
 
-/** One event without a name. */
-export const dataLine = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
-
-/** A failure after the headers, as clients recognise it. */
-export const failureLine = (end: Extract<ChatEnd, { ok: false }>): string =>
-  dataLine(errorObject(streamProblem(end, "messages")));
+function renderEvent(event: StreamEvent): string {
+  if (typeof event === "string") return `data: ${event}\n\n`;
+  const name = "type" in event ? `event: ${String(event.type)}\n` : "";
+  return `${name}data: ${JSON.stringify(event)}\n\n`;
+}
 
 /** A turn as server-sent events, from what has been said already to its end. A reader that goes leaves the turn. */
 export function streamTurn(
   turn: ChatTurn,
-  format: StreamFormat,
+  renderer: TurnRenderer,
   keepAliveMs = KEEP_ALIVE_MS,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
@@ -50,15 +52,17 @@ export function streamTurn(
         if (waiting === "") setImmediate(flush);
         waiting += text;
       };
+      const send = (events: readonly StreamEvent[]): void =>
+        write(events.map(renderEvent).join(""));
       timer = setInterval(() => write(KEEP_ALIVE), keepAliveMs);
-      write(format.begin());
+      send(renderer.begin());
       leave = turn.listen({
-        onText: (delta) => write(format.text(delta)),
-        onReasoning: (delta) => write(format.reasoning?.(delta) ?? ""),
-        onApproval: (approval) => write(format.approval?.(approval) ?? ""),
+        onText: (delta) => send(renderer.text(delta)),
+        onReasoning: (delta) => send(renderer.reasoning(delta)),
+        onApproval: (approval) => send(renderer.approval(approval)),
         onEnd(end) {
           clearInterval(timer);
-          write(end.ok ? format.end(end) : format.failed(end));
+          send(end.ok ? renderer.end(end) : renderer.failed(end));
           flush();
           over = true;
           controller.close();

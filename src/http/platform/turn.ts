@@ -1,24 +1,116 @@
 import type { Context } from "hono";
-import { badRequest, ProblemError, toProblem, problemResponse, turnProblem } from "./problems.ts";
-import type { ChatRequest, ChatTurn, ChatEnd } from "../../chat/types.ts";
+import type { z } from "zod";
+import type { EarlierRuns, RunOwner } from "../../chat/history.ts";
+import { restoreServerSteps } from "../../chat/history.ts";
+import type { ChatEnd, ChatRequest, ChatTurn } from "../../chat/types.ts";
 import { CONVERSATION_ID, deprecationHeaders } from "../../core/deprecation.ts";
+import type { Snapshot } from "../../intake/types.ts";
+import type { ChatMessage } from "./chat-schema.ts";
+import { createFileReader } from "./files.ts";
 import { getFingerprint, type TurnAttempt } from "./idempotent-turns.ts";
-import type { PlatformEnv, PlatformParts } from "./types.ts";
-import { toHeaderText, type NamedSession } from "./session-name.ts";
-import { streamTurn, type StreamFormat, type SuccessfulEnd } from "./stream.ts";
+import { imageLimits, readMessages } from "./messages.ts";
+import { findAgent } from "./models.ts";
+import { badRequest, ProblemError, problemResponse, toProblem, turnProblem } from "./problems.ts";
+import { readCheckedBody, withoutNullish } from "./read.ts";
+import {
+  getCorrelation,
+  getSessionName,
+  toHeaderText,
+  toSessionWarnings,
+  type NamedSession,
+} from "./session-name.ts";
+import { streamTurn, type TurnRenderer } from "./stream.ts";
+import type { Caller, PlatformEnv, PlatformParts } from "./types.ts";
 
-/** What a request wants, and how it is answered. */
+/** What both forms of the API have in a request. */
+type CommonBody = Parameters<typeof getSessionName>[1] & {
+  model: string;
+  stream?: boolean | null | undefined;
+};
+
+/** What a form of the API knows of a request besides its body. */
+export interface FormContext {
+  caller: Caller;
+  snapshot: Snapshot;
+  /** The session that the request names. */
+  session: string | undefined;
+  runs: EarlierRuns;
+  owner: RunOwner;
+}
+
+/** The turn that a request asks for, in the words of its form. */
+export interface AskedTurn extends Pick<
+  ChatRequest,
+  "session" | "sampling" | "tools" | "thinking" | "response" | "canAsk"
+> {
+  messages: readonly ChatMessage[];
+  /** Stands before the instructions among the messages. */
+  instructions?: string | undefined;
+  /** For the run's record. */
+  warnings?: readonly string[];
+}
+
+/** A form in which the API asks for a turn, and gets it. */
+export interface TurnForm<B extends CommonBody> {
+  route: string;
+  /** The field that has the conversation. */
+  field: string;
+  schema: z.ZodType<B>;
+  /** @throws ProblemError */
+  read(body: B, context: FormContext): AskedTurn | Promise<AskedTurn>;
+  render(body: B, turn: ChatTurn, model: string): TurnRenderer;
+}
+
+/** A request that was read, and how it is answered. */
 interface Wanted {
   request: ChatRequest;
   bytes: Buffer;
   session: NamedSession | undefined;
   route: string;
-  /** The field that has the conversation. */
   field: string;
-  /** The whole answer. */
-  body(turn: ChatTurn, end: SuccessfulEnd): object;
-  /** The form of the answer as it comes in, if `request` asks for a stream. */
-  format(turn: ChatTurn): StreamFormat;
+  render(turn: ChatTurn): TurnRenderer;
+}
+
+/** Reads a request in one of the forms. */
+async function readTurn<B extends CommonBody>(
+  c: Context<PlatformEnv>,
+  { route, field, schema, read, render }: TurnForm<B>,
+  parts: PlatformParts,
+): Promise<Wanted> {
+  const caller = c.get("caller");
+  const { key } = caller;
+  const snapshot = parts.snapshot();
+  const { bytes, body } = await readCheckedBody(c, snapshot, schema);
+  const agent = findAgent(body.model, key, snapshot);
+  const session = getSessionName(c, body, key);
+  const owner = { keyId: key.id, agentId: agent.id };
+  const runs = parts.earlierRuns;
+  const {
+    messages: sent,
+    instructions,
+    warnings = [],
+    ...asked
+  } = await read(body, { caller, snapshot, session: session?.id, runs, owner });
+  const conversation = await readMessages(sent, {
+    images: imageLimits(snapshot, parts.fetch, c.req.raw.signal),
+    readFile: createFileReader(c, parts),
+    field,
+    continues: asked.session.kind === "after",
+  });
+  const given = [instructions, conversation.instructions].filter(Boolean).join("\n\n");
+  const request: ChatRequest = {
+    ...asked,
+    agent,
+    caller: { id: key.id, tenant: key.tenant, ...withoutNullish({ clean: key.clean }) },
+    // Who sends some of the history owns it, unless the request goes on with a turn that the server has.
+    callerKeepsHistory: asked.session.kind === "named" && conversation.hasHistory,
+    messages: await restoreServerSteps(conversation.messages, runs, owner),
+    stream: body.stream ?? false,
+    correlation: getCorrelation(c),
+    warnings: [...toSessionWarnings(session), ...warnings],
+    ...(given === "" ? {} : { instructions: given }),
+  };
+  return { request, bytes, session, route, field, render: (turn) => render(body, turn, agent.id) };
 }
 
 const MAX_KEY = 255;
@@ -107,11 +199,13 @@ const CALLER_HUNG_UP: Extract<ChatEnd, { ok: false }> = {
   message: "the caller hung up",
 };
 
-/**
- * Answers with a turn: whole, or as it comes.
- * @throws ProblemError if the turn cannot be started.
- */
-export async function answerTurn(
+/** Creates the handler of a form of the API: it reads the request, and answers with its turn, whole or as it comes. */
+export const serveTurn =
+  <B extends CommonBody>(form: TurnForm<B>) =>
+  async (c: Context<PlatformEnv>, parts: PlatformParts): Promise<Response> =>
+    answerTurn(c, await readTurn(c, form, parts), parts);
+
+async function answerTurn(
   c: Context<PlatformEnv>,
   wanted: Wanted,
   parts: PlatformParts,
@@ -137,7 +231,7 @@ export async function answerTurn(
   if (turn.sessionId !== undefined) headers["x-session-id"] = toHeaderText(turn.sessionId);
   const { end } = turn;
   if (isStreamed && (!end || end.ok)) {
-    const stream = streamTurn(turn, wanted.format(turn));
+    const stream = streamTurn(turn, wanted.render(turn));
     leave();
     return new Response(stream, {
       headers: {
@@ -152,7 +246,7 @@ export async function answerTurn(
     const problem = turnProblem(end ?? CALLER_HUNG_UP, wanted.field);
     return problemResponse({ ...problem, headers }, requestId);
   }
-  return new Response(JSON.stringify(wanted.body(turn, end)), {
+  return new Response(JSON.stringify(wanted.render(turn).whole(end)), {
     headers: { ...headers, "content-type": "application/json" },
   });
 }

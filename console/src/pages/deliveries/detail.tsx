@@ -1,4 +1,4 @@
-import type { DeliveryDetail } from "../../../../src/admin/delivery-view.ts";
+import type { DeliveryDetail } from "../../../../src/admin/views.ts";
 import { ask } from "../../api.ts";
 import { Messages } from "../../messages.tsx";
 import { useAction, useResource } from "../../resource.ts";
@@ -38,7 +38,7 @@ function Retry({ delivery, retried }: { delivery: DeliveryDetail; retried(): voi
     )
       await send("?arrived=1");
   }, toastError);
-  if (status !== "failed" && status !== "unknown") return null;
+  if (status === "pending" || status === "delivered") return null;
   return (
     <div class="actions">
       {status === "unknown" ? (

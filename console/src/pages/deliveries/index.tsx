@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { RetryLine } from "../../../../src/admin/bulk-retry.ts";
-import type { DeliveryView } from "../../../../src/admin/delivery-view.ts";
+import type { DeliveryView } from "../../../../src/admin/views.ts";
 import { retryDeliveries } from "../../bulk-work.ts";
 import { BulkDialog } from "../../bulk-dialog.ts";
 import type { BulkWork } from "../../bulk-types.ts";

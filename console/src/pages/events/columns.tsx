@@ -2,7 +2,6 @@ import { Id, Status, Time } from "../../ui/basic.tsx";
 import { Prose } from "../../ui/prose.tsx";
 import { clockTime, visibleText } from "../../ui/format.ts";
 import type { Column } from "../../ui/table.tsx";
-import { describe } from "./describe.ts";
 import type { EventRow } from "./types.ts";
 
 /** The mapping that took an event, or its path. A mapping is usually named after its path, which is then not said twice. */
@@ -42,7 +41,7 @@ export const eventColumns = ({
     grow: true,
     cell: (row) => (
       <span class="quiet">
-        <Prose text={describe(row)} />
+        <Prose text={row.text} />
       </span>
     ),
   },

@@ -5,7 +5,6 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { plural, visibleText } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
-import { describe } from "./describe.ts";
 import { compareEvents } from "./differences.ts";
 import type { EventInFull, EventRow } from "./types.ts";
 
@@ -94,7 +93,7 @@ function Choose({ event, onChoose }: { event: EventInFull; onChoose(id: string):
                 <li key={one.id}>
                   <button type="button" class="button plain" onClick={() => onChoose(one.id)}>
                     <Time iso={one.receivedAt} /> <Status word={one.outcome} />
-                    <span>{visibleText(one.mapping ?? describe(one))}</span>
+                    <span>{visibleText(one.mapping ?? one.text)}</span>
                     <span class="mono quiet">{one.id.slice(-8)}</span>
                   </button>
                 </li>

@@ -35,10 +35,6 @@ function eventFacts({ event, config, bookmark }: ExplanationView) {
         </a>
       ),
     ],
-    [
-      "Nearest mapping",
-      event.nearest && `${event.nearest.mapping} (${event.nearest.condition} does not hold)`,
-    ],
     ["Answered", event.answerStatus],
     ["Warnings", visibleText(event.warnings.join("; "))],
     ["Missing fields", visibleText(event.missing.join(", "))],

@@ -11,15 +11,12 @@ const MARKS = {
   unknown: ["?", "warn", "is unknown"],
 } as const;
 
-const VERDICTS: Record<Trace["verdict"], readonly [words: string, tone: string]> = {
-  first: ["took it", "good"],
-  also: ["also matched", "good"],
-  hidden: ["would have matched", "warn"],
-  no: ["does not match", "quiet"],
-  unknown: ["a condition is unknown", "warn"],
-  failed: ["match.when failed", "bad"],
-  disabled: ["is not enabled", "quiet"],
-  draft: ["draft, not live", "quiet"],
+const TONES: Partial<Record<Trace["verdict"], string>> = {
+  first: "good",
+  also: "good",
+  hidden: "warn",
+  unknown: "warn",
+  failed: "bad",
 };
 
 function ConditionLine({ one }: { one: Condition }) {
@@ -85,18 +82,12 @@ function RenderedFields({ fields }: { fields: NonNullable<Trace["fields"]> }) {
 }
 
 function TraceView({ trace, event }: { trace: Trace; event: string }) {
-  const [words, tone] = VERDICTS[trace.verdict];
-  const by = trace.by === undefined ? "" : `; ${trace.by} took it before`;
-  const would =
-    trace.verdict === "draft" ? `: it would ${trace.matched ? "match" : "not match"}` : "";
   return (
     <details class="events-trace" open={trace.verdict !== "disabled" && trace.verdict !== "hidden"}>
       <summary>
         <a href={href("mappings", trace.mapping, { event })}>{visibleText(trace.mapping)}</a>
-        <span class={`events-verdict ${tone}`}>
-          {words}
-          {would}
-          {by}
+        <span class={`events-verdict ${TONES[trace.verdict] ?? "quiet"}`}>
+          {visibleText(trace.text)}
         </span>
         <span class="quiet mono">{visibleText(trace.place)}</span>
       </summary>
@@ -175,34 +166,17 @@ function ActionPart({ action }: { action: ActionView }) {
 }
 
 /** What the mappings make of an event: its actions with outside text marked, or why there are none. */
-export function Result({ evaluation }: { evaluation: Evaluation }) {
-  const { outcome, actions, mapping, reason, nearest, failure, missing } = evaluation;
-  if (outcome === "actions")
-    return (
-      <>
-        {actions.map((action, index) => (
-          <ActionPart key={index} action={action} />
-        ))}
-      </>
-    );
-  if (outcome === "unmatched")
-    return (
-      <p>
-        No mapping matches.
-        {nearest
-          ? ` The closest one is ${nearest.mapping}, whose ${nearest.condition} does not hold.`
-          : ""}
-      </p>
-    );
-  if (outcome === "skipped")
-    return <p>{visibleText(`Skipped by ${mapping ?? "a mapping"}: ${reason ?? ""}`)}</p>;
-  return (
-    <>
-      <p>
-        {outcome} by {mapping}
-      </p>
-      {failure ? <FailureText failure={failure} /> : null}
-      {missing.length > 0 ? <p class="warn">Missing: {visibleText(missing.join(", "))}</p> : null}
-    </>
-  );
-}
+export const Result = ({
+  evaluation: { text, actions, failure, missing },
+}: {
+  evaluation: Evaluation;
+}) => (
+  <>
+    {actions.map((action, index) => (
+      <ActionPart key={index} action={action} />
+    ))}
+    {text === null ? null : <p>{visibleText(text)}</p>}
+    {failure ? <FailureText failure={failure} /> : null}
+    {missing.length > 0 ? <p class="warn">Missing: {visibleText(missing.join(", "))}</p> : null}
+  </>
+);

@@ -81,13 +81,6 @@ function Latencies({ latencies }: Pick<ActivityView, "latencies">) {
   );
 }
 
-const LIMITS: Readonly<Record<string, string>> = {
-  runsPerHour: "runs an hour",
-  concurrent: "runs at the same time",
-  tokensPerDay: "tokens a day",
-  "budget.perDay": "USD a day",
-};
-
 interface WaitLine {
   to: string;
   count: string;
@@ -106,13 +99,10 @@ function toLines({
   collecting,
   parked,
 }: ActivityView["waiting"]): WaitLine[] {
-  const held = parked.by.map(({ reason, of, limit, count, until }) => ({
+  const held = parked.by.map(({ text, count, until }) => ({
     to: href("runs", "", { status: "parked" }),
     count: plural(count, "run"),
-    why:
-      reason === "provider"
-        ? `waiting for the model ${of}, which does not answer`
-        : `waiting for the limit of ${LIMITS[limit ?? ""] ?? limit} of ${of}`,
+    why: `waiting for ${text}`,
     until,
   }));
   const others: readonly (readonly [number, Omit<WaitLine, "until">])[] = [

@@ -5,7 +5,6 @@ import { Section, Status, Time } from "../../ui/basic.tsx";
 import { Prose } from "../../ui/prose.tsx";
 import { visibleText } from "../../ui/format.ts";
 import { Empty, LateSkeleton, Loaded } from "../../ui/states.tsx";
-import { describe } from "../events/describe.ts";
 import type { EventRow } from "../events/types.ts";
 import type { GatewayStatus } from "./types.ts";
 
@@ -26,7 +25,7 @@ export function NewestHooks() {
                 <li key={row.id}>
                   <Status word={row.outcome} />{" "}
                   <a href={href("events", row.id)}>{visibleText(row.mapping ?? row.path)}</a>{" "}
-                  <Prose text={describe(row)} />{" "}
+                  <Prose text={row.text} />{" "}
                   <span class="quiet">
                     <Time iso={row.receivedAt} />
                   </span>

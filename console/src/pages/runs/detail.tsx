@@ -9,7 +9,7 @@ import { elapsed, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
 import { Timeline } from "./timeline.tsx";
-import { tokensOf, usd, vendorOf, WaitsFor } from "./words.tsx";
+import { usd, WaitsFor } from "./words.tsx";
 
 const CANCELLABLE = ["queued", "running", "waiting", "parked", "collecting"];
 const RETRIED = ["failed", "timed_out", "cancelled"];
@@ -71,7 +71,6 @@ const Warnings = ({ of }: { of: readonly string[] }) =>
 /** Why the run is not done: its error, or what it waits for. */
 function Trouble({ run }: { run: RunDetail }) {
   if (!run.error && !run.waitsFor && !run.waiting) return null;
-  const said = run.error ? vendorOf(run.error) : "";
   return (
     <div class="runs-trouble">
       <Facts
@@ -83,8 +82,8 @@ function Trouble({ run }: { run: RunDetail }) {
             ) : null,
             true,
           ],
-          ["provider said", said === "" ? null : visibleText(said)],
-          ["waits for", run.waitsFor ? <WaitsFor run={run} /> : null, true],
+          ["provider said", run.providerText && visibleText(run.providerText)],
+          ["waits for", run.waitsFor ? <WaitsFor wait={run.waitsFor} /> : null, true],
           ["waits since", run.waiting ? <Time iso={run.waiting.since} /> : null],
         ]}
       />
@@ -131,7 +130,7 @@ function RunFacts({ run }: { run: RunDetail }) {
           ["restarts", run.restarts > 0 ? run.restarts : null],
           ["batch", run.collected === null ? null : plural(run.collected, "event")],
           ["trace", run.traceId],
-          ["tokens", run.usage ? tokensOf(run.usage) : null],
+          ["tokens", run.usageText],
           ["cost", run.usage ? usd(run.usage.costUsd) : null],
           ["created", <Time iso={run.createdAt} />],
           ["started", run.startedAt === null ? null : <Time iso={run.startedAt} />],

@@ -74,7 +74,7 @@ function Reason({ run }: { run: RunView }) {
   return run.waitsFor ? (
     <span class="warn">
       {"waits for "}
-      <WaitsFor run={run} />
+      <WaitsFor wait={run.waitsFor} />
     </span>
   ) : null;
 }

@@ -1,7 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { DeliveryDetail } from "../../../../src/admin/delivery-view.ts";
-import type { RunDetail, StepView } from "../../../../src/admin/views.ts";
+import type { DeliveryDetail, RunDetail, StepView } from "../../../../src/admin/views.ts";
 import { Messages } from "../../messages.tsx";
 import { useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
@@ -9,7 +8,8 @@ import { Id, Section, Status, Time } from "../../ui/basic.tsx";
 import { elapsed, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { Call, callHas } from "./call.tsx";
-import { Attempt, tokensOf, usd, WaitedFor, WaitsFor } from "./words.tsx";
+import { WithIds } from "../../ui/with-ids.tsx";
+import { Attempt, usd, WaitsFor } from "./words.tsx";
 
 type Tone = "good" | "warn" | "bad" | "quiet" | "step";
 
@@ -62,7 +62,7 @@ function Step({
         <h3>Step {step.index + 1}</h3>
         <span class="mono">{step.model}</span>
         <span class="quiet">
-          {elapsed(step.startedAt, step.endedAt)} · {tokensOf(step.usage) || "no tokens counted"}
+          {elapsed(step.startedAt, step.endedAt)} · {step.usageText || "no tokens counted"}
           {step.usage.costUsd === undefined ? "" : ` · ${usd(step.usage.costUsd)}`}
         </span>
         <span class="runs-at">
@@ -144,7 +144,7 @@ const stepHas = (step: StepView, text: string): boolean =>
 function Waited({ wait }: { wait: RunDetail["waits"][number] }) {
   return (
     <>
-      Waited {elapsed(wait.since, wait.until)} for <WaitedFor wait={wait} />, since{" "}
+      Waited {elapsed(wait.since, wait.until)} for <WithIds text={wait.text} />, since{" "}
       <Time iso={wait.since} />
     </>
   );
@@ -248,7 +248,7 @@ export function Timeline({ run, steps }: { run: RunDetail; steps: readonly StepV
         <Steps run={run} steps={steps} search={search} />
         {run.waitsFor ? (
           <Point mark="◌" tone="warn">
-            Waits for <WaitsFor run={run} />
+            Waits for <WaitsFor wait={run.waitsFor} />
           </Point>
         ) : null}
         {run.status === "running" ? (
