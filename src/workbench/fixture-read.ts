@@ -6,7 +6,7 @@ import { locateIssues } from "../config/places.ts";
 import type { Issue } from "../core/errors.ts";
 import { isInside } from "../core/files.ts";
 import { parseHttpSample, type HttpSample } from "../core/http-sample.ts";
-import { fixtureSchema, type EvalCase, type Fixture } from "./fixture.ts";
+import { fixtureSchema, type TestCase } from "./fixture.ts";
 import { recordedRunSchema } from "./recorded-run.ts";
 
 const FIXTURE = /\.(?:json5?|http)$/;
@@ -16,21 +16,19 @@ const RECORDED_AT = Date.UTC(2026, 0, 1);
 
 export interface Fixtures {
   /** Ordered by name. */
-  fixtures: Fixture[];
-  /** The files with a recorded run or an expected reply, for `rouse eval`. Ordered by name. */
-  cases: EvalCase[];
+  fixtures: TestCase[];
   /** What is wrong with files, each with its place. */
   issues: Issue[];
 }
 
-type Read = { fixture?: Fixture; evalCase?: EvalCase } | { issues: Issue[] };
+type Read = { fixture: TestCase } | { issues: Issue[] };
 
 /** A `.http` file names the words and the session of one action. */
 function fromSample(
   { path, headers, body, expect }: HttpSample,
   name: string,
   file: string,
-): Fixture {
+): TestCase {
   const { "content-type": contentType, ...others } = headers;
   const { mapping } = expect;
   const session = expect.sessionKey === null ? {} : { session: expect.sessionKey };
@@ -41,6 +39,8 @@ function fromSample(
     request: { method: "POST", path, query: {}, headers: others, text: body, ...type },
     receivedAt: RECORDED_AT,
     credential: undefined,
+    run: undefined,
+    reply: undefined,
     expect:
       mapping === null
         ? { outcome: "unmatched" }
@@ -73,17 +73,21 @@ function readFixture(name: string, file: string): Read {
     ...(checked.success ? [] : configIssues(checked.error, fixtureSchema)),
   ];
   if (!checked.success || issues.length > 0) return { issues: locateIssues(issues, { file }) };
-  const { credential, draft, request, run } = checked.data;
+  const { receivedAt, credential, draft, request, run } = checked.data;
   const { reply, outcome, ...expect } = checked.data.expect;
-  const common = { name, file, receivedAt: Date.parse(checked.data.receivedAt), credential };
+  const needsModel = run !== undefined || reply !== undefined;
   return {
-    ...(request &&
-      outcome !== undefined && {
-        fixture: { ...common, draft, request, expect: { ...expect, outcome }, reply },
-      }),
-    ...((run || reply) && {
-      evalCase: { ...common, request, run: run ?? recordedRunSchema.parse({}), reply: reply ?? {} },
-    }),
+    fixture: {
+      name,
+      file,
+      receivedAt: Date.parse(receivedAt),
+      credential,
+      draft,
+      request,
+      expect: outcome && { ...expect, outcome },
+      run: needsModel ? (run ?? recordedRunSchema.parse({})) : undefined,
+      reply: needsModel ? (reply ?? {}) : undefined,
+    },
   };
 }
 
@@ -137,7 +141,6 @@ export function readFixtures(testsDir: string): Fixtures {
   if (existsSync(testsDir) && !statSync(testsDir).isDirectory())
     return {
       fixtures: [],
-      cases: [],
       issues: [
         {
           path: "",
@@ -150,8 +153,7 @@ export function readFixtures(testsDir: string): Fixtures {
   const files = found.flatMap((one) => ("file" in one ? [one.file] : [])).toSorted();
   const read = files.map((file) => readFixture(toFixtureName(file, testsDir), file));
   return {
-    fixtures: read.flatMap((one) => ("fixture" in one ? (one.fixture ?? []) : [])),
-    cases: read.flatMap((one) => ("evalCase" in one ? (one.evalCase ?? []) : [])),
+    fixtures: read.flatMap((one) => ("fixture" in one ? one.fixture : [])),
     issues: [
       ...found.flatMap((one) => ("issue" in one ? [one.issue] : [])),
       ...read.flatMap((one) => ("issues" in one ? one.issues : [])),

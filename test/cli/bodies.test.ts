@@ -159,7 +159,7 @@ it.each(CASES)(
       ]);
     await rouse("explain", id);
 
-    await rouse("fixtures", "add", id, "--name", "body");
+    await rouse("test", "add", id, "--name", "body");
     const file = join(cli.dir, "tests/any/body.json5");
     const text = await readFile(file, "utf8");
     expect(CONTROLS.exec(text)).toBeNull();

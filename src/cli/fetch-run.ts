@@ -1,17 +1,9 @@
 import type { EventDetail, RunDetail } from "../admin/views.ts";
 import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
-import type { WrittenRun } from "../workbench/recorded-run.ts";
+import type { Freezable, RecordedAgentRun } from "../workbench/freeze.ts";
 import { getCutResults, recordRun } from "../workbench/run-record.ts";
 import { read, withId, type GatewayConnection } from "./connect.ts";
 import { resolveId } from "./ids.ts";
-
-/** A recorded run, and the event whose request asks for it; undefined if the run's prompt has to. */
-export interface FetchedRun {
-  run: WrittenRun;
-  createdAt: string;
-  mapping: string | null;
-  event: EventDetail | undefined;
-}
 
 /** The event whose request leads to the run: not if several events do, no mapping decides, or its body is no longer kept. */
 async function findEvent(
@@ -28,10 +20,13 @@ async function findEvent(
 }
 
 /**
- * Reads a run that has ended with all that a case needs of it.
+ * Reads a run that has ended with all that a fixture needs of it.
  * @throws RouseError `not_found`, or `usage` if it has not ended.
  */
-export async function fetchRun(to: GatewayConnection, id: string): Promise<FetchedRun> {
+export async function fetchRun(
+  to: GatewayConnection,
+  id: string,
+): Promise<Freezable & { recorded: RecordedAgentRun }> {
   const found = withId(await resolveId(to, "runs", id));
   const { runs } = to.api;
   const [{ run }, { steps }] = await Promise.all([
@@ -50,10 +45,8 @@ export async function fetchRun(to: GatewayConnection, id: string): Promise<Fetch
   const event = await findEvent(to, run);
   const action = event?.actions.findIndex((one) => one.id === run.id);
   const count = event?.actions.length ?? 0;
-  return {
-    run: recordRun({ run, steps, results }, event !== undefined, count > 1 ? action : undefined),
-    createdAt: run.createdAt,
-    mapping: run.mapping,
-    event,
-  };
+  const { createdAt, mapping } = run;
+  const recording = { run, steps, results };
+  const recorded = recordRun(recording, event !== undefined, count > 1 ? action : undefined);
+  return { event, recorded: { run: recorded, createdAt, mapping } };
 }
