@@ -1,11 +1,11 @@
 import { selectEvents, type BulkReplay } from "../admin/bulk-replay.ts";
 import type { EventRecord, StoreReader } from "../store/types.ts";
-import { whatIfReplayed, type WhatIfReport } from "../workbench/what-if.ts";
+import { whatIf, type WhatIfReport } from "../workbench/what-if.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { findTodaysConfig, withFiles, withReader } from "./offline.ts";
 import type { CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
-import { printGroups, printSkipped } from "./print-what-if.ts";
+import { printReport } from "./print-what-if.ts";
 import { createProgress } from "./progress.ts";
 
 /** What chooses several events to replay. */
@@ -27,13 +27,6 @@ async function* getEvents(store: StoreReader, ids: readonly string[]): AsyncGene
   }
 }
 
-/** `2 would be replayed: 1 accepted, 1 unmatched; 1 could not be replayed`. */
-function renderSum({ events, skipped, outcomes }: WhatIfReport): string {
-  const counts = Object.entries(outcomes).map(([outcome, count]) => `${count} ${outcome}`);
-  const sum = `${events - skipped} would be replayed${counts.length === 0 ? "" : `: ${counts.join(", ")}`}`;
-  return skipped > 0 ? `${sum}; ${skipped} could not be replayed` : sum;
-}
-
 /** `rouse events replay --dry-run` with several events: what would become of them with today's mappings, in groups. */
 export async function dryRunReplay(
   bulk: BulkReplay,
@@ -47,8 +40,10 @@ export async function dryRunReplay(
       const ids = (await selectEvents(store, bulk)).map(({ id }) => id);
       const progress = createProgress(io, "trying", ids.length);
       let last: WhatIfReport | undefined;
-      for await (last of whatIfReplayed(today.snapshot, getEvents(store, ids), store)) {
-        progress.update(last.events);
+      const options = { store, repeats: true };
+      for await (const line of whatIf(undefined, today.snapshot, getEvents(store, ids), options)) {
+        if (line.type === "progress") progress.update(line.events);
+        if (line.type === "end") last = line;
         trim?.();
       }
       progress.end();
@@ -57,7 +52,5 @@ export async function dryRunReplay(
   );
   if (report.skipped > 0) io.exitCode = EXIT.failure;
   if (options.json) return printJson(io, report);
-  io.out(`${renderSum(report)}\n`);
-  printGroups(report, undefined, io);
-  printSkipped(report, io);
+  printReport(report, undefined, io);
 }

@@ -246,8 +246,13 @@ describe("calls of tools", () => {
     );
     await writeCase(world, "a", { run: { ...ASKED.run, calls: [call("drop", 1)] }, expect: {} });
     const { out } = await cli.rouse([
-      ...["test", "--agents", "--config", "narrow.json5"],
-      ...["--against", "rouse.json5", "--json"],
+      "test",
+      "--agents",
+      "--config",
+      "narrow.json5",
+      "--against",
+      "rouse.json5",
+      "--json",
     ]);
     expect(json(out).fixtures).toMatchObject([{ ok: false, before: { ok: true } }]);
   });
@@ -438,7 +443,12 @@ describe("what it may use", () => {
     const calls = [{ ...call("look", 1), readOnly: true }];
     await writeCase(world, "a", { run: { ...ASKED.run, calls }, expect: {} });
     const { code, out, err } = await world.cli.rouse([
-      ...["test", "--agents", "--budget", budget, "--junit", "results.xml"],
+      "test",
+      "--agents",
+      "--budget",
+      budget,
+      "--junit",
+      "results.xml",
     ]);
     expect([code, world.model.requests.length]).toEqual([1, most]);
     expect(err).toContain("the budget is spent: runs of agents that were not made: 1");

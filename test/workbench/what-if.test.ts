@@ -91,7 +91,6 @@ function answerTest(url: () => string | undefined): void {
     const start = { kind: "starts", count: 5, examples: examples.map((eventId) => ({ eventId })) };
     expect(lines.at(-1)).toMatchObject({
       type: "end",
-      complete: true,
       events: 8,
       changed: 5,
       wouldRun: 5,
