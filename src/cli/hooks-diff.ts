@@ -21,8 +21,6 @@ import { readSince } from "./since.ts";
 import { shellWord } from "./text.ts";
 
 export interface DiffOptions extends CommonOptions {
-  /** Today's config, if it is not in one of the usual places. */
-  today?: string;
   draft?: string;
   since?: string;
   last?: string;
@@ -113,7 +111,7 @@ export async function diffHooks(options: DiffOptions, io: CliIo): Promise<void> 
   if ((config === undefined) === (draft === undefined))
     throw usage("name the proposed config with --config, or a draft with --draft");
   readSelection(options, io);
-  const todays = await findTodaysConfig(options.today, io);
+  const todays = await findTodaysConfig(undefined, io);
   const report = await withFiles({ config: todays, title: "today's config" }, io, (today) => {
     const { snapshot: before } = today;
     const proposed =

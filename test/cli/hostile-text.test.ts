@@ -126,7 +126,7 @@ const COMMANDS: [command: string, quotes: boolean | "without --json"][] = [
   ["hooks test shop.order --payload body.json", true],
   ["hooks diff --draft evil", true],
   ["hooks diff --draft evil<ESC>", false],
-  ["hooks shape shop", false],
+  ["hooks list shop", false],
   ["test add EVENT --no-mask --name NAME", false],
   ["test add OTHER --name evil<ESC>", false],
   ["test", true],
