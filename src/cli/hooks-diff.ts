@@ -1,7 +1,8 @@
 import { resolve } from "node:path";
+import { selectEvents, type BulkReplay } from "../admin/bulk-replay.ts";
 import type { FileTexts } from "../core/files.ts";
 import type { Snapshot } from "../intake/types.ts";
-import type { StoreReader } from "../store/types.ts";
+import type { EventRecord, StoreReader } from "../store/types.ts";
 import { draftTexts, findDraft } from "../workbench/drafts.ts";
 import { DEFAULT_LAST, readEvents, type Selection } from "../workbench/selection.ts";
 import {
@@ -15,6 +16,7 @@ import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { findTodaysConfig, withFiles, withReader } from "./offline.ts";
 import type { CommonOptions } from "./options.ts";
+import { printJson } from "./print.ts";
 import { groupName, printExample, printReport, printSum } from "./print-what-if.ts";
 import { createProgress } from "./progress.ts";
 import { readSince } from "./since.ts";
@@ -130,4 +132,39 @@ export async function diffHooks(options: DiffOptions, io: CliIo): Promise<void> 
   if (options.json) return;
   if (options.group === undefined) printReport(report, renderCommand(options), io);
   else printSum(report, io);
+}
+
+async function* getEvents(store: StoreReader, ids: readonly string[]): AsyncGenerator<EventRecord> {
+  for (const id of ids) {
+    const event = await store.get("event", id);
+    if (event) yield event;
+  }
+}
+
+/** `rouse events replay --dry-run` with several events: what would become of them with today's mappings, in groups. */
+export async function dryRunReplay(
+  bulk: BulkReplay,
+  options: CommonOptions,
+  io: CliIo,
+): Promise<void> {
+  const trim = io.stepBack?.();
+  const config = await findTodaysConfig(options.config, io);
+  const report = await withFiles({ config }, io, (today) =>
+    withReader(today, io, async (store) => {
+      const ids = (await selectEvents(store, bulk)).map(({ id }) => id);
+      const progress = createProgress(io, "trying", ids.length);
+      let last: WhatIfEnd | undefined;
+      const options = { store, repeats: true };
+      for await (const line of whatIf(undefined, today.snapshot, getEvents(store, ids), options)) {
+        if (line.type === "progress") progress.update(line.events);
+        if (line.type === "end") last = line;
+        trim?.();
+      }
+      progress.end();
+      return last as WhatIfEnd;
+    }),
+  );
+  if (report.skipped > 0) io.exitCode = EXIT.failure;
+  if (options.json) return printJson(io, report);
+  printReport(report, undefined, io);
 }

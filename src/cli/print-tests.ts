@@ -162,7 +162,10 @@ function getShare({ mapping, runs }: TestResult): number {
 }
 
 /** `worse: 3 fixtures pass less often than before, 1 more often`. */
-export function renderVerdict(before: readonly TestResult[], now: readonly TestResult[]): string {
+export function renderComparison(
+  before: readonly TestResult[],
+  now: readonly TestResult[],
+): string {
   const changes = now.flatMap((result, index) => {
     const other = before[index];
     return other && !isSkipped(result) && !isSkipped(other)

@@ -37,7 +37,7 @@ import {
   printRuns,
   printTestSum,
   renderPlan,
-  renderVerdict,
+  renderComparison,
 } from "./print-tests.ts";
 import { createProgress } from "./progress.ts";
 import { configInvalid } from "./settings.ts";
@@ -298,7 +298,7 @@ async function report(
   }
   const open = options.update ? await updateFixtures(failed, options.yes === true, io) : failed;
   if (!options.json) printTestSum(results, io);
-  if (!options.json && before) io.out(`${renderVerdict(before, results)}\n`);
+  if (!options.json && before) io.out(`${renderComparison(before, results)}\n`);
   io.exitCode = open.length > 0 || agents?.stopped ? EXIT.failure : EXIT.ok;
   if (!agents?.stopped) return;
   const why = agents.stopped === "budget" ? "the budget is spent" : "it was interrupted";

@@ -91,28 +91,24 @@ function readFixture(name: string, file: string): Read {
   };
 }
 
-/** A file with what stands below a folder before its name, or why it is not read. */
+/** A file of fixtures, or why it is not read. */
 type Found = { file: string } | { issue: Issue };
 
-/** Follows a link to a fixture. Undefined if it leads to a folder in `root`, whose files are found there. */
+/** Follows a link. Undefined if it leads to what is no fixture, or to a folder in `root`, whose files are found there. */
 function followLink(file: string, root: string): Found | undefined {
-  const place = { path: "", file };
+  const isFixture = FIXTURE.test(file);
+  const refuse = (message: string): Found => ({ issue: { path: "", file, message } });
   try {
     const target = realpathSync(file);
     const isDirectory = statSync(target).isDirectory();
-    if (!isInside(root, target) && (isDirectory || FIXTURE.test(file)))
-      return {
-        issue: {
-          ...place,
-          message: "is a link out of the folder of fixtures: put what it leads to into the folder",
-        },
-      };
-    return !isDirectory && FIXTURE.test(file) ? { file } : undefined;
+    if (!isInside(root, target) && (isDirectory || isFixture))
+      return refuse(
+        "is a link out of the folder of fixtures: put what it leads to into the folder",
+      );
+    return !isDirectory && isFixture ? { file } : undefined;
   } catch (error) {
     const { code = "error" } = error as NodeJS.ErrnoException;
-    return FIXTURE.test(file)
-      ? { issue: { ...place, message: `is a link that leads nowhere (${code})` } }
-      : undefined;
+    return isFixture ? refuse(`is a link that leads nowhere (${code})`) : undefined;
   }
 }
 
@@ -138,18 +134,11 @@ const toFixtureName = (file: string, testsDir: string): string =>
  * Links to files of the folder are read, links out of it are a problem.
  */
 export function readFixtures(testsDir: string): Fixtures {
-  if (existsSync(testsDir) && !statSync(testsDir).isDirectory())
-    return {
-      fixtures: [],
-      issues: [
-        {
-          path: "",
-          file: testsDir,
-          message: "is no folder: name the folder, and the fixture with --filter",
-        },
-      ],
-    };
-  const found = existsSync(testsDir) ? findFiles(testsDir, realpathSync(testsDir)) : [];
+  const isThere = existsSync(testsDir);
+  const message = "is no folder: name the folder, and the fixture with --filter";
+  if (isThere && !statSync(testsDir).isDirectory())
+    return { fixtures: [], issues: [{ path: "", file: testsDir, message }] };
+  const found = isThere ? findFiles(testsDir, realpathSync(testsDir)) : [];
   const files = found.flatMap((one) => ("file" in one ? [one.file] : [])).toSorted();
   const read = files.map((file) => readFixture(toFixtureName(file, testsDir), file));
   return {
