@@ -84,7 +84,7 @@ const shapes: Check = async ({ recorded }) => {
     `${bodyChanges
       .slice(0, MAX_CHANGES)
       .map(({ message }) => message)
-      .join("; ")}${more}: the sender's bodies have changed, see \`rouse hooks shape <path>\``,
+      .join("; ")}${more}: the sender's bodies have changed, see \`rouse hooks list <path>\``,
   );
 };
 

@@ -1,28 +1,28 @@
 import { resolve } from "node:path";
+import { selectEvents, type BulkReplay } from "../admin/bulk-replay.ts";
 import type { FileTexts } from "../core/files.ts";
 import type { Snapshot } from "../intake/types.ts";
-import type { StoreReader } from "../store/types.ts";
+import type { EventRecord, StoreReader } from "../store/types.ts";
 import { draftTexts, findDraft } from "../workbench/drafts.ts";
 import { DEFAULT_LAST, readEvents, type Selection } from "../workbench/selection.ts";
-import { toLines, type WhatIfLine } from "../workbench/what-if-lines.ts";
 import {
   whatIf,
   type WhatIfExample,
+  type WhatIfEnd,
   type WhatIfGroup,
-  type WhatIfReport,
+  type WhatIfLine,
 } from "../workbench/what-if.ts";
 import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { findTodaysConfig, withFiles, withReader } from "./offline.ts";
 import type { CommonOptions } from "./options.ts";
+import { printJson } from "./print.ts";
 import { groupName, printExample, printReport, printSum } from "./print-what-if.ts";
-import { createProgress, type ProgressLine } from "./progress.ts";
+import { createProgress } from "./progress.ts";
 import { readSince } from "./since.ts";
-import { cell, shellWord } from "./text.ts";
+import { shellWord } from "./text.ts";
 
 export interface DiffOptions extends CommonOptions {
-  /** Today's config, if it is not in one of the usual places. */
-  today?: string;
   draft?: string;
   since?: string;
   last?: string;
@@ -63,59 +63,45 @@ interface Sides {
 
 const printLine = (line: WhatIfLine, io: CliIo): void => io.out(`${JSON.stringify(line)}\n`);
 
-/** A report with the group that `--group` names alone. */
-const withGroup = <R extends WhatIfReport>(report: R, { group }: DiffOptions): R =>
-  group === undefined
-    ? report
-    : { ...report, groups: report.groups.filter((one) => groupName(one) === group) };
-
-/** Shows how far a comparison came, and keeps its memory small. */
-async function* watchReports(
-  reports: AsyncIterable<WhatIfReport>,
-  progress: ProgressLine,
-  io: CliIo,
-): AsyncGenerator<WhatIfReport> {
-  const trim = io.stepBack?.();
-  for await (const report of reports) {
-    const [largest] = report.groups;
-    const most = largest ? ` (${cell(groupName(largest))} ${largest.count})` : "";
-    progress.update(report.events, `${report.events} events, ${report.changed} change${most}`);
-    yield report;
-    trim?.();
-  }
-  progress.end();
-}
-
-/** Compares, and returns the last report. With `--json` lines are printed as they are made, with `--group` each event of that group. */
+/** Compares, and returns the last line. With `--json` lines are printed as they are made, with `--group` each event of that group. */
 async function compare(
   { before, after }: Sides,
   store: StoreReader,
   options: DiffOptions,
   io: CliIo,
-): Promise<WhatIfReport> {
+): Promise<WhatIfEnd> {
   const selection = readSelection(options, io);
   const progress = createProgress(io, "comparing");
+  const trim = io.stepBack?.();
+  const isMeant = (group: WhatIfGroup): boolean => groupName(group) === options.group;
   const onExample = (group: WhatIfGroup, example: WhatIfExample): void => {
-    if (groupName(group) !== options.group) return;
+    if (!isMeant(group)) return;
     if (options.json) return printLine({ type: "group", ...group, examples: [example] }, io);
     progress.end();
     printExample(group, example, io);
   };
-  const period = { from: selection.since, to: io.now() };
-  const listens = options.group === undefined ? {} : { onExample };
-  const settings = { period, store, repeats: selection.events !== undefined, ...listens };
-  const reports = whatIf(before, after, readEvents(store, selection), settings);
-  let end: WhatIfReport | undefined;
-  for await (const line of toLines(watchReports(reports, progress, io))) {
-    const shown = line.type === "end" ? (end = withGroup(line, options)) : line;
+  const settings = {
+    period: { from: selection.since, to: io.now() },
+    store,
+    repeats: selection.events !== undefined,
+    ...(options.group !== undefined && { onExample }),
+  };
+  let end: WhatIfEnd | undefined;
+  for await (const line of whatIf(before, after, readEvents(store, selection), settings)) {
+    if (line.type === "end")
+      end = options.group === undefined ? line : { ...line, groups: line.groups.filter(isMeant) };
+    if (line.type === "progress")
+      progress.update(line.events, `${line.events} events, ${line.changed} change`);
     if (options.json && (line.type !== "group" || options.group === undefined))
-      printLine(shown, io);
+      printLine(end ?? line, io);
+    trim?.();
   }
-  return end as WhatIfReport;
+  progress.end();
+  return end as WhatIfEnd;
 }
 
 /** With `--expect-same`: whether anything differs, or nothing could be compared. */
-function checkSame({ changed, events, skipped }: WhatIfReport, io: CliIo): void {
+function checkSame({ changed, events, skipped }: WhatIfEnd, io: CliIo): void {
   if (changed === 0 && events > skipped) return;
   io.exitCode = EXIT.failure;
   if (changed === 0) io.err("rouse: --expect-same: no event could be compared\n");
@@ -127,7 +113,7 @@ export async function diffHooks(options: DiffOptions, io: CliIo): Promise<void> 
   if ((config === undefined) === (draft === undefined))
     throw usage("name the proposed config with --config, or a draft with --draft");
   readSelection(options, io);
-  const todays = await findTodaysConfig(options.today, io);
+  const todays = await findTodaysConfig(undefined, io);
   const report = await withFiles({ config: todays, title: "today's config" }, io, (today) => {
     const { snapshot: before } = today;
     const proposed =
@@ -146,4 +132,39 @@ export async function diffHooks(options: DiffOptions, io: CliIo): Promise<void> 
   if (options.json) return;
   if (options.group === undefined) printReport(report, renderCommand(options), io);
   else printSum(report, io);
+}
+
+async function* getEvents(store: StoreReader, ids: readonly string[]): AsyncGenerator<EventRecord> {
+  for (const id of ids) {
+    const event = await store.get("event", id);
+    if (event) yield event;
+  }
+}
+
+/** `rouse events replay --dry-run` with several events: what would become of them with today's mappings, in groups. */
+export async function dryRunReplay(
+  bulk: BulkReplay,
+  options: CommonOptions,
+  io: CliIo,
+): Promise<void> {
+  const trim = io.stepBack?.();
+  const config = await findTodaysConfig(options.config, io);
+  const report = await withFiles({ config }, io, (today) =>
+    withReader(today, io, async (store) => {
+      const ids = (await selectEvents(store, bulk)).map(({ id }) => id);
+      const progress = createProgress(io, "trying", ids.length);
+      let last: WhatIfEnd | undefined;
+      const options = { store, repeats: true };
+      for await (const line of whatIf(undefined, today.snapshot, getEvents(store, ids), options)) {
+        if (line.type === "progress") progress.update(line.events);
+        if (line.type === "end") last = line;
+        trim?.();
+      }
+      progress.end();
+      return last as WhatIfEnd;
+    }),
+  );
+  if (report.skipped > 0) io.exitCode = EXIT.failure;
+  if (options.json) return printJson(io, report);
+  printReport(report, undefined, io);
 }

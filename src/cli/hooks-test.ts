@@ -1,15 +1,14 @@
 import { bodyGone } from "../core/body-gone.ts";
-import { RouseError } from "../core/errors.ts";
+import { RouseError, type Failure } from "../core/errors.ts";
 import { testHook as runTest, type HookTest, type TestedHook } from "../admin/test-hook.ts";
 import type { FileTexts } from "../core/files.ts";
-import { decodePayload } from "../core/payload.ts";
-import { withSnapshot } from "../gateway/snapshot.ts";
+import { decodePayload, type BodyFormat } from "../core/payload.ts";
 import { connected } from "./connect.ts";
 import { fetchEvent } from "./events.ts";
 import { usage } from "./failure.ts";
-import { EXIT, SYSTEM, type CliIo } from "./io.ts";
+import { EXIT, type CliIo } from "./io.ts";
+import { withFiles } from "./offline.ts";
 import { readInput, type CommonOptions } from "./options.ts";
-import { configInvalid } from "./settings.ts";
 import { printAnsweredBy, printJson } from "./print.ts";
 import { printTestedHook } from "./print-tested-hook.ts";
 
@@ -36,84 +35,63 @@ function isHandled({ outcome, actions }: TestedHook): boolean {
 
 type Input = Omit<HookTest, "mapping">;
 
+/** Reads the body when its format is known, and a GET's query in place of it. */
+const toReader =
+  (bytes: Buffer, contentType: string | undefined, refuse: (failure: Failure) => RouseError) =>
+  (format: BodyFormat | undefined): unknown => {
+    const decoded = decodePayload(bytes, { contentType, format });
+    if (decoded.ok) return decoded.payload;
+    throw refuse(decoded.failure);
+  };
+
 /** A recorded event as it came in, from the gateway that runs or from the store. */
-async function recordedInput(id: string, options: TestOptions, io: CliIo): Promise<Input> {
+async function readEvent(id: string, options: TestOptions, io: CliIo): Promise<Input> {
   const { event } = await connected({ ...options, json: true }, io, (to) => fetchEvent(to, id));
   const { method, headers, query, body, encoding, contentType } = event.request;
   if (body === null) throw bodyGone();
   const bytes = Buffer.from(body, encoding);
-  return {
-    path: event.path,
-    method,
-    headers,
-    query,
-    readPayload(format) {
-      if (method === "GET") return query;
-      const decoded = decodePayload(bytes, { contentType: contentType ?? undefined, format });
-      if (!decoded.ok) throw new RouseError(decoded.failure);
-      return decoded.payload;
-    },
-  };
+  const readBody = toReader(bytes, contentType ?? undefined, (failure) => new RouseError(failure));
+  const readPayload: Input["readPayload"] = (format) =>
+    method === "GET" ? query : readBody(format);
+  return { path: event.path, method, headers, query, readPayload };
 }
 
 async function readTestInput(options: TestOptions, io: CliIo): Promise<Input> {
-  const { payload: file, event, path, header = {}, query = {} } = options;
-  if (options.contentType !== undefined && file === undefined)
+  const { payload: file, event, path, header = {}, query = {}, contentType } = options;
+  if (contentType !== undefined && file === undefined)
     throw usage("--content-type goes with --payload");
   if ((file === undefined) === (event === undefined))
     throw usage("name a body with --payload, or a recorded event with --event");
   if (file === undefined) {
-    const recorded = await recordedInput(event ?? "", options, io);
+    const { headers, query: parameters, ...recorded } = await readEvent(event ?? "", options, io);
     return {
       ...recorded,
-      ...(path === undefined ? {} : { path }),
-      headers: { ...recorded.headers, ...header },
-      query: { ...recorded.query, ...query },
+      ...(path !== undefined && { path }),
+      headers: { ...headers, ...header },
+      query: { ...parameters, ...query },
     };
   }
   const bytes = await readInput(file, io);
-  return {
-    path,
-    method: "POST",
-    headers: header,
-    query,
-    readPayload(format) {
-      const decoded = decodePayload(bytes, { contentType: options.contentType, format });
-      if (decoded.ok) return decoded.payload;
-      throw usage(`${file}: ${decoded.failure.message} ; --content-type says what it is`);
-    },
-  };
+  const readPayload = toReader(bytes, contentType, ({ message }) =>
+    usage(`${file}: ${message} ; --content-type says what it is`),
+  );
+  return { path, method: "POST", headers: header, query, readPayload };
 }
 
 /**
  * Evaluates the config file itself, whatever gateway runs. Needs no secret: nothing is sent and nothing verified.
  * @throws RouseError `config_invalid` with all problems of the config.
  */
-function evaluate(
+const evaluate = (
   test: HookTest,
-  { texts, ...options }: DraftTestOptions,
+  { config, texts, json = false }: DraftTestOptions,
   io: CliIo,
-): Promise<TestedHook> {
-  const files = {
-    ...SYSTEM,
-    cwd: io.cwd,
-    env: io.env,
-    ...(options.config === undefined ? {} : { configFile: options.config }),
-    withoutSecrets: true,
-    ...(texts && { texts }),
-  };
-  return withSnapshot(files, async (result) => {
-    if (!result.ok) throw configInvalid(result);
-    const { snapshot } = result.loaded;
-    printAnsweredBy(
-      io,
-      snapshot.configFile ?? null,
-      texts ? "with the draft in place" : "as it is in the file",
-      options.json === true,
-    );
+): Promise<TestedHook> =>
+  withFiles({ config, ...(texts && { texts }) }, io, async ({ snapshot }) => {
+    const state = texts ? "with the draft in place" : "as it is in the file";
+    printAnsweredBy(io, snapshot.configFile ?? null, state, json);
     return runTest(test, snapshot, io.now());
   });
-}
 
 /** `rouse hooks test`. Exit code 1 if the hook would be refused or matches no mapping. */
 export async function printHookTest(

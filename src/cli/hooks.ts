@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { FieldShape } from "../workbench/shape.ts";
 import { connected, read } from "./connect.ts";
 import type { CliIo } from "./io.ts";
 import { usage } from "./failure.ts";
@@ -13,33 +14,72 @@ import {
 import { printJson, printTable } from "./print.ts";
 import type { SendOptions } from "./hooks-send.ts";
 import type { DiffOptions } from "./hooks-diff.ts";
-import type { ShapeOptions } from "./hooks-shape.ts";
 import type { TestOptions } from "./hooks-test.ts";
-import { cell } from "./text.ts";
+import { cell, shortTime } from "./text.ts";
 
-async function list(options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, ({ api }) => read(api.mappings.$get()));
-  if (options.json) return printJson(io, answer);
-  const { mappings, paths, base, enabled } = answer;
+/** The types of a field, the most frequent first. With several each has its number of bodies. */
+function renderTypes({ types }: FieldShape): string {
+  const found = Object.entries(types).toSorted(([, a], [, b]) => b - a);
+  return found.length === 1
+    ? (found[0]?.[0] ?? "")
+    : found.map(([type, count]) => `${type} ${count}`).join(", ");
+}
+
+const renderShare = ({ share }: FieldShape): string =>
+  share > 0 && share < 0.01 ? "<1%" : `${Math.round(share * 100)}%`;
+
+/** Prints the fields of the bodies that came to a path. */
+function printShape(
+  { events, fields }: { events: number; fields: readonly FieldShape[] },
+  io: CliIo,
+): void {
+  io.out(`\nfields of ${events === 1 ? "1 recorded body" : `${events} recorded bodies`}\n`);
+  if (fields.length === 0) return;
+  io.out("\n");
+  const now = io.now();
+  const rows = fields.map((field) => [
+    cell(field.name),
+    renderTypes(field),
+    renderShare(field),
+    shortTime(field.firstSeen, now),
+    shortTime(field.lastSeen, now),
+    cell((field.values ?? []).map((value) => JSON.stringify(value)).join(" ")),
+  ]);
+  printTable(io, ["FIELD", "TYPE", "IN", "FIRST", "LAST", "VALUES"], rows);
+}
+
+/** Lists all mappings, or those of a path with the fields of the bodies that came to it. */
+async function list(path: string | undefined, options: CommonOptions, io: CliIo): Promise<void> {
+  const [answer, shape] = await connected(options, io, async ({ api }) => [
+    await read(api.mappings.$get()),
+    path === undefined ? undefined : await read(api.hooks.shape.$get({ query: { path } })),
+  ]);
+  const isMeant = ({ paths }: { paths: readonly string[] }): boolean =>
+    path === undefined || paths.length === 0 || paths.includes(path);
+  const mappings = answer.mappings.filter(isMeant);
+  if (options.json) return printJson(io, { ...answer, mappings, ...shape });
+  const { paths, base, enabled } = answer;
   if (!enabled) io.out("hooks are off: set hooks.enabled to true\n\n");
-  const auth = new Map(paths.map((path) => [path.path, path.auth]));
-  const own = ["wake", "agent"].map((path) => [
-    `${base}/${path}`,
+  const auth = new Map(paths.map((one) => [one.path, one.auth]));
+  const own = ["wake", "agent"].map((name) => [
+    `${base}/${name}`,
     "–",
-    path,
+    name,
     "hooks.token",
     "built in",
   ]);
   const rows = mappings.map((mapping) => [
     mapping.paths.length === 0
       ? `${base}/*`
-      : mapping.paths.map((path) => `${base}/${path}`).join(" "),
+      : mapping.paths.map((one) => `${base}/${one}`).join(" "),
     mapping.id,
     mapping.action,
     auth.get(mapping.paths[0] ?? "") ?? "hooks.token",
     mapping.enabled ? mapping.origin : `${mapping.origin} (disabled)`,
   ]);
-  printTable(io, ["PATH", "MAPPING", "ACTION", "AUTH", "FROM"], [...own, ...rows]);
+  const head = ["PATH", "MAPPING", "ACTION", "AUTH", "FROM"];
+  printTable(io, head, [...(path === undefined ? own : []), ...rows]);
+  if (shape) printShape(shape.shape, io);
 }
 
 async function listSecrets(path: string, options: CommonOptions, io: CliIo): Promise<void> {
@@ -115,9 +155,15 @@ function registerDiff(hooks: Command, io: CliIo): void {
 export function register(program: Command, io: CliIo): void {
   const hooks = program.command("hooks").description("list, test, compare and send hooks");
   reading(
-    hooks.command("list").description("paths and mappings, in the order in which they are tried"),
+    hooks
+      .command("list [path]")
+      .description(
+        "paths and mappings, in the order in which they are tried; of one path also the fields of the bodies that came to it: types, how many of the last 500 bodies have them, and values if they are few",
+      ),
     "rouse hooks list",
-  ).action((options: CommonOptions) => list(options, io));
+    "rouse hooks list shop",
+    "rouse hooks list shop --json | jq '.shape.fields[] | select(.share < 1).name'",
+  ).action((path: string | undefined, options: CommonOptions) => list(path, options, io));
   reading(
     hookInput(
       hooks
@@ -137,18 +183,6 @@ export function register(program: Command, io: CliIo): void {
     (await import("./hooks-test.ts")).printHookTest(mapping, options, io),
   );
   registerDiff(hooks, io);
-  reading(
-    hooks
-      .command("shape <path>")
-      .description(
-        "the fields of the bodies that came to a path: types, how many bodies have them, and values if they are few",
-      )
-      .option("--last <n>", "how many bodies to read, the newest (at most 5000)", "500"),
-    "rouse hooks shape shop",
-    "rouse hooks shape shop --last 50 --json | jq '.shape.fields[] | select(.share < 1).name'",
-  ).action(async (path: string, options: ShapeOptions) =>
-    (await import("./hooks-shape.ts")).printShape(path, options, io),
-  );
   reading(
     hooks
       .command("accept <path> [number]")

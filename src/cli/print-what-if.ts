@@ -47,7 +47,7 @@ function renderRate({ perDay }: WhatIfReport): string {
 }
 
 /** `10,000 events of 7 days: 14 change. 9 would run that did not (+1.3 runs a day), 5 would not run.` */
-export function renderSum(report: WhatIfReport): string {
+function renderSum(report: WhatIfReport): string {
   const { events, periodMs, changed, wouldRun, wouldNotRun } = report;
   const period = periodMs === null || events === 0 ? "" : ` of ${renderPeriod(periodMs)}`;
   const parts = [
@@ -117,11 +117,7 @@ export function printExample(
 }
 
 /** Prints the groups with their examples. `command` with `--group` lists every event of a group. */
-export function printGroups(
-  { groups }: Pick<WhatIfReport, "groups">,
-  command: string | undefined,
-  io: CliIo,
-): void {
+function printGroups({ groups }: WhatIfReport, command: string | undefined, io: CliIo): void {
   for (const group of groups) {
     const { kind, mapping, examples } = group;
     io.out(
@@ -133,18 +129,16 @@ export function printGroups(
   }
 }
 
-/** Prints why events could not be compared. */
-export function printSkipped({ skippedFor }: Pick<WhatIfReport, "skippedFor">, io: CliIo): void {
+/** Prints what becomes of the events, which limits would be passed, what could not be compared, and what is not simulated. */
+function printNotes(report: WhatIfReport, io: CliIo): void {
+  const { outcomes, warnings, skippedFor, notes } = report;
+  io.out("\n");
+  const counts = Object.entries(outcomes).map(([outcome, events]) => `${count(events)} ${outcome}`);
+  if (counts.length > 0) io.out(`outcomes: ${counts.join(", ")}\n`);
+  for (const warning of warnings) io.out(`warning: ${cell(warning)}\n`);
   for (const [reason, events] of Object.entries(skippedFor))
     io.out(`not compared: ${count(events)} (${cell(reason)})\n`);
-}
-
-/** Prints which limits would be passed, what could not be compared, and what is not simulated. */
-function printNotes(report: WhatIfReport, io: CliIo): void {
-  io.out("\n");
-  for (const warning of report.warnings) io.out(`warning: ${cell(warning)}\n`);
-  printSkipped(report, io);
-  for (const note of report.notes) io.out(`${cell(note)}\n`);
+  for (const note of notes) io.out(`${cell(note)}\n`);
 }
 
 /** Prints the first and the last lines alone. */

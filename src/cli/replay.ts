@@ -13,12 +13,23 @@ import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { readCount, readRate } from "./numbers.ts";
-import { OUTCOME_OPTION, reading } from "./options.ts";
+import { OUTCOME_OPTION, reading, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
 import { createProgress, type ProgressLine } from "./progress.ts";
-import type { ReplayFilters } from "./replay-dry-run.ts";
 import { readSince } from "./since.ts";
 import { cell } from "./text.ts";
+
+/** What chooses several events to replay. */
+interface ReplayFilters extends CommonOptions {
+  failed?: boolean;
+  unmatched?: boolean;
+  path?: string;
+  mapping?: string;
+  outcome?: string;
+  since?: string;
+  until?: string;
+  limit?: string;
+}
 
 interface ReplayOptions extends ReplayFilters {
   rate?: string;
@@ -240,7 +251,7 @@ async function replay(names: readonly string[], options: ReplayOptions, io: CliI
   checkMany(select, options);
   const chosen = { select, ...readFilters(options, io), perSecond: readRate(options.rate) };
   if (options.dryRun) {
-    const { dryRunReplay } = await import("./replay-dry-run.ts");
+    const { dryRunReplay } = await import("./hooks-diff.ts");
     return dryRunReplay({ ...chosen, dryRun: true }, options, io);
   }
   await connected(options, io, (to) => replayAll(chosen, to, options, io));

@@ -23,18 +23,8 @@ const COMMANDS: readonly (readonly [
   ["hooks", "list, test, compare and send hooks", () => import("./hooks.ts")],
   [
     "test",
-    "run the fixtures: recorded requests with the outcome that you expect",
+    "run or add fixtures: recorded requests and runs with what you expect",
     () => import("./test.ts"),
-  ],
-  [
-    "fixtures",
-    "turn events and runs into fixtures for `rouse test` and `rouse eval`",
-    () => import("./fixtures.ts"),
-  ],
-  [
-    "eval",
-    "run agents on recorded cases, with the answers of their tools from the recording",
-    () => import("./eval.ts"),
   ],
   ["events", "what came in, and what became of it", () => import("./events.ts")],
   ["explain", "why a hook did what it did", () => import("./explain.ts")],

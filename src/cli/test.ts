@@ -1,32 +1,54 @@
 import { writeFile } from "node:fs/promises";
 import { relative, resolve } from "node:path";
 import type { Command } from "commander";
+import { editConfigFile } from "../config/edit.ts";
+import { loadConfig } from "../config/load.ts";
 import type { Places } from "../config/watch.ts";
 import { RouseError } from "../core/errors.ts";
+import { createLogger } from "../core/log.ts";
 import { NO_NETWORK } from "../core/no-network.ts";
 import { withSnapshot } from "../gateway/snapshot.ts";
-import { findCoverage, type FixtureCoverage } from "../workbench/fixture-coverage.ts";
 import type { Snapshot } from "../intake/types.ts";
+import {
+  checkBudget,
+  planAgents,
+  runAgents,
+  type AgentReport,
+  type TestBudget,
+} from "../workbench/agent-tests.ts";
 import { draftTexts, findDraft } from "../workbench/drafts.ts";
+import { findCoverage, type FixtureCoverage } from "../workbench/fixture-coverage.ts";
 import {
   findFixtureDraft,
   readFixtures,
   runFixtures,
   type FixtureResult,
 } from "../workbench/fixture-run.ts";
-import type { Fixture } from "../workbench/fixture.ts";
+import { isAgentCase, type TestCase } from "../workbench/fixture.ts";
 import { renderJunit } from "../workbench/junit.ts";
+import { isSkipped, toResults, type TestResult } from "../workbench/test-result.ts";
 import { reportError, usage } from "./failure.ts";
 import { EXIT, SYSTEM, type CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
-import { printCoverage, printResult, printTestSum } from "./print-fixtures.ts";
+import {
+  printCoverage,
+  printResult,
+  printRuns,
+  printTestSum,
+  renderPlan,
+  renderComparison,
+} from "./print-tests.ts";
+import { createProgress } from "./progress.ts";
 import { configInvalid } from "./settings.ts";
-import { updateFixtures } from "./update-fixtures.ts";
+import { registerTestAdd } from "./test-add.ts";
 import { listFolders, watchPlaces } from "./watch-places.ts";
 
 interface RunOptions extends CommonOptions {
   filter?: string;
+  against?: string;
+  agents?: boolean;
+  budget?: string;
   junit?: string;
   watch?: boolean;
   update?: boolean;
@@ -34,141 +56,264 @@ interface RunOptions extends CommonOptions {
   coverage?: boolean;
 }
 
+/** The results by the config, and by the one that it is compared with. */
 interface Tested {
-  results: FixtureResult[];
+  results: TestResult[];
+  before: TestResult[] | undefined;
   coverage: FixtureCoverage | undefined;
+  /** Why runs of agents were not made. */
+  agents: Pick<AgentReport, "stopped" | "notRun"> | undefined;
   /** Of the config and all that it names. */
   hash: string;
 }
 
-const toFiles = ({ config }: RunOptions, { cwd, env }: CliIo) => ({
+type Run = RunOptions & { folder: string | undefined };
+
+const toFiles = (config: string | undefined, { agents }: RunOptions, { cwd, env }: CliIo) => ({
   ...SYSTEM,
-  fetch: NO_NETWORK,
+  ...(!agents && { fetch: NO_NETWORK }),
   cwd,
   env,
-  ...(config === undefined ? {} : { configFile: config }),
+  ...(config !== undefined && { configFile: config }),
   withoutSecrets: true,
 });
 
 /**
- * Runs fixtures in their order: those of a draft with the draft in place.
+ * Runs the mappings on fixtures: those of a draft with the draft in place.
  * @throws RouseError `config_invalid` if the config has problems with a draft in place.
  */
-async function runWithDrafts(
-  fixtures: readonly Fixture[],
+async function runMappings(
+  fixtures: readonly TestCase[],
   snapshot: Snapshot,
   options: RunOptions,
   io: CliIo,
 ): Promise<FixtureResult[]> {
   const byDraft = Map.groupBy(fixtures, (fixture) => findFixtureDraft(fixture, snapshot)?.name);
-  const results = new Map<Fixture, FixtureResult>();
-  const run = async (some: readonly Fixture[], on: Snapshot): Promise<void> => {
-    for (const result of await runFixtures(some, on)) results.set(result.fixture, result);
-  };
+  const results: FixtureResult[] = [];
   for (const [name, some] of byDraft) {
     if (name === undefined) {
-      await run(some, snapshot);
+      results.push(...(await runFixtures(some, snapshot)));
       continue;
     }
     const { mappingsDir } = snapshot.config.hooks;
     const texts = draftTexts(findDraft(name, mappingsDir), mappingsDir, snapshot.configFile);
-    await withSnapshot({ ...toFiles(options, io), texts }, (built) => {
+    await withSnapshot({ ...toFiles(snapshot.configFile, options, io), texts }, async (built) => {
       if (!built.ok) throw configInvalid(built, `the config with the draft ${name}`);
-      return run(some, built.loaded.snapshot);
+      results.push(...(await runFixtures(some, built.loaded.snapshot)));
     });
   }
-  return fixtures.flatMap((fixture) => results.get(fixture) ?? []);
+  return results;
 }
 
 /**
- * Runs the fixtures of a folder on the files of the config: without gateway, store, network and secrets. Calls `watch` with
- * what it depends on, before it reads the fixtures.
- * @throws RouseError `config_invalid` with all problems of the config or of the fixtures, `not_found` if there is no fixture.
+ * Reads the fixtures of `hooks.testsDir`, or of a folder.
+ * @throws RouseError `config_invalid` with all problems of the fixtures, `not_found` if there is none.
+ */
+function readChosen(testsDir: string, { filter }: RunOptions, io: CliIo): TestCase[] {
+  const { fixtures, issues } = readFixtures(testsDir);
+  if (issues.length > 0)
+    throw new RouseError({ code: "config_invalid", message: "fixtures have problems:", issues });
+  const chosen = fixtures.filter(({ name }) => name.includes(filter ?? ""));
+  if (chosen.length > 0) return chosen;
+  const shown = relative(io.cwd, testsDir) || ".";
+  const message =
+    fixtures.length === 0
+      ? `there are no fixtures in ${shown}; \`rouse test add latest\` writes one`
+      : `--filter ${filter}: no fixture in ${shown} is named so`;
+  throw new RouseError({ code: "not_found", message });
+}
+
+function readBudget(text: string | undefined): TestBudget {
+  if (text === undefined) return {};
+  const [, usd] = /^(\d+(?:\.\d+)?) ?USD$/i.exec(text.trim()) ?? [];
+  const [, tokens] = /^(\d+)(?: ?tokens)?$/i.exec(text.trim().replaceAll(/[,_]/g, "")) ?? [];
+  if (Number(usd) > 0) return { usd: Number(usd) };
+  if (Number(tokens) > 0) return { tokens: Number(tokens) };
+  throw usage(`--budget ${text}: write tokens such as "200000", or money such as "2 USD"`);
+}
+
+/** Checks that a config has the secrets that runs of agents need. All others may be missing. */
+async function checkSecrets(
+  { configFile: file }: Snapshot,
+  needed: readonly string[],
+  { cwd, env }: CliIo,
+): Promise<void> {
+  if (file === undefined) return;
+  const loaded = await loadConfig({ cwd, env, file });
+  const issues = loaded.ok
+    ? []
+    : loaded.issues.filter(({ path }) => needed.some((prefix) => path.startsWith(prefix)));
+  if (issues.length > 0) throw configInvalid({ issues, file });
+}
+
+/** Runs the agents of fixtures, with progress on a terminal. Ctrl-C ends it with what is known by then. */
+async function askAgents(
+  fixtures: readonly TestCase[],
+  snapshots: [Snapshot, ...Snapshot[]],
+  options: RunOptions,
+  io: CliIo,
+): Promise<AgentReport> {
+  const budget = readBudget(options.budget);
+  const plan = await planAgents(fixtures.filter(isAgentCase), snapshots);
+  for (const snapshot of snapshots) await checkSecrets(snapshot, plan.needed, io);
+  checkBudget(plan, budget);
+  if (!options.json) io.err(`${renderPlan(plan, budget)}\n`);
+  const stop = new AbortController();
+  const release = io.onInterrupt?.(() => stop.abort());
+  const progress = createProgress(io, "testing", plan.runs.length);
+  const { cwd, env } = io;
+  try {
+    return await runAgents(plan, {
+      budget,
+      environment: { ...SYSTEM, log: createLogger("silent"), cwd, env },
+      signal: stop.signal,
+      onRun: (done, passed) => progress.update(done, `${passed} passed`),
+    });
+  } finally {
+    progress.end();
+    release?.();
+  }
+}
+
+/**
+ * Runs the fixtures of a folder on the files of the config, and on those of the one that it is compared with: without gateway,
+ * store and secrets, and without network if no agent is run. Calls `watch` with what it depends on, before it reads the fixtures.
+ * @throws RouseError `config_invalid` with all problems of a config or of the fixtures, `not_found` if there is no fixture.
  */
 function runTests(
-  folder: string | undefined,
-  options: RunOptions,
+  { folder, ...options }: Run,
   io: CliIo,
   watch: (places: Places) => void = () => undefined,
 ): Promise<Tested> {
-  return withSnapshot(toFiles(options, io), async (built) => {
-    const { watched } = built.ok ? built.loaded : built;
-    if (watched) watch(watched);
-    if (!built.ok) throw configInvalid(built);
-    const { snapshot } = built.loaded;
-    const testsDir =
-      folder === undefined ? snapshot.config.hooks.testsDir : resolve(io.cwd, folder);
+  const withConfig = <T>(
+    config: string | undefined,
+    title: string | undefined,
+    use: (snapshot: Snapshot) => Promise<T>,
+  ): Promise<T> =>
+    withSnapshot(toFiles(config, options, io), (built) => {
+      const { watched } = built.ok ? built.loaded : built;
+      if (watched) watch(watched);
+      if (!built.ok) throw configInvalid(built, title);
+      return use(built.loaded.snapshot);
+    });
+  return withConfig(options.config, undefined, async (now) => {
+    const testsDir = folder === undefined ? now.config.hooks.testsDir : resolve(io.cwd, folder);
     watch({ dirs: listFolders(testsDir), files: [] });
-    const { fixtures, issues } = readFixtures(testsDir);
-    if (issues.length > 0)
-      throw new RouseError({ code: "config_invalid", message: "fixtures have problems:", issues });
-    const { filter } = options;
-    const chosen =
-      filter === undefined ? fixtures : fixtures.filter(({ name }) => name.includes(filter));
-    const shown = relative(io.cwd, testsDir) || ".";
-    if (fixtures.length === 0)
-      throw new RouseError({
-        code: "not_found",
-        message: `there are no fixtures in ${shown}; \`rouse fixtures add latest\` writes one`,
-      });
-    if (chosen.length === 0)
-      throw new RouseError({
-        code: "not_found",
-        message: `--filter ${filter}: no fixture in ${shown} is named so`,
-      });
-    const results = await runWithDrafts(chosen, snapshot, options, io);
-    return {
-      results,
-      coverage: options.coverage ? await findCoverage(chosen, snapshot) : undefined,
-      hash: snapshot.hash,
+    const fixtures = readChosen(testsDir, options, io);
+    const testAll = async (before?: Snapshot): Promise<Tested> => {
+      const mappings = await runMappings(fixtures, now, options, io);
+      const earlier = before && (await runMappings(fixtures, before, options, io));
+      const snapshots: [Snapshot, ...Snapshot[]] = before ? [now, before] : [now];
+      const agents = options.agents ? await askAgents(fixtures, snapshots, options, io) : undefined;
+      return {
+        results: toResults(fixtures, mappings, agents?.runs.get(now)),
+        before: before && earlier && toResults(fixtures, earlier, agents?.runs.get(before)),
+        coverage: options.coverage ? await findCoverage(fixtures, now) : undefined,
+        agents,
+        hash: [now, before].map((snapshot) => snapshot?.hash).join(" "),
+      };
     };
+    if (options.against === undefined) return testAll();
+    return withConfig(resolve(io.cwd, options.against), "the config of --against", testAll);
   });
 }
 
-async function report(tested: Tested, options: RunOptions, io: CliIo): Promise<void> {
-  const { results, coverage } = tested;
-  if (options.junit !== undefined)
-    await writeFile(resolve(io.cwd, options.junit), renderJunit(results));
-  const failed = results.filter(({ ok }) => !ok);
-  if (options.json) {
-    const shown = results.map(({ fixture: { name, file }, ok, differences, actual, reason }) => ({
-      name,
-      file,
-      ok,
-      differences,
-      actual,
-      reason,
-    }));
-    printJson(io, {
-      passed: results.length - failed.length,
-      failed: failed.length,
-      fixtures: shown,
-      coverage,
-    });
-  } else {
-    for (const result of failed) printResult(result, io);
-    if (coverage) printCoverage(coverage, io);
-  }
-  const open = options.update
-    ? failed.length - (await updateFixtures(failed, options.yes === true, io))
-    : failed.length;
-  if (!options.json) printTestSum(results, io);
-  io.exitCode = open > 0 ? EXIT.failure : EXIT.ok;
+/** A result as JSON: its fixture by name, without what the file has. */
+const toJson = ({ fixture: { name, file }, ok, mapping, runs }: TestResult) => ({
+  name,
+  file,
+  ok,
+  differences: mapping?.differences ?? [],
+  actual: mapping?.actual ?? null,
+  reason: mapping?.reason ?? null,
+  runs,
+});
+
+async function ask(fixture: TestCase, io: CliIo): Promise<boolean> {
+  const answer = await io.prompts?.select({
+    message: `${relative(io.cwd, fixture.file)}: expect this from now on?`,
+    options: [
+      { value: "no", label: "No, leave the fixture" },
+      { value: "yes", label: "Yes, change the fixture" },
+    ],
+  });
+  return answer === "yes";
 }
 
-/** Runs the tests whenever a change makes a difference, until Ctrl-C. A config or a fixture with problems does not end it. */
-async function watchTests(
-  folder: string | undefined,
+/**
+ * Writes what the mappings make into the fixtures that differ; the rest of each file stays as it is.
+ * @returns the results that still differ.
+ */
+async function updateFixtures(
+  failed: readonly TestResult[],
+  isAgreed: boolean,
+  io: CliIo,
+): Promise<TestResult[]> {
+  const open: TestResult[] = [];
+  for (const result of failed) {
+    const { fixture, mapping, runs } = result;
+    const { file, reply } = fixture;
+    const isRecording = file.endsWith(".http");
+    if (isRecording)
+      io.err(`${relative(io.cwd, file)}: a recording; change its comments by hand\n`);
+    if (!mapping || mapping.ok || isRecording || !(isAgreed || (await ask(fixture, io)))) {
+      open.push(result);
+      continue;
+    }
+    await editConfigFile(file, [
+      { path: ["expect"], value: { ...mapping.actual, ...(reply && { reply }) } },
+    ]);
+    io.err(`${relative(io.cwd, file)}: changed\n`);
+    if (runs.some(({ passed }) => !passed)) open.push(result);
+  }
+  return open;
+}
+
+async function report(
+  { results, before, coverage, agents }: Tested,
   options: RunOptions,
   io: CliIo,
 ): Promise<void> {
+  const failed = results.filter(({ ok }) => !ok);
+  if (options.junit !== undefined)
+    await writeFile(resolve(io.cwd, options.junit), renderJunit(results));
+  if (options.json) {
+    const skipped = results.filter(isSkipped).length;
+    printJson(io, {
+      passed: results.length - failed.length - skipped,
+      failed: failed.length,
+      skipped,
+      fixtures: results.map((result, index) => {
+        const other = before?.[index];
+        return { ...toJson(result), ...(other && { before: toJson(other) }) };
+      }),
+      coverage,
+      ...(agents && { stopped: agents.stopped, notRun: agents.notRun }),
+    });
+  } else {
+    for (const result of failed) printResult(result, io);
+    if (agents)
+      printRuns(new Map([...(before ? [["before", before] as const] : []), ["now", results]]), io);
+    if (coverage) printCoverage(coverage, io);
+  }
+  const open = options.update ? await updateFixtures(failed, options.yes === true, io) : failed;
+  if (!options.json) printTestSum(results, io);
+  if (!options.json && before) io.out(`${renderComparison(before, results)}\n`);
+  io.exitCode = open.length > 0 || agents?.stopped ? EXIT.failure : EXIT.ok;
+  if (!agents?.stopped) return;
+  const why = agents.stopped === "budget" ? "the budget is spent" : "it was interrupted";
+  io.err(`rouse: ${why}: runs of agents that were not made: ${agents.notRun}\n`);
+}
+
+/** Runs the tests whenever a change makes a difference, until Ctrl-C. A config or a fixture with problems does not end it. */
+async function watchTests(options: Run, io: CliIo): Promise<void> {
   let last = "";
   const first = {
-    dirs: [io.cwd, resolve(io.cwd, folder ?? "tests")],
-    files: options.config === undefined ? [] : [options.config],
+    dirs: [io.cwd, resolve(io.cwd, options.folder ?? "tests")],
+    files: [options.config, options.against].filter((file) => file !== undefined),
   };
   await watchPlaces(first, io, async (watch) => {
-    const found = await runTests(folder, options, io, watch).catch((error: unknown) => ({ error }));
+    const found = await runTests(options, io, watch).catch((error: unknown) => ({ error }));
     const seen = "error" in found ? describeError(found.error) : describeTested(found);
     if (seen === last) return false;
     last = seen;
@@ -183,25 +328,41 @@ const describeError = (error: unknown): string =>
 
 /** What differs between two runs: a file that says the same, or that was written by the run itself, changes nothing of it. */
 const describeTested = ({ hash, results }: Tested): string =>
-  JSON.stringify([hash, results.map(({ fixture, actual, reason }) => [fixture, actual, reason])]);
+  JSON.stringify([
+    hash,
+    results.map(({ fixture, mapping }) => [fixture, mapping?.actual, mapping?.reason]),
+  ]);
 
-async function test(folder: string | undefined, options: RunOptions, io: CliIo): Promise<void> {
-  if (options.update && options.watch) throw usage("--update and --watch do not go together");
-  if (options.yes && !options.update) throw usage("--yes goes with --update");
-  if (options.update && !options.yes && !io.prompts)
+async function test(options: Run, io: CliIo): Promise<void> {
+  const { update, watch, yes, agents } = options;
+  if (watch && (update || agents))
+    throw usage(`--${update ? "update" : "agents"} and --watch do not go together`);
+  if (yes && !update) throw usage("--yes goes with --update");
+  if (options.budget !== undefined && !agents) throw usage("--budget goes with --agents");
+  if (update && !yes && !io.prompts)
     throw usage("--update asks for each fixture: without a terminal, add --yes");
-  if (options.watch) return watchTests(folder, options, io);
-  await report(await runTests(folder, options, io), options, io);
+  if (watch) return watchTests(options, io);
+  await report(await runTests(options, io), options, io);
 }
 
 export function register(program: Command, io: CliIo): void {
+  const command = program
+    .command("test [folder]")
+    .description(
+      "run the fixtures of hooks.testsDir, or of a folder, on the config file: recorded requests and runs with what you expect. Needs no gateway and no store, sends nothing, and writes nothing; without --agents it needs no network and no secrets. Exit code 1 if one differs, 3 if a config or a fixture has problems",
+    );
   reading(
-    program
-      .command("test [folder]")
-      .description(
-        "run the fixtures of hooks.testsDir, or of a folder, on the config file: recorded requests with the outcome that you expect. Needs no gateway, store, network or secrets, sends nothing, and writes nothing. Exit code 1 if one differs, 3 if the config or a fixture has problems",
-      )
+    command
       .option("--filter <text>", "those with this text in their name")
+      .option(
+        "--agents",
+        "also run the agents: a recording answers their tools, and only model providers are called",
+      )
+      .option(
+        "--budget <amount>",
+        'with --agents, stop before more is used: tokens such as "200000", or money such as "2 USD"',
+      )
+      .option("--against <config>", "compare with another config: before and now")
       .option("--junit <file>", "also write the results as JUnit XML")
       .option("--coverage", "list mappings, conditions and expressions that no fixture reaches")
       .option("--update", "show each difference, and ask whether the fixture is to expect it")
@@ -209,7 +370,9 @@ export function register(program: Command, io: CliIo): void {
       .option("--watch", "run again when the config, a mapping, a transform or a fixture changes"),
     "rouse test",
     "rouse test --filter shop/ --watch",
+    "rouse test --agents --budget 200000 --against before.json5",
     "rouse test --junit results.xml --coverage",
     "rouse test --update",
-  ).action((folder: string | undefined, options: RunOptions) => test(folder, options, io));
+  ).action((folder: string | undefined, options: RunOptions) => test({ ...options, folder }, io));
+  registerTestAdd(command, io);
 }

@@ -12,12 +12,18 @@ import { killGroup } from "../core/process-group.ts";
 import { stepBack } from "../core/step-back.ts";
 import { createTransformPool } from "../mapping/transform-pool.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
+import type { Snapshot } from "../intake/types.ts";
 import type { StoreReader } from "../store/types.ts";
-import { runJob, type JobLine } from "../workbench/what-if-job.ts";
+import { examineChange, type LandingDeps } from "../workbench/landing.ts";
+import type { ComparisonDeps } from "../workbench/landing-checks.ts";
+import { planTried } from "../workbench/planned-change.ts";
+import { readEvents } from "../workbench/selection.ts";
+import { evaluateText, type EvaluationDeps } from "../workbench/text-evaluation.ts";
+import { whatIf } from "../workbench/what-if.ts";
 import { buildSnapshot, type BuildResult, type LoadedSnapshot } from "./snapshot.ts";
-import type { ConfigInUse, WhatIfCall, WhatIfReply } from "./what-if-messages.ts";
+import type { ConfigInUse, JobLine, WhatIfCall, WhatIfJob, WhatIfReply } from "./what-if.ts";
 
-type Start = Extract<WhatIfCall, { kind: "start" }>;
+type Started = Extract<WhatIfCall, { job: WhatIfJob }>;
 
 const log = createLogger("silent");
 const trim = stepBack();
@@ -51,77 +57,145 @@ async function build(
   };
 }
 
-/** The snapshot that the gateway uses, made by its files. */
-let kept: { loaded: LoadedSnapshot; dispose(): Promise<void> } | undefined;
-let connection: { url: string; store: StoreReader } | undefined;
+/** The snapshot of a config, with the number of those who need it: jobs, and the process itself while the gateway uses it. */
+interface Kept {
+  hash: string;
+  built: Promise<Built>;
+  users: number;
+}
 
-async function getInUse(inUse: ConfigInUse): Promise<LoadedSnapshot> {
-  if (kept?.loaded.snapshot.hash === inUse.hash) return kept.loaded;
-  void kept?.dispose();
-  kept = undefined;
-  const { result, dispose } = await build(inUse);
-  if (result.ok && result.loaded.snapshot.hash === inUse.hash) {
-    kept = { loaded: result.loaded, dispose };
-    return result.loaded;
+let kept: Kept | undefined;
+let connection: { url: string; store: Promise<StoreReader> } | undefined;
+
+function release(one: Kept | undefined): void {
+  if (one && --one.users === 0) void one.built.then(({ dispose }) => dispose());
+}
+
+/** Runs work with the snapshot that the gateway uses, made by its files. */
+async function withInUse(
+  inUse: ConfigInUse,
+  work: (loaded: LoadedSnapshot) => Promise<void>,
+): Promise<void> {
+  const { hash } = inUse;
+  if (kept?.hash !== hash) {
+    release(kept);
+    kept = { hash, built: build(inUse), users: 1 };
   }
-  await dispose();
-  const message =
-    "the config's files are not what the gateway uses: wait until it has read them, or mend their problems";
-  throw new RouseError({ code: "conflict", message, ...(!result.ok && { issues: result.issues }) });
+  const own = kept;
+  own.users++;
+  try {
+    const { result } = await own.built;
+    if (result.ok && result.loaded.snapshot.hash === hash) return await work(result.loaded);
+    if (kept === own) {
+      kept = undefined;
+      release(own);
+    }
+    throw new RouseError({
+      code: "conflict",
+      message:
+        "the config's files are not what the gateway uses: wait until it has read them, or mend their problems",
+      ...(!result.ok && { issues: result.issues }),
+    });
+  } finally {
+    release(own);
+  }
 }
 
 async function disconnect(): Promise<void> {
   const { store } = connection ?? {};
   connection = undefined;
-  await store?.close();
+  await (await store)?.close();
 }
 
-async function connect({ snapshot, stateDir }: LoadedSnapshot): Promise<StoreReader> {
-  const url = storeUrl(snapshot.config.store.url, stateDir);
-  if (connection?.url === url) return connection.store;
-  await disconnect();
+async function openStore({ snapshot }: LoadedSnapshot, url: string): Promise<StoreReader> {
   const drivers = snapshot.offers.stores.map(({ value }) => value);
   const { openReader } = await findStoreDriver(url, drivers);
-  if (!openReader) {
-    const message = "the store cannot be read by a second process: its plugin has no `openReader`";
-    throw new RouseError({ code: "what_if_unavailable", message });
+  if (openReader) return openReader({ url, env, clock: systemClock });
+  const message = "the store cannot be read by a second process: its plugin has no `openReader`";
+  throw new RouseError({ code: "what_if_unavailable", message });
+}
+
+async function connect(loaded: LoadedSnapshot): Promise<StoreReader> {
+  const url = storeUrl(loaded.snapshot.config.store.url, loaded.stateDir);
+  if (connection?.url !== url) {
+    void disconnect().catch(() => undefined);
+    connection = { url, store: openStore(loaded, url) };
   }
-  const store = await openReader({ url, env, clock: systemClock });
-  connection = { url, store };
-  return store;
+  return connection.store;
 }
 
-/** A job that is under way. */
-interface Running {
-  ended: AbortController;
-  /** Resolves the wait for the gateway to want the next line. */
-  next?: () => void;
+type Send = (line: JobLine) => void;
+
+/** What the work of a job needs. `signal` aborts when its answer is not wanted any more. */
+interface Deps {
+  snapshot: Snapshot;
+  places: LandingDeps["places"];
+  store: Pick<StoreReader, "list">;
+  now: number;
+  signal: AbortSignal;
+  withCandidate: ComparisonDeps["withCandidate"];
 }
 
-const running = new Map<number, Running>();
-const send = (reply: WhatIfReply): void =>
-  void process.send?.(reply, undefined, undefined, () => undefined);
-
-function toFailure(error: unknown): Failure {
-  if (!(error instanceof RouseError))
-    return { code: "internal", message: `the comparison failed (${safeError(error).name})` };
-  const { code, message, issues } = error;
-  return { code, message, ...(issues && { issues }) };
+async function compare(
+  { change: wanted, selection }: Extract<WhatIfJob, { kind: "compare" }>,
+  { snapshot, places, store, now, withCandidate }: Deps,
+  send: Send,
+): Promise<void> {
+  const { change } = await planTried(wanted, snapshot, places());
+  await withCandidate(new Map([[change.file, change.after]]), async (found) => {
+    if (!found.ok)
+      throw new RouseError({
+        code: "config_invalid",
+        message: "the config has problems with this change",
+        issues: found.issues,
+      });
+    const options = {
+      period: { from: selection.since, to: now },
+      store,
+      repeats: selection.events !== undefined,
+    };
+    const events = readEvents(store, selection);
+    for await (const line of whatIf(snapshot, found.snapshot, events, options)) send(line);
+  });
 }
 
-async function carryOut({ id, job, inUse, now }: Start, current: Running): Promise<void> {
-  const { signal } = current.ended;
-  const loaded = await getInUse(inUse);
+async function examine(
+  { change, options }: Extract<WhatIfJob, { kind: "examine" }>,
+  deps: Deps,
+  send: Send,
+): Promise<void> {
+  const { snapshot, store, now } = deps;
+  const examined = await examineChange(change, options, {
+    ...deps,
+    snapshot: () => snapshot,
+    withStore: (use) => use(store),
+    now: () => now,
+  });
+  send({ type: "examined", ...examined });
+}
+
+async function evaluate(
+  { change, event: id }: Extract<WhatIfJob, { kind: "evaluate" }>,
+  deps: Deps,
+  send: Send,
+): Promise<void> {
+  const events = id === undefined ? [] : [id];
+  const { value: event } = await readEvents(deps.store, { last: 1, events }).next();
+  const withCandidate: EvaluationDeps["withCandidate"] = (file, text, use) =>
+    deps.withCandidate(new Map([[file, text]]), use);
+  const evaluation = await evaluateText(change, event ?? undefined, { ...deps, withCandidate });
+  send({ type: "evaluated", ...evaluation });
+}
+
+async function carryOut(
+  { job, inUse, now }: Started,
+  loaded: LoadedSnapshot,
+  signal: AbortSignal,
+  send: Send,
+): Promise<void> {
   const { snapshot } = loaded;
   const store = await connect(loaded);
-  const sendLine = async (line: JobLine): Promise<void> => {
-    signal.throwIfAborted();
-    const asked = new Promise<void>((resolve) => (current.next = resolve));
-    send({ kind: "line", id, line });
-    await asked;
-    signal.throwIfAborted();
-  };
-  const deps = {
+  const deps: Deps = {
     snapshot,
     places: () => ({
       mappingsDir: snapshot.config.hooks.mappingsDir,
@@ -129,21 +203,17 @@ async function carryOut({ id, job, inUse, now }: Start, current: Running): Promi
       stateDir: loaded.stateDir,
     }),
     store: {
-      list: ((name, query) => {
+      list(name, query) {
+        signal.throwIfAborted();
         trim();
         return store.list(name, query);
-      }) as StoreReader["list"],
+      },
     },
+    now,
     signal,
-    now: () => now,
-    async withCandidate<T>(
-      texts: FileTexts,
-      use: (
-        found: { ok: true; snapshot: typeof snapshot } | Extract<BuildResult, { ok: false }>,
-      ) => Promise<T>,
-    ) {
+    async withCandidate(texts, use) {
       const { result, dispose } = await build(inUse, texts);
-      // Its modules end immediately: a loop of one must not hold back the next call.
+      // Its modules end immediately: a loop of one must not hold back the end of the job.
       const onAbort = (): void => void dispose();
       signal.addEventListener("abort", onAbort);
       try {
@@ -155,38 +225,49 @@ async function carryOut({ id, job, inUse, now }: Start, current: Running): Promi
       }
     },
   };
-  await runJob(job, deps, sendLine);
+  if (job.kind === "evaluate") return evaluate(job, deps, send);
+  return job.kind === "compare" ? compare(job, deps, send) : examine(job, deps, send);
 }
 
-async function start(call: Start): Promise<void> {
-  const current: Running = { ended: new AbortController() };
-  const { signal } = current.ended;
-  running.set(call.id, current);
-  let failure: Failure | undefined;
+const running = new Map<number, AbortController>();
+const reply = (one: WhatIfReply): void =>
+  void process.send?.(one, undefined, undefined, () => undefined);
+
+function toFailure(error: unknown): Failure {
+  if (!(error instanceof RouseError))
+    return { code: "internal", message: `the comparison failed (${safeError(error).name})` };
+  const { code, message, issues } = error;
+  return { code, message, ...(issues && { issues }) };
+}
+
+async function start(call: Started): Promise<void> {
+  const { id } = call;
+  const ended = new AbortController();
+  const { signal } = ended;
+  running.set(id, ended);
   try {
-    await carryOut(call, current);
+    await withInUse(call.inUse, (loaded) =>
+      carryOut(call, loaded, signal, (line) => {
+        signal.throwIfAborted();
+        reply({ id, line });
+      }),
+    );
   } catch (error) {
-    if (!signal.aborted) failure = toFailure(error);
-    if (failure?.code === "internal" || failure?.code === "store_unavailable")
+    const failure = toFailure(error);
+    if (!signal.aborted) reply({ id, line: { type: "error", ...failure } });
+    if (running.size === 1 && (failure.code === "internal" || failure.code === "store_unavailable"))
       await disconnect().catch(() => undefined);
   }
-  running.delete(call.id);
+  running.delete(id);
   trim();
-  send({
-    kind: "ended",
-    id: call.id,
-    memory: process.memoryUsage.rss(),
-    ...(failure && { failure }),
-  });
+  reply({ id, memory: process.memoryUsage.rss() });
   // It ends by a signal, when nothing is written any more.
   flushCompileCache();
 }
 
 process.on("message", (call: WhatIfCall) => {
-  if (call.kind === "start") return void start(call);
-  const current = running.get(call.id);
-  if (call.kind === "stop") current?.ended.abort();
-  current?.next?.();
+  if ("job" in call) return void start(call);
+  running.get(call.id)?.abort();
 });
 
 /** Ends with the gateway, and takes the processes of modules along: they are of its process group, and one that loops would stay. */

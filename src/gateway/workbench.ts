@@ -7,7 +7,7 @@ import { createProposals } from "../workbench/proposals.ts";
 import { createTrials, type TrialDeps, type Trials } from "../workbench/trials.ts";
 import type { Workbench } from "../workbench/types.ts";
 import type { Resources } from "./resources.ts";
-import { createWhatIf } from "./what-if-service.ts";
+import { createWhatIf } from "./what-if.ts";
 
 /** Says which gateways of a cluster do not use this gateway's config, so that a change of its files would be one gateway's alone. */
 async function findOtherConfigs({ cluster, snapshot }: Resources): Promise<string | undefined> {

@@ -22,21 +22,6 @@ interface Candidate {
   wants: Wants;
 }
 
-/** Mappings whose conditions are about the same fields, by the values that these want. */
-interface Group {
-  names: string[];
-  byKey: Map<string, Candidate[]>;
-  /** Those with too many combinations of values for the map. */
-  wide: Candidate[];
-}
-
-/** The groups of a path: by all of their names, and by the first. */
-interface PathGroups {
-  byNames: Map<string, Group>;
-  byFirst: Map<string, Group[]>;
-}
-
-const MAX_COMBINATIONS = 64;
 /** Comparisons in all: lint ends in time however the mappings are written. */
 const MAX_STEPS = 200_000;
 const ANYWHERE = "";
@@ -78,17 +63,6 @@ const toKeys = (wanted: Wanted): string[] =>
     ? [`t${wanted.text}`]
     : [...wanted.values].map((value) => `v${JSON.stringify(value)}`);
 
-/** Each combination of what the fields may be, as text; undefined if there are too many. */
-function toCombinations({ names, conditions }: Wants): string[] | undefined {
-  let combinations = [""];
-  for (const name of names) {
-    const keys = toKeys(conditions.get(name) as Wanted);
-    if (combinations.length * keys.length > MAX_COMBINATIONS) return undefined;
-    combinations = combinations.flatMap((before) => keys.map((key) => `${before}\n${key}`));
-  }
-  return combinations;
-}
-
 /** Whether a condition holds whenever the other one does: the same text, or an equality with more values. */
 function isImplied(wide: Wanted, narrow: Wanted): boolean {
   if ("text" in wide) return "text" in narrow && wide.text === narrow.text;
@@ -101,48 +75,31 @@ const covers = (wide: Wants, narrow: Wants): boolean =>
     return other !== undefined && isImplied(wide.conditions.get(name) as Wanted, other);
   });
 
-function getGroup({ byNames, byFirst }: PathGroups, names: string[]): Group {
-  const all = names.join("\n");
-  const known = byNames.get(all);
-  if (known) return known;
-  const group: Group = { names, byKey: new Map(), wide: [] };
-  byNames.set(all, group);
-  const [first = NO_NAME] = names;
-  byFirst.set(first, [...(byFirst.get(first) ?? []), group]);
-  return group;
-}
+/** The key of each value that a condition wants of a field. */
+const toFieldKeys = (name: string, { conditions }: Wants): string[] =>
+  toKeys(conditions.get(name) as Wanted).map((key) => `${name}\n${key}`);
 
 /** Finds the mappings of a path that take all that another mapping wants there. */
 export class CoveringIndex {
-  readonly #paths = new Map<string, PathGroups>();
+  /** By path, then by each value of the condition that fewest mappings of the path share. */
+  readonly #paths: Map<string, Map<string, Candidate[]>>;
   readonly #wants = new Map<LintedMapping, Wants>();
   #steps = 0;
 
   constructor(mappings: readonly LintedMapping[]) {
-    for (const [order, mapping] of mappings.entries()) {
-      if (!mapping.config.enabled) continue;
+    const candidates = mappings.flatMap((mapping, order) => {
+      if (!mapping.config.enabled) return [];
       const wants = toWants(mapping.config);
       this.#wants.set(mapping, wants);
-      for (const path of this.paths(mapping)) this.#add(path, { mapping, order, wants });
-    }
+      return this.paths(mapping).map((path) => ({ path, mapping, order, wants }));
+    });
+    const byPath = Map.groupBy(candidates, ({ path }) => path);
+    this.#paths = new Map([...byPath].map(([path, own]) => [path, indexCandidates(own)]));
   }
 
   /** The paths that a mapping is on; a single empty one if it names none. */
   paths({ info }: LintedMapping): readonly string[] {
     return info.paths.length === 0 ? [ANYWHERE] : info.paths;
-  }
-
-  #add(path: string, candidate: Candidate): void {
-    const groups: PathGroups = this.#paths.get(path) ?? { byNames: new Map(), byFirst: new Map() };
-    this.#paths.set(path, groups);
-    const group = getGroup(groups, candidate.wants.names);
-    const combinations = toCombinations(candidate.wants);
-    if (!combinations) group.wide.push(candidate);
-    for (const key of combinations ?? []) {
-      const known = group.byKey.get(key);
-      if (known) known.push(candidate);
-      else group.byKey.set(key, [candidate]);
-    }
   }
 
   /**
@@ -155,23 +112,33 @@ export class CoveringIndex {
     isMeant: (other: LintedMapping, order: number) => boolean,
   ): LintedMapping | undefined {
     const wants = this.#wants.get(mapping);
-    if (!wants) return undefined;
-    const groups = [NO_NAME, ...wants.names].flatMap(
-      (name) => this.#paths.get(path)?.byFirst.get(name) ?? [],
-    );
-    for (const { names, byKey, wide } of groups) {
-      if (++this.#steps > MAX_STEPS) return undefined;
-      if (!names.every((name) => wants.conditions.has(name))) continue;
-      const key = names
-        .map((name) => `\n${toKeys(wants.conditions.get(name) as Wanted)[0] ?? ""}`)
-        .join("");
-      for (const candidates of [byKey.get(key) ?? [], wide]) {
-        for (const { mapping: other, order, wants: others } of candidates) {
-          if (++this.#steps > MAX_STEPS) return undefined;
-          if (other !== mapping && isMeant(other, order) && covers(others, wants)) return other;
-        }
+    const candidates = this.#paths.get(path);
+    if (!wants || !candidates) return undefined;
+    const keys = wants.names.flatMap((name) => toFieldKeys(name, wants).slice(0, 1));
+    for (const key of [NO_NAME, ...keys]) {
+      for (const { mapping: other, order, wants: others } of candidates.get(key) ?? []) {
+        if (++this.#steps > MAX_STEPS) return undefined;
+        if (other !== mapping && isMeant(other, order) && covers(others, wants)) return other;
       }
     }
     return undefined;
   }
+}
+
+function indexCandidates(candidates: readonly Candidate[]): Map<string, Candidate[]> {
+  const counts = new Map<string, number>();
+  const all = candidates.map((candidate) => ({
+    candidate,
+    fields: candidate.wants.names.map((name) => toFieldKeys(name, candidate.wants)),
+  }));
+  for (const key of all.flatMap(({ fields }) => fields.flat()))
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  const countKeys = (keys: readonly string[]): number =>
+    keys.reduce((sum, key) => sum + (counts.get(key) ?? 0), 0);
+  const entries = all.flatMap(({ candidate, fields }) => {
+    const [keys = [NO_NAME]] = fields.toSorted((a, b) => countKeys(a) - countKeys(b));
+    return keys.map((key) => [key, candidate] as const);
+  });
+  const byKey = Map.groupBy(entries, ([key]) => key);
+  return new Map([...byKey].map(([key, found]) => [key, found.map(([, candidate]) => candidate)]));
 }

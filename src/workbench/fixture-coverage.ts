@@ -1,7 +1,7 @@
 import { testInput } from "../admin/test-hook.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { ConditionTrace, MappingTrace } from "../mapping/types.ts";
-import type { Fixture } from "./fixture.ts";
+import { isFixture, type TestCase } from "./fixture.ts";
 import { readFixtureInput } from "./fixture-run.ts";
 
 /** What of the mappings no fixture reaches. */
@@ -87,11 +87,11 @@ class Coverage {
 
 /** Finds mappings, conditions and expressions of templates that no fixture reaches. */
 export async function findCoverage(
-  fixtures: readonly Fixture[],
+  fixtures: readonly TestCase[],
   snapshot: Snapshot,
 ): Promise<FixtureCoverage> {
   const coverage = new Coverage();
-  for (const fixture of fixtures) {
+  for (const fixture of fixtures.filter(isFixture)) {
     const read = await readFixtureInput(fixture, snapshot);
     if (!read.ok) continue;
     const { traces } = await testInput(read.input, snapshot);

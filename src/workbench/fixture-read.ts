@@ -6,7 +6,7 @@ import { locateIssues } from "../config/places.ts";
 import type { Issue } from "../core/errors.ts";
 import { isInside } from "../core/files.ts";
 import { parseHttpSample, type HttpSample } from "../core/http-sample.ts";
-import { fixtureSchema, type EvalCase, type Fixture } from "./fixture.ts";
+import { fixtureSchema, type TestCase } from "./fixture.ts";
 import { recordedRunSchema } from "./recorded-run.ts";
 
 const FIXTURE = /\.(?:json5?|http)$/;
@@ -16,21 +16,19 @@ const RECORDED_AT = Date.UTC(2026, 0, 1);
 
 export interface Fixtures {
   /** Ordered by name. */
-  fixtures: Fixture[];
-  /** The files with a recorded run or an expected reply, for `rouse eval`. Ordered by name. */
-  cases: EvalCase[];
+  fixtures: TestCase[];
   /** What is wrong with files, each with its place. */
   issues: Issue[];
 }
 
-type Read = { fixture?: Fixture; evalCase?: EvalCase } | { issues: Issue[] };
+type Read = { fixture: TestCase } | { issues: Issue[] };
 
 /** A `.http` file names the words and the session of one action. */
 function fromSample(
   { path, headers, body, expect }: HttpSample,
   name: string,
   file: string,
-): Fixture {
+): TestCase {
   const { "content-type": contentType, ...others } = headers;
   const { mapping } = expect;
   const session = expect.sessionKey === null ? {} : { session: expect.sessionKey };
@@ -41,6 +39,8 @@ function fromSample(
     request: { method: "POST", path, query: {}, headers: others, text: body, ...type },
     receivedAt: RECORDED_AT,
     credential: undefined,
+    run: undefined,
+    reply: undefined,
     expect:
       mapping === null
         ? { outcome: "unmatched" }
@@ -73,42 +73,42 @@ function readFixture(name: string, file: string): Read {
     ...(checked.success ? [] : configIssues(checked.error, fixtureSchema)),
   ];
   if (!checked.success || issues.length > 0) return { issues: locateIssues(issues, { file }) };
-  const { credential, draft, request, run } = checked.data;
+  const { receivedAt, credential, draft, request, run } = checked.data;
   const { reply, outcome, ...expect } = checked.data.expect;
-  const common = { name, file, receivedAt: Date.parse(checked.data.receivedAt), credential };
+  const needsModel = run !== undefined || reply !== undefined;
   return {
-    ...(request &&
-      outcome !== undefined && {
-        fixture: { ...common, draft, request, expect: { ...expect, outcome }, reply },
-      }),
-    ...((run || reply) && {
-      evalCase: { ...common, request, run: run ?? recordedRunSchema.parse({}), reply: reply ?? {} },
-    }),
+    fixture: {
+      name,
+      file,
+      receivedAt: Date.parse(receivedAt),
+      credential,
+      draft,
+      request,
+      expect: outcome && { ...expect, outcome },
+      run: needsModel ? (run ?? recordedRunSchema.parse({})) : undefined,
+      reply: needsModel ? (reply ?? {}) : undefined,
+    },
   };
 }
 
-/** A file with what stands below a folder before its name, or why it is not read. */
+/** A file of fixtures, or why it is not read. */
 type Found = { file: string } | { issue: Issue };
 
-/** Follows a link to a fixture. Undefined if it leads to a folder in `root`, whose files are found there. */
+/** Follows a link. Undefined if it leads to what is no fixture, or to a folder in `root`, whose files are found there. */
 function followLink(file: string, root: string): Found | undefined {
-  const place = { path: "", file };
+  const isFixture = FIXTURE.test(file);
+  const refuse = (message: string): Found => ({ issue: { path: "", file, message } });
   try {
     const target = realpathSync(file);
     const isDirectory = statSync(target).isDirectory();
-    if (!isInside(root, target) && (isDirectory || FIXTURE.test(file)))
-      return {
-        issue: {
-          ...place,
-          message: "is a link out of the folder of fixtures: put what it leads to into the folder",
-        },
-      };
-    return !isDirectory && FIXTURE.test(file) ? { file } : undefined;
+    if (!isInside(root, target) && (isDirectory || isFixture))
+      return refuse(
+        "is a link out of the folder of fixtures: put what it leads to into the folder",
+      );
+    return !isDirectory && isFixture ? { file } : undefined;
   } catch (error) {
     const { code = "error" } = error as NodeJS.ErrnoException;
-    return FIXTURE.test(file)
-      ? { issue: { ...place, message: `is a link that leads nowhere (${code})` } }
-      : undefined;
+    return isFixture ? refuse(`is a link that leads nowhere (${code})`) : undefined;
   }
 }
 
@@ -134,24 +134,15 @@ const toFixtureName = (file: string, testsDir: string): string =>
  * Links to files of the folder are read, links out of it are a problem.
  */
 export function readFixtures(testsDir: string): Fixtures {
-  if (existsSync(testsDir) && !statSync(testsDir).isDirectory())
-    return {
-      fixtures: [],
-      cases: [],
-      issues: [
-        {
-          path: "",
-          file: testsDir,
-          message: "is no folder: name the folder, and the fixture with --filter",
-        },
-      ],
-    };
-  const found = existsSync(testsDir) ? findFiles(testsDir, realpathSync(testsDir)) : [];
+  const isThere = existsSync(testsDir);
+  const message = "is no folder: name the folder, and the fixture with --filter";
+  if (isThere && !statSync(testsDir).isDirectory())
+    return { fixtures: [], issues: [{ path: "", file: testsDir, message }] };
+  const found = isThere ? findFiles(testsDir, realpathSync(testsDir)) : [];
   const files = found.flatMap((one) => ("file" in one ? [one.file] : [])).toSorted();
   const read = files.map((file) => readFixture(toFixtureName(file, testsDir), file));
   return {
-    fixtures: read.flatMap((one) => ("fixture" in one ? (one.fixture ?? []) : [])),
-    cases: read.flatMap((one) => ("evalCase" in one ? (one.evalCase ?? []) : [])),
+    fixtures: read.flatMap((one) => ("fixture" in one ? one.fixture : [])),
     issues: [
       ...found.flatMap((one) => ("issue" in one ? [one.issue] : [])),
       ...read.flatMap((one) => ("issues" in one ? one.issues : [])),

@@ -4,10 +4,12 @@ import type { Snapshot } from "../intake/types.ts";
 import type { MappingInput } from "../mapping/types.ts";
 import { UUID_END, getEffect, getFields, type EffectAction, type Effect } from "./effect.ts";
 import {
+  isFixture,
   toRecordedHook,
   type ExpectedAction,
   type Fixture,
   type FixtureExpectation,
+  type TestCase,
 } from "./fixture.ts";
 import { readDrafts, type Draft } from "./drafts.ts";
 import { diffWords, type DiffPart } from "./word-diff.ts";
@@ -190,12 +192,16 @@ export function findFixtureDraft(
     : readDrafts(config.hooks.mappingsDir).find(({ name }) => name === draft);
 }
 
-/** Runs fixtures by the mappings of a snapshot, one after the other. Starts nothing and stores nothing; never throws. */
+/**
+ * Runs the fixtures that have a request by the mappings of a snapshot, one after the other. Starts nothing and stores nothing;
+ * never throws.
+ */
 export async function runFixtures(
-  fixtures: readonly Fixture[],
+  fixtures: readonly TestCase[],
   snapshot: Snapshot,
 ): Promise<FixtureResult[]> {
   const results: FixtureResult[] = [];
-  for (const fixture of fixtures) results.push(await runFixture(fixture, snapshot));
+  for (const fixture of fixtures.filter(isFixture))
+    results.push(await runFixture(fixture, snapshot));
   return results;
 }

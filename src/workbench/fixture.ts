@@ -121,29 +121,31 @@ export type FixtureExpectation = Omit<FixtureFile["expect"], "outcome" | "reply"
 };
 export type ExpectedAction = NonNullable<FixtureExpectation["actions"]>[number];
 
-/** A recorded request with what is expected of the mappings. */
-export interface Fixture {
+/** A file of `hooks.testsDir`: what comes in, and what is expected of the mappings, of the agent's reply, or of both. */
+export interface TestCase {
   /** The file below `hooks.testsDir`, without its ending. */
   name: string;
   /** The absolute path. */
   file: string;
-  request: FixtureRequest;
+  /** Undefined if the run has a prompt. */
+  request: FixtureRequest | undefined;
   /** Milliseconds since the epoch. */
   receivedAt: number;
   credential: string | undefined;
   draft?: string | undefined;
-  expect: FixtureExpectation;
-  /** What `rouse eval` expects. */
-  reply?: ReplyExpectation | undefined;
+  /** Of the mappings. Undefined without a request. */
+  expect: FixtureExpectation | undefined;
+  run: RecordedRun | undefined;
+  reply: ReplyExpectation | undefined;
 }
 
-/** A case of `rouse eval`: what an agent is asked, with the answers of its tools and what is expected of its reply. */
-export interface EvalCase extends Pick<Fixture, "name" | "file" | "receivedAt" | "credential"> {
-  /** Undefined if the case has a prompt. */
-  request: FixtureRequest | undefined;
-  run: RecordedRun;
-  reply: ReplyExpectation;
-}
+/** A test of the mappings. */
+export type Fixture = TestCase & { request: FixtureRequest; expect: FixtureExpectation };
+/** A test that needs a model. */
+export type AgentCase = TestCase & { run: RecordedRun; reply: ReplyExpectation };
+
+export const isFixture = (one: TestCase): one is Fixture => one.request !== undefined;
+export const isAgentCase = (one: TestCase): one is AgentCase => one.run !== undefined;
 
 const isJsonType = (contentType: string | undefined): boolean =>
   contentType === undefined ||

@@ -1,4 +1,4 @@
-import type { FixtureResult } from "./fixture-run.ts";
+import { isSkipped, type TestResult } from "./test-result.ts";
 
 /** Characters that no XML 1.0 document may hold, escaped or not. */
 const FORBIDDEN =
@@ -23,53 +23,60 @@ const seconds = (ms: number): string => (ms / 1000).toFixed(3);
 const show = (value: unknown): string =>
   typeof value === "string" ? value : (JSON.stringify(value) ?? "nothing");
 
-/** A case of a suite. */
-export interface JunitCase {
+interface JunitCase {
   /** Groups cases: the hook's path. */
   group: string;
   name: string;
   ms: number;
   failure?: { type: string; message: string; text: string };
-  /** Why it was not run. */
-  skipped?: string;
+  isSkipped?: boolean;
 }
 
-function renderCase({ group, name, ms, failure, skipped }: JunitCase): string {
+function renderCase({ group, name, ms, failure, isSkipped: skipped }: JunitCase): string {
   const head = `    <testcase classname="${escapeXml(group)}" name="${escapeXml(name)}" time="${seconds(ms)}"`;
-  if (skipped !== undefined)
-    return `${head}>\n      <skipped message="${escapeXml(skipped)}"/>\n    </testcase>`;
+  if (skipped) return `${head}>\n      <skipped message="no model was asked"/>\n    </testcase>`;
   if (!failure) return `${head}/>`;
   const { type, message, text } = failure;
   return `${head}>\n      <failure type="${type}" message="${escapeXml(message)}">${escapeXml(text)}</failure>\n    </testcase>`;
 }
 
-/** Cases in the form that CI systems read as JUnit's. `suite` names the command. */
-export function renderJunitSuite(suite: string, all: readonly JunitCase[]): string {
+const listMappingMisses = ({ mapping }: TestResult): [field: string, text: string][] =>
+  (mapping?.differences ?? []).map(({ field, expected, actual }) => [
+    field,
+    `${field}\nexpected: ${show(expected)}\nactual: ${show(actual)}`,
+  ]);
+
+const listAgentMisses = ({ runs }: TestResult): [field: string, text: string][] =>
+  runs.flatMap(({ misses, reply }) =>
+    misses.map(({ field, reason }): [string, string] => [
+      field,
+      `${field}: ${reason}\nreply: ${reply ?? "none"}`,
+    ]),
+  );
+
+function toJunitCase(result: TestResult): JunitCase {
+  const { fixture, mapping, runs, ok } = result;
+  const { name, request, run } = fixture;
+  const group = request?.path ?? `agent ${run?.agent ?? "default"}`;
+  const ms = runs.reduce((sum, one) => sum + one.ms, mapping?.ms ?? 0);
+  const common = { group, name, ms };
+  if (ok) return { ...common, isSkipped: isSkipped(result) };
+  const misses = [...listMappingMisses(result), ...listAgentMisses(result)];
+  const message = [...new Set(misses.map(([field]) => field))].join(", ");
+  const passed = runs.filter((one) => one.passed).length;
+  const count = runs.length === 0 ? "" : ` (${passed} of ${runs.length} runs passed)`;
+  const text = misses.map(([, shown]) => shown).join("\n\n");
+  return { ...common, failure: { type: "difference", message: message + count, text } };
+}
+
+/** Results of tests in the form that CI systems read as JUnit's. */
+export function renderJunit(results: readonly TestResult[]): string {
+  const all = results.map(toJunitCase);
   const failed = all.filter(({ failure }) => failure).length;
-  const skipped = all.filter((one) => one.skipped !== undefined).length;
+  const skipped = all.filter((one) => one.isSkipped).length;
   const time = `time="${seconds(all.reduce((sum, { ms }) => sum + ms, 0))}"`;
   const counts = `tests="${all.length}" failures="${failed}" errors="0"`;
   const cases = all.map((one) => `${renderCase(one)}\n`).join("");
   // Jenkins' schema has no `skipped` for all suites together.
-  return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites ${counts} ${time}>\n  <testsuite name="${suite}" ${counts} skipped="${skipped}" ${time}>\n${cases}  </testsuite>\n</testsuites>\n`;
+  return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites ${counts} ${time}>\n  <testsuite name="rouse test" ${counts} skipped="${skipped}" ${time}>\n${cases}  </testsuite>\n</testsuites>\n`;
 }
-
-function toJunitCase({ fixture: { name, request }, differences, ms }: FixtureResult): JunitCase {
-  const message = differences.map(({ field }) => field).join(", ");
-  const text = differences
-    .map(
-      ({ field, expected, actual }) =>
-        `${field}\nexpected: ${show(expected)}\nactual: ${show(actual)}`,
-    )
-    .join("\n\n");
-  return {
-    group: request.path,
-    name,
-    ms,
-    ...(differences.length > 0 && { failure: { type: "difference", message, text } }),
-  };
-}
-
-/** Results of fixtures in the form that CI systems read as JUnit's. */
-export const renderJunit = (results: readonly FixtureResult[]): string =>
-  renderJunitSuite("rouse test", results.map(toJunitCase));

@@ -59,11 +59,9 @@ export function compareEvents(after: Snapshot, deps: ComparisonDeps): Promise<Wh
     deps.withStore(async (store) => {
       let last: WhatIfReport | null = null;
       const events = readEvents(store, { last: MAX_EVENTS });
-      for await (const report of whatIf(before, after, events, {
-        period: { to: deps.now() },
-        store,
-      }))
-        last = report;
+      const options = { period: { to: deps.now() }, store };
+      for await (const line of whatIf(before, after, events, options))
+        if (line.type === "end") last = line;
       return last;
     });
   const today = deps.snapshot();

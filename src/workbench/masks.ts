@@ -2,7 +2,6 @@ import { isCredentialName } from "../core/credential-name.ts";
 import type { QueryValues } from "../core/query.ts";
 import { RouseError } from "../core/errors.ts";
 import { didYouMean } from "../config/suggest.ts";
-import { createStandIns, MAIL, NUMBER } from "./stand-ins.ts";
 import { decodeBody, encodeBody, type FixtureRequest } from "./fixture.ts";
 
 /** A value of a request or of its run that is replaced wherever it stands, always by the same stand-in. */
@@ -30,6 +29,10 @@ interface Leaf {
   isName?: boolean;
 }
 
+/** A mail address in a text. */
+const MAIL = /[\w.+%-]{1,64}@[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,24}/gi;
+/** A number as JSON writes it. */
+const NUMBER = /^(-?)\d(\d*(?:\.\d+)?)$/;
 const PHONE = /(?<![\w+])\+\d[\d ()./-]{5,18}\d(?!\w)/g;
 const SECRET =
   /(?<![A-Za-z0-9])(?:gh[opsur]_|github_pat_|glpat-|xox[abposr]-|[prs]k[-_](?:live|test|ant|proj)?[-_]?|whsec_|AKIA|eyJ)[\w.+/=-]{12,}|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END [A-Z ]*PRIVATE KEY-----/g;
@@ -82,6 +85,56 @@ function findSecretParts({ key, parent, value }: Leaf): string[] {
   if (NAME_KEY.test(key) || (/^name$/i.test(key) && PERSON.test(parent)))
     return value === "" ? [] : [value];
   return findPatterns(value);
+}
+
+/** Text of the same length and the same kinds of characters, which ends with a count. Undefined if it is too short for that. */
+function shapeLike(value: string, count: number): string | undefined {
+  const chars = [...value].map((char) =>
+    /\p{N}/u.test(char) ? "0" : /\p{Lu}/u.test(char) ? "X" : /\p{L}/u.test(char) ? "x" : char,
+  );
+  let rest = count;
+  for (let index = chars.length - 1; index >= 0 && rest > 0; index--) {
+    const char = chars[index] as string;
+    const base = char === "0" ? 10 : 26;
+    if (!"0xX".includes(char)) continue;
+    chars[index] =
+      base === 10 ? String(rest % 10) : String.fromCharCode((char === "x" ? 97 : 65) + (rest % 26));
+    rest = Math.floor(rest / base);
+  }
+  return rest > 0 ? undefined : chars.join("");
+}
+
+const PREFIX =
+  /^(?:gh[opsur]_|github_pat_|glpat-|xox[abposr]-|[prs]k[-_](?:live_|test_|ant-|proj-)?|whsec_|AKIA|eyJ)/;
+const WHOLE_MAIL = new RegExp(`^${MAIL.source}$`, "i");
+
+function makeStandIn(value: string, count: number): string | undefined {
+  if (WHOLE_MAIL.test(value))
+    return `${`user${count}`.padEnd(value.length - "@example.com".length, "x")}@example.com`;
+  const [, sign, digits] = NUMBER.exec(value) ?? [];
+  const prefix = digits === undefined ? (PREFIX.exec(value)?.[0] ?? "") : `${sign}9`;
+  const shaped = shapeLike(digits ?? value.slice(prefix.length), count);
+  return shaped === undefined ? undefined : prefix + shaped;
+}
+
+/** Makes stand-ins that are all different, and none of which is a value of the request. */
+function createStandIns(taken: ReadonlySet<string>): (value: string) => string {
+  const used = new Set(taken);
+  const counts = new Map<string, number>();
+  return (value) => {
+    // Of a short shape there are few stand-ins: then they are longer.
+    for (let like = value; ; like = NUMBER.test(like) ? `0${like}` : `${like}x`) {
+      const shape = makeStandIn(like, 0) ?? "";
+      let count = counts.get(shape) ?? 0;
+      let made: string | undefined;
+      do made = makeStandIn(like, ++count);
+      while (made !== undefined && used.has(made));
+      counts.set(shape, count);
+      if (made === undefined) continue;
+      used.add(made);
+      return made;
+    }
+  };
 }
 
 const withoutPlaces = (field: string): string => field.replaceAll(/\[\d*\]/g, "");

@@ -33,7 +33,7 @@ export async function makeFixtures(
     const recorded = await recordFixture(event, snapshot, {});
     if (recorded.changedBy) {
       made.notes.push(
-        `${event.id} has no fixture: masking ${recorded.changedBy.join(", ")} changes what the mappings do (\`rouse fixtures add\`)`,
+        `${event.id} has no fixture: masking ${recorded.changedBy.join(", ")} changes what the mappings do (\`rouse test add\`)`,
       );
       continue;
     }

@@ -77,7 +77,7 @@ export const recordedRunSchema = z
     costUsd: z.number().optional().describe("What the run cost, in US dollars."),
     seconds: z.number().optional().describe("How long the model and its tools took."),
   })
-  .describe("A recorded run, for `rouse eval`.");
+  .describe("A recorded run, for `rouse test --agents`.");
 
 export type RecordedRun = z.infer<typeof recordedRunSchema>;
 /** A recorded run as a file has it. */
@@ -123,14 +123,23 @@ export const replySchema = z
         model: z
           .string()
           .optional()
-          .describe(
-            "The model that judges. Default: `--judge-model`, else `agents.defaults.model`.",
-          ),
+          .describe("The model that judges. Default: `agents.defaults.model`."),
       })
       .optional()
       .describe("A model decides, and gives its reason."),
+    repeat: z
+      .int()
+      .min(1)
+      .max(100)
+      .optional()
+      .describe("How often the agent is run, since models do not always say the same. Default: 1."),
+    passes: z
+      .int()
+      .min(1)
+      .optional()
+      .describe("How many of these runs have to pass. Default: all."),
   })
-  .describe("What `rouse eval` expects of the agent's reply.");
+  .describe("What is expected of the agent's reply, by `rouse test --agents`.");
 
 export type ReplyExpectation = z.infer<typeof replySchema>;
 

@@ -6,7 +6,7 @@ import type { ProposedChange, TextChange } from "./planned-change.ts";
 import type { Selection } from "./selection.ts";
 import type { Proposals } from "./proposals.ts";
 import type { Trials } from "./trials.ts";
-import type { WhatIfLine } from "./what-if-lines.ts";
+import type { WhatIfLine } from "./what-if.ts";
 
 /** A comparison that an operator asks for. */
 export interface WhatIfRequest {

@@ -3,15 +3,20 @@ import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
 import { readRecordedHook } from "../intake/recorded-input.ts";
 import type { ParsedHook, Snapshot } from "../intake/types.ts";
 import type { EventRecord, Store } from "../store/types.ts";
-import { Comparison, type Compared, type WhatIfOptions, type WhatIfReport } from "./comparison.ts";
 import type { CompareOptions } from "./what-if-changes.ts";
 import { getEffect, getRecordedEffect, UUID_END } from "./effect.ts";
 
-export type { WhatIfOptions, WhatIfReport } from "./comparison.ts";
-export type { ChangeKind } from "./what-if-changes.ts";
-export type { WhatIfExample, WhatIfGroup } from "./what-if-groups.ts";
+import {
+  Comparison,
+  type Compared,
+  type WhatIfLine,
+  type WhatIfOptions,
+} from "./what-if-report.ts";
 
-/** Time between two reports of how far it came. */
+export type { ChangeKind } from "./what-if-changes.ts";
+export type * from "./what-if-report.ts";
+
+/** Time between two lines of how far it came. */
 const REPORT_MS = 100;
 const MAX_RUNS = 1000;
 /** Recorded actions have their own sessions, and no mapping's text. */
@@ -149,15 +154,22 @@ function isRepeat({ duplicateOf, replayOf, outcome }: EventRecord): boolean {
   return outcome === "duplicate" || duplicateOf !== undefined || replayOf !== undefined;
 }
 
-async function* compareAll(
-  events: AsyncIterable<EventRecord>,
-  compare: Compare,
+/**
+ * Says what a snapshot does with recorded events, newest first: compared with `before`, or without it with what was recorded of
+ * each, as a replay would do them. Starts nothing and stores nothing; transform modules run, within their usual bounds. The
+ * last line is the whole report.
+ */
+export async function* whatIf(
+  before: Snapshot | undefined,
   after: Snapshot,
+  events: AsyncIterable<EventRecord>,
   options: WhatIfOptions,
-): AsyncGenerator<WhatIfReport, void> {
+): AsyncGenerator<WhatIfLine, void> {
+  const compare = before ? bySnapshots(before, after) : byRecord(after, options.store);
   const comparison = new Comparison(after, options);
   const pause = createPause();
-  let reported = performance.now();
+  yield* comparison.lines();
+  let shown = performance.now();
   for await (const event of events) {
     const isLeftOut = !options.repeats && isRepeat(event);
     const compared: Compared = isLeftOut
@@ -165,34 +177,13 @@ async function* compareAll(
       : await compare(event);
     const isFirst = comparison.add(event, compared);
     const now = performance.now();
-    if (isFirst || now - reported >= REPORT_MS) {
-      reported = now;
-      yield comparison.report(false);
+    if (isFirst || now - shown >= REPORT_MS) {
+      shown = now;
+      yield* comparison.lines();
     }
     await pause();
   }
-  await comparison.finish();
-  yield comparison.report(true);
-}
-
-/**
- * Compares what two snapshots do with recorded events, newest first. Starts nothing and stores nothing; transform modules
- * run, within their usual bounds. Yields how far it came, with the groups so far; the last report is complete.
- */
-export function whatIf(
-  before: Snapshot,
-  after: Snapshot,
-  events: AsyncIterable<EventRecord>,
-  options: WhatIfOptions,
-): AsyncGenerator<WhatIfReport, void> {
-  return compareAll(events, bySnapshots(before, after), after, options);
-}
-
-/** What a replay of recorded events would do: compares what was recorded of each with what a snapshot does with it. */
-export function whatIfReplayed(
-  after: Snapshot,
-  events: AsyncIterable<EventRecord>,
-  store: Pick<Store, "list">,
-): AsyncGenerator<WhatIfReport, void> {
-  return compareAll(events, byRecord(after, store), after, { repeats: true });
+  const end = await comparison.end();
+  yield* comparison.lines();
+  yield end;
 }

@@ -159,7 +159,7 @@ it.each(CASES)(
       ]);
     await rouse("explain", id);
 
-    await rouse("fixtures", "add", id, "--name", "body");
+    await rouse("test", "add", id, "--name", "body");
     const file = join(cli.dir, "tests/any/body.json5");
     const text = await readFile(file, "utf8");
     expect(CONTROLS.exec(text)).toBeNull();
@@ -177,13 +177,13 @@ it.each(CASES)(
       null,
     ]);
 
-    const { shape } = JSON.parse(await rouse("hooks", "shape", "any", "--json")) as {
+    const { shape } = JSON.parse(await rouse("hooks", "list", "any", "--json")) as {
       shape: HookShape;
     };
     const names = shape.fields.map(({ name }) => name);
     if (field === null) expect(names.filter((name) => !name.endsWith("[]"))).toEqual([]);
     else expect(names).toContain(field);
-    await rouse("hooks", "shape", "any");
+    await rouse("hooks", "list", "any");
 
     await writeFile(join(cli.dir, "body"), body);
     for (const input of [

@@ -52,7 +52,7 @@ afterAll(async () => {
 
 describe("an event whose body was removed between list and click", () => {
   it.each([
-    ["fixtures add EVENT", 1],
+    ["test add EVENT", 1],
     ["hooks test --event EVENT", 1],
     ["drafts test next --event EVENT", 1],
     ["presets new fresh --event EVENT", 1],

@@ -426,7 +426,7 @@ describe("completion", () => {
     expect(await complete("")).toEqual(
       expect.arrayContaining(["start", "hooks", "events", "tail", "completion", "--version"]),
     );
-    expect(await complete("ev")).toEqual(["eval", "events"]);
+    expect(await complete("ev")).toEqual(["events"]);
     expect(await complete("events", "re")).toEqual(["refused", "replay"]);
     expect(await complete("events", "list", "--out")).toEqual(["--outcome"]);
     expect(await complete("hooks", "test", "shop.order", "--pay")).toEqual(["--payload"]);

@@ -109,7 +109,7 @@ it("bookmarks an event, lists it, explains and replays it, and removes the bookm
   ]);
 });
 
-it("freezes an event as a test over HTTP as `rouse fixtures add` does", async () => {
+it("freezes an event as a test over HTTP as `rouse test add` does", async () => {
   const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
   const freeze = (body: object) =>
     world.admin("/admin/v1/fixtures", {

@@ -33,7 +33,7 @@ async function send(
 }
 
 async function add(id: string, ...args: string[]): Promise<RecordedFixture["file"]> {
-  const { code, out, err } = await cli.rouse(["fixtures", "add", id, "--json", ...args]);
+  const { code, out, err } = await cli.rouse(["test", "add", id, "--json", ...args]);
   expect([code, err]).toEqual([0, ""]);
   const { written } = JSON.parse(out) as { written: string };
   expect((await cli.rouse(["test"])).code).toBe(0);
@@ -112,7 +112,7 @@ describe("masks of a fixture", () => {
       b: { email: "bea@shop.example" },
       others: Array.from({ length: 40 }, (_, n) => `c${n}@shop.example`),
     });
-    const { code, err } = await cli.rouse(["fixtures", "add", id]);
+    const { code, err } = await cli.rouse(["test", "add", id]);
     expect([code, err]).toEqual([
       1,
       expect.stringContaining("by payload.a.email, payload.b.email; nothing was written"),

@@ -72,7 +72,7 @@ async function writeFixture(name: string, content: unknown): Promise<void> {
 describe("from an event to a test", () => {
   it("writes a fixture, fails with the field named after the mapping has changed, and expects the change after --update", async () => {
     const id = await send(ORDER);
-    const added = await cli.rouse(["fixtures", "add", id]);
+    const added = await cli.rouse(["test", "add", id]);
     expect(added).toMatchObject({
       code: 0,
       out: expect.stringContaining("tests/shop/shop.order.json5"),
@@ -121,7 +121,7 @@ describe("from an event to a test", () => {
       ref: "R-1",
     });
     const { out } = await cli.rouse([
-      "fixtures",
+      "test",
       "add",
       id,
       "--json",
@@ -143,7 +143,7 @@ describe("from an event to a test", () => {
     expect(request.json["note"]).toBe(`Call ${phone} or ${email}`);
     expect(request.json["key"]).toMatch(/^ghp_0{10}[xX]{9,}/);
     expect(request.json["ref"]).toMatch(/^X-\d$/);
-    expect(await cli.rouse(["fixtures", "add", id, "--keep", "customer.nmae"])).toMatchObject({
+    expect(await cli.rouse(["test", "add", id, "--keep", "customer.nmae"])).toMatchObject({
       code: 2,
       err: expect.stringContaining(
         'customer.nmae: the request has no such field. Did you mean "customer.name"?',
@@ -159,16 +159,14 @@ describe("from an event to a test", () => {
     await world?.stop();
     world = undefined;
     await cli.write("rouse.json5", withShop(strict));
-    const refused = await cli.rouse(["fixtures", "add", id]);
+    const refused = await cli.rouse(["test", "add", id]);
     expect(refused).toMatchObject({
       code: 1,
       err: expect.stringContaining("by payload.customer.email; nothing was written"),
     });
     expect(await readdir(cli.dir)).not.toContain("tests");
-    expect(
-      (await cli.rouse(["fixtures", "add", id, "--keep", "payload.customer.email"])).code,
-    ).toBe(0);
-    expect((await cli.rouse(["fixtures", "add", id, "--no-mask", "--name", "all"])).code).toBe(0);
+    expect((await cli.rouse(["test", "add", id, "--keep", "payload.customer.email"])).code).toBe(0);
+    expect((await cli.rouse(["test", "add", id, "--no-mask", "--name", "all"])).code).toBe(0);
     expect((await cli.rouse(["test"])).out).toBe("2 fixtures: 2 as expected\n");
   });
 });

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import type { WhatIfLine } from "../../src/workbench/what-if-lines.ts";
+import type { WhatIfLine } from "../../src/workbench/what-if.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
 import { createDiffWorld, ORDER, type DiffWorld, type Kept } from "./hooks-diff-world.ts";
 
@@ -177,7 +177,7 @@ function storeTests(world: () => DiffWorld, before: () => Promise<void>, cases: 
         events,
       ]);
       expect(groups).toContainEqual([group, count]);
-      expect(report).toMatchObject({ complete: true, events: 5, skipped: 0, changed: count });
+      expect(report).toMatchObject({ events: 5, skipped: 0, changed: count });
       const { code, out, err } = await world().diff(next);
       expect([code, err]).toEqual([0, ""]);
       expect(out.split("\n")[0]).toMatch(

@@ -117,13 +117,14 @@ function gatewayTests(url: () => string | undefined): void {
     const unmatched = await replay("--unmatched");
     expect([unmatched.code, unmatched.out.split("\n")[0]]).toEqual([
       0,
-      "4 would be replayed: 3 accepted, 1 unmatched",
+      "4 events: 3 change. 3 would run that did not.",
     ]);
+    expect(unmatched.out).toContain("\noutcomes: 3 accepted, 1 unmatched\n");
     expect(unmatched.out).toContain("\nstarts a run  shop.refund  3\n");
     expect(unmatched.out).toContain("would be  agent by shop.refund (agent main, session hook:");
     const failed = await replay("--failed");
     expect(failed.out).toMatch(
-      /^1 would be replayed: 1 accepted\n\nstarts a run {2}shop\.quiet {2}1\n/,
+      /^1 event: 1 changes\. 1 would run that did not\.\n\nstarts a run {2}shop\.quiet {2}1\n/,
     );
     expect(failed.out).toContain(
       "was       accepted by shop.quiet: 1 failed, and would start again",
@@ -132,7 +133,6 @@ function gatewayTests(url: () => string | undefined): void {
       (await replay("--unmatched", "--path", "shop", "--json")).out,
     ) as object;
     expect(json).toMatchObject({
-      complete: true,
       events: 4,
       perDay: null,
       groups: [{ kind: "starts", mapping: "shop.refund", count: 3 }],
@@ -147,8 +147,9 @@ function gatewayTests(url: () => string | undefined): void {
     const { code, out } = await files.cli.rouse(["events", "replay", "--dry-run", "--unmatched"]);
     expect([code, out.split("\n")[0]]).toEqual([
       1,
-      "1 would be replayed: 1 accepted; 1 could not be replayed",
+      "2 events: 1 changes. 1 would run that did not.",
     ]);
+    expect(out).toContain("\noutcomes: 1 accepted\n");
     expect(out).toContain(
       "not compared: 1 (the body of this event is no longer kept (hooks.retention))\n",
     );

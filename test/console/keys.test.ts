@@ -45,13 +45,13 @@ describe.skipIf(NO_BROWSER)("the keys of the console", () => {
     await page.locator(".cm-content").waitFor();
     await page.getByRole("option").first().waitFor();
     await page.getByRole("button", { name: "Freeze as test" }).click();
-    const dialog = page.getByRole("dialog", { name: "Freeze as test" });
+    const dialog = page.getByRole("dialog", { name: "Freeze as a test" });
     await dialog.getByRole("button", { name: "Cancel" }).focus();
     await page.keyboard.press("g");
     await page.keyboard.press("r");
     await page.keyboard.press("Control+s");
     await page.keyboard.press("Control+Enter");
-    await dialog.getByLabel("Name").fill("still here");
+    await dialog.getByLabel("File name").fill("still here");
     expect(await page.getByRole("dialog").count()).toBe(1);
     expect(page.url()).toContain("#/mappings/order");
     await page.keyboard.press("Escape");

@@ -114,7 +114,7 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     ).not.toContain("cm-content");
     await one.page.evaluate("document.activeElement?.blur()");
     await keyboard.press("f");
-    await one.page.getByRole("dialog", { name: "Freeze as test" }).waitFor();
+    await one.page.getByRole("dialog", { name: "Freeze as a test" }).waitFor();
     await keyboard.press("Enter");
     await one.page.getByText("tests 1 of 1").waitFor();
     await keyboard.press("Control+s");

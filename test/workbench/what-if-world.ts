@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { AnswerLine } from "../../src/workbench/types.ts";
-import type { WhatIfEnd } from "../../src/workbench/what-if-lines.ts";
+import type { WhatIfEnd } from "../../src/workbench/what-if.ts";
 import type { World } from "../e2e/world.ts";
 
 export const ORDER = {

@@ -91,7 +91,6 @@ function answerTest(url: () => string | undefined): void {
     const start = { kind: "starts", count: 5, examples: examples.map((eventId) => ({ eventId })) };
     expect(lines.at(-1)).toMatchObject({
       type: "end",
-      complete: true,
       events: 8,
       changed: 5,
       wouldRun: 5,
@@ -189,6 +188,27 @@ describe("comparisons over HTTP", () => {
     expect(await last.rest()).toContain('"type":"error","code":"draining"');
     expect(children.length).toBeGreaterThan(0);
     await world.until(async () => children.every(({ pid }) => listChildren("", pid).length === 0));
+  });
+});
+
+describe("comparisons side by side", () => {
+  const { made, send } = useWorld(() => undefined);
+  it("each end by the config that they began with, also if another one is in use by then", async () => {
+    const { world } = made;
+    await send("refund", 2);
+    const slow = await begin(world, { change: ADD_SLOW });
+    world.write("mappings/live.json", { id: "live", mappings: [{ ...REFUND, id: "live.refund" }] });
+    await world.gateway.reload();
+    expect((await askEnd(world, { change: ADD })).groups).toMatchObject([
+      { kind: "other-mapping", count: 2 },
+    ]);
+    expect(listChildren("what-if-child")).toHaveLength(1);
+    const last = (await slow.rest()).trimEnd().split("\n").at(-1) ?? "";
+    expect(JSON.parse(last)).toMatchObject({
+      type: "end",
+      outcomes: { accepted: 2 },
+      groups: [{ kind: "starts", count: 2 }],
+    });
   });
 });
 

@@ -46,7 +46,7 @@ const fields = {
   testsDir: z
     .string()
     .default("tests")
-    .describe("Folder of fixtures: recorded requests with the outcome that `rouse test` expects."),
+    .describe("Folder of fixtures: recorded requests and runs with what `rouse test` expects."),
   transformsDir: z.string().default("transforms").describe("Folder of transform modules."),
   maxBodyBytes: z.int().positive().default(262_144).describe("The largest body."),
   bodyTimeoutSeconds: z

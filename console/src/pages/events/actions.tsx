@@ -10,7 +10,8 @@ import { useKeys } from "../../ui/keys.ts";
 import { toast, toastError } from "../../ui/toast.tsx";
 import { Compare, CHOOSE } from "./compare.tsx";
 import { MAX_CURL_BODY, renderCurl } from "./curl.ts";
-import { Discard, EditReplay, Freeze } from "./dialogs.tsx";
+import { FreezeDialog } from "../mappings/freeze.tsx";
+import { Discard, EditReplay } from "./dialogs.tsx";
 import { replay, Replayed } from "./replay.tsx";
 import type { EventInFull, ExplanationView, ReplayView } from "./types.ts";
 
@@ -142,7 +143,9 @@ export function Actions({
       </div>
       {result ? <Replayed {...result} /> : null}
       {open === "edit" ? <EditReplay event={event} onClose={close} onChange={onChange} /> : null}
-      {open === "freeze" ? <Freeze event={event} onClose={close} /> : null}
+      {open === "freeze" ? (
+        <FreezeDialog event={event.id} change={null} onClose={close} onDone={close} />
+      ) : null}
       {open === "discard" ? <Discard event={event} onClose={close} onChange={onChange} /> : null}
       {comparing ? (
         <Compare

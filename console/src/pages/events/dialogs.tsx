@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { AskError, ask } from "../../api.ts";
+import { ask } from "../../api.ts";
 import { useAction } from "../../resource.ts";
 import { Button } from "../../ui/basic.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
@@ -79,98 +79,6 @@ export function EditReplay({
           Replay with this body
         </Button>
       </footer>
-    </Dialog>
-  );
-}
-
-interface Frozen {
-  written: string | null;
-  masked: string[];
-  changedBy: string[] | null;
-}
-
-const toFields = (text: string): string[] => text.split(/[\s,]+/).filter((field) => field !== "");
-
-/** Writes the event with what the mappings make of it into a test file. */
-export function Freeze({ event, onClose }: { event: EventInFull; onClose(): void }) {
-  const [name, setName] = useState("");
-  const [mask, setMask] = useState("");
-  const [keep, setKeep] = useState("");
-  const [error, setError] = useState<string | null>(null);
-  const [start, busy] = useAction(
-    async () => {
-      const body = {
-        event: event.id,
-        ...(name.trim() === "" ? {} : { name: name.trim() }),
-        mask: toFields(mask),
-        keep: toFields(keep),
-      };
-      const { fixture: frozen } = await ask<{ fixture: Frozen }>("/fixtures", {
-        method: "POST",
-        body,
-      });
-      if (frozen.changedBy) {
-        setKeep([...toFields(keep), ...frozen.changedBy].join(" "));
-        setError(
-          `Masking changes what the mappings do, by ${frozen.changedBy.join(", ")}. These fields stand below now: freeze again to keep their values.`,
-        );
-        return;
-      }
-      const masked =
-        frozen.masked.length === 0
-          ? "No value looked private."
-          : `Masked: ${frozen.masked.join(", ")}.`;
-      toast(`Wrote ${frozen.written ?? ""}. ${masked} “rouse test” runs it.`);
-      onClose();
-    },
-    (failure) => setError(failure instanceof AskError ? failure.message : String(failure)),
-  );
-  return (
-    <Dialog title="Freeze as a test" onClose={onClose}>
-      <form
-        onSubmit={(submitted) => {
-          submitted.preventDefault();
-          start();
-        }}
-      >
-        <div class="body">
-          <p>
-            Writes the request with what today's mappings make of it into{" "}
-            <code>hooks.testsDir</code>. Values that look like secrets, mail addresses, phone
-            numbers and names are masked.
-          </p>
-          <TextField
-            label="File name"
-            value={name}
-            onInput={setName}
-            hint="Without one, the mapping's."
-            autoFocus
-          />
-          <TextField
-            label="Also mask"
-            value={mask}
-            onInput={setMask}
-            hint="Paths of fields, such as payload.note."
-          />
-          <TextField
-            label="Keep"
-            value={keep}
-            onInput={setKeep}
-            hint="Paths of fields whose values stay."
-          />
-          {error === null ? null : (
-            <p class="bad" role="alert">
-              {error}
-            </p>
-          )}
-        </div>
-        <footer>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" submit busy={busy}>
-            Freeze
-          </Button>
-        </footer>
-      </form>
     </Dialog>
   );
 }

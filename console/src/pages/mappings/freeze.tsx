@@ -14,64 +14,76 @@ interface Frozen {
   changedBy: string[] | null;
 }
 
-/** Keeps an event as a test, with what the text in the editor makes of it. */
+const toFields = (text: string): string[] => text.split(/[\s,]+/).filter((field) => field !== "");
+
+/** Keeps an event as a test, with what today's mappings or the text in the editor make of it. */
 export function FreezeDialog(props: {
   event: string;
+  /** Null: today's mappings. */
   change: Change | null;
   onClose(): void;
   onDone(): void;
 }) {
+  const { event, change, onClose, onDone } = props;
   const [name, setName] = useState("");
+  const [mask, setMask] = useState("");
   const [keep, setKeep] = useState("");
   const [error, setError] = useState<Error | null>(null);
   const [freeze, isBusy] = useAction(async () => {
-    const kept = keep
-      .split(",")
-      .map((one) => one.trim())
-      .filter((one) => one !== "");
     const body = {
-      event: props.event,
-      ...(props.change ? { change: props.change } : {}),
+      event,
+      ...(change ? { change } : {}),
       ...(name.trim() === "" ? {} : { name: name.trim() }),
-      ...(kept.length === 0 ? {} : { keep: kept }),
+      mask: toFields(mask),
+      keep: toFields(keep),
     };
     const { fixture } = await ask<{ fixture: Frozen }>("/fixtures", { method: "POST", body });
     if (fixture.changedBy) {
-      setKeep([...kept, ...fixture.changedBy].join(", "));
+      setKeep([...toFields(keep), ...fixture.changedBy].join(" "));
       throw new Error(
-        `Masking changes what the mappings do, by ${fixture.changedBy.join(", ")}. Freeze again to keep their values.`,
+        `Masking changes what the mappings do, by ${fixture.changedBy.join(", ")}. These fields stand below now: freeze again to keep their values.`,
       );
     }
-    const masked = fixture.masked.length === 0 ? "" : ` Masked: ${fixture.masked.join(", ")}.`;
-    toast(`Kept as the test ${fixture.written ?? ""}.${masked}`);
-    props.onDone();
+    const masked =
+      fixture.masked.length === 0
+        ? "No value looked private."
+        : `Masked: ${fixture.masked.join(", ")}.`;
+    toast(`Wrote ${fixture.written ?? ""}. ${masked} “rouse test” runs it.`);
+    onDone();
   }, setError);
   return (
-    <Dialog title="Freeze as test" onClose={props.onClose}>
+    <Dialog title="Freeze as a test" onClose={onClose}>
       <form
-        onSubmit={(event) => {
-          event.preventDefault();
+        onSubmit={(submitted) => {
+          submitted.preventDefault();
           freeze();
         }}
       >
         <div class="body">
           <p>
-            Writes the event into hooks.testsDir, with what the text in the editor makes of it.
-            <code>rouse test</code> runs it, and so does each save. Values that look private are
-            masked.
+            Writes the request into <code>hooks.testsDir</code>, with what{" "}
+            {change ? "the text in the editor makes" : "today's mappings make"} of it.{" "}
+            <code>rouse test</code> runs it, and so does each save. Values that look like secrets,
+            mail addresses, phone numbers and names are masked.
           </p>
           <TextField
-            label="Name"
+            label="File name"
             value={name}
             onInput={setName}
-            hint="Default: the mapping that takes the event."
+            hint="Without one, the mapping's."
             autoFocus
           />
           <TextField
-            label="Keep the values of"
+            label="Also mask"
+            value={mask}
+            onInput={setMask}
+            hint="Paths of fields, such as payload.note."
+          />
+          <TextField
+            label="Keep"
             value={keep}
             onInput={setKeep}
-            hint="Fields that are not masked, with commas between them."
+            hint="Paths of fields whose values stay."
           />
           {error ? (
             <p class="bad" role="alert">
@@ -80,7 +92,7 @@ export function FreezeDialog(props: {
           ) : null}
         </div>
         <footer>
-          <Button onClick={props.onClose}>Cancel</Button>
+          <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" submit busy={isBusy}>
             Freeze
           </Button>

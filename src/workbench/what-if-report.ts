@@ -1,12 +1,41 @@
 import type { Snapshot } from "../intake/types.ts";
 import type { EventRecord, Store } from "../store/types.ts";
 import type { Effect } from "./effect.ts";
-import { compareEffects, type Change, type CompareOptions } from "./what-if-changes.ts";
-import { ChangeGroups, type WhatIfExample, type WhatIfGroup } from "./what-if-groups.ts";
+import {
+  compareEffects,
+  type Change,
+  type ChangeKind,
+  type ChangeValues,
+  type CompareOptions,
+} from "./what-if-changes.ts";
 import { Rates, readTokenMedians, type TokenMedians } from "./what-if-rates.ts";
+import { diffWords, type DiffPart } from "./word-diff.ts";
 
 const DAY_MS = 86_400_000;
 const MAX_KEYS = 3;
+const MAX_EXAMPLES = 3;
+
+/** An event that a change concerns. For operators only: it quotes the event. */
+export interface WhatIfExample {
+  eventId: string;
+  /** ISO 8601. */
+  receivedAt: string;
+  path: string;
+  before: ChangeValues;
+  after: ChangeValues;
+  /** The message word by word, if it changed. */
+  diff?: DiffPart[];
+}
+
+/** Events that change in the same way. */
+export interface WhatIfGroup {
+  kind: ChangeKind;
+  /** The mapping that takes them: after the change, or before it if none takes them then. */
+  mapping: string | null;
+  count: number;
+  /** The newest ones. */
+  examples: WhatIfExample[];
+}
 
 export interface WhatIfOptions {
   /**
@@ -14,8 +43,8 @@ export interface WhatIfOptions {
    * nothing is said about rates: the events of a replay do not come again when they came.
    */
   period?: { from?: number | undefined; to: number };
-  /** For the tokens of recorded runs. Without it, none are counted. */
-  store?: Pick<Store, "list">;
+  /** Has the recorded runs: those that a replay starts again, and the tokens that runs use. */
+  store: Pick<Store, "list">;
   /** Called with every event of every group: more of them than a report keeps. */
   onExample?(group: WhatIfGroup, example: WhatIfExample): void;
   /** Compare repeats and replays too: the caller has named the events. Default: they are skipped, since their first event is compared. */
@@ -34,8 +63,6 @@ export interface PerDay {
 
 /** What a change of the mappings would do, over recorded events. For operators only: its examples quote the events. */
 export interface WhatIfReport {
-  /** True of the last report. */
-  complete: boolean;
   /** Events that were looked at. */
   events: number;
   /** The time that they cover, in milliseconds; null if no period was asked for. */
@@ -50,7 +77,7 @@ export interface WhatIfReport {
   /** Events that would start a run that they did not start. */
   wouldRun: number;
   wouldNotRun: number;
-  /** Null if the events cover less than a day, and in reports before the last. */
+  /** Null if the events cover less than a day. */
   perDay: PerDay | null;
   /** Largest first. */
   groups: WhatIfGroup[];
@@ -58,6 +85,38 @@ export interface WhatIfReport {
   warnings: string[];
   /** What the comparison does not show. */
   notes: string[];
+}
+
+/**
+ * A line of a comparison: how far it came, groups as they are found, and one `end` with the whole report. A later line of a
+ * group has a larger count, and those of its examples that no earlier line has. For operators only: examples quote events.
+ */
+export type WhatIfLine =
+  | ({ type: "progress" } & Pick<
+      WhatIfReport,
+      "events" | "skipped" | "changed" | "wouldRun" | "wouldNotRun"
+    >)
+  | ({ type: "group" } & WhatIfGroup)
+  | WhatIfEnd;
+
+/** The last line. */
+export type WhatIfEnd = { type: "end" } & WhatIfReport;
+
+function toExample(
+  { id, receivedAt, path }: EventRecord,
+  { before, after, kind }: Change,
+): WhatIfExample {
+  const example: WhatIfExample = {
+    eventId: id,
+    receivedAt: new Date(receivedAt).toISOString(),
+    path,
+    before,
+    after,
+  };
+  const [old, next] = [before["message"] ?? before["marked"], after["message"] ?? after["marked"]];
+  return kind === "text" && typeof old === "string" && typeof next === "string"
+    ? { ...example, diff: diffWords(old, next) }
+    : example;
 }
 
 /** How one event is compared. */
@@ -69,7 +128,9 @@ export type Compared =
 /** What is counted of the events so far. */
 export class Comparison {
   readonly #options: WhatIfOptions;
-  readonly #groups: ChangeGroups;
+  readonly #groups = new Map<string, WhatIfGroup>();
+  /** What lines have of each group. */
+  readonly #shown = new Map<WhatIfGroup, { count: number; examples: number }>();
   readonly #rates: Rates;
   readonly #skippedFor = new Map<string, number>();
   /** Runs that would start more, by mapping. */
@@ -82,12 +143,7 @@ export class Comparison {
 
   constructor(after: Snapshot, options: WhatIfOptions) {
     this.#options = options;
-    this.#groups = new ChangeGroups(options.onExample?.bind(options));
     this.#rates = new Rates((mapping) => after.budgets.of(mapping));
-  }
-
-  get events(): number {
-    return this.#counts.events;
   }
 
   /** Adds an event. Returns whether it is the first that changes. */
@@ -112,7 +168,7 @@ export class Comparison {
     const changes = compareEffects(before, after, options);
     if (changes.length === 0) return false;
     this.#count(changes);
-    this.#groups.add(event, changes);
+    this.#group(event, changes);
     return this.#counts.changed === 1;
   }
 
@@ -139,12 +195,24 @@ export class Comparison {
     }
   }
 
-  /** Reads what runs have used, if the last report needs it. */
-  async finish(): Promise<void> {
-    const { store, period } = this.#options;
-    const mappings = [...this.#started.keys(), ...this.#rates.mappings()];
-    if (store && period && mappings.length > 0)
-      this.#medians = await readTokenMedians(store, mappings);
+  /** Adds the changes of one event, which counts once in each group. */
+  #group(event: EventRecord, changes: readonly Change[]): void {
+    const counted = new Set<WhatIfGroup>();
+    for (const change of changes) {
+      const { kind, mapping } = change;
+      const key = `${kind} ${mapping ?? ""}`;
+      const found = this.#groups.get(key) ?? { kind, mapping, count: 0, examples: [] };
+      this.#groups.set(key, found);
+      if (counted.has(found)) continue;
+      counted.add(found);
+      found.count++;
+      const isKept = found.examples.length < MAX_EXAMPLES;
+      const { onExample } = this.#options;
+      if (!isKept && !onExample) continue;
+      const example = toExample(event, change);
+      if (isKept) found.examples.push(example);
+      onExample?.(found, example);
+    }
   }
 
   #tokens(mapping: string): number | undefined {
@@ -178,22 +246,41 @@ export class Comparison {
     ];
   }
 
-  report(complete: boolean): WhatIfReport {
-    const { period } = this.#options;
+  /** The groups so far, largest first. */
+  #list(): WhatIfGroup[] {
+    return [...this.#groups.values()].toSorted((a, b) => b.count - a.count);
+  }
+
+  /** Lines of what no earlier line has. */
+  *lines(): Generator<WhatIfLine> {
+    for (const group of this.#list()) {
+      const { count, examples } = group;
+      const shown = this.#shown.get(group) ?? { count: 0, examples: 0 };
+      if (count === shown.count) continue;
+      this.#shown.set(group, { count, examples: examples.length });
+      yield { type: "group", ...group, examples: examples.slice(shown.examples) };
+    }
+    yield { type: "progress", ...this.#counts };
+  }
+
+  /** The whole report. Reads what runs have used, if it says something about rates. */
+  async end(): Promise<WhatIfEnd> {
+    const { period, store } = this.#options;
+    const mappings = [...this.#started.keys(), ...this.#rates.mappings()];
+    if (period && mappings.length > 0) this.#medians = await readTokenMedians(store, mappings);
     const periodMs = period
       ? Math.max(0, period.to - (period.from ?? Math.min(this.#oldest, period.to)))
       : null;
     const days = (periodMs ?? 0) / DAY_MS;
     return {
-      complete,
+      type: "end",
       ...this.#counts,
       periodMs,
       outcomes: Object.fromEntries(this.#outcomes),
       skippedFor: Object.fromEntries(this.#skippedFor),
-      perDay: complete && days >= 1 ? this.#perDay(days) : null,
-      groups: this.#groups.list(),
-      warnings:
-        complete && period ? this.#rates.warnings(days, (mapping) => this.#tokens(mapping)) : [],
+      perDay: days >= 1 ? this.#perDay(days) : null,
+      groups: this.#list(),
+      warnings: period ? this.#rates.warnings(days, (mapping) => this.#tokens(mapping)) : [],
       notes: this.#notes(),
     };
   }

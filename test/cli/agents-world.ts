@@ -135,11 +135,13 @@ export function sumUp(asked: Asked): Said {
   return { text: `Order ${id} costs ${total}, 3 in stock, no orders before.` };
 }
 
-export interface EvalWorld {
+export interface AgentsWorld {
   cli: CliWorld;
   tools: ToolServer;
   model: ModelServer;
   config(change?: object): object;
+  /** The config with other instructions for the agent. */
+  withPrompt(instructions: string): object;
   /** Runs a gateway on the folder, and orders through it; returns the ids of their runs. */
   record(ids: readonly number[], path?: string): Promise<string[]>;
   stopGateway(): Promise<void>;
@@ -149,10 +151,10 @@ export interface EvalWorld {
 const HOOK = "test-hook-token-0123456789";
 
 /** A folder with a shop's config, a fake model and a fake server of tools. */
-export async function createEvalWorld(
+export async function createAgentsWorld(
   says: (asked: Asked) => Said = sumUp,
   answers: Answers = ORDER_TOOLS,
-): Promise<EvalWorld> {
+): Promise<AgentsWorld> {
   const cli = await createCli();
   const tools = await startTools(answers);
   const model = await startVendor(compatible);
@@ -193,6 +195,10 @@ export async function createEvalWorld(
     tools,
     model,
     config,
+    withPrompt(instructions) {
+      const { agents } = config() as { agents: { list: object[] } };
+      return config({ agents: { ...agents, list: [{ ...agents.list[0], instructions }] } });
+    },
     async record(ids, path = "/hooks/shop") {
       const { gateway: _gateway, hooks, ...rest } = config() as { gateway: object; hooks: object };
       world ??= await createWorld({ dir: cli.dir, config: { ...rest, hooks } });
@@ -224,7 +230,7 @@ export async function createEvalWorld(
   };
 }
 
-interface EvalRun {
+interface AgentRun {
   passed: boolean;
   misses: { field: string; reason: string }[];
   reply: string | null;
@@ -232,22 +238,21 @@ interface EvalRun {
   calls: { tool: string; from: string }[];
   judge: { pass: boolean; reason: string } | null;
 }
-interface EvalSide {
-  passed: number;
-  runs: EvalRun[];
+interface Tested {
+  name: string;
+  ok: boolean;
+  runs: AgentRun[];
 }
 export interface Report {
-  cases: { name: string; now?: EvalSide; before?: EvalSide; after?: EvalSide }[];
-  sums: Record<
-    string,
-    { passed: number; runs: number; tokens: number; perRepetition: { min: number; max: number } }
-  >;
-  judge: { runs: number };
+  passed: number;
+  failed: number;
+  skipped: number;
+  fixtures: (Tested & { before?: Tested })[];
   stopped: string | null;
   notRun: number;
 }
 
-export const readCase = async ({ cli }: EvalWorld, name: string) =>
+export const readCase = async ({ cli }: AgentsWorld, name: string) =>
   JSON.parse(await readFile(join(cli.dir, "tests", `${name}.json5`), "utf8")) as Record<
     string,
     never
@@ -264,7 +269,7 @@ export const readCase = async ({ cli }: EvalWorld, name: string) =>
 
 /** Records runs as cases, and stops the gateway: what follows needs none. `reply` takes the place of what is expected. */
 export async function recordCases(
-  of: EvalWorld,
+  of: AgentsWorld,
   ids: readonly number[],
   reply?: (id: number) => object,
 ): Promise<void> {
@@ -272,7 +277,7 @@ export async function recordCases(
   for (const [index, run] of runs.entries()) {
     const id = ids[index] ?? 0;
     const name = `order-${String(id).padStart(2, "0")}`;
-    const added = await of.cli.rouse(["fixtures", "add", "--run", run, "--name", name]);
+    const added = await of.cli.rouse(["test", "add", run, "--name", name]);
     if (added.code !== 0) throw new Error(added.err);
     if (!reply) continue;
     const content = await readCase(of, `shop/${name}`);
@@ -288,11 +293,7 @@ export async function recordCases(
 
 export const all = (count: number): number[] =>
   Array.from({ length: count }, (_, index) => index + 1);
-/** What is the same in each evaluation. */
-export const steady = ({ cases, ...report }: Report): unknown =>
-  JSON.parse(
-    JSON.stringify({ ...report, cases }, (key, value: unknown) =>
-      key === "ms" ? undefined : value,
-    ),
-  );
+/** What is the same each time. */
+export const steady = (report: Report): unknown =>
+  JSON.parse(JSON.stringify(report, (key, value: unknown) => (key === "ms" ? undefined : value)));
 export const json = (text: string): Report => JSON.parse(text) as Report;

@@ -35,7 +35,7 @@ export interface JudgeRequest {
   recorded: string | undefined;
   reply: string;
   model: ResolvedModel;
-  /** The same for the same case, so that the same model says the same. */
+  /** The same for the same fixture, so that the same model says the same. */
   boundaryId: string;
   signal: AbortSignal;
 }
@@ -92,10 +92,10 @@ export async function judgeReply(
     model,
     history: [],
     input: buildInput(request),
-    info: { agentId: "judge", sessionKey: "eval", runId: `run_judge_${boundaryId}`, kind: "api" },
+    info: { agentId: "judge", sessionKey: "test", runId: `run_judge_${boundaryId}`, kind: "api" },
     question: "",
     isPlain: true,
-    source: "the case that is judged",
+    source: "the test that is judged",
     unsafe: false,
     tools: [],
     pickTools: () => Promise.resolve({ tools: [], warnings: [] }),

@@ -7,17 +7,17 @@ import type { createToolBox } from "../agent/tools.ts";
 import type { PickedTools, ToolTurn } from "../agent/types.ts";
 import { allCoverTool, type ToolPatterns } from "../core/tool-names.ts";
 import { cutText } from "../core/text.ts";
-import type { EvalCase } from "./fixture.ts";
+import type { AgentCase } from "./fixture.ts";
 import { toResultText, type RecordedCall } from "./recorded-run.ts";
 
 /** The search in documents is an agent's own: no list names it. */
-export const SEARCH = "knowledge.knowledge_search";
+const SEARCH = "knowledge.knowledge_search";
 const SEARCH_WORDS =
   "Searches the documents that were uploaded for you. Give a question or a few telling words.";
 const MAX_SHOWN = 300;
 const MAX_DESCRIPTION = 700;
 
-/** A tool as the recordings of a set know it. */
+/** A tool as the recordings of a folder know it. */
 export interface KnownTool {
   tool: string;
   description: string | undefined;
@@ -29,7 +29,7 @@ export interface KnownTool {
 export interface MadeCall {
   tool: string;
   input: unknown;
-  from: "recording" | "sandbox" | "documents" | "nowhere";
+  from: "recording" | "sandbox" | "nowhere";
 }
 
 function getJsonType(value: unknown): string {
@@ -56,8 +56,8 @@ function inferSchema(inputs: readonly Record<string, unknown>[]): Record<string,
   };
 }
 
-/** Collects the tools that the cases of a set call or describe: each case offers those that its agent may use. */
-export function collectTools(cases: readonly EvalCase[]): KnownTool[] {
+/** Collects the tools that the cases of a folder call or describe: each case offers those that its agent may use. */
+export function collectTools(cases: readonly AgentCase[]): KnownTool[] {
   const names = new Set(
     cases.flatMap(({ run }) => [...run.calls.map(({ tool }) => tool), ...Object.keys(run.tools)]),
   );
@@ -128,8 +128,8 @@ const toModelName = (tool: string): string => {
 };
 
 export interface CaseToolsOptions {
-  evalCase: EvalCase;
-  /** Those of the whole set. */
+  agentCase: AgentCase;
+  /** Those of the whole folder. */
   known: readonly KnownTool[];
   /** Which tools the agent may use. */
   patterns: ToolPatterns;
@@ -148,7 +148,7 @@ export class CaseTools {
 
   constructor(options: CaseToolsOptions) {
     this.#options = options;
-    this.#recording = new Recording(options.evalCase.run.calls);
+    this.#recording = new Recording(options.agentCase.run.calls);
   }
 
   /** Returns the tools for a turn, in the form that the agent's own have. */
