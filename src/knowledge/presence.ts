@@ -37,14 +37,14 @@ export function createFilePresence(file: string, embeds: () => boolean): Presenc
       if (tenant === undefined) return true;
       if (
         !without.has(tenant) &&
-        !findsAny(file, "SELECT 1 FROM documents WHERE tenant = ?", tenant)
+        !findsAny(file, "SELECT 1 FROM knowledge_documents WHERE tenant = ?", tenant)
       )
         without.add(tenant);
       return !without.has(tenant);
     },
     async hasWork() {
       const unfinished = embeds() ? "" : "WHERE status IN ('queued', 'extracting', 'indexing')";
-      return existsSync(file) && findsAny(file, `SELECT 1 FROM documents ${unfinished}`);
+      return existsSync(file) && findsAny(file, `SELECT 1 FROM knowledge_documents ${unfinished}`);
     },
     async close() {},
   };

@@ -30,14 +30,13 @@ function readNumber(bytes: Uint8Array, from: number): [number, number] {
 }
 
 /**
- * Which chunks have a word or an n-gram. The lists are kept until the database changes: those of frequent words are long, and
+ * Which chunks have a word or an n-gram. The lists are kept until the index changes: those of frequent words are long, and
  * most questions have some of them.
  */
 export class Postings {
   readonly #sql: Statements;
   readonly #lists = new Map<string, Uint32Array>();
   #kept = 0;
-  #version = -1;
   #totals: { chunks: number; words: number } | undefined;
   /** The numbers of words of chunks, by page. They never change, and no number of a chunk is used again while the index is open. */
   readonly #lengths = new Map<number, Uint32Array>();
@@ -46,12 +45,8 @@ export class Postings {
     this.#sql = sql;
   }
 
-  /** Forgets what is older than the database. */
-  catchUp(): void {
-    const version =
-      this.#sql.get<{ data_version: number }>("PRAGMA data_version")?.data_version ?? 0;
-    if (version === this.#version && this.#kept <= MAX_KEPT) return;
-    this.#version = version;
+  /** Forgets what is older than the index. */
+  forget(): void {
     this.#lists.clear();
     this.#kept = 0;
     this.#totals = undefined;
@@ -60,6 +55,7 @@ export class Postings {
   #list(key: string, sql: string, ...values: string[]): Uint32Array {
     let list = this.#lists.get(key);
     if (!list) {
+      if (this.#kept > MAX_KEPT) this.forget();
       list = Uint32Array.from(
         JSON.parse(this.#sql.get<{ seqs: string }>(sql, ...values)?.seqs ?? "[]") as number[],
       );
