@@ -19,7 +19,7 @@ import { member } from "./settings.ts";
 
 /** Packages and histories come from elsewhere; `..data` are the folders behind the links of a Kubernetes volume. */
 const SKIPPED = /^(?:node_modules|\.git|\.\..*)$|\.rouse-[\da-f-]{36}\.tmp$/;
-/** In the state folder: of the process that uses it, and what is made anew where it is missing. */
+/** In the state folder: of the process that uses it, and what is made again where it is missing. */
 const LOCK = /^gateway(?:-\d+)?\.(?:lock(?:-journal)?|json)$|^knowledge-index\.db/;
 const SQLITE = "sqlite:";
 /** Files beside a config that people keep secrets in, though Rouse reads none of them by itself. */

@@ -5,7 +5,7 @@ import { Statements } from "../../store/sqlite/statements.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { addMark, toGramBody } from "./grams.ts";
 
-/** The version of these tables: a file of another one is built anew. */
+/** The version of these tables: a file of another one is built again. */
 const VERSION = 1;
 /** Passages, and documents, that are taken in at a time: calls have their turn in between. */
 const PAGE = 200;
@@ -108,7 +108,7 @@ const CHANGES = `SELECT c.n, c.doc, d.tenant, d.agents, d.generation, d.language
   WHERE c.n > $1 AND c.n <= $2 ORDER BY c.n LIMIT ${PAGE}`;
 
 /**
- * The full-text index of a gateway: a file of its own, filled from the catalog in the order of its numbers. It is built anew
+ * The full-text index of a gateway: a file of its own, filled from the catalog in the order of its numbers. It is built again
  * where it is missing, damaged, or of another catalog.
  */
 export class LocalIndex {

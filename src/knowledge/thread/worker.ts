@@ -17,7 +17,7 @@ import {
 
 const settings = workerData as WorkerSettings;
 const port = parentPort as MessagePort;
-/** What a killed process had taken from its own file is taken up at once. */
+/** What a killed process had taken from its own file is taken up immediately. */
 const holder = settings.sql ? randomUUID() : "this";
 
 interface Opened {
