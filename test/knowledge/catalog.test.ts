@@ -2,11 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { openCatalog, type Catalog } from "../../src/knowledge/catalog/catalog.ts";
+import { openCatalog, type DocumentCatalog } from "../../src/knowledge/catalog/catalog.ts";
 import { describePostgres, newSchema, sqlSource, type Schema } from "../store/postgres.ts";
 
 let dir: string;
-let catalog: Catalog;
+let catalog: DocumentCatalog;
 
 function tests(getSchema: () => Schema | undefined): void {
   let schema: Schema | undefined;

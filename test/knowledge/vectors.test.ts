@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { openCatalog, type Catalog } from "../../src/knowledge/catalog/catalog.ts";
+import { openCatalog, type DocumentCatalog } from "../../src/knowledge/catalog/catalog.ts";
 import { Vectors } from "../../src/knowledge/index/vectors.ts";
 import { normalized } from "../../src/knowledge/embed.ts";
 
@@ -10,7 +10,7 @@ const DIMENSION = 48;
 const MODEL = "m";
 
 let dir: string;
-let catalog: Catalog;
+let catalog: DocumentCatalog;
 let vectors: Vectors;
 let state = 7;
 /** The same numbers in every run. */

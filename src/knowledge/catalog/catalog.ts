@@ -31,7 +31,7 @@ interface Waiting {
  * The tables of documents: in the store's database, or in a file. Statements are of the dialect that PostgreSQL and SQLite share.
  * One transaction writes at a time, of whichever gateway: rows get their numbers in the order in which they can be seen.
  */
-export class Catalog implements Sql {
+export class DocumentCatalog implements Sql {
   readonly now: string;
   readonly leaseMs: number;
   readonly #db: SqlDatabase;
@@ -186,7 +186,7 @@ const FILE: Kind = {
 export async function openCatalog(
   { database, sql, now }: CatalogPlace,
   writes: boolean,
-): Promise<Catalog> {
+): Promise<DocumentCatalog> {
   const db = sql
     ? await openSql(sql, { env: process.env, log: createLogger("silent"), ...LIMITS })
     : new FileDatabase(database, now);
@@ -198,7 +198,7 @@ export async function openCatalog(
     lock: (within) =>
       within.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 7422))", [name]),
   };
-  const catalog = new Catalog(db, sql ? shared : FILE);
+  const catalog = new DocumentCatalog(db, sql ? shared : FILE);
   try {
     if (writes) await catalog.prepare(sql ? SHARED_MIGRATIONS : FILE_MIGRATIONS);
     return catalog;

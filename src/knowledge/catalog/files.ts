@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import type { Sql } from "../../store/sql.ts";
-import { places, type Catalog } from "./catalog.ts";
+import { places, type DocumentCatalog } from "./catalog.ts";
 
 /** The most bytes of a file that are in memory at a time. */
 const PIECE = 1024 * 1024;
@@ -10,9 +10,9 @@ const UNUSED_MS = 60 * 60_000;
 
 /** The bytes of documents, in the database. The same bytes are there once. */
 export class Files {
-  readonly #catalog: Catalog;
+  readonly #catalog: DocumentCatalog;
 
-  constructor(catalog: Catalog) {
+  constructor(catalog: DocumentCatalog) {
     this.#catalog = catalog;
   }
 

@@ -1,6 +1,6 @@
 import type { DocumentPage, DocumentQuery } from "../types.ts";
 import { DEFAULT_LIST, MAX_LIST, type CatalogCalls, type SearchScope } from "../thread/protocol.ts";
-import { places, type Catalog } from "./catalog.ts";
+import { places, type DocumentCatalog } from "./catalog.ts";
 import {
   agentMark,
   DOCUMENT_COLUMNS,
@@ -52,7 +52,7 @@ export const FOUND =
   "knowledge_passages p JOIN knowledge_documents d ON d.seq = p.doc AND d.generation = p.generation";
 
 async function listDocuments(
-  catalog: Catalog,
+  catalog: DocumentCatalog,
   tenant: string,
   query: DocumentQuery,
   model: string | undefined,
@@ -88,7 +88,7 @@ async function listDocuments(
 }
 
 /** What of documents is read without their index. */
-export function createCatalogReader(catalog: Catalog): CatalogCalls {
+export function createCatalogReader(catalog: DocumentCatalog): CatalogCalls {
   return {
     async get(id, model) {
       const [row] = await catalog.query<Embedded>(

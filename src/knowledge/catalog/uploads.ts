@@ -3,7 +3,7 @@ import { RouseError } from "../../core/errors.ts";
 import type { Sql } from "../../store/sql.ts";
 import { checkExternalId, decideUpload } from "../access.ts";
 import type { DocumentRecord, NewDocument } from "../types.ts";
-import { places, type Catalog } from "./catalog.ts";
+import { places, type DocumentCatalog } from "./catalog.ts";
 import { noteChanges } from "./changes.ts";
 import type { Files } from "./files.ts";
 import {
@@ -115,7 +115,7 @@ async function addOne(sql: Sql, upload: NewDocument, now: number): Promise<Added
 
 /** Takes an upload. Resolves when it is on disk. */
 export async function addUpload(
-  catalog: Catalog,
+  catalog: DocumentCatalog,
   files: Files,
   upload: NewDocument,
   now: number,

@@ -9,7 +9,7 @@ import type {
   WriterCalls,
 } from "../thread/protocol.ts";
 import { INDEX_FORM } from "../tokenize.ts";
-import { places, type Catalog } from "./catalog.ts";
+import { places, type DocumentCatalog } from "./catalog.ts";
 import { dropDocuments, dropGenerations, insertRows, noteChanges } from "./changes.ts";
 import { Files } from "./files.ts";
 import { CHUNKS_A_PART, parseChunkLine, readChunkLines } from "./lines.ts";
@@ -77,7 +77,11 @@ const PASSAGES =
   "knowledge_passages (doc, generation, n, page, start_at, end_at, gram_count, headings, text, words, grams)";
 
 /** Takes the next passages of a document in; after the last of them it can be found. */
-async function indexPart(catalog: Catalog, files: Files, part: IndexPart): Promise<IndexedPart> {
+async function indexPart(
+  catalog: DocumentCatalog,
+  files: Files,
+  part: IndexPart,
+): Promise<IndexedPart> {
   const { generation, first, done } = part;
   const read = readChunkLines(part.file, part.offset, CHUNKS_A_PART);
   const chunks = read.lines.map(parseChunkLine);
@@ -141,7 +145,7 @@ async function putVectors(sql: Sql, model: string, vectors: readonly NewVector[]
 }
 
 /** What the thread of a gateway that writes does. `holder` names it in what it has taken. */
-export function createWriter(catalog: Catalog, holder: string): WriterCalls {
+export function createWriter(catalog: DocumentCatalog, holder: string): WriterCalls {
   const files = new Files(catalog);
   const { now, leaseMs } = catalog;
   const inTenant = async (

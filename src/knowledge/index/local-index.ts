@@ -2,8 +2,8 @@ import { closeSync, openSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { Statements } from "../../store/sqlite/statements.ts";
-import type { Catalog } from "../catalog/catalog.ts";
-import { addMark, toGramBody } from "./grams.ts";
+import type { DocumentCatalog } from "../catalog/catalog.ts";
+import { addMark, toGramBody } from "./postings.ts";
 
 /** The version of these tables: a file of another one is built again. */
 const VERSION = 1;
@@ -20,7 +20,7 @@ const TABLES = `
   CREATE TABLE documents (
     seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, agents TEXT NOT NULL, generation INTEGER NOT NULL);
   CREATE INDEX documents_tenant ON documents(tenant);
-  -- \`gram_count\`: how many n-grams of it are in \`grams\` (see \`grams.ts\`), 0 if it is not there.
+  -- \`gram_count\`: how many n-grams of it are in \`grams\` (see \`addMark\`), 0 if it is not there.
   CREATE TABLE chunks (
     seq INTEGER PRIMARY KEY, doc INTEGER NOT NULL, generation INTEGER NOT NULL, gram_count INTEGER NOT NULL);
   CREATE INDEX chunks_doc ON chunks(doc, generation);
@@ -113,19 +113,23 @@ const CHANGES = `SELECT c.n, c.doc, d.tenant, d.agents, d.generation, d.language
  */
 export class LocalIndex {
   readonly sql: Statements;
-  readonly #catalog: Catalog;
+  readonly #catalog: DocumentCatalog;
   readonly #onChange: () => void;
   #last: Promise<void> = Promise.resolve();
   #next: Promise<void> | undefined;
 
-  private constructor(sql: Statements, catalog: Catalog, onChange: () => void) {
+  private constructor(sql: Statements, catalog: DocumentCatalog, onChange: () => void) {
     this.sql = sql;
     this.#catalog = catalog;
     this.#onChange = onChange;
   }
 
   /** @param onChange is called when other passages than before may be found */
-  static async open(file: string, catalog: Catalog, onChange: () => void): Promise<LocalIndex> {
+  static async open(
+    file: string,
+    catalog: DocumentCatalog,
+    onChange: () => void,
+  ): Promise<LocalIndex> {
     const [known] = await catalog.query<{ id: string }>("SELECT id FROM knowledge_catalog");
     const [last] = await catalog.query<Place>(LAST);
     const db = openIndex(file, known?.id ?? "", last ?? { change: 0, passage: 0 });

@@ -2,8 +2,7 @@ import type { Statements } from "../../store/sqlite/statements.ts";
 import { BM25, Scores, toIdf, type Ranked, type WordRanked } from "../ranking.ts";
 import { Coverage } from "../relevance.ts";
 import type { Term } from "../tokenize.ts";
-import { getMark } from "./grams.ts";
-import { Postings, renderMatch, toEntry } from "./postings.ts";
+import { getMark, Postings, renderMatch, toEntry } from "./postings.ts";
 
 const { k1: K1, b: B } = BM25;
 /** So many more than are wanted are compared by their numbers of n-grams too. */

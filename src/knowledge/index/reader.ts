@@ -1,4 +1,4 @@
-import { places, type Catalog } from "../catalog/catalog.ts";
+import { places, type DocumentCatalog } from "../catalog/catalog.ts";
 import { createCatalogReader, FOUND, PASSAGE_COLUMNS } from "../catalog/reader.ts";
 import { agentMark, toPassage, type PassageRow } from "../catalog/rows.ts";
 import {
@@ -30,7 +30,7 @@ function visible({ tenant, agentIds }: SearchScope): { condition: string; values
 
 /** The calls of the thread that reads and searches. */
 export async function createReader(
-  catalog: Catalog,
+  catalog: DocumentCatalog,
   file: string,
 ): Promise<ReaderCalls & { close(): void }> {
   const index = await LocalIndex.open(file, catalog, () => ranking.forget());

@@ -1,4 +1,4 @@
-import { places, type Catalog } from "../catalog/catalog.ts";
+import { places, type DocumentCatalog } from "../catalog/catalog.ts";
 import {
   dot,
   keepBest,
@@ -24,12 +24,12 @@ const aligned = (bytes: Uint8Array): Uint8Array =>
  * comparing them. What was added since the last question is read before the next one.
  */
 export class Vectors {
-  readonly #catalog: Catalog;
+  readonly #catalog: DocumentCatalog;
   #counted = 0;
   #memory = new VectorMemory();
   #reading: Promise<void> = Promise.resolve();
 
-  constructor(catalog: Catalog) {
+  constructor(catalog: DocumentCatalog) {
     this.#catalog = catalog;
   }
 

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
-import { openCatalog, type Catalog } from "../catalog/catalog.ts";
+import { openCatalog, type DocumentCatalog } from "../catalog/catalog.ts";
 import { createWriter } from "../catalog/writer.ts";
 import { createReader } from "../index/reader.ts";
 import {
@@ -25,7 +25,7 @@ interface Opened {
   end(): Promise<void>;
 }
 
-async function open(catalog: Catalog): Promise<Opened> {
+async function open(catalog: DocumentCatalog): Promise<Opened> {
   if (settings.role === "reader") {
     const { close, ...calls } = await createReader(catalog, settings.index);
     return { calls: calls as unknown as Opened["calls"], end: async () => close() };
@@ -47,7 +47,7 @@ async function answer(
   }
 }
 
-function serve(catalog: Catalog, { calls, end }: Opened): void {
+function serve(catalog: DocumentCatalog, { calls, end }: Opened): void {
   const running = new Set<Promise<void>>();
   const close = async (): Promise<void> => {
     await Promise.all(running);
