@@ -2,6 +2,10 @@
  * Documents indexed in a second, and the time of a search, on made-up text whose words are as frequent as in English
  * (Zipf). With `--text`, the documents are paragraphs of a file of text, and the questions are its sentences: of any language.
  * `npm run bench:knowledge -- [--documents 1000] [--chunks 50000] [--questions 200] [--text FILE] [--store postgres://…] [--json] [--write]`
+ *
+ * With `--set`, how well passages are found of a folder in the BEIR layout (`corpus.jsonl`, `queries.jsonl`, `qrels.tsv`): by
+ * words alone, or with the models of endpoints, which get the texts. Keys are in EMBEDDINGS_KEY and RERANKER_KEY.
+ * `npm run bench:knowledge -- --set FOLDER [--store postgres://…] [--embeddings URL,MODEL] [--reranker URL,MODEL]`
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,10 +15,14 @@ import { parseArgs } from "node:util";
 import { knowledgeSchema } from "../src/config/schema/knowledge.ts";
 import { systemClock } from "../src/core/clock.ts";
 import { createLogger } from "../src/core/log.ts";
+import { createEmbedder } from "../src/knowledge/embed.ts";
 import { createKnowledge } from "../src/knowledge/knowledge.ts";
+import { createReranker } from "../src/knowledge/rerank.ts";
+import type { SearchModels } from "../src/knowledge/types.ts";
 import { scratchSchema } from "../plugins/postgres/scratch.ts";
 import { ENV, MODULE } from "../plugins/postgres/sql.ts";
 import { stageBytes } from "../src/knowledge/upload-staging.ts";
+import { evaluate } from "./evaluate.ts";
 import { median, type Row } from "./measure.ts";
 import {
   getCircumstances,
@@ -30,6 +38,9 @@ const { values } = parseArgs({
     chunks: { type: "string", default: "50000" },
     questions: { type: "string", default: "200" },
     text: { type: "string" },
+    set: { type: "string" },
+    embeddings: { type: "string" },
+    reranker: { type: "string" },
     store: { type: "string" },
     json: { type: "boolean" },
     write: { type: "boolean" },
@@ -120,18 +131,53 @@ function makeDocument(): Buffer {
   return Buffer.from(text.slice(0, LETTERS));
 }
 
+const scratch = values.store === undefined ? undefined : await scratchSchema({ url: values.store });
+const sql = scratch && { url: scratch.url, module: MODULE, env: ENV };
+
+/** The models that the options name, each as `URL,MODEL`. */
+function getModels(): SearchModels | undefined {
+  const { EMBEDDINGS_KEY, RERANKER_KEY } = process.env;
+  const read = (option: string, apiKey: string | undefined) => {
+    const [baseUrl = "", model = ""] = option.split(",");
+    return {
+      baseUrl,
+      model,
+      fetch,
+      provider: "bench",
+      ...(apiKey === undefined ? {} : { apiKey }),
+    };
+  };
+  const { embeddings, reranker } = values;
+  if (embeddings === undefined && reranker === undefined) return undefined;
+  return {
+    ...(embeddings !== undefined && { embed: createEmbedder(read(embeddings, EMBEDDINGS_KEY)) }),
+    ...(reranker !== undefined && {
+      rerank: createReranker({ ...read(reranker, RERANKER_KEY), passages: 50 }),
+    }),
+  };
+}
+
+if (values.set !== undefined) {
+  try {
+    const log = createLogger("error");
+    console.log(
+      JSON.stringify(await evaluate(values.set, { log, sql, models: getModels() }), null, 2),
+    );
+  } finally {
+    await scratch?.drop();
+  }
+  process.exit();
+}
+
 const circumstances = getCircumstances();
 const dir = mkdtempSync(join(tmpdir(), "rouse-bench-knowledge-"));
-const scratch = values.store === undefined ? undefined : await scratchSchema({ url: values.store });
 const common = {
   dir,
   clock: systemClock,
   log: createLogger("error"),
   config: knowledgeSchema.parse(undefined),
 };
-const knowledge = await createKnowledge(
-  scratch ? { ...common, sql: { url: scratch.url, module: MODULE, env: ENV } } : common,
-);
+const knowledge = await createKnowledge({ ...common, sql });
 const delay = monitorEventLoopDelay({ resolution: 5 });
 
 /** Adds documents, many at a time, and waits until all can be found. Returns seconds, and how many chunks they became. */

@@ -19,8 +19,8 @@ import { member } from "./settings.ts";
 
 /** Packages and histories come from elsewhere; `..data` are the folders behind the links of a Kubernetes volume. */
 const SKIPPED = /^(?:node_modules|\.git|\.\..*)$|\.rouse-[\da-f-]{36}\.tmp$/;
-/** In the state folder: of the process that uses it. */
-const LOCK = /^gateway(?:-\d+)?\.(?:lock(?:-journal)?|json)$/;
+/** In the state folder: of the process that uses it, and what is made again where it is missing. */
+const LOCK = /^gateway(?:-\d+)?\.(?:lock(?:-journal)?|json)$|^knowledge-index\.db/;
 const SQLITE = "sqlite:";
 /** Files beside a config that people keep secrets in, though Rouse reads none of them by itself. */
 const SECRET_FILE = /^\.env|^\.npmrc$|\.(?:pem|key|p12|pfx)$/;
@@ -130,7 +130,7 @@ export async function gatherFiles(
     secretFiles !== undefined &&
     (secretFiles.has(at) ||
       SECRET_FILE.test(basename(at)) ||
-      (isInside(stateDir, at) && at !== file && !isInside(join(stateDir, "knowledge"), at)));
+      (isInside(stateDir, at) && at !== file));
   const walk = async (folder: string): Promise<void> => {
     for (const entry of await readdir(folder, { withFileTypes: true })) {
       const at = join(folder, entry.name);

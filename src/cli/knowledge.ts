@@ -8,7 +8,6 @@ import {
 } from "../knowledge/types.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
-import { addEvalCommand } from "./knowledge-eval.ts";
 import { add, reindex, type AddOptions } from "./knowledge-add.ts";
 import { notFound, parseChoice, withKnowledge, type TenantOptions } from "./knowledge-open.ts";
 import { pairs, reading } from "./options.ts";
@@ -231,5 +230,4 @@ export function register(program: Command, io: CliIo): void {
       .option("--limit <n>", "how many (default 8)"),
     "rouse knowledge search how long is lost property kept",
   ).action((words: string[], options: SearchOptions) => search(words, options, io));
-  addEvalCommand(knowledge, io);
 }

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { systemClock } from "../core/clock.ts";
-import { copyKnowledge, findDocumentFiles } from "../knowledge/copy.ts";
+import { copyKnowledge, findDocuments } from "../knowledge/copy.ts";
 import type { CopiedCount } from "../store/copied-table.ts";
 import { copyStore } from "../store/copy.ts";
 import { acquireLock } from "../store/lock.ts";
@@ -60,11 +60,11 @@ export async function copy(options: StoreCopyOptions, io: CliIo): Promise<void> 
     onProgress,
   });
   opened.defer(() => target.close());
-  const source = findDocumentFiles(file, stateDir);
-  const documents = await copyKnowledge({ ...source, target, now: io.now(), onProgress });
+  const database = findDocuments(file, stateDir);
+  const documents = await copyKnowledge({ database, target, now: io.now(), onProgress });
   await target.finish();
   progress.end();
-  const shown = { to: target.shown, documents: documents.length > 0 ? source.database : null };
+  const shown = { to: target.shown, documents: documents.length > 0 ? database : null };
   report([...target.tables, ...documents], shown, (io.now() - began) / 1000, options, io);
 }
 

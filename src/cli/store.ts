@@ -33,9 +33,7 @@ async function backup(name: string, options: CommonOptions, io: CliIo): Promise<
     else {
       io.out(`${answer.file}  ${bytes(answer.bytes)} in ${answer.seconds.toFixed(1)} s\n`);
       if (answer.knowledge)
-        io.out(
-          `${answer.knowledge.database}, ${answer.knowledge.files}/  documents, ${bytes(answer.knowledge.bytes)}\n`,
-        );
+        io.out(`${answer.knowledge.database}  documents, ${bytes(answer.knowledge.bytes)}\n`);
     }
   } finally {
     clearInterval(timer);

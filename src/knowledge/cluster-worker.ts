@@ -1,6 +1,6 @@
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { Database } from "./db/client.ts";
+import type { Database } from "./thread/client.ts";
 import type { EmbeddingLoop } from "./embed.ts";
 import type { IndexJobs } from "./jobs.ts";
 
@@ -46,6 +46,8 @@ export function createClusterWorker(parts: {
       // Deleted, queued again, or taken over because the lease of this gateway expired.
       for (const id of running) if (!own.has(id)) jobs.abort(id);
       jobs.wake();
+      // What others have indexed: a search does not wait for it then.
+      await reader.call("catchUp");
     } catch (error) {
       if (performance.now() - notifiedAt < TELL_EVERY_MS) return;
       notifiedAt = performance.now();

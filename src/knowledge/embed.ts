@@ -2,8 +2,8 @@ import { backOff } from "../core/backoff.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { Database } from "./db/client.ts";
-import type { NewVector, Pending } from "./db/protocol.ts";
+import type { Database } from "./thread/client.ts";
+import type { NewVector, Pending } from "./thread/protocol.ts";
 import { EndpointError, postJson, type EndpointCall } from "./endpoint.ts";
 import type { Embedder } from "./types.ts";
 
@@ -110,7 +110,6 @@ async function embedAll(
 /** What gives passages their vectors. */
 interface EmbeddingParts {
   embedder: Embedder;
-  reader: Database<"reader">;
   writer: Database<"writer">;
 }
 
@@ -119,12 +118,12 @@ interface EmbeddingParts {
  * @throws EndpointError if the endpoint gives no vectors.
  */
 export async function embedPending(
-  { embedder, reader, writer }: EmbeddingParts,
+  { embedder, writer }: EmbeddingParts,
   signal: AbortSignal,
   onProgress: (done: number) => void = () => undefined,
 ): Promise<void> {
   for (let after = 0, done = 0; !signal.aborted;) {
-    const batch = await reader.call("pending", embedder.model, after, BATCH);
+    const batch = await writer.call("pending", embedder.model, after, BATCH);
     if (batch.length === 0) return;
     const vectors = await embedAll(embedder, batch, signal);
     await writer.call("putVectors", embedder.model, vectors);

@@ -4,24 +4,20 @@ import type { KnowledgeConfig } from "../config/schema/knowledge.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { Database } from "./db/client.ts";
-import type { IndexJob } from "./db/protocol.ts";
+import type { Database } from "./thread/client.ts";
+import type { IndexJob } from "./thread/protocol.ts";
 import type { ExtractDone, ExtractorProcess } from "./extract/extractor.ts";
 
 /** The share of the reading in all of the work. */
 const READING = 0.7;
 /** Documents that are taken beyond those that are read: each taking is a write to disk, so several go together. */
-const AHEAD = 16;
-/** Where other gateways take documents as well, they are left those that would only wait here, longer than for this time. */
-const SHARED_WAIT_MS = 500;
-const SHARED_AHEAD = 2;
+const MAX_AHEAD = 16;
+const MIN_AHEAD = 2;
+/** Other gateways are left those that would only wait here, longer than for this time. */
+const MAX_WAIT_MS = 500;
 /** How much the last document counts in the mean. */
 const NEWEST_WEIGHT = 0.2;
 const AGAIN_MS = 5_000;
-
-/** Documents that have been read are indexed so many at a time, if others are being read; the first of them waits no longer than this. */
-const TOGETHER = 8;
-const TOGETHER_MS = 50;
 
 export interface IndexJobs {
   /** There is a document to read. */
@@ -40,25 +36,23 @@ export function createJobs(options: {
   writer: Database<"writer">;
   extractor: ExtractorProcess;
   config: KnowledgeConfig;
-  /** The folder of the files; undefined if they are in the database. */
-  files: string | undefined;
   tmp: string;
   clock: Clock;
   log: Logger;
+  /** Passages of a document were taken in. */
+  onPart(): void;
   onSettled(id: string, removed: readonly string[]): void;
 }): IndexJobs {
-  const { writer, extractor, config, files, tmp, clock, log, onSettled } = options;
+  const { writer, extractor, config, tmp, clock, log, onPart, onSettled } = options;
   const limits = {
     pages: config.pages,
     textChars: config.textMb * 1e6,
     unzipRatio: config.unzipRatio,
   };
   /** How long a document takes while others are indexed at the same time; the start value is a guess. */
-  let meanMs = SHARED_WAIT_MS;
+  let meanMs = MAX_WAIT_MS;
   const ahead = (): number =>
-    files === undefined
-      ? Math.max(SHARED_AHEAD, Math.min(AHEAD, Math.floor(SHARED_WAIT_MS / meanMs)))
-      : AHEAD;
+    Math.max(MIN_AHEAD, Math.min(MAX_AHEAD, Math.floor(MAX_WAIT_MS / meanMs)));
   const running = new Map<
     string,
     { stop: AbortController; progress: number; ended: Promise<void> }
@@ -67,24 +61,7 @@ export function createJobs(options: {
   let taking = false;
   let again = false;
 
-  let reading = 0;
-  const waiting: (() => void)[] = [];
-  let timer: NodeJS.Timeout | undefined;
-  const indexWaiting = (): void => {
-    clearTimeout(timer);
-    timer = undefined;
-    for (const begin of waiting.splice(0)) begin();
-  };
-  /** Waits for other documents: in a file, those that are indexed in one transaction take a fraction of the time. */
-  const joinOthers = (): Promise<void> => {
-    const joined = new Promise<void>((resolve) => waiting.push(resolve));
-    if (waiting.length >= TOGETHER || reading === 0) indexWaiting();
-    else timer ??= setTimeout(indexWaiting, TOGETHER_MS);
-    return joined;
-  };
-
   const index = async (job: IndexJob, file: string, done: ExtractDone): Promise<void> => {
-    if (files !== undefined) await joinOthers();
     for (let offset = 0, first = 0; ;) {
       const { id, generation } = job;
       if (closed.signal.aborted) return;
@@ -97,6 +74,7 @@ export function createJobs(options: {
         done,
         now: clock.now(),
       });
+      onPart();
       if (part.state !== "more")
         return part.state === "ready" ? onSettled(id, part.removed) : undefined;
       ({ offset, next: first } = part);
@@ -114,19 +92,9 @@ export function createJobs(options: {
     };
     try {
       const { sha256, filename, title } = job;
-      if (files === undefined) await writer.call("fetch", sha256, fetched);
-      const call = {
-        file: files === undefined ? fetched : join(files, sha256),
-        sha256,
-        filename,
-        title,
-        out,
-        limits,
-      };
-      reading++;
-      const result = await extractor
-        .run(call, { signal: stop.signal, onProgress })
-        .finally(() => reading--);
+      await writer.call("fetch", sha256, fetched);
+      const call = { file: fetched, sha256, filename, title, out, limits };
+      const result = await extractor.run(call, { signal: stop.signal, onProgress });
       if (result.ok) return await index(job, out, result);
       if ("stopped" in result) return await writer.call("putBack", job);
       await writer.call("fail", job, result.error);

@@ -7,7 +7,7 @@ import type { Logger } from "../core/log.ts";
 import { shareInTurn } from "../core/turn.ts";
 import { isVisible } from "./access.ts";
 import type { SqlSource } from "../store/sql.ts";
-import { openDatabase } from "./db/client.ts";
+import { openDatabase } from "./thread/client.ts";
 import { createEmbeddingLoop } from "./embed.ts";
 import { createExtractor } from "./extract/extractor.ts";
 import { createGuardedCalls } from "./guarded-calls.ts";
@@ -20,12 +20,13 @@ import { createSearch } from "./search.ts";
 import { stagingFolder, UPLOAD_PREFIX } from "./upload-staging.ts";
 import type { DocumentRecord, Knowledge, SearchModels } from "./types.ts";
 
+const CATCH_UP_MS = 100;
 const OLD_UPLOAD_MS = 24 * 60 * 60 * 1000;
 
 export interface KnowledgeOptions extends SearchModels {
-  /** The state folder: `knowledge.db`, `knowledge/` and `tmp/` are made in it. One process at a time. */
+  /** The state folder: `knowledge.db`, `knowledge-index.db` and `tmp/` are made in it. One process at a time. */
   dir: string;
-  /** The store's database, if documents are there instead; only `tmp/` is made in the folder then. Any number of processes. */
+  /** The store's database, if documents are there instead of `knowledge.db`, for any number of processes. */
   sql?: SqlSource | undefined;
   /** What the threads that talk to that database and the processes that read documents take from the environment. */
   env?: Record<string, string | undefined>;
@@ -40,22 +41,13 @@ export interface KnowledgeOptions extends SearchModels {
   extractionChild?: string;
 }
 
-async function prepareFolders(
-  dir: string,
-  isShared: boolean,
-): Promise<{ database: string; files: string; tmp: string }> {
-  const tmp = stagingFolder(dir);
-  await mkdir(tmp, { recursive: true, mode: 0o700 });
-  if (isShared) return { database: "", files: "", tmp };
-  const database = join(dir, "knowledge.db");
-  // For its owner alone before it is opened: its companions take over its mode.
-  await writeFile(database, "", { flag: "wx", mode: 0o600 }).catch(
-    (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST") throw error;
-    },
-  );
-  await chmod(database, 0o600);
-  return { database, files: join(dir, "knowledge"), tmp };
+/** Makes a file for its owner alone before it is opened: its companions take over its mode. */
+async function makePrivate(file: string): Promise<string> {
+  await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+  await chmod(file, 0o600);
+  return file;
 }
 
 /** Deletes chunks that a killed process was about to index, and uploads that are too old to be in progress. */
@@ -86,8 +78,14 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     extractors = () => [],
   } = options;
   const { breaker = createBreaker({ clock }) } = options;
-  const { database, files, tmp } = await prepareFolders(dir, sql !== undefined);
-  const settings = { database, sql, files, now: clock.now() };
+  const tmp = stagingFolder(dir);
+  await mkdir(tmp, { recursive: true, mode: 0o700 });
+  const settings = {
+    database: sql ? "" : await makePrivate(join(dir, "knowledge.db")),
+    index: join(dir, "knowledge-index.db"),
+    sql,
+    now: clock.now(),
+  };
   const writer = await openDatabase({ role: "writer", ...settings }, { log, env });
   const reader = await openDatabase({ role: "reader", ...settings }, { log, env }).catch(
     async (error: unknown) => {
@@ -103,17 +101,24 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     plugins: extractors,
     ...(extractionChild === undefined ? {} : { child: extractionChild }),
   });
-  const embedding = embed && createEmbeddingLoop({ embedder: embed, reader, writer, clock, log });
+  const embedding = embed && createEmbeddingLoop({ embedder: embed, writer, clock, log });
   const waiters = new Map<string, Set<() => void>>();
   const settle = (id: string): void => waiters.get(id)?.forEach((wake) => wake());
+  let catchingUp: NodeJS.Timeout | undefined;
+  /** Before a search has to: what comes in a short time goes into the index together. What is wrong, a search says. */
+  const catchUp = (): void =>
+    void (catchingUp ??= setTimeout(() => {
+      catchingUp = undefined;
+      reader.call("catchUp").catch(() => undefined);
+    }, CATCH_UP_MS));
   const jobs = createJobs({
     writer,
     extractor,
     config,
-    files: sql ? undefined : files,
     tmp,
     clock,
     log,
+    onPart: catchUp,
     onSettled(id, removed) {
       for (const one of removed) jobs.abort(one);
       for (const one of [id, ...removed]) settle(one);
@@ -216,6 +221,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
         );
       started = true;
       jobs.wake();
+      catchUp();
       embedding?.wake();
       others?.start();
     },
@@ -224,6 +230,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       await others?.close();
       await Promise.all([jobs.close(), embedding?.close(), calls.close()]);
       await extractor.close();
+      clearTimeout(catchingUp);
       await Promise.all([writer.close(), reader.close()]);
       waiters.forEach((set) => set.forEach((wake) => wake()));
     },

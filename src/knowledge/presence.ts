@@ -13,12 +13,16 @@ export interface Presence {
   close(): Promise<void>;
 }
 
+const ANY = "SELECT 1 FROM knowledge_documents";
+const OF_TENANT = `${ANY} WHERE tenant = $1`;
+
 /** Whether a query finds anything in the file. */
-function findsAny(file: string, sql: string, ...parameters: string[]): boolean {
+function findsAny(file: string, sql: string, ...tenant: string[]): boolean {
+  if (!existsSync(file)) return false;
   let db: DatabaseSync | undefined;
   try {
     db = new DatabaseSync(file, { readOnly: true });
-    return db.prepare(`${sql} LIMIT 1`).get(...parameters) !== undefined;
+    return db.prepare(`${sql} LIMIT 1`).get(...tenant) !== undefined;
   } catch {
     // Whatever is wrong with it, opening it says.
     return true;
@@ -27,58 +31,49 @@ function findsAny(file: string, sql: string, ...parameters: string[]): boolean {
   }
 }
 
-/** Asks the index in a file. With `embeds`, vectors may be missing of any document. */
+/** Asks the documents in a file. With `embeds`, vectors may be missing of any document. */
 export function createFilePresence(file: string, embeds: () => boolean): Presence {
-  /** Tenants that had no documents in the file: whatever adds one opens the index. */
+  /** Tenants that had no documents in the file: whatever adds one opens the documents. */
   const without = new Set<string>();
   return {
     async has(tenant) {
-      if (!existsSync(file)) return false;
-      if (tenant === undefined) return true;
-      if (
-        !without.has(tenant) &&
-        !findsAny(file, "SELECT 1 FROM documents WHERE tenant = ?", tenant)
-      )
-        without.add(tenant);
-      return !without.has(tenant);
+      if (tenant === undefined) return existsSync(file);
+      if (without.has(tenant)) return false;
+      const found = findsAny(file, OF_TENANT.replace("$1", "?"), tenant);
+      if (!found && existsSync(file)) without.add(tenant);
+      return found;
     },
-    async hasWork() {
-      const unfinished = embeds() ? "" : "WHERE status IN ('queued', 'extracting', 'indexing')";
-      return existsSync(file) && findsAny(file, `SELECT 1 FROM documents ${unfinished}`);
-    },
+    hasWork: async () =>
+      findsAny(
+        file,
+        embeds() ? ANY : `${ANY} WHERE status IN ('queued', 'extracting', 'indexing')`,
+      ),
     async close() {},
   };
 }
 
-/** One connection, which is closed while it is not used, and the longest that a look into an index takes. */
+/** One connection, which is closed while it is not used, and the longest that a look at the documents takes. */
 const LIMITS = { connections: 1, statementMs: 10_000 };
 
-/** Asks the index in the database of the store, where other gateways add documents, too. */
+/** Asks the documents in the database of the store, where other gateways add documents, too. */
 export function createSharedPresence(
   source: SqlSource,
   options: { env: Record<string, string | undefined>; log: Logger },
 ): Presence {
   const database = lazy(() => openSql(source, { ...options, ...LIMITS }));
-  /** The first gateway that opens the index makes its tables. */
+  /** The first gateway that opens the documents makes their tables. */
   let isMade = false;
-  const findAny = async (condition: string, values: string[]): Promise<boolean> => {
+  const has = async (tenant?: string): Promise<boolean> => {
     const db = await database();
-    isMade ||=
-      (
-        await db.query<{ made: boolean }>(
-          "SELECT to_regclass('knowledge_documents') IS NOT NULL AS made",
-        )
-      )[0]?.made ?? false;
-    return (
-      isMade &&
-      (await db.query(`SELECT 1 FROM knowledge_documents ${condition} LIMIT 1`, values)).length > 0
-    );
+    const made = "SELECT to_regclass('knowledge_documents') IS NOT NULL AS made";
+    isMade ||= (await db.query<{ made: boolean }>(made))[0]?.made ?? false;
+    if (!isMade) return false;
+    const [sql, values] = tenant === undefined ? [ANY, []] : [OF_TENANT, [tenant]];
+    return (await db.query(`${sql} LIMIT 1`, values)).length > 0;
   };
-  const has = (tenant?: string): Promise<boolean> =>
-    tenant === undefined ? findAny("", []) : findAny("WHERE tenant = $1", [tenant]);
   return {
     has,
-    // Which work others have left, the index knows best.
+    // Which work others have left, the documents know best.
     hasWork: () => has(),
     async close() {
       const opening = database.current();

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { KnowledgeConfig } from "../config/schema/knowledge.ts";
-import { parseChunkLine } from "./db/lines.ts";
+import { parseChunkLine } from "./catalog/lines.ts";
 import type { ExtractorProcess } from "./extract/extractor.ts";
 import type { DocumentPassage, FileText, FileToRead } from "./types.ts";
 

@@ -1,4 +1,4 @@
-import type { Database } from "./db/client.ts";
+import type { Database } from "./thread/client.ts";
 import { normalized } from "./embed.ts";
 import type { MakeCall } from "./guarded-calls.ts";
 import { asksForMore, getSubject } from "./request.ts";

@@ -1,10 +1,10 @@
-import { copyFile, mkdir, readFile } from "node:fs/promises";
+import { copyFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { DocumentRecord, Passage } from "../../src/knowledge/types.ts";
 import { acquireLock } from "../../src/store/lock.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
-import { startEndpoint, type FakeEndpoint } from "./endpoint.ts";
+import { startEndpoint } from "./endpoint.ts";
 import { FIXTURES } from "./world.ts";
 
 let cli: CliWorld;
@@ -126,156 +126,24 @@ describe("rouse knowledge", () => {
     );
   });
 
-  it("evaluates a folder in the BEIR layout and keeps nothing", async () => {
-    const figures = await json<{ ndcg10: number }>("eval", join(FIXTURES, "corpus-zh"));
-    expect(figures.ndcg10).toBeGreaterThan(0.98);
-    const { code, out } = await cli.rouse(["knowledge", "eval", join(FIXTURES, "corpus-en")]);
-    expect(code).toBe(0);
-    expect(out).toMatch(/^nDCG@10 +(?:1\.0000|0\.9\d+)$/m);
-    expect(await json("list")).toEqual({ documents: [], hasMore: false });
-  });
-
-  describe("eval --embeddings", () => {
-    let endpoint: FakeEndpoint;
-    const folder = join(FIXTURES, "corpus-en");
-    const configure = (knowledge: object): Promise<unknown> =>
-      cli.write("rouse.json5", {
-        platform: { knowledge },
-        models: { providers: { local: { type: "openai-compatible", baseUrl: endpoint.baseUrl } } },
-      });
-    const EMBEDDINGS = { embeddings: { provider: "local", model: "small" } };
-    beforeEach(async () => {
-      endpoint = await startEndpoint();
+  it("shows passages in the order of the reranker", async () => {
+    const endpoint = await startEndpoint();
+    await cli.write("rouse.json5", {
+      platform: { knowledge: { reranker: { provider: "local", model: "large" } } },
+      models: { providers: { local: { type: "openai-compatible", baseUrl: endpoint.baseUrl } } },
     });
-    afterEach(() => endpoint.close());
-
-    it("fuses words and vectors as a search does, and says what words alone find", async () => {
-      await configure(EMBEDDINGS);
-      const lines = (await readFile(join(folder, "qrels.tsv"), "utf8")).trim().split("\n").slice(1);
-      const answers = new Map(lines.map((line) => line.split("\t") as [string, string]));
-      const read = async (name: string): Promise<{ _id: string; text: string }[]> =>
-        (await readFile(join(folder, name), "utf8"))
-          .trim()
-          .split("\n")
-          .map((line) => JSON.parse(line) as { _id: string; text: string });
-      const corpus = await read("corpus.jsonl");
-      const places = new Map(
-        (await read("queries.jsonl")).map(({ _id, text }) => [text, answers.get(_id) ?? ""]),
-      );
-      // Vectors that point away from what is asked for: the whole search must do worse than words alone.
-      const toVector = (text: string): number[] => {
-        const wanted = places.get(text);
-        return corpus.map(({ _id, text: whole }) =>
-          wanted === undefined
-            ? whole.includes(text.slice(0, 40))
-              ? 1
-              : 0
-            : _id === wanted
-              ? -1
-              : 0.1,
-        );
-      };
-      endpoint.answer = ({ input }) => ({
-        json: { data: input.map((text, index) => ({ index, embedding: toVector(text) })) },
-      });
-      const figures = await json<{
-        queries: number;
-        chunks: number;
-        ndcg10: number;
-        byWords: { ndcg10: number };
-      }>("eval", folder, "--embeddings");
-      expect(figures.byWords.ndcg10).toBeGreaterThan(0.9);
-      expect(figures.ndcg10).toBeLessThan(figures.byWords.ndcg10 - 0.05);
-      // The vector of each passage, and of each question that has a judgement.
-      const asked = endpoint.asked.flatMap(({ input }) => input);
-      expect(asked).toHaveLength(figures.chunks + figures.queries);
-      expect(Math.max(...endpoint.asked.map(({ input }) => input.length))).toBeGreaterThan(1);
-      const { out } = await cli.rouse(["knowledge", "eval", folder, "--embeddings"]);
-      expect(out).toMatch(/^nDCG@10 +0\.\d{4} \(by words alone (?:0\.9\d{3}|1\.0000)\)$/m);
-    });
-
-    it("shows its progress on a terminal, tries again what passes, and ends with the reason of what does not", async () => {
-      await configure(EMBEDDINGS);
-      let failures = 0;
-      endpoint.answer = ({ input }) =>
-        input.length > 1 && failures++ === 0 ? { status: 503 } : undefined;
-      const { code, err } = await cli.rouse(["knowledge", "eval", folder, "--embeddings"], {
-        terminal: true,
-      });
-      expect([code, failures > 1]).toEqual([0, true]);
-      expect(err).toMatch(/embedding \d+\/\d+ chunks/);
-      endpoint.answer = ({ input }) => (input.length === 1 ? { status: 401 } : undefined);
-      const ended = await cli.rouse(["knowledge", "eval", folder, "--embeddings"]);
-      expect([ended.code, ended.out]).toEqual([1, ""]);
-      expect(ended.err).toContain("the embedding endpoint answered 401: check the provider's key");
-    });
-
-    it("measures the order of the reranker with --reranker, which `search` shows too", async () => {
-      const reranker = { provider: "local", model: "large" };
-      await configure({ reranker });
-      const lines = (await readFile(join(folder, "qrels.tsv"), "utf8")).trim().split("\n").slice(1);
-      // The last passage by words is the best one: the whole search must do worse than words alone.
-      endpoint.answer = ({ documents }) => ({
-        json: { results: documents.map((_, index) => ({ index, relevance_score: index })) },
-      });
-      const figures = await json<{
-        queries: number;
-        ndcg10: number;
-        byWords: { ndcg10: number };
-        embedSeconds?: number;
-      }>("eval", folder, "--reranker");
-      expect(figures.queries).toBe(new Set(lines.map((line) => line.split("\t")[0])).size);
-      expect(figures.byWords.ndcg10).toBeGreaterThan(0.9);
-      expect(figures.ndcg10).toBeLessThan(figures.byWords.ndcg10 - 0.05);
-      expect([
-        figures.embedSeconds,
-        endpoint.count("/v1/embeddings"),
-        endpoint.count("/v1/rerank"),
-      ]).toEqual([undefined, 0, figures.queries]);
-      endpoint.answer = () => ({ json: { results: [] } });
-      const ended = await cli.rouse(["knowledge", "eval", folder, "--reranker"]);
-      expect([ended.code, ended.out]).toEqual([1, ""]);
-      expect(ended.err).toContain(
-        "the rerank endpoint answered with something else than a score for each passage",
-      );
-
-      endpoint.answer = undefined;
-      await configure({ ...EMBEDDINGS, reranker });
-      endpoint.asked.length = 0;
-      expect(
-        (await cli.rouse(["knowledge", "eval", folder, "--embeddings", "--reranker"])).code,
-      ).toBe(0);
-      expect([endpoint.count("/v1/embeddings") > 0, endpoint.count("/v1/rerank")]).toEqual([
-        true,
-        figures.queries,
-      ]);
-
-      await configure({ reranker });
-      await cli.write("a.txt", "The walrus. {1}");
-      await cli.write("b.txt", "The walrus eats clams of the sea. {9}");
-      await cli.rouse(["knowledge", "add", "a.txt", "b.txt"]);
-      const { passages } = await json<{ passages: { text: string; score: number }[] }>(
-        "search",
-        "walrus",
-      );
-      expect(passages.map(({ text, score }) => [text, score])).toEqual([
-        ["The walrus eats clams of the sea. {9}", 0.9],
-        ["The walrus. {1}", 0.1],
-      ]);
-    });
-
-    it("says how embeddings are configured if there are none", async () => {
-      await configure({});
-      const { code, err } = await cli.rouse(["knowledge", "eval", folder, "--embeddings"]);
-      expect([code, endpoint.asked]).toEqual([2, []]);
-      expect(err).toContain(
-        'Set platform.knowledge.embeddings to { provider: "<one of models.providers>"',
-      );
-      expect((await cli.rouse(["knowledge", "eval", "--help"])).out).toContain("--embeddings");
-      expect((await cli.rouse(["knowledge", "eval", folder, "--reranker"])).err).toContain(
-        "the config names no reranker. Set platform.knowledge.reranker to",
-      );
-    });
+    await cli.write("a.txt", "The walrus. {1}");
+    await cli.write("b.txt", "The walrus eats clams of the sea. {9}");
+    await cli.rouse(["knowledge", "add", "a.txt", "b.txt"]);
+    const { passages } = await json<{ passages: { text: string; score: number }[] }>(
+      "search",
+      "walrus",
+    );
+    expect(passages.map(({ text, score }) => [text, score])).toEqual([
+      ["The walrus eats clams of the sea. {9}", 0.9],
+      ["The walrus. {1}", 0.1],
+    ]);
+    await endpoint.close();
   });
 
   it.each([
@@ -283,11 +151,10 @@ describe("rouse knowledge", () => {
     [["add", "a.txt", "--on-duplicate", "maybe"], /skip, replace, error, keep/],
     [["list", "--status", "done"], /queued, extracting/],
     [["search", "x", "--limit", "many"], /whole number/],
-    [["eval", "none"], /ENOENT|no such file/],
   ])("%j is wrong usage", async (args, message) => {
     await cli.write("a.txt", "text");
     const { code, err } = await cli.rouse(["knowledge", ...args]);
-    expect(code).toBe(args[0] === "eval" ? 1 : 2);
+    expect(code).toBe(2);
     expect(err).toMatch(message);
   });
 

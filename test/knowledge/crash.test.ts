@@ -40,7 +40,9 @@ it("a kill in the middle of indexing loses nothing that was accepted, and leaves
     const db = new DatabaseSync(join(world.dir, "knowledge.db"));
     halfDone += (
       db
-        .prepare("SELECT count(*) AS n FROM documents WHERE status IN ('extracting', 'indexing')")
+        .prepare(
+          "SELECT count(*) AS n FROM knowledge_documents WHERE status IN ('extracting', 'indexing')",
+        )
         .get() as { n: number }
     ).n;
     db.close();
@@ -73,9 +75,7 @@ it("a kill in the middle of indexing loses nothing that was accepted, and leaves
     );
     expect(document).toBeDefined();
   }
-  expect(readdirSync(join(world.dir, "knowledge")).toSorted()).toEqual(
-    documents.map(({ sha256 }) => sha256).toSorted(),
-  );
+  expect(await world.files()).toEqual(documents.map(({ sha256 }) => sha256).toSorted());
   expect(readdirSync(join(world.dir, "tmp")).filter((name) => name.startsWith("chunks-"))).toEqual(
     [],
   );

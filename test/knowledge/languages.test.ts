@@ -127,7 +127,7 @@ describeBoth((make) => {
     it("is indexed again at the next start", async () => {
       const { id } = await world.index(TEXTS.ru);
       await makeOld(world);
-      await emptyIndex(world);
+      emptyIndex(world);
       expect(await world.found("зонтик")).toEqual([]);
       await world.restart();
       await world.knowledge.wait(id, 20_000);
@@ -151,18 +151,13 @@ describeBoth((make) => {
   });
 });
 
-/** Takes the words of a world's only passage out of the index, as if another version of it had others. */
-async function emptyIndex(world: KnowledgeWorld): Promise<void> {
-  if (world.isShared) return world.execute("UPDATE knowledge_chunks SET tokens = '{}'", []);
-  const db = new DatabaseSync(join(world.dir, "knowledge.db"));
+/** Takes the words of all passages out of a world's index, as if another version of it had others. */
+function emptyIndex(world: KnowledgeWorld): void {
+  const db = new DatabaseSync(join(world.dir, "knowledge-index.db"));
   db.exec("DELETE FROM words; DELETE FROM grams");
   db.close();
 }
 
 /** Marks all documents of a world as indexed by an older version. */
-async function makeOld(world: KnowledgeWorld): Promise<void> {
-  if (world.isShared) return world.execute("UPDATE knowledge_documents SET form = 0", []);
-  const db = new DatabaseSync(join(world.dir, "knowledge.db"));
-  db.exec("UPDATE documents SET form = 0");
-  db.close();
-}
+const makeOld = (world: KnowledgeWorld): Promise<unknown> =>
+  world.execute("UPDATE knowledge_documents SET form = 0");

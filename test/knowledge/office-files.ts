@@ -139,7 +139,7 @@ export const pptx = (...slides: readonly { shapes: string; isHidden?: boolean }[
 /** A PDF of one page. `content`: its drawing operators; `objects`: more objects, from number 6 on, of which `annots` and `fields` name some. */
 export function pdf(content: string, objects: readonly string[]): Uint8Array {
   const all = [
-    `<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [${objects.map((_, index) => `${index + 6} 0 R`).join(" ")}] /DA (/F1 10 Tf 0 g) /DR << /Font << /F1 5 0 R >> >> >> >>`,
+    `<< /Type /DocumentCatalog /Pages 2 0 R /AcroForm << /Fields [${objects.map((_, index) => `${index + 6} 0 R`).join(" ")}] /DA (/F1 10 Tf 0 g) /DR << /Font << /F1 5 0 R >> >> >> >>`,
     "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> /Annots [${objects.map((_, index) => `${index + 6} 0 R`).join(" ")}] >>`,
     `<< /Length ${content.length} >>\nstream\n${content}\nendstream`,

@@ -1,32 +1,37 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
-import type { StoreDriver } from "../../src/store/types.ts";
-import { evaluate, measure } from "../../src/knowledge/evaluate.ts";
-import { postgresAddress } from "../store/postgres-client.ts";
-import { describePostgres, POSTGRES } from "../store/postgres.ts";
+import type { SqlSource } from "../../src/store/sql.ts";
+import { evaluate, measure, type Evaluation } from "../../bench/evaluate.ts";
+import { describePostgres, newSchema, sqlSource } from "../store/postgres.ts";
 import { describeBoth, FIXTURES, type KnowledgeWorld } from "./world.ts";
 
 const log = createLogger("silent");
 
-function smallCorpus(store: () => { driver: StoreDriver; url: string } | undefined): void {
-  it.each(["en", "zh"])(
-    "%s: every question finds its passage first, or nearly",
-    async (language) => {
-      const figures = await evaluate(join(FIXTURES, `corpus-${language}`), { log, store: store() });
-      expect(figures).toMatchObject({ documents: 20, queries: 20, recall100: 1 });
-      expect(figures.ndcg10).toBeGreaterThanOrEqual(0.98);
-      expect(figures.map).toBeGreaterThanOrEqual(0.97);
-    },
-  );
-}
+const smallCorpus = (language: string, sql?: SqlSource): Promise<Evaluation> =>
+  evaluate(join(FIXTURES, `corpus-${language}`), { log, sql });
 
-describe("the small corpus", () => smallCorpus(() => undefined));
-describePostgres("the small corpus, in PostgreSQL", () =>
-  smallCorpus(() => ({ driver: POSTGRES, url: postgresAddress().href })),
-);
+describe.each(["en", "zh"])("the small corpus, %s", (language) => {
+  it("every question finds its passage first, or nearly", async () => {
+    const figures = await smallCorpus(language);
+    expect(figures).toMatchObject({ documents: 20, queries: 20, recall100: 1 });
+    expect(figures.ndcg10).toBeGreaterThanOrEqual(0.98);
+    expect(figures.map).toBeGreaterThanOrEqual(0.97);
+  });
+
+  describePostgres("in PostgreSQL", () => {
+    it("the ranking is the same", async () => {
+      const { ndcg10, map, recall100 } = await smallCorpus(language);
+      const schema = newSchema();
+      try {
+        const figures = await smallCorpus(language, sqlSource(schema));
+        expect(figures).toMatchObject({ ndcg10, map, recall100 });
+      } finally {
+        await schema.drop();
+      }
+    });
+  });
+});
 
 describe("the figures", () => {
   const relevant = new Map([
@@ -52,27 +57,6 @@ describe("the figures", () => {
       recall100: 1,
     });
     expect(measure([...filler(100), "a"], new Map([["a", 1]])).recall100).toBe(0);
-  });
-});
-
-describe("a folder that is no test set", () => {
-  const dir = mkdtempSync(join(tmpdir(), "rouse-beir-"));
-  afterAll(() => rmSync(dir, { recursive: true, force: true }));
-
-  it("says what is wrong", async () => {
-    await expect(evaluate(dir, { log })).rejects.toMatchObject({ code: "ENOENT" });
-    writeFileSync(join(dir, "qrels.tsv"), "query-id\tcorpus-id\tscore\n1\ta\t1\n");
-    writeFileSync(join(dir, "corpus.jsonl"), '{"_id":"a","text":"tide"}\nno JSON\n');
-    writeFileSync(join(dir, "queries.jsonl"), '{"_id":"2","text":"tide"}\n');
-    await expect(evaluate(dir, { log })).rejects.toMatchObject({
-      code: "usage",
-      message: expect.stringContaining("line 2") as string,
-    });
-    writeFileSync(join(dir, "corpus.jsonl"), '{"_id":"a","text":"tide"}\n');
-    await expect(evaluate(dir, { log })).rejects.toMatchObject({
-      code: "usage",
-      message: expect.stringContaining("no query") as string,
-    });
   });
 });
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
-import { toEntry } from "../../src/knowledge/db/postings.ts";
+import { toEntry } from "../../src/knowledge/index/postings.ts";
 import { toStem } from "../../src/knowledge/stem.ts";
 import { DocumentTokenizer } from "../../src/knowledge/tokenize.ts";
 import { FIXTURES } from "./world.ts";

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -38,14 +38,14 @@ export interface KnowledgeWorld {
   fixture(name: string, upload?: Upload): Promise<DocumentRecord>;
   /** The texts that a question finds, best first. */
   found(text: string, scope?: { tenant?: string; agentIds?: string[] }): Promise<string[]>;
-  /** How many rows each table of the database has. */
+  /** How many rows each table has. */
   rows(): Promise<Record<string, number>>;
   /** The hashes of the files that are kept. */
   files(): Promise<string[]>;
   /** Takes a file away behind the program's back. */
   loseFile(sha256: string): Promise<void>;
-  /** Executes a statement in the schema of a PostgreSQL world. */
-  execute(sql: string, values: unknown[]): Promise<void>;
+  /** Runs a statement on the tables of documents. */
+  execute: Execute;
   restart(): Promise<void>;
   /** Deletes all documents, for the next test. */
   empty(): Promise<void>;
@@ -61,58 +61,42 @@ export interface WorldOptions {
   env?: Record<string, string | undefined>;
 }
 
-const TABLES = ["documents", "chunks", "passages", "vectors", "words_docsize", "grams_docsize"];
+/** Runs a statement on the tables of documents. */
+type Execute = (sql: string) => Promise<Record<string, unknown>[]>;
 
-/** What a test looks at of a database in a file. */
-const sqliteSide = (dir: string) => ({
-  async rows() {
-    const db = new DatabaseSync(join(dir, "knowledge.db"), { readOnly: true });
-    const count = (table: string): number =>
-      (db.prepare(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n;
-    const all = Object.fromEntries(TABLES.map((table) => [table, count(table)]));
+const onFile =
+  (dir: string): Execute =>
+  async (sql) => {
+    const db = new DatabaseSync(join(dir, "knowledge.db"));
+    db.exec("PRAGMA busy_timeout=5000");
+    const rows = db.prepare(sql).all();
     db.close();
-    return all;
-  },
-  files: () => readdir(join(dir, "knowledge")),
-  loseFile: (sha256: string) => rm(join(dir, "knowledge", sha256)),
-  execute: () => Promise.reject(new Error("not in PostgreSQL")),
-  drop: () => Promise.resolve(),
-});
+    return rows;
+  };
 
-/** The same of PostgreSQL, where the words of a chunk are in its own row. */
-const postgresSide = ({ name, drop }: Schema) => ({
-  rows: () =>
-    plainly(async (client) => {
-      const count = async (table: string): Promise<number> => {
-        const { rows } = await client.query<{ n: number }>(
-          `SELECT count(*)::int AS n FROM "${name}".knowledge_${table}`,
-        );
-        return rows[0]?.n ?? -1;
-      };
-      const counts: Record<string, number> = {};
-      for (const table of TABLES)
-        counts[table] = await count(table.endsWith("_docsize") ? "chunks" : table);
-      return counts;
-    }),
-  files: () =>
-    plainly(async (client) => {
-      const { rows } = await client.query<{ sha256: string }>(
-        `SELECT sha256 FROM "${name}".knowledge_files UNION SELECT sha256 FROM "${name}".knowledge_file_parts ORDER BY sha256`,
-      );
-      return rows.map(({ sha256 }) => sha256);
-    }),
-  loseFile: (sha256: string) =>
-    plainly(async (client) => {
-      for (const table of ["files", "file_parts"])
-        await client.query(`DELETE FROM "${name}".knowledge_${table} WHERE sha256 = $1`, [sha256]);
-    }),
-  execute: (sql: string, values: unknown[]) =>
+const onSchema =
+  ({ name }: Schema): Execute =>
+  (sql) =>
     plainly(async (client) => {
       await client.query(`SET search_path TO "${name}"`);
-      await client.query(sql, values);
-    }),
-  drop,
-});
+      return (await client.query<Record<string, unknown>>(sql)).rows;
+    });
+
+const count = (table: string): string => `SELECT count(*) AS n FROM ${table}`;
+const FILE_NAMES =
+  "SELECT sha256 FROM knowledge_files UNION SELECT sha256 FROM knowledge_file_parts ORDER BY sha256";
+
+/** How many rows the tables of documents have, and those of the gateway's own index. */
+async function countRows(dir: string, execute: Execute): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const table of ["documents", "passages", "vectors"])
+    counts[table] = Number((await execute(count(`knowledge_${table}`)))[0]?.["n"]);
+  const db = new DatabaseSync(join(dir, "knowledge-index.db"), { readOnly: true });
+  for (const table of ["chunks", "words_docsize", "grams_docsize"])
+    counts[table] = Number(db.prepare(count(table)).get()?.["n"]);
+  db.close();
+  return counts;
+}
 
 /** Makes worlds whose documents are in PostgreSQL: each in a schema of its own, or in one that is given. */
 export const onPostgres: MakeWorld = (options = {}, schema = newSchema()) =>
@@ -133,7 +117,7 @@ export async function createWorld(
 ): Promise<KnowledgeWorld> {
   const dir = await mkdtemp(join(tmpdir(), "rouse-knowledge-"));
   const { config = {}, embed, clock = systemClock, extractionChild, start = true, env } = options;
-  const { drop, ...side } = schema ? postgresSide(schema) : sqliteSide(dir);
+  const execute = schema ? onSchema(schema) : onFile(dir);
   const open = (): Promise<Knowledge> =>
     createKnowledge({
       dir,
@@ -180,7 +164,17 @@ export async function createWorld(
       (
         await knowledge.search({ tenant, text, ...(agentIds === undefined ? {} : { agentIds }) })
       ).map((passage) => passage.text),
-    ...side,
+    execute,
+    async rows() {
+      // A search takes in what it does not have yet.
+      await knowledge.search({ tenant: "t", text: "nothing" });
+      return countRows(dir, execute);
+    },
+    files: async () => (await execute(FILE_NAMES)).map(({ sha256 }) => String(sha256)),
+    async loseFile(sha256) {
+      for (const table of ["files", "file_parts"])
+        await execute(`DELETE FROM knowledge_${table} WHERE sha256 = '${sha256}'`);
+    },
     async restart() {
       await knowledge.close();
       knowledge = await open();
@@ -194,7 +188,7 @@ export async function createWorld(
     },
     async close() {
       await knowledge.close();
-      await drop();
+      await schema?.drop();
       await rm(dir, { recursive: true, force: true });
     },
   };

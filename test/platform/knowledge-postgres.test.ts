@@ -1,30 +1,11 @@
-import { existsSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
-import {
-  DESK,
-  documentsWorld,
-  expectLanguages,
-  expectLimitedPassages,
-  expectOwnership,
-  formOf,
-  READER,
-  SALES,
-  STRANGER,
-  type DocumentsWorld,
-} from "./documents.ts";
+import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { DESK, documentsWorld, formOf, STRANGER, type DocumentsWorld } from "./documents.ts";
 
 let schema: Schema;
 let world: DocumentsWorld;
-
-const count = (table: string): Promise<number> =>
-  plainly(async (client) => {
-    const { rows } = await client.query<{ n: number }>(
-      `SELECT count(*)::int AS n FROM "${schema.name}".knowledge_${table}`,
-    );
-    return rows[0]?.n ?? -1;
-  });
 
 describePostgres("documents in PostgreSQL, over HTTP", () => {
   beforeAll(async () => {
@@ -65,10 +46,10 @@ describePostgres("documents in PostgreSQL, over HTTP", () => {
     expect([again.status, again.body.id, again.body.duplicate]).toEqual([200, first.body.id, true]);
     const refused = await world.upload(formOf("b.txt", text, { on_duplicate: "error" }));
     expect([refused.status, refused.body.error.code]).toEqual([409, "duplicate_document"]);
-    // Nothing of it is in the state folder.
-    expect(
-      ["knowledge", "knowledge.db"].filter((name) => existsSync(join(world.dir, ".rouse", name))),
-    ).toEqual([]);
+    // The state folder has an index of it alone.
+    expect(readdirSync(join(world.dir, ".rouse")).filter((name) => name.endsWith(".db"))).toEqual([
+      "knowledge-index.db",
+    ]);
   });
 
   it("that arrive together are each taken for itself", async () => {
@@ -83,81 +64,6 @@ describePostgres("documents in PostgreSQL, over HTTP", () => {
     expect((await world.search("heron", { limit: 10 })).toSorted()).toEqual(
       [1, 2, 3].map((n) => `Heron ${n} of the marsh.`),
     );
-  });
-
-  it("are replaced by a new version in one step, and by nothing that cannot be read", async () => {
-    const index = (text: string) => world.index("manual.txt", text, { external_id: "manual" });
-    const old = (await index("The ibex climbs by day.")).body;
-    const next = (await index("The ibex climbs by night.")).body;
-    expect([old.version, next.version, next.status]).toEqual([1, 2, "ready"]);
-    expect((await world.get(`documents/${old.id}`)).status).toBe(404);
-    expect(await world.search("ibex")).toEqual(["The ibex climbs by night."]);
-    expect((await index("")).body).toMatchObject({
-      status: "failed",
-      error: { code: "no_text_found" },
-    });
-    expect(await world.search("ibex")).toEqual(["The ibex climbs by night."]);
-    const { body } = await world.call(
-      `/v1/knowledge/documents/${next.id}/reindex?wait=25`,
-      {},
-      { key: DESK },
-    );
-    expect([body.id, body.status]).toEqual([next.id, "ready"]);
-    expect(await world.search("ibex")).toEqual(["The ibex climbs by night."]);
-  });
-
-  it("stay with their tenant and their agents, in lists and in searches", async () => {
-    const secret = (await world.index("o.txt", "The okapi is for operations.", { agent_id: "ops" }))
-      .body;
-    const open = (await world.index("s.txt", "The okapi is for sales and operations.")).body;
-    expect(await world.search("okapi")).toHaveLength(2);
-    expect(await world.search("okapi", {}, READER)).toHaveLength(2);
-    expect(await world.search("okapi", {}, SALES)).toEqual([
-      "The okapi is for sales and operations.",
-    ]);
-    expect(await world.search("okapi", { agent_id: "sales" })).toEqual([
-      "The okapi is for sales and operations.",
-    ]);
-    expect(await world.search("okapi", {}, STRANGER)).toEqual([]);
-    const ids = async (key: string) =>
-      (await world.get("documents?limit=2", key)).body.data.map(({ id }: { id: string }) => id);
-    expect(await ids(DESK)).toEqual([open.id, secret.id]);
-    expect((await ids(SALES))[0]).toBe(open.id);
-    expect(await ids(SALES)).not.toContain(secret.id);
-    expect(await ids(STRANGER)).toEqual([]);
-    expect((await world.get(`documents/${secret.id}`, STRANGER)).status).toBe(404);
-    expect((await world.del(`documents/${open.id}`, SALES)).body.error.code).toBe(
-      "document_shared",
-    );
-  });
-
-  it("are left alone by keys of other agents", () => {
-    let words = 0;
-    return expectOwnership(world, () => `capybara${++words}`);
-  });
-
-  it("are found in the forms of their own language", () => expectLanguages(world));
-
-  it("do not fill a turn with passages of one document", () => expectLimitedPassages(world));
-
-  it("go with all that hangs on them", async () => {
-    const { body } = await world.index("gone.txt", "The quokka leaves.\n\n".repeat(400));
-    const before = [
-      await count("chunks"),
-      await count("passages"),
-      await count("files"),
-      await count("file_parts"),
-    ];
-    expect((await world.del(`documents/${body.id}`)).status).toBe(200);
-    const after = [
-      await count("chunks"),
-      await count("passages"),
-      await count("files"),
-      await count("file_parts"),
-    ];
-    expect(after).toEqual(before.map((n, index) => n - (index < 2 ? body.chunk_count : 1)));
-    expect(await world.search("quokka")).toEqual([]);
-    expect((await world.get(`documents/${body.id}`)).status).toBe(404);
   });
 
   it("are put before an agent with `knowledge: auto`, and cited", async () => {

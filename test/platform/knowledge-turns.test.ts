@@ -248,7 +248,7 @@ describe("a gateway without documents of the operator", () => {
     const { dir } = userFolder({});
     const db = new DatabaseSync(join(dir, "knowledge.db"));
     db.exec(
-      "CREATE TABLE documents (tenant TEXT, status TEXT); INSERT INTO documents VALUES ('shop', 'ready')",
+      "CREATE TABLE knowledge_documents (tenant TEXT, status TEXT); INSERT INTO knowledge_documents VALUES ('shop', 'ready')",
     );
     db.close();
     let opened = 0;

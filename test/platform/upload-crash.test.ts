@@ -77,9 +77,9 @@ it("a kill leaves nothing of an upload after the next start, and a document that
   await kill();
   expect(isUploading()).toBe(true);
   const db = new DatabaseSync(join(dir, ".rouse/knowledge.db"));
-  expect((db.prepare("SELECT status FROM documents").get() as { status: string }).status).not.toBe(
-    "ready",
-  );
+  expect(
+    (db.prepare("SELECT status FROM knowledge_documents").get() as { status: string }).status,
+  ).not.toBe("ready");
   db.close();
   const again = await start();
   expect(isUploading()).toBe(false);
@@ -101,12 +101,12 @@ it("a kill leaves nothing of an upload after the next start, and a document that
   );
   expect(document.chunk_count).toBeGreaterThan(50);
   const after = new DatabaseSync(join(dir, ".rouse/knowledge.db"), { readOnly: true });
-  expect((after.prepare("SELECT count(*) AS n FROM chunks").get() as { n: number }).n).toBe(
-    document.chunk_count,
-  );
-  after.close();
-  expect([files("tmp"), files("knowledge")]).toEqual([
-    [],
-    [expect.stringMatching(/^[0-9a-f]{64}$/)],
+  expect(
+    (after.prepare("SELECT count(*) AS n FROM knowledge_passages").get() as { n: number }).n,
+  ).toBe(document.chunk_count);
+  expect(after.prepare("SELECT sha256 FROM knowledge_files").all()).toEqual([
+    { sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
   ]);
+  after.close();
+  expect(files("tmp")).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import {
@@ -320,7 +321,12 @@ describe("documents", () => {
       (await world.del(`documents/${body.id}`)).status,
       (await world.get(`documents/${body.id}`)).status,
     ]).toEqual([404, 404]);
-    expect(existsSync(join(world.dir, ".rouse/knowledge", body.sha256))).toBe(false);
+    const db = new DatabaseSync(join(world.dir, ".rouse/knowledge.db"), { readOnly: true });
+    for (const table of ["knowledge_files", "knowledge_file_parts"])
+      expect(
+        db.prepare(`SELECT count(*) AS n FROM ${table} WHERE sha256 = ?`).get(body.sha256),
+      ).toEqual({ n: 0 });
+    db.close();
   });
 
   it("are found in the forms of their own language", () => expectLanguages(world));

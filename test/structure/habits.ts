@@ -106,7 +106,7 @@ const MAY_USE_PROCESS = [
   "src/gateway/what-if-child.ts",
   "src/mapping/transform-worker.ts",
   "src/knowledge/extract/child.ts",
-  "src/knowledge/shared/worker.ts",
+  "src/knowledge/catalog/catalog.ts",
   "src/http/console/assets.ts",
   "console/",
 ];

@@ -9,7 +9,7 @@ import { Worker } from "node:worker_threads";
 import { SEPARATOR, splitChunks, type TextBlock } from "../chunk.ts";
 import { killGroup } from "../../core/process-group.ts";
 import { cutText } from "../../core/text.ts";
-import { renderChunkLine } from "../db/lines.ts";
+import { renderChunkLine } from "../catalog/lines.ts";
 import { DocumentTokenizer } from "../tokenize.ts";
 import type { ExtractCall, ExtractReply } from "./extractor.ts";
 import { ExtractionError } from "./types.ts";
@@ -45,17 +45,24 @@ function* counted(blocks: Iterable<TextBlock>, most: number): Generator<TextBloc
   }
 }
 
-/** Writes a line for each chunk; returns how many. */
-function writeChunks(file: string, blocks: Iterable<TextBlock>, title: string): number {
+interface Written {
+  chunks: number;
+  languages: string[];
+}
+
+/** Writes a line for each chunk. */
+function writeChunks(file: string, blocks: Iterable<TextBlock>, title: string): Written {
   const out = openSync(file, "w", 0o600);
   let count = 0;
   let waiting = "";
   const tokenizer = new DocumentTokenizer();
+  const languages = new Set<string>();
   try {
     for (const chunk of splitChunks(blocks)) {
       const form = tokenizer.toIndexForm(`${title}\n${chunk.headings.join("\n")}\n${chunk.text}`);
       if (form.words === "") continue;
       waiting += renderChunkLine({ ...chunk, ...form });
+      for (const language of form.languages) languages.add(language);
       count++;
       if (waiting.length < FLUSH) continue;
       writeSync(out, waiting);
@@ -65,11 +72,11 @@ function writeChunks(file: string, blocks: Iterable<TextBlock>, title: string): 
   } finally {
     closeSync(out);
   }
-  return count;
+  return { chunks: count, languages: [...languages] };
 }
 
-/** Writes the text of the blocks, at most `most` UTF-16 units and a note; returns how many blocks. */
-function writeText(file: string, blocks: Iterable<TextBlock>, most: number): number {
+/** Writes the text of the blocks, at most `most` UTF-16 units and a note; each block counts as a chunk. */
+function writeText(file: string, blocks: Iterable<TextBlock>, most: number): Written {
   let text = "";
   let count = 0;
   for (const block of blocks) {
@@ -84,7 +91,7 @@ function writeText(file: string, blocks: Iterable<TextBlock>, most: number): num
     cut.cut > 0 ? `${cut.text}[cut: the text has more than ${most} characters]` : text,
     { mode: 0o600 },
   );
-  return count;
+  return { chunks: count, languages: [] };
 }
 
 async function answer(call: ExtractCall): Promise<ExtractReply> {
@@ -106,7 +113,7 @@ async function answer(call: ExtractCall): Promise<ExtractReply> {
       { bytes, filename, limits, progress, depth: 0, programs: process.env["PATH"] ?? "" },
       plugins,
     );
-    const chunks =
+    const { chunks, languages } =
       call.plainChars === undefined
         ? writeChunks(out, counted(blocks, limits.textChars), call.title ?? title ?? "")
         : writeText(out, blocks, call.plainChars);
@@ -115,7 +122,7 @@ async function answer(call: ExtractCall): Promise<ExtractReply> {
         "no_text_found",
         "no text was found; a scanned document needs text recognition first",
       );
-    return { id, kind: "done", tired: isTired(), mimeType, title, pages, chunks };
+    return { id, kind: "done", tired: isTired(), mimeType, title, pages, chunks, languages };
   } catch (error) {
     if (error instanceof ExtractionError) {
       const { code, message } = error;

@@ -29,6 +29,8 @@ export interface ExtractDone {
   title: string | null;
   pages: number | null;
   chunks: number;
+  /** The codes of the languages of its chunks. */
+  languages: string[];
 }
 
 export type ExtractReply =

@@ -1,10 +1,18 @@
 import type { TextBlock } from "../chunk.ts";
 import { ExtractionError, broken, encrypted, type ExtractFormat } from "./types.ts";
 import { readXml, unzip } from "./archive.ts";
-import { isTelling } from "./margins.ts";
 import { renderUncalculated, tableBlocks, toSpan, type TableCell } from "./table.ts";
+import {
+  findElements,
+  isTelling,
+  listElements,
+  readTitle,
+  readTree,
+  tidy,
+  toText,
+  type XmlElement,
+} from "./xml-tree.ts";
 
-const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
 /** Text that is no part of the page: notes on slides stay, comments and tracked deletions go. */
 const SKIPPED = new Set([
   "office:annotation",
@@ -161,49 +169,24 @@ class OdfReader {
 /** Fields of a header that differ on each page, or say what the document says of itself. */
 const PAGE_FIELDS = /^text:(?:page-|sheet-name|date$|time$|file-name|title$)/;
 
-/** The paragraphs of the headers or footers of all pages, each once. */
-async function readMargins(
-  styles: Buffer | undefined,
-  kind: "header" | "footer",
-): Promise<TextBlock[]> {
-  const found = new Set<string>();
-  let inside = 0;
-  let field = 0;
-  let hasField = false;
-  let text = "";
-  if (styles)
-    await readXml(styles, {
-      open(name, attributes) {
-        if (new RegExp(`^style:${kind}(?:-left|-first)?$`).test(name))
-          inside += attributes["style:display"] === "false" ? 0 : 1;
-        else if (PAGE_FIELDS.test(name)) {
-          field++;
-          hasField = true;
-        } else if (/^text:(?:s|tab|line-break)$/.test(name)) text += " ";
-      },
-      text: (piece) => void (inside > 0 && field === 0 && (text += piece)),
-      close(name) {
-        if (name === `style:${kind}` || name.startsWith(`style:${kind}-`)) inside = 0;
-        else if (PAGE_FIELDS.test(name)) field--;
-        if (name !== "text:p" && name !== "text:h") return;
-        if (tidy(text) !== "" && (!hasField || isTelling(text))) found.add(tidy(text));
-        text = "";
-        hasField = false;
-      },
-    });
-  return [...found].map((line) => ({ kind: "text", text: line }));
-}
+/** What stands in a line of a header. */
+const toMargin = ({ name }: XmlElement): string | undefined =>
+  PAGE_FIELDS.test(name) ? "" : /^text:(?:s|tab|line-break)$/.test(name) ? " " : undefined;
 
-async function readTitle(meta: Buffer | undefined): Promise<string | null> {
-  let inside = false;
-  let title = "";
-  if (meta)
-    await readXml(meta, {
-      open: (name) => void (inside = name === "dc:title"),
-      text: (text) => void (inside && (title += text)),
-      close: () => void (inside = false),
-    });
-  return tidy(title) || null;
+/** The paragraphs of the headers or footers of all pages, each once. */
+function readMargins(styles: XmlElement, kind: "header" | "footer"): TextBlock[] {
+  const found = new Set<string>();
+  for (const margin of listElements(styles)) {
+    const { name, attributes } = margin;
+    if (name !== `style:${kind}` && !name.startsWith(`style:${kind}-`)) continue;
+    if (attributes["style:display"] === "false") continue;
+    for (const line of [...findElements(margin, "text:p"), ...findElements(margin, "text:h")]) {
+      const text = tidy(toText(line, toMargin));
+      const hasField = [...listElements(line)].some((element) => PAGE_FIELDS.test(element.name));
+      if (text !== "" && (!hasField || isTelling(text))) found.add(text);
+    }
+  }
+  return [...found].map((text) => ({ kind: "text", text }));
 }
 
 /** Text, spreadsheet and presentation of OpenDocument: one format for all three. */
@@ -241,16 +224,12 @@ export const extractOdf: ExtractFormat = async ({ bytes, limits }) => {
   if (reader.page > limits.pages)
     throw new ExtractionError("too_large", `the document has more than ${limits.pages} pages`);
   const hasText = reader.blocks.some(({ kind }) => !isSpreadsheet || kind === "row");
-  const styles = parts.get("styles.xml");
+  const styles = await readTree(parts.get("styles.xml"));
   return {
     title: await readTitle(parts.get("meta.xml")),
     pages: reader.page === 0 ? null : reader.page,
     blocks: hasText
-      ? [
-          ...(await readMargins(styles, "header")),
-          ...reader.blocks,
-          ...(await readMargins(styles, "footer")),
-        ]
+      ? [...readMargins(styles, "header"), ...reader.blocks, ...readMargins(styles, "footer")]
       : [],
   };
 };

@@ -1,23 +1,35 @@
 import type { TextBlock } from "../chunk.ts";
 import { ExtractionError, broken, encrypted, optional, type ExtractFormat } from "./types.ts";
 import { domBlocks, parseDom } from "./html.ts";
-import { readXml, unzip } from "./archive.ts";
+import { unzip } from "./archive.ts";
 import { tableBlocks, toSpan, type TableCell } from "./table.ts";
+import {
+  findElements,
+  listElements,
+  readTargets,
+  readTitle,
+  readTree,
+  tidy,
+  toText,
+  type XmlElement,
+} from "./xml-tree.ts";
 
-const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
-
-/** The first element of a name in an XML file: its text. */
-async function textIn(bytes: Buffer | undefined, element: string): Promise<string | null> {
-  if (!bytes) return null;
-  let inside = false;
-  let text = "";
-  await readXml(bytes, {
-    open: (name) => void (inside ||= name === element && text === ""),
-    text: (piece) => void (inside && (text += piece)),
-    close: (name) => void (inside &&= name !== element),
-  });
-  return tidy(text) || null;
+/** The elements of a paragraph of Word, without those of paragraphs in it. */
+function* listRuns({ children }: XmlElement): Generator<XmlElement> {
+  for (const child of children)
+    if (typeof child !== "string" && child.name !== "w:p") {
+      yield child;
+      yield* listRuns(child);
+    }
 }
+
+/** The text of runs: `t` has it, with the prefix of the format; `breaks` are spaces in it. */
+const joinRuns = (runs: Iterable<XmlElement>, t: string, breaks: readonly string[]): string =>
+  tidy(
+    [...runs]
+      .map((run) => (run.name === t ? toText(run) : breaks.includes(run.name) ? " " : ""))
+      .join(""),
+  );
 
 /** The paragraphs of the headers or footers of a document, each once: sections repeat them. */
 async function readMargins(
@@ -25,22 +37,10 @@ async function readMargins(
   kind: "header" | "footer",
 ): Promise<TextBlock[]> {
   const found = new Set<string>();
-  for (const [name, bytes] of parts) {
-    if (!name.startsWith(`word/${kind}`)) continue;
-    let text = "";
-    let isText = false;
-    await readXml(bytes, {
-      open: (element) => void (isText = element === "w:t"),
-      text: (piece) => void (isText && (text += piece)),
-      close(element) {
-        isText = false;
-        if (element === "w:tab" || element === "w:br") text += " ";
-        if (element !== "w:p") return;
-        found.add(tidy(text));
-        text = "";
-      },
-    });
-  }
+  for (const [name, bytes] of parts)
+    if (name.startsWith(`word/${kind}`))
+      for (const paragraph of findElements(await readTree(bytes), "w:p"))
+        found.add(joinRuns(listRuns(paragraph), "w:t", ["w:tab", "w:br"]));
   found.delete("");
   return [...found].map((text) => ({ kind: "text", text }));
 }
@@ -67,7 +67,7 @@ export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
       throw broken("the document cannot be read; its XML is damaged");
     });
   const { body } = await parseDom(value);
-  const title = await textIn(parts.get("docProps/core.xml"), "dc:title").catch(() => null);
+  const title = await readTitle(parts.get("docProps/core.xml")).catch(() => null);
   const blocks = body ? [...domBlocks(body)] : [];
   return {
     title,
@@ -82,72 +82,51 @@ export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
 
 /** The slides of a presentation in the order in which they are shown. */
 async function slideNames(parts: Map<string, Buffer>): Promise<string[]> {
-  const targets = new Map<string, string>();
-  const order: string[] = [];
   const relations = parts.get("ppt/_rels/presentation.xml.rels");
   const presentation = parts.get("ppt/presentation.xml");
   if (!relations || !presentation) throw broken("the presentation has no list of slides");
-  await readXml(relations, {
-    open: (_name, { Id, Target }) =>
-      void (Id !== undefined && Target !== undefined && targets.set(Id, Target)),
-  });
-  await readXml(presentation, {
-    open: (name, attributes) =>
-      void (name === "p:sldId" && order.push(targets.get(attributes["r:id"] ?? "") ?? "")),
-  });
-  return order
-    .map((target) => (target.startsWith("/") ? target.slice(1) : `ppt/${target}`))
+  const targets = await readTargets(relations, "ppt");
+  return findElements(await readTree(presentation), "p:sldId")
+    .map(({ attributes }) => targets.get(attributes["r:id"] ?? "") ?? "")
     .filter((name) => parts.has(name));
 }
 
-async function slideBlocks(bytes: Buffer, page: number): Promise<TextBlock[]> {
-  const blocks: TextBlock[] = [];
-  let isTitle = false;
-  let paragraph = "";
-  let inText = false;
-  const rows: TableCell[][] = [];
-  let cell: TableCell | undefined;
-  let isHidden = false;
-  const endParagraph = (): void => {
-    const text = tidy(paragraph);
-    paragraph = "";
-    if (text === "") return;
-    if (cell) cell.text = tidy(`${cell.text} ${text}`);
-    else
-      blocks.push(
-        isTitle ? { kind: "heading", text, level: 1, page } : { kind: "text", text, page },
-      );
-  };
-  await readXml(bytes, {
-    open(name, attributes) {
-      if (name === "p:sld") isHidden = attributes["show"] === "0" || attributes["show"] === "false";
-      else if (name === "p:sp") isTitle = false;
-      else if (name === "p:ph")
-        isTitle = attributes["type"] === "title" || attributes["type"] === "ctrTitle";
-      else if (name === "a:tr") rows.push([]);
-      else if (name === "a:tc") {
-        cell = {
-          text: "",
-          columns: toSpan(attributes["gridSpan"]),
-          rows: toSpan(attributes["rowSpan"]),
-        };
-        // The merged cell itself says how far it goes.
-        const isCovered = [attributes["hMerge"], attributes["vMerge"]].some(
-          (value) => value === "1" || value === "true",
-        );
-        if (!isCovered) rows.at(-1)?.push(cell);
-      } else if (name === "a:br") paragraph += " ";
-      inText = name === "a:t" || (inText && name !== "a:p");
-    },
-    text: (text) => void (inText && (paragraph += text)),
-    close(name) {
-      if (name === "a:t") inText = false;
-      else if (name === "a:p") endParagraph();
-      else if (name === "a:tc") cell = undefined;
-      else if (name === "a:tbl") blocks.push(...tableBlocks(rows.splice(0), page));
-    },
-  });
-  return isHidden ? [] : blocks;
+const toParagraph = (paragraph: XmlElement): string =>
+  joinRuns(listElements(paragraph), "a:t", ["a:br"]);
+
+const isOn = (value: string | undefined): boolean => value === "1" || value === "true";
+
+/** The cells of a row of a slide's table. The merged cell itself says how far it goes. */
+const toCells = (row: XmlElement): TableCell[] =>
+  findElements(row, "a:tc")
+    .filter(({ attributes }) => !isOn(attributes["hMerge"]) && !isOn(attributes["vMerge"]))
+    .map((cell) => ({
+      text: tidy(findElements(cell, "a:p").map(toParagraph).join(" ")),
+      columns: toSpan(cell.attributes["gridSpan"]),
+      rows: toSpan(cell.attributes["rowSpan"]),
+    }));
+
+const isTitleShape = (shape: XmlElement): boolean =>
+  findElements(shape, "p:ph").some(({ attributes }) =>
+    ["title", "ctrTitle"].includes(attributes["type"] ?? ""),
+  );
+
+function* slideBlocks(
+  { children }: XmlElement,
+  page: number,
+  isTitle = false,
+): Generator<TextBlock> {
+  for (const child of children) {
+    if (typeof child === "string") continue;
+    const { name, attributes } = child;
+    if (name === "p:sld" && /^(?:0|false)$/.test(attributes["show"] ?? "")) return;
+    if (name === "a:tbl") yield* tableBlocks(findElements(child, "a:tr").map(toCells), page);
+    else if (name === "a:p") {
+      const text = toParagraph(child);
+      if (text !== "")
+        yield isTitle ? { kind: "heading", text, level: 1, page } : { kind: "text", text, page };
+    } else yield* slideBlocks(child, page, name === "p:sp" ? isTitleShape(child) : isTitle);
+  }
 }
 
 export const extractPptx: ExtractFormat = async ({ bytes, limits, progress }) => {
@@ -159,54 +138,37 @@ export const extractPptx: ExtractFormat = async ({ bytes, limits, progress }) =>
     throw new ExtractionError("too_large", `the presentation has more than ${limits.pages} slides`);
   const blocks: TextBlock[] = [];
   for (const [index, name] of names.entries()) {
-    blocks.push(...(await slideBlocks(parts.get(name) as Buffer, index + 1)));
+    blocks.push(...slideBlocks(await readTree(parts.get(name)), index + 1));
     progress((index + 1) / names.length);
   }
   return {
-    title: await textIn(parts.get("docProps/core.xml"), "dc:title").catch(() => null),
+    title: await readTitle(parts.get("docProps/core.xml")).catch(() => null),
     pages: names.length,
     blocks,
   };
 };
 
-const opfPath = async (container: Buffer | undefined): Promise<string> => {
-  let path = "";
-  if (container)
-    await readXml(container, {
-      open: (name, { "full-path": full }) => void (name === "rootfile" && (path ||= full ?? "")),
-    });
-  if (path === "") throw broken("the book does not say where its contents are");
-  return path;
-};
-
 /** The chapters of a book in reading order. */
-async function chapters(
-  opf: Buffer,
-  path: string,
-): Promise<{ names: string[]; title: string | null }> {
-  const items = new Map<string, string>();
-  const order: string[] = [];
-  await readXml(opf, {
-    open(name, attributes) {
-      const local = name.replace(/^.*:/, "");
-      if (local === "item" && /html/.test(attributes["media-type"] ?? ""))
-        items.set(attributes["id"] ?? "", attributes["href"] ?? "");
-      else if (local === "itemref") order.push(attributes["idref"] ?? "");
-    },
-  });
-  const base = path.includes("/") ? path.slice(0, path.lastIndexOf("/") + 1) : "";
-  const names = order.flatMap((id) =>
-    items.has(id) ? [base + decodeURIComponent(items.get(id) as string)] : [],
+async function chapterNames(opf: Buffer, path: string): Promise<string[]> {
+  const tree = await readTree(opf);
+  const items = new Map(
+    findElements(tree, "item")
+      .filter(({ attributes }) => attributes["media-type"]?.includes("html"))
+      .map(({ attributes: { id = "", href = "" } }) => [id, href]),
   );
-  return { names, title: await textIn(opf, "dc:title") };
+  const base = path.slice(0, path.lastIndexOf("/") + 1);
+  return findElements(tree, "itemref").flatMap(({ attributes: { idref = "" } }) =>
+    items.has(idref) ? [base + decodeURIComponent(items.get(idref) as string)] : [],
+  );
 }
 
 export const extractEpub: ExtractFormat = async ({ bytes, limits, progress }) => {
   const parts = await unzip(bytes, limits, (name) => /\.(?:x?html?|opf|xml)$/i.test(name));
-  const path = await opfPath(parts.get("META-INF/container.xml"));
+  const roots = findElements(await readTree(parts.get("META-INF/container.xml")), "rootfile");
+  const path = roots[0]?.attributes["full-path"] ?? "";
   const opf = parts.get(path);
   if (!opf) throw broken("the book has no list of contents");
-  const { names, title } = await chapters(opf, path);
+  const names = await chapterNames(opf, path);
   const locked = parts.get("META-INF/encryption.xml")?.toString("utf8") ?? "";
   if (names.some((name) => locked.includes(`"${name}"`))) throw encrypted();
   if (names.length > limits.pages)
@@ -217,5 +179,5 @@ export const extractEpub: ExtractFormat = async ({ bytes, limits, progress }) =>
     if (body) blocks.push(...domBlocks(body));
     progress((index + 1) / names.length);
   }
-  return { title, pages: null, blocks };
+  return { title: await readTitle(opf), pages: null, blocks };
 };

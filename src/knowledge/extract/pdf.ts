@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import type { TextBlock } from "../chunk.ts";
 import { ExtractionError, broken, encrypted, optional, type ExtractFormat } from "./types.ts";
+import { tidy } from "./xml-tree.ts";
 
 interface Line {
   text: string;
@@ -105,7 +106,6 @@ interface Annotation {
   contentsObj?: { str?: string };
 }
 
-const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
 /** Names that programs give fields: they say nothing. */
 const UNNAMED =
   /^(?:(?:text|check|radio|combo|list|drop)?[ _-]?(?:field|box|button|down)?|undefined|untitled)[ _-]?\d*$/i;

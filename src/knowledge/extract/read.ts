@@ -1,4 +1,3 @@
-import { extname } from "node:path";
 import type { Extract, Extractor as PluginExtractor } from "../../contract/kinds.ts";
 import type { TextBlock } from "../chunk.ts";
 import { FORMATS, toFormat, type FormatId } from "../formats.ts";
@@ -17,7 +16,7 @@ import { extractDocx, extractEpub, extractPptx } from "./office.ts";
 import { extractOdf } from "./odf.ts";
 import { extractPdf } from "./pdf.ts";
 import { extractRtf } from "./rtf.ts";
-import { sniff } from "./sniff.ts";
+import { getEnding, sniff } from "./sniff.ts";
 import { extractCsv, extractJson, extractMarkdown, extractText } from "./text.ts";
 import { extractXlsx } from "./xlsx.ts";
 import { extractXml } from "./xml.ts";
@@ -87,7 +86,7 @@ function findExtractor(
   { bytes, filename }: Pick<ExtractSource, "bytes" | "filename">,
   plugins: readonly PluginExtractor[],
 ): { mimeType: string; extract: ExtractFormat } {
-  const ending = extname(filename).slice(1).toLowerCase();
+  const ending = getEnding(filename);
   const plugin = plugins.find(({ extensions }) => extensions.includes(ending));
   if (plugin) return { mimeType: toFormat(plugin).mimeType, extract: fromPlugin(plugin) };
   const format = sniff(bytes, filename);

@@ -1,5 +1,5 @@
 import { extname } from "node:path";
-import type { FormatId } from "../formats.ts";
+import { FORMATS, type FormatId } from "../formats.ts";
 import { detectUtf16 } from "./charset.ts";
 import { ExtractionError, encrypted } from "./types.ts";
 
@@ -16,21 +16,8 @@ const BINARY: readonly [string, string][] = [
 const RTF = "7b5c727466";
 const CFB = "d0cf11e0a1b11ae1";
 
-/** By the name's ending, for text: its bytes do not say. */
-const TEXT_ENDINGS: Record<string, FormatId> = {
-  ".md": "markdown",
-  ".markdown": "markdown",
-  ".csv": "csv",
-  ".tsv": "csv",
-  ".json": "json",
-  ".jsonl": "json",
-  ".ndjson": "json",
-  ".html": "html",
-  ".htm": "html",
-  ".xhtml": "html",
-  ".eml": "eml",
-  ".xml": "xml",
-};
+/** Kinds of text, whose bytes do not say which: the name's ending does. */
+const TEXTS: readonly FormatId[] = ["markdown", "csv", "json", "html", "xml"];
 
 /** The streams that name the formats of Office before 2007 and of Outlook, whose mails may have documents of these formats attached. */
 const COMPOUND: readonly [stream: string, format: FormatId][] = [
@@ -41,12 +28,11 @@ const COMPOUND: readonly [stream: string, format: FormatId][] = [
   ["Book", "xls"],
 ];
 
-const BY_MIMETYPE: Record<string, FormatId> = {
-  "application/vnd.oasis.opendocument.text": "odt",
-  "application/vnd.oasis.opendocument.spreadsheet": "ods",
-  "application/vnd.oasis.opendocument.presentation": "odp",
-  "application/epub+zip": "epub",
-};
+/** Archives whose first entry is their type. */
+const TYPED: readonly FormatId[] = ["odt", "ods", "odp", "epub"];
+
+/** The ending of a name, without its point. */
+export const getEnding = (filename: string): string => extname(filename).slice(1).toLowerCase();
 
 const unsupported = (what: string): ExtractionError =>
   new ExtractionError("unsupported_type", `${what} cannot be read`);
@@ -55,8 +41,8 @@ const unsupported = (what: string): ExtractionError =>
 function zipFormat(bytes: Buffer, filename: string): FormatId {
   if (bytes.toString("latin1", 30, 38) === "mimetype") {
     const type = bytes.toString("latin1", 38, 138);
-    for (const [name, format] of Object.entries(BY_MIMETYPE))
-      if (type.startsWith(name)) return format;
+    const typed = TYPED.find((format) => type.startsWith(FORMATS[format].mimeType));
+    if (typed) return typed;
   }
   const has = (name: string): boolean => bytes.includes(name, 0, "latin1");
   if (has("word/document.xml")) return "docx";
@@ -64,7 +50,7 @@ function zipFormat(bytes: Buffer, filename: string): FormatId {
   if (has("ppt/presentation.xml")) return "pptx";
   if (has("META-INF/container.xml")) return "epub";
   // Packed again by a program that compresses the `mimetype` too.
-  const ending = extname(filename).slice(1).toLowerCase();
+  const ending = getEnding(filename);
   if (has("content.xml") && has("META-INF/manifest.xml"))
     return ending === "ods" || ending === "odp" ? ending : "odt";
   throw unsupported("this kind of zip archive");
@@ -92,9 +78,9 @@ function textFormat(head: string, filename: string): FormatId {
     .slice(0, 2000);
   if (/^(?:<\?xml[^>]*>\s*)?(?:<!--[^]*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b/i.test(start))
     return "html";
-  const ending = TEXT_ENDINGS[extname(filename).toLowerCase()];
-  if (ending !== undefined && ending !== "eml" && (ending !== "xml" || start.startsWith("<")))
-    return ending;
+  const ending = getEnding(filename);
+  const named = TEXTS.find((id) => FORMATS[id].extensions.some((one) => one === ending));
+  if (named !== undefined && (named !== "xml" || start.startsWith("<"))) return named;
   if (/^<\?xml\b/i.test(start)) return "xml";
   const fields = start.split(/\r?\n\r?\n/)[0] ?? "";
   if (

@@ -1,13 +1,9 @@
 import type { TextBlock } from "../chunk.ts";
 import { readXml, unzip } from "./archive.ts";
 import { loadNumberFormats, type NumberFormats, type Styles } from "./number-format.ts";
-import { isTelling } from "./margins.ts";
 import { MAX_MERGED, renderUncalculated, tableBlocks, type TableCell } from "./table.ts";
 import { ExtractionError, broken, type ExtractFormat } from "./types.ts";
-
-const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
-/** Programs prefix the elements of a workbook, or do not. */
-const toLocal = (name: string): string => name.slice(name.indexOf(":") + 1);
+import { findElements, isTelling, readTargets, readTree, tidy, toLocal } from "./xml-tree.ts";
 
 interface Sheet {
   name: string;
@@ -45,26 +41,19 @@ async function readWorkbook(
   const workbook = parts.get("xl/workbook.xml");
   const relations = parts.get("xl/_rels/workbook.xml.rels");
   if (!workbook || !relations) throw broken("the workbook has no list of sheets");
-  const targets = new Map<string, string>();
-  await readXml(relations, {
-    open: (_name, { Id = "", Target = "" }) =>
-      void targets.set(Id, Target.startsWith("/") ? Target.slice(1) : `xl/${Target}`),
+  const targets = await readTargets(relations, "xl");
+  const tree = await readTree(workbook);
+  const sheets = findElements(tree, "sheet").map(({ attributes }): Sheet => {
+    const id = Object.entries(attributes).find(([key]) => key.endsWith(":id"))?.[1] ?? "";
+    return {
+      name: attributes["name"] ?? "",
+      file: targets.get(id) ?? "",
+      isHidden: attributes["state"] === "hidden" || attributes["state"] === "veryHidden",
+    };
   });
-  const sheets: Sheet[] = [];
-  let is1904 = false;
-  await readXml(workbook, {
-    open(name, attributes) {
-      if (toLocal(name) === "workbookPr")
-        is1904 = /^(?:1|true|on)$/.test(attributes["date1904"] ?? "");
-      if (toLocal(name) !== "sheet") return;
-      const id = Object.entries(attributes).find(([key]) => key.endsWith(":id"))?.[1] ?? "";
-      sheets.push({
-        name: attributes["name"] ?? "",
-        file: targets.get(id) ?? "",
-        isHidden: attributes["state"] === "hidden" || attributes["state"] === "veryHidden",
-      });
-    },
-  });
+  const is1904 = findElements(tree, "workbookPr").some(({ attributes }) =>
+    /^(?:1|true|on)$/.test(attributes["date1904"] ?? ""),
+  );
   return { sheets, is1904 };
 }
 
@@ -92,20 +81,14 @@ async function readSharedTexts(bytes: Buffer | undefined): Promise<string[]> {
 }
 
 async function readStyles(bytes: Buffer | undefined): Promise<Omit<Styles, "is1904">> {
+  const tree = await readTree(bytes);
   const formats = new Map<number, string>();
-  const styles: number[] = [];
-  let isCellFormat = false;
-  if (bytes)
-    await readXml(bytes, {
-      open(name, { numFmtId = "0", formatCode }) {
-        const local = toLocal(name);
-        if (local === "numFmt" && formatCode !== undefined)
-          formats.set(Number(numFmtId), formatCode);
-        else if (local === "cellXfs") isCellFormat = true;
-        else if (local === "xf" && isCellFormat) styles.push(Number(numFmtId));
-      },
-      close: (name) => void (isCellFormat &&= toLocal(name) !== "cellXfs"),
-    });
+  for (const { attributes } of findElements(tree, "numFmt"))
+    if (attributes["formatCode"] !== undefined)
+      formats.set(Number(attributes["numFmtId"] ?? 0), attributes["formatCode"]);
+  const styles = findElements(tree, "cellXfs")
+    .flatMap((all) => findElements(all, "xf"))
+    .map(({ attributes }) => Number(attributes["numFmtId"] ?? 0));
   return { formats, styles };
 }
 

@@ -2,6 +2,7 @@ import type { TextBlock } from "../chunk.ts";
 import { readXml } from "./archive.ts";
 import { decodeDocument } from "./charset.ts";
 import { broken, type ExtractFormat } from "./types.ts";
+import { tidy } from "./xml-tree.ts";
 
 interface Element {
   name: string;
@@ -15,7 +16,6 @@ interface Element {
 const MAX_DEPTH = 1000;
 /** Addresses of namespaces and schemas say nothing about the content. */
 const isContent = (name: string): boolean => !/^xmlns\b|:schemaLocation$|^xml:/.test(name);
-const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
 
 function toText({ name, attributes, text }: Element): string {
   const own = tidy(text);

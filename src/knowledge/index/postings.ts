@@ -2,6 +2,31 @@ import type { Statements } from "../../store/sqlite/statements.ts";
 import { toStem } from "../stem.ts";
 import type { Term } from "../tokenize.ts";
 
+/**
+ * The index of n-grams. FTS5 keeps only which chunks have an n-gram, without places and frequencies: a text has several times as
+ * many n-grams as words. Each is kept with a mark of its tenant, so that a look brings only chunks of that tenant; the mark
+ * alone stands for all of them. A mark is short, because each n-gram has it. No n-gram has its last character.
+ */
+const toMark = (number: number): string => `${number.toString(36)}·`;
+
+const GET_NUMBER = "SELECT number FROM gram_tenants WHERE tenant = ?";
+
+/** Gives a tenant its mark. */
+export function addMark(sql: Statements, tenant: string): string {
+  sql.run("INSERT OR IGNORE INTO gram_tenants (tenant) VALUES (?)", tenant);
+  return toMark(sql.get<{ number: number }>(GET_NUMBER, tenant)?.number ?? 0);
+}
+
+/** The mark of a tenant; undefined if none of its documents was indexed. */
+export function getMark(sql: Statements, tenant: string): string | undefined {
+  const row = sql.get<{ number: number }>(GET_NUMBER, tenant);
+  return row && toMark(row.number);
+}
+
+/** What `grams` holds of a chunk. `grams` are separated by spaces. `replaceAll` makes a string of many parts, which takes long to read. */
+export const toGramBody = (mark: string, grams: string): string =>
+  `${mark} ${mark}${grams.split(" ").join(` ${mark}`)}`;
+
 /** Any of the terms: hardly a question has all its words in one passage. */
 export const renderMatch = (terms: readonly Term[]): string =>
   terms.map(({ text, prefix }) => `"${text}"${prefix ? "*" : ""}`).join(" OR ");
@@ -30,14 +55,13 @@ function readNumber(bytes: Uint8Array, from: number): [number, number] {
 }
 
 /**
- * Which chunks have a word or an n-gram. The lists are kept until the database changes: those of frequent words are long, and
+ * Which chunks have a word or an n-gram. The lists are kept until the index changes: those of frequent words are long, and
  * most questions have some of them.
  */
 export class Postings {
   readonly #sql: Statements;
   readonly #lists = new Map<string, Uint32Array>();
   #kept = 0;
-  #version = -1;
   #totals: { chunks: number; words: number } | undefined;
   /** The numbers of words of chunks, by page. They never change, and no number of a chunk is used again while the index is open. */
   readonly #lengths = new Map<number, Uint32Array>();
@@ -46,12 +70,8 @@ export class Postings {
     this.#sql = sql;
   }
 
-  /** Forgets what is older than the database. */
-  catchUp(): void {
-    const version =
-      this.#sql.get<{ data_version: number }>("PRAGMA data_version")?.data_version ?? 0;
-    if (version === this.#version && this.#kept <= MAX_KEPT) return;
-    this.#version = version;
+  /** Forgets what is older than the index. */
+  forget(): void {
     this.#lists.clear();
     this.#kept = 0;
     this.#totals = undefined;
@@ -60,6 +80,7 @@ export class Postings {
   #list(key: string, sql: string, ...values: string[]): Uint32Array {
     let list = this.#lists.get(key);
     if (!list) {
+      if (this.#kept > MAX_KEPT) this.forget();
       list = Uint32Array.from(
         JSON.parse(this.#sql.get<{ seqs: string }>(sql, ...values)?.seqs ?? "[]") as number[],
       );

@@ -34,16 +34,20 @@ export interface DocumentRow {
   indexed: number | null;
 }
 
-/** Agents as one text with a line break around each, so that one of them is found by `instr`; empty for all agents. */
+/** Agents as one text with a line break around each, so that one of them is found in it; empty for all agents. */
 export const agentsText = (ids: readonly string[]): string =>
   ids.length === 0 ? "" : `\n${[...new Set(ids)].join("\n")}\n`;
 export const agentIds = (text: string): string[] => text.split("\n").filter((id) => id !== "");
-/** What `instr` looks for. */
+/** What is looked for in it. */
 export const agentMark = (id: string): string => `\n${id}\n`;
 
 /** The agents of a document that gains those of an upload; empty for all agents. */
 export const joinAgents = (agents: string, { agentIds: asked = [] }: NewDocument): string =>
   asked.length === 0 || agents === "" ? "" : agentsText([...agentIds(agents), ...asked]);
+
+/** All but those of the work on it. */
+export const DOCUMENT_COLUMNS =
+  "seq, id, tenant, sha256, bytes, filename, title, found_title, metadata, agents, mime_type, status, error, external_id, version, replaces, generation, building, chunk_count, page_count, created, indexed";
 
 export const NEW_DOCUMENT_COLUMNS =
   "id, tenant, sha256, bytes, filename, title, metadata, agents, status, external_id, version, replaces, created";
@@ -115,7 +119,6 @@ export function toDocumentRecord(row: DocumentRow, embeddedCount = 0): DocumentR
 }
 
 export interface PassageRow {
-  seq: number;
   n: number;
   text: string;
   headings: string;

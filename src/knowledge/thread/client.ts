@@ -15,7 +15,6 @@ import {
 
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 const WORKER = new URL(`./worker${extension}`, import.meta.url);
-const SHARED_WORKER = new URL(`../shared/worker${extension}`, import.meta.url);
 
 /** A thread runs TypeScript as it is in a clone, where published entries mean source files. */
 const EXEC_ARGV = ["--no-warnings", ...(extension === ".ts" ? ["--conditions=rouse-source"] : [])];
@@ -34,11 +33,11 @@ type Args<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (
   : never;
 type Result<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (
   ...args: never[]
-) => infer V
+) => Promise<infer V>
   ? V
   : never;
 
-/** A thread that has the database open. */
+/** A thread that has the documents open. */
 export interface Database<R extends Role> {
   /** @throws RouseError that the call threw, `store_unavailable` where the database or the thread failed. */
   call<K extends keyof Calls[R] & string>(name: K, ...args: Args<R, K>): Promise<Result<R, K>>;
@@ -68,7 +67,7 @@ export async function openDatabase<R extends Role>(
   { log, env = {} }: { log: Logger; env?: Record<string, string | undefined> | undefined },
 ): Promise<Database<R>> {
   const { sql } = settings;
-  const worker = new Worker(sql ? SHARED_WORKER : WORKER, {
+  const worker = new Worker(WORKER, {
     workerData: settings,
     execArgv: EXEC_ARGV,
     env: { ...(sql && environmentFor(sql, env)), ...compiledCodeEnv() },

@@ -1,6 +1,6 @@
 import { type Issue, RouseError, safeError } from "../../core/errors.ts";
 import type { Ranked } from "../ranking.ts";
-import type { SqlSource } from "../../store/sql.ts";
+import type { CatalogPlace } from "../catalog/catalog.ts";
 import type { Access } from "../access.ts";
 import type {
   DocumentError,
@@ -38,7 +38,14 @@ export interface IndexPart {
   offset: number;
   /** The number of the first chunk of this part. */
   first: number;
-  done: { mimeType: string; title: string | null; pages: number | null; chunks: number };
+  done: {
+    mimeType: string;
+    title: string | null;
+    pages: number | null;
+    chunks: number;
+    /** The codes of the languages of all chunks. */
+    languages: string[];
+  };
   now: number;
 }
 
@@ -62,20 +69,31 @@ export interface NewVector {
 
 /** What the thread that writes can be asked. */
 export interface WriterCalls {
-  add(upload: NewDocument, now: number): { document: DocumentRecord; duplicate: boolean };
-  take(limit: number): IndexJob[];
-  indexPart(part: IndexPart): IndexedPart;
-  fail(job: { id: string; generation: number }, error: DocumentError): void;
-  putBack(job: { id: string; generation: number }): void;
-  remove(tenant: string, id: string, access: Access | undefined): boolean;
-  reindex(tenant: string, id: string, access: Access | undefined): DocumentRecord | undefined;
-  /** After a kill: queues what was under way and deletes files that no document has. Says how many documents. */
-  recover(): number;
-  putVectors(model: string, vectors: NewVector[]): void;
-  /** Makes sure that the bytes of a document lie at `to`, where the threads do not share a folder of files. */
-  fetch(sha256: string, to: string): void;
+  add(upload: NewDocument, now: number): Promise<{ document: DocumentRecord; duplicate: boolean }>;
+  take(limit: number): Promise<IndexJob[]>;
+  indexPart(part: IndexPart): Promise<IndexedPart>;
+  fail(job: { id: string; generation: number }, error: DocumentError): Promise<void>;
+  putBack(job: { id: string; generation: number }): Promise<void>;
+  remove(tenant: string, id: string, access: Access | undefined): Promise<boolean>;
+  reindex(
+    tenant: string,
+    id: string,
+    access: Access | undefined,
+  ): Promise<DocumentRecord | undefined>;
+  /**
+   * After a kill: queues what was under way, and what an older version indexed; deletes files that no document has. Says how
+   * many documents it queued. The work of another gateway goes to the next one that takes work, after its lease has expired.
+   */
+  recover(): Promise<number>;
+  /** Takes visible passages after `seq` that have no vector of the model, for some minutes. None is left if it returns none. */
+  pending(model: string, after: number, limit: number): Promise<Pending[]>;
+  putVectors(model: string, vectors: NewVector[]): Promise<void>;
+  /** Writes the bytes of a document to `to`. */
+  fetch(sha256: string, to: string): Promise<void>;
   /** Says that the work on these goes on. Returns those of them that are still one's own; others are to be left alone. */
-  renewLeases(ids: string[]): string[];
+  renewLeases(ids: string[]): Promise<string[]>;
+  /** Lets others take up what this one was at. */
+  release(): Promise<void>;
 }
 
 export interface SearchScope {
@@ -90,36 +108,38 @@ export interface WordsQuery extends SearchScope {
   relevantOnly?: boolean;
 }
 
-/** What the thread that reads can be asked. */
-export interface ReaderCalls {
-  get(id: string, model: string | undefined): DocumentRecord | undefined;
+/** What is read without the index. */
+export interface CatalogCalls {
+  get(id: string, model: string | undefined): Promise<DocumentRecord | undefined>;
   /** Those of the documents that are ready, failed or gone. */
-  settledIds(ids: string[]): string[];
-  list(tenant: string, query: DocumentQuery, model: string | undefined): DocumentPage;
+  settledIds(ids: string[]): Promise<string[]>;
+  list(tenant: string, query: DocumentQuery, model: string | undefined): Promise<DocumentPage>;
   /** The passages of the version that search finds. */
-  passages(id: string, query: PassageQuery): PassagePage;
-  /** By words, and by a vector if there is one; both see the same state of the database. */
-  search(query: WordsQuery, vector: { model: string; vector: Float32Array } | undefined): Passage[];
+  passages(id: string, query: PassageQuery): Promise<PassagePage>;
   /** Whether the scope has a document that can be found. */
-  has(scope: SearchScope): boolean;
-  /** Ranks chunks by words alone, without their texts. */
-  rank(query: WordsQuery): Ranked[];
-  /** Chunks after `seq` that have no vector of the model. */
-  pending(model: string, after: number, limit: number): Pending[];
+  has(scope: SearchScope): Promise<boolean>;
+}
+
+/** What the thread that reads can be asked. */
+export interface ReaderCalls extends CatalogCalls {
+  /** By words, and by a vector if there is one. Finds all that was ready when it was asked. */
+  search(
+    query: WordsQuery,
+    near: { model: string; vector: Float32Array } | undefined,
+  ): Promise<Passage[]>;
+  /** Ranks passages by words alone, without their texts. */
+  rank(query: WordsQuery): Promise<Ranked[]>;
+  /** Takes into the index what is new, before a search has to. */
+  catchUp(): Promise<void>;
 }
 
 export type Calls = { writer: WriterCalls; reader: ReaderCalls };
 export type Role = keyof Calls;
 
-export interface WorkerSettings {
+export interface WorkerSettings extends CatalogPlace {
   role: Role;
-  /** The path of the file, if the documents are not in the store's database. */
-  database: string;
-  /** The store's database, if the documents are there. */
-  sql?: SqlSource | undefined;
-  /** Where documents' files lie, by their hash: of a database in a file. */
-  files: string;
-  now: number;
+  /** The path of the gateway's own index. */
+  index: string;
 }
 
 export interface CallMessage {

@@ -2,8 +2,7 @@ import type { Statements } from "../../store/sqlite/statements.ts";
 import { BM25, Scores, toIdf, type Ranked, type WordRanked } from "../ranking.ts";
 import { Coverage } from "../relevance.ts";
 import type { Term } from "../tokenize.ts";
-import { getMark } from "./grams.ts";
-import { Postings, renderMatch, toEntry } from "./postings.ts";
+import { getMark, Postings, renderMatch, toEntry } from "./postings.ts";
 
 const { k1: K1, b: B } = BM25;
 /** So many more than are wanted are compared by their numbers of n-grams too. */
@@ -44,6 +43,11 @@ export class ChunkRanking {
     this.#postings = new Postings(sql);
   }
 
+  /** Forgets what is older than the index. */
+  forget(): void {
+    this.#postings.forget();
+  }
+
   /** Of the best chunks those that can be found, best first: at least `least`, if there are so many. */
   #listVisible(scores: Scores, { condition, values }: Visible, least: number): Found[] {
     const text = `SELECT c.seq AS seq, c.gram_count AS grams FROM json_each(?) j CROSS JOIN chunks c ON c.seq = j.value
@@ -76,7 +80,6 @@ export class ChunkRanking {
   /** Sums up what FTS5 computes too, in a third of the time. */
   #scoreWords(terms: readonly Term[]): Scores {
     const postings = this.#postings;
-    postings.catchUp();
     const { chunks, words } = postings.totals;
     const mean = words / chunks;
     const scores = new Scores();
@@ -108,7 +111,6 @@ export class ChunkRanking {
   byGrams(tenant: string, grams: readonly string[], visible: Visible, limit: number): Ranked[] {
     const mark = grams.length === 0 ? undefined : getMark(this.#sql, tenant);
     if (mark === undefined) return [];
-    this.#postings.catchUp();
     const total = this.#postings.ofGram(mark, "").length;
     const scores = new Scores();
     for (const gram of grams) {
@@ -129,12 +131,8 @@ export class ChunkRanking {
 
   /** Sums up which share of the words of a question each of some chunks has. */
   coverByWords(terms: readonly Term[], seqs: readonly number[]): Coverage {
-    this.#postings.catchUp();
-    const chunks =
-      this.#sql.get<{ n: number }>("SELECT coalesce(sum(chunk_count), 0) AS n FROM documents")?.n ??
-      0;
     return this.#cover(
-      chunks,
+      this.#postings.totals.chunks,
       terms.map((term) => ({ ...term, list: this.#postings.ofWord(term) })),
       seqs,
     );
@@ -142,7 +140,6 @@ export class ChunkRanking {
 
   /** Sums up which share of the n-grams of a question each of some chunks has. */
   coverByGrams(tenant: string, grams: readonly string[], seqs: readonly number[]): Coverage {
-    this.#postings.catchUp();
     const mark = getMark(this.#sql, tenant);
     const lists =
       mark === undefined ? [] : ["", ...grams].map((gram) => this.#postings.ofGram(mark, gram));

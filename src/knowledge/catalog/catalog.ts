@@ -1,0 +1,217 @@
+import { randomUUID } from "node:crypto";
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { createLogger } from "../../core/log.ts";
+import { RouseError } from "../../core/errors.ts";
+import { openSql, type Sql, type SqlDatabase, type SqlSource } from "../../store/sql.ts";
+import { prepareDatabase } from "../../store/sqlite/schema.ts";
+import { Statements } from "../../store/sqlite/statements.ts";
+import { FILE_MIGRATIONS, MIGRATIONS_TABLE, SHARED_MIGRATIONS } from "./schema.ts";
+
+/** Calls that one transaction does together: an answer waits for all of it. */
+const TOGETHER = 32;
+
+/** Where catalogs differ. */
+interface Kind {
+  isShared: boolean;
+  /** An expression of the time in milliseconds, by one clock for all gateways. */
+  now: string;
+  /** How long a gateway keeps what it has taken unless it says that it still works on it, in milliseconds. */
+  leaseMs: number;
+  /** Waits until no other gateway writes, and keeps others from it to the end of the transaction. */
+  lock(sql: Sql): Promise<unknown>;
+}
+
+interface Waiting {
+  work(sql: Sql): Promise<unknown>;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * The tables of documents: in the store's database, or in a file. Statements are of the dialect that PostgreSQL and SQLite share.
+ * One transaction writes at a time, of whichever gateway: rows get their numbers in the order in which they can be seen.
+ */
+export class DocumentCatalog implements Sql {
+  readonly now: string;
+  readonly leaseMs: number;
+  readonly #db: SqlDatabase;
+  readonly #kind: Kind;
+  #waiting: Waiting[] = [];
+  #writing = false;
+
+  constructor(db: SqlDatabase, kind: Kind) {
+    this.#db = db;
+    this.#kind = kind;
+    this.now = kind.now;
+    this.leaseMs = kind.leaseMs;
+  }
+
+  query<T>(text: string, values?: readonly unknown[]): Promise<T[]> {
+    return this.#db.query<T>(text, values);
+  }
+
+  /**
+   * Runs `work` in a transaction that is on disk for good when this resolves. What is asked meanwhile goes into the next
+   * transaction together; if one of them fails, each is done again in a transaction of its own.
+   */
+  write<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#waiting.push({ work, resolve: resolve as Waiting["resolve"], reject });
+      if (!this.#writing) void this.#run();
+    });
+  }
+
+  /** Does long work that numbers no rows before `write`, where others can write at the same time; else nothing. */
+  async prepareWrite(work: (sql: Sql) => Promise<void>): Promise<void> {
+    if (this.#kind.isShared) await this.#db.transaction(work);
+  }
+
+  async #run(): Promise<void> {
+    this.#writing = true;
+    while (this.#waiting.length > 0) await this.#commit(this.#waiting.splice(0, TOGETHER));
+    this.#writing = false;
+  }
+
+  async #commit(together: readonly Waiting[]): Promise<void> {
+    try {
+      const values = await this.#db.transaction(async (sql) => {
+        // What the first one asks is sent right behind it.
+        const locked = this.#kind.lock(sql);
+        locked.catch(() => undefined);
+        const done: unknown[] = [];
+        for (const { work } of together) done.push(await work(sql));
+        await locked;
+        return done;
+      });
+      for (const [index, { resolve }] of together.entries()) resolve(values[index]);
+    } catch (error) {
+      if (together.length > 1) for (const one of together) await this.#commit([one]);
+      else for (const { reject } of together) reject(error);
+    }
+  }
+
+  /** Makes the tables, where they are missing. */
+  async prepare(migrations: readonly string[]): Promise<void> {
+    await this.#db.migrate(migrations, MIGRATIONS_TABLE);
+    await this.write(async (sql) => {
+      const known = await sql.query("SELECT id FROM knowledge_catalog");
+      if (known.length === 0)
+        await sql.query("INSERT INTO knowledge_catalog (id) VALUES ($1)", [randomUUID()]);
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#db.close();
+  }
+}
+
+/** What PostgreSQL takes as it is. */
+const toSqlite = (value: unknown): SQLInputValue =>
+  (typeof value === "boolean" ? Number(value) : (value ?? null)) as SQLInputValue;
+
+const PLACE = /\$(\d+)/g;
+
+/** A file of SQLite, asked as PostgreSQL is. One transaction follows the other. */
+class FileDatabase implements SqlDatabase {
+  readonly schema = "main";
+  readonly #db: DatabaseSync;
+  readonly #statements: Statements;
+  readonly #now: number;
+  readonly #texts = new Map<string, string>();
+
+  constructor(file: string, now: number) {
+    this.#db = new DatabaseSync(file);
+    this.#statements = new Statements(this.#db);
+    this.#now = now;
+    this.#db.exec("PRAGMA busy_timeout=5000; PRAGMA cache_size=-16000; PRAGMA mmap_size=268435456");
+  }
+
+  async query<T>(text: string, values: readonly unknown[] = []): Promise<T[]> {
+    let known = this.#texts.get(text);
+    if (known === undefined) this.#texts.set(text, (known = text.replace(PLACE, "?$1")));
+    return this.#statements.all<T>(known, ...values.map(toSqlite));
+  }
+
+  async transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    this.#statements.run("BEGIN IMMEDIATE");
+    try {
+      const value = await work(this);
+      this.#statements.run("COMMIT");
+      return value;
+    } catch (error) {
+      if (this.#db.isTransaction) this.#statements.run("ROLLBACK");
+      throw error;
+    }
+  }
+
+  async migrate(migrations: readonly string[]): Promise<void> {
+    try {
+      prepareDatabase(this.#db, this.#now, migrations);
+    } catch (error) {
+      if (!(error instanceof RouseError)) throw error;
+      const { code, issues } = error;
+      const message = error.message.replace("store.url", "knowledge.db");
+      throw new RouseError({ code, message, ...(issues ? { issues } : {}) }, { cause: error });
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#db.close();
+  }
+}
+
+/** A document of a thousand pages is deleted in one statement. */
+const LIMITS = { connections: 4, statementMs: 60_000 };
+
+export interface CatalogPlace {
+  /** The path of the file, if the documents are not in the store's database. */
+  database: string;
+  /** The store's database, if the documents are there. */
+  sql?: SqlSource | undefined;
+  now: number;
+}
+
+/** What a file needs of it: one process at a time uses the file. */
+const FILE: Kind = {
+  isShared: false,
+  now: "CAST(unixepoch('subsec') * 1000 AS bigint)",
+  leaseMs: Number.MAX_SAFE_INTEGER / 4,
+  lock: async () => undefined,
+};
+
+/**
+ * Opens the documents' tables. Who `writes` makes them where they are missing.
+ * @throws RouseError `config_invalid` where a newer version of the program wrote them.
+ */
+export async function openCatalog(
+  { database, sql, now }: CatalogPlace,
+  writes: boolean,
+): Promise<DocumentCatalog> {
+  const db = sql
+    ? await openSql(sql, { env: process.env, log: createLogger("silent"), ...LIMITS })
+    : new FileDatabase(database, now);
+  const name = `rouse ${db.schema}`;
+  const shared: Kind = {
+    isShared: true,
+    now: "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)",
+    leaseMs: 15_000,
+    lock: (within) =>
+      within.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 7422))", [name]),
+  };
+  const catalog = new DocumentCatalog(db, sql ? shared : FILE);
+  try {
+    if (writes) await catalog.prepare(sql ? SHARED_MIGRATIONS : FILE_MIGRATIONS);
+    return catalog;
+  } catch (error) {
+    await catalog.close();
+    throw error;
+  }
+}
+
+/** `($1, $2, …)` for a list of values, the first of which is the value number `first`. */
+export const places = (count: number, first = 1): string =>
+  `(${Array.from({ length: count }, (_, index) => `$${first + index}`).join(", ")})`;
+
+/** The same for the rows of an INSERT. */
+export const rowPlaces = (rows: number, columns: number): string =>
+  Array.from({ length: rows }, (_, row) => places(columns, row * columns + 1)).join(", ");

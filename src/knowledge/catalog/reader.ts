@@ -1,0 +1,125 @@
+import type { DocumentPage, DocumentQuery } from "../types.ts";
+import { DEFAULT_LIST, MAX_LIST, type CatalogCalls, type SearchScope } from "../thread/protocol.ts";
+import { places, type DocumentCatalog } from "./catalog.ts";
+import {
+  agentMark,
+  DOCUMENT_COLUMNS,
+  toDocumentRecord,
+  toPassagePage,
+  type DocumentRow,
+  type PassageRow,
+} from "./rows.ts";
+
+/** Collects the conditions of a statement, with the values of their `?`. */
+class Conditions {
+  readonly values: unknown[];
+  readonly #all: string[] = [];
+
+  constructor(values: unknown[]) {
+    this.values = values;
+  }
+
+  add(condition: string, ...values: unknown[]): this {
+    this.#all.push(condition.replaceAll("?", () => `$${this.values.push(values.shift())}`));
+    return this;
+  }
+
+  /** Documents of the tenant, for any of the agents. */
+  addScope({ tenant, agentIds }: SearchScope): this {
+    this.add("d.tenant = ?", tenant);
+    if (agentIds === undefined) return this;
+    const marks = agentIds.map(agentMark);
+    const any = marks.map(() => " OR replace(d.agents, ?, '') <> d.agents").join("");
+    return this.add(`(d.agents = ''${any})`, ...marks);
+  }
+
+  get text(): string {
+    return this.#all.join(" AND ");
+  }
+}
+
+/** How many passages of a document have a vector of the model `$1`; 0 if that is null. */
+const EMBEDDED = `CASE WHEN CAST($1 AS text) IS NULL THEN 0 ELSE (
+  SELECT count(*) FROM knowledge_passages p JOIN knowledge_vectors v ON v.seq = p.seq
+    WHERE p.doc = d.seq AND p.generation = d.generation AND v.model = $1) END AS embedded`;
+
+type Embedded = DocumentRow & { embedded: number };
+
+export const PASSAGE_COLUMNS =
+  "p.n, p.text, p.headings, p.page, p.start_at, p.end_at, d.id, d.filename, coalesce(d.title, d.found_title) AS title, d.version, d.external_id, d.metadata";
+/** Passages that can be found, with their documents. */
+export const FOUND =
+  "knowledge_passages p JOIN knowledge_documents d ON d.seq = p.doc AND d.generation = p.generation";
+
+async function listDocuments(
+  catalog: DocumentCatalog,
+  tenant: string,
+  query: DocumentQuery,
+  model: string | undefined,
+): Promise<DocumentPage> {
+  const { limit = DEFAULT_LIST, after, status, agentIds, externalId, externalIdPrefix } = query;
+  const most = Math.max(1, Math.min(MAX_LIST, limit));
+  const where = new Conditions([model ?? null]).addScope({
+    tenant,
+    ...(agentIds ? { agentIds } : {}),
+  });
+  if (after !== undefined)
+    where.add(
+      "d.seq < (SELECT seq FROM knowledge_documents WHERE id = ? AND tenant = ?)",
+      after,
+      tenant,
+    );
+  if (status !== undefined) where.add("d.status = ?", status);
+  if (externalId !== undefined) where.add("d.external_id = ?", externalId);
+  if (externalIdPrefix !== undefined)
+    where.add(
+      "substr(d.external_id, 1, length(CAST(? AS text))) = ?",
+      externalIdPrefix,
+      externalIdPrefix,
+    );
+  const rows = await catalog.query<Embedded>(
+    `SELECT ${DOCUMENT_COLUMNS}, ${EMBEDDED} FROM knowledge_documents d WHERE ${where.text} ORDER BY seq DESC LIMIT ${most + 1}`,
+    where.values,
+  );
+  return {
+    documents: rows.slice(0, most).map((row) => toDocumentRecord(row, row.embedded)),
+    hasMore: rows.length > most,
+  };
+}
+
+/** What of documents is read without their index. */
+export function createCatalogReader(catalog: DocumentCatalog): CatalogCalls {
+  return {
+    async get(id, model) {
+      const [row] = await catalog.query<Embedded>(
+        `SELECT ${DOCUMENT_COLUMNS}, ${EMBEDDED} FROM knowledge_documents d WHERE id = $2`,
+        [model ?? null, id],
+      );
+      return row && toDocumentRecord(row, row.embedded);
+    },
+    async settledIds(ids) {
+      const rows = await catalog.query<{ id: string }>(
+        `SELECT id FROM knowledge_documents WHERE id IN ${places(ids.length)} AND status NOT IN ('ready', 'failed')`,
+        ids,
+      );
+      const unsettled = new Set(rows.map(({ id }) => id));
+      return ids.filter((id) => !unsettled.has(id));
+    },
+    list: (tenant, query, model) => listDocuments(catalog, tenant, query, model),
+    async passages(id, { from = 0, limit = DEFAULT_LIST }) {
+      const most = Math.max(1, Math.min(MAX_LIST, limit));
+      return toPassagePage(
+        await catalog.query<PassageRow>(
+          `SELECT ${PASSAGE_COLUMNS} FROM ${FOUND} WHERE d.id = $1 AND p.n >= $2 ORDER BY p.n LIMIT ${most + 1}`,
+          [id, from],
+        ),
+        most,
+      );
+    },
+    async has(scope) {
+      const where = new Conditions([]).addScope(scope).add("d.generation > 0");
+      const text = `SELECT 1 AS found FROM knowledge_documents d WHERE ${where.text} LIMIT 1`;
+      return (await catalog.query(text, where.values)).length > 0;
+    },
+  };
+}

@@ -1,0 +1,138 @@
+import { rm } from "node:fs/promises";
+import { RouseError } from "../../core/errors.ts";
+import type { Sql } from "../../store/sql.ts";
+import { checkExternalId, decideUpload } from "../access.ts";
+import type { DocumentRecord, NewDocument } from "../types.ts";
+import { places, type DocumentCatalog } from "./catalog.ts";
+import { noteChanges } from "./changes.ts";
+import type { Files } from "./files.ts";
+import {
+  agentIds,
+  DOCUMENT_COLUMNS,
+  getExternalId,
+  joinAgents,
+  NEW_DOCUMENT_COLUMNS,
+  newDocumentValues,
+  toDocumentRecord,
+  type DocumentRow,
+} from "./rows.ts";
+
+const SHA256 = /^[0-9a-f]{64}$/;
+/** A larger file comes before the transaction of its document, which others wait for. */
+const SMALL = 256 * 1024;
+
+export interface Added {
+  document: DocumentRecord;
+  duplicate: boolean;
+}
+
+/**
+ * The documents that have these bytes already, newest first: in the same tenant, not one that another is about to take the
+ * place of, and not one that its owner calls by another name.
+ */
+async function findTwins(
+  sql: Sql,
+  { tenant, sha256, externalId }: NewDocument,
+): Promise<(DocumentRow & { marks: string[] })[]> {
+  const name = "CAST($3 AS text)";
+  const rows = await sql.query<DocumentRow>(
+    `SELECT ${DOCUMENT_COLUMNS} FROM knowledge_documents d
+      WHERE tenant = $1 AND sha256 = $2 AND (${name} IS NULL OR external_id IS NULL OR external_id = ${name})
+        AND NOT (external_id IS NULL AND ${name} IS NOT NULL
+          AND EXISTS (SELECT 1 FROM knowledge_documents o WHERE o.tenant = $1 AND o.external_id = ${name}))
+        AND NOT EXISTS (SELECT 1 FROM knowledge_documents n WHERE n.tenant = $1 AND n.external_id = d.external_id AND n.version > d.version)
+        AND NOT EXISTS (SELECT 1 FROM knowledge_documents r WHERE r.replaces = d.id)
+      ORDER BY seq DESC`,
+    [tenant, sha256, externalId ?? null],
+  );
+  return rows.map((row) => ({ ...row, marks: agentIds(row.agents) }));
+}
+
+interface Named {
+  agents: string;
+  version: number;
+}
+
+const withExternalId = (sql: Sql, tenant: string, externalId: string): Promise<Named[]> =>
+  sql.query<Named>(
+    "SELECT agents, version FROM knowledge_documents WHERE tenant = $1 AND external_id = $2",
+    [tenant, externalId],
+  );
+
+/** A skipped duplicate gains the agents that were asked for; one that had failed is tried again. */
+async function join(sql: Sql, twin: DocumentRow, upload: NewDocument): Promise<DocumentRecord> {
+  const failed = twin.status === "failed";
+  const [row] = await sql.query<DocumentRow>(
+    `UPDATE knowledge_documents SET agents = $2, external_id = coalesce(external_id, $3), error = $4, status = $5
+      WHERE seq = $1 RETURNING ${DOCUMENT_COLUMNS}`,
+    [
+      twin.seq,
+      joinAgents(twin.agents, upload),
+      upload.externalId ?? null,
+      failed ? null : twin.error,
+      failed ? "queued" : twin.status,
+    ],
+  );
+  await noteChanges(sql, [twin.seq]);
+  return toDocumentRecord(row as DocumentRow);
+}
+
+async function insert(
+  sql: Sql,
+  upload: NewDocument,
+  twin: DocumentRow | undefined,
+  now: number,
+): Promise<DocumentRecord> {
+  const externalId = getExternalId(upload, twin);
+  const named = externalId === null ? [] : await withExternalId(sql, upload.tenant, externalId);
+  const values = newDocumentValues(
+    upload,
+    twin,
+    Math.max(0, ...named.map(({ version }) => version)),
+    now,
+  );
+  const [row] = await sql.query<DocumentRow>(
+    `INSERT INTO knowledge_documents (${NEW_DOCUMENT_COLUMNS}) VALUES ${places(values.length)} RETURNING ${DOCUMENT_COLUMNS}`,
+    values,
+  );
+  return toDocumentRecord(row as DocumentRow);
+}
+
+async function addOne(sql: Sql, upload: NewDocument, now: number): Promise<Added> {
+  const { tenant, externalId, access } = upload;
+  const named = externalId === undefined ? [] : await withExternalId(sql, tenant, externalId);
+  checkExternalId(
+    named.map(({ agents }) => agentIds(agents)),
+    access,
+  );
+  const decision = decideUpload(upload, await findTwins(sql, upload));
+  if (decision.kind === "join")
+    return { document: await join(sql, decision.twin, upload), duplicate: true };
+  if (decision.kind === "same")
+    return { document: toDocumentRecord(decision.twin), duplicate: true };
+  return { document: await insert(sql, upload, decision.replaces, now), duplicate: false };
+}
+
+/** Takes an upload. Resolves when it is on disk. */
+export async function addUpload(
+  catalog: DocumentCatalog,
+  files: Files,
+  upload: NewDocument,
+  now: number,
+): Promise<Added> {
+  const { sha256, file, bytes } = upload;
+  if (!SHA256.test(sha256))
+    throw new RouseError({
+      code: "internal",
+      message: "sha256 must be 64 digits of lower-case hex",
+    });
+  const put = (sql: Sql): Promise<void> => files.put(sql, sha256, file);
+  if (bytes > SMALL) await catalog.prepareWrite(put);
+  const added = await catalog.write(async (sql) => {
+    const result = await addOne(sql, upload, now);
+    await put(sql);
+    return result;
+  });
+  await rm(file, { force: true });
+  return added;
+}

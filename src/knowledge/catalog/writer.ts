@@ -1,0 +1,268 @@
+import type { Sql } from "../../store/sql.ts";
+import { mayChange } from "../access.ts";
+import type {
+  IndexedPart,
+  IndexJob,
+  IndexPart,
+  NewVector,
+  Pending,
+  WriterCalls,
+} from "../thread/protocol.ts";
+import { INDEX_FORM } from "../tokenize.ts";
+import { places, type DocumentCatalog } from "./catalog.ts";
+import { dropDocuments, dropGenerations, insertRows, noteChanges } from "./changes.ts";
+import { Files } from "./files.ts";
+import { CHUNKS_A_PART, parseChunkLine, readChunkLines } from "./lines.ts";
+import { agentIds, DOCUMENT_COLUMNS, toDocumentRecord, type DocumentRow } from "./rows.ts";
+import { addUpload } from "./uploads.ts";
+
+/** Longer than a request for vectors may take, in milliseconds; another gateway takes the passages over then. */
+const CLAIM_MS = 3 * 60_000;
+
+const UNDER_WORK = "status IN ('extracting', 'indexing')";
+
+async function byId(sql: Sql, id: string): Promise<DocumentRow | undefined> {
+  const text = `SELECT ${DOCUMENT_COLUMNS} FROM knowledge_documents WHERE id = $1`;
+  return (await sql.query<DocumentRow>(text, [id]))[0];
+}
+
+/** The document, where the work on this generation of its index still is what is wanted. */
+async function underWork(
+  sql: Sql,
+  { id, generation }: { id: string; generation: number },
+): Promise<DocumentRow | undefined> {
+  const row = await byId(sql, id);
+  const isWorkedOn = row?.status === "extracting" || row?.status === "indexing";
+  return isWorkedOn && row.building === generation ? row : undefined;
+}
+
+const SET_READY = `
+  UPDATE knowledge_documents SET status = 'ready', error = NULL, replaces = NULL, generation = $2, mime_type = $3, found_title = $4,
+    page_count = $5, chunk_count = $6, indexed = $7, languages = $8, form = ${INDEX_FORM}, holder = NULL WHERE seq = $1`;
+
+/** In one step the new passages can be found, and the old ones and what the document replaces cannot. */
+async function makeVisible(
+  sql: Sql,
+  files: Files,
+  { seq, tenant, replaces, external_id: externalId, version }: DocumentRow,
+  { generation, done, now }: IndexPart,
+): Promise<string[]> {
+  const { mimeType, title, pages, chunks, languages } = done;
+  await Promise.all([
+    sql.query(SET_READY, [
+      seq,
+      generation,
+      mimeType,
+      title,
+      pages,
+      chunks,
+      now,
+      languages.join(" "),
+    ]),
+    // The first index of a document has none before it, not even one that was left half-built.
+    generation > 1 && dropGenerations(sql, seq, generation),
+    noteChanges(sql, [seq]),
+  ]);
+  if (replaces === null && externalId === null) return [];
+  const replaced = await sql.query<DocumentRow>(
+    `SELECT ${DOCUMENT_COLUMNS} FROM knowledge_documents
+      WHERE tenant = $1 AND (id = $2 OR (external_id = $3 AND version < $4))`,
+    [tenant, replaces, externalId, version],
+  );
+  await dropDocuments(sql, files, replaced);
+  return replaced.map(({ id }) => id);
+}
+
+const PASSAGES =
+  "knowledge_passages (doc, generation, n, page, start_at, end_at, gram_count, headings, text, words, grams)";
+
+/** Takes the next passages of a document in; after the last of them it can be found. */
+async function indexPart(
+  catalog: DocumentCatalog,
+  files: Files,
+  part: IndexPart,
+): Promise<IndexedPart> {
+  const { generation, first, done } = part;
+  const read = readChunkLines(part.file, part.offset, CHUNKS_A_PART);
+  const chunks = read.lines.map(parseChunkLine);
+  const next = first + chunks.length;
+  return catalog.write(async (sql): Promise<IndexedPart> => {
+    const row = await underWork(sql, part);
+    if (!row) return { state: "stale" };
+    const inserted = insertRows(
+      sql,
+      PASSAGES,
+      chunks.map((chunk, index) => [
+        row.seq,
+        generation,
+        first + index,
+        chunk.page,
+        chunk.start,
+        chunk.end,
+        chunk.gramCount,
+        JSON.stringify(chunk.headings),
+        chunk.text,
+        chunk.words,
+        chunk.grams,
+      ]),
+    );
+    if (!read.rest || next >= done.chunks) {
+      const [removed] = await Promise.all([makeVisible(sql, files, row, part), inserted]);
+      return { state: "ready", removed };
+    }
+    const note = "UPDATE knowledge_documents SET status = 'indexing' WHERE seq = $1";
+    await Promise.all([inserted, row.status !== "indexing" && sql.query(note, [row.seq])]);
+    return { state: "more", offset: read.offset, next };
+  });
+}
+
+const TAKEN = "d.seq, d.id, d.sha256, d.filename, d.title, d.building AS generation";
+
+async function putVectors(sql: Sql, model: string, vectors: readonly NewVector[]): Promise<void> {
+  if (vectors.length === 0) return;
+  const seqs = vectors.map(({ seq }) => seq);
+  const given = places(seqs.length);
+  // A passage may be gone by now.
+  const there = await sql.query<{ seq: number }>(
+    `SELECT seq FROM knowledge_passages WHERE seq IN ${given}`,
+    seqs,
+  );
+  const known = new Set(there.map(({ seq }) => seq));
+  for (const table of ["knowledge_vectors", "knowledge_claims"])
+    await sql.query(`DELETE FROM ${table} WHERE seq IN ${given}`, seqs);
+  await insertRows(
+    sql,
+    "knowledge_vectors (seq, model, dimension, vector)",
+    vectors
+      .filter(({ seq }) => known.has(seq))
+      .map(({ seq, vector }) => [
+        seq,
+        model,
+        vector?.length ?? 0,
+        vector && Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength),
+      ]),
+  );
+}
+
+/** What the thread of a gateway that writes does. `holder` names it in what it has taken. */
+export function createWriter(catalog: DocumentCatalog, holder: string): WriterCalls {
+  const files = new Files(catalog);
+  const { now, leaseMs } = catalog;
+  const inTenant = async (
+    sql: Sql,
+    tenant: string,
+    id: string,
+    access: Parameters<WriterCalls["remove"]>[2],
+  ): Promise<DocumentRow | undefined> => {
+    const row = await byId(sql, id);
+    return row?.tenant === tenant && mayChange(agentIds(row.agents), access) ? row : undefined;
+  };
+  const queueOwn = (sql: Sql): Promise<unknown[]> =>
+    sql.query(
+      `UPDATE knowledge_documents SET status = 'queued', holder = NULL WHERE holder = $1 AND ${UNDER_WORK} RETURNING seq`,
+      [holder],
+    );
+
+  return {
+    add: (upload, at) => addUpload(catalog, files, upload, at),
+    take: (limit) =>
+      catalog.write(async (sql) => {
+        const next = await sql.query<{ seq: number }>(
+          `SELECT seq FROM knowledge_documents
+            WHERE status IN ('queued', 'extracting', 'indexing') AND (status = 'queued' OR holder IS NULL OR lease < ${now})
+            ORDER BY seq LIMIT $1`,
+          [limit],
+        );
+        const seqs = next.map(({ seq }) => seq);
+        if (seqs.length === 0) return [];
+        await sql.query(
+          `UPDATE knowledge_documents SET status = 'extracting', holder = $1, lease = ${now} + ${leaseMs},
+            building = CASE WHEN building > generation THEN building ELSE generation END + 1 WHERE seq IN ${places(seqs.length, 2)}`,
+          [holder, ...seqs],
+        );
+        const rows = await sql.query<IndexJob & { seq: number }>(
+          `SELECT ${TAKEN} FROM knowledge_documents d WHERE seq IN ${places(seqs.length)} ORDER BY seq`,
+          seqs,
+        );
+        return rows.map(({ seq: _seq, ...job }) => job);
+      }),
+    indexPart: (part) => indexPart(catalog, files, part),
+    fail: (job, error) =>
+      catalog.write(async (sql) => {
+        const row = await underWork(sql, job);
+        if (!row) return;
+        await dropGenerations(sql, row.seq, row.generation);
+        // What was found before stays found, with a word about why it is not newer.
+        await sql.query(
+          "UPDATE knowledge_documents SET status = $2, error = $3, replaces = NULL, holder = NULL WHERE seq = $1",
+          [row.seq, row.generation > 0 ? "ready" : "failed", JSON.stringify(error)],
+        );
+      }),
+    putBack: ({ id, generation }) =>
+      catalog.write(async (sql) => {
+        await sql.query(
+          `UPDATE knowledge_documents SET status = 'queued', holder = NULL WHERE id = $1 AND building = $2 AND ${UNDER_WORK}`,
+          [id, generation],
+        );
+      }),
+    remove: (tenant, id, access) =>
+      catalog.write(async (sql) => {
+        const row = await inTenant(sql, tenant, id, access);
+        if (row) await dropDocuments(sql, files, [row]);
+        return row !== undefined;
+      }),
+    reindex: (tenant, id, access) =>
+      catalog.write(async (sql) => {
+        if (!(await inTenant(sql, tenant, id, access))) return undefined;
+        const [row] = await sql.query<DocumentRow>(
+          `UPDATE knowledge_documents SET status = 'queued', error = NULL, holder = NULL WHERE id = $1 RETURNING ${DOCUMENT_COLUMNS}`,
+          [id],
+        );
+        return row && toDocumentRecord(row);
+      }),
+    recover: () =>
+      catalog.write(async (sql) => {
+        // Passages of an interrupted indexing go when the next one ends.
+        await files.sweep(sql);
+        const own = await queueOwn(sql);
+        const old = await sql.query(
+          `UPDATE knowledge_documents SET status = 'queued', holder = NULL
+            WHERE status = 'ready' AND error IS NULL AND form < ${INDEX_FORM} RETURNING seq`,
+        );
+        return own.length + old.length;
+      }),
+    pending: (model, after, limit) =>
+      catalog.write(async (sql) => {
+        const rows = await sql.query<Pending>(
+          `SELECT p.seq, p.text FROM knowledge_passages p JOIN knowledge_documents d ON d.seq = p.doc AND d.generation = p.generation
+            WHERE p.seq > $2 AND NOT EXISTS (SELECT 1 FROM knowledge_vectors v WHERE v.seq = p.seq AND v.model = $1)
+              AND NOT EXISTS (SELECT 1 FROM knowledge_claims k WHERE k.seq = p.seq AND k.holder <> $4 AND k.until > ${now})
+            ORDER BY p.seq LIMIT $3`,
+          [model, after, limit, holder],
+        );
+        for (const { seq } of rows)
+          await sql.query(
+            `INSERT INTO knowledge_claims (seq, holder, until) VALUES ($1, $2, ${now} + ${CLAIM_MS})
+              ON CONFLICT (seq) DO UPDATE SET holder = excluded.holder, until = excluded.until`,
+            [seq, holder],
+          );
+        return rows;
+      }),
+    putVectors: (model, vectors) => catalog.write((sql) => putVectors(sql, model, vectors)),
+    fetch: async (sha256, to) => void (await files.fetch(sha256, to)),
+    renewLeases: (ids) =>
+      catalog.write(async (sql) => {
+        const rows = await sql.query<{ id: string }>(
+          `UPDATE knowledge_documents SET lease = ${now} + ${leaseMs}
+            WHERE holder = $1 AND ${UNDER_WORK} AND id IN ${places(ids.length, 2)} RETURNING id`,
+          [holder, ...ids],
+        );
+        return rows.map(({ id }) => id);
+      }),
+    release: () =>
+      catalog.write(async (sql) => {
+        await queueOwn(sql);
+        await sql.query("DELETE FROM knowledge_claims WHERE holder = $1", [holder]);
+      }),
+  };
+}
