@@ -121,12 +121,14 @@ export function runFields({
 /** Renders an event with its request, and with what mappings in shadow would have done. */
 export function eventDetail(event: EventRecord, statuses: ReadonlyMap<string, string>) {
   const would = (event.would ?? []).map((action) => {
+    const { kind, mapping = null } = action;
+    if (kind === "none") return { kind, mapping, content: [], fields: { reason: action.reason } };
     const content = action.kind === "run" ? action.spec.input : action.text;
     const fields: Record<string, string | boolean> =
       action.kind === "run"
         ? runFields(action.spec)
         : { agentId: action.agentId, mode: action.mode };
-    return { kind: action.kind, mapping: action.mapping ?? null, content, fields };
+    return { kind, mapping, content, fields };
   });
   return {
     ...eventView(event, statuses),

@@ -1,7 +1,6 @@
 import { bodyGone } from "../core/body-gone.ts";
 import { RouseError } from "../core/errors.ts";
 import { testHook as runTest, type HookTest, type TestedHook } from "../admin/test-hook.ts";
-import type { FileTexts } from "../core/files.ts";
 import { decodePayload } from "../core/payload.ts";
 import { withSnapshot } from "../gateway/snapshot.ts";
 import { connected } from "./connect.ts";
@@ -21,11 +20,6 @@ export interface TestOptions extends CommonOptions {
   header?: Record<string, string>;
   query?: Record<string, string>;
   path?: string;
-}
-
-interface DraftTestOptions extends TestOptions {
-  /** Texts in place of files: the draft that is tested. */
-  texts?: FileTexts;
 }
 
 /** True when the gateway would take the hook and do something, or skip it on purpose. */
@@ -89,28 +83,18 @@ async function readTestInput(options: TestOptions, io: CliIo): Promise<Input> {
  * Evaluates the config file itself, whatever gateway runs. Needs no secret: nothing is sent and nothing verified.
  * @throws RouseError `config_invalid` with all problems of the config.
  */
-function evaluate(
-  test: HookTest,
-  { texts, ...options }: DraftTestOptions,
-  io: CliIo,
-): Promise<TestedHook> {
+function evaluate(test: HookTest, options: TestOptions, io: CliIo): Promise<TestedHook> {
   const files = {
     ...SYSTEM,
     cwd: io.cwd,
     env: io.env,
     ...(options.config === undefined ? {} : { configFile: options.config }),
     withoutSecrets: true,
-    ...(texts && { texts }),
   };
   return withSnapshot(files, async (result) => {
     if (!result.ok) throw configInvalid(result);
     const { snapshot } = result.loaded;
-    printAnsweredBy(
-      io,
-      snapshot.configFile ?? null,
-      texts ? "with the draft in place" : "as it is in the file",
-      options.json === true,
-    );
+    printAnsweredBy(io, snapshot.configFile ?? null, "as it is in the file", options.json === true);
     return runTest(test, snapshot, io.now());
   });
 }
@@ -118,7 +102,7 @@ function evaluate(
 /** `rouse hooks test`. Exit code 1 if the hook would be refused or matches no mapping. */
 export async function printHookTest(
   mapping: string | undefined,
-  options: DraftTestOptions,
+  options: TestOptions,
   io: CliIo,
 ): Promise<void> {
   if (mapping === undefined && options.path === undefined && options.event === undefined)

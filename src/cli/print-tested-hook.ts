@@ -17,7 +17,7 @@ const VERDICT: Record<MappingTrace["verdict"], string> = {
   unknown: "does not match: a condition is unknown",
   failed: "failed: match.when gave an error",
   disabled: "is not enabled",
-  draft: "draft, not live",
+  shadow: "matches, in shadow",
 };
 
 /** The conditions of a mapping with those of their groups, each with its depth. */
@@ -60,12 +60,10 @@ function printPieces({ field, item, pieces, failure }: FieldTrace, io: CliIo): v
 }
 
 /** Prints each mapping in the order in which they are tried, with its conditions and what it rendered. */
-export function printTraces(traces: readonly PlacedTrace[], io: CliIo): void {
+function printTraces(traces: readonly PlacedTrace[], io: CliIo): void {
   for (const trace of traces) {
     const by = trace.by === undefined ? "" : `, but ${trace.by} took it before`;
-    const would =
-      trace.verdict === "draft" ? `: it would ${trace.matched ? "match" : "not match"}` : "";
-    io.out(`${trace.mapping}  (${cell(trace.place)})  ${VERDICT[trace.verdict]}${by}${would}\n`);
+    io.out(`${trace.mapping}  (${cell(trace.place)})  ${VERDICT[trace.verdict]}${by}\n`);
     printConditions(trace.conditions, io);
     for (const field of trace.fields ?? []) printPieces(field, io);
   }
@@ -81,9 +79,9 @@ export const markOutside = (content: readonly TextPart[]): string =>
   content.map((part) => (part.outside ? `⟦${part.text}⟧` : part.text)).join("");
 
 /** The content as the agent is given it: what a caller said is marked, since it goes inside the boundary. */
-function printAction(action: TestedAction, index: number, io: CliIo): void {
+function printAction(action: TestedAction, index: number, io: CliIo, mark = ""): void {
   io.out(
-    `\naction ${index + 1}: ${action.ok ? `${action.action} by ${action.mapping}` : `none, by ${action.mapping}`}\n`,
+    `\n${mark}action ${index + 1}: ${action.ok ? `${action.action} by ${action.mapping}` : `none, by ${action.mapping}`}\n`,
   );
   if (!action.ok) return printFailure(action.failure, io);
   const fields = Object.fromEntries(
@@ -138,6 +136,8 @@ function printOutcome(tested: TestedHook, io: CliIo): void {
 export function printTestedHook(tested: TestedHook, io: CliIo): void {
   printTraces(tested.traces, io);
   printOutcome(tested, io);
+  for (const [index, action] of tested.would.entries())
+    printAction(action, index, io, "in shadow, ");
   if (tested.takenBefore)
     io.out(
       `\n${tested.takenBefore.mapping} (${cell(tested.takenBefore.place)}) stands before it and would take this hook\n`,

@@ -6,15 +6,7 @@ import { RouseError } from "../core/errors.ts";
 import { NO_NETWORK } from "../core/no-network.ts";
 import { withSnapshot } from "../gateway/snapshot.ts";
 import { findCoverage, type FixtureCoverage } from "../workbench/fixture-coverage.ts";
-import type { Snapshot } from "../intake/types.ts";
-import { draftTexts, findDraft } from "../workbench/drafts.ts";
-import {
-  findFixtureDraft,
-  readFixtures,
-  runFixtures,
-  type FixtureResult,
-} from "../workbench/fixture-run.ts";
-import type { Fixture } from "../workbench/fixture.ts";
+import { readFixtures, runFixtures, type FixtureResult } from "../workbench/fixture-run.ts";
 import { renderJunit } from "../workbench/junit.ts";
 import { reportError, usage } from "./failure.ts";
 import { EXIT, SYSTEM, type CliIo } from "./io.ts";
@@ -49,36 +41,6 @@ const toFiles = ({ config }: RunOptions, { cwd, env }: CliIo) => ({
   ...(config === undefined ? {} : { configFile: config }),
   withoutSecrets: true,
 });
-
-/**
- * Runs fixtures in their order: those of a draft with the draft in place.
- * @throws RouseError `config_invalid` if the config has problems with a draft in place.
- */
-async function runWithDrafts(
-  fixtures: readonly Fixture[],
-  snapshot: Snapshot,
-  options: RunOptions,
-  io: CliIo,
-): Promise<FixtureResult[]> {
-  const byDraft = Map.groupBy(fixtures, (fixture) => findFixtureDraft(fixture, snapshot)?.name);
-  const results = new Map<Fixture, FixtureResult>();
-  const run = async (some: readonly Fixture[], on: Snapshot): Promise<void> => {
-    for (const result of await runFixtures(some, on)) results.set(result.fixture, result);
-  };
-  for (const [name, some] of byDraft) {
-    if (name === undefined) {
-      await run(some, snapshot);
-      continue;
-    }
-    const { mappingsDir } = snapshot.config.hooks;
-    const texts = draftTexts(findDraft(name, mappingsDir), mappingsDir, snapshot.configFile);
-    await withSnapshot({ ...toFiles(options, io), texts }, (built) => {
-      if (!built.ok) throw configInvalid(built, `the config with the draft ${name}`);
-      return run(some, built.loaded.snapshot);
-    });
-  }
-  return fixtures.flatMap((fixture) => results.get(fixture) ?? []);
-}
 
 /**
  * Runs the fixtures of a folder on the files of the config: without gateway, store, network and secrets. Calls `watch` with
@@ -116,7 +78,7 @@ function runTests(
         code: "not_found",
         message: `--filter ${filter}: no fixture in ${shown} is named so`,
       });
-    const results = await runWithDrafts(chosen, snapshot, options, io);
+    const results = await runFixtures(chosen, snapshot);
     return {
       results,
       coverage: options.coverage ? await findCoverage(chosen, snapshot) : undefined,

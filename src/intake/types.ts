@@ -16,7 +16,7 @@ import type {
   EventRecord,
   FencingToken,
   Ms,
-  StoredAction,
+  ShadowAction,
   StoredReceipt,
 } from "../store/types.ts";
 import type { BudgetedAllowance } from "./body-budget.ts";
@@ -200,14 +200,15 @@ export type Resolution =
       /** Fields that `wake` and `agent` do not know. A mapping's warnings belong to its actions. */
       warnings?: string[];
       /** What mappings in shadow would have done. */
-      would?: StoredAction[];
+      would?: ShadowAction[];
     }
-  /** `would` is set if a shadow mapping is the reason. */
+  /** `shadow`: no other mapping matched. */
   | {
       kind: "skipped";
       mapping: string;
       reason: string;
-      would?: StoredAction[];
+      would?: ShadowAction[];
+      shadow?: true;
       echo?: true;
       nearest?: Nearest;
     }
@@ -219,6 +220,7 @@ export type Resolution =
       failure: Failure;
       mapping?: string;
       missing?: string[];
+      would?: ShadowAction[];
       /** The sender disables hooks that answer with errors: it is answered 200, and the event is kept for a replay. */
       acknowledged?: true;
     };

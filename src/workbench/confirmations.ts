@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import JSON5 from "json5";
 import type { Confirmation } from "./confirmation-names.ts";
-import type { FileChange } from "./drafts.ts";
 import type { TestSummary } from "./landing-checks.ts";
 import { listWrittenMappings, type MappingHome } from "./mapping-text.ts";
+import type { FileChange } from "./user-files.ts";
 
 /** What follows from the text of a change alone. */
 type ConfirmedField = Exclude<Confirmation, "failing-tests">;
@@ -12,18 +12,20 @@ type Fields = Record<string, unknown>;
 
 const isTemplate = (value: unknown): boolean => typeof value === "string" && value.includes("{{");
 
-/** The values of a mapping that need a confirmation; undefined if it has none. */
+/** The values of a mapping that need a confirmation; undefined if it has none. In shadow, callers are let in and code is run, and no more. */
 function pickConfirmed({
+  shadow,
   auth,
   allowUnsafeExternalContent,
   transform,
   channel,
   to,
 }: Fields): Record<ConfirmedField, unknown> {
-  const recipient = [channel, to].filter(isTemplate);
+  const recipient = shadow === true ? [] : [channel, to].filter(isTemplate);
   return {
     auth,
-    allowUnsafeExternalContent: allowUnsafeExternalContent === true ? true : undefined,
+    allowUnsafeExternalContent:
+      allowUnsafeExternalContent === true && shadow !== true ? true : undefined,
     "transform.module": (transform as Fields | undefined)?.["module"],
     recipient: recipient.length > 0 ? recipient : undefined,
   };

@@ -73,13 +73,13 @@ function readFixture(name: string, file: string): Read {
     ...(checked.success ? [] : configIssues(checked.error, fixtureSchema)),
   ];
   if (!checked.success || issues.length > 0) return { issues: locateIssues(issues, { file }) };
-  const { credential, draft, request, run } = checked.data;
+  const { credential, request, run } = checked.data;
   const { reply, outcome, ...expect } = checked.data.expect;
   const common = { name, file, receivedAt: Date.parse(checked.data.receivedAt), credential };
   return {
     ...(request &&
       outcome !== undefined && {
-        fixture: { ...common, draft, request, expect: { ...expect, outcome }, reply },
+        fixture: { ...common, request, expect: { ...expect, outcome }, reply },
       }),
     ...((run || reply) && {
       evalCase: { ...common, request, run: run ?? recordedRunSchema.parse({}), reply: reply ?? {} },

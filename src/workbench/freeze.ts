@@ -6,7 +6,7 @@ import { checkFixtureName, writeFixture } from "./fixture-files.ts";
 import { recordFixture } from "./fixture-record.ts";
 import type { FixtureExpectation } from "./fixture.ts";
 import type { LandingDeps } from "./landing.ts";
-import { planTried, type TextChange } from "./planned-change.ts";
+import { planChange, type TextChange } from "./planned-change.ts";
 
 /** How an event is frozen as a test. */
 export interface FreezeOptions {
@@ -16,8 +16,6 @@ export interface FreezeOptions {
   mask: readonly string[] | false;
   /** Fields whose values stay. */
   keep: readonly string[];
-  /** The draft that is in place. */
-  draft?: string | undefined;
 }
 
 /** What was written. If masking would change what the mappings do, nothing was: `changedBy` has the fields. */
@@ -48,7 +46,7 @@ function toWriteError(error: unknown, testsDir: string): unknown {
 export async function freezeEvent(
   event: EventDetail,
   snapshot: Snapshot,
-  { name, mask, keep, draft }: FreezeOptions,
+  { name, mask, keep }: FreezeOptions,
 ): Promise<FrozenEvent> {
   const checked = name === undefined ? undefined : checkFixtureName(name);
   const recorded = await recordFixture(event, snapshot, mask === false ? false : { mask, keep });
@@ -63,16 +61,14 @@ export async function freezeEvent(
     name: checked,
     base: expect.mapping ?? expect.outcome,
   };
-  const written = await writeFixture(draft === undefined ? file : { ...file, draft }, place).catch(
-    (error: unknown) => {
-      throw toWriteError(error, testsDir);
-    },
-  );
+  const written = await writeFixture(file, place).catch((error: unknown) => {
+    throw toWriteError(error, testsDir);
+  });
   return { written, masked, changedBy: null, reason, expect };
 }
 
 /** An event that is to be kept as a test. */
-export interface FreezeRequest extends Omit<FreezeOptions, "draft"> {
+export interface FreezeRequest extends FreezeOptions {
   event: string;
   /** The test expects what the mappings do with this change in place; undefined: what they do today. */
   change?: TextChange | undefined;
@@ -102,10 +98,9 @@ export function createFreezer({ getEvent, places, snapshot, withCandidate }: Fre
         throw new RouseError({ code: "not_found", message: "there is no event with this id" });
       const detail = eventDetail(event, new Map());
       if (!wanted) return freezeEvent(detail, snapshot(), options);
-      const { change, draft } = await planTried(wanted, snapshot(), places());
+      const { change } = planChange(wanted, snapshot(), places());
       return withCandidate(new Map([[change.file, change.after]]), (found) => {
-        if (found.ok)
-          return freezeEvent(detail, found.snapshot, { ...options, draft: draft?.name });
+        if (found.ok) return freezeEvent(detail, found.snapshot, options);
         throw new RouseError({
           code: "config_invalid",
           message: "the config has problems with this change",

@@ -1,13 +1,11 @@
 import { mkdir, writeFile } from "node:fs/promises";
-import { dirname, join, relative, sep } from "node:path";
+import { dirname, join } from "node:path";
 import type { Snapshot } from "../intake/types.ts";
-import type { Draft } from "./drafts.ts";
 import { chooseFixtureName, getFixtureFolder } from "./fixture-files.ts";
 import { recordFixture } from "./fixture-record.ts";
 import { renderFixture } from "./fixture.ts";
 import type { ProposalSample } from "./proposal-samples.ts";
-import type { Proposal, ProposedFixture } from "./proposal-types.ts";
-import { renderFilePatch } from "./unified-diff.ts";
+import type { ProposedFixture } from "./proposal-types.ts";
 
 interface NewFile {
   file: string;
@@ -21,10 +19,9 @@ export interface MadeFixtures {
   notes: string[];
 }
 
-/** Makes a fixture of each event, with what the mappings do with the draft in place. */
+/** Makes a fixture of each event, with what the mappings do once the proposed one is live. */
 export async function makeFixtures(
   samples: readonly ProposalSample[],
-  draft: string,
   snapshot: Snapshot,
 ): Promise<MadeFixtures> {
   const made: MadeFixtures = { files: [], fixtures: [], notes: [] };
@@ -38,13 +35,13 @@ export async function makeFixtures(
       continue;
     }
     const folder = getFixtureFolder(snapshot.config.hooks.testsDir, event.path);
-    const { expect, ...rest } = recorded.file;
+    const { expect } = recorded.file;
     const file = join(
       folder,
       `${chooseFixtureName(folder, expect.mapping ?? expect.outcome, taken)}.json5`,
     );
     taken.add(file);
-    made.files.push({ file, text: renderFixture({ ...rest, draft, expect }) });
+    made.files.push({ file, text: renderFixture(recorded.file) });
     made.fixtures.push({
       file,
       eventId: event.id,
@@ -55,28 +52,18 @@ export async function makeFixtures(
   return made;
 }
 
-/**
- * Writes the draft, then its fixtures. No file that is there is changed.
- * @param top the folder from which the patch names files.
- * @returns null, or why files could not be written, with those as a patch.
- */
-export async function writeProposal(
-  draft: Pick<Draft, "file" | "text">,
-  fixtures: readonly NewFile[],
-  top: string,
-): Promise<Proposal["unwritten"]> {
-  const unwritten: string[] = [];
-  let reason = "";
-  for (const { file, text } of [draft, ...fixtures]) {
+/** Writes the fixtures of a proposal. No file that is there is changed. Returns why files could not be written. */
+export async function writeFixtures(fixtures: readonly NewFile[]): Promise<string[]> {
+  const problems: string[] = [];
+  for (const { file, text } of fixtures) {
     try {
       await mkdir(dirname(file), { recursive: true });
       await writeFile(file, text, { flag: "wx" });
     } catch (error) {
-      reason ||= `${file} cannot be written (${(error as NodeJS.ErrnoException).code ?? "error"})`;
-      unwritten.push(
-        renderFilePatch(relative(top, file).split(sep).join("/"), { before: null, after: text }),
+      problems.push(
+        `${file} cannot be written (${(error as NodeJS.ErrnoException).code ?? "error"})`,
       );
     }
   }
-  return unwritten.length === 0 ? null : { reason, patch: unwritten.join("") };
+  return problems;
 }

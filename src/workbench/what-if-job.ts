@@ -8,12 +8,7 @@ import {
 } from "./landing.ts";
 import type { CandidateResult, ComparisonDeps } from "./landing-checks.ts";
 import { RouseError } from "../core/errors.ts";
-import {
-  planTried,
-  type MappingChange,
-  type ProposedChange,
-  type TextChange,
-} from "./planned-change.ts";
+import { planChange, type MappingChange, type TextChange } from "./planned-change.ts";
 import { readEvents, type Selection } from "./selection.ts";
 import { evaluateText, type EvaluationDeps, type TextEvaluation } from "./text-evaluation.ts";
 import { toLines, type WhatIfLine } from "./what-if-lines.ts";
@@ -22,7 +17,7 @@ import { whatIf } from "./what-if.ts";
 /** Work on a change that hooks must not wait for. */
 export type WhatIfJob =
   /** What the change would do with recorded events. */
-  | { kind: "compare"; change: ProposedChange; selection: Selection }
+  | { kind: "compare"; change: MappingChange; selection: Selection }
   /** What is shown before it is landed. */
   | { kind: "examine"; change: MappingChange; options: CheckOptions }
   /** What the text of one mapping makes of one recorded event. */
@@ -82,7 +77,7 @@ async function compare(
   send: Send,
 ): Promise<void> {
   const { snapshot: before, places, now } = deps;
-  const { change } = await planTried(wanted, before, places());
+  const { change } = planChange(wanted, before, places());
   const store = abortable(deps);
   await withProposal(change.file, change.after, deps, async (after) => {
     await send({

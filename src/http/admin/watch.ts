@@ -8,9 +8,7 @@ import type { AdminDeps } from "../../admin/types.ts";
 import { GROUP_STATUSES } from "../../admin/watch-views.ts";
 import { parseDuration } from "../../config/schema/common.ts";
 import { RouseError } from "../../core/errors.ts";
-import type { Workbench } from "../../workbench/types.ts";
 import { jsonAnswer } from "./answer.ts";
-import { listDrafts } from "../../workbench/mapping-view.ts";
 import { jsonBody, limit, parseSince, query, since } from "./query.ts";
 
 const text = z.string().min(1).optional();
@@ -82,7 +80,7 @@ function toChange(body: {
 }
 
 /** What an overview shows: hooks over time, what waits, limits, gateways, and what should be looked at. */
-export function overviewRoutes(deps: AdminDeps, { trials }: Workbench) {
+export function overviewRoutes(deps: AdminDeps) {
   const activity = z.strictObject({ since: since(deps.clock).prefault("1h") });
   return new Hono()
     .get("/activity", query(activity), async (c) =>
@@ -90,7 +88,5 @@ export function overviewRoutes(deps: AdminDeps, { trials }: Workbench) {
     )
     .get("/limits", async (c) => jsonAnswer(c, { limits: await deps.limits() }))
     .get("/gateways", async (c) => jsonAnswer(c, await describeGateways(deps.cluster)))
-    .get("/findings", async (c) =>
-      jsonAnswer(c, await listFindings(deps, listDrafts(deps.snapshot()), trials.list())),
-    );
+    .get("/findings", async (c) => jsonAnswer(c, await listFindings(deps)));
 }

@@ -19,7 +19,7 @@ const VERDICTS: Record<Trace["verdict"], readonly [words: string, tone: string]>
   unknown: ["a condition is unknown", "warn"],
   failed: ["match.when failed", "bad"],
   disabled: ["is not enabled", "quiet"],
-  draft: ["draft, not live", "quiet"],
+  shadow: ["matches, in shadow", "quiet"],
 };
 
 function ConditionLine({ one }: { one: Condition }) {
@@ -87,15 +87,12 @@ function RenderedFields({ fields }: { fields: NonNullable<Trace["fields"]> }) {
 function TraceView({ trace, event }: { trace: Trace; event: string }) {
   const [words, tone] = VERDICTS[trace.verdict];
   const by = trace.by === undefined ? "" : `; ${trace.by} took it before`;
-  const would =
-    trace.verdict === "draft" ? `: it would ${trace.matched ? "match" : "not match"}` : "";
   return (
     <details class="events-trace" open={trace.verdict !== "disabled" && trace.verdict !== "hidden"}>
       <summary>
         <a href={href("mappings", trace.mapping, { event })}>{visibleText(trace.mapping)}</a>
         <span class={`events-verdict ${tone}`}>
           {words}
-          {would}
           {by}
         </span>
         <span class="quiet mono">{visibleText(trace.place)}</span>
