@@ -30,14 +30,16 @@ async function importFile(file: string, options: ImportOptions, io: CliIo): Prom
       code: "config_invalid",
       message: `${source} has no section \`hooks\` to import`,
     });
+  // A patch has standard output for itself.
+  const shown = options.patch ? { ...io, out: io.err } : io;
   if (!options.json) {
     printTable(
-      io,
+      shown,
       ["SETTING", "IN ROUSE", "NOTE"],
       notes.map(({ path, verdict, text }) => [path, VERDICTS[verdict], text]),
     );
     printBlock(
-      io,
+      shown,
       "settings for the section `hooks` of the config",
       JSON.stringify(settings, null, 2),
     );
@@ -52,7 +54,7 @@ async function importFile(file: string, options: ImportOptions, io: CliIo): Prom
   if (mappings.length === 0) return io.out("\nthere are no mappings, so nothing was written\n");
   const text = `// Imported from OpenClaw. In shadow: \`rouse hooks enable <mapping>\` makes a mapping live.\n${JSON.stringify(document, null, 2)}\n`;
   const change = { kind: "file" as const, file: `${options.name}.json5`, text };
-  io.out("\n");
+  shown.out("\n");
   await makeChange(change, "The mappings are in shadow: they start nothing", options, io);
 }
 

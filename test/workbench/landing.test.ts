@@ -299,7 +299,7 @@ describe("a file that cannot be written", () => {
     const { out, code } = await made.rouse(["import", "openclaw", "openclaw.json", "--patch"]);
     expect(code).toBe(0);
     expect(existsSync(join(made.dir, "mappings"))).toBe(false);
-    await made.write("change.patch", out.slice(out.indexOf("diff --git")));
+    await made.write("change.patch", out);
     await run("git", ["-C", made.dir, "apply", "change.patch"]);
     expect(readFileSync(join(made.dir, "mappings/openclaw.json5"), "utf8")).toContain(
       '"shadow": true',
