@@ -6,17 +6,19 @@ import type { Logger } from "../core/log.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { EventRecord } from "../store/types.ts";
 import { draftMapping } from "./draft-mapping.ts";
+import { writeFixture } from "./fixture-files.ts";
+import { recordFixture, type RecordedFixture } from "./fixture-record.ts";
 import { compareEvents, type CandidateResult } from "./landing-checks.ts";
 import type { Landing, LandingDeps } from "./landing.ts";
 import { findMapping, type MappingChange } from "./planned-change.ts";
 import type { AnswerContext, MappingParts } from "./proposal-answer.ts";
 import { findNearestMapping, planMending, renderEdit } from "./proposal-edit.ts";
-import { makeFixtures, writeFixtures } from "./proposal-files.ts";
-import { findModel, planModel } from "./proposal-model.ts";
 import { mendMapping } from "./proposal-mend.ts";
 import {
+  findModel,
   MAX_ROUNDS,
   MAX_TOKENS,
+  planModel,
   runRounds,
   type Candidate,
   type RoundsEnd,
@@ -250,6 +252,50 @@ function pickBest(end: RoundsEnd): Candidate {
   return { ...end.best, notes: [...end.best.notes, `${describeEnd(end)}; this is the best one`] };
 }
 
+/** A fixture of an event, which is written nowhere yet. */
+interface NewFixture {
+  eventId: string;
+  file: RecordedFixture["file"];
+}
+
+/** Makes a fixture of each event, with what the mappings do once the proposed one is live. */
+async function recordFixtures(
+  { samples }: Samples,
+  snapshot: Snapshot,
+): Promise<{ fixtures: NewFixture[]; notes: string[] }> {
+  const [fixtures, notes]: [NewFixture[], string[]] = [[], []];
+  for (const { event } of samples) {
+    const { file, changedBy } = await recordFixture(event, snapshot, {});
+    if (!changedBy) fixtures.push({ eventId: event.id, file });
+    else
+      notes.push(
+        `${event.id} has no fixture: masking ${changedBy.join(", ")} changes what the mappings do (\`rouse fixtures add\`)`,
+      );
+  }
+  return { fixtures, notes };
+}
+
+/** Writes fixtures, each into a new file. What cannot be written is a note. */
+async function writeFixtures(
+  fixtures: readonly NewFixture[],
+  { config }: Snapshot,
+): Promise<Pick<Proposal, "fixtures" | "notes">> {
+  const written: Pick<Proposal, "fixtures" | "notes"> = { fixtures: [], notes: [] };
+  for (const { eventId, file } of fixtures) {
+    const { outcome = "accepted", mapping = null } = file.expect;
+    const { path } = file.request;
+    const place = { testsDir: config.hooks.testsDir, path, base: mapping ?? outcome };
+    try {
+      const name = await writeFixture(file, { ...place, name: undefined });
+      written.fixtures.push({ file: name, eventId, outcome, mapping });
+    } catch (error) {
+      const { code = "error" } = error as NodeJS.ErrnoException;
+      written.notes.push(`${eventId} has no fixture: it cannot be written (${code})`);
+    }
+  }
+  return written;
+}
+
 type WrittenPart = Pick<Proposal, "fixtures" | "whatIf" | "unwritten" | "notes">;
 
 /** Writes the mapping in shadow with its fixtures, and compares what it does once it is live. */
@@ -260,17 +306,16 @@ async function write(
   deps: ProposalDeps,
 ): Promise<WrittenPart> {
   const { made, whatIf } = await withLive(prepared, parts, deps, async (candidate) => {
-    const snapshot = requireSnapshot(candidate);
+    const live = requireSnapshot(candidate);
     return {
-      made: await makeFixtures(prepared.samples.samples, snapshot),
-      whatIf: await compareEvents(snapshot, deps),
+      made: await recordFixtures(prepared.samples, live),
+      whatIf: await compareEvents(live, deps),
     };
   });
-  const { notes } = made;
   const landed = await deps.land(change, { by: "propose", confirm: ["failing-tests"] });
-  if (!landed.landed) return { fixtures: [], whatIf, unwritten: landed, notes };
-  const problems = await writeFixtures(made.files);
-  return { fixtures: made.fixtures, whatIf, unwritten: null, notes: [...notes, ...problems] };
+  if (!landed.landed) return { ...made, fixtures: [], whatIf, unwritten: landed };
+  const written = await writeFixtures(made.fixtures, prepared.snapshot);
+  return { ...written, whatIf, unwritten: null, notes: [...made.notes, ...written.notes] };
 }
 
 const UNWRITTEN: WrittenPart = { fixtures: [], whatIf: null, unwritten: null, notes: [] };

@@ -3,7 +3,7 @@ import { filter } from "../../router.ts";
 import { Button, Time } from "../../ui/basic.tsx";
 import { plural } from "../../ui/format.ts";
 import { EditorHost } from "./editor-host.tsx";
-import type { KeptText } from "./kept.ts";
+import type { KeptText } from "./written.ts";
 import { BodyPane, EventsPane, ResultPane, WhyPane } from "./panes.tsx";
 import { Proposed } from "./proposed.tsx";
 import { WhatIfPane } from "./what-if.tsx";

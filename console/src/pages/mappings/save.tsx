@@ -1,16 +1,49 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { AskError, isPassing, signIn } from "../../api.ts";
+import { ask, AskError, isPassing, signIn } from "../../api.ts";
 import { Button, copy } from "../../ui/basic.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { visibleText } from "../../ui/format.ts";
 import { LateSkeleton } from "../../ui/states.tsx";
 import { useAction, useTries } from "../../resource.ts";
-import { checkChange, download, landChange, needsToken } from "./changes.ts";
 import { useComparison } from "./live.ts";
-import type { Change, LandingCheck } from "./types.ts";
+import type { Change, Landed, LandingCheck } from "./types.ts";
 import type { Workbench } from "./use-workbench.ts";
 import { Difference } from "./what-if.tsx";
+
+/** How a change was agreed to. */
+interface Agreement {
+  base: string;
+  confirm: readonly string[];
+}
+
+/** Asks what a change would do. What it changes of events is compared apart from that. */
+const checkChange = async (change: Change, signal?: AbortSignal): Promise<LandingCheck> =>
+  (
+    await ask<{ check: LandingCheck }>("/changes/check", {
+      method: "POST",
+      body: { change, whatIf: false },
+      ...(signal ? { signal } : {}),
+    })
+  ).check;
+
+/** Makes a change. */
+const landChange = async (change: Change, agreement: Agreement): Promise<Landed> =>
+  (await ask<{ result: Landed }>("/changes", { method: "POST", body: { change, ...agreement } }))
+    .result;
+
+/** Whether the gateway asks for its token before it changes a file. */
+const needsToken = (error: unknown): boolean =>
+  error instanceof AskError && error.code === "token_needed";
+
+/** Gives a text to the browser as a file. */
+function download(name: string, text: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
 
 /** What each confirmation is about. */
 const CONFIRMED: Record<string, string> = {
