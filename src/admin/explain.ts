@@ -1,13 +1,13 @@
+import { renderTested } from "./texts.ts";
 import { BODY_GONE, BODY_GONE_ADVICE } from "../core/body-gone.ts";
-import type { EventRecord, StoredAction } from "../store/types.ts";
+import type { EventRecord, ShadowAction, StoredAction } from "../store/types.ts";
 import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
 import { readRecordedInput } from "../intake/recorded-input.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { MODULE_CHANGED } from "../mapping/transform.ts";
 import { found } from "./operation.ts";
 import { runStatuses, showBookmark, showRun, showSteps } from "./records.ts";
-import { testInput, type PlacedTrace, type TestedAction, type TestedHook } from "./test-hook.ts";
-import { renderTested } from "./texts.ts";
+import { testInput, type TestedAction, type TestedHook } from "./test-hook.ts";
 import type { AdminDeps, DecidedBy } from "./types.ts";
 import {
   deliveryView,
@@ -57,8 +57,6 @@ export interface Explanation extends EventEvaluation {
   config: DecidingConfigView | null;
   /** What today's config makes of the event; null if that was not asked for, or if it decided. */
   now: EventEvaluation | null;
-  /** How drafts would decide today. They are never live. */
-  drafts: PlacedTrace[];
   /** Its runs, in the order of its actions. Runs that are no longer kept are left out. */
   runs: ExplainedRun[];
   /** Null if the event has no bookmark. */
@@ -79,7 +77,7 @@ function findDifference(
     actions.length > 0 &&
     actions.every((action) => !action.ok || action.problem !== null);
   const found = outcome === "actions" ? (isRefused ? "rejected" : "accepted") : outcome;
-  // A duplicate was not evaluated, and what becomes of a shadow or of an unlucky write is not the mappings' to say.
+  // A duplicate was not evaluated, and what becomes of an unlucky write is not the mappings' to say.
   if (
     event.outcome === "duplicate" ||
     (found === event.outcome && (mapping ?? undefined) === event.mapping)
@@ -127,9 +125,10 @@ function toTestedAction(action: StoredAction, { missing = [] }: EventRecord): Te
 function withRecorded(event: EventRecord, evaluation: TestedHook): EventEvaluation {
   const { outcome, reason = null } = event;
   if (outcome === "duplicate") return { evaluation, note: MODULE_CHANGED };
-  const actions = [...event.actions, ...(event.would ?? [])].map((action) =>
-    toTestedAction(action, event),
-  );
+  const toActions = (actions: readonly ShadowAction[]): TestedAction[] =>
+    actions.flatMap((action) => (action.kind === "none" ? [] : toTestedAction(action, event)));
+  const actions = toActions(event.actions);
+  const would = toActions(event.would ?? []);
   const failure =
     outcome === "failed" || outcome === "rejected"
       ? { code: "transform_failed" as const, message: reason ?? "" }
@@ -142,6 +141,7 @@ function withRecorded(event: EventRecord, evaluation: TestedHook): EventEvaluati
     reason,
     failure,
     actions,
+    would,
   };
   return {
     evaluation: { ...recorded, text: renderTested(recorded) },
@@ -182,21 +182,18 @@ async function explainConfigs(
   deps: AdminDeps,
   event: EventRecord,
   asksNow: boolean,
-): Promise<Pick<Explanation, "config" | "evaluation" | "note" | "now" | "drafts">> {
+): Promise<Pick<Explanation, "config" | "evaluation" | "note" | "now">> {
   if (WITHOUT_MAPPINGS.has(event.path))
     return {
       config: null,
       ...(await evaluate(event, deps.snapshot(), "today")),
       now: null,
-      drafts: [],
     };
   const decided = await deps.decidedBy(event);
   const isByToday = decided.snapshot === deps.snapshot();
   const then = await evaluate(event, decided.snapshot, isByToday ? "today" : "by that config");
   const now = asksNow && !isByToday ? await evaluate(event, deps.snapshot(), "today") : null;
-  const recorded = readRecordedInput(event, deps.snapshot());
-  const drafts = recorded.ok ? await deps.traceDrafts(recorded.input) : [];
-  return { config: configView(decided), ...then, now, drafts };
+  return { config: configView(decided), ...then, now };
 }
 
 async function explainRun(deps: AdminDeps, id: string): Promise<ExplainedRun> {

@@ -1,6 +1,6 @@
 import type { Issue } from "../core/errors.ts";
 import type { AdminDeps } from "./types.ts";
-import type { Finding, FoundDraft, FoundTrial } from "./watch-views.ts";
+import type { Finding } from "./watch-views.ts";
 
 /** The mapping that a field of the config belongs to: the longest place that the path begins with. */
 function findOwner(path: string, mappings: readonly { id: string; at: string }[]): string | null {
@@ -10,22 +10,12 @@ function findOwner(path: string, mappings: readonly { id: string; at: string }[]
   return owners.toSorted((one, other) => other.at.length - one.at.length)[0]?.id ?? null;
 }
 
-/** Of a draft what its trial has found, why it cannot be made live, or that it waits. */
-function toDraftFinding({ name, problem }: FoundDraft, trials: readonly FoundTrial[]): Finding {
-  const trial = trials.find(({ draft }) => draft === name);
-  const tried = trial
-    ? `would have taken ${trial.matched} of ${trial.events} hooks and made ${trial.runs} runs${trial.ended ? `; the trial has ended: ${trial.ended.reason}` : ""}`
-    : "is not on trial";
-  const message = problem === null ? tried : `cannot be made live: ${problem}`;
-  return { from: "draft", path: name, message, mapping: null, file: null, line: null };
-}
-
-/** Lists what lint, the shapes of recorded bodies and drafts have found, and the problems of the config on disk. */
-export async function listFindings(
-  { snapshot, recorded, status }: AdminDeps,
-  drafts: readonly FoundDraft[],
-  trials: readonly FoundTrial[],
-): Promise<{ findings: Finding[] }> {
+/** Lists what lint and the shapes of recorded bodies have found, the problems of the config on disk, and mappings in shadow. */
+export async function listFindings({
+  snapshot,
+  recorded,
+  status,
+}: AdminDeps): Promise<{ findings: Finding[] }> {
   const { warnings, bodyChanges } = await recorded();
   const { mappings } = snapshot().mappings;
   const toFinding =
@@ -38,10 +28,7 @@ export async function listFindings(
       file: file ?? null,
       line: line ?? null,
     });
-  // The trial of a draft that was accepted or dropped says what it has counted.
-  const gone = trials
-    .filter(({ draft }) => drafts.every(({ name }) => name !== draft))
-    .map(({ draft }) => ({ name: draft, problem: null }));
+  const inShadow = mappings.filter(({ shadow, enabled }) => shadow && enabled);
   return {
     findings: [
       ...status().reloadProblems.map(toFinding("config")),
@@ -54,7 +41,14 @@ export async function listFindings(
         file: null,
         line: null,
       })),
-      ...[...drafts, ...gone].map((draft) => toDraftFinding(draft, trials)),
+      ...inShadow.map(({ id, at }): Finding => ({
+        from: "shadow",
+        path: at,
+        message: `starts nothing: \`rouse hooks enable ${id}\` makes it live`,
+        mapping: id,
+        file: null,
+        line: null,
+      })),
     ],
   };
 }

@@ -60,6 +60,8 @@ export interface TestedHook {
   nearest: Nearest | null;
   missing: string[];
   actions: TestedAction[];
+  /** What mappings in shadow would have done. */
+  would: TestedAction[];
   /** If one mapping is tested: an earlier one that would take the hook, with its place. */
   takenBefore?: { mapping: string; place: string };
   /** What the mappings' code threw and printed; null if nothing. */
@@ -112,7 +114,7 @@ function testedAction(result: DraftResult, input: MappingInput, snapshot: Snapsh
 
 function describe(
   outcome: MappingOutcome,
-): Omit<TestedHook, "text" | "traces" | "actions" | "takenBefore" | "debug"> {
+): Omit<TestedHook, "text" | "traces" | "actions" | "would" | "takenBefore" | "debug"> {
   const base = {
     outcome: outcome.kind,
     mapping: null,
@@ -202,14 +204,28 @@ export async function testInput(
   mapping?: string,
 ): Promise<TestedHook> {
   const { traces, outcome } = await snapshot.mappings.explain(input, mapping);
-  const results = outcome.kind === "actions" ? outcome.results : [];
-  const actions = results.map((result) => testedAction(result, input, snapshot));
-  const described = describe(outcome);
+  const toActions = (one: MappingOutcome): TestedAction[] =>
+    one.kind === "actions"
+      ? one.results.map((result) => testedAction(result, input, snapshot))
+      : "failure" in one
+        ? [{ ok: false, mapping: one.mapping, failure: one.failure }]
+        : [];
+  const { shadow = [], debug = null } = outcome;
+  const would = shadow.flatMap(toActions);
+  const [first] = outcome.kind === "unmatched" ? shadow : [];
+  const described = first
+    ? describe({
+        kind: "skipped",
+        mapping: first.mapping,
+        reason: "only a mapping in shadow matched",
+      })
+    : describe(outcome);
   return {
     ...described,
     text: renderTested(described),
     traces: place(traces, snapshot).map((trace) => ({ ...trace, text: renderVerdict(trace) })),
-    actions,
-    debug: outcome.debug ?? null,
+    actions: outcome.kind === "actions" ? toActions(outcome) : [],
+    would,
+    debug,
   };
 }

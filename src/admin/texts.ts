@@ -108,13 +108,12 @@ const VERDICTS: Record<MappingTrace["verdict"], string> = {
   unknown: "does not match: a condition is unknown",
   failed: "failed: match.when gave an error",
   disabled: "is not enabled",
-  draft: "draft, not live",
+  shadow: "matches, in shadow",
 };
 
 /** How a mapping decided about an event. */
-export function renderVerdict({ verdict, by, matched }: MappingTrace): string {
-  const would = verdict === "draft" ? `: it would ${matched ? "match" : "not match"}` : "";
-  return `${VERDICTS[verdict]}${would}${by === undefined ? "" : `, but ${by} took it before`}`;
+export function renderVerdict({ verdict, by }: Pick<MappingTrace, "verdict" | "by">): string {
+  return `${VERDICTS[verdict]}${by === undefined ? "" : `, but ${by} took it before`}`;
 }
 
 /** Why a hook has no actions; null if it has. */

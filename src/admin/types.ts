@@ -19,9 +19,7 @@ import type {
   SignatureState,
   Snapshot,
 } from "../intake/types.ts";
-import type { MappingInput } from "../mapping/types.ts";
 import type { Latencies } from "./watch-views.ts";
-import type { PlacedTrace } from "./test-hook.ts";
 import type { WaitState } from "../core/breaker.ts";
 import type { ServicesOptions, ServiceStatus } from "../plugin/services.ts";
 import type { Schedules } from "../schedules/schedules.ts";
@@ -89,8 +87,6 @@ export interface AdminDeps {
   cluster: Pick<Cluster, "shared" | "list" | "leases">;
   snapshot(): Snapshot;
   decidedBy(event: EventRecord): Promise<DecidedBy>;
-  /** How drafts of mappings would decide about an event; they are never live. */
-  traceDrafts(input: MappingInput): Promise<PlacedTrace[]>;
   status(): RuntimeStatus;
   /** What recorded hooks show about mappings: warnings, and fields that mappings read and that new bodies do not have. */
   recorded(): Promise<{

@@ -1,24 +1,24 @@
 import { getTraceId } from "../core/trace-context.ts";
-import type {
-  ApprovalRecord,
-  DeliveryRecord,
-  EventRecord,
-  FailedAttempt,
-  PastWait,
-  RunRecord,
-  RunSpec,
-  SessionRecord,
-  SessionRef,
-  StepRecord,
-  StoredRequest,
-  ToolCallRecord,
-  ToolOffer,
-  ToolOutput,
+import {
+  type ApprovalRecord,
+  type DeliveryRecord,
+  type EventRecord,
+  type FailedAttempt,
+  type PastWait,
+  type RunRecord,
+  type RunSpec,
+  type SessionRecord,
+  type SessionRef,
+  type StepRecord,
+  type StoredRequest,
+  type ToolCallRecord,
+  type ToolOffer,
+  type ToolOutput,
+  deliveryState,
 } from "../store/types.ts";
 import type { WaitState } from "../core/breaker.ts";
 import { getVerdicts } from "../approvals/approvals.ts";
 import { deliveryStatus } from "../runs/receipts.ts";
-import { deliveryState } from "../store/types.ts";
 import type { Bookmark } from "./bookmarks.ts";
 import type { BreakerView } from "./types.ts";
 import type { WaitReason } from "../runs/wait-reason.ts";
@@ -149,12 +149,14 @@ export function runFields({
 /** Renders an event with its request, and with what mappings in shadow would have done. */
 export function eventDetail(event: EventRecord, statuses: ReadonlyMap<string, string>) {
   const would = (event.would ?? []).map((action) => {
+    const { kind, mapping = null } = action;
+    if (kind === "none") return { kind, mapping, content: [], fields: { reason: action.reason } };
     const content = action.kind === "run" ? action.spec.input : action.text;
     const fields: Record<string, string | boolean> =
       action.kind === "run"
         ? runFields(action.spec)
         : { agentId: action.agentId, mode: action.mode };
-    return { kind: action.kind, mapping: action.mapping ?? null, content, fields };
+    return { kind, mapping, content, fields };
   });
   return {
     ...eventView(event, statuses),

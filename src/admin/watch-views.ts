@@ -52,9 +52,9 @@ export interface ActivityView {
 
 /** One thing about the config and its mappings that should be looked at. */
 export interface Finding {
-  /** `config`: the file on disk cannot be used. `lint`: mappings. `shape`: bodies have changed. `draft`: a draft, with its trial. */
-  from: "config" | "lint" | "shape" | "draft";
-  /** The field of the config, or the name of the draft; null if the message names it. */
+  /** `config`: the file on disk cannot be used. `lint`: mappings. `shape`: bodies have changed. `shadow`: a mapping that starts nothing. */
+  from: "config" | "lint" | "shape" | "shadow";
+  /** The field of the config; null if the message names it. */
   path: string | null;
   message: string;
   /** The id of the mapping that it is about; null if it is about another thing. */
@@ -62,22 +62,6 @@ export interface Finding {
   /** The file and its line, if they are known. */
   file: string | null;
   line: number | null;
-}
-
-/** A draft, and why it cannot be made live; null if it can. */
-export interface FoundDraft {
-  name: string;
-  problem: string | null;
-}
-
-/** What a draft on trial would have done. */
-export interface FoundTrial {
-  draft: string;
-  events: number;
-  matched: number;
-  runs: number;
-  /** Null while the trial goes on. */
-  ended: { reason: string } | null;
 }
 
 export const GROUP_STATUSES = ["open", "snoozed", "resolved"] as const;

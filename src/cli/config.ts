@@ -1,12 +1,9 @@
-import { relative } from "node:path";
 import type { Command } from "commander";
 import { renderIssue } from "../config/issues.ts";
 import { configExitCode } from "./failure.ts";
 import { EXIT, SYSTEM, type CliIo } from "./io.ts";
-import { addCommonOptions, landing, reading, type CommonOptions } from "./options.ts";
-import type { LandOptions } from "./landing.ts";
-import { printJson, printTable } from "./print.ts";
-import { localTime } from "./text.ts";
+import { addCommonOptions, reading, type CommonOptions } from "./options.ts";
+import { printJson } from "./print.ts";
 
 /** The JSON Schema of the config file, or of a file of `mappingsDir`, with the presets and plugins that ship. */
 export async function schemaDocument(kind: "config" | "mappings" | "fixtures"): Promise<object> {
@@ -39,45 +36,7 @@ export async function schemaDocument(kind: "config" | "mappings" | "fixtures"): 
   });
 }
 
-interface UndoOptions extends LandOptions {
-  list?: boolean;
-}
-
-async function undo(options: UndoOptions, io: CliIo): Promise<void> {
-  const { makeChange, openChanges } = await import("./landing.ts");
-  if (!options.list) return makeChange({ kind: "undo" }, "Taken back", options, io);
-  const versions = await (await openChanges(options, io)).versions();
-  if (options.json) return printJson(io, { versions });
-  if (versions.length === 0)
-    return io.out("no change is kept: Rouse has changed no file of the config\n");
-  printTable(
-    io,
-    ["AT", "CHANGE", "FILE", "BY"],
-    versions.map(({ at, what, file, by }) => [
-      localTime(at),
-      what,
-      relative(io.cwd, file),
-      by ?? "",
-    ]),
-  );
-}
-
-function registerUndo(config: Command, io: CliIo): void {
-  reading(
-    landing(
-      config
-        .command("undo")
-        .description(
-          "take back the last change of a mapping that Rouse wrote; the last 20 are kept in the state folder",
-        )
-        .option("--list", "list them, newest first"),
-    ),
-    "rouse config undo --list",
-    "rouse config undo",
-  ).action((options: UndoOptions) => undo(options, io));
-}
-
-/** `rouse config validate|schema|show|undo`. */
+/** `rouse config validate|schema|show`. */
 export function register(program: Command, io: CliIo): void {
   const config = program
     .command("config")
@@ -92,16 +51,12 @@ export function register(program: Command, io: CliIo): void {
     "rouse config validate --strict",
   ).action(async (options: CommonOptions & { strict?: boolean }) => {
     const { validateConfig } = await import("../gateway/validate-config.ts");
-    const files = await validateConfig({
+    const result = await validateConfig({
       ...SYSTEM,
       cwd: io.cwd,
       env: io.env,
       ...(options.config === undefined ? {} : { configFile: options.config }),
     });
-    const { getDraftWarnings } = await import("./checked-drafts.ts");
-    const result = files.ok
-      ? { ...files, warnings: [...files.warnings, ...(await getDraftWarnings(options, io))] }
-      : files;
     if (options.json) printJson(io, result);
     else if (result.ok) {
       io.out(
@@ -115,7 +70,6 @@ export function register(program: Command, io: CliIo): void {
     else if (options.strict && result.warnings.length > 0) io.exitCode = EXIT.failure;
   });
 
-  registerUndo(config, io);
   addCommonOptions(
     config
       .command("schema")

@@ -10,7 +10,7 @@ import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printBlock, printFields, printJson } from "./print.ts";
-import { markOutside, printTestedHook, printTraces } from "./print-tested-hook.ts";
+import { markOutside, printTestedHook } from "./print-tested-hook.ts";
 import { printStep, renderWait } from "./runs.ts";
 import { bytes, localTime, renderDuration } from "./text.ts";
 
@@ -89,8 +89,6 @@ function printExplanation(explanation: Explanation, io: CliIo): void {
     io.out("\n");
     printTestedHook(explanation.evaluation, io);
   }
-  if (explanation.drafts.length > 0) io.out("\n");
-  printTraces(explanation.drafts, io);
   for (const run of explanation.runs) printRun(run, io);
   if (explanation.now) printNow(explanation.now, explanation, io);
 }

@@ -1,9 +1,8 @@
+import { type BulkReplay, selectEvents } from "../admin/bulk-replay.ts";
+import type { EventRecord } from "../store/event-record.ts";
 import { resolve } from "node:path";
-import { selectEvents, type BulkReplay } from "../admin/bulk-replay.ts";
-import type { FileTexts } from "../core/files.ts";
 import type { Snapshot } from "../intake/types.ts";
-import type { EventRecord, StoreReader } from "../store/types.ts";
-import { draftTexts, findDraft } from "../workbench/drafts.ts";
+import type { StoreReader } from "../store/types.ts";
 import { DEFAULT_LAST, readEvents, type Selection } from "../workbench/selection.ts";
 import {
   whatIf,
@@ -23,7 +22,6 @@ import { readSince } from "./since.ts";
 import { shellWord } from "./text.ts";
 
 export interface DiffOptions extends CommonOptions {
-  draft?: string;
   since?: string;
   last?: string;
   events?: string[];
@@ -43,17 +41,12 @@ function readSelection({ since, last, events, path }: DiffOptions, io: CliIo): S
 }
 
 /** The options that say what is compared, for the commands that the report names. */
-function renderCommand({ config, draft, since, last, events, path }: DiffOptions): string {
-  const options = { config, draft, since, last, events: events?.join(","), path };
+function renderCommand({ config, since, last, events, path }: DiffOptions): string {
+  const options = { config, since, last, events: events?.join(","), path };
   const given = Object.entries(options).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name} ${shellWord(value)}`],
   );
   return ["rouse hooks diff", ...given].join(" ");
-}
-
-function readDraftTexts(name: string, { config, configFile }: Snapshot): FileTexts {
-  const { mappingsDir } = config.hooks;
-  return draftTexts(findDraft(name, mappingsDir), mappingsDir, configFile);
 }
 
 interface Sides {
@@ -109,21 +102,13 @@ function checkSame({ changed, events, skipped }: WhatIfEnd, io: CliIo): void {
 
 /** `rouse hooks diff`. Exit code 1 with `--expect-same` if anything differs, 3 if one of the configs has problems. */
 export async function diffHooks(options: DiffOptions, io: CliIo): Promise<void> {
-  const { config, draft } = options;
-  if ((config === undefined) === (draft === undefined))
-    throw usage("name the proposed config with --config, or a draft with --draft");
+  const { config } = options;
+  if (config === undefined) throw usage("name the proposed config with --config");
   readSelection(options, io);
   const todays = await findTodaysConfig(undefined, io);
   const report = await withFiles({ config: todays, title: "today's config" }, io, (today) => {
     const { snapshot: before } = today;
-    const proposed =
-      draft === undefined
-        ? { config: resolve(io.cwd, config ?? ""), title: "the proposed config" }
-        : {
-            config: todays,
-            texts: readDraftTexts(draft, before),
-            title: `the config with the draft ${draft}`,
-          };
+    const proposed = { config: resolve(io.cwd, config), title: "the proposed config" };
     return withFiles(proposed, io, ({ snapshot: after }) =>
       withReader(today, io, (store) => compare({ before, after }, store, options, io)),
     );

@@ -1,8 +1,7 @@
+import { type BodyFormat, decodePayload } from "../core/payload.ts";
 import { bodyGone } from "../core/body-gone.ts";
 import { RouseError, type Failure } from "../core/errors.ts";
 import { testHook as runTest, type HookTest, type TestedHook } from "../admin/test-hook.ts";
-import type { FileTexts } from "../core/files.ts";
-import { decodePayload, type BodyFormat } from "../core/payload.ts";
 import { connected } from "./connect.ts";
 import { fetchEvent } from "./events.ts";
 import { usage } from "./failure.ts";
@@ -20,11 +19,6 @@ export interface TestOptions extends CommonOptions {
   header?: Record<string, string>;
   query?: Record<string, string>;
   path?: string;
-}
-
-interface DraftTestOptions extends TestOptions {
-  /** Texts in place of files: the draft that is tested. */
-  texts?: FileTexts;
 }
 
 /** True when the gateway would take the hook and do something, or skip it on purpose. */
@@ -84,19 +78,18 @@ async function readTestInput(options: TestOptions, io: CliIo): Promise<Input> {
  */
 const evaluate = (
   test: HookTest,
-  { config, texts, json = false }: DraftTestOptions,
+  { config, json = false }: TestOptions,
   io: CliIo,
 ): Promise<TestedHook> =>
-  withFiles({ config, ...(texts && { texts }) }, io, async ({ snapshot }) => {
-    const state = texts ? "with the draft in place" : "as it is in the file";
-    printAnsweredBy(io, snapshot.configFile ?? null, state, json);
+  withFiles({ config }, io, async ({ snapshot }) => {
+    printAnsweredBy(io, snapshot.configFile ?? null, "as it is in the file", json);
     return runTest(test, snapshot, io.now());
   });
 
 /** `rouse hooks test`. Exit code 1 if the hook would be refused or matches no mapping. */
 export async function printHookTest(
   mapping: string | undefined,
-  options: DraftTestOptions,
+  options: TestOptions,
   io: CliIo,
 ): Promise<void> {
   if (mapping === undefined && options.path === undefined && options.event === undefined)

@@ -14,6 +14,7 @@ import {
 import { printJson, printTable } from "./print.ts";
 import type { SendOptions } from "./hooks-send.ts";
 import type { DiffOptions } from "./hooks-diff.ts";
+import { registerEnable } from "./hooks-enable.ts";
 import type { TestOptions } from "./hooks-test.ts";
 import { cell, shortTime } from "./text.ts";
 
@@ -75,7 +76,11 @@ async function list(path: string | undefined, options: CommonOptions, io: CliIo)
     mapping.id,
     mapping.action,
     auth.get(mapping.paths[0] ?? "") ?? "hooks.token",
-    mapping.enabled ? mapping.origin : `${mapping.origin} (disabled)`,
+    !mapping.enabled
+      ? `${mapping.origin} (disabled)`
+      : mapping.shadow
+        ? `${mapping.origin} (in shadow)`
+        : mapping.origin,
   ]);
   const head = ["PATH", "MAPPING", "ACTION", "AUTH", "FROM"];
   printTable(io, head, [...(path === undefined ? own : []), ...rows]);
@@ -124,11 +129,7 @@ function registerDiff(hooks: Command, io: CliIo): void {
     hooks
       .command("diff")
       .description(
-        "what a changed config or a draft would do with the hooks that came in; compares recorded events with a connection that only reads, starts and sends nothing",
-      )
-      .option(
-        "--draft <name>",
-        "a file of mappings/drafts, as if it were live, in place of --config",
+        "what a changed config would do with the hooks that came in; compares recorded events with a connection that only reads, starts and sends nothing",
       )
       .option(
         "--since <time>",
@@ -145,7 +146,7 @@ function registerDiff(hooks: Command, io: CliIo): void {
       .option("--group <name>", "list every event of one group, such as starts:shop.order")
       .option("--expect-same", "exit code 1 if anything differs"),
     "rouse hooks diff --config next.json5 --since 7d",
-    "rouse hooks diff --draft acme --path acme --last 1000",
+    "rouse hooks diff --config next.json5 --path acme --last 1000",
     "rouse hooks diff --config next.json5 --expect-same --json | jq 'select(.type == \"end\") | .groups[] | {kind, mapping, count}'",
   ).action(async (options: DiffOptions) =>
     (await import("./hooks-diff.ts")).diffHooks(options, io),
@@ -182,6 +183,7 @@ export function register(program: Command, io: CliIo): void {
   ).action(async (mapping: string | undefined, options: TestOptions) =>
     (await import("./hooks-test.ts")).printHookTest(mapping, options, io),
   );
+  registerEnable(hooks, io);
   registerDiff(hooks, io);
   reading(
     hooks

@@ -10,14 +10,12 @@ import {
 } from "../workbench/confirmation-names.ts";
 import type { MappingChange } from "../workbench/planned-change.ts";
 import { RouseError } from "../core/errors.ts";
-import type { LoadedConfig } from "../config/load.ts";
 import type { StoreReader } from "../store/types.ts";
-import { withFiles, withReader } from "./offline.ts";
+import { withFiles, withReader, type Offline } from "./offline.ts";
 import { printReport } from "./print-what-if.ts";
 import { connectRunning, read, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
-import { loadForDrafts, toFiles, toPlaces } from "./checked-drafts.ts";
-import { EXIT, printExact, type CliIo } from "./io.ts";
+import { EXIT, printExact, SYSTEM, type CliIo } from "./io.ts";
 import type { CommonOptions } from "./options.ts";
 import { printAnsweredBy, printJson } from "./print.ts";
 import { cell, printable } from "./text.ts";
@@ -28,19 +26,10 @@ export interface LandOptions extends CommonOptions {
   patch?: boolean;
 }
 
-type ListedVersion = Pick<
-  Awaited<ReturnType<Landing["versions"]>>[number],
-  "id" | "at" | "what" | "file"
-> & {
-  by?: string | null | undefined;
-  from?: string | null | undefined;
-};
-
 /** Where a change is made: in the gateway that runs, or in this process if none runs. */
 interface ChangeClient {
   check(change: MappingChange): Promise<LandingCheck>;
   land: Landing["land"];
-  versions(): Promise<ListedVersion[]>;
 }
 
 function inGateway({ api }: GatewayConnection): ChangeClient {
@@ -52,57 +41,57 @@ function inGateway({ api }: GatewayConnection): ChangeClient {
           api.changes.$post({ json: { change, base, ...(confirm && { confirm: [...confirm] }) } }),
         )
       ).result,
-    versions: async () => (await read(api.changes.$get())).versions,
   };
 }
 
-/** Reads the store of a config beside whatever uses it; null if nothing is stored yet, or the config has problems. */
+/** Opens what makes changes. Both ways do the same; only a gateway that runs takes the change into use. */
+async function withChanges(
+  options: CommonOptions,
+  io: CliIo,
+  use: (changes: ChangeClient) => Promise<void>,
+): Promise<void> {
+  const live = await connectRunning(options, io);
+  if (live) {
+    if (live.config !== undefined)
+      printAnsweredBy(io, live.config, "the running gateway", options.json === true);
+    return use(inGateway(live));
+  }
+  return withFiles({ config: options.config }, io, (today) => {
+    const { config, configFile } = today.snapshot;
+    const { cwd, env } = io;
+    const file = configFile === undefined ? {} : { configFile };
+    const files = { ...SYSTEM, cwd, env, ...file, withoutSecrets: true };
+    const landing = createLanding({
+      places: () => ({ mappingsDir: config.hooks.mappingsDir, configFile }),
+      snapshot: () => today.snapshot,
+      withCandidate: (texts, judge) =>
+        withSnapshot({ ...files, texts }, (result) =>
+          judge(result.ok ? { ok: true, snapshot: result.loaded.snapshot } : result),
+        ),
+      withStore: (read) => withStore(today, io, read),
+      findObstacle: async () => undefined,
+      now: io.now,
+    });
+    return use(landing);
+  });
+}
+
+/** Reads the store of a config beside whatever uses it; null if nothing is stored yet. */
 async function withStore<T>(
-  { file }: LoadedConfig,
+  today: Offline,
   io: CliIo,
   use: (store: StoreReader) => Promise<T>,
 ): Promise<T | null> {
   let isOpen = false;
   try {
-    return await withFiles({ config: file }, io, (today) =>
-      withReader(today, io, (store) => {
-        isOpen = true;
-        return use(store);
-      }),
-    );
+    return await withReader(today, io, (store) => {
+      isOpen = true;
+      return use(store);
+    });
   } catch (error) {
     if (isOpen || !(error instanceof RouseError)) throw error;
     return null;
   }
-}
-
-async function inProcess(options: CommonOptions, io: CliIo): Promise<ChangeClient> {
-  const loaded = await loadForDrafts(options, io);
-  const files = toFiles(loaded, io);
-  const landing = createLanding({
-    places: () => ({ ...toPlaces(loaded), configFile: loaded.file, stateDir: loaded.stateDir }),
-    snapshot: () => undefined,
-    withCandidate: (texts, use) =>
-      withSnapshot({ ...files, texts }, (result) =>
-        use(result.ok ? { ok: true, snapshot: result.loaded.snapshot } : result),
-      ),
-    withStore: (use) => withStore(loaded, io, use),
-    findObstacle: async () => undefined,
-    now: io.now,
-  });
-  return {
-    ...landing,
-    land: (change, given) => landing.land(change, { ...given, by: "command line" }),
-  };
-}
-
-/** Opens what makes changes. Both ways do the same; only a gateway that runs takes the change into use. */
-export async function openChanges(options: CommonOptions, io: CliIo): Promise<ChangeClient> {
-  const live = await connectRunning(options, io);
-  if (!live) return inProcess(options, io);
-  if (live.config !== undefined)
-    printAnsweredBy(io, live.config, "the running gateway", options.json === true);
-  return inGateway(live);
 }
 
 function printTests(
@@ -120,7 +109,6 @@ function printTests(
 function printCheck(check: LandingCheck, given: CliIo): void {
   const io = check.obstacle === null ? given : { ...given, out: given.err };
   io.out(`${check.diff === "" ? "the files have this change already\n" : printable(check.diff)}\n`);
-  if (check.replaces.length > 0) io.out(`replaces: ${check.replaces.join(", ")}\n`);
   if (check.whatIf) printReport(check.whatIf, undefined, io);
   if (check.tests) printTests(check.tests, io);
   for (const issue of check.problems) io.out(`problem: ${printable(renderIssue(issue, io.cwd))}\n`);
@@ -176,30 +164,31 @@ function printLanded(result: Landed, done: string, io: CliIo): void {
 }
 
 /** Shows a change, asks, and makes it. `done`: what is printed when it has been made. */
-export async function makeChange(
+export function makeChange(
   change: MappingChange,
   done: string,
   options: LandOptions,
   io: CliIo,
 ): Promise<void> {
   const given = options.confirm === undefined ? [] : readConfirmations(options.confirm);
-  const changes = await openChanges(options, io);
-  const check = await changes.check(change);
-  if (options.patch) return printExact(io, check.diff);
-  if (!options.json) printCheck(check, io);
-  if (check.problems.length > 0) {
-    if (options.json) {
-      io.exitCode = EXIT.failure;
-      return printJson(io, { check });
+  return withChanges(options, io, async (changes) => {
+    const check = await changes.check(change);
+    if (options.patch) return printExact(io, check.diff);
+    if (!options.json) printCheck(check, io);
+    if (check.problems.length > 0) {
+      if (options.json) {
+        io.exitCode = EXIT.failure;
+        return printJson(io, { check });
+      }
+      throw new RouseError({
+        code: "not_landed",
+        message: "the change has problems, so nothing was written",
+      });
     }
-    throw new RouseError({
-      code: "not_landed",
-      message: "the change has problems, so nothing was written",
-    });
-  }
-  const confirm = await askConfirmations(check, given, io);
-  if (check.obstacle === null) await askAgreement(options, io);
-  const result = await changes.land(change, { base: check.base, confirm });
-  if (options.json) return printJson(io, { check, result });
-  printLanded(result, done, io);
+    const confirm = await askConfirmations(check, given, io);
+    if (check.obstacle === null) await askAgreement(options, io);
+    const result = await changes.land(change, { base: check.base, confirm });
+    if (options.json) return printJson(io, { check, result });
+    printLanded(result, done, io);
+  });
 }

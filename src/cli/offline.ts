@@ -1,5 +1,4 @@
 import { withSnapshot } from "../gateway/snapshot.ts";
-import type { FileTexts } from "../core/files.ts";
 import { loadConfig } from "../config/load.ts";
 import { RouseError } from "../core/errors.ts";
 import type { Snapshot } from "../intake/types.ts";
@@ -21,7 +20,6 @@ export interface Offline {
 interface Files {
   /** Undefined: the usual places. */
   config?: string | undefined;
-  texts?: FileTexts;
   /** How an error names the config, such as "the proposed config". */
   title?: string;
 }
@@ -31,11 +29,11 @@ interface Files {
  * @throws RouseError `config_invalid` with all problems of the config.
  */
 export function withFiles<T>(
-  { config, texts, title }: Files,
+  { config, title }: Files,
   io: CliIo,
   use: (offline: Offline) => Promise<T>,
 ): Promise<T> {
-  const files = { ...(config !== undefined && { configFile: config }), ...(texts && { texts }) };
+  const files = config === undefined ? {} : { configFile: config };
   return withSnapshot(
     { ...SYSTEM, cwd: io.cwd, env: io.env, ...files, withoutSecrets: true },
     (result) => {

@@ -4,30 +4,17 @@ import { loadConfig } from "../config/load.ts";
 import { getPresetName } from "../config/schema/preset.ts";
 import type { Sender } from "../config/schema/signature.ts";
 import { didYouMean } from "../config/suggest.ts";
-import { bodyGone } from "../core/body-gone.ts";
-import { RouseError } from "../core/errors.ts";
-import { replaceFile } from "../core/replace-file.ts";
 import { ambiguous, readMappings } from "../mapping/catalog.ts";
 import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
-import { getNewDraftFile, refuseReplacing } from "../workbench/drafts.ts";
-import { draftPreset } from "../workbench/draft-preset.ts";
 import { PRESETS_DIR, SCHEMES_DIR } from "../mapping/presets.ts";
 import type { PresetEntry } from "../mapping/source.ts";
 import { loadPluginOffers } from "../plugin/commands.ts";
 import { loadScheme, type SchemeSources } from "../signatures/load.ts";
 import { renderSender } from "../signatures/sender.ts";
-import { connected } from "./connect.ts";
-import { fetchEvent } from "./events.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printJson, printTable } from "./print.ts";
-import { loadSettings } from "./settings.ts";
-
-interface NewOptions extends CommonOptions {
-  event?: string;
-  path?: string;
-}
 
 /** What lists show of a preset's document. It may not have been checked: any of it may be missing. */
 interface Preset {
@@ -138,44 +125,8 @@ async function show(name: string, options: CommonOptions, io: CliIo): Promise<vo
   io.out(text + comments.join(""));
 }
 
-async function create(name: string, options: NewOptions, io: CliIo): Promise<void> {
-  if (options.event === undefined)
-    throw usage(
-      "name the event to draft from: --event evt_… (`rouse events list --outcome unmatched` shows some)",
-    );
-  const { config, file: configFile } = await loadSettings(options, io);
-  const { mappingsDir } = config.hooks;
-  const file = getNewDraftFile(name, mappingsDir);
-  const { event } = await connected(options, io, (to) => fetchEvent(to, options.event ?? ""));
-  const { body, encoding } = event.request;
-  if (body === null) throw bodyGone();
-  let payload: unknown;
-  try {
-    payload = encoding === "utf8" ? JSON.parse(body) : undefined;
-  } catch {
-    payload = undefined;
-  }
-  if (payload === undefined)
-    throw new RouseError({
-      code: "invalid_json",
-      message: "a preset can only be drafted from an event whose body is JSON",
-    });
-  const draft = draftPreset(name, options.path ?? event.path, [payload]);
-  const text = `${JSON.stringify(draft, null, 2)}\n`;
-  refuseReplacing({ name, file, text }, { mappingsDir, configFile });
-  await replaceFile(file, text);
-  if (options.json) return printJson(io, { file, draft });
-  io.out(
-    `The draft is not live: hooks are handled as before.\nWrote ${file}\n\nRead it, keep what matters, and look at what it makes:\n` +
-      `  rouse drafts test ${name} --event ${event.id}\n  rouse drafts diff ${name}\n  rouse drafts try ${name}\n` +
-      `Then let it run:\n  rouse drafts accept ${name}\n`,
-  );
-}
-
 export function register(program: Command, io: CliIo): void {
-  const presets = program
-    .command("presets")
-    .description("mappings to enable by name, and new ones from what came in");
+  const presets = program.command("presets").description("mappings to enable by name");
   reading(
     presets
       .command("list")
@@ -190,14 +141,4 @@ export function register(program: Command, io: CliIo): void {
       ),
     "rouse presets show NAME",
   ).action((name: string, options: CommonOptions) => show(name, options, io));
-  reading(
-    presets
-      .command("new <name>")
-      .description(
-        "write a draft of a mapping file from an event that has come in; it is not live until `rouse drafts accept`",
-      )
-      .option("--event <id>", "the event to draft from")
-      .option("--path <path>", "the hook's path; default the event's"),
-    "rouse presets new acme --event evt_…",
-  ).action((name: string, options: NewOptions) => create(name, options, io));
 }

@@ -49,7 +49,7 @@ function printPieces({ field, item, pieces, failure }: FieldTrace, io: CliIo): v
 }
 
 /** Prints each mapping in the order in which they are tried, with its conditions and what it rendered. */
-export function printTraces(traces: readonly PlacedTrace[], io: CliIo): void {
+function printTraces(traces: readonly PlacedTrace[], io: CliIo): void {
   for (const trace of traces) {
     io.out(`${trace.mapping}  (${cell(trace.place)})  ${trace.text}\n`);
     printConditions(trace.conditions, io);
@@ -67,9 +67,9 @@ export const markOutside = (content: readonly TextPart[]): string =>
   content.map((part) => (part.outside ? `⟦${part.text}⟧` : part.text)).join("");
 
 /** The content as the agent is given it: what a caller said is marked, since it goes inside the boundary. */
-function printAction(action: TestedAction, index: number, io: CliIo): void {
+function printAction(action: TestedAction, index: number, io: CliIo, mark = ""): void {
   io.out(
-    `\naction ${index + 1}: ${action.ok ? `${action.action} by ${action.mapping}` : `none, by ${action.mapping}`}\n`,
+    `\n${mark}action ${index + 1}: ${action.ok ? `${action.action} by ${action.mapping}` : `none, by ${action.mapping}`}\n`,
   );
   if (!action.ok) return printFailure(action.failure, io);
   const fields = Object.fromEntries(
@@ -111,6 +111,8 @@ function printOutcome({ text, actions, failure, missing }: TestedHook, io: CliIo
 export function printTestedHook(tested: TestedHook, io: CliIo): void {
   printTraces(tested.traces, io);
   printOutcome(tested, io);
+  for (const [index, action] of tested.would.entries())
+    printAction(action, index, io, "in shadow, ");
   if (tested.takenBefore)
     io.out(
       `\n${tested.takenBefore.mapping} (${cell(tested.takenBefore.place)}) stands before it and would take this hook\n`,

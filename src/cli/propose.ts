@@ -11,12 +11,13 @@ import { connected, readLines, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
-import { reading, type CommonOptions } from "./options.ts";
+import type { LandOptions } from "./landing.ts";
+import { landing, reading } from "./options.ts";
 import { printBlock, printJson } from "./print.ts";
 import { printReport } from "./print-what-if.ts";
 import { cell } from "./text.ts";
 
-interface ProposeOptions extends CommonOptions {
+interface ProposeOptions extends LandOptions {
   event?: string[];
   /** True without a mapping: the nearest one. */
   fix?: string | true;
@@ -45,7 +46,7 @@ function printPlan(
   { name, path, events, model, mends, masked, leftOut, notes }: ProposalPlan,
   io: CliIo,
 ): void {
-  io.out(`the draft ${name}, from ${count(events, "event")} of ${path}\n`);
+  io.out(`${mends ? "a change of " : ""}${name}, from ${count(events, "event")} of ${path}\n`);
   if (mends)
     io.out(
       `mends ${mends.mapping}, which ${mends.reasons.length === 0 ? "takes them" : "does not take them:"}\n`,
@@ -88,34 +89,32 @@ function printEvents({ events, mapping }: Proposal, io: CliIo): void {
   }
 }
 
-function printProposal(proposal: Proposal, io: CliIo): void {
-  const { name, file, text, edit, fixtures, notes, problems, whatIf, unwritten, replaces } =
-    proposal;
+/** Prints what is still wrong with a proposal, and what it would do. */
+function printFound(proposal: Proposal, io: CliIo): void {
+  printEvents(proposal, io);
+  for (const problem of proposal.problems) io.out(`problem: ${cell(problem)}\n`);
+  for (const note of proposal.notes) io.out(`note: ${cell(note)}\n`);
+}
+
+function printWritten(proposal: Proposal, io: CliIo): void {
+  const { file, text, mapping, fixtures, whatIf, unwritten } = proposal;
   const shown = (one: string): string => relative(io.cwd, one);
-  io.out(`\nThe draft is not live: hooks are handled as before.\n`);
   if (unwritten) {
-    io.err(`${unwritten.reason}\nThe files as a patch, for \`git apply\`:\n\n`);
+    io.err(`nothing was written: ${unwritten.reason}\nThe file as a patch, for \`git apply\`:\n\n`);
     return io.out(unwritten.patch);
   }
-  io.out(
-    `Wrote ${shown(file)}${replaces.length > 0 ? `, which replaces ${replaces.join(", ")} when it is accepted` : ""}\n`,
-  );
+  io.out(`\nWrote ${shown(file)}. ${mapping} is in shadow: it starts nothing.\n`);
   for (const fixture of fixtures)
     io.out(
       `Wrote ${shown(fixture.file)}: ${fixture.outcome}${fixture.mapping === null ? "" : ` by ${fixture.mapping}`}\n`,
     );
-  if (edit) printBlock(io, "change", edit.diff);
-  else printBlock(io, "draft", text);
-  printEvents(proposal, io);
-  for (const problem of problems) io.out(`problem: ${cell(problem)}\n`);
-  for (const note of notes) io.out(`note: ${cell(note)}\n`);
+  printBlock(io, "mapping", text);
+  printFound(proposal, io);
   if (whatIf) {
-    io.out("\n");
+    io.out("\nonce it is live:\n");
     printReport(whatIf, undefined, io);
   }
-  io.out(
-    `\nRead it, and let it run:\n  rouse test\n  rouse drafts try ${name}\n  rouse drafts accept ${name}\n`,
-  );
+  io.out(`\nRead it, and let it run:\n  rouse test\n  rouse hooks enable ${mapping}\n`);
 }
 
 /** Makes a proposal, and prints how it goes. */
@@ -133,12 +132,12 @@ async function make(to: GatewayConnection, wanted: ProposalRequest, io: CliIo): 
   });
 }
 
-/** Whether the operator wants a draft from the shape of the events after a model has failed. */
+/** Whether the operator wants a mapping from the shape of the events after a model has failed. */
 async function asksWithoutModel(error: unknown, io: CliIo): Promise<boolean> {
   if (!(error instanceof RouseError) || error.code !== "model_failed" || !io.prompts) return false;
   io.err(`rouse: ${error.message}\n`);
   const answer = await io.prompts.select({
-    message: "Draft from the shape of the events alone?",
+    message: "Propose from the shape of the events alone?",
     options: [
       { value: "yes", label: "Yes, without a model" },
       { value: "no", label: "No" },
@@ -172,30 +171,38 @@ async function propose(
     }
   });
   if (json) return printJson(io, { proposal });
-  printProposal(proposal, io);
+  const { edit } = proposal;
+  if (!edit) return printWritten(proposal, io);
+  printFound(proposal, io);
+  const { mapping, before, after } = edit;
+  const change = { kind: "replace" as const, mapping, text: after, from: before };
+  const { makeChange } = await import("./landing.ts");
+  await makeChange(change, `Changed ${mapping}`, options, io);
 }
 
 /** `rouse propose`. */
 export function register(program: Command, io: CliIo): void {
   reading(
-    program
-      .command("propose [name]")
-      .description(
-        "draft a mapping and its fixtures from up to 20 recorded events of a hook, or mend a mapping that did not match; it is not live until `rouse drafts accept`. A model sees the fields, at most 5 bodies with masked values and your words, and cannot choose who may call, where replies go, agent, model or code",
-      )
-      .option("--event <id...>", "the events, of one hook")
-      .option("--say <text>", "what the mapping is for")
-      .option(
-        "--fix [mapping]",
-        "mend this live mapping, or the one that is nearest to taking the first event; the draft is named after it",
-      )
-      .option("--model <model>", "the model that proposes (default: that of the default agent)")
-      .option("--no-model", "ask no model: draft from the fields that the events have")
-      .option("--agent <id>", "the agent that takes the turns of the mapping")
-      .option("--deliver <route>", "where replies go: <channel>:<recipient>, <channel> or none"),
+    landing(
+      program
+        .command("propose [name]")
+        .description(
+          "write a mapping with its fixtures from up to 20 recorded events of a hook, in shadow until `rouse hooks enable`; or mend a mapping that did not match. A model sees the fields, at most 5 bodies with masked values and your words, and cannot choose who may call, where replies go, agent, model or code",
+        )
+        .option("--event <id...>", "the events, of one hook")
+        .option("--say <text>", "what the mapping is for")
+        .option(
+          "--fix [mapping]",
+          "mend this mapping, or the one that is nearest to taking the first event: shows the change, and asks",
+        )
+        .option("--model <model>", "the model that proposes (default: that of the default agent)")
+        .option("--no-model", "ask no model: draft from the fields that the events have")
+        .option("--agent <id>", "the agent that takes the turns of the mapping")
+        .option("--deliver <route>", "where replies go: <channel>:<recipient>, <channel> or none"),
+    ),
     'rouse propose tickets --event evt_… evt_… --say "page me when a P1 ticket opens" --agent ops',
-    "rouse propose --fix shop.order --event evt_…",
-    "rouse propose --fix --event latest --no-model",
     "rouse propose tickets --event latest --no-model",
+    "rouse propose --fix shop.order --event evt_…",
+    "rouse propose --fix --event latest --no-model --yes",
   ).action((name: string | undefined, options: ProposeOptions) => propose(name, options, io));
 }

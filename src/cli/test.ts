@@ -1,3 +1,12 @@
+import {
+  type AgentReport,
+  type TestBudget,
+  checkBudget,
+  planAgents,
+  runAgents,
+} from "../workbench/agent-tests.ts";
+import type { Snapshot } from "../intake/types.ts";
+import { type TestCase, isAgentCase } from "../workbench/fixture.ts";
 import { writeFile } from "node:fs/promises";
 import { relative, resolve } from "node:path";
 import type { Command } from "commander";
@@ -8,23 +17,8 @@ import { RouseError } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
 import { NO_NETWORK } from "../core/no-network.ts";
 import { withSnapshot } from "../gateway/snapshot.ts";
-import type { Snapshot } from "../intake/types.ts";
-import {
-  checkBudget,
-  planAgents,
-  runAgents,
-  type AgentReport,
-  type TestBudget,
-} from "../workbench/agent-tests.ts";
-import { draftTexts, findDraft } from "../workbench/drafts.ts";
 import { findCoverage, type FixtureCoverage } from "../workbench/fixture-coverage.ts";
-import {
-  findFixtureDraft,
-  readFixtures,
-  runFixtures,
-  type FixtureResult,
-} from "../workbench/fixture-run.ts";
-import { isAgentCase, type TestCase } from "../workbench/fixture.ts";
+import { readFixtures, runFixtures } from "../workbench/fixture-run.ts";
 import { renderJunit } from "../workbench/junit.ts";
 import { isSkipped, toResults, type TestResult } from "../workbench/test-result.ts";
 import { reportError, usage } from "./failure.ts";
@@ -77,33 +71,6 @@ const toFiles = (config: string | undefined, { agents }: RunOptions, { cwd, env 
   ...(config !== undefined && { configFile: config }),
   withoutSecrets: true,
 });
-
-/**
- * Runs the mappings on fixtures: those of a draft with the draft in place.
- * @throws RouseError `config_invalid` if the config has problems with a draft in place.
- */
-async function runMappings(
-  fixtures: readonly TestCase[],
-  snapshot: Snapshot,
-  options: RunOptions,
-  io: CliIo,
-): Promise<FixtureResult[]> {
-  const byDraft = Map.groupBy(fixtures, (fixture) => findFixtureDraft(fixture, snapshot)?.name);
-  const results: FixtureResult[] = [];
-  for (const [name, some] of byDraft) {
-    if (name === undefined) {
-      results.push(...(await runFixtures(some, snapshot)));
-      continue;
-    }
-    const { mappingsDir } = snapshot.config.hooks;
-    const texts = draftTexts(findDraft(name, mappingsDir), mappingsDir, snapshot.configFile);
-    await withSnapshot({ ...toFiles(snapshot.configFile, options, io), texts }, async (built) => {
-      if (!built.ok) throw configInvalid(built, `the config with the draft ${name}`);
-      results.push(...(await runFixtures(some, built.loaded.snapshot)));
-    });
-  }
-  return results;
-}
 
 /**
  * Reads the fixtures of `hooks.testsDir`, or of a folder.
@@ -201,8 +168,8 @@ function runTests(
     watch({ dirs: listFolders(testsDir), files: [] });
     const fixtures = readChosen(testsDir, options, io);
     const testAll = async (before?: Snapshot): Promise<Tested> => {
-      const mappings = await runMappings(fixtures, now, options, io);
-      const earlier = before && (await runMappings(fixtures, before, options, io));
+      const mappings = await runFixtures(fixtures, now);
+      const earlier = before && (await runFixtures(fixtures, before));
       const snapshots: [Snapshot, ...Snapshot[]] = before ? [now, before] : [now];
       const agents = options.agents ? await askAgents(fixtures, snapshots, options, io) : undefined;
       return {

@@ -18,7 +18,6 @@ import { createServices, type Services } from "../plugin/services.ts";
 import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";
 import { createSurface } from "./surface.ts";
 import { createWorkbench } from "./workbench.ts";
-import type { Trials } from "../workbench/trials.ts";
 import { createWorkers, restoreWorkers, startWorkers, type Workers } from "./workers.ts";
 
 const ALIVE_MS = 2 ** 30;
@@ -38,7 +37,6 @@ function createInput(
   { store, cluster, clock, log, metrics, traces, snapshot, reloader, options }: Resources,
   { turns, deliveries, admission, approvals, people }: Workers,
   draining: () => boolean,
-  observe: Trials["observe"],
 ) {
   const sharedCounts = createSharedCounts(cluster);
   const intake = createIntake({
@@ -58,7 +56,6 @@ function createInput(
     snapshot,
     hookTokens: ({ config }) => [config.hooks.token ?? reloader.keptToken()].flat(),
     draining,
-    observe,
     recorded: options.recorded,
     admit: (applicants, now) => admission.admit(applicants, now),
     retryFailed: (record) =>
@@ -207,12 +204,7 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
   };
   const workers = createWorkers(resources);
   const workbench = createWorkbench(resources);
-  const input = createInput(
-    resources,
-    workers,
-    () => progress.draining,
-    (...hook) => workbench.trials.observe(...hook),
-  );
+  const input = createInput(resources, workers, () => progress.draining);
   const services = createServices({
     hook: createServiceHook(input.intake),
     cluster,

@@ -12,7 +12,7 @@ import { type AnswerHook, createHooks, createServiceHook } from "../http/hooks.t
 import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { createSharedCounts } from "../intake/callers.ts";
-import { createDecidedBy, traceDrafts, type DecidedByDeps } from "../workbench/decided-by.ts";
+import { createDecidedBy, type DecidedByDeps } from "../workbench/decided-by.ts";
 import { createTransformPool } from "../mapping/transform-pool.ts";
 import type { Services } from "../plugin/services.ts";
 import type { Workbench } from "../workbench/types.ts";
@@ -99,7 +99,6 @@ function createAdminDeps(
     cluster,
     snapshot,
     decidedBy: createDecidedBy(decided),
-    traceDrafts: (input) => traceDrafts(input, decided),
     status,
     recorded: hookShapes.recorded,
     refusals: intake.denials.list,

@@ -16,7 +16,7 @@ import type { Snapshot } from "../intake/types.ts";
 import type { StoreReader } from "../store/types.ts";
 import { examineChange, type LandingDeps } from "../workbench/landing.ts";
 import type { ComparisonDeps } from "../workbench/landing-checks.ts";
-import { planTried } from "../workbench/planned-change.ts";
+import { planChange } from "../workbench/planned-change.ts";
 import { readEvents } from "../workbench/selection.ts";
 import { evaluateText, type EvaluationDeps } from "../workbench/text-evaluation.ts";
 import { whatIf } from "../workbench/what-if.ts";
@@ -141,7 +141,7 @@ async function compare(
   { snapshot, places, store, now, withCandidate }: Deps,
   send: Send,
 ): Promise<void> {
-  const { change } = await planTried(wanted, snapshot, places());
+  const { change } = planChange(wanted, snapshot, places());
   await withCandidate(new Map([[change.file, change.after]]), async (found) => {
     if (!found.ok)
       throw new RouseError({

@@ -1,10 +1,8 @@
 import { createBookmarks } from "../admin/bookmarks.ts";
-import { createTransformPool } from "../mapping/transform-pool.ts";
 import type { Logger } from "../core/log.ts";
 import { createFreezer } from "../workbench/freeze.ts";
 import { createLanding, type Landing, type LandingDeps } from "../workbench/landing.ts";
 import { createProposals } from "../workbench/proposals.ts";
-import { createTrials, type TrialDeps, type Trials } from "../workbench/trials.ts";
 import type { Workbench } from "../workbench/types.ts";
 import type { Resources } from "./resources.ts";
 import { createWhatIf } from "./what-if.ts";
@@ -28,7 +26,7 @@ function logChanges(landing: Landing, snapshot: Resources["snapshot"], log: Logg
     async land(change, options) {
       const from = snapshot().hash;
       const result = await landing.land(change, options);
-      if (result.landed && change.kind !== "draft-text")
+      if (result.landed)
         log.info(
           { by: options.by, change: change.kind, file: result.file, from, to: snapshot().hash },
           "the config was changed",
@@ -38,28 +36,12 @@ function logChanges(landing: Landing, snapshot: Resources["snapshot"], log: Logg
   };
 }
 
-/** Starts the trial of a draft again when the draft's text was changed; a text that cannot be tried ends it. */
-function followDrafts(landing: Landing, trials: Trials): Landing {
-  return {
-    ...landing,
-    async land(change, options) {
-      const result = await landing.land(change, options);
-      const isTried =
-        change.kind === "draft-text" &&
-        trials.list().some(({ draft, ended }) => draft === change.name && ended === null);
-      if (result.landed && isTried) await trials.start(change.name).catch(() => trials.refresh());
-      return result;
-    },
-  };
-}
-
-/** Creates what operators work on mappings with. Trials end with the gateway. */
+/** Creates what operators work on mappings with. */
 export function createWorkbench(resources: Resources): Workbench {
-  const { clock, log, options, reloader, snapshot, swapped, opened, build: buildFiles } = resources;
+  const { clock, log, reloader, snapshot, build: buildFiles } = resources;
   const places: LandingDeps["places"] = () => ({
     mappingsDir: snapshot().config.hooks.mappingsDir,
     configFile: snapshot().configFile,
-    stateDir: resources.stateDir,
   });
   const whatIf = createWhatIf(resources);
   const changes: LandingDeps & { snapshot: typeof snapshot } = {
@@ -82,23 +64,6 @@ export function createWorkbench(resources: Resources): Workbench {
   const landing = logChanges(createLanding(changes), snapshot, log);
   const getEvent = (id: string) => resources.store.get("event", id);
   const fixtures = createFreezer({ ...changes, getEvent: createBookmarks(resources).getEvent });
-  const proposals = createProposals({ ...changes, getEvent, log });
-  const build: TrialDeps["build"] = async (texts) => {
-    const pool = createTransformPool({ log, env: options.env });
-    const built = await buildFiles({ texts, pool });
-    if (!built.ok) {
-      await pool.close();
-      return built;
-    }
-    const { snapshot: made, dispose } = built.loaded;
-    return {
-      ok: true,
-      snapshot: made,
-      dispose: async () => void (await Promise.all([dispose(), pool.close()])),
-    };
-  };
-  const trials = createTrials({ places, build, clock, log });
-  opened.defer(() => trials.close());
-  swapped.push(() => trials.refresh());
-  return { fixtures, landing: followDrafts(landing, trials), proposals, trials, whatIf };
+  const proposals = createProposals({ ...changes, getEvent, land: landing.land, log });
+  return { fixtures, landing, proposals, whatIf };
 }

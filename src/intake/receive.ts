@@ -1,19 +1,18 @@
-import type { Clock } from "../core/clock.ts";
-import { RouseError, safeError, type Failure } from "../core/errors.ts";
-import { newId } from "../core/ids.ts";
-import type { Logger } from "../core/log.ts";
-import type { Metrics } from "../core/metrics.ts";
 import type { Attributes, Span, Traces } from "../core/trace-context.ts";
-import type { MappingInput } from "../mapping/types.ts";
-import type { Store } from "../store/types.ts";
 import {
+  WITHOUT_MAPPINGS,
   authenticate,
   type AuthenticateDeps,
   type CallerRules,
   createCallerRules,
   keptParts,
-  WITHOUT_MAPPINGS,
 } from "./authenticate.ts";
+import type { Clock } from "../core/clock.ts";
+import { RouseError, safeError, type Failure } from "../core/errors.ts";
+import { newId } from "../core/ids.ts";
+import type { Logger } from "../core/log.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { Store } from "../store/types.ts";
 import {
   createDenials,
   toDenied,
@@ -73,8 +72,6 @@ export interface IntakeDeps
   /** Set if there are other gateways: what callers have spent there counts here. */
   sharedCounts: ReturnType<typeof createSharedCounts>;
   traces: Traces;
-  /** Sees each hook that mappings decided about, as they saw it. Must return immediately. */
-  observe?: (eventId: string, input: MappingInput, bytes: number) => void;
   /** Hears what became of each hook, but for replays. */
   recorded?: ((hook: ReceivedHook, receipt: IntakeReceipt) => void) | undefined;
 }
@@ -279,25 +276,6 @@ function count(
     );
 }
 
-/** Shows a hook that mappings decided about to what observes hooks. A repeat and a replay are not shown. */
-function observe(hook: ReceivedHook, { observe: note }: StageDeps): void {
-  const { id, path, origin, resolution, input, byHookToken, payload, kept, now, bytes } = hook;
-  if (!note || !resolution || origin.kind === "replay" || WITHOUT_MAPPINGS.has(path)) return;
-  note(
-    id,
-    {
-      path,
-      method: input.method,
-      byHookToken,
-      payload,
-      headers: kept.headers,
-      query: kept.query,
-      now,
-    },
-    bytes.length,
-  );
-}
-
 /** Counts the outcome of a hook and adds the hints for its caller. */
 function conclude(hook: ReceivedHook, received: Received, deps: StageDeps): Received {
   const { origin, path } = hook;
@@ -391,7 +369,6 @@ async function receive(input: RawInput, origin: Origin, deps: StageDeps): Promis
     const hook = openHook(input, origin, now, deps);
     const stages = origin.kind === "replay" ? REPLAY_STAGES : hook.verifier ? STAGES : TOKEN_STAGES;
     const end = (await runStages(stages, hook, deps)) as Received | Rejected;
-    observe(hook, deps);
     return conclude(hook, end.kind === "rejected" ? await reject(hook, end, deps) : end, deps);
   } catch (error) {
     return failed(input, now, error, deps);

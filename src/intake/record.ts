@@ -187,9 +187,9 @@ function recordResolved(
       return recordWithoutWork(deps, hook, { reason: failure.message, error: failure, ...details });
     }
     case "skipped": {
-      const { kind: outcome, echo, ...details } = resolution;
+      const { kind: outcome, echo, shadow, ...details } = resolution;
       // The answer gives the reason only for shadow mappings and for the agent's own echo.
-      const quiet = !details.would && !echo;
+      const quiet = !shadow && !echo;
       const receipt: StoredReceipt = { outcome, actions: [], reason: details.reason, quiet };
       const keys = hook.eventKey ? [toEntry(hook, hook.eventKey, receipt)] : [];
       return recordWithoutWork(deps, hook, { outcome, quiet, ...details }, keys);

@@ -75,7 +75,8 @@ function describe(resolution: Resolution): Omit<ReplayResult, "eventId"> {
       return { outcome: "unmatched", reason: resolution.reason, actions: [] };
     case "skipped": {
       const { reason, mapping, would = [] } = resolution;
-      return { outcome: "skipped", reason, mapping, actions: would.map(summarize) };
+      const actions = would.flatMap((one) => (one.kind === "none" ? [] : summarize(one)));
+      return { outcome: "skipped", reason, mapping, actions };
     }
     case "work": {
       const actions = resolution.items.flatMap((item) => (item.ok ? [summarize(item.action)] : []));

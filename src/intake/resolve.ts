@@ -3,8 +3,14 @@ import { checkDraft, checkAgent, checkWake, type ActionSource } from "../runs/va
 import { agentBody, toIssues, unknownFields, wakeBody, withoutNulls } from "../runs/fields.ts";
 import type { EventDebug } from "../core/debug.ts";
 import { getStatus, type Failure } from "../core/errors.ts";
-import type { DraftResult, MappingInput, MappingOutcome, Nearest } from "../mapping/types.ts";
-import type { Collected, StoredAction } from "../store/types.ts";
+import type {
+  DecidedOutcome,
+  DraftResult,
+  MappingInput,
+  MappingOutcome,
+  Nearest,
+} from "../mapping/types.ts";
+import type { Collected, ShadowAction } from "../store/types.ts";
 import type { z } from "zod";
 import { parseJson, writeJson } from "../core/json.ts";
 import { nameContentType } from "../core/payload.ts";
@@ -146,36 +152,67 @@ function toItem(result: DraftResult, input: ParsedHook, snapshot: Snapshot): Ite
   return item;
 }
 
-/** Validates the actions of mappings, and separates them from the actions that are only recorded (shadow mappings). */
+/** Validates the actions of mappings. */
 function resolveDrafts(
   { mapping, list, results }: Actions,
   input: ParsedHook,
   snapshot: Snapshot,
 ): Resolution {
-  const items: Item[] = [];
-  const would: StoredAction[] = [];
-  let refusedToo = 0;
-  for (const result of results) {
-    const item = toItem(result, input, snapshot);
-    const shadow = result.ok && result.draft.shadow;
-    if (!shadow) items.push(item);
-    else if (item.ok) would.push(item.action);
-    else refusedToo++;
-  }
+  const items = results.map((result) => toItem(result, input, snapshot));
   const [first] = items;
   // Items are independent. The event is rejected, with the first item's failure, only if all items failed.
   if (first && !first.ok && items.every((item) => !item.ok)) {
     const outcome = getStatus(first.failure.code) >= 500 ? "failed" : "rejected";
     return { kind: "refused", outcome, failure: first.failure, mapping: first.mapping ?? mapping };
   }
-  if (first) return { kind: "work", list, items, mapping, ...(would.length > 0 ? { would } : {}) };
-  const refusals = refusedToo === 0 ? "" : `, and ${refusedToo} would have been refused`;
-  return {
-    kind: "skipped",
-    mapping,
-    reason: `shadow: ${would.length} action${would.length === 1 ? "" : "s"} would have been done${refusals}`,
-    would,
-  };
+  return { kind: "work", list, items, mapping };
+}
+
+/** What a mapping in shadow would have done with an event. */
+function toShadowActions(
+  outcome: DecidedOutcome,
+  input: ParsedHook,
+  snapshot: Snapshot,
+): ShadowAction[] {
+  const none = (reason: string): ShadowAction => ({
+    kind: "none",
+    mapping: outcome.mapping,
+    reason,
+  });
+  switch (outcome.kind) {
+    case "skipped":
+      return [none(outcome.reason)];
+    case "rejected":
+    case "failed":
+      return [none(outcome.failure.message)];
+    case "actions":
+      return outcome.results.map((result) => {
+        const item = toItem(result, input, snapshot);
+        return item.ok ? item.action : none(item.failure.message);
+      });
+  }
+}
+
+/** Says what mappings in shadow would have done: how many actions, and why there would not be others. */
+export function renderShadow(actions: number, refusals: readonly string[]): string {
+  const done = `shadow: ${actions} action${actions === 1 ? "" : "s"} would have been done`;
+  return refusals.length === 0 ? done : `${done}; not done: ${refusals.join("; ")}`;
+}
+
+/** Adds what mappings in shadow would have done. If no other mapping matched, the event is skipped for them. */
+function withShadow(
+  resolution: Resolution,
+  shadow: readonly DecidedOutcome[],
+  input: ParsedHook,
+  snapshot: Snapshot,
+): Resolution {
+  const [first] = shadow;
+  if (!first) return resolution;
+  const would = shadow.flatMap((outcome) => toShadowActions(outcome, input, snapshot));
+  if (resolution.kind !== "unmatched") return { ...resolution, would };
+  const refusals = would.flatMap((one) => (one.kind === "none" ? one.reason : []));
+  const reason = renderShadow(would.length - refusals.length, refusals);
+  return { kind: "skipped", mapping: first.mapping, reason, would, shadow: true };
 }
 
 /** Resolves the events of a batch together. Never throws. */
@@ -252,9 +289,10 @@ export function resolveParsed(
 ): Resolution | Promise<Resolution> {
   if (input.path === "wake") return resolveWake(input, snapshot);
   if (input.path === "agent") return resolveAgent(input, snapshot);
-  return snapshot.mappings.run(input).then(({ debug, ...outcome }) => {
+  return snapshot.mappings.run(input).then(({ debug, shadow = [], ...outcome }) => {
     if (debug) onDebug?.(debug);
-    return finish(resolveMapped(outcome, input, snapshot), input, snapshot);
+    const resolution = resolveMapped(outcome, input, snapshot);
+    return finish(withShadow(resolution, shadow, input, snapshot), input, snapshot);
   });
 }
 

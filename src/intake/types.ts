@@ -15,7 +15,7 @@ import type {
   EventRecord,
   FencingToken,
   Ms,
-  StoredAction,
+  ShadowAction,
   StoredReceipt,
 } from "../store/types.ts";
 import type { BudgetedAllowance } from "./body-budget.ts";
@@ -191,14 +191,15 @@ export type Resolution =
       /** Fields that `wake` and `agent` do not know. A mapping's warnings belong to its actions. */
       warnings?: string[];
       /** What mappings in shadow would have done. */
-      would?: StoredAction[];
+      would?: ShadowAction[];
     }
-  /** `would` is set if a shadow mapping is the reason. */
+  /** `shadow`: no other mapping matched. */
   | {
       kind: "skipped";
       mapping: string;
       reason: string;
-      would?: StoredAction[];
+      would?: ShadowAction[];
+      shadow?: true;
       echo?: true;
       nearest?: Nearest;
     }
@@ -210,6 +211,7 @@ export type Resolution =
       failure: Failure;
       mapping?: string;
       missing?: string[];
+      would?: ShadowAction[];
       /** The sender disables hooks that answer with errors: it is answered 200, and the event is kept for a replay. */
       acknowledged?: true;
     };

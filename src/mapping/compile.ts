@@ -197,6 +197,7 @@ class MappingCompiler {
         action: config.action,
         at,
         ...namesUsed(config),
+        shadow: config.shadow,
         unsafe: config.allowUnsafeExternalContent,
       },
       at,

@@ -4,7 +4,7 @@ import { plainText, type TextPart } from "../core/text.ts";
 import type { CompiledMapping } from "./compiled.ts";
 import { isEmptyValue, type TemplateContext } from "./template-context.ts";
 import { whenSettled, type Rendered } from "./template.ts";
-import type { ActionDraft, DraftResult, MappingOutcome } from "./types.ts";
+import type { ActionDraft, DecidedOutcome, DraftResult } from "./types.ts";
 
 type Made =
   | { ok: true; results: DraftResult[]; list: boolean }
@@ -149,7 +149,6 @@ function renderDraft(
     // What a module wrote has the sender's words in it: all of it is outside text.
     content: own === undefined ? inherited : [{ text: own, outside: true }],
     unsafe: config.allowUnsafeExternalContent,
-    shadow: config.shadow,
     missing: rendering.missing,
     warnings: [...rendering.warnings],
   };
@@ -219,7 +218,7 @@ const MAX_KEY = 512;
 /** Without `maxSeconds` a window is open for so many quiet times at most. */
 const WINDOWS = 10;
 
-type Marked = { ok: true; results: DraftResult[] } | { ok: false; outcome: MappingOutcome };
+type Marked = { ok: true; results: DraftResult[] } | { ok: false; outcome: DecidedOutcome };
 
 /** Marks what one event comes to as to be collected: with others of the same key it becomes one run. */
 export async function markBatched(
@@ -237,9 +236,8 @@ export async function markBatched(
     };
     return { ok: false, outcome: { kind: "failed", mapping: id, failure } };
   }
-  // In shadow nothing is done, and a wake has a queue of its own that collects.
-  if (!result.ok || result.draft.shadow || result.draft.action !== "agent")
-    return { ok: true, results };
+  // A wake has a queue of its own that collects.
+  if (!result.ok || result.draft.action !== "agent") return { ok: true, results };
   const key = await coalesceKey.render(scope);
   if (!key.ok) {
     const failure = { code: "mapping_failed" as const, message: `coalesce.key: ${key.message}` };

@@ -1,4 +1,4 @@
-import { isFailed, type CompiledMapping } from "./compiled.ts";
+import { isFailed, isInShadow, type CompiledMapping } from "./compiled.ts";
 import { createCpuLimit, SYSTEM_CLOCK } from "./cpu-time.ts";
 import { oneLine, plainText } from "../core/text.ts";
 import { markBatched, makeDrafts } from "./render.ts";
@@ -9,7 +9,9 @@ import { isOnPath, traceMappings } from "./trace.ts";
 import { NOTES, RESULTS, withEvents, type TemplateContext } from "./template-context.ts";
 import type {
   Debugged,
+  DecidedOutcome,
   DraftResult,
+  EvaluatedOutcome,
   MappingInput,
   MappingOutcome,
   MappingSet,
@@ -29,7 +31,7 @@ export interface SetParts {
 type Step =
   | { kind: "results"; results: DraftResult[]; list: boolean }
   | { kind: "skipped"; reason: string }
-  | { kind: "end"; outcome: MappingOutcome };
+  | { kind: "end"; outcome: DecidedOutcome };
 
 function toTemplateContext(input: MappingInput): TemplateContext {
   const { payload, headers, query, path, now } = input;
@@ -53,7 +55,7 @@ async function oneScope(mapping: CompiledMapping, scope: TemplateContext): Promi
   const made = pending instanceof Promise ? await pending : pending;
   const { id } = mapping.config;
   if (!made.ok) {
-    const outcome: MappingOutcome = { kind: made.kind, mapping: id, failure: made.failure };
+    const outcome: DecidedOutcome = { kind: made.kind, mapping: id, failure: made.failure };
     if (made.missing && outcome.kind === "rejected") outcome.missing = made.missing;
     return { kind: "end", outcome };
   }
@@ -152,9 +154,9 @@ async function runMapping(
 }
 
 /** Runs mappings, and adds what their code did to the outcome. */
-async function withNotes(
-  run: (notes: DebugNotes) => Promise<MappingOutcome>,
-): Promise<Debugged<MappingOutcome>> {
+async function withNotes<T extends MappingOutcome>(
+  run: (notes: DebugNotes) => Promise<T>,
+): Promise<Debugged<T>> {
   const notes = new DebugNotes();
   const outcome = await run(notes);
   const debug = notes.result();
@@ -251,6 +253,8 @@ function createLookup(
 
 /** What the mappings make of one event, one after the other. */
 class EventRun {
+  /** What mappings in shadow would have made of the event. */
+  readonly shadow: DecidedOutcome[] = [];
   readonly #scope: TemplateContext;
   readonly #maxActions: number;
   readonly #results: DraftResult[] = [];
@@ -263,8 +267,36 @@ class EventRun {
     this.#maxActions = maxActions;
   }
 
+  /** Runs mappings in their order until the event is decided. Undefined if none matched. */
+  async decide(
+    candidates: readonly CompiledMapping[],
+    input: MappingInput,
+    notes: DebugNotes,
+  ): Promise<DecidedOutcome | undefined> {
+    for (const mapping of candidates) {
+      if (!mapping.config.enabled) continue;
+      notes.mapping = mapping.config.id;
+      if (isInShadow(mapping, input)) {
+        await this.#addShadow(mapping);
+        continue;
+      }
+      const next = await this.#add(mapping);
+      if (next === "last") break;
+      if (next !== "next") return next;
+    }
+    return this.#finish();
+  }
+
+  /** Notes what a mapping in shadow would have made of the event. The others are tried as if it were not there. */
+  async #addShadow(mapping: CompiledMapping): Promise<void> {
+    const alone = new EventRun(this.#scope, this.#maxActions);
+    const next = await alone.#add(mapping);
+    const outcome = typeof next === "string" ? alone.#finish() : next;
+    if (outcome) this.shadow.push(outcome);
+  }
+
   /** Runs a mapping if its conditions hold. Returns the event's outcome if that is decided by it, else whether others may follow. */
-  async add(mapping: CompiledMapping): Promise<MappingOutcome | "next" | "last"> {
+  async #add(mapping: CompiledMapping): Promise<DecidedOutcome | "next" | "last"> {
     const { id, continue: continues } = mapping.config;
     const echo = this.#isList ? undefined : findLoop(mapping, this.#scope);
     if (echo !== undefined) return { kind: "skipped", mapping: id, reason: echo, echo: true };
@@ -288,7 +320,7 @@ class EventRun {
   }
 
   /** Returns the outcome of all mappings; undefined if none matched. */
-  finish(): MappingOutcome | undefined {
+  #finish(): DecidedOutcome | undefined {
     const [mapping, results] = [this.#first, this.#results];
     if (mapping === undefined) return undefined;
     if (results.length === 0)
@@ -300,10 +332,10 @@ class EventRun {
 
   /** Each of several mappings is independent: its error is its own result, and does not change the results of the other mappings. */
   #end(
-    outcome: MappingOutcome,
+    outcome: DecidedOutcome,
     mapping: string,
     continues: boolean,
-  ): MappingOutcome | "next" | "last" {
+  ): DecidedOutcome | "next" | "last" {
     if (!this.#isList || !("failure" in outcome) || outcome.failure.code === "too_many_actions")
       return outcome;
     this.#results.push({ ok: false, mapping, failure: outcome.failure });
@@ -321,18 +353,17 @@ export function createMappingSet({ mappings, rules, maxActions, ...files }: SetP
     candidates: readonly CompiledMapping[],
     input: MappingInput,
     notes: DebugNotes,
-  ): Promise<MappingOutcome> => {
+  ): Promise<EvaluatedOutcome> => {
     const scope = { ...toTemplateContext(input), [RESULTS]: input.results ?? new Map() };
     const run = new EventRun({ ...scope, [NOTES]: notes }, maxActions);
-    for (const mapping of candidates) {
-      if (!mapping.config.enabled) continue;
-      notes.mapping = mapping.config.id;
-      const next = await run.add(mapping);
-      if (next === "last") break;
-      if (next !== "next") return next;
-    }
-    const outcome = run.finish() ?? { kind: "unmatched" };
-    if (outcome.kind !== "unmatched" && outcome.kind !== "skipped") return outcome;
+    const decided = await run.decide(candidates, input, notes);
+    const { shadow } = run;
+    const outcome: EvaluatedOutcome = {
+      ...(decided ?? { kind: "unmatched" }),
+      ...(shadow.length > 0 && { shadow }),
+    };
+    if (outcome.kind !== "unmatched" && (outcome.kind !== "skipped" || outcome.echo))
+      return outcome;
     const nearest = findNearest(lookup(input).all, scope);
     return nearest ? { ...outcome, nearest } : outcome;
   };
@@ -340,7 +371,7 @@ export function createMappingSet({ mappings, rules, maxActions, ...files }: SetP
   const runAll = (
     candidates: readonly CompiledMapping[],
     input: MappingInput,
-  ): Promise<Debugged<MappingOutcome>> => withNotes((notes) => runEach(candidates, input, notes));
+  ): Promise<EvaluatedOutcome> => withNotes((notes) => runEach(candidates, input, notes));
 
   return {
     mappings: mappings.map((mapping) => mapping.info),
@@ -362,7 +393,8 @@ export function createMappingSet({ mappings, rules, maxActions, ...files }: SetP
         mappings.flatMap(({ settings: { budget } }) => (budget ? [[budget.scope, budget]] : [])),
       ).values(),
     ],
-    async explain(input, only) {
+    async explain(given, only) {
+      const input = { ...given, live: only ?? given.live };
       const chosen =
         only === undefined
           ? lookup(input).all

@@ -1,4 +1,4 @@
-import type { CompiledMapping } from "./compiled.ts";
+import { isInShadow, type CompiledMapping } from "./compiled.ts";
 import { findLoop } from "./match.ts";
 import { describeValue, fieldPaths, see, renderJson, typeOf, type SeenType } from "./seen.ts";
 import {
@@ -393,7 +393,8 @@ async function traceMapping(
   const { origin, at } = mapping.info;
   const trace: MappingTrace = { mapping: id, origin, at, verdict: "no", matched, conditions };
   if (!enabled) return { ...trace, verdict: "disabled" as const };
-  if (!before.end && before.first && conditions[0]?.result === true) {
+  const isShadow = isInShadow(mapping, input);
+  if (!before.end && before.first && !isShadow && conditions[0]?.result === true) {
     const echo = findLoop(mapping, scope);
     if (echo !== undefined) {
       const condition: ConditionTrace = { condition: "ignoreSelf", result: false, reason: echo };
@@ -418,9 +419,10 @@ async function traceMapping(
         : ("unknown" as const),
     };
   if (before.end) return { ...trace, verdict: "hidden" as const, by: before.end.by };
+  const reached = before.first ? ("first" as const) : ("also" as const);
   return {
     ...trace,
-    verdict: before.first ? ("first" as const) : ("also" as const),
+    verdict: isShadow ? ("shadow" as const) : reached,
     fields: await traceFieldsOf(mapping, scope),
   };
 }
@@ -437,7 +439,8 @@ export async function traceMappings(
   for (const mapping of mappings) {
     const trace = await traceMapping(mapping, input, scope, { end, first });
     traces.push(trace);
-    if (end || !["first", "also", "failed"].includes(trace.verdict)) continue;
+    const isDecided = ["first", "also", "failed"].includes(trace.verdict);
+    if (end || !isDecided || isInShadow(mapping, input)) continue;
     first = false;
     if (!mapping.config.continue || trace.verdict === "failed" || !trace.matched)
       end = { by: trace.mapping };

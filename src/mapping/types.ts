@@ -26,6 +26,8 @@ export interface MappingInput {
   now: number;
   /** What expressions gave for this input, if several sets of mappings decide about it. */
   results?: KnownResults;
+  /** The id of a mapping that is evaluated as if it were not in shadow. */
+  live?: string | undefined;
 }
 
 /** Fields that an action may have, as a mapping, a transform or a request states them: not yet checked. */
@@ -54,8 +56,6 @@ export interface ActionDraft {
   content: TextPart[];
   dedupeKey?: string;
   unsafe: boolean;
-  /** To be recorded, and not done. */
-  shadow: boolean;
   /** Added to the reply, by which its echo is known. */
   marker?: string;
   /** The mapping's own; no template and no transform sets it. */
@@ -92,8 +92,17 @@ export type MappingOutcome =
   /** 5xx: `mapping_failed`, `transform_failed`. */
   | { kind: "failed"; mapping: string; failure: Failure };
 
+/** The outcome of an event that a mapping has matched. */
+export type DecidedOutcome = Exclude<MappingOutcome, { kind: "unmatched" }>;
+
 /** What a mapping gave, with what its code did beside it. */
 export type Debugged<T> = T & { debug?: EventDebug };
+
+/** What the mappings made of an event. */
+export type EvaluatedOutcome = Debugged<MappingOutcome> & {
+  /** What each mapping in shadow that matched would have made of it, had it been live and alone. */
+  shadow?: DecidedOutcome[];
+};
 
 /** What belongs to a path: shared by all mappings on it. */
 export interface PathRules {
@@ -146,7 +155,7 @@ export interface FieldTrace {
 
 /**
  * What became of a mapping for an event: it was the first to match, matched besides, would have matched had no earlier one
- * ended the search, did not match, could not say, failed, is not enabled, or is a draft, which decides nothing.
+ * ended the search, did not match, could not say, failed, is not enabled, or matched in shadow, which decides nothing.
  */
 export type MappingVerdict =
   | "first"
@@ -156,7 +165,7 @@ export type MappingVerdict =
   | "unknown"
   | "failed"
   | "disabled"
-  | "draft";
+  | "shadow";
 
 export interface MappingTrace {
   mapping: string;
@@ -179,6 +188,8 @@ export interface MappingInfo {
   /** `config`, `mappings/<file>` or `preset:<name>`. */
   origin: string;
   enabled: boolean;
+  /** Evaluated and recorded, and nothing is done. */
+  shadow: boolean;
   paths: string[];
   action: "wake" | "agent";
   /** Where it stands: `hooks.mappings[0]`. */
@@ -212,7 +223,7 @@ export interface MappingSet {
   /** Whether a mapping, disabled or not, names the path of a request or could take the request without naming a path. */
   owns(request: Pick<MappingInput, "path" | "byHookToken">): boolean;
   /** Resolves a hook. Never throws. */
-  run(input: MappingInput): Promise<Debugged<MappingOutcome>>;
+  run(input: MappingInput): Promise<EvaluatedOutcome>;
   /** Resolves events that one mapping has collected, as one. Undefined if the mapping does not exist any more. */
   combine(
     mapping: string,
@@ -223,11 +234,11 @@ export interface MappingSet {
   written(request: Pick<MappingInput, "path" | "byHookToken">): ReadonlyMap<string, string>;
   /** Budgets of all mappings, each once. */
   readonly budgets: readonly NonNullable<MappingSettings["budget"]>[];
-  /** Runs one mapping, or all, and says how each condition came out (`hooks test`). */
+  /** Runs one mapping, as if it were live, or all, and says how each condition came out (`hooks test`). */
   explain(
     input: MappingInput,
     mapping?: string,
-  ): Promise<{ traces: MappingTrace[]; outcome: Debugged<MappingOutcome> }>;
+  ): Promise<{ traces: MappingTrace[]; outcome: EvaluatedOutcome }>;
   /** Files whose change means a new snapshot: mapping files and the secrets that they name, schemas, transform modules. */
   readonly files: readonly string[];
   /** Of these, the mapping files, the documents of enabled presets, and schemas. */

@@ -29,6 +29,9 @@ export interface StoredRequest {
   body: Uint8Array | null;
 }
 
+/** What a mapping in shadow would have done: an action, or why none. */
+export type ShadowAction = StoredAction | { kind: "none"; mapping: string; reason: string };
+
 /** One hook that came in and what became of it. */
 export interface EventRecord {
   id: string;
@@ -58,7 +61,7 @@ export interface EventRecord {
   handled?: EventHandled;
   actions: StoredAction[];
   /** What mappings in shadow would have done. */
-  would?: StoredAction[];
+  would?: ShadowAction[];
   /** What the mappings' code threw and printed. It may quote the body, and goes with it. */
   debug?: EventDebug;
   /** The span that took it in. */

@@ -4,6 +4,7 @@ import type {
   ApprovalRecord,
   RunAction,
   RunSpec,
+  ShadowAction,
   StepRecord,
   StoredAction,
   SystemEvent,
@@ -34,12 +35,17 @@ const withoutOutside = ({
   ...(parts && { parts: parts.map(({ unread: _of, ...part }) => part) }),
 });
 
-function forgetActions(actions: readonly StoredAction[]): StoredAction[] {
-  return actions.map((action) =>
-    action.kind === "run"
-      ? { ...withoutCollected(action), spec: withoutOutside(action.spec) }
-      : { ...action, text: redactOutside(action.text) },
-  );
+function forgetActions<T extends ShadowAction>(actions: readonly T[]): (T | StoredAction)[] {
+  return actions.map((action) => {
+    switch (action.kind) {
+      case "run":
+        return { ...withoutCollected(action), spec: withoutOutside(action.spec) };
+      case "wake":
+        return { ...action, text: redactOutside(action.text) };
+      case "none":
+        return action;
+    }
+  });
 }
 
 /** Stands in the head of an event that has notes for debugging; no text in a head can hold it. */

@@ -1,7 +1,5 @@
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { testInput, type PlacedTrace } from "../admin/test-hook.ts";
-import { renderVerdict } from "../admin/texts.ts";
 import type { DecidedBy } from "../admin/types.ts";
 import { readJson5 } from "../config/json5.ts";
 import { parseUsable } from "../config/load.ts";
@@ -12,8 +10,7 @@ import type { Snapshot } from "../intake/types.ts";
 import { compileMappings } from "../mapping/compile.ts";
 import { PRESETS_DIR } from "../mapping/presets.ts";
 import type { TransformPool } from "../mapping/transform-pool.ts";
-import { getSecretPlaces, realPath } from "../mapping/transform-permissions.ts";
-import type { MappingInput } from "../mapping/types.ts";
+import { getSecretPlaces } from "../mapping/transform-permissions.ts";
 import { createAgents } from "../runs/rooms.ts";
 import type { Agents } from "../runs/types.ts";
 import type { ConfigRecord, EventRecord, Store } from "../store/types.ts";
@@ -199,39 +196,6 @@ async function compileRecorded(content: ConfigContent, deps: DecidedByDeps): Pro
     mappings: set,
   };
   return { ok: true, snapshot, note: findOtherNote(content, config, today) };
-}
-
-/**
- * Says how the drafts beside the mappings would decide about an event. None of their modules is run; a draft with a problem is
- * left out.
- */
-export async function traceDrafts(
-  input: MappingInput,
-  deps: DecidedByDeps,
-): Promise<PlacedTrace[]> {
-  const today = deps.snapshot();
-  const folder = join(today.config.hooks.mappingsDir, "drafts");
-  const files = listFiles(folder);
-  if (files.length === 0) return [];
-  const config = {
-    ...today.config,
-    hooks: { ...today.config.hooks, mappingsDir: folder, mappings: [], presets: [] },
-  };
-  const compile = (texts: FileTexts) =>
-    compileBeside({ config, agents: today.agents, presets: [], texts, modules: {} }, deps);
-  const first = await compile(new Map());
-  const isWrong = (name: string): boolean =>
-    first.issues.some(({ path }) => path.startsWith(`mappings/${name}`));
-  const wrong = files
-    .filter(isWrong)
-    .map((name): [string, null] => [join(realPath(folder), name), null]);
-  const { set, issues } = wrong.length === 0 ? first : await compile(new Map(wrong));
-  if (issues.length > 0) return [];
-  const { traces } = await testInput(input, { ...today, config, mappings: set });
-  return traces.map(({ by: _by, ...trace }) => {
-    const draft = { ...trace, verdict: "draft" as const, place: `drafts/${trace.place}` };
-    return { ...draft, text: renderVerdict(draft) };
-  });
 }
 
 /** Keeps the results of the last calls, which may be under way. */

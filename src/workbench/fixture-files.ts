@@ -10,20 +10,15 @@ const toFileName = (text: string): string =>
   text.replace(/[^\w.-]+/g, "-").replace(/^[.-]+|[.-]+$/g, "") || "event";
 
 /** The folder for the fixtures of a hook, below `hooks.testsDir`. */
-export const getFixtureFolder = (testsDir: string, path: string): string =>
+const getFixtureFolder = (testsDir: string, path: string): string =>
   join(testsDir, ...path.split("/").map(toFileName));
 
-/** A name that no file of the folder has, and none of `taken`: `base`, with a number if needed. */
-export function chooseFixtureName(
-  folder: string,
-  base: string,
-  taken: ReadonlySet<string> = new Set(),
-): string {
+/** A name that no file of the folder has: `base`, with a number if needed. */
+function chooseFixtureName(folder: string, base: string): string {
   const first = toFileName(base);
   for (let count = 1; ; count++) {
     const name = count === 1 ? first : `${first}-${count}`;
-    const file = join(folder, `${name}.json5`);
-    if (!existsSync(file) && !taken.has(file)) return name;
+    if (!existsSync(join(folder, `${name}.json5`))) return name;
   }
 }
 

@@ -73,7 +73,7 @@ function readFixture(name: string, file: string): Read {
     ...(checked.success ? [] : configIssues(checked.error, fixtureSchema)),
   ];
   if (!checked.success || issues.length > 0) return { issues: locateIssues(issues, { file }) };
-  const { receivedAt, credential, draft, request, run } = checked.data;
+  const { receivedAt, credential, request, run } = checked.data;
   const { reply, outcome, ...expect } = checked.data.expect;
   const needsModel = run !== undefined || reply !== undefined;
   return {
@@ -82,7 +82,6 @@ function readFixture(name: string, file: string): Read {
       file,
       receivedAt: Date.parse(receivedAt),
       credential,
-      draft,
       request,
       expect: outcome && { ...expect, outcome },
       run: needsModel ? (run ?? recordedRunSchema.parse({})) : undefined,

@@ -11,7 +11,6 @@ import {
   type FixtureExpectation,
   type TestCase,
 } from "./fixture.ts";
-import { readDrafts, type Draft } from "./drafts.ts";
 import { diffWords, type DiffPart } from "./word-diff.ts";
 
 export { readFixtures } from "./fixture-read.ts";
@@ -92,7 +91,7 @@ export async function readFixtureInput(fixture: Request, snapshot: Snapshot) {
   return recorded.ok ? { ...recorded, input: { ...recorded.input, credential } } : recorded;
 }
 
-/** Evaluates a fixture's request. Starts nothing and stores nothing; never throws. */
+/** Evaluates a fixture's request; a mapping in shadow that alone takes it counts as live. Starts nothing and stores nothing; never throws. */
 export async function evaluateFixture(
   fixture: Request,
   snapshot: Snapshot,
@@ -100,8 +99,12 @@ export async function evaluateFixture(
   const read = await readFixtureInput(fixture, snapshot);
   if (!read.ok)
     return { actual: { outcome: "rejected", actions: [], missing: [] }, reason: read.reason };
-  const effect = await getEffect(read.input, snapshot);
-  return { actual: toExpectation(effect, read.input), reason: effect.reason };
+  const { input } = read;
+  let effect = await getEffect(input, snapshot);
+  const { mapping } = effect;
+  const isShadow = snapshot.mappings.mappings.some(({ id, shadow }) => shadow && id === mapping);
+  if (isShadow) effect = await getEffect({ ...input, live: mapping ?? undefined }, snapshot);
+  return { actual: toExpectation(effect, input), reason: effect.reason };
 }
 
 /** The text of which a fixture has the lines. */
@@ -180,16 +183,6 @@ async function runFixture(fixture: Fixture, snapshot: Snapshot): Promise<Fixture
     reason,
     ms: performance.now() - start,
   };
-}
-
-/** The draft that must be in place for a fixture; undefined if the fixture names none, or one that is not there any more. */
-export function findFixtureDraft(
-  { draft }: Pick<Fixture, "draft">,
-  { config }: Snapshot,
-): Draft | undefined {
-  return draft === undefined
-    ? undefined
-    : readDrafts(config.hooks.mappingsDir).find(({ name }) => name === draft);
 }
 
 /**

@@ -86,12 +86,6 @@ export const fixtureSchema = z
       .optional()
       .describe("What the request was authenticated with. Default: what the path needs."),
     run: recordedRunSchema.optional(),
-    draft: z
-      .string()
-      .optional()
-      .describe(
-        "The draft that the fixture was proposed with. While there is a draft of this name, the mappings are those with it in place.",
-      ),
     expect: expectSchema,
   })
   .superRefine(({ request, run, expect }, context) => {
@@ -132,7 +126,6 @@ export interface TestCase {
   /** Milliseconds since the epoch. */
   receivedAt: number;
   credential: string | undefined;
-  draft?: string | undefined;
   /** Of the mappings. Undefined without a request. */
   expect: FixtureExpectation | undefined;
   run: RecordedRun | undefined;

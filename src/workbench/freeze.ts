@@ -1,3 +1,6 @@
+import type { Mask, MaskOptions } from "./masks.ts";
+import type { WrittenRun } from "./recorded-run.ts";
+import { findRunMasks, getMaskableRun, maskRun, prepareReply } from "./run-record.ts";
 import { eventDetail, type EventDetail } from "../admin/views.ts";
 import { RouseError } from "../core/errors.ts";
 import type { Snapshot } from "../intake/types.ts";
@@ -6,10 +9,7 @@ import { checkFixtureName, writeFixture } from "./fixture-files.ts";
 import { recordFixture } from "./fixture-record.ts";
 import type { FixtureFile } from "./fixture.ts";
 import type { LandingDeps } from "./landing.ts";
-import type { Mask, MaskOptions } from "./masks.ts";
-import { planTried, type TextChange } from "./planned-change.ts";
-import type { WrittenRun } from "./recorded-run.ts";
-import { findRunMasks, getMaskableRun, maskRun, prepareReply } from "./run-record.ts";
+import { planChange, type TextChange } from "./planned-change.ts";
 
 /** How an event is frozen as a test. */
 export interface FreezeOptions {
@@ -19,8 +19,6 @@ export interface FreezeOptions {
   mask: readonly string[] | false;
   /** Fields whose values stay. */
   keep: readonly string[];
-  /** The draft that is in place. */
-  draft?: string | undefined;
 }
 
 /** What was written. If masking would change what the mappings do, nothing was: `changedBy` has the fields. */
@@ -99,7 +97,7 @@ async function maskTest(
 export async function freezeTest(
   source: Freezable,
   snapshot: Snapshot,
-  { name, mask, keep, draft }: FreezeOptions,
+  { name, mask, keep }: FreezeOptions,
 ): Promise<FrozenTest> {
   const checked = name === undefined ? undefined : checkFixtureName(name);
   const made = await maskTest(source, snapshot, mask === false ? false : { mask, keep });
@@ -109,16 +107,14 @@ export async function freezeTest(
   if (changedBy) return { ...found, written: null };
   const { testsDir } = snapshot.config.hooks;
   const place = { testsDir, path, name: checked, base };
-  const written = await writeFixture(draft === undefined ? file : { ...file, draft }, place).catch(
-    (error: unknown) => {
-      throw toWriteError(error, testsDir);
-    },
-  );
+  const written = await writeFixture(file, place).catch((error: unknown) => {
+    throw toWriteError(error, testsDir);
+  });
   return { ...found, written };
 }
 
 /** An event that is to be kept as a test. */
-export interface FreezeRequest extends Omit<FreezeOptions, "draft"> {
+export interface FreezeRequest extends FreezeOptions {
   event: string;
   /** The test expects what the mappings do with this change in place; undefined: what they do today. */
   change?: TextChange | undefined;
@@ -148,9 +144,9 @@ export function createFreezer({ getEvent, places, snapshot, withCandidate }: Fre
         throw new RouseError({ code: "not_found", message: "there is no event with this id" });
       const source = { event: eventDetail(event, new Map()) };
       if (!wanted) return freezeTest(source, snapshot(), options);
-      const { change, draft } = await planTried(wanted, snapshot(), places());
+      const { change } = planChange(wanted, snapshot(), places());
       return withCandidate(new Map([[change.file, change.after]]), (found) => {
-        if (found.ok) return freezeTest(source, found.snapshot, { ...options, draft: draft?.name });
+        if (found.ok) return freezeTest(source, found.snapshot, options);
         throw new RouseError({
           code: "config_invalid",
           message: "the config has problems with this change",

@@ -2,12 +2,7 @@ import type { Issue } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { Store } from "../store/types.ts";
-import {
-  findFixtureDraft,
-  readFixtures,
-  runFixtures,
-  type FixtureDifference,
-} from "./fixture-run.ts";
+import { readFixtures, runFixtures, type FixtureDifference } from "./fixture-run.ts";
 import { readEvents } from "./selection.ts";
 import { whatIf, type WhatIfReport } from "./what-if.ts";
 
@@ -36,13 +31,9 @@ export interface TestSummary {
   issues: Issue[];
 }
 
-/**
- * Runs the tests of a config, with a turn for all else between them. Fixtures of drafts other than the one that lands are
- * left out.
- */
-export async function runTests(snapshot: Snapshot, draft?: string): Promise<TestSummary> {
-  const { fixtures: all, issues } = readFixtures(snapshot.config.hooks.testsDir);
-  const fixtures = all.filter((one) => one.draft === draft || !findFixtureDraft(one, snapshot));
+/** Runs the tests of a config, with a turn for all else between them. */
+export async function runTests(snapshot: Snapshot): Promise<TestSummary> {
+  const { fixtures, issues } = readFixtures(snapshot.config.hooks.testsDir);
   const summary: TestSummary = { passed: 0, failed: [], issues };
   for (const fixture of fixtures) {
     const [result] = await runFixtures([fixture], snapshot);

@@ -2,18 +2,22 @@ import { existsSync } from "node:fs";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { RouseError, type Issue } from "../core/errors.ts";
 import { replaceFile } from "../core/replace-file.ts";
-import type { FileChange } from "./drafts.ts";
 import type { ComparisonDeps } from "./landing-checks.ts";
-import type { PlannedChange } from "./planned-change.ts";
 import { renderFilePatch } from "./unified-diff.ts";
-import { findLink, keepVersion, readNow, removeVersion } from "./versions.ts";
+import {
+  findLink,
+  keepBefore,
+  readNow,
+  type FileChange,
+  type MappingPlaces,
+} from "./user-files.ts";
 
 /** How long a gateway may take until it uses a file that was changed. */
 const RELOAD_MS = 2000;
 
 /** What writing a change needs of the gateway that uses the files, or of the command line if none runs. */
 export interface WriteDeps extends ComparisonDeps {
-  places(): { mappingsDir: string; configFile: string | undefined; stateDir: string };
+  places(): MappingPlaces;
   /** Puts the files into use; absent if no gateway runs. */
   reload?: () => Promise<{ ok: true; hash: string } | { ok: false; issues: Issue[] }>;
   /** Returns why no file must be written here, whatever its mode; undefined if nothing is against it. */
@@ -27,7 +31,7 @@ export type Landed =
   | { landed: false; file: string; reason: string; patch: string };
 
 /** The folder from which `git apply` names files: the top of the working tree, or the config's folder. */
-export function findTop(file: string, { places }: Pick<WriteDeps, "places">): string {
+function findTop(file: string, { places }: Pick<WriteDeps, "places">): string {
   for (let folder = dirname(file); ; folder = dirname(folder)) {
     if (existsSync(join(folder, ".git"))) return folder;
     if (dirname(folder) === folder) break;
@@ -39,17 +43,9 @@ export function findTop(file: string, { places }: Pick<WriteDeps, "places">): st
 const renderChange = (top: string, change: FileChange): string =>
   renderFilePatch(relative(top, change.file).split(sep).join("/"), change);
 
-/** The whole change as a patch: the live file, and the draft that goes away. */
-export function renderPatch(
-  { change, draft }: PlannedChange,
-  deps: Pick<WriteDeps, "places">,
-): string {
-  const top = findTop(change.file, deps);
-  const gone = draft
-    ? renderChange(top, { file: draft.file, before: draft.text, after: null })
-    : "";
-  return renderChange(top, change) + gone;
-}
+/** A change as a patch. */
+export const renderPatch = (change: FileChange, deps: Pick<WriteDeps, "places">): string =>
+  renderChange(findTop(change.file, deps), change);
 
 /**
  * Refuses a change whose file is no longer as it was when the change was shown. The details have both changes.
@@ -115,15 +111,8 @@ async function putBack(
   if (isBack) return { isBack, result: "it was put back as it was" };
   return {
     isBack,
-    result: `it could not be put back (${problem}): \`rouse config undo\` does so when it can be written`,
+    result: `it could not be put back (${problem}): ${before === null ? "remove it" : `${basename(file)}.before has what it was`}`,
   };
-}
-
-/** Takes a draft away that has landed, or brings one back whose landing was undone. */
-export async function finish({ draft, broughtBack }: PlannedChange): Promise<void> {
-  if (draft) await replaceFile(draft.file, null);
-  if (broughtBack && readNow(broughtBack.file) === null)
-    await replaceFile(broughtBack.file, broughtBack.text);
 }
 
 const renderCode = (error: unknown): string =>
@@ -134,10 +123,7 @@ const renderCode = (error: unknown): string =>
  * @returns why it cannot be written; undefined if it was.
  * @throws RouseError `conflict`, or `not_landed` if the file has the change and may lose it when the power fails.
  */
-export async function writeFileOfChange(
-  change: FileChange,
-  deps: WriteDeps,
-): Promise<string | undefined> {
+async function writeFileOfChange(change: FileChange, deps: WriteDeps): Promise<string | undefined> {
   const { file, before, after } = change;
   let link: string | undefined;
   const confirm = (): void => {
@@ -164,53 +150,32 @@ export async function writeFileOfChange(
 
 /** Writes a change, and waits until a gateway that runs uses exactly what was checked; else the file goes back. */
 export async function writeChange(
-  planned: PlannedChange,
+  change: FileChange,
   expected: string,
-  deps: WriteDeps & { by?: string | undefined },
+  deps: WriteDeps,
 ): Promise<Landed> {
-  const { change, version, draft } = planned;
-  const { file } = change;
-  const { stateDir } = deps.places();
-  const from = deps.snapshot()?.hash;
-  const kept = {
-    ...change,
-    what: planned.what,
-    by: deps.by,
-    from,
-    ...(draft && { draft: { file: draft.file, text: draft.text } }),
-  };
-  let id: string | undefined;
-  const forget = async (): Promise<void> =>
-    id === undefined ? undefined : removeVersion(stateDir, id);
-  const notWritten = async (reason: string): Promise<Landed> => {
-    await forget();
-    return { landed: false, file, reason, patch: renderPatch(planned, deps) };
-  };
+  const { file, before } = change;
+  const notWritten = (reason: string): Landed => ({
+    landed: false,
+    file,
+    reason,
+    patch: renderPatch(change, deps),
+  });
   try {
-    if (version === undefined) id = await keepVersion(stateDir, kept, deps.now());
+    if (before !== null) await keepBefore(file, before);
   } catch (error) {
-    return notWritten(
-      `the earlier version of it cannot be kept in ${stateDir} (${renderCode(error)})`,
-    );
+    return notWritten(`${file}.before cannot be written (${renderCode(error)})`);
   }
-  try {
-    const reason = await writeFileOfChange(change, deps);
-    if (reason !== undefined) return await notWritten(reason);
-  } catch (error) {
-    if (readNow(file) !== change.after) await forget();
-    throw error;
-  }
+  const reason = await writeFileOfChange(change, deps);
+  if (reason !== undefined) return notWritten(reason);
   const problem = await findReloadProblem(expected, deps);
   if (problem) {
-    const { isBack, result } = await putBack(change, deps);
-    if (isBack) await forget();
+    const { result } = await putBack(change, deps);
     throw new RouseError({
       code: "not_landed",
       ...problem,
       message: `${basename(file)} was changed, but ${problem.message}; ${result}`,
     });
   }
-  if (version !== undefined) await removeVersion(stateDir, version);
-  await finish(planned);
   return { landed: true, file, inUse: deps.reload !== undefined };
 }

@@ -1,11 +1,9 @@
 import { createHash } from "node:crypto";
-import { mkdir } from "node:fs/promises";
-import { dirname } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import JSON5 from "json5";
 import { RouseError, type Issue } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
 import { renderOpenConfirmations, type Confirmation } from "./confirmation-names.ts";
-import { findConfirmations } from "./confirmations.ts";
-import type { FileChange } from "./drafts.ts";
 import {
   compareEvents,
   runTests,
@@ -13,17 +11,16 @@ import {
   type TestSummary,
 } from "./landing-checks.ts";
 import {
-  finish,
   refuseStale,
   renderPatch,
   writeChange,
-  writeFileOfChange,
   type Landed,
   type WriteDeps,
 } from "./landing-write.ts";
-import { planChange, planTried, type MappingChange, type PlannedChange } from "./planned-change.ts";
+import { listWrittenMappings, type MappingHome } from "./mapping-text.ts";
+import { planChange, type MappingChange, type PlannedChange } from "./planned-change.ts";
+import { findWriteProblem, type FileChange } from "./user-files.ts";
 import type { WhatIfReport } from "./what-if.ts";
-import { findWriteProblem, listVersions, readNow, type Version } from "./versions.ts";
 
 /** What a change of the user's files needs of the gateway that uses them, or of the command line if none runs. */
 export interface LandingDeps extends WriteDeps {
@@ -48,8 +45,6 @@ export interface LandingCheck {
   warnings: Issue[];
   /** What has to be confirmed by name. */
   confirm: Confirmation[];
-  /** The ids of live mappings that are replaced. */
-  replaces: string[];
   /** What the tests of `hooks.testsDir` say with the change; null if the config has problems with it. */
   tests: TestSummary | null;
   /** What would change for the last 1,000 events; null if it is left out, there is no store, or one of the configs has problems. */
@@ -68,10 +63,80 @@ export interface ExaminedChange {
 export interface LandingOptions {
   /** The base of the check that was shown. Undefined: the files as they are now. */
   base?: string | undefined;
-  /** Who makes it, for the list of versions. */
+  /** Who makes it, such as `console 127.0.0.1`, for the log. */
   by?: string | undefined;
   /** What is confirmed by name. */
   confirm?: readonly Confirmation[] | undefined;
+}
+
+/** What follows from the text of a change alone. */
+type ConfirmedField = Exclude<Confirmation, "failing-tests">;
+
+type Fields = Record<string, unknown>;
+
+const isTemplate = (value: unknown): boolean => typeof value === "string" && value.includes("{{");
+
+/** The values of a mapping that need a confirmation; undefined if it has none. In shadow, callers are let in and code is run, and no more. */
+function pickConfirmed({
+  shadow,
+  auth,
+  allowUnsafeExternalContent,
+  transform,
+  channel,
+  to,
+}: Fields): Record<ConfirmedField, unknown> {
+  const recipient = shadow === true ? [] : [channel, to].filter(isTemplate);
+  return {
+    auth,
+    allowUnsafeExternalContent:
+      allowUnsafeExternalContent === true && shadow !== true ? true : undefined,
+    "transform.module": (transform as Fields | undefined)?.["module"],
+    recipient: recipient.length > 0 ? recipient : undefined,
+  };
+}
+
+function readParts(text: string | null, home: MappingHome): Fields[] {
+  if (text === null) return [];
+  const mappings = listWrittenMappings(text, home).map(({ value }, index) => ({
+    ...value,
+    id: value["id"] ?? index,
+  }));
+  const document = home === "mappings" ? JSON5.parse<Fields | null>(text) : undefined;
+  return [
+    ...mappings,
+    ...(document?.["auth"] === undefined ? [] : [{ id: null, auth: document["auth"] }]),
+  ];
+}
+
+/** Finds fields that a change of a file sets, or sets to something else, and that must be confirmed. */
+function findFields(
+  { before, after }: Pick<FileChange, "before" | "after">,
+  home: MappingHome,
+): ConfirmedField[] {
+  const known = new Map(readParts(before, home).map((part) => [part["id"], pickConfirmed(part)]));
+  const changed = readParts(after, home).map((part) => ({
+    fields: pickConfirmed(part),
+    old: known.get(part["id"]),
+  }));
+  return (Object.keys(pickConfirmed({})) as ConfirmedField[]).filter((name) =>
+    changed.some(
+      ({ fields, old }) =>
+        fields[name] !== undefined && !isDeepStrictEqual(fields[name], old?.[name]),
+    ),
+  );
+}
+
+/**
+ * Finds what a change of a file must be confirmed for.
+ * @param tests what the tests say with the change; null if the config has problems with it.
+ */
+function findConfirmations(
+  change: Pick<FileChange, "before" | "after">,
+  home: MappingHome,
+  tests: TestSummary | null,
+): Confirmation[] {
+  const fails = tests !== null && tests.failed.length + tests.issues.length > 0;
+  return [...findFields(change, home), ...(fails ? ["failing-tests" as const] : [])];
 }
 
 const identify = ({ before, after }: FileChange): string =>
@@ -86,42 +151,20 @@ const findReason = async ({ file }: FileChange, deps: LandingDeps): Promise<stri
 
 type ExamineDeps = ComparisonDeps & Pick<LandingDeps, "places">;
 
-const plan = (wanted: MappingChange, deps: ExamineDeps): Promise<PlannedChange> =>
-  planChange(wanted, deps.snapshot(), deps.places());
-
-type Tried = Pick<LandingCheck, "problems" | "warnings" | "tests" | "whatIf" | "replaces">;
-
-const failed = (problems: Issue[], replaces: string[]): Tried => ({
-  problems,
-  warnings: [],
-  tests: null,
-  whatIf: null,
-  replaces,
-});
+type Tried = Pick<LandingCheck, "problems" | "warnings" | "tests" | "whatIf">;
 
 /** Says what the config does with a change in place. */
-function tryChange({ change, draft, replaces }: PlannedChange, deps: ExamineDeps): Promise<Tried> {
+function tryChange(change: FileChange, deps: ExamineDeps): Promise<Tried> {
   return deps.withCandidate(toTexts(change), async (candidate) =>
     candidate.ok
       ? {
           problems: [],
           warnings: [...candidate.snapshot.warnings],
-          tests: await runTests(candidate.snapshot, draft?.name),
+          tests: await runTests(candidate.snapshot),
           whatIf: await compareEvents(candidate.snapshot, deps),
-          replaces,
         }
-      : failed(candidate.issues, replaces),
+      : { problems: candidate.issues, warnings: [], tests: null, whatIf: null },
   );
-}
-
-/** The same of the text of a draft, once it is accepted. It may be written although it cannot be accepted as it is. */
-async function tryDraftText(wanted: MappingChange, deps: ExamineDeps): Promise<Tried> {
-  try {
-    return await tryChange(await planTried(wanted, deps.snapshot(), deps.places()), deps);
-  } catch (error) {
-    if (!(error instanceof RouseError)) throw error;
-    return failed([{ path: "", message: error.message }], []);
-  }
 }
 
 /**
@@ -135,38 +178,23 @@ export async function examineChange(
   given: ExamineDeps,
 ): Promise<ExaminedChange> {
   const deps = whatIf ? given : { ...given, withStore: async () => null };
-  const planned = await plan(wanted, deps);
-  const { change, home, isLive } = planned;
-  const tried = await (isLive ? tryChange(planned, deps) : tryDraftText(wanted, deps));
-  const confirm = isLive ? findConfirmations(change, home, tried.tests) : [];
+  const { change, home } = planChange(wanted, deps.snapshot(), deps.places());
+  const tried = await tryChange(change, deps);
   return {
     change,
     found: {
       file: change.file,
       base: identify(change),
-      diff: renderPatch(planned, deps),
+      diff: renderPatch(change, deps),
       ...tried,
-      confirm,
+      confirm: findConfirmations(change, home, tried.tests),
     },
   };
 }
 
-/** Writes the text of a draft. Nothing that is live changes: no gateway has to use it, and no version of it is kept. */
-async function writeDraft(planned: PlannedChange, deps: LandingDeps): Promise<Landed> {
-  const { change } = planned;
-  const { file } = change;
-  // The first draft makes the folder of drafts.
-  if (change.before === null)
-    await mkdir(dirname(file), { recursive: true }).catch(() => undefined);
-  const reason = (await findWriteProblem(file)) ?? (await writeFileOfChange(change, deps));
-  if (reason !== undefined)
-    return { landed: false, file, reason, patch: renderPatch(planned, deps) };
-  return { landed: true, file, inUse: false };
-}
-
 /** Builds the snapshot of a change, and makes sure of what is confirmed. Returns the snapshot's hash. */
 function buildConfirmed(
-  { change, home, draft }: PlannedChange,
+  { change, home }: PlannedChange,
   confirm: readonly Confirmation[],
   deps: LandingDeps,
 ): Promise<string> {
@@ -177,9 +205,7 @@ function buildConfirmed(
         message: "the change has problems; nothing was written",
         issues: candidate.issues,
       });
-    const tests = confirm.includes("failing-tests")
-      ? null
-      : await runTests(candidate.snapshot, draft?.name);
+    const tests = confirm.includes("failing-tests") ? null : await runTests(candidate.snapshot);
     const open = findConfirmations(change, home, tests).filter((name) => !confirm.includes(name));
     if (open.length === 0) return candidate.snapshot.hash;
     throw new RouseError({
@@ -196,27 +222,22 @@ async function land(
   deps: LandingDeps,
 ): Promise<Landed> {
   const { base, confirm = [] } = options;
-  const planned = await plan(wanted, deps);
+  const planned = planChange(wanted, deps.snapshot(), deps.places());
   const { change } = planned;
   if (base !== undefined && base !== identify(change)) refuseStale(change, shown.get(base), deps);
-  if (wanted.kind === "undo" && readNow(change.file) !== change.before)
-    refuseStale(change, change.before, deps);
-  if (change.before === change.after) {
-    await finish(planned);
+  if (change.before === change.after)
     return { landed: true, file: change.file, inUse: deps.reload !== undefined };
-  }
-  if (!planned.isLive) return writeDraft(planned, deps);
   const expected = await buildConfirmed(planned, confirm, deps);
   const reason = await findReason(change, deps);
   if (reason !== undefined)
-    return { landed: false, file: change.file, reason, patch: renderPatch(planned, deps) };
-  return writeChange(planned, expected, { ...deps, by: options.by });
+    return { landed: false, file: change.file, reason, patch: renderPatch(change, deps) };
+  return writeChange(change, expected, deps);
 }
 
 /** How many texts are remembered for the details of a conflict. */
 const MAX_SHOWN = 20;
 
-/** Changes live mappings in the files in which they stand. */
+/** Changes mappings in the files in which they stand. */
 export interface Landing {
   /**
    * Says what a change would do: its diff, its problems, and what has to be confirmed. Writes nothing.
@@ -230,10 +251,9 @@ export interface Landing {
    * problems of the change, or `not_landed` if the gateway did not use the file.
    */
   land(wanted: MappingChange, options: LandingOptions): Promise<Landed>;
-  versions(): Promise<Version[]>;
 }
 
-/** Creates what changes live mappings. Changes are made one after the other. */
+/** Creates what changes mappings. Changes are made one after the other. */
 export function createLanding(deps: LandingDeps): Landing {
   const shown = new Map<string, string | null>();
   let last: Promise<unknown> = Promise.resolve();
@@ -250,6 +270,5 @@ export function createLanding(deps: LandingDeps): Landing {
       last = next.catch(() => undefined);
       return next;
     },
-    versions: () => listVersions(deps.places().stateDir),
   };
 }

@@ -41,40 +41,6 @@ function findNeverReached(mappings: readonly LintedMapping[], index: CoveringInd
   });
 }
 
-/** Mappings in shadow that take hooks of a later one, which then does nothing with them. */
-function findShadows(mappings: readonly LintedMapping[], index: CoveringIndex): Issue[] {
-  const orders = new Map(mappings.map((mapping, order) => [mapping, order]));
-  const held = new Map<LintedMapping, LintedMapping>();
-  for (const [order, mapping] of mappings.entries()) {
-    if (!mapping.config.enabled) continue;
-    const isShadow = mapping.config.shadow && !mapping.config.continue;
-    for (const path of index.paths(mapping)) {
-      // The later mapping takes more than the shadow, or the shadow takes all of the later one's.
-      const later = isShadow
-        ? index.find(path, mapping, ({ config }, after) => after > order && !config.shadow)
-        : undefined;
-      if (later) held.set(mapping, later);
-      const shadow = mapping.config.shadow
-        ? undefined
-        : index.find(
-            path,
-            mapping,
-            ({ config }, before) => before < order && config.shadow && !config.continue,
-          );
-      if (shadow && !held.has(shadow)) held.set(shadow, mapping);
-    }
-  }
-  const inOrder = [...held].toSorted(([a], [b]) => (orders.get(a) ?? 0) - (orders.get(b) ?? 0));
-  return inOrder.flatMap(([shadow, later]) =>
-    lintIssue(
-      shadow,
-      "shadow-holds-back",
-      "shadow",
-      `holds back "${later.config.id}": hooks that this mapping takes in shadow do not reach it; set \`continue: true\` here`,
-    ),
-  );
-}
-
 const ORDERED = ["$gt", "$gte", "$lt", "$lte"];
 
 /** The comparisons of a condition with their operators, inside `$and`, `$or` and `$not` too. */
@@ -154,7 +120,6 @@ export function lintMappings(
   const index = new CoveringIndex(mappings);
   return [
     ...findNeverReached(mappings, index),
-    ...findShadows(mappings, index),
     ...mappings.flatMap((mapping) => [
       ...findTextNumbers(mapping),
       ...findUnsignedHeaders(mapping, verifiers),

@@ -6,10 +6,9 @@ import { place } from "../admin/test-hook.ts";
 import { RouseError } from "../core/errors.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { MappingInfo } from "../mapping/types.ts";
-import { draftsDir, planDraft, readDrafts } from "./drafts.ts";
 import { listWrittenMappings, withoutIndent } from "./mapping-text.ts";
 import { findMapping } from "./planned-change.ts";
-import { readNow } from "./versions.ts";
+import { readNow } from "./user-files.ts";
 
 /** A live mapping, with the place where it is written. */
 export type PlacedMapping = MappingInfo & {
@@ -18,21 +17,6 @@ export type PlacedMapping = MappingInfo & {
   /** Whether it stands in a file of the user, so that it can be changed. */
   own: boolean;
 };
-
-/** A draft as lists show it. */
-export interface DraftView {
-  name: string;
-  file: string;
-  /** The ids of its mappings. */
-  mappings: string[];
-  /** The paths that its mappings name. */
-  paths: string[];
-  /** The ids of live mappings that it would replace. */
-  replaces: string[];
-  text: string;
-  /** Why it cannot be made live; null if it can. */
-  problem: string | null;
-}
 
 /** The text of one mapping as it can be edited. For operators only. */
 export interface MappingText extends PlacedMapping {
@@ -55,39 +39,6 @@ export function listPlacedMappings(snapshot: Snapshot): PlacedMapping[] {
     ...mapping,
     own: isOwn(mapping),
   }));
-}
-
-const listPaths = ({ match }: Record<string, unknown>): string[] =>
-  [(match as { path?: unknown } | undefined)?.path]
-    .flat()
-    .filter((path) => typeof path === "string");
-
-/** Lists the drafts, by name. */
-export function listDrafts(snapshot: Snapshot): DraftView[] {
-  const places = getPlaces(snapshot);
-  return readDrafts(places.mappingsDir).map((draft): DraftView => {
-    const { name, text, problem } = draft;
-    const view = {
-      name,
-      file: `${basename(draftsDir(places.mappingsDir))}/${basename(draft.file)}`,
-      text,
-    };
-    try {
-      const { replaces } = planDraft(draft, places);
-      const written = problem === undefined ? listWrittenMappings(text, "mappings") : [];
-      const mappings = written.flatMap(({ id }) => id ?? []);
-      return {
-        ...view,
-        mappings,
-        paths: [...new Set(written.flatMap(({ value }) => listPaths(value)))],
-        replaces,
-        problem: problem ?? null,
-      };
-    } catch (error) {
-      if (!(error instanceof RouseError)) throw error;
-      return { ...view, mappings: [], paths: [], replaces: [], problem: error.message };
-    }
-  });
 }
 
 /** What a mapping of a preset says, without the secrets that its options bring. */
@@ -118,8 +69,6 @@ export function showMapping(id: string, snapshot: Snapshot): MappingText {
 /** What an editor of mappings completes and explains. */
 export interface MappingWords {
   mapping: JsonSchema;
-  /** Of a whole mapping file. */
-  file: JsonSchema;
   $defs: Record<string, JsonSchema>;
   /** The functions of expressions. */
   functions: string[];
@@ -130,7 +79,6 @@ export function describeMapping(): MappingWords {
   const { $defs = {}, ...file } = mappingFileJsonSchema();
   return {
     mapping: file.properties?.["mappings"]?.items ?? {},
-    file,
     $defs,
     functions: [...FUNCTIONS].toSorted(),
   };

@@ -1,17 +1,8 @@
 import { basename } from "node:path";
+import { editText } from "../config/edit.ts";
 import { RouseError } from "../core/errors.ts";
 import { MAPPING_FILE } from "../config/issues.ts";
 import type { Snapshot } from "../intake/types.ts";
-import {
-  findDraft,
-  getNewDraftFile,
-  livePath,
-  planDraft,
-  withDraftText,
-  type Draft,
-  type FileChange,
-  type MappingPlaces,
-} from "./drafts.ts";
 import {
   addMapping,
   listWrittenMappings,
@@ -21,48 +12,25 @@ import {
   type MappingHome,
 } from "./mapping-text.ts";
 import { renderFilePatch } from "./unified-diff.ts";
-import { listVersions, readNow } from "./versions.ts";
+import { mappingFile, readNow, type FileChange, type MappingPlaces } from "./user-files.ts";
 
-/** A change of the live mappings. Nothing else of a config can be changed this way. */
+/** A change of the mappings. Nothing else of a config can be changed this way. */
 export type MappingChange =
-  /** Replaces the text of a live mapping. `from`: the text that it was written from; it is refused if the file has another by now. */
+  /** Replaces the text of a mapping. `from`: the text that it was written from; it is refused if the file has another by now. */
   | { kind: "replace"; mapping: string; text: string; from?: string | undefined }
   /** Adds a mapping to the config, or to a file of `mappingsDir`. */
   | { kind: "add"; text: string; file?: string | undefined }
-  /** Makes a draft live; `into`: in this file. */
-  | { kind: "draft"; name: string; into?: string | undefined }
-  /** Replaces the whole text of a draft, which stays a draft. `from` is as above; `new`: the draft is not there yet. */
-  | {
-      kind: "draft-text";
-      name: string;
-      text: string;
-      from?: string | undefined;
-      new?: boolean | undefined;
-    }
-  /** Takes back the last change that was landed. */
-  | { kind: "undo" };
+  /** Writes the whole text of a file of `mappingsDir`. */
+  | { kind: "file"; file: string; text: string }
+  /** Takes `shadow` away from a mapping. */
+  | { kind: "enable"; mapping: string };
 
-/** A change that is only compared: also the whole text of a file of `mappingsDir`. */
-export type ProposedChange = MappingChange | { kind: "file"; file: string; text: string };
-
-/** A change that is a text as it is being written: of one mapping, or of a draft. */
-export type TextChange = Extract<MappingChange, { kind: "replace" | "add" | "draft-text" }>;
+/** A change that is the text of one mapping as it is being written. */
+export type TextChange = Extract<MappingChange, { kind: "replace" | "add" }>;
 
 export interface PlannedChange {
   change: FileChange;
-  /** False for the text of a draft, which changes nothing that is live. */
-  isLive: boolean;
   home: MappingHome;
-  /** What is done, for the list of versions. */
-  what: string;
-  /** The ids of live mappings that are replaced. */
-  replaces: string[];
-  /** Goes away when the change has landed. */
-  draft?: Draft;
-  /** The kept version that is taken back. */
-  version?: string;
-  /** The draft whose landing is taken back. */
-  broughtBack?: Pick<Draft, "file" | "text">;
 }
 
 const missing = (message: string): never => {
@@ -72,10 +40,6 @@ const missing = (message: string): never => {
 const refuse = (message: string): never => {
   throw new RouseError({ code: "usage", message });
 };
-
-interface Places extends MappingPlaces {
-  stateDir: string;
-}
 
 /**
  * Finds the file and the position in its list of a live mapping.
@@ -98,7 +62,7 @@ export function findMapping(
     return refuse(
       `"${id}" stands in ${info.origin}, which is not a mapping file of yours: copy it into one with another id`,
     );
-  return { file: livePath(mappingsDir, name), home: "mappings", index: Number(index) };
+  return { file: mappingFile(mappingsDir, name), home: "mappings", index: Number(index) };
 }
 
 /**
@@ -126,7 +90,7 @@ type Replacement = Extract<MappingChange, { kind: "replace" }>;
 function planReplacement(
   { mapping: id, text, from }: Replacement,
   snapshot: Snapshot,
-  places: Places,
+  places: MappingPlaces,
 ): PlannedChange {
   const { file, home, index } = findMapping(id, snapshot, places);
   const before = readNow(file) ?? missing(`${file} is gone`);
@@ -136,34 +100,42 @@ function planReplacement(
   const written = withoutIndent(listWrittenMappings(before, home)[index]?.text ?? "{}");
   if (from !== undefined && from !== written && after !== before)
     refuseOvertaken(file, { shown: replace(from), now: before, wanted: after });
-  return {
-    change: { file, before, after },
-    isLive: true,
-    home,
-    what: `change of ${id}`,
-    replaces: [id],
-  };
+  return { change: { file, before, after }, home };
+}
+
+function planEnabling(id: string, snapshot: Snapshot, places: MappingPlaces): PlannedChange {
+  const info = snapshot.mappings.mappings.find((mapping) => mapping.id === id);
+  if (info && !info.shadow) refuse(`"${id}" is not in shadow`);
+  if (info?.origin.startsWith("preset:"))
+    refuse(`"${id}" is of a preset: take \`shadow\` away where hooks.presets enables it`);
+  const { file, home, index } = findMapping(id, snapshot, places);
+  const before = readNow(file) ?? missing(`${file} is gone`);
+  const written =
+    listWrittenMappings(before, home)[index] ?? missing(`${file} has no mapping "${id}" any more`);
+  const after =
+    before.slice(0, written.start) +
+    editText(written.text, [{ path: ["shadow"], value: undefined }]) +
+    before.slice(written.end);
+  return { change: { file, before, after }, home };
 }
 
 /** The path of a file of `mappingsDir` by its name. */
-function findFile(name: string, { mappingsDir }: Places): string {
+function findFile(name: string, { mappingsDir }: MappingPlaces): string {
   return /^[\w-]+\.json5?$/.test(name)
-    ? livePath(mappingsDir, name)
+    ? mappingFile(mappingsDir, name)
     : refuse(`${name}: name a file of hooks.mappingsDir, such as "acme.json5"`);
 }
 
-function planFile(name: string, after: string, places: Places): PlannedChange {
+function planFile(name: string, after: string, places: MappingPlaces): PlannedChange {
   const file = findFile(name, places);
-  return {
-    change: { file, before: readNow(file), after },
-    isLive: true,
-    home: "mappings",
-    what: `text of ${name}`,
-    replaces: [],
-  };
+  return { change: { file, before: readNow(file), after }, home: "mappings" };
 }
 
-function planAddition(text: string, name: string | undefined, places: Places): PlannedChange {
+function planAddition(
+  text: string,
+  name: string | undefined,
+  places: MappingPlaces,
+): PlannedChange {
   const { configFile } = places;
   const file =
     name === undefined
@@ -174,118 +146,28 @@ function planAddition(text: string, name: string | undefined, places: Places): P
   const id = basename(file).replace(/\.json5?$/, "");
   const start = before ?? JSON.stringify({ id, version: 1, mappings: [] }, null, 2);
   const after = addMapping(start, home, readMappingText(text, file));
-  const added = listWrittenMappings(after, home).at(-1)?.id ?? "a mapping";
-  return {
-    change: { file, before, after },
-    isLive: true,
-    home,
-    what: `${added} added`,
-    replaces: [],
-  };
-}
-
-function planAcceptance(draft: Draft, into: string | undefined, places: Places): PlannedChange {
-  const { file, before, after, replaces } = planDraft(draft, places, into);
-  const home = file === places.configFile ? "config" : "mappings";
-  return {
-    change: { file, before, after },
-    isLive: true,
-    home,
-    what: `draft ${draft.name} accepted`,
-    replaces,
-    draft,
-  };
-}
-
-type DraftText = Extract<MappingChange, { kind: "draft-text" }>;
-
-/** The file and the text of the draft that a text is for; null if it is a new one. A new draft may have comments. */
-const findWritten = (
-  { name, new: isNew }: DraftText,
-  { mappingsDir }: Places,
-): { file: string; text: string | null } =>
-  isNew === true
-    ? { file: `${getNewDraftFile(name, mappingsDir)}5`, text: null }
-    : findDraft(name, mappingsDir);
-
-function planDraftText(wanted: DraftText, places: Places): PlannedChange {
-  const { name, text, from } = wanted;
-  const { file, text: before } = findWritten(wanted, places);
-  if (before !== null && from !== undefined && from !== before && text !== before)
-    refuseOvertaken(file, { shown: from, now: before, wanted: text });
-  return {
-    change: { file, before, after: text },
-    isLive: false,
-    home: "mappings",
-    what: `text of the draft ${name}`,
-    replaces: [],
-  };
-}
-
-async function planUndo({ stateDir, configFile }: Places): Promise<PlannedChange> {
-  const versions = await listVersions(stateDir);
-  // A crash between the version and its change leaves a version of a change that was never made.
-  const made = versions.filter(
-    ({ file, before, after }) => before === after || readNow(file) !== before,
-  );
-  const version =
-    made[0] ?? missing("no change is kept that could be taken back (`rouse config undo --list`)");
-  const { file, before, after, what, id, draft } = version;
-  const home = file === configFile ? "config" : "mappings";
-  return {
-    change: { file, before: after, after: before },
-    isLive: true,
-    home,
-    what: `undo: ${what}`,
-    replaces: [],
-    version: id,
-    ...(draft && { broughtBack: draft }),
-  };
+  return { change: { file, before, after }, home };
 }
 
 /**
- * Finds what a change does to which file. Undo starts from the text that was landed, whatever the file has now.
- * @throws RouseError `not_found`, `usage` or `config_invalid` if the change cannot be made.
+ * Finds what a change does to which file.
+ * @throws RouseError `not_found`, `usage` or `config_invalid` if the change cannot be made, or `conflict` if it was written from
+ * another text than the file has by now.
  */
-export async function planChange(
-  wanted: ProposedChange,
+export function planChange(
+  wanted: MappingChange,
   snapshot: Snapshot | undefined,
-  places: Places,
-): Promise<PlannedChange> {
+  places: MappingPlaces,
+): PlannedChange {
+  const inUse = (): Snapshot => snapshot ?? refuse("the config has problems: mend them first");
   switch (wanted.kind) {
     case "replace":
-      return planReplacement(
-        wanted,
-        snapshot ?? refuse("the config has problems: mend them first"),
-        places,
-      );
+      return planReplacement(wanted, inUse(), places);
+    case "enable":
+      return planEnabling(wanted.mapping, inUse(), places);
     case "add":
       return planAddition(wanted.text, wanted.file, places);
     case "file":
       return planFile(wanted.file, wanted.text, places);
-    case "draft":
-      return planAcceptance(findDraft(wanted.name, places.mappingsDir), wanted.into, places);
-    case "draft-text":
-      return planDraftText(wanted, places);
-    case "undo":
-      return planUndo(places);
   }
-}
-
-/**
- * Finds what a change is compared and evaluated by: of the text of a draft, what it does once the draft is accepted.
- * @throws RouseError as `planChange` does.
- */
-export async function planTried(
-  wanted: ProposedChange,
-  snapshot: Snapshot | undefined,
-  places: Places,
-): Promise<PlannedChange> {
-  if (wanted.kind !== "draft-text") return planChange(wanted, snapshot, places);
-  const { name, text } = wanted;
-  return planAcceptance(
-    withDraftText({ name, file: findWritten(wanted, places).file }, text),
-    undefined,
-    places,
-  );
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { didYouMean } from "../config/suggest.ts";
 import { isCredentialName } from "../core/credential-name.ts";
 import { parsePath } from "../mapping/template-context.ts";
-import { toExpression, toTitle } from "./draft-preset.ts";
+import { toExpression, toTitle } from "./draft-mapping.ts";
 import type { Samples } from "./proposal-samples.ts";
 import { buildVocabulary, isPlainText, type Vocabulary } from "./proposal-words.ts";
 

@@ -1,18 +1,16 @@
 import { basename } from "node:path";
 import { testInput } from "../admin/test-hook.ts";
-import { editText } from "../config/edit.ts";
 import { RouseError } from "../core/errors.ts";
 import { readRecordedInput } from "../intake/recorded-input.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { ConditionTrace, MappingTrace } from "../mapping/types.ts";
 import type { EventRecord } from "../store/types.ts";
-import type { DraftPlan } from "./drafts.ts";
 import { withoutIndent } from "./mapping-text.ts";
-import type { MappingParts } from "./proposal-answer.ts";
-import { listPartChanges, type FixedMapping } from "./proposal-draft.ts";
+import type { FixedMapping } from "./proposal-text.ts";
 import type { Samples } from "./proposal-samples.ts";
 import type { MappingEdit, MendedPlan } from "./proposal-types.ts";
 import { renderFilePatch } from "./unified-diff.ts";
+import type { FileChange } from "./user-files.ts";
 
 const countHeld = ({ conditions }: MappingTrace): number =>
   conditions.filter(({ result }) => result === true).length;
@@ -70,17 +68,14 @@ export async function planMending(
   return { mapping: fixed.id, reasons };
 }
 
-/** Renders what a proposal changes of the mapping that it mends. `plan`: what it changes of the live file once it is accepted. */
-export function renderEdit(
+/** Renders what a proposal changes of the mapping that it mends. */
+export const renderEdit = (
   { id, text }: FixedMapping,
-  parts: MappingParts,
-  plan: DraftPlan,
-): MappingEdit {
-  const before = withoutIndent(text);
-  return {
-    mapping: id,
-    before,
-    after: editText(before, listPartChanges(parts)),
-    diff: renderFilePatch(basename(plan.file), plan),
-  };
-}
+  after: string,
+  change: FileChange,
+): MappingEdit => ({
+  mapping: id,
+  before: withoutIndent(text),
+  after,
+  diff: renderFilePatch(basename(change.file), change),
+});

@@ -1,5 +1,8 @@
+import { ECHO } from "../agent/models.ts";
 import type { AgentRuntime, ResolvedModel } from "../agent/types.ts";
 import { addUsage } from "../agent/usage.ts";
+import { RouseError } from "../core/errors.ts";
+import type { Snapshot } from "../intake/types.ts";
 import type { Usage } from "../store/types.ts";
 import { readAnswer, type AnswerContext, type MappingParts } from "./proposal-answer.ts";
 import {
@@ -11,12 +14,13 @@ import {
   type Feedback,
 } from "./proposal-prompt.ts";
 import type { MappingTrial, Wanted } from "./proposal-trial.ts";
+import type { ProposalPlan, ProposalRequest } from "./proposal-types.ts";
 
 export const MAX_ROUNDS = 4;
 /** Of all rounds together: what goes to the model, and what it answers. */
 export const MAX_TOKENS = 60_000;
 /** An answer is about this long, or shorter. */
-export const ANSWER_TOKENS = 1_000;
+const ANSWER_TOKENS = 1_000;
 const MAX_ANSWER_TOKENS = 8_000;
 const MIN_ANSWER_TOKENS = 500;
 const ROUND_MS = 120_000;
@@ -185,3 +189,43 @@ class Rounds {
  */
 export const runRounds = (options: RoundsOptions): AsyncGenerator<RoundReport, RoundsEnd> =>
   new Rounds(options).run();
+
+/** The model that is asked; null if none is wanted, or none is configured. */
+export function findModel(
+  wanted: ProposalRequest["model"],
+  { models, agents }: Snapshot,
+  notes: string[],
+): ResolvedModel | null {
+  if (wanted === false) return null;
+  const { model, fallbacks } = agents.default;
+  const found = wanted === undefined ? models.resolve(model, fallbacks) : models.resolve(wanted);
+  if (!found.ok)
+    throw new RouseError({
+      code: "unknown_model",
+      message: `the model "${wanted ?? model}": ${found.message}`,
+    });
+  if (found.model.ref !== ECHO.ref) return found.model;
+  notes.push("no model is configured, so the proposal is made from the shape of the events alone");
+  return null;
+}
+
+/** Says what a model gets and may cost. */
+export function planModel(
+  model: ResolvedModel | null,
+  context: AnswerContext,
+  { models }: Snapshot,
+): ProposalPlan["model"] {
+  if (!model) return null;
+  const prompt = estimatePrompt(buildPrompt(context, undefined));
+  const price = models.getPrice(model);
+  const round = (usd: number): number => Math.round(usd * 10_000) / 10_000;
+  return {
+    ref: model.ref,
+    shown: chooseShown(context.samples.samples).map(({ sample }) => sample.event.id),
+    maxRounds: MAX_ROUNDS,
+    maxTokens: MAX_TOKENS,
+    estimatedTokens: prompt + ANSWER_TOKENS,
+    estimatedUsd: price ? round((prompt * price.input + ANSWER_TOKENS * price.output) / 1e6) : null,
+    maxUsd: price ? round((MAX_TOKENS * Math.max(price.input, price.output)) / 1e6) : null,
+  };
+}

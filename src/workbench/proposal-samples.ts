@@ -2,7 +2,7 @@ import type { EventDetail } from "../admin/views.ts";
 import { RouseError } from "../core/errors.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { MappingInput } from "../mapping/types.ts";
-import { countFields } from "./draft-preset.ts";
+import { countFields } from "./draft-mapping.ts";
 import { maskEvent } from "./fixture-record.ts";
 import { readFixtureInput } from "./fixture-run.ts";
 import type { Fixture } from "./fixture.ts";

@@ -1,5 +1,5 @@
 import type { Usage } from "../store/types.ts";
-import type { OperatorSettings } from "./proposal-draft.ts";
+import type { OperatorSettings } from "./proposal-text.ts";
 import type { RoundReport } from "./proposal-rounds.ts";
 import type { Samples } from "./proposal-samples.ts";
 import type { TriedEvent } from "./proposal-trial.ts";
@@ -7,11 +7,11 @@ import type { WhatIfReport } from "./what-if.ts";
 
 /** What a proposal is to be made from. */
 export interface ProposalRequest extends OperatorSettings {
-  /** The name of the draft. Default: that of the mapping that is mended, with `-fix`. */
+  /** The name of the new mapping file. */
   name?: string | undefined;
   /** The id of a live mapping that is to be mended. True: the mapping that is nearest to taking the first event. */
   fix?: string | true | undefined;
-  /** False: nothing is written; the answer has the text of the draft, and the change of a mapping that is mended. */
+  /** False: nothing is written; the answer has the text of the file. A mapping that is mended is never written. */
   write?: boolean | undefined;
   /** Ids of recorded events of one hook. */
   events: readonly string[];
@@ -40,8 +40,8 @@ export interface MappingEdit {
 
 /** What making a proposal will do, before it does anything. */
 export interface ProposalPlan {
+  /** Of the new mapping file, or the id of the mapping that is mended. */
   name: string;
-  /** The draft's file. */
   file: string;
   path: string;
   events: number;
@@ -74,15 +74,13 @@ export interface ProposedFixture {
   mapping: string | null;
 }
 
-/** A draft that was made, and what it would do. It is not live. */
+/** A mapping that was made, and what it would do. It is in shadow; the change of one that is mended is not made. */
 export interface Proposal {
   name: string;
   file: string;
   text: string;
   /** The id of the mapping. */
   mapping: string;
-  /** The live mappings that it would replace. */
-  replaces: string[];
   /** Null: a new mapping is drafted. */
   edit: MappingEdit | null;
   model: { ref: string; rounds: number; usage: Usage } | null;
@@ -91,9 +89,9 @@ export interface Proposal {
   /** What is still wrong with it. */
   problems: string[];
   notes: string[];
-  /** What would change for the last 1,000 events; null if they cannot be compared, or nothing is written. */
+  /** What would change for the last 1,000 events once it is live; null if they cannot be compared, or nothing is written. */
   whatIf: WhatIfReport | null;
-  /** If files could not be written: why, and the files as a patch. */
+  /** If the file could not be written: why, and the file as a patch. */
   unwritten: { reason: string; patch: string } | null;
 }
 

@@ -5,32 +5,33 @@ import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { EventRecord } from "../store/types.ts";
-import { draftPreset } from "./draft-preset.ts";
+import { draftMapping } from "./draft-mapping.ts";
+import { writeFixture } from "./fixture-files.ts";
+import { recordFixture, type RecordedFixture } from "./fixture-record.ts";
 import { compareEvents, type CandidateResult } from "./landing-checks.ts";
-import { findTop } from "./landing-write.ts";
-import type { LandingDeps } from "./landing.ts";
+import type { Landing, LandingDeps } from "./landing.ts";
+import { findMapping, type MappingChange } from "./planned-change.ts";
 import type { AnswerContext, MappingParts } from "./proposal-answer.ts";
-import {
-  buildDraft,
-  findFixed,
-  getMappingId,
-  getProposalFile,
-  toFixName,
-  type DraftFrame,
-  type FixedMapping,
-} from "./proposal-draft.ts";
 import { findNearestMapping, planMending, renderEdit } from "./proposal-edit.ts";
-import { makeFixtures, writeProposal } from "./proposal-files.ts";
-import { findModel, planModel } from "./proposal-model.ts";
 import { mendMapping } from "./proposal-mend.ts";
 import {
+  findModel,
   MAX_ROUNDS,
   MAX_TOKENS,
+  planModel,
   runRounds,
   type Candidate,
   type RoundsEnd,
 } from "./proposal-rounds.ts";
 import { MAX_EVENTS, readSamples, type Samples } from "./proposal-samples.ts";
+import {
+  buildProposal,
+  findFixed,
+  getMappingId,
+  getNewFile,
+  type FixedMapping,
+  type ProposalFrame,
+} from "./proposal-text.ts";
 import { tryMapping, type MappingTrial, type Wanted } from "./proposal-trial.ts";
 import type { Proposal, ProposalLine, ProposalPlan, ProposalRequest } from "./proposal-types.ts";
 
@@ -38,13 +39,14 @@ import type { Proposal, ProposalLine, ProposalPlan, ProposalRequest } from "./pr
 export interface ProposalDeps extends LandingDeps {
   snapshot(): Snapshot;
   getEvent(id: string): Promise<EventRecord | undefined>;
+  land: Landing["land"];
   log: Pick<Logger, "error">;
 }
 
 /** What is known before a model is asked. */
 interface Prepared {
   snapshot: Snapshot;
-  frame: DraftFrame;
+  frame: ProposalFrame;
   context: AnswerContext;
   samples: Samples;
   model: ResolvedModel | null;
@@ -63,13 +65,13 @@ const WITHOUT_MODEL = "`--no-model` (`model: false`) drafts from the shape of th
 
 function checkRequest({ name, fix, events, say = "", agent, deliver }: ProposalRequest): void {
   if (name === undefined && fix === undefined)
-    refuse("name the draft, or the mapping that is to be mended");
+    refuse("name the new mapping file, or the mapping that is to be mended");
   if (events.length === 0 || events.length > MAX_EVENTS) refuse(`name 1 to ${MAX_EVENTS} events`);
   if (say.length > MAX_SAID) refuse(`say what is wanted in at most ${MAX_SAID} characters`);
   const settings = [agent, ...(deliver ? [deliver.channel, deliver.to] : [])];
   if (settings.some((value) => value?.includes("{{")))
     refuse(
-      "the agent, the channel and the recipient of a proposal are no templates: edit the draft if an event is to choose them",
+      "the agent, the channel and the recipient of a proposal are no templates: edit the mapping if an event is to choose them",
     );
   if (fix !== undefined && (agent !== undefined || deliver !== undefined))
     refuse("a mapping that is mended keeps its agent, channel and recipient");
@@ -87,11 +89,13 @@ async function readEvents(ids: readonly string[], deps: ProposalDeps): Promise<E
   return events;
 }
 
-/** The parts of a draft from the shape of the events. */
-function draftFromShape({ name, path }: DraftFrame, { samples, standIns }: Samples): MappingParts {
+/** The parts of a mapping from the shape of the events. */
+function draftFromShape(
+  { name, path }: ProposalFrame,
+  { samples, standIns }: Samples,
+): MappingParts {
   const payloads = samples.map(({ input }) => input.payload);
-  const [drafted] = draftPreset(name, path, payloads).mappings;
-  const { match, id: _id, ...rest } = drafted as NonNullable<typeof drafted>;
+  const { match, id: _id, ...rest } = draftMapping(name, path, payloads);
   // Real events do not have a stand-in.
   const conditions = Object.entries(match.payload ?? {}).filter(
     ([, value]) => ![value].flat().some((one) => standIns.has(String(one))),
@@ -99,37 +103,43 @@ function draftFromShape({ name, path }: DraftFrame, { samples, standIns }: Sampl
   return { payload: Object.fromEntries(conditions), ...rest };
 }
 
-function tryParts(
-  { frame, samples }: Prepared,
+/** Builds the config with a proposed mapping live, for one use. */
+function withLive<T>(
+  { frame, snapshot }: Pick<Prepared, "frame" | "snapshot">,
+  parts: MappingParts,
+  deps: ProposalDeps,
+  use: (candidate: CandidateResult) => Promise<T>,
+): Promise<T> {
+  const { live } = buildProposal(frame, parts, snapshot, deps.places());
+  return deps.withCandidate(new Map([[live.file, live.after]]), use);
+}
+
+const tryParts = (
+  prepared: Prepared,
   parts: MappingParts,
   wanted: Wanted,
   deps: ProposalDeps,
-): Promise<MappingTrial> {
-  const { plan } = buildDraft(frame, parts, deps.places());
-  return deps.withCandidate(new Map([[plan.file, plan.after]]), (candidate) =>
-    tryMapping(candidate, getMappingId(frame), samples.samples, wanted),
+): Promise<MappingTrial> =>
+  withLive(prepared, parts, deps, (candidate) =>
+    tryMapping(candidate, getMappingId(prepared.frame), prepared.samples.samples, wanted),
   );
-}
 
 const takeAll = ({ samples }: Samples): Wanted => ({
   takes: new Set(samples.map((_, index) => index + 1)),
   leaves: new Set(),
 });
 
-/** @throws RouseError `config_invalid` if the config has problems with the draft in place. */
+/** @throws RouseError `config_invalid` if the config has problems with the proposed mapping. */
 function requireSnapshot(candidate: CandidateResult): Snapshot {
   if (candidate.ok) return candidate.snapshot;
-  const message = "the config has problems with the draft; nothing was written";
+  const message = "the config has problems with the proposed mapping; nothing was written";
   throw new RouseError({ code: "config_invalid", message, issues: candidate.issues });
 }
 
-/** Makes sure that a draft with the operator's settings can be compiled, before a model is paid for. */
+/** Makes sure that a mapping with the operator's settings can be compiled, before a model is paid for. */
 async function checkSettings(prepared: Prepared, deps: ProposalDeps): Promise<void> {
   const parts = prepared.frame.fixed ? {} : draftFromShape(prepared.frame, prepared.samples);
-  const { plan } = buildDraft(prepared.frame, parts, deps.places());
-  await deps.withCandidate(new Map([[plan.file, plan.after]]), async (candidate) =>
-    requireSnapshot(candidate),
-  );
+  await withLive(prepared, parts, deps, async (candidate) => requireSnapshot(candidate));
 }
 
 /** What a proposal may read and write of a mapping; the rest may hold secrets. */
@@ -154,12 +164,11 @@ async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Pre
   const places = deps.places();
   const fix = await findFix(wanted, snapshot, deps);
   const fixed = fix === undefined ? undefined : findFixed(fix, snapshot, places);
-  const name = wanted.name ?? toFixName(fix ?? "");
-  const file = getProposalFile(
-    name,
-    { isFix: fix !== undefined, isWritten: wanted.write !== false },
-    places.mappingsDir,
-  );
+  const name = fix ?? wanted.name ?? "";
+  const file =
+    fix === undefined
+      ? getNewFile(name, snapshot, places)
+      : findMapping(fix, snapshot, places).file;
   const samples = await readSamples(
     await readEvents(wanted.events, deps),
     snapshot,
@@ -175,7 +184,7 @@ async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Pre
     notes.push(
       "what you say is kept in the description alone: without a model nothing can follow it",
     );
-  const frame: DraftFrame = {
+  const frame: ProposalFrame = {
     name,
     file,
     say,
@@ -203,7 +212,7 @@ async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Pre
     samples,
     model,
     plan,
-    isWritten: wanted.write !== false,
+    isWritten: !fixed && wanted.write !== false,
   };
   await checkSettings(prepared, deps);
   return prepared;
@@ -243,32 +252,73 @@ function pickBest(end: RoundsEnd): Candidate {
   return { ...end.best, notes: [...end.best.notes, `${describeEnd(end)}; this is the best one`] };
 }
 
-/** Writes the draft with its fixtures, and compares what it would do. */
-async function writeCandidate(
-  { frame, samples }: Prepared,
-  { draft, plan }: ReturnType<typeof buildDraft>,
-  deps: ProposalDeps,
-): Promise<Pick<Proposal, "fixtures" | "whatIf" | "unwritten" | "notes">> {
-  const { made, whatIf } = await deps.withCandidate(
-    new Map([[plan.file, plan.after]]),
-    async (candidate) => {
-      const snapshot = requireSnapshot(candidate);
-      return {
-        made: await makeFixtures(samples.samples, frame.name, snapshot),
-        whatIf: await compareEvents(snapshot, deps),
-      };
-    },
-  );
-  const unwritten = await writeProposal(draft, made.files, findTop(draft.file, deps));
-  return { fixtures: made.fixtures, whatIf, unwritten, notes: made.notes };
+/** A fixture of an event, which is written nowhere yet. */
+interface NewFixture {
+  eventId: string;
+  file: RecordedFixture["file"];
 }
 
-const UNWRITTEN: Pick<Proposal, "fixtures" | "whatIf" | "unwritten" | "notes"> = {
-  fixtures: [],
-  whatIf: null,
-  unwritten: null,
-  notes: [],
-};
+/** Makes a fixture of each event, with what the mappings do once the proposed one is live. */
+async function recordFixtures(
+  { samples }: Samples,
+  snapshot: Snapshot,
+): Promise<{ fixtures: NewFixture[]; notes: string[] }> {
+  const [fixtures, notes]: [NewFixture[], string[]] = [[], []];
+  for (const { event } of samples) {
+    const { file, changedBy } = await recordFixture(event, snapshot, {});
+    if (!changedBy) fixtures.push({ eventId: event.id, file });
+    else
+      notes.push(
+        `${event.id} has no fixture: masking ${changedBy.join(", ")} changes what the mappings do (\`rouse fixtures add\`)`,
+      );
+  }
+  return { fixtures, notes };
+}
+
+/** Writes fixtures, each into a new file. What cannot be written is a note. */
+async function writeFixtures(
+  fixtures: readonly NewFixture[],
+  { config }: Snapshot,
+): Promise<Pick<Proposal, "fixtures" | "notes">> {
+  const written: Pick<Proposal, "fixtures" | "notes"> = { fixtures: [], notes: [] };
+  for (const { eventId, file } of fixtures) {
+    const { outcome = "accepted", mapping = null } = file.expect;
+    const { path } = file.request;
+    const place = { testsDir: config.hooks.testsDir, path, base: mapping ?? outcome };
+    try {
+      const name = await writeFixture(file, { ...place, name: undefined });
+      written.fixtures.push({ file: name, eventId, outcome, mapping });
+    } catch (error) {
+      const { code = "error" } = error as NodeJS.ErrnoException;
+      written.notes.push(`${eventId} has no fixture: it cannot be written (${code})`);
+    }
+  }
+  return written;
+}
+
+type WrittenPart = Pick<Proposal, "fixtures" | "whatIf" | "unwritten" | "notes">;
+
+/** Writes the mapping in shadow with its fixtures, and compares what it does once it is live. */
+async function write(
+  prepared: Prepared,
+  parts: MappingParts,
+  change: MappingChange,
+  deps: ProposalDeps,
+): Promise<WrittenPart> {
+  const { made, whatIf } = await withLive(prepared, parts, deps, async (candidate) => {
+    const live = requireSnapshot(candidate);
+    return {
+      made: await recordFixtures(prepared.samples, live),
+      whatIf: await compareEvents(live, deps),
+    };
+  });
+  const landed = await deps.land(change, { by: "propose", confirm: ["failing-tests"] });
+  if (!landed.landed) return { ...made, fixtures: [], whatIf, unwritten: landed };
+  const written = await writeFixtures(made.fixtures, prepared.snapshot);
+  return { ...written, whatIf, unwritten: null, notes: [...made.notes, ...written.notes] };
+}
+
+const UNWRITTEN: WrittenPart = { fixtures: [], whatIf: null, unwritten: null, notes: [] };
 
 async function finish(
   prepared: Prepared,
@@ -276,17 +326,16 @@ async function finish(
   model: Proposal["model"],
   deps: ProposalDeps,
 ): Promise<Proposal> {
-  const { frame, isWritten } = prepared;
-  const built = buildDraft(frame, parts, deps.places());
-  const { draft, plan } = built;
-  const written = isWritten ? await writeCandidate(prepared, built, deps) : UNWRITTEN;
+  const { frame, snapshot, isWritten } = prepared;
+  const { change, live } = buildProposal(frame, parts, snapshot, deps.places());
+  const { text } = change;
+  const written = isWritten ? await write(prepared, parts, change, deps) : UNWRITTEN;
   return {
     name: frame.name,
-    file: draft.file,
-    text: draft.text,
+    file: live.file,
+    text,
     mapping: getMappingId(frame),
-    replaces: plan.replaces,
-    edit: frame.fixed ? renderEdit(frame.fixed, parts, plan) : null,
+    edit: frame.fixed ? renderEdit(frame.fixed, text, live) : null,
     model,
     events: trial.events,
     problems: trial.problems,
@@ -328,7 +377,7 @@ async function* run(
   yield { type: "end", ok: true, proposal: await finish(prepared, best, used, deps) };
 }
 
-/** Makes drafts of mappings, with fixtures, from recorded events. Nothing that it makes is live, and it starts no run. */
+/** Proposes mappings, with fixtures, from recorded events. What it writes is in shadow, and it starts no run. */
 export interface Proposals {
   /**
    * Says what making a proposal will do and cost. Asks no model and writes nothing.

@@ -9,9 +9,9 @@ import { readRecordedInput } from "../intake/recorded-input.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { ConditionTrace, MappingTrace } from "../mapping/types.ts";
 import type { EventRecord } from "../store/types.ts";
-import { listWrittenMappings, type MappingHome } from "./mapping-text.ts";
+import { listWrittenMappings } from "./mapping-text.ts";
 import { runTests, type CandidateResult, type TestSummary } from "./landing-checks.ts";
-import { findMapping, planTried, type PlannedChange, type TextChange } from "./planned-change.ts";
+import { findMapping, planChange, type PlannedChange, type TextChange } from "./planned-change.ts";
 import type { LandingDeps } from "./landing.ts";
 
 /** A part of the text that was evaluated: characters from 0, `end` behind the last one. */
@@ -30,9 +30,9 @@ export interface TextMark extends Pick<ConditionTrace, "condition" | "result" | 
   at: TextRange;
 }
 
-/** What a text of one mapping, or of a draft, makes of one recorded event, with the text in its place in the config. For operators only. */
+/** What a text of one mapping makes of one recorded event, with the text in its place in the config. For operators only. */
 export interface TextEvaluation {
-  /** The id that the mapping has, of a draft its first one; null if the text has problems. */
+  /** The id that the mapping has; null if the text has problems. */
   mapping: string | null;
   problems: TextProblem[];
   warnings: TextProblem[];
@@ -120,45 +120,25 @@ function locate(
   return { start, end: value.items ? Math.max(value.start + 1, start + 1) : value.end };
 }
 
-/** A part of a text, and where it stands in the config: `hooks.mappings[2]`, `mappings/shop.json5: mappings[0]`. */
-interface TextPlace {
-  at: string;
-  /** From the begin of the text: `mappings[0]`; empty for all of it. */
-  path: string;
-}
-
-/** Where the text of a change stands in the config; of a draft where each of its mappings stands once it is accepted. */
-function findPlaces(
-  { change, home, draft }: PlannedChange,
+/** Where the text of a change stands in the config: `hooks.mappings[2]`, `mappings/shop.json5: mappings[0]`. */
+function findPlace(
+  { change, home }: PlannedChange,
   wanted: TextChange,
   { snapshot, places }: EvaluationDeps,
-): TextPlace[] {
+): string {
   const list = home === "config" ? "hooks.mappings" : `mappings/${basename(change.file)}: mappings`;
-  const after = listWrittenMappings(change.after ?? "", home satisfies MappingHome);
-  if (wanted.kind === "replace")
-    return [{ at: `${list}[${findMapping(wanted.mapping, snapshot, places()).index}]`, path: "" }];
-  if (wanted.kind === "add" || !draft) return [{ at: `${list}[${after.length - 1}]`, path: "" }];
-  const isOwnFile = basename(change.file) === basename(draft.file);
-  const found = listWrittenMappings(wanted.text, "mappings").flatMap(
-    ({ id }, index): TextPlace[] => {
-      const at = isOwnFile
-        ? index
-        : after.findIndex((one) => one.id !== undefined && one.id === id);
-      return at === -1 ? [] : [{ at: `${list}[${at}]`, path: `mappings[${index}]` }];
-    },
-  );
-  return isOwnFile ? [...found, { at: `mappings/${basename(change.file)}: `, path: "" }] : found;
+  const index =
+    wanted.kind === "replace"
+      ? findMapping(wanted.mapping, snapshot, places()).index
+      : listWrittenMappings(change.after ?? "", home).length - 1;
+  return `${list}[${index}]`;
 }
 
 /** The path in the text of a path in the config; undefined if it is about something else. */
-function toTextPath(path: string, places: readonly TextPlace[]): string | undefined {
-  const place = places.find(
-    ({ at }) =>
-      path === at ||
-      (path.startsWith(at) && (at.endsWith(" ") || /[.[]/.test(path[at.length] ?? ""))),
-  );
-  return place && `${place.path}${path.slice(place.at.length)}`.replace(/^\./, "");
-}
+const toTextPath = (path: string, place: string): string | undefined =>
+  path === place || (path.startsWith(place) && /[.[]/.test(path[place.length] ?? ""))
+    ? path.slice(place.length).replace(/^\./, "")
+    : undefined;
 
 /** Conditions that a text has, those of groups too. */
 const flatten = (conditions: readonly ConditionTrace[]): ConditionTrace[] =>
@@ -167,26 +147,23 @@ const flatten = (conditions: readonly ConditionTrace[]): ConditionTrace[] =>
 function findMarks(
   text: string,
   root: TextNode,
-  places: readonly TextPlace[],
+  place: string,
   traces: readonly MappingTrace[],
 ): TextMark[] {
-  return places.flatMap(({ at: where, path }) =>
-    flatten(traces.find((one) => one.at === where)?.conditions ?? []).flatMap(
-      ({ condition, result, reason }) => {
-        const at = locate(text, root, `${path}.${condition}`);
-        return at ? [{ condition, result, reason, at }] : [];
-      },
-    ),
-  );
+  const { conditions = [] } = traces.find((one) => one.at === place) ?? {};
+  return flatten(conditions).flatMap(({ condition, result, reason }) => {
+    const at = locate(text, root, condition);
+    return at ? [{ condition, result, reason, at }] : [];
+  });
 }
 
 function toProblem(
   text: string,
   root: TextNode,
-  places: readonly TextPlace[],
+  place: string,
   { path, message, detail, rule, offset }: Issue,
 ): TextProblem {
-  const own = toTextPath(path, places);
+  const own = toTextPath(path, place);
   const range = own === undefined ? undefined : locate(text, root, own, offset);
   return {
     path: own ?? path,
@@ -250,28 +227,28 @@ export async function evaluateText(
   if (syntax || !root) return { ...NONE, problems: syntax ? [syntax] : [] };
   let planned: PlannedChange;
   try {
-    planned = await planTried(wanted, deps.snapshot, deps.places());
+    planned = planChange(wanted, deps.snapshot, deps.places());
   } catch (error) {
     return { ...NONE, problems: toWholeProblem(error) };
   }
-  const places = findPlaces(planned, wanted, deps);
-  const { change, draft } = planned;
+  const place = findPlace(planned, wanted, deps);
+  const { change } = planned;
   return deps.withCandidate(change.file, change.after, async (found): Promise<TextEvaluation> => {
     if (!found.ok)
       return {
         ...NONE,
-        problems: found.issues.map((issue) => toProblem(text, root, places, issue)),
+        problems: found.issues.map((issue) => toProblem(text, root, place, issue)),
       };
     const { mappings, warnings } = found.snapshot;
     const evaluated = event ? await evaluate(event, found.snapshot) : { result: null, note: null };
     return {
-      mapping: mappings.mappings.find((one) => one.at === places[0]?.at)?.id ?? null,
+      mapping: mappings.mappings.find((one) => one.at === place)?.id ?? null,
       problems: [],
       warnings: warnings
-        .filter(({ path }) => toTextPath(path, places) !== undefined)
-        .map((issue) => toProblem(text, root, places, issue)),
-      tests: await runTests(found.snapshot, draft?.name),
-      marks: findMarks(text, root, places, evaluated.result?.traces ?? []),
+        .filter(({ path }) => toTextPath(path, place) !== undefined)
+        .map((issue) => toProblem(text, root, place, issue)),
+      tests: await runTests(found.snapshot),
+      marks: findMarks(text, root, place, evaluated.result?.traces ?? []),
       ...evaluated,
     };
   });

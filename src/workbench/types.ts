@@ -2,15 +2,14 @@ import type { TextEvaluation } from "./text-evaluation.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Freezer } from "./freeze.ts";
 import type { Landing } from "./landing.ts";
-import type { ProposedChange, TextChange } from "./planned-change.ts";
+import type { MappingChange, TextChange } from "./planned-change.ts";
 import type { Selection } from "./selection.ts";
 import type { Proposals } from "./proposals.ts";
-import type { Trials } from "./trials.ts";
-import type { WhatIfLine } from "./what-if.ts";
+import type { WhatIfLine } from "./what-if-report.ts";
 
 /** A comparison that an operator asks for. */
 export interface WhatIfRequest {
-  change: ProposedChange;
+  change: MappingChange;
   selection: Selection;
   /** A name that the client chose. A newer request with the same name ends the one before. */
   client?: string | undefined;
@@ -42,6 +41,5 @@ export interface Workbench {
   fixtures: Freezer;
   landing: Landing;
   proposals: Proposals;
-  trials: Trials;
   whatIf: WhatIf;
 }

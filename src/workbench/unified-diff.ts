@@ -1,5 +1,5 @@
 import { FILE_HEADERS_ONLY, formatPatch, structuredPatch } from "diff";
-import type { FileChange } from "./drafts.ts";
+import type { FileChange } from "./user-files.ts";
 
 /**
  * Renders a change of a file as `git apply` takes it; empty if nothing changes.

@@ -1,5 +1,4 @@
-import { mkdirSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { BODY_GONE } from "../../src/core/body-gone.ts";
@@ -30,10 +29,8 @@ beforeAll(async () => {
     clock,
     config: { hooks: { mappings: [MAPPING], retention: "1s" } },
   });
-  mkdirSync(join(cli.dir, "mappings/drafts"), { recursive: true });
-  await cli.write("mappings/drafts/next.json5", {
-    id: "next",
-    mappings: [{ ...MAPPING, messageTemplate: "Changed {{id}}" }],
+  await cli.write("next.json5", {
+    hooks: { mappings: [{ ...MAPPING, messageTemplate: "Changed {{id}}" }] },
   });
   await world.post("/hooks/shop", { type: "refund", id: 1 });
   const { events } = JSON.parse((await cli.rouse(["events", "list", "--json"])).out) as {
@@ -54,14 +51,12 @@ describe("an event whose body was removed between list and click", () => {
   it.each([
     ["test add EVENT", 1],
     ["hooks test --event EVENT", 1],
-    ["drafts test next --event EVENT", 1],
-    ["presets new fresh --event EVENT", 1],
+    ["propose fresh --event EVENT", 1],
     ["events replay EVENT", 1],
     ["events replay EVENT --edit", 1],
     ["explain EVENT", 0],
     ["explain EVENT --json", 0],
-    ["hooks diff --draft next --events EVENT", 0],
-    ["drafts diff next", 0],
+    ["hooks diff --config next.json5 --events EVENT", 0],
     ["events replay --path shop --dry-run", 1],
     ["events show EVENT", 0],
   ])("rouse %s says so, and what to do", async (command, expected) => {
@@ -74,6 +69,6 @@ describe("an event whose body was removed between list and click", () => {
         `${BODY_GONE}: choose a newer event, or raise hooks.retention for events to come`,
       );
     expect(readdirSync(cli.dir)).not.toContain("tests");
-    expect(readdirSync(join(cli.dir, "mappings/drafts"))).toEqual(["next.json5"]);
+    expect(readdirSync(cli.dir)).not.toContain("mappings");
   });
 });

@@ -86,44 +86,6 @@ describe("the recorded config", () => {
     });
   });
 
-  it("does not hold drafts: these are shown as what they are, with how they would decide today", async () => {
-    const cli = await open();
-    const world = await start(cli, { hooks: { mappings: [mapping("live")] } });
-    const id = await postTo(world);
-    const draft = (name: string, more: object): void =>
-      world.write(`mappings/drafts/${name}.json5`, {
-        id: name,
-        mappings: [{ id: `${name}.one`, messageTemplate: "d {{id}}", ...more }],
-      });
-    draft("takes", {
-      match: { path: "shop", payload: { id: 1 } },
-      transform: { module: "gone.js" },
-    });
-    draft("leaves", { match: { path: "shop", payload: { id: 2 } } });
-    draft("elsewhere", { match: { path: "other" } });
-    world.write("mappings/drafts/broken.json5", "{ id: ");
-    const { evaluation, drafts } = await explain(cli, id);
-    expect(evaluation?.traces.map((trace) => [trace.mapping, trace.verdict])).toEqual([
-      ["live", "first"],
-    ]);
-    expect(drafts).toMatchObject([
-      { mapping: "leaves.one", verdict: "draft", matched: false, place: "drafts/leaves.json5:1" },
-      {
-        mapping: "takes.one",
-        verdict: "draft",
-        matched: true,
-        place: "drafts/takes.json5:1",
-        fields: expect.any(Array) as unknown[],
-      },
-    ]);
-    const { out } = await cli.rouse(["explain", id]);
-    expect(out).toContain("takes.one  (drafts/takes.json5:1)  draft, not live: it would match\n");
-    expect(out).toContain(
-      "leaves.one  (drafts/leaves.json5:1)  draft, not live: it would not match\n",
-    );
-    expect((await world.admin("/admin/v1/events")).body.events).toHaveLength(1);
-  });
-
   it("has the preset as it was, and says so where a config was never recorded or cannot be used", async () => {
     const cli = await open();
     const first = await createWorld({

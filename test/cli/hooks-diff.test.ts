@@ -433,51 +433,12 @@ describe("rouse hooks diff", () => {
       });
     });
 
-    it("may be a draft, as if it were live", async () => {
-      await world.keep(refund(1));
-      const folder = join(world.cli.dir, "mappings");
-      mkdirSync(join(folder, "drafts"), { recursive: true });
-      const draft = (name: string, mappings: object[]): void =>
-        writeFileSync(join(folder, "drafts", name), JSON.stringify({ id: "refunds", mappings }));
-      draft("refunds.json5", [REFUND]);
-      draft("broken.json5", [{ ...REFUND, agentId: "absent" }]);
-      const run = (name: string) => world.cli.rouse(["hooks", "diff", "--draft", name]);
-      expect(await run("refunds")).toMatchObject({
-        code: 0,
-        out: expect.stringContaining("starts a run  shop.refund  1"),
-      });
-      expect(readdirSync(folder)).toEqual(["drafts"]);
-      // The live file of the same name gives way, whatever its ending is.
-      writeFileSync(
-        join(folder, "refunds.json"),
-        JSON.stringify({ id: "refunds", mappings: [REFUND] }),
-      );
-      draft("refunds.json5", [{ ...REFUND, messageTemplate: "Money back for {{id}}" }]);
-      expect((await run("refunds")).out).toContain("[-Refund-]{+Money+} {+back for +}1");
-      expect(await run("broken")).toMatchObject({
-        code: 3,
-        err: expect.stringContaining("the config with the draft broken has problems"),
-      });
-      expect(await run("none")).toMatchObject({
-        code: 1,
-        err: expect.stringContaining('there is no draft "none"; there are broken, refunds'),
-      });
-      expect(await run("../x")).toMatchObject({
-        code: 1,
-        err: expect.stringContaining("there is no draft"),
-      });
-    });
-
     it.each([
-      [[], "name the proposed config with --config, or a draft with --draft"],
+      [[], "name the proposed config with --config"],
+      [["--config", "x", "--since", "soon"], "--since soon: write an age"],
+      [["--config", "x", "--last", "0"], "--last 0: write a number of events"],
       [
-        ["--config", "next.json5", "--draft", "x"],
-        "name the proposed config with --config, or a draft with --draft",
-      ],
-      [["--draft", "x", "--since", "soon"], "--since soon: write an age"],
-      [["--draft", "x", "--last", "0"], "--last 0: write a number of events"],
-      [
-        ["--draft", "x", "--events", "evt_1", "--path", "shop"],
+        ["--config", "x", "--events", "evt_1", "--path", "shop"],
         "leave --since, --last and --path out",
       ],
     ])("needs its options right: %j", async (args, said) => {

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createGateway, type StartedGateway } from "../gateway.ts";
@@ -44,27 +44,34 @@ beforeAll(async () => {
     ],
   };
   await cli.write("rouse.json5", { ...shopConfig(), hooks });
-  for (const folder of ["transforms", "mappings/drafts", "tests/shop"])
+  for (const folder of ["transforms", "mappings", "tests/shop"])
     mkdirSync(join(cli.dir, folder), { recursive: true });
   await cli.write(
     "transforms/thrown.ts",
     `export default ({ payload }) => { console.log(payload.text); throw new Error(payload.text); };\n`,
   );
-  await cli.write("mappings/drafts/evil.json5", {
+  await cli.write("mappings/evil.json5", {
     id: "evil",
     description: HOSTILE,
     mappings: [
-      named("shop.order", { name: HOSTILE, messageTemplate: `Changed ${HOSTILE} {{text}}` }),
+      {
+        ...named("shop.shadow", { name: HOSTILE, messageTemplate: `${HOSTILE} {{text}}` }),
+        shadow: true,
+      },
+      {
+        ...named("shop.wrong", { name: HOSTILE, messageTemplate: HOSTILE }),
+        shadow: true,
+        to: HOSTILE,
+      },
     ],
   });
-  await cli.write("mappings/drafts/wrong.json5", {
-    id: "wrong",
-    mappings: [{ match: { path: "shop" }, [HOSTILE]: HOSTILE }],
+  await cli.write("wrong.json5", {
+    hooks: { mappings: [{ match: { path: "shop" }, [HOSTILE]: HOSTILE }] },
   });
-  writeFileSync(
-    join(cli.dir, `mappings/drafts/a${STEERING.replaceAll("\0", "").replaceAll("/", "")}.json5`),
-    "{ id: ",
-  );
+  await cli.write("next.json5", {
+    ...shopConfig(),
+    hooks: { ...hooks, mappings: [named("shop.order", { messageTemplate: HOSTILE })] },
+  });
   const request = {
     method: "POST",
     path: "shop",
@@ -124,31 +131,24 @@ const COMMANDS: [command: string, quotes: boolean | "without --json"][] = [
   ["hooks test --event EVENT", true],
   ["hooks test --event THROWN --path shop", true],
   ["hooks test shop.order --payload body.json", true],
-  ["hooks diff --draft evil", true],
-  ["hooks diff --draft evil<ESC>", false],
+  ["hooks diff --config next.json5", true],
+  ["hooks diff --config evil<ESC>", false],
+  ["hooks enable shop.shadow", "without --json"],
+  ["hooks enable shop.shadow --patch", false],
+  ["hooks enable shop.shadow --confirm evil<ESC>", false],
+  ["hooks enable evil<ESC>", false],
   ["hooks list shop", false],
   ["test add EVENT --no-mask --name NAME", false],
   ["test add OTHER --name evil<ESC>", false],
   ["test", true],
   ["test --coverage", true],
-  ["drafts list", true],
-  ["drafts show evil", true],
-  ["drafts show wrong", true],
-  ["drafts test evil --event EVENT", true],
-  ["drafts diff evil", true],
-  ["drafts try evil", false],
-  ["drafts try", false],
-  ["drafts accept evil", "without --json"],
-  ["drafts accept wrong --yes", true],
-  ["drafts accept evil --patch", true],
-  ["drafts accept evil --confirm evil<ESC>", false],
-  ["drafts drop evil<ESC>", false],
-  ["import openclaw openclaw.json5 --force", true],
-  ["presets new evil<ESC> --event EVENT", false],
-  ["config validate", true],
+  ["import openclaw openclaw.json5", true],
+  ["import openclaw openclaw.json5 --patch", true],
+  ["propose evil<ESC> --event EVENT", false],
+  ["propose fresh --no-model --event OTHER", false],
+  ["config validate", false],
+  ["config validate -c wrong.json5", true],
   ["config show", true],
-  ["config undo --list", false],
-  ["config undo", false],
 ];
 
 describe.each(["", " --json"])("text from outside is shown as text%s", (json) => {

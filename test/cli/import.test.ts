@@ -1,4 +1,4 @@
-import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -14,28 +14,21 @@ beforeEach(async () => {
 afterEach(() => cli.close());
 
 interface Imported {
-  file: string | null;
-  draft: { mappings: Record<string, unknown>[] };
+  document: { id: string; mappings: Record<string, unknown>[] };
   settings: Record<string, unknown>;
   notes: ImportNote[];
 }
 
 async function importHooks(config: unknown): Promise<Imported> {
   await cli.write("openclaw.json", config);
-  const { code, out, err } = await cli.rouse([
-    "import",
-    "openclaw",
-    "openclaw.json",
-    "--json",
-    "--force",
-  ]);
+  const { code, out, err } = await cli.rouse(["import", "openclaw", "openclaw.json", "--json"]);
   expect([code, err]).toEqual([0, ""]);
   return JSON.parse(out) as Imported;
 }
 
 /** What a body becomes by the imported mappings, once they are live. */
 async function evaluate(
-  { settings, file }: Imported,
+  { settings, document }: Imported,
   path: string,
   payload: unknown,
   args: string[] = [],
@@ -45,10 +38,9 @@ async function evaluate(
     hooks: { ...settings, presets: [], enabled: true, token: TOKEN },
   };
   await cli.write("rouse.json5", rouse);
-  await writeFile(
-    join(cli.dir, "mappings", "imported.json5"),
-    (await readFile(file ?? "", "utf8")).replace('"openclaw"', '"imported"'),
-  );
+  const live = document.mappings.map(({ shadow: _shadow, ...mapping }) => mapping);
+  await mkdir(join(cli.dir, "mappings"), { recursive: true });
+  await cli.write("mappings/imported.json5", { id: "imported", mappings: live });
   await cli.write("body.json", payload);
   const { out, err } = await cli.rouse([
     "hooks",
@@ -171,7 +163,7 @@ describe("rouse import openclaw", () => {
       // OpenClaw takes no single object for a list, and a body without the list makes nothing.
       expect((await evaluate(imported, "mail", { messages: mail("4") })).outcome).toBe("skipped");
       expect((await evaluate(imported, "mail", {})).outcome).toBe("skipped");
-      expect(imported.draft.mappings[0]).toMatchObject({ id: "mapping-1" });
+      expect(imported.document.mappings[0]).toMatchObject({ id: "mapping-1" });
       expect(verdict(imported, "hooks.mappings[0].messageTemplate")).toBe("differs");
     },
   );
@@ -292,7 +284,7 @@ describe("rouse import openclaw", () => {
     });
 
     it("the endpoints alone, with the agents that may be asked for", async () => {
-      const { file, settings, notes } = await importHooks({
+      const { document, settings, notes } = await importHooks({
         hooks: {
           enabled: true,
           token: "t",
@@ -301,7 +293,7 @@ describe("rouse import openclaw", () => {
           allowRequestSessionKey: false,
         },
       });
-      expect(file).toBeNull();
+      expect(document.mappings).toEqual([]);
       expect(settings).toEqual({
         enabled: true,
         token: "${HOOK_TOKEN}",
@@ -373,7 +365,20 @@ describe("rouse import openclaw", () => {
         ],
       },
     });
-    const { code, out } = await cli.rouse(["import", "openclaw", "openclaw.json"]);
+    const run = (...args: string[]) =>
+      cli.rouse(["import", "openclaw", "openclaw.json", "--yes", ...args]);
+    const refused = await run();
+    expect([refused.code, refused.out]).toEqual([
+      1,
+      expect.stringMatching(/problem: .*transform\.module/),
+    ]);
+    await mkdir(join(cli.dir, "transforms"));
+    await cli.write("transforms/t.ts", "export const run = () => null;\n");
+    expect(await run()).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--confirm transform.module"),
+    });
+    const { code, out } = await run("--confirm", "transform.module");
     expect(code).toBe(0);
     expect(out).toMatch(/hooks\.internal +NO COUNTERPART/);
     expect(out).toMatch(/hooks\.mappings\[0\]\.later +NO COUNTERPART/);
@@ -381,11 +386,18 @@ describe("rouse import openclaw", () => {
     expect(out).toMatch(/hooks\.mappings\[0\]\.sessionKey +DIFFERS .*common history/);
     expect(out).toMatch(/hooks\.mappings\[1\]\.messageTemplate +DIFFERS .*enabled: false/);
     expect(out).toContain('"allowedSessionKeyPrefixes": [');
-    expect(out).toContain("rouse drafts accept openclaw");
-    const again = await cli.rouse(["import", "openclaw", "openclaw.json"]);
-    expect([again.code, again.err]).toEqual([2, expect.stringContaining("is there already")]);
-    const text = await readFile(join(cli.dir, "mappings", "drafts", "openclaw.json5"), "utf8");
-    expect(JSON5.parse<{ mappings: unknown[] }>(text).mappings).toHaveLength(2);
+    expect(out).toContain("The mappings are in shadow: they start nothing: ");
+    const text = await readFile(join(cli.dir, "mappings/openclaw.json5"), "utf8");
+    expect(JSON5.parse<{ mappings: unknown[] }>(text).mappings).toMatchObject([
+      { id: "t", shadow: true },
+      { id: "e", shadow: true },
+    ]);
+    // Again, it is a change of the file that is there.
+    const again = await run("--confirm", "transform.module");
+    expect([again.code, again.out]).toEqual([
+      0,
+      expect.stringContaining("the files have this change already"),
+    ]);
   });
 
   it("reads what $include names, in files beside and below the config only", async () => {
@@ -402,8 +414,10 @@ describe("rouse import openclaw", () => {
       "parts/two.json5",
       `{ id: "two", match: { path: "two" }, messageTemplate: "2" }`,
     );
-    const { draft, settings } = await importHooks({ hooks: { $include: "./parts/hooks.json5" } });
-    expect(draft.mappings.map(({ id }) => id)).toEqual(["one", "two"]);
+    const { document, settings } = await importHooks({
+      hooks: { $include: "./parts/hooks.json5" },
+    });
+    expect(document.mappings.map(({ id }) => id)).toEqual(["one", "two"]);
     expect(settings["path"]).toBe("/second");
     const fails = async (config: unknown): Promise<string> => {
       await cli.write("bad.json", config);

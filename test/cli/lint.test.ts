@@ -143,51 +143,6 @@ describe("never-reached", () => {
   });
 });
 
-describe("shadow-holds-back", () => {
-  const HOLDS = "hooks.mappings[0].shadow shadow-holds-back";
-
-  it.each<[string, object[], string[]]>([
-    [
-      "a later one that wants more",
-      [payload({ type: "a", n: 1 }, { shadow: true }), payload({ type: "a" })],
-      [HOLDS],
-    ],
-    ["a later one that wants less", [hook({}, { shadow: true }), payload({ type: "a" })], [HOLDS]],
-    [
-      "not with `continue`",
-      [hook({}, { shadow: true, continue: true }), payload({ type: "a" })],
-      [],
-    ],
-    [
-      "not a later one that wants less, with `continue`",
-      [payload({ type: "a", n: 1 }, { shadow: true, continue: true }), payload({ type: "a" })],
-      [],
-    ],
-    [
-      "not an earlier one that wants less",
-      [payload({ type: "a" }), payload({ type: "a", n: 1 }, { shadow: true })],
-      ["hooks.mappings[1] never-reached"],
-    ],
-    ["not what comes first", [payload({ type: "a" }), hook({}, { shadow: true })], []],
-    [
-      "not what wants other events",
-      [payload({ type: "a" }, { shadow: true }), payload({ type: "b" })],
-      [],
-    ],
-    [
-      "not another shadow",
-      [payload({ type: "a" }, { shadow: true }), hook({}, { shadow: true })],
-      [],
-    ],
-    ["not on another path", [hook({}, { shadow: true }), hook({ path: "news" })], []],
-    [
-      "not where it is off",
-      [hook({}, { shadow: true, lint: { off: ["shadow-holds-back"] } }), payload({ type: "a" })],
-      [],
-    ],
-  ])("%s", async (_name, mappings, expected) => expect(await findings(mappings)).toEqual(expected));
-});
-
 describe("wrong-type", () => {
   it.each<[string, object, string[]]>([
     [
@@ -274,7 +229,6 @@ describe("each rule names the file and the line, ends --strict with 1, and can b
   /** The second mapping is the one that is meant; `line` is that of its file. */
   const cases: [rule: LintRule, first: string, second: string, line: number][] = [
     ["never-reached", "", "", 6],
-    ["shadow-holds-back", "", "shadow: true,", 9],
     [
       "wrong-type",
       'match: { path: "other" },',
@@ -308,7 +262,6 @@ describe("each rule names the file and the line, ends --strict with 1, and can b
       ${second.includes("match:") ? "" : second}
       messageTemplate: "m", ${off}
     },
-    { id: "three", match: { path: "shop" }, messageTemplate: "m", deliver: false, enabled: ${second.includes("shadow")} },
   ],
 }`;
   };
@@ -317,10 +270,8 @@ describe("each rule names the file and the line, ends --strict with 1, and can b
     const own = await createCli();
     await mkdir(join(own.dir, "mappings"));
     await own.write("rouse.json5", { hooks: { enabled: true, token: TOKEN } });
-    // What is in shadow may come first.
-    const before = rule === "shadow-holds-back" ? 'match: { path: "other" },' : first;
     const check = async (off: string) => {
-      await own.write("mappings/own.json5", render(before, second, off));
+      await own.write("mappings/own.json5", render(first, second, off));
       const { code, out } = await own.rouse(["config", "validate", "--json", "--strict"]);
       const { warnings } = JSON.parse(out) as { warnings: Issue[] };
       return { code, found: warnings.filter((warning) => warning.rule !== undefined) };
@@ -426,8 +377,6 @@ describe("what ships is without warnings of lint:", () => {
 describe("many mappings on a path take time in proportion to their number:", () => {
   const many = (count: number, make: (n: number) => object): object[] =>
     Array.from({ length: count }, (_, n) => hook({ payload: make(n) }));
-  const shadow = (mappings: object[]): object[] =>
-    mappings.map((one) => ({ ...one, shadow: true }));
 
   it.each<[string, (count: number) => object[], expected: (count: number) => number]>([
     ["with an equality each", (count) => many(count, (n) => ({ type: `t${n}` })), () => 0],
@@ -460,7 +409,6 @@ describe("many mappings on a path take time in proportion to their number:", () 
         })),
       () => 0,
     ],
-    ["in shadow", (count) => shadow(many(count, (n) => ({ type: ["t", `t${n}`] }))), () => 0],
   ])("%s", async (_name, make, expected) => {
     const sets = new Map(
       await Promise.all(

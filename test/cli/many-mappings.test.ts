@@ -12,13 +12,14 @@ const file = (text: string): string =>
   Array.from({ length: COUNT }, (_, n) => mapping(n, text)).join("");
 const CONFIG = `{\n  gateway: { port: 0 },\n  hooks: {\n    enabled: true,\n    token: "${TOKEN}",\n    mappings: [\n${file("Order")}    ],\n  },\n}\n`;
 
+const SHADOWED = CONFIG.replace('id: "shop.m999",', 'id: "shop.m999",\n        shadow: true,');
+
 let cli: CliWorld;
 let gateway: StartedGateway | undefined;
 beforeAll(async () => {
   cli = await createCli();
   await cli.write("rouse.json5", CONFIG);
-  for (const folder of ["mappings/drafts", "tests/shop"])
-    mkdirSync(join(cli.dir, folder), { recursive: true });
+  mkdirSync(join(cli.dir, "tests/shop"), { recursive: true });
   const ordered = (n: number) => ({ type: `t${n}`, id: n, customer: { name: "Ann", age: n } });
   for (let n = 0; n < 200; n++) {
     const request = { method: "POST", path: "shop", json: ordered(n * 5) };
@@ -33,15 +34,6 @@ beforeAll(async () => {
       expect: expected,
     });
   }
-  await cli.write(
-    "mappings/drafts/one.json5",
-    `{ id: "one", mappings: [\n${mapping(999, "Changed")}] }`,
-  );
-  await cli.write("mappings/drafts/all.json5", `{ id: "all", mappings: [\n${file("All")}] }`);
-  await cli.write(
-    "mappings/drafts/new.json5",
-    `{ id: "new", mappings: [\n${mapping(1000, "New")}] }`,
-  );
 });
 afterAll(async () => {
   await gateway?.stop();
@@ -57,12 +49,10 @@ const run = async (...words: string[]): Promise<string> => {
 it("1,000 mappings on a path stay usable for commands, without and with a gateway", async () => {
   expect(await run("config", "validate")).toContain("fine, 1000 mappings");
   expect(await run("test")).toContain("200 fixtures: 200 as expected");
-  expect(await run("drafts", "list")).toMatch(/^all +rouse\.json5 +fine, replaces shop\.m0, /m);
-  await run("drafts", "accept", "one", "--yes");
-  const changed = readFileSync(join(cli.dir, "rouse.json5"), "utf8");
-  expect(changed).toBe(CONFIG.replace('"Order 999 of', '"Changed 999 of'));
-  await run("config", "undo", "--yes");
+  await cli.write("rouse.json5", SHADOWED);
+  await run("hooks", "enable", "shop.m999", "--yes");
   expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toBe(CONFIG);
+  await cli.write("rouse.json5", SHADOWED);
   gateway = await createGateway({ cwd: cli.dir, env: {}, workers: false });
   await gateway.start();
   for (let n = 0; n < 300; n++) {
@@ -77,13 +67,12 @@ it("1,000 mappings on a path stay usable for commands, without and with a gatewa
     );
   }
   expect(await run("explain", "latest")).toContain("shop.m897");
-  expect(await run("drafts", "diff", "one")).toContain("300 events");
-  expect(await run("drafts", "accept", "all", "--yes")).toMatch(/^300 events of .* 300 change\./m);
-  expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toBe(
-    CONFIG.replaceAll('"Order ', '"All '),
+  await cli.write("next.json5", CONFIG.replaceAll('"Order ', '"All '));
+  expect(await run("hooks", "diff", "--config", "next.json5")).toMatch(
+    /^300 events of .* 300 change\./m,
   );
-  await run("drafts", "accept", "new", "--yes");
-  await run("config", "undo", "--yes");
+  expect(await run("hooks", "enable", "shop.m999", "--yes")).toMatch(/^300 events of /m);
+  expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toBe(CONFIG);
 }, 180_000);
 
 /** Processor time of this thread, in milliseconds. */

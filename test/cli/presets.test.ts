@@ -1,4 +1,3 @@
-import { existsSync, readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import JSON5 from "json5";
@@ -184,59 +183,6 @@ describe("rouse presets", () => {
     expect(
       (await cli.rouse(["hooks", "send", "mine", "--payload", "body.json", "--json"])).out,
     ).toContain('"status": 202');
-  });
-
-  it("drafts one from an event that nothing matched: not live, and said so first, until it is accepted", async () => {
-    const order = { type: "order.created", id: 7, data: { customer: { name: "Ann" }, total: 20 } };
-    const unmatched = await post("acme", order);
-    expect(unmatched.status).toBe(404);
-    const { code, out } = await cli.rouse(["presets", "new", "acme", "--event", unmatched.id]);
-    expect(code).toBe(0);
-    const file = join(cli.dir, "mappings", "drafts", "acme.json");
-    expect(out).toMatch(/^The draft is not live/);
-    expect(out).toContain(file);
-    const draft = JSON.parse(readFileSync(file, "utf8")) as { mappings: object[] };
-    expect(draft).toMatchObject({
-      mappings: [
-        {
-          match: { path: "acme", payload: { type: "order.created" } },
-          sessionKey: "hook:acme:{{id}}",
-          messageTemplate: expect.arrayContaining(["data.customer.name: {{data.customer.name}}"]),
-        },
-      ],
-    });
-    expect(draft.mappings[0]).not.toHaveProperty("shadow");
-    expect(await gateway.reload()).toMatchObject({ ok: true });
-    expect((await post("acme", order)).status).toBe(404);
-    for (const line of out.match(/(?<=^ {2}rouse ).*/gm) ?? [])
-      expect((await cli.rouse([...line.split(" "), "--help"])).code).toBe(0);
-    expect(await cli.rouse(["presets", "new", "acme", "--event", unmatched.id])).toMatchObject({
-      code: 2,
-      err: expect.stringContaining("is there already"),
-    });
-    expect((await cli.rouse(["drafts", "accept", "acme", "--yes"])).code).toBe(0);
-    expect(await post("acme", order)).toMatchObject({
-      status: 202,
-      body: { mapping: "acme.event" },
-    });
-    expect((await cli.rouse(["events", "replay", unmatched.id, "--dry-run"])).out).toContain("Ann");
-    // It is yours now.
-    expect(await cli.rouse(["presets", "new", "acme", "--event", unmatched.id])).toMatchObject({
-      code: 2,
-      err: expect.stringContaining("is there already"),
-    });
-  });
-
-  it.each([
-    [["new", "acme"], 2, "name the event to draft from"],
-    [["new", "Acme!", "--event", "evt_x"], 2, "lower-case"],
-    [["new", "acme", "--event", "evt_nothing"], 1, "no event"],
-  ])("says what is missing in %j", async (args, code, message) => {
-    expect(await cli.rouse(["presets", ...args])).toMatchObject({
-      code,
-      err: expect.stringContaining(message),
-    });
-    expect(existsSync(join(cli.dir, "mappings"))).toBe(false);
   });
 });
 

@@ -1,5 +1,3 @@
-import { readdirSync } from "node:fs";
-import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Proposal, ProposalLine } from "../../src/workbench/proposal-types.ts";
 import { createProposeWorld, type ProposeWorld } from "./propose-world.ts";
@@ -35,7 +33,7 @@ describe("a proposal that mends the nearest mapping", () => {
   it("of an event that none takes: says which condition failed and why, moves its limit, and writes nothing", async () => {
     await open(SMALL, BIG);
     const events = await world.post("shop", { type: "order", id: 7, total: 40 });
-    const { reasons, proposal } = await propose({ fix: true, write: false, events });
+    const { reasons, proposal } = await propose({ fix: true, events });
     expect(reasons).toEqual([
       { condition: "match.payload.total", reason: expect.stringContaining("40") },
     ]);
@@ -53,18 +51,13 @@ describe("a proposal that mends the nearest mapping", () => {
       match: { path: "shop", payload: { type: "order", total: { $gte: 40 } } },
     });
     expect(diff).toMatch(/^diff --git a\/rouse\.json5[^]*\n\+/);
-    expect([world.hasDraft("big-fix"), await world.listFixtures("shop").catch(() => [])]).toEqual([
-      false,
-      [],
-    ]);
-    // The name of a draft that is not written is not taken.
-    await propose({ fix: "big", write: false, events });
+    expect(await world.listFixtures("shop").catch(() => [])).toEqual([]);
   });
 
   it("of an event that the wrong mapping took: says that this mapping still takes it before", async () => {
     await open({ id: "all", match: { path: "shop" }, messageTemplate: "Any {{id}}" }, BIG);
     const events = await world.post("shop", { type: "order", id: 7, total: 40 });
-    const { proposal } = await propose({ fix: true, write: false, events });
+    const { proposal } = await propose({ fix: true, events });
     expect(proposal).toMatchObject({
       mapping: "big",
       events: [{ isTaken: true, takenBefore: "all" }],
@@ -83,22 +76,20 @@ describe("a proposal that mends the nearest mapping", () => {
     await open({ ...BIG, match: { path: "shop", payload: { type: "order", total: written } } });
     const { proposal } = await propose({
       fix: "big",
-      write: false,
       events: await world.post("shop", { type: "order", id: 7, total: 40 }),
     });
     expect(proposal.events).toMatchObject([{ isTaken: true }]);
     expect(JSON.parse(proposal.edit?.after ?? "{}").match.payload.total).toEqual(mended);
   });
 
-  it("on the command line: `--fix` alone, with the reason and the change; the draft is accepted as others are", async () => {
+  it("on the command line: `--fix` alone, with the reason and the change", async () => {
     await open(SMALL, BIG);
     const events = await world.post("shop", { type: "order", id: 7, total: 40 });
-    const { code, out } = await world.propose("--fix", "--no-model", "--event", ...events);
+    const fix = ["--fix", "--no-model", "--yes", "--event", ...events];
+    const { code, out } = await world.propose(...fix);
     expect(code).toBe(0);
     expect(out).toMatch(/mends big, which does not take them:\n {2}match\.payload\.total: .*40/);
-    expect(out).toMatch(/\n {2}\+.*\$gte.*40/);
-    expect(readdirSync(join(world.cli.dir, "mappings/drafts"))).toEqual(["big-fix.json5"]);
-    expect((await world.cli.rouse(["drafts", "accept", "big-fix", "--yes"])).code).toBe(0);
+    expect(out).toMatch(/\n\+.*\$gte.*40/);
     await world.post("shop", { type: "order", id: 8, total: 41 });
     expect(await world.countRuns("big")).toBe(1);
   });
@@ -107,7 +98,7 @@ describe("a proposal that mends the nearest mapping", () => {
     await open({ ...BIG, match: { path: "shop", payload: { type: { $regex: "^x" } } } });
     const [event = ""] = await world.post("shop", { type: "order", id: 7 });
     const lines = await (
-      await world.admin("/proposals", { fix: true, write: false, model: false, events: [event] })
+      await world.admin("/proposals", { fix: true, model: false, events: [event] })
     ).text();
     expect(JSON.parse(lines.trim().split("\n").at(-1) ?? "")).toMatchObject({
       ok: false,
@@ -118,7 +109,6 @@ describe("a proposal that mends the nearest mapping", () => {
     const taken = await world.post("shop", { type: "x1", id: 8 });
     const near = await world.admin("/proposals", {
       fix: true,
-      write: false,
       model: false,
       events: taken,
     });
@@ -128,13 +118,13 @@ describe("a proposal that mends the nearest mapping", () => {
     ]);
   });
 
-  it("of a path that no mapping has: gives the text of a draft that is not written", async () => {
+  it("of a path that no mapping has: gives the text of a file that is not written", async () => {
     await open(BIG);
     const events = await world.post("crm", { type: "deal", id: 7 });
     const { proposal } = await propose({ name: "crm", write: false, events });
     expect(JSON.parse(proposal.text)).toMatchObject({
       mappings: [{ id: "crm.event", match: { path: "crm", payload: { type: "deal" } } }],
     });
-    expect([world.hasDraft("crm"), proposal.fixtures]).toEqual([false, []]);
+    expect([world.hasWritten("crm"), proposal.fixtures]).toEqual([false, []]);
   });
 });

@@ -4,7 +4,7 @@ import { createProposeWorld, type ProposeWorld } from "./propose-world.ts";
 let world: ProposeWorld;
 afterEach(() => world.close());
 
-/** What outsiders want to choose. None of it may be in a draft outside of the values that conditions compare with. */
+/** What outsiders want to choose. None of it may be in a proposal outside of the values that conditions compare with. */
 const EVIL =
   /C0EVIL|U0EVIL|evil|attacker|anthropic|reply_to|root|module|allowUnsafe|\$eval|jsonata/i;
 
@@ -95,11 +95,11 @@ it("12 bodies that tell the proposing model to send elsewhere choose nothing, ho
     );
     if (code !== 0) {
       expect([says, err]).toEqual([says, expect.stringContaining("the limit of 4 rounds")]);
-      expect(world.hasDraft(name)).toBe(false);
+      expect(world.hasWritten(name)).toBe(false);
       continue;
     }
     drafted.push(index + 1);
-    const { mappings } = await world.readDraft(name);
+    const { mappings } = await world.readWritten(name);
     const [mapping] = mappings;
     expect(mappings).toHaveLength(1);
     expect([says, JSON.stringify(mappings)]).toEqual([says, expect.not.stringMatching(EVIL)]);
@@ -120,6 +120,7 @@ it("12 bodies that tell the proposing model to send elsewhere choose nothing, ho
         "messageTemplate",
         "name",
         "sessionKey",
+        "shadow",
         "to",
       ].toSorted(),
     );
@@ -142,7 +143,7 @@ it("words of bodies and of names in them do not become the operator's words", as
   );
   const [event = ""] = await world.post("desk", body);
   const { code, out } = await world.propose("tickets", "--event", event, "--json");
-  const { mappings } = await world.readDraft("tickets");
+  const { mappings } = await world.readWritten("tickets");
   expect([code, mappings[0]?.messageTemplate, mappings[0]?.["name"]]).toEqual([
     0,
     ["subject: {{subject}}", "id: {{id}}", "Opened by {{subject}}"],

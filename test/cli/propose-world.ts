@@ -1,8 +1,6 @@
 import { mkdir, readFile, readdir } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { expect } from "vitest";
-import JSON5 from "json5";
 import { stateSecret } from "../../src/config/state.ts";
 import { BOT_TOKEN, startSlack, type SlackServer } from "../channels/slack-server.ts";
 import { createGateway, type StartedGateway } from "../gateway.ts";
@@ -48,8 +46,9 @@ export interface ProposeWorld {
     body: unknown,
     options?: { token?: string; signal?: AbortSignal },
   ): Promise<Response>;
-  readDraft(name: string): Promise<MappingFile>;
-  hasDraft(name: string): boolean;
+  /** The mapping file that a proposal wrote. */
+  readWritten(name: string): Promise<MappingFile>;
+  hasWritten(name: string): boolean;
   listFixtures(path: string): Promise<string[]>;
   countRuns(mapping?: string): Promise<number>;
   close(): Promise<void>;
@@ -112,14 +111,11 @@ export async function createProposeWorld(mappings: object[] = []): Promise<Propo
         body: JSON.stringify(body),
         ...(signal && { signal }),
       }),
-    async readDraft(name) {
-      const file = ["json", "json5"]
-        .map((end) => join(cli.dir, `mappings/drafts/${name}.${end}`))
-        .find((one) => existsSync(one));
-      expect(file).toBeDefined();
-      return JSON5.parse<MappingFile>(await readFile(file ?? "", "utf8"));
+    async readWritten(name) {
+      const text = await readFile(join(cli.dir, `mappings/${name}.json`), "utf8");
+      return JSON.parse(text) as MappingFile;
     },
-    hasDraft: (name) => existsSync(join(cli.dir, `mappings/drafts/${name}.json`)),
+    hasWritten: (name) => existsSync(join(cli.dir, `mappings/${name}.json`)),
     async listFixtures(path) {
       const folder = join(cli.dir, "tests", path);
       await mkdir(folder, { recursive: true });

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
+import { mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Prompts } from "../../src/cli/prompts.ts";
@@ -24,7 +24,7 @@ async function proposal(...args: string[]): Promise<Proposal> {
 }
 
 describe("rouse propose with a model", () => {
-  it("drafts a mapping with fixtures that pass, runs nothing until it is accepted, and then works", async () => {
+  it("writes a mapping in shadow with fixtures that pass, runs nothing until it is enabled, and then works", async () => {
     await open();
     world.answers.splice(0, 1, { ...ANSWER, takes: [1, 2] });
     const [first = "", second = ""] = await world.post("desk", ticket(7), ticket(8));
@@ -48,12 +48,13 @@ describe("rouse propose with a model", () => {
       out.indexOf("round 1: takes 2 of 2 events"),
     );
     expect(out).toContain("masked: payload.customer.email, payload.customer.name");
-    expect(out).toContain("The draft is not live: hooks are handled as before.");
+    expect(out).toContain("tickets.event is in shadow: it starts nothing.");
     expect(out).toContain("Wrote tests/desk/tickets.event.json5: accepted by tickets.event");
     expect(out).toMatch(/2 would run that did not/);
-    expect((await world.readDraft("tickets")).mappings).toEqual([
+    expect((await world.readWritten("tickets")).mappings).toEqual([
       {
         id: "tickets.event",
+        shadow: true,
         match: { path: "desk", payload: { type: "ticket.opened" } },
         agentId: "ops",
         deliver: true,
@@ -67,9 +68,6 @@ describe("rouse propose with a model", () => {
         ],
       },
     ]);
-    expect((await world.cli.rouse(["drafts", "list"])).out).toMatch(
-      /^tickets +mappings\/tickets\.json +fine$/m,
-    );
     expect(await world.cli.rouse(["test"])).toMatchObject({
       code: 0,
       out: expect.stringContaining("2 "),
@@ -81,14 +79,11 @@ describe("rouse propose with a model", () => {
       [],
     ]);
 
-    // Fixtures of another draft say nothing about this one.
-    await proposal("others", "--no-model", "--event", first);
-    const accepted = await world.cli.rouse(["drafts", "accept", "tickets", "--yes"]);
-    expect(accepted).toMatchObject({
+    const enabled = await world.cli.rouse(["hooks", "enable", "tickets.event", "--yes"]);
+    expect(enabled).toMatchObject({
       code: 0,
       out: expect.stringContaining("tests: 2 pass, 0 fail"),
     });
-    await world.cli.rouse(["drafts", "drop", "others"]);
     expect((await world.cli.rouse(["test"])).code).toBe(0);
     await world.post("desk", ticket(10));
     await vi.waitFor(() =>
@@ -194,7 +189,7 @@ describe("rouse propose with a model", () => {
       code: 1,
       err: expect.stringMatching(/limit of 4 rounds\); nothing was written\. `--no-model`/),
     });
-    expect([world.hasDraft("others"), world.model.asked.length]).toEqual([false, 8]);
+    expect([world.hasWritten("others"), world.model.asked.length]).toEqual([false, 8]);
   });
 
   it("asks no further round if it might pass 60,000 tokens", async () => {
@@ -217,7 +212,7 @@ describe("rouse propose with a model", () => {
     ).toBeLessThanOrEqual(8_000);
   });
 
-  it("says that the model is down, and offers the draft without it", async () => {
+  it("says that the model is down, and offers to do without it", async () => {
     await open();
     world.model.says = () => ({ status: 401 });
     const events = await world.post("desk", ticket(7));
@@ -226,12 +221,12 @@ describe("rouse propose with a model", () => {
       code: 1,
       err: expect.stringMatching(/the model gave no answer: .*nothing was written\. `--no-model`/),
     });
-    expect(world.hasDraft("tickets")).toBe(false);
+    expect(world.hasWritten("tickets")).toBe(false);
     const prompts = { select: async () => "yes" } as unknown as Prompts;
     expect(
       await world.cli.rouse(["propose", "tickets", "--event", ...events], { prompts }),
     ).toMatchObject({ code: 0 });
-    expect((await world.readDraft("tickets")).mappings[0]?.match.payload).toEqual({
+    expect((await world.readWritten("tickets")).mappings[0]?.match.payload).toEqual({
       type: "ticket.opened",
     });
   });
@@ -279,21 +274,25 @@ describe("rouse propose --fix", () => {
     });
     const events = await world.post("desk", ticket(7));
     const made = await proposal("--fix", "desk.ticket", "--event", ...events);
-    expect(made).toMatchObject({
-      name: "desk-ticket-fix",
-      replaces: ["desk.ticket"],
-      problems: [],
+    expect(made).toMatchObject({ name: "desk.ticket", problems: [], fixtures: [] });
+    expect(JSON.parse(made.edit?.after ?? "")).toEqual({
+      ...live,
+      match: { path: "desk", payload: { type: "ticket.opened" } },
     });
-    expect((await world.readDraft("desk-ticket-fix")).mappings).toEqual([
-      { ...live, match: { path: "desk", payload: { type: "ticket.opened" } } },
-    ]);
     // The model sees what it may write, and not who may call.
     expect([
       world.model.asked[0]?.text.includes("ticket.created"),
       world.model.asked[0]?.text.includes(TOKEN),
     ]).toEqual([true, false]);
-    expect((await world.cli.rouse(["test"])).code).toBe(0);
-    expect((await world.cli.rouse(["drafts", "accept", "desk-ticket-fix", "--yes"])).code).toBe(0);
+    const fix = ["--fix", "desk.ticket", "--no-model", "--event", ...events];
+    // The change is shown with what it does, and asked for.
+    const asked = await world.propose(...fix);
+    expect([asked.code, asked.err]).toEqual([2, expect.stringContaining("add --yes")]);
+    expect(asked.out).toMatch(/^1 event of .* 1 changes\. 1 would run that did not\.$/m);
+    expect(await world.propose(...fix, "--yes")).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/Changed desk\.ticket: .*rouse\.json5, in use/),
+    });
     await world.post("desk", ticket(8));
     await vi.waitFor(() => expect(world.slack.posts).toMatchObject([{ channel: "C0LIVE" }]), {
       timeout: 15_000,
@@ -320,7 +319,6 @@ describe("rouse propose --fix", () => {
       messageTemplate: `Opened: {{${field}}}`,
     });
     const made = await proposal(
-      "mended",
       "--fix",
       "desk.ticket",
       "--no-model",
@@ -328,20 +326,19 @@ describe("rouse propose --fix", () => {
       ...(await world.post("desk", ticket(7))),
     );
     expect(made).toMatchObject({
-      name: "mended",
       problems: [],
       model: null,
       events: [{ isTaken: true, missing: [] }],
     });
-    const [mapping] = (await world.readDraft("mended")).mappings;
-    expect([mapping?.match.payload, [mapping?.messageTemplate].flat()]).toEqual([
+    const mapping = JSON.parse(made.edit?.after ?? "") as typeof LIVE;
+    expect([mapping.match.payload, [mapping.messageTemplate].flat()]).toEqual([
       mended,
       ["Opened: {{ticket.subject}}"],
     ]);
     expect(world.model.asked).toHaveLength(0);
   });
 
-  it("keeps values that the mapping compares with, and writes no fixture that masking would change", async () => {
+  it("keeps values that the mapping compares with", async () => {
     await open({
       ...LIVE,
       match: {
@@ -349,17 +346,9 @@ describe("rouse propose --fix", () => {
         payload: { type: "ticket.created", "customer.email": TICKET.customer.email },
       },
     });
-    const made = await proposal(
-      "--fix",
-      "desk.ticket",
-      "--no-model",
-      "--event",
-      ...(await world.post("desk", ticket(7))),
-    );
+    const events = await world.post("desk", ticket(7));
+    const made = await proposal("--fix", "desk.ticket", "--no-model", "--event", ...events);
     expect(made).toMatchObject({ problems: [], events: [{ isTaken: true }], fixtures: [] });
-    expect(made.notes).toEqual([
-      expect.stringMatching(/has no fixture: masking payload\.customer\.email changes/),
-    ]);
   });
 
   it("keeps the comments of the mapping", async () => {
@@ -376,7 +365,7 @@ describe("rouse propose --fix", () => {
       "--event",
       ...(await world.post("desk", ticket(7))),
     );
-    expect(made.text).toMatch(/\/\/ ours\n[^]*'?ticket\.opened[^]*\/\/ kept\n/);
+    expect(made.edit?.after).toMatch(/\/\/ ours\n[^]*'?ticket\.opened[^]*\/\/ kept\n/);
   });
 
   it.each([
@@ -416,9 +405,10 @@ describe("rouse propose --no-model", () => {
       problems: [],
       events: [{ isTaken: true }, { isTaken: true }],
     });
-    expect((await world.readDraft("acme")).mappings).toEqual([
+    expect((await world.readWritten("acme")).mappings).toEqual([
       {
         id: "acme.event",
+        shadow: true,
         match: { path: "acme", payload: { type: ["a", "b"] } },
         name: "Acme: {{type}}",
         sessionKey: "hook:acme:{{id}}",
@@ -435,8 +425,6 @@ describe("rouse propose --no-model", () => {
     expect(await world.listFixtures("acme")).toEqual(["acme.event-2.json5", "acme.event.json5"]);
     expect((await world.cli.rouse(["test"])).code).toBe(0);
     expect(world.model.asked).toHaveLength(0);
-    expect((await world.cli.rouse(["drafts", "drop", "acme"])).code).toBe(0);
-    expect(await world.listFixtures("acme")).toEqual([]);
   });
 
   it("takes bodies of 200 levels and forms, and leaves those out that cannot be read", async () => {
@@ -468,28 +456,21 @@ describe("rouse propose --no-model", () => {
 });
 
 describe("what a proposal refuses", () => {
-  it("names that are taken, and draft names that would replace a live mapping", async () => {
+  it("names that are taken by a file or a mapping", async () => {
     await open({ id: "other.event", match: { path: "other" }, messageTemplate: "x" });
     const events = await world.post("desk", ticket(7));
     await proposal("tickets", "--no-model", "--event", ...events);
-    const before = readFileSync(join(world.cli.dir, "mappings/drafts/tickets.json"), "utf8");
+    const before = readFileSync(join(world.cli.dir, "mappings/tickets.json"), "utf8");
     for (const [name, message] of [
       ["tickets", "tickets.json is there already"],
-      [
-        "other",
-        'there is a live mapping "other.event" in rouse.json5, which the draft "other" would replace',
-      ],
+      ["other", 'there is a mapping "other.event" already'],
       ["../x", 'use lower-case letters, digits and "-"'],
     ] as const)
       expect(await world.propose(name, "--event", ...events)).toMatchObject({
         code: 2,
         err: expect.stringContaining(message),
       });
-    // A mapping may have a draft's name.
-    await proposal("other-tickets", "--no-model", "--event", ...events);
-    expect(readFileSync(join(world.cli.dir, "mappings/drafts/tickets.json"), "utf8")).toBe(before);
-    const preset = await world.cli.rouse(["presets", "new", "other", "--event", events[0] ?? ""]);
-    expect(preset).toMatchObject({ code: 2, err: expect.stringContaining("would replace") });
+    expect(readFileSync(join(world.cli.dir, "mappings/tickets.json"), "utf8")).toBe(before);
     expect(world.model.asked).toHaveLength(0);
   });
 
@@ -512,7 +493,7 @@ describe("what a proposal refuses", () => {
       const { code, err } = await world.propose("tickets", ...args);
       expect([args, code > 0, err]).toEqual([args, true, expect.stringContaining(message)]);
     }
-    expect([world.model.asked.length, world.hasDraft("tickets")]).toEqual([0, false]);
+    expect([world.model.asked.length, world.hasWritten("tickets")]).toEqual([0, false]);
   });
 
   it("words of the operator if no model is configured: they are kept, and it is said that nothing followed them", async () => {
@@ -543,20 +524,18 @@ describe("what a proposal refuses", () => {
 });
 
 describe("where files go", () => {
-  it("gives the files as a patch if they cannot be written", async () => {
+  it("gives the file as a patch if it cannot be written, and writes no fixture", async () => {
     await open();
-    await mkdir(join(world.cli.dir, "mappings"), { recursive: true });
-    await world.cli.write("mappings/drafts", "no folder");
     const events = await world.post("desk", ticket(7));
+    await mkdir(join(world.cli.dir, "mappings"));
+    await symlink("../elsewhere.json", join(world.cli.dir, "mappings/tickets.json"));
     const { code, out, err } = await world.propose("tickets", "--no-model", "--event", ...events);
     expect([code, err]).toEqual([
       0,
-      expect.stringMatching(
-        /drafts\/tickets\.json cannot be written \(E\w+\)\nThe files as a patch/,
-      ),
+      expect.stringMatching(/nothing was written: .* is a link to .*\nThe file as a patch/),
     ]);
-    expect(out).toMatch(/^\+\+\+ b\/mappings\/drafts\/tickets\.json$/m);
-    expect(await world.listFixtures("desk")).toEqual(["tickets.event.json5"]);
+    expect(out).toMatch(/^\+\+\+ b\/mappings\/tickets\.json$/m);
+    expect(await world.listFixtures("desk")).toEqual([]);
   });
 
   it("never compares with a stand-in, which real events do not have", async () => {
@@ -568,7 +547,7 @@ describe("where files go", () => {
       "--event",
       ...(await world.post("mails", body)),
     );
-    expect((await world.readDraft("mails")).mappings[0]?.match.payload).toEqual({});
+    expect((await world.readWritten("mails")).mappings[0]?.match.payload).toEqual({});
     expect(made.text).not.toContain("ann.smith");
     expect(await world.listFixtures("mails")).toEqual(["mails.event.json5"]);
   });
@@ -581,7 +560,7 @@ describe("where files go", () => {
       problems: [],
       model: { ref: "local/big", rounds: 1 },
     });
-    expect(world.hasDraft("tickets")).toBe(true);
+    expect(world.hasWritten("tickets")).toBe(true);
   });
 });
 
@@ -614,7 +593,7 @@ describe("POST /admin/v1/proposals", () => {
       path: "desk",
       model: { ref: "local/big", maxRounds: 4, maxTokens: 60_000, shown: events },
     });
-    expect([world.model.asked.length, world.hasDraft("tickets")]).toEqual([0, false]);
+    expect([world.model.asked.length, world.hasWritten("tickets")]).toEqual([0, false]);
     const answer = await world.admin("/proposals", wanted);
     expect(answer.headers.get("content-type")).toBe("application/x-ndjson");
     const lines = (await answer.text())
@@ -635,7 +614,7 @@ describe("POST /admin/v1/proposals", () => {
       ok: false,
       code: "model_failed",
     });
-    expect(existsSync(join(world.cli.dir, "mappings/drafts/second.json"))).toBe(false);
+    expect(existsSync(join(world.cli.dir, "mappings/second.json"))).toBe(false);
   });
 
   it("writes nothing for a caller that has left, and ends the call of the model", async () => {
@@ -665,6 +644,6 @@ describe("POST /admin/v1/proposals", () => {
       timeout: 30_000,
     });
     await new Promise((done) => setTimeout(done, 1500));
-    expect([world.hasDraft("tickets"), await world.listFixtures("desk")]).toEqual([false, []]);
+    expect([world.hasWritten("tickets"), await world.listFixtures("desk")]).toEqual([false, []]);
   });
 });

@@ -1,5 +1,4 @@
 import { DatabaseSync } from "node:sqlite";
-import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { newId } from "../../src/core/ids.ts";
@@ -130,40 +129,6 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     expect(one.problems).toEqual([]);
   });
 
-  it("tries the text as a draft beside live traffic, and leaves the mapping as it is", async () => {
-    const before = world.readConfig();
-    await world.order(40);
-    await one.open("#/mappings/order");
-    await one.change("$gte", "100", "10");
-    await one.pane("Result").getByText("by order").waitFor();
-    for (const name of ["Propose", "Freeze as test", "Try", "Save…"])
-      await one.button(name).waitFor();
-    await one.button("Try").click();
-    const dialog = one.page.getByRole("dialog", { name: "Try" });
-    expect(await dialog.getByLabel("Name of the draft").inputValue()).toBe("order-try");
-    await dialog.getByRole("button", { name: "Try", exact: true }).click();
-    await one.button("Stop the trial").waitFor();
-    await one.page.waitForURL(/#\/mappings\/draft%3Aorder-try/);
-    expect(readFileSync(join(world.dir, "mappings/drafts/order-try.json5"), "utf8")).toContain(
-      "$gte: 10 }",
-    );
-    expect((await world.order(50)).runId).toBeUndefined();
-    await world.until(
-      async () => (await world.admin("/admin/v1/trials")).body.trials[0]?.matched === 1,
-    );
-    expect(world.readConfig()).toBe(before);
-    // What is written is still offered, and a name is taken once.
-    await goto("#/mappings/order");
-    await one.button("Take it up").click();
-    await one.line("$gte: 10 ").waitFor();
-    await one.pane("Problems").getByText("no problem").waitFor();
-    await one.button("Try").click();
-    await dialog.getByRole("button", { name: "Try", exact: true }).click();
-    await dialog.getByText("is there already").waitFor();
-    expect(existsSync(join(world.dir, "mappings/drafts/order-try-2.json5"))).toBe(false);
-    expect(one.problems.filter((text) => !text.includes("status of 4"))).toEqual([]);
-  });
-
   it("says what failed, and what is gone, in each pane and list", async () => {
     await world.order(40);
     const answer = {
@@ -183,24 +148,16 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     await one.pane("Events").getByRole("option").first().waitFor();
     await goto("#/mappings/order?event=evt_gone");
     await one.pane("Request").getByText("older than the time for which records are kept").waitFor();
-    for (const glob of ["**/admin/v1/events?*", "**/admin/v1/changes", "**/admin/v1/trials"])
-      await fail(glob);
-    world.write(
-      "mappings/drafts/later.json5",
-      `{ id: "later", mappings: [{ id: "later", match: { path: "x" }, messageTemplate: "x" }] }`,
-    );
+    await fail("**/admin/v1/events?*");
     await goto("#/mappings");
-    await one.page.getByRole("link", { name: "later", exact: true }).waitFor();
-    await expect.poll(() => one.page.getByText("Not loaded, for the same reason.").count()).toBe(2);
-    expect(await one.page.getByText("The store does not answer.").count()).toBe(1);
+    await one.page.getByText("The store does not answer.").waitFor();
     expect(await one.page.getByRole("row", { name: /^1 order/ }).innerText()).toContain(
       "not known",
     );
     await one.page.unrouteAll({ behavior: "wait" });
-    // Neither a mapping, nor a draft, nor a page goes by its age.
+    // Neither a mapping nor a page goes by its age.
     for (const [hash, words] of [
       ["#/mappings/nothing", "It may have been renamed or removed."],
-      ["#/mappings/draft:nothing", "It may have been renamed or removed."],
       ["#/nothing", "There is no page at this address."],
     ] as const) {
       await goto(hash);
@@ -233,25 +190,5 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     await one.pane("Problems").getByText("no problem").waitFor();
     await one.pane("Why").getByText("✓ id").waitFor();
     expect(one.problems).toEqual([]);
-  });
-
-  it("lists a change on System with who made it, and from which version", async () => {
-    await world.order(40);
-    await one.open("#/mappings/order");
-    await one.change("$gte", "100", "10");
-    await one.button("Save…").click();
-    const dialog = one.page.getByRole("dialog", { name: "Save" });
-    await dialog.getByText("Tests:").waitFor();
-    await dialog.getByRole("button", { name: "Save", exact: true }).click();
-    await one.page.getByText("Saved in rouse.json5").waitFor();
-    await goto("#/system/config");
-    const [version] = (await world.admin("/admin/v1/changes")).body.versions as { from: string }[];
-    const row = one.page
-      .getByRole("region", { name: "List of changes" })
-      .getByRole("row", { name: /change of order/ });
-    await row.waitFor();
-    expect(await row.innerText()).toMatch(
-      new RegExp(`console 127\\.0\\.0\\.1\\s+${version?.from.slice(0, 10)}`),
-    );
   });
 });

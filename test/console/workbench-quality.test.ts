@@ -3,7 +3,7 @@ import { NO_BROWSER } from "./browser.ts";
 import { EVERY_LOOK, examine, MAPPINGS } from "./quality.ts";
 import { useConsole } from "./use-console.ts";
 
-const DRAFT = `{ id: "later", mappings: [{ id: "later", match: { path: "shop", payload: { type: "later" } }, messageTemplate: "{{id}}" }] }`;
+const SHADOW = `{ id: "later", mappings: [{ id: "later", shadow: true, match: { path: "shop", payload: { type: "later" } }, messageTemplate: "{{id}}" }] }`;
 
 describe.skipIf(NO_BROWSER)(
   "what axe examines of mappings, in both themes, wide and narrow",
@@ -11,7 +11,7 @@ describe.skipIf(NO_BROWSER)(
     const { world, page, problems } = useConsole({
       workers: false,
       config: { hooks: { mappings: MAPPINGS, presets: [{ use: "github", auth: "token" }] } },
-      files: { "mappings/drafts/later.json5": DRAFT },
+      files: { "mappings/later.json5": SHADOW },
     });
     beforeAll(async () => {
       await world.post("/hooks/shop", { type: "order", data: { id: 2, total: 140, note: "soon" } });
@@ -22,7 +22,7 @@ describe.skipIf(NO_BROWSER)(
       await page.goto(`${world.url}/console${hash}`);
     };
 
-    it("the list with mappings, presets and drafts", async () => {
+    it("the list with mappings, presets and one in shadow", async () => {
       await open("#/mappings");
       for (const name of ["order.big", "later"])
         await page.getByRole("link", { name }).first().waitFor();
@@ -33,7 +33,7 @@ describe.skipIf(NO_BROWSER)(
     it.each([
       ["a mapping of a preset", "preset"],
       ["a new mapping", "new"],
-      ["a draft", "draft:later"],
+      ["a mapping in shadow", "later"],
       ["a mapping of its own", "order.big"],
     ])("%s", async (_, id) => {
       const { mappings } = (await world.admin("/admin/v1/mappings")).body as {
@@ -44,7 +44,7 @@ describe.skipIf(NO_BROWSER)(
       await open(`#/mappings/${id === "preset" ? preset : id}`);
       await page.locator(".cm-content").waitFor();
       await page.getByRole("region", { name: "Result", exact: true }).waitFor();
-      await examine(page, `bench-${id.replace(":", "-")}`, EVERY_LOOK);
+      await examine(page, `bench-${id}`, EVERY_LOOK);
       expect(problems).toEqual([]);
     });
   },

@@ -25,7 +25,6 @@ import { openStore } from "../../src/store/open.ts";
 import { createFreezer } from "../../src/workbench/freeze.ts";
 import { createLanding, type LandingDeps } from "../../src/workbench/landing.ts";
 import { createProposals } from "../../src/workbench/proposals.ts";
-import { createTrials } from "../../src/workbench/trials.ts";
 import type { Workbench } from "../../src/workbench/types.ts";
 import type { EventRecord, RunAction, RunSpec, StoreHandle } from "../../src/store/types.ts";
 
@@ -43,6 +42,7 @@ const mappings: MappingSet = {
       id: "shop.order",
       origin: "config",
       enabled: true,
+      shadow: false,
       paths: ["shop"],
       action: "agent",
       at: "hooks.mappings[0]",
@@ -93,7 +93,6 @@ const mappings: MappingSet = {
               { text: `${input.headers["x-shop"]} ${input.byHookToken}`, outside: true },
             ],
             unsafe: false,
-            shadow: false,
             missing: ["data.customer"],
             warnings: [],
           },
@@ -179,7 +178,6 @@ export async function createWorld(): Promise<World> {
   const places = () => ({
     mappingsDir: join(dir, "mappings"),
     configFile: undefined,
-    stateDir: dir,
   });
   const issues = [{ path: "", message: "nothing is built here" }];
   const snapshot = fakeSnapshot();
@@ -191,18 +189,14 @@ export async function createWorld(): Promise<World> {
     findObstacle: async () => undefined,
     now: () => Date.now(),
   };
+  const landing = createLanding(changes);
   const workbench: Workbench = {
-    landing: createLanding(changes),
+    landing,
     proposals: createProposals({
       ...changes,
+      land: landing.land,
       snapshot: () => snapshot,
       getEvent: (id) => handle.store.get("event", id),
-      log: pino({ level: "silent" }),
-    }),
-    trials: createTrials({
-      places,
-      build: async () => ({ ok: false, issues }),
-      clock: systemClock,
       log: pino({ level: "silent" }),
     }),
     fixtures: createFreezer({
@@ -224,7 +218,6 @@ export async function createWorld(): Promise<World> {
     log: pino({ level: "silent" }),
     ...handle,
     snapshot: () => snapshot,
-    traceDrafts: async () => [],
     decidedBy: async () => ({
       record: undefined,
       today: undefined,

@@ -14,7 +14,6 @@ beforeAll(async () => {
             id: "new",
             match: { path: "orders" },
             shadow: true,
-            continue: true,
             messageTemplate: "New words: {{id}}",
             sessionKey: "hook:new:{{id}}",
             channel: "console",
@@ -23,8 +22,10 @@ beforeAll(async () => {
           {
             id: "old",
             match: { path: "orders", payload: { both: true } },
-            messageTemplate: "Old words: {{id}}",
+            messageTemplate: "Old words: {{id}}{{last}}",
+            strict: true,
           },
+          { id: "behind", match: { path: "orders" }, shadow: true, messageTemplate: "Behind" },
           {
             id: "wrong",
             match: { path: "wrong" },
@@ -56,7 +57,7 @@ describe("a mapping in shadow", () => {
         ok: true,
         eventId: expect.any(String),
         outcome: "skipped",
-        reason: "shadow: 1 action would have been done",
+        reason: "shadow: 2 actions would have been done",
       },
     ]);
     const event = await eventOf(body.eventId);
@@ -70,6 +71,7 @@ describe("a mapping in shadow", () => {
           mapping: "new",
           fields: { sessionKey: "hook:new:7", channel: "console", to: "ops", deliver: true },
         },
+        { kind: "run", mapping: "behind" },
       ],
     });
     expect(event.would[0].content.map((part: { text: string }) => part.text).join("")).toBe(
@@ -100,17 +102,36 @@ describe("a mapping in shadow", () => {
     );
   });
 
-  it("goes beside one that acts", async () => {
-    const { status, body } = await world.post("/hooks/orders", { id: 8, both: true });
-    expect(status).toBe(202);
-    const event = await eventOf(body.eventId);
-    expect([event.outcome, event.actions.length, event.would.length]).toEqual(["accepted", 1, 1]);
+  it("holds back no other mapping, and changes neither its answer nor its failure", async () => {
+    const took = async (order: object) => {
+      const { status, body } = await world.post("/hooks/orders", order);
+      const event = await eventOf(body.eventId ?? body.requestId);
+      const would = (event.would as { mapping: string }[]).map(({ mapping }) => mapping);
+      return [status, body.mapping ?? body.error?.code, event.outcome, would];
+    };
+    // "behind" would be reached by what "old" leaves alone.
+    expect(await took({ id: 8, last: "", both: true })).toEqual([202, "old", "accepted", ["new"]]);
+    expect(await took({ id: 8, both: true })).toEqual([
+      400,
+      "mapping_incomplete",
+      "rejected",
+      ["new"],
+    ]);
+    expect((await took({ id: 8 }))[3]).toEqual(["new", "behind"]);
   });
 
-  it("tells what would have been refused, and binds no key", async () => {
-    expect((await world.post("/hooks/wrong", { agent: "nobody" })).body.reason).toBe(
-      "shadow: 0 actions would have been done, and 1 would have been refused",
+  it("tells what would not have been done and why, and binds no key", async () => {
+    const { body } = await world.post("/hooks/wrong", { agent: "nobody" });
+    expect(body.reason).toMatch(
+      /^shadow: 0 actions would have been done; not done: agentId: names no agent/,
     );
+    expect((await eventOf(body.eventId)).would).toMatchObject([
+      {
+        kind: "none",
+        mapping: "wrong",
+        fields: { reason: expect.stringContaining("names no agent") },
+      },
+    ]);
     for (let n = 0; n < 2; n++)
       expect((await world.post("/hooks/once", { id: 1 })).body.reason).toContain("1 action would");
   });
@@ -130,7 +151,7 @@ describe("a mapping in shadow", () => {
     });
     expect(replayed.body.result).toMatchObject({
       outcome: "skipped",
-      actions: [{ kind: "run", summary: "New words: 9" }],
+      actions: [{ kind: "run", summary: "New words: 9" }, { summary: "Behind" }],
     });
   });
 });

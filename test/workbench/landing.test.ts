@@ -46,6 +46,8 @@ const BY_HAND = [
   ``,
 ].join("\r\n");
 
+const SHADOW = `{ id: "acme", mappings: [\n  // ours\n  {\n    id: "acme.order",\n    shadow: true,\n    match: { path: "acme" },\n    messageTemplate: "x",\n  },\n] }\n`;
+
 let world: World | undefined;
 let cli: CliWorld | undefined;
 afterEach(async () => {
@@ -100,8 +102,7 @@ describe("a change of one mapping", () => {
     expect(read()).toBe(head + NEW + tail);
     expect(gateway.status().snapshot).not.toBe(before);
     expect((await post("/hooks/acme", { n: 1 })).status).toBe(202);
-    expect((await land({ kind: "undo" })).body).toMatchObject({ result: { landed: true } });
-    expect([read(), gateway.status().snapshot]).toEqual([BY_HAND, before]);
+    expect(read(`${FILE}.before`)).toBe(BY_HAND);
   });
 
   it("is added to the config or to a file", async () => {
@@ -144,13 +145,6 @@ describe("a change of one mapping", () => {
     ["no JSON5", replace("{ id: "), "config_invalid"],
     ["two values", replace("{}, {}"), "config_invalid"],
     ["no such mapping", replace(NEW, "acme.none"), "not_found"],
-    [
-      "a field to confirm",
-      replace(
-        `{ id: "acme.order", match: { path: "acme" }, messageTemplate: "x", to: "{{who}}", channel: "console" }`,
-      ),
-      "not_confirmed",
-    ],
     ["no kind of its own", { kind: "config", path: ["gateway", "port"], value: 1 }, "usage"],
   ])("is refused for %s, and nothing is written", async (_name, change, code) => {
     await createHandWritten();
@@ -203,13 +197,33 @@ describe("a change of one mapping", () => {
     expect(read()).toBe(BY_HAND);
   });
 
-  it("keeps mode and owner, and 20 versions for their owner alone", async () => {
+  it.each([
+    ["auth", `auth: { token: "a-token-of-its-own-0123" }`, true],
+    ["transform.module", `transform: { module: "own.ts" }`, true],
+    ["allowUnsafeExternalContent", "allowUnsafeExternalContent: true", false],
+    ["recipient", `channel: "console", to: "{{reply_to}}"`, false],
+  ])("asks for %s by its name; in shadow too: %s", async (name, field, inShadow) => {
+    const { write } = await createHandWritten();
+    write("transforms/own.ts", "export default () => ({});\n");
+    const toText = (more = "") =>
+      `{ id: "new", match: { path: "new" }, messageTemplate: "x", ${field}${more} }`;
+    const { confirm } = await check({ kind: "add", text: toText(", shadow: true") });
+    expect(confirm).toEqual(inShadow ? [name] : []);
+    const change = { kind: "add", text: toText() };
+    expect((await land(change)).body).toMatchObject({ error: { code: "not_confirmed" } });
+    expect(read("rouse.json5")).not.toContain(field);
+    expect((await land(change, { confirm: [name] })).body).toMatchObject({
+      result: { landed: true },
+    });
+  });
+
+  it("keeps mode and owner, and one file of before", async () => {
     await createHandWritten();
-    const [dir, file] = [(world as World).dir, join((world as World).dir, FILE)];
+    const file = join((world as World).dir, FILE);
     chmodSync(file, 0o640);
     const isRoot = process.getuid?.() === 0;
     if (isRoot) chownSync(file, 1234, 4321);
-    for (let n = 0; n < 22; n++)
+    for (let n = 0; n < 3; n++)
       expect((await land(replace(NEW.replace("Changed", `Change ${n}`)))).body).toMatchObject({
         result: { landed: true },
       });
@@ -218,25 +232,14 @@ describe("a change of one mapping", () => {
       0o640,
       ...(isRoot ? [1234, 4321] : [process.getuid?.(), process.getgid?.()]),
     ]);
-    const kept = join(dir, ".rouse/config-versions");
-    const names = readdirSync(kept);
-    expect(names).toHaveLength(20);
-    expect(names.map((name) => statSync(join(kept, name)).mode & 0o777)).toEqual(
-      Array(20).fill(0o600),
-    );
-    for (let n = 0; n < 20; n++)
-      expect((await land({ kind: "undo" })).body).toMatchObject({ result: { landed: true } });
-    expect(read()).toContain("Change 1 {{n}}");
-    expect((await land({ kind: "undo" })).status).toBe(404);
-  });
-
-  it("does not take back what was edited by hand since", async () => {
-    await createHandWritten();
-    await land(replace());
-    const edited = read().replace("// ours", "// theirs");
-    (world as World).write(FILE, edited);
-    expect((await land({ kind: "undo" })).body).toMatchObject({ error: { code: "conflict" } });
-    expect(read()).toBe(edited);
+    expect(readdirSync(join((world as World).dir, "mappings"))).toEqual([
+      "acme.json5",
+      "acme.json5.before",
+    ]);
+    expect([statSync(`${file}.before`).mode & 0o7777, read(`${FILE}.before`)]).toEqual([
+      0o640,
+      expect.stringContaining("Change 1 {{n}}"),
+    ]);
   });
 });
 
@@ -287,54 +290,47 @@ describe("a file that cannot be written", () => {
     expect(readFileSync(join(clone, FILE), "utf8").startsWith("\ufeff// ours\r\n")).toBe(true);
   });
 
-  it("gives patches for new files, for drafts that go away, and for files without a last line break", async () => {
+  it("gives patches for new files, and for files without a last line break", async () => {
     const made = (cli = await createCli());
     await made.write("rouse.json5", shopConfig());
     await run("git", ["init", "-q", made.dir]);
-    mkdirSync(join(made.dir, "mappings/drafts"), { recursive: true });
-    await made.write("mappings/drafts/a b.json5", "x");
-    await made.write("mappings/drafts/acme.json5", `{ id: "acme", mappings: [ ${NEW} ] }`);
-    const { out, code } = await made.rouse(["drafts", "accept", "acme", "--patch"]);
+    const hooks = { mappings: [{ match: { path: "acme" }, messageTemplate: "x" }] };
+    await made.write("openclaw.json", { hooks });
+    const { out, code } = await made.rouse(["import", "openclaw", "openclaw.json", "--patch"]);
     expect(code).toBe(0);
-    expect(existsSync(join(made.dir, "mappings/acme.json5"))).toBe(false);
+    expect(existsSync(join(made.dir, "mappings"))).toBe(false);
     await made.write("change.patch", out);
     await run("git", ["-C", made.dir, "apply", "change.patch"]);
-    expect(readFileSync(join(made.dir, "mappings/acme.json5"), "utf8")).toBe(
-      `{ id: "acme", mappings: [ ${NEW} ] }`,
+    expect(readFileSync(join(made.dir, "mappings/openclaw.json5"), "utf8")).toContain(
+      '"shadow": true',
     );
-    expect(readdirSync(join(made.dir, "mappings/drafts"))).toEqual(["a b.json5"]);
+    mkdirSync(join(made.dir, "mappings"), { recursive: true });
+    await made.write("mappings/acme.json5", SHADOW.trimEnd());
+    const enabled = await made.rouse(["hooks", "enable", "acme.order", "--patch"]);
+    await made.write("change.patch", enabled.out);
+    await run("git", ["-C", made.dir, "apply", "change.patch"]);
+    expect(readFileSync(join(made.dir, "mappings/acme.json5"), "utf8")).not.toMatch(/shadow|\n$/);
   });
 
   it("is left as it was when the disk is full, by a command that says so", async () => {
     const made = (cli = await createCli());
     await made.write("rouse.json5", shopConfig());
-    mkdirSync(join(made.dir, "mappings/drafts"), { recursive: true });
-    await made.write(
-      "mappings/drafts/shop.json5",
-      `{ id: "shop", mappings: [ { id: "shop.order", match: { path: "shop" }, messageTemplate: "x" } ] }`,
-    );
-    const before = readFileSync(join(made.dir, "rouse.json5"), "utf8");
+    mkdirSync(join(made.dir, "mappings"));
+    await made.write(FILE, SHADOW);
     const command = `trap '' XFSZ; exec prlimit --fsize=0 "$0" "$@" > >(cat) 2> >(cat >&2)`;
     const { stdout, stderr } = await run(
       "bash",
-      ["-c", command, process.execPath, ROUSE, "drafts", "accept", "shop", "--yes"],
-      {
-        cwd: made.dir,
-      },
+      ["-c", command, process.execPath, ROUSE, "hooks", "enable", "acme.order", "--yes"],
+      { cwd: made.dir },
     );
     expect([stdout, stderr]).toEqual([
-      expect.stringContaining("+++ b/rouse.json5"),
+      expect.stringContaining("+++ b/mappings/acme.json5"),
       expect.stringMatching(
-        /nothing was written: the earlier version of it cannot be kept in .*\(EFBIG\)/,
+        /nothing was written: .*acme\.json5\.before cannot be written \(EFBIG\)/,
       ),
     ]);
-    expect(readFileSync(join(made.dir, "rouse.json5"), "utf8")).toBe(before);
-    expect(
-      readdirSync(made.dir, { recursive: true, encoding: "utf8" }).filter((name) =>
-        name.includes(".tmp"),
-      ),
-    ).toEqual([]);
-    expect(existsSync(join(made.dir, "mappings/drafts/shop.json5"))).toBe(true);
+    expect(readdirSync(join(made.dir, "mappings"))).toEqual(["acme.json5"]);
+    expect(readFileSync(join(made.dir, FILE), "utf8")).toBe(SHADOW);
   });
 });
 
@@ -364,10 +360,9 @@ it("a kill in the middle of saves leaves the old file or the new one, and the ne
   for (const name of [
     "rouse.json5",
     FILE,
-    "mappings/drafts/a.json5",
+    "mappings/more/a.json5",
     "tests/shop/a.json5",
     ".rouse/secrets/hook-token",
-    ".rouse/config-versions/1.json",
   ])
     (world as World).write(`${name}.rouse-${id}.tmp`, "half");
   (world as World).write(`mappings/theirs.${id}.tmp`, "of another program");
@@ -385,40 +380,37 @@ const inNamespace = (script: string, dir: string) =>
   }).catch((error: { stdout: string; stderr: string }) => error);
 
 describe.skipIf(!canMount())("a config folder that is really", () => {
-  const DRAFT = `{ id: "acme", mappings: [\n  // of the draft\n  ${NEW}\n] }\n`;
   beforeEach(async () => {
     cli = await createCli();
     await cli.write("rouse.json5", shopConfig());
-    mkdirSync(join(cli.dir, "mappings/drafts"), { recursive: true });
-    await cli.write("mappings/drafts/acme.json5", DRAFT);
+    mkdirSync(join(cli.dir, "mappings"));
+    await cli.write(FILE, SHADOW);
     await run("git", ["init", "-q", cli.dir]);
   });
 
   it("read-only gives a patch that git applies in a clone", async () => {
     const { dir, write } = cli as CliWorld;
     const script =
-      'mount --bind "$2" "$2" && mount -o remount,ro,bind "$2" && cd "$2" && exec "$0" "$1" drafts accept acme --yes';
+      'mount --bind "$2" "$2" && mount -o remount,ro,bind "$2" && cd "$2" && exec "$0" "$1" hooks enable acme.order --yes';
     const { stdout, stderr } = await inNamespace(script, dir);
     expect(stderr).toMatch(
       /nothing was written: .*acme\.json5 cannot be written \(EROFS\)\nThe change as a patch, for `git apply`:/,
     );
-    expect(readdirSync(join(dir, "mappings"))).toEqual(["drafts"]);
+    expect(readFileSync(join(dir, FILE), "utf8")).toBe(SHADOW);
     await write("change.patch", stdout);
     await run("git", ["-C", dir, "apply", "--check", "change.patch"]);
     await run("git", ["-C", dir, "apply", "change.patch"]);
-    expect(readFileSync(join(dir, "mappings/acme.json5"), "utf8")).toBe(DRAFT);
-    expect(existsSync(join(dir, "mappings/drafts/acme.json5"))).toBe(false);
+    expect(readFileSync(join(dir, FILE), "utf8")).not.toContain("shadow");
   });
 
   it("full leaves the old file", async () => {
     const { dir } = cli as CliWorld;
-    // A file system of its own for the mappings; the versions stand on the other one.
     const script = `mkdir full && mount -t tmpfs -o size=64k tmpfs full && cp -r mappings/. full && mount --move full mappings \
-      && (cat /dev/zero > mappings/filler || true) 2>/dev/null && "$0" "$1" drafts accept acme --yes; ls mappings`;
+      && (cat /dev/zero > mappings/filler || true) 2>/dev/null && "$0" "$1" hooks enable acme.order --yes; ls mappings; cat mappings/acme.json5`;
     const { stdout, stderr } = await inNamespace(script, dir);
-    expect(stderr).toMatch(/nothing was written: it cannot be written \(ENOSPC\)/);
-    expect(stdout).toMatch(/\ndrafts\nfiller\n$/);
-    expect(readdirSync(join(dir, ".rouse/config-versions"))).toEqual([]);
+    expect(stderr).toMatch(/nothing was written: .* cannot be written \(ENOSPC\)/);
+    expect(stdout.endsWith(SHADOW)).toBe(true);
+    expect(stdout).not.toMatch(/\.tmp$/m);
   });
 });
 
@@ -430,17 +422,24 @@ describe("only mappings of the config and of mapping files", () => {
     ["a module file by its name", { kind: "add", text: NEW, file: "own.ts" }, "usage"],
     ["a file in another folder", { kind: "add", text: NEW, file: "/etc/rouse.json5" }, "usage"],
     [
-      "a module file, with a draft",
-      { kind: "draft", name: "new", into: "../transforms/own.ts" },
+      "a module file, with a whole file",
+      { kind: "file", file: "../transforms/own.ts", text: OWN },
       "usage",
     ],
+    ["the manifest", { kind: "file", file: "../package.json", text: OWN }, "usage"],
     [
-      "the manifest, with a draft",
-      { kind: "draft", name: "new", into: "../package.json" },
-      "usage",
+      "other parts of the config, with a whole file",
+      {
+        kind: "file",
+        file: "parts.json5",
+        text: OWN.replace("mappings:", "gateway: { port: 1 }, mappings:").replaceAll(
+          "acme",
+          "parts",
+        ),
+      },
+      "config_invalid",
     ],
-    ["a draft outside of its folder", { kind: "draft", name: "../../transforms/own" }, "not_found"],
-    ["other parts of the config, with a draft", { kind: "draft", name: "parts" }, "config_invalid"],
+    ["a mapping that is not in shadow", { kind: "enable", mapping: "acme.order" }, "usage"],
     [
       "other parts of the config, in a mapping",
       replace(
@@ -454,11 +453,6 @@ describe("only mappings of the config and of mapping files", () => {
     const { write, dir } = world as World;
     write("transforms/own.ts", "export default () => ({});\n");
     write("package.json", "{}");
-    write("mappings/drafts/new.json5", OWN);
-    write(
-      "mappings/drafts/parts.json5",
-      OWN.replace("mappings:", "gateway: { port: 1 }, mappings:").replaceAll("acme", "parts"),
-    );
     const before = ["rouse.json5", FILE, "transforms/own.ts", "package.json"].map((name) =>
       read(name),
     );
@@ -471,7 +465,7 @@ describe("only mappings of the config and of mapping files", () => {
     ).toEqual(before);
     expect(
       readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((name) =>
-        name.startsWith("config-versions"),
+        name.endsWith(".before"),
       ),
     ).toEqual([]);
   });

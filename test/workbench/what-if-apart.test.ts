@@ -118,9 +118,9 @@ describe("what a proposed mapping does to the gateway", () => {
         },
         files: {
           "own.js": CHANNEL,
-          "mappings/drafts/refunds.json": {
+          "mappings/refunds.json": {
             id: "refunds",
-            mappings: [{ ...REFUND, deliver: true, channel: "own", to: "x" }],
+            mappings: [{ ...REFUND, shadow: true, deliver: true, channel: "own", to: "x" }],
           },
         },
       });
@@ -143,24 +143,20 @@ describe("what a proposed mapping does to the gateway", () => {
       ];
       const before = await look();
       expect(before.at(-1)).toEqual([4, 4]);
-      const draft = { kind: "draft", name: "refunds" };
-      expect(await askEnd(world, { change: draft })).toMatchObject({
+      const change = { kind: "enable", mapping: REFUND.id };
+      expect(await askEnd(world, { change })).toMatchObject({
         events: 1000,
         changed: 996,
         wouldRun: 996,
       });
       const checked = await world.admin("/admin/v1/changes/check", {
         method: "POST",
-        body: JSON.stringify({ change: draft }),
+        body: JSON.stringify({ change }),
       });
       expect(checked.body.check.whatIf).toMatchObject({ events: 1000, wouldRun: 996 });
       const [event] = ((await read("/admin/v1/events?limit=1")) as { events: { id: string }[] })
         .events;
       expect(await read(`/admin/v1/events/${event?.id}/explain?now=1`)).toMatchObject({ ok: true });
-      expect((await world.admin("/admin/v1/trials/refunds", { method: "POST" })).status).toBe(200);
-      expect((await world.admin("/admin/v1/trials/refunds", { method: "DELETE" })).status).toBe(
-        200,
-      );
       expect(await look()).toEqual(before);
     } finally {
       await provider.close();

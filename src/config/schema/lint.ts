@@ -6,8 +6,6 @@ export const LINT_RULES = {
   "unknown-field": "a condition or a template reads a field that no recorded body of the hook has",
   "never-reached": "an earlier mapping takes every hook that this one wants",
   "wrong-type": "a condition compares with a value of a type that the field never has",
-  "shadow-holds-back":
-    "a mapping in shadow without `continue` takes hooks that a later mapping wants",
   "unsigned-header":
     "a header decides or is rendered that the signature of the path does not cover",
   "unsafe-content":

@@ -256,7 +256,9 @@ export const mappingSchema = z.strictObject({
   shadow: z
     .boolean()
     .default(false)
-    .describe("Evaluate and record what would be done, and do nothing."),
+    .describe(
+      "Evaluate and record what would be done, and do nothing. Other mappings are tried as if this one were not there.",
+    ),
   strict: z.boolean().default(false).describe("Refuse the event when a template misses a field."),
   lint: lintSchema.optional().describe("Which warnings about this mapping are not wanted."),
 });

@@ -95,7 +95,9 @@ const presetUse = z.strictObject({
   shadow: z
     .boolean()
     .optional()
-    .describe("Evaluate and record what would be done, and do nothing."),
+    .describe(
+      "Evaluate and record what would be done, and do nothing. Other mappings are tried as if this one were not there.",
+    ),
   lint: lintSchema.optional().describe("Which warnings about its mappings are not wanted."),
 });
 export type PresetUse = z.output<typeof presetUse>;

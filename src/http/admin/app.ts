@@ -13,7 +13,7 @@ import { peopleRoutes } from "./people.ts";
 import { toolRoutes } from "./tools.ts";
 import { channelRoutes, keyRoutes, systemRoutes } from "./system.ts";
 import type { Workbench } from "../../workbench/types.ts";
-import { changeRoutes, proposalRoutes, trialRoutes, whatIfRoutes } from "./workbench.ts";
+import { changeRoutes, proposalRoutes, whatIfRoutes } from "./workbench.ts";
 import { failureRoutes, overviewRoutes } from "./watch.ts";
 import { deliveryRoutes, eventRoutes, runRoutes, sessionRoutes } from "./work.ts";
 
@@ -46,9 +46,8 @@ export function createAdminRoutes(deps: AdminDeps, workbench: Workbench) {
     .route("/fixtures", fixtureRoutes(workbench))
     .route("/changes", changeRoutes(workbench))
     .route("/proposals", proposalRoutes(workbench))
-    .route("/trials", trialRoutes(workbench))
     .route("/what-if", whatIfRoutes(deps, workbench))
-    .route("/", overviewRoutes(deps, workbench))
+    .route("/", overviewRoutes(deps))
     .route("/", systemRoutes(deps));
   routes.onError(createErrorHandler(deps.log));
   routes.all("*", (c) =>

@@ -3,18 +3,13 @@ import { z } from "zod";
 import * as system from "../../admin/system.ts";
 import type { AdminDeps } from "../../admin/types.ts";
 import { getConsoleMode } from "../../config/console-mode.ts";
-import {
-  describeMapping,
-  listDrafts,
-  listPlacedMappings,
-  showMapping,
-} from "../../workbench/mapping-view.ts";
+import { describeMapping, listPlacedMappings, showMapping } from "../../workbench/mapping-view.ts";
 import type { Workbench } from "../../workbench/types.ts";
 import { jsonAnswer } from "./answer.ts";
 import { jsonBody } from "./query.ts";
 import { textChange } from "./workbench.ts";
 
-/** `/mappings`: the live ones in their order, one with its text, and drafts. */
+/** `/mappings`: all in their order, and one with its text. */
 export function mappingRoutes(deps: AdminDeps) {
   return new Hono()
     .get("/", (c) => {
@@ -22,7 +17,6 @@ export function mappingRoutes(deps: AdminDeps) {
       const listed = {
         ...system.listMappings(deps),
         mappings: listPlacedMappings(snapshot),
-        drafts: listDrafts(snapshot),
       };
       const { gateway } = snapshot.config;
       const publicUrl = gateway.publicUrl?.replace(/\/$/, "") ?? null;

@@ -8,9 +8,7 @@ import { describeGateways } from "../../admin/system.ts";
 import type { AdminDeps } from "../../admin/types.ts";
 import { GROUP_STATUSES } from "../../admin/watch-views.ts";
 import { parseDuration } from "../../config/schema/common.ts";
-import type { Workbench } from "../../workbench/types.ts";
 import { jsonAnswer } from "./answer.ts";
-import { listDrafts } from "../../workbench/mapping-view.ts";
 import { jsonBody, limit, parseSince, query, since } from "./query.ts";
 
 const text = z.string().min(1).optional();
@@ -56,7 +54,7 @@ export function failureRoutes(deps: AdminDeps) {
 }
 
 /** What an overview shows: hooks over time, what waits, limits, gateways, and what should be looked at. */
-export function overviewRoutes(deps: AdminDeps, { trials }: Workbench) {
+export function overviewRoutes(deps: AdminDeps) {
   const activity = z.strictObject({ since: since(deps.clock).prefault("1h") });
   return new Hono()
     .get("/activity", query(activity), (c) =>
@@ -64,7 +62,5 @@ export function overviewRoutes(deps: AdminDeps, { trials }: Workbench) {
     )
     .get("/limits", async (c) => jsonAnswer(c, { limits: await deps.limits() }))
     .get("/gateways", (c) => jsonAnswer(c, describeGateways(deps.cluster)))
-    .get("/findings", (c) =>
-      jsonAnswer(c, listFindings(deps, listDrafts(deps.snapshot()), trials.list())),
-    );
+    .get("/findings", (c) => jsonAnswer(c, listFindings(deps)));
 }

@@ -18,34 +18,14 @@ const replace = z.strictObject({
   from: z.string().optional(),
 });
 const add = z.strictObject({ kind: z.literal("add"), text, file: text.optional() });
-const draft = z.strictObject({ kind: z.literal("draft"), name: text, into: text.optional() });
-const draftText = z.strictObject({
-  kind: z.literal("draft-text"),
-  name: text,
-  text,
-  from: z.string().optional(),
-  new: z.boolean().optional(),
-});
-const change = z.discriminatedUnion("kind", [
-  replace,
-  add,
-  draft,
-  draftText,
-  z.strictObject({ kind: z.literal("undo") }),
-]);
-/** What is only compared may also be the whole text of a mapping file. */
-const proposed = z.discriminatedUnion("kind", [
-  replace,
-  add,
-  draft,
-  draftText,
-  z.strictObject({ kind: z.literal("file"), file: text, text }),
-]);
+const file = z.strictObject({ kind: z.literal("file"), file: text, text });
+const enable = z.strictObject({ kind: z.literal("enable"), mapping: text });
+const change = z.discriminatedUnion("kind", [replace, add, file, enable]);
 const MAX_EVENTS = 100_000;
 const MAX_IDS = 500;
 const checked = z.strictObject({ change, whatIf: z.boolean().default(true) });
 /** A change that is a text as it is being written. */
-export const textChange = z.discriminatedUnion("kind", [replace, add, draftText]);
+export const textChange = z.discriminatedUnion("kind", [replace, add]);
 const evaluated = z.strictObject({ change: textChange, event: text.optional() });
 const landed = z.strictObject({
   change,
@@ -66,22 +46,9 @@ const proposal = z.strictObject({
     .optional(),
 });
 
-/** `/changes`: changes of live mappings, which are checked, shown and then written into the user's files. */
+/** `/changes`: changes of mappings, which are checked, shown and then written into the user's files. */
 export function changeRoutes({ landing, whatIf }: Workbench) {
   return new Hono()
-    .get("/", async (c) => {
-      const versions = await landing.versions();
-      return jsonAnswer(c, {
-        versions: versions.map(({ id, at, what, file, by = null, from = null }) => ({
-          id,
-          at,
-          what,
-          file,
-          by,
-          from,
-        })),
-      });
-    })
     .post("/check", jsonBody(checked), async (c) => {
       const { change: wanted, ...options } = c.req.valid("json");
       return jsonAnswer(c, { check: await landing.check(wanted, options) });
@@ -97,22 +64,10 @@ export function changeRoutes({ landing, whatIf }: Workbench) {
     });
 }
 
-/** `/trials`: drafts that are evaluated beside live traffic. */
-export function trialRoutes({ trials }: Workbench) {
-  return new Hono()
-    .get("/", (c) => jsonAnswer(c, { trials: trials.list() }))
-    .post("/:draft", async (c) =>
-      jsonAnswer(c, { trial: await trials.start(c.req.param("draft")) }),
-    )
-    .delete("/:draft", async (c) =>
-      jsonAnswer(c, { trial: await trials.stop(c.req.param("draft")) }),
-    );
-}
-
 /** `/what-if`: what a change of the mappings would do with recorded events, one JSON document a line. */
 export function whatIfRoutes({ clock }: Pick<AdminDeps, "clock">, { whatIf }: Workbench) {
   const asked = z.strictObject({
-    change: proposed,
+    change,
     since: since(clock).optional(),
     last: z.int().min(1).max(MAX_EVENTS).default(DEFAULT_LAST),
     events: z.array(text).min(1).max(MAX_IDS).optional(),
@@ -133,7 +88,7 @@ export function whatIfRoutes({ clock }: Pick<AdminDeps, "clock">, { whatIf }: Wo
   });
 }
 
-/** `/proposals`: drafts that are made from recorded events. The answer has one line a step, and the draft in the last one. */
+/** `/proposals`: mappings that are made from recorded events. The answer has one line a step, and the mapping in the last one. */
 export function proposalRoutes({ proposals }: Workbench) {
   return new Hono()
     .post("/check", jsonBody(proposal), async (c) =>

@@ -3,7 +3,7 @@ import type { Failure } from "../../core/errors.ts";
 
 /** Requests of the admin API that write files of the config or of its folders. */
 const WRITES = /^\/admin\/v1\/(?:changes|fixtures|proposals|hooks\/secrets|store\/backup)$/;
-/** Of these, those that write where a draft or a test is kept: nothing of it is live. */
+/** Of these, those that write mappings in shadow or tests: nothing is started by them. */
 const NOT_LIVE = /^\/admin\/v1\/(?:fixtures|proposals)$/;
 
 const READ_ONLY: Failure = {

@@ -139,13 +139,17 @@ const buildConfig = (
   },
 });
 
-const DRAFT = [
-  {
-    id: "shop.stock-low",
-    match: { path: "shop", payload: { type: "stock.changed", left: { $lt: 10 } } },
-    messageTemplate: "{{sku}} has {{left}} left.",
-  },
-];
+const SHADOW = {
+  id: "stock",
+  mappings: [
+    {
+      id: "shop.stock-low",
+      shadow: true,
+      match: { path: "shop", payload: { type: "stock.changed", left: { $lt: 10 } } },
+      messageTemplate: "{{sku}} has {{left}} left.",
+    },
+  ],
+};
 
 /** Starts a gateway in a folder of its own, `daysAgo` in the past, or in the present. */
 export async function openGallery(daysAgo: number): Promise<Gallery> {
@@ -167,8 +171,8 @@ export async function openGallery(daysAgo: number): Promise<Gallery> {
   if (daysAgo > 0) {
     mkdirSync(join(dir, "plugins"));
     writeFileSync(join(dir, "plugins", "shop.ts"), SHOP);
-    mkdirSync(join(dir, "mappings", "drafts"), { recursive: true });
-    writeFileSync(join(dir, "mappings", "drafts", "stock.json"), JSON.stringify(DRAFT, null, 2));
+    mkdirSync(join(dir, "mappings"));
+    writeFileSync(join(dir, "mappings", "stock.json"), JSON.stringify(SHADOW, null, 2));
   }
   const gateway = await openGateway({
     cwd: dir,

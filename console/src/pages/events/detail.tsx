@@ -135,11 +135,7 @@ function Shadow({ would }: { would: EventInFull["would"] }) {
   );
 }
 
-function Why({
-  explanation: { event, evaluation, note, drafts, now },
-}: {
-  explanation: ExplanationView;
-}) {
+function Why({ explanation: { event, evaluation, note, now } }: { explanation: ExplanationView }) {
   return (
     <>
       <Section title="Why">
@@ -151,7 +147,6 @@ function Why({
             <Traces traces={evaluation.traces} event={event.id} />
           )
         ) : null}
-        {drafts.length > 0 ? <Traces traces={drafts} event={event.id} /> : null}
         {now?.note ? <p class="warn">Today: {visibleText(now.note)}</p> : null}
       </Section>
       {evaluation ? (

@@ -3,7 +3,7 @@ import { filter } from "../../router.ts";
 import { Button, Time } from "../../ui/basic.tsx";
 import { plural } from "../../ui/format.ts";
 import { EditorHost } from "./editor-host.tsx";
-import type { KeptText } from "./kept.ts";
+import type { KeptText } from "./written.ts";
 import { BodyPane, EventsPane, ResultPane, WhyPane } from "./panes.tsx";
 import { Proposed } from "./proposed.tsx";
 import { WhatIfPane } from "./what-if.tsx";
@@ -20,8 +20,8 @@ function Offers({ bench }: { bench: Workbench }) {
     <>
       {written.offered.map((offer) => (
         <p key={offer.at} class="banner" role="status">
-          There is unsaved text of {bench.draft ? "this draft" : "this mapping"}, written{" "}
-          <Time iso={offer.at} />. <Button onClick={() => answer(offer, true)}>Take it up</Button>{" "}
+          There is unsaved text of this mapping, written <Time iso={offer.at} />.{" "}
+          <Button onClick={() => answer(offer, true)}>Take it up</Button>{" "}
           <Button onClick={() => answer(offer, false)}>Drop it</Button>
         </p>
       ))}
@@ -59,7 +59,7 @@ function Overtaken({ bench }: { bench: Workbench }) {
   };
   return (
     <p class="banner warn" role="alert">
-      {bench.draft ? "This draft" : "This mapping"} was changed in its file while you were writing.{" "}
+      This mapping was changed in its file while you were writing.{" "}
       <Button onClick={compare}>{isCompared ? "Show mine alone" : "See both"}</Button>{" "}
       <Button onClick={() => settle(true)}>Take the file's</Button>{" "}
       <Button onClick={() => settle(false)}>Keep mine</Button>
@@ -122,15 +122,12 @@ export function Bench({ bench, onSave }: { bench: Workbench; onSave(): void }) {
           onSelect={(one) => filter({ event: one })}
         />
         <BodyPane shown={shown} onPath={(path, value) => bench.editor?.insertPath(path, value)} />
-        <section
-          class="mappings-pane mappings-text"
-          aria-label={bench.draft ? "Text of the draft" : "Text of the mapping"}
-        >
+        <section class="mappings-pane mappings-text" aria-label="Text of the mapping">
           {written.base === null ? null : (
             <EditorHost
               text={written.text}
               readOnly={isPreset(bench)}
-              label={`Text of ${bench.draft?.name ?? bench.id}`}
+              label={`Text of ${bench.id}`}
               onChange={written.setText}
               onEvaluate={bench.evaluateNow}
               onSave={onSave}

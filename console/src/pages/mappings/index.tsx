@@ -8,20 +8,15 @@ import "./style.css";
 import type { MappingText, Mappings } from "./types.ts";
 import { NEW } from "./use-workbench.ts";
 
-const DraftPage = lazy(async () => (await import("./draft.tsx")).DraftPage);
-
 /** The workbench is larger than the list, which needs none of it. */
 const WorkbenchPage = lazy(async () => (await import("./workbench.tsx")).WorkbenchPage);
 
-/** How the address names a draft: `#/mappings/draft:refund`. */
-const DRAFT = "draft:";
-
-/** What to do where a mapping or a draft is not there: age deletes neither. */
+/** What to do where a mapping is not there: age deletes none. */
 function Missing() {
   const { event = "" } = place.value.query;
   return (
     <>
-      It may have been renamed or removed. <a href={href("mappings")}>All mappings and drafts</a>
+      It may have been renamed or removed. <a href={href("mappings")}>All mappings</a>
       {event === "" ? null : (
         <>
           {" "}
@@ -65,20 +60,9 @@ function OneMapping({ id, mappings }: { id: string; mappings: Mappings }) {
   );
 }
 
-/** A draft. It may have been written a moment ago: the list that another page has shown may not have it yet. */
-function OneDraft({ name }: { name: string }) {
-  const mappings = useResource<Mappings>("/mappings", { live: true });
-  return (
-    <Loaded resource={mappings}>
-      {(all) => (
-        <DraftPage name={name} mappings={all} missing={<Missing />} reload={mappings.reload} />
-      )}
-    </Loaded>
-  );
-}
-
 /** Mappings in their order, and the workbench of one. */
-function AllMappings({ id }: { id: string }) {
+export function Page() {
+  const { id } = place.value;
   const mappings = useResource<Mappings>("/mappings", { live: true });
   return (
     <>
@@ -87,15 +71,5 @@ function AllMappings({ id }: { id: string }) {
         {(all) => (id === "" ? <MappingList {...all} /> : <OneMapping id={id} mappings={all} />)}
       </Loaded>
     </>
-  );
-}
-
-/** Mappings, one of them, or a draft. */
-export function Page() {
-  const { id } = place.value;
-  return id.startsWith(DRAFT) ? (
-    <OneDraft key={id} name={id.slice(DRAFT.length)} />
-  ) : (
-    <AllMappings id={id} />
   );
 }

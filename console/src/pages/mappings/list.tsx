@@ -3,13 +3,13 @@ import type { EventView } from "../../../../src/admin/views.ts";
 import type { AskError } from "../../api.ts";
 import { useResource } from "../../resource.ts";
 import { filter, go, href, place } from "../../router.ts";
-import { Button, Section, Status, Time } from "../../ui/basic.tsx";
+import { Button, Status } from "../../ui/basic.tsx";
 import { Search, Select } from "../../ui/fields.tsx";
 import { number } from "../../ui/format.ts";
 import { PageHead } from "../../ui/page-head.tsx";
-import { Empty, Failed, Loaded } from "../../ui/states.tsx";
+import { Empty, Failed } from "../../ui/states.tsx";
 import { Table, type Column } from "../../ui/table.tsx";
-import type { DraftView, Mappings, PlacedMapping, Trial } from "./types.ts";
+import type { Mappings, PlacedMapping } from "./types.ts";
 
 const OWNERS = ["", ["own", "Own"], ["preset", "Of presets"]] as const;
 
@@ -38,10 +38,11 @@ const toColumns = (hits: Hits, order: ReadonlyMap<string, number>): Column<Place
   { head: "#", cell: ({ id }) => order.get(id), numeric: true, minor: true },
   {
     head: "Mapping",
-    cell: ({ id, enabled }) => (
+    cell: ({ id, enabled, shadow }) => (
       <>
         <a href={href("mappings", id)}>{id}</a>{" "}
         {enabled ? null : <Status word="off" tone="quiet" />}
+        {enabled && shadow ? <Status word="in shadow" tone="quiet" /> : null}
       </>
     ),
     grow: true,
@@ -68,95 +69,8 @@ const toColumns = (hits: Hits, order: ReadonlyMap<string, number>): Column<Place
   },
 ];
 
-function Drafts({ drafts }: { drafts: readonly DraftView[] }) {
-  const { data, error, reload } = useResource<{ trials: Trial[] }>("/trials", { live: true });
-  if (drafts.length === 0) return null;
-  return (
-    <Section title="Drafts">
-      {error ? <Failed error={error} retry={reload} /> : null}
-      <Table
-        label="Drafts"
-        rows={drafts}
-        rowId={({ name }) => name}
-        columns={[
-          {
-            head: "Draft",
-            cell: ({ name }) => <a href={href("mappings", `draft:${name}`)}>{name}</a>,
-            grow: true,
-          },
-          { head: "Mappings", cell: ({ mappings }) => mappings.join(", ") },
-          { head: "Replaces", cell: ({ replaces }) => replaces.join(", ") || "–", minor: true },
-          {
-            head: "State",
-            cell: ({ problem }) =>
-              problem === null ? <Status word="draft" /> : <span class="bad">{problem}</span>,
-          },
-          {
-            head: "Trial",
-            cell({ name }) {
-              if (!data) return error ? "not known" : "";
-              const trial = data.trials.find(
-                ({ draft, ended }) => draft === name && ended === null,
-              );
-              return trial ? `took ${number(trial.matched)} of ${number(trial.events)}` : "–";
-            },
-          },
-        ]}
-      />
-    </Section>
-  );
-}
-
-interface Version {
-  id: string;
-  at: string;
-  what: string;
-  file: string;
-  by: string | null;
-  from: string | null;
-}
-
-/** The changes that can be taken back: who made them, and when. */
-function Versions() {
-  const changes = useResource<{ versions: Version[] }>("/changes");
-  if (changes.data?.versions.length === 0) return null;
-  return (
-    <Section title="Last changes">
-      <Loaded resource={changes} lines={2}>
-        {({ versions }) => <VersionTable versions={versions} />}
-      </Loaded>
-      <p class="quiet mappings-note">
-        <code>rouse config undo</code> takes the newest one back.
-      </p>
-    </Section>
-  );
-}
-
-const VersionTable = ({ versions }: { versions: readonly Version[] }) => (
-  <Table
-    label="Last changes"
-    rows={versions}
-    rowId={({ id }) => id}
-    columns={[
-      { head: "When", cell: ({ at }) => <Time iso={at} /> },
-      { head: "Change", cell: ({ what }) => what, grow: true, lead: true },
-      { head: "By", cell: ({ by }) => by ?? "–" },
-      {
-        head: "From version",
-        cell: ({ from }) => <span class="mono">{from?.slice(0, 10) ?? "–"}</span>,
-        minor: true,
-      },
-      {
-        head: "File",
-        cell: ({ file }) => <span class="mono">{file.split("/").at(-1)}</span>,
-        minor: true,
-      },
-    ]}
-  />
-);
-
-/** The live mappings in the order in which they are tried, drafts, and the last changes. */
-export function MappingList({ mappings, drafts }: Mappings) {
+/** The mappings in the order in which they are tried. */
+export function MappingList({ mappings }: Mappings) {
   const { search = "", owner = "" } = place.value.query;
   const hits = useHits();
   const order = new Map(mappings.map(({ id }, index) => [id, index + 1]));
@@ -206,8 +120,6 @@ export function MappingList({ mappings, drafts }: Mappings) {
             onSelect={(id) => go(href("mappings", id))}
           />
         )}
-        <Drafts drafts={drafts} />
-        <Versions />
       </div>
     </>
   );

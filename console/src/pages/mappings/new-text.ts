@@ -6,8 +6,8 @@ import type { EventDetail, PlacedMapping } from "./types.ts";
 
 const MOST_OF_NAME = 40;
 
-/** A name for a draft: lower-case letters, digits and "-". */
-export const toDraftName = (id: string): string =>
+/** A name for a mapping file: lower-case letters, digits and "-". */
+const toFileName = (id: string): string =>
   id
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, "-")
@@ -32,9 +32,9 @@ function toBareText(path: string): string {
 }`;
 }
 
-/** A name for a draft of a path that no mapping, preset and mapping file has. */
+/** A name for the file of a path that no mapping, preset and mapping file has. */
 function toFreeName(path: string, mappings: readonly PlacedMapping[]): string {
-  const name = toDraftName(path);
+  const name = toFileName(path);
   const isTaken = (one: string): boolean =>
     mappings.some(
       ({ id, origin, place }) =>
@@ -50,9 +50,10 @@ async function draftFrom(event: string, name: string, signal: AbortSignal): Prom
   const body = { name, events: [event], model: false, write: false };
   for await (const line of askLines<ProposalLine>("/proposals", { method: "POST", body, signal })) {
     if (line.type !== "end" || !line.ok) continue;
-    const { mappings } = JSON.parse(line.proposal.text) as { mappings: unknown[] };
+    const { mappings } = JSON.parse(line.proposal.text) as { mappings: [{ shadow: boolean }] };
+    const [{ shadow: _shadow, ...mapping }] = mappings;
     // Keys as people write them: a line that begins with a text and a colon is a key.
-    return JSON.stringify(mappings[0], null, 2).replaceAll(/^( *)"([A-Za-z]\w*)":/gm, "$1$2:");
+    return JSON.stringify(mapping, null, 2).replaceAll(/^( *)"([A-Za-z]\w*)":/gm, "$1$2:");
   }
   return null;
 }

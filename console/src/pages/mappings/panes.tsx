@@ -168,7 +168,7 @@ const VERDICTS: Record<MappingTrace["verdict"], string> = {
   unknown: "cannot say",
   failed: "failed",
   disabled: "is turned off",
-  draft: "draft",
+  shadow: "matches, in shadow",
 };
 
 const SIGNS = new Map<unknown, string>([
@@ -281,7 +281,13 @@ export function ResultPane({ evaluated, isStale }: { evaluated: Evaluated; isSta
       {result?.actions.map((action, index) => (
         <Action key={index} action={action} />
       ))}
-      {result && result.actions.length > 0 ? (
+      {result?.would.map((action, index) => (
+        <section key={index} aria-label="In shadow">
+          <p class="quiet">In shadow: nothing is done.</p>
+          <Action action={action} />
+        </section>
+      ))}
+      {result && result.actions.length + result.would.length > 0 ? (
         <p class="quiet">
           <mark>marked</mark> = from the sender
         </p>

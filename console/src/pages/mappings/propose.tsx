@@ -25,7 +25,7 @@ function toText(line: ProposalLine): string {
   if (line.type === "round") return "An answer of the model was tried on the events.";
   if (line.ok && line.proposal.edit)
     return `A change of ${line.proposal.edit.mapping} is proposed.`;
-  return line.ok ? `The draft ${line.proposal.name} was written. It is not live.` : line.message;
+  return line.ok ? `${line.proposal.mapping} was written, in shadow.` : line.message;
 }
 
 /** How far the proposal came, and what went wrong. */
@@ -69,7 +69,7 @@ function listNear({ id, isNew, evaluated }: Workbench, { mappings }: Mappings): 
   return [...near.filter(isHere), ...near.filter((one) => !isHere(one))];
 }
 
-/** What is asked of the gateway: a draft of a new mapping from the events of the hook, or a change of one from the event. */
+/** What is asked of the gateway: a new mapping from the events of the hook, or a change of one from the event. */
 function toRequest(
   { eventId, events }: Workbench,
   { fix, name, say, hasModel }: { fix: string; name: string; say: string; hasModel: boolean },
@@ -78,7 +78,7 @@ function toRequest(
     ...(say.trim() === "" ? {} : { say: say.trim() }),
     ...(hasModel ? {} : { model: false }),
   };
-  if (fix !== "") return { fix, write: false, events: [eventId], ...asked };
+  if (fix !== "") return { fix, events: [eventId], ...asked };
   return {
     name: name.trim(),
     events: [...new Set([eventId, ...events.map(({ id }) => id)])].slice(0, MAX_EVENTS),
@@ -123,11 +123,11 @@ interface KindProps {
   near: readonly Near[];
 }
 
-/** Whether a mapping is mended, and which one, or a new one is drafted. */
+/** Whether a mapping is mended, and which one, or a new one is proposed. */
 function Kind({ fix, setFix, name, setName, near }: KindProps) {
   const options = [
     ...near.map(({ id }) => [id, `Mend ${id}`] as const),
-    ["", "A new mapping, as a draft"] as const,
+    ["", "A new mapping, in shadow"] as const,
   ];
   const reason = near.find(({ id }) => id === fix)?.reason ?? "";
   return (
@@ -136,11 +136,11 @@ function Kind({ fix, setFix, name, setName, near }: KindProps) {
       {fix === "" ? (
         <>
           <p>
-            Drafts a mapping from up to {MAX_EVENTS} events of this hook, and writes a test of each
-            beside it. A draft is not live.
+            Writes a mapping file from up to {MAX_EVENTS} events of this hook, and a test of each.
+            The mapping is in shadow: it starts nothing.
           </p>
           <TextField
-            label="Name of the draft"
+            label="Name of the file"
             value={name}
             onInput={setName}
             required
@@ -190,7 +190,7 @@ function Model({ hasModel, setModel, say, setSay }: ModelProps) {
   );
 }
 
-/** Lets the gateway draft a mapping from the events of this hook, or mend one that does not take the event. */
+/** Lets the gateway propose a mapping from the events of this hook, or mend one that does not take the event. */
 export function ProposeDialog({
   bench,
   mappings,
@@ -223,7 +223,7 @@ export function ProposeDialog({
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          if (made) go(href("mappings", `draft:${made.name}`));
+          if (made) go(href("mappings", made.mapping, { event: bench.eventId }));
           else if (!isInTheWay) propose(toRequest(bench, { fix, name, say, hasModel }));
         }}
       >
@@ -240,7 +240,7 @@ export function ProposeDialog({
         <footer>
           <Button onClick={close}>{isBusy ? "Stop" : "Close"}</Button>
           <Button kind="primary" submit busy={isBusy} disabled={isInTheWay}>
-            {made ? "Open the draft" : "Propose"}
+            {made ? "Open the mapping" : "Propose"}
           </Button>
         </footer>
       </form>

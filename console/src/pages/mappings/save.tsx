@@ -1,15 +1,49 @@
-import { useEffect, useState } from "preact/hooks";
-import { AskError, isPassing, signIn } from "../../api.ts";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { ask, AskError, isPassing, signIn } from "../../api.ts";
 import { Button, copy } from "../../ui/basic.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { visibleText } from "../../ui/format.ts";
 import { LateSkeleton } from "../../ui/states.tsx";
 import { useAction, useTries } from "../../resource.ts";
-import { checkChange, download, landChange, needsToken } from "./changes.ts";
-import type { Change, LandingCheck } from "./types.ts";
+import { useComparison } from "./live.ts";
+import type { Change, Landed, LandingCheck } from "./types.ts";
 import type { Workbench } from "./use-workbench.ts";
 import { Difference } from "./what-if.tsx";
+
+/** How a change was agreed to. */
+interface Agreement {
+  base: string;
+  confirm: readonly string[];
+}
+
+/** Asks what a change would do. What it changes of events is compared apart from that. */
+const checkChange = async (change: Change, signal?: AbortSignal): Promise<LandingCheck> =>
+  (
+    await ask<{ check: LandingCheck }>("/changes/check", {
+      method: "POST",
+      body: { change, whatIf: false },
+      ...(signal ? { signal } : {}),
+    })
+  ).check;
+
+/** Makes a change. */
+const landChange = async (change: Change, agreement: Agreement): Promise<Landed> =>
+  (await ask<{ result: Landed }>("/changes", { method: "POST", body: { change, ...agreement } }))
+    .result;
+
+/** Whether the gateway asks for its token before it changes a file. */
+const needsToken = (error: unknown): boolean =>
+  error instanceof AskError && error.code === "token_needed";
+
+/** Gives a text to the browser as a file. */
+function download(name: string, text: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
 
 /** What each confirmation is about. */
 const CONFIRMED: Record<string, string> = {
@@ -45,7 +79,7 @@ export function Diff({ text }: { text: string }) {
 }
 
 function Facts({ check, bench }: { check: LandingCheck; bench: Workbench }) {
-  const { tests, problems, warnings, replaces } = check;
+  const { tests, problems, warnings } = check;
   const { stale, error } = bench.compared;
   return (
     <ul class="mappings-facts">
@@ -73,7 +107,6 @@ function Facts({ check, bench }: { check: LandingCheck; bench: Workbench }) {
           ● {path}: {message}
         </li>
       ))}
-      {replaces.length > 0 ? <li class="quiet">Replaces {replaces.join(", ")}</li> : null}
     </ul>
   );
 }
@@ -204,14 +237,10 @@ function useSave(change: Change, onSaved: (file: string) => void) {
   return { ...state, confirm, setConfirm, token, setToken, patch, save, isSaving, again };
 }
 
-/** Whether a change can be made: it has no problem, unless it is the text of a draft, changes something, and is confirmed by name. */
-const isAgreed = (
-  { kind }: Change,
-  check: LandingCheck | null,
-  confirm: readonly string[],
-): boolean =>
+/** Whether a change can be made: it has no problem, changes something, and is confirmed by name. */
+const isAgreed = (check: LandingCheck | null, confirm: readonly string[]): boolean =>
   check !== null &&
-  (kind === "draft-text" || check.problems.length === 0) &&
+  check.problems.length === 0 &&
   check.diff !== "" &&
   check.confirm.every((name) => confirm.includes(name));
 
@@ -233,7 +262,7 @@ export function SaveDialog({ bench, change, canWrite, onClose, onSaved, onOverta
   const saving = useSave(change, onSaved);
   const { check, error, isTokenNeeded, confirm, setConfirm, token, setToken, save, isSaving } =
     saving;
-  const isOpen = isAgreed(change, check, confirm);
+  const isOpen = isAgreed(check, confirm);
   const isStale = isConflict(error);
   // What is written in the editor goes on there, beside what the file has now.
   const isText = "from" in change;
@@ -289,4 +318,11 @@ export function SaveDialog({ bench, change, canWrite, onClose, onSaved, onOverta
       </form>
     </Dialog>
   );
+}
+
+/** Makes a mapping live that is in shadow: shows what that would change of the events that came in lately. */
+export function EnableDialog({ bench, ...props }: Omit<SaveProps, "change" | "onOvertaken">) {
+  const change = useMemo((): Change => ({ kind: "enable", mapping: bench.id }), [bench.id]);
+  const compared = useComparison(change, bench.last, bench.path);
+  return <SaveDialog {...props} bench={{ ...bench, compared }} change={change} />;
 }

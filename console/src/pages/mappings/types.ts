@@ -1,20 +1,14 @@
 import type { EventDetail, EventView } from "../../../../src/admin/views.ts";
-import type {
-  DraftView,
-  MappingText,
-  PlacedMapping,
-} from "../../../../src/workbench/mapping-view.ts";
-import type { Trial } from "../../../../src/workbench/trials.ts";
+import type { MappingText, PlacedMapping } from "../../../../src/workbench/mapping-view.ts";
 
 export type { TextEvaluation } from "../../../../src/workbench/text-evaluation.ts";
 export type { LandingCheck } from "../../../../src/workbench/landing.ts";
 export type { Landed } from "../../../../src/workbench/landing-write.ts";
-export type { MappingText, PlacedMapping, DraftView, Trial, EventDetail, EventView };
+export type { MappingText, PlacedMapping, EventDetail, EventView };
 
 /** The answer of `/mappings`. */
 export interface Mappings {
   mappings: PlacedMapping[];
-  drafts: DraftView[];
   enabled: boolean;
   base: string;
   paths: {
@@ -31,6 +25,4 @@ export interface Mappings {
 export type Change =
   | { kind: "replace"; mapping: string; text: string; from?: string }
   | { kind: "add"; text: string; file?: string }
-  | { kind: "draft"; name: string }
-  | { kind: "draft-text"; name: string; text: string; from?: string; new?: true }
-  | { kind: "undo" };
+  | { kind: "enable"; mapping: string };

@@ -14,7 +14,6 @@ import { useNewText, withOwnId, type NewFor } from "./new-text.ts";
 import { useWritten, type Written } from "./written.ts";
 import type {
   Change,
-  DraftView,
   EventDetail,
   EventView,
   MappingText,
@@ -45,23 +44,22 @@ function useEditorMarks(editor: Editor | null, { now }: Evaluated): void {
   }, [editor, now]);
 }
 
-/** What the editor completes: the schema of mappings, and the fields of this hook. `isFile`: the text is that of a draft. */
-function useWords(editor: Editor | null, path: string | undefined, isFile: boolean): void {
-  const schema = useResource<Omit<Words, "fields" | "isFile">>("/mapping-schema").data;
+/** What the editor completes: the schema of mappings, and the fields of this hook. */
+function useWords(editor: Editor | null, path: string | undefined): void {
+  const schema = useResource<Omit<Words, "fields">>("/mapping-schema").data;
   const shape = useResource<{ shape: { fields: Words["fields"] } }>(
     path === undefined ? null : `/hooks/shape?path=${encodeURIComponent(path)}`,
   ).data;
   useEffect(() => {
-    if (editor && schema) editor.setWords({ ...schema, isFile, fields: shape?.shape.fields ?? [] });
-  }, [editor, schema, shape, isFile]);
+    if (editor && schema) editor.setWords({ ...schema, fields: shape?.shape.fields ?? [] });
+  }, [editor, schema, shape]);
 }
 
-/** What is edited: a live mapping, a new one, which may begin as a copy of `mapping`, or a draft. */
+/** What is edited: a mapping, or a new one, which may begin as a copy of `mapping`. */
 export interface Edited {
-  /** The id of the mapping, `new`, or `draft:` and the name of the draft. */
+  /** The id of the mapping, or `new`. */
   id: string;
   mapping?: MappingText | undefined;
-  draft?: DraftView | undefined;
 }
 
 export interface Workbench extends Edited {
@@ -94,9 +92,7 @@ export const isPreset = ({ id, mapping }: Edited): boolean => id !== NEW && mapp
 /** The change that is saved: it is refused if the file has another text than that from which it was written. */
 export function toSaved({ change, written: { base } }: Workbench): Change | null {
   if (change === null || base === null) return null;
-  return change.kind === "replace" || change.kind === "draft-text"
-    ? { ...change, from: base }
-    : change;
+  return change.kind === "replace" ? { ...change, from: base } : change;
 }
 
 /** The problems that keep a text from being saved. */
@@ -118,17 +114,16 @@ function useEvents(path: string | undefined) {
 }
 
 /** The text that the editor begins with; undefined until it is known. */
-function useStart({ id, mapping, draft }: Edited, about: NewFor): string | undefined {
+function useStart({ id, mapping }: Edited, about: NewFor): string | undefined {
   const isBegun = id === NEW && mapping === undefined;
   const drafted = useNewText({ ...about, event: isBegun ? about.event : undefined });
   if (isBegun) return drafted;
-  return id === NEW && mapping ? withOwnId(mapping.text, mapping.id) : (draft ?? mapping)?.text;
+  return id === NEW && mapping ? withOwnId(mapping.text, mapping.id) : mapping?.text;
 }
 
 /** What saving the text would change; null until the text is there. */
-function toChange({ id, draft }: Edited, isAdded: boolean, { base, text }: Written): Change | null {
+function toChange({ id }: Edited, isAdded: boolean, { base, text }: Written): Change | null {
   if (base === null) return null;
-  if (draft) return { kind: "draft-text", name: draft.name, text };
   return isAdded ? { kind: "add", text } : { kind: "replace", mapping: id, text };
 }
 
@@ -149,12 +144,12 @@ function useAnswers(
 const isGood = ({ now, busy }: Evaluated): boolean =>
   now !== null && now.problems.length === 0 && !busy;
 
-/** All that the workbench of one mapping, or of a draft, shows. */
+/** All that the workbench of one mapping shows. */
 export function useWorkbench(edited: Edited, mappings: Mappings["mappings"]): Workbench {
-  const { id, mapping, draft } = edited;
+  const { id, mapping } = edited;
   const { query } = place.value;
   const isNew = id === NEW;
-  const [first] = (draft ?? mapping)?.paths ?? [];
+  const [first] = mapping?.paths ?? [];
   const [named, setNamed] = useState(query["path"] ?? first);
   const ofPath = named ?? first;
   const { listed, shown, events, eventId, event, isSettled } = useEvents(ofPath);
@@ -175,12 +170,12 @@ export function useWorkbench(edited: Edited, mappings: Mappings["mappings"]): Wo
   const canCompare = !isShownOnly && isGood(evaluated);
   const compared = useComparison(canCompare ? change : null, last, path);
   useEditorMarks(editor, evaluated);
-  useWords(editor, path, draft !== undefined);
+  useWords(editor, path);
   const evaluateNow = (): void => setTurn((before) => before + 1);
   return {
     ...edited,
     isNew,
-    filed: isNew ? undefined : (draft ?? mapping)?.text,
+    filed: isNew ? undefined : mapping?.text,
     isChanged: written.base !== null && written.text !== written.base,
     path,
     events,

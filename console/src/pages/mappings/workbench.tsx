@@ -7,19 +7,11 @@ import { toast } from "../../ui/toast.tsx";
 import { Bench } from "./bench.tsx";
 import { FreezeDialog } from "./freeze.tsx";
 import { ProposeDialog } from "./propose.tsx";
-import { SaveDialog } from "./save.tsx";
+import { EnableDialog, SaveDialog } from "./save.tsx";
 import type { MappingText, Mappings } from "./types.ts";
-import { TryDialog } from "./try.tsx";
-import {
-  isPreset,
-  NEW,
-  problemsOf,
-  toSaved,
-  useWorkbench,
-  type Workbench,
-} from "./use-workbench.ts";
+import { isPreset, NEW, toSaved, useWorkbench, type Workbench } from "./use-workbench.ts";
 
-type Open = "save" | "freeze" | "propose" | "try" | null;
+type Open = "save" | "freeze" | "propose" | "enable" | null;
 
 function Head({
   bench,
@@ -30,7 +22,7 @@ function Head({
   canWrite: boolean;
   onOpen(open: Open): void;
 }) {
-  const { id, isNew, mapping, eventId, isChanged, written, evaluated } = bench;
+  const { id, isNew, mapping, eventId, isChanged } = bench;
   const refusal = canWrite ? undefined : READ_ONLY;
   return (
     <header class="page-head">
@@ -43,7 +35,7 @@ function Head({
         <Button
           disabled={eventId === "" || !canWrite}
           onClick={() => onOpen("propose")}
-          title={refusal ?? "Draft a mapping, or mend one"}
+          title={refusal ?? "Propose a mapping, or mend one"}
         >
           Propose
         </Button>
@@ -54,15 +46,15 @@ function Head({
         >
           Freeze as test
         </Button>
-        {isPreset(bench) ? null : (
+        {mapping?.shadow && !isNew && !isPreset(bench) ? (
           <Button
-            disabled={!canWrite || written.text.trim() === "" || problemsOf(evaluated).length > 0}
-            onClick={() => onOpen("try")}
-            title={refusal ?? "Evaluate the text beside live traffic, as a draft"}
+            disabled={isChanged}
+            onClick={() => onOpen("enable")}
+            title={isChanged ? "Save the mapping first" : "Take `shadow` away"}
           >
-            Try
+            Make it live…
           </Button>
-        )}
+        ) : null}
         {isPreset(bench) ? (
           <Button
             kind="primary"
@@ -131,14 +123,28 @@ function Dialogs({ bench, open, mappings, onClose, reload }: DialogsProps) {
       />
     );
   }
-  if (open === "try") return <TryDialog bench={bench} onClose={onClose} />;
+  if (open === "enable") {
+    const enabled = (): void => {
+      toast(`${id} is live.`);
+      onClose();
+      reload();
+    };
+    return (
+      <EnableDialog
+        bench={bench}
+        canWrite={mappings.console === "edit"}
+        onClose={onClose}
+        onSaved={enabled}
+      />
+    );
+  }
   if (open === "propose" && eventId !== "")
     return <ProposeDialog bench={bench} mappings={mappings} onClose={onClose} />;
   return null;
 }
 
 /** The keys of the workbench. */
-export function useBenchKeys(
+function useBenchKeys(
   bench: Workbench,
   canWrite: boolean,
   onOpen: (open: "save" | "freeze") => void,

@@ -57,10 +57,10 @@ const NAMES: Record<Finding["from"], string> = {
   config: "config",
   lint: "lint",
   shape: "bodies",
-  draft: "draft",
+  shadow: "in shadow",
 };
 
-/** What lint, the shapes of bodies and drafts have found. */
+/** What lint and the shapes of bodies have found, and mappings in shadow. */
 export function Mappings() {
   const found = useResource<{ findings: Finding[] }>("/findings");
   return (
@@ -81,7 +81,7 @@ export function Mappings() {
                       tone={
                         finding.from === "config"
                           ? "bad"
-                          : finding.from === "draft"
+                          : finding.from === "shadow"
                             ? "quiet"
                             : "warn"
                       }

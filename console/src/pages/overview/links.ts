@@ -27,9 +27,8 @@ const CHECKS: Readonly<Record<string, string>> = {
 export const checkHref = (id: string): string =>
   id.startsWith("channel:") ? href("system", "channels") : (CHECKS[id] ?? href("system", "doctor"));
 
-/** The address of the place where a finding about mappings is dealt with: the mapping, or the draft, in the workbench. */
-export function findingHref({ from, mapping, path }: Finding): string {
+/** The address of the place where a finding about mappings is dealt with: the mapping in the workbench. */
+export function findingHref({ from, mapping }: Finding): string {
   if (from === "config") return href("system", "config");
-  if (from === "draft" && path !== null) return href("mappings", `draft:${path}`);
   return href("mappings", mapping ?? "");
 }

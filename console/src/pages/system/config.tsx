@@ -1,21 +1,11 @@
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
-import { Button, Section, Time } from "../../ui/basic.tsx";
+import { Button, Section } from "../../ui/basic.tsx";
 import { plural, visibleText } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
-import { Empty, Loaded } from "../../ui/states.tsx";
-import { Table } from "../../ui/table.tsx";
+import { Loaded } from "../../ui/states.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
 import type { GatewayStatus } from "../overview/types.ts";
-
-interface Version {
-  id: string;
-  at: string;
-  what: string;
-  file: string;
-  by: string | null;
-  from: string | null;
-}
 
 function Problems({ problems }: { problems: GatewayStatus["reloadProblems"] }) {
   if (problems.length === 0) return <p class="good">✓ The config in use is the one on disk.</p>;
@@ -32,37 +22,6 @@ function Problems({ problems }: { problems: GatewayStatus["reloadProblems"] }) {
         ))}
       </ul>
     </>
-  );
-}
-
-function Changes() {
-  const changes = useResource<{ versions: Version[] }>("/changes");
-  return (
-    <Section title="Changes made here">
-      <Loaded resource={changes} lines={2}>
-        {({ versions }) =>
-          versions.length === 0 ? (
-            <Empty>No mapping was changed through the gateway.</Empty>
-          ) : (
-            <Table
-              label="List of changes"
-              rows={versions}
-              rowId={(row) => row.id}
-              columns={[
-                { head: "When", cell: (row) => <Time iso={row.at} /> },
-                { head: "What", grow: true, lead: true, cell: (row) => visibleText(row.what) },
-                { head: "By", cell: (row) => row.by ?? "–" },
-                {
-                  head: "From version",
-                  cell: (row) => <span class="mono">{row.from?.slice(0, 10) ?? "–"}</span>,
-                },
-                { head: "File", minor: true, cell: (row) => row.file },
-              ]}
-            />
-          )
-        }
-      </Loaded>
-    </Section>
   );
 }
 
@@ -102,7 +61,6 @@ export function Config() {
         </Loaded>
         <Loaded resource={config}>{({ config: value }) => <JsonTree value={value} />}</Loaded>
       </Section>
-      <Changes />
     </>
   );
 }

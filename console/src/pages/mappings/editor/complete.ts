@@ -11,10 +11,6 @@ import { findContext, type TextContext } from "./context.ts";
 /** What can be completed: the keys of mappings, the functions of expressions, and the fields of one hook. */
 export interface Words {
   mapping: JsonSchema;
-  /** Of a whole mapping file. */
-  file: JsonSchema;
-  /** Whether the text is a whole mapping file. */
-  isFile: boolean;
   $defs: Record<string, JsonSchema>;
   functions: readonly string[];
   fields: readonly FieldShape[];
@@ -115,24 +111,12 @@ function completeValues({ path, quote }: TextContext, words: Words): Completion[
 
 const isExpressionPath = (path: readonly string[]): boolean => path.join(".") === "match.when";
 
-/** Where the cursor is in one mapping; in a mapping file outside of its mappings, where it is in the file. */
-function enter(context: TextContext, words: Words): { context: TextContext; words: Words } {
-  if (!words.isFile) return { context, words };
-  const [list, item, ...path] = context.path;
-  return list === "mappings" && item === "[]"
-    ? { context: { ...context, path }, words }
-    : { context, words: { ...words, mapping: words.file } };
-}
-
 /** Completes keys, operators, values, and in expressions fields and functions. */
 export function createCompletion(getWords: () => Words | null): CompletionSource {
   return (completion: CompletionContext): CompletionResult | null => {
-    const known = getWords();
-    if (!known) return null;
-    const { context, words } = enter(
-      findContext(completion.state.doc.toString(), completion.pos),
-      known,
-    );
+    const words = getWords();
+    if (!words) return null;
+    const context = findContext(completion.state.doc.toString(), completion.pos);
     const code =
       context.expression ??
       (context.quote !== "" && isExpressionPath(context.path)

@@ -4,15 +4,15 @@ import { describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
 import { CONFIG, useBench } from "./bench.ts";
 
-const DRAFT = `{
+const SHADOW = `{
   id: "sales",
   mappings: [
-    { id: "sale", match: { path: "shop", payload: { type: "sale" } }, messageTemplate: "Sale {{id}}" }, // ours
+    { id: "sale", shadow: true, match: { path: "shop", payload: { type: "sale" } }, messageTemplate: "Sale {{id}}" }, // ours
   ],
 }
 `;
 
-describe.skipIf(NO_BROWSER)("proposals and drafts in the workbench", () => {
+describe.skipIf(NO_BROWSER)("proposals and mappings in shadow in the workbench", () => {
   const { world, one } = useBench();
 
   const propose = async (): Promise<void> => {
@@ -54,18 +54,17 @@ describe.skipIf(NO_BROWSER)("proposals and drafts in the workbench", () => {
     expect(one.problems).toEqual([]);
   });
 
-  it("edits a draft as a mapping is edited: saves it, tries it again, and makes it live", async () => {
-    world.write("mappings/drafts/sales.json5", DRAFT);
-    const file = join(world.dir, "mappings/drafts/sales.json5");
+  it("edits a mapping in shadow as any other, shows what it would do, and makes it live", async () => {
+    world.write("mappings/sales.json5", SHADOW);
+    const file = join(world.dir, "mappings/sales.json5");
+    expect(await world.gateway.reload()).toMatchObject({ ok: true });
     await world.post("/hooks/shop", { type: "deal", id: 7 });
-    await one.open("#/mappings/draft:sales");
+    await one.open("#/mappings/sale");
     await one.pane("Result").getByText("No mapping takes this event").waitFor();
-    await one.button("Try").click();
-    await one.button("Stop the trial").waitFor();
     await one.line("type:").getByText('"sale"', { exact: true }).last().dblclick();
     await one.page.keyboard.type("deal");
-    await one.pane("Result").getByText("by sale").waitFor();
-    await one.pane("What if").getByText("+1 run").waitFor();
+    await one.pane("Why").getByText("matches, in shadow").waitFor();
+    await one.pane("Result").getByText("Sale 7").waitFor();
     expect(await one.button("Make it live…").isDisabled()).toBe(true);
     // What is not saved survives a reload.
     await one.page.reload();
@@ -75,17 +74,16 @@ describe.skipIf(NO_BROWSER)("proposals and drafts in the workbench", () => {
     const save = one.page.getByRole("dialog", { name: "Save" });
     await save.getByText("Tests:").waitFor();
     await save.getByRole("button", { name: "Save", exact: true }).click();
-    await one.page.getByText("Saved the draft sales").waitFor();
-    expect(readFileSync(file, "utf8")).toBe(DRAFT.replace('type: "sale"', 'type: "deal"'));
-    // The trial goes on with the saved text.
+    await one.page.getByText("Saved in sales.json5").waitFor();
+    expect(readFileSync(file, "utf8")).toBe(SHADOW.replace('type: "sale"', 'type: "deal"'));
     expect((await world.post("/hooks/shop", { type: "deal", id: 8 })).body.runId).toBeUndefined();
-    await world.until(
-      async () => (await world.admin("/admin/v1/trials")).body.trials[0]?.matched === 1,
-    );
     await one.button("Make it live…").click();
-    await save.getByText("Tests:").waitFor();
+    await save.getByText("+2 run").waitFor();
+    expect(await save.innerText()).toContain("shadow: true");
     await save.getByRole("button", { name: "Save", exact: true }).click();
-    await one.page.getByText("The draft sales is live").waitFor();
+    await one.page.getByText("sale is live.").waitFor();
     expect((await world.post("/hooks/shop", { type: "deal", id: 9 })).body.runId).toMatch(/^run_/);
+    expect(readFileSync(`${file}.before`, "utf8")).toContain("shadow: true");
+    expect(one.problems).toEqual([]);
   });
 });

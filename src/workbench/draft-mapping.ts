@@ -2,16 +2,8 @@ import { isCredentialName } from "../core/credential-name.ts";
 import { parsePath, readPath } from "../mapping/template-context.ts";
 import { addToShape, createShape, toHookShape, type FieldShape } from "./shape.ts";
 
-/** A first mapping file for a sender, from events that it has sent: to be read and changed, not to be kept as it is. */
-export interface PresetDraft {
-  id: string;
-  version: 1;
-  description: string;
-  mappings: DraftedMapping[];
-}
-
-/** A mapping that was drafted: plain JSON. */
-export interface DraftedMapping {
+/** A first mapping for a sender, from events that it has sent: to be read and changed, not to be kept as it is. Plain JSON. */
+interface DraftedMapping {
   id: string;
   match: { path: string; payload?: Record<string, unknown>; headers?: Record<string, unknown> };
   name: string;
@@ -68,10 +60,14 @@ function getKinds({ types, values }: FieldShape): unknown {
 }
 
 /**
- * Drafts a mapping file: a match on the field that tells the kind of event and a session key on the first id, which all
+ * Drafts a mapping: a match on the field that tells the kind of event and a session key on the first id, which all
  * events have, and a message of the shortest fields. A line whose field an event does not have is left out of its message. `payloads` are the events' bodies.
  */
-export function draftPreset(name: string, path: string, payloads: readonly unknown[]): PresetDraft {
+export function draftMapping(
+  name: string,
+  path: string,
+  payloads: readonly unknown[],
+): DraftedMapping {
   const isShort = (field: FieldShape): boolean =>
     payloads.every(
       (payload) => String(readPath(parsePath(field.name) ?? [], payload)).length <= MAX_LENGTH,
@@ -93,24 +89,14 @@ export function draftPreset(name: string, path: string, payloads: readonly unkno
     .map((field) => `${field.name}: {{${toExpression(field.name)}}}`);
   const title = toTitle(name);
   const kindExpression = kind && `{{${toExpression(kind.name)}}}`;
-  const from = payloads.length === 1 ? "one recorded event" : `${payloads.length} recorded events`;
   return {
-    id: name,
-    version: 1,
-    description: `Drafted from ${from} of ${name}. Keep the fields that matter, and say in words what happened.`,
-    mappings: [
-      {
-        id: `${name}.event`,
-        match: { path, payload: kind ? { [kind.name]: getKinds(kind) } : {} },
-        name: kindExpression === undefined ? title : `${title}: ${kindExpression}`,
-        ...(id ? { sessionKey: `hook:${name}:{{${toExpression(id.name)}}}` } : {}),
-        messageTemplate: [
-          kindExpression === undefined
-            ? `${title} sent an event.`
-            : `${title} sent ${kindExpression}.`,
-          ...lines,
-        ],
-      },
+    id: `${name}.event`,
+    match: { path, payload: kind ? { [kind.name]: getKinds(kind) } : {} },
+    name: kindExpression === undefined ? title : `${title}: ${kindExpression}`,
+    ...(id ? { sessionKey: `hook:${name}:{{${toExpression(id.name)}}}` } : {}),
+    messageTemplate: [
+      kindExpression === undefined ? `${title} sent an event.` : `${title} sent ${kindExpression}.`,
+      ...lines,
     ],
   };
 }
