@@ -5,7 +5,7 @@ import type { Statements } from "../../store/sqlite/statements.ts";
  * many n-grams as words. Each is kept with a mark of its tenant, so that a look brings only chunks of that tenant; the mark
  * alone stands for all of them. A mark is short, because each n-gram has it. No n-gram has its last character.
  */
-const toMark = (number: number): string => `${number.toString(36)}·`;
+export const toMark = (number: number): string => `${number.toString(36)}·`;
 
 const GET_NUMBER = "SELECT number FROM gram_tenants WHERE tenant = ?";
 
