@@ -1,18 +1,18 @@
 import {
   checkReadable,
-  exportedColumns,
-  exportedTables,
   FIRST_TIME,
   notEmpty,
-  renderFrom,
   type Row,
+  type Shapes,
   type SourceTable,
   type Sql,
   type StoreDriver,
   type TableRules,
   type TargetTable,
   toExported,
+  toSelects,
   toStored,
+  toTargets,
   type TransferOptions,
 } from "#store-kit";
 import { parseAddress } from "./address.ts";
@@ -103,10 +103,8 @@ export const POSTGRES_RULES: TableRules = {
   },
 };
 
-type Types = ReadonlyMap<string, string>;
-
 /** The types of the columns, by table. */
-async function readShapes(sql: Sql): Promise<Map<string, Types>> {
+async function readShapes(sql: Sql): Promise<Shapes> {
   const columns = await sql.query<{ table: string; name: string; type: string }>(
     `SELECT relname AS table, attname AS name, format_type(atttypid, NULL) AS type
       FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
@@ -122,23 +120,18 @@ async function readShapes(sql: Sql): Promise<Map<string, Types>> {
   );
 }
 
-async function countRows(sql: Sql, from: string): Promise<number> {
-  const [row] = await sql.query<{ n: number }>(`SELECT count(*) AS n FROM ${from}`);
-  return row?.n ?? 0;
-}
-
 async function* readRows(
   sql: Sql,
-  name: string,
-  types: Types,
+  table: string,
+  types: ReadonlyMap<string, string>,
   select: string,
 ): AsyncGenerator<Row> {
-  await sql.query(`DECLARE exported_${name} NO SCROLL CURSOR FOR ${select}`);
+  await sql.query(`DECLARE exported_${table} NO SCROLL CURSOR FOR ${select}`);
   const isBig = (column: string, value: unknown): value is string =>
     types.get(column) === "bigint" && typeof value === "string";
   for (;;) {
     const rows = await sql.query<Record<string, unknown>>(
-      `FETCH ${READ_ROWS} FROM exported_${name}`,
+      `FETCH ${READ_ROWS} FROM exported_${table}`,
     );
     for (const row of rows)
       yield Object.fromEntries(
@@ -154,23 +147,13 @@ async function* readRows(
 async function listTables(sql: Sql, rules: TableRules): Promise<SourceTable[]> {
   const tables: SourceTable[] = [];
   const shapes = await readShapes(sql);
-  for (const name of exportedTables(shapes.keys(), rules)) {
-    const [rule, types] = [rules[name], shapes.get(name) as Types];
-    const columns = exportedColumns(name, types.keys(), rule);
-    const from = rule?.from ?? name;
-    // The client rounds numbers of 64 bits.
-    const list = Object.entries(columns).map(([column, sqlText]) =>
-      types.get(column) === "bigint"
-        ? `${sqlText}::text AS "${column}"`
-        : `${sqlText} AS "${column}"`,
-    );
-    tables.push({
-      name,
-      columns: Object.keys(columns),
-      rows: await countRows(sql, from),
-      read: () =>
-        readRows(sql, name, types, `SELECT ${list.join(", ")} ${renderFrom(name, columns, rule)}`),
-    });
+  // The client rounds numbers of 64 bits.
+  const asText = (text: string, type: string | undefined): string =>
+    type === "bigint" ? `(${text})::text` : text;
+  for (const { table, columns, count, select } of toSelects(shapes, rules, asText)) {
+    const [counted] = await sql.query<{ n: number }>(count);
+    const read = () => readRows(sql, table, shapes.get(table) ?? new Map(), select);
+    tables.push({ name: table, columns, rows: counted?.n ?? 0, read });
   }
   return tables;
 }
@@ -178,12 +161,12 @@ async function listTables(sql: Sql, rules: TableRules): Promise<SourceTable[]> {
 /** Rows that wait for their statement, by table. */
 class Inserts {
   readonly #sql: Sql;
-  readonly #shapes: ReadonlyMap<string, Types>;
+  readonly #shapes: Shapes;
   readonly #waiting = new Map<string, Record<string, unknown>[]>();
   #rows = 0;
   #chars = 0;
 
-  constructor(sql: Sql, shapes: ReadonlyMap<string, Types>) {
+  constructor(sql: Sql, shapes: Shapes) {
     this.#sql = sql;
     this.#shapes = shapes;
   }
@@ -260,19 +243,10 @@ async function openTables(
   const shapes = await readShapes(sql);
   const inserts = new Inserts(sql, shapes);
   const addPartition = await createPartitioner(sql);
-  const tables = new Map<string, TargetTable>();
-  for (const name of exportedTables(shapes.keys(), rules)) {
-    const rule = rules[name];
-    tables.set(name, {
-      columns: Object.keys(exportedColumns(name, shapes.get(name)?.keys() ?? [], rule)),
-      async put(row) {
-        for (const [table, values] of rule?.write?.(row) ?? [[name, row] as const]) {
-          await addPartition(table, values);
-          await inserts.add(table, values);
-        }
-      },
-    });
-  }
+  const tables = toTargets(shapes, rules, async (table, values) => {
+    await addPartition(table, values);
+    await inserts.add(table, values);
+  });
   return { tables, flush: () => inserts.flush() };
 }
 

@@ -58,31 +58,67 @@ export interface TargetTable {
   put(row: Row): Promise<void> | void;
 }
 
-/** The exported columns of a table, as SQL. */
-export function exportedColumns(
-  table: string,
-  names: Iterable<string>,
-  { omit = [], columns = {} }: TableRule = {},
-): Record<string, string> {
-  const own = [...names].filter((name) => !omit.includes(name));
-  return { ...Object.fromEntries(own.map((name) => [name, `${table}.${name}`])), ...columns };
+/** The types of a database's columns, by table. */
+export type Shapes = ReadonlyMap<string, ReadonlyMap<string, string>>;
+
+/** How a table is exported. */
+interface Export {
+  table: string;
+  rule: TableRule | undefined;
+  /** SQL by exported column. */
+  columns: Record<string, string>;
 }
 
-/** What stands behind the list of columns in the statement that reads a table. */
-export function renderFrom(
-  table: string,
-  columns: Record<string, string>,
-  { from = table, order = columns["seq"] }: TableRule = {},
-): string {
-  return order === undefined ? `FROM ${from}` : `FROM ${from} ORDER BY ${order}`;
-}
-
-/** The tables that are exported, in their order. */
-export function exportedTables(names: Iterable<string>, rules: TableRules): string[] {
+function toExports(shapes: Shapes, rules: TableRules): Export[] {
   const place = (name: string): number => Number(rules[name]?.isLast ?? false);
-  return [...names]
-    .filter((name) => rules[name]?.leftOut === undefined)
-    .toSorted((a, b) => place(a) - place(b) || (a < b ? -1 : 1));
+  return [...shapes.keys()]
+    .filter((table) => rules[table]?.leftOut === undefined)
+    .toSorted((a, b) => place(a) - place(b) || (a < b ? -1 : 1))
+    .map((table) => {
+      const { omit = [], columns = {} } = rules[table] ?? {};
+      const own = [...(shapes.get(table)?.keys() ?? [])].filter((name) => !omit.includes(name));
+      const plain = Object.fromEntries(own.map((name) => [name, `${table}.${name}`]));
+      return { table, rule: rules[table], columns: { ...plain, ...columns } };
+    });
+}
+
+/** The statements that read the tables which are exported, in their order. */
+export function toSelects(
+  shapes: Shapes,
+  rules: TableRules,
+  renderColumn: (sql: string, type: string | undefined) => string = (sql) => sql,
+): { table: string; columns: string[]; count: string; select: string }[] {
+  return toExports(shapes, rules).map(({ table, rule, columns }) => {
+    const { from = table, order = columns["seq"] } = rule ?? {};
+    const list = Object.entries(columns).map(
+      ([name, sql]) => `${renderColumn(sql, shapes.get(table)?.get(name))} AS "${name}"`,
+    );
+    const select = `SELECT ${list.join(", ")} FROM ${from}`;
+    return {
+      table,
+      columns: Object.keys(columns),
+      count: `SELECT count(*) AS n FROM ${from}`,
+      select: order === undefined ? select : `${select} ORDER BY ${order}`,
+    };
+  });
+}
+
+/** The tables that exported rows are put into, with what inserts a row into a table of the driver. */
+export function toTargets(
+  shapes: Shapes,
+  rules: TableRules,
+  insert: (...row: Written) => Promise<void> | void,
+  prefix = "",
+): Map<string, TargetTable> {
+  return new Map(
+    toExports(shapes, rules).map(({ table, rule, columns }) => {
+      const put = async (row: Row): Promise<void> => {
+        for (const written of rule?.write?.(row) ?? [[table, row] as const])
+          await insert(...written);
+      };
+      return [`${prefix}${table}`, { columns: Object.keys(columns), put }];
+    }),
+  );
 }
 
 /** What is stored for an exported value in a column of a type of SQL. */

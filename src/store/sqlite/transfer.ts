@@ -1,15 +1,15 @@
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import {
-  exportedColumns,
-  exportedTables,
   notEmpty,
-  renderFrom,
   type Row,
+  type Shapes,
   type SourceTable,
   type TableRules,
   type TargetTable,
   toExported,
+  toSelects,
   toStored,
+  toTargets,
   type TransferOptions,
 } from "../transfer.ts";
 import { openSqlite } from "./driver.ts";
@@ -41,10 +41,8 @@ export const SQLITE_RULES: TableRules = {
   jobs: { omit: ["held"], columns: { ready: "iif(held = 1, 0, ready)" }, isLast: true },
 };
 
-type Types = ReadonlyMap<string, string>;
-
 /** The types of the columns, by table. Tables that SQLite makes by itself are left out. */
-function readShapes(db: DatabaseSync): Map<string, Types> {
+function readShapes(db: DatabaseSync): Shapes {
   const tables = db
     .prepare("SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'")
     .all() as { name: string }[];
@@ -71,22 +69,13 @@ function* readRows(db: DatabaseSync, text: string): Generator<Row> {
 }
 
 /** The tables of a database that are exported. The caller has begun the transaction that they are read in. */
-export function listSqliteTables(db: DatabaseSync, rules: TableRules, prefix = ""): SourceTable[] {
-  const shapes = readShapes(db);
-  return exportedTables(shapes.keys(), rules).map((table) => {
-    const columns = exportedColumns(table, shapes.get(table)?.keys() ?? [], rules[table]);
-    const from = rules[table]?.from ?? table;
-    const list = Object.entries(columns).map(([name, sql]) => `${sql} AS "${name}"`);
-    const { n } = db.prepare(`SELECT count(*) AS n FROM ${from}`).get() as { n: number };
-    return {
-      name: `${prefix}${table}`,
-      columns: Object.keys(columns),
-      rows: n,
-      read: () =>
-        readRows(db, `SELECT ${list.join(", ")} ${renderFrom(table, columns, rules[table])}`),
-    };
-  });
-}
+export const listSqliteTables = (db: DatabaseSync, rules: TableRules, prefix = ""): SourceTable[] =>
+  toSelects(readShapes(db), rules).map(({ table, columns, count, select }) => ({
+    name: `${prefix}${table}`,
+    columns,
+    rows: (db.prepare(count).get() as { n: number }).n,
+    read: () => readRows(db, select),
+  }));
 
 /** The tables of a database that exported rows are put into. The caller has begun the transaction. */
 export function openSqliteTables(
@@ -104,16 +93,7 @@ export function openSqliteTables(
       ...names.map((name) => toStored(values[name], types?.get(name) ?? "") as SQLInputValue),
     );
   };
-  return new Map(
-    exportedTables(shapes.keys(), rules).map((table) => {
-      const rule = rules[table];
-      const put = (row: Row): void => {
-        for (const written of rule?.write?.(row) ?? [[table, row] as const]) insert(...written);
-      };
-      const columns = exportedColumns(table, shapes.get(table)?.keys() ?? [], rule);
-      return [`${prefix}${table}`, { columns: Object.keys(columns), put }];
-    }),
-  );
+  return toTargets(shapes, rules, insert, prefix);
 }
 
 /** The first of the tables that has a row. */
