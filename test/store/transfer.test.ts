@@ -189,6 +189,8 @@ describe("rouse store export", () => {
       err: expect.stringContaining("is there already") as string,
     });
     expect(rowsOf((await rouse(["store", "export"])).out)).not.toEqual([]);
+    const watched = await cli.rouse(["store", "export", "again.jsonl"], { terminal: true });
+    expect(watched.err).toMatch(/exporting \[.*\] \d+\/\d+ approvals/);
   });
 
   it("keeps whole numbers of 64 bits", async () => {
@@ -483,14 +485,12 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
   it("carries the same tables and columns in both stores, and says why it leaves others out", async () => {
     const { rules } = createPostgresRules();
     await openDocuments(schema).then((knowledge) => knowledge.close());
-    (await openDocuments()).close();
+    await openDocuments().then((knowledge) => knowledge.close());
     await (await openAt()).store.close();
     const options = { url: schema.url, clock: systemClock, log: silent, rules };
     await (await openAt(schema.url)).store.close();
     const shape = (tables: readonly SourceTable[]): Record<string, string[]> =>
-      Object.fromEntries(
-        tables.map(({ name, columns }) => [name, columns.toSorted()] as const).toSorted(),
-      );
+      Object.fromEntries(tables.map(({ name, columns }) => [name, columns.toSorted()] as const));
     const inPostgres = await POSTGRES.exportTables(options, async (tables) => shape(tables));
     const inSqlite = await SQLITE.exportTables(
       { ...options, url: `sqlite:${sqliteFile()}` },
@@ -527,7 +527,8 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
           const { table, row } = JSON.parse(line) as { table: string; row: Row };
           const { ready, ...rest } = row;
           const place = typeof ready === "number" && ready >= 1e12 ? ready : ready === null;
-          return JSON.stringify([table, Object.entries({ ...rest, place }).toSorted()]);
+          const cells = Object.entries({ ...rest, place }).map((cell) => JSON.stringify(cell));
+          return `${table} ${cells.toSorted().join(" ")}`;
         })
         .toSorted();
     const rows = normalized();
